@@ -1,0 +1,2 @@
+//! The `pathweave` program.
+fn main() {}

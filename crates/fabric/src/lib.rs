@@ -1,0 +1,1 @@
+//! Simulated links, NIC ports, switches and faults

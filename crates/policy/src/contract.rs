@@ -1,0 +1,151 @@
+//! The contract between the endpoint and a scheme.
+
+use pathweave_units::{Duration, PathId, Rate, Rng, Time};
+
+/// What the endpoint would send next.
+#[derive(Clone, Copy, Debug)]
+pub struct Want {
+    /// PSN of the packet.
+    pub psn: u64,
+    /// Payload bytes.
+    pub payload_bytes: u32,
+    /// Bytes on the wire, headers and gaps included.
+    pub wire_bytes: u32,
+    /// Message the packet belongs to; per-message pickers choose anew when it changes.
+    pub msn: u32,
+    /// A retransmission.
+    pub retransmit: bool,
+    /// Data packets sent and neither acknowledged nor declared lost, this one not counted.
+    pub inflight_packets: u32,
+    /// Wire bytes of `inflight_packets`.
+    pub inflight_bytes: u64,
+}
+
+/// The answer to [`Policy::poll_send`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// Send it now, on this path.
+    Send(PathId),
+    /// Send a probe on this path, then ask again.
+    Probe(PathId),
+    /// Not before this instant (pacing). Must be later than now.
+    At(Time),
+    /// Not before feedback arrives or a timer fires. With nothing in flight and no timer this is a deadlock,
+    /// which tests treat as a bug.
+    Blocked,
+}
+
+/// Eight bytes a policy attaches to a packet and gets back with the feedback on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memo(pub u64);
+
+/// A packet that left.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// The path it took.
+    pub path: PathId,
+    /// Its PSN.
+    pub psn: u64,
+    /// Payload bytes.
+    pub payload_bytes: u32,
+    /// Bytes on the wire.
+    pub wire_bytes: u32,
+    /// A retransmission.
+    pub retransmit: bool,
+    /// Data packets in flight, this one counted.
+    pub inflight_packets: u32,
+}
+
+/// What happened to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FeedbackKind {
+    /// Acknowledged, cumulatively or selectively; called once a packet, in PSN order within one
+    /// acknowledgement. Only the packet that triggered the acknowledgement is `timed`.
+    Ack {
+        /// `rtt` and `one_way` are measurements of this very packet, and `marked` is its own.
+        timed: bool,
+        /// The acknowledgement reported Congestion Experienced for it.
+        marked: bool,
+    },
+    /// A congestion notification packet arrived. `path`, `psn`, `memo` say nothing.
+    Cnp,
+    /// Declared lost by loss recovery (gap, reordering bound, NACK); will be retransmitted.
+    Lost,
+    /// Declared lost because the retransmission timer expired.
+    Timeout,
+    /// A probe came back.
+    ProbeReply,
+}
+
+/// Feedback on a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Feedback {
+    /// What happened.
+    pub kind: FeedbackKind,
+    /// The path the packet took.
+    pub path: PathId,
+    /// Its PSN.
+    pub psn: u64,
+    /// What [`Policy::on_sent`] attached to it.
+    pub memo: Memo,
+    /// Bytes on the wire of the packet.
+    pub wire_bytes: u32,
+    /// From the packet's wire timestamp to now. Zero unless `timed` or a probe reply.
+    pub rtt: Duration,
+    /// Receiver's stamp minus sender's stamp, in picoseconds; meaningful up to a constant clock offset.
+    pub one_way_ps: i64,
+    /// Data packets in flight after this feedback.
+    pub inflight_packets: u32,
+    /// The queue pair still has data to send (new or to retransmit).
+    pub backlogged: bool,
+}
+
+/// Whether a path can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathState {
+    /// Usable.
+    Up,
+    /// Known to be dead.
+    Down,
+}
+
+/// A path as the policy sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathView {
+    /// Its index.
+    pub id: PathId,
+    /// Whether it can be used.
+    pub state: PathState,
+    /// Its round-trip time when idle, if known.
+    pub base_rtt: Option<Duration>,
+    /// Bottleneck rate when idle, if known.
+    pub rate: Option<Rate>,
+}
+
+/// What a policy may use beyond its own state.
+pub struct PolicyCx<'a> {
+    /// The queue pair's random stream.
+    pub rng: &'a mut Rng,
+}
+
+/// Decides when a packet may leave and on which path. State of one direction of one queue pair.
+///
+/// Invariants (asserted by the test bench after every step): `now` never decreases; a grant that is not used
+/// changes nothing that matters; only paths that are up are granted; `Blocked` never with nothing in flight
+/// and no timer.
+pub trait Policy {
+    /// Proposes; the packet has left only once [`Policy::on_sent`] says so.
+    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant;
+    /// Commits a granted packet.
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo;
+    /// Feedback on one packet.
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>);
+    /// The set of paths, at the start and whenever it changes. Never empty.
+    fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>);
+    /// The instant of [`Policy::next_timer`] has come.
+    fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>);
+    /// When [`Policy::on_timer`] wants to be called.
+    fn next_timer(&self) -> Option<Time>;
+    /// Current sending rate or its window equivalent, for observers; `None` where the policy sets no limit.
+    fn rate(&self, now: Time) -> Option<Rate>;
+}

@@ -1,0 +1,1 @@
+//! Result schema, Parquet and JSON writers, summaries and the report

@@ -1,0 +1,1 @@
+//! Scenario files: one TOML schema composed of every crate's configuration, validated

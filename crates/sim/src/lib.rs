@@ -1,0 +1,1 @@
+//! Hosts running the transport on a simulated fabric: runner, observers, checkers

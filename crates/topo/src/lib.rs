@@ -1,0 +1,1 @@
+//! Topologies, their files, routing and path sets

@@ -1,0 +1,1 @@
+//! Sans-I/O endpoint: queue pairs, messages, placement, acknowledgements, loss recovery

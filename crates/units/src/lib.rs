@@ -1,0 +1,24 @@
+//! The vocabulary every other crate speaks: [`Time`] and [`Duration`] in integer picoseconds,
+//! [`Rate`] in bits per second, [`Bytes`], identifiers, and seeded random streams.
+//!
+//! Nothing here knows a clock. Arithmetic is integer and panics on overflow in debug builds;
+//! time never runs backwards, so subtracting a later [`Time`] from an earlier one panics in every
+//! build rather than wrapping.
+#![no_std]
+
+#[cfg(any(test, feature = "schema"))]
+extern crate std;
+
+mod data;
+mod ids;
+mod parse;
+mod random;
+#[cfg(feature = "serde")]
+mod serde_text;
+mod time;
+
+pub use data::{Bytes, Rate};
+pub use ids::{HostId, PathId, QpNum};
+pub use parse::ParseUnitError;
+pub use random::{Rng, derive_seed, mix64};
+pub use time::{Duration, Time};

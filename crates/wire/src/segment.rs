@@ -1,0 +1,140 @@
+//! The semantic value of a packet: parsed once, after which no accessor can fail.
+
+use pathweave_units::{PathId, QpNum, Time};
+
+/// One packet between two queue pairs. Fixed size, no payload: payload bytes stay where the
+/// application has them, and `Data` says where they go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Queue pair at the receiver.
+    pub dst_qp: QpNum,
+    /// Queue pair at the sender, for answers.
+    pub src_qp: QpNum,
+    /// Path chosen by the sender of this packet. Answers echo the path of the packet they answer.
+    pub path: PathId,
+    /// What the packet is.
+    pub body: Body,
+}
+
+/// The kinds of packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Part of a message, or a READ request (which carries no payload but takes a PSN and is delivered reliably).
+    Data(Data),
+    /// Cumulative and selective acknowledgement.
+    Ack(Ack),
+    /// A packet was refused or found missing.
+    Nack(Nack),
+    /// Congestion notification (RoCEv2 annex A17.9.3).
+    Cnp,
+    /// Asks for the one-way delay of `Segment::path`; answered by an `Ack` with the probe's stamp.
+    Probe {
+        /// When the probe left.
+        sent_at: Time,
+    },
+    /// Answer to a probe.
+    ProbeReply {
+        /// When the probe left, by the prober's clock.
+        sent_at: Time,
+        /// When it arrived, by the answerer's clock.
+        received_at: Time,
+    },
+}
+
+/// Part of a message. Carries enough to be placed on arrival, in any order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// Packet sequence number, extended: the 24 bits on the wire are its low end.
+    pub psn: u64,
+    /// Message sequence number within the queue pair's direction, from 0.
+    pub msn: u32,
+    /// Offset of the payload in the message, in bytes. A message has at most 2^32 bytes.
+    pub offset: u32,
+    /// Payload bytes in this packet.
+    pub len: u16,
+    /// What the message does.
+    pub op: Operation,
+    /// Last packet of its message.
+    pub last: bool,
+    /// Retransmission; told for accounting, receivers treat both alike.
+    pub retransmit: bool,
+    /// WRITE: remote key. READ request: remote key at the responder.
+    pub rkey: u32,
+    /// WRITE: remote address of the message's first byte. READ request: remote address to read from.
+    /// READ response: the MSN of the request it answers.
+    pub remote_addr: u64,
+    /// SEND/WRITE with immediate: the immediate. READ request: length minus 1 (a READ of 0 bytes says so
+    /// by `len_is_zero`, see the transport).
+    pub imm: u32,
+    /// When the packet left the NIC, by the sender's clock.
+    pub sent_at: Time,
+}
+
+/// What a message does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Operation {
+    /// Two-sided: consumes a receive at the other end.
+    Send,
+    /// Two-sided with a 32-bit immediate.
+    SendImm,
+    /// One-sided write to remote memory.
+    Write,
+    /// One-sided write that also consumes a receive and delivers an immediate.
+    WriteImm,
+    /// Asks the other end to send memory back.
+    ReadRequest,
+    /// The memory asked for.
+    ReadResponse,
+}
+
+/// An acknowledgement. Sent for one data packet or for several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// Every PSN below this one has arrived.
+    pub cumulative: u64,
+    /// PSN of the data packet that triggered this acknowledgement.
+    pub psn: u64,
+    /// Bit i: PSN `psn - i` has arrived (bit 0 is always set).
+    pub sack: u64,
+    /// `sent_at` of the triggering packet, echoed.
+    pub echo_sent_at: Time,
+    /// When the triggering packet arrived, by the receiver's clock.
+    pub received_at: Time,
+    /// Data packets that arrived since the last acknowledgement, this one included.
+    pub packets: u16,
+    /// How many of `packets` carried Congestion Experienced.
+    pub marked: u16,
+}
+
+/// A negative acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nack {
+    /// Every PSN below this one has arrived; it is the first missing one.
+    pub expected: u64,
+    /// PSN of the packet that caused the complaint.
+    pub psn: u64,
+    /// Bit i: PSN `psn - i` has arrived.
+    pub sack: u64,
+    /// Why.
+    pub reason: NackReason,
+}
+
+/// Why a packet was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum NackReason {
+    /// Arrived ahead of a gap.
+    Sequence,
+    /// Beyond the receiver's bitmap; dropped.
+    BeyondWindow,
+    /// No receive was posted; try again later (RNR).
+    ReceiverNotReady,
+    /// Key or bounds of the remote memory are wrong; the queue pair goes to error.
+    RemoteAccess,
+    /// The operation cannot be carried out (oversize for the receive, malformed); the queue pair goes to error.
+    InvalidRequest,
+}
+
+// The simulator stores a segment in one cache line and a half at most.
+const _: () = assert!(size_of::<Segment>() <= 72);

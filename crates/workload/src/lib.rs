@@ -1,0 +1,1 @@
+//! Workloads as graphs of messages: permutations, collectives, size distributions, flow files
