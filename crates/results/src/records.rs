@@ -1,0 +1,353 @@
+//! What a run observes, as plain data. The simulator fills these; writers, summaries, the report and the
+//! documentation derive from them and from nothing else.
+//!
+//! Times are picoseconds since the start of the run. Links are directed, so that a link also names the egress
+//! port that feeds it: there is one queue a link.
+
+use crate::names::named_enum;
+
+/// Everything a run leaves behind.
+#[derive(Clone, Debug, Default)]
+pub struct RunResult {
+    /// What was run and how it ended.
+    pub info: RunInfo,
+    /// One record a flow (a message), finished or not.
+    pub flows: Vec<FlowRecord>,
+    /// Samples over time, in order of time.
+    pub series: Vec<SeriesSample>,
+    /// Things that happened, in order of time.
+    pub events: Vec<EventRecord>,
+    /// Events beyond the recording limit of the run, counted but not kept.
+    pub events_not_recorded: u64,
+    /// Hosts and switches; `nodes[i].node == i`.
+    pub nodes: Vec<NodeInfo>,
+    /// One record a directed link; `links[i].link == i`.
+    pub links: Vec<LinkTotals>,
+    /// One record a job: a graph of messages that completes as a whole.
+    pub jobs: Vec<JobRecord>,
+}
+
+/// What was run and how it ended.
+#[derive(Clone, Debug, Default)]
+pub struct RunInfo {
+    /// Name of the scenario (or of the variant of it, in a comparison).
+    pub name: String,
+    /// Version of the program.
+    pub version: String,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// The scenario with every default filled in, as TOML.
+    pub scenario_toml: String,
+    /// Scheme names; [`FlowRecord::scheme`] is an index into it.
+    pub schemes: Vec<String>,
+    /// Workload group names; [`FlowRecord::group`] is an index into it.
+    pub groups: Vec<String>,
+    /// Digest of the event trace: equal for equal scenario and seed, on every machine.
+    pub digest: u64,
+    /// Simulated time at the end, picoseconds.
+    pub simulated_ps: u64,
+    /// Wall-clock time of the run phase, seconds.
+    pub wall_s: f64,
+    /// CPU time of the run phase, seconds.
+    pub cpu_s: f64,
+    /// Simulator events executed.
+    pub events: u64,
+    /// Packets crossing one link each, data and control.
+    pub packet_hops: u64,
+    /// Peak resident memory of the process, bytes; 0 where unknown.
+    pub peak_rss_bytes: u64,
+    /// Why the run ended.
+    pub ended: EndReason,
+    /// More on why, for people; may be empty. For a PFC deadlock: the cycle of ports.
+    pub ended_detail: String,
+}
+
+impl RunInfo {
+    /// The run was cut short: what is missing says nothing about the schemes.
+    pub fn partial(&self) -> bool {
+        !matches!(self.ended, EndReason::Completed | EndReason::TimeLimit)
+    }
+    /// The digest as 16 hexadecimal digits.
+    pub fn digest_hex(&self) -> String {
+        format!("{:016x}", self.digest)
+    }
+}
+
+named_enum! {
+    /// Why a run ended.
+    #[derive(Default)]
+    EndReason {
+        /// Every flow finished or failed.
+        #[default] Completed = "completed",
+        /// The scenario's time limit was reached.
+        TimeLimit = "time_limit",
+        /// The scenario's event limit was reached.
+        EventLimit = "event_limit",
+        /// The user interrupted it.
+        Interrupted = "interrupted",
+        /// Paused ports wait for each other in a cycle.
+        PfcDeadlock = "pfc_deadlock",
+        /// Ports stay paused far longer than any queue needs to drain.
+        PfcStorm = "pfc_storm",
+        /// Flows are unfinished but nothing will ever happen again.
+        Stalled = "stalled",
+    }
+}
+
+/// One flow: a message from a host to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowRecord {
+    /// Its number, in order of declaration.
+    pub flow: u32,
+    /// Workload group, an index into [`RunInfo::groups`].
+    pub group: u16,
+    /// Scheme, an index into [`RunInfo::schemes`].
+    pub scheme: u16,
+    /// Job it belongs to, an index into [`RunResult::jobs`].
+    pub job: Option<u32>,
+    /// Sending host.
+    pub src_host: u32,
+    /// Receiving host.
+    pub dst_host: u32,
+    /// Bytes of the message, headers not counted.
+    pub size_bytes: u64,
+    /// When it was posted.
+    pub start_ps: u64,
+    /// When the receiver had its last byte.
+    pub finish_ps: Option<u64>,
+    /// When the sender knew that.
+    pub acked_ps: Option<u64>,
+    /// Completion time on an idle network, from post to last byte.
+    pub ideal_fct_ps: u64,
+    /// Data packets sent, retransmissions included.
+    pub sent_packets: u32,
+    /// Data packets sent again.
+    pub retransmitted_packets: u32,
+    /// Data packets the fabric dropped.
+    pub dropped_packets: u32,
+    /// Data packets that arrived after a later one of the same queue pair.
+    pub ooo_packets: u32,
+    /// Largest out-of-order degree: how many packets a late one was behind the latest received.
+    pub ooo_degree_max: u32,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// How it ended.
+    pub status: FlowStatus,
+}
+
+impl FlowRecord {
+    /// Flow completion time: post to last byte at the receiver, picoseconds.
+    pub fn fct_ps(&self) -> Option<u64> {
+        Some(self.finish_ps? - self.start_ps)
+    }
+    /// Completion time over that on an idle network.
+    pub fn slowdown(&self) -> Option<f64> {
+        (self.ideal_fct_ps > 0).then_some(self.fct_ps()? as f64 / self.ideal_fct_ps as f64)
+    }
+    /// Bytes of the message over its completion time, bits per second.
+    pub fn goodput_bps(&self) -> Option<f64> {
+        let fct_ps = self.fct_ps().filter(|&fct| fct > 0)?;
+        Some(self.size_bytes as f64 * 8.0 * 1e12 / fct_ps as f64)
+    }
+}
+
+named_enum! {
+    /// How a flow ended.
+    #[derive(Default)]
+    FlowStatus {
+        /// The run ended before the flow did.
+        #[default] Unfinished = "unfinished",
+        /// Every byte arrived.
+        Finished = "finished",
+        /// The sender gave up after too many retries.
+        RetriesExceeded = "retries_exceeded",
+        /// No path leads to the receiver.
+        Unreachable = "unreachable",
+        /// The receiver refused it (no receive posted, bad key, bad length).
+        Refused = "refused",
+    }
+}
+
+/// A job: messages and compute delays that depend on each other and complete as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobRecord {
+    /// Its number.
+    pub job: u32,
+    /// Its name.
+    pub name: String,
+    /// Workload group, an index into [`RunInfo::groups`].
+    pub group: u16,
+    /// When its first message or delay could start.
+    pub start_ps: u64,
+    /// When its last one was over.
+    pub finish_ps: Option<u64>,
+}
+
+/// One sample of something that varies over time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SeriesSample {
+    /// When.
+    pub time_ps: u64,
+    /// The value, in the unit of `kind`.
+    pub value: f64,
+    /// Of what; see [`SeriesKind`].
+    pub entity: u32,
+    /// Part of the entity: a path, a priority class; 0 where there is none.
+    pub index: u16,
+    /// What was sampled.
+    pub kind: SeriesKind,
+}
+
+named_enum! {
+    /// What a sample is about. The name ends in its unit.
+    SeriesKind {
+        /// Bytes waiting in the egress queue of link `entity`; `index` is the priority class when sampled by class.
+        QueueBytes = "queue_bytes",
+        /// Fraction of the last interval link `entity` was busy, 0 to 1.
+        LinkUtilisation = "link_utilisation_ratio",
+        /// Bytes link `entity` sent in the last interval.
+        LinkTxBytes = "link_tx_bytes",
+        /// Bytes held in the shared buffer of switch (node) `entity`.
+        BufferBytes = "buffer_bytes",
+        /// Payload bits per second host `entity` received in the last interval.
+        HostRateBps = "host_rate_bps",
+        /// Sending rate the policy of flow `entity` allows, bits per second.
+        PolicyRateBps = "policy_rate_bps",
+        /// Bytes flow `entity` has in flight.
+        InflightBytes = "inflight_bytes",
+        /// Fraction of the packets of flow `entity` sent on path `index` in the last interval.
+        PathShare = "path_share_ratio",
+    }
+}
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EventRecord {
+    /// When.
+    pub time_ps: u64,
+    /// A figure, in the sense given by [`EventKind`]; 0 where there is none.
+    pub value: f64,
+    /// Node where it happened.
+    pub node: u32,
+    /// Link concerned, if any.
+    pub link: Option<u32>,
+    /// Flow concerned, if any.
+    pub flow: Option<u32>,
+    /// What happened.
+    pub kind: EventKind,
+    /// Why a packet was dropped; `None` for every other kind.
+    pub reason: Option<DropReason>,
+}
+
+named_enum! {
+    /// What happened.
+    EventKind {
+        /// A packet was dropped; `value` is its bytes on the wire.
+        Drop = "drop",
+        /// The link was paused by PFC; `value` is the priority class.
+        PfcPause = "pfc_pause",
+        /// The link was resumed by PFC; `value` is the priority class.
+        PfcResume = "pfc_resume",
+        /// A packet was marked Congestion Experienced; `value` is the queue in bytes.
+        EcnMark = "ecn_mark",
+        /// A data packet was sent again; `value` is its PSN.
+        Retransmit = "retransmit",
+        /// The retransmission timer of a flow expired.
+        Timeout = "timeout",
+        /// A scheduled fault began or changed; `value` is the index of the fault in the scenario.
+        Fault = "fault",
+        /// A scheduled fault ended; `value` is the index of the fault in the scenario.
+        Repair = "repair",
+    }
+}
+
+named_enum! {
+    /// Why a packet was dropped.
+    DropReason {
+        /// The shared buffer, or this queue's part of it, was full.
+        BufferFull = "buffer_full",
+        /// PFC headroom overflowed: the fabric is not lossless as configured.
+        HeadroomFull = "headroom_full",
+        /// The link was down.
+        LinkDown = "link_down",
+        /// The switch was down.
+        NodeDown = "node_down",
+        /// A fault dropped it at random.
+        RandomLoss = "random_loss",
+        /// A fault corrupted it and the check sum caught that.
+        Corrupted = "corrupted",
+        /// No route leads to its destination.
+        NoRoute = "no_route",
+        /// Its hop limit reached zero.
+        HopLimit = "hop_limit",
+        /// A middlebox dropped it.
+        Middlebox = "middlebox",
+    }
+}
+
+/// A host or a switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeInfo {
+    /// Its number.
+    pub node: u32,
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: NodeKind,
+    /// Height in the topology: hosts 0, ToRs 1, aggregation 2, core 3.
+    pub tier: u8,
+    /// Pod (or site, or group) it belongs to.
+    pub pod: Option<u32>,
+}
+
+named_enum! {
+    /// What a node is.
+    NodeKind {
+        /// An end of the fabric.
+        Host = "host",
+        /// A switch.
+        Switch = "switch",
+        /// A middlebox on a link.
+        Middlebox = "middlebox",
+    }
+}
+
+/// A directed link with the egress port that feeds it, and what it carried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkTotals {
+    /// Its number.
+    pub link: u32,
+    /// Its name.
+    pub name: String,
+    /// Node it leaves.
+    pub from_node: u32,
+    /// Node it enters.
+    pub to_node: u32,
+    /// The higher tier of its two ends: 1 for host links, 2 between ToR and aggregation, and so on.
+    pub tier: u8,
+    /// Rate without faults, bits per second.
+    pub rate_bps: u64,
+    /// Bytes sent, headers and gaps included.
+    pub tx_bytes: u64,
+    /// Packets sent, data and control.
+    pub tx_packets: u64,
+    /// Time it was sending.
+    pub busy_ps: u64,
+    /// Packets dropped at its egress port or on it.
+    pub dropped_packets: u64,
+    /// Packets marked Congestion Experienced at its egress port.
+    pub ecn_marked_packets: u64,
+    /// Times PFC paused it (XOFF from the far end).
+    pub pfc_pauses: u64,
+    /// Time it was paused, summed over priority classes.
+    pub paused_ps: u64,
+    /// Largest egress queue seen, bytes.
+    pub max_queue_bytes: u64,
+}
+
+impl LinkTotals {
+    /// Fraction of `simulated_ps` it was sending.
+    pub fn utilisation(&self, simulated_ps: u64) -> f64 {
+        if simulated_ps == 0 { 0.0 } else { self.busy_ps as f64 / simulated_ps as f64 }
+    }
+}
