@@ -1,1 +1,2 @@
-//! Simulated links, NIC ports, switches and faults
+//! Simulated links, NIC ports, switches and faults.
+pub mod config;
