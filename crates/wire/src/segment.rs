@@ -63,9 +63,12 @@ pub struct Data {
     /// WRITE: remote address of the message's first byte. READ request: remote address to read from.
     /// READ response: the MSN of the request it answers.
     pub remote_addr: u64,
-    /// SEND/WRITE with immediate: the immediate. READ request: length minus 1 (a READ of 0 bytes says so
-    /// by `len_is_zero`, see the transport).
+    /// SEND/WRITE with immediate: the immediate. READ request: length minus 1, for a READ has up to 2^32 bytes;
+    /// a READ of 0 bytes has `offset` 1 (and 0 here), every other READ request has `offset` 0.
     pub imm: u32,
+    /// SEND and WRITE with immediate: which receive the message consumes, counted from 0 within the queue pair's
+    /// direction, so that a SEND that overtakes others finds its buffer. Zero for every other operation.
+    pub receive_index: u32,
     /// When the packet left the NIC, by the sender's clock.
     pub sent_at: Time,
 }
