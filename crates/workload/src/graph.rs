@@ -1,0 +1,234 @@
+//! The graph of messages and computations that a run executes.
+
+use pathweave_units::{Bytes, Duration, HostId, Time};
+
+/// The largest message: 4 GiB, as in the InfiniBand verbs.
+pub const MAX_MESSAGE_SIZE: Bytes = Bytes::new(1 << 32);
+
+/// Index into [`MessageGraph::groups`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct GroupId(pub u16);
+
+/// Index into [`MessageGraph::jobs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct JobId(pub u32);
+
+/// A node of the graph. Messages come first, in the order of [`MessageGraph::messages`], then computations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TaskId(pub u32);
+
+impl GroupId {
+    /// The identifier as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+impl JobId {
+    /// The identifier as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+impl TaskId {
+    /// The identifier as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Traffic that is reported together and runs one scheme.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Group {
+    /// Its name, unique in the graph.
+    pub name: String,
+    /// Name of its scheme; `None` for the default of the run.
+    pub scheme: Option<String>,
+}
+
+/// Tasks whose joint completion is measured, such as one all-reduce.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Job {
+    /// Its name.
+    pub name: String,
+    /// The group it is reported with.
+    pub group: GroupId,
+}
+
+/// A transfer from one host to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The sending host.
+    pub src: HostId,
+    /// The receiving host, never `src`.
+    pub dst: HostId,
+    /// Payload, 1 B to [`MAX_MESSAGE_SIZE`].
+    pub size: Bytes,
+    /// It is not posted before this instant.
+    pub start: Time,
+    /// The group it belongs to.
+    pub group: GroupId,
+    /// Messages equal in (src, dst, group, stream) share a connection, in the order of their posting.
+    pub stream: u32,
+    /// The job it is part of.
+    pub job: Option<JobId>,
+}
+
+/// Time that passes at a host, or with duration zero a barrier. It occupies nothing: computations overlap
+/// unless dependencies order them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compute {
+    /// The host that computes; `None` for a barrier among several.
+    pub host: Option<HostId>,
+    /// How long it takes.
+    pub duration: Duration,
+    /// It does not begin before this instant.
+    pub start: Time,
+    /// The job it is part of.
+    pub job: Option<JobId>,
+}
+
+/// A node of the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task<'a> {
+    /// Done when every byte is delivered.
+    Message(&'a Message),
+    /// Done when its duration has passed.
+    Compute(&'a Compute),
+}
+
+/// A directed acyclic graph of messages and computations in canonical order.
+///
+/// A task begins at the later of its own `start` and, if it has predecessors, [`delay_after_deps`] after the
+/// last of them is done. Edges carry no data. The order of tasks does not depend on the order in which
+/// they were declared (see [`GraphBuilder::finish`]); messages ascend by `start`.
+///
+/// A graph without dependencies costs 40 bytes a message and nothing else.
+///
+/// [`delay_after_deps`]: MessageGraph::delay_after_deps
+/// [`GraphBuilder::finish`]: crate::GraphBuilder::finish
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageGraph {
+    pub(crate) hosts: u32,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) computes: Vec<Compute>,
+    pub(crate) edges: Edges,
+    /// By task; empty if every delay is zero.
+    pub(crate) delays: Vec<Duration>,
+}
+
+impl MessageGraph {
+    /// Hosts there are; every host of a task is below.
+    pub fn hosts(&self) -> u32 {
+        self.hosts
+    }
+    /// Named groups, by [`GroupId`], ascending by name.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+    /// Jobs, by [`JobId`].
+    pub fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+    /// Messages, ascending by start.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+    /// Computations and barriers, ascending by start.
+    pub fn computes(&self) -> &[Compute] {
+        &self.computes
+    }
+    /// Messages and computations together.
+    pub fn task_count(&self) -> usize {
+        self.messages.len() + self.computes.len()
+    }
+    /// The task with this identifier. Panics if there is none.
+    pub fn task(&self, id: TaskId) -> Task<'_> {
+        match self.messages.get(id.index()) {
+            Some(message) => Task::Message(message),
+            None => Task::Compute(&self.computes[id.index() - self.messages.len()]),
+        }
+    }
+    /// The identifier of the computation at an index of [`MessageGraph::computes`].
+    pub fn compute_id(&self, index: usize) -> TaskId {
+        TaskId((self.messages.len() + index) as u32)
+    }
+    /// The task's own earliest start.
+    pub fn start(&self, id: TaskId) -> Time {
+        match self.task(id) {
+            Task::Message(message) => message.start,
+            Task::Compute(compute) => compute.start,
+        }
+    }
+    /// The job the task is part of.
+    pub fn job(&self, id: TaskId) -> Option<JobId> {
+        match self.task(id) {
+            Task::Message(message) => message.job,
+            Task::Compute(compute) => compute.job,
+        }
+    }
+    /// True if any task waits for another.
+    pub fn has_dependencies(&self) -> bool {
+        !self.edges.targets.is_empty()
+    }
+    /// Tasks that wait for this one.
+    pub fn dependents(&self, id: TaskId) -> &[TaskId] {
+        self.edges.of(id)
+    }
+    /// How many tasks this one waits for.
+    pub fn predecessors(&self, id: TaskId) -> u32 {
+        self.edges.predecessors.get(id.index()).copied().unwrap_or(0)
+    }
+    /// Time between the end of the last predecessor and the begin of this task.
+    pub fn delay_after_deps(&self, id: TaskId) -> Duration {
+        self.delays.get(id.index()).copied().unwrap_or(Duration::ZERO)
+    }
+    /// Payload of all messages.
+    pub fn total_bytes(&self) -> u128 {
+        self.messages.iter().map(|m| u128::from(m.size.get())).sum()
+    }
+}
+
+/// Dependencies by source task, in compressed rows. All three are empty if there is no edge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Edges {
+    /// Where the row of a task begins in `targets`; one more than there are tasks.
+    offsets: Vec<u32>,
+    targets: Vec<TaskId>,
+    predecessors: Vec<u32>,
+}
+
+impl Edges {
+    /// Rows from (predecessor, dependent) pairs; duplicates count once.
+    pub(crate) fn new(tasks: usize, mut pairs: Vec<(u32, u32)>) -> Self {
+        if pairs.is_empty() {
+            return Edges::default();
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut offsets = vec![0u32; tasks + 1];
+        let mut predecessors = vec![0u32; tasks];
+        for &(from, to) in &pairs {
+            offsets[from as usize + 1] += 1;
+            predecessors[to as usize] += 1;
+        }
+        for i in 0..tasks {
+            offsets[i + 1] += offsets[i];
+        }
+        Edges { offsets, targets: pairs.iter().map(|&(_, to)| TaskId(to)).collect(), predecessors }
+    }
+    pub(crate) fn of(&self, id: TaskId) -> &[TaskId] {
+        match self.offsets.get(id.index()..id.index() + 2) {
+            Some(row) => &self.targets[row[0] as usize..row[1] as usize],
+            None => &[],
+        }
+    }
+    pub(crate) fn predecessors(&self) -> &[u32] {
+        &self.predecessors
+    }
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (TaskId, TaskId)> + '_ {
+        (0..self.predecessors.len() as u32)
+            .flat_map(|i| self.of(TaskId(i)).iter().map(move |&t| (TaskId(i), t)))
+    }
+}
