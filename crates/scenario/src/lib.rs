@@ -1,1 +1,5 @@
-//! Scenario files: one TOML schema composed of every crate's configuration, validated
+//! Scenario files: one TOML layout composed of every crate's configuration, checked before anything runs.
+
+mod text;
+
+pub use text::{Diagnostic, Diagnostics, FieldPath, Source, Span, Style, nearest};

@@ -1,0 +1,171 @@
+//! What is wrong with the input, where, and what would be right.
+
+use std::fmt;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use super::{FieldPath, Span};
+
+/// One finding about the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What is wrong, with the offending value: "unknown field `podz`".
+    pub message: String,
+    /// The field concerned; the root if none.
+    pub field: FieldPath,
+    /// Where it was written, if it was written.
+    pub span: Option<Span>,
+    /// What is allowed here; shown beside the caret.
+    pub allowed: Option<String>,
+    /// Further advice, most useful first: "did you mean `pods`?".
+    pub help: Vec<String>,
+}
+
+/// How findings are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Text only.
+    Plain,
+    /// With ANSI colours.
+    Coloured,
+}
+
+impl Diagnostic {
+    /// A finding about `field`, not placed yet.
+    pub fn new(field: FieldPath, message: impl Into<String>) -> Self {
+        Diagnostic { message: message.into(), field, span: None, allowed: None, help: Vec::new() }
+    }
+    /// Says where it was written.
+    pub fn at(mut self, span: Option<Span>) -> Self {
+        self.span = span;
+        self
+    }
+    /// Says what is allowed.
+    pub fn allowed(mut self, what: impl Into<String>) -> Self {
+        self.allowed = Some(what.into());
+        self
+    }
+    /// Adds advice.
+    pub fn help(mut self, advice: impl Into<String>) -> Self {
+        self.help.push(advice.into());
+        self
+    }
+    /// Adds "did you mean" if there is a near name.
+    pub fn suggest(self, nearest: Option<&str>) -> Self {
+        match nearest {
+            Some(name) => self.help(format!("did you mean `{name}`?")),
+            None => self,
+        }
+    }
+
+    /// The finding as text, with the line concerned and a caret under the place.
+    pub fn render(&self, style: Style) -> String {
+        let field = self.field.to_string();
+        let mut group = Group::with_title(Level::ERROR.primary_title(self.message.as_str()));
+        if let Some(span) = &self.span {
+            let mut annotation = AnnotationKind::Primary.span(span.range());
+            if let Some(allowed) = &self.allowed {
+                annotation = annotation.label(allowed.as_str());
+            }
+            let source = span.source();
+            group = group.element(
+                Snippet::source(source.text.as_str()).path(source.name.as_str()).annotation(annotation),
+            );
+        } else if let Some(allowed) = &self.allowed {
+            group = group.element(Level::NOTE.message(allowed.as_str()));
+        }
+        for advice in &self.help {
+            group = group.element(Level::HELP.message(advice.as_str()));
+        }
+        if !field.is_empty() {
+            group = group.element(Level::NOTE.with_name(Some("field")).message(field));
+        }
+        let renderer = match style {
+            Style::Plain => Renderer::plain(),
+            Style::Coloured => Renderer::styled(),
+        };
+        renderer.render(&[group]).to_string()
+    }
+}
+
+/// Everything that is wrong with one input, in the order it was written. Never empty.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// `Ok` if nothing was found.
+    pub fn check(mut found: Vec<Diagnostic>) -> Result<(), Diagnostics> {
+        if found.is_empty() {
+            return Ok(());
+        }
+        found.sort_by_key(|d| d.span.as_ref().map_or((true, 0), |span| (false, span.range().start)));
+        found.dedup();
+        Err(Diagnostics(found))
+    }
+    /// The findings.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.0.iter()
+    }
+    /// All of them as text. The first few in full: after many mistakes the rest is noise.
+    pub fn render(&self, style: Style) -> String {
+        const SHOWN: usize = 10;
+        let mut texts: Vec<_> = self.0.iter().take(SHOWN).map(|d| d.render(style)).collect();
+        if self.0.len() > SHOWN {
+            texts.push(format!("and {} more", self.0.len() - SHOWN));
+        }
+        texts.join("\n\n")
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(one: Diagnostic) -> Self {
+        Diagnostics(vec![one])
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(Style::Plain))
+    }
+}
+impl fmt::Debug for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(Style::Plain))
+    }
+}
+impl std::error::Error for Diagnostics {}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Source;
+    use super::*;
+
+    #[test]
+    fn shows_the_line_with_a_caret() {
+        let source = Source::new("demo.toml", "[topology]\npodz = 8\n");
+        let finding = Diagnostic::new(FieldPath::root().key("topology.podz"), "unknown field `podz`")
+            .at(Some(Span::new(&source, 11..15)))
+            .allowed("expected pods or hosts")
+            .suggest(Some("pods"));
+        let expected = "\
+error: unknown field `podz`
+ --> demo.toml:2:1
+  |
+2 | podz = 8
+  | ^^^^ expected pods or hosts
+  |
+  = help: did you mean `pods`?
+  = field: topology.podz";
+        assert_eq!(finding.render(Style::Plain), expected);
+    }
+
+    #[test]
+    fn findings_come_in_the_order_of_the_text() {
+        let source = Source::new("a.toml", "abc");
+        let at =
+            |i| Diagnostic::new(FieldPath::root(), format!("{i}")).at(Some(Span::new(&source, i..i + 1)));
+        let all =
+            Diagnostics::check(vec![Diagnostic::new(FieldPath::root(), "x"), at(2), at(0)]).unwrap_err();
+        assert_eq!(all.iter().map(|d| d.message.as_str()).collect::<Vec<_>>(), ["0", "2", "x"]);
+    }
+}

@@ -1,0 +1,19 @@
+//! From text to a checked tree of values, every one of which remembers where it was written. Knows TOML and JSON
+//! Schema, nothing of networks.
+
+mod diagnostic;
+mod nearest;
+mod overrides;
+mod parse;
+mod path;
+pub(crate) mod shape;
+mod source;
+mod tree;
+
+pub use diagnostic::{Diagnostic, Diagnostics, Style};
+pub use nearest::nearest;
+pub(crate) use overrides::Override;
+pub(crate) use parse::{parse_document, read_document};
+pub use path::FieldPath;
+pub use source::{Source, Span};
+pub(crate) use tree::{Node, Table, Value};

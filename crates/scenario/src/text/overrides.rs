@@ -1,0 +1,141 @@
+//! `--set key=value`.
+
+use super::path::{FieldPath, StepRef};
+use super::{Diagnostic, Diagnostics, Node, Source, Span, Table, Value, parse_document};
+
+/// One `--set`: a field and its new value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Override {
+    /// The field to set.
+    pub(crate) field: FieldPath,
+    value: Node,
+    key: Span,
+}
+
+impl Override {
+    /// Parses `key=value`. The key is dotted and may index arrays (`workload[0].size`, from 0); the value is TOML, or
+    /// a text if it is not valid TOML (`run.until=10ms` needs no quotes).
+    pub(crate) fn parse(text: &str) -> Result<Override, Diagnostics> {
+        const FLAG: &str = "--set ";
+        let source = Source::new("command line", format!("{FLAG}{text}"));
+        let span = |from: usize, to: usize| Span::new(&source, FLAG.len() + from..FLAG.len() + to);
+        let Some((key, value)) = text.split_once('=') else {
+            let finding = Diagnostic::new(FieldPath::root(), format!("--set needs key=value, not `{text}`"))
+                .at(Some(span(0, text.len())))
+                .help("for example --set run.until=10ms or --set workload[0].size=2MB");
+            return Err(finding.into());
+        };
+        let key_span = span(0, key.len());
+        let field = FieldPath::root().key(key.trim());
+        if field.to_string() != key.trim() || field.is_root() {
+            let finding = Diagnostic::new(FieldPath::root(), format!("`{key}` is not the name of a field"))
+                .at(Some(key_span))
+                .help("names are dotted and array items counted from 0: topology.pods, workload[0].size");
+            return Err(finding.into());
+        }
+        let value_span = span(key.len() + 1, text.len());
+        let node = Node { value: parse_value(value.trim()), key: None, span: Some(value_span) };
+        Ok(Override { field, value: node, key: key_span })
+    }
+
+    /// Sets the field in `root`. Tables on the way are made where missing; array items are not.
+    pub(crate) fn apply(&self, root: &mut Node) -> Result<(), Diagnostic> {
+        let mut at = root;
+        let mut walked = FieldPath::root();
+        for step in self.field.steps() {
+            let refuse =
+                |message: String| Diagnostic::new(self.field.clone(), message).at(Some(self.key.clone()));
+            match step {
+                StepRef::Key(name) => {
+                    let below = walked.to_string();
+                    // A text on the way is a shorthand (`scheme = "rps"`), which the long form replaces.
+                    if let Value::Text(text) = &at.value
+                        && walked.last_key() == Some("scheme")
+                    {
+                        let base =
+                            Node { value: Value::Text(text.clone()), key: None, span: at.span.clone() };
+                        at.value = Value::Table(Table::from([("base".to_owned(), base)]));
+                    }
+                    let kind = at.value.type_name();
+                    let Some(table) = at.as_table_mut() else {
+                        return Err(refuse(format!("`{below}` is {kind}, it has no field `{name}`")));
+                    };
+                    at = table.entry(name.to_owned()).or_insert_with(|| Node {
+                        value: Value::Table(Table::new()),
+                        key: Some(self.key.clone()),
+                        span: Some(self.key.clone()),
+                    });
+                    walked = walked.key(name);
+                }
+                StepRef::Index(index) => {
+                    let name = walked.to_string();
+                    let Value::Array(items) = &mut at.value else {
+                        return Err(refuse(format!("`{name}` is not an array")));
+                    };
+                    let count = items.len();
+                    at = items.get_mut(index).ok_or_else(|| {
+                        refuse(format!("`{name}` has no item {index}"))
+                            .help(format!("it has {count}, counted from 0"))
+                    })?;
+                    walked = walked.index(index);
+                }
+            }
+        }
+        *at = Node { key: Some(self.key.clone()), ..self.value.clone() };
+        Ok(())
+    }
+}
+
+/// TOML if it is TOML, a text otherwise.
+fn parse_value(text: &str) -> Value {
+    let source = Source::new("command line", format!("value = {text}"));
+    let parsed = parse_document(&source).ok();
+    // `1 \n x = 2` would be a document of two fields; a value never is.
+    let single = parsed.filter(|root| root.as_table().is_some_and(|table| table.len() == 1));
+    let value = single.and_then(|root| root.as_table().and_then(|table| table.get("value")).cloned());
+    value.map_or_else(|| Value::Text(text.to_owned()), |node| strip(node).value)
+}
+
+/// Forgets places inside a value: they were places in a text the user never saw.
+fn strip(node: Node) -> Node {
+    Node::from_toml(node.to_toml())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(document: &str, setting: &str) -> Result<String, String> {
+        let mut root = parse_document(&Source::new("a.toml", document)).unwrap();
+        let setting = Override::parse(setting).map_err(|e| e.to_string())?;
+        setting.apply(&mut root).map_err(|e| Diagnostics::from(e).to_string())?;
+        Ok(toml::to_string(&root.to_toml()).unwrap())
+    }
+
+    #[test]
+    fn values_are_toml_or_bare_texts() {
+        assert_eq!(set("", "seed=7").unwrap(), "seed = 7\n");
+        assert_eq!(set("", "run.until=10ms").unwrap(), "[run]\nuntil = \"10ms\"\n");
+        assert_eq!(set("", "a=[1, 2]").unwrap(), "a = [1, 2]\n");
+        assert_eq!(set("", "a=\"7\"").unwrap(), "a = \"7\"\n");
+        assert_eq!(set("", "file=a=b.txt").unwrap(), "file = \"a=b.txt\"\n");
+    }
+
+    #[test]
+    fn arrays_are_indexed_and_shorthands_opened() {
+        assert_eq!(set("[[w]]\nx = 1\n", "w[0].x=2").unwrap(), "[[w]]\nx = 2\n");
+        assert!(set("[[w]]\nx = 1\n", "w[1].x=2").unwrap_err().contains("no item 1"));
+        assert_eq!(
+            set("scheme = \"rps\"", "scheme.paths=4").unwrap(),
+            "[scheme]\nbase = \"rps\"\npaths = 4\n"
+        );
+    }
+
+    #[test]
+    fn a_bad_flag_is_shown() {
+        let text = set("", "until").unwrap_err();
+        assert!(text.contains("1 | --set until"), "{text}");
+        assert!(set("", "a..b=1").unwrap_err().contains("not the name of a field"));
+        assert!(set("seed = 1", "seed.x=1").unwrap_err().contains("it has no field `x`"));
+    }
+}

@@ -1,0 +1,141 @@
+//! Tables: which fields they may and must have.
+
+use serde_json::Value as Json;
+
+use super::super::{Diagnostic, FieldPath, Node, Value, nearest};
+use super::{Fields, Walk, branches};
+
+/// Texts a schema names one by one.
+pub(super) fn names(schema: &Json) -> Vec<&str> {
+    match (schema["const"].as_str(), schema["enum"].as_array()) {
+        (Some(only), _) => vec![only],
+        (None, Some(several)) => several.iter().filter_map(Json::as_str).collect(),
+        (None, None) => vec![],
+    }
+}
+
+/// The property that tells the alternatives of a tagged enum apart.
+pub(super) fn tag<'a>(branches: &[&'a Json], resolve: impl Fn(&'a Json) -> &'a Json) -> Option<&'a str> {
+    let properties = resolve(branches.first()?)["properties"].as_object()?;
+    let tells_apart = |name: &str| {
+        branches.iter().all(|branch| {
+            let property = &resolve(branch)["properties"][name];
+            property.get("const").is_some() || property["enum"].as_array().is_some_and(|e| e.len() == 1)
+        })
+    };
+    properties.keys().map(String::as_str).find(|name| tells_apart(name))
+}
+
+/// The first sentence of a field's documentation.
+fn summary(schema: &Json) -> Option<&str> {
+    let text = schema["description"].as_str()?.lines().next()?;
+    Some(text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.'))
+}
+
+impl<'a> Walk<'a> {
+    /// A struct.
+    pub(super) fn object(&mut self, schema: &'a Json, node: &'a Node, path: &FieldPath) {
+        let Value::Table(table) = &node.value else {
+            return self.wrong_type("a table", node, path);
+        };
+        let mut fields = Fields::default();
+        self.gather(schema, node, path, &mut fields);
+        for name in &fields.required {
+            if !table.contains_key(*name) {
+                self.missing(name, fields.known.get(name).copied(), path);
+            }
+        }
+        for (name, child) in table {
+            match fields.known.get(name.as_str()) {
+                Some(schema) => self.value(schema, child, &path.key(name)),
+                None if fields.incomplete => {}
+                None => self.unknown(name, child, &fields, path),
+            }
+        }
+    }
+
+    /// An enum whose alternatives are told apart by a tag.
+    pub(super) fn tagged(&mut self, branches: &[&'a Json], node: &'a Node, path: &FieldPath) {
+        let mut fields = Fields::default();
+        if let Some(branch) = self.select(branches, node, path, &mut fields) {
+            self.object(branch, node, path);
+        }
+    }
+
+    /// Everything a struct and what is flattened into it may have.
+    fn gather(&mut self, schema: &'a Json, node: &'a Node, path: &FieldPath, fields: &mut Fields<'a>) {
+        let schema = self.resolve(schema);
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            fields.known.entry(name).or_insert(property);
+        }
+        let required = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        fields.required.extend(required);
+        for part in schema["allOf"].as_array().into_iter().flatten() {
+            self.gather(part, node, path, fields);
+        }
+        let branches = branches(schema);
+        if let Some(branch) = self.select(&branches, node, path, fields) {
+            self.gather(branch, node, path, fields);
+        }
+    }
+
+    /// The alternative that the tag in `node` names. Reports a missing or unknown tag.
+    fn select(
+        &mut self,
+        branches: &[&'a Json],
+        node: &'a Node,
+        path: &FieldPath,
+        fields: &mut Fields<'a>,
+    ) -> Option<&'a Json> {
+        let tag = tag(branches, |schema| self.resolve(schema))?;
+        let value_of = |branch: &'a Json| names(&self.resolve(branch)["properties"][tag]).first().copied();
+        let allowed: Vec<&str> = branches.iter().filter_map(|branch| value_of(branch)).collect();
+        let written = node.as_table().and_then(|table| table.get(tag));
+        let finding = match written.map(|written| &written.value) {
+            Some(Value::Text(text)) => {
+                if let Some(branch) = branches.iter().find(|b| value_of(b) == Some(text.as_str())) {
+                    return Some(branch);
+                }
+                Diagnostic::new(path.key(tag), format!("unknown {} \"{text}\"", described(tag, path)))
+                    .suggest(nearest(text, allowed.iter().copied()))
+            }
+            Some(other) => {
+                let message = format!("`{}` cannot be {}", path.key(tag), other.type_name());
+                Diagnostic::new(path.key(tag), message)
+            }
+            None => Diagnostic::new(path.key(tag), format!("missing field `{tag}` in `{path}`")),
+        };
+        self.report(finding.allowed(format!("allowed: {}", allowed.join(", "))));
+        fields.incomplete = true;
+        None
+    }
+
+    fn missing(&mut self, name: &str, schema: Option<&'a Json>, path: &FieldPath) {
+        let place = if path.is_root() { "the scenario".to_owned() } else { format!("`{path}`") };
+        let finding = Diagnostic::new(path.key(name), format!("missing field `{name}` in {place}"));
+        let described = schema.and_then(|s| summary(s).or_else(|| summary(self.resolve(s))));
+        self.report(match described {
+            Some(summary) => finding.allowed(format!("`{name}` is needed: {summary}")),
+            None => finding,
+        });
+    }
+
+    fn unknown(&mut self, name: &str, child: &Node, fields: &Fields<'a>, path: &FieldPath) {
+        let field = path.key(name);
+        let place = if path.is_root() { "the scenario".to_owned() } else { format!("`{path}`") };
+        let allowed: Vec<&str> = fields.known.keys().copied().collect();
+        let finding = Diagnostic::new(field, format!("unknown field `{name}` in {place}"))
+            .at(child.key.clone().or(child.span.clone()))
+            .suggest(nearest(name, allowed.iter().copied()))
+            .help(format!("fields here: {}", allowed.join(", ")));
+        self.report(finding);
+    }
+}
+
+/// "topology kind" reads better than "kind".
+fn described(tag: &str, path: &FieldPath) -> String {
+    match path.last_key() {
+        Some(parent) => format!("{parent} {tag}"),
+        None => tag.to_owned(),
+    }
+}

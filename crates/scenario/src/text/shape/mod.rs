@@ -1,0 +1,241 @@
+//! Checks a tree against a JSON Schema, with better answers than a deserialiser can give: serde forgets places
+//! inside tagged enums and stops at the first mistake.
+//!
+//! Understands what schemars emits for configuration structs and enums: references, tagged and untagged enums,
+//! flattened fields, maps, numeric bounds. Every table is closed. What the schema does not say, serde still
+//! refuses afterwards.
+
+mod fields;
+mod scalar;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde_json::Value as Json;
+
+use super::{Diagnostic, FieldPath, Node, Value, nearest};
+
+/// A schema to check trees against.
+pub(crate) struct Shape {
+    root: Json,
+}
+
+impl Shape {
+    /// The shape of `T`.
+    pub(crate) fn of<T: JsonSchema>() -> Self {
+        Shape { root: schemars::schema_for!(T).to_value() }
+    }
+    /// Everything in `node` that does not fit.
+    pub(crate) fn check(&self, node: &Node) -> Vec<Diagnostic> {
+        let mut walk = Walk { root: &self.root, tree: node, found: Vec::new() };
+        walk.value(&self.root, node, &FieldPath::root());
+        walk.found
+    }
+}
+
+struct Walk<'a> {
+    root: &'a Json,
+    tree: &'a Node,
+    found: Vec<Diagnostic>,
+}
+
+impl<'a> Walk<'a> {
+    /// Follows references.
+    fn resolve(&self, mut schema: &'a Json) -> &'a Json {
+        while let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
+            schema = &self.root["$defs"][name];
+        }
+        schema
+    }
+    fn report(&mut self, finding: Diagnostic) {
+        self.found.push(self.tree.place(finding));
+    }
+
+    fn value(&mut self, schema: &'a Json, node: &'a Node, path: &FieldPath) {
+        let units = units_name(schema);
+        let schema = self.resolve(schema);
+        if let Some(units) = units {
+            return self.quantity(units, schema, node, path);
+        }
+        let branches = branches(schema);
+        if schema.get("properties").is_some() || schema.get("allOf").is_some() {
+            return self.object(schema, node, path);
+        }
+        if !branches.is_empty() {
+            return self.alternatives(&branches, node, path);
+        }
+        match (&node.value, allowed_types(schema).as_slice()) {
+            (_, []) => {}
+            (Value::Table(table), types) if types.contains(&"object") => {
+                let items = schema.get("additionalProperties").filter(|items| items.is_object());
+                for (name, child) in table.iter().filter(|_| items.is_some()) {
+                    self.value(&schema["additionalProperties"], child, &path.key(name));
+                }
+            }
+            (Value::Array(items), types) if types.contains(&"array") => self.array(schema, items, path),
+            _ => self.scalar(schema, node, path),
+        }
+    }
+
+    fn array(&mut self, schema: &'a Json, items: &'a [Node], path: &FieldPath) {
+        let at_least = schema["minItems"].as_u64().unwrap_or(0) as usize;
+        let at_most = schema["maxItems"].as_u64().map_or(usize::MAX, |most| most as usize);
+        if items.len() < at_least || items.len() > at_most {
+            let allowed = if at_least == at_most {
+                format!("exactly {at_least}")
+            } else {
+                format!("at least {at_least}")
+            };
+            let message = format!("`{path}` has {} items", items.len());
+            self.report(Diagnostic::new(path.clone(), message).allowed(format!("needs {allowed}")));
+        }
+        let prefix = schema["prefixItems"].as_array().map_or(&[][..], Vec::as_slice);
+        for (i, item) in items.iter().enumerate() {
+            if let Some(schema) = prefix.get(i).or_else(|| schema.get("items").filter(|s| s.is_object())) {
+                self.value(schema, item, &path.index(i));
+            }
+        }
+    }
+
+    /// An enum: names, tables told apart by a tag or by their only key, or values told apart by their type.
+    fn alternatives(&mut self, branches: &[&'a Json], node: &'a Node, path: &FieldPath) {
+        let branches: Vec<_> =
+            branches.iter().map(|b| (*b, self.resolve(b))).filter(|(_, b)| b["type"] != "null").collect();
+        if let [(only, _)] = branches.as_slice() {
+            return self.value(only, node, path);
+        }
+        let names: Vec<&str> = branches.iter().flat_map(|(_, branch)| fields::names(branch)).collect();
+        match &node.value {
+            Value::Text(text) if names.contains(&text.as_str()) => return,
+            Value::Table(table) => {
+                let resolved: Vec<_> = branches.iter().map(|(_, branch)| *branch).collect();
+                if fields::tag(&resolved, |s| self.resolve(s)).is_some() {
+                    return self.tagged(&resolved, node, path);
+                }
+                let by_key = |branch: &&Json| {
+                    let required = branch["required"].as_array();
+                    required
+                        .is_some_and(|r| r.len() == 1 && r[0].as_str().is_some_and(|k| table.contains_key(k)))
+                };
+                if let Some(branch) = resolved.iter().find(|b| by_key(b)) {
+                    return self.object(branch, node, path);
+                }
+            }
+            _ => {}
+        }
+        let fitting: Vec<_> =
+            branches.iter().filter(|(_, b)| fields::names(b).is_empty() && fits(b, node)).collect();
+        match fitting.as_slice() {
+            [(only, _)] => self.value(only, node, path),
+            [] => self.no_alternative(&names, &branches, node, path),
+            several => {
+                // Told apart by nothing but their contents: good if one accepts, else what the first has to say.
+                let before = self.found.len();
+                let mut first = None;
+                for (branch, _) in several {
+                    self.value(branch, node, path);
+                    let found = self.found.split_off(before);
+                    if found.is_empty() {
+                        return;
+                    }
+                    first.get_or_insert(found);
+                }
+                self.found.extend(first.into_iter().flatten());
+            }
+        }
+    }
+
+    fn no_alternative(&mut self, names: &[&str], branches: &[(&Json, &Json)], node: &Node, path: &FieldPath) {
+        if let (Value::Text(text), false) = (&node.value, names.is_empty()) {
+            let finding = Diagnostic::new(path.clone(), format!("unknown name \"{text}\" for `{path}`"))
+                .allowed(format!("allowed: {}", names.join(", ")))
+                .suggest(nearest(text, names.iter().copied()));
+            return self.report(finding);
+        }
+        let mut allowed: Vec<String> = branches
+            .iter()
+            .filter(|(_, b)| fields::names(b).is_empty())
+            .flat_map(|(_, b)| allowed_types(b).into_iter().map(|kind| type_name(kind).to_owned()))
+            .collect();
+        allowed.dedup();
+        if !names.is_empty() {
+            allowed.push(format!("one of {}", names.join(", ")));
+        }
+        self.wrong_type(&allowed.join(" or "), node, path);
+    }
+
+    fn wrong_type(&mut self, allowed: &str, node: &Node, path: &FieldPath) {
+        let value = node.value.short().map_or(String::new(), |value| format!(" {value}"));
+        let message = format!("`{path}` cannot be {}{value}", node.value.type_name());
+        self.report(Diagnostic::new(path.clone(), message).allowed(format!("expected {allowed}")));
+    }
+}
+
+/// The alternatives of an enum, none for anything else.
+fn branches(schema: &Json) -> Vec<&Json> {
+    let list = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array());
+    list.map(|list| list.iter().collect()).unwrap_or_default()
+}
+
+/// The types a schema allows, `null` left out: TOML has none.
+fn allowed_types(schema: &Json) -> Vec<&str> {
+    let types = match &schema["type"] {
+        Json::String(one) => vec![one.as_str()],
+        Json::Array(several) => several.iter().filter_map(Json::as_str).collect(),
+        _ if schema.get("properties").is_some() => vec!["object"],
+        _ if !branches(schema).is_empty() => branches(schema).into_iter().flat_map(allowed_types).collect(),
+        _ => vec![],
+    };
+    types.into_iter().filter(|&kind| kind != "null").collect()
+}
+
+/// Whether the type of a value is among those a schema allows.
+fn fits(schema: &Json, node: &Node) -> bool {
+    let types = allowed_types(schema);
+    let kind: &[&str] = match node.value {
+        Value::Text(_) => &["string"],
+        Value::Integer(_) => &["integer", "number"],
+        Value::Float(_) => &["number"],
+        Value::Bool(_) => &["boolean"],
+        Value::Array(_) => &["array"],
+        Value::Table(_) => &["object"],
+    };
+    types.is_empty() || types.iter().any(|allowed| kind.contains(allowed))
+}
+
+/// A schema type as a user would call it.
+fn type_name(kind: &str) -> &str {
+    match kind {
+        "string" => "a text",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "boolean" => "true or false",
+        "array" => "an array",
+        "object" => "a table",
+        other => other,
+    }
+}
+
+/// The name of the unit type a schema refers to, if it does.
+fn units_name(schema: &Json) -> Option<&str> {
+    // An optional quantity is `anyOf [quantity, null]`.
+    let optional = branches(schema);
+    let schema = match optional.as_slice() {
+        [one, null] if null["type"] == "null" => one,
+        _ => schema,
+    };
+    let name = schema["$ref"].as_str()?.strip_prefix("#/$defs/")?;
+    ["Duration", "Rate", "Bytes"].contains(&name).then_some(name)
+}
+
+/// Names with the schema of each, gathered from a struct and everything flattened into it.
+#[derive(Default)]
+struct Fields<'a> {
+    known: BTreeMap<&'a str, &'a Json>,
+    required: Vec<&'a str>,
+    /// Part of the fields could not be told because the tag is wrong.
+    incomplete: bool,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Values that remember where they were written.
+
+use std::collections::BTreeMap;
+
+use super::path::{FieldPath, StepRef};
+use super::{Diagnostic, Span};
+
+/// Fields by name.
+pub(crate) type Table = BTreeMap<String, Node>;
+
+/// A value and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node {
+    /// The value.
+    pub(crate) value: Value,
+    /// Where its key was written; `None` for items of arrays and for what no one wrote (presets).
+    pub(crate) key: Option<Span>,
+    /// Where the value was written.
+    pub(crate) span: Option<Span>,
+}
+
+/// A TOML value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Text(String),
+    Integer(i64),
+    Float(f64),
+    Bool(bool),
+    Array(Vec<Node>),
+    Table(Table),
+}
+
+impl Value {
+    /// Its type as TOML names it, with an article.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Value::Text(_) => "a text",
+            Value::Integer(_) => "a whole number",
+            Value::Float(_) => "a number with a fraction",
+            Value::Bool(_) => "a boolean",
+            Value::Array(_) => "an array",
+            Value::Table(_) => "a table",
+        }
+    }
+    /// The value as the user would write it, if short enough for a message.
+    pub(crate) fn short(&self) -> Option<String> {
+        let text = match self {
+            Value::Text(text) => format!("\"{text}\""),
+            Value::Integer(value) => value.to_string(),
+            Value::Float(value) => value.to_string(),
+            Value::Bool(value) => value.to_string(),
+            Value::Array(_) | Value::Table(_) => return None,
+        };
+        (text.chars().count() <= 60).then_some(text)
+    }
+}
+
+impl Node {
+    /// A value that nobody wrote.
+    pub(crate) fn unplaced(value: Value) -> Self {
+        Node { value, key: None, span: None }
+    }
+    pub(crate) fn as_table(&self) -> Option<&Table> {
+        if let Value::Table(table) = &self.value { Some(table) } else { None }
+    }
+    pub(crate) fn as_table_mut(&mut self) -> Option<&mut Table> {
+        if let Value::Table(table) = &mut self.value { Some(table) } else { None }
+    }
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        if let Value::Text(text) = &self.value { Some(text) } else { None }
+    }
+    pub(crate) fn as_array(&self) -> Option<&[Node]> {
+        if let Value::Array(items) = &self.value { Some(items) } else { None }
+    }
+    /// One step down.
+    fn child(&self, step: StepRef<'_>) -> Option<&Node> {
+        match (step, &self.value) {
+            (StepRef::Key(name), Value::Table(table)) => table.get(name),
+            (StepRef::Index(index), Value::Array(items)) => items.get(index),
+            _ => None,
+        }
+    }
+    /// The value at `path`.
+    pub(crate) fn get(&self, path: &FieldPath) -> Option<&Node> {
+        path.steps().try_fold(self, Node::child)
+    }
+    /// Where to point for `path`: at the value, or, if nobody wrote it, at what it would be part of.
+    pub(crate) fn locate(&self, path: &FieldPath) -> Option<Span> {
+        let mut node = self;
+        let mut best = None;
+        for step in path.steps() {
+            let Some(child) = node.child(step) else { break };
+            node = child;
+            best = child.span.clone().or(child.key.clone()).or(best);
+        }
+        best
+    }
+    /// Places a finding by its field.
+    pub(crate) fn place(&self, mut finding: Diagnostic) -> Diagnostic {
+        if finding.span.is_none() {
+            finding.span = self.locate(&finding.field);
+        }
+        finding
+    }
+
+    /// Lays `over` over this: tables are merged field by field, everything else is replaced.
+    pub(crate) fn merge(&mut self, over: Node) {
+        match (&mut self.value, over) {
+            (Value::Table(base), Node { value: Value::Table(over), key, span }) => {
+                for (name, node) in over {
+                    match base.get_mut(&name) {
+                        Some(below) => below.merge(node),
+                        None => drop(base.insert(name, node)),
+                    }
+                }
+                self.key = key.or(self.key.take());
+                self.span = span.or(self.span.take());
+            }
+            (_, over) => *self = over,
+        }
+    }
+
+    /// The plain value, for serde.
+    pub(crate) fn to_toml(&self) -> toml::Value {
+        match &self.value {
+            Value::Text(text) => toml::Value::String(text.clone()),
+            Value::Integer(value) => toml::Value::Integer(*value),
+            Value::Float(value) => toml::Value::Float(*value),
+            Value::Bool(value) => toml::Value::Boolean(*value),
+            Value::Array(items) => toml::Value::Array(items.iter().map(Node::to_toml).collect()),
+            Value::Table(table) => {
+                toml::Value::Table(table.iter().map(|(name, node)| (name.clone(), node.to_toml())).collect())
+            }
+        }
+    }
+    /// A value that nobody wrote, from serde. Dates do not occur in scenarios; they become texts.
+    pub(crate) fn from_toml(value: toml::Value) -> Self {
+        Node::unplaced(match value {
+            toml::Value::String(text) => Value::Text(text),
+            toml::Value::Integer(value) => Value::Integer(value),
+            toml::Value::Float(value) => Value::Float(value),
+            toml::Value::Boolean(value) => Value::Bool(value),
+            toml::Value::Datetime(value) => Value::Text(value.to_string()),
+            toml::Value::Array(items) => Value::Array(items.into_iter().map(Node::from_toml).collect()),
+            toml::Value::Table(table) => {
+                Value::Table(table.into_iter().map(|(name, value)| (name, Node::from_toml(value))).collect())
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Source, parse_document};
+    use super::*;
+
+    fn tree(text: &str) -> Node {
+        parse_document(&Source::new("a.toml", text)).unwrap()
+    }
+
+    #[test]
+    fn a_missing_field_is_placed_at_its_table() {
+        let tree = tree("x = 1\n[topology]\nkind = \"star\"\n");
+        let at = |path: &str| tree.locate(&FieldPath::root().key(path)).unwrap().line_and_column();
+        assert_eq!(at("topology.hosts"), (2, 1));
+        assert_eq!(at("topology.kind"), (3, 8));
+        assert_eq!(tree.locate(&FieldPath::root().key("nothing")), None);
+    }
+
+    #[test]
+    fn merging_replaces_leaves_and_keeps_the_rest() {
+        let mut base = tree("[s]\na = 1\nb = [1, 2]\n[s.deep]\nc = 1\nd = 2\n");
+        base.merge(tree("[s]\nb = [3]\ndeep.c = 9\n"));
+        let merged = toml::to_string(&base.to_toml()).unwrap();
+        assert_eq!(merged, "[s]\na = 1\nb = [3]\n\n[s.deep]\nc = 9\nd = 2\n");
+    }
+}
