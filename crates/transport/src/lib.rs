@@ -1,1 +1,27 @@
-//! Sans-I/O endpoint: queue pairs, messages, placement, acknowledgements, loss recovery
+//! Sans-I/O RDMA endpoint: queue pairs, messages, placement, acknowledgements, loss recovery.
+//!
+//! [`Endpoint`] documents how it is driven. It knows no clock, socket or thread; simulator and datapath drive
+//! the same code.
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod config;
+mod counters;
+mod endpoint;
+mod events;
+mod memory;
+mod transmit;
+mod work;
+
+pub use config::{
+    EndpointConfig, MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD, QpConfig, ReceiveMode, RnrConfig, RtoConfig,
+};
+pub use counters::{Counters, OOD_BUCKETS};
+pub use endpoint::Endpoint;
+pub use events::{Completion, Event, Opcode, Status};
+pub use memory::{Access, MemoryError, MemoryRegion};
+pub use transmit::{Class, Gate, PayloadRef, Placement, Transmit};
+pub use work::{Buffer, MAX_MESSAGE_BYTES, Op, PostError, RecvRequest, WorkRequest};

@@ -1,0 +1,188 @@
+//! What an endpoint and a queue pair are made from.
+
+use pathweave_policy::{AckPolicy, CnpMode, CnpPolicy, PathView, Recovery};
+use pathweave_units::{Duration, HostId};
+use pathweave_wire::Framing;
+
+/// Smallest payload of a full packet, in bytes.
+pub const MIN_MTU_PAYLOAD: u16 = 256;
+/// Largest payload of a full packet, in bytes (a 9,000-byte jumbo frame, headers left to the framing).
+pub const MAX_MTU_PAYLOAD: u16 = 9_000;
+
+/// What an endpoint is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct EndpointConfig {
+    /// This host.
+    pub host: HostId,
+    /// Payload of a full packet, in bytes; 256 to 9,000. Both ends of a queue pair use the same.
+    pub mtu_payload: u16,
+    /// How many bytes a segment takes on a link.
+    pub framing: Framing,
+    /// NIC ports. Path `p` leaves by port `p % nic_ports`. 1 to 64.
+    pub nic_ports: u8,
+    /// Seed of the run; every queue pair draws from a stream of its own.
+    pub seed: u64,
+}
+
+impl EndpointConfig {
+    /// A host with one port, 4,096-byte packets and RoCEv2 framing.
+    pub const fn new(host: HostId) -> Self {
+        EndpointConfig { host, mtu_payload: 4_096, framing: Framing::Rocev2, nic_ports: 1, seed: 0 }
+    }
+    /// Panics if a field is out of its range: a configuration is checked before it gets here.
+    pub(crate) fn check(&self) {
+        assert!(
+            (MIN_MTU_PAYLOAD..=MAX_MTU_PAYLOAD).contains(&self.mtu_payload),
+            "mtu_payload is {} bytes; allowed are {MIN_MTU_PAYLOAD} to {MAX_MTU_PAYLOAD}",
+            self.mtu_payload
+        );
+        assert!((1..=64).contains(&self.nic_ports), "nic_ports is {}; allowed are 1 to 64", self.nic_ports);
+    }
+}
+
+/// What a queue pair is made from. Both ends should use the same `recovery`.
+#[derive(Clone, Debug)]
+pub struct QpConfig<'a, P> {
+    /// The host at the other end; packets from any other are refused.
+    pub peer: HostId,
+    /// Decides when packets of this end leave and on which path.
+    pub policy: P,
+    /// Paths the policy may choose from. Not empty.
+    pub paths: &'a [PathView],
+    /// Loss recovery, as sender and as receiver.
+    pub recovery: Recovery,
+    /// When this end acknowledges.
+    pub acks: AckPolicy,
+    /// When this end notifies of congestion.
+    pub cnp: CnpPolicy,
+    /// Retransmission timer.
+    pub rto: RtoConfig,
+    /// Back-off when the other end has no receive posted.
+    pub rnr: RnrConfig,
+    /// Where the messages of the other end's SENDs go.
+    pub receive: ReceiveMode,
+    /// READs this end may have outstanding; further ones wait, and what is posted after them with them.
+    pub max_reads_out: u16,
+    /// READs of the other end this end serves at a time; one more is an invalid request.
+    pub max_reads_in: u16,
+}
+
+impl<'a, P> QpConfig<'a, P> {
+    /// A queue pair with selective repeat over a window of 1,024 packets (only the timer finds losses), an
+    /// acknowledgement for every packet, no congestion notifications, and receives that must be posted.
+    pub fn new(peer: HostId, policy: P, paths: &'a [PathView]) -> Self {
+        QpConfig {
+            peer,
+            policy,
+            paths,
+            recovery: Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 1_024 },
+            acks: AckPolicy { every_packets: 1, max_delay: Duration::from_us(10) },
+            cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
+            rto: RtoConfig::default(),
+            rnr: RnrConfig::default(),
+            receive: ReceiveMode::Posted,
+            max_reads_out: 16,
+            max_reads_in: 16,
+        }
+    }
+}
+
+/// Retransmission timer. It runs from the last progress, or from the oldest packet in flight if that left later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoConfig {
+    /// Time to the first timeout.
+    pub initial: Duration,
+    /// Longest time between timeouts.
+    pub max: Duration,
+    /// Factor by which the time grows with each timeout in a row. At least 1.
+    pub backoff: u32,
+    /// Timeouts in a row without progress after which the queue pair fails.
+    pub retry_limit: u32,
+}
+
+impl Default for RtoConfig {
+    /// 1 ms, doubled up to 64 ms, 7 times (the most a RoCE NIC's 3-bit retry count allows).
+    fn default() -> Self {
+        RtoConfig { initial: Duration::from_ms(1), max: Duration::from_ms(64), backoff: 2, retry_limit: 7 }
+    }
+}
+
+impl RtoConfig {
+    /// Time to the next timeout after `timeouts` in a row.
+    pub fn after(&self, timeouts: u32) -> Duration {
+        let factor = u64::from(self.backoff.max(1)).saturating_pow(timeouts);
+        let grown = self.initial.as_ps().saturating_mul(factor);
+        Duration::from_ps(grown.min(self.max.as_ps().max(self.initial.as_ps())).max(1))
+    }
+    /// Time from the last sign of life to giving up.
+    pub fn give_up_after(&self) -> Duration {
+        let mut total = 0u64;
+        for timeouts in 0..=self.retry_limit {
+            let next = self.after(timeouts).as_ps();
+            if timeouts > 0 && next == self.after(timeouts - 1).as_ps() {
+                // From here on all are alike.
+                let rest = u64::from(self.retry_limit - timeouts) + 1;
+                return Duration::from_ps(total.saturating_add(next.saturating_mul(rest)));
+            }
+            total = total.saturating_add(next);
+        }
+        Duration::from_ps(total)
+    }
+}
+
+/// Back-off after "receiver not ready" (RNR).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RnrConfig {
+    /// The queue pair sends nothing for this long.
+    pub delay: Duration,
+    /// Back-offs in a row without progress after which the queue pair fails; `None`: never (verbs' value 7).
+    pub retry_limit: Option<u32>,
+}
+
+impl Default for RnrConfig {
+    /// 100 us, for ever.
+    fn default() -> Self {
+        RnrConfig { delay: Duration::from_us(100), retry_limit: None }
+    }
+}
+
+/// Where the messages of the other end's SENDs go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReceiveMode {
+    /// Into the receives posted with `post_recv`, in order; without one the sender is told to wait.
+    #[default]
+    Posted,
+    /// Nowhere: every message is welcome, nothing is placed and no receive completes; only
+    /// [`Event::Delivered`](crate::Event::Delivered) tells of it. For simulation without memory.
+    Discard,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_double_up_to_the_maximum() {
+        let rto = RtoConfig {
+            initial: Duration::from_us(100),
+            max: Duration::from_us(500),
+            backoff: 2,
+            retry_limit: 4,
+        };
+        let after: [u64; 5] = core::array::from_fn(|n| rto.after(n as u32).as_ns() / 1_000);
+        assert_eq!(after, [100, 200, 400, 500, 500]);
+        assert_eq!(rto.give_up_after(), Duration::from_us(1_700));
+    }
+
+    #[test]
+    fn a_maximum_below_the_start_does_not_shorten_it() {
+        let rto = RtoConfig {
+            initial: Duration::from_ms(2),
+            max: Duration::from_ms(1),
+            backoff: 1,
+            retry_limit: 2,
+        };
+        assert_eq!(rto.after(9), Duration::from_ms(2));
+        assert_eq!(rto.give_up_after(), Duration::from_ms(6));
+    }
+}

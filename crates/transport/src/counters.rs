@@ -1,0 +1,105 @@
+//! What an endpoint counts.
+
+use core::ops::AddAssign;
+
+/// Buckets of [`Counters::out_of_order`].
+pub const OOD_BUCKETS: usize = 12;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Counts of one queue pair or of a whole endpoint. Packets unless said otherwise.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)*
+            /// Data packets by out-of-order degree, the distance in PSN behind the highest seen before: bucket i
+            /// counts degrees from 2^i to 2^(i+1) - 1, the last one everything above.
+            pub out_of_order: [u64; OOD_BUCKETS],
+            /// Highest out-of-order degree.
+            pub out_of_order_max: u64,
+        }
+        impl AddAssign<&Counters> for Counters {
+            fn add_assign(&mut self, other: &Counters) {
+                $(self.$name += other.$name;)*
+                for (a, b) in self.out_of_order.iter_mut().zip(other.out_of_order) {
+                    *a += b;
+                }
+                self.out_of_order_max = self.out_of_order_max.max(other.out_of_order_max);
+            }
+        }
+    };
+}
+
+counters! {
+    /// Data packets sent, retransmissions included.
+    data_sent,
+    /// Payload bytes sent, retransmissions included.
+    payload_bytes_sent,
+    /// Retransmissions sent.
+    retransmitted,
+    /// Data packets that arrived for this queue pair, duplicates and refused ones included.
+    data_received,
+    /// Payload bytes accepted, each once.
+    payload_bytes_received,
+    /// Data packets that arrived a second time.
+    duplicates,
+    /// Data packets dropped because they were ahead of a gap (go-back-N).
+    sequence_drops,
+    /// Data packets dropped because they were beyond the receiver's window.
+    beyond_window_drops,
+    /// Data packets dropped because no receive was posted.
+    rnr_drops,
+    /// Data packets that arrived marked Congestion Experienced.
+    marked_received,
+    /// Acknowledgements made.
+    acks_sent,
+    /// Negative acknowledgements made.
+    nacks_sent,
+    /// Congestion notifications made.
+    cnps_sent,
+    /// Probes sent.
+    probes_sent,
+    /// Acknowledgements taken in.
+    acks_received,
+    /// Negative acknowledgements taken in.
+    nacks_received,
+    /// Congestion notifications taken in.
+    cnps_received,
+    /// Data packets declared lost before a timeout.
+    lost,
+    /// Retransmission timeouts, in timeouts.
+    timeouts,
+    /// Packets that make no sense: numbers out of range, fields that contradict each other.
+    malformed,
+    /// Packets for a queue pair that does not exist (any more), or from another than its peer. Of endpoints only.
+    foreign,
+}
+
+impl Counters {
+    /// Takes note of a packet that arrived `degree` PSNs behind the highest before it.
+    #[inline]
+    pub(crate) fn note_out_of_order(&mut self, degree: u64) {
+        debug_assert!(degree > 0);
+        self.out_of_order[(degree.ilog2() as usize).min(OOD_BUCKETS - 1)] += 1;
+        self.out_of_order_max = self.out_of_order_max.max(degree);
+    }
+    /// Data packets that arrived behind a later one.
+    pub fn out_of_order_packets(&self) -> u64 {
+        self.out_of_order.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn degrees_fall_into_powers_of_two() {
+        let mut c = Counters::default();
+        for degree in [1, 2, 3, 4, 7, 8, 1 << 40] {
+            c.note_out_of_order(degree);
+        }
+        assert_eq!(c.out_of_order[..4], [1, 2, 2, 1]);
+        assert_eq!((c.out_of_order[OOD_BUCKETS - 1], c.out_of_order_max), (1, 1 << 40));
+        assert_eq!(c.out_of_order_packets(), 7);
+    }
+}
