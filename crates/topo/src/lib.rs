@@ -1,1 +1,20 @@
-//! Topologies, their files, routing and path sets
+//! Topologies, their files, routing and path sets.
+//!
+//! A [`TopologyConfig`] (from a scenario) builds a [`Topology`]; [`Routing`] answers which ports lead to a
+//! host; [`topologies`] and [`presets`] list what there is.
+//! How to add a kind of topology is told in `build/mod.rs`.
+
+mod bfs;
+mod build;
+mod error;
+mod graph;
+mod info;
+mod names;
+mod read;
+mod routing;
+
+pub use build::*;
+pub use error::{Location, TopoError};
+pub use graph::{Link, LinkId, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch, Topology};
+pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
+pub use routing::{NextHops, Routing};

@@ -1,0 +1,170 @@
+//! The kinds of topology a scenario can name.
+//!
+//! To add one (a Dragonfly, a torus, rails, a Jellyfish, two data centres): write one file here with a struct
+//! that holds its fields and implements [`Build`], and name it below, once as a module and once in the
+//! registry. Configuration, JSON Schema, `list topologies`, presets and error texts follow from that.
+
+mod dumbbell;
+mod fat_tree;
+mod file;
+mod hpcc;
+mod leaf_spine;
+mod preset;
+mod star;
+
+pub use dumbbell::Dumbbell;
+pub use fat_tree::{CoreWiring, FatTree};
+pub use file::{TopologyFile, parse_topology_file};
+pub use hpcc::{HpccFile, parse_hpcc_topology};
+pub use leaf_spine::LeafSpine;
+pub use preset::PresetName;
+pub use star::Star;
+
+use std::path::Path;
+
+use pathweave_units::{Duration, Rate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::TopoError;
+use crate::graph::{Link, NodeId, Switch, Topology};
+
+/// A kind of topology: its fields are the struct's, its help is the struct's documentation.
+pub trait Build: JsonSchema {
+    /// Builds it. Files are found relative to `base_dir`.
+    fn build(&self, base_dir: &Path) -> Result<Topology, TopoError>;
+
+    /// Named settings: name, what it is and where it comes from, settings.
+    fn presets() -> Vec<(&'static str, &'static str, Self)>
+    where
+        Self: Sized,
+    {
+        Vec::new()
+    }
+}
+
+macro_rules! registry {
+    ($($name:literal => $variant:ident,)*) => {
+        /// What a scenario says about its network: `kind` and the fields of that kind.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind")]
+        pub enum TopologyConfig {
+            $(
+                #[allow(missing_docs)] // Documented at the struct.
+                #[serde(rename = $name)]
+                $variant($variant),
+            )*
+        }
+
+        impl TopologyConfig {
+            /// The kind as written in a scenario.
+            pub fn kind(&self) -> &'static str {
+                match self { $(TopologyConfig::$variant(_) => $name,)* }
+            }
+            /// Builds the topology. Files are found relative to `base_dir`.
+            pub fn build(&self, base_dir: &Path) -> Result<Topology, TopoError> {
+                match self { $(TopologyConfig::$variant(config) => config.build(base_dir),)* }
+            }
+        }
+
+        pub(crate) fn kinds() -> Vec<(&'static str, schemars::Schema)> {
+            vec![$(($name, schemars::schema_for!($variant)),)*]
+        }
+        pub(crate) fn all_presets() -> Vec<(&'static str, &'static str, TopologyConfig)> {
+            let mut all = Vec::new();
+            $(all.extend(<$variant as Build>::presets().into_iter()
+                .map(|(name, help, config)| (name, help, TopologyConfig::$variant(config))));)*
+            all
+        }
+    };
+}
+
+registry! {
+    "star" => Star,
+    "dumbbell" => Dumbbell,
+    "leaf-spine" => LeafSpine,
+    "fat-tree" => FatTree,
+    "file" => TopologyFile,
+    "hpcc" => HpccFile,
+    "preset" => PresetName,
+}
+
+/// Rate, delay and loss of the links of one tier.
+#[derive(Clone, Copy)]
+pub(crate) struct LinkSpec {
+    pub(crate) rate: Rate,
+    pub(crate) delay: Duration,
+    pub(crate) error_rate: f64,
+}
+
+/// Collects switches and links of a generated topology.
+pub(crate) struct Parts {
+    hosts: u32,
+    switches: Vec<Switch>,
+    links: Vec<Link>,
+}
+
+impl Parts {
+    pub(crate) fn new(hosts: u32) -> Self {
+        Parts { hosts, switches: Vec::new(), links: Vec::new() }
+    }
+    pub(crate) fn switch(&mut self, name: String, tier: u8, group: Option<u32>) -> NodeId {
+        self.switches.push(Switch { name, tier, group });
+        NodeId(self.hosts + self.switches.len() as u32 - 1)
+    }
+    /// `count` parallel links.
+    pub(crate) fn links(&mut self, a: NodeId, b: NodeId, spec: LinkSpec, count: u32) {
+        let LinkSpec { rate, delay, error_rate } = spec;
+        self.links.extend((0..count).map(|_| Link { a, b, rate, delay, error_rate }));
+    }
+    pub(crate) fn regular_clos(self, name: String) -> Result<Topology, TopoError> {
+        Topology::new(name, self.hosts, self.switches, self.links).map(Topology::declare_regular_clos)
+    }
+}
+
+/// Refuses a field outside `1..=max`.
+pub(crate) fn at_least_one(field: &'static str, value: u32) -> Result<u32, TopoError> {
+    if value == 0 {
+        return Err(refuse(field, value, "must be at least 1"));
+    }
+    Ok(value)
+}
+
+/// Refuses sizes that no topology may have, before any memory is spent on them.
+pub(crate) fn within_limits(field: &'static str, nodes: &[u32], links: &[&[u32]]) -> Result<(), TopoError> {
+    use crate::graph::{MAX_LINKS, MAX_NODES};
+    let product = |factors: &&[u32]| factors.iter().fold(1u64, |p, &f| p.saturating_mul(u64::from(f)));
+    let nodes = nodes.iter().fold(0u64, |sum, &n| sum.saturating_add(u64::from(n)));
+    let links = links.iter().map(product).fold(0u64, u64::saturating_add);
+    if nodes > u64::from(MAX_NODES) {
+        return Err(refuse(field, nodes, format!("at most {MAX_NODES} hosts and switches are allowed")));
+    }
+    if links > MAX_LINKS as u64 {
+        return Err(refuse(field, links, format!("at most {MAX_LINKS} links are allowed")));
+    }
+    Ok(())
+}
+
+pub(crate) fn refuse(
+    field: &'static str,
+    value: impl std::fmt::Display,
+    allowed: impl Into<String>,
+) -> TopoError {
+    TopoError::Field { field, value: value.to_string(), allowed: allowed.into() }
+}
+
+/// Refuses a rate of 0.
+pub(crate) fn positive(field: &'static str, rate: Rate) -> Result<Rate, TopoError> {
+    if rate == Rate::ZERO { Err(refuse(field, rate, "must be above 0")) } else { Ok(rate) }
+}
+
+// Defaults shared by the generated kinds: the links of the UDMP evaluation (section V-A).
+pub(crate) fn default_rate() -> Rate {
+    Rate::from_gbps(100)
+}
+pub(crate) fn default_delay() -> Duration {
+    Duration::from_us(1)
+}
+pub(crate) fn one() -> u32 {
+    1
+}

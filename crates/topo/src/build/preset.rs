@@ -1,0 +1,32 @@
+//! A preset by its name.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Build;
+use crate::error::{TopoError, nearest};
+use crate::graph::Topology;
+use crate::info::presets;
+
+/// A topology under its name, such as "udmp-320"; `pathweave list presets` has them all.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PresetName {
+    /// The name.
+    pub name: String,
+}
+
+impl Build for PresetName {
+    fn build(&self, base_dir: &Path) -> Result<Topology, TopoError> {
+        match presets().iter().find(|preset| preset.name == self.name) {
+            Some(preset) => preset.config.build(base_dir),
+            None => Err(TopoError::UnknownName {
+                kind: "topology preset",
+                name: self.name.clone(),
+                nearest: nearest(&self.name, presets().iter().map(|preset| preset.name)),
+            }),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Hosts, switches, links and the ports between them.
+
+use std::fmt;
+
+use pathweave_units::{Duration, HostId, Rate};
+
+use crate::error::TopoError;
+
+/// Most hosts and switches a topology may have.
+pub const MAX_NODES: u32 = 1 << 20;
+/// Most links a topology may have.
+pub const MAX_LINKS: usize = 1 << 22;
+/// Most ports a node may have.
+pub const MAX_PORTS: u32 = u16::MAX as u32;
+
+/// A host or a switch: hosts are `0..hosts`, switches follow.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct NodeId(pub u32);
+
+/// A link, by its place in [`Topology::links`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct LinkId(pub u32);
+
+impl NodeId {
+    /// The identifier as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+impl LinkId {
+    /// The identifier as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+impl From<HostId> for NodeId {
+    fn from(host: HostId) -> Self {
+        NodeId(host.0)
+    }
+}
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NodeId({})", self.0)
+    }
+}
+impl fmt::Debug for LinkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LinkId({})", self.0)
+    }
+}
+
+/// A switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// Unique name: "tor3", "agg0.1", "core5".
+    pub name: String,
+    /// Distance from the hosts: 0 is a ToR or leaf.
+    pub tier: u8,
+    /// The pod or group it belongs to, if it belongs to one.
+    pub group: Option<u32>,
+}
+
+/// A full-duplex link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// One end.
+    pub a: NodeId,
+    /// The other end.
+    pub b: NodeId,
+    /// Rate in each direction.
+    pub rate: Rate,
+    /// Propagation delay in each direction.
+    pub delay: Duration,
+    /// Probability in `0.0..=1.0` that a packet is lost on it.
+    pub error_rate: f64,
+}
+
+/// What a port is connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortRef {
+    /// The link.
+    pub link: LinkId,
+    /// The node at the other end.
+    pub peer: NodeId,
+    /// The port at the other end.
+    pub peer_port: u16,
+    /// Whether this is the `a` end of the link.
+    pub is_a: bool,
+}
+
+/// A network: immutable, validated on construction.
+///
+/// Port `p` of a node is its `p`-th link in the order of [`Topology::links`], from 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Topology {
+    name: String,
+    host_names: Option<Vec<String>>,
+    hosts: u32,
+    switches: Vec<Switch>,
+    links: Vec<Link>,
+    /// Ports of node `n` are `ports[first_port[n]..first_port[n + 1]]`.
+    first_port: Vec<u32>,
+    ports: Vec<PortRef>,
+    regular_clos: bool,
+}
+
+impl Topology {
+    /// Connects the parts. Refused: no hosts, more than [`MAX_NODES`], [`MAX_LINKS`] or [`MAX_PORTS`], an
+    /// end that does not exist, a link of a node to itself, rate 0, an error rate outside `0.0..=1.0`, a node
+    /// without ports, and a network in more than one piece.
+    pub fn new(
+        name: impl Into<String>,
+        hosts: u32,
+        switches: Vec<Switch>,
+        links: Vec<Link>,
+    ) -> Result<Self, TopoError> {
+        let mut topology = Topology {
+            name: name.into(),
+            host_names: None,
+            hosts,
+            switches,
+            links,
+            first_port: Vec::new(),
+            ports: Vec::new(),
+            regular_clos: false,
+        };
+        topology.check_sizes()?;
+        topology.check_links()?;
+        topology.connect_ports();
+        topology.check_ports()?;
+        topology.check_connected()?;
+        Ok(topology)
+    }
+
+    /// Says that this is a Clos whose routing is arithmetic (see [`crate::Routing`]): hosts below a switch
+    /// are contiguous, and up and down over tiers are exactly the shortest paths.
+    pub(crate) fn declare_regular_clos(mut self) -> Self {
+        self.regular_clos = true;
+        self
+    }
+    pub(crate) fn is_regular_clos(&self) -> bool {
+        self.regular_clos
+    }
+    /// Replaces "host0", "host1", ... One name a host, unique among all nodes.
+    pub(crate) fn with_host_names(mut self, names: Vec<String>) -> Self {
+        debug_assert_eq!(names.len(), self.hosts as usize, "one name a host");
+        self.host_names = Some(names);
+        self
+    }
+
+    /// Name of the topology, for people.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// Number of hosts.
+    pub fn hosts(&self) -> u32 {
+        self.hosts
+    }
+    /// Number of hosts and switches.
+    pub fn nodes(&self) -> u32 {
+        self.hosts + self.switches.len() as u32
+    }
+    /// The switches; the `i`-th is node `hosts + i`.
+    pub fn switches(&self) -> &[Switch] {
+        &self.switches
+    }
+    /// The links; [`LinkId`] is the index.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+    /// A link.
+    pub fn link(&self, link: LinkId) -> &Link {
+        &self.links[link.index()]
+    }
+    /// The ports of a node, in port order.
+    #[inline]
+    pub fn ports(&self, node: NodeId) -> &[PortRef] {
+        let first = self.first_port[node.index()] as usize;
+        let end = self.first_port[node.index() + 1] as usize;
+        &self.ports[first..end]
+    }
+    /// Whether the node is a host.
+    #[inline]
+    pub fn is_host(&self, node: NodeId) -> bool {
+        node.0 < self.hosts
+    }
+    /// The host that the node is, or `None` for a switch.
+    pub fn as_host(&self, node: NodeId) -> Option<HostId> {
+        self.is_host(node).then_some(HostId(node.0))
+    }
+    /// Index into [`Topology::switches`], or `None` for a host.
+    pub fn switch_index(&self, node: NodeId) -> Option<usize> {
+        (!self.is_host(node)).then(|| (node.0 - self.hosts) as usize)
+    }
+    /// The node of the `index`-th switch.
+    pub fn switch_node(&self, index: usize) -> NodeId {
+        NodeId(self.hosts + index as u32)
+    }
+    pub(crate) fn host_names(&self) -> Option<&[String]> {
+        self.host_names.as_deref()
+    }
+
+    pub(crate) fn refuse(&self, what: impl Into<String>) -> TopoError {
+        TopoError::Graph { topology: self.name.clone(), what: what.into() }
+    }
+
+    fn check_sizes(&self) -> Result<(), TopoError> {
+        if self.hosts == 0 {
+            return Err(self.refuse("it has no hosts; at least 1 is needed"));
+        }
+        let nodes = u64::from(self.hosts) + self.switches.len() as u64;
+        if nodes > u64::from(MAX_NODES) {
+            return Err(self.refuse(format!("{nodes} hosts and switches; at most {MAX_NODES} are allowed")));
+        }
+        if self.links.len() > MAX_LINKS {
+            return Err(self.refuse(format!("{} links; at most {MAX_LINKS} are allowed", self.links.len())));
+        }
+        Ok(())
+    }
+
+    fn check_links(&self) -> Result<(), TopoError> {
+        for (i, link) in self.links.iter().enumerate() {
+            for end in [link.a, link.b] {
+                if end.0 >= self.nodes() {
+                    let last = self.nodes() - 1;
+                    return Err(
+                        self.refuse(format!("link {i} ends at node {}; nodes are 0 to {last}", end.0))
+                    );
+                }
+            }
+            let fault = if link.a == link.b {
+                "connects a node to itself"
+            } else if link.rate == Rate::ZERO {
+                "has rate 0; rates must be above 0"
+            } else if !(0.0..=1.0).contains(&link.error_rate) {
+                "has an error rate outside 0.0 to 1.0"
+            } else {
+                continue;
+            };
+            let (a, b) = (self.node_name(link.a), self.node_name(link.b));
+            return Err(self.refuse(format!("link {i} ({a} to {b}) {fault}")));
+        }
+        Ok(())
+    }
+
+    fn connect_ports(&mut self) {
+        let nodes = self.nodes() as usize;
+        let mut degree = vec![0u32; nodes];
+        for link in &self.links {
+            degree[link.a.index()] += 1;
+            degree[link.b.index()] += 1;
+        }
+        self.first_port = Vec::with_capacity(nodes + 1);
+        let mut total = 0;
+        self.first_port.push(0);
+        for d in degree {
+            total += d;
+            self.first_port.push(total);
+        }
+        let nowhere = PortRef { link: LinkId(0), peer: NodeId(0), peer_port: 0, is_a: false };
+        self.ports = vec![nowhere; total as usize];
+        let mut next = self.first_port.clone();
+        for (i, link) in self.links.iter().enumerate() {
+            let (a, b) = (link.a.index(), link.b.index());
+            let (slot_a, slot_b) = (next[a], next[b]);
+            next[a] += 1;
+            next[b] += 1;
+            // Truncation is harmless: `check_ports` refuses nodes with more ports than fit.
+            let (port_a, port_b) =
+                ((slot_a - self.first_port[a]) as u16, (slot_b - self.first_port[b]) as u16);
+            let link_id = LinkId(i as u32);
+            self.ports[slot_a as usize] =
+                PortRef { link: link_id, peer: link.b, peer_port: port_b, is_a: true };
+            self.ports[slot_b as usize] =
+                PortRef { link: link_id, peer: link.a, peer_port: port_a, is_a: false };
+        }
+    }
+
+    fn check_ports(&self) -> Result<(), TopoError> {
+        for node in (0..self.nodes()).map(NodeId) {
+            let ports = self.ports(node).len();
+            if ports == 0 {
+                return Err(self.refuse(format!("{} has no links", self.node_name(node))));
+            }
+            if ports > MAX_PORTS as usize {
+                let name = self.node_name(node);
+                return Err(self.refuse(format!("{name} has {ports} ports; at most {MAX_PORTS} are allowed")));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_connected(&self) -> Result<(), TopoError> {
+        let mut seen = vec![false; self.nodes() as usize];
+        let mut stack = vec![NodeId(0)];
+        seen[0] = true;
+        while let Some(node) = stack.pop() {
+            for port in self.ports(node) {
+                if !std::mem::replace(&mut seen[port.peer.index()], true) {
+                    stack.push(port.peer);
+                }
+            }
+        }
+        match seen.iter().position(|&s| !s) {
+            None => Ok(()),
+            Some(apart) => {
+                let (first, apart) = (self.node_name(NodeId(0)), self.node_name(NodeId(apart as u32)));
+                Err(self.refuse(format!("it is not connected: no way from {first} to {apart}")))
+            }
+        }
+    }
+}
