@@ -46,6 +46,8 @@ pub struct Sent {
     pub path: PathId,
     /// Its PSN.
     pub psn: u64,
+    /// Message it belongs to.
+    pub msn: u32,
     /// Payload bytes.
     pub payload_bytes: u32,
     /// Bytes on the wire.
@@ -128,10 +130,33 @@ pub struct PolicyCx<'a> {
     pub rng: &'a mut Rng,
 }
 
+/// What a policy is told when it is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyEnv {
+    /// Rate of the NIC port: the most the queue pair can send.
+    pub line_rate: Rate,
+    /// Round-trip time to the peer when the fabric is idle.
+    pub base_rtt: Duration,
+    /// Wire bytes of a full packet, headers and gaps included.
+    pub mtu_wire_bytes: u32,
+    /// Payload bytes of a full packet.
+    pub mtu_payload_bytes: u32,
+    /// Paths the queue pair may choose from: [`PathId`] 0 to `paths - 1`. A policy starts with all of them up, so
+    /// [`Policy::on_paths`] need only be called when that is not so or when more is known of them.
+    pub paths: u16,
+}
+
+impl PolicyEnv {
+    /// Bytes in flight that keep the line busy when the fabric is idle.
+    pub const fn bdp_bytes(&self) -> u64 {
+        self.line_rate.bytes_in(self.base_rtt)
+    }
+}
+
 /// Decides when a packet may leave and on which path. State of one direction of one queue pair.
 ///
 /// Invariants (asserted by the test bench after every step): `now` never decreases; a grant that is not used
-/// changes nothing that matters; only paths that are up are granted; `Blocked` never with nothing in flight
+/// changes nothing that matters; only paths that are up are granted while any is; `Blocked` never with nothing in flight
 /// and no timer.
 pub trait Policy {
     /// Proposes; the packet has left only once [`Policy::on_sent`] says so.
@@ -140,7 +165,8 @@ pub trait Policy {
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo;
     /// Feedback on one packet.
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>);
-    /// The set of paths, at the start and whenever it changes. Never empty.
+    /// The set of paths, whenever it changes. Never empty. Where every path is down a policy sends as if all were
+    /// up: what it knows may be stale, and the retry limit of the endpoint ends what is truly dead.
     fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>);
     /// The instant of [`Policy::next_timer`] has come.
     fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>);

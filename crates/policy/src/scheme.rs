@@ -2,12 +2,21 @@
 
 use pathweave_units::Duration;
 
-/// A named preset.
+use crate::cc::CcConfig;
+use crate::cc::dcqcn::Reaction;
+use crate::error::check;
+use crate::{ConfigError, PolicyConfig, SplitConfig};
+
+/// A named preset, or one with overrides. In a scenario it is a name (`scheme = "rps"`) or a table whose `base` is a
+/// name and whose other fields are these, merged over the preset's: `{ base = "rps", paths = 64 }`. Merging is by
+/// table, except that a `kind` that differs from the base's replaces its table whole.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scheme {
+    /// When a packet may leave, and on which path.
+    pub policy: PolicyConfig,
     /// Loss recovery.
     pub recovery: Recovery,
     /// When the receiver acknowledges.
@@ -18,6 +27,37 @@ pub struct Scheme {
     pub queue_pairs: u16,
     /// Paths (UDP source ports) each queue pair may choose from.
     pub paths: u16,
+}
+
+impl Scheme {
+    /// Names the first field that is wrong, or the combination that cannot work.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.policy.validate().map_err(|error| error.within("policy"))?;
+        check(self.queue_pairs > 0, "queue_pairs", self.queue_pairs, "at least 1")?;
+        check(self.paths > 0, "paths", self.paths, "at least 1")?;
+        check(self.acks.every_packets > 0, "acks.every_packets", self.acks.every_packets, "at least 1")?;
+        if let Recovery::SelectiveRepeat { window_packets, .. } = self.recovery {
+            check(window_packets > 0, "recovery.window_packets", window_packets, "at least 1")?;
+        }
+        if let Some(dcqcn) = self.dcqcn() {
+            let p = dcqcn.params();
+            let spaced = p.decrease_interval > Duration::ZERO || self.cnp.interval > Duration::ZERO;
+            check(
+                p.reaction == Reaction::Sampled || spaced,
+                "cnp.interval",
+                self.cnp.interval,
+                "more than 0s (the DCQCN paper has 50us), because this DCQCN reacts to every notification",
+            )?;
+        }
+        Ok(())
+    }
+    /// The DCQCN parameters, where the scheme has any.
+    pub fn dcqcn(&self) -> Option<&crate::cc::DcqcnConfig> {
+        match &self.policy {
+            PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(config), .. }) => Some(config),
+            _ => None,
+        }
+    }
 }
 
 /// Loss recovery of the sender and what the receiver does with packets out of order.

@@ -1,0 +1,105 @@
+//! Congestion control: how fast a queue pair may send, whatever path its packets take.
+//!
+//! Add one: a file with the algorithm, its configuration and its factory, and one line in [`AnyCc`]'s list below.
+
+pub mod dcqcn;
+mod unlimited;
+mod window;
+
+use pathweave_units::{Rate, Time};
+
+use crate::{ConfigError, Feedback, PolicyEnv, Sent, Want};
+
+pub use dcqcn::{Dcqcn, DcqcnConfig, DcqcnParams, DcqcnPreset};
+pub use unlimited::{Unlimited, UnlimitedConfig};
+pub use window::Window;
+
+/// The answer to [`CongestionControl::permit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permit {
+    /// A packet may leave.
+    Now,
+    /// Not before this instant, which is later than now.
+    At(Time),
+    /// Not before feedback arrives or a timer fires.
+    Blocked,
+}
+
+/// Rate or window of one direction of one queue pair. Time never runs backwards.
+pub trait CongestionControl {
+    /// May a packet leave? Changes nothing that matters.
+    fn permit(&mut self, now: Time, want: &Want) -> Permit;
+    /// A packet left.
+    fn on_sent(&mut self, now: Time, sent: &Sent);
+    /// Feedback on a packet.
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback);
+    /// The instant of [`CongestionControl::next_timer`] has come.
+    fn on_timer(&mut self, now: Time) {
+        let _ = now;
+    }
+    /// When [`CongestionControl::on_timer`] wants to be called. `None` where timers are evaluated when looked at.
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+    /// The rate allowed now; `None` where there is no limit.
+    fn rate(&self, now: Time) -> Option<Rate>;
+}
+
+/// Declares the congestion controls a `split` policy can use: one line each.
+macro_rules! congestion_controls {
+    ($( $(#[$doc:meta])* $name:ident($state:ty, $config:ty) ),* $(,)?) => {
+        /// A congestion control with its parameters.
+        #[derive(Clone, Debug, PartialEq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", tag = "kind"))]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub enum CcConfig { $( $(#[$doc])* $name($config) ),* }
+
+        /// Any congestion control, dispatched without a virtual call.
+        #[derive(Clone, Debug)]
+        pub enum AnyCc { $( $(#[$doc])* $name($state) ),* }
+
+        impl CcConfig {
+            /// Names the first field that is wrong.
+            pub fn validate(&self) -> Result<(), ConfigError> {
+                match self { $( CcConfig::$name(config) => config.validate() ),* }
+            }
+            /// The congestion control of one queue pair.
+            pub fn build(&self, env: &PolicyEnv) -> AnyCc {
+                match self { $( CcConfig::$name(config) => AnyCc::$name(<$state>::new(config, env)) ),* }
+            }
+        }
+
+        impl CongestionControl for AnyCc {
+            #[inline]
+            fn permit(&mut self, now: Time, want: &Want) -> Permit {
+                match self { $( AnyCc::$name(cc) => cc.permit(now, want) ),* }
+            }
+            #[inline]
+            fn on_sent(&mut self, now: Time, sent: &Sent) {
+                match self { $( AnyCc::$name(cc) => cc.on_sent(now, sent) ),* }
+            }
+            #[inline]
+            fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
+                match self { $( AnyCc::$name(cc) => cc.on_feedback(now, feedback) ),* }
+            }
+            fn on_timer(&mut self, now: Time) {
+                match self { $( AnyCc::$name(cc) => cc.on_timer(now) ),* }
+            }
+            #[inline]
+            fn next_timer(&self) -> Option<Time> {
+                match self { $( AnyCc::$name(cc) => cc.next_timer() ),* }
+            }
+            fn rate(&self, now: Time) -> Option<Rate> {
+                match self { $( AnyCc::$name(cc) => cc.rate(now) ),* }
+            }
+        }
+    };
+}
+
+congestion_controls! {
+    /// No congestion control: as fast as the line allows, or a fixed window.
+    None(Unlimited, UnlimitedConfig),
+    /// DCQCN's reaction point: rate-based, driven by congestion notifications.
+    Dcqcn(Dcqcn, DcqcnConfig),
+}

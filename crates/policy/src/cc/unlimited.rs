@@ -1,0 +1,51 @@
+//! No congestion control: the NIC is the only pacer. Optionally a fixed window.
+
+use pathweave_units::{Rate, Time};
+
+use super::window::fits;
+use super::{CongestionControl, Permit, Window};
+use crate::{ConfigError, Feedback, PolicyEnv, Sent, Want};
+
+/// Parameters of [`Unlimited`].
+#[derive(Clone, Debug, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnlimitedConfig {
+    /// The most a queue pair may have in flight: "unlimited" (default), { bdp = 1.0 } or { packets = 64 }.
+    pub window: Window,
+}
+
+impl UnlimitedConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.window.validate()
+    }
+}
+
+/// Sends at line rate, within its window.
+#[derive(Clone, Copy, Debug)]
+pub struct Unlimited {
+    window_bytes: u64,
+}
+
+impl Unlimited {
+    /// The state of one queue pair.
+    pub fn new(config: &UnlimitedConfig, env: &PolicyEnv) -> Self {
+        Unlimited { window_bytes: config.window.bytes(env) }
+    }
+}
+
+impl CongestionControl for Unlimited {
+    #[inline]
+    fn permit(&mut self, _now: Time, want: &Want) -> Permit {
+        if fits(want, self.window_bytes) { Permit::Now } else { Permit::Blocked }
+    }
+    #[inline]
+    fn on_sent(&mut self, _now: Time, _sent: &Sent) {}
+    #[inline]
+    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback) {}
+    fn rate(&self, _now: Time) -> Option<Rate> {
+        None
+    }
+}

@@ -1,0 +1,59 @@
+//! A bound on bytes in flight.
+
+use core::fmt;
+
+use crate::error::check;
+use crate::{ConfigError, PolicyEnv, Want};
+
+/// The most a queue pair may have in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Window {
+    /// No bound.
+    #[default]
+    Unlimited,
+    /// This many bandwidth-delay products (line rate times idle round-trip time).
+    Bdp(f64),
+    /// This many full packets.
+    Packets(u32),
+}
+
+impl Window {
+    /// The bound in wire bytes; `u64::MAX` where there is none.
+    pub fn bytes(self, env: &PolicyEnv) -> u64 {
+        match self {
+            Window::Unlimited => u64::MAX,
+            Window::Bdp(factor) => (env.bdp_bytes() as f64 * factor + 0.5) as u64,
+            Window::Packets(packets) => u64::from(packets) * u64::from(env.mtu_wire_bytes),
+        }
+    }
+    pub(crate) fn validate(self) -> Result<(), ConfigError> {
+        match self {
+            Window::Unlimited => Ok(()),
+            Window::Bdp(factor) => {
+                check(factor > 0.0 && factor <= 1e6, "window.bdp", factor, "more than 0, at most 1000000")
+            }
+            Window::Packets(packets) => check(packets > 0, "window.packets", packets, "at least 1"),
+        }
+    }
+}
+
+/// Whether the packet fits. With nothing in flight it always does: a window smaller than a packet must slow a
+/// sender down, never stop it.
+#[inline]
+pub(super) fn fits(want: &Want, window_bytes: u64) -> bool {
+    want.inflight_packets == 0
+        || want.inflight_bytes.saturating_add(u64::from(want.wire_bytes)) <= window_bytes
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Window::Unlimited => f.write_str("unlimited"),
+            Window::Bdp(factor) => write!(f, "{factor} BDP"),
+            Window::Packets(packets) => write!(f, "{packets} packets"),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What is wrong with a configuration.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+
+/// A value that a configuration does not allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The field, as a dotted path below the structure that was validated (`policy.cc.gain`).
+    pub field: String,
+    /// The offending value, as text.
+    pub value: String,
+    /// What is allowed, or what to do.
+    pub allowed: String,
+}
+
+impl ConfigError {
+    /// An error of one field.
+    pub fn new(field: &str, value: impl ToString, allowed: &str) -> Self {
+        ConfigError { field: field.to_string(), value: value.to_string(), allowed: allowed.to_string() }
+    }
+    /// The same error seen from the structure around: `prefix.field`.
+    pub fn within(mut self, prefix: &str) -> Self {
+        self.field.insert(0, '.');
+        self.field.insert_str(0, prefix);
+        self
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {} is not allowed: {}", self.field, self.value, self.allowed)
+    }
+}
+impl core::error::Error for ConfigError {}
+
+/// `Err` naming the field unless `ok`.
+pub(crate) fn check(ok: bool, field: &str, value: impl ToString, allowed: &str) -> Result<(), ConfigError> {
+    if ok { Ok(()) } else { Err(ConfigError::new(field, value, allowed)) }
+}

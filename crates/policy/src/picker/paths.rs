@@ -1,0 +1,104 @@
+//! The paths that can be used.
+
+use alloc::boxed::Box;
+
+use pathweave_units::{PathId, Rng};
+
+use crate::{PathState, PathView};
+
+/// The paths that are up, or all if none is. Takes no memory while all are up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathSet {
+    /// Number of usable paths.
+    len: u32,
+    /// `None`: they are 0 to `len - 1`.
+    some: Option<Box<[PathId]>>,
+}
+
+impl PathSet {
+    /// Paths 0 to `count - 1`, all up.
+    pub fn all(count: u16) -> Self {
+        assert!(count > 0, "a queue pair needs a path");
+        PathSet { len: u32::from(count), some: None }
+    }
+    /// The usable ones of `paths`.
+    pub fn of(paths: &[PathView]) -> Self {
+        assert!(!paths.is_empty(), "a queue pair needs a path");
+        let up = |path: &&PathView| path.state == PathState::Up;
+        let any_up = paths.iter().any(|path| up(&path));
+        let mut some: Box<[PathId]> =
+            paths.iter().filter(|path| !any_up || up(path)).map(|path| path.id).collect();
+        some.sort_unstable();
+        let len = some.len() as u32;
+        let dense = some.iter().enumerate().all(|(i, path)| path.index() == i);
+        PathSet { len, some: (!dense).then_some(some) }
+    }
+    /// How many there are; never 0.
+    #[expect(clippy::len_without_is_empty, reason = "a path set is never empty")]
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+    /// The `n`-th in order of their identifiers.
+    #[inline]
+    pub fn get(&self, n: u32) -> PathId {
+        match &self.some {
+            None => {
+                debug_assert!(n < self.len);
+                PathId(n as u16)
+            }
+            Some(some) => some[n as usize],
+        }
+    }
+    /// A uniform choice.
+    #[inline]
+    pub fn draw(&self, rng: &mut Rng) -> PathId {
+        self.get(rng.below(self.len))
+    }
+    /// Whether the path is one of them.
+    pub fn contains(&self, path: PathId) -> bool {
+        match &self.some {
+            None => u32::from(path.0) < self.len,
+            Some(some) => some.binary_search(&path).is_ok(),
+        }
+    }
+    /// `path` if it is usable, else another drawn at random.
+    pub fn keep_or_draw(&self, path: PathId, rng: &mut Rng) -> PathId {
+        if self.contains(path) { path } else { self.draw(rng) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn views(states: &[PathState]) -> Vec<PathView> {
+        let view = |(i, &state)| PathView { id: PathId(i as u16), state, base_rtt: None, rate: None };
+        states.iter().enumerate().map(view).collect()
+    }
+
+    #[test]
+    fn a_set_without_gaps_takes_no_list() {
+        use PathState::{Down, Up};
+        assert_eq!(PathSet::of(&views(&[Up, Up, Up])), PathSet::all(3));
+        assert_eq!(PathSet::of(&views(&[Up, Up, Down])), PathSet::all(2));
+    }
+
+    #[test]
+    fn a_path_that_is_down_is_not_drawn() {
+        use PathState::{Down, Up};
+        let set = PathSet::of(&views(&[Up, Down, Up, Down]));
+        assert_eq!((set.len(), set.get(0), set.get(1)), (2, PathId(0), PathId(2)));
+        let mut rng = Rng::for_component(1, "test", 0);
+        for _ in 0..100 {
+            assert!(set.contains(set.draw(&mut rng)));
+        }
+        assert!(!set.contains(PathId(1)) && !set.contains(PathId(9)));
+        assert_eq!(set.keep_or_draw(PathId(2), &mut rng), PathId(2));
+    }
+
+    #[test]
+    fn with_every_path_down_all_are_tried() {
+        assert_eq!(PathSet::of(&views(&[PathState::Down; 4])), PathSet::all(4));
+    }
+}

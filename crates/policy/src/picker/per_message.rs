@@ -1,0 +1,49 @@
+//! A new path with every message.
+
+use pathweave_units::{PathId, Rng};
+
+use super::{PathPicker, PathSet};
+use crate::{PathView, Sent, Want};
+
+/// All packets of a message take one path, drawn when its first packet is sent. Retransmissions of an earlier
+/// message take the path of the message being sent.
+#[derive(Clone, Debug)]
+pub struct PerMessage {
+    paths: PathSet,
+    path: PathId,
+    /// Drawn ahead for the message after.
+    next: PathId,
+    msn: u32,
+}
+
+impl PerMessage {
+    /// A queue pair with `paths` paths to choose from.
+    pub fn new(paths: u16, rng: &mut Rng) -> Self {
+        let paths = PathSet::all(paths);
+        PerMessage { path: paths.draw(rng), next: paths.draw(rng), msn: 0, paths }
+    }
+    fn begins(&self, msn: u32) -> bool {
+        // Sequence numbers wrap; a message less than half their range ahead is a later one.
+        (msn.wrapping_sub(self.msn) as i32) > 0
+    }
+}
+
+impl PathPicker for PerMessage {
+    #[inline]
+    fn pick(&self, want: &Want) -> PathId {
+        if self.begins(want.msn) { self.next } else { self.path }
+    }
+    #[inline]
+    fn on_sent(&mut self, sent: &Sent, rng: &mut Rng) {
+        if self.begins(sent.msn) {
+            self.msn = sent.msn;
+            self.path = self.next;
+            self.next = self.paths.draw(rng);
+        }
+    }
+    fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
+        self.paths = PathSet::of(paths);
+        self.path = self.paths.keep_or_draw(self.path, rng);
+        self.next = self.paths.keep_or_draw(self.next, rng);
+    }
+}

@@ -1,0 +1,74 @@
+//! Every policy there is, behind one type without virtual calls.
+//!
+//! A coupled policy (one that decides rate and path together) is one file, `src/<name>.rs`, that holds its state,
+//! its `Config` with `validate()` and `build(&self, &PolicyEnv, &mut Rng)`, its scenarios and its tests. It becomes
+//! known by its `mod` line and one line in the list below; from that line follow the name in scenarios
+//! (`policy.kind`), the JSON Schema, validation, building and dispatch. Where a named scheme uses it, the preset
+//! is one more file and line under [`crate::schemes`].
+
+use pathweave_units::{Rate, Rng, Time};
+
+use crate::cc::AnyCc;
+use crate::picker::AnyPicker;
+use crate::split::{Split, SplitConfig};
+use crate::{ConfigError, Feedback, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+
+macro_rules! policies {
+    ($( $(#[$doc:meta])* $name:ident($state:ty, $config:ty) ),* $(,)?) => {
+        /// A policy with its parameters, and its factory.
+        #[derive(Clone, Debug, PartialEq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", tag = "kind"))]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub enum PolicyConfig { $( $(#[$doc])* $name($config) ),* }
+
+        /// Any policy, dispatched without a virtual call.
+        #[derive(Clone, Debug)]
+        pub enum AnyPolicy { $( $(#[$doc])* $name($state) ),* }
+
+        impl PolicyConfig {
+            /// Names the first field that is wrong.
+            pub fn validate(&self) -> Result<(), ConfigError> {
+                match self { $( PolicyConfig::$name(config) => config.validate() ),* }
+            }
+            /// The policy of one direction of one queue pair. `rng` is the queue pair's stream, the same that every
+            /// later call gets.
+            pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> AnyPolicy {
+                match self { $( PolicyConfig::$name(config) => AnyPolicy::$name(config.build(env, rng)) ),* }
+            }
+        }
+
+        impl Policy for AnyPolicy {
+            #[inline]
+            fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+                match self { $( AnyPolicy::$name(policy) => policy.poll_send(now, want, cx) ),* }
+            }
+            #[inline]
+            fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+                match self { $( AnyPolicy::$name(policy) => policy.on_sent(now, sent, cx) ),* }
+            }
+            #[inline]
+            fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyPolicy::$name(policy) => policy.on_feedback(now, feedback, cx) ),* }
+            }
+            fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+                match self { $( AnyPolicy::$name(policy) => policy.on_paths(now, paths, cx) ),* }
+            }
+            fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyPolicy::$name(policy) => policy.on_timer(now, cx) ),* }
+            }
+            #[inline]
+            fn next_timer(&self) -> Option<Time> {
+                match self { $( AnyPolicy::$name(policy) => policy.next_timer() ),* }
+            }
+            fn rate(&self, now: Time) -> Option<Rate> {
+                match self { $( AnyPolicy::$name(policy) => policy.rate(now) ),* }
+            }
+        }
+    };
+}
+
+policies! {
+    /// A congestion control and a path picker that do not know of each other.
+    Split(Split<AnyCc, AnyPicker>, SplitConfig),
+}

@@ -1,0 +1,64 @@
+//! The named schemes. Each is one file here, its `mod` line and one line of [`schemes`].
+
+mod common;
+mod ecmp;
+mod ecmp_sr;
+mod per_message;
+mod qp_scaling;
+mod rps;
+mod rps_nocc;
+
+use crate::Scheme;
+
+/// A scheme as `pathweave list schemes` shows it.
+#[derive(Clone, Copy, Debug)]
+pub struct SchemeInfo {
+    /// Name in a scenario.
+    pub name: &'static str,
+    /// Other names it answers to.
+    pub aliases: &'static [&'static str],
+    /// One line.
+    pub help: &'static str,
+    /// Where the combination comes from.
+    pub source: &'static str,
+    /// The preset.
+    pub make: fn() -> Scheme,
+}
+
+/// All schemes, in the order in which listings show them.
+pub fn schemes() -> &'static [SchemeInfo] {
+    &[
+        ecmp::ECMP,
+        ecmp_sr::ECMP_SR,
+        qp_scaling::QP_SCALING,
+        qp_scaling::QP32,
+        per_message::PER_MESSAGE,
+        rps::RPS,
+        rps_nocc::RPS_NOCC,
+    ]
+}
+
+/// The scheme of this name or alias.
+pub fn find_scheme(name: &str) -> Option<&'static SchemeInfo> {
+    schemes().iter().find(|scheme| scheme.name == name || scheme.aliases.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+
+    #[test]
+    fn every_scheme_is_valid_and_every_name_its_own() {
+        let mut names = BTreeSet::new();
+        for scheme in schemes() {
+            assert_eq!((scheme.make)().validate(), Ok(()), "{}", scheme.name);
+            assert!(!scheme.help.is_empty() && !scheme.source.is_empty(), "{}", scheme.name);
+            for name in scheme.aliases.iter().chain([&scheme.name]) {
+                assert!(names.insert(*name), "{name} names two schemes");
+                assert_eq!(find_scheme(name).map(|found| found.name), Some(scheme.name));
+            }
+        }
+        assert!(find_scheme("spray").is_none());
+    }
+}

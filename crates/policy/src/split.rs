@@ -1,0 +1,73 @@
+//! Any congestion control with any path picker.
+
+use pathweave_units::{Rate, Rng, Time};
+
+use crate::cc::{AnyCc, CcConfig, CongestionControl, Permit};
+use crate::picker::{AnyPicker, PathPicker, PickerConfig};
+use crate::{ConfigError, Feedback, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+
+/// Congestion control and path choice that do not know of each other.
+#[derive(Clone, Debug)]
+pub struct Split<C, P> {
+    /// Decides when.
+    pub cc: C,
+    /// Decides where.
+    pub picker: P,
+}
+
+impl<C: CongestionControl, P: PathPicker> Policy for Split<C, P> {
+    #[inline]
+    fn poll_send(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
+        match self.cc.permit(now, want) {
+            Permit::Now => Grant::Send(self.picker.pick(want)),
+            Permit::At(when) => Grant::At(when),
+            Permit::Blocked => Grant::Blocked,
+        }
+    }
+    #[inline]
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        self.cc.on_sent(now, sent);
+        self.picker.on_sent(sent, cx.rng);
+        Memo::default()
+    }
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
+        self.cc.on_feedback(now, feedback);
+    }
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.picker.on_paths(paths, cx.rng);
+    }
+    fn on_timer(&mut self, now: Time, _cx: &mut PolicyCx<'_>) {
+        self.cc.on_timer(now);
+    }
+    #[inline]
+    fn next_timer(&self) -> Option<Time> {
+        self.cc.next_timer()
+    }
+    fn rate(&self, now: Time) -> Option<Rate> {
+        self.cc.rate(now)
+    }
+}
+
+/// A congestion control and a picker, chosen independently.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SplitConfig {
+    /// Congestion control.
+    pub cc: CcConfig,
+    /// Path picker.
+    pub picker: PickerConfig,
+}
+
+impl SplitConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.cc.validate().map_err(|error| error.within("cc"))
+    }
+    /// The policy of one direction of one queue pair.
+    pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Split<AnyCc, AnyPicker> {
+        Split { cc: self.cc.build(env), picker: self.picker.build(env.paths, rng) }
+    }
+}
