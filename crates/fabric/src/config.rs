@@ -327,7 +327,9 @@ impl FaultConfig {
     /// Checks probabilities, rates and the order of times.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let after = |field, at: Duration, end: Option<Duration>| match end {
-            Some(end) if end <= at => Err(out_of_range(field, end, format!("after the start of the fault, {at}"))),
+            Some(end) if end <= at => {
+                Err(out_of_range(field, end, format!("after the start of the fault, {at}")))
+            }
             _ => Ok(()),
         };
         match self {

@@ -1,2 +1,25 @@
-//! Simulated links, NIC ports, switches and faults.
+//! Simulated links, NIC ports, switches and faults: one exact event per packet-hop.
+//!
+//! The fabric moves packets between hosts and knows nothing of what they carry. See [`Fabric`] for how it is driven,
+//! and its module for lazy port service, the idea everything else follows from.
+
+mod buffering;
+mod build;
 pub mod config;
+mod event;
+mod fabric;
+mod faults;
+mod forwarding;
+mod observe;
+mod packet;
+mod port;
+mod scheduling;
+mod watch;
+
+pub use build::{BuildError, Cable, PortMap, event_sources};
+pub use event::{DropReason, FabricEvent, FabricEventKind, Step};
+pub use fabric::Fabric;
+pub use forwarding::{IntervalRoutes, SwitchRoutes, TableRoutes};
+pub use packet::Header;
+pub use port::{PortId, PortStats};
+pub use watch::{PfcTrouble, PfcWatch};

@@ -1,0 +1,231 @@
+//! The buffer that the ports of a switch share: admission, dynamic thresholds, priority flow control.
+
+use pathweave_des::EventQueue;
+use pathweave_units::{HostId, PathId, Time};
+
+use crate::build::PAUSE_FRAME_BYTES;
+use crate::event::{DropReason, FabricEvent, FabricEventKind, Step};
+use crate::fabric::Fabric;
+use crate::packet::{Header, PFC, PFC_RESUME, PacketId};
+use crate::port::{DOWN, EXPLICIT, PortId, STORM};
+
+impl<P: Copy + Default, const C: usize> Fabric<P, C> {
+    /// Takes a packet into the buffer, pausing the neighbour it came from if its account is over the threshold.
+    /// False if there is no room: the packet is then lost.
+    #[inline]
+    pub(crate) fn admit(
+        &mut self,
+        queue: &mut EventQueue,
+        now: Time,
+        switch: u32,
+        egress: PortId,
+        ingress: PortId,
+        id: PacketId,
+    ) -> bool {
+        let header = &self.packets[id];
+        let (bytes, class) = (u64::from(header.wire_bytes), usize::from(header.class));
+        if !self.has_room(switch, egress, class, bytes) {
+            // The lazy account errs on the high side: refuse only by the exact one.
+            self.advance_switch(queue, now, switch);
+            if !self.has_room(switch, egress, class, bytes) {
+                self.lose(now, egress, id, DropReason::Buffer);
+                return false;
+            }
+        }
+        let at = &mut self.switches[switch as usize];
+        at.used_bytes += bytes;
+        at.max_used_bytes = at.max_used_bytes.max(at.used_bytes);
+        let used = at.used_bytes;
+        let shared = at.shared_bytes;
+        let port = &mut self.ports[ingress as usize];
+        port.ingress_bytes[class] += bytes as u32;
+        if self.pfc && class > 0 && port.xoff_sent >> class & 1 == 0 {
+            let limit = (shared.saturating_sub(used) * self.pfc_alpha) >> 16;
+            if u64::from(port.ingress_bytes[class]) > limit {
+                self.consider_pause(queue, now, switch, ingress, class);
+            }
+        }
+        true
+    }
+
+    /// Whether the buffer takes a packet: always while there is space for lossless classes and control, up to the
+    /// dynamic threshold of its queue otherwise.
+    #[inline]
+    fn has_room(&self, switch: u32, egress: PortId, class: usize, bytes: u64) -> bool {
+        let at = &self.switches[switch as usize];
+        let free = at.buffer_bytes.saturating_sub(at.used_bytes);
+        if free < bytes {
+            return false;
+        }
+        if self.pfc || class == 0 {
+            return true;
+        }
+        u64::from(self.ports[egress as usize].queued_bytes[class]) + bytes <= (free * self.egress_alpha) >> 16
+    }
+
+    fn xoff_limit_bytes(&self, switch: u32) -> u64 {
+        let at = &self.switches[switch as usize];
+        (at.shared_bytes.saturating_sub(at.used_bytes) * self.pfc_alpha) >> 16
+    }
+
+    /// The lazy account is over the threshold; pause the neighbour if the exact one is, too.
+    #[cold]
+    fn consider_pause(
+        &mut self,
+        queue: &mut EventQueue,
+        now: Time,
+        switch: u32,
+        ingress: PortId,
+        class: usize,
+    ) {
+        self.advance_switch(queue, now, switch);
+        let over =
+            u64::from(self.ports[ingress as usize].ingress_bytes[class]) > self.xoff_limit_bytes(switch);
+        if !over || self.ports[ingress as usize].xoff_sent >> class & 1 != 0 {
+            return;
+        }
+        self.ports[ingress as usize].xoff_sent |= 1 << class;
+        self.send_pause_frame(queue, now, ingress, class, 0);
+        self.switches[switch as usize].paused_neighbours += 1;
+        if self.switches[switch as usize].paused_neighbours == 1 {
+            self.start_explicit_service(queue, now, switch);
+        }
+    }
+
+    /// From now on the drain of this switch matters to a neighbour: each service is an event.
+    fn start_explicit_service(&mut self, queue: &mut EventQueue, now: Time, switch: u32) {
+        let (first, end) =
+            (self.switches[switch as usize].first_port, self.switches[switch as usize].end_port);
+        for id in first..end {
+            self.ports[id as usize].flags |= EXPLICIT;
+            let port = &self.ports[id as usize];
+            if port.backlog & !port.paused != 0 {
+                let due = port.tx_free.max(now);
+                queue.schedule_no_later(self.service_source(id), due);
+            }
+        }
+    }
+
+    /// A packet has left the buffer for the link.
+    #[inline]
+    pub(crate) fn release(
+        &mut self,
+        queue: &mut EventQueue,
+        switch: u32,
+        ingress: PortId,
+        class: usize,
+        bytes: u32,
+    ) {
+        let at = &mut self.switches[switch as usize];
+        at.used_bytes -= u64::from(bytes);
+        let port = &mut self.ports[ingress as usize];
+        port.ingress_bytes[class] -= bytes;
+        if port.xoff_sent >> class & 1 != 0 {
+            self.consider_resume(queue, switch, ingress, class);
+        }
+    }
+
+    /// Ends the neighbour's pause once the account is far enough below the threshold.
+    #[cold]
+    fn consider_resume(&mut self, queue: &mut EventQueue, switch: u32, ingress: PortId, class: usize) {
+        let held = u64::from(self.ports[ingress as usize].ingress_bytes[class]);
+        if held > 0 && held + self.xon_gap_bytes > self.xoff_limit_bytes(switch) {
+            return;
+        }
+        self.ports[ingress as usize].xoff_sent &= !(1 << class);
+        // Services are events while a neighbour is paused, so this one starts now.
+        let now = queue.now();
+        self.send_pause_frame(queue, now, ingress, class, PFC_RESUME);
+        self.forget_paused_neighbour(switch);
+    }
+
+    pub(crate) fn forget_paused_neighbour(&mut self, switch: u32) {
+        let at = &mut self.switches[switch as usize];
+        at.paused_neighbours -= 1;
+        if at.paused_neighbours == 0 {
+            for id in at.first_port..at.end_port {
+                self.ports[id as usize].flags &= !EXPLICIT;
+            }
+        }
+    }
+
+    /// A MAC control frame: goes out as soon as the transmitter is free, before every queue.
+    fn send_pause_frame(
+        &mut self,
+        queue: &mut EventQueue,
+        now: Time,
+        port_id: PortId,
+        class: usize,
+        kind: u8,
+    ) {
+        if self.ports[port_id as usize].is(DOWN) {
+            return;
+        }
+        let mut header =
+            Header::new(HostId(0), HostId(0), PathId(class as u16), u32::from(PAUSE_FRAME_BYTES), 0, false);
+        header.flags = PFC | kind;
+        let id = self.packets.insert(header, P::default());
+        let port = &mut self.ports[port_id as usize];
+        port.tx_free = port.tx_free.max(now);
+        self.transmit(queue, port_id, id);
+    }
+
+    /// A pause frame from the neighbour at the far end of `port_id`'s cable.
+    pub(crate) fn on_pause_frame(
+        &mut self,
+        queue: &mut EventQueue,
+        now: Time,
+        port_id: PortId,
+        frame: &Header,
+    ) -> Step<P> {
+        let class = frame.path.0 as u8;
+        if frame.is(PFC_RESUME) {
+            if self.ports[port_id as usize].is(STORM) {
+                return Step::Done;
+            }
+            return self.resume(queue, now, port_id, class);
+        }
+        self.pause(queue, now, port_id, class);
+        Step::Done
+    }
+
+    pub(crate) fn pause(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId, class: u8) {
+        // What has begun up to now goes out.
+        self.advance(queue, now, port_id);
+        let port = &mut self.ports[port_id as usize];
+        if port.paused >> class & 1 != 0 {
+            return;
+        }
+        if port.paused == 0 {
+            self.paused_since[port_id as usize] = now;
+            self.stats[port_id as usize].pauses += 1;
+        }
+        port.paused |= 1 << class;
+        self.log.push(FabricEvent { time: now, port: port_id, kind: FabricEventKind::Paused(class) });
+    }
+
+    pub(crate) fn resume(
+        &mut self,
+        queue: &mut EventQueue,
+        now: Time,
+        port_id: PortId,
+        class: u8,
+    ) -> Step<P> {
+        self.advance(queue, now, port_id);
+        let port = &mut self.ports[port_id as usize];
+        if port.paused >> class & 1 == 0 {
+            return Step::Done;
+        }
+        port.paused &= !(1 << class);
+        // The paused class could not be served before this instant.
+        port.tx_free = port.tx_free.max(now);
+        let node = port.node;
+        if port.paused == 0 {
+            self.stats[port_id as usize].paused += now - self.paused_since[port_id as usize];
+            self.paused_since[port_id as usize] = Time::MAX;
+        }
+        self.log.push(FabricEvent { time: now, port: port_id, kind: FabricEventKind::Resumed(class) });
+        self.advance(queue, now, port_id);
+        if node < self.hosts { Step::Resumed { host: HostId(node), port: port_id } } else { Step::Done }
+    }
+}

@@ -1,0 +1,212 @@
+//! Putting a fabric together: nodes, cables, buffers.
+
+use pathweave_des::SourceId;
+use pathweave_units::{Bytes, Duration, Rate, Time, derive_seed};
+
+use crate::config::{EcmpHash, MarkAt, SwitchConfig};
+use crate::fabric::{Fabric, Switch};
+use crate::forwarding::SwitchRoutes;
+use crate::packet::Slab;
+use crate::port::{LinkSpec, Port, PortId, PortStats};
+
+/// A cable between two nodes. Hosts come first in the numbering of nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct Cable {
+    /// One end.
+    pub a: u32,
+    /// The other end.
+    pub b: u32,
+    /// Rate of each direction.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Duration,
+}
+
+/// What cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// The headroom that PFC needs leaves no shared buffer in this switch.
+    BufferTooSmall {
+        /// The switch, counted from 0.
+        switch: u32,
+        /// Bytes that headroom takes.
+        headroom: Bytes,
+        /// Bytes there are.
+        buffer: Bytes,
+    },
+    /// More different pairs of rate and delay than can be told apart (65,536).
+    TooManyLinkKinds,
+}
+
+/// Largest frame that headroom is computed for: a 9000-byte payload with its headers.
+const MAX_FRAME_BYTES: u64 = 9_216;
+/// A pause frame with preamble and gap.
+pub(crate) const PAUSE_FRAME_BYTES: u16 = 84;
+
+/// Which ports each node has: port ids of node `n` are `first_port[n]..first_port[n + 1]`, in order of its cables.
+pub struct PortMap {
+    first_port: Vec<PortId>,
+    /// Port ids of the two ends of each cable.
+    ends: Vec<(PortId, PortId)>,
+}
+
+impl PortMap {
+    /// Numbers the ports of `nodes` nodes joined by `cables`.
+    pub fn new(nodes: u32, cables: &[Cable]) -> Self {
+        let mut degree = vec![0u32; nodes as usize + 1];
+        for cable in cables {
+            degree[cable.a as usize] += 1;
+            degree[cable.b as usize] += 1;
+        }
+        let mut next = 0;
+        let first_port: Vec<PortId> = degree
+            .iter()
+            .map(|&ports| {
+                let first = next;
+                next += ports;
+                first
+            })
+            .collect();
+        let mut free = first_port.clone();
+        let mut take = |node: u32| {
+            free[node as usize] += 1;
+            free[node as usize] - 1
+        };
+        let ends = cables.iter().map(|cable| (take(cable.a), take(cable.b))).collect();
+        PortMap { first_port, ends }
+    }
+
+    /// Ports of a node.
+    pub fn ports(&self, node: u32) -> std::ops::Range<PortId> {
+        self.first_port[node as usize]..self.first_port[node as usize + 1]
+    }
+
+    /// The egress ports at the ends of a cable: (at `a`, at `b`).
+    pub fn ends(&self, cable: usize) -> (PortId, PortId) {
+        self.ends[cable]
+    }
+
+    /// All ports.
+    pub fn len(&self) -> u32 {
+        *self.first_port.last().expect("one entry more than nodes")
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Event sources a fabric of `ports` ports needs, from id 0 on.
+pub fn event_sources(ports: u32) -> SourceId {
+    2 * ports
+}
+
+impl<P: Copy + Default, const C: usize> Fabric<P, C> {
+    /// A fabric of `hosts` hosts and then `switches` switches, idle at time zero. Its events use the sources from
+    /// 0 to [`event_sources`] of the caller's queue. `routes[i]` are those of switch i.
+    pub fn new(
+        hosts: u32,
+        switches: u32,
+        cables: &[Cable],
+        map: &PortMap,
+        routes: Vec<SwitchRoutes>,
+        config: &SwitchConfig,
+        seed: u64,
+    ) -> Result<Self, BuildError> {
+        assert_eq!(config.classes(), C, "built for another number of classes");
+        assert_eq!(routes.len(), switches as usize);
+        let mut specs: Vec<LinkSpec> = Vec::new();
+        let mut by_port: Vec<Option<Port<C>>> = (0..map.len()).map(|_| None).collect();
+        for (index, cable) in cables.iter().enumerate() {
+            let spec = LinkSpec::new(cable.rate, cable.delay, &config.ecn);
+            let spec = intern(&mut specs, spec).ok_or(BuildError::TooManyLinkKinds)?;
+            let (at_a, at_b) = map.ends(index);
+            by_port[at_a as usize] = Some(Port::new(cable.a, at_b, spec));
+            by_port[at_b as usize] = Some(Port::new(cable.b, at_a, spec));
+        }
+        let ports: Vec<Port<C>> = by_port.into_iter().map(|p| p.expect("every port has a cable")).collect();
+        let mut built = Vec::with_capacity(switches as usize);
+        for (index, routes) in (0..switches).zip(routes) {
+            let range = map.ports(hosts + index);
+            let headroom: u64 = if config.pfc.enabled {
+                range
+                    .clone()
+                    .map(|p| headroom_bytes(&specs[ports[p as usize].spec as usize], config))
+                    .sum::<u64>()
+                    * (C as u64 - 1)
+            } else {
+                0
+            };
+            if headroom >= config.buffer.get() {
+                return Err(BuildError::BufferTooSmall {
+                    switch: index,
+                    headroom: Bytes::new(headroom),
+                    buffer: config.buffer,
+                });
+            }
+            let hash_index = match config.hash {
+                EcmpHash::Seeded => u64::from(index),
+                EcmpHash::Polarised => 0,
+            };
+            built.push(Switch {
+                routes,
+                hash_seed: derive_seed(seed, "ecmp", hash_index),
+                used_bytes: 0,
+                buffer_bytes: config.buffer.get(),
+                shared_bytes: config.buffer.get() - headroom,
+                paused_neighbours: 0,
+                first_port: range.start,
+                end_port: range.end,
+                max_used_bytes: 0,
+            });
+        }
+        let mut weights = [0u32; C];
+        weights[1..].copy_from_slice(&config.weights);
+        Ok(Fabric {
+            stats: vec![PortStats::default(); ports.len()],
+            paused_since: vec![Time::MAX; ports.len()],
+            round_robin: if C > 2 { vec![Default::default(); ports.len()] } else { Vec::new() },
+            impairments: Vec::new(),
+            ports,
+            specs,
+            switches: built,
+            packets: Slab::new(),
+            hosts,
+            ecn: config.ecn.clone(),
+            mark_at_dequeue: config.ecn.at == MarkAt::Dequeue,
+            pfc: config.pfc.enabled,
+            pfc_alpha: to_fixed(config.pfc.alpha),
+            xon_gap_bytes: config.pfc.xon_gap.get(),
+            egress_alpha: to_fixed(config.egress_alpha),
+            weights,
+            seed: derive_seed(seed, "fabric", 0),
+            draws: vec![[0; 2]; map.len() as usize],
+            packet_hops: 0,
+            log: Vec::new(),
+        })
+    }
+}
+
+/// Index of an equal entry, adding it if there is none.
+pub(crate) fn intern(specs: &mut Vec<LinkSpec>, spec: LinkSpec) -> Option<u16> {
+    let index = specs.iter().position(|s| *s == spec).unwrap_or_else(|| {
+        specs.push(spec);
+        specs.len() - 1
+    });
+    u16::try_from(index).ok()
+}
+
+/// What may still arrive on a link after XOFF was decided: the pause frame waits for a frame on its way out and
+/// travels; the neighbour finishes the frame it has begun; what is on the wire arrives.
+fn headroom_bytes(spec: &LinkSpec, config: &SwitchConfig) -> u64 {
+    match config.pfc.headroom {
+        Some(bytes) => bytes.get(),
+        None => spec.rate.bytes_in(spec.delay * 2) + 3 * MAX_FRAME_BYTES + u64::from(PAUSE_FRAME_BYTES),
+    }
+}
+
+/// A share as 16-bit fixed point, so that thresholds are integer arithmetic.
+fn to_fixed(share: f64) -> u64 {
+    (share * 65_536.0).round() as u64
+}

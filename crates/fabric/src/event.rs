@@ -1,0 +1,70 @@
+//! What the fabric reports: steps to the driver, and a log of what is rare.
+
+use pathweave_units::{HostId, Time};
+
+use crate::packet::Header;
+use crate::port::PortId;
+
+/// What came of an event.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<P> {
+    /// Nothing the driver must act on.
+    Done,
+    /// A packet has reached its host, intact, by this NIC port.
+    Delivered {
+        /// The host.
+        host: HostId,
+        /// Its port.
+        port: PortId,
+        /// The packet as the fabric sees it.
+        header: Header,
+        /// What it carries.
+        content: P,
+    },
+    /// A pause on this NIC port has ended: the host may send again.
+    Resumed {
+        /// The host.
+        host: HostId,
+        /// Its port.
+        port: PortId,
+    },
+}
+
+/// Why a packet was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DropReason {
+    /// The switch's buffer had no room.
+    Buffer,
+    /// Its link was down.
+    LinkDown,
+    /// The link lost it at random.
+    Loss,
+    /// It arrived with a bad checksum.
+    Corruption,
+    /// The switch knows no way to its destination.
+    NoRoute,
+    /// It passed more switches than any route has: a loop.
+    Loop,
+}
+
+/// Something rare enough to keep.
+#[derive(Clone, Copy, Debug)]
+pub struct FabricEvent<P> {
+    /// When.
+    pub time: Time,
+    /// At which port.
+    pub port: PortId,
+    /// What.
+    pub kind: FabricEventKind<P>,
+}
+
+/// The kinds of rare event.
+#[derive(Clone, Copy, Debug)]
+pub enum FabricEventKind<P> {
+    /// A packet was lost at this egress port.
+    Dropped(DropReason, P),
+    /// The neighbour paused this port's class.
+    Paused(u8),
+    /// The neighbour ended the pause.
+    Resumed(u8),
+}

@@ -1,0 +1,342 @@
+//! The fabric: ports, switches and the packets between them.
+//!
+//! **Lazy port service.** The only event of a hop is a packet's arrival at the far end of a link. A port's queues are
+//! served when somebody looks: [`Fabric::advance`] starts every service that began up to now and puts the packets on
+//! the link with their exact arrival times. It runs before each enqueue and at each arrival of the port's link, and a
+//! busy port always has a packet on its link, so no service is ever late. Until looked at, a queue or buffer seems
+//! fuller than it is; decisions that would mark, drop or pause bring up to date what they count first.
+
+use pathweave_des::{EventQueue, SourceId};
+use pathweave_units::{Duration, HostId, Time, mix64};
+
+use crate::config::EcnConfig;
+use crate::event::{DropReason, FabricEvent, FabricEventKind, Step};
+use crate::faults::Impairment;
+use crate::forwarding::{SwitchRoutes, ecmp_hash};
+use crate::packet::{CE, CORRUPT, ECN_CAPABLE, Header, LOST, PFC, PacketId, Slab};
+use crate::port::{DOWN, EXPLICIT, IMPAIRED, LinkSpec, Port, PortId, PortStats};
+use crate::scheduling::Deficit;
+
+/// Switches a packet may pass before it counts as caught in a loop.
+const MAX_HOPS: u8 = 64;
+
+/// A switch: routes and the buffer its ports share.
+pub(crate) struct Switch {
+    pub(crate) routes: SwitchRoutes,
+    pub(crate) hash_seed: u64,
+    /// Bytes in the buffer; may count packets whose service has begun but was not looked at.
+    pub(crate) used_bytes: u64,
+    pub(crate) buffer_bytes: u64,
+    /// The buffer less the headroom of all ports.
+    pub(crate) shared_bytes: u64,
+    /// (Port, class) pairs whose neighbour is paused; above 0 services are events.
+    pub(crate) paused_neighbours: u32,
+    pub(crate) first_port: PortId,
+    pub(crate) end_port: PortId,
+    pub(crate) max_used_bytes: u64,
+}
+
+/// What a port draws random numbers for. Separate counts, since services may run ahead of arrivals.
+#[derive(Clone, Copy)]
+pub(crate) enum Draw {
+    Mark,
+    Impair,
+}
+
+/// A fabric that carries contents of type `P` in `C` traffic classes (class 0 is control).
+///
+/// Drive it so: pop an event; if its source is below [`crate::event_sources`], hand it to [`Fabric::on_event`] and act
+/// on the [`Step`]; hosts put packets in with [`Fabric::send`].
+pub struct Fabric<P, const C: usize> {
+    pub(crate) ports: Vec<Port<C>>,
+    pub(crate) specs: Vec<LinkSpec>,
+    pub(crate) packets: Slab<P>,
+    pub(crate) switches: Vec<Switch>,
+    pub(crate) stats: Vec<PortStats>,
+    /// Since when each port has had a paused class; [`Time::MAX`] where it has none.
+    pub(crate) paused_since: Vec<Time>,
+    pub(crate) round_robin: Vec<Deficit<C>>,
+    pub(crate) impairments: Vec<Impairment>,
+    pub(crate) hosts: u32,
+    pub(crate) ecn: EcnConfig,
+    pub(crate) mark_at_dequeue: bool,
+    pub(crate) pfc: bool,
+    pub(crate) pfc_alpha: u64,
+    pub(crate) xon_gap_bytes: u64,
+    pub(crate) egress_alpha: u64,
+    pub(crate) weights: [u32; C],
+    pub(crate) seed: u64,
+    /// Random numbers each port has used, by [`Draw`].
+    pub(crate) draws: Vec<[u32; 2]>,
+    pub(crate) packet_hops: u64,
+    pub(crate) log: Vec<FabricEvent<P>>,
+}
+
+impl<P: Copy + Default, const C: usize> Fabric<P, C> {
+    /// A host puts a packet on its NIC port's queue.
+    #[inline]
+    pub fn send(&mut self, queue: &mut EventQueue, now: Time, port: PortId, header: Header, content: P) {
+        debug_assert!(self.ports[port as usize].node == header.src.0);
+        let id = self.packets.insert(header, content);
+        if self.ports[port as usize].is(DOWN) {
+            return self.lose(now, port, id, DropReason::LinkDown);
+        }
+        self.enqueue(queue, now, port, id);
+    }
+
+    /// When a host's port has nothing left to transmit: now or earlier if it is idle.
+    #[inline]
+    pub fn port_free_at(&self, port: PortId) -> Time {
+        self.ports[port as usize].tx_free
+    }
+
+    /// Whether a host's port could start a data packet of this class at `now`, once what waits before it is served.
+    #[inline]
+    pub fn port_ready(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId, class: u8) -> bool {
+        self.advance(queue, now, port_id);
+        let port = &self.ports[port_id as usize];
+        port.tx_free <= now && (port.paused | port.backlog) >> class & 1 == 0
+    }
+
+    /// Executes one of the fabric's events.
+    #[inline]
+    pub fn on_event(&mut self, queue: &mut EventQueue, now: Time, source: SourceId) -> Step<P> {
+        let ports = self.ports.len() as u32;
+        if source < ports {
+            return self.on_arrival(queue, now, source);
+        }
+        // A port of a switch that somebody waits for: its next service is due.
+        self.advance(queue, now, source - ports);
+        Step::Done
+    }
+
+    /// The packet at the head of a link has arrived at the far end.
+    #[inline]
+    fn on_arrival(&mut self, queue: &mut EventQueue, now: Time, from: PortId) -> Step<P> {
+        let port = &mut self.ports[from as usize];
+        let id = port.in_flight.pop(&self.packets);
+        let ingress = port.peer;
+        let flags = port.flags;
+        if !port.in_flight.is_empty() {
+            let next = self.packets[port.in_flight.head].arrival_ps;
+            queue.schedule(from, Time::from_ps(next));
+        }
+        if port.backlog != 0 {
+            self.advance(queue, now, from);
+        }
+        if flags & IMPAIRED != 0 {
+            self.impair(from, id);
+        }
+        let header = &mut self.packets[id];
+        if header.flags & (LOST | CORRUPT | PFC) != 0 {
+            return self.on_special_arrival(queue, now, from, ingress, id);
+        }
+        self.stats[from as usize].delivered_packets += 1;
+        let node = self.ports[ingress as usize].node;
+        if node < self.hosts {
+            let (header, content) = self.packets.remove(id);
+            return Step::Delivered { host: HostId(node), port: ingress, header, content };
+        }
+        self.forward(queue, now, node - self.hosts, ingress, id);
+        Step::Done
+    }
+
+    #[cold]
+    fn on_special_arrival(
+        &mut self,
+        queue: &mut EventQueue,
+        now: Time,
+        from: PortId,
+        ingress: PortId,
+        id: PacketId,
+    ) -> Step<P> {
+        let header = self.packets[id];
+        if header.is(PFC) {
+            self.packets.remove(id);
+            if header.is(LOST) {
+                return Step::Done;
+            }
+            return self.on_pause_frame(queue, now, ingress, &header);
+        }
+        let reason = if header.is(CORRUPT) {
+            DropReason::Corruption
+        } else if self.ports[from as usize].is(IMPAIRED) && !self.ports[from as usize].is(DOWN) {
+            DropReason::Loss
+        } else {
+            DropReason::LinkDown
+        };
+        self.lose(now, from, id, reason);
+        Step::Done
+    }
+
+    /// Chooses the egress port of a packet that has come into a switch, and admits it to the buffer.
+    #[inline]
+    fn forward(&mut self, queue: &mut EventQueue, now: Time, switch: u32, ingress: PortId, id: PacketId) {
+        let header = &mut self.packets[id];
+        header.ingress = ingress;
+        header.hops += 1;
+        let (src, dst, path, hops) = (header.src, header.dst, header.path, header.hops);
+        let at = &self.switches[switch as usize];
+        let Some(egress) = at.routes.choose(dst, ecmp_hash(at.hash_seed, src, dst, path)) else {
+            return self.lose(now, ingress, id, DropReason::NoRoute);
+        };
+        if hops > MAX_HOPS {
+            return self.lose(now, egress, id, DropReason::Loop);
+        }
+        if self.ports[egress as usize].is(DOWN) {
+            return self.lose(now, egress, id, DropReason::LinkDown);
+        }
+        if self.admit(queue, now, switch, egress, ingress, id) {
+            self.enqueue(queue, now, egress, id);
+        }
+    }
+
+    /// Puts a packet in its class's queue and starts its service if the port is idle.
+    #[inline]
+    fn enqueue(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId, id: PacketId) {
+        if self.ports[port_id as usize].backlog != 0 {
+            self.advance(queue, now, port_id);
+        }
+        let header = &mut self.packets[id];
+        let class = usize::from(header.class);
+        let bytes = u32::from(header.wire_bytes);
+        let port = &mut self.ports[port_id as usize];
+        debug_assert!(class < C);
+        if !self.mark_at_dequeue && class > 0 {
+            let queued = port.queued_bytes[class];
+            self.mark(port_id, id, queued);
+        }
+        let port = &mut self.ports[port_id as usize];
+        let idle = port.tx_free <= now;
+        if idle {
+            // Nothing that may be served waits (advance saw to it), so this packet's turn is now, if not paused.
+            port.tx_free = now;
+            if port.paused >> class & 1 == 0 {
+                return self.start_service(queue, port_id, id, class);
+            }
+        }
+        port.queues[class].push(&mut self.packets, id);
+        port.queued_bytes[class] += bytes;
+        port.backlog |= 1 << class;
+        let total = port.total_queued_bytes();
+        let stats = &mut self.stats[port_id as usize];
+        stats.max_queue_bytes = stats.max_queue_bytes.max(total);
+        let port = &self.ports[port_id as usize];
+        if port.is(EXPLICIT) && port.backlog & !port.paused != 0 {
+            let due = port.tx_free;
+            queue.schedule_no_later(self.service_source(port_id), due.max(now));
+        }
+    }
+
+    /// Starts every service of a port that begins up to `now`.
+    #[inline]
+    pub(crate) fn advance(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) {
+        loop {
+            let port = &mut self.ports[port_id as usize];
+            let eligible = port.backlog & !port.paused;
+            if eligible == 0 || port.tx_free > now {
+                return;
+            }
+            let class = self.next_class(port_id, eligible);
+            let port = &mut self.ports[port_id as usize];
+            let id = port.queues[class].pop(&self.packets);
+            if port.queues[class].is_empty() {
+                port.backlog &= !(1 << class);
+            }
+            port.queued_bytes[class] -= u32::from(self.packets[id].wire_bytes);
+            self.start_service(queue, port_id, id, class);
+            let port = &self.ports[port_id as usize];
+            if port.is(EXPLICIT) && port.backlog & !port.paused != 0 {
+                let due = port.tx_free;
+                queue.schedule_no_later(self.service_source(port_id), due.max(now));
+            }
+        }
+    }
+
+    /// Transmits a packet from the instant the port became free.
+    #[inline]
+    fn start_service(&mut self, queue: &mut EventQueue, port_id: PortId, id: PacketId, class: usize) {
+        self.packet_hops += 1;
+        if self.mark_at_dequeue && class > 0 {
+            let queued = self.ports[port_id as usize].queued_bytes[class];
+            self.mark(port_id, id, queued);
+        }
+        let header = &self.packets[id];
+        let (wire_bytes, ingress) = (header.wire_bytes, header.ingress);
+        self.transmit(queue, port_id, id);
+        let stats = &mut self.stats[port_id as usize];
+        stats.tx_bytes += u64::from(wire_bytes);
+        stats.tx_packets += 1;
+        let node = self.ports[port_id as usize].node;
+        if node >= self.hosts {
+            self.release(queue, node - self.hosts, ingress, class, u32::from(wire_bytes));
+        }
+    }
+
+    /// Puts a packet on the link at `tx_free`, which moves to its end.
+    #[inline]
+    pub(crate) fn transmit(&mut self, queue: &mut EventQueue, port_id: PortId, id: PacketId) {
+        let port = &mut self.ports[port_id as usize];
+        let spec = &self.specs[usize::from(port.spec)];
+        port.tx_free += spec.time_for(self.packets[id].wire_bytes);
+        let mut arrival = (port.tx_free + spec.delay).as_ps();
+        if port.in_flight.is_empty() {
+            queue.schedule(port_id, Time::from_ps(arrival));
+        } else {
+            // A link whose delay has just shrunk still delivers in order.
+            arrival = arrival.max(port.in_flight.last_arrival_ps(&self.packets));
+        }
+        self.packets[id].arrival_ps = arrival;
+        port.in_flight.push(&mut self.packets, id);
+    }
+
+    /// Marks a packet by the queue of its class. The draw depends on the port and its packet count only, so that no
+    /// order of service across ports can change it.
+    #[inline]
+    fn mark(&mut self, port_id: PortId, id: PacketId, queued_bytes: u32) {
+        let port = &self.ports[port_id as usize];
+        let Some(red) = &self.specs[usize::from(port.spec)].red else { return };
+        let probability = red.probability(queued_bytes);
+        if probability == 0.0 || port.node < self.hosts || self.packets[id].flags & ECN_CAPABLE == 0 {
+            return;
+        }
+        if probability >= 1.0 || self.draw(port_id, Draw::Mark) < probability {
+            self.stats[port_id as usize].marked_packets += 1;
+            self.packets[id].flags |= CE;
+        }
+    }
+
+    /// A number in [0, 1) fixed by the seed, the port, what it is for, and how often the port has drawn for that.
+    pub(crate) fn draw(&mut self, port_id: PortId, purpose: Draw) -> f64 {
+        let drawn = &mut self.draws[port_id as usize][purpose as usize];
+        *drawn += 1;
+        let place = u64::from(port_id) << 34 | (purpose as u64) << 33 | u64::from(*drawn);
+        (mix64(self.seed ^ mix64(place)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    #[inline]
+    pub(crate) fn service_source(&self, port: PortId) -> SourceId {
+        self.ports.len() as u32 + port
+    }
+
+    /// A packet is lost at `port`.
+    #[cold]
+    pub(crate) fn lose(&mut self, now: Time, port: PortId, id: PacketId, reason: DropReason) {
+        let (_, content) = self.packets.remove(id);
+        self.stats[port as usize].dropped_packets += 1;
+        self.log.push(FabricEvent { time: now, port, kind: FabricEventKind::Dropped(reason, content) });
+    }
+
+    /// Brings every port of a switch up to `now`.
+    pub(crate) fn advance_switch(&mut self, queue: &mut EventQueue, now: Time, switch: u32) {
+        let Switch { first_port, end_port, .. } = self.switches[switch as usize];
+        for port in first_port..end_port {
+            self.advance(queue, now, port);
+        }
+    }
+
+    /// Total time a port's classes have been paused up to `now`.
+    pub fn paused_time(&self, port: PortId, now: Time) -> Duration {
+        self.stats[port as usize].paused + now.saturating_since(self.paused_since[port as usize])
+    }
+}

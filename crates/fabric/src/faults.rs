@@ -1,0 +1,153 @@
+//! Links that fail, slow down, lose or corrupt; switches that die; NICs that pause for ever.
+
+use pathweave_des::EventQueue;
+use pathweave_units::{Duration, Rate, Time};
+
+use crate::build::intern;
+use crate::event::{DropReason, Step};
+use crate::fabric::Fabric;
+use crate::forwarding::SwitchRoutes;
+use crate::packet::{CORRUPT, LOST, PacketId, Queue};
+use crate::port::{DOWN, IMPAIRED, LinkSpec, PortId, STORM};
+
+/// Random loss and corruption on the link of a port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Impairment {
+    port: PortId,
+    loss: f64,
+    corruption: f64,
+}
+
+impl<P: Copy + Default, const C: usize> Fabric<P, C> {
+    /// Takes both directions of a port's link down: what is queued or in flight is lost, pauses are forgotten.
+    pub fn link_down(&mut self, queue: &mut EventQueue, now: Time, port: PortId) {
+        for end in [port, self.ports[port as usize].peer] {
+            self.advance(queue, now, end);
+            self.ports[end as usize].flags |= DOWN;
+            let in_flight: Vec<PacketId> = self.ports[end as usize].in_flight.iter(&self.packets).collect();
+            for id in in_flight {
+                self.packets[id].flags |= LOST;
+            }
+            self.drop_queued(queue, now, end);
+            self.forget_pauses(now, end);
+        }
+    }
+
+    /// Brings both directions of a port's link back.
+    pub fn link_up(&mut self, now: Time, port: PortId) {
+        for end in [port, self.ports[port as usize].peer] {
+            let port = &mut self.ports[end as usize];
+            port.flags &= !DOWN;
+            port.tx_free = port.tx_free.max(now);
+        }
+    }
+
+    /// Changes rate or delay of both directions of a port's link, for packets whose service is yet to start.
+    pub fn set_link(
+        &mut self,
+        queue: &mut EventQueue,
+        now: Time,
+        port: PortId,
+        rate: Option<Rate>,
+        delay: Option<Duration>,
+    ) {
+        for end in [port, self.ports[port as usize].peer] {
+            self.advance(queue, now, end);
+            let old = &self.specs[usize::from(self.ports[end as usize].spec)];
+            let spec = LinkSpec::new(rate.unwrap_or(old.rate), delay.unwrap_or(old.delay), &self.ecn);
+            self.ports[end as usize].spec =
+                intern(&mut self.specs, spec).expect("fewer than 65,536 kinds of link in one run");
+        }
+    }
+
+    /// Rate and delay of a port's link.
+    pub fn link(&self, port: PortId) -> (Rate, Duration) {
+        let spec = &self.specs[usize::from(self.ports[port as usize].spec)];
+        (spec.rate, spec.delay)
+    }
+
+    /// Sets the probability that a packet is lost or corrupted, in both directions of a port's link.
+    pub fn set_impairment(&mut self, port: PortId, loss: f64, corruption: f64) {
+        for end in [port, self.ports[port as usize].peer] {
+            self.impairments.retain(|i| i.port != end);
+            self.ports[end as usize].flags &= !IMPAIRED;
+            if loss > 0.0 || corruption > 0.0 {
+                self.impairments.push(Impairment { port: end, loss, corruption });
+                self.ports[end as usize].flags |= IMPAIRED;
+            }
+        }
+    }
+
+    /// Loss and corruption probability of a port's link.
+    pub fn impairment(&self, port: PortId) -> (f64, f64) {
+        self.impairments.iter().find(|i| i.port == port).map_or((0.0, 0.0), |i| (i.loss, i.corruption))
+    }
+
+    /// A broken NIC behind `port` pauses all data classes of the port for ever.
+    pub fn start_pause_storm(&mut self, queue: &mut EventQueue, now: Time, port: PortId) {
+        self.ports[port as usize].flags |= STORM;
+        for class in 1..C as u8 {
+            self.pause(queue, now, port, class);
+        }
+    }
+
+    /// The broken NIC falls silent.
+    pub fn stop_pause_storm(&mut self, queue: &mut EventQueue, now: Time, port: PortId) -> Step<P> {
+        self.ports[port as usize].flags &= !STORM;
+        (1..C as u8).fold(Step::Done, |_, class| self.resume(queue, now, port, class))
+    }
+
+    /// Replaces the routes of all switches, as routing does some time after a change.
+    pub fn set_routes(&mut self, routes: Vec<SwitchRoutes>) {
+        assert_eq!(routes.len(), self.switches.len());
+        for (switch, routes) in self.switches.iter_mut().zip(routes) {
+            switch.routes = routes;
+        }
+    }
+
+    /// Rolls the dice for a packet that has crossed an impaired link.
+    #[cold]
+    pub(crate) fn impair(&mut self, from: PortId, id: PacketId) {
+        let (loss, corruption) = self.impairment(from);
+        let draw = self.draw(from, crate::fabric::Draw::Impair);
+        if draw < loss {
+            self.packets[id].flags |= LOST;
+        } else if draw < loss + corruption {
+            self.packets[id].flags |= CORRUPT;
+        }
+    }
+
+    fn drop_queued(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) {
+        for class in 0..C {
+            let waiting = std::mem::replace(&mut self.ports[port_id as usize].queues[class], Queue::EMPTY);
+            let ids: Vec<PacketId> = waiting.iter(&self.packets).collect();
+            let port = &mut self.ports[port_id as usize];
+            port.queued_bytes[class] = 0;
+            port.backlog &= !(1 << class);
+            let node = port.node;
+            for id in ids {
+                let (ingress, bytes) = (self.packets[id].ingress, u32::from(self.packets[id].wire_bytes));
+                if node >= self.hosts {
+                    self.release(queue, node - self.hosts, ingress, class, bytes);
+                }
+                self.lose(now, port_id, id, DropReason::LinkDown);
+            }
+        }
+    }
+
+    /// Pause state does not survive the link: neither end remembers being paused or having paused.
+    fn forget_pauses(&mut self, now: Time, port_id: PortId) {
+        let port = &mut self.ports[port_id as usize];
+        if port.paused != 0 && !port.is(STORM) {
+            port.paused = 0;
+            self.stats[port_id as usize].paused += now - self.paused_since[port_id as usize];
+            self.paused_since[port_id as usize] = Time::MAX;
+        }
+        let port = &mut self.ports[port_id as usize];
+        let (paused_neighbour, node) = (port.xoff_sent.count_ones(), port.node);
+        port.xoff_sent = 0;
+        for _ in 0..paused_neighbour {
+            self.forget_paused_neighbour(node - self.hosts);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Where a switch sends a packet.
+//!
+//! Routes name sets of equal-cost egress ports; the choice within a set is a hash of source, destination and path
+//! entropy (ECMP), so the source selects a path by its entropy and nothing is stored per flow.
+
+use std::sync::Arc;
+
+use pathweave_units::{HostId, PathId, mix64};
+
+use crate::port::PortId;
+
+/// Routes of one switch.
+#[derive(Clone, Debug)]
+pub enum SwitchRoutes {
+    /// A switch of a regular Clos: the hosts below it are consecutive, so the way down is arithmetic.
+    Interval(IntervalRoutes),
+    /// Anything else.
+    Table(TableRoutes),
+}
+
+/// Routes of a switch in a regular Clos.
+#[derive(Clone, Copy, Debug)]
+pub struct IntervalRoutes {
+    /// First host below.
+    pub first_host: u32,
+    /// Hosts below each child.
+    pub hosts_per_child: u32,
+    /// Children; hosts below are `hosts_per_child * children`.
+    pub children: u32,
+    /// First port towards the first child.
+    pub down_base: PortId,
+    /// Parallel links to each child; their ports are consecutive.
+    pub down_bundle: u32,
+    /// First port upwards.
+    pub up_base: PortId,
+    /// Ports upwards, all of equal cost; 0 at the top.
+    pub up_count: u32,
+}
+
+/// Routes from a table, by the place a host is attached to.
+#[derive(Clone, Debug)]
+pub struct TableRoutes {
+    /// Class of each host; hosts attached to the same switches share one.
+    pub class_of_host: Arc<[u32]>,
+    /// By class: a range of `ports`.
+    pub groups: Vec<(u32, u32)>,
+    /// Egress ports.
+    pub ports: Vec<PortId>,
+}
+
+impl SwitchRoutes {
+    /// The port for a packet, or `None` where its destination cannot be reached.
+    #[inline]
+    pub(crate) fn choose(&self, dst: HostId, flow_hash: u64) -> Option<PortId> {
+        match self {
+            SwitchRoutes::Interval(routes) => {
+                let below = dst.0.wrapping_sub(routes.first_host);
+                if below < routes.hosts_per_child * routes.children {
+                    let base = routes.down_base + below / routes.hosts_per_child * routes.down_bundle;
+                    return Some(if routes.down_bundle == 1 {
+                        base
+                    } else {
+                        base + spread(flow_hash, routes.down_bundle)
+                    });
+                }
+                (routes.up_count > 0).then(|| routes.up_base + spread(flow_hash, routes.up_count))
+            }
+            SwitchRoutes::Table(routes) => {
+                let class = routes.class_of_host[dst.index()];
+                let (start, end) = routes.groups[class as usize];
+                (end > start).then(|| routes.ports[(start + spread(flow_hash, end - start)) as usize])
+            }
+        }
+    }
+}
+
+/// One of `n` by the high bits of a hash.
+#[inline]
+fn spread(hash: u64, n: u32) -> u32 {
+    (((hash >> 32) * u64::from(n)) >> 32) as u32
+}
+
+/// The ECMP hash of a switch with this seed. All packets of (source, destination, path) agree.
+#[inline]
+pub(crate) fn ecmp_hash(seed: u64, src: HostId, dst: HostId, path: PathId) -> u64 {
+    let tuple =
+        (u64::from(src.0) << 32 | u64::from(dst.0)) ^ u64::from(path.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mix64(tuple ^ seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(path: u16, seed: u64) -> u64 {
+        ecmp_hash(seed, HostId(3), HostId(77), PathId(path))
+    }
+
+    #[test]
+    fn interval_routes_by_hand() {
+        // A top-of-rack switch with hosts 8..12 on ports 100..104 and four uplinks 104..108.
+        let routes = SwitchRoutes::Interval(IntervalRoutes {
+            first_host: 8,
+            hosts_per_child: 1,
+            children: 4,
+            down_base: 100,
+            down_bundle: 1,
+            up_base: 104,
+            up_count: 4,
+        });
+        assert_eq!(routes.choose(HostId(8), hash(0, 1)), Some(100));
+        assert_eq!(routes.choose(HostId(11), hash(0, 1)), Some(103));
+        for path in 0..64 {
+            assert!((104..108).contains(&routes.choose(HostId(12), hash(path, 1)).unwrap()));
+            assert!((104..108).contains(&routes.choose(HostId(7), hash(path, 1)).unwrap()));
+        }
+    }
+
+    #[test]
+    fn bundles_and_the_top() {
+        let routes = SwitchRoutes::Interval(IntervalRoutes {
+            first_host: 0,
+            hosts_per_child: 16,
+            children: 4,
+            down_base: 10,
+            down_bundle: 2,
+            up_base: 18,
+            up_count: 0,
+        });
+        for path in 0..64 {
+            assert!((14..16).contains(&routes.choose(HostId(40), hash(path, 9)).unwrap()));
+        }
+        assert_eq!(routes.choose(HostId(64), hash(0, 9)), None);
+    }
+
+    #[test]
+    fn hash_spreads_evenly_over_uplinks() {
+        let mut count = [0u32; 16];
+        for path in 0..16_000 {
+            count[spread(hash(path, 42), 16) as usize] += 1;
+        }
+        assert!(count.iter().all(|&n| (900..1100).contains(&n)), "{count:?}");
+    }
+
+    #[test]
+    fn switches_with_equal_seeds_repeat_each_other() {
+        assert!((0..100).all(|p| hash(p, 5) == hash(p, 5)));
+        assert!((0..100).any(|p| spread(hash(p, 5), 4) != spread(hash(p, 6), 4)));
+    }
+}

@@ -1,0 +1,110 @@
+//! Looking at a fabric without disturbing it.
+
+use pathweave_des::EventQueue;
+use pathweave_units::{Bytes, Time};
+
+use crate::event::FabricEvent;
+use crate::fabric::Fabric;
+use crate::port::{EXPLICIT, PortId, PortStats};
+
+impl<P: Copy + Default, const C: usize> Fabric<P, C> {
+    /// Counters of a port up to the last time it was brought up to date; see [`Fabric::settle`].
+    pub fn stats(&self, port: PortId) -> &PortStats {
+        &self.stats[port as usize]
+    }
+
+    /// Bytes queued at a port now, exactly. Never changes what happens later: a port whose services are events is
+    /// up to date as it is, and in any other an early service has the same outcome.
+    pub fn queued_bytes(&mut self, queue: &mut EventQueue, now: Time, port: PortId) -> Bytes {
+        self.settle(queue, now, port);
+        Bytes::new(self.ports[port as usize].total_queued_bytes())
+    }
+
+    /// Brings a port's counters up to `now`.
+    pub fn settle(&mut self, queue: &mut EventQueue, now: Time, port: PortId) {
+        if !self.ports[port as usize].is(EXPLICIT) {
+            self.advance(queue, now, port);
+        }
+    }
+
+    /// Ports of the fabric; hosts' ports come first.
+    pub fn port_count(&self) -> u32 {
+        self.ports.len() as u32
+    }
+
+    /// The node a port belongs to and the one at the far end.
+    pub fn ends(&self, port: PortId) -> (u32, u32) {
+        let at = &self.ports[port as usize];
+        (at.node, self.ports[at.peer as usize].node)
+    }
+
+    /// Packets put on a link so far, pause frames not counted.
+    pub fn packet_hops(&self) -> u64 {
+        self.packet_hops
+    }
+
+    /// Packets inside the fabric, queued or in flight.
+    pub fn packets_alive(&self) -> u32 {
+        self.packets.alive()
+    }
+
+    /// Contents of all packets queued at a port, for checkers.
+    pub fn queued(&self, port: PortId) -> impl Iterator<Item = &P> {
+        self.ports[port as usize]
+            .queues
+            .iter()
+            .flat_map(|q| q.iter(&self.packets))
+            .map(|id| self.packets.content(id))
+    }
+
+    /// Whether any port is paused.
+    pub fn any_paused(&self) -> bool {
+        self.paused_since.iter().any(|&t| t != Time::MAX)
+    }
+
+    /// Takes the log of rare events since the last call.
+    pub fn drain_log(&mut self) -> std::vec::Drain<'_, FabricEvent<P>> {
+        self.log.drain(..)
+    }
+
+    /// Whether the log holds anything.
+    pub fn has_log(&self) -> bool {
+        !self.log.is_empty()
+    }
+
+    /// Largest buffer use of a switch, in bytes; may count packets whose service had begun unnoticed.
+    pub fn max_buffer(&self, switch: u32) -> Bytes {
+        Bytes::new(self.switches[switch as usize].max_used_bytes)
+    }
+
+    /// Recounts every queue and account and compares. For tests.
+    pub fn check_accounts(&self) {
+        let mut ingress = vec![[0u32; C]; self.ports.len()];
+        let mut used = vec![0u64; self.switches.len()];
+        for port in &self.ports {
+            for class in 0..C {
+                let bytes: u32 = port.queues[class]
+                    .iter(&self.packets)
+                    .map(|id| u32::from(self.packets[id].wire_bytes))
+                    .sum();
+                assert_eq!(bytes, port.queued_bytes[class], "queue account");
+                assert_eq!(bytes > 0, port.backlog >> class & 1 != 0, "backlog bit");
+                if port.node < self.hosts {
+                    continue;
+                }
+                used[(port.node - self.hosts) as usize] += u64::from(bytes);
+                for id in port.queues[class].iter(&self.packets) {
+                    let header = &self.packets[id];
+                    ingress[header.ingress as usize][class] += u32::from(header.wire_bytes);
+                }
+            }
+        }
+        for (index, port) in self.ports.iter().enumerate() {
+            assert_eq!(port.ingress_bytes, ingress[index], "ingress account of port {index}");
+        }
+        for (switch, used) in self.switches.iter().zip(used) {
+            assert_eq!(switch.used_bytes, used, "buffer account");
+            assert!(switch.used_bytes <= switch.buffer_bytes, "more than the buffer holds");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Which class a port serves next: control first, then the data classes by deficit round robin.
+
+use crate::fabric::Fabric;
+use crate::port::PortId;
+
+/// Bytes a class of weight 1 may send in a round; at least a frame, so that every round serves every class.
+const QUANTUM_BYTES: i64 = 9_216;
+
+/// Deficit round robin (Shreedhar and Varghese, 1995) of one port's data classes.
+#[derive(Clone, Debug)]
+pub(crate) struct Deficit<const C: usize> {
+    credit_bytes: [i64; C],
+    turn: u8,
+}
+
+impl<const C: usize> Default for Deficit<C> {
+    fn default() -> Self {
+        Deficit { credit_bytes: [0; C], turn: 1 }
+    }
+}
+
+impl<P: Copy + Default, const C: usize> Fabric<P, C> {
+    /// The class to serve among the `eligible` ones (a bit each, not 0).
+    #[inline]
+    pub(crate) fn next_class(&mut self, port_id: PortId, eligible: u8) -> usize {
+        if eligible & 1 != 0 {
+            return 0;
+        }
+        if C <= 2 {
+            return 1;
+        }
+        self.next_data_class(port_id, eligible)
+    }
+
+    fn next_data_class(&mut self, port_id: PortId, eligible: u8) -> usize {
+        if eligible.is_power_of_two() {
+            // Alone, a class neither needs nor earns credit.
+            return eligible.trailing_zeros() as usize;
+        }
+        let port = &self.ports[port_id as usize];
+        let deficit = &mut self.round_robin[port_id as usize];
+        loop {
+            let class = usize::from(deficit.turn);
+            if eligible >> class & 1 != 0 {
+                let bytes = i64::from(self.packets[port.queues[class].head].wire_bytes);
+                if deficit.credit_bytes[class] >= bytes {
+                    deficit.credit_bytes[class] -= bytes;
+                    return class;
+                }
+                deficit.credit_bytes[class] += QUANTUM_BYTES * i64::from(self.weights[class]);
+            } else {
+                deficit.credit_bytes[class] = 0;
+            }
+            deficit.turn = if class + 1 < C { deficit.turn + 1 } else { 1 };
+        }
+    }
+}
