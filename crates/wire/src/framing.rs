@@ -1,6 +1,19 @@
 //! How many bytes a segment takes on a link.
 
-use crate::segment::{Body, Operation, Segment};
+use crate::frame::ip_packet_len;
+use crate::frame::layout::{
+    AETH_LEN, BTH_LEN, ETHERNET_LEN, ICRC_LEN, IMMDT_LEN, IPV4_LEN, RETH_LEN, UDP_LEN,
+};
+use crate::segment::{Body, Data, Operation, Segment};
+
+/// Ethernet's preamble and start delimiter (8 bytes) and the gap between frames (12).
+const PREAMBLE_AND_GAP_LEN: u32 = 20;
+/// Ethernet's frame check sequence.
+const FCS_LEN: u32 = 4;
+/// Ethernet's smallest frame, header and frame check sequence included.
+const MIN_FRAME_LEN: u32 = 64;
+/// Reserved bytes of a congestion notification (RoCEv2 annex A17.9.3).
+const CNP_LEN: usize = 16;
 
 /// A named accounting of header bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -8,40 +21,135 @@ use crate::segment::{Body, Operation, Segment};
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Framing {
-    /// Real RoCEv2 over Ethernet: preamble and gap 20, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4, and
-    /// RETH 16, AETH 4, ImmDt 4 where due; frames are padded to Ethernet's minimum of 64 bytes.
+    /// RoCEv2 over Ethernet as the standard has it: preamble and gap 20, Ethernet 14, IPv4 20, UDP 8, BTH 12,
+    /// ICRC 4, FCS 4. RETH 16 on the first packet of a WRITE and on READ requests, ImmDt 4 on the last packet of
+    /// a message with immediate, AETH 4 on acknowledgements and on all but the middle packets of a READ response,
+    /// 16 bytes on congestion notifications and on our probes. Payload fills words of 4 bytes; frames have at
+    /// least 64 bytes. Our extension header is not counted: this is what an adapter of today would send.
     #[default]
     Rocev2,
     /// What the ns-3 RDMA simulators count: 48 bytes of header on every packet, 60 bytes for an acknowledgement.
     Ns3,
+    /// Exactly what the datapath sends: the frame [`emit`](crate::emit) writes, plus FCS, preamble and gap.
+    Pathweave,
 }
 
 impl Framing {
-    /// Bytes `segment` occupies on a link, gaps included.
+    /// Bytes `segment` occupies on a link, preamble and gap included.
     pub fn wire_bytes(self, segment: &Segment) -> u32 {
-        let (payload, extension) = match segment.body {
-            Body::Data(data) => {
-                let reth = match data.op {
-                    Operation::Write | Operation::WriteImm if data.offset == 0 => 16,
-                    Operation::ReadRequest => 16,
-                    _ => 0,
-                };
-                let imm = match data.op {
-                    Operation::SendImm | Operation::WriteImm if data.last => 4,
-                    _ => 0,
-                };
-                (u32::from(data.len), reth + imm)
-            }
-            Body::Ack(_) | Body::Nack(_) => (0, 4),
-            Body::Cnp => (0, 16),
-            Body::Probe { .. } | Body::ProbeReply { .. } => (0, 16),
-        };
         match self {
-            Framing::Rocev2 => 20 + (14 + 20 + 8 + 12 + extension + payload + 4 + 4).max(64),
-            Framing::Ns3 => match segment.body {
-                Body::Data(_) | Body::Probe { .. } => payload + 48,
+            Framing::Rocev2 => {
+                let inner = BTH_LEN + rocev2_extended(&segment.body) + ICRC_LEN;
+                ethernet(IPV4_LEN + UDP_LEN + inner)
+            }
+            Framing::Ns3 => match &segment.body {
+                Body::Data(data) => 48 + u32::from(data.len),
+                Body::Probe { .. } => 48,
                 _ => 60,
             },
+            Framing::Pathweave => ethernet(ip_packet_len(segment)),
         }
+    }
+}
+
+/// Bytes on a link of an IP packet.
+fn ethernet(ip_packet: usize) -> u32 {
+    PREAMBLE_AND_GAP_LEN + ((ETHERNET_LEN + ip_packet) as u32 + FCS_LEN).max(MIN_FRAME_LEN)
+}
+
+/// Extended headers, payload and padding of a standard RoCEv2 packet.
+fn rocev2_extended(body: &Body) -> usize {
+    match body {
+        Body::Data(data) => rocev2_data(data),
+        Body::Ack(_) | Body::Nack(_) => AETH_LEN,
+        Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } => CNP_LEN,
+    }
+}
+
+fn rocev2_data(data: &Data) -> usize {
+    let first = data.offset == 0;
+    let mut len = usize::from(data.len).next_multiple_of(4);
+    match data.op {
+        Operation::Write | Operation::WriteImm if first => len += RETH_LEN,
+        Operation::ReadRequest => len += RETH_LEN,
+        Operation::ReadResponse if first || data.last => len += AETH_LEN,
+        _ => {}
+    }
+    if data.last && matches!(data.op, Operation::SendImm | Operation::WriteImm) {
+        len += IMMDT_LEN;
+    }
+    len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::{Nack, NackReason};
+    use pathweave_units::{PathId, QpNum, Time};
+
+    fn segment(body: Body) -> Segment {
+        Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(0), body }
+    }
+    fn data(op: Operation, offset: u32, len: u16, last: bool) -> Segment {
+        segment(Body::Data(Data {
+            psn: 0,
+            msn: 0,
+            offset,
+            len,
+            op,
+            last,
+            retransmit: false,
+            rkey: 0,
+            remote_addr: 0,
+            imm: 0,
+            receive_index: 0,
+            sent_at: Time::ZERO,
+        }))
+    }
+    const PROBE: Body = Body::Probe { sent_at: Time::ZERO };
+    const NACK: Body = Body::Nack(Nack { expected: 0, psn: 0, sack: 0, reason: NackReason::Sequence });
+
+    #[test]
+    fn rocev2_by_hand() {
+        use Operation::{ReadRequest, ReadResponse, Send, SendImm, Write, WriteImm};
+        // 20 + 14 + 20 + 8 + 12 + 4 + 4 = 82 around every payload.
+        for (segment, bytes) in [
+            (data(Send, 0, 4096, false), 4096 + 82),
+            (data(Send, 0, 4095, true), 4096 + 82),
+            (data(SendImm, 4096, 4096, false), 4096 + 82),
+            (data(SendImm, 4096, 4096, true), 4096 + 82 + 4),
+            (data(Write, 0, 4096, false), 4096 + 82 + 16),
+            (data(Write, 4096, 4096, true), 4096 + 82),
+            (data(WriteImm, 0, 4096, true), 4096 + 82 + 16 + 4),
+            (data(ReadRequest, 0, 0, true), 82 + 16),
+            (data(ReadResponse, 0, 1024, false), 1024 + 82 + 4),
+            (data(ReadResponse, 1024, 1024, false), 1024 + 82),
+            (data(ReadResponse, 2048, 1024, true), 1024 + 82 + 4),
+            // 62 bytes of frame are padded to 64.
+            (data(Send, 0, 0, true), 84),
+            (data(Send, 0, 1, true), 86),
+            (segment(NACK), 86),
+            (segment(Body::Cnp), 98),
+            (segment(PROBE), 98),
+        ] {
+            assert_eq!(Framing::Rocev2.wire_bytes(&segment), bytes, "{segment:?}");
+        }
+    }
+
+    #[test]
+    fn ns3_by_hand() {
+        assert_eq!(Framing::Ns3.wire_bytes(&data(Operation::Write, 0, 1000, false)), 1048);
+        assert_eq!(Framing::Ns3.wire_bytes(&segment(PROBE)), 48);
+        assert_eq!(Framing::Ns3.wire_bytes(&segment(NACK)), 60);
+        assert_eq!(Framing::Ns3.wire_bytes(&segment(Body::Cnp)), 60);
+    }
+
+    #[test]
+    fn pathweave_by_hand() {
+        // 82, and 28 of extension; every WRITE packet has a RETH, so that it can be placed alone.
+        assert_eq!(Framing::Pathweave.wire_bytes(&data(Operation::Send, 0, 4096, false)), 4096 + 110);
+        assert_eq!(Framing::Pathweave.wire_bytes(&data(Operation::Write, 4096, 4095, true)), 4096 + 126);
+        assert_eq!(Framing::Pathweave.wire_bytes(&segment(NACK)), 82 + 4 + 20);
+        assert_eq!(Framing::Pathweave.wire_bytes(&segment(Body::Cnp)), 82 + 8);
     }
 }

@@ -1,14 +1,19 @@
 //! What travels: [`Segment`], the semantic value of one packet, and how it becomes bytes.
 //!
-//! The simulator passes [`Segment`]s as they are; the datapath emits and parses them as RoCEv2
-//! frames with the pathweave extension header. [`Framing`] says how many bytes each takes on a link.
+//! The simulator passes [`Segment`]s as they are; the datapath emits ([`emit`]) and parses ([`Packet`]) them as
+//! RoCEv2 frames with the pathweave extension header. [`Framing`] says how many bytes each takes on a link.
 #![no_std]
 
 #[cfg(any(test, feature = "schema"))]
 extern crate std;
 
+mod frame;
 mod framing;
 mod segment;
 
+pub use frame::{
+    Ecn, EmitError, EthernetRoute, PSN_BITS, Packet, ParseError, Route, emit, entropy_port, extend_psn,
+    ip_packet_len, layout, wire_psn,
+};
 pub use framing::Framing;
 pub use segment::{Ack, Body, Data, Nack, NackReason, Operation, Segment};

@@ -139,5 +139,37 @@ pub enum NackReason {
     InvalidRequest,
 }
 
+impl Segment {
+    /// The segment as a frame carries it: what [`Packet::segment`](crate::Packet::segment) gives back after
+    /// [`emit`](crate::emit). Stamps survive to the picosecond and PSNs in full (given one that is near); cleared
+    /// are the fields of [`Data`] that its operation does not define, and the immediate on all packets but the last.
+    #[must_use]
+    pub fn as_carried(mut self) -> Segment {
+        if let Body::Data(data) = &mut self.body {
+            let (sends, writes) = match data.op {
+                Operation::Send | Operation::SendImm => (true, false),
+                Operation::WriteImm => (true, true),
+                Operation::Write => (false, true),
+                Operation::ReadRequest | Operation::ReadResponse => (false, false),
+            };
+            if !writes && data.op != Operation::ReadRequest {
+                data.rkey = 0;
+                if data.op != Operation::ReadResponse {
+                    data.remote_addr = 0;
+                }
+            }
+            if !sends {
+                data.receive_index = 0;
+            }
+            match data.op {
+                Operation::ReadRequest => data.last = true,
+                Operation::SendImm | Operation::WriteImm if data.last => {}
+                _ => data.imm = 0,
+            }
+        }
+        self
+    }
+}
+
 // The simulator stores a segment in one cache line and a half at most.
 const _: () = assert!(size_of::<Segment>() <= 72);

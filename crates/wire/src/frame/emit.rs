@@ -1,0 +1,217 @@
+//! From a [`Segment`] to bytes.
+
+use super::checksum::{icrc, ipv4_checksum};
+use super::error::EmitError;
+use super::layout::{
+    ETHERNET_LEN, ETHERTYPE_IPV4, ICRC_LEN, IP_PROTOCOL_UDP, IPV4_LEN, MAGIC, PKEY, ROCE_PORT, UDP_LEN,
+    VERSION, bth, ext, flag, reth,
+};
+use super::opcode::{Opcode, SYNDROME_ACK, Transfer, has_immediate, syndrome};
+use super::psn::wire_psn;
+use super::route::Route;
+use crate::segment::{Ack, Body, Data, Nack, Operation, Segment};
+
+/// Largest value of a 24-bit field.
+const MAX_24: u64 = 0xff_ffff;
+
+/// Bytes from the start of the IPv4 header to the end of the ICRC: the frame without its Ethernet header.
+pub fn ip_packet_len(segment: &Segment) -> usize {
+    let payload = payload_len(&segment.body).next_multiple_of(4);
+    IPV4_LEN + UDP_LEN + headers_len(&segment.body) + payload + ICRC_LEN
+}
+
+/// Writes `segment` with its payload as a frame at the start of `out`; returns the length of the frame.
+///
+/// The frame has no Ethernet FCS, which adapters add. What [`Segment::as_carried`] clears is not written.
+///
+/// # Errors
+/// When the buffer is too small, the payload has another length than the segment says, or a number does not fit
+/// its field (queue pairs have 24 bits, a message ends within 2^32 bytes). Nothing useful is in `out` then.
+pub fn emit(segment: &Segment, route: &Route, payload: &[u8], out: &mut [u8]) -> Result<usize, EmitError> {
+    check(segment, payload)?;
+    let start = if route.ethernet.is_some() { ETHERNET_LEN } else { 0 };
+    let needed = start + ip_packet_len(segment);
+    if out.len() < needed {
+        return Err(EmitError::BufferTooSmall { needed, available: out.len() });
+    }
+    let out = &mut out[..needed];
+    if let Some(ethernet) = route.ethernet {
+        put(out, 0, ethernet.dst);
+        put(out, 6, ethernet.src);
+        put(out, 12, ETHERTYPE_IPV4.to_be_bytes());
+    }
+    let packet = &mut out[start..];
+    let end = packet.len() - ICRC_LEN;
+    emit_ip_udp(route, packet);
+
+    let body = &mut packet[IPV4_LEN + UDP_LEN..end];
+    let headers = headers_len(&segment.body);
+    let pad = body.len() - headers - payload.len();
+    emit_headers(segment, pad as u8, &mut body[..headers]);
+    body[headers..headers + payload.len()].copy_from_slice(payload);
+    body[headers + payload.len()..].fill(0);
+
+    let crc = icrc(&packet[..end]);
+    put(packet, end, crc.to_le_bytes());
+    Ok(needed)
+}
+
+fn put<const N: usize>(out: &mut [u8], at: usize, bytes: [u8; N]) {
+    out[at..at + N].copy_from_slice(&bytes);
+}
+
+fn put_u24(out: &mut [u8], at: usize, value: u32) {
+    let [_, a, b, c] = value.to_be_bytes();
+    put(out, at, [a, b, c]);
+}
+
+fn payload_len(body: &Body) -> usize {
+    match body {
+        Body::Data(data) if data.op != Operation::ReadRequest => usize::from(data.len),
+        _ => 0,
+    }
+}
+
+fn headers_len(body: &Body) -> usize {
+    Opcode::of(body).header_len(matches!(body, Body::Nack(_)))
+}
+
+fn check(segment: &Segment, payload: &[u8]) -> Result<(), EmitError> {
+    let at_most = |field, value: u64, max: u64| {
+        if value <= max { Ok(()) } else { Err(EmitError::OutOfRange { field, value, max }) }
+    };
+    at_most("destination queue pair", segment.dst_qp.0.into(), MAX_24)?;
+    at_most("source queue pair", segment.src_qp.0.into(), MAX_24)?;
+    if let Body::Data(data) = &segment.body {
+        let (offset, len) = (u64::from(data.offset), u64::from(data.len));
+        match data.op {
+            Operation::ReadRequest => at_most("payload of a READ request", len, 0)?,
+            Operation::ReadResponse => {
+                at_most("request's message sequence number", data.remote_addr, u32::MAX.into())?;
+            }
+            Operation::Write | Operation::WriteImm => {
+                // Up to the address of the last byte; where there is none, of the place for it.
+                at_most("remote address", data.remote_addr, u64::MAX - offset - len.saturating_sub(1))?;
+            }
+            Operation::Send | Operation::SendImm => {}
+        }
+        at_most("end of the packet in its message", offset + len, 1 << 32)?;
+        let room =
+            u64::from(u16::MAX) - (IPV4_LEN + UDP_LEN + headers_len(&segment.body) + ICRC_LEN + 3) as u64;
+        at_most("payload", len, room)?;
+    }
+    let expected = payload_len(&segment.body);
+    if payload.len() != expected {
+        return Err(EmitError::PayloadLength { expected, given: payload.len() });
+    }
+    Ok(())
+}
+
+fn emit_ip_udp(route: &Route, packet: &mut [u8]) {
+    let total = packet.len() as u16;
+    // Not fragmentable and therefore without identification (RFC 6864).
+    put(packet, 0, [0x45, (route.dscp & 0x3f) << 2 | route.ecn as u8]);
+    put(packet, 2, total.to_be_bytes());
+    put(packet, 4, [0, 0, 0x40, 0, route.ttl, IP_PROTOCOL_UDP, 0, 0]);
+    put(packet, 12, route.src_ip.octets());
+    put(packet, 16, route.dst_ip.octets());
+    let checksum = ipv4_checksum(&packet[..IPV4_LEN]);
+    put(packet, 10, checksum.to_be_bytes());
+
+    let udp = &mut packet[IPV4_LEN..];
+    put(udp, 0, route.src_port.to_be_bytes());
+    put(udp, 2, ROCE_PORT.to_be_bytes());
+    put(udp, 4, (total - IPV4_LEN as u16).to_be_bytes());
+    put(udp, 6, [0, 0]); // the ICRC protects more than the UDP checksum would
+}
+
+/// BTH, RETH, AETH, ImmDt and extension.
+fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
+    out.fill(0);
+    let opcode = Opcode::of(&segment.body);
+    let (psn, ack_request) = match &segment.body {
+        Body::Data(data) => (data.psn, data.last),
+        Body::Ack(ack) => (ack.psn, false),
+        Body::Nack(nack) => (nack.psn, false),
+        Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } => (0, false),
+    };
+    put(out, bth::OPCODE, [opcode.to_byte(), pad << 4]);
+    put(out, bth::PKEY, PKEY.to_be_bytes());
+    put_u24(out, bth::DEST_QP, segment.dst_qp.0);
+    put(out, bth::ACK_REQ, [if ack_request { 0x80 } else { 0 }]);
+    put_u24(out, bth::PSN, wire_psn(psn));
+
+    let (standard, extension) = out[super::layout::BTH_LEN..].split_at_mut(opcode.standard_len());
+    put(extension, ext::MAGIC, [MAGIC, VERSION]);
+    put(extension, ext::PATH, segment.path.0.to_be_bytes());
+    put_u24(extension, ext::SRC_QP, segment.src_qp.0);
+    match &segment.body {
+        Body::Data(data) => emit_data(data, opcode, standard, extension),
+        Body::Ack(ack) => {
+            standard[0] = SYNDROME_ACK;
+            emit_ack(ack, extension);
+        }
+        Body::Nack(nack) => {
+            standard[0] = syndrome(nack.reason);
+            emit_nack(nack, extension);
+        }
+        Body::Cnp => {}
+        Body::Probe { sent_at } => put(extension, ext::PROBE_SENT_AT, sent_at.as_ps().to_be_bytes()),
+        Body::ProbeReply { sent_at, received_at } => {
+            put(extension, ext::PROBE_SENT_AT, sent_at.as_ps().to_be_bytes());
+            put(extension, ext::PROBE_RECEIVED_AT, received_at.as_ps().to_be_bytes());
+        }
+    }
+}
+
+fn emit_data(data: &Data, opcode: Opcode, standard: &mut [u8], extension: &mut [u8]) {
+    match opcode {
+        Opcode::Transfer(Transfer::Write, ..) => {
+            let address = data.remote_addr.wrapping_add(data.offset.into());
+            emit_reth(address, data.rkey, data.len.into(), standard);
+        }
+        Opcode::ReadRequest => emit_reth(data.remote_addr, data.rkey, data.imm, standard),
+        _ => {}
+    }
+    if let Opcode::Transfer(_, _, true) = opcode {
+        let at = standard.len() - super::layout::IMMDT_LEN;
+        put(standard, at, data.imm.to_be_bytes());
+    }
+    let mut flags = 0;
+    if data.retransmit {
+        flags |= flag::RETRANSMIT;
+    }
+    if has_immediate(data.op) {
+        flags |= flag::IMMEDIATE;
+    }
+    extension[ext::FLAGS] = flags;
+    let reference = match data.op {
+        Operation::ReadResponse => data.remote_addr as u32,
+        Operation::Send | Operation::SendImm | Operation::WriteImm => data.receive_index,
+        Operation::Write | Operation::ReadRequest => 0,
+    };
+    put(extension, ext::DATA_MSN, data.msn.to_be_bytes());
+    put(extension, ext::DATA_OFFSET, data.offset.to_be_bytes());
+    put(extension, ext::DATA_REFERENCE, reference.to_be_bytes());
+    put(extension, ext::DATA_SENT_AT, data.sent_at.as_ps().to_be_bytes());
+}
+
+fn emit_reth(address: u64, rkey: u32, length: u32, out: &mut [u8]) {
+    put(out, reth::VIRTUAL_ADDRESS, address.to_be_bytes());
+    put(out, reth::R_KEY, rkey.to_be_bytes());
+    put(out, reth::DMA_LENGTH, length.to_be_bytes());
+}
+
+fn emit_ack(ack: &Ack, out: &mut [u8]) {
+    put_u24(out, ext::ACK_CUMULATIVE + 1, wire_psn(ack.cumulative));
+    put(out, ext::ACK_PACKETS, ack.packets.to_be_bytes());
+    put(out, ext::ACK_MARKED, ack.marked.to_be_bytes());
+    put(out, ext::ACK_SACK, ack.sack.to_be_bytes());
+    put(out, ext::ACK_ECHO_SENT_AT, ack.echo_sent_at.as_ps().to_be_bytes());
+    put(out, ext::ACK_RECEIVED_AT, ack.received_at.as_ps().to_be_bytes());
+}
+
+fn emit_nack(nack: &Nack, out: &mut [u8]) {
+    put_u24(out, ext::NACK_EXPECTED + 1, wire_psn(nack.expected));
+    put(out, ext::NACK_SACK, nack.sack.to_be_bytes());
+}

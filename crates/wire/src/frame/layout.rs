@@ -1,0 +1,100 @@
+//! Where every field lies. docs/wire.md is the same in words; a test compares the two.
+
+/// Version of the extension header this crate emits and accepts.
+pub const VERSION: u8 = 1;
+/// First byte of the extension header.
+pub const MAGIC: u8 = 0x70;
+/// UDP destination port of RoCEv2.
+pub const ROCE_PORT: u16 = 4791;
+
+/// Ethernet II header.
+pub const ETHERNET_LEN: usize = 14;
+/// IPv4 header without options.
+pub const IPV4_LEN: usize = 20;
+/// UDP header.
+pub const UDP_LEN: usize = 8;
+/// Base transport header.
+pub const BTH_LEN: usize = 12;
+/// RDMA extended transport header.
+pub const RETH_LEN: usize = 16;
+/// ACK extended transport header.
+pub const AETH_LEN: usize = 4;
+/// Immediate data header.
+pub const IMMDT_LEN: usize = 4;
+/// Invariant CRC.
+pub const ICRC_LEN: usize = 4;
+/// Part of the extension every packet has.
+pub const COMMON_LEN: usize = 8;
+/// Extension of a data packet.
+pub const DATA_EXT_LEN: usize = COMMON_LEN + 20;
+/// Extension of an acknowledgement.
+pub const ACK_EXT_LEN: usize = COMMON_LEN + 32;
+/// Extension of a negative acknowledgement.
+pub const NACK_EXT_LEN: usize = COMMON_LEN + 12;
+/// Extension of a congestion notification.
+pub const CNP_EXT_LEN: usize = COMMON_LEN;
+/// Extension of a probe.
+pub const PROBE_EXT_LEN: usize = COMMON_LEN + 8;
+/// Extension of the answer to a probe.
+pub const PROBE_REPLY_EXT_LEN: usize = COMMON_LEN + 16;
+
+pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
+pub(crate) const IP_PROTOCOL_UDP: u8 = 17;
+/// Default partition key, full membership.
+pub(crate) const PKEY: u16 = 0xffff;
+
+/// Offsets within the base transport header.
+pub(crate) mod bth {
+    pub(crate) const OPCODE: usize = 0;
+    /// Solicited event 0x80, migration 0x40, pad count 0x30, header version 0x0f.
+    pub(crate) const FLAGS: usize = 1;
+    pub(crate) const PKEY: usize = 2;
+    /// FECN, BECN and six reserved bits; masked in the invariant CRC.
+    pub(crate) const RESERVED: usize = 4;
+    pub(crate) const DEST_QP: usize = 5;
+    /// Acknowledge request 0x80.
+    pub(crate) const ACK_REQ: usize = 8;
+    pub(crate) const PSN: usize = 9;
+}
+
+/// Offsets within the RDMA extended transport header.
+pub(crate) mod reth {
+    pub(crate) const VIRTUAL_ADDRESS: usize = 0;
+    pub(crate) const R_KEY: usize = 8;
+    pub(crate) const DMA_LENGTH: usize = 12;
+}
+
+/// Offsets within the extension header.
+pub(crate) mod ext {
+    pub(crate) const MAGIC: usize = 0;
+    pub(crate) const VERSION: usize = 1;
+    pub(crate) const PATH: usize = 2;
+    pub(crate) const FLAGS: usize = 4;
+    pub(crate) const SRC_QP: usize = 5;
+
+    pub(crate) const DATA_MSN: usize = 8;
+    pub(crate) const DATA_OFFSET: usize = 12;
+    pub(crate) const DATA_REFERENCE: usize = 16;
+    pub(crate) const DATA_SENT_AT: usize = 20;
+
+    pub(crate) const ACK_CUMULATIVE: usize = 8;
+    pub(crate) const ACK_PACKETS: usize = 12;
+    pub(crate) const ACK_MARKED: usize = 14;
+    pub(crate) const ACK_SACK: usize = 16;
+    pub(crate) const ACK_ECHO_SENT_AT: usize = 24;
+    pub(crate) const ACK_RECEIVED_AT: usize = 32;
+
+    pub(crate) const NACK_EXPECTED: usize = 8;
+    pub(crate) const NACK_SACK: usize = 12;
+
+    pub(crate) const PROBE_SENT_AT: usize = 8;
+    pub(crate) const PROBE_RECEIVED_AT: usize = 16;
+}
+
+/// Bits of the extension's flags byte; the others are zero.
+pub(crate) mod flag {
+    /// This packet was sent before.
+    pub(crate) const RETRANSMIT: u8 = 0x01;
+    /// The message carries an immediate; its last packet has it.
+    pub(crate) const IMMEDIATE: u8 = 0x02;
+}

@@ -1,0 +1,17 @@
+//! The byte format: [`emit`] turns a [`Segment`](crate::Segment) into a RoCEv2 frame, [`Packet`] checks a frame and
+//! gives the segment back. docs/wire.md describes the format.
+
+mod checksum;
+mod emit;
+mod error;
+pub mod layout;
+mod opcode;
+mod packet;
+mod psn;
+mod route;
+
+pub use emit::{emit, ip_packet_len};
+pub use error::{EmitError, ParseError};
+pub use packet::Packet;
+pub use psn::{PSN_BITS, extend_psn, wire_psn};
+pub use route::{Ecn, EthernetRoute, Route, entropy_port};

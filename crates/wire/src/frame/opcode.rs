@@ -1,0 +1,189 @@
+//! Opcodes: InfiniBand's reliable-connection operations, moved to the range the architecture leaves to
+//! manufacturers (0xc0 to 0xff; IBTA volume 1, table of BTH opcodes), because what follows the header differs.
+
+use super::layout::{
+    ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, DATA_EXT_LEN, IMMDT_LEN, NACK_EXT_LEN, PROBE_EXT_LEN,
+    PROBE_REPLY_EXT_LEN, RETH_LEN,
+};
+use crate::segment::{Body, Data, NackReason, Operation};
+
+/// Where a packet stands in its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Position {
+    First,
+    Middle,
+    Last,
+    Only,
+}
+
+/// Which kind of data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    Send,
+    Write,
+    ReadResponse,
+}
+
+/// A decoded opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opcode {
+    /// Payload of a message; the flag says whether an ImmDt header follows.
+    Transfer(Transfer, Position, bool),
+    ReadRequest,
+    /// Positive or negative: the AETH syndrome tells.
+    Acknowledge,
+    Cnp,
+    Probe,
+    ProbeReply,
+}
+
+const RANGE: u8 = 0xc0;
+
+/// Low six bits of each opcode. Up to 0x11 they are InfiniBand's reliable-connection opcodes.
+const TABLE: [(u8, Opcode); 21] = {
+    use Opcode::{Acknowledge, Cnp, Probe, ProbeReply, ReadRequest, Transfer as T};
+    use Position::{First, Last, Middle, Only};
+    use Transfer::{ReadResponse, Send, Write};
+    [
+        (0x00, T(Send, First, false)),
+        (0x01, T(Send, Middle, false)),
+        (0x02, T(Send, Last, false)),
+        (0x03, T(Send, Last, true)),
+        (0x04, T(Send, Only, false)),
+        (0x05, T(Send, Only, true)),
+        (0x06, T(Write, First, false)),
+        (0x07, T(Write, Middle, false)),
+        (0x08, T(Write, Last, false)),
+        (0x09, T(Write, Last, true)),
+        (0x0a, T(Write, Only, false)),
+        (0x0b, T(Write, Only, true)),
+        (0x0c, ReadRequest),
+        (0x0d, T(ReadResponse, First, false)),
+        (0x0e, T(ReadResponse, Middle, false)),
+        (0x0f, T(ReadResponse, Last, false)),
+        (0x10, T(ReadResponse, Only, false)),
+        (0x11, Acknowledge),
+        (0x18, Cnp),
+        (0x19, Probe),
+        (0x1a, ProbeReply),
+    ]
+};
+
+impl Position {
+    pub(crate) fn of(offset: u32, last: bool) -> Position {
+        match (offset == 0, last) {
+            (true, true) => Position::Only,
+            (true, false) => Position::First,
+            (false, true) => Position::Last,
+            (false, false) => Position::Middle,
+        }
+    }
+    pub(crate) fn is_last(self) -> bool {
+        matches!(self, Position::Last | Position::Only)
+    }
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Position::First => "First",
+            Position::Middle => "Middle",
+            Position::Last => "Last",
+            Position::Only => "Only",
+        }
+    }
+}
+
+impl Opcode {
+    /// The opcode of a segment.
+    pub(crate) fn of(body: &Body) -> Opcode {
+        match body {
+            Body::Data(data) => Opcode::of_data(data),
+            Body::Ack(_) | Body::Nack(_) => Opcode::Acknowledge,
+            Body::Cnp => Opcode::Cnp,
+            Body::Probe { .. } => Opcode::Probe,
+            Body::ProbeReply { .. } => Opcode::ProbeReply,
+        }
+    }
+
+    fn of_data(data: &Data) -> Opcode {
+        let position = Position::of(data.offset, data.last);
+        let transfer = match data.op {
+            Operation::Send | Operation::SendImm => Transfer::Send,
+            Operation::Write | Operation::WriteImm => Transfer::Write,
+            Operation::ReadResponse => Transfer::ReadResponse,
+            Operation::ReadRequest => return Opcode::ReadRequest,
+        };
+        Opcode::Transfer(transfer, position, data.last && has_immediate(data.op))
+    }
+
+    pub(crate) fn to_byte(self) -> u8 {
+        let (low, _) =
+            TABLE.iter().find(|(_, op)| *op == self).expect("every opcode that `of` makes is listed");
+        RANGE | low
+    }
+
+    pub(crate) fn from_byte(byte: u8) -> Option<Opcode> {
+        TABLE.iter().find(|(low, _)| RANGE | low == byte).map(|(_, op)| *op)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Opcode::Transfer(Transfer::Send, ..) => "SEND",
+            Opcode::Transfer(Transfer::Write, ..) => "WRITE",
+            Opcode::Transfer(Transfer::ReadResponse, ..) => "READ response",
+            Opcode::ReadRequest => "READ request",
+            Opcode::Acknowledge => "Acknowledge",
+            Opcode::Cnp => "CNP",
+            Opcode::Probe => "Probe",
+            Opcode::ProbeReply => "ProbeReply",
+        }
+    }
+
+    /// Bytes of RETH, AETH and ImmDt between the BTH and the extension.
+    pub(crate) fn standard_len(self) -> usize {
+        match self {
+            Opcode::Transfer(transfer, _, imm) => {
+                (if transfer == Transfer::Write { RETH_LEN } else { 0 }) + if imm { IMMDT_LEN } else { 0 }
+            }
+            Opcode::ReadRequest => RETH_LEN,
+            Opcode::Acknowledge => AETH_LEN,
+            Opcode::Cnp | Opcode::Probe | Opcode::ProbeReply => 0,
+        }
+    }
+
+    /// Bytes from the start of the BTH to the payload. A negative acknowledgement has a shorter extension.
+    pub(crate) fn header_len(self, nack: bool) -> usize {
+        let extension = match self {
+            Opcode::Transfer(..) | Opcode::ReadRequest => DATA_EXT_LEN,
+            Opcode::Acknowledge if nack => NACK_EXT_LEN,
+            Opcode::Acknowledge => ACK_EXT_LEN,
+            Opcode::Cnp => CNP_EXT_LEN,
+            Opcode::Probe => PROBE_EXT_LEN,
+            Opcode::ProbeReply => PROBE_REPLY_EXT_LEN,
+        };
+        BTH_LEN + self.standard_len() + extension
+    }
+}
+
+/// Whether messages of this kind carry an immediate.
+pub(crate) fn has_immediate(op: Operation) -> bool {
+    matches!(op, Operation::SendImm | Operation::WriteImm)
+}
+
+/// AETH syndrome of a positive acknowledgement: no credits are advertised.
+pub(crate) const SYNDROME_ACK: u8 = 0x1f;
+
+/// AETH syndromes of refusals. RNR and the 0x6? codes are InfiniBand's; 0x70 is ours, from its reserved codes.
+const SYNDROMES: [(u8, NackReason); 5] = [
+    (0x20, NackReason::ReceiverNotReady),
+    (0x60, NackReason::Sequence),
+    (0x61, NackReason::InvalidRequest),
+    (0x62, NackReason::RemoteAccess),
+    (0x70, NackReason::BeyondWindow),
+];
+
+pub(crate) fn syndrome(reason: NackReason) -> u8 {
+    SYNDROMES.iter().find(|(_, r)| *r == reason).expect("every reason has a syndrome").0
+}
+
+pub(crate) fn nack_reason(syndrome: u8) -> Option<NackReason> {
+    SYNDROMES.iter().find(|(s, _)| *s == syndrome).map(|(_, reason)| *reason)
+}
