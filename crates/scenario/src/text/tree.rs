@@ -103,10 +103,11 @@ impl Node {
         finding
     }
 
-    /// Lays `over` over this: tables are merged field by field, everything else is replaced.
+    /// Lays `over` over this: tables are merged field by field, everything else is replaced. So is a table of
+    /// another `kind`, whose fields would mean nothing.
     pub(crate) fn merge(&mut self, over: Node) {
         match (&mut self.value, over) {
-            (Value::Table(base), Node { value: Value::Table(over), key, span }) => {
+            (Value::Table(base), Node { value: Value::Table(over), key, span }) if same_kind(base, &over) => {
                 for (name, node) in over {
                     match base.get_mut(&name) {
                         Some(below) => below.merge(node),
@@ -147,6 +148,12 @@ impl Node {
             }
         })
     }
+}
+
+/// Whether fields of `over` belong into `base`: it has the same `kind` or does not say.
+fn same_kind(base: &Table, over: &Table) -> bool {
+    let kind = |table: &Table| table.get("kind").and_then(|kind| kind.as_text().map(str::to_owned));
+    kind(over).is_none_or(|over| kind(base).is_none_or(|base| base == over))
 }
 
 #[cfg(test)]

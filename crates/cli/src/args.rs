@@ -1,0 +1,175 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// Simulates transports of AI-cluster fabrics, packet by packet.
+#[derive(Debug, Parser)]
+#[command(name = "pathweave", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// When to use colours
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    pub(crate) color: Colour,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    internal error
+  2    bad input: the scenario, a file it names, the command line, or an output folder that cannot be written
+  3    the run ended with unfinished flows; it says which and why
+  130  interrupted (Ctrl-C); what was finished is written and marked partial";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a scenario and write a result folder
+    Run(RunArgs),
+    /// Run scenarios under several schemes: same traffic, same seed, side by side
+    Compare(CompareArgs),
+    /// Check a scenario without running it: what it resolves to, its size, its bounds, what a run costs
+    Check(CheckArgs),
+    /// List what scenarios can name
+    List(ListArgs),
+    /// Print the JSON Schema of scenario files, for editors
+    Schema,
+    /// Compare four transports on the 320-host fat tree of the UDMP paper
+    Demo(DemoArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// How a scenario is changed from outside its file.
+#[derive(Args, Debug, Default)]
+pub(crate) struct Changes {
+    /// Set a field: topology.pods=4, workload[0].size=2MB, run.until=5ms. Values are TOML; texts need no quotes
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Seed of all random streams; short for --set seed=N
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
+
+/// What a run says while it runs.
+#[derive(Args, Debug, Default)]
+pub(crate) struct Talk {
+    /// Say nothing but errors
+    #[arg(long, short, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+    /// Print the summary as JSON on standard output, and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// When to draw a progress bar; otherwise progress comes as plain lines on standard error
+    #[arg(long, value_enum, default_value_t = Bar::Auto, value_name = "WHEN")]
+    pub(crate) progress: Bar,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// Scenario file (TOML)
+    pub(crate) scenario: PathBuf,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+    /// Result folder [default: results/NAME-seedN]. An existing one is replaced only if it holds results
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompareArgs {
+    /// Scenario files (TOML)
+    #[arg(required = true, value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<PathBuf>,
+    /// Schemes to compare, in order; ratios are against the first
+    #[arg(long, value_delimiter = ',', required = true, value_name = "A,B,...")]
+    pub(crate) schemes: Vec<String>,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+    /// Result folder [default: results/NAME-compare-seedN]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Runs at a time [default: number of cores]. Results do not depend on it
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Scenario file (TOML)
+    pub(crate) scenario: PathBuf,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+    /// Print it all as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// What to list
+    pub(crate) what: What,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// Result folder
+    #[arg(long, value_name = "DIR", default_value = "results/demo")]
+    pub(crate) out: PathBuf,
+    /// Seed of all random streams
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Runs at a time [default: number of cores]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum What {
+    /// Schemes: a policy with its loss recovery, acknowledgements and queue pairs
+    Schemes,
+    /// Kinds of topology
+    Topologies,
+    /// Kinds of workload
+    Workloads,
+    /// Topologies of published evaluations
+    Presets,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Colour {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// When to draw a progress bar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Bar {
+    /// On a terminal
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never: plain lines
+    Never,
+}

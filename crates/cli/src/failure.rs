@@ -1,0 +1,64 @@
+//! How a command can end, and the exit code of each.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use pathweave_scenario::{Diagnostics, Style};
+
+/// A command that did what it was asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    /// Done.
+    Done,
+    /// A run ended with unfinished flows. The command has said which and why.
+    Unfinished,
+    /// The user interrupted it.
+    Interrupted,
+}
+
+/// A command that could not do what it was asked to.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The scenario or a file it names is wrong.
+    Scenario(Diagnostics),
+    /// Anything else about the input or the place for the output; the text says what, where, and what to do.
+    Input(String),
+    /// A bug.
+    Internal(String),
+}
+
+impl Outcome {
+    pub(crate) fn exit_code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Outcome::Done => 0,
+            Outcome::Unfinished => 3,
+            Outcome::Interrupted => 130,
+        })
+    }
+}
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Failure::Scenario(_) | Failure::Input(_) => 2,
+            Failure::Internal(_) => 1,
+        })
+    }
+    /// A problem with a path.
+    pub(crate) fn path(what: &str, path: &std::path::Path, why: impl Display) -> Self {
+        Failure::Input(format!("{what} {}: {why}", path.display()))
+    }
+    pub(crate) fn render(&self, style: Style) -> String {
+        match self {
+            Failure::Scenario(findings) => findings.render(style),
+            Failure::Input(what) => format!("error: {what}"),
+            Failure::Internal(what) => format!("internal error: {what}"),
+        }
+    }
+}
+
+impl From<Diagnostics> for Failure {
+    fn from(findings: Diagnostics) -> Self {
+        Failure::Scenario(findings)
+    }
+}

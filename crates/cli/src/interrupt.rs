@@ -1,0 +1,32 @@
+//! Ctrl-C: the first asks the run to stop and write what it has, the second kills.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Set once the user wants to stop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Listens for Ctrl-C (and a polite kill). Once a process.
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        const SECOND: i32 = 130;
+        let interrupt = Interrupt::default();
+        let flag = Arc::clone(&interrupt.0);
+        let handler = move || {
+            if flag.swap(true, Ordering::Relaxed) {
+                std::process::exit(SECOND);
+            }
+            terminal::note("stopping: results so far will be written; Ctrl-C again gives them up");
+        };
+        ctrlc::set_handler(handler).map_err(|why| Failure::Internal(format!("no signal handler: {why}")))?;
+        Ok(interrupt)
+    }
+    /// Whether the user wants to stop.
+    pub(crate) fn requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,36 @@
+//! Standard output and standard error. The only place that writes to them.
+
+use std::io::{self, IsTerminal, Write};
+
+use pathweave_scenario::Style;
+
+use crate::args::Colour;
+
+/// Writes `text` to standard output. A reader that has gone away (`| head`) ends the program quietly.
+pub(crate) fn out(text: &str) {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    if let Err(why) = written {
+        let code = if why.kind() == io::ErrorKind::BrokenPipe { 0 } else { 1 };
+        std::process::exit(code);
+    }
+}
+
+/// Writes a line to standard error. There is nowhere left to complain if that fails.
+pub(crate) fn note(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// How errors are shown.
+pub(crate) fn error_style(colour: Colour) -> Style {
+    let coloured = match colour {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto => {
+            io::stderr().is_terminal()
+                && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+        }
+    };
+    if coloured { Style::Coloured } else { Style::Plain }
+}

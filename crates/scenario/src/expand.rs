@@ -1,0 +1,243 @@
+//! Spells shorthands out: names of schemes and topology presets become the settings they stand for, with what the
+//! user set laid over them.
+
+use pathweave_policy::{find_scheme, schemes};
+use serde::Serialize;
+
+use crate::text::{Diagnostic, FieldPath, Node, Table, Value, nearest};
+
+/// The scheme of scenarios that name none.
+const DEFAULT_SCHEME: &str = "rps";
+
+/// Spells out every shorthand in `root`. What is wrong with them goes to `found`.
+pub(crate) fn expand(root: &mut Node, found: &mut Vec<Diagnostic>) {
+    let Some(table) = root.as_table_mut() else { return };
+    let own = OwnSchemes::take(table, found);
+    if let Some(topology) = table.get_mut("topology") {
+        keep(topology_preset(topology), found);
+    }
+    let default = || Node::unplaced(Value::Text(DEFAULT_SCHEME.to_owned()));
+    let scheme = table.entry("scheme".to_owned()).or_insert_with(default);
+    keep(own.expand(scheme, &FieldPath::root().key("scheme")), found);
+    let Some(Value::Array(workloads)) = table.get_mut("workload").map(|node| &mut node.value) else { return };
+    for (i, workload) in workloads.iter_mut().enumerate() {
+        if let Some(scheme) = workload.as_table_mut().and_then(|table| table.get_mut("scheme")) {
+            let path = FieldPath::root().key("workload").index(i).key("scheme");
+            keep(own.expand(scheme, &path), found);
+        }
+    }
+}
+
+fn keep(result: Result<(), Diagnostic>, found: &mut Vec<Diagnostic>) {
+    found.extend(result.err());
+}
+
+/// A configuration as a tree that nobody wrote.
+fn tree_of(config: &impl Serialize) -> Node {
+    let value = toml::Value::try_from(config);
+    Node::from_toml(value.expect("presets are plain structs, enums and numbers, which TOML can express"))
+}
+
+/// `preset = "udmp-320"`, or `kind = "preset"` and `name = "udmp-320"`.
+fn topology_preset(topology: &mut Node) -> Result<(), Diagnostic> {
+    let path = FieldPath::root().key("topology");
+    let Some(table) = topology.as_table_mut() else { return Ok(()) };
+    let is_kind = table.get("kind").and_then(Node::as_text) == Some("preset");
+    let field = if is_kind { "name" } else { "preset" };
+    let Some(chosen) = table.get(field).filter(|_| is_kind || table.contains_key("preset")) else {
+        return Ok(());
+    };
+    let presets = pathweave_topo::presets();
+    let names = || presets.iter().map(|preset| preset.name);
+    let wrong = |message: String| {
+        Diagnostic::new(path.key(field), message)
+            .at(chosen.span.clone())
+            .allowed(format!("presets: {}", names().collect::<Vec<_>>().join(", ")))
+    };
+    let Some(name) = chosen.as_text() else {
+        return Err(wrong(format!("`{}` cannot be {}", path.key(field), chosen.value.type_name())));
+    };
+    let Some(preset) = presets.iter().find(|preset| preset.name == name) else {
+        return Err(wrong(format!("unknown topology preset \"{name}\"")).suggest(nearest(name, names())));
+    };
+    table.remove(field);
+    if is_kind {
+        table.remove("kind");
+    }
+    let over = std::mem::replace(topology, tree_of(&preset.config));
+    topology.merge(over);
+    Ok(())
+}
+
+/// Schemes the scenario defines itself: `[schemes.NAME]`.
+struct OwnSchemes(Table);
+
+impl OwnSchemes {
+    fn take(root: &mut Table, found: &mut Vec<Diagnostic>) -> Self {
+        match root.remove("schemes") {
+            Some(Node { value: Value::Table(table), .. }) => OwnSchemes(table),
+            Some(other) => {
+                let message = format!("`schemes` cannot be {}", other.value.type_name());
+                let finding = Diagnostic::new(FieldPath::root().key("schemes"), message)
+                    .at(other.span)
+                    .allowed("expected tables: [schemes.NAME] with a `base`");
+                found.push(finding);
+                OwnSchemes(Table::new())
+            }
+            None => OwnSchemes(Table::new()),
+        }
+    }
+
+    fn names(&self) -> Vec<&str> {
+        let known = schemes().iter().flat_map(|info| [info.name].into_iter().chain(info.aliases.iter().copied()));
+        self.0.keys().map(String::as_str).chain(known).collect()
+    }
+
+    /// Turns a scheme's name, or a table with a `base`, into all its settings and its `name`.
+    fn expand(&self, node: &mut Node, path: &FieldPath) -> Result<(), Diagnostic> {
+        self.expand_within(node, path, &mut Vec::new())
+    }
+
+    fn expand_within(&self, node: &mut Node, path: &FieldPath, within: &mut Vec<String>) -> Result<(), Diagnostic> {
+        match &mut node.value {
+            Value::Text(name) => {
+                let name = std::mem::take(name);
+                let mut settings = self.named(&name, node, path, within)?;
+                set_name(&mut settings, &name);
+                // Where the preset is to blame, point at its name.
+                (settings.key, settings.span) = (node.key.take(), node.span.take());
+                *node = settings;
+                Ok(())
+            }
+            Value::Table(table) => {
+                let Some(mut base) = table.remove("base") else { return Ok(()) };
+                let base_path = path.key("base");
+                let Some(name) = base.as_text().map(str::to_owned) else {
+                    let message = format!("`{base_path}` cannot be {}", base.value.type_name());
+                    return Err(Diagnostic::new(base_path, message).at(base.span).allowed("the name of a scheme"));
+                };
+                let label = match table.get("name").and_then(Node::as_text) {
+                    Some(label) => label.to_owned(),
+                    None if table.is_empty() => name,
+                    None => format!("{name}*"),
+                };
+                self.expand_within(&mut base, &base_path, within)?;
+                let over = std::mem::replace(node, base);
+                node.merge(over);
+                set_name(node, &label);
+                Ok(())
+            }
+            // The shape check says what is wrong.
+            _ => Ok(()),
+        }
+    }
+
+    /// The settings a name stands for: the scenario's own definitions go before the built-in ones.
+    fn named(
+        &self,
+        name: &str,
+        node: &Node,
+        path: &FieldPath,
+        within: &mut Vec<String>,
+    ) -> Result<Node, Diagnostic> {
+        if let Some(own) = self.0.get(name).filter(|_| !within.iter().any(|outer| outer == name)) {
+            within.push(name.to_owned());
+            let mut own = own.clone();
+            self.expand_within(&mut own, &FieldPath::root().key("schemes").key(name), within)?;
+            return Ok(own);
+        }
+        match find_scheme(name) {
+            Some(info) => Ok(tree_of(&(info.make)())),
+            None if within.iter().any(|outer| outer == name) => {
+                let message = format!("scheme \"{name}\" is defined by itself");
+                Err(Diagnostic::new(path.clone(), message).at(node.span.clone()))
+            }
+            None => {
+                let names = self.names();
+                Err(Diagnostic::new(path.clone(), format!("unknown scheme \"{name}\""))
+                    .at(node.span.clone())
+                    .allowed(format!("schemes: {}", names.join(", ")))
+                    .suggest(nearest(name, names.iter().copied())))
+            }
+        }
+    }
+}
+
+fn set_name(scheme: &mut Node, name: &str) {
+    if let Some(table) = scheme.as_table_mut() {
+        table.insert("name".to_owned(), Node::unplaced(Value::Text(name.to_owned())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{Source, parse_document};
+
+    fn expanded(text: &str) -> Result<toml::Value, String> {
+        let mut root = parse_document(&Source::new("a.toml", text)).unwrap();
+        let mut found = Vec::new();
+        expand(&mut root, &mut found);
+        match crate::text::Diagnostics::check(found) {
+            Ok(()) => Ok(root.to_toml()),
+            Err(findings) => Err(findings.to_string()),
+        }
+    }
+
+    #[test]
+    fn a_scheme_defaults_and_is_named() {
+        let scheme = |text: &str| expanded(text).unwrap()["scheme"].clone();
+        assert_eq!(scheme("")["name"].as_str(), Some(DEFAULT_SCHEME));
+        assert_eq!(scheme("scheme = \"ecmp\"")["name"].as_str(), Some("ecmp"));
+        assert_eq!(scheme("scheme = { base = \"ecmp\" }")["name"].as_str(), Some("ecmp"));
+        let changed = scheme("scheme = { base = \"ecmp\", paths = 4 }");
+        assert_eq!((changed["name"].as_str(), changed["paths"].as_integer()), (Some("ecmp*"), Some(4)));
+        let named = scheme("scheme = { base = \"ecmp\", name = \"four\", paths = 4 }");
+        assert_eq!(named["name"].as_str(), Some("four"));
+    }
+
+    #[test]
+    fn another_kind_replaces_its_table() {
+        let scheme = expanded("scheme = { base = \"rps\", recovery = { kind = \"go_back_n\" } }").unwrap();
+        let recovery = scheme["scheme"]["recovery"].as_table().unwrap();
+        assert_eq!(recovery.keys().collect::<Vec<_>>(), ["kind"]);
+        let same = "scheme = { base = \"rps\", recovery = { kind = \"selective_repeat\", window_packets = 9 } }";
+        let recovery = expanded(same).unwrap()["scheme"]["recovery"].clone();
+        assert_eq!(recovery["window_packets"].as_integer(), Some(9));
+        assert_eq!(recovery["reorder_packets"].as_integer(), Some(0));
+    }
+
+    #[test]
+    fn own_schemes_build_on_others() {
+        let text = "scheme = \"b\"\n[schemes.a]\nbase = \"rps\"\npaths = 8\n[schemes.b]\nbase = \"a\"\nqueue_pairs = 2\n";
+        let scheme = expanded(text).unwrap()["scheme"].clone();
+        assert_eq!(scheme["name"].as_str(), Some("b"));
+        assert_eq!(scheme["paths"].as_integer(), Some(8));
+        assert_eq!(scheme["queue_pairs"].as_integer(), Some(2));
+        // A definition may refine the built-in scheme of its own name, but not itself.
+        let text = "[schemes.rps]\nbase = \"rps\"\npaths = 8\n";
+        assert_eq!(expanded(text).unwrap()["scheme"]["paths"].as_integer(), Some(8));
+        let circle = expanded("scheme = \"a\"\n[schemes.a]\nbase = \"b\"\n[schemes.b]\nbase = \"a\"\n");
+        assert!(circle.unwrap_err().contains("defined by itself"));
+    }
+
+    #[test]
+    fn unknown_names_are_answered() {
+        let text = expanded("scheme = \"rsp\"").unwrap_err();
+        assert!(text.contains("unknown scheme \"rsp\"") && text.contains("did you mean `rps`?"), "{text}");
+        let text = expanded("[[workload]]\nscheme = \"ecpm\"").unwrap_err();
+        assert!(text.contains("workload[0].scheme") && text.contains("`ecmp`"), "{text}");
+        let text = expanded("[topology]\npreset = \"udmp320\"").unwrap_err();
+        assert!(text.contains("did you mean `udmp-320`?"), "{text}");
+    }
+
+    #[test]
+    fn topology_presets_can_be_refined() {
+        for text in ["preset = \"udmp-320\"", "kind = \"preset\"\nname = \"udmp-320\""] {
+            let topology = expanded(&format!("[topology]\n{text}\npods = 2\n")).unwrap()["topology"].clone();
+            assert_eq!(topology["kind"].as_str(), Some("fat-tree"));
+            assert_eq!(topology["pods"].as_integer(), Some(2));
+            assert_eq!(topology["hosts_per_tor"].as_integer(), Some(16));
+        }
+    }
+}

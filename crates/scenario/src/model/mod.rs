@@ -1,0 +1,55 @@
+//! The layout of a scenario file. What belongs to a part of the system is that crate's own configuration struct;
+//! here is only what puts them together.
+
+mod network;
+mod run;
+mod scheme;
+mod validate;
+mod workload;
+
+use pathweave_fabric::config::{FaultConfig, SwitchConfig};
+use pathweave_topo::TopologyConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use network::{NetworkConfig, RetransmissionConfig};
+pub use run::{ObserveConfig, RunConfig, StopWhen};
+pub use scheme::NamedScheme;
+pub use workload::WorkloadEntry;
+
+/// A scenario with every shorthand spelled out: presets replaced by what they stand for, defaults filled in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Name of the scenario, in results and reports. Default: the file's name without ".toml".
+    pub name: String,
+    /// Seed of every random stream; the same seed gives the same run on every machine. Default 1.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Hosts, switches and links. `preset = "..."` instead of `kind` starts from a preset, whose fields can be set.
+    pub topology: TopologyConfig,
+    /// Packets: their size, their headers, and what a sender does about lost ones.
+    #[serde(default)]
+    pub network: NetworkConfig,
+    /// All switches.
+    #[serde(default)]
+    pub switch: SwitchConfig,
+    /// How messages are carried, unless a workload says otherwise: the name of a scheme, or a table whose `base` is a
+    /// name and whose other fields replace the preset's. Default "rps".
+    pub scheme: NamedScheme,
+    /// Traffic. At least one.
+    pub workload: Vec<WorkloadEntry>,
+    /// Things that break.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fault: Vec<FaultConfig>,
+    /// When the run ends.
+    #[serde(default)]
+    pub run: RunConfig,
+    /// What is recorded beyond one record a flow.
+    #[serde(default)]
+    pub observe: ObserveConfig,
+}
+
+fn one() -> u64 {
+    1
+}

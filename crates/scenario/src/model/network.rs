@@ -1,0 +1,64 @@
+//! Packets and what a sender does about lost ones.
+
+use pathweave_transport::RtoConfig;
+use pathweave_units::{Bytes, Duration};
+use pathweave_wire::Framing;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Packets: their size, their headers, and what a sender does about lost ones.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetworkConfig {
+    /// Header bytes on the wire: "rocev2" counts real RoCEv2 over Ethernet (default), "ns3" what the ns-3 RDMA
+    /// simulators count, for comparison with their results.
+    pub framing: Framing,
+    /// Payload of a full packet, 256 B to 9000 B. Default 4096 B, the largest MTU of InfiniBand verbs.
+    pub mtu: Bytes,
+    /// Retransmission timer of every queue pair.
+    pub retransmission: RetransmissionConfig,
+}
+
+impl Default for NetworkConfig {
+    fn default() -> Self {
+        NetworkConfig {
+            framing: Framing::default(),
+            mtu: Bytes::new(4_096),
+            retransmission: RetransmissionConfig::default(),
+        }
+    }
+}
+
+/// Retransmission timer: runs from the last progress of a queue pair, or from its oldest packet in flight if that
+/// left later.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetransmissionConfig {
+    /// Time to the first timeout. Default 1 ms.
+    pub timeout: Duration,
+    /// Longest time between timeouts. Default 64 ms.
+    pub max_timeout: Duration,
+    /// Factor by which the time grows with each timeout in a row, 1 to 16. Default 2.
+    pub backoff: u32,
+    /// Timeouts in a row without progress after which a message fails. Default 7, the most a RoCE NIC can be set to.
+    pub retry_limit: u32,
+}
+
+impl Default for RetransmissionConfig {
+    fn default() -> Self {
+        let RtoConfig { initial, max, backoff, retry_limit } = RtoConfig::default();
+        RetransmissionConfig { timeout: initial, max_timeout: max, backoff, retry_limit }
+    }
+}
+
+impl RetransmissionConfig {
+    /// The same, as the transport takes it.
+    pub fn to_transport(&self) -> RtoConfig {
+        RtoConfig {
+            initial: self.timeout,
+            max: self.max_timeout,
+            backoff: self.backoff,
+            retry_limit: self.retry_limit,
+        }
+    }
+}
