@@ -62,7 +62,14 @@ pub struct FabricEvent<P> {
 #[derive(Clone, Copy, Debug)]
 pub enum FabricEventKind<P> {
     /// A packet was lost at this egress port.
-    Dropped(DropReason, P),
+    Dropped {
+        /// Why.
+        reason: DropReason,
+        /// The packet as the fabric saw it.
+        header: Header,
+        /// What it carried.
+        content: P,
+    },
     /// The neighbour paused this port's class.
     Paused(u8),
     /// The neighbour ended the pause.

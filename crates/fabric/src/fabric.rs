@@ -322,9 +322,10 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     /// A packet is lost at `port`.
     #[cold]
     pub(crate) fn lose(&mut self, now: Time, port: PortId, id: PacketId, reason: DropReason) {
-        let (_, content) = self.packets.remove(id);
+        let (header, content) = self.packets.remove(id);
         self.stats[port as usize].dropped_packets += 1;
-        self.log.push(FabricEvent { time: now, port, kind: FabricEventKind::Dropped(reason, content) });
+        let kind = FabricEventKind::Dropped { reason, header, content };
+        self.log.push(FabricEvent { time: now, port, kind });
     }
 
     /// Brings every port of a switch up to `now`.

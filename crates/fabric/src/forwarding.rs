@@ -42,10 +42,25 @@ pub struct IntervalRoutes {
 pub struct TableRoutes {
     /// Class of each host; hosts attached to the same switches share one.
     pub class_of_host: Arc<[u32]>,
-    /// By class: a range of `ports`.
+    /// By class: a range of `ports`; [`TableRoutes::ATTACHED`] for hosts on this very switch.
     pub groups: Vec<(u32, u32)>,
+    /// Hosts on this switch, ascending, with their ranges of `ports`.
+    pub attached: Vec<(HostId, (u32, u32))>,
     /// Egress ports.
     pub ports: Vec<PortId>,
+}
+
+impl TableRoutes {
+    /// Stands for "look at `attached`".
+    pub const ATTACHED: (u32, u32) = (u32::MAX, u32::MAX);
+
+    fn group(&self, dst: HostId) -> (u32, u32) {
+        let group = self.groups[self.class_of_host[dst.index()] as usize];
+        if group != Self::ATTACHED {
+            return group;
+        }
+        self.attached.binary_search_by_key(&dst, |(host, _)| *host).map_or((0, 0), |i| self.attached[i].1)
+    }
 }
 
 impl SwitchRoutes {
@@ -66,8 +81,7 @@ impl SwitchRoutes {
                 (routes.up_count > 0).then(|| routes.up_base + spread(flow_hash, routes.up_count))
             }
             SwitchRoutes::Table(routes) => {
-                let class = routes.class_of_host[dst.index()];
-                let (start, end) = routes.groups[class as usize];
+                let (start, end) = routes.group(dst);
                 (end > start).then(|| routes.ports[(start + spread(flow_hash, end - start)) as usize])
             }
         }

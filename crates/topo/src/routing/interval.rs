@@ -12,6 +12,7 @@ pub(super) struct Interval {
     /// `ceil(2^40 / hosts_per_child)` or one more: multiplying by it divides.
     reciprocal: u64,
     first_host: u32,
+    hosts_per_child: u32,
     /// Hosts below the switch.
     span: u32,
     down_base: u16,
@@ -35,6 +36,20 @@ impl Interval {
             NextHops::Range { first, count: self.down_bundle }
         } else {
             NextHops::Range { first: self.up_base, count: self.up_count }
+        }
+    }
+}
+
+impl From<&Interval> for super::Arithmetic {
+    fn from(interval: &Interval) -> Self {
+        super::Arithmetic {
+            first_host: interval.first_host,
+            hosts_per_child: interval.hosts_per_child,
+            children: interval.span / interval.hosts_per_child,
+            down_base: interval.down_base,
+            down_bundle: interval.down_bundle,
+            up_base: interval.up_base,
+            up_count: interval.up_count,
         }
     }
 }
@@ -99,6 +114,7 @@ fn interval_of(children: &[Option<Below>]) -> Option<(Interval, Below)> {
     let interval = Interval {
         reciprocal: (1 << RECIPROCAL_BITS) / u64::from(first.count) + 1,
         first_host: first.first,
+        hosts_per_child: first.count,
         span,
         down_base: down_base as u16,
         down_bundle: bundle as u16,

@@ -11,6 +11,7 @@ use pathweave_units::HostId;
 
 use crate::graph::{LinkId, NodeId, Topology};
 use interval::Interval;
+pub(crate) use table::Classes;
 use table::Table;
 
 /// The next hops of every node to every host. Computed, never stored per pair of hosts.
@@ -25,6 +26,27 @@ enum Form {
     /// One for each switch. Hosts have one port.
     Intervals(Vec<Interval>),
     Table(Table),
+}
+
+/// The routes of a switch of a regular Clos in closed form: child `c` has the hosts from
+/// `first_host + c * hosts_per_child` and is behind the ports from `down_base + c * down_bundle`; every other
+/// host is behind the ports from `up_base`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arithmetic {
+    /// First host below the switch.
+    pub first_host: u32,
+    /// Hosts below each child.
+    pub hosts_per_child: u32,
+    /// Children.
+    pub children: u32,
+    /// First port to the first child.
+    pub down_base: u16,
+    /// Ports to each child.
+    pub down_bundle: u16,
+    /// First port up.
+    pub up_base: u16,
+    /// Ports up.
+    pub up_count: u16,
 }
 
 /// Ports on shortest paths, in ascending order, each once.
@@ -111,6 +133,23 @@ impl Routing {
     /// Whether routes are arithmetic rather than a table.
     pub fn is_arithmetic(&self) -> bool {
         matches!(self.form, Form::Intervals(_))
+    }
+
+    /// The routes of a switch in closed form, if routes are arithmetic.
+    pub fn arithmetic(&self, switch: NodeId) -> Option<Arithmetic> {
+        match &self.form {
+            Form::Intervals(intervals) => Some((&intervals[(switch.0 - self.hosts) as usize]).into()),
+            Form::Table(_) => None,
+        }
+    }
+
+    /// Class of each host, and the first host of each class, if routes are a table. A switch that a host is not
+    /// attached to has the same next hops to every host of a class.
+    pub fn destination_classes(&self) -> Option<(&[u32], &[HostId])> {
+        match &self.form {
+            Form::Intervals(_) => None,
+            Form::Table(table) => Some(table.classes()),
+        }
     }
 
     /// The ports of switch `switch` that lead to host `dst`. For hosts see [`Routing::from_host`].

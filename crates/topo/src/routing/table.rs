@@ -15,6 +15,7 @@ use crate::graph::{LinkId, NodeId, Topology};
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     class_of: Vec<u32>,
+    members: Vec<HostId>,
     classes: u32,
     /// Row of each node.
     row_of: Vec<u32>,
@@ -109,6 +110,7 @@ impl Table {
         }
         Table {
             class_of: classes.class_of,
+            members: classes.members,
             classes: width as u32,
             row_of,
             entries,
@@ -131,6 +133,11 @@ impl Table {
         }
         let column = self.class_of[dst.index()];
         self.pool.get(self.entries[row as usize * self.classes as usize + column as usize])
+    }
+
+    /// Class of each host, and the first host of each class.
+    pub(super) fn classes(&self) -> (&[u32], &[HostId]) {
+        (&self.class_of, &self.members)
     }
 
     fn attached_to(&self, host: HostId) -> &[(NodeId, Ports)] {
