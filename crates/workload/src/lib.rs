@@ -1,14 +1,53 @@
 //! Workloads as graphs of messages: permutations, collectives, size distributions, flow files.
 //!
-//! A generator declares messages in a [`GraphBuilder`], which puts them in an order that does not depend on
-//! the order of declaration; a run executes the [`MessageGraph`] with the help of [`Progress`].
+//! A scenario holds a list of [`WorkloadConfig`]; [`build`] turns it into a [`MessageGraph`], whose order does
+//! not depend on the order in which flows are declared; a run executes it with the help of [`Progress`].
+//!
+//! ```
+//! use pathweave_units::{Bytes, Rate, Time};
+//! use pathweave_workload::{Pattern, Permutation, Progress, Traffic, WorkloadConfig, WorkloadEnv, build};
+//!
+//! let permutation =
+//!     Permutation { size: Bytes::from_mb(8), pattern: Pattern::Shift, shift: Some(1), repetitions: 1 };
+//! let env = WorkloadEnv::new(4, Rate::from_gbps(100));
+//! let graph = build(&[WorkloadConfig::new(Traffic::Permutation(permutation))], &env)?.graph;
+//!
+//! let mut progress = Progress::new(&graph);
+//! let mut job = None;
+//! while let Some(due) = progress.pop_root(&graph, Time::ZERO) {
+//!     // ... post the message at `due.at`; when it is delivered:
+//!     job = progress.complete(&graph, due.task, Time::from_us(640), &mut Vec::new());
+//! }
+//! assert_eq!(progress.left(), 0);
+//! assert!(job.is_some());
+//! # Ok::<(), pathweave_workload::WorkloadError>(())
+//! ```
 
+mod bounds;
 mod builder;
+mod cdf;
+mod config;
+mod env;
 mod error;
+mod files;
 mod graph;
+mod kinds;
+mod names;
 mod progress;
+mod registry;
+mod sink;
 
+pub use bounds::Bounds;
 pub use builder::{Draft, GraphBuilder, MAX_TASKS, NewMessage, Stream};
+pub use cdf::{BuiltinCdf, CdfScale, SizeCdf, builtin_cdfs};
+pub use config::{Workload, WorkloadConfig, build};
+pub use env::WorkloadEnv;
 pub use error::{FileError, GraphError, WorkloadError};
+pub use files::{FlowFile, FlowRecord, Ns3Dialect, parse_csv, parse_ns3};
 pub use graph::{Compute, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Message, MessageGraph, Task, TaskId};
+pub use kinds::{
+    AllToAll, FlowFormat, FlowSpec, Flows, Incast, LoadOf, Pairs, Pattern, Permutation, Placement, Poisson,
+    RingAllReduce, Traffic,
+};
 pub use progress::{Due, Progress};
+pub use registry::{FieldInfo, WorkloadInfo, workloads};

@@ -1,0 +1,155 @@
+//! Our own flow list: comma-separated, with a line of column names.
+
+use pathweave_units::Time;
+
+use super::{FlowFile, FlowRecord, exact_time};
+use crate::error::FileError;
+use crate::names::nearest;
+
+/// Columns and whether a file must have them.
+const COLUMNS: &[(&str, bool)] = &[
+    ("src", true),
+    ("dst", true),
+    ("size_bytes", true),
+    ("start_ns", false),
+    ("id", false),
+    ("after", false),
+    ("delay_ns", false),
+    ("connection", false),
+];
+
+/// Parses a comma-separated flow list. The first line names the columns, in any order:
+///
+/// | Column | Meaning | If left out |
+/// |---|---|---|
+/// | `src`, `dst` | host numbers | required |
+/// | `size_bytes` | payload | required |
+/// | `start_ns` | earliest start, ns since the start of the workload, up to three decimals | 0 |
+/// | `id` | a name, unique in the file | none |
+/// | `after` | ids, separated by blanks, of flows that must be delivered before | none |
+/// | `delay_ns` | time from the last of those to this flow, ns | 0 |
+/// | `connection` | flows with the same number between the same hosts share a connection | one of its own |
+///
+/// Lines that begin with `#` are skipped. Rows may be in any order.
+pub fn parse_csv(text: &str, file: &str) -> Result<FlowFile, FileError> {
+    let mut reader =
+        csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
+    let header = reader.headers().map_err(|e| csv_error(file, &e))?;
+    let head_line = header.position().map_or(1, csv::Position::line);
+    let columns = read_header(header).map_err(|what| FileError::at(file, head_line, what))?;
+    let mut flows = Vec::new();
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record).map_err(|e| csv_error(file, &e))? {
+        let line = record.position().map_or(0, csv::Position::line);
+        let mut flow = FlowRecord { line, ..FlowRecord::default() };
+        for (&column, value) in columns.iter().zip(&record) {
+            set(&mut flow, column, value)
+                .map_err(|why| FileError::at(file, line, format!("{column} = {value}: {why}")))?;
+        }
+        flows.push(flow);
+    }
+    Ok(FlowFile { flows, notes: Vec::new() })
+}
+
+/// The columns in the order of the file.
+fn read_header(header: &csv::StringRecord) -> Result<Vec<&'static str>, String> {
+    let mut columns: Vec<&'static str> = Vec::new();
+    for name in header {
+        let Some(&(column, _)) = COLUMNS.iter().find(|(c, _)| *c == name) else {
+            let hint = nearest(name, COLUMNS.iter().map(|c| c.0))
+                .map_or(String::new(), |n| format!("; did you mean \"{n}\"?"));
+            let known: Vec<&str> = COLUMNS.iter().map(|c| c.0).collect();
+            return Err(format!("unknown column \"{name}\"{hint} (known are {})", known.join(", ")));
+        };
+        if columns.contains(&column) {
+            return Err(format!("column \"{column}\" appears twice"));
+        }
+        columns.push(column);
+    }
+    match COLUMNS.iter().find(|(c, required)| *required && !columns.contains(c)) {
+        Some((missing, _)) => {
+            Err(format!("column \"{missing}\" is missing; the first line names the columns"))
+        }
+        None => Ok(columns),
+    }
+}
+
+fn set(flow: &mut FlowRecord, column: &str, value: &str) -> Result<(), String> {
+    let whole = || value.parse::<u64>().map_err(|_| "expected a whole number at or above 0".to_owned());
+    let is_given = !value.is_empty();
+    match column {
+        "src" => flow.src = whole()?,
+        "dst" => flow.dst = whole()?,
+        "size_bytes" => flow.size_bytes = whole()?,
+        "start_ns" if is_given => flow.start = Time::ZERO + exact_time(value, "ns")?,
+        "delay_ns" if is_given => flow.delay = exact_time(value, "ns")?,
+        "id" if is_given => {
+            if value.contains(char::is_whitespace) {
+                return Err("expected a name without blanks".to_owned());
+            }
+            flow.id = Some(value.to_owned());
+        }
+        "after" => flow.after = value.split_whitespace().map(str::to_owned).collect(),
+        "connection" if is_given => {
+            let number = u32::try_from(whole()?).ok().filter(|&n| n < 1 << 31);
+            flow.connection = Some(number.ok_or("expected a number below 2147483648")?);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn csv_error(file: &str, error: &csv::Error) -> FileError {
+    let line = error.position().map(csv::Position::line);
+    let message = match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("{len} columns; the first line names {expected_len}")
+        }
+        _ => error.to_string(),
+    };
+    FileError { file: file.to_owned(), line, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_units::Duration;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_column() {
+        let text = "# two flows\nid,src,dst,size_bytes,start_ns,after,delay_ns,connection\n\
+                    a,0,1,1000,1.5,,,\nb, 1, 0, 2000,, a , 30, 7\n";
+        let file = parse_csv(text, "flows.csv").unwrap();
+        let a = &file.flows[0];
+        assert_eq!((a.line, a.src, a.dst, a.size_bytes, a.start), (3, 0, 1, 1000, Time::from_ps(1500)));
+        let b = &file.flows[1];
+        assert_eq!((b.id.as_deref(), b.after.as_slice()), (Some("b"), ["a".to_owned()].as_slice()));
+        assert_eq!((b.delay, b.connection, b.start), (Duration::from_ns(30), Some(7), Time::ZERO));
+    }
+
+    #[test]
+    fn errors_name_line_field_value_and_what_is_allowed() {
+        let error = |text: &str| parse_csv(text, "f.csv").unwrap_err().to_string();
+        assert!(error("src,dst,sise_bytes\n").starts_with(
+            "f.csv:1: unknown column \"sise_bytes\"; did you mean \"size_bytes\"? (known are src, dst,"
+        ));
+        assert_eq!(
+            error("src,dst\n0,1\n"),
+            "f.csv:1: column \"size_bytes\" is missing; the first line names the columns"
+        );
+        assert_eq!(error("src,src\n"), "f.csv:1: column \"src\" appears twice");
+        assert_eq!(
+            error("src,dst,size_bytes\n0,1,many\n"),
+            "f.csv:2: size_bytes = many: expected a whole number at or above 0"
+        );
+        assert_eq!(error("src,dst,size_bytes\n0,1\n"), "f.csv:2: 2 columns; the first line names 3");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_answered(text in "(src,dst,size_bytes,start_ns,after\n)?([0-9a-z.,\" #-]{0,20}\n){0,5}") {
+            let _ = parse_csv(&text, "any");
+        }
+    }
+}

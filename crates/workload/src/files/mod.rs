@@ -1,0 +1,51 @@
+//! Flow lists of this and other programs. Parsers take text, never panic, and use memory in proportion to it.
+
+mod csv_list;
+mod ns3;
+
+pub use csv_list::parse_csv;
+pub use ns3::{Ns3Dialect, parse_ns3};
+
+use pathweave_units::{Duration, Time};
+
+/// A flow as a list has it; hosts are the list's identifiers, not yet checked against a fabric.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowRecord {
+    /// Line of the file, from 1.
+    pub line: u64,
+    /// Name by which other flows refer to this one.
+    pub id: Option<String>,
+    /// Sending host.
+    pub src: u64,
+    /// Receiving host.
+    pub dst: u64,
+    /// Payload, bytes.
+    pub size_bytes: u64,
+    /// Earliest start.
+    pub start: Time,
+    /// Flows that must be delivered before.
+    pub after: Vec<String>,
+    /// Time from the last of them to this one.
+    pub delay: Duration,
+    /// Flows with the same number between the same hosts share a connection.
+    pub connection: Option<u32>,
+}
+
+/// The content of a flow list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowFile {
+    /// Its flows, in order.
+    pub flows: Vec<FlowRecord>,
+    /// What the user should know, such as lines not read.
+    pub notes: Vec<String>,
+}
+
+/// A decimal number of a unit as exact picoseconds. The error says what is allowed.
+fn exact_time(number: &str, unit: &str) -> Result<Duration, String> {
+    let plain = number.starts_with(|c: char| c.is_ascii_digit())
+        && number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let parsed = if plain { format!("{number}{unit}").parse::<Duration>().ok() } else { None };
+    parsed.ok_or_else(|| {
+        format!("expected a number of {unit} at or above 0, exact to the picosecond, at most 213 days")
+    })
+}

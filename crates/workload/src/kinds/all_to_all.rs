@@ -1,0 +1,104 @@
+//! All-to-all, as in expert-parallel training: every member of a group sends to every other.
+
+use pathweave_units::{Bytes, Duration};
+use serde::{Deserialize, Serialize};
+
+use super::members::{Placement, groups};
+use crate::builder::{Draft, Stream};
+use crate::error::WorkloadError;
+use crate::sink::{Generate, Sink};
+
+/// Every host of a group sends to every other. Each round of each group is a job.
+///
+/// In step s (1 to n - 1) member i sends to member i + s, so that each step is a permutation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AllToAll {
+    /// Size of the message of each ordered pair of hosts, 1 B to 4 GiB.
+    pub size: Bytes,
+    /// Hosts in a group. Default: one group of all hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_size: Option<u32>,
+    /// Which hosts form a group.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Messages a host has outstanding: step s begins once its message of step s - `window` is delivered.
+    /// Default: all at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u32>,
+    /// Rounds, one after another: a host begins the next when it has sent and received all of the last.
+    #[serde(default = "one")]
+    pub repetitions: u32,
+    /// Time each host computes after each round; part of the round's job.
+    #[serde(default)]
+    pub compute: Duration,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Generate for AllToAll {
+    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+        if self.repetitions == 0 {
+            return out.bad("repetitions", 0, "expected 1 or more");
+        }
+        if self.window == Some(0) {
+            return out.bad("window", 0, "expected 1 or more; leave it out to send all at once");
+        }
+        let n = f64::from(self.group_size.unwrap_or(out.env.hosts));
+        out.check_count(f64::from(out.env.hosts) * n * f64::from(self.repetitions))?;
+        for (g, members) in groups(out, self.group_size, self.placement)?.iter().enumerate() {
+            let mut ready: Vec<Draft> = Vec::new();
+            for round in 0..self.repetitions {
+                ready = self.round(out, g, members, round, &ready)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AllToAll {
+    /// One round; `ready` are the tasks after which each member may begin (none in the first). Returns those
+    /// for the next round.
+    fn round(
+        &self,
+        out: &mut Sink<'_>,
+        group: usize,
+        members: &[u32],
+        round: u32,
+        ready: &[Draft],
+    ) -> Result<Vec<Draft>, WorkloadError> {
+        let n = members.len();
+        let window = self.window.map_or(n, |w| w as usize);
+        let job = out.job(format_args!("group {group}, round {round}"))?;
+        let mut done = Vec::new();
+        if round + 1 < self.repetitions || self.compute > Duration::ZERO {
+            for &host in members {
+                done.push(out.compute(host, self.compute, job)?);
+            }
+        }
+        // sent[step - 1][i]: message of member i in that step.
+        let mut sent: Vec<Vec<Draft>> = Vec::with_capacity(n - 1);
+        for step in 1..n {
+            let mut row = Vec::with_capacity(n);
+            for (i, &src) in members.iter().enumerate() {
+                let to = (i + step) % n;
+                let pair = (src, members[to]);
+                let message = out.message(pair, self.size, Duration::ZERO, Stream::Shared(0), Some(job))?;
+                if step > window {
+                    out.after(message, sent[step - 1 - window][i])?;
+                } else if let Some(&before) = ready.get(i) {
+                    out.after(message, before)?;
+                }
+                if !done.is_empty() {
+                    out.after(done[i], message)?;
+                    out.after(done[to], message)?;
+                }
+                row.push(message);
+            }
+            sent.push(row);
+        }
+        Ok(done)
+    }
+}

@@ -1,0 +1,100 @@
+//! Incast: the last link to a receiver is the bottleneck.
+
+use pathweave_units::{Bytes, Duration};
+use serde::{Deserialize, Serialize};
+
+use crate::builder::Stream;
+use crate::error::WorkloadError;
+use crate::sink::{Generate, Sink};
+
+/// Many hosts send to one at the same time. Each receiver's event is a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Incast {
+    /// Senders to each receiver (the N of N-to-1), drawn by seed among the other hosts.
+    pub senders: u32,
+    /// Size of each message, 1 B to 4 GiB.
+    pub size: Bytes,
+    /// Number of receivers, drawn by seed.
+    #[serde(default = "one")]
+    pub receivers: u32,
+    /// The receivers, as host numbers, instead of a number of random ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver_hosts: Option<Vec<u32>>,
+    /// Each message starts this much later at most, evenly distributed.
+    #[serde(default)]
+    pub jitter: Duration,
+    /// How often the event takes place; each time with other senders.
+    #[serde(default = "one")]
+    pub repetitions: u32,
+    /// Time from one event to the next.
+    #[serde(default = "one_ms")]
+    pub interval: Duration,
+}
+
+fn one() -> u32 {
+    1
+}
+fn one_ms() -> Duration {
+    Duration::from_ms(1)
+}
+
+impl Generate for Incast {
+    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+        let hosts = out.env.hosts;
+        if self.senders == 0 || self.senders >= hosts {
+            return out.bad("senders", self.senders, format!("expected 1 to {}", hosts.saturating_sub(1)));
+        }
+        if self.repetitions == 0 {
+            return out.bad("repetitions", 0, "expected 1 or more");
+        }
+        let mut rng = out.rng("incast");
+        let receivers = self.receivers(out)?;
+        out.check_count(f64::from(self.senders) * receivers.len() as f64 * f64::from(self.repetitions))?;
+        for round in 0..u64::from(self.repetitions) {
+            let Some(begin) = self.interval.as_ps().checked_mul(round).map(Duration::from_ps) else {
+                return out.bad("interval", self.interval, "the last event is later than a run can reach");
+            };
+            for &receiver in &receivers {
+                let job = Some(out.job(format_args!("to host {receiver}, event {round}"))?);
+                let mut others: Vec<u32> = (0..hosts).filter(|&h| h != receiver).collect();
+                rng.shuffle(&mut others);
+                for &sender in &others[..self.senders as usize] {
+                    let late = Duration::from_ps((rng.unit_f64() * self.jitter.as_ps() as f64) as u64);
+                    let start = Duration::from_ps(begin.as_ps().saturating_add(late.as_ps()));
+                    out.message((sender, receiver), self.size, start, Stream::Own, job)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Incast {
+    fn receivers(&self, out: &Sink<'_>) -> Result<Vec<u32>, WorkloadError> {
+        let hosts = out.env.hosts;
+        if let Some(list) = &self.receiver_hosts {
+            let mut seen = list.clone();
+            seen.sort_unstable();
+            if let Some(twice) = seen.windows(2).find(|w| w[0] == w[1]) {
+                return out.bad("receiver_hosts", twice[0], "named twice; expected different hosts");
+            }
+            return match list.iter().find(|&&h| h >= hosts) {
+                Some(host) => out.bad("receiver_hosts", host, format!("expected hosts 0 to {}", hosts - 1)),
+                None if list.is_empty() => out.bad("receiver_hosts", "[]", "expected at least one host"),
+                None => Ok(list.clone()),
+            };
+        }
+        if self.receivers == 0 || self.receivers > hosts {
+            return out.bad(
+                "receivers",
+                self.receivers,
+                format!("expected 1 to {hosts}, the number of hosts"),
+            );
+        }
+        let mut all: Vec<u32> = (0..hosts).collect();
+        out.rng("receivers").shuffle(&mut all);
+        all.truncate(self.receivers as usize);
+        Ok(all)
+    }
+}

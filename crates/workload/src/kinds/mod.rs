@@ -1,0 +1,57 @@
+//! The kinds of workload, one file each. To add one, write its file and a line in the registry below.
+
+mod all_to_all;
+mod flows;
+mod incast;
+mod members;
+mod permutation;
+mod poisson;
+mod ring_all_reduce;
+
+pub use all_to_all::AllToAll;
+pub use flows::{FlowFormat, FlowSpec, Flows};
+pub use incast::Incast;
+pub use members::Placement;
+pub use permutation::{Pattern, Permutation};
+pub use poisson::{LoadOf, Pairs, Poisson};
+pub use ring_all_reduce::RingAllReduce;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::WorkloadError;
+use crate::registry::WorkloadInfo;
+use crate::sink::{Generate, Sink};
+
+macro_rules! registry {
+    ($($name:literal $kind:ident: $help:literal,)*) => {
+        /// What is sent, by kind.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+        #[serde(tag = "kind")]
+        pub enum Traffic {
+            $(#[doc = $help] #[serde(rename = $name)] $kind($kind),)*
+        }
+
+        impl Traffic {
+            /// The name of the kind.
+            pub fn kind(&self) -> &'static str {
+                match self { $(Traffic::$kind(_) => $name,)* }
+            }
+            pub(crate) fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+                match self { $(Traffic::$kind(config) => config.generate(out),)* }
+            }
+        }
+
+        pub(crate) const KINDS: &[WorkloadInfo] = &[
+            $(WorkloadInfo { name: $name, help: $help, schema: || schemars::schema_for!($kind) },)*
+        ];
+    };
+}
+
+registry! {
+    "permutation" Permutation: "Every host sends to one host and receives from one.",
+    "incast" Incast: "Many hosts send to one at the same time.",
+    "all-to-all" AllToAll: "Every host of a group sends to every other.",
+    "ring-all-reduce" RingAllReduce: "Groups of hosts add up a vector around a ring, step by step.",
+    "poisson" Poisson: "Flows between random hosts, sizes from a distribution, at a given load.",
+    "flows" Flows: "A list of flows, inline or from a file (CSV, HPCC, ConWeave).",
+}

@@ -1,0 +1,176 @@
+//! Poisson arrivals of flows whose sizes follow a distribution: the usual open-loop test of a fabric.
+
+use pathweave_units::{Duration, Rng};
+use serde::{Deserialize, Serialize};
+
+use crate::builder::Stream;
+use crate::cdf::SizeCdf;
+use crate::env::WorkloadEnv;
+use crate::error::WorkloadError;
+use crate::sink::{Generate, Sink};
+
+/// What `load` is a share of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadOf {
+    /// The links of all hosts.
+    #[default]
+    HostLinks,
+    /// The links from racks upwards, the bisection of a leaf-spine; only flows between racks count.
+    RackUplinks,
+}
+
+/// Between which hosts flows go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pairs {
+    /// Any two, evenly distributed.
+    #[default]
+    Any,
+    /// Any two in different racks: an evenly drawn sender, then a receiver in another rack.
+    InterRack,
+}
+
+/// Flows between random hosts, each on its own connection, with exponential times between arrivals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Poisson {
+    /// Distribution of sizes: a name (`pathweave list workloads` has them) or a file of lines "BYTES
+    /// PROBABILITY", probabilities 0 to 1 or 0 to 100.
+    pub sizes: String,
+    /// Offered payload as a share of capacity, above 0; 1 is all of it. Headers come on top.
+    pub load: f64,
+    /// What `load` is a share of.
+    #[serde(default)]
+    pub load_of: LoadOf,
+    /// Flows arrive for this long. Give this or `flows`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Duration>,
+    /// Number of flows. Give this or `duration`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<u64>,
+    /// Between which hosts flows go.
+    #[serde(default)]
+    pub pairs: Pairs,
+}
+
+impl Generate for Poisson {
+    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+        let sizes = self.sizes(out)?;
+        let pairs = PairPicker::new(self.pairs, out)?;
+        let gap_ps = sizes.mean_bytes() * 8e12 / self.offered_bps(&pairs, out)?;
+        let (count, end) = match (self.flows, self.duration) {
+            (Some(0), None) => return out.bad("flows", 0, "expected 1 or more"),
+            (None, Some(Duration::ZERO)) => return out.bad("duration", "0s", "expected more than zero"),
+            (Some(flows), None) => (flows, Duration::MAX),
+            (None, Some(duration)) => (u64::MAX, duration),
+            (Some(flows), Some(_)) => return out.bad("flows", flows, "expected flows or duration, not both"),
+            (None, None) => return out.bad("flows", "missing", "expected flows or duration"),
+        };
+        out.check_count((count as f64).min(end.as_ps() as f64 / gap_ps))?;
+
+        let (mut arrivals, mut hosts, mut draws) = (out.rng("arrivals"), out.rng("pairs"), out.rng("sizes"));
+        let mut now: u64 = 0;
+        for _ in 0..count {
+            // libm gives the same bits on every machine. 1 - u is never 0.
+            let gap = -libm::log(1.0 - arrivals.unit_f64()) * gap_ps;
+            now = now.saturating_add((gap + 0.5) as u64);
+            if now >= end.as_ps() {
+                break;
+            }
+            let pair = pairs.draw(&mut hosts);
+            out.message(pair, sizes.sample(&mut draws), Duration::from_ps(now), Stream::Own, None)?;
+        }
+        Ok(())
+    }
+}
+
+impl Poisson {
+    fn sizes(&self, out: &mut Sink<'_>) -> Result<SizeCdf, WorkloadError> {
+        let is_path = self.sizes.contains(['.', '/', '\\']);
+        if !is_path {
+            return SizeCdf::builtin(&self.sizes)
+                .or_else(|why| out.bad("sizes", format_args!("\"{}\"", self.sizes), why));
+        }
+        let cdf = SizeCdf::parse(&out.read(&self.sizes)?, &self.sizes)?;
+        out.note(format_args!("{}: probabilities are taken to be {}", self.sizes, cdf.scale()));
+        Ok(cdf)
+    }
+
+    /// Payload of all hosts together, bit/s.
+    fn offered_bps(&self, pairs: &PairPicker, out: &Sink<'_>) -> Result<f64, WorkloadError> {
+        if !(self.load > 0.0 && self.load <= 10.0) {
+            return out.bad("load", self.load, "expected a share above 0, usually 0.1 to 1 (at most 10)");
+        }
+        let capacity = match self.load_of {
+            LoadOf::HostLinks => out.env.host_rate.as_bps() as f64 * f64::from(out.env.hosts),
+            LoadOf::RackUplinks => match out.env.rack_uplinks {
+                Some(rate) => rate.as_bps() as f64 / pairs.inter_rack_share(),
+                None => {
+                    return out.bad("load_of", "rack-uplinks", "this topology has no links above its racks");
+                }
+            },
+        };
+        if capacity > 0.0 && capacity.is_finite() {
+            Ok(self.load * capacity)
+        } else {
+            out.bad("load", self.load, "the links it refers to carry nothing")
+        }
+    }
+}
+
+/// Draws pairs of different hosts.
+struct PairPicker {
+    /// Hosts ordered by class; a pair is never of one class.
+    order: Vec<u32>,
+    /// Where the class of each position of `order` begins and ends.
+    class: Vec<(u32, u32)>,
+    inter_rack_share: f64,
+}
+
+impl PairPicker {
+    fn new(pairs: Pairs, out: &Sink<'_>) -> Result<Self, WorkloadError> {
+        let env = out.env;
+        if env.hosts < 2 {
+            return out.bad("hosts", env.hosts, "flows need at least 2 hosts");
+        }
+        let by_rack = PairPicker::of_classes(env, |h| env.rack(h));
+        let n = f64::from(env.hosts);
+        match pairs {
+            Pairs::InterRack if by_rack.class[0] == (0, env.hosts) => {
+                out.bad("pairs", "inter-rack", "this topology has a single rack; expected \"any\"")
+            }
+            Pairs::InterRack => Ok(by_rack),
+            Pairs::Any => {
+                let crossing: f64 = by_rack.class.iter().map(|&(a, b)| n - f64::from(b - a)).sum();
+                let any = PairPicker::of_classes(env, |h| h);
+                Ok(PairPicker { inter_rack_share: crossing / (n * (n - 1.0)), ..any })
+            }
+        }
+    }
+
+    fn of_classes(env: &WorkloadEnv, class_of: impl Fn(u32) -> u32) -> Self {
+        let mut order: Vec<u32> = (0..env.hosts).collect();
+        order.sort_by_key(|&h| class_of(h));
+        let mut class = Vec::with_capacity(order.len());
+        for members in order.chunk_by(|&a, &b| class_of(a) == class_of(b)) {
+            let begin = class.len() as u32;
+            class.extend(members.iter().map(|_| (begin, begin + members.len() as u32)));
+        }
+        PairPicker { order, class, inter_rack_share: 1.0 }
+    }
+
+    /// Share of the pairs that cross racks.
+    fn inter_rack_share(&self) -> f64 {
+        self.inter_rack_share
+    }
+
+    fn draw(&self, rng: &mut Rng) -> (u32, u32) {
+        let n = self.order.len() as u32;
+        let src = rng.below(n);
+        let (begin, end) = self.class[src as usize];
+        let dst = rng.below(n - (end - begin));
+        let dst = if dst < begin { dst } else { dst + (end - begin) };
+        (self.order[src as usize], self.order[dst as usize])
+    }
+}

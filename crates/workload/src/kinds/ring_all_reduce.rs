@@ -1,0 +1,105 @@
+//! Ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009).
+
+use pathweave_units::{Bytes, Duration};
+use serde::{Deserialize, Serialize};
+
+use super::members::{Placement, groups};
+use crate::builder::{Draft, Stream};
+use crate::error::WorkloadError;
+use crate::sink::{Generate, Sink};
+
+/// Groups of n hosts add up a vector in 2 (n - 1) steps around a ring. Each round of each ring is a job.
+///
+/// The vector is cut into n chunks. In step s member i sends chunk i - s (modulo n) to member i + 1; it can do so
+/// once it has received that chunk in step s - 1. Half of the steps reduce, the other half distribute.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RingAllReduce {
+    /// Size of the vector each host contributes; at least one byte a host of the group.
+    pub size: Bytes,
+    /// Hosts in a ring. Default: one ring of all hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_size: Option<u32>,
+    /// Which hosts form a ring.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Rounds, one after another: a host begins the next when its part of the last is over.
+    #[serde(default = "one")]
+    pub repetitions: u32,
+    /// Time each host computes after each round; part of the round's job.
+    #[serde(default)]
+    pub compute: Duration,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Generate for RingAllReduce {
+    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+        if self.repetitions == 0 {
+            return out.bad("repetitions", 0, "expected 1 or more");
+        }
+        let n = self.group_size.unwrap_or(out.env.hosts);
+        if self.size.get() < u64::from(n) {
+            return out.bad(
+                "size",
+                self.size,
+                format!("expected at least {n} bytes, one for each host of a ring"),
+            );
+        }
+        out.check_count(f64::from(out.env.hosts) * 2.0 * f64::from(n) * f64::from(self.repetitions))?;
+        for (ring, members) in groups(out, self.group_size, self.placement)?.iter().enumerate() {
+            let mut ready: Vec<Draft> = Vec::new();
+            for round in 0..self.repetitions {
+                ready = self.round(out, ring, members, round, &ready)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RingAllReduce {
+    /// One round; `ready` are the tasks after which each member may begin (none in the first). Returns those
+    /// for the next round.
+    fn round(
+        &self,
+        out: &mut Sink<'_>,
+        ring: usize,
+        members: &[u32],
+        round: u32,
+        ready: &[Draft],
+    ) -> Result<Vec<Draft>, WorkloadError> {
+        let n = members.len();
+        let (share, rest) = (self.size.get() / n as u64, self.size.get() % n as u64);
+        // The first chunks take the bytes that are left over.
+        let chunk = |c: usize| Bytes::new(share + u64::from((c as u64) < rest));
+        let job = out.job(format_args!("ring {ring}, round {round}"))?;
+        // Message of the step before, by sender.
+        let mut before: Vec<Draft> = Vec::new();
+        for step in 0..2 * (n - 1) {
+            let mut sent = Vec::with_capacity(n);
+            for i in 0..n {
+                let size = chunk((i + 2 * n - step) % n);
+                let pair = (members[i], members[(i + 1) % n]);
+                let message = out.message(pair, size, Duration::ZERO, Stream::Shared(0), Some(job))?;
+                let cause = if step == 0 { ready.get(i) } else { before.get((i + n - 1) % n) };
+                if let Some(&cause) = cause {
+                    out.after(message, cause)?;
+                }
+                sent.push(message);
+            }
+            before = sent;
+        }
+        let mut done = Vec::new();
+        if round + 1 < self.repetitions || self.compute > Duration::ZERO {
+            for (i, &host) in members.iter().enumerate() {
+                let task = out.compute(host, self.compute, job)?;
+                out.after(task, before[i])?;
+                out.after(task, before[(i + n - 1) % n])?;
+                done.push(task);
+            }
+        }
+        Ok(done)
+    }
+}

@@ -1,0 +1,79 @@
+//! The kinds of workload as `pathweave list workloads` shows them. Everything comes from the configuration types.
+
+use schemars::Schema;
+use serde_json::Value;
+
+/// A kind of workload.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkloadInfo {
+    /// The value of `kind`.
+    pub name: &'static str,
+    /// One line about it.
+    pub help: &'static str,
+    pub(crate) schema: fn() -> Schema,
+}
+
+/// A field of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldInfo {
+    /// Its name.
+    pub name: String,
+    /// Meaning and unit, one paragraph.
+    pub help: String,
+    /// Whether it must be given.
+    pub required: bool,
+    /// Its default as TOML writes it; empty if it is required or absent by default.
+    pub default: String,
+    /// The values allowed, if they are a fixed set.
+    pub choices: Vec<String>,
+}
+
+/// The kinds of workload there are.
+pub fn workloads() -> &'static [WorkloadInfo] {
+    crate::kinds::KINDS
+}
+
+impl WorkloadInfo {
+    /// What it does in full, with its source where it has one.
+    pub fn description(&self) -> String {
+        text((self.schema)().get("description"))
+    }
+    /// Its fields, in the order of declaration.
+    pub fn fields(&self) -> Vec<FieldInfo> {
+        let schema = (self.schema)();
+        let required: Vec<&str> = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+            return Vec::new();
+        };
+        let field = |(name, property): (&String, &Value)| FieldInfo {
+            name: name.clone(),
+            help: text(property.get("description")),
+            required: required.contains(&name.as_str()),
+            default: property.get("default").filter(|d| !d.is_null()).map_or(String::new(), Value::to_string),
+            choices: choices(property, &schema),
+        };
+        properties.iter().map(field).collect()
+    }
+}
+
+/// The constants an enumeration allows; follows the reference to its definition.
+fn choices(property: &Value, schema: &Schema) -> Vec<String> {
+    let name = property.get("$ref").and_then(Value::as_str).and_then(|r| r.rsplit('/').next());
+    let definition = name.and_then(|n| schema.get("$defs")?.get(n));
+    let Some(variants) = definition.and_then(|d| d.get("oneOf")).and_then(Value::as_array) else {
+        return Vec::new();
+    };
+    variants.iter().filter_map(|v| v.get("const")?.as_str()).map(str::to_owned).collect()
+}
+
+/// Text of a doc comment, its lines joined.
+fn text(description: Option<&Value>) -> String {
+    let lines = description.and_then(Value::as_str).unwrap_or_default().lines();
+    lines.map(str::trim).collect::<Vec<_>>().join(" ")
+}

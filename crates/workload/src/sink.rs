@@ -1,0 +1,142 @@
+//! Where a generator puts its messages: a builder, seen from one workload.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use pathweave_units::{Bytes, Duration, HostId, Rng, Time, derive_seed};
+
+use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
+use crate::env::WorkloadEnv;
+use crate::error::{FileError, GraphError, WorkloadError};
+use crate::graph::{Compute, GroupId, JobId};
+
+/// Files beyond this size are refused, so that a wrong path cannot fill the memory.
+const MAX_FILE_BYTES: u64 = 4 << 30;
+
+/// Makes the messages of one kind of workload.
+pub(crate) trait Generate {
+    /// Declares every message, relative to the start of the workload.
+    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError>;
+}
+
+/// A builder seen from one workload: adds its group and start, and puts its name on errors.
+pub(crate) struct Sink<'a> {
+    pub(crate) env: &'a WorkloadEnv,
+    builder: &'a mut GraphBuilder,
+    name: &'a str,
+    group: GroupId,
+    start: Duration,
+    seed: u64,
+}
+
+impl<'a> Sink<'a> {
+    pub(crate) fn new(
+        env: &'a WorkloadEnv,
+        builder: &'a mut GraphBuilder,
+        name: &'a str,
+        scheme: Option<&str>,
+        start: Duration,
+    ) -> Result<Self, WorkloadError> {
+        let at_group = |error| WorkloadError::Graph { group: name.to_owned(), error };
+        let group = builder.group(name, scheme).map_err(at_group)?;
+        // By name, so that neither the order of workloads nor their schemes change the traffic.
+        let nth = builder.next_use(group);
+        let seed = derive_seed(env.seed, name, nth);
+        Ok(Sink { env, builder, name, group, start, seed })
+    }
+    /// A random stream of this workload.
+    pub(crate) fn rng(&self, component: &str) -> Rng {
+        Rng::for_component(self.seed, component, 0)
+    }
+    /// A message; `start` counts from the start of the workload.
+    pub(crate) fn message(
+        &mut self,
+        (src, dst): (u32, u32),
+        size: Bytes,
+        start: Duration,
+        stream: Stream,
+        job: Option<JobId>,
+    ) -> Result<Draft, WorkloadError> {
+        let start = self.instant(start)?;
+        let (src, dst) = (HostId(src), HostId(dst));
+        let new = NewMessage { src, dst, size, start, group: self.group, stream, job };
+        let result = self.builder.message(new);
+        self.name_it(result)
+    }
+    /// A computation after others.
+    pub(crate) fn compute(
+        &mut self,
+        host: u32,
+        duration: Duration,
+        job: JobId,
+    ) -> Result<Draft, WorkloadError> {
+        let start = self.instant(Duration::ZERO)?;
+        let result =
+            self.builder.compute(Compute { host: Some(HostId(host)), duration, start, job: Some(job) });
+        self.name_it(result)
+    }
+    /// `task` waits for `predecessor`.
+    pub(crate) fn after(&mut self, task: Draft, predecessor: Draft) -> Result<(), WorkloadError> {
+        let result = self.builder.after(task, predecessor);
+        self.name_it(result)
+    }
+    /// `task` begins this long after its predecessors.
+    pub(crate) fn delay(&mut self, task: Draft, delay: Duration) {
+        self.builder.delay(task, delay);
+    }
+    /// A job; the group's name is put before its own.
+    pub(crate) fn job(&mut self, name: impl Display) -> Result<JobId, WorkloadError> {
+        let result = self.builder.job(format!("{}: {name}", self.name), self.group);
+        self.name_it(result)
+    }
+    /// Something the user should know and that is not an error.
+    pub(crate) fn note(&mut self, text: impl Display) {
+        self.builder.note(format!("workload \"{}\": {text}", self.name));
+    }
+    /// Fails before millions of messages are made in vain.
+    pub(crate) fn check_count(&self, expected: f64) -> Result<(), WorkloadError> {
+        let limit = crate::builder::MAX_TASKS;
+        if expected <= limit as f64 {
+            return Ok(());
+        }
+        self.name_it(Err(GraphError::TooMany { what: "messages and computations", limit }))
+    }
+    /// An error about a field of the configuration.
+    pub(crate) fn bad<T>(
+        &self,
+        field: &'static str,
+        value: impl Display,
+        allowed: impl Into<String>,
+    ) -> Result<T, WorkloadError> {
+        Err(WorkloadError::Field {
+            group: self.name.to_owned(),
+            field,
+            value: value.to_string(),
+            allowed: allowed.into(),
+        })
+    }
+    /// Reads a file named in the configuration, relative to its folder.
+    pub(crate) fn read(&self, file: &str) -> Result<String, WorkloadError> {
+        Ok(read_text(&self.env.base_dir.join(file), file)?)
+    }
+
+    fn instant(&self, start: Duration) -> Result<Time, WorkloadError> {
+        let ps = self.start.as_ps().checked_add(start.as_ps()).ok_or(GraphError::Time);
+        self.name_it(ps.map(Time::from_ps))
+    }
+    fn name_it<T>(&self, result: Result<T, GraphError>) -> Result<T, WorkloadError> {
+        result.map_err(|error| WorkloadError::Graph { group: self.name.to_owned(), error })
+    }
+}
+
+fn read_text(path: &Path, file: &str) -> Result<String, FileError> {
+    let fail = |why: String| FileError::whole(file, format!("cannot read it: {why}"));
+    let size = std::fs::metadata(path).map_err(|e| fail(e.to_string()))?;
+    if !size.is_file() {
+        return Err(fail("not a regular file".to_owned()));
+    }
+    if size.len() > MAX_FILE_BYTES {
+        return Err(fail(format!("{} bytes; at most {MAX_FILE_BYTES} are allowed", size.len())));
+    }
+    std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))
+}
