@@ -2,12 +2,16 @@
 //! gives the segment back. docs/wire.md describes the format.
 
 mod checksum;
+#[cfg(test)]
+mod doc_test;
 mod emit;
 mod error;
 pub mod layout;
 mod opcode;
+mod outer;
 mod packet;
 mod psn;
+mod read;
 mod route;
 
 pub use emit::{emit, ip_packet_len};

@@ -1,17 +1,18 @@
 //! From bytes to a [`Segment`]: [`Packet`] is a view of a frame that was checked once and for all.
 
-use super::checksum::{icrc, ipv4_checksum, udp_residue};
 use super::error::ParseError;
 use super::layout::{
-    BTH_LEN, COMMON_LEN, ETHERNET_LEN, ETHERTYPE_IPV4, ICRC_LEN, IMMDT_LEN, IP_PROTOCOL_UDP, IPV4_LEN, MAGIC,
-    PKEY, ROCE_PORT, UDP_LEN, VERSION, bth, ext, flag, reth,
+    BTH_LEN, ETHERNET_LEN, ETHERTYPE_IPV4, ICRC_LEN, IMMDT_LEN, IPV4_LEN, MAGIC, VERSION, bth, ext, flag,
+    reth,
 };
-use super::opcode::{Opcode, Position, SYNDROME_ACK, Transfer, nack_reason};
+use super::opcode::{Opcode, Position, Transfer, nack_reason};
+use super::outer::{bth_and_lengths, check_icrc, ipv4, udp_payload};
 use super::psn::extend_psn;
+use super::read::{array, take, time_at, u16_at, u24_at, u32_at, u64_at, zero};
 use super::route::{Ecn, EthernetRoute, Route};
 use crate::segment::{Ack, Body, Data, Nack, Operation, Segment};
 use core::net::Ipv4Addr;
-use pathweave_units::{PathId, QpNum, Time};
+use pathweave_units::{PathId, QpNum};
 
 /// A frame that holds a packet of ours: every length, checksum and field has been checked.
 ///
@@ -275,129 +276,4 @@ fn ack(extension: &[u8], psn: u64, near: u64) -> Ack {
         packets: u16_at(extension, ext::ACK_PACKETS),
         marked: u16_at(extension, ext::ACK_MARKED),
     }
-}
-
-/// The IPv4 packet at the start of `frame`, cut to its total length, which leaves room for UDP, BTH and ICRC.
-fn ipv4(frame: &[u8]) -> Result<&[u8], ParseError> {
-    let header = take(frame, IPV4_LEN, "IPv4 header")?;
-    if header[0] >> 4 != 4 {
-        return Err(ParseError::IpVersion(header[0] >> 4));
-    }
-    if header[0] & 0x0f != 5 {
-        return Err(ParseError::IpHeaderWords(header[0] & 0x0f));
-    }
-    let residue = ipv4_checksum(header);
-    if residue != 0 {
-        let found = u16_at(header, 10);
-        let mut copy: [u8; IPV4_LEN] = array(header, 0);
-        copy[10..12].fill(0);
-        return Err(ParseError::IpChecksum { found, computed: ipv4_checksum(&copy) });
-    }
-    // Any bit but Don't Fragment: reserved, More Fragments, fragment offset.
-    let fragment = u16_at(header, 6);
-    if fragment & 0xbfff != 0 {
-        return Err(ParseError::IpFragment(fragment));
-    }
-    if header[9] != IP_PROTOCOL_UDP {
-        return Err(ParseError::IpProtocol(header[9]));
-    }
-    let total = usize::from(u16_at(header, 2));
-    let packet = take(frame, total, "IPv4 packet")?;
-    take(packet, IPV4_LEN + UDP_LEN + BTH_LEN + ICRC_LEN, "IPv4 packet with UDP, BTH and ICRC")?;
-    Ok(packet)
-}
-
-/// BTH to ICRC.
-fn udp_payload<'a>(ip_header: &[u8], udp: &'a [u8]) -> Result<&'a [u8], ParseError> {
-    let port = u16_at(udp, 2);
-    if port != ROCE_PORT {
-        return Err(ParseError::UdpPort(port));
-    }
-    let (len, ip) = (u16_at(udp, 4), udp.len() as u16);
-    if len != ip {
-        return Err(ParseError::UdpLength { udp: len, ip });
-    }
-    let checksum = u16_at(udp, 6);
-    if checksum != 0 && udp_residue(ip_header, udp) != 0 {
-        return Err(ParseError::UdpChecksum(checksum));
-    }
-    Ok(&udp[UDP_LEN..])
-}
-
-fn check_icrc(ip: &[u8], roce: &[u8]) -> Result<(), ParseError> {
-    let found = u32::from_le_bytes(array(roce, roce.len() - ICRC_LEN));
-    let computed = icrc(&ip[..ip.len() - ICRC_LEN]);
-    if found == computed { Ok(()) } else { Err(ParseError::Icrc { found, computed }) }
-}
-
-/// Checks the BTH; returns opcode, length of all headers, and where the payload ends. `roce` is BTH to padding.
-fn bth_and_lengths(roce: &[u8]) -> Result<(Opcode, usize, usize), ParseError> {
-    let version = roce[bth::FLAGS] & 0x0f;
-    if version != 0 {
-        return Err(ParseError::BthVersion(version));
-    }
-    let byte = roce[bth::OPCODE];
-    let opcode = Opcode::from_byte(byte).ok_or(ParseError::Opcode(byte))?;
-    let pkey = u16_at(roce, bth::PKEY);
-    if pkey != PKEY {
-        return Err(ParseError::PartitionKey(pkey));
-    }
-    let mut nack = false;
-    if opcode == Opcode::Acknowledge {
-        let syndrome = take(&roce[BTH_LEN..], 1, "AETH")?[0];
-        nack = nack_reason(syndrome).is_some();
-        if !nack && syndrome != SYNDROME_ACK {
-            return Err(ParseError::Syndrome(syndrome));
-        }
-    }
-    let headers_len = opcode.header_len(nack);
-    debug_assert!(headers_len >= BTH_LEN + COMMON_LEN, "every packet has the common extension");
-    take(roce, headers_len, "BTH, extended headers and extension")?;
-
-    let pad = (roce[bth::FLAGS] >> 4) & 3;
-    let rest = &roce[headers_len..];
-    let wrong_length = |expected| ParseError::BodyLength { opcode: opcode.name(), len: rest.len(), expected };
-    if !rest.len().is_multiple_of(4) {
-        return Err(wrong_length("a multiple of 4"));
-    }
-    if !matches!(opcode, Opcode::Transfer(..)) && !rest.is_empty() {
-        return Err(wrong_length("none"));
-    }
-    let Some(payload) = rest.len().checked_sub(usize::from(pad)) else {
-        return Err(ParseError::PadCount { pad, available: rest.len() });
-    };
-    for &byte in &rest[payload..] {
-        zero("padding", byte.into())?;
-    }
-    Ok((opcode, headers_len, headers_len + payload))
-}
-
-fn zero(field: &'static str, value: u32) -> Result<(), ParseError> {
-    if value == 0 { Ok(()) } else { Err(ParseError::Reserved { field, value: value.into() }) }
-}
-
-fn take<'a>(bytes: &'a [u8], needed: usize, layer: &'static str) -> Result<&'a [u8], ParseError> {
-    bytes.get(..needed).ok_or(ParseError::Truncated { layer, needed, available: bytes.len() })
-}
-
-// The readers below index within lengths that `take` has established.
-
-fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    *bytes[at..].first_chunk().expect("lengths are checked before fields are read")
-}
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes(array(bytes, at))
-}
-fn u24_at(bytes: &[u8], at: usize) -> u32 {
-    let [a, b, c] = array(bytes, at);
-    u32::from_be_bytes([0, a, b, c])
-}
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes(array(bytes, at))
-}
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_be_bytes(array(bytes, at))
-}
-fn time_at(bytes: &[u8], at: usize) -> Time {
-    Time::from_ps(u64_at(bytes, at))
 }

@@ -1,0 +1,131 @@
+//! Random segments and routes that a frame can carry.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use pathweave_units::{PathId, QpNum, Time};
+use pathweave_wire::{
+    Ack, Body, Data, Ecn, EthernetRoute, Nack, NackReason, Operation, Route, Segment, emit, entropy_port,
+};
+use proptest::prelude::*;
+
+/// PSNs of a segment are this near to what the receiver expects.
+pub(crate) const NEAR: std::ops::Range<i64> = -(1 << 23)..(1 << 23);
+
+fn time() -> impl Strategy<Value = Time> {
+    any::<u64>().prop_map(Time::from_ps)
+}
+
+/// A PSN near `near`.
+fn psn(near: u64) -> impl Strategy<Value = u64> {
+    NEAR.prop_map(move |ahead| near.saturating_add_signed(ahead))
+}
+
+fn data(near: u64) -> impl Strategy<Value = Body> {
+    use Operation::{ReadRequest, ReadResponse, Send, SendImm, Write, WriteImm};
+    let op = prop::sample::select(vec![Send, SendImm, Write, WriteImm, ReadRequest, ReadResponse]);
+    let place = (prop_oneof![Just(0), any::<u32>()], 0..600u16, any::<(bool, bool)>());
+    let fields = (any::<(u32, u32, u32, u32)>(), any::<u64>(), time());
+    (op, psn(near), place, fields).prop_map(
+        |(op, psn, (offset, len, (last, retransmit)), ((msn, rkey, imm, receive_index), addr, sent_at))| {
+            let len = if op == ReadRequest {
+                0
+            } else {
+                len.min((u32::MAX - offset).try_into().unwrap_or(u16::MAX))
+            };
+            let remote_addr = match op {
+                ReadResponse => addr >> 32,
+                _ => addr >> 1,
+            };
+            Body::Data(Data {
+                psn,
+                msn,
+                offset,
+                len,
+                op,
+                last,
+                retransmit,
+                rkey,
+                remote_addr,
+                imm,
+                receive_index,
+                sent_at,
+            })
+        },
+    )
+}
+
+fn body(near: u64) -> impl Strategy<Value = Body> {
+    use NackReason::{BeyondWindow, InvalidRequest, ReceiverNotReady, RemoteAccess, Sequence};
+    let reasons = vec![Sequence, BeyondWindow, ReceiverNotReady, RemoteAccess, InvalidRequest];
+    let ack = (psn(near), psn(near), any::<(u64, u16, u16)>(), time(), time()).prop_map(
+        |(cumulative, psn, (sack, packets, marked), echo_sent_at, received_at)| {
+            Body::Ack(Ack { cumulative, psn, sack, echo_sent_at, received_at, packets, marked })
+        },
+    );
+    let nack = (psn(near), psn(near), any::<u64>(), prop::sample::select(reasons))
+        .prop_map(|(expected, psn, sack, reason)| Body::Nack(Nack { expected, psn, sack, reason }));
+    prop_oneof![
+        4 => data(near),
+        1 => ack,
+        1 => nack,
+        1 => Just(Body::Cnp),
+        1 => time().prop_map(|sent_at| Body::Probe { sent_at }),
+        1 => (time(), time()).prop_map(|(sent_at, received_at)| Body::ProbeReply { sent_at, received_at }),
+    ]
+}
+
+/// A segment, and a PSN that its own are near to.
+pub(crate) fn segment() -> impl Strategy<Value = (Segment, u64)> {
+    let near = prop_oneof![Just(0u64), 0..1u64 << 26, 0..u64::MAX >> 1];
+    near.prop_flat_map(|near| {
+        (body(near), 0..1u32 << 24, 0..1u32 << 24, any::<u16>()).prop_map(move |(body, dst, src, path)| {
+            (Segment { dst_qp: QpNum(dst), src_qp: QpNum(src), path: PathId(path), body }, near)
+        })
+    })
+}
+
+pub(crate) fn route() -> impl Strategy<Value = Route> {
+    let ecn = prop::sample::select(vec![Ecn::NotCapable, Ecn::Capable0, Ecn::Capable1, Ecn::Experienced]);
+    let ethernet = prop::option::of(any::<([u8; 6], [u8; 6])>());
+    (ethernet, any::<([u8; 4], [u8; 4], u16, u8)>(), 0..64u8, ecn).prop_map(
+        |(ethernet, (src, dst, src_port, ttl), dscp, ecn)| Route {
+            ethernet: ethernet.map(|(dst, src)| EthernetRoute { dst, src }),
+            src_ip: src.into(),
+            dst_ip: dst.into(),
+            src_port,
+            dscp,
+            ecn,
+            ttl,
+        },
+    )
+}
+
+/// A payload as long as the segment says, with a pattern that tells positions apart.
+pub(crate) fn payload(segment: &Segment) -> Vec<u8> {
+    let len = match &segment.body {
+        Body::Data(data) => data.len,
+        _ => 0,
+    };
+    (0..len).map(|i| (i % 251) as u8).collect()
+}
+
+/// The frame of a segment.
+pub(crate) fn frame(segment: &Segment, route: &Route) -> Vec<u8> {
+    let mut out = vec![0xee; 2048];
+    let len = emit(segment, route, &payload(segment), &mut out).expect("the segment fits a frame");
+    assert!(out[len..].iter().all(|b| *b == 0xee), "wrote beyond the frame");
+    out.truncate(len);
+    out
+}
+
+/// Addresses the hand-checked frames use: 10.1.2.3 to 10.4.5.6, without Ethernet.
+pub(crate) fn plain_route() -> Route {
+    Route {
+        ethernet: None,
+        src_ip: [10, 1, 2, 3].into(),
+        dst_ip: [10, 4, 5, 6].into(),
+        src_port: entropy_port(QpNum(0), QpNum(0), PathId(0)),
+        dscp: 0,
+        ecn: Ecn::NotCapable,
+        ttl: 64,
+    }
+}

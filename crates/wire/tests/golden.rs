@@ -1,0 +1,131 @@
+//! Frames written by hand from docs/wire.md, field by field, with CRCs computed by another program (zlib).
+
+mod common;
+
+use common::plain_route;
+use pathweave_units::{PathId, QpNum, Time};
+use pathweave_wire::{Ack, Body, Data, Ecn, Nack, NackReason, Operation, Packet, Route, Segment, emit};
+
+fn bytes(lines: &[&str]) -> Vec<u8> {
+    let digits = lines.join(" ");
+    digits.split(' ').map(|byte| u8::from_str_radix(byte, 16).expect("two hexadecimal digits")).collect()
+}
+
+/// `segment` becomes `lines` and comes back.
+fn check(segment: &Segment, route: &Route, payload: &[u8], near: u64, lines: &[&str]) {
+    let golden = bytes(lines);
+    let mut out = [0; 256];
+    let len = emit(segment, route, payload, &mut out).expect("a segment that fits");
+    assert_eq!(out[..len], golden, "\nemitted  {:02x?}\nexpected {golden:02x?}", &out[..len]);
+    let packet = Packet::parse_ipv4(&golden).expect("a valid frame");
+    assert_eq!(packet.segment(near), *segment);
+    assert_eq!(packet.payload(), payload);
+    assert_eq!(packet.route(), route);
+}
+
+#[test]
+fn last_packet_of_a_write_with_immediate() {
+    let segment = Segment {
+        dst_qp: QpNum(0xabc),
+        src_qp: QpNum(0xdef),
+        path: PathId(7),
+        body: Body::Data(Data {
+            psn: 0x12_3434_5678,
+            msn: 9,
+            offset: 4096,
+            len: 5,
+            op: Operation::WriteImm,
+            last: true,
+            retransmit: true,
+            rkey: 0xbeef,
+            remote_addr: 0x7f00_0001_0000,
+            imm: 0xcafe_f00d,
+            receive_index: 4,
+            sent_at: Time::from_ps(1_000_001),
+        }),
+    };
+    let route = Route { src_port: 0xc123, dscp: 26, ecn: Ecn::Capable0, ..plain_route() };
+    check(
+        &segment,
+        &route,
+        &[1, 2, 3, 4, 5],
+        0x12_3400_0000,
+        &[
+            // IPv4: 100 bytes, Don't Fragment, TTL 64, UDP
+            "45 6a 00 64 00 00 40 00 40 11 1f 12 0a 01 02 03 0a 04 05 06",
+            // UDP: entropy, 4791, 80 bytes
+            "c1 23 12 b7 00 50 00 00",
+            // BTH: WRITE Last with immediate, pad 3; QP 0xabc; ack request, PSN
+            "c9 30 ff ff 00 00 0a bc 80 34 56 78",
+            // RETH: address 0x7f0000011000, key, 5 bytes
+            "00 00 7f 00 00 01 10 00 00 00 be ef 00 00 00 05",
+            // ImmDt
+            "ca fe f0 0d",
+            // extension: magic, version 1, path 7, retransmission and immediate, source QP
+            "70 01 00 07 03 00 0d ef",
+            // MSN 9, offset 4096, receive 4, sent at 1,000,001 ps
+            "00 00 00 09 00 00 10 00 00 00 00 04 00 00 00 00 00 0f 42 41",
+            // payload and padding
+            "01 02 03 04 05 00 00 00",
+            "a3 fa 63 17",
+        ],
+    );
+}
+
+#[test]
+fn acknowledgement_across_a_wrap_of_the_psn() {
+    let segment = Segment {
+        dst_qp: QpNum(0xdef),
+        src_qp: QpNum(0xabc),
+        path: PathId(7),
+        body: Body::Ack(Ack {
+            cumulative: 0x200_0005,
+            psn: 0x1ff_fffe,
+            sack: !0x10,
+            echo_sent_at: Time::from_ps(1_000_001),
+            received_at: Time::from_us(2),
+            packets: 4,
+            marked: 1,
+        }),
+    };
+    let route = Route { src_port: 0xffff, dscp: 48, ..plain_route() };
+    check(
+        &segment,
+        &route,
+        &[],
+        0x1ff_fff0,
+        &[
+            "45 c0 00 58 00 00 40 00 40 11 1e c8 0a 01 02 03 0a 04 05 06",
+            "ff ff 12 b7 00 44 00 00",
+            "d1 00 ff ff 00 00 0d ef 00 ff ff fe",
+            "1f 00 00 00",
+            "70 01 00 07 00 00 0a bc",
+            // cumulative 5, 4 packets, 1 marked, selective, echo, received at
+            "00 00 00 05 00 04 00 01 ff ff ff ff ff ff ff ef 00 00 00 00 00 0f 42 41 00 00 00 00 00 1e 84 80",
+            "5d 60 27 7b",
+        ],
+    );
+}
+
+#[test]
+fn refusal_beyond_the_window() {
+    let nack = Nack { expected: 3, psn: 5, sack: 1, reason: NackReason::BeyondWindow };
+    let segment =
+        Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(7), body: Body::Nack(nack) };
+    let route = Route { src_port: 0xffff, dscp: 48, ..plain_route() };
+    check(
+        &segment,
+        &route,
+        &[],
+        0,
+        &[
+            "45 c0 00 44 00 00 40 00 40 11 1e dc 0a 01 02 03 0a 04 05 06",
+            "ff ff 12 b7 00 30 00 00",
+            "d1 00 ff ff 00 00 0d ef 00 00 00 05",
+            "70 00 00 00",
+            "70 01 00 07 00 00 0a bc",
+            "00 00 00 03 00 00 00 00 00 00 00 01",
+            "f1 97 b5 32",
+        ],
+    );
+}
