@@ -17,6 +17,10 @@ impl Ecmp {
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
         Ecmp { path: PathSet::all(paths).draw(rng) }
     }
+    /// The path in use.
+    pub fn path(&self) -> PathId {
+        self.path
+    }
 }
 
 impl PathPicker for Ecmp {

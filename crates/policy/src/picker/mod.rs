@@ -7,6 +7,8 @@ mod paths;
 mod per_message;
 mod round_robin;
 mod rps;
+#[cfg(test)]
+mod tests;
 
 use pathweave_units::{PathId, Rng};
 

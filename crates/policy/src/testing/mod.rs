@@ -1,1 +1,23 @@
-//! stub
+//! A policy bench that needs no network: what a scheme decides, tested apart from everything else.
+//!
+//! - [`Checked`] wraps a policy and asserts the contract's invariants at every call.
+//! - [`Scenario`] runs one or many policies over a scripted channel of several paths (rate, delay, jitter, marking,
+//!   loss, competing traffic) and returns a [`Report`] of integers. [`Scenario::steady`] and its neighbours are the
+//!   scenarios every scheme owes.
+//! - [`random_operations`] throws random operations at a policy, then requires that it still sends.
+//!
+//! Everything is a function of the seed; a failure names seed and step.
+
+mod bench;
+mod channel;
+mod checked;
+mod operations;
+mod scenario;
+#[cfg(test)]
+mod tests;
+
+pub use bench::{Report, SenderReport};
+pub use channel::Hop;
+pub use checked::Checked;
+pub use operations::random_operations;
+pub use scenario::{Change, Scenario};

@@ -1,0 +1,372 @@
+//! The event loop of a scenario.
+
+use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use pathweave_units::{Duration, PathId, Rate, Rng, Time};
+
+use super::channel::{Hop, Passage};
+use super::checked::Checked;
+use super::scenario::{Change, Scenario};
+use crate::{
+    Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+};
+
+/// What a run gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// One for each sender.
+    pub senders: Vec<SenderReport>,
+    /// Events processed.
+    pub events: u64,
+}
+
+/// What one sender did.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct SenderReport {
+    /// Packets sent on each path, retransmissions included.
+    pub sent: Vec<u64>,
+    /// Packets sent again.
+    pub retransmitted: u64,
+    /// Probes sent.
+    pub probes: u64,
+    /// Acknowledgements that reported a mark.
+    pub marked: u64,
+    /// Congestion notifications received.
+    pub cnps: u64,
+    /// When the last packet was acknowledged; `None` if the run ended before.
+    pub done_at: Option<Time>,
+    /// The policy's rate over time, where it has one.
+    pub rates: Vec<(Time, Rate)>,
+}
+
+impl Report {
+    /// When the last sender was done. Panics if one was not.
+    pub fn done_at(&self) -> Time {
+        let done = |sender: &SenderReport| sender.done_at.expect("a sender did not finish");
+        self.senders.iter().map(done).max().expect("a scenario has senders")
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// Ask the policy again, or let its timer fire.
+    Wake,
+    Ack {
+        psn: u64,
+        attempt: u32,
+        marked: bool,
+        one_way_ps: u64,
+    },
+    Cnp,
+    ProbeReply {
+        path: PathId,
+        sent_at: Time,
+        one_way_ps: u64,
+    },
+    Timeout {
+        psn: u64,
+        attempt: u32,
+    },
+    Sample,
+    Change(usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flying {
+    path: PathId,
+    memo: Memo,
+    sent_at: Time,
+    attempt: u32,
+}
+
+struct Sender<P> {
+    policy: Checked<P>,
+    rng: Rng,
+    next_psn: u64,
+    resend: VecDeque<(u64, u32)>,
+    flying: BTreeMap<u64, Flying>,
+    acked: u64,
+    nic_free_at: Time,
+    wake_at: Time,
+    next_cnp: Time,
+    report: SenderReport,
+}
+
+pub(super) struct Bench<'a, P> {
+    scenario: &'a Scenario,
+    paths: Vec<Hop>,
+    last_hop: Option<Hop>,
+    senders: Vec<Sender<P>>,
+    events: BinaryHeap<Reverse<(Time, u64, usize, Event)>>,
+    pushed: u64,
+    channel_rng: Rng,
+    up: Vec<PathState>,
+}
+
+impl<'a, P: Policy> Bench<'a, P> {
+    pub(super) fn new(scenario: &'a Scenario, mut make: impl FnMut(&PolicyEnv, &mut Rng) -> P) -> Self {
+        assert_eq!(
+            scenario.paths.len(),
+            usize::from(scenario.env.paths),
+            "paths of the scenario and its env"
+        );
+        let mut bench = Bench {
+            scenario,
+            paths: scenario.paths.clone(),
+            last_hop: scenario.last_hop,
+            senders: Vec::new(),
+            events: BinaryHeap::new(),
+            pushed: 0,
+            channel_rng: Rng::for_component(scenario.seed, "channel", 0),
+            up: vec![PathState::Up; scenario.paths.len()],
+        };
+        for index in 0..scenario.senders as usize {
+            let mut rng = Rng::for_component(scenario.seed, "qp", index as u64);
+            let mut policy = Checked::new(make(&scenario.env, &mut rng), &scenario.env);
+            policy.context = format!("seed {}, sender {index}", scenario.seed);
+            bench.senders.push(Sender {
+                policy,
+                rng,
+                next_psn: 0,
+                resend: VecDeque::new(),
+                flying: BTreeMap::new(),
+                acked: 0,
+                nic_free_at: Time::ZERO,
+                wake_at: Time::MAX,
+                next_cnp: Time::ZERO,
+                report: SenderReport { sent: vec![0; scenario.paths.len()], ..SenderReport::default() },
+            });
+            bench.wake(index, Time::ZERO);
+            bench.push(Time::ZERO, index, Event::Sample);
+        }
+        for (change, &(at, _)) in scenario.changes.iter().enumerate() {
+            bench.push(at, 0, Event::Change(change));
+        }
+        bench
+    }
+
+    fn push(&mut self, at: Time, sender: usize, event: Event) {
+        self.pushed += 1;
+        self.events.push(Reverse((at, self.pushed, sender, event)));
+    }
+    fn wake(&mut self, sender: usize, at: Time) {
+        if at < self.senders[sender].wake_at {
+            self.senders[sender].wake_at = at;
+            self.push(at, sender, Event::Wake);
+        }
+    }
+
+    pub(super) fn run(mut self) -> Report {
+        let mut events = 0;
+        while let Some(Reverse((now, _, sender, event))) = self.events.pop() {
+            let finished = self.senders.iter().all(|sender| sender.report.done_at.is_some());
+            if finished || now > self.scenario.end {
+                break;
+            }
+            events += 1;
+            self.handle(now, sender, event);
+        }
+        Report { senders: self.senders.into_iter().map(|sender| sender.report).collect(), events }
+    }
+
+    fn handle(&mut self, now: Time, index: usize, event: Event) {
+        let sender = &mut self.senders[index];
+        match event {
+            Event::Wake => {
+                sender.wake_at = Time::MAX;
+                if sender.policy.next_timer().is_some_and(|timer| timer <= now) {
+                    sender.policy.on_timer(now, &mut PolicyCx { rng: &mut sender.rng });
+                }
+            }
+            Event::Ack { psn, attempt, marked, one_way_ps } => {
+                if sender.flying.get(&psn).is_some_and(|flying| flying.attempt == attempt) {
+                    let flying = sender.flying.remove(&psn).expect("just seen");
+                    sender.acked += 1;
+                    sender.report.marked += u64::from(marked);
+                    if sender.acked == self.scenario.packets {
+                        sender.report.done_at = Some(now);
+                    }
+                    let kind = FeedbackKind::Ack { timed: true, marked };
+                    self.feed(now, index, kind, psn, flying, one_way_ps);
+                }
+            }
+            Event::Timeout { psn, attempt } => {
+                if sender.flying.get(&psn).is_some_and(|flying| flying.attempt == attempt) {
+                    let flying = sender.flying.remove(&psn).expect("just seen");
+                    sender.resend.push_back((psn, attempt + 1));
+                    self.feed(now, index, FeedbackKind::Timeout, psn, flying, 0);
+                }
+            }
+            Event::Cnp => {
+                sender.report.cnps += 1;
+                let nothing = Flying { path: PathId(0), memo: Memo::default(), sent_at: now, attempt: 0 };
+                self.feed(now, index, FeedbackKind::Cnp, 0, nothing, 0);
+            }
+            Event::ProbeReply { path, sent_at, one_way_ps } => {
+                let probe = Flying { path, memo: Memo::default(), sent_at, attempt: 0 };
+                self.feed(now, index, FeedbackKind::ProbeReply, 0, probe, one_way_ps);
+            }
+            Event::Sample => {
+                if let Some(rate) = sender.policy.rate(now) {
+                    sender.report.rates.push((now, rate));
+                }
+                if sender.report.done_at.is_none() {
+                    self.push(now + self.scenario.sample_every, index, Event::Sample);
+                }
+            }
+            Event::Change(change) => return self.change(now, change),
+        }
+        self.drain(now, index);
+    }
+
+    fn feed(
+        &mut self,
+        now: Time,
+        index: usize,
+        kind: FeedbackKind,
+        psn: u64,
+        flying: Flying,
+        one_way_ps: u64,
+    ) {
+        let measured = matches!(kind, FeedbackKind::Ack { .. } | FeedbackKind::ProbeReply);
+        let sender = &mut self.senders[index];
+        let feedback = Feedback {
+            kind,
+            path: flying.path,
+            psn,
+            memo: flying.memo,
+            wire_bytes: self.scenario.env.mtu_wire_bytes,
+            rtt: if measured { now - flying.sent_at } else { Duration::ZERO },
+            one_way_ps: one_way_ps as i64,
+            inflight_packets: sender.flying.len() as u32,
+            backlogged: sender.next_psn < self.scenario.packets || !sender.resend.is_empty(),
+        };
+        sender.policy.on_feedback(now, &feedback, &mut PolicyCx { rng: &mut sender.rng });
+    }
+
+    fn change(&mut self, now: Time, change: usize) {
+        match self.scenario.changes[change].1 {
+            Change::Competing(path, rate) => self.paths[path.index()].competing = rate,
+            Change::Down(path) => {
+                self.paths[path.index()].loss_permille = 1_000;
+                self.up[path.index()] = PathState::Down;
+            }
+            Change::Up(path) => {
+                self.paths[path.index()].loss_permille = self.scenario.paths[path.index()].loss_permille;
+                self.up[path.index()] = PathState::Up;
+            }
+        }
+        let view = |(id, &state)| PathView { id: PathId(id as u16), state, base_rtt: None, rate: None };
+        let views: Vec<PathView> = self.up.iter().enumerate().map(view).collect();
+        for index in 0..self.senders.len() {
+            let sender = &mut self.senders[index];
+            sender.policy.on_paths(now, &views, &mut PolicyCx { rng: &mut sender.rng });
+            self.drain(now, index);
+        }
+    }
+
+    /// Sends what may leave now and arranges to be woken for the rest.
+    fn drain(&mut self, now: Time, index: usize) {
+        // A policy that probes for ever would hang here; none needs more probes than it has paths.
+        for _ in 0..=self.paths.len() {
+            let scenario = self.scenario;
+            let sender = &mut self.senders[index];
+            if let Some(timer) = sender.policy.next_timer() {
+                self.wake(index, timer.max(now));
+            }
+            let sender = &mut self.senders[index];
+            if sender.nic_free_at > now {
+                let at = sender.nic_free_at;
+                return self.wake(index, at);
+            }
+            let (psn, attempt) = match sender.resend.front() {
+                Some(&resend) => resend,
+                None if sender.next_psn == scenario.packets => return,
+                None => (sender.next_psn, 0),
+            };
+            let ready_at = Time::ZERO + scenario.packet_every * psn;
+            if ready_at > now {
+                return self.wake(index, ready_at);
+            }
+            let want = Want {
+                psn,
+                payload_bytes: scenario.env.mtu_payload_bytes,
+                wire_bytes: scenario.env.mtu_wire_bytes,
+                msn: (psn / scenario.packets_per_message) as u32,
+                retransmit: attempt > 0,
+                inflight_packets: sender.flying.len() as u32,
+                inflight_bytes: sender.flying.len() as u64 * u64::from(scenario.env.mtu_wire_bytes),
+            };
+            match sender.policy.poll_send(now, &want, &mut PolicyCx { rng: &mut sender.rng }) {
+                Grant::Send(path) => {
+                    self.transmit(now, index, &want, attempt, path);
+                    let at = self.senders[index].nic_free_at;
+                    return self.wake(index, at);
+                }
+                Grant::Probe(path) => self.probe(now, index, path),
+                Grant::At(when) => return self.wake(index, when),
+                Grant::Blocked => return,
+            }
+        }
+        panic!("seed {}: more probes at one instant than there are paths", self.scenario.seed);
+    }
+
+    fn transmit(&mut self, now: Time, index: usize, want: &Want, attempt: u32, path: PathId) {
+        let sender = &mut self.senders[index];
+        if attempt > 0 {
+            sender.resend.pop_front();
+            sender.report.retransmitted += 1;
+        } else {
+            sender.next_psn += 1;
+        }
+        let sent = Sent {
+            path,
+            psn: want.psn,
+            msn: want.msn,
+            payload_bytes: want.payload_bytes,
+            wire_bytes: want.wire_bytes,
+            retransmit: want.retransmit,
+            inflight_packets: want.inflight_packets + 1,
+        };
+        let memo = sender.policy.on_sent(now, &sent, &mut PolicyCx { rng: &mut sender.rng });
+        sender.flying.insert(want.psn, Flying { path, memo, sent_at: now, attempt });
+        sender.report.sent[path.index()] += 1;
+        sender.nic_free_at = now + self.scenario.env.line_rate.time_for(u64::from(want.wire_bytes));
+        let left = sender.nic_free_at;
+        self.push(now + self.scenario.timeout, index, Event::Timeout { psn: want.psn, attempt });
+        let Some((passage, back)) = self.cross(left, path, want.wire_bytes) else { return };
+        let answered = passage.arrives + back;
+        let sender = &mut self.senders[index];
+        if passage.marked && passage.arrives >= sender.next_cnp {
+            sender.next_cnp = passage.arrives + self.scenario.cnp_interval;
+            self.push(answered, index, Event::Cnp);
+        }
+        let one_way_ps = (passage.arrives - now).as_ps();
+        self.push(answered, index, Event::Ack { psn: want.psn, attempt, marked: passage.marked, one_way_ps });
+    }
+
+    fn probe(&mut self, now: Time, index: usize, path: PathId) {
+        self.senders[index].report.probes += 1;
+        if let Some((passage, back)) = self.cross(now, path, 84) {
+            let one_way_ps = (passage.arrives - now).as_ps();
+            self.push(passage.arrives + back, index, Event::ProbeReply { path, sent_at: now, one_way_ps });
+        }
+    }
+
+    /// Over the path and the last hop; with the delay of the way back. `None`: lost.
+    fn cross(&mut self, left: Time, path: PathId, wire_bytes: u32) -> Option<(Passage, Duration)> {
+        let rng = &mut self.channel_rng;
+        let hop = &mut self.paths[path.index()];
+        let mut passage = hop.pass(left, wire_bytes, rng);
+        let back = hop.jittered(rng);
+        if let (false, Some(last)) = (passage.lost, &mut self.last_hop) {
+            let end = last.pass(passage.arrives, wire_bytes, rng);
+            passage = Passage { marked: passage.marked || end.marked, ..end };
+        }
+        (!passage.lost).then_some((passage, back))
+    }
+}

@@ -1,0 +1,179 @@
+//! Random operations, with the invariants after every one and a liveness phase at the end.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use pathweave_units::{Duration, PathId, Rng, Time};
+
+use super::checked::Checked;
+use crate::{
+    Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+};
+
+#[derive(Clone, Copy)]
+struct Flying {
+    psn: u64,
+    path: PathId,
+    memo: Memo,
+    sent_at: Time,
+}
+
+struct Model<P> {
+    env: PolicyEnv,
+    policy: Checked<P>,
+    /// The policy's stream.
+    rng: Rng,
+    now: Time,
+    next_psn: u64,
+    flying: Vec<Flying>,
+}
+
+/// Does `steps` random things to the policy that `make` builds: sends, unused grants, feedback of every kind and in
+/// any order, paths going down and up, time passing. Then acknowledges everything and requires that another 100
+/// packets can be sent. Panics, naming seed and step, when an invariant breaks.
+pub fn random_operations<P: Policy>(
+    seed: u64,
+    steps: u32,
+    env: &PolicyEnv,
+    make: impl FnOnce(&PolicyEnv, &mut Rng) -> P,
+) {
+    let mut dice = Rng::for_component(seed, "operations", 0);
+    let mut rng = Rng::for_component(seed, "qp", 0);
+    let policy = Checked::new(make(env, &mut rng), env);
+    let mut model = Model { env: *env, policy, rng, now: Time::ZERO, next_psn: 0, flying: Vec::new() };
+    for step in 0..steps {
+        model.policy.context = format!("seed {seed}, step {step}");
+        model.step(&mut dice);
+        if let Some(rate) = model.policy.rate(model.now) {
+            let context = &model.policy.context;
+            assert!(rate.as_bps() > 0 && rate <= env.line_rate, "{context}: the rate is {rate}");
+        }
+    }
+    model.policy.context = format!("seed {seed}, liveness");
+    model.must_send(100);
+}
+
+impl<P: Policy> Model<P> {
+    fn step(&mut self, dice: &mut Rng) {
+        match dice.below(16) {
+            0..6 => {
+                self.try_send();
+            }
+            6 => {
+                self.poll();
+            }
+            7..11 => self.feed_any(dice, |dice| FeedbackKind::Ack {
+                timed: dice.chance(0.9),
+                marked: dice.chance(0.3),
+            }),
+            11 => self.feed_any(dice, |_| FeedbackKind::Lost),
+            12 => self.feed_any(dice, |_| FeedbackKind::Timeout),
+            13 => {
+                let nothing = Flying { psn: 0, path: PathId(0), memo: Memo::default(), sent_at: self.now };
+                self.feed(FeedbackKind::Cnp, nothing);
+            }
+            14 => self.change_paths(dice),
+            _ => {
+                let most_ps = [1_000, 1_000_000, 100_000_000][dice.below(3) as usize];
+                self.advance(self.now + Duration::from_ps(u64::from(dice.below(most_ps))));
+            }
+        }
+    }
+
+    fn poll(&mut self) -> (Want, Grant) {
+        let inflight_packets = self.flying.len() as u32;
+        let want = Want {
+            psn: self.next_psn,
+            payload_bytes: self.env.mtu_payload_bytes,
+            wire_bytes: self.env.mtu_wire_bytes,
+            msn: (self.next_psn / 7) as u32,
+            retransmit: false,
+            inflight_packets,
+            inflight_bytes: u64::from(inflight_packets) * u64::from(self.env.mtu_wire_bytes),
+        };
+        (want, self.policy.poll_send(self.now, &want, &mut PolicyCx { rng: &mut self.rng }))
+    }
+
+    fn try_send(&mut self) -> Grant {
+        let (want, grant) = self.poll();
+        if let Grant::Send(path) = grant {
+            let sent = Sent {
+                path,
+                psn: want.psn,
+                msn: want.msn,
+                payload_bytes: want.payload_bytes,
+                wire_bytes: want.wire_bytes,
+                retransmit: false,
+                inflight_packets: want.inflight_packets + 1,
+            };
+            let memo = self.policy.on_sent(self.now, &sent, &mut PolicyCx { rng: &mut self.rng });
+            self.flying.push(Flying { psn: want.psn, path, memo, sent_at: self.now });
+            self.next_psn += 1;
+        }
+        grant
+    }
+
+    fn feed_any(&mut self, dice: &mut Rng, kind: impl FnOnce(&mut Rng) -> FeedbackKind) {
+        if self.flying.is_empty() {
+            return;
+        }
+        let index = dice.below(self.flying.len() as u32) as usize;
+        let flying = self.flying.remove(index);
+        self.feed(kind(dice), flying);
+    }
+
+    fn feed(&mut self, kind: FeedbackKind, of: Flying) {
+        let timed = matches!(kind, FeedbackKind::Ack { timed: true, .. });
+        let rtt = if timed { self.now - of.sent_at } else { Duration::ZERO };
+        let feedback = Feedback {
+            kind,
+            path: of.path,
+            psn: of.psn,
+            memo: of.memo,
+            wire_bytes: self.env.mtu_wire_bytes,
+            rtt,
+            one_way_ps: rtt.as_ps() as i64 / 2,
+            inflight_packets: self.flying.len() as u32,
+            backlogged: true,
+        };
+        self.policy.on_feedback(self.now, &feedback, &mut PolicyCx { rng: &mut self.rng });
+    }
+
+    fn change_paths(&mut self, dice: &mut Rng) {
+        let all_up = dice.chance(0.3);
+        let mut view = |id| {
+            let state = if all_up || dice.chance(0.7) { PathState::Up } else { PathState::Down };
+            PathView { id: PathId(id), state, base_rtt: None, rate: None }
+        };
+        let views: Vec<PathView> = (0..self.env.paths).map(&mut view).collect();
+        self.policy.on_paths(self.now, &views, &mut PolicyCx { rng: &mut self.rng });
+    }
+
+    fn advance(&mut self, to: Time) {
+        while let Some(timer) = self.policy.next_timer().filter(|&timer| timer <= to) {
+            self.now = self.now.max(timer);
+            self.policy.on_timer(self.now, &mut PolicyCx { rng: &mut self.rng });
+        }
+        self.now = to;
+    }
+
+    /// With prompt acknowledgements, `packets` packets leave within a second.
+    fn must_send(&mut self, packets: u32) {
+        let deadline = self.now + Duration::from_ms(1_000);
+        let mut left = packets;
+        while left > 0 {
+            assert!(self.now < deadline, "{}: {left} packets not sent in a second", self.policy.context);
+            match self.try_send() {
+                Grant::Send(_) => left -= 1,
+                Grant::At(when) => self.advance(when),
+                Grant::Probe(_) | Grant::Blocked => {
+                    let at = self.now + self.env.base_rtt;
+                    self.advance(at);
+                    for flying in core::mem::take(&mut self.flying) {
+                        self.feed(FeedbackKind::Ack { timed: true, marked: false }, flying);
+                    }
+                }
+            }
+        }
+    }
+}

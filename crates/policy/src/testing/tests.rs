@@ -1,0 +1,185 @@
+//! The schemes of this crate on the bench.
+
+use std::fmt::Write as _;
+use std::string::String;
+
+use pathweave_units::{Rate, Time};
+
+use super::*;
+use crate::cc::{CcConfig, Dcqcn, DcqcnConfig, DcqcnPreset, Unlimited, UnlimitedConfig, Window};
+use crate::picker::{AnyPicker, Ecmp, PerMessage, PickerConfig, RoundRobin, Rps};
+use crate::{AnyPolicy, PolicyConfig, Split, SplitConfig, find_scheme, schemes};
+
+fn run(scheme: &str, scenario: &Scenario) -> Report {
+    let policy = (find_scheme(scheme).expect("a scheme").make)().policy;
+    scenario.run(|env, rng| policy.build(env, rng))
+}
+
+fn totals(report: &Report) -> SenderReport {
+    let mut sum = SenderReport { sent: std::vec![0; 4], ..SenderReport::default() };
+    for sender in &report.senders {
+        sum.sent.iter_mut().zip(&sender.sent).for_each(|(all, one)| *all += one);
+        sum.retransmitted += sender.retransmitted;
+        sum.marked += sender.marked;
+        sum.cnps += sender.cnps;
+    }
+    sum
+}
+
+#[test]
+fn an_idle_network_is_used_at_line_rate_by_every_scheme() {
+    // The last packet leaves at 100 us, is served by its path for 100 ns and answered 10 us later.
+    for scheme in schemes() {
+        let report = run(scheme.name, &Scenario::steady());
+        assert_eq!(report.done_at(), Time::from_ns(110_100), "{}", scheme.name);
+        assert_eq!(totals(&report).sent.iter().sum::<u64>(), 1_000);
+    }
+}
+
+#[test]
+fn an_application_at_a_tenth_of_the_line_is_never_held_back() {
+    for scheme in schemes() {
+        let report = run(scheme.name, &Scenario::application_limited());
+        assert_eq!(report.done_at(), Time::from_ns(999_000 + 10_200), "{}", scheme.name);
+    }
+}
+
+#[test]
+fn incast_without_congestion_control_keeps_the_receivers_link_busy() {
+    // 8,000 packets of 100 ns, behind 200 ns and 5 us of the first, answered 5 us later.
+    let report = run("rps-nocc", &Scenario::incast());
+    assert_eq!(report.done_at(), Time::from_ns(800_000 + 10_200));
+}
+
+#[test]
+fn dcqcn_shares_an_incast() {
+    let scenario = Scenario { packets: 20_000, ..Scenario::incast() };
+    let report = run("rps", &scenario);
+    // Halfway through, the eight rates are a few times the link at most, where it was eight at the start.
+    let at = report.senders[0].rates.len() / 2;
+    let sum: u64 =
+        report.senders.iter().filter_map(|sender| sender.rates.get(at)).map(|(_, rate)| rate.as_bps()).sum();
+    assert!(sum < 200_000_000_000, "{sum}");
+    let first = report.senders.iter().filter_map(|sender| sender.done_at).min().expect("eight senders");
+    assert!(first.as_ps() * 2 > report.done_at().as_ps(), "{first} {}", report.done_at());
+}
+
+#[test]
+fn a_path_reported_down_is_left_at_once_and_used_again_later() {
+    let report = run("rps-nocc", &Scenario::one_path_flaps());
+    let all = totals(&report);
+    assert_eq!((all.retransmitted, report.done_at()), (0, Time::from_ns(110_100)));
+    // A quarter of the 600 packets sent while it was up; a binomial with standard deviation 11.
+    assert!((110..190).contains(&all.sent[0]), "{:?}", all.sent);
+
+    let ecmp = SplitConfig { cc: CcConfig::None(UnlimitedConfig::default()), picker: PickerConfig::Ecmp };
+    let report = Scenario::one_path_flaps().run(|env, rng| {
+        let mut policy = ecmp.build(env, rng);
+        while !matches!(&policy.picker, AnyPicker::Ecmp(ecmp) if ecmp.path().0 == 0) {
+            policy.picker = AnyPicker::Ecmp(Ecmp::new(env.paths, rng));
+        }
+        policy
+    });
+    let all = totals(&report);
+    assert_eq!(all.sent[0], 200); // until 20 us; it does not return
+    assert_eq!(all.sent.iter().filter(|&&sent| sent == 800).count(), 1);
+}
+
+#[test]
+fn a_window_of_one_bdp_fills_the_line_and_half_of_it_halves_the_rate() {
+    let window = |window| {
+        let cc = CcConfig::None(UnlimitedConfig { window });
+        let config = PolicyConfig::Split(SplitConfig { cc, picker: PickerConfig::RoundRobin });
+        Scenario::steady().run(|env, rng| config.build(env, rng)).done_at()
+    };
+    // A round trip is 10.2 us: 102 packets.
+    assert_eq!(window(Window::Packets(102)), Time::from_ns(110_100));
+    assert_eq!(window(Window::Bdp(1.0)), Time::from_ns(110_100));
+    // 51 packets a round trip: 19 full ones, and in the twentieth the 31st packet is the last.
+    assert_eq!(window(Window::Packets(51)), Time::from_ns(19 * 10_200 + 30 * 100 + 10_200));
+}
+
+#[test]
+fn every_scheme_through_every_scenario() {
+    let mut table = String::new();
+    for (name, scenario) in Scenario::all() {
+        for scheme in ["ecmp", "per-message", "rps", "rps-nocc"] {
+            let scenario = Scenario { packets_per_message: 100, ..scenario.clone() };
+            let report = run(scheme, &scenario);
+            let all = totals(&report);
+            let done_ns = report.done_at().as_ns();
+            let SenderReport { sent, retransmitted, marked, cnps, .. } = all;
+            writeln!(table, "{name} | {scheme} | {done_ns} | {sent:?} | {retransmitted} {marked} {cnps}")
+                .expect("a string takes any text");
+        }
+    }
+    // scenario | scheme | done, ns | packets by path | retransmitted, marked, notifications
+    assert_eq!(table, include_str!("snapshot.txt"), "\n{table}");
+}
+
+#[test]
+fn jitter_changes_no_outcome_of_a_scheme_that_does_not_measure_delay() {
+    for percent in [0, 1, 5, 10] {
+        for (name, scenario) in Scenario::all() {
+            let scenario = scenario.with_jitter(percent);
+            for scheme in ["ecmp", "rps", "rps-nocc"] {
+                let report = run(scheme, &scenario);
+                assert!(
+                    report.senders.iter().all(|sender| sender.done_at.is_some()),
+                    "{scheme}, {name}, {percent} %"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_report() {
+    for (_, scenario) in Scenario::all() {
+        assert_eq!(run("rps", &scenario), run("rps", &scenario));
+    }
+}
+
+#[test]
+fn random_operations_break_no_invariant() {
+    let env = Scenario::steady().env;
+    let pickers = [PickerConfig::Ecmp, PickerConfig::Rps, PickerConfig::PerMessage, PickerConfig::RoundRobin];
+    for seed in 0..100 {
+        let picker = pickers[seed as usize % 4];
+        let window = [Window::Unlimited, Window::Bdp(0.001), Window::Packets(3)][seed as usize % 3];
+        let cc = match seed % 5 {
+            0 => CcConfig::None(UnlimitedConfig { window }),
+            1 => CcConfig::Dcqcn(DcqcnConfig::preset(DcqcnPreset::Paper)),
+            2 => CcConfig::Dcqcn(DcqcnConfig { window: Some(window), ..DcqcnConfig::default() }),
+            3 => CcConfig::Dcqcn(DcqcnConfig {
+                window: Some(window),
+                window_follows_rate: Some(true),
+                ..DcqcnConfig::preset(DcqcnPreset::Conweave)
+            }),
+            _ => CcConfig::Dcqcn(DcqcnConfig {
+                min_rate: Some(Rate::from_bps(1_000_000)),
+                ..DcqcnConfig::preset(DcqcnPreset::Astra)
+            }),
+        };
+        let config = PolicyConfig::Split(SplitConfig { cc, picker });
+        assert_eq!(config.validate(), Ok(()));
+        random_operations(seed, 1_000, &env, |env, rng| config.build(env, rng));
+    }
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the sizes are the point; see them with --nocapture")]
+fn sizes_of_the_policies() {
+    let sizes = [
+        ("Dcqcn x Ecmp", size_of::<Split<Dcqcn, Ecmp>>()),
+        ("Dcqcn x Rps", size_of::<Split<Dcqcn, Rps>>()),
+        ("Dcqcn x PerMessage", size_of::<Split<Dcqcn, PerMessage>>()),
+        ("Dcqcn x RoundRobin", size_of::<Split<Dcqcn, RoundRobin>>()),
+        ("Unlimited x Rps", size_of::<Split<Unlimited, Rps>>()),
+        ("AnyPolicy", size_of::<AnyPolicy>()),
+    ];
+    for (name, bytes) in sizes {
+        std::println!("{name}: {bytes} bytes");
+        assert!(bytes <= 320, "{name} takes {bytes} bytes for each direction of a queue pair");
+    }
+}
