@@ -1,9 +1,45 @@
-//! What a run leaves behind: records, summaries, files and the report.
+//! What a run leaves behind: [records](RunResult), the [summary](Summary) computed from them, a
+//! [folder](ResultFolder) of Parquet and JSON files with a report, and tables for the terminal.
+//!
+//! ```no_run
+//! use pathweave_results::{ResultFolder, RunResult, Summary, summary_table};
+//! # fn simulate() -> RunResult { RunResult::default() }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Before the run: a destination that cannot be written should not cost a run.
+//! let folder = ResultFolder::create("results/demo".as_ref())?;
+//! let run = simulate();
+//! let summary = Summary::of(&run);
+//! let table = summary_table(&summary);
+//! folder.write_run(&run, &summary)?;
+//! let path = folder.commit()?;
+//! # let _ = (table, path);
+//! # Ok(()) }
+//! ```
 
+mod columns;
+mod folder;
+mod grid;
+mod human;
+mod metrics;
 mod names;
+mod parquet_file;
 mod records;
+mod report;
+mod stats;
+mod summary;
+mod summary_fabric;
+mod text;
 
+pub use columns::{Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
+pub use folder::{FILES, OutputError, ResultFolder};
+pub use human::{Quantity, ratio};
+pub use metrics::{FLOW_METRICS, FlowMetric, RUN_METRICS, RunMetric};
 pub use records::{
     DropReason, EndReason, EventKind, EventRecord, FlowRecord, FlowStatus, JobRecord, LinkTotals, NodeInfo,
     NodeKind, RunInfo, RunResult, SeriesKind, SeriesSample,
 };
+pub use report::html as report_html;
+pub use stats::{Distribution, jain_index, percentile};
+pub use summary::{FlowSummary, GroupSummary, JobSummary, RunSummary, SizeBin, Summary};
+pub use summary_fabric::{FabricSummary, TierSummary};
+pub use text::{comparison_table, summary_table};

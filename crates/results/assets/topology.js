@@ -1,0 +1,125 @@
+// Link utilisation on the topology: drawn link by link, or as a matrix for each tier and direction.
+(() => {
+  "use strict";
+  const percent = (u) => pw.number(u * 100, 3) + " %";
+
+  pw.topology = (parent, topology) => {
+    if (topology.mode === "graph") graph(parent, topology);
+    else matrices(parent, topology);
+  };
+
+  function scale(parent) {
+    const row = pw.element("div", "scale");
+    const canvas = pw.element("canvas");
+    [canvas.width, canvas.height] = [160, 12];
+    const g = canvas.getContext("2d");
+    for (let x = 0; x < 160; x++) { g.fillStyle = pw.heat(x / 159); g.fillRect(x, 0, 1, 12); }
+    row.append("0 %", canvas, "100 % busy");
+    parent.append(row);
+  }
+
+  function graph(parent, { nodes, links }) {
+    const card = pw.card(parent, "Link utilisation",
+      "The half of a line beside a node is the link that leaves it, coloured by the fraction of the run it was busy. "
+      + "Red dashes: packets were dropped.", true);
+    if (links.length === 0) { card.append(pw.element("p", "note", "No links recorded.")); return; }
+    scale(card);
+    const W = 1240, left = 96, rowHeight = 120, top = 34;
+    const tiers = [...new Set(nodes.map((n) => n.tier))].sort((a, b) => b - a);
+    const at = new Array(nodes.length);
+    const rows = tiers.map((tier, r) => {
+      const members = nodes.map((n, i) => i).filter((i) => nodes[i].tier === tier);
+      members.forEach((n, i) => {
+        at[n] = { x: left + ((i + 0.5) * (W - left)) / members.length, y: top + r * rowHeight };
+      });
+      return members;
+    });
+    const H = top + (tiers.length - 1) * rowHeight + 56;
+    const svg = pw.svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "Link utilisation on the topology" });
+    const width = links.length > 400 ? 1.4 : links.length > 100 ? 2 : 3;
+    for (const link of [...links].sort((a, b) => a.utilisation - b.utilisation)) {
+      const [a, b] = [at[link.from], at[link.to]];
+      if (!a || !b) continue;
+      // Links within a tier bow out below it.
+      const mid = { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 + (a.y === b.y ? Math.min(44, Math.abs(a.x - b.x) / 4) : 0) };
+      const line = pw.svg("line", { x1: a.x, y1: a.y, x2: mid.x, y2: mid.y, stroke: pw.heat(link.utilisation),
+        "stroke-width": width, class: "halfway" });
+      pw.tip(line, () => `${nodes[link.from].name} to ${nodes[link.to].name}: ${percent(link.utilisation)} busy\n`
+        + `largest queue ${pw.show("bytes", link.max_queue_bytes)}, ${link.pauses} pauses, ${link.dropped} drops`);
+      svg.append(line);
+      if (link.dropped > 0) {
+        svg.append(pw.svg("line", { x1: a.x, y1: a.y, x2: mid.x, y2: mid.y, stroke: pw.css("--bad"),
+          "stroke-width": 1, "stroke-dasharray": "2 5", "pointer-events": "none" }));
+      }
+    }
+    const names = ["hosts", "ToR / leaf", "aggregation / spine", "core"];
+    rows.forEach((members, r) => {
+      const label = pw.svg("text", { x: 0, y: top + r * rowHeight + 4 });
+      label.textContent = tierName(tiers[r], nodes, members);
+      svg.append(label);
+      const room = (W - left) / members.length;
+      const radius = Math.max(2, Math.min(8, room * 0.36));
+      for (const n of members) {
+        const host = nodes[n].kind === "host";
+        const shape = host
+          ? pw.svg("circle", { cx: at[n].x, cy: at[n].y, r: Math.min(radius, 5), class: "node host" })
+          : pw.svg("rect", { x: at[n].x - radius, y: at[n].y - radius, width: 2 * radius, height: 2 * radius, rx: 2, class: "node" });
+        pw.tip(shape, () => nodes[n].name);
+        svg.append(shape);
+        if (room >= 7 * nodes[n].name.length + 6) {
+          const text = pw.svg("text", { x: at[n].x, y: at[n].y + (r === 0 ? -14 : r === rows.length - 1 ? 22 : 22),
+            "text-anchor": "middle" });
+          text.textContent = nodes[n].name;
+          svg.append(text);
+        }
+      }
+    });
+    card.append(svg);
+  }
+
+  function tierName(tier, nodes, members) {
+    return members.every((n) => nodes[n].kind === "host") ? `hosts (${members.length})` : `tier ${tier} (${members.length})`;
+  }
+
+  function matrices(parent, { panels }) {
+    const card = pw.card(parent, "Link utilisation",
+      "One matrix a tier and direction; a cell is a link, or the mean of neighbouring ones where they are many.", true);
+    scale(card);
+    const box = pw.element("div", "heat");
+    for (const p of panels) {
+      const transposed = p.ports > p.owners;
+      const [cols, rows] = transposed ? [p.ports, p.owners] : [p.owners, p.ports];
+      const side = Math.max(3, Math.min(18, Math.floor(1180 / cols), Math.floor(320 / rows) || 3));
+      const figure = pw.element("figure");
+      const between = p.tier === 1 ? "host links" : `tier ${p.tier - 1} to ${p.tier} links`;
+      const across = `${p.owner_nodes} nodes, ${p.first_owner} to ${p.last_owner}`;
+      figure.append(pw.element("figcaption", "",
+        `${between}, ${p.direction} (${p.links}): ${transposed ? "down" : "across"}: ${across}; ${transposed ? "across" : "down"}: their links`));
+      const canvas = pw.element("canvas", "matrix");
+      [canvas.width, canvas.height] = [cols, rows];
+      canvas.style.width = cols * side + "px";
+      canvas.style.height = rows * side + "px";
+      const g = canvas.getContext("2d");
+      const value = (c, r) => (transposed ? p.utilisation[c * p.owners + r] : p.utilisation[r * p.owners + c]);
+      for (let r = 0; r < rows; r++) {
+        for (let c = 0; c < cols; c++) {
+          const v = value(c, r);
+          g.fillStyle = v < 0 ? pw.css("--empty") : pw.heat(v / 1000);
+          g.fillRect(c, r, 1, 1);
+        }
+      }
+      pw.tip(canvas, (e) => {
+        const box = canvas.getBoundingClientRect();
+        const c = Math.floor(((e.clientX - box.left) / box.width) * cols);
+        const r = Math.floor(((e.clientY - box.top) / box.height) * rows);
+        if (c < 0 || r < 0 || c >= cols || r >= rows) return "";
+        const [owner, port] = transposed ? [r, c] : [c, r];
+        const v = value(c, r);
+        return `column of node ${owner + 1}, link ${port + 1}: ${v < 0 ? "no link" : percent(v / 1000) + " busy"}`;
+      });
+      figure.append(canvas);
+      box.append(figure);
+    }
+    card.append(box);
+  }
+})();

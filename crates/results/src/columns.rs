@@ -1,0 +1,310 @@
+//! The columns of every Parquet file: name, type, unit and meaning, and how to get the value from a record.
+//! The writers and `docs/results.md` derive from these tables.
+
+use crate::records::{
+    DropReason, EventKind, EventRecord, FlowRecord, FlowStatus, JobRecord, LinkTotals, RunResult, SeriesKind,
+    SeriesSample,
+};
+
+/// One column of a file of records `R`.
+pub struct Column<R> {
+    /// Name; the unit comes last in it.
+    pub name: &'static str,
+    /// Unit, or "" where there is none.
+    pub unit: &'static str,
+    /// Whether values can be missing.
+    pub nullable: bool,
+    /// What it means.
+    pub meaning: &'static str,
+    /// The value of a record.
+    pub get: Get<R>,
+}
+
+/// How to get a value, by type. `None` is a missing value and only legal in a nullable column.
+pub enum Get<R> {
+    /// Unsigned, 32 bits.
+    U32(fn(&R) -> Option<u32>),
+    /// Unsigned, 64 bits.
+    U64(fn(&R) -> Option<u64>),
+    /// Double precision.
+    F64(fn(&RunResult, &R) -> Option<f64>),
+    /// One of a list of texts: all of them, and the record's index into that.
+    Label(fn(&RunResult) -> Vec<String>, fn(&R) -> Option<usize>),
+}
+
+impl<R> Get<R> {
+    /// The name of the type in the documentation.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Get::U32(_) => "uint32",
+            Get::U64(_) => "uint64",
+            Get::F64(_) => "double",
+            Get::Label(..) => "string",
+        }
+    }
+}
+
+const fn column<R>(name: &'static str, unit: &'static str, meaning: &'static str, get: Get<R>) -> Column<R> {
+    Column { name, unit, nullable: false, meaning, get }
+}
+const fn nullable<R>(
+    name: &'static str,
+    unit: &'static str,
+    meaning: &'static str,
+    get: Get<R>,
+) -> Column<R> {
+    Column { name, unit, nullable: true, meaning, get }
+}
+
+/// Picoseconds as nanoseconds. Exact to the picosecond over the first half hour (2^51 ps): times 1000, rounded, is the
+/// integer again.
+pub(crate) fn ns(ps: u64) -> f64 {
+    ps as f64 / 1_000.0
+}
+
+fn names(all: impl Iterator<Item = &'static str>) -> Vec<String> {
+    all.map(str::to_owned).collect()
+}
+fn node_names(run: &RunResult) -> Vec<String> {
+    run.nodes.iter().map(|n| n.name.clone()).collect()
+}
+
+/// `flows.parquet`.
+pub const FLOWS: &[Column<FlowRecord>] = &[
+    column("flow", "", "Number of the flow, in order of declaration.", Get::U32(|f| Some(f.flow))),
+    column(
+        "group",
+        "",
+        "Workload group.",
+        Get::Label(|run| run.info.groups.clone(), |f| Some(usize::from(f.group))),
+    ),
+    column(
+        "scheme",
+        "",
+        "Scheme that carried it.",
+        Get::Label(|run| run.info.schemes.clone(), |f| Some(usize::from(f.scheme))),
+    ),
+    nullable("job", "", "Job it belongs to.", Get::U32(|f| f.job)),
+    column("src_host", "", "Sending host.", Get::U32(|f| Some(f.src_host))),
+    column("dst_host", "", "Receiving host.", Get::U32(|f| Some(f.dst_host))),
+    column("size_bytes", "B", "Bytes of the message, headers not counted.", Get::U64(|f| Some(f.size_bytes))),
+    column("start_ns", "ns", "When it was posted.", Get::F64(|_, f| Some(ns(f.start_ps)))),
+    nullable("finish_ns", "ns", "When the receiver had its last byte.", Get::F64(|_, f| f.finish_ps.map(ns))),
+    nullable("acked_ns", "ns", "When the sender knew that.", Get::F64(|_, f| f.acked_ps.map(ns))),
+    nullable(
+        "fct_ns",
+        "ns",
+        "Flow completion time: from post to last byte at the receiver.",
+        Get::F64(|_, f| f.fct_ps().map(ns)),
+    ),
+    column(
+        "ideal_fct_ns",
+        "ns",
+        "Completion time on an idle network.",
+        Get::F64(|_, f| Some(ns(f.ideal_fct_ps))),
+    ),
+    nullable("slowdown", "", "`fct_ns` over `ideal_fct_ns`.", Get::F64(|_, f| f.slowdown())),
+    nullable("goodput_bps", "bit/s", "`size_bytes` over `fct_ns`.", Get::F64(|_, f| f.goodput_bps())),
+    column(
+        "sent_packets",
+        "packets",
+        "Data packets sent, retransmissions included.",
+        Get::U32(|f| Some(f.sent_packets)),
+    ),
+    column(
+        "retransmitted_packets",
+        "packets",
+        "Data packets sent again.",
+        Get::U32(|f| Some(f.retransmitted_packets)),
+    ),
+    column(
+        "dropped_packets",
+        "packets",
+        "Data packets the fabric dropped.",
+        Get::U32(|f| Some(f.dropped_packets)),
+    ),
+    column(
+        "ooo_packets",
+        "packets",
+        "Data packets that arrived after a later one of the same queue pair.",
+        Get::U32(|f| Some(f.ooo_packets)),
+    ),
+    column(
+        "ooo_degree_max_packets",
+        "packets",
+        "Largest out-of-order degree: packets a late one was behind the latest received.",
+        Get::U32(|f| Some(f.ooo_degree_max)),
+    ),
+    column("timeouts", "", "Retransmission timeouts.", Get::U32(|f| Some(f.timeouts))),
+    column(
+        "status",
+        "",
+        "How it ended.",
+        Get::Label(|_| names(FlowStatus::ALL.iter().map(|s| s.name())), |f| Some(f.status as usize)),
+    ),
+];
+
+/// `series.parquet`.
+pub const SERIES: &[Column<SeriesSample>] = &[
+    column("time_ns", "ns", "When.", Get::F64(|_, s| Some(ns(s.time_ps)))),
+    column(
+        "kind",
+        "",
+        "What was sampled; its name ends in the unit of `value`.",
+        Get::Label(|_| names(SeriesKind::ALL.iter().map(|k| k.name())), |s| Some(s.kind as usize)),
+    ),
+    column("entity", "", "Link, node, host or flow sampled, as `kind` says.", Get::U32(|s| Some(s.entity))),
+    column(
+        "index",
+        "",
+        "Part of the entity: path or priority class; 0 where there is none.",
+        Get::U32(|s| Some(u32::from(s.index))),
+    ),
+    column("value", "by kind", "The sample.", Get::F64(|_, s| Some(s.value))),
+];
+
+/// `events.parquet`.
+pub const EVENTS: &[Column<EventRecord>] = &[
+    column("time_ns", "ns", "When.", Get::F64(|_, e| Some(ns(e.time_ps)))),
+    column(
+        "kind",
+        "",
+        "What happened.",
+        Get::Label(|_| names(EventKind::ALL.iter().map(|k| k.name())), |e| Some(e.kind as usize)),
+    ),
+    nullable(
+        "reason",
+        "",
+        "Why a packet was dropped.",
+        Get::Label(|_| names(DropReason::ALL.iter().map(|r| r.name())), |e| e.reason.map(|r| r as usize)),
+    ),
+    column("node", "", "Node where it happened.", Get::U32(|e| Some(e.node))),
+    nullable("link", "", "Link concerned.", Get::U32(|e| e.link)),
+    nullable("flow", "", "Flow concerned.", Get::U32(|e| e.flow)),
+    column(
+        "value",
+        "by kind",
+        "A figure, in the sense `kind` gives; 0 where there is none.",
+        Get::F64(|_, e| Some(e.value)),
+    ),
+];
+
+/// `links.parquet`.
+pub const LINKS: &[Column<LinkTotals>] = &[
+    column("link", "", "Number of the directed link.", Get::U32(|l| Some(l.link))),
+    column(
+        "name",
+        "",
+        "Its name.",
+        Get::Label(|run| run.links.iter().map(|l| l.name.clone()).collect(), |l| Some(l.link as usize)),
+    ),
+    column("from_node", "", "Node it leaves.", Get::U32(|l| Some(l.from_node))),
+    column("to_node", "", "Node it enters.", Get::U32(|l| Some(l.to_node))),
+    column("from", "", "Name of the node it leaves.", Get::Label(node_names, |l| Some(l.from_node as usize))),
+    column("to", "", "Name of the node it enters.", Get::Label(node_names, |l| Some(l.to_node as usize))),
+    column(
+        "tier",
+        "",
+        "Higher tier of its two ends: 1 for host links, 2 between ToR and aggregation, and so on.",
+        Get::U32(|l| Some(u32::from(l.tier))),
+    ),
+    column("rate_bps", "bit/s", "Rate without faults.", Get::U64(|l| Some(l.rate_bps))),
+    column("tx_bytes", "B", "Bytes sent, headers and gaps included.", Get::U64(|l| Some(l.tx_bytes))),
+    column("tx_packets", "packets", "Packets sent, data and control.", Get::U64(|l| Some(l.tx_packets))),
+    column("busy_ns", "ns", "Time it was sending.", Get::F64(|_, l| Some(ns(l.busy_ps)))),
+    column(
+        "utilisation_ratio",
+        "1",
+        "`busy_ns` over the simulated time.",
+        Get::F64(|run, l| Some(l.utilisation(run.info.simulated_ps))),
+    ),
+    column(
+        "dropped_packets",
+        "packets",
+        "Packets dropped at its egress port or on it.",
+        Get::U64(|l| Some(l.dropped_packets)),
+    ),
+    column(
+        "ecn_marked_packets",
+        "packets",
+        "Packets marked Congestion Experienced at its egress port.",
+        Get::U64(|l| Some(l.ecn_marked_packets)),
+    ),
+    column("pfc_pauses", "", "Times PFC paused it.", Get::U64(|l| Some(l.pfc_pauses))),
+    column(
+        "paused_ns",
+        "ns",
+        "Time it was paused, summed over priority classes.",
+        Get::F64(|_, l| Some(ns(l.paused_ps))),
+    ),
+    column("max_queue_bytes", "B", "Largest egress queue seen.", Get::U64(|l| Some(l.max_queue_bytes))),
+];
+
+/// `jobs.parquet`.
+pub const JOBS: &[Column<JobRecord>] = &[
+    column("job", "", "Number of the job.", Get::U32(|j| Some(j.job))),
+    column(
+        "name",
+        "",
+        "Its name.",
+        Get::Label(|run| run.jobs.iter().map(|j| j.name.clone()).collect(), |j| Some(j.job as usize)),
+    ),
+    column(
+        "group",
+        "",
+        "Workload group.",
+        Get::Label(|run| run.info.groups.clone(), |j| Some(usize::from(j.group))),
+    ),
+    column(
+        "start_ns",
+        "ns",
+        "When its first message or delay could start.",
+        Get::F64(|_, j| Some(ns(j.start_ps))),
+    ),
+    nullable("finish_ns", "ns", "When its last one was over.", Get::F64(|_, j| j.finish_ps.map(ns))),
+    nullable(
+        "completion_ns",
+        "ns",
+        "`finish_ns` minus `start_ns`.",
+        Get::F64(|_, j| j.finish_ps.map(|f| ns(f - j.start_ps))),
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_are_unique_and_carry_their_unit() {
+        fn check<R>(columns: &[Column<R>]) {
+            let mut seen = std::collections::BTreeSet::new();
+            for c in columns {
+                assert!(seen.insert(c.name), "{} twice", c.name);
+                let suffix = match c.unit {
+                    "ns" => "_ns",
+                    "B" => "_bytes",
+                    "bit/s" => "_bps",
+                    "packets" => "_packets",
+                    "1" => "_ratio",
+                    "" | "by kind" => "",
+                    other => panic!("unit {other} of {} has no suffix", c.name),
+                };
+                assert!(c.name.ends_with(suffix), "{} does not end in {suffix}", c.name);
+                assert!(c.meaning.ends_with('.'), "{}: {}", c.name, c.meaning);
+            }
+        }
+        check(FLOWS);
+        check(SERIES);
+        check(EVENTS);
+        check(LINKS);
+        check(JOBS);
+    }
+
+    proptest! {
+        #[test]
+        fn nanoseconds_keep_the_picosecond(ps in 0u64..(1 << 51)) {
+            prop_assert_eq!((ns(ps) * 1_000.0).round() as u64, ps);
+        }
+    }
+}

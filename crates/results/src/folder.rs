@@ -1,0 +1,260 @@
+//! A result folder that appears under its final name only when it is complete.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use parquet::errors::ParquetError;
+use serde::Serialize;
+
+use crate::columns;
+use crate::parquet_file;
+use crate::records::RunResult;
+use crate::report;
+use crate::summary::{SCHEMA_NAME, Summary};
+
+/// Files of a run. A folder with anything else in it is not replaced.
+pub const FILES: &[(&str, &str)] = &[
+    ("scenario.toml", "The scenario with every default filled in; running it again gives the same digest."),
+    ("summary.json", "The figures of the run."),
+    ("flows.parquet", "One row a flow."),
+    ("jobs.parquet", "One row a job."),
+    ("series.parquet", "Samples over time."),
+    ("events.parquet", "Drops, pauses, retransmissions, faults."),
+    ("links.parquet", "One row a directed link."),
+    ("report.html", "All of it as pictures, in one file that needs no network."),
+];
+
+/// Why results could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// The destination exists and is not a result folder of ours.
+    #[error("{}: exists and is not a result folder ({found}); choose another name or remove it", path.display())]
+    Occupied {
+        /// The destination.
+        path: PathBuf,
+        /// What is there.
+        found: String,
+    },
+    /// A file or folder could not be created or written.
+    #[error("{}: cannot {action}: {source}", path.display())]
+    Io {
+        /// What was accessed.
+        path: PathBuf,
+        /// What for.
+        action: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A Parquet file could not be written.
+    #[error("{}: cannot write: {source}", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: ParquetError,
+    },
+}
+
+fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> OutputError {
+    move |source| OutputError::Io { path: path.to_owned(), action, source }
+}
+
+/// A folder being filled beside its final name. Create it before the run, so that a destination that cannot be
+/// written is found before the work rather than after it. Dropped without [`ResultFolder::commit`], it vanishes.
+#[derive(Debug)]
+pub struct ResultFolder {
+    destination: PathBuf,
+    partial: PathBuf,
+}
+
+impl ResultFolder {
+    /// A folder that will become `destination`. Missing parents are created.
+    ///
+    /// # Errors
+    /// If `destination` exists and is neither an empty folder nor one of ours, or cannot be written.
+    pub fn create(destination: &Path) -> Result<Self, OutputError> {
+        check_replaceable(destination)?;
+        let full = std::path::absolute(destination).map_err(io_error(destination, "find the folder"))?;
+        let (Some(parent), Some(name)) = (full.parent(), full.file_name()) else {
+            let found = "the root of the file system".to_owned();
+            return Err(OutputError::Occupied { path: destination.to_owned(), found });
+        };
+        fs::create_dir_all(parent).map_err(io_error(parent, "create the folder"))?;
+        let partial = create_sibling(parent, name, "partial")?;
+        Ok(ResultFolder { destination: full, partial })
+    }
+
+    /// Writes every file of a run, with its report.
+    pub fn write_run(&self, run: &RunResult, summary: &Summary) -> Result<(), OutputError> {
+        self.write_files(&self.partial, run, summary)
+    }
+
+    /// Writes the runs of a comparison: a folder each, named after the run, and a report and a summary of all.
+    /// Names must be unique. The first run is the one others are compared with.
+    pub fn write_comparison(&self, runs: &[(&RunResult, &Summary)]) -> Result<(), OutputError> {
+        for (run, summary) in runs {
+            let folder = self.partial.join(folder_name(&run.info.name));
+            fs::create_dir(&folder).map_err(io_error(&folder, "create the folder"))?;
+            self.write_files(&folder, run, summary)?;
+        }
+        #[derive(Serialize)]
+        struct Comparison<'a> {
+            schema: &'static str,
+            schema_version: u32,
+            runs: Vec<&'a Summary>,
+        }
+        let all = Comparison {
+            schema: "pathweave.comparison",
+            schema_version: parquet_file::SCHEMA_VERSION,
+            runs: runs.iter().map(|(_, s)| *s).collect(),
+        };
+        write_file(&self.partial.join("summary.json"), &json(&all))?;
+        write_file(&self.partial.join("report.html"), &report::html(runs))
+    }
+
+    /// Gives the folder its final name, replacing an older result there in one step.
+    pub fn commit(self) -> Result<PathBuf, OutputError> {
+        let destination = self.destination.clone();
+        // It may have changed since `create`.
+        check_replaceable(&destination)?;
+        let failed = |e| io_error(&destination, "put the results in place")(e);
+        if destination.exists() {
+            exchange(&self.partial, &destination).map_err(failed)?;
+            // `self.partial` is the old result now, and goes with `self`.
+        } else {
+            fs::rename(&self.partial, &destination).map_err(failed)?;
+        }
+        Ok(destination)
+    }
+
+    fn write_files(&self, folder: &Path, run: &RunResult, summary: &Summary) -> Result<(), OutputError> {
+        write_file(&folder.join("scenario.toml"), &run.info.scenario_toml)?;
+        write_file(&folder.join("summary.json"), &json(summary))?;
+        let parquet = |name: &str, write: &dyn Fn(&Path) -> Result<(), ParquetError>| {
+            let path = folder.join(name);
+            write(&path).map_err(|source| OutputError::Parquet { path, source })
+        };
+        parquet("flows.parquet", &|p| parquet_file::write(p, run, columns::FLOWS, &run.flows))?;
+        parquet("jobs.parquet", &|p| parquet_file::write(p, run, columns::JOBS, &run.jobs))?;
+        parquet("series.parquet", &|p| parquet_file::write(p, run, columns::SERIES, &run.series))?;
+        parquet("events.parquet", &|p| parquet_file::write(p, run, columns::EVENTS, &run.events))?;
+        parquet("links.parquet", &|p| parquet_file::write(p, run, columns::LINKS, &run.links))?;
+        write_file(&folder.join("report.html"), &report::html(&[(run, summary)]))
+    }
+}
+
+impl Drop for ResultFolder {
+    fn drop(&mut self) {
+        // Nothing to be done about a failure here; the name says what the folder is.
+        let _ = fs::remove_dir_all(&self.partial);
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("plain data with text keys serialises");
+    text.push('\n');
+    text
+}
+
+fn write_file(path: &Path, text: &str) -> Result<(), OutputError> {
+    fs::write(path, text).map_err(io_error(path, "write"))
+}
+
+/// The name of a run as the name of a folder: what could not be one becomes "_".
+fn folder_name(name: &str) -> String {
+    let safe: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.+".contains(c) { c } else { '_' }).collect();
+    if safe.is_empty() || safe.starts_with('.') { format!("_{safe}") } else { safe }
+}
+
+/// A new folder `.NAME.KIND-PID[-N]` in `parent`.
+fn create_sibling(parent: &Path, name: &std::ffi::OsStr, kind: &str) -> Result<PathBuf, OutputError> {
+    for attempt in 0..1_000 {
+        let mut sibling = OsString::from(".");
+        sibling.push(name);
+        sibling.push(format!(".{kind}-{}", std::process::id()));
+        if attempt > 0 {
+            sibling.push(format!("-{attempt}"));
+        }
+        let path = parent.join(sibling);
+        match fs::create_dir(&path) {
+            // Left by a killed process with this id, or in use by this one.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            result => return result.map(|()| path.clone()).map_err(io_error(parent, "write to the folder")),
+        }
+    }
+    let full = io::Error::other("too many unfinished results beside it");
+    Err(io_error(&parent.join(name), "create the folder")(full))
+}
+
+/// Swaps two folders: at no instant is neither under the final name.
+fn exchange(new: &Path, old: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        match renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE) {
+            // Some network file systems cannot swap.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {}
+            result => return result.map_err(io::Error::from),
+        }
+    }
+    let mut aside = new.as_os_str().to_owned();
+    aside.push(".old");
+    fs::rename(old, &aside)?;
+    if let Err(error) = fs::rename(new, old) {
+        fs::rename(&aside, old)?;
+        return Err(error);
+    }
+    fs::remove_dir_all(&aside)
+}
+
+/// Whether `path` is free, an empty folder, or a result of ours with nothing of anybody else's in it.
+fn check_replaceable(path: &Path) -> Result<(), OutputError> {
+    let occupied = |found: String| Err(OutputError::Occupied { path: path.to_owned(), found });
+    let metadata = match fs::symlink_metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        result => result.map_err(io_error(path, "look at it"))?,
+    };
+    if metadata.is_symlink() {
+        return occupied("a symbolic link".to_owned());
+    }
+    if !metadata.is_dir() {
+        return occupied("a file".to_owned());
+    }
+    match foreign_entry(path, true).map_err(io_error(path, "read the folder"))? {
+        Some(entry) => occupied(format!("it holds \"{entry}\"")),
+        None => Ok(()),
+    }
+}
+
+/// The first entry of a folder that we did not write. Folders of a comparison hold results one level down.
+fn foreign_entry(folder: &Path, may_hold_runs: bool) -> io::Result<Option<String>> {
+    let mut names: Vec<_> = fs::read_dir(folder)?.collect::<Result<_, _>>()?;
+    names.sort_by_key(fs::DirEntry::file_name);
+    for entry in &names {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let ours = if entry.file_type()?.is_dir() {
+            may_hold_runs && foreign_entry(&entry.path(), false)?.is_none()
+        } else {
+            FILES.iter().any(|(file, _)| *file == name)
+        };
+        if !ours {
+            return Ok(Some(name));
+        }
+    }
+    let is_marked = || -> io::Result<bool> {
+        let text = match fs::read_to_string(folder.join("summary.json")) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+            text => text?,
+        };
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let schema = value.get("schema").and_then(serde_json::Value::as_str);
+        Ok(schema == Some(SCHEMA_NAME) || schema == Some("pathweave.comparison"))
+    };
+    match names.first() {
+        Some(first) if !is_marked()? => Ok(Some(first.file_name().to_string_lossy().into_owned())),
+        _ => Ok(None),
+    }
+}

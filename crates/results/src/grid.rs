@@ -1,0 +1,101 @@
+//! Tables before they have a look: the terminal and the report render the same grids.
+
+use crate::human::{Quantity, ratio};
+use crate::metrics::{FLOW_METRICS, RUN_METRICS};
+use crate::summary::{FlowSummary, Summary};
+
+/// A table: a title over the row labels, column headings, rows.
+pub(crate) struct Grid {
+    pub(crate) title: String,
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Row>,
+}
+
+pub(crate) struct Row {
+    pub(crate) label: &'static str,
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// A figure as text; `value` is what the text was made from, `None` for ratios and missing figures.
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) value: Option<f64>,
+}
+
+/// The tables of one run: flows (a column for each group and, where there are several, one for all), then the
+/// fabric.
+pub(crate) fn of_run(summary: &Summary) -> Vec<Grid> {
+    let heading = |g: &crate::GroupSummary| match g.schemes.as_slice() {
+        [] => g.group.clone(),
+        schemes => format!("{} ({})", g.group, schemes.join(", ")),
+    };
+    let mut columns: Vec<(String, &FlowSummary)> =
+        summary.groups.iter().map(|g| (heading(g), &g.flows)).collect();
+    if columns.len() != 1 {
+        columns.push(("all flows".to_owned(), &summary.overall));
+    }
+    let (names, flows): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+    let flow_rows = FLOW_METRICS.iter().filter_map(|m| {
+        let values: Vec<_> = flows.iter().map(|f| (m.get)(f)).collect();
+        row(m.label, m.quantity, &values, false)
+    });
+    let run_rows =
+        RUN_METRICS.iter().filter_map(|m| row(m.label, m.quantity, &[(m.get)(summary)], false)).collect();
+    vec![
+        Grid { title: "Flows".to_owned(), columns: names, rows: flow_rows.collect() },
+        Grid { title: "Fabric and run".to_owned(), columns: vec![String::new()], rows: run_rows },
+    ]
+}
+
+/// The tables of several runs with ratios to the first: all flows and the fabric, then each group of the first run
+/// if it has several.
+pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
+    let Some(first) = runs.first() else { return Vec::new() };
+    let mut columns = Vec::new();
+    for (i, summary) in runs.iter().enumerate() {
+        columns.push(summary.run.name.clone());
+        if i > 0 {
+            columns.push("ratio".to_owned());
+        }
+    }
+    let grid = |title: &str, flows: Vec<Option<&FlowSummary>>| {
+        let rows = FLOW_METRICS.iter().filter_map(|m| {
+            let values: Vec<_> = flows.iter().map(|f| f.and_then(m.get)).collect();
+            row(m.label, m.quantity, &values, true)
+        });
+        Grid { title: title.to_owned(), columns: columns.clone(), rows: rows.collect() }
+    };
+    let mut all = grid("All flows", runs.iter().map(|s| Some(&s.overall)).collect());
+    all.rows.extend(RUN_METRICS.iter().filter_map(|m| {
+        let values: Vec<_> = runs.iter().map(|s| (m.get)(s)).collect();
+        row(m.label, m.quantity, &values, true)
+    }));
+    let mut grids = vec![all];
+    if first.groups.len() > 1 {
+        grids.extend(first.groups.iter().map(|group| {
+            let same = |s: &&'_ Summary| s.groups.iter().position(|g| g.group == group.group);
+            let flows = runs.iter().map(|s| same(s).map(|i| &s.groups[i].flows)).collect();
+            grid(&format!("Group {}", group.group), flows)
+        }));
+    }
+    grids
+}
+
+/// A row with every figure and, for a comparison, the ratio of all but the first to the first. `None` if there is
+/// no figure at all.
+fn row(label: &'static str, quantity: Quantity, values: &[Option<f64>], ratios: bool) -> Option<Row> {
+    let base = *values.first()?;
+    if values.iter().all(Option::is_none) {
+        return None;
+    }
+    let dash = || "-".to_owned();
+    let mut cells = Vec::new();
+    for (i, &value) in values.iter().enumerate() {
+        cells.push(Cell { text: value.map_or_else(dash, |v| quantity.show(v)), value });
+        if ratios && i > 0 {
+            let text = value.zip(base).map_or_else(dash, |(v, base)| ratio(v, base));
+            cells.push(Cell { text, value: None });
+        }
+    }
+    Some(Row { label, cells })
+}

@@ -1,0 +1,169 @@
+//! The page: template, assets, tables and data put together.
+
+use serde::Serialize;
+
+use super::curves::{Cdf, cdfs};
+use super::series::{Chart, charts};
+use super::tables::{escape, html_table};
+use super::timeline::{Timeline, timeline};
+use super::topology::{Topology, topology};
+use super::{Budget, rounded};
+use crate::grid;
+use crate::human::Quantity;
+use crate::records::RunResult;
+use crate::summary::Summary;
+
+const TEMPLATE: &str = include_str!("../../assets/report.html");
+const STYLE: &str = include_str!("../../assets/report.css");
+const SCRIPTS: [&str; 6] = [
+    include_str!("../../assets/vendor/uplot/uPlot.iife.min.js"),
+    include_str!("../../assets/look.js"),
+    include_str!("../../assets/charts.js"),
+    include_str!("../../assets/topology.js"),
+    include_str!("../../assets/timeline.js"),
+    include_str!("../../assets/report.js"),
+];
+const CHART_STYLE: &str = include_str!("../../assets/vendor/uplot/uPlot.min.css");
+
+/// A report is never larger than this.
+const MOST_BYTES: usize = 5_000_000;
+
+/// What the scripts draw, beside the summaries.
+#[derive(Serialize)]
+struct RunPictures {
+    name: String,
+    simulated_ns: f64,
+    cdfs: Vec<Cdf>,
+    charts: Vec<Chart>,
+    topology: Topology,
+    timeline: Timeline,
+}
+
+/// The report on one run, or on several side by side compared with the first.
+///
+/// # Panics
+/// If `runs` is empty.
+pub fn html(runs: &[(&RunResult, &Summary)]) -> String {
+    assert!(!runs.is_empty(), "a report needs a run");
+    let mut budget = Budget::for_runs(runs.len());
+    loop {
+        let page = page(runs, &budget);
+        if page.len() <= MOST_BYTES || budget.points < 8 {
+            return page;
+        }
+        budget = budget.halved();
+    }
+}
+
+fn page(runs: &[(&RunResult, &Summary)], budget: &Budget) -> String {
+    let pictures: Vec<RunPictures> = runs.iter().map(|(run, _)| pictures(run, budget)).collect();
+    let summaries: Vec<Summary> = runs.iter().map(|(_, summary)| shortened(summary, budget)).collect();
+    let names: Vec<&str> = runs.iter().map(|(run, _)| run.info.name.as_str()).collect();
+    let scenarios = runs.iter().map(|(run, _)| scenario(run, runs.len() == 1, budget)).collect();
+    let fill = [
+        ("title", escape(&names.join(" / "))),
+        ("style", format!("{CHART_STYLE}\n{STYLE}")),
+        ("header", header(runs)),
+        ("tables", tables(runs)),
+        ("scenarios", scenarios),
+        ("summaries", script_safe(&summaries)),
+        ("pictures", script_safe(&pictures)),
+        ("scripts", SCRIPTS.join("\n")),
+    ];
+    let mut page = String::new();
+    let mut rest = TEMPLATE;
+    // One pass over the template, so that nothing inserted is searched for placeholders.
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (key, after) = after.split_once("}}").expect("the template closes what it opens");
+        let (_, text) = fill.iter().find(|(k, _)| *k == key).expect("the template asks for known parts");
+        page.push_str(before);
+        page.push_str(text);
+        rest = after;
+    }
+    page + rest
+}
+
+fn pictures(run: &RunResult, budget: &Budget) -> RunPictures {
+    RunPictures {
+        name: run.info.name.clone(),
+        simulated_ns: rounded(crate::columns::ns(run.info.simulated_ps)),
+        cdfs: cdfs(run, budget),
+        charts: charts(run, budget),
+        topology: topology(run, budget),
+        timeline: timeline(run),
+    }
+}
+
+/// The summary, with no more groups than are shown.
+fn shortened(summary: &Summary, budget: &Budget) -> Summary {
+    let mut summary = summary.clone();
+    summary.groups.truncate(budget.groups);
+    summary
+}
+
+fn tables(runs: &[(&RunResult, &Summary)]) -> String {
+    let grids = match runs {
+        [(_, summary)] => grid::of_run(summary),
+        _ => grid::of_comparison(&runs.iter().map(|(_, s)| *s).collect::<Vec<_>>()),
+    };
+    grids.iter().map(html_table).collect()
+}
+
+/// Name and how the run ended; then what identifies it and what it cost.
+fn header(runs: &[(&RunResult, &Summary)]) -> String {
+    let mut out = String::new();
+    for (_, summary) in runs {
+        let run = &summary.run;
+        let mood = if run.partial {
+            "bad"
+        } else if summary.overall.unfinished + summary.overall.failed > 0 {
+            "warn"
+        } else {
+            "good"
+        };
+        let partial = if run.partial { "partial: " } else { "" };
+        let facts = [
+            ("version", run.version.clone()),
+            ("seed", run.seed.to_string()),
+            ("digest", run.digest.clone()),
+            ("simulated", Quantity::TimeNs.show(run.simulated_ns)),
+            ("took", Quantity::TimeNs.show(run.wall_s * 1e9)),
+            ("packet-hops per CPU second", Quantity::Count.show(run.packet_hops_per_cpu_s)),
+            ("peak memory", Quantity::Bytes.show(run.peak_rss_bytes as f64)),
+        ];
+        let facts: String =
+            facts.iter().map(|(k, v)| format!("<div><dt>{k}</dt><dd>{}</dd></div>", escape(v))).collect();
+        let detail = if run.ended_detail.is_empty() {
+            String::new()
+        } else {
+            format!("<p class=\"detail\">{}</p>", escape(&run.ended_detail))
+        };
+        out.push_str(&format!(
+            "<section class=\"run\"><h1>{} <span class=\"badge {mood}\" title=\"{}\">{partial}{}</span></h1>\
+             {detail}<dl class=\"facts\">{facts}</dl></section>\n",
+            escape(&run.name),
+            escape(run.ended.meaning()),
+            escape(&run.ended.name().replace('_', " ")),
+        ));
+    }
+    out
+}
+
+fn scenario(run: &RunResult, open: bool, budget: &Budget) -> String {
+    let text = &run.info.scenario_toml;
+    let end =
+        (0..=budget.scenario_bytes.min(text.len())).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+    let cut = if end < text.len() { "\n# ... shortened; scenario.toml has all of it\n" } else { "" };
+    let open = if open && text.lines().count() <= 40 { " open" } else { "" };
+    format!(
+        "<details{open}><summary>{}</summary><pre>{}{cut}</pre></details>\n",
+        escape(&run.info.name),
+        escape(&text[..end])
+    )
+}
+
+/// JSON that cannot end the script element it is in.
+fn script_safe(value: &impl Serialize) -> String {
+    let text = serde_json::to_string(value).expect("plain data with text keys serialises");
+    text.replace('<', "\\u003c")
+}

@@ -1,0 +1,271 @@
+//! The figures of a run, computed from its records and from nothing else. `summary.json` is this, serialised.
+
+use serde::Serialize;
+
+use crate::columns::ns;
+use crate::parquet_file::SCHEMA_VERSION;
+use crate::records::{EndReason, FlowRecord, FlowStatus, JobRecord, RunResult};
+use crate::stats::{Distribution, jain_index};
+use crate::summary_fabric::FabricSummary;
+
+/// Marks a `summary.json` as ours.
+pub(crate) const SCHEMA_NAME: &str = "pathweave.summary";
+
+/// The figures of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// "pathweave.summary".
+    pub schema: &'static str,
+    /// Rises when a field is renamed, removed or changes meaning.
+    pub schema_version: u32,
+    /// What was run and how it ended.
+    pub run: RunSummary,
+    /// Every flow.
+    pub overall: FlowSummary,
+    /// The flows of each workload group, in order of declaration.
+    pub groups: Vec<GroupSummary>,
+    /// Links and queues.
+    pub fabric: FabricSummary,
+    /// Jobs.
+    pub jobs: JobSummary,
+}
+
+/// What was run and how it ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// Name of the scenario.
+    pub name: String,
+    /// Version of the program.
+    pub version: String,
+    /// Seed.
+    pub seed: u64,
+    /// Digest of the event trace, 16 hexadecimal digits.
+    pub digest: String,
+    /// Why the run ended.
+    pub ended: EndReason,
+    /// More on why.
+    pub ended_detail: String,
+    /// Cut short.
+    pub partial: bool,
+    /// Simulated time, nanoseconds.
+    pub simulated_ns: f64,
+    /// Wall-clock time of the run phase, seconds.
+    pub wall_s: f64,
+    /// CPU time of the run phase, seconds.
+    pub cpu_s: f64,
+    /// Simulator events.
+    pub events: u64,
+    /// Packets crossing one link each.
+    pub packet_hops: u64,
+    /// `packet_hops` over `cpu_s`.
+    pub packet_hops_per_cpu_s: f64,
+    /// `events` over `packet_hops`.
+    pub events_per_packet_hop: f64,
+    /// Peak resident memory, bytes; 0 where unknown.
+    pub peak_rss_bytes: u64,
+}
+
+/// The flows of a workload group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupSummary {
+    /// Name of the group.
+    pub group: String,
+    /// Schemes that carried its flows.
+    pub schemes: Vec<String>,
+    /// Its figures.
+    #[serde(flatten)]
+    pub flows: FlowSummary,
+}
+
+/// The figures of a set of flows. Times, slowdown and goodput are of finished flows; counts are of all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FlowSummary {
+    /// Flows.
+    pub count: u64,
+    /// Flows that finished.
+    pub finished: u64,
+    /// Flows the run ended before.
+    pub unfinished: u64,
+    /// Flows that ended in an error.
+    pub failed: u64,
+    /// Payload bytes of finished flows.
+    pub finished_bytes: u64,
+    /// Flow completion time, nanoseconds.
+    pub fct_ns: Distribution,
+    /// Completion time over that on an idle network.
+    pub slowdown: Distribution,
+    /// `finished_bytes` over the time from the first start to the last finish among finished flows, bits per second.
+    pub aggregate_goodput_bps: f64,
+    /// Mean of the goodput of each flow, bits per second.
+    pub mean_goodput_bps: f64,
+    /// Jain's fairness index of the goodput of each flow; absent without a finished flow.
+    pub jain_index: Option<f64>,
+    /// Data packets sent, retransmissions included.
+    pub sent_packets: u64,
+    /// Data packets sent again.
+    pub retransmitted_packets: u64,
+    /// Data packets the fabric dropped.
+    pub dropped_packets: u64,
+    /// Data packets that arrived after a later one.
+    pub ooo_packets: u64,
+    /// Largest out-of-order degree of each flow, finished or not.
+    pub ooo_degree_packets: Distribution,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Finished flows by size; bins without one are left out.
+    pub by_size: Vec<SizeBin>,
+}
+
+/// Finished flows of similar size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SizeBin {
+    /// Sizes above this.
+    pub above_bytes: u64,
+    /// Up to and including this.
+    pub up_to_bytes: u64,
+    /// Flow completion time, nanoseconds.
+    pub fct_ns: Distribution,
+    /// Slowdown.
+    pub slowdown: Distribution,
+}
+
+/// Jobs: graphs of messages that complete as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct JobSummary {
+    /// Jobs.
+    pub count: u64,
+    /// Jobs the run ended before.
+    pub unfinished: u64,
+    /// Completion time of finished jobs, nanoseconds.
+    pub completion_ns: Distribution,
+}
+
+impl Summary {
+    /// The figures of `run`.
+    pub fn of(run: &RunResult) -> Self {
+        let info = &run.info;
+        let over = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
+        Summary {
+            schema: SCHEMA_NAME,
+            schema_version: SCHEMA_VERSION,
+            run: RunSummary {
+                name: info.name.clone(),
+                version: info.version.clone(),
+                seed: info.seed,
+                digest: info.digest_hex(),
+                ended: info.ended,
+                ended_detail: info.ended_detail.clone(),
+                partial: info.partial(),
+                simulated_ns: ns(info.simulated_ps),
+                wall_s: info.wall_s,
+                cpu_s: info.cpu_s,
+                events: info.events,
+                packet_hops: info.packet_hops,
+                packet_hops_per_cpu_s: over(info.packet_hops as f64, info.cpu_s),
+                events_per_packet_hop: over(info.events as f64, info.packet_hops as f64),
+                peak_rss_bytes: info.peak_rss_bytes,
+            },
+            overall: FlowSummary::of(|| run.flows.iter()),
+            groups: (0..).zip(&info.groups).map(|(g, name)| group_summary(run, g, name)).collect(),
+            fabric: FabricSummary::of(run),
+            jobs: job_summary(&run.jobs),
+        }
+    }
+}
+
+fn group_summary(run: &RunResult, group: u16, name: &str) -> GroupSummary {
+    let flows = || run.flows.iter().filter(move |f| f.group == group);
+    let used: std::collections::BTreeSet<u16> = flows().map(|f| f.scheme).collect();
+    GroupSummary {
+        group: name.to_owned(),
+        schemes: used.into_iter().map(|s| run.info.schemes[usize::from(s)].clone()).collect(),
+        flows: FlowSummary::of(flows),
+    }
+}
+
+fn job_summary(jobs: &[JobRecord]) -> JobSummary {
+    let mut completion: Vec<f64> = jobs.iter().filter_map(|j| Some(ns(j.finish_ps? - j.start_ps))).collect();
+    JobSummary {
+        count: jobs.len() as u64,
+        unfinished: (jobs.len() - completion.len()) as u64,
+        completion_ns: Distribution::of(&mut completion),
+    }
+}
+
+impl FlowSummary {
+    /// The figures of the flows of `flows`, which is iterated several times rather than copied.
+    pub fn of<'a, I: Iterator<Item = &'a FlowRecord>>(flows: impl Fn() -> I) -> Self {
+        let mut summary = FlowSummary::default();
+        let (mut first_start, mut last_finish) = (u64::MAX, 0);
+        for flow in flows() {
+            summary.count += 1;
+            match (flow.status, flow.finish_ps) {
+                (FlowStatus::Unfinished, _) => summary.unfinished += 1,
+                (FlowStatus::Finished, Some(finish_ps)) => {
+                    summary.finished += 1;
+                    summary.finished_bytes += flow.size_bytes;
+                    first_start = first_start.min(flow.start_ps);
+                    last_finish = last_finish.max(finish_ps);
+                }
+                (FlowStatus::Finished, None) => panic!("flow {} finished at no time", flow.flow),
+                _ => summary.failed += 1,
+            }
+            summary.sent_packets += u64::from(flow.sent_packets);
+            summary.retransmitted_packets += u64::from(flow.retransmitted_packets);
+            summary.dropped_packets += u64::from(flow.dropped_packets);
+            summary.ooo_packets += u64::from(flow.ooo_packets);
+            summary.timeouts += u64::from(flow.timeouts);
+        }
+        let finished = || flows().filter(|f| f.status == FlowStatus::Finished);
+        summary.fct_ns = Distribution::of(&mut finished().filter_map(fct_ns).collect::<Vec<_>>());
+        summary.slowdown =
+            Distribution::of(&mut finished().filter_map(FlowRecord::slowdown).collect::<Vec<_>>());
+        summary.ooo_degree_packets =
+            Distribution::of(&mut flows().map(|f| f64::from(f.ooo_degree_max)).collect::<Vec<_>>());
+        let mut goodput: Vec<f64> = finished().filter_map(FlowRecord::goodput_bps).collect();
+        summary.mean_goodput_bps = Distribution::of(&mut goodput).mean;
+        summary.jain_index = jain_index(&goodput);
+        if last_finish > first_start {
+            let span_ps = (last_finish - first_start) as f64;
+            summary.aggregate_goodput_bps = summary.finished_bytes as f64 * 8.0 * 1e12 / span_ps;
+        }
+        summary.by_size = by_size(finished);
+        summary
+    }
+}
+
+fn fct_ns(flow: &FlowRecord) -> Option<f64> {
+    flow.fct_ps().map(ns)
+}
+
+/// Upper edges of the size bins: 1, 3, 10, 30, ... kB up to 100 GB; the first bin starts at 0 and includes it.
+fn bin_of(size_bytes: u64) -> (u64, u64) {
+    let (mut above, mut up_to) = (0, 1_000);
+    let mut factors = [3, 10].into_iter().cycle();
+    let mut decade = 1_000;
+    while size_bytes > up_to {
+        above = up_to;
+        let factor = factors.next().expect("a cycle does not end");
+        up_to = decade * factor;
+        if factor == 10 {
+            decade *= 10;
+        }
+    }
+    (above, up_to)
+}
+
+fn by_size<'a, I: Iterator<Item = &'a FlowRecord>>(finished: impl Fn() -> I) -> Vec<SizeBin> {
+    let mut bins: std::collections::BTreeMap<(u64, u64), (Vec<f64>, Vec<f64>)> = Default::default();
+    for flow in finished() {
+        let (fcts, slowdowns) = bins.entry(bin_of(flow.size_bytes)).or_default();
+        fcts.extend(fct_ns(flow));
+        slowdowns.extend(flow.slowdown());
+    }
+    let bin = |((above_bytes, up_to_bytes), (mut fcts, mut slowdowns)): (_, (Vec<f64>, Vec<f64>))| SizeBin {
+        above_bytes,
+        up_to_bytes,
+        fct_ns: Distribution::of(&mut fcts),
+        slowdown: Distribution::of(&mut slowdowns),
+    };
+    bins.into_iter().map(bin).collect()
+}

@@ -1,0 +1,111 @@
+//! The figures of links and queues.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::columns::ns;
+use crate::records::{EventKind, RunResult};
+use crate::stats::Distribution;
+
+/// Links and queues of the whole fabric.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FabricSummary {
+    /// Directed links.
+    pub links: u64,
+    /// Bytes sent, headers and gaps included, summed over links.
+    pub tx_bytes: u64,
+    /// Packets dropped, data and control.
+    pub dropped_packets: u64,
+    /// Dropped packets by reason, from the recorded events; see `events_not_recorded`.
+    pub dropped_by_reason: BTreeMap<&'static str, u64>,
+    /// Packets marked Congestion Experienced.
+    pub ecn_marked_packets: u64,
+    /// Times a link was paused by PFC.
+    pub pfc_pauses: u64,
+    /// Time links were paused, summed, nanoseconds.
+    pub paused_ns: f64,
+    /// Largest egress queue, bytes.
+    pub max_queue_bytes: u64,
+    /// Events beyond the recording limit: the totals count them, `events.parquet` does not hold them.
+    pub events_not_recorded: u64,
+    /// Utilisation by tier and direction, from the hosts up.
+    pub tiers: Vec<TierSummary>,
+}
+
+/// Links of one tier in one direction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TierSummary {
+    /// Higher tier of the two ends: 1 for host links.
+    pub tier: u8,
+    /// "up" away from the hosts, "down" towards them, "level" within a tier.
+    pub direction: &'static str,
+    /// Fraction of the simulated time each link was sending.
+    pub utilisation_ratio: Distribution,
+    /// Largest egress queue, bytes.
+    pub max_queue_bytes: u64,
+    /// Packets dropped.
+    pub dropped_packets: u64,
+    /// Times a link was paused by PFC.
+    pub pfc_pauses: u64,
+}
+
+impl FabricSummary {
+    /// The figures of the links of `run`.
+    pub fn of(run: &RunResult) -> Self {
+        let mut summary = FabricSummary {
+            links: run.links.len() as u64,
+            events_not_recorded: run.events_not_recorded,
+            ..FabricSummary::default()
+        };
+        let mut paused_ps = 0;
+        let mut tiers: BTreeMap<(u8, u8), (Vec<f64>, TierSummary)> = BTreeMap::new();
+        for link in &run.links {
+            summary.tx_bytes += link.tx_bytes;
+            summary.dropped_packets += link.dropped_packets;
+            summary.ecn_marked_packets += link.ecn_marked_packets;
+            summary.pfc_pauses += link.pfc_pauses;
+            summary.max_queue_bytes = summary.max_queue_bytes.max(link.max_queue_bytes);
+            paused_ps += link.paused_ps;
+            let (order, direction) = direction(run, link.from_node, link.to_node);
+            let (utilisation, tier) = tiers.entry((link.tier, order)).or_insert_with(|| {
+                let tier = TierSummary {
+                    tier: link.tier,
+                    direction,
+                    utilisation_ratio: Distribution::default(),
+                    max_queue_bytes: 0,
+                    dropped_packets: 0,
+                    pfc_pauses: 0,
+                };
+                (Vec::new(), tier)
+            });
+            utilisation.push(link.utilisation(run.info.simulated_ps));
+            tier.max_queue_bytes = tier.max_queue_bytes.max(link.max_queue_bytes);
+            tier.dropped_packets += link.dropped_packets;
+            tier.pfc_pauses += link.pfc_pauses;
+        }
+        summary.paused_ns = ns(paused_ps);
+        summary.tiers = tiers
+            .into_values()
+            .map(|(mut utilisation, tier)| TierSummary {
+                utilisation_ratio: Distribution::of(&mut utilisation),
+                ..tier
+            })
+            .collect();
+        for event in run.events.iter().filter(|e| e.kind == EventKind::Drop) {
+            let reason = event.reason.map_or("unknown", |r| r.name());
+            *summary.dropped_by_reason.entry(reason).or_default() += 1;
+        }
+        summary
+    }
+}
+
+/// Where a link leads, with its place in the order of the summary.
+pub(crate) fn direction(run: &RunResult, from: u32, to: u32) -> (u8, &'static str) {
+    let tier = |node: u32| run.nodes.get(node as usize).map_or(0, |n| n.tier);
+    match tier(from).cmp(&tier(to)) {
+        std::cmp::Ordering::Less => (0, "up"),
+        std::cmp::Ordering::Greater => (1, "down"),
+        std::cmp::Ordering::Equal => (2, "level"),
+    }
+}

@@ -1,0 +1,183 @@
+//! Synthetic runs that look like real ones: a two- or three-tier Clos, flows of mixed sizes, queues that fill.
+#![allow(dead_code)] // each test uses its part
+
+use pathweave_results::*;
+use pathweave_units::Rng;
+
+/// Shape of a synthetic run.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) tors: u32,
+    pub(crate) hosts_per_tor: u32,
+    pub(crate) spines: u32,
+    pub(crate) flows: u32,
+    /// How congested it is; 1 is mild.
+    pub(crate) load: f64,
+    pub(crate) seed: u64,
+}
+
+impl Shape {
+    pub(crate) const SMALL: Shape =
+        Shape { tors: 6, hosts_per_tor: 4, spines: 4, flows: 2_000, load: 1.0, seed: 7 };
+    pub(crate) const LARGE: Shape =
+        Shape { tors: 64, hosts_per_tor: 16, spines: 16, flows: 20_000, load: 1.5, seed: 8 };
+}
+
+const END_PS: u64 = 4_000_000_000;
+const RATE_BPS: u64 = 100_000_000_000;
+
+/// A run of two workload groups called `name`.
+pub(crate) fn run(name: &str, shape: Shape) -> RunResult {
+    let mut rng = Rng::for_component(shape.seed, "synthetic run", 0);
+    let mut run = RunResult {
+        info: RunInfo {
+            name: name.to_owned(),
+            version: "0.1.0".to_owned(),
+            seed: shape.seed,
+            scenario_toml: "[topology]\nkind = \"leaf_spine\"\n\n[workload.background]\nload = 0.6 # <b>&\n"
+                .into(),
+            schemes: vec!["rps-dcqcn".into(), "ecmp-dcqcn".into()],
+            groups: vec!["websearch".into(), "incast".into()],
+            digest: 0x0123_4567_89ab_cdef,
+            simulated_ps: END_PS,
+            wall_s: 3.2,
+            cpu_s: 3.1,
+            events: 50_000_000,
+            packet_hops: 48_000_000,
+            peak_rss_bytes: 312_000_000,
+            ended: EndReason::Completed,
+            ended_detail: String::new(),
+        },
+        ..RunResult::default()
+    };
+    topology(&mut run, shape, &mut rng);
+    flows(&mut run, shape, &mut rng);
+    observations(&mut run, shape, &mut rng);
+    run
+}
+
+fn topology(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
+    let hosts = shape.tors * shape.hosts_per_tor;
+    for i in 0..hosts + shape.tors + shape.spines {
+        let (name, kind, tier) = if i < hosts {
+            (format!("h{i}"), NodeKind::Host, 0)
+        } else if i < hosts + shape.tors {
+            (format!("tor{}", i - hosts), NodeKind::Switch, 1)
+        } else {
+            (format!("spine{}", i - hosts - shape.tors), NodeKind::Switch, 2)
+        };
+        run.nodes.push(NodeInfo { node: i, name, kind, tier, pod: None });
+    }
+    let mut pair = |run: &mut RunResult, a: u32, b: u32, tier: u8| {
+        for (from, to) in [(a, b), (b, a)] {
+            let used = (0.25 + 0.5 * rng.unit_f64() + 0.1 * shape.load).min(0.99);
+            let link = run.links.len() as u32;
+            let busy_ps = (END_PS as f64 * used) as u64;
+            let hot = rng.below(20) == 0;
+            run.links.push(LinkTotals {
+                link,
+                name: format!("{}->{}", run.nodes[from as usize].name, run.nodes[to as usize].name),
+                from_node: from,
+                to_node: to,
+                tier,
+                rate_bps: RATE_BPS,
+                tx_bytes: busy_ps / 80,
+                tx_packets: busy_ps / 80 / 4_096,
+                busy_ps,
+                dropped_packets: if hot { rng.below(40).into() } else { 0 },
+                ecn_marked_packets: rng.below(5_000).into(),
+                pfc_pauses: rng.below(30).into(),
+                paused_ps: rng.below(10_000_000).into(),
+                max_queue_bytes: rng.below(900_000).into(),
+            });
+        }
+    };
+    for h in 0..hosts {
+        pair(run, h, hosts + h / shape.hosts_per_tor, 1);
+    }
+    for t in 0..shape.tors {
+        for s in 0..shape.spines {
+            pair(run, hosts + t, hosts + shape.tors + s, 2);
+        }
+    }
+}
+
+fn flows(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
+    let hosts = shape.tors * shape.hosts_per_tor;
+    for flow in 0..shape.flows {
+        let group = u16::from(flow % 5 == 0);
+        let size_bytes =
+            if group == 1 { 64_000 } else { (200.0 * 10f64.powf(5.2 * rng.unit_f64())) as u64 + 1 };
+        let start_ps = (rng.unit_f64() * 2e9) as u64;
+        let ideal_fct_ps = 4_000_000 + size_bytes * 80;
+        let queued = shape.load * 12e6 * rng.unit_f64().powi(4) * 10.0;
+        let fct = (ideal_fct_ps as f64 * (1.05 + shape.load * rng.unit_f64().powi(3) * 3.0) + queued) as u64;
+        let finished = flow % 997 != 996;
+        run.flows.push(FlowRecord {
+            flow,
+            group,
+            scheme: group,
+            job: None,
+            src_host: rng.below(hosts),
+            dst_host: rng.below(hosts),
+            size_bytes,
+            start_ps,
+            finish_ps: finished.then_some(start_ps + fct),
+            acked_ps: finished.then_some(start_ps + fct + 2_000_000),
+            ideal_fct_ps,
+            sent_packets: size_bytes.div_ceil(4_096) as u32,
+            retransmitted_packets: rng.below(100) / 99,
+            dropped_packets: rng.below(100) / 99,
+            ooo_packets: rng.below(20),
+            ooo_degree_max: rng.below(12),
+            timeouts: 0,
+            status: if finished { FlowStatus::Finished } else { FlowStatus::Unfinished },
+        });
+    }
+    run.jobs.push(JobRecord {
+        job: 0,
+        name: "allreduce".into(),
+        group: 1,
+        start_ps: 0,
+        finish_ps: Some(END_PS),
+    });
+}
+
+fn observations(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
+    let (links, hosts) = (run.links.len() as u32, shape.tors * shape.hosts_per_tor);
+    let mut queues = vec![0.0f64; links.min(200) as usize];
+    for tick in 0..400u64 {
+        let time_ps = tick * 10_000_000;
+        let wave = (tick as f64 / 40.0).sin().max(0.0) * shape.load;
+        for (entity, queue) in (0u32..).zip(&mut queues) {
+            *queue = (*queue * 0.8 + (rng.unit_f64() - 0.4) * 90_000.0 * (0.2 + wave)).max(0.0);
+            let sample = |kind, value| SeriesSample { time_ps, value, entity, index: 0, kind };
+            run.series.push(sample(SeriesKind::QueueBytes, *queue));
+            if entity < hosts {
+                let rate = RATE_BPS as f64 * (0.5 + 0.4 * wave / (1.0 + wave) + 0.1 * rng.unit_f64());
+                run.series.push(sample(SeriesKind::HostRateBps, rate));
+            }
+        }
+        for _ in 0..(wave * 12.0) as u64 {
+            let roll = rng.below(10);
+            let (kind, reason) = match roll {
+                0 => (EventKind::Drop, Some(DropReason::BufferFull)),
+                1 => (EventKind::Retransmit, None),
+                2..5 => (EventKind::PfcPause, None),
+                _ => (EventKind::EcnMark, None),
+            };
+            let link = rng.below(links);
+            let at = time_ps + u64::from(rng.below(10_000_000));
+            run.events.push(EventRecord {
+                time_ps: at,
+                value: 1.0,
+                node: 0,
+                link: Some(link),
+                flow: None,
+                kind,
+                reason,
+            });
+        }
+    }
+    run.events.sort_by_key(|e| e.time_ps);
+}
