@@ -6,8 +6,37 @@
 //!
 //! - [`PolicyConfig`] is the factory, [`AnyPolicy`] what it makes; [`registry`] says how to add one.
 //! - [`cc`] holds congestion controls and [`picker`] path pickers, which `Split` pairs freely.
-//! - [`Scheme`] is a policy with loss recovery, acknowledgements and queue pairs; [`schemes`] names them.
+//! - [`Scheme`] is a policy with loss recovery, acknowledgements and queue pairs; [`schemes()`] names them.
 //! - `testing` (feature `testing`) runs policies without a network.
+//!
+//! ```
+//! use pathweave_policy::{Grant, Policy, PolicyCx, PolicyEnv, Want, find_scheme};
+//! use pathweave_units::{Duration, PathId, Rate, Rng, Time};
+//!
+//! let scheme = (find_scheme("rps").unwrap().make)();
+//! let env = PolicyEnv {
+//!     line_rate: Rate::from_gbps(100),
+//!     base_rtt: Duration::from_us(12),
+//!     mtu_wire_bytes: 4_178,
+//!     mtu_payload_bytes: 4_096,
+//!     paths: 16,
+//! };
+//! let mut rng = Rng::for_component(1, "qp", 0);
+//! let mut policy = scheme.policy.build(&env, &mut rng);
+//! let want = Want {
+//!     psn: 0,
+//!     payload_bytes: 4_096,
+//!     wire_bytes: 4_178,
+//!     msn: 0,
+//!     retransmit: false,
+//!     inflight_packets: 0,
+//!     inflight_bytes: 0,
+//! };
+//! match policy.poll_send(Time::ZERO, &want, &mut PolicyCx { rng: &mut rng }) {
+//!     Grant::Send(path) => assert!(path < PathId(16)), // send it, then call `on_sent`
+//!     other => panic!("a queue pair starts at line rate, not with {other:?}"),
+//! }
+//! ```
 #![no_std]
 
 extern crate alloc;
@@ -20,7 +49,7 @@ mod error;
 pub mod picker;
 pub mod registry;
 mod scheme;
-pub mod schemes;
+mod schemes;
 mod split;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -4,7 +4,7 @@
 //! its `Config` with `validate()` and `build(&self, &PolicyEnv, &mut Rng)`, its scenarios and its tests. It becomes
 //! known by its `mod` line and one line in the list below; from that line follow the name in scenarios
 //! (`policy.kind`), the JSON Schema, validation, building and dispatch. Where a named scheme uses it, the preset
-//! is one more file and line under [`crate::schemes`].
+//! is one more file and line in `src/schemes/`.
 
 use pathweave_units::{Rate, Rng, Time};
 

@@ -114,3 +114,70 @@ pub enum CnpMode {
     /// For packets marked Congestion Experienced.
     OnMark,
 }
+
+#[cfg(all(test, feature = "serde"))]
+mod tests {
+    use super::*;
+    use crate::cc::DcqcnPreset;
+    use crate::{find_scheme, schemes};
+    use serde_json::{Value, from_value, json, to_value};
+    use std::string::ToString;
+
+    fn preset(name: &str) -> Scheme {
+        (find_scheme(name).expect("a scheme").make)()
+    }
+
+    #[test]
+    fn every_scheme_survives_writing_and_reading() {
+        for info in schemes() {
+            let scheme = (info.make)();
+            let text = to_value(&scheme).expect("a scheme can be written");
+            assert_eq!(from_value::<Scheme>(text).expect("and read"), scheme);
+        }
+    }
+
+    #[test]
+    fn the_written_form_is_short_and_an_override_changes_one_field() {
+        let mut text = to_value(preset("rps")).expect("a scheme can be written");
+        let policy = json!({ "kind": "split", "cc": { "kind": "dcqcn", "preset": "hpcc" }, "picker": "rps" });
+        assert_eq!(text["policy"], policy);
+        text["policy"]["cc"]["preset"] = json!("laps");
+        text["policy"]["cc"]["additive_increase"] = json!("40Mbps");
+        let scheme: Scheme = from_value(text).expect("an override");
+        let dcqcn = scheme.dcqcn().expect("DCQCN");
+        let params = dcqcn.params();
+        assert_eq!(params.additive_increase.as_bps(), 40_000_000);
+        assert_eq!(params.min_rate, DcqcnPreset::Laps.info().params.min_rate);
+        assert_eq!(scheme.validate(), Ok(()));
+    }
+
+    fn complaint(change: impl FnOnce(&mut Value)) -> std::string::String {
+        let mut text = to_value(preset("rps")).expect("a scheme can be written");
+        change(&mut text);
+        match from_value::<Scheme>(text) {
+            Ok(scheme) => scheme.validate().expect_err("must be refused").to_string(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let unknown = complaint(|text| text["policy"]["cc"]["gian"] = json!(0.5));
+        assert!(unknown.contains("gian") && unknown.contains("`gain`"), "{unknown}");
+        let preset = complaint(|text| text["policy"]["cc"]["preset"] = json!("papper"));
+        assert!(preset.contains("papper") && preset.contains("`paper`"), "{preset}");
+        let range = complaint(|text| text["policy"]["cc"]["gain"] = json!(2.0));
+        assert_eq!(range, "policy.cc.gain = 2 is not allowed: more than 0, at most 1");
+        let paths = complaint(|text| text["paths"] = json!(0));
+        assert_eq!(paths, "paths = 0 is not allowed: at least 1");
+        let spacing = complaint(|text| text["policy"]["cc"]["preset"] = json!("paper"));
+        assert!(spacing.starts_with("cnp.interval = 0s is not allowed: more than 0s"), "{spacing}");
+    }
+
+    #[cfg(feature = "schema")]
+    #[test]
+    fn the_json_schema_carries_the_help_texts() {
+        let schema = serde_json::to_string(&schemars::schema_for!(Scheme)).expect("a schema is JSON");
+        assert!(schema.contains("step of rate increase") && schema.contains("selective_repeat"));
+    }
+}

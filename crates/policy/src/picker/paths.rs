@@ -25,6 +25,12 @@ impl PathSet {
     pub fn of(paths: &[PathView]) -> Self {
         assert!(!paths.is_empty(), "a queue pair needs a path");
         let up = |path: &&PathView| path.state == PathState::Up;
+        // The usual case, at the start of every queue pair: no list is made.
+        if let Ok(count) = u16::try_from(paths.len())
+            && paths.iter().enumerate().all(|(i, path)| up(&path) && path.id.index() == i)
+        {
+            return PathSet::all(count);
+        }
         let any_up = paths.iter().any(|path| up(&path));
         let mut some: Box<[PathId]> =
             paths.iter().filter(|path| !any_up || up(path)).map(|path| path.id).collect();

@@ -30,6 +30,8 @@ impl PathPicker for RoundRobin {
     }
     fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
         self.paths = PathSet::of(paths);
-        self.next = rng.below(self.paths.len());
+        if self.next >= self.paths.len() {
+            self.next = rng.below(self.paths.len());
+        }
     }
 }
