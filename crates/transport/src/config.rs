@@ -47,7 +47,7 @@ pub struct QpConfig<'a, P> {
     pub peer: HostId,
     /// Decides when packets of this end leave and on which path.
     pub policy: P,
-    /// Paths the policy may choose from. Not empty.
+    /// Paths the policy may choose from. Empty: all those it was built for, all up.
     pub paths: &'a [PathView],
     /// Loss recovery, as sender and as receiver.
     pub recovery: Recovery,

@@ -8,11 +8,20 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod bits;
+mod common;
 mod config;
 mod counters;
 mod endpoint;
 mod events;
 mod memory;
+mod qp;
+mod receive;
+mod recovery;
+mod scheduler;
+mod send;
+mod slab;
+mod timers;
 mod transmit;
 mod work;
 
@@ -23,5 +32,6 @@ pub use counters::{Counters, OOD_BUCKETS};
 pub use endpoint::Endpoint;
 pub use events::{Completion, Event, Opcode, Status};
 pub use memory::{Access, MemoryError, MemoryRegion};
+pub use timers::TimerKind;
 pub use transmit::{Class, Gate, PayloadRef, Placement, Transmit};
 pub use work::{Buffer, MAX_MESSAGE_BYTES, Op, PostError, RecvRequest, WorkRequest};

@@ -1,0 +1,126 @@
+//! A bit for each number of a sliding range.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// A bit for each number of a range that slides upwards and is never longer than the capacity. Bits outside the
+/// range are the user's to mask: they show those of other numbers.
+#[derive(Debug, Default)]
+pub(crate) struct BitRing {
+    words: Vec<u64>,
+}
+
+impl BitRing {
+    pub(crate) const fn new() -> Self {
+        BitRing { words: Vec::new() }
+    }
+
+    /// Room for a range of `numbers`, all bits clear. Allocates a bit for each.
+    pub(crate) fn with_room_for(numbers: u64) -> Self {
+        let words = numbers.div_ceil(64).next_power_of_two();
+        BitRing { words: vec![0; words as usize] }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    #[inline]
+    fn word(&self, number: u64) -> usize {
+        (number >> 6) as usize & (self.words.len() - 1)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, number: u64) -> bool {
+        self.words[self.word(number)] >> (number & 63) & 1 == 1
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, number: u64) {
+        let word = self.word(number);
+        self.words[word] |= 1 << (number & 63);
+    }
+
+    #[inline]
+    pub(crate) fn clear(&mut self, number: u64) {
+        let word = self.word(number);
+        self.words[word] &= !(1 << (number & 63));
+    }
+
+    /// Clears `from..to`, a word at a time.
+    pub(crate) fn clear_range(&mut self, mut from: u64, to: u64) {
+        while from < to {
+            let end = to.min((from | 63) + 1);
+            let ones = !0 >> (64 - (end - from));
+            let word = self.word(from);
+            self.words[word] &= !(ones << (from & 63));
+            from = end;
+        }
+    }
+
+    /// The 64 bits up to `last`: bit i of the result is that of `last - i`.
+    #[inline]
+    pub(crate) fn down_from(&self, last: u64) -> u64 {
+        let first = last.wrapping_sub(63);
+        let (low, shift) = (self.words[self.word(first)], first & 63);
+        let natural =
+            if shift == 0 { low } else { low >> shift | self.words[self.word(last)] << (64 - shift) };
+        natural.reverse_bits()
+    }
+
+    /// How many bits are set in a row from `from` on, at most `limit`.
+    pub(crate) fn run_of_ones(&self, from: u64, limit: u64) -> u64 {
+        let mut run = 0;
+        while run < limit {
+            let number = from + run;
+            let ones = u64::from((self.words[self.word(number)] >> (number & 63)).trailing_ones());
+            // The shift brought in zeros, so a full rest of a word is 64 - shift ones.
+            run += ones;
+            if ones < 64 - (number & 63) {
+                break;
+            }
+        }
+        run.min(limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_window_reaches_across_words_and_the_end_of_the_ring() {
+        let mut bits = BitRing::with_room_for(128);
+        for number in [250, 255, 256, 260] {
+            bits.set(number);
+        }
+        assert_eq!(bits.down_from(260), 1 | 1 << 4 | 1 << 5 | 1 << 10);
+        assert_eq!(bits.run_of_ones(255, 100), 2);
+        bits.clear_range(255, 261);
+        assert_eq!(bits.down_from(260), 1 << 10);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_list_of_flags(base in 0u64..1_000, offsets in prop::collection::vec(0u64..256, 0..200),
+                                       cut in 0u64..256) {
+            let mut bits = BitRing::with_room_for(256);
+            let mut model = std::collections::BTreeSet::new();
+            for offset in offsets {
+                bits.set(base + offset);
+                model.insert(base + offset);
+            }
+            bits.clear_range(base, base + cut);
+            model.retain(|&n| n >= base + cut);
+            for number in base..base + 256 {
+                prop_assert_eq!(bits.get(number), model.contains(&number));
+                let run = (number..base + 256).take_while(|n| model.contains(n)).count() as u64;
+                prop_assert_eq!(bits.run_of_ones(number, base + 256 - number), run);
+            }
+            let last = base + 255;
+            let window = (0..64).filter(|i| model.contains(&(last - i))).fold(0, |w, i| w | 1u64 << i);
+            prop_assert_eq!(bits.down_from(last), window);
+        }
+    }
+}

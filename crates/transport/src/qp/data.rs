@@ -1,0 +1,257 @@
+//! A data packet arrives.
+
+use pathweave_policy::{CnpMode, Policy};
+use pathweave_units::{PathId, Time};
+use pathweave_wire::{Body, Data, NackReason, Operation};
+
+use super::Qp;
+use crate::common::Common;
+use crate::config::ReceiveMode;
+use crate::events::{Completion, Event, Opcode, Status};
+use crate::receive::content::{Objection, examine};
+use crate::recovery::{Arrival, MAX_WINDOW_PACKETS};
+use crate::send::message::{Message, read_len};
+use crate::timers::TimerKind;
+use crate::transmit::Placement;
+
+impl<P: Policy> Qp<P> {
+    /// A data packet of the other end.
+    #[inline]
+    pub(crate) fn on_data(
+        &mut self,
+        now: Time,
+        data: &Data,
+        path: PathId,
+        ce: bool,
+        common: &mut Common,
+    ) -> Option<Placement> {
+        self.counters.data_received += 1;
+        if ce {
+            self.notify_congestion(now, path, common);
+        }
+        let expected = self.receive.recovery.expected();
+        if data.psn > expected + u64::from(MAX_WINDOW_PACKETS) * 2 {
+            self.counters.malformed += 1;
+            return None;
+        }
+        match self.receive.recovery.judge(data.psn) {
+            Arrival::InOrder | Arrival::Ahead => {}
+            Arrival::Duplicate => {
+                self.counters.duplicates += 1;
+                // The acknowledgement may have been lost.
+                self.acknowledge(now, data, path, ce, true, common);
+                return None;
+            }
+            Arrival::Refused { reason, tell } => {
+                match reason {
+                    NackReason::Sequence => self.counters.sequence_drops += 1,
+                    _ => self.counters.beyond_window_drops += 1,
+                }
+                if tell {
+                    self.nack(data.psn, path, reason, common);
+                }
+                return None;
+            }
+        }
+        let mtu_payload = common.config.mtu_payload;
+        let placement = match examine(data, mtu_payload, &self.receive, &self.send, &common.memory) {
+            Ok(placement) => placement,
+            Err(objection) => {
+                self.object(data, path, objection, common);
+                return None;
+            }
+        };
+
+        self.receive.recovery.accept(data.psn);
+        self.counters.payload_bytes_received += u64::from(data.len);
+        if data.psn >= self.receive.highest {
+            self.receive.highest = data.psn + 1;
+        } else if !data.retransmit {
+            self.counters.note_out_of_order(self.receive.highest - 1 - data.psn);
+        }
+        if data.op == Operation::ReadRequest {
+            self.receive.reads_in += 1;
+        }
+        if self.send.reads_out() > 0 {
+            self.send.last_heard = now;
+        }
+        let in_order = data.psn == expected;
+        let urgent = data.last || !in_order || self.receive.recovery.has_gap();
+        self.acknowledge(now, data, path, ce, urgent, common);
+        if in_order {
+            if data.last {
+                self.deliver(data, common);
+            }
+            if self.receive.recovery.expected() > expected + 1 {
+                while let Some(end) = self.receive.pop_end() {
+                    self.deliver(&end, common);
+                }
+            }
+            self.wake(common);
+        } else if data.last {
+            self.receive.hold_end(data);
+        }
+        placement
+    }
+
+    /// Acknowledges now or later.
+    #[inline]
+    fn acknowledge(
+        &mut self,
+        now: Time,
+        data: &Data,
+        path: PathId,
+        ce: bool,
+        urgent: bool,
+        common: &mut Common,
+    ) {
+        if self.receive.acks.note(now, data, path, ce, urgent) {
+            self.send_ack(common);
+        } else if let Some(due) = self.receive.acks.due {
+            common.timers.arm(&mut self.armed, self.num, TimerKind::DelayedAck, due);
+        }
+    }
+
+    #[inline]
+    pub(super) fn send_ack(&mut self, common: &mut Common) {
+        let (ack, path) = self.receive.acks.take(&self.receive.recovery);
+        self.counters.acks_sent += 1;
+        self.control(path, Body::Ack(ack), common);
+    }
+
+    /// DCQCN's notification point: at most one CNP an interval.
+    fn notify_congestion(&mut self, now: Time, path: PathId, common: &mut Common) {
+        self.counters.marked_received += 1;
+        if self.receive.cnp.mode == CnpMode::Off {
+            return;
+        }
+        let due = self.receive.last_cnp.is_none_or(|last| now - last >= self.receive.cnp.interval);
+        if due {
+            self.receive.last_cnp = Some(now);
+            self.counters.cnps_sent += 1;
+            self.control(path, Body::Cnp, common);
+        }
+    }
+
+    /// A packet that loss recovery would take cannot be taken. What is wrong for good fails the queue pair, but
+    /// only once everything before it has arrived, so that the messages before it complete; until then the packet
+    /// counts as lost.
+    #[cold]
+    fn object(&mut self, data: &Data, path: PathId, objection: Objection, common: &mut Common) {
+        let (reason, status) = match objection {
+            Objection::Malformed => {
+                self.counters.malformed += 1;
+                return;
+            }
+            Objection::NotReady => {
+                self.counters.rnr_drops += 1;
+                self.nack(data.psn, path, NackReason::ReceiverNotReady, common);
+                return;
+            }
+            Objection::Access => (NackReason::RemoteAccess, Status::LocalOperation),
+            Objection::Length => (NackReason::InvalidRequest, Status::LocalLength),
+        };
+        if data.psn == self.receive.recovery.expected() {
+            self.nack(data.psn, path, reason, common);
+            self.fail(status, None, common);
+        }
+    }
+
+    /// All packets of a message and of those before it have arrived; `end` is its last.
+    #[inline]
+    fn deliver(&mut self, end: &Data, common: &mut Common) {
+        if self.failed {
+            return;
+        }
+        let bytes = match end.op {
+            Operation::ReadRequest => 0,
+            _ => u64::from(end.offset) + u64::from(end.len),
+        };
+        let sound = end.msn == self.receive.next_msn
+            && match end.op {
+                Operation::Send => self.consume_receive(end, Opcode::Recv, bytes, None, common),
+                Operation::SendImm => self.consume_receive(end, Opcode::Recv, bytes, Some(end.imm), common),
+                Operation::Write => true,
+                Operation::WriteImm => {
+                    self.consume_receive(end, Opcode::RecvWriteImm, bytes, Some(end.imm), common)
+                }
+                Operation::ReadRequest => self.answer(end, common),
+                Operation::ReadResponse => self.take_answer(end, bytes, common),
+            };
+        if !sound {
+            // Its packets were taken one by one, but as a message it makes no sense.
+            self.counters.malformed += 1;
+            self.nack(end.psn, PathId(0), NackReason::InvalidRequest, common);
+            self.fail(Status::LocalOperation, None, common);
+            return;
+        }
+        self.receive.next_msn = self.receive.next_msn.wrapping_add(1);
+        common.events.push_back(Event::Delivered { qp: self.num, msn: end.msn, op: end.op, bytes });
+    }
+
+    #[inline]
+    fn consume_receive(
+        &mut self,
+        end: &Data,
+        opcode: Opcode,
+        bytes: u64,
+        imm: Option<u32>,
+        common: &mut Common,
+    ) -> bool {
+        if self.receive.mode == ReceiveMode::Discard {
+            return true;
+        }
+        if end.receive_index != self.receive.receives_done {
+            return false;
+        }
+        let Some(request) = self.receive.receives.pop_front() else { return false };
+        self.receive.receives_done = self.receive.receives_done.wrapping_add(1);
+        common.events.push_back(Event::Completion(Completion {
+            wr_id: request.wr_id,
+            qp: self.num,
+            status: Status::Success,
+            opcode,
+            byte_len: bytes,
+            imm,
+        }));
+        true
+    }
+
+    /// A READ request's turn has come: its answer joins this end's stream.
+    fn answer(&mut self, request: &Data, common: &mut Common) -> bool {
+        let Some(len) = read_len(request) else { return false };
+        // Checked when it arrived, but the region may have gone while it waited for those before it.
+        let Some((buffer, offset)) = common.memory.check_read(request.rkey, request.remote_addr, len) else {
+            return false;
+        };
+        common.memory.retain(request.rkey);
+        let response = Message::read_response(request, len, buffer, offset);
+        let end_psn = self.send.push(response, common.config.mtu_payload);
+        self.receive.answers.push_back((end_psn, request.rkey));
+        self.wake(common);
+        true
+    }
+
+    /// The answer to a READ of this end is whole.
+    fn take_answer(&mut self, end: &Data, bytes: u64, common: &mut Common) -> bool {
+        match self.send.read(end.remote_addr) {
+            Some(read) if read.len == bytes => {}
+            _ => return false,
+        }
+        self.send.answered(end.remote_addr);
+        self.complete_sends(common);
+        true
+    }
+
+    /// Answers to READs that have been acknowledged let go of their memory.
+    pub(super) fn retire_answers(&mut self, common: &mut Common) {
+        while let Some(&(end_psn, rkey)) = self.receive.answers.front() {
+            if end_psn > self.send.flight.una() {
+                break;
+            }
+            self.receive.answers.pop_front();
+            self.receive.reads_in -= 1;
+            common.memory.release(rkey);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What the other end says of packets sent: ACK, NACK, CNP, answers to probes.
+
+use pathweave_policy::{Feedback, FeedbackKind, Memo, Policy, PolicyCx};
+use pathweave_units::{Duration, PathId, Time};
+use pathweave_wire::{Ack, Nack, NackReason};
+
+use super::Qp;
+use crate::common::Common;
+use crate::events::Status;
+use crate::send::flight::Slot;
+use crate::timers::TimerKind;
+
+/// What an ACK or a NACK says has arrived.
+struct Arrived {
+    cumulative: u64,
+    psn: u64,
+    sack: u64,
+    /// For an ACK: stamps of the packet that triggered it.
+    stamps: Option<Stamps>,
+    /// Packets that were marked, counted back from the newest.
+    marked: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Stamps {
+    sent_at: Time,
+    received_at: Time,
+}
+
+impl<P: Policy> Qp<P> {
+    /// An acknowledgement.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack, common: &mut Common) {
+        if ack.psn >= self.send.flight.next() || ack.cumulative > self.send.flight.next() {
+            self.counters.malformed += 1;
+            return;
+        }
+        self.counters.acks_received += 1;
+        let stamps = Stamps { sent_at: ack.echo_sent_at, received_at: ack.received_at };
+        self.arrived(
+            now,
+            &Arrived {
+                cumulative: ack.cumulative,
+                psn: ack.psn,
+                sack: ack.sack,
+                stamps: Some(stamps),
+                marked: u32::from(ack.marked),
+            },
+            common,
+        );
+        self.send.recovery.detect(&mut self.send.flight, &mut common.lost);
+        self.tell_lost(now, FeedbackKind::Lost, common);
+        self.arm_policy(now, common);
+        self.wake(common);
+    }
+
+    /// Takes in what has arrived: feedback to the policy, progress of the stream, completions.
+    #[inline]
+    fn arrived(&mut self, now: Time, arrived: &Arrived, common: &mut Common) {
+        let una = self.send.flight.una();
+        let cumulative = arrived.cumulative.max(una);
+        // Those that were marked are the newest ones of this acknowledgement, the trigger first of all: known
+        // exactly when every packet or no packet was marked, and when each packet is acknowledged.
+        let mut unmarked = match arrived.marked {
+            0 => u32::MAX,
+            marked => self.count_news(arrived, cumulative).saturating_sub(marked),
+        };
+        for psn in una..cumulative {
+            self.one_arrived(now, psn, arrived, &mut unmarked);
+        }
+        if cumulative > una {
+            self.send.flight.advance(cumulative);
+        }
+        let mut news = self.send.flight.news(arrived.psn, arrived.sack);
+        while news != 0 {
+            // The highest bit is the lowest PSN.
+            let back = 63 - news.leading_zeros();
+            news &= !(1 << back);
+            self.one_arrived(now, arrived.psn - u64::from(back), arrived, &mut unmarked);
+        }
+        self.send.flight.advance_over_acked();
+        if self.send.flight.una() > una {
+            self.send.timeouts = 0;
+            self.send.rnr_backoffs = 0;
+            self.send.timer_base = now;
+            self.complete_sends(common);
+            if !self.receive.answers.is_empty() {
+                self.retire_answers(common);
+            }
+        }
+    }
+
+    /// How many packets in flight are told to have arrived.
+    #[cold]
+    fn count_news(&self, arrived: &Arrived, cumulative: u64) -> u32 {
+        let flight = &self.send.flight;
+        let below = (flight.una()..cumulative).filter(|&psn| flight.can_lose(psn)).count() as u32;
+        let mut news = flight.news(arrived.psn, arrived.sack);
+        let mut above = 0;
+        while news != 0 {
+            let psn = arrived.psn - u64::from(news.trailing_zeros());
+            above += u32::from(psn >= cumulative && flight.can_lose(psn));
+            news &= news - 1;
+        }
+        below + above
+    }
+
+    #[inline]
+    fn one_arrived(&mut self, now: Time, psn: u64, arrived: &Arrived, unmarked: &mut u32) {
+        let Some(slot) = self.send.flight.ack(psn) else { return };
+        // Only the very transmission that is echoed gives a measurement.
+        let stamps = arrived
+            .stamps
+            .filter(|stamps| psn == arrived.psn && stamps.sent_at == slot.sent_at && slot.sent_at <= now);
+        self.send.recovery.on_acked(&slot, stamps.is_some() || !slot.retransmitted);
+        let marked = *unmarked == 0;
+        *unmarked = unmarked.saturating_sub(1);
+        let kind = FeedbackKind::Ack { timed: stamps.is_some(), marked };
+        let (rtt, one_way_ps) = match stamps {
+            Some(Stamps { sent_at, received_at }) => (now - sent_at, one_way(sent_at, received_at)),
+            None => (Duration::ZERO, 0),
+        };
+        self.feedback(now, kind, psn, &slot, rtt, one_way_ps);
+    }
+
+    #[inline]
+    fn feedback(
+        &mut self,
+        now: Time,
+        kind: FeedbackKind,
+        psn: u64,
+        slot: &Slot,
+        rtt: Duration,
+        one_way_ps: i64,
+    ) {
+        let feedback = Feedback {
+            kind,
+            path: slot.path,
+            psn,
+            memo: slot.memo,
+            wire_bytes: u32::from(slot.wire_bytes),
+            rtt,
+            one_way_ps,
+            inflight_packets: self.send.flight.inflight_packets(),
+            backlogged: self.send.backlogged(),
+        };
+        self.policy.on_feedback(now, &feedback, &mut PolicyCx { rng: &mut self.rng });
+    }
+
+    /// Tells the policy of packets that do not come from a slot: notifications and probes.
+    fn feedback_on_path(
+        &mut self,
+        now: Time,
+        kind: FeedbackKind,
+        path: PathId,
+        rtt: Duration,
+        one_way_ps: i64,
+        common: &mut Common,
+    ) {
+        let feedback = Feedback {
+            kind,
+            path,
+            psn: 0,
+            memo: Memo::default(),
+            wire_bytes: 0,
+            rtt,
+            one_way_ps,
+            inflight_packets: self.send.flight.inflight_packets(),
+            backlogged: self.send.backlogged(),
+        };
+        self.policy.on_feedback(now, &feedback, &mut PolicyCx { rng: &mut self.rng });
+        self.arm_policy(now, common);
+        self.wake(common);
+    }
+
+    /// Tells the policy of the packets in `common.lost`.
+    #[inline]
+    pub(super) fn tell_lost(&mut self, now: Time, kind: FeedbackKind, common: &mut Common) {
+        if common.lost.is_empty() {
+            return;
+        }
+        if kind == FeedbackKind::Lost {
+            self.counters.lost += common.lost.len() as u64;
+        }
+        for psn in common.lost.drain(..) {
+            let slot = *self.send.flight.slot(psn);
+            self.feedback(now, kind, psn, &slot, Duration::ZERO, 0);
+        }
+    }
+
+    /// A packet was refused, or one is missing.
+    pub(crate) fn on_nack(&mut self, now: Time, nack: &Nack, common: &mut Common) {
+        let next = self.send.flight.next();
+        if nack.psn >= next || nack.expected > next {
+            self.counters.malformed += 1;
+            return;
+        }
+        self.counters.nacks_received += 1;
+        let arrived =
+            Arrived { cumulative: nack.expected, psn: nack.psn, sack: nack.sack, stamps: None, marked: 0 };
+        self.arrived(now, &arrived, common);
+        let culprit = match nack.reason {
+            // What it complains of has arrived by now, by another copy.
+            _ if !self.send.flight.contains(nack.psn) => None,
+            NackReason::Sequence | NackReason::BeyondWindow => {
+                self.recover(now, nack, common);
+                None
+            }
+            NackReason::ReceiverNotReady => {
+                self.recover(now, nack, common);
+                self.back_off(now, nack.psn, common)
+            }
+            NackReason::RemoteAccess => Some(Status::RemoteAccess),
+            NackReason::InvalidRequest => Some(Status::RemoteInvalidRequest),
+        };
+        if let Some(status) = culprit {
+            let culprit = self.send.culprit(nack.psn);
+            self.fail(status, culprit, common);
+        }
+        self.arm_policy(now, common);
+        self.wake(common);
+    }
+
+    fn recover(&mut self, now: Time, nack: &Nack, common: &mut Common) {
+        self.send.recovery.on_nack(nack, &mut self.send.flight, &mut common.lost);
+        self.tell_lost(now, FeedbackKind::Lost, common);
+    }
+
+    /// Pauses for want of a receive at the other end, or gives up.
+    fn back_off(&mut self, now: Time, _psn: u64, common: &mut Common) -> Option<Status> {
+        if self.backing_off {
+            return None;
+        }
+        if self.rnr.retry_limit.is_some_and(|limit| self.send.rnr_backoffs >= limit) {
+            return Some(Status::RnrRetryExceeded);
+        }
+        self.send.rnr_backoffs += 1;
+        self.backing_off = true;
+        self.backoff_until = now.saturating_add(self.rnr.delay).max(super::next_instant(now));
+        common.timers.arm(&mut self.armed, self.num, TimerKind::RnrBackoff, self.backoff_until);
+        None
+    }
+
+    /// A congestion notification.
+    pub(crate) fn on_cnp(&mut self, now: Time, path: PathId, common: &mut Common) {
+        self.counters.cnps_received += 1;
+        self.feedback_on_path(now, FeedbackKind::Cnp, path, Duration::ZERO, 0, common);
+    }
+
+    /// A probe came back.
+    pub(crate) fn on_probe_reply(
+        &mut self,
+        now: Time,
+        path: PathId,
+        sent_at: Time,
+        received_at: Time,
+        common: &mut Common,
+    ) {
+        if sent_at > now || self.counters.probes_sent == 0 {
+            self.counters.malformed += 1;
+            return;
+        }
+        let one_way_ps = one_way(sent_at, received_at);
+        self.feedback_on_path(now, FeedbackKind::ProbeReply, path, now - sent_at, one_way_ps, common);
+    }
+}
+
+/// Receiver's stamp minus sender's, for clocks that may differ.
+fn one_way(sent_at: Time, received_at: Time) -> i64 {
+    received_at.as_ps().wrapping_sub(sent_at.as_ps()) as i64
+}

@@ -1,0 +1,276 @@
+//! A queue pair.
+
+mod data;
+mod feedback;
+mod output;
+mod timing;
+
+use pathweave_policy::{PathView, Policy, PolicyCx, Recovery};
+use pathweave_units::{HostId, PathId, QpNum, Rng, Time};
+use pathweave_wire::{Body, Nack, NackReason, Operation, Segment};
+
+use crate::common::Common;
+use crate::config::{QpConfig, ReceiveMode, RnrConfig};
+use crate::counters::Counters;
+use crate::events::{Completion, Event, Opcode, Status};
+use crate::receive::ReceiveStream;
+use crate::scheduler::Turn;
+use crate::send::SendStream;
+use crate::send::message::Message;
+use crate::timers::{Armed, TimerKind};
+use crate::work::{MAX_MESSAGE_BYTES, PostError, RecvRequest, WorkRequest};
+
+pub(crate) use output::{Outcome, port_of};
+
+/// A queue pair: a sending and a receiving direction, and the policy of the former.
+pub(crate) struct Qp<P> {
+    num: QpNum,
+    peer: HostId,
+    remote: Option<QpNum>,
+    failed: bool,
+    /// Sends nothing until the RNR back-off ends.
+    backing_off: bool,
+    pub(crate) turn: Turn,
+    rnr: RnrConfig,
+    pub(crate) policy: P,
+    rng: Rng,
+    pub(crate) send: SendStream,
+    receive: ReceiveStream,
+    armed: Armed,
+    /// When the pacing timer has to fire, while `turn` is paced.
+    paced_until: Time,
+    /// When the RNR back-off ends, while `backing_off`.
+    backoff_until: Time,
+    pub(crate) counters: Counters,
+}
+
+impl<P: Policy> Qp<P> {
+    pub(crate) fn new(now: Time, num: QpNum, config: QpConfig<'_, P>, common: &mut Common) -> Self {
+        let QpConfig {
+            peer,
+            policy,
+            paths,
+            recovery,
+            acks,
+            cnp,
+            rto,
+            rnr,
+            receive,
+            max_reads_out,
+            max_reads_in,
+        } = config;
+        if let Recovery::SelectiveRepeat { window_packets, .. } = recovery {
+            assert!(window_packets > 0, "window_packets is 0; at least 1 packet is needed");
+        }
+        let mut qp = Qp {
+            num,
+            peer,
+            remote: None,
+            failed: false,
+            backing_off: false,
+            turn: Turn::Off,
+            rnr,
+            policy,
+            rng: Rng::for_component(
+                common.config.seed,
+                "qp",
+                u64::from(common.config.host.0) << 32 | u64::from(num.0),
+            ),
+            send: SendStream::new(recovery, rto, max_reads_out),
+            receive: ReceiveStream::new(recovery, acks, cnp, receive, max_reads_in),
+            armed: Armed::NONE,
+            paced_until: Time::ZERO,
+            backoff_until: Time::ZERO,
+            counters: Counters::default(),
+        };
+        if !paths.is_empty() {
+            qp.set_paths(now, paths, common);
+        }
+        qp.arm_policy(now, common);
+        qp
+    }
+
+    pub(crate) fn set_paths(&mut self, now: Time, paths: &[PathView], common: &mut Common) {
+        assert!(!paths.is_empty(), "a queue pair needs a path");
+        self.policy.on_paths(now, paths, &mut PolicyCx { rng: &mut self.rng });
+        self.arm_policy(now, common);
+        if self.turn == Turn::Paced {
+            // The instant was granted for the old paths.
+            self.turn = Turn::Off;
+        }
+        self.wake(common);
+    }
+
+    pub(crate) fn connect(&mut self, remote: QpNum, common: &mut Common) {
+        self.remote = Some(remote);
+        self.wake(common);
+    }
+
+    pub(crate) fn is_peer(&self, from: HostId, remote: QpNum) -> bool {
+        self.peer == from && self.remote == Some(remote)
+    }
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    pub(crate) fn post(&mut self, request: &WorkRequest, common: &mut Common) -> Result<(), PostError> {
+        if self.failed {
+            return Err(PostError::QpFailed);
+        }
+        if request.len > MAX_MESSAGE_BYTES {
+            return Err(PostError::TooLong { len: request.len });
+        }
+        self.send.push(Message::from_request(request), common.config.mtu_payload);
+        self.wake(common);
+        Ok(())
+    }
+
+    pub(crate) fn post_recv(&mut self, request: RecvRequest) -> Result<(), PostError> {
+        if self.failed {
+            return Err(PostError::QpFailed);
+        }
+        debug_assert!(self.receive.mode == ReceiveMode::Posted, "this queue pair discards what it receives");
+        self.receive.receives.push_back(request);
+        Ok(())
+    }
+
+    /// Into the ready queue, if there is something to send and nothing known stands against it.
+    #[inline]
+    fn wake(&mut self, common: &mut Common) {
+        if self.turn == Turn::Off && !self.backing_off && self.send.sendable() && self.remote.is_some() {
+            common.scheduler.ready(&mut self.turn, self.num);
+        }
+    }
+
+    /// Arms the policy's timer.
+    #[inline]
+    fn arm_policy(&mut self, now: Time, common: &mut Common) {
+        if let Some(at) = self.policy.next_timer() {
+            let at = at.max(next_instant(now));
+            common.timers.arm(&mut self.armed, self.num, TimerKind::Policy, at);
+        }
+    }
+
+    /// Queues a control packet for the other end.
+    #[inline]
+    pub(crate) fn control(&self, path: PathId, body: Body, common: &mut Common) {
+        let Some(dst_qp) = self.remote else { return };
+        common.control.push_back((self.peer, Segment { dst_qp, src_qp: self.num, path, body }));
+    }
+
+    fn nack(&mut self, psn: u64, path: PathId, reason: NackReason, common: &mut Common) {
+        let expected = self.receive.recovery.expected();
+        let nack = Nack { expected, psn, sack: self.receive.recovery.sack(psn), reason };
+        self.counters.nacks_sent += 1;
+        self.control(path, Body::Nack(nack), common);
+    }
+
+    /// Tells the completions of the messages that are done.
+    #[inline]
+    fn complete_sends(&mut self, common: &mut Common) {
+        while let Some(message) = self.send.pop_done() {
+            if let Some(opcode) = message.opcode() {
+                common.events.push_back(Event::Completion(Completion {
+                    wr_id: message.wr_id,
+                    qp: self.num,
+                    status: Status::Success,
+                    opcode,
+                    byte_len: message.len,
+                    imm: None,
+                }));
+            }
+        }
+    }
+
+    /// The queue pair is of no more use. The work request of message `culprit` (an index) or, at the receiver, the
+    /// first receive ends with `status`, everything else posted is flushed.
+    #[cold]
+    fn fail(&mut self, status: Status, culprit: Option<usize>, common: &mut Common) {
+        if self.failed {
+            return;
+        }
+        self.failed = true;
+        self.backing_off = false;
+        if self.turn == Turn::Paced {
+            self.turn = Turn::Off;
+        }
+        self.release_memory(common);
+        let complete = |wr_id, opcode, status| {
+            Event::Completion(Completion { wr_id, qp: self.num, status, opcode, byte_len: 0, imm: None })
+        };
+        for (index, message) in self.send.abandon().iter().enumerate() {
+            let status = if Some(index) == culprit { status } else { Status::Flushed };
+            if let Some(opcode) = message.opcode() {
+                common.events.push_back(complete(message.wr_id, opcode, status));
+            }
+        }
+        let mut status_of_receive = if status == Status::LocalLength { status } else { Status::Flushed };
+        for request in self.receive.receives.drain(..) {
+            common.events.push_back(complete(request.wr_id, Opcode::Recv, status_of_receive));
+            status_of_receive = Status::Flushed;
+        }
+        self.receive.ends.clear();
+        self.receive.acks.due = None;
+        common.events.push_back(Event::QpError { qp: self.num, status });
+    }
+
+    /// Lets go of the memory regions whose READs were being answered.
+    pub(crate) fn release_memory(&mut self, common: &mut Common) {
+        for (_, rkey) in self.receive.answers.drain(..) {
+            common.memory.release(rkey);
+        }
+    }
+
+    /// Panics unless the queue pair is consistent.
+    pub(crate) fn assert_invariants(&self, common: &Common) {
+        self.send.assert_invariants();
+        let queued = match self.turn {
+            Turn::Off | Turn::Paced => (0, 0),
+            Turn::Ready => (1, 0),
+            Turn::Port => (0, 1),
+        };
+        assert_eq!(common.scheduler.count(self.num), queued, "{:?} in the queues", self.turn);
+        if self.turn == Turn::Paced {
+            assert!(self.armed.is_armed(TimerKind::Pacing), "a paced queue pair will be woken");
+        }
+        if self.backing_off {
+            assert!(self.armed.is_armed(TimerKind::RnrBackoff), "a queue pair that backs off will be woken");
+        }
+        if self.send.flight.inflight_packets() > 0 || self.send.reads_out() > 0 {
+            assert!(self.armed.is_armed(TimerKind::Retransmit), "what is outstanding has a timer");
+        }
+        if self.receive.acks.due.is_some() {
+            assert!(self.armed.is_armed(TimerKind::DelayedAck), "a held acknowledgement has a timer");
+        }
+        if self.policy.next_timer().is_some() {
+            assert!(self.armed.is_armed(TimerKind::Policy), "the policy's timer is armed");
+        }
+        let answers = self.send.messages().filter(|message| message.op == Operation::ReadResponse);
+        assert!(answers.count() >= self.receive.answers.len(), "an answer under way is a message");
+        assert!(
+            self.receive.answers.len() <= usize::from(self.receive.reads_in),
+            "answers are of READs taken"
+        );
+        assert!(
+            !self.is_stuck(),
+            "nothing in flight, data to send, no timer: the policy has blocked for ever (PSN {})",
+            self.send.flight.next()
+        );
+    }
+
+    /// Data could leave, and nothing will ever ask the policy again.
+    fn is_stuck(&self) -> bool {
+        self.turn == Turn::Off
+            && !self.backing_off
+            && self.remote.is_some()
+            && self.send.sendable()
+            && self.send.flight.inflight_packets() == 0
+            && self.policy.next_timer().is_none()
+            && self.counters.probes_sent == 0
+    }
+}
+
+/// The earliest instant a timer may be set to: one that has fired must not fire again at once.
+fn next_instant(now: Time) -> Time {
+    Time::from_ps(now.as_ps().saturating_add(1))
+}

@@ -1,0 +1,97 @@
+//! A timer of a queue pair fires.
+
+use pathweave_policy::{FeedbackKind, Policy, PolicyCx};
+use pathweave_units::{Duration, Time};
+use pathweave_wire::Operation;
+
+use super::{Qp, next_instant};
+use crate::common::Common;
+use crate::events::Status;
+use crate::scheduler::Turn;
+use crate::send::Waiting;
+use crate::timers::TimerKind;
+
+impl<P: Policy> Qp<P> {
+    /// The heap's entry for `kind`, set to `at`, has come up. It may be void or early.
+    pub(crate) fn on_timer(&mut self, now: Time, at: Time, kind: TimerKind, common: &mut Common) {
+        if !self.armed.take(at, kind) || self.failed {
+            return;
+        }
+        match kind {
+            TimerKind::Retransmit => self.on_retransmit_timer(now, common),
+            TimerKind::DelayedAck => match self.receive.acks.due {
+                Some(due) if due > now => common.timers.arm(&mut self.armed, self.num, kind, due),
+                Some(_) => self.send_ack(common),
+                None => {}
+            },
+            TimerKind::Pacing if self.turn == Turn::Paced => {
+                if self.paced_until > now {
+                    common.timers.arm(&mut self.armed, self.num, kind, self.paced_until);
+                } else {
+                    self.turn = Turn::Off;
+                    self.wake(common);
+                }
+            }
+            TimerKind::Pacing => {}
+            TimerKind::Policy => {
+                if self.policy.next_timer().is_some_and(|at| at <= now) {
+                    self.policy.on_timer(now, &mut PolicyCx { rng: &mut self.rng });
+                    self.wake(common);
+                }
+                self.arm_policy(now, common);
+            }
+            TimerKind::RnrBackoff if self.backing_off => {
+                if self.backoff_until > now {
+                    common.timers.arm(&mut self.armed, self.num, kind, self.backoff_until);
+                } else {
+                    self.backing_off = false;
+                    self.wake(common);
+                }
+            }
+            TimerKind::RnrBackoff => {}
+        }
+    }
+
+    fn on_retransmit_timer(&mut self, now: Time, common: &mut Common) {
+        match self.send.deadline() {
+            None => return,
+            Some((deadline, _)) if deadline > now => {}
+            Some((_, Waiting::ForAck)) => self.on_timeout(now, common),
+            Some((_, Waiting::ForAnswer)) => {
+                self.counters.timeouts += 1;
+                let read = self
+                    .send
+                    .messages()
+                    .position(|message| message.op == Operation::ReadRequest && !message.answered);
+                self.fail(Status::RetryExceeded, read, common);
+            }
+        }
+        if let Some((deadline, _)) = self.send.deadline() {
+            common.timers.arm(
+                &mut self.armed,
+                self.num,
+                TimerKind::Retransmit,
+                deadline.max(next_instant(now)),
+            );
+        }
+    }
+
+    fn on_timeout(&mut self, now: Time, common: &mut Common) {
+        self.counters.timeouts += 1;
+        self.send.timeouts += 1;
+        if self.send.timeouts > self.send.rto_config().retry_limit {
+            let culprit = self.send.culprit(self.send.flight.una());
+            self.fail(Status::RetryExceeded, culprit, common);
+            return;
+        }
+        // One timer stands for all packets in flight. Those that left soon after the oldest would time out one by
+        // one, each with a longer time than the one before; so whatever left half a timeout ago goes with it.
+        let grace = Duration::from_ps(self.send.rto_config().initial.as_ps() / 2);
+        let before = Time::from_ps(now.as_ps().saturating_sub(grace.as_ps()));
+        self.send.recovery.on_timeout(before, &mut self.send.flight, &mut common.lost);
+        self.send.timer_base = now;
+        self.tell_lost(now, FeedbackKind::Timeout, common);
+        self.arm_policy(now, common);
+        self.wake(common);
+    }
+}

@@ -1,0 +1,89 @@
+//! Is a data packet sound, may it do what it asks for, and where does its payload go?
+
+use pathweave_wire::{Data, Operation};
+
+use super::{Consumed, ReceiveStream};
+use crate::config::ReceiveMode;
+use crate::memory::Memory;
+use crate::send::SendStream;
+use crate::send::message::read_len;
+use crate::transmit::Placement;
+use crate::work::MAX_MESSAGE_BYTES;
+
+/// Why a packet the loss recovery would take is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Objection {
+    /// Its fields contradict each other or what is known of the stream.
+    Malformed,
+    /// No receive is posted, or too many READs are being answered.
+    NotReady,
+    /// Key, bounds or access.
+    Access,
+    /// The message does not fit the receive.
+    Length,
+}
+
+/// Judges a packet and finds the place of its payload. Changes nothing.
+#[inline]
+pub(crate) fn examine(
+    data: &Data,
+    mtu_payload: u16,
+    receive: &ReceiveStream,
+    send: &SendStream,
+    memory: &Memory,
+) -> Result<Option<Placement>, Objection> {
+    let end = u64::from(data.offset) + u64::from(data.len);
+    // Only the last packet of a message is not full.
+    if data.len > mtu_payload || (!data.last && data.len != mtu_payload) || end > MAX_MESSAGE_BYTES {
+        return Err(Objection::Malformed);
+    }
+    let place = |buffer, offset| (data.len > 0).then_some(Placement { buffer, offset, len: data.len });
+    match data.op {
+        Operation::Write => {
+            let addr = data.remote_addr.checked_add(u64::from(data.offset));
+            let (buffer, offset) =
+                memory.check_write(data.rkey, addr, u64::from(data.len)).ok_or(Objection::Access)?;
+            Ok(place(buffer, offset))
+        }
+        Operation::WriteImm => {
+            let addr = data.remote_addr.checked_add(u64::from(data.offset));
+            let (buffer, offset) =
+                memory.check_write(data.rkey, addr, u64::from(data.len)).ok_or(Objection::Access)?;
+            if data.last && receive.mode == ReceiveMode::Posted {
+                let Consumed = match receive.receive(data.receive_index) {
+                    Ok(Some(_)) => return Ok(place(buffer, offset)),
+                    Ok(None) => return Err(Objection::NotReady),
+                    Err(consumed) => consumed,
+                };
+                return Err(Objection::Malformed);
+            }
+            Ok(place(buffer, offset))
+        }
+        Operation::Send | Operation::SendImm => {
+            if receive.mode == ReceiveMode::Discard {
+                return Ok(None);
+            }
+            match receive.receive(data.receive_index) {
+                Ok(Some(request)) if end <= request.len => Ok(place(request.buffer, u64::from(data.offset))),
+                Ok(Some(_)) => Err(Objection::Length),
+                Ok(None) => Err(Objection::NotReady),
+                Err(Consumed) => Err(Objection::Malformed),
+            }
+        }
+        Operation::ReadRequest => {
+            if data.len != 0 || !data.last {
+                return Err(Objection::Malformed);
+            }
+            let len = read_len(data).ok_or(Objection::Malformed)?;
+            memory.check_read(data.rkey, data.remote_addr, len).ok_or(Objection::Access)?;
+            if receive.reads_in >= receive.max_reads_in { Err(Objection::NotReady) } else { Ok(None) }
+        }
+        Operation::ReadResponse => {
+            let read = send.read(data.remote_addr).ok_or(Objection::Malformed)?;
+            if end > read.len || (data.last && end != read.len) {
+                return Err(Objection::Malformed);
+            }
+            Ok(place(read.buffer, u64::from(data.offset)))
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The receiving direction of a queue pair: which packets have arrived, where their payload goes, which
+//! messages are whole.
+
+pub(crate) mod acks;
+pub(crate) mod content;
+
+use alloc::collections::VecDeque;
+
+use pathweave_policy::{AckPolicy, CnpPolicy, Recovery};
+use pathweave_units::Time;
+use pathweave_wire::Data;
+
+use crate::config::ReceiveMode;
+use crate::recovery::Receiver;
+use crate::work::RecvRequest;
+use acks::AckState;
+
+/// The receiving direction of a queue pair.
+#[derive(Debug)]
+pub(crate) struct ReceiveStream {
+    pub(crate) recovery: Receiver,
+    /// Highest PSN that has arrived, plus 1.
+    pub(crate) highest: u64,
+    /// Number of the next message to be delivered.
+    pub(crate) next_msn: u32,
+    /// Last packets of messages that cannot be delivered yet, by PSN. Empty unless packets overtake others.
+    pub(crate) ends: VecDeque<Data>,
+    pub(crate) mode: ReceiveMode,
+    /// Receives posted and not consumed.
+    pub(crate) receives: VecDeque<RecvRequest>,
+    /// Index of the first of `receives`: receives consumed so far.
+    pub(crate) receives_done: u32,
+    /// READ requests taken whose answers are not yet acknowledged, and how many there may be.
+    pub(crate) reads_in: u16,
+    pub(crate) max_reads_in: u16,
+    /// For each answer under way: the PSN of this end's stream behind it, and the key of the region it reads.
+    pub(crate) answers: VecDeque<(u64, u32)>,
+    pub(crate) acks: AckState,
+    pub(crate) cnp: CnpPolicy,
+    /// When the last congestion notification was made.
+    pub(crate) last_cnp: Option<Time>,
+}
+
+impl ReceiveStream {
+    pub(crate) fn new(
+        recovery: Recovery,
+        acks: AckPolicy,
+        cnp: CnpPolicy,
+        mode: ReceiveMode,
+        max_reads_in: u16,
+    ) -> Self {
+        ReceiveStream {
+            recovery: Receiver::new(recovery),
+            highest: 0,
+            next_msn: 0,
+            ends: VecDeque::new(),
+            mode,
+            receives: VecDeque::new(),
+            receives_done: 0,
+            reads_in: 0,
+            max_reads_in: max_reads_in.max(1),
+            answers: VecDeque::new(),
+            acks: AckState::new(acks),
+            cnp,
+            last_cnp: None,
+        }
+    }
+
+    /// The receive a message of this index consumes, if one is posted; `Err` if it was consumed before.
+    #[inline]
+    pub(crate) fn receive(&self, index: u32) -> Result<Option<&RecvRequest>, Consumed> {
+        let ahead = index.wrapping_sub(self.receives_done);
+        if ahead >= 1 << 31 {
+            return Err(Consumed);
+        }
+        Ok(self.receives.get(ahead as usize))
+    }
+
+    /// Keeps the last packet of a message that arrived ahead of a gap.
+    pub(crate) fn hold_end(&mut self, data: &Data) {
+        let at = self.ends.iter().rposition(|end| end.psn < data.psn).map_or(0, |index| index + 1);
+        self.ends.insert(at, *data);
+    }
+
+    /// The next message end the packets in order have passed.
+    pub(crate) fn pop_end(&mut self) -> Option<Data> {
+        let first = self.ends.front()?;
+        if first.psn >= self.recovery.expected() { None } else { self.ends.pop_front() }
+    }
+}
+
+/// The receive was consumed by another message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Consumed;

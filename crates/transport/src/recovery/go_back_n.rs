@@ -1,0 +1,83 @@
+//! Go-back-N, as RoCE NICs do it: the receiver drops what is out of order and complains once a gap; the sender
+//! resends everything from the gap on (InfiniBand architecture, 9.7.5.2.8, "PSN sequence error").
+
+use alloc::vec::Vec;
+
+use pathweave_units::Time;
+use pathweave_wire::{Nack, NackReason};
+
+use super::{Arrival, arrived_in_order};
+use crate::send::flight::{Flight, Slot};
+
+#[derive(Debug)]
+pub(crate) struct Sender;
+
+impl Sender {
+    pub(super) fn on_sent(&mut self, _psn: u64, _tx: u32) {}
+    pub(super) fn on_acked(&mut self, _slot: &Slot, _certain: bool) {}
+    pub(super) fn detect(&mut self, _flight: &mut Flight, _lost: &mut Vec<u64>) {}
+
+    pub(super) fn on_nack(&mut self, _nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
+        flight.go_back(lost);
+    }
+    pub(super) fn on_timeout(&mut self, _before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
+        flight.go_back(lost);
+    }
+    /// Packets are sent in order and sent again in order, so the first of them is the oldest.
+    pub(super) fn oldest_in_flight(&mut self, flight: &Flight) -> Option<Time> {
+        flight.can_lose(flight.una()).then(|| flight.slot(flight.una()).sent_at)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Receiver {
+    expected: u64,
+    /// The sender has been told of the gap at `expected`.
+    complained: bool,
+}
+
+impl Receiver {
+    pub(super) fn expected(&self) -> u64 {
+        self.expected
+    }
+    pub(super) fn has_gap(&self) -> bool {
+        false
+    }
+    pub(super) fn judge(&mut self, psn: u64) -> Arrival {
+        if psn == self.expected {
+            Arrival::InOrder
+        } else if psn < self.expected {
+            Arrival::Duplicate
+        } else {
+            let tell = !self.complained;
+            self.complained = true;
+            Arrival::Refused { reason: NackReason::Sequence, tell }
+        }
+    }
+    pub(super) fn accept(&mut self, psn: u64) {
+        debug_assert_eq!(psn, self.expected);
+        self.expected = psn + 1;
+        self.complained = false;
+    }
+    pub(super) fn sack(&self, psn: u64) -> u64 {
+        arrived_in_order(psn, self.expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_complaint_a_gap() {
+        let mut receiver = Receiver::default();
+        receiver.accept(0);
+        let told = |tell| Arrival::Refused { reason: NackReason::Sequence, tell };
+        assert_eq!([2, 3, 2].map(|psn| receiver.judge(psn)), [told(true), told(false), told(false)]);
+        assert_eq!(receiver.judge(1), Arrival::InOrder);
+        receiver.accept(1);
+        assert_eq!(receiver.judge(3), told(true));
+        assert_eq!(receiver.judge(1), Arrival::Duplicate);
+        assert_eq!(receiver.sack(4), 0b11_000);
+    }
+}

@@ -1,0 +1,165 @@
+//! Loss recovery, one file a kind. The sending half decides which packets count as lost; the receiving half
+//! which packets are taken. Everything else (timers, back-off, what to send, feedback to the policy) is common.
+
+mod go_back_n;
+mod selective_repeat;
+
+use alloc::vec::Vec;
+
+use pathweave_policy::Recovery;
+use pathweave_units::Time;
+use pathweave_wire::{Nack, NackReason};
+
+use crate::send::flight::{Flight, Slot};
+
+/// Most packets between the oldest unacknowledged and the newest, whatever the recovery: a quarter of the
+/// wire's 24-bit PSN space, so that every PSN can be told from its neighbours of other rounds.
+pub(crate) const MAX_WINDOW_PACKETS: u32 = 1 << 22;
+
+/// The sender's half. Packets it declares lost are marked so in the [`Flight`] and appended to `lost`.
+#[derive(Debug)]
+pub(crate) enum Sender {
+    GoBackN(go_back_n::Sender),
+    SelectiveRepeat(selective_repeat::Sender),
+}
+
+/// Calls the method of whichever kind it is.
+macro_rules! each {
+    ($on:expr, $kind:ident => $call:expr) => {
+        match $on {
+            Self::GoBackN($kind) => $call,
+            Self::SelectiveRepeat($kind) => $call,
+        }
+    };
+}
+
+impl Sender {
+    pub(crate) fn new(recovery: Recovery) -> Self {
+        match recovery {
+            Recovery::GoBackN => Sender::GoBackN(go_back_n::Sender),
+            Recovery::SelectiveRepeat { reorder_packets, .. } => {
+                Sender::SelectiveRepeat(selective_repeat::Sender::new(reorder_packets))
+            }
+        }
+    }
+    /// Transmission number `tx` carried `psn`.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, psn: u64, tx: u32) {
+        each!(self, kind => kind.on_sent(psn, tx));
+    }
+    /// A packet was acknowledged. `certain`: it was this transmission that arrived, not an earlier one.
+    #[inline]
+    pub(crate) fn on_acked(&mut self, slot: &Slot, certain: bool) {
+        each!(self, kind => kind.on_acked(slot, certain));
+    }
+    /// An acknowledgement has been taken in: which packets does it prove lost?
+    #[inline]
+    pub(crate) fn detect(&mut self, flight: &mut Flight, lost: &mut Vec<u64>) {
+        each!(self, kind => kind.detect(flight, lost));
+    }
+    /// The other end refused a packet or misses one; what the message says has arrived is known already.
+    pub(crate) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
+        each!(self, kind => kind.on_nack(nack, flight, lost));
+    }
+    /// The retransmission timer fired; `before`: packets sent until then count as lost.
+    pub(crate) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
+        each!(self, kind => kind.on_timeout(before, flight, lost));
+    }
+    /// When the oldest transmission still in flight left.
+    pub(crate) fn oldest_in_flight(&mut self, flight: &Flight) -> Option<Time> {
+        each!(self, kind => kind.oldest_in_flight(flight))
+    }
+}
+
+/// What to do with a packet that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// The next one expected.
+    InOrder,
+    /// Ahead of a gap, welcome nevertheless.
+    Ahead,
+    /// It has arrived before.
+    Duplicate,
+    /// Not wanted; with or without telling the sender.
+    Refused { reason: NackReason, tell: bool },
+}
+
+/// The receiver's half. Knows which packets have arrived.
+#[derive(Debug)]
+pub(crate) enum Receiver {
+    GoBackN(go_back_n::Receiver),
+    SelectiveRepeat(selective_repeat::Receiver),
+}
+
+impl Receiver {
+    pub(crate) fn new(recovery: Recovery) -> Self {
+        match recovery {
+            Recovery::GoBackN => Receiver::GoBackN(go_back_n::Receiver::default()),
+            Recovery::SelectiveRepeat { window_packets, .. } => {
+                Receiver::SelectiveRepeat(selective_repeat::Receiver::new(window_of(window_packets)))
+            }
+        }
+    }
+    /// First PSN that has not arrived.
+    #[inline]
+    pub(crate) fn expected(&self) -> u64 {
+        each!(self, kind => kind.expected())
+    }
+    /// Whether packets ahead of a gap are held.
+    #[inline]
+    pub(crate) fn has_gap(&self) -> bool {
+        each!(self, kind => kind.has_gap())
+    }
+    /// Judges a packet; takes note only of having complained about it.
+    #[inline]
+    pub(crate) fn judge(&mut self, psn: u64) -> Arrival {
+        each!(self, kind => kind.judge(psn))
+    }
+    /// Takes a packet that was judged `InOrder` or `Ahead`.
+    #[inline]
+    pub(crate) fn accept(&mut self, psn: u64) {
+        each!(self, kind => kind.accept(psn));
+    }
+    /// Bit i: `psn - i` has arrived.
+    #[inline]
+    pub(crate) fn sack(&self, psn: u64) -> u64 {
+        each!(self, kind => kind.sack(psn))
+    }
+}
+
+/// The sender's window, which is the receiver's: further packets would be dropped there.
+pub(crate) fn sender_window(recovery: Recovery) -> u64 {
+    match recovery {
+        Recovery::GoBackN => u64::from(MAX_WINDOW_PACKETS),
+        Recovery::SelectiveRepeat { window_packets, .. } => window_of(window_packets),
+    }
+}
+
+fn window_of(window_packets: u32) -> u64 {
+    u64::from(window_packets.clamp(1, MAX_WINDOW_PACKETS))
+}
+
+/// Bit i for every `psn - i` below `expected`, and not below 0.
+fn arrived_in_order(psn: u64, expected: u64) -> u64 {
+    let real = if psn >= 63 { u64::MAX } else { (1 << (psn + 1)) - 1 };
+    match psn.checked_sub(expected) {
+        None => real,
+        Some(ahead) if ahead >= 63 => 0,
+        Some(ahead) => real & (u64::MAX << (ahead + 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_arrived_in_order_shows_in_the_sack() {
+        assert_eq!(arrived_in_order(0, 1), 1);
+        assert_eq!(arrived_in_order(2, 0), 0);
+        assert_eq!(arrived_in_order(5, 3), 0b111_000);
+        assert_eq!(arrived_in_order(100, 101), u64::MAX);
+        assert_eq!(arrived_in_order(100, 38), 1 << 63);
+        assert_eq!(arrived_in_order(100, 37), 0);
+    }
+}

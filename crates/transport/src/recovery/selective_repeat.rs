@@ -1,0 +1,248 @@
+//! Selective repeat: the receiver takes packets in any order within a window and tells which have arrived; the
+//! sender resends only what is missing.
+//!
+//! A packet counts as lost once one *sent* `reorder_packets` later has been acknowledged. Counting transmissions
+//! instead of PSNs keeps a retransmission from being declared lost by the acknowledgements of packets sent
+//! before it (the idea behind RACK, RFC 8985, with a count instead of a clock).
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use pathweave_units::Time;
+use pathweave_wire::{Nack, NackReason};
+
+use super::{Arrival, arrived_in_order};
+use crate::bits::BitRing;
+use crate::send::flight::{Flight, Slot};
+
+#[derive(Debug)]
+pub(crate) struct Sender {
+    reorder_packets: u32,
+    /// PSNs in the order of their transmissions, from `first_tx` on. The first is in flight, later ones may be done
+    /// with.
+    order: VecDeque<u64>,
+    first_tx: u32,
+    /// Latest transmission known to have arrived.
+    arrived_tx: u32,
+}
+
+impl Sender {
+    pub(super) fn new(reorder_packets: u32) -> Self {
+        // "One before the first": nothing has arrived.
+        Sender { reorder_packets, order: VecDeque::new(), first_tx: 0, arrived_tx: u32::MAX }
+    }
+
+    #[inline]
+    pub(super) fn on_sent(&mut self, psn: u64, tx: u32) {
+        if self.order.is_empty() {
+            self.first_tx = tx;
+        }
+        debug_assert_eq!(self.first_tx.wrapping_add(self.order.len() as u32), tx);
+        self.order.push_back(psn);
+    }
+
+    #[inline]
+    pub(super) fn on_acked(&mut self, slot: &Slot, certain: bool) {
+        if certain && slot.tx.wrapping_sub(self.arrived_tx) as i32 > 0 {
+            self.arrived_tx = slot.tx;
+        }
+    }
+
+    #[inline]
+    pub(super) fn detect(&mut self, flight: &mut Flight, lost: &mut Vec<u64>) {
+        while let Some(&psn) = self.order.front() {
+            if flight.is_in_flight(psn, self.first_tx) {
+                let later = self.arrived_tx.wrapping_sub(self.first_tx) as i32;
+                if self.reorder_packets == 0 || later < self.reorder_packets.min(1 << 30) as i32 {
+                    break;
+                }
+                flight.lose(psn);
+                lost.push(psn);
+            }
+            self.pop();
+        }
+    }
+
+    fn pop(&mut self) {
+        self.order.pop_front();
+        self.first_tx = self.first_tx.wrapping_add(1);
+    }
+
+    /// Only the packet that was refused, or the one that is missing.
+    pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
+        let psn = if nack.reason == NackReason::Sequence { nack.expected } else { nack.psn };
+        if flight.can_lose(psn) {
+            flight.lose(psn);
+            lost.push(psn);
+        }
+    }
+
+    pub(super) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
+        while let Some(&psn) = self.order.front() {
+            if flight.is_in_flight(psn, self.first_tx) {
+                if flight.slot(psn).sent_at > before {
+                    break;
+                }
+                flight.lose(psn);
+                lost.push(psn);
+            }
+            self.pop();
+        }
+    }
+
+    pub(super) fn oldest_in_flight(&mut self, flight: &Flight) -> Option<Time> {
+        while let Some(&psn) = self.order.front() {
+            if flight.is_in_flight(psn, self.first_tx) {
+                return Some(flight.slot(psn).sent_at);
+            }
+            self.pop();
+        }
+        None
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    expected: u64,
+    /// Packets from `expected` on that can be taken.
+    window: u64,
+    /// Packets held ahead of the gap at `expected`: set bits of `ahead`.
+    held: u64,
+    /// Which of `expected..expected + window` have arrived; allocated at the first gap.
+    ahead: BitRing,
+}
+
+impl Receiver {
+    pub(super) fn new(window: u64) -> Self {
+        Receiver { expected: 0, window, held: 0, ahead: BitRing::new() }
+    }
+    #[inline]
+    pub(super) fn expected(&self) -> u64 {
+        self.expected
+    }
+    #[inline]
+    pub(super) fn has_gap(&self) -> bool {
+        self.held > 0
+    }
+
+    #[inline]
+    pub(super) fn judge(&mut self, psn: u64) -> Arrival {
+        match psn.checked_sub(self.expected) {
+            Some(0) => Arrival::InOrder,
+            None => Arrival::Duplicate,
+            Some(distance) if distance >= self.window => {
+                Arrival::Refused { reason: NackReason::BeyondWindow, tell: true }
+            }
+            Some(_) if self.held > 0 && self.ahead.get(psn) => Arrival::Duplicate,
+            Some(_) => Arrival::Ahead,
+        }
+    }
+
+    #[inline]
+    pub(super) fn accept(&mut self, psn: u64) {
+        if psn != self.expected {
+            if self.ahead.is_empty() {
+                self.ahead = BitRing::with_room_for(self.window);
+            }
+            self.ahead.set(psn);
+            self.held += 1;
+        } else if self.held == 0 {
+            self.expected += 1;
+        } else {
+            let run = self.ahead.run_of_ones(psn + 1, self.held);
+            self.ahead.clear_range(psn + 1, psn + 1 + run);
+            self.held -= run;
+            self.expected = psn + 1 + run;
+        }
+    }
+
+    #[inline]
+    pub(super) fn sack(&self, psn: u64) -> u64 {
+        let in_order = arrived_in_order(psn, self.expected);
+        match psn.checked_sub(self.expected) {
+            Some(ahead) if self.held > 0 && ahead < self.window => {
+                let reach = if ahead >= 63 { u64::MAX } else { (1 << (ahead + 1)) - 1 };
+                in_order | self.ahead.down_from(psn) & reach
+            }
+            _ => in_order,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_policy::Memo;
+    use pathweave_units::PathId;
+
+    /// Sends `psn` at `tx` microseconds.
+    fn send(sender: &mut Sender, flight: &mut Flight, psn: u64) {
+        let at = Time::from_us(sender.first_tx as u64 + sender.order.len() as u64);
+        let tx = flight.sent(psn, at, PathId(0), 100, Memo(0));
+        sender.on_sent(psn, tx);
+    }
+    fn ack(sender: &mut Sender, flight: &mut Flight, psn: u64, certain: bool) -> Vec<u64> {
+        let slot = flight.ack(psn).expect("in flight");
+        sender.on_acked(&slot, certain);
+        let mut lost = Vec::new();
+        sender.detect(flight, &mut lost);
+        lost
+    }
+
+    #[test]
+    fn three_later_transmissions_prove_a_loss() {
+        let (mut sender, mut flight) = (Sender::new(3), Flight::new());
+        (0..5).for_each(|psn| send(&mut sender, &mut flight, psn));
+        assert_eq!(ack(&mut sender, &mut flight, 1, true), []);
+        assert_eq!(ack(&mut sender, &mut flight, 2, true), []);
+        assert_eq!(ack(&mut sender, &mut flight, 3, true), [0]);
+        // Sent again as transmission 5: acknowledgements of earlier ones prove nothing.
+        assert_eq!(flight.first_to_resend(), Some(0));
+        send(&mut sender, &mut flight, 0);
+        assert_eq!(ack(&mut sender, &mut flight, 4, true), []);
+        (5..8).for_each(|psn| send(&mut sender, &mut flight, psn));
+        assert_eq!(ack(&mut sender, &mut flight, 6, true), []);
+        assert_eq!(ack(&mut sender, &mut flight, 7, true), [0]);
+    }
+
+    #[test]
+    fn an_acknowledgement_of_the_original_says_nothing_of_the_retransmission() {
+        let (mut sender, mut flight) = (Sender::new(1), Flight::new());
+        (0..3).for_each(|psn| send(&mut sender, &mut flight, psn));
+        assert_eq!(ack(&mut sender, &mut flight, 2, true), [0, 1]);
+        for psn in [0, 1] {
+            assert_eq!(flight.first_to_resend(), Some(psn));
+            send(&mut sender, &mut flight, psn);
+        }
+        // PSN 1 left last, but this was its first transmission: PSN 0's second one may well be on its way.
+        assert_eq!(ack(&mut sender, &mut flight, 1, false), []);
+    }
+
+    #[test]
+    fn without_a_bound_only_the_timer_finds_losses() {
+        let (mut sender, mut flight) = (Sender::new(0), Flight::new());
+        (0..100).for_each(|psn| send(&mut sender, &mut flight, psn));
+        assert!((1..100).all(|psn| ack(&mut sender, &mut flight, psn, true).is_empty()));
+        assert_eq!(sender.oldest_in_flight(&flight), Some(Time::ZERO));
+        let mut lost = Vec::new();
+        sender.on_timeout(Time::from_us(50), &mut flight, &mut lost);
+        assert_eq!(lost, [0]);
+        assert_eq!(sender.oldest_in_flight(&flight), None);
+    }
+
+    #[test]
+    fn the_receiver_takes_a_window_in_any_order() {
+        let mut receiver = Receiver::new(4);
+        assert_eq!(receiver.judge(4), Arrival::Refused { reason: NackReason::BeyondWindow, tell: true });
+        for psn in [3, 1] {
+            assert_eq!(receiver.judge(psn), Arrival::Ahead);
+            receiver.accept(psn);
+        }
+        assert_eq!(receiver.judge(3), Arrival::Duplicate);
+        assert_eq!((receiver.expected(), receiver.sack(3)), (0, 0b0101));
+        receiver.accept(0);
+        assert_eq!((receiver.expected(), receiver.sack(3), receiver.has_gap()), (2, 0b1101, true));
+        receiver.accept(2);
+        assert_eq!((receiver.expected(), receiver.sack(3), receiver.has_gap()), (4, 0b1111, false));
+    }
+}

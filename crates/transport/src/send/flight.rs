@@ -1,0 +1,394 @@
+//! State of each packet between the oldest unacknowledged one and the newest sent.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use pathweave_policy::Memo;
+use pathweave_units::{PathId, Time};
+
+use crate::bits::BitRing;
+
+/// Where a packet stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// Sent, nothing heard.
+    InFlight,
+    /// Declared lost, to be sent again.
+    Lost,
+    /// Arrived at the other end.
+    Acked,
+}
+
+/// What is kept of a packet's latest transmission: 32 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub(crate) sent_at: Time,
+    pub(crate) memo: Memo,
+    /// Number of the transmission, counted over all packets (modulo 2^32).
+    pub(crate) tx: u32,
+    pub(crate) path: PathId,
+    pub(crate) wire_bytes: u16,
+    pub(crate) state: State,
+    pub(crate) retransmitted: bool,
+}
+
+const _: () = assert!(size_of::<Slot>() == 32);
+
+const EMPTY: Slot = Slot {
+    sent_at: Time::ZERO,
+    memo: Memo(0),
+    tx: 0,
+    path: PathId(0),
+    wire_bytes: 0,
+    state: State::Acked,
+    retransmitted: false,
+};
+
+/// Slots the ring begins with; it doubles as the window opens and never shrinks.
+const FIRST_SLOTS: usize = 16;
+
+/// Packets from `una` (the oldest unacknowledged) up to `next` (the next new one), in a ring indexed by PSN.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    slots: Vec<Slot>,
+    /// Which are [`State::Acked`], to see in one step what an acknowledgement adds.
+    acked: BitRing,
+    una: u64,
+    next: u64,
+    next_tx: u32,
+    inflight_packets: u32,
+    lost_packets: u32,
+    inflight_bytes: u64,
+    /// PSNs to send again, in this order. Some may have been acknowledged since.
+    resend: VecDeque<u64>,
+}
+
+impl Flight {
+    pub(crate) const fn new() -> Self {
+        Flight {
+            slots: Vec::new(),
+            acked: BitRing::new(),
+            una: 0,
+            next: 0,
+            next_tx: 0,
+            inflight_packets: 0,
+            lost_packets: 0,
+            inflight_bytes: 0,
+            resend: VecDeque::new(),
+        }
+    }
+
+    /// Oldest unacknowledged PSN.
+    #[inline]
+    pub(crate) fn una(&self) -> u64 {
+        self.una
+    }
+    /// PSN of the next packet never sent.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+    #[inline]
+    pub(crate) fn inflight_packets(&self) -> u32 {
+        self.inflight_packets
+    }
+    #[inline]
+    pub(crate) fn inflight_bytes(&self) -> u64 {
+        self.inflight_bytes
+    }
+    /// Packets declared lost and not yet sent again.
+    #[inline]
+    pub(crate) fn lost_packets(&self) -> u32 {
+        self.lost_packets
+    }
+
+    #[inline]
+    fn index(&self, psn: u64) -> usize {
+        psn as usize & (self.slots.len() - 1)
+    }
+    /// The slot of a packet in `una..next`.
+    #[inline]
+    pub(crate) fn slot(&self, psn: u64) -> &Slot {
+        debug_assert!(self.contains(psn));
+        &self.slots[self.index(psn)]
+    }
+    #[inline]
+    pub(crate) fn contains(&self, psn: u64) -> bool {
+        psn >= self.una && psn < self.next
+    }
+    /// Whether transmission `tx` of `psn` is its latest and nothing has been heard of it.
+    #[inline]
+    pub(crate) fn is_in_flight(&self, psn: u64, tx: u32) -> bool {
+        self.contains(psn) && {
+            let slot = self.slot(psn);
+            slot.state == State::InFlight && slot.tx == tx
+        }
+    }
+
+    /// The packet to send again next.
+    #[inline]
+    pub(crate) fn first_to_resend(&mut self) -> Option<u64> {
+        if self.lost_packets == 0 {
+            self.resend.clear();
+            return None;
+        }
+        while let Some(&psn) = self.resend.front() {
+            if self.contains(psn) && self.slot(psn).state == State::Lost {
+                return Some(psn);
+            }
+            self.resend.pop_front();
+        }
+        unreachable!("{} lost packets, none of them in the queue", self.lost_packets)
+    }
+
+    /// A packet has left: `next`, or the one [`Flight::first_to_resend`] told. Returns the number of the
+    /// transmission.
+    #[inline]
+    pub(crate) fn sent(&mut self, psn: u64, sent_at: Time, path: PathId, wire_bytes: u32, memo: Memo) -> u32 {
+        let retransmitted = psn != self.next;
+        if retransmitted {
+            debug_assert_eq!(self.resend.front(), Some(&psn));
+            debug_assert_eq!(self.slot(psn).state, State::Lost);
+            self.resend.pop_front();
+            self.lost_packets -= 1;
+        } else {
+            if self.next - self.una >= self.slots.len() as u64 {
+                self.grow();
+            }
+            self.next += 1;
+        }
+        let tx = self.next_tx;
+        self.next_tx = tx.wrapping_add(1);
+        self.inflight_packets += 1;
+        self.inflight_bytes += u64::from(wire_bytes);
+        let index = self.index(psn);
+        let wire_bytes = u16::try_from(wire_bytes).expect("a packet has at most 9,000 bytes and its headers");
+        self.slots[index] =
+            Slot { sent_at, memo, tx, path, wire_bytes, state: State::InFlight, retransmitted };
+        tx
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut slots = vec![EMPTY; (self.slots.len() * 2).max(FIRST_SLOTS)];
+        let mut acked = BitRing::with_room_for(slots.len() as u64);
+        let mask = slots.len() - 1;
+        for psn in self.una..self.next {
+            let slot = *self.slot(psn);
+            if slot.state == State::Acked {
+                acked.set(psn);
+            }
+            slots[psn as usize & mask] = slot;
+        }
+        (self.slots, self.acked) = (slots, acked);
+    }
+
+    /// Of the packets `sack` names (bit i: `psn - i`), those of `una..next` not yet known to have arrived, as
+    /// bits of the same meaning.
+    #[inline]
+    pub(crate) fn news(&self, psn: u64, sack: u64) -> u64 {
+        if !self.contains(psn) {
+            return 0;
+        }
+        let above = psn - self.una;
+        let known_range = if above >= 63 { u64::MAX } else { (1 << (above + 1)) - 1 };
+        sack & known_range & !self.acked.down_from(psn)
+    }
+
+    /// A packet has arrived at the other end. Returns its slot if that is news and the packet was in flight:
+    /// of one declared lost before, the policy has heard already.
+    #[inline]
+    pub(crate) fn ack(&mut self, psn: u64) -> Option<Slot> {
+        let index = self.index(psn);
+        let slot = &mut self.slots[index];
+        match slot.state {
+            State::Acked => None,
+            State::Lost => {
+                slot.state = State::Acked;
+                self.acked.set(psn);
+                self.lost_packets -= 1;
+                None
+            }
+            State::InFlight => {
+                slot.state = State::Acked;
+                self.inflight_packets -= 1;
+                self.inflight_bytes -= u64::from(slot.wire_bytes);
+                let slot = *slot;
+                self.acked.set(psn);
+                Some(slot)
+            }
+        }
+    }
+
+    /// Everything below `cumulative` is done with; all of it has been through [`Flight::ack`].
+    #[inline]
+    pub(crate) fn advance(&mut self, cumulative: u64) {
+        debug_assert!(self.una <= cumulative && cumulative <= self.next);
+        if cumulative == self.una + 1 {
+            self.acked.clear(self.una);
+        } else {
+            self.acked.clear_range(self.una, cumulative);
+        }
+        self.una = cumulative;
+    }
+
+    /// Moves `una` over packets told to have arrived one by one. An honest receiver has moved its cumulative
+    /// acknowledgement too.
+    #[inline]
+    pub(crate) fn advance_over_acked(&mut self) {
+        if self.una < self.next && self.slot(self.una).state == State::Acked {
+            let run = self.acked.run_of_ones(self.una, self.next - self.una);
+            self.advance(self.una + run);
+        }
+    }
+
+    /// A packet in flight is declared lost, to be sent again behind those lost before.
+    pub(crate) fn lose(&mut self, psn: u64) {
+        let index = self.index(psn);
+        let slot = &mut self.slots[index];
+        debug_assert_eq!(slot.state, State::InFlight);
+        slot.state = State::Lost;
+        self.inflight_packets -= 1;
+        self.inflight_bytes -= u64::from(slot.wire_bytes);
+        self.lost_packets += 1;
+        self.resend.push_back(psn);
+    }
+
+    /// Whether a packet is in flight.
+    pub(crate) fn can_lose(&self, psn: u64) -> bool {
+        self.contains(psn) && self.slot(psn).state == State::InFlight
+    }
+
+    /// Everything unacknowledged is to be sent again, in order; what was in flight is declared lost and told.
+    pub(crate) fn go_back(&mut self, lost: &mut Vec<u64>) {
+        self.resend.clear();
+        for psn in self.una..self.next {
+            match self.slot(psn).state {
+                State::Acked => {}
+                State::Lost => self.resend.push_back(psn),
+                State::InFlight => {
+                    self.lose(psn);
+                    lost.push(psn);
+                }
+            }
+        }
+    }
+
+    /// Forgets every packet; memory is given back.
+    pub(crate) fn abandon(&mut self) {
+        let (next, next_tx) = (self.next, self.next_tx);
+        *self = Flight { una: next, next, next_tx, ..Flight::new() };
+    }
+
+    /// Panics unless the totals agree with the slots.
+    pub(crate) fn assert_invariants(&self) {
+        let (mut packets, mut bytes, mut lost) = (0, 0, 0);
+        for psn in self.una..self.next {
+            let slot = self.slot(psn);
+            match slot.state {
+                State::InFlight => {
+                    packets += 1;
+                    bytes += u64::from(slot.wire_bytes);
+                }
+                State::Lost => {
+                    lost += 1;
+                    assert_eq!(
+                        self.resend.iter().filter(|&&p| p == psn).count(),
+                        1,
+                        "lost PSN {psn} in the queue"
+                    );
+                }
+                State::Acked => {}
+            }
+            assert_eq!(self.acked.get(psn), slot.state == State::Acked, "bit of PSN {psn}");
+        }
+        assert_eq!(self.inflight_packets, packets, "packets in flight");
+        assert_eq!(self.inflight_bytes, bytes, "bytes in flight");
+        assert_eq!(self.lost_packets, lost, "packets lost");
+        if self.una < self.next {
+            assert_ne!(self.slot(self.una).state, State::Acked, "the oldest unacknowledged packet");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flight_of(packets: u64) -> Flight {
+        let mut flight = Flight::new();
+        for psn in 0..packets {
+            flight.sent(psn, Time::from_ns(psn), PathId(0), 100, Memo(psn));
+        }
+        flight
+    }
+
+    #[test]
+    fn an_acknowledgement_adds_only_what_is_new() {
+        let mut flight = flight_of(40);
+        flight.ack(30);
+        assert_eq!(flight.news(31, 0b11), 0b01);
+        assert_eq!(flight.news(31, u64::MAX), ((1 << 32) - 1) & !0b10);
+        assert_eq!(flight.news(40, u64::MAX), 0);
+        flight.ack(31);
+        assert_eq!(flight.news(31, 0b11), 0);
+        assert_eq!((flight.inflight_packets(), flight.inflight_bytes()), (38, 3_800));
+        flight.assert_invariants();
+    }
+
+    #[test]
+    fn the_ring_keeps_its_packets_as_it_grows_and_wraps() {
+        let mut flight = flight_of(10);
+        (0..9).for_each(|psn| assert_eq!(flight.ack(psn).unwrap().memo, Memo(psn)));
+        flight.advance(9);
+        (10..200).for_each(|psn| {
+            flight.sent(psn, Time::from_ns(psn), PathId(0), 100, Memo(psn));
+        });
+        flight.assert_invariants();
+        (9..200).for_each(|psn| assert_eq!(flight.ack(psn).unwrap().memo, Memo(psn)));
+        flight.advance(200);
+        assert_eq!((flight.inflight_packets(), flight.inflight_bytes()), (0, 0));
+        flight.assert_invariants();
+    }
+
+    #[test]
+    fn a_lost_packet_acknowledged_late_is_not_sent_again() {
+        let mut flight = flight_of(3);
+        flight.lose(0);
+        flight.lose(1);
+        assert!(flight.ack(0).is_none());
+        assert_eq!(flight.first_to_resend(), Some(1));
+        let tx = flight.sent(1, Time::from_us(1), PathId(0), 100, Memo(7));
+        assert!(flight.is_in_flight(1, tx) && !flight.is_in_flight(1, 1));
+        flight.assert_invariants_before_advance();
+        assert_eq!(flight.first_to_resend(), None);
+    }
+
+    #[test]
+    fn going_back_sends_in_order_again() {
+        let mut flight = flight_of(4);
+        let mut lost = Vec::new();
+        flight.go_back(&mut lost);
+        assert_eq!(lost, [0, 1, 2, 3]);
+        flight.sent(0, Time::from_us(1), PathId(0), 100, Memo(0));
+        lost.clear();
+        flight.go_back(&mut lost);
+        assert_eq!(lost, [0]);
+        let order: Vec<u64> = (0..4)
+            .map(|_| {
+                let psn = flight.first_to_resend().unwrap();
+                flight.sent(psn, Time::from_us(2), PathId(0), 100, Memo(0));
+                psn
+            })
+            .collect();
+        assert_eq!(order, [0, 1, 2, 3]);
+    }
+
+    impl Flight {
+        fn assert_invariants_before_advance(&self) {
+            assert_eq!(u64::from(self.inflight_packets + self.lost_packets), 2);
+        }
+    }
+}

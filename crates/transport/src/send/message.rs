@@ -1,0 +1,197 @@
+//! A message of this end: what was posted, or the answer to a READ.
+
+use pathweave_units::Time;
+use pathweave_wire::{Data, Operation};
+
+use crate::events::Opcode;
+use crate::transmit::PayloadRef;
+use crate::work::{Buffer, Op, WorkRequest};
+
+/// A message of this end. Packets are made from it when they leave, so a message of 4 GiB costs what an empty
+/// one does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    pub(crate) wr_id: u64,
+    /// PSN of its first packet.
+    pub(crate) start_psn: u64,
+    /// PSN behind its last packet.
+    pub(crate) end_psn: u64,
+    /// Bytes of the message; of a READ request, the bytes asked for.
+    pub(crate) len: u64,
+    pub(crate) buffer: Buffer,
+    /// Where the message begins in `buffer`.
+    pub(crate) buffer_offset: u64,
+    pub(crate) remote_addr: u64,
+    pub(crate) rkey: u32,
+    pub(crate) imm: u32,
+    pub(crate) receive_index: u32,
+    pub(crate) op: Operation,
+    /// READ: all bytes asked for have arrived.
+    pub(crate) answered: bool,
+}
+
+impl Message {
+    /// The message of a work request, not yet numbered.
+    pub(crate) fn from_request(request: &WorkRequest) -> Self {
+        let (op, rkey, remote_addr, imm) = match request.op {
+            Op::Send => (Operation::Send, 0, 0, 0),
+            Op::SendImm { imm } => (Operation::SendImm, 0, 0, imm),
+            Op::Write { rkey, remote_addr } => (Operation::Write, rkey, remote_addr, 0),
+            Op::WriteImm { rkey, remote_addr, imm } => (Operation::WriteImm, rkey, remote_addr, imm),
+            Op::Read { rkey, remote_addr } => {
+                (Operation::ReadRequest, rkey, remote_addr, request.len.saturating_sub(1) as u32)
+            }
+        };
+        Message {
+            wr_id: request.wr_id,
+            start_psn: 0,
+            end_psn: 0,
+            len: request.len,
+            buffer: request.local,
+            buffer_offset: 0,
+            remote_addr,
+            rkey,
+            imm,
+            receive_index: 0,
+            op,
+            answered: false,
+        }
+    }
+
+    /// The answer to a READ request, not yet numbered. `rkey` is the key of the region read, for this end only.
+    pub(crate) fn read_response(request: &Data, len: u64, buffer: Buffer, buffer_offset: u64) -> Self {
+        Message {
+            wr_id: 0,
+            start_psn: 0,
+            end_psn: 0,
+            len,
+            buffer,
+            buffer_offset,
+            remote_addr: u64::from(request.msn),
+            rkey: request.rkey,
+            imm: 0,
+            receive_index: 0,
+            op: Operation::ReadResponse,
+            answered: false,
+        }
+    }
+
+    /// Whether it consumes a receive of the other end.
+    pub(crate) fn consumes_receive(&self) -> bool {
+        matches!(self.op, Operation::Send | Operation::SendImm | Operation::WriteImm)
+    }
+
+    /// Packets it takes; one at least.
+    pub(crate) fn packets(&self, mtu_payload: u16) -> u64 {
+        match self.op {
+            Operation::ReadRequest => 1,
+            _ => self.len.div_ceil(u64::from(mtu_payload)).max(1),
+        }
+    }
+
+    /// Whether it was posted by the application, and as what.
+    pub(crate) fn opcode(&self) -> Option<Opcode> {
+        match self.op {
+            Operation::Send | Operation::SendImm => Some(Opcode::Send),
+            Operation::Write | Operation::WriteImm => Some(Opcode::Write),
+            Operation::ReadRequest => Some(Opcode::Read),
+            Operation::ReadResponse => None,
+        }
+    }
+
+    /// Packet `psn` of it, leaving at `sent_at`.
+    #[inline]
+    pub(crate) fn packet(
+        &self,
+        psn: u64,
+        msn: u32,
+        mtu_payload: u16,
+        retransmit: bool,
+        sent_at: Time,
+    ) -> Data {
+        debug_assert!((self.start_psn..self.end_psn).contains(&psn));
+        let (offset, len) = match self.op {
+            Operation::ReadRequest => (u64::from(self.len == 0), 0),
+            _ => {
+                let offset = (psn - self.start_psn) * u64::from(mtu_payload);
+                (offset, (self.len - offset).min(u64::from(mtu_payload)) as u16)
+            }
+        };
+        Data {
+            psn,
+            msn,
+            // Below 2^32: a message has at most 2^32 bytes and this is where its last packet begins.
+            offset: offset as u32,
+            len,
+            op: self.op,
+            last: psn + 1 == self.end_psn,
+            retransmit,
+            rkey: if self.op == Operation::ReadResponse { 0 } else { self.rkey },
+            remote_addr: self.remote_addr,
+            imm: self.imm,
+            receive_index: self.receive_index,
+            sent_at,
+        }
+    }
+
+    /// Where the payload of `data`, one of its packets, is read from.
+    #[inline]
+    pub(crate) fn payload(&self, data: &Data) -> Option<PayloadRef> {
+        (data.len > 0).then(|| PayloadRef {
+            buffer: self.buffer,
+            offset: self.buffer_offset + u64::from(data.offset),
+            len: data.len,
+        })
+    }
+}
+
+/// Bytes a READ request asks for, or `None` where its fields contradict each other.
+pub(crate) fn read_len(request: &Data) -> Option<u64> {
+    match (request.offset, request.imm) {
+        (0, imm) => Some(u64::from(imm) + 1),
+        (1, 0) => Some(0),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::MAX_MESSAGE_BYTES;
+
+    fn message(op: Op, len: u64) -> Message {
+        let mut message = Message::from_request(&WorkRequest { wr_id: 1, op, local: Buffer(9), len });
+        message.start_psn = 100;
+        message.end_psn = 100 + message.packets(4_096);
+        message
+    }
+
+    #[test]
+    fn packets_cover_the_message() {
+        for (len, packets, last_len) in
+            [(0, 1, 0), (1, 1, 1), (4_096, 1, 4_096), (4_097, 2, 1), (12_288, 3, 4_096)]
+        {
+            let message = message(Op::Send, len);
+            assert_eq!(message.packets(4_096), packets);
+            let last = message.packet(message.end_psn - 1, 0, 4_096, false, Time::ZERO);
+            assert_eq!((last.last, u64::from(last.len)), (true, last_len), "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn four_gibibytes_fit_the_offset() {
+        let message = message(Op::Write { rkey: 0, remote_addr: 0 }, MAX_MESSAGE_BYTES);
+        assert_eq!(message.packets(4_096), 1 << 20);
+        let last = message.packet(message.end_psn - 1, 0, 4_096, false, Time::ZERO);
+        assert_eq!((last.offset, last.len), (u32::MAX - 4_095, 4_096));
+    }
+
+    #[test]
+    fn the_length_of_a_read_comes_across() {
+        for len in [0, 1, 2, MAX_MESSAGE_BYTES] {
+            let message = message(Op::Read { rkey: 0, remote_addr: 0 }, len);
+            let request = message.packet(100, 0, 4_096, false, Time::ZERO);
+            assert_eq!((request.len, request.last, read_len(&request)), (0, true, Some(len)));
+        }
+    }
+}
