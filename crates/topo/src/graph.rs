@@ -5,6 +5,7 @@ use std::fmt;
 use pathweave_units::{Duration, HostId, Rate};
 
 use crate::error::TopoError;
+use crate::names::Names;
 
 /// Most hosts and switches a topology may have.
 pub const MAX_NODES: u32 = 1 << 20;
@@ -94,7 +95,7 @@ pub struct PortRef {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
     name: String,
-    host_names: Option<Vec<String>>,
+    names: Names,
     hosts: u32,
     switches: Vec<Switch>,
     links: Vec<Link>,
@@ -107,16 +108,27 @@ pub struct Topology {
 impl Topology {
     /// Connects the parts. Refused: no hosts, more than [`MAX_NODES`], [`MAX_LINKS`] or [`MAX_PORTS`], an
     /// end that does not exist, a link of a node to itself, rate 0, an error rate outside `0.0..=1.0`, a node
-    /// without ports, and a network in more than one piece.
+    /// without ports, a name that two nodes have, and a network in more than one piece.
     pub fn new(
         name: impl Into<String>,
         hosts: u32,
         switches: Vec<Switch>,
         links: Vec<Link>,
     ) -> Result<Self, TopoError> {
+        Self::with_host_names(name, hosts, None, switches, links)
+    }
+
+    /// As [`Topology::new`] with names for the hosts, one each, in place of "host0", "host1", ...
+    pub(crate) fn with_host_names(
+        name: impl Into<String>,
+        hosts: u32,
+        host_names: Option<Vec<String>>,
+        switches: Vec<Switch>,
+        links: Vec<Link>,
+    ) -> Result<Self, TopoError> {
         let mut topology = Topology {
             name: name.into(),
-            host_names: None,
+            names: Names::default(),
             hosts,
             switches,
             links,
@@ -125,6 +137,8 @@ impl Topology {
             regular_clos: false,
         };
         topology.check_sizes()?;
+        topology.names = Names::new(hosts, host_names, &topology.switches)
+            .map_err(|twice| topology.refuse(format!("two nodes are named \"{twice}\"")))?;
         topology.check_links()?;
         topology.connect_ports();
         topology.check_ports()?;
@@ -138,16 +152,12 @@ impl Topology {
         self.regular_clos = true;
         self
     }
+    pub(crate) fn set_tier(&mut self, switch: usize, tier: u8) {
+        self.switches[switch].tier = tier;
+    }
     pub(crate) fn is_regular_clos(&self) -> bool {
         self.regular_clos
     }
-    /// Replaces "host0", "host1", ... One name a host, unique among all nodes.
-    pub(crate) fn with_host_names(mut self, names: Vec<String>) -> Self {
-        debug_assert_eq!(names.len(), self.hosts as usize, "one name a host");
-        self.host_names = Some(names);
-        self
-    }
-
     /// Name of the topology, for people.
     pub fn name(&self) -> &str {
         &self.name
@@ -196,8 +206,8 @@ impl Topology {
     pub fn switch_node(&self, index: usize) -> NodeId {
         NodeId(self.hosts + index as u32)
     }
-    pub(crate) fn host_names(&self) -> Option<&[String]> {
-        self.host_names.as_deref()
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
     }
 
     pub(crate) fn refuse(&self, what: impl Into<String>) -> TopoError {

@@ -9,6 +9,7 @@ mod build;
 mod capacity;
 mod error;
 mod graph;
+mod import;
 mod info;
 mod names;
 mod paths;

@@ -4,16 +4,17 @@
 //! from 1: "tor0-agg0.1#1". Lookup takes the ends in either order.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use crate::error::{TopoError, nearest};
-use crate::graph::{LinkId, NodeId, Topology};
+use crate::graph::{LinkId, NodeId, Switch, Topology};
 
 impl Topology {
     /// Name of a node: "host12", "tor3", "agg0.1".
     pub fn node_name(&self, node: NodeId) -> Cow<'_, str> {
         match self.switch_index(node) {
             Some(index) => Cow::Borrowed(&self.switches()[index].name),
-            None => match self.host_names() {
+            None => match &self.names().hosts {
                 Some(names) => Cow::Borrowed(&names[node.index()]),
                 None => Cow::Owned(format!("host{}", node.0)),
             },
@@ -66,25 +67,115 @@ impl Topology {
     }
 
     fn find_node(&self, name: &str) -> Option<NodeId> {
-        if let Some(index) = self.switches().iter().position(|switch| switch.name == name) {
-            return Some(self.switch_node(index));
-        }
-        match self.host_names() {
-            Some(names) => names.iter().position(|host| host == name).map(|i| NodeId(i as u32)),
-            None => {
-                let digits = name.strip_prefix("host")?;
-                let canonical = digits == "0" || !digits.starts_with(['0', '+']);
-                let id: u32 = digits.parse().ok().filter(|_| canonical)?;
-                (id < self.hosts()).then_some(NodeId(id))
-            }
-        }
+        self.names().node_of.get(name).copied().or_else(|| {
+            let counted = self.names().hosts.is_none();
+            default_host_id(name).filter(|&id| counted && id < self.hosts()).map(NodeId)
+        })
     }
 
     fn nearest_node(&self, name: &str) -> Option<String> {
-        if self.host_names().is_none() && name.starts_with("host") {
+        if self.names().hosts.is_none() && name.starts_with("host") {
             return Some(format!("host{}", self.hosts() - 1));
         }
-        let hosts = self.host_names().unwrap_or_default().iter();
+        let hosts = self.names().hosts.iter().flatten();
         nearest(name, hosts.chain(self.switches().iter().map(|switch| &switch.name)).map(String::as_str))
+    }
+}
+
+/// Names of the nodes.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub(crate) struct Names {
+    /// `None`: "host0", "host1", ...
+    hosts: Option<Vec<String>>,
+    /// The nodes whose names do not follow from their numbers. Only looked up, never walked.
+    node_of: HashMap<String, NodeId>,
+}
+
+impl Names {
+    /// Refuses a name that two nodes have, with that name.
+    pub(crate) fn new(
+        host_count: u32,
+        hosts: Option<Vec<String>>,
+        switches: &[Switch],
+    ) -> Result<Self, String> {
+        debug_assert!(hosts.as_ref().is_none_or(|names| names.len() == host_count as usize));
+        let mut node_of = HashMap::with_capacity(switches.len());
+        let switch_names = (host_count..).zip(switches.iter().map(|switch| &switch.name));
+        for (id, name) in (0..).zip(hosts.iter().flatten()).chain(switch_names) {
+            let is_default_host =
+                hosts.is_none() && default_host_id(name).is_some_and(|host| host < host_count);
+            if is_default_host || node_of.insert(name.clone(), NodeId(id)).is_some() {
+                return Err(name.clone());
+            }
+        }
+        Ok(Names { hosts, node_of })
+    }
+}
+
+/// 12 for "host12"; nothing for "host012" or "switch12".
+fn default_host_id(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix("host")?;
+    let canonical = digits == "0" || digits.starts_with(|c: char| ('1'..='9').contains(&c));
+    digits.parse().ok().filter(|_| canonical)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::{Build, FatTree, LeafSpine};
+
+    fn leaf_spine() -> Topology {
+        LeafSpine { leaf_spine_links: 2, ..LeafSpine::new(2, 2, 2) }.build(Path::new(".")).unwrap()
+    }
+
+    #[test]
+    fn every_name_leads_back() {
+        let topology = leaf_spine();
+        for node in (0..topology.nodes()).map(NodeId) {
+            assert_eq!(topology.node_by_name(&topology.node_name(node)), Ok(node));
+        }
+        for link in (0..topology.links().len() as u32).map(LinkId) {
+            assert_eq!(topology.link_by_name(&topology.link_name(link)), Ok(link));
+        }
+    }
+
+    #[test]
+    fn parallel_links_are_numbered_and_ends_may_be_swapped() {
+        let topology = leaf_spine();
+        let second = topology.link_by_name("leaf1-spine0#1").unwrap();
+        assert_eq!(topology.link_name(second), "leaf1-spine0#1");
+        assert_eq!(topology.link_by_name("spine0-leaf1#1"), Ok(second));
+        assert_eq!(topology.link_name(LinkId(second.0 - 1)), "leaf1-spine0");
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_a_near_one() {
+        let topology = FatTree::k_ary(4).build(Path::new(".")).unwrap();
+        let error = |result: Result<NodeId, TopoError>| result.unwrap_err().to_string();
+        assert_eq!(
+            error(topology.node_by_name("host16")),
+            "no node is named \"host16\"; did you mean \"host15\"?"
+        );
+        assert_eq!(
+            error(topology.node_by_name("aggr0.1")),
+            "no node is named \"aggr0.1\"; did you mean \"agg0.1\"?"
+        );
+        assert_eq!(error(topology.node_by_name("x")), "no node is named \"x\"");
+        assert!(topology.node_by_name("host01").is_err());
+        let error = topology.link_by_name("tor0-agg0.7").unwrap_err();
+        assert_eq!(error.to_string(), "no link is named \"tor0-agg0.7\"; did you mean \"tor0-agg0.0\"?");
+        assert!(topology.link_by_name("tor0-core0").is_err());
+        assert!(topology.link_by_name("tor0-agg0.0#1").is_err());
+    }
+
+    #[test]
+    fn two_nodes_cannot_share_a_name() {
+        let switch = |name: &str| Switch { name: name.into(), tier: 0, group: None };
+        assert_eq!(Names::new(2, None, &[switch("a"), switch("a")]), Err("a".into()));
+        assert_eq!(Names::new(2, None, &[switch("host1")]), Err("host1".into()));
+        assert!(Names::new(2, None, &[switch("host2")]).is_ok());
+        assert!(Names::new(1, Some(vec!["x".into()]), &[switch("x")]).is_err());
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::TopoError;
 
 /// Largest topology file, in bytes. The largest topology allowed takes less in either format.
-const MAX_FILE_BYTES: u64 = 256 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Name (for errors) and text of a file.
 pub(crate) fn read_text(base_dir: &Path, path: &Path) -> Result<(String, String), TopoError> {

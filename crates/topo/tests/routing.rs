@@ -81,6 +81,84 @@ fn the_udmp_fat_tree_by_hand() {
     assert_same(&t);
 }
 
+/// Any connected network: hosts with one or two ports at random switches, switches linked at random.
+fn irregular() -> impl Strategy<Value = Topology> {
+    let sizes = (1..=8u32, 1..=7u32);
+    let draws = proptest::collection::vec((any::<u32>(), any::<u32>()), 0..20);
+    (sizes, draws, any::<u64>()).prop_map(|((hosts, switches), extra, seed)| {
+        let mut rng = pathweave_units::Rng::for_component(seed, "test", 0);
+        let link = |a, b| Link {
+            a: NodeId(a),
+            b: NodeId(b),
+            rate: Rate::from_gbps(1),
+            delay: pathweave_units::Duration::ZERO,
+            error_rate: 0.0,
+        };
+        // The last host hangs on another host now and then: nothing may be routed through that one.
+        let mut at = |host| if host == 7 { 6 } else { hosts + rng.below(switches) };
+        let mut links: Vec<_> = (0..hosts).map(|host| link(host, at(host))).collect();
+        links.extend((1..switches).map(|switch| link(hosts + switch, hosts + rng.below(switch))));
+        let nodes = hosts + switches;
+        let extra = extra.into_iter().map(|(a, b)| (a % nodes, b % nodes)).filter(|(a, b)| a != b);
+        links.extend(extra.map(|(a, b)| link(a, b)));
+        let names = (0..switches).map(|i| Switch { name: format!("s{i}"), tier: 0, group: None }).collect();
+        Topology::new("random", hosts, names, links).unwrap()
+    })
+}
+
+/// Hops from every node to `dst`, by relaxing every link until nothing changes.
+fn brute_force_hops(topology: &Topology, dst: HostId, alive: &dyn Fn(LinkId) -> bool) -> Vec<Option<u32>> {
+    let mut hops = vec![None; topology.nodes() as usize];
+    hops[dst.index()] = Some(0);
+    loop {
+        let before = hops.clone();
+        for (_, link) in (0..).map(LinkId).zip(topology.links()).filter(|&(id, _)| alive(id)) {
+            for (from, to) in [(link.a, link.b), (link.b, link.a)] {
+                let forwards = !topology.is_host(to) || to == dst.into();
+                if let (Some(far), true) = (hops[to.index()], forwards) {
+                    let known = hops[from.index()].unwrap_or(u32::MAX);
+                    hops[from.index()] = Some(known.min(far + 1));
+                }
+            }
+        }
+        if hops == before {
+            return hops;
+        }
+    }
+}
+
+/// Every next hop is one hop nearer over a living link, and every such port is a next hop. Hence every
+/// reachable destination is reached, on shortest paths, without loops.
+fn assert_exact(topology: &Topology, alive: &dyn Fn(LinkId) -> bool) {
+    let routing = Routing::compute(topology, alive);
+    let mut all_reach = true;
+    for dst in (0..topology.hosts()).map(HostId) {
+        let hops = brute_force_hops(topology, dst, alive);
+        all_reach &= hops[..topology.hosts() as usize].iter().all(Option::is_some);
+        for node in (0..topology.nodes()).map(NodeId).filter(|&node| node != dst.into()) {
+            let ports = topology.ports(node);
+            if topology.is_host(node) && ports.len() == 1 {
+                continue;
+            }
+            let nearer = |port: &PortRef| {
+                let forwards = !topology.is_host(port.peer) || port.peer == dst.into();
+                let here = hops[node.index()];
+                alive(port.link)
+                    && forwards
+                    && here.is_some()
+                    && hops[port.peer.index()].map(|h| h + 1) == here
+            };
+            let expected: Vec<u16> = (0..).zip(ports).filter(|(_, p)| nearer(p)).map(|(i, _)| i).collect();
+            let found: Vec<u16> = routing.from_node(node, dst).iter().collect();
+            assert_eq!(found, expected, "{} to host{dst}", topology.node_name(node));
+        }
+    }
+    match routing.unreachable_pair() {
+        None => assert!(all_reach),
+        Some((src, dst)) => assert_eq!(brute_force_hops(topology, dst, alive)[src.index()], None),
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -88,4 +166,55 @@ proptest! {
     fn arithmetic_and_table_agree(topology in regular()) {
         assert_same(&topology);
     }
+
+    #[test]
+    fn routes_of_regular_topologies_are_the_shortest(topology in regular(), dead in any::<[bool; 8]>()) {
+        assert_exact(&topology, &|_| true);
+        assert_exact(&topology, &|link| !dead[link.index() % 8]);
+    }
+
+    #[test]
+    fn routes_of_any_topology_are_the_shortest(topology in irregular(), dead in any::<[bool; 8]>()) {
+        assert_exact(&topology, &|_| true);
+        assert_exact(&topology, &|link| !dead[link.index() % 8]);
+    }
+
+    #[test]
+    fn paths_are_counted_and_walked(topology in irregular()) {
+        let routing = Routing::whole(&topology);
+        let mut finder = PathFinder::new(&topology, &routing);
+        for (src, dst) in (0..topology.hosts()).flat_map(|s| (0..topology.hosts()).map(move |d| (HostId(s), HostId(d)))) {
+            let hops = brute_force_hops(&topology, dst, &|_| true)[src.index()].filter(|&hops| hops > 0);
+            let pair = finder.pair(src, dst, 100);
+            prop_assert_eq!(pair.map(|pair| pair.hops), hops);
+            let path = finder.first_path(src, dst);
+            prop_assert_eq!(path.as_ref().map(|path| path.len() as u32), pair.map(|pair| pair.hops));
+            prop_assert_eq!(pair.map(|_| count_paths(&topology, &routing, src.into(), dst)), pair.map(|p| p.paths));
+        }
+    }
+
+    #[test]
+    fn ports_are_symmetric(topology in prop_oneof![regular(), irregular()]) {
+        let mut ends = 0;
+        for node in (0..topology.nodes()).map(NodeId) {
+            for (p, port) in (0u16..).zip(topology.ports(node)) {
+                let back = topology.ports(port.peer)[usize::from(port.peer_port)];
+                prop_assert_eq!((back.link, back.peer, back.peer_port), (port.link, node, p));
+                prop_assert_ne!(back.is_a, port.is_a);
+                let link = topology.link(port.link);
+                prop_assert_eq!((link.a, link.b), if port.is_a { (node, port.peer) } else { (port.peer, node) });
+                ends += 1;
+            }
+        }
+        prop_assert_eq!(ends, 2 * topology.links().len());
+    }
+}
+
+/// Number of paths by trying them all.
+fn count_paths(topology: &Topology, routing: &Routing, node: NodeId, dst: HostId) -> u64 {
+    if node == dst.into() {
+        return 1;
+    }
+    let ports = routing.from_node(node, dst).iter();
+    ports.map(|p| count_paths(topology, routing, topology.ports(node)[usize::from(p)].peer, dst)).sum()
 }

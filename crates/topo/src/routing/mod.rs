@@ -120,6 +120,20 @@ impl Routing {
         Self::compute_table(topology, alive)
     }
 
+    /// Whether arithmetic gives the routes of the whole topology, found by comparing it with the table.
+    pub(crate) fn arithmetic_holds(topology: &Topology, table: &Routing) -> bool {
+        /// Comparing more than this would take longer than the table's slower answers cost.
+        const MOST_COMPARISONS: u64 = 1 << 24;
+        if u64::from(topology.nodes()) * u64::from(topology.hosts()) > MOST_COMPARISONS {
+            return false;
+        }
+        let Some(intervals) = interval::detect(topology) else { return false };
+        let arithmetic = Routing { hosts: topology.hosts(), form: Form::Intervals(intervals) };
+        let agree = |node, dst| arithmetic.next_hops(node, dst) == table.next_hops(node, dst);
+        let hosts = || (0..topology.hosts()).map(HostId);
+        (topology.hosts()..topology.nodes()).all(|node| hosts().all(|dst| agree(NodeId(node), dst)))
+    }
+
     /// Routes with every link alive.
     pub fn whole(topology: &Topology) -> Self {
         Self::compute(topology, &|_| true)

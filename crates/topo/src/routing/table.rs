@@ -170,15 +170,16 @@ impl Table {
         None
     }
 
+    /// Whether `src` reaches `dst`: over a link between them, or over a switch it is attached to.
     fn reaches(&self, src: HostId, dst: HostId) -> bool {
-        let from = self.attached_to(src).iter().map(|&(peer, _)| peer);
         let to = self.attached_to(dst);
-        from.clone().any(|peer| NodeId::from(dst) == peer || to.iter().any(|&(other, _)| other == peer))
-            || from.filter(|peer| peer.index() >= self.class_of.len()).any(|peer| {
-                let row = self.row_of[peer.index()] as usize;
-                let column = self.class_of[dst.index()] as usize;
-                self.entries[row * self.classes as usize + column] != Ports(0)
-            })
+        let column = self.class_of[dst.index()] as usize;
+        self.attached_to(src).iter().any(|&(peer, _)| {
+            let is_host = peer.index() < self.class_of.len();
+            let attached = || to.iter().any(|&(other, _)| other == peer);
+            let row = || self.row_of[peer.index()] as usize * self.classes as usize;
+            peer == dst.into() || !is_host && (attached() || self.entries[row() + column] != Ports(0))
+        })
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {

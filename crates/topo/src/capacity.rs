@@ -1,0 +1,95 @@
+//! Capacity of hosts and tiers: the ideal that a workload is measured against.
+
+use pathweave_units::{HostId, Rate};
+
+use crate::graph::{NodeId, Topology};
+
+/// Capacity of the switches of one tier, summed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TierCapacity {
+    /// The tier; 0 has the ToRs or leaves.
+    pub tier: u8,
+    /// Its switches.
+    pub switches: u32,
+    /// Links to hosts and lower tiers, one direction.
+    pub down: Rate,
+    /// Links to higher tiers, one direction.
+    pub up: Rate,
+}
+
+impl TierCapacity {
+    /// Capacity down over capacity up: 2.0 is "2:1". `None` for a tier without links up.
+    pub fn oversubscription(&self) -> Option<f64> {
+        (self.up > Rate::ZERO).then(|| self.down.as_bps() as f64 / self.up.as_bps() as f64)
+    }
+}
+
+impl Topology {
+    /// Summed rate of a host's ports: no host sends or receives faster.
+    pub fn host_rate(&self, host: HostId) -> Rate {
+        let rates = self.ports(host.into()).iter().map(|port| self.link(port.link).rate);
+        rates.fold(Rate::ZERO, Rate::saturating_add)
+    }
+
+    /// Summed rate of all hosts' ports: no workload moves more.
+    pub fn hosts_rate(&self) -> Rate {
+        (0..self.hosts()).map(|host| self.host_rate(HostId(host))).fold(Rate::ZERO, Rate::saturating_add)
+    }
+
+    /// Capacity of each tier that has switches, from the lowest.
+    pub fn tiers(&self) -> Vec<TierCapacity> {
+        let tier_of = |node: NodeId| self.switch_index(node).map(|index| self.switches()[index].tier);
+        let empty = |tier| TierCapacity { tier, switches: 0, down: Rate::ZERO, up: Rate::ZERO };
+        let mut tiers: Vec<TierCapacity> = (0..=u8::MAX).map(empty).collect();
+        for (index, switch) in self.switches().iter().enumerate() {
+            let capacity = &mut tiers[usize::from(switch.tier)];
+            capacity.switches += 1;
+            for port in self.ports(self.switch_node(index)) {
+                let rate = self.link(port.link).rate;
+                match tier_of(port.peer) {
+                    Some(peer) if peer == switch.tier => {}
+                    Some(peer) if peer > switch.tier => capacity.up = capacity.up.saturating_add(rate),
+                    _ => capacity.down = capacity.down.saturating_add(rate),
+                }
+            }
+        }
+        tiers.retain(|tier| tier.switches > 0);
+        tiers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::{Build, FatTree, Topology, presets};
+    use pathweave_units::{HostId, Rate};
+
+    /// Oversubscription of the aggregation tier.
+    fn at_aggs(topology: &Topology) -> f64 {
+        topology.tiers()[1].oversubscription().unwrap()
+    }
+
+    #[test]
+    fn the_udmp_presets_are_oversubscribed_as_named() {
+        for (name, ratio) in
+            [("udmp-320", 1.0), ("udmp-320-2to1", 2.0), ("udmp-320-4to1", 4.0), ("udmp-320-8to1", 8.0)]
+        {
+            let preset = presets().iter().find(|preset| preset.name == name).unwrap();
+            let topology = preset.config.build(Path::new(".")).unwrap();
+            assert_eq!(at_aggs(&topology), ratio, "{name}");
+            assert_eq!(topology.tiers()[0].oversubscription(), Some(1.0));
+            assert_eq!(topology.tiers()[2].oversubscription(), None);
+            assert_eq!(topology.hosts_rate(), Rate::from_gbps(32_000));
+            assert_eq!(topology.host_rate(HostId(7)), Rate::from_gbps(100));
+        }
+    }
+
+    #[test]
+    fn the_field_oversubscribes_by_slower_links() {
+        let config = FatTree { oversubscription: Some(4.0), ..FatTree::k_ary(8) };
+        let topology = config.build(Path::new(".")).unwrap();
+        assert_eq!(at_aggs(&topology), 4.0);
+        assert_eq!(topology.links().last().unwrap().rate, Rate::from_gbps(25));
+    }
+}
