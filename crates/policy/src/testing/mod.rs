@@ -12,12 +12,13 @@ mod bench;
 mod channel;
 mod checked;
 mod operations;
+mod report;
 mod scenario;
 #[cfg(test)]
 mod tests;
 
-pub use bench::{Report, SenderReport};
 pub use channel::Hop;
 pub use checked::Checked;
 pub use operations::random_operations;
+pub use report::{Report, SenderReport};
 pub use scenario::{Change, Scenario};

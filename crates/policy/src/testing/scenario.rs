@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
-use super::bench::{Bench, Report};
+use super::bench::Bench;
 use super::channel::Hop;
+use super::report::Report;
 use crate::{Policy, PolicyEnv};
 
 /// Something that happens at a given time.

@@ -160,7 +160,7 @@ impl Dcqcn {
         self.due = self.increase_due.min(self.decrease_due);
     }
 
-    /// One step up (SIGCOMM'15, figure 7). Stages are counted after the step, so there are exactly F steps of
+    /// One step up (SIGCOMM'15, section 3.1, reaction point). Stages are counted after the step, so there are exactly F steps of
     /// fast recovery.
     fn increase(&mut self) {
         let Steps { stages, additive, hyper, .. } = self.params;

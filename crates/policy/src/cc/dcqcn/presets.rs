@@ -73,7 +73,7 @@ static PRESETS: [PresetInfo; 5] = [
         preset: DcqcnPreset::Paper,
         name: "paper",
         help: "The paper's 40G values: 50us notifications, 55us timers, 10MB byte counter, five recovery steps",
-        source: "Zhu et al., SIGCOMM 2015, section 5 and figure 14; R_HAI from the authors' ns3-rdma; minimum rate ours",
+        source: "Zhu et al., SIGCOMM 2015, deployed values; R_HAI from the authors' ns3-rdma; minimum rate ours",
         params: DcqcnParams {
             reaction: Reaction::Immediate,
             alpha_timer: Duration::from_us(55),
