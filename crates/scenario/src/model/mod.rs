@@ -4,7 +4,7 @@
 mod network;
 mod run;
 mod scheme;
-mod validate;
+pub(crate) mod validate;
 mod workload;
 
 use pathweave_fabric::config::{FaultConfig, SwitchConfig};
@@ -12,8 +12,8 @@ use pathweave_topo::TopologyConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use network::{NetworkConfig, RetransmissionConfig};
-pub use run::{ObserveConfig, RunConfig, StopWhen};
+pub use network::{NetworkConfig, RetransmissionConfig, Verb};
+pub use run::{ObserveConfig, RunConfig};
 pub use scheme::NamedScheme;
 pub use workload::WorkloadEntry;
 
@@ -42,10 +42,10 @@ pub struct Scenario {
     /// Things that break.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<FaultConfig>,
-    /// When the run ends.
+    /// When the run ends, besides when all is done.
     #[serde(default)]
     pub run: RunConfig,
-    /// What is recorded beyond one record a flow.
+    /// What is recorded beyond one record for each flow, job and link.
     #[serde(default)]
     pub observe: ObserveConfig,
 }

@@ -15,6 +15,8 @@ pub struct NetworkConfig {
     pub framing: Framing,
     /// Payload of a full packet, 256 B to 9000 B. Default 4096 B, the largest MTU of InfiniBand verbs.
     pub mtu: Bytes,
+    /// What messages are posted as: "write" (default), as collective libraries do, or "send".
+    pub verb: Verb,
     /// Retransmission timer of every queue pair.
     pub retransmission: RetransmissionConfig,
 }
@@ -24,7 +26,34 @@ impl Default for NetworkConfig {
         NetworkConfig {
             framing: Framing::default(),
             mtu: Bytes::new(4_096),
+            verb: Verb::default(),
             retransmission: RetransmissionConfig::default(),
+        }
+    }
+}
+
+/// The verb that messages are posted with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verb {
+    /// One-sided WRITE.
+    #[default]
+    Write,
+    /// Two-sided SEND.
+    Send,
+}
+
+impl NetworkConfig {
+    /// The same, as the simulator takes it.
+    pub fn to_sim(&self) -> pathweave_sim::HostConfig {
+        pathweave_sim::HostConfig {
+            mtu: self.mtu,
+            framing: self.framing,
+            verb: match self.verb {
+                Verb::Write => pathweave_sim::Verb::Write,
+                Verb::Send => pathweave_sim::Verb::Send,
+            },
+            rto: self.retransmission.to_transport(),
         }
     }
 }

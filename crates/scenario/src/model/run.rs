@@ -4,62 +4,45 @@ use pathweave_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// When the run ends.
+/// When the run ends, besides when every message is delivered and acknowledged or has failed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunConfig {
     /// Simulated time at which the run ends whatever is left to do. Absent: when all is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Duration>,
-    /// What ends the run before that. Default "all-finished".
-    pub stop: StopWhen,
     /// Simulator events after which the run ends. Absent: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_events: Option<u64>,
 }
 
-/// What ends a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StopWhen {
-    /// Every message is delivered and acknowledged, or has failed.
-    #[default]
-    AllFinished,
-    /// Only `until`: the run goes on, idle, to show how queues and faults settle.
-    Never,
-}
-
-/// What is recorded beyond one record a flow.
+/// What is recorded beyond one record for each flow, job and link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ObserveConfig {
-    /// Time between samples. Absent (default): no samples; the totals of every flow and link are kept all the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Duration>,
-    /// Sample the egress queue of every link. Default true.
-    pub queues: bool,
-    /// Sample the utilisation of every link. Default true.
-    pub links: bool,
-    /// Sample the shared buffer of every switch. Default true.
-    pub buffers: bool,
-    /// Sample the payload rate every host receives. Default true.
-    pub hosts: bool,
-    /// Sample rate and bytes in flight of every flow that is under way. Default false.
-    pub flows: bool,
-    /// Events (drops, pauses, retransmissions, faults) kept in full; further ones are only counted. Default 100000.
-    pub max_events: u64,
+    /// Time between samples of queues, links and hosts; doubled whenever there are more than `max_samples` of them.
+    /// Default 5 us; 0s: no samples.
+    pub interval: Duration,
+    /// Instants kept at most, 2 or more. Default 256.
+    pub max_samples: u32,
+    /// Events (drops, pauses, faults) kept in full at most; further ones are counted. Default 100000.
+    pub max_events: u32,
 }
 
 impl Default for ObserveConfig {
     fn default() -> Self {
-        ObserveConfig {
-            interval: None,
-            queues: true,
-            links: true,
-            buffers: true,
-            hosts: true,
-            flows: false,
-            max_events: 100_000,
+        let pathweave_sim::ObserveConfig { interval, max_samples, max_events } = Default::default();
+        ObserveConfig { interval: interval.unwrap_or(Duration::ZERO), max_samples, max_events }
+    }
+}
+
+impl ObserveConfig {
+    /// The same, as the simulator takes it.
+    pub fn to_sim(&self) -> pathweave_sim::ObserveConfig {
+        pathweave_sim::ObserveConfig {
+            interval: (self.interval > Duration::ZERO).then_some(self.interval),
+            max_samples: self.max_samples,
+            max_events: self.max_events,
         }
     }
 }

@@ -1,0 +1,126 @@
+//! From a file and the command line to a scenario.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::expand::expand;
+use crate::model::Scenario;
+use crate::text::shape::Shape;
+use crate::text::{
+    Diagnostic, Diagnostics, FieldPath, Node, Override, Source, Value, parse_document, read_document,
+};
+
+/// What changes a scenario from outside its file, in this order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// `key=value`, as given to `--set`.
+    pub set: Vec<String>,
+    /// The seed, as given to `--seed`.
+    pub seed: Option<u64>,
+    /// The scheme of all workloads that have none of their own, as given to `--schemes`: a built-in one, or one the
+    /// scenario defines under `[schemes.NAME]`.
+    pub scheme: Option<String>,
+}
+
+/// A scenario and where each of its values was written, so that what is found wrong later can still be placed.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Folder to which file names in the scenario are relative.
+    pub base_dir: PathBuf,
+    tree: Node,
+}
+
+impl Loaded {
+    /// Reads, changes, completes and checks a scenario file.
+    pub fn read(path: &Path, changes: &Changes) -> Result<Self, Diagnostics> {
+        let (tree, _) = read_document(path)?;
+        let base_dir = path.parent().unwrap_or(Path::new("")).to_owned();
+        let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        Self::complete(tree, name.unwrap_or_default(), base_dir, changes)
+    }
+
+    /// The same for a text, called `source_name` in errors. Its file names are relative to `base_dir`.
+    pub fn parse(
+        text: &str,
+        source_name: &str,
+        base_dir: impl Into<PathBuf>,
+        changes: &Changes,
+    ) -> Result<Self, Diagnostics> {
+        let tree = parse_document(&Source::new(source_name, text))?;
+        let name = source_name.trim_end_matches(".toml").to_owned();
+        Self::complete(tree, name, base_dir.into(), changes)
+    }
+
+    fn complete(mut tree: Node, name: String, base_dir: PathBuf, changes: &Changes) -> Result<Self, Diagnostics> {
+        let mut found = apply(changes, &mut tree)?;
+        if let Some(table) = tree.as_table_mut() {
+            table.entry("name".to_owned()).or_insert_with(|| Node::unplaced(Value::Text(name)));
+        }
+        expand(&mut tree, &mut found);
+        // Unknown names leave values behind that would only be complained about again.
+        let reported: Vec<String> = found.iter().map(|finding| finding.field.to_string()).collect();
+        let shape = Shape::of::<Scenario>().check(&tree);
+        found.extend(shape.into_iter().filter(|finding| !covered(&finding.field, &reported)));
+        Diagnostics::check(found)?;
+        let scenario: Scenario = deserialise(&tree)?;
+        let findings = scenario.validate().into_iter().map(|finding| tree.place(finding));
+        Diagnostics::check(findings.collect())?;
+        Ok(Loaded { scenario, base_dir, tree })
+    }
+
+    /// Places a finding that was made after loading.
+    pub(crate) fn place(&self, finding: Diagnostic) -> Diagnostic {
+        self.tree.place(finding)
+    }
+}
+
+/// Whether `field` is one of `reported` or below it.
+fn covered(field: &FieldPath, reported: &[String]) -> bool {
+    let field = field.to_string();
+    reported.iter().any(|outer| {
+        let outer = outer.trim_end_matches(".name").trim_end_matches(".preset").trim_end_matches(".base");
+        field.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    })
+}
+
+/// Applies the command line's changes. Findings that do not prevent looking further are returned.
+fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnostics> {
+    let mut found = Vec::new();
+    for text in &changes.set {
+        let setting = Override::parse(text)?;
+        found.extend(setting.apply(tree).err());
+    }
+    let mut insert = |name: &str, node: Node| {
+        tree.as_table_mut().map(|table| table.insert(name.to_owned(), node));
+    };
+    if let Some(seed) = changes.seed {
+        // TOML's integers end there, and a scenario must be able to say its seed.
+        let value = i64::try_from(seed).map_err(|_| {
+            let message = format!("`seed` cannot be {seed}");
+            Diagnostic::new(FieldPath::root().key("seed"), message).allowed(format!("at most {}", i64::MAX))
+        })?;
+        insert("seed", flag(format!("--seed {seed}"), Value::Integer(value)));
+    }
+    if let Some(scheme) = &changes.scheme {
+        insert("scheme", flag(format!("--schemes {scheme}"), Value::Text(scheme.clone())));
+    }
+    Ok(found)
+}
+
+/// A value that a flag of the command line sets.
+fn flag(text: String, value: Value) -> Node {
+    let source = Source::new("command line", text);
+    let span = crate::text::Span::new(&Arc::clone(&source), 0..source.text.len());
+    Node { value, key: Some(span.clone()), span: Some(span) }
+}
+
+/// The shape has been checked; what serde still refuses is reported where serde says it is.
+fn deserialise(tree: &Node) -> Result<Scenario, Diagnostics> {
+    serde_path_to_error::deserialize(tree.to_toml()).map_err(|error| {
+        let field = FieldPath::from(error.path());
+        let message = error.into_inner().message().trim().to_owned();
+        tree.place(Diagnostic::new(field, message)).into()
+    })
+}

@@ -1,0 +1,130 @@
+//! What a scenario must be beyond well-formed, as far as it can be told without building anything.
+
+use std::collections::BTreeMap;
+
+use pathweave_policy::Scheme;
+use pathweave_transport::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
+use pathweave_units::{Bytes, Duration};
+
+use super::{NamedScheme, Scenario};
+use crate::text::{Diagnostic, FieldPath};
+
+impl Scenario {
+    /// Everything that is wrong with the values.
+    pub(crate) fn validate(&self) -> Vec<Diagnostic> {
+        let root = FieldPath::root();
+        let mut found = Vec::new();
+        self.check_network(&mut found);
+        self.check_run(&mut found);
+        if self.name.trim().is_empty() || self.name.chars().any(char::is_control) {
+            found.push(out_of_range(root.key("name"), &format!("{:?}", self.name), "a name of one line"));
+        }
+        if self.workload.is_empty() {
+            let finding = Diagnostic::new(root.key("workload"), "the scenario has no workload");
+            found.push(finding.allowed("at least one [[workload]] is needed"));
+        }
+        self.check_groups(&mut found);
+        if let Err(why) = self.switch.validate() {
+            found.push(out_of_range(root.key("switch").key(why.field), &why.value, &why.allowed));
+        }
+        for (i, fault) in self.fault.iter().enumerate() {
+            if let Err(why) = fault.validate() {
+                found.push(out_of_range(root.key("fault").index(i).key(why.field), &why.value, &why.allowed));
+            }
+        }
+        self.check_schemes(&mut found);
+        found
+    }
+
+    /// Every scheme with the field that sets it: the scenario's first.
+    pub(crate) fn schemes(&self) -> impl Iterator<Item = (FieldPath, &NamedScheme)> {
+        let root = FieldPath::root();
+        let of_workloads = self.workload.iter().enumerate().filter_map(|(i, workload)| {
+            let path = FieldPath::root().key("workload").index(i).key("scheme");
+            Some((path, workload.scheme.as_ref()?))
+        });
+        [(root.key("scheme"), &self.scheme)].into_iter().chain(of_workloads)
+    }
+
+    /// Workloads of one group share its scheme and class.
+    fn check_groups(&self, found: &mut Vec<Diagnostic>) {
+        let mut first_of: BTreeMap<&str, usize> = BTreeMap::new();
+        for (i, workload) in self.workload.iter().enumerate() {
+            let path = FieldPath::root().key("workload").index(i);
+            let classes = self.switch.weights.len();
+            if workload.class == 0 || usize::from(workload.class) > classes {
+                let allowed = format!("1 to {classes}, the number of `switch.weights`");
+                found.push(out_of_range(path.key("class"), &workload.class.to_string(), &allowed));
+            }
+            let group = workload.group_name();
+            if group.trim().is_empty() || group.chars().any(char::is_control) {
+                found.push(out_of_range(path.key("group"), &format!("{group:?}"), "a name of one line"));
+            }
+            let first = &self.workload[*first_of.entry(group).or_insert(i)];
+            for (differs, field) in
+                [(first.scheme != workload.scheme, "scheme"), (first.class != workload.class, "class")]
+            {
+                if differs {
+                    let message = format!("workloads of group \"{group}\" differ in `{field}`");
+                    let finding = Diagnostic::new(path.key(field), message);
+                    found.push(finding.help("give one of them another `group`, or both the same"));
+                }
+            }
+        }
+    }
+
+    fn check_schemes(&self, found: &mut Vec<Diagnostic>) {
+        let mut by_name: BTreeMap<&str, &Scheme> = BTreeMap::new();
+        for (path, NamedScheme { name, scheme }) in self.schemes() {
+            if let Err(why) = scheme.validate() {
+                found.push(out_of_range(path.key(&why.field), &why.value, &why.allowed));
+            }
+            if *by_name.entry(name).or_insert(scheme) != scheme {
+                let message = format!("two different schemes are named \"{name}\"");
+                found.push(Diagnostic::new(path, message).help("give one of them a `name` of its own"));
+            }
+        }
+    }
+
+    fn check_network(&self, found: &mut Vec<Diagnostic>) {
+        let network = FieldPath::root().key("network");
+        let (least, most) = (Bytes::new(u64::from(MIN_MTU_PAYLOAD)), Bytes::new(u64::from(MAX_MTU_PAYLOAD)));
+        if !(least..=most).contains(&self.network.mtu) {
+            let allowed = format!("a payload of {} B to {} B", least.get(), most.get());
+            found.push(out_of_range(network.key("mtu"), &self.network.mtu.to_string(), &allowed));
+        }
+        let timer = &self.network.retransmission;
+        let path = network.key("retransmission");
+        if timer.timeout == Duration::ZERO {
+            found.push(out_of_range(path.key("timeout"), "0s", "above 0"));
+        }
+        if timer.max_timeout < timer.timeout {
+            let allowed = format!("at least `timeout`, {}", timer.timeout);
+            found.push(out_of_range(path.key("max_timeout"), &timer.max_timeout.to_string(), &allowed));
+        }
+        if !(1..=16).contains(&timer.backoff) {
+            found.push(out_of_range(path.key("backoff"), &timer.backoff.to_string(), "1 to 16"));
+        }
+    }
+
+    fn check_run(&self, found: &mut Vec<Diagnostic>) {
+        let run = FieldPath::root().key("run");
+        if self.run.until == Some(Duration::ZERO) {
+            found.push(out_of_range(run.key("until"), "0s", "above 0"));
+        }
+        if self.run.max_events == Some(0) {
+            found.push(out_of_range(run.key("max_events"), "0", "1 or more"));
+        }
+        if self.observe.max_samples < 2 {
+            let field = FieldPath::root().key("observe.max_samples");
+            let allowed = "2 or more; `observe.interval = \"0s\"` turns samples off";
+            found.push(out_of_range(field, &self.observe.max_samples.to_string(), allowed));
+        }
+    }
+}
+
+/// A value that its field does not allow.
+pub(crate) fn out_of_range(field: FieldPath, value: &str, allowed: &str) -> Diagnostic {
+    let message = format!("`{field}` cannot be {value}");
+    Diagnostic::new(field, message).allowed(format!("allowed: {allowed}"))
+}

@@ -1,0 +1,49 @@
+//! One workload of a scenario.
+
+use pathweave_units::Duration;
+use pathweave_workload::{Traffic, WorkloadConfig};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::NamedScheme;
+
+/// Traffic that is reported together and carried alike. Several run side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkloadEntry {
+    /// Name under which it is reported; its random streams depend on it. Workloads of one name are reported together.
+    /// Default: the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// How its messages are carried, as `scheme` of the scenario, which is the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<NamedScheme>,
+    /// When it starts, since the start of the run. Default 0s.
+    #[serde(default)]
+    pub start: Duration,
+    /// Traffic class of its data packets: 1 (default) to the number of `switch.weights`.
+    #[serde(default = "first_class")]
+    pub class: u8,
+    /// What is sent.
+    #[serde(flatten)]
+    pub traffic: Traffic,
+}
+
+fn first_class() -> u8 {
+    1
+}
+
+impl WorkloadEntry {
+    /// The name under which it is reported.
+    pub fn group_name(&self) -> &str {
+        self.group.as_deref().unwrap_or(self.traffic.kind())
+    }
+    /// The same, as the workload crate takes it.
+    pub fn to_config(&self) -> WorkloadConfig {
+        WorkloadConfig {
+            group: self.group.clone(),
+            scheme: self.scheme.as_ref().map(|scheme| scheme.name.clone()),
+            start: self.start,
+            traffic: self.traffic.clone(),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! From a scenario to what the simulator runs: the network and the messages exist, every name has been found.
+
+use std::sync::Arc;
+
+use pathweave_sim::{SimError, SimSpec, StopConfig};
+use pathweave_topo::{TopoError, Topology};
+use pathweave_workload::{FileError, GraphBuilder, GraphError, MessageGraph, WorkloadError};
+
+use crate::load::Loaded;
+use crate::model::validate::out_of_range;
+use crate::resolved;
+use crate::surroundings::workload_env;
+use crate::text::{Diagnostic, Diagnostics, FieldPath};
+
+/// A scenario that is ready to run.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// What the simulator runs.
+    pub spec: SimSpec,
+    /// What the user should know: assumptions made about input files, input not used.
+    pub notes: Vec<String>,
+}
+
+impl Loaded {
+    /// Builds network and messages, and checks everything that can be wrong before a run.
+    pub fn prepare(&self) -> Result<Prepared, Diagnostics> {
+        let topology = self.topology()?;
+        self.check_faults(&topology)?;
+        let (graph, notes) = self.messages(&topology)?;
+        let scenario = &self.scenario;
+        let mut schemes: Vec<pathweave_sim::NamedScheme> = Vec::new();
+        for (_, scheme) in scenario.schemes() {
+            if !schemes.iter().any(|known| known.name == scheme.name) {
+                let named = pathweave_sim::NamedScheme { name: scheme.name.clone(), scheme: scheme.scheme.clone() };
+                schemes.push(named);
+            }
+        }
+        let scheme_index = |name: Option<&str>| {
+            let name = name.unwrap_or(&scenario.scheme.name);
+            schemes.iter().position(|scheme| scheme.name == name).expect("every scheme in use was collected") as u16
+        };
+        let class_of = |group: &str| {
+            let workload = scenario.workload.iter().find(|workload| workload.group_name() == group);
+            workload.expect("groups are named by workloads").class
+        };
+        let of_group = |group: &pathweave_workload::Group| (scheme_index(group.scheme.as_deref()), class_of(&group.name));
+        let spec = SimSpec {
+            name: scenario.name.clone(),
+            seed: scenario.seed,
+            groups: graph.groups().iter().map(of_group).collect(),
+            topology,
+            switch: scenario.switch.clone(),
+            host: scenario.network.to_sim(),
+            schemes,
+            graph,
+            faults: scenario.fault.clone(),
+            stop: StopConfig { until: scenario.run.until, max_events: scenario.run.max_events },
+            observe: scenario.observe.to_sim(),
+            scenario_toml: resolved::to_toml(scenario, &self.base_dir),
+        };
+        Ok(Prepared { spec, notes })
+    }
+
+    /// Builds the network.
+    pub fn topology(&self) -> Result<Arc<Topology>, Diagnostics> {
+        let built = self.scenario.topology.build(&self.base_dir);
+        built.map(Arc::new).map_err(|why| self.place(topology_error(&why)).into())
+    }
+
+    fn messages(&self, topology: &Topology) -> Result<(Arc<MessageGraph>, Vec<String>), Diagnostics> {
+        let scenario = &self.scenario;
+        let env = workload_env(&scenario.topology, topology, scenario.seed, &self.base_dir);
+        let mut builder = GraphBuilder::new(env.hosts);
+        let mut found = Vec::new();
+        for (i, workload) in scenario.workload.iter().enumerate() {
+            if let Err(why) = workload.to_config().generate(&env, &mut builder) {
+                let path = FieldPath::root().key("workload").index(i);
+                found.push(self.place(workload_error(&path, &why)));
+            }
+        }
+        Diagnostics::check(found)?;
+        let notes = builder.notes().to_vec();
+        let whole = FieldPath::root().key("workload");
+        let graph = builder.finish().map_err(|why| self.place(graph_error(&whole, &why)))?;
+        if graph.messages().is_empty() {
+            let finding = Diagnostic::new(whole.index(0), "the workload sends nothing: it has no message");
+            return Err(self.place(finding.help("a longer duration, a higher load or more flows make some")).into());
+        }
+        Ok((Arc::new(graph), notes))
+    }
+
+    /// Every link, switch and host that a fault names must exist.
+    fn check_faults(&self, topology: &Topology) -> Result<(), Diagnostics> {
+        use pathweave_fabric::config::FaultConfig as Fault;
+        let mut found = Vec::new();
+        for (i, fault) in self.scenario.fault.iter().enumerate() {
+            let (field, result) = match fault {
+                Fault::LinkDown { link, .. }
+                | Fault::LinkFlap { link, .. }
+                | Fault::LinkRate { link, .. }
+                | Fault::LinkDelay { link, .. }
+                | Fault::LinkLoss { link, .. }
+                | Fault::LinkCorruption { link, .. } => ("link", topology.link_by_name(link).map(drop)),
+                Fault::SwitchDown { switch, .. } => ("switch", node(topology, switch, false)),
+                Fault::PauseStorm { host, .. } => ("host", node(topology, host, true)),
+            };
+            if let Err(why) = result {
+                let finding = Diagnostic::new(FieldPath::root().key("fault").index(i).key(field), message(&why));
+                found.push(self.place(finding.suggest(nearest_of(&why))));
+            }
+        }
+        Diagnostics::check(found)
+    }
+
+    /// A finding of the simulator itself.
+    pub fn sim_error(&self, why: &SimError) -> Diagnostics {
+        let root = FieldPath::root();
+        let finding = match why {
+            SimError::Switch(why) => out_of_range(root.key("switch").key(why.field), &why.value, &why.allowed),
+            SimError::Fault { index, error } => {
+                let field = root.key("fault").index(*index).key(error.field);
+                out_of_range(field, &error.value, &error.allowed)
+            }
+            SimError::FaultTarget { index, message } => Diagnostic::new(root.key("fault").index(*index), message),
+            SimError::BufferTooSmall { .. } => Diagnostic::new(root.key("switch.buffer"), why.to_string()),
+            SimError::Network(message) => Diagnostic::new(root.key("topology"), message),
+        };
+        self.place(finding).into()
+    }
+}
+
+fn node(topology: &Topology, name: &str, host: bool) -> Result<(), TopoError> {
+    let node = topology.node_by_name(name)?;
+    if topology.is_host(node) == host {
+        return Ok(());
+    }
+    let kind = if host { "host" } else { "switch" };
+    Err(TopoError::UnknownName { kind, name: name.to_owned(), nearest: None })
+}
+
+/// What is wrong, without the suggestion, which is shown apart.
+fn message(why: &TopoError) -> String {
+    match why {
+        TopoError::UnknownName { kind, name, .. } => format!("no {kind} is named \"{name}\""),
+        other => other.to_string(),
+    }
+}
+
+fn nearest_of(why: &TopoError) -> Option<&str> {
+    match why {
+        TopoError::UnknownName { nearest, .. } => nearest.as_deref(),
+        _ => None,
+    }
+}
+
+fn topology_error(why: &TopoError) -> Diagnostic {
+    let path = FieldPath::root().key("topology");
+    match why {
+        TopoError::Field { field, value, allowed } => out_of_range(path.key(field), value, allowed),
+        // These name a file, which is where the mistake is.
+        TopoError::File { .. } | TopoError::Read { .. } => Diagnostic::new(path.key("path"), why.to_string()),
+        _ => Diagnostic::new(path, message(why)).suggest(nearest_of(why)),
+    }
+}
+
+fn workload_error(path: &FieldPath, why: &WorkloadError) -> Diagnostic {
+    match why {
+        WorkloadError::Field { field, value, allowed, .. } => out_of_range(path.key(field), value, allowed),
+        WorkloadError::File(FileError { .. }) => Diagnostic::new(path.clone(), why.to_string()),
+        WorkloadError::Graph { error, .. } => graph_error(path, error),
+    }
+}
+
+fn graph_error(path: &FieldPath, why: &GraphError) -> Diagnostic {
+    let field = match why {
+        GraphError::Size { .. } => path.key("size"),
+        GraphError::Time => path.key("start"),
+        _ => path.clone(),
+    };
+    Diagnostic::new(field, why.to_string())
+}
