@@ -1,0 +1,62 @@
+# Everything a developer does. `make help` lists it.
+
+CARGO ?= cargo
+# Scenarios of `make demo`.
+DEMO ?= $(sort $(wildcard scenarios/demo-*.toml))
+# Time of one coverage-guided fuzz target in `make fuzz`.
+FUZZ_SECONDS ?= 60
+# Mutations of each fuzz target in `make test`.
+SMOKE_ITERATIONS ?= 20000
+SMOKE_SEED ?= 1
+
+FUZZ_TARGETS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
+# Shares what the workspace has built already.
+FUZZ_RUN = $(CARGO) run --quiet --manifest-path fuzz/Cargo.toml --target-dir $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: help build demo test lint bench docs fuzz smoke bare clean
+
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build the program.
+	$(CARGO) build --locked --release -p pathweave-cli
+
+demo: build ## Compare four transports on real traffic; ends with a table and a report.
+	$(CARGO) run --locked --release --quiet -p pathweave-cli -- demo $(DEMO)
+
+test: bare smoke ## All tests.
+	$(CARGO) test --locked --workspace
+
+lint: ## Formatting and lints, all features.
+	$(CARGO) fmt --all --check
+	$(CARGO) fmt --all --check --manifest-path fuzz/Cargo.toml
+	$(CARGO) fmt --all --check --manifest-path .ci/bare/Cargo.toml
+	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
+	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir $(or $(CARGO_TARGET_DIR),target) -- -D warnings
+
+bench: ## Measure speed and memory; writes target/bench.json.
+	$(CARGO) run --locked --release --quiet -p pathweave-bench
+
+docs: ## Reference of every crate, into target/doc.
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --all-features
+
+bare: ## Prove that the protocol core needs no operating system.
+	.ci/bare-target
+
+smoke: ## Run every fuzz target briefly, on stable Rust.
+	$(FUZZ_RUN) --bin smoke -- --iterations $(SMOKE_ITERATIONS) --seed $(SMOKE_SEED)
+
+fuzz: ## Fuzz with coverage feedback (nightly Rust and cargo-fuzz), or longer without.
+	@if $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then \
+		for target in $(FUZZ_TARGETS); do \
+			mkdir -p fuzz/corpus/$$target && \
+			$(CARGO) +nightly fuzz run --features libfuzzer $$target fuzz/corpus/$$target fuzz/seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+		done; \
+	else \
+		echo "cargo-fuzz or a nightly compiler is missing; running without coverage feedback"; \
+		seed=$$(date +%s); $(FUZZ_RUN) --release --bin smoke -- --iterations 1000000 --seed $$seed; \
+	fi
+
+clean: ## Remove what was built.
+	$(CARGO) clean
+	rm -rf fuzz/target fuzz/corpus fuzz/artifacts results

@@ -1,0 +1,268 @@
+//! The rules of ARCHITECTURE.md that a machine can check: who may depend on whom, who may touch the operating
+//! system, and how large a file may grow.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Each crate and the crates of ours it may depend on. A crate that is not listed fails the test: give it a place.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("wire", &["units"]),
+    ("policy", &["units", "wire"]),
+    ("transport", &["units", "wire", "policy"]),
+    ("des", &["units"]),
+    ("fabric", &["units", "wire", "des"]),
+    ("topo", &["units"]),
+    ("workload", &["units", "topo"]),
+    ("results", &["units"]),
+    ("sim", &["units", "wire", "policy", "transport", "des", "fabric", "topo", "workload", "results"]),
+    (
+        "scenario",
+        &["units", "wire", "policy", "transport", "des", "fabric", "topo", "workload", "results", "sim"],
+    ),
+    ("cli", &["units", "scenario", "results", "sim"]),
+    // Measures every layer alone, so it may see all of them; nothing depends on it.
+    (
+        "bench",
+        &[
+            "units",
+            "wire",
+            "policy",
+            "transport",
+            "des",
+            "fabric",
+            "topo",
+            "workload",
+            "results",
+            "sim",
+            "scenario",
+        ],
+    ),
+    ("datapath", &["units", "wire", "policy", "transport"]),
+];
+
+/// Crates that build without std; `.ci/bare-target` builds them for a target that has none.
+const NO_STD: &[&str] = &["units", "wire", "policy", "transport"];
+
+/// Crates that may look at the clock, open sockets and start threads.
+const MAY_TOUCH_THE_SYSTEM: &[&str] = &["cli", "datapath", "bench"];
+
+/// Lines of code a file may have, tests not counted.
+const MAX_CODE_LINES: usize = 500;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace folder")
+}
+
+/// Crates of the workspace and their normal dependencies among each other, without the common prefix.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
+    let short = |name: &str| name.strip_prefix("pathweave-").map(str::to_owned);
+    let mut crates = BTreeMap::new();
+    for package in metadata["packages"].as_array().expect("a list of packages") {
+        let name = package["name"].as_str().and_then(short).expect("our crates are named pathweave-...");
+        let normal = package["dependencies"].as_array().expect("a list of dependencies").iter();
+        let ours = normal.filter(|d| d["kind"].is_null()).filter_map(|d| d["name"].as_str().and_then(short));
+        crates.insert(name, ours.collect());
+    }
+    crates
+}
+
+#[test]
+fn dependencies_follow_the_arrows() {
+    let mut wrong = Vec::new();
+    for (name, uses) in dependencies() {
+        let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
+            wrong.push(format!("{name} has no place in ARROWS"));
+            continue;
+        };
+        for dependency in uses.iter().filter(|d| !allowed.contains(&d.as_str())) {
+            wrong.push(format!("{name} may not depend on {dependency}; it may on {allowed:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_arrows_have_no_cycle() {
+    let mut placed = BTreeSet::new();
+    for (name, allowed) in ARROWS {
+        for dependency in *allowed {
+            assert!(placed.contains(dependency), "{name} -> {dependency}: list {dependency} first");
+        }
+        placed.insert(*name);
+    }
+}
+
+/// A source file and its text.
+struct Source {
+    krate: String,
+    path: PathBuf,
+    text: String,
+}
+
+impl Source {
+    fn shown(&self) -> String {
+        self.path.strip_prefix(root()).unwrap_or(&self.path).display().to_string()
+    }
+    /// The file is there for tests only.
+    fn is_test(&self) -> bool {
+        let shown = self.shown();
+        shown.contains("/tests/")
+            || shown.contains("/testing/")
+            || shown.ends_with("test.rs")
+            || shown.ends_with("tests.rs")
+    }
+    /// Numbered lines up to the file's test module, which by custom comes last.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let until_tests =
+            self.text.lines().take_while(|line| *line != "#[cfg(test)]" && *line != "mod tests {");
+        (1..).zip(until_tests).filter(|(_, line)| !line.trim_start().starts_with("//"))
+    }
+}
+
+fn sources() -> Vec<Source> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(root().join("crates")).expect("a folder of crates") {
+        let folder = entry.expect("a readable folder").path();
+        let krate = folder.file_name().expect("a name").to_string_lossy().into_owned();
+        for path in files_below(&folder, &["rs"]) {
+            let text = std::fs::read_to_string(&path).expect("source is UTF-8");
+            found.push(Source { krate: krate.clone(), path, text });
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    assert!(found.len() > 20, "sources were not found");
+    found
+}
+
+fn files_below(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let Ok(entries) = std::fs::read_dir(folder) else { return found };
+    for entry in entries {
+        let path = entry.expect("a readable folder").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !["target", "node_modules", ".venv", ".git", "corpus", "artifacts"].contains(&name.as_str()) {
+                found.extend(files_below(&path, extensions));
+            }
+        } else if extensions.is_empty()
+            || extensions.iter().any(|e| path.extension().is_some_and(|x| x == *e))
+        {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Places where code contains one of `needles`, as `file:line: needle`.
+fn places(sources: &[&Source], needles: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in sources {
+        for (number, line) in source.code() {
+            for needle in needles.iter().filter(|needle| line.contains(**needle)) {
+                found.push(format!("{}:{number}: {needle}", source.shown()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn only_the_outer_crates_touch_the_operating_system() {
+    let sources = sources();
+    let inner: Vec<&Source> = sources
+        .iter()
+        .filter(|s| !s.is_test() && !MAY_TOUCH_THE_SYSTEM.contains(&s.krate.as_str()))
+        .collect();
+    let system =
+        ["std::net", "std::thread", "std::time", "SystemTime", "Instant::now", "std::process::Command", "thread_rng"];
+    let found = places(&inner, &system);
+    assert!(
+        found.is_empty(),
+        "the clock, the network and threads belong to {MAY_TOUCH_THE_SYSTEM:?}:\n{}",
+        found.join("\n")
+    );
+}
+
+#[test]
+fn the_core_is_no_std() {
+    for name in NO_STD {
+        let text =
+            std::fs::read_to_string(root().join("crates").join(name).join("src/lib.rs")).expect("a crate");
+        assert!(text.contains("#![no_std]"), "{name} must say #![no_std]");
+    }
+}
+
+#[test]
+fn files_stay_small() {
+    let large: Vec<String> = sources()
+        .iter()
+        .filter(|source| !source.is_test())
+        .map(|source| (source.code().filter(|(_, line)| !line.trim().is_empty()).count(), source.shown()))
+        .filter(|(lines, _)| *lines > MAX_CODE_LINES)
+        .map(|(lines, path)| {
+            format!("{path}: {lines} lines of code, at most {MAX_CODE_LINES}; split it by subject")
+        })
+        .collect();
+    assert!(large.is_empty(), "{}", large.join("\n"));
+}
+
+#[test]
+fn nothing_is_left_to_do() {
+    let sources = sources();
+    let all: Vec<&Source> = sources.iter().filter(|s| !s.path.ends_with("architecture.rs")).collect();
+    let found = places(&all, &["todo!(", "unimplemented!(", "dbg!(", "FIXME", "XXX"]);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn every_crate_has_the_workspace_lints() {
+    for entry in std::fs::read_dir(root().join("crates")).expect("a folder of crates") {
+        let manifest = entry.expect("a readable folder").path().join("Cargo.toml");
+        let text = std::fs::read_to_string(&manifest).expect("a manifest");
+        assert!(text.contains("[lints]\nworkspace = true"), "{}: lints.workspace = true", manifest.display());
+    }
+}
+
+/// Paths of one developer's machine have no place in a file others use.
+#[test]
+fn no_file_names_a_machine() {
+    let mut found = Vec::new();
+    let folders = ["crates", "docs", "scenarios", "fuzz", "papers", "python", ".ci", "tests"];
+    let mut files: Vec<PathBuf> = folders
+        .iter()
+        .flat_map(|folder| {
+            files_below(&root().join(folder), &["rs", "md", "toml", "py", "sh", "ts", "html", "yml"])
+        })
+        .collect();
+    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "Cargo.toml"]
+    {
+        files.push(root().join(name));
+    }
+    // Assembled, so that this file does not contain them.
+    let machine_paths = ["home", "root", "Users", "work"].map(|folder| format!("/{folder}/"));
+    for path in files {
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        for (number, line) in (1..).zip(text.lines()) {
+            // Only where a path begins: `target/work/` or `https://host/work/` are none of a machine.
+            let begins = |needle: &String| {
+                line.match_indices(needle.as_str()).any(|(at, _)| {
+                    at == 0 || line[..at].ends_with(|c: char| c.is_whitespace() || "\"'`=(:".contains(c))
+                })
+            };
+            if let Some(needle) = machine_paths.iter().find(|needle| begins(needle)) {
+                found.push(format!("{}:{number}: {needle}", path.display()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}

@@ -1,0 +1,108 @@
+//! What each fuzz target does with its bytes. A target fails by panicking; an error is a good answer.
+
+mod mutate;
+
+pub use mutate::mutate;
+
+use pathweave_wire::{Packet, emit};
+
+/// A target: its name, which is also the folder of its seeds, and its body.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: [Target; 7] = [
+    ("wire", wire),
+    ("wire_resealed", wire_resealed),
+    ("topology_file", topology_file),
+    ("hpcc_topology", hpcc_topology),
+    ("ns3_flows", ns3_flows),
+    ("csv_flows", csv_flows),
+    ("size_cdf", size_cdf),
+];
+
+/// A frame as it comes, with and without Ethernet. What is accepted must emit to something that means the same.
+pub fn wire(data: &[u8]) {
+    for parsed in [Packet::parse_ipv4(data), Packet::parse_ethernet(data)] {
+        match parsed {
+            Ok(packet) => check_faithful(&packet),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+}
+
+fn check_faithful(packet: &Packet<'_>) {
+    let near = 1 << 40;
+    let segment = packet.segment(near);
+    assert_eq!(segment, segment.as_carried());
+    let mut out = vec![0; 70_000];
+    let len =
+        emit(&segment, packet.route(), packet.payload(), &mut out).expect("what was parsed can be emitted");
+    let again = match packet.route().ethernet {
+        Some(_) => Packet::parse_ethernet(&out[..len]),
+        None => Packet::parse_ipv4(&out[..len]),
+    };
+    let again = again.expect("what was emitted can be parsed");
+    assert_eq!(again.segment(near), segment);
+    assert_eq!(again.payload(), packet.payload());
+    assert_eq!(again.route(), packet.route());
+}
+
+/// An IPv4 packet with lengths and checksums made right first, so that mutations reach the fields behind them.
+pub fn wire_resealed(data: &[u8]) {
+    let mut packet = data.to_vec();
+    if packet.len() < 48 || packet.len() > 65_535 {
+        return wire(data);
+    }
+    let len = packet.len() as u16;
+    packet[0] = 0x45;
+    packet[2..4].copy_from_slice(&len.to_be_bytes());
+    packet[6..8].copy_from_slice(&[0x40, 0]);
+    packet[9] = 17;
+    packet[10..12].fill(0);
+    let mut sum: u32 = packet[..20].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    packet[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    packet[22..24].copy_from_slice(&4791u16.to_be_bytes());
+    packet[24..26].copy_from_slice(&(len - 20).to_be_bytes());
+    packet[26..28].fill(0);
+    let end = packet.len() - 4;
+    let mut covered = vec![0xff; 8];
+    covered.extend_from_slice(&packet[..end]);
+    for masked in [1, 8, 10, 11, 26, 27, 32] {
+        covered[8 + masked] = 0xff;
+    }
+    packet[end..].copy_from_slice(&crc32fast::hash(&covered).to_le_bytes());
+    wire(&packet);
+}
+
+/// Our topology file.
+pub fn topology_file(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = pathweave_topo::parse_topology_file("fuzz", &text).map_err(|error| error.to_string());
+}
+
+/// HPCC's `topology.txt`.
+pub fn hpcc_topology(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = pathweave_topo::parse_hpcc_topology("fuzz", &text).map_err(|error| error.to_string());
+}
+
+/// `flow.txt` of the ns-3 simulators.
+pub fn ns3_flows(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = pathweave_workload::parse_ns3(&text, "fuzz", None).map_err(|error| error.to_string());
+}
+
+/// Our flow list.
+pub fn csv_flows(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = pathweave_workload::parse_csv(&text, "fuzz").map_err(|error| error.to_string());
+}
+
+/// A distribution of flow sizes.
+pub fn size_cdf(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = pathweave_workload::SizeCdf::parse(&text, "fuzz").map_err(|error| error.to_string());
+}
