@@ -1,16 +1,21 @@
 //! Scenario files: one TOML layout composed of every crate's configuration, checked before anything runs.
 
+pub mod catalogue;
 mod expand;
+mod inspect;
 mod load;
 mod model;
 mod prepare;
 mod resolved;
+mod schema;
 mod surroundings;
 mod text;
 
+pub use inspect::{BoundTimes, Estimate, GroupSize, Inspection, NetworkSize, Paths, Tier, TrafficSize};
 pub use load::{Changes, Loaded};
 pub use pathweave_units as units;
 pub use prepare::Prepared;
+pub use schema::schema;
 pub use model::{
     NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig, Scenario, Verb, WorkloadEntry,
 };

@@ -1,0 +1,240 @@
+//! What can be said of a scenario before it runs: its size, what no run can beat, what a run will cost.
+
+use pathweave_topo::{PathFinder, Routing, Topology};
+use pathweave_units::Time;
+use pathweave_workload::{Bounds, Message, MessageGraph};
+use serde::Serialize;
+
+use crate::prepare::Prepared;
+
+/// Packet-hops a CPU second of one core carries. A round figure for the middle of the benchmarks; runs of few hosts
+/// are faster, runs of ten thousand slower.
+const PACKET_HOPS_PER_CPU_S: f64 = 10e6;
+/// Messages whose paths are looked at; more are sampled evenly.
+const SAMPLED_MESSAGES: usize = 20_000;
+/// Pairs of switches whose paths are counted at most.
+const PATH_WALKS: u64 = 200_000;
+
+/// What can be said of a scenario before it runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Inspection {
+    /// Name of the scenario.
+    pub name: String,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// The network.
+    pub network: NetworkSize,
+    /// The messages.
+    pub traffic: TrafficSize,
+    /// What no run can beat.
+    pub bounds: BoundTimes,
+    /// What a run will cost.
+    pub estimate: Estimate,
+    /// Assumptions made about input files, input not used.
+    pub notes: Vec<String>,
+}
+
+/// The network.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NetworkSize {
+    /// Its name.
+    pub topology: String,
+    /// Hosts.
+    pub hosts: u32,
+    /// Switches.
+    pub switches: u32,
+    /// Full-duplex links.
+    pub links: u64,
+    /// Switches by tier, from the ToRs up.
+    pub tiers: Vec<Tier>,
+    /// How many ordered pairs of hosts have how many shortest paths.
+    pub paths: Vec<Paths>,
+    /// Only some destinations were looked at for `paths`.
+    pub paths_sampled: bool,
+}
+
+/// Switches of a tier.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tier {
+    /// The tier; 0 has the ToRs.
+    pub tier: u8,
+    /// Its switches.
+    pub switches: u32,
+    /// Capacity towards the hosts over capacity away from them; absent at the top.
+    pub oversubscription: Option<f64>,
+}
+
+/// Pairs of hosts that are alike.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Paths {
+    /// Links on a path.
+    pub hops: u32,
+    /// Shortest paths of a pair.
+    pub paths: u64,
+    /// Ordered pairs.
+    pub pairs: u64,
+}
+
+/// The messages.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TrafficSize {
+    /// By group.
+    pub groups: Vec<GroupSize>,
+    /// Messages in all.
+    pub messages: u64,
+    /// Computations and barriers.
+    pub computations: u64,
+    /// Jobs.
+    pub jobs: u64,
+    /// Payload in all.
+    pub bytes: u64,
+}
+
+/// The messages of a group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupSize {
+    /// Its name.
+    pub group: String,
+    /// Its scheme.
+    pub scheme: String,
+    /// Its messages.
+    pub messages: u64,
+    /// Their payload.
+    pub bytes: u64,
+}
+
+/// What no run can beat, in simulated time. Payload only; headers and propagation come on top.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BoundTimes {
+    /// The busiest host link, with regard to when its messages may start.
+    pub links_ns: f64,
+    /// The longest chain of dependent messages, each alone on its links.
+    pub chain_ns: f64,
+    /// The later of both: no run is over before.
+    pub completion_ns: f64,
+}
+
+/// What a run will cost, roughly: losses and congestion add to it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Packets crossing a link each, data and acknowledgements.
+    pub packet_hops: f64,
+    /// CPU time of one core.
+    pub cpu_s: f64,
+    /// Memory.
+    pub memory_bytes: f64,
+}
+
+impl Prepared {
+    /// What can be said of the scenario before it runs.
+    pub fn inspect(&self) -> Inspection {
+        let spec = &self.spec;
+        let routing = Routing::whole(&spec.topology);
+        let mut finder = PathFinder::new(&spec.topology, &routing);
+        let bounds = Bounds::of(&spec.graph, |host| spec.topology.host_rate(host));
+        let ns = |time: Time| time.as_ps() as f64 / 1e3;
+        Inspection {
+            name: spec.name.clone(),
+            seed: spec.seed,
+            estimate: self.estimate(&mut finder),
+            network: network(&spec.topology, &mut finder),
+            traffic: self.traffic(),
+            bounds: BoundTimes {
+                links_ns: ns(bounds.links),
+                chain_ns: ns(bounds.chain),
+                completion_ns: ns(bounds.completion()),
+            },
+            notes: self.notes.clone(),
+        }
+    }
+
+    fn traffic(&self) -> TrafficSize {
+        let spec = &self.spec;
+        let group = |(i, group): (usize, &pathweave_workload::Group)| {
+            let mine = || spec.graph.messages().iter().filter(move |message| message.group.index() == i);
+            GroupSize {
+                group: group.name.clone(),
+                scheme: spec.schemes[usize::from(spec.groups[i].0)].name.clone(),
+                messages: mine().count() as u64,
+                bytes: mine().map(|message| message.size.get()).sum(),
+            }
+        };
+        TrafficSize {
+            groups: spec.graph.groups().iter().enumerate().map(group).collect(),
+            messages: spec.graph.messages().len() as u64,
+            computations: spec.graph.computes().len() as u64,
+            jobs: spec.graph.jobs().len() as u64,
+            bytes: u64::try_from(spec.graph.total_bytes()).unwrap_or(u64::MAX),
+        }
+    }
+
+    fn estimate(&self, finder: &mut PathFinder<'_>) -> Estimate {
+        let spec = &self.spec;
+        let mtu = spec.host.mtu.get();
+        let packet_hops_of = |message: &Message, hops: u32| {
+            let (scheme, _) = spec.groups[message.group.index()];
+            let acks = 1.0 / f64::from(spec.schemes[usize::from(scheme)].scheme.acks.every_packets.max(1));
+            let packets = message.size.get().div_ceil(mtu).max(1) as f64;
+            packets * (1.0 + acks) * f64::from(hops)
+        };
+        let packet_hops = sum_by_sample(&spec.graph, |message| {
+            let hops = finder.pair(message.src, message.dst, 0).map_or(0, |pair| pair.hops);
+            packet_hops_of(message, hops)
+        });
+        Estimate {
+            packet_hops,
+            cpu_s: packet_hops / PACKET_HOPS_PER_CPU_S,
+            memory_bytes: memory(&spec.topology, &spec.graph),
+        }
+    }
+}
+
+/// The sum of `cost` over all messages, from an even sample if they are many.
+fn sum_by_sample(graph: &MessageGraph, mut cost: impl FnMut(&Message) -> f64) -> f64 {
+    let messages = graph.messages();
+    let stride = messages.len().div_ceil(SAMPLED_MESSAGES).max(1);
+    let mut looked_at = (0.0, 0.0);
+    for message in messages.iter().step_by(stride) {
+        looked_at.0 += cost(message);
+        looked_at.1 += message.size.get() as f64;
+    }
+    // By bytes rather than by number: a few large messages may carry most packets.
+    let all: f64 = messages.iter().map(|message| message.size.get() as f64).sum();
+    if looked_at.1 > 0.0 && stride > 1 { looked_at.0 * all / looked_at.1 } else { looked_at.0 }
+}
+
+/// The program itself, ports, packets in flight, and records, queue pairs and tasks of messages.
+fn memory(topology: &Topology, graph: &MessageGraph) -> f64 {
+    const PROGRAM: f64 = 24e6;
+    const PER_PORT: f64 = 512.0;
+    const PER_HOST: f64 = 32e3;
+    const PER_MESSAGE: f64 = 1_000.0;
+    let ports = 2.0 * topology.links().len() as f64;
+    let hosts = f64::from(topology.hosts());
+    PROGRAM + PER_PORT * ports + PER_HOST * hosts + PER_MESSAGE * graph.task_count() as f64
+}
+
+fn network(topology: &Topology, finder: &mut PathFinder<'_>) -> NetworkSize {
+    let paths = finder.distribution(PATH_WALKS);
+    NetworkSize {
+        topology: topology.name().to_owned(),
+        hosts: topology.hosts(),
+        switches: topology.switches().len() as u32,
+        links: topology.links().len() as u64,
+        tiers: topology
+            .tiers()
+            .iter()
+            .map(|tier| Tier {
+                tier: tier.tier,
+                switches: tier.switches,
+                oversubscription: tier.oversubscription(),
+            })
+            .collect(),
+        paths: paths
+            .groups
+            .iter()
+            .map(|group| Paths { hops: group.hops, paths: group.paths, pairs: group.pairs })
+            .collect(),
+        paths_sampled: paths.sampled,
+    }
+}
