@@ -3,6 +3,21 @@
 //! A [`TopologyConfig`] (from a scenario) builds a [`Topology`]; [`Routing`] answers which ports lead to a
 //! host; [`PathFinder`] counts paths and gives ideal bounds. [`topologies`] and [`presets`] list what there is.
 //! How to add a kind of topology is told in `build/mod.rs`.
+//!
+//! ```
+//! use pathweave_topo::{Build, FatTree, PathFinder, Routing};
+//! use pathweave_units::HostId;
+//!
+//! let topology = FatTree::k_ary(4).build(".".as_ref())?;
+//! let routing = Routing::whole(&topology);
+//! let tor = topology.node_by_name("tor0")?;
+//! // Port 0 and 1 lead to its own hosts, 2 and 3 to the aggregation switches.
+//! assert_eq!(routing.next_hops(tor, HostId(15)).iter().collect::<Vec<_>>(), [2, 3]);
+//!
+//! let pair = PathFinder::new(&topology, &routing).pair(HostId(0), HostId(15), 1_500).unwrap();
+//! assert_eq!((pair.hops, pair.paths), (6, 4));
+//! # Ok::<(), pathweave_topo::TopoError>(())
+//! ```
 
 mod bfs;
 mod build;

@@ -6,7 +6,7 @@ use pathweave_units::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive};
+use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive, probability};
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 
@@ -57,11 +57,12 @@ impl Dumbbell {
 
 impl Build for Dumbbell {
     fn build(&self, _: &Path) -> Result<Topology, TopoError> {
+        let error_rate = probability("error_rate", self.error_rate)?;
         let left_hosts = at_least_one("left_hosts", self.left_hosts)?;
         let right_hosts = at_least_one("right_hosts", self.right_hosts.unwrap_or(left_hosts))?;
         let between = at_least_one("bottleneck_links", self.bottleneck_links)?;
         super::within_limits("dumbbell", &[left_hosts, right_hosts, 2], &[&[between]])?;
-        let spec = |rate, delay| LinkSpec { rate, delay, error_rate: self.error_rate };
+        let spec = |rate, delay| LinkSpec { rate, delay, error_rate };
         let host = spec(positive("host_rate", self.host_rate)?, self.host_delay);
         let bottleneck = spec(
             positive("bottleneck_rate", self.bottleneck_rate.unwrap_or(self.host_rate))?,

@@ -6,7 +6,9 @@ use pathweave_units::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive, refuse};
+use super::{
+    Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive, probability, refuse,
+};
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 
@@ -192,6 +194,7 @@ impl FatTree {
 
 impl Build for FatTree {
     fn build(&self, _: &Path) -> Result<Topology, TopoError> {
+        let error_rate = probability("error_rate", self.error_rate)?;
         let s = self.shape()?;
         at_least_one("tor_agg_links", self.tor_agg_links)?;
         at_least_one("agg_core_links", self.agg_core_links)?;
@@ -212,7 +215,7 @@ impl Build for FatTree {
         let agg_core_rate = self.core_rate(&s, cores_per_agg, tor_agg_rate)?;
         let tor_agg_delay = self.tor_agg_delay.unwrap_or(self.host_delay);
         let agg_core_delay = self.agg_core_delay.unwrap_or(tor_agg_delay);
-        let spec = |rate, delay| LinkSpec { rate, delay, error_rate: self.error_rate };
+        let spec = |rate, delay| LinkSpec { rate, delay, error_rate };
 
         let tors = s.pods * s.tors;
         let hosts = tors * s.hosts;

@@ -6,7 +6,7 @@ use pathweave_units::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive};
+use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive, probability};
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 
@@ -59,13 +59,14 @@ impl LeafSpine {
 
 impl Build for LeafSpine {
     fn build(&self, _: &Path) -> Result<Topology, TopoError> {
+        let error_rate = probability("error_rate", self.error_rate)?;
         let leaves = at_least_one("leaves", self.leaves)?;
         let spines = at_least_one("spines", self.spines)?;
         let per_leaf = at_least_one("hosts_per_leaf", self.hosts_per_leaf)?;
         let bundle = at_least_one("leaf_spine_links", self.leaf_spine_links)?;
         let hosts = leaves.saturating_mul(per_leaf);
         super::within_limits("leaf-spine", &[hosts, leaves, spines], &[&[hosts], &[leaves, spines, bundle]])?;
-        let spec = |rate, delay| LinkSpec { rate, delay, error_rate: self.error_rate };
+        let spec = |rate, delay| LinkSpec { rate, delay, error_rate };
         let host = spec(positive("host_rate", self.host_rate)?, self.host_delay);
         let up = spec(
             positive("spine_rate", self.spine_rate.unwrap_or(self.host_rate))?,

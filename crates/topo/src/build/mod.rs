@@ -122,7 +122,7 @@ impl Parts {
     }
 }
 
-/// Refuses a field outside `1..=max`.
+/// Refuses 0.
 pub(crate) fn at_least_one(field: &'static str, value: u32) -> Result<u32, TopoError> {
     if value == 0 {
         return Err(refuse(field, value, "must be at least 1"));
@@ -130,19 +130,21 @@ pub(crate) fn at_least_one(field: &'static str, value: u32) -> Result<u32, TopoE
     Ok(value)
 }
 
-/// Refuses sizes that no topology may have, before any memory is spent on them.
-pub(crate) fn within_limits(field: &'static str, nodes: &[u32], links: &[&[u32]]) -> Result<(), TopoError> {
+/// Refuses sizes that no topology may have, before any memory is spent on them. `nodes` are summed; each of
+/// `links` is a product.
+pub(crate) fn within_limits(kind: &'static str, nodes: &[u32], links: &[&[u32]]) -> Result<(), TopoError> {
     use crate::graph::{MAX_LINKS, MAX_NODES};
     let product = |factors: &&[u32]| factors.iter().fold(1u64, |p, &f| p.saturating_mul(u64::from(f)));
-    let nodes = nodes.iter().fold(0u64, |sum, &n| sum.saturating_add(u64::from(n)));
+    let nodes: u64 = nodes.iter().map(|&n| u64::from(n)).sum();
     let links = links.iter().map(product).fold(0u64, u64::saturating_add);
-    if nodes > u64::from(MAX_NODES) {
-        return Err(refuse(field, nodes, format!("at most {MAX_NODES} hosts and switches are allowed")));
-    }
-    if links > MAX_LINKS as u64 {
-        return Err(refuse(field, links, format!("at most {MAX_LINKS} links are allowed")));
-    }
-    Ok(())
+    let what = if nodes > u64::from(MAX_NODES) {
+        format!("at least {nodes} hosts and switches; at most {MAX_NODES} are allowed")
+    } else if links > MAX_LINKS as u64 {
+        format!("at least {links} links; at most {MAX_LINKS} are allowed")
+    } else {
+        return Ok(());
+    };
+    Err(TopoError::Graph { topology: kind.into(), what })
 }
 
 pub(crate) fn refuse(
@@ -151,6 +153,15 @@ pub(crate) fn refuse(
     allowed: impl Into<String>,
 ) -> TopoError {
     TopoError::Field { field, value: value.to_string(), allowed: allowed.into() }
+}
+
+/// Refuses what is no probability.
+pub(crate) fn probability(field: &'static str, value: f64) -> Result<f64, TopoError> {
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(refuse(field, value, "must be from 0.0 to 1.0"))
+    }
 }
 
 /// Refuses a rate of 0.

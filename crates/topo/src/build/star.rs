@@ -6,7 +6,7 @@ use pathweave_units::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, positive};
+use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, positive, probability};
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 
@@ -36,10 +36,10 @@ impl Star {
 
 impl Build for Star {
     fn build(&self, _: &Path) -> Result<Topology, TopoError> {
+        let error_rate = probability("error_rate", self.error_rate)?;
         at_least_one("hosts", self.hosts)?;
-        super::within_limits("hosts", &[self.hosts, 1], &[])?;
-        let spec =
-            LinkSpec { rate: positive("rate", self.rate)?, delay: self.delay, error_rate: self.error_rate };
+        super::within_limits("star", &[self.hosts, 1], &[])?;
+        let spec = LinkSpec { rate: positive("rate", self.rate)?, delay: self.delay, error_rate };
         let mut parts = Parts::new(self.hosts);
         let switch = parts.switch("switch0".into(), 0, None);
         for host in 0..self.hosts {

@@ -1,0 +1,178 @@
+//! Configurations: what builds, with how many parts, what is refused and how, and what `list` shows.
+
+use std::path::Path;
+
+use pathweave_topo::*;
+use pathweave_units::{Duration, HostId, Rate};
+use proptest::prelude::*;
+
+fn parse(text: &str) -> Result<TopologyConfig, String> {
+    toml::from_str(text).map_err(|error| error.message().to_owned())
+}
+fn build(text: &str) -> Result<Topology, String> {
+    parse(text)?.build(Path::new(".")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn kinds_as_written_in_scenarios() {
+    let counts = |text: &str| {
+        let topology = build(text).unwrap();
+        (topology.hosts(), topology.switches().len(), topology.links().len())
+    };
+    assert_eq!(counts("kind = 'star'\nhosts = 5"), (5, 1, 5));
+    assert_eq!(counts("kind = 'dumbbell'\nleft_hosts = 2\nright_hosts = 3\nbottleneck_links = 2"), (5, 2, 7));
+    assert_eq!(counts("kind = 'leaf-spine'\nleaves = 4\nspines = 2\nhosts_per_leaf = 8"), (32, 6, 40));
+    assert_eq!(counts("kind = 'fat-tree'\nk = 4"), (16, 20, 48));
+    // 20 ToRs, 20 aggregation switches, 16 cores; 320 + 20 x 4 + 20 x 4 links.
+    assert_eq!(counts("kind = 'preset'\nname = 'udmp-320'"), (320, 56, 480));
+    assert_eq!(counts("kind = 'preset'\nname = 'b1-1024'"), (1_024, 320, 3_072));
+    assert_eq!(counts("kind = 'preset'\nname = 'b2-8192'"), (8_192, 1_280, 24_576));
+    assert_eq!(counts("kind = 'preset'\nname = 'b3-128'"), (128, 80, 384));
+}
+
+#[test]
+fn rates_and_delays_are_inherited_upwards() {
+    let text =
+        "kind = 'fat-tree'\nk = 2\nhost_rate = '50Gbps'\ntor_agg_rate = '200Gbps'\nagg_core_delay = '7us'";
+    let topology = build(text).unwrap();
+    let link = |name: &str| topology.link(topology.link_by_name(name).unwrap()).clone();
+    let (up, core) = (link("tor0-agg0.0"), link("agg1.0-core0"));
+    assert_eq!(link("host1-tor1").rate, Rate::from_gbps(50));
+    assert_eq!((up.rate, up.delay), (Rate::from_gbps(200), Duration::from_us(1)));
+    assert_eq!((core.rate, core.delay), (Rate::from_gbps(200), Duration::from_us(7)));
+}
+
+#[test]
+fn what_is_refused_and_how() {
+    let cases = [
+        ("kind = 'fattree'", "unknown variant `fattree`, expected one of `star`, `dumbbell`, `leaf-spine`"),
+        ("kind = 'star'\nhosts = 3\nhost = 4", "unknown field `host`, expected one of `hosts`, `rate`"),
+        ("kind = 'star'", "missing field `hosts`"),
+        ("kind = 'star'\nhosts = 0", "topology field `hosts` = 0: must be at least 1"),
+        (
+            "kind = 'star'\nhosts = 70000",
+            "topology \"star of 70000 hosts\": switch0 has 70000 ports; at most 65535",
+        ),
+        (
+            "kind = 'star'\nhosts = 4294967295",
+            "topology \"star\": at least 4294967296 hosts and switches; at most 1048576 are",
+        ),
+        ("kind = 'star'\nhosts = 2\nrate = '0bps'", "topology field `rate` = 0bps: must be above 0"),
+        ("kind = 'star'\nhosts = 2\nrate = '-1Gbps'", "\"-1Gbps\": expected a number at or above 0"),
+        (
+            "kind = 'star'\nhosts = 2\nerror_rate = 2.0",
+            "topology field `error_rate` = 2: must be from 0.0 to 1.0",
+        ),
+        ("kind = 'fat-tree'\nk = 5", "topology field `k` = 5: must be even, from 2 to 256"),
+        ("kind = 'fat-tree'\nk = 4\npods = 4", "topology field `pods` = 4: already set by `k`"),
+        (
+            "kind = 'fat-tree'\npods = 4",
+            "topology field `tors_per_pod` = (missing): required unless `k` is given",
+        ),
+        ("kind = 'fat-tree'\nk = 256", "topology \"fat-tree\": at least 4276224 hosts and switches"),
+        (
+            "kind = 'fat-tree'\npods = 2\ntors_per_pod = 2\nhosts_per_tor = 1\naggs_per_pod = 2\ncores = 3",
+            "topology field `cores` = 3: must be a multiple of `aggs_per_pod` = 2, or `core_wiring` be \"full-mesh\"",
+        ),
+        (
+            "kind = 'fat-tree'\nk = 4\noversubscription = 0.5",
+            "topology field `oversubscription` = 0.5: must be at least 1",
+        ),
+        (
+            "kind = 'fat-tree'\nk = 4\noversubscription = 2.0\nagg_core_rate = '1Gbps'",
+            "topology field `oversubscription` = 2: already set by `agg_core_rate`",
+        ),
+        (
+            "kind = 'leaf-spine'\nleaves = 4294967295\nspines = 4294967295\nhosts_per_leaf = 4294967295",
+            "topology \"leaf-spine\": at least 12884901885 hosts and switches; at most 1048576 are allowed",
+        ),
+        (
+            "kind = 'preset'\nname = 'udmp-32'",
+            "no topology preset is named \"udmp-32\"; did you mean \"udmp-320\"?",
+        ),
+    ];
+    for (text, expected) in cases {
+        let error = build(text).unwrap_err();
+        assert!(error.starts_with(expected), "{text}\n  gives    {error}\n  expected {expected}");
+    }
+}
+
+#[test]
+fn lists_say_all_that_is_needed() {
+    let kinds: Vec<_> = topologies().iter().map(|kind| kind.name).collect();
+    assert_eq!(kinds, ["star", "dumbbell", "leaf-spine", "fat-tree", "file", "hpcc", "preset"]);
+    for kind in topologies() {
+        assert!(!kind.help.is_empty(), "{} has no help", kind.name);
+        for field in &kind.fields {
+            assert!(!field.help.is_empty(), "{}.{} has no help", kind.name, field.name);
+        }
+    }
+    let fat_tree = topologies().iter().find(|kind| kind.name == "fat-tree").unwrap();
+    let field = |name: &str| fat_tree.fields.iter().find(|field| field.name == name).unwrap();
+    assert_eq!(field("host_rate").default.as_deref(), Some("\"100Gbps\""));
+    assert_eq!(field("core_wiring").default.as_deref(), Some("\"planes\""));
+    assert_eq!((field("k").default.as_deref(), field("k").required), (None, false));
+    let star = topologies().iter().find(|kind| kind.name == "star").unwrap();
+    assert!(star.fields.iter().any(|field| field.name == "hosts" && field.required));
+}
+
+#[test]
+fn presets_survive_a_scenario_file() {
+    for preset in presets() {
+        let text = toml::to_string(&preset.config).unwrap();
+        assert_eq!(parse(&text).as_ref(), Ok(&preset.config), "{}", preset.name);
+        assert!(!preset.help.is_empty());
+    }
+}
+
+#[test]
+fn the_largest_benchmark_needs_no_tables() {
+    let topology = build("kind = 'preset'\nname = 'b2-8192'").unwrap();
+    let routing = Routing::whole(&topology);
+    assert!(routing.is_arithmetic());
+    assert!(routing.memory_bytes() <= 32 * 1_280);
+    let far = PathFinder::new(&topology, &routing).pair(HostId(0), HostId(8_191), 0).unwrap();
+    assert_eq!((far.hops, far.paths), (6, 256));
+    // One failed link: 1,280 switches by 512 ToRs, 4 bytes each, and 20 bytes a host.
+    let broken = Routing::compute(&topology, &|link| link != LinkId(20_000));
+    assert!(!broken.is_arithmetic() && broken.memory_bytes() < 4_000_000, "{}", broken.memory_bytes());
+    assert_eq!(broken.unreachable_pair(), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn link_counts_follow_the_formula(
+        (p, t, h, a, c) in (1..=4u32, 1..=4u32, 1..=4u32, 1..=3u32, 1..=3u32),
+        (up, core) in (1..=3u32, 1..=3u32),
+        mesh: bool,
+    ) {
+        let config = FatTree {
+            pods: Some(p), tors_per_pod: Some(t), hosts_per_tor: Some(h), aggs_per_pod: Some(a),
+            cores: Some(a * c),
+            core_wiring: if mesh { CoreWiring::FullMesh } else { CoreWiring::Planes },
+            tor_agg_links: up, agg_core_links: core,
+            ..FatTree::default()
+        };
+        let topology = config.build(Path::new(".")).unwrap();
+        let cores_per_agg = if mesh { a * c } else { c };
+        let links = p * t * h + p * t * a * up + p * a * cores_per_agg * core;
+        prop_assert_eq!(topology.links().len() as u32, links);
+        prop_assert_eq!(topology.switches().len() as u32, p * (t + a) + a * c);
+        prop_assert!(topology.tiers().len() == 3);
+    }
+
+    /// Any numbers are answered, without memory for what is refused.
+    #[test]
+    fn any_counts_are_answered(n in proptest::collection::vec(prop_oneof![0..4u32, any::<u32>()], 7)) {
+        let _ = LeafSpine { leaf_spine_links: n[0] % 9, ..LeafSpine::new(n[1], n[2], n[3]) }.build(Path::new("."));
+        let _ = Dumbbell { bottleneck_links: n[4], ..Dumbbell::new(n[5]) }.build(Path::new("."));
+        let fat_tree = FatTree {
+            pods: Some(n[0]), tors_per_pod: Some(n[1]), hosts_per_tor: Some(n[2]), aggs_per_pod: Some(n[3]),
+            cores: Some(n[4]), tor_agg_links: n[5], agg_core_links: n[6],
+            ..FatTree::default()
+        };
+        let _ = fat_tree.build(Path::new("."));
+    }
+}
