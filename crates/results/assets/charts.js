@@ -21,16 +21,18 @@
         ticks: { stroke: pw.css("--line"), width: 1 },
         font: "12px system-ui, sans-serif",
         labelFont: "12px system-ui, sans-serif",
-        labelSize: 22,
+        labelSize: 18,
+        labelGap: 2,
+        size: 34,
       };
       if (side.categories) {
         return { ...common, label: side.label, splits: () => side.categories.map((_, i) => i),
           values: (u, splits) => thinned(u, side.categories, splits) };
       }
       if (side.log) {
-        // Only powers of ten have room; each with its own unit.
-        return { ...common, label: side.label, values: (u, splits) => splits.map((v) =>
-          (v == null ? null : pw.show(side.quantity, v))), filter: (u, splits) => decadesOrAll(splits) };
+        // Each label has its own unit.
+        return { ...common, label: side.label, splits: (u, a, min, max) => logSplits(min, max),
+          filter: (u, splits) => splits, values: (u, splits) => splits.map((v) => pw.show(side.quantity, v)) };
       }
       const label = unit.name ? `${side.label} (${unit.name})` : side.label;
       return { ...common, label, values: (u, splits) => splits.map((v) => pw.number(v / unit.scale, 6)) };
@@ -44,12 +46,12 @@
         x: { time: false, distr: spec.x.log ? 3 : 1, log: 10, range: xRange(spec) },
         y: { distr: spec.y.log ? 3 : 1, log: 10, range: yRange(spec, largest(ys)) },
       },
-      axes: [axis(spec.x, spec.curves.map((c) => c.x)), { ...y, size: 62 }],
+      axes: [axis(spec.x, spec.curves.map((c) => c.x)), { ...y, size: 56 }],
       legend: { live: true },
       cursor: { points: { size: 6 }, drag: { x: true, y: false } },
       series: [{
         label: spec.x.label,
-        value: (u, v) => (v == null ? "-" : spec.x.categories ? spec.x.categories[v] : pw.show(spec.x.quantity, v)),
+        value: (u, v) => (v == null ? "" : spec.x.categories ? spec.x.categories[v] : pw.show(spec.x.quantity, v)),
       }],
     };
     for (const [i, c] of spec.curves.entries()) {
@@ -62,15 +64,10 @@
         spanGaps: true,
         points: { show: c.points && few, size: 6 },
         paths: c.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
-        value: (u, v) => pw.show(spec.y.quantity, v),
+        value: (u, v) => (v == null ? "" : pw.show(spec.y.quantity, v)),
       });
     }
-    const plot = new uPlot(options, data, place);
-    new ResizeObserver(() => {
-      const width = Math.max(280, parent.clientWidth - 30);
-      if (Math.abs(width - plot.width) > 1) plot.setSize({ width, height: HEIGHT });
-    }).observe(parent);
-    return plot;
+    new uPlot(options, data, place);
   };
 
   function xRange(spec) {
@@ -84,16 +81,18 @@
     const top = spec.y.max || (largest > 0 ? largest * 1.08 : 1);
     return [spec.y.min || 0, top];
   }
-  // Labels of a log axis: all of them over two decades, powers of ten beyond.
-  function decadesOrAll(splits) {
-    const whole = splits.filter((v) => isDecade(v)).length;
-    return splits.map((v) => {
-      const lead = v / Math.pow(10, Math.floor(Math.log10(v) + 1e-9));
-      if (whole >= 3) return isDecade(v) ? v : null;
-      return [1, 2, 5].some((k) => Math.abs(lead - k) < 1e-6) ? v : null;
-    });
+  // Powers of ten, and 2 and 5 times them where there is room.
+  function logSplits(min, max) {
+    const leads = Math.log10(max / min) > 3.2 ? [1] : [1, 2, 5];
+    const out = [];
+    for (let e = Math.floor(Math.log10(min)); e <= Math.log10(max); e++) {
+      for (const lead of leads) {
+        const v = lead * Math.pow(10, e);
+        if (v >= min && v <= max) out.push(v);
+      }
+    }
+    return out;
   }
-  const isDecade = (v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9;
   // Category labels, every n-th where they would touch.
   function thinned(u, categories, splits) {
     const room = Math.max(1, Math.floor(u.width / 80));

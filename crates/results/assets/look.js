@@ -29,10 +29,13 @@ const pw = {};
   pw.css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   pw.colour = (i) => pw.css("--c" + (i % 8));
 
-  // Utilisation to colour: five anchors of cividis, which rises evenly in brightness for every kind of colour vision.
-  const anchors = [[0, 34, 78], [53, 69, 108], [124, 123, 120], [187, 174, 108], [254, 232, 56]];
+  // Utilisation to colour, after viridis: even in brightness for every kind of colour vision. Turned round on a light
+  // page, so that what is busy stands out from the background on either.
+  const anchors = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+  pw.dark = () => matchMedia("(prefers-color-scheme: dark)").matches;
   pw.heat = (u) => {
-    const x = Math.min(Math.max(u, 0), 1) * (anchors.length - 1);
+    const inside = Math.min(Math.max(u, 0), 1);
+    const x = (pw.dark() ? inside : 1 - inside) * (anchors.length - 1);
     const i = Math.min(Math.floor(x), anchors.length - 2);
     const mix = anchors[i].map((a, k) => Math.round(a + (anchors[i + 1][k] - a) * (x - i)));
     return `rgb(${mix.join(",")})`;

@@ -1,4 +1,4 @@
-// The page: reads the embedded data and draws; draws again when the colour scheme changes.
+// The page: reads the embedded data and draws; draws again when the colour scheme or the width changes.
 (() => {
   "use strict";
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
@@ -138,4 +138,11 @@
   }
   draw();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  let drawnWidth = innerWidth, waiting;
+  addEventListener("resize", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      if (innerWidth !== drawnWidth) { drawnWidth = innerWidth; draw(); }
+    }, 150);
+  });
 })();

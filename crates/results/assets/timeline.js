@@ -16,7 +16,7 @@
     }
     if (!timeline.rows.length) return;
     const intervals = timeline.rows[0].counts.length;
-    const W = 1240, left = 190, strip = 40, gap = 12;
+    const W = Math.max(560, card.clientWidth - 30), left = 150, strip = 40, gap = 12;
     const H = timeline.rows.length * (strip + gap) + 40;
     const svg = pw.svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "Events over time" });
     const x = (i) => left + (i * (W - left - 10)) / intervals;

@@ -24,7 +24,7 @@
       + "Red dashes: packets were dropped.", true);
     if (links.length === 0) { card.append(pw.element("p", "note", "No links recorded.")); return; }
     scale(card);
-    const W = 1240, left = 96, rowHeight = 120, top = 34;
+    const W = Math.max(560, card.clientWidth - 30), left = 84, rowHeight = 120, top = 34;
     const tiers = [...new Set(nodes.map((n) => n.tier))].sort((a, b) => b - a);
     const at = new Array(nodes.length);
     const rows = tiers.map((tier, r) => {
@@ -52,7 +52,6 @@
           "stroke-width": 1, "stroke-dasharray": "2 5", "pointer-events": "none" }));
       }
     }
-    const names = ["hosts", "ToR / leaf", "aggregation / spine", "core"];
     rows.forEach((members, r) => {
       const label = pw.svg("text", { x: 0, y: top + r * rowHeight + 4 });
       label.textContent = tierName(tiers[r], nodes, members);
@@ -67,8 +66,11 @@
         pw.tip(shape, () => nodes[n].name);
         svg.append(shape);
         if (room >= 7 * nodes[n].name.length + 6) {
-          const text = pw.svg("text", { x: at[n].x, y: at[n].y + (r === 0 ? -14 : r === rows.length - 1 ? 22 : 22),
-            "text-anchor": "middle" });
+          // Beside a switch with links above and below, clear of most of them.
+          const [first, last] = [r === 0, r === rows.length - 1];
+          const text = first || last
+            ? pw.svg("text", { x: at[n].x, y: at[n].y + (first ? -14 : 22), "text-anchor": "middle" })
+            : pw.svg("text", { x: at[n].x + radius + 6, y: at[n].y + 4 });
           text.textContent = nodes[n].name;
           svg.append(text);
         }
@@ -89,12 +91,12 @@
     for (const p of panels) {
       const transposed = p.ports > p.owners;
       const [cols, rows] = transposed ? [p.ports, p.owners] : [p.owners, p.ports];
-      const side = Math.max(3, Math.min(18, Math.floor(1180 / cols), Math.floor(320 / rows) || 3));
+      const side = Math.max(3, Math.min(14, Math.floor(590 / cols), Math.floor(240 / rows)));
       const figure = pw.element("figure");
-      const between = p.tier === 1 ? "host links" : `tier ${p.tier - 1} to ${p.tier} links`;
-      const across = `${p.owner_nodes} nodes, ${p.first_owner} to ${p.last_owner}`;
-      figure.append(pw.element("figcaption", "",
-        `${between}, ${p.direction} (${p.links}): ${transposed ? "down" : "across"}: ${across}; ${transposed ? "across" : "down"}: their links`));
+      const between = p.tier === 1 ? "Host links" : `Tier ${p.tier - 1} to ${p.tier}`;
+      const owners = `${p.first_owner} to ${p.last_owner}` + (p.owner_nodes > p.owners ? `, ${p.owner_nodes} in ${p.owners}` : "");
+      figure.append(pw.element("figcaption", "", `${between}, ${p.direction}: ${pw.show("count", p.links)} links. `
+        + (transposed ? `Rows: ${owners}; columns: their links.` : `Columns: ${owners}; rows: their links.`)));
       const canvas = pw.element("canvas", "matrix");
       [canvas.width, canvas.height] = [cols, rows];
       canvas.style.width = cols * side + "px";
@@ -115,7 +117,7 @@
         if (c < 0 || r < 0 || c >= cols || r >= rows) return "";
         const [owner, port] = transposed ? [r, c] : [c, r];
         const v = value(c, r);
-        return `column of node ${owner + 1}, link ${port + 1}: ${v < 0 ? "no link" : percent(v / 1000) + " busy"}`;
+        return `${transposed ? "row" : "column"} ${owner + 1}, link ${port + 1}: ${v < 0 ? "no link" : percent(v / 1000) + " busy"}`;
       });
       figure.append(canvas);
       box.append(figure);

@@ -92,10 +92,13 @@ impl ResultFolder {
     }
 
     /// Writes the runs of a comparison: a folder each, named after the run, and a report and a summary of all.
-    /// Names must be unique. The first run is the one others are compared with.
+    /// The first run is the one others are compared with.
     pub fn write_comparison(&self, runs: &[(&RunResult, &Summary)]) -> Result<(), OutputError> {
         for (run, summary) in runs {
-            let folder = self.partial.join(folder_name(&run.info.name));
+            let name = folder_name(&run.info.name);
+            let numbered = (2..).map(|n| format!("{name}-{n}"));
+            let mut candidates = std::iter::once(name.clone()).chain(numbered).map(|n| self.partial.join(n));
+            let folder = candidates.find(|f| !f.exists()).expect("the numbers do not run out");
             fs::create_dir(&folder).map_err(io_error(&folder, "create the folder"))?;
             self.write_files(&folder, run, summary)?;
         }

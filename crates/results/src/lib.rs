@@ -28,6 +28,7 @@ mod report;
 mod stats;
 mod summary;
 mod summary_fabric;
+mod summary_schema;
 mod text;
 
 pub use columns::{Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
@@ -42,4 +43,5 @@ pub use report::html as report_html;
 pub use stats::{Distribution, jain_index, percentile};
 pub use summary::{FlowSummary, GroupSummary, JobSummary, RunSummary, SizeBin, Summary};
 pub use summary_fabric::{FabricSummary, TierSummary};
+pub use summary_schema::{Field, Object, SUMMARY};
 pub use text::{comparison_table, summary_table};

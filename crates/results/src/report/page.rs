@@ -101,52 +101,79 @@ fn shortened(summary: &Summary, budget: &Budget) -> Summary {
     summary
 }
 
+/// The tables; of a comparison, those of groups are folded away.
 fn tables(runs: &[(&RunResult, &Summary)]) -> String {
-    let grids = match runs {
-        [(_, summary)] => grid::of_run(summary),
-        _ => grid::of_comparison(&runs.iter().map(|(_, s)| *s).collect::<Vec<_>>()),
+    if let [(_, summary)] = runs {
+        return grid::of_run(summary).iter().map(html_table).collect();
+    }
+    let grids = grid::of_comparison(&runs.iter().map(|(_, s)| *s).collect::<Vec<_>>());
+    let fold = |(i, grid): (usize, &grid::Grid)| match i {
+        0 => html_table(grid),
+        _ => format!("<details><summary>{}</summary>{}</details>", escape(&grid.title), html_table(grid)),
     };
-    grids.iter().map(html_table).collect()
+    grids.iter().enumerate().map(fold).collect()
 }
 
-/// Name and how the run ended; then what identifies it and what it cost.
-fn header(runs: &[(&RunResult, &Summary)]) -> String {
-    let mut out = String::new();
-    for (_, summary) in runs {
-        let run = &summary.run;
-        let mood = if run.partial {
-            "bad"
-        } else if summary.overall.unfinished + summary.overall.failed > 0 {
-            "warn"
-        } else {
-            "good"
-        };
-        let partial = if run.partial { "partial: " } else { "" };
-        let facts = [
-            ("version", run.version.clone()),
-            ("seed", run.seed.to_string()),
-            ("digest", run.digest.clone()),
-            ("simulated", Quantity::TimeNs.show(run.simulated_ns)),
-            ("took", Quantity::TimeNs.show(run.wall_s * 1e9)),
-            ("packet-hops per CPU second", Quantity::Count.show(run.packet_hops_per_cpu_s)),
-            ("peak memory", Quantity::Bytes.show(run.peak_rss_bytes as f64)),
-        ];
-        let facts: String =
-            facts.iter().map(|(k, v)| format!("<div><dt>{k}</dt><dd>{}</dd></div>", escape(v))).collect();
-        let detail = if run.ended_detail.is_empty() {
-            String::new()
-        } else {
-            format!("<p class=\"detail\">{}</p>", escape(&run.ended_detail))
-        };
-        out.push_str(&format!(
-            "<section class=\"run\"><h1>{} <span class=\"badge {mood}\" title=\"{}\">{partial}{}</span></h1>\
-             {detail}<dl class=\"facts\">{facts}</dl></section>\n",
-            escape(&run.name),
-            escape(run.ended.meaning()),
-            escape(&run.ended.name().replace('_', " ")),
-        ));
+/// How a run ended, as a coloured label.
+fn badge(summary: &Summary) -> String {
+    let run = &summary.run;
+    let mut text = run.ended.name().replace('_', " ");
+    let mut mood = "good";
+    for (count, what) in [(summary.overall.unfinished, "unfinished"), (summary.overall.failed, "failed")] {
+        if count > 0 {
+            mood = "warn";
+            text.push_str(&format!(", {} {what}", Quantity::Count.show(count as f64)));
+        }
     }
-    out
+    if run.partial {
+        mood = "bad";
+        text.insert_str(0, "partial: ");
+    }
+    format!("<span class=\"badge {mood}\" title=\"{}\">{text}</span>", escape(run.ended.meaning()))
+}
+
+/// What identifies a run and what it cost.
+fn facts(summary: &Summary) -> [(&'static str, String); 7] {
+    let run = &summary.run;
+    let known = |v: f64, quantity: Quantity| if v > 0.0 { quantity.show(v) } else { "-".to_owned() };
+    [
+        ("version", run.version.clone()),
+        ("seed", run.seed.to_string()),
+        ("digest", run.digest.clone()),
+        ("simulated", Quantity::TimeNs.show(run.simulated_ns)),
+        ("took", known(run.wall_s * 1e9, Quantity::TimeNs)),
+        ("packet-hops per CPU second", known(run.packet_hops_per_cpu_s.round(), Quantity::Count)),
+        ("peak memory", known(run.peak_rss_bytes as f64, Quantity::Bytes)),
+    ]
+}
+
+/// Names, how the runs ended, and their facts: a list for one, a table for several.
+fn header(runs: &[(&RunResult, &Summary)]) -> String {
+    let detail = |s: &Summary, name: &str| match s.run.ended_detail.as_str() {
+        "" => String::new(),
+        text => format!("<p class=\"detail\">{}{}</p>", escape(name), escape(text)),
+    };
+    if let [(_, summary)] = runs {
+        let fact = |(k, v): &(&str, String)| format!("<div><dt>{k}</dt><dd>{}</dd></div>", escape(v));
+        return format!(
+            "<h1>{} {}</h1>{}<dl class=\"facts\">{}</dl>",
+            escape(&summary.run.name),
+            badge(summary),
+            detail(summary, ""),
+            facts(summary).iter().map(fact).collect::<String>()
+        );
+    }
+    let mut out = format!("<h1>Comparison of {} runs</h1>", runs.len());
+    out.extend(runs.iter().map(|(_, s)| detail(s, &format!("{}: ", s.run.name))));
+    out.push_str("<div class=\"tables\"><div class=\"scroll\"><table><thead><tr><th>Run</th><th>ended</th>");
+    out.extend(facts(runs[0].1).iter().map(|(k, _)| format!("<th>{k}</th>")));
+    out.push_str("</tr></thead><tbody>");
+    for (_, summary) in runs {
+        out.push_str(&format!("<tr><th>{}</th><td>{}</td>", escape(&summary.run.name), badge(summary)));
+        out.extend(facts(summary).iter().map(|(_, v)| format!("<td>{}</td>", escape(v))));
+        out.push_str("</tr>");
+    }
+    out + "</tbody></table></div></div>"
 }
 
 fn scenario(run: &RunResult, open: bool, budget: &Budget) -> String {

@@ -1,0 +1,178 @@
+//! What `summary.json` holds, for the documentation. A test compares it with a summary that was written.
+
+/// An object of `summary.json`.
+pub struct Object {
+    /// Where it is.
+    pub path: &'static str,
+    /// What it is.
+    pub meaning: &'static str,
+    /// Its fields.
+    pub fields: &'static [Field],
+}
+
+/// A field of an object.
+pub struct Field {
+    /// Name; the unit comes last in it.
+    pub name: &'static str,
+    /// Type as JSON has it; "distribution" is the object described under that name.
+    pub kind: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+const fn field(name: &'static str, kind: &'static str, meaning: &'static str) -> Field {
+    Field { name, kind, meaning }
+}
+
+/// Every object, from the outside in.
+pub const SUMMARY: &[Object] = &[
+    Object {
+        path: "(top)",
+        meaning: "The file.",
+        fields: &[
+            field("schema", "string", "\"pathweave.summary\"."),
+            field("schema_version", "integer", "Rises when a field is renamed, removed or changes meaning."),
+            field("run", "object", "What was run and how it ended."),
+            field("overall", "object", "Figures of all flows."),
+            field("groups", "array", "The same for each workload group, in order of declaration."),
+            field("fabric", "object", "Links and queues."),
+            field("jobs", "object", "Jobs."),
+        ],
+    },
+    Object {
+        path: "run",
+        meaning: "What was run and how it ended.",
+        fields: &[
+            field("name", "string", "Name of the scenario, or of the variant in a comparison."),
+            field("version", "string", "Version of the program."),
+            field("seed", "integer", "Seed of every random stream."),
+            field(
+                "digest",
+                "string",
+                "Digest of the event trace, 16 hexadecimal digits: equal for equal scenario and seed.",
+            ),
+            field("ended", "string", "Why the run ended; the words are listed below."),
+            field("ended_detail", "string", "More on why, for people; may be empty."),
+            field("partial", "boolean", "Cut short: what is missing says nothing about the schemes."),
+            field("simulated_ns", "number", "Simulated time at the end."),
+            field("wall_s", "number", "Wall-clock time of the run phase."),
+            field("cpu_s", "number", "CPU time of the run phase."),
+            field("events", "integer", "Simulator events executed."),
+            field("packet_hops", "integer", "Packets crossing one link each, data and control."),
+            field("packet_hops_per_cpu_s", "number", "`packet_hops` over `cpu_s`; 0 where that is unknown."),
+            field("events_per_packet_hop", "number", "`events` over `packet_hops`."),
+            field("peak_rss_bytes", "integer", "Peak resident memory of the process; 0 where unknown."),
+        ],
+    },
+    Object {
+        path: "overall, groups[]",
+        meaning: "Figures of a set of flows. Times, slowdown and goodput are of finished flows, counts are of all. A \
+                  group has two fields more.",
+        fields: &[
+            field("group", "string", "Groups only: name of the group."),
+            field("schemes", "array", "Groups only: names of the schemes that carried its flows."),
+            field("count", "integer", "Flows."),
+            field("finished", "integer", "Flows that finished."),
+            field("unfinished", "integer", "Flows the run ended before."),
+            field("failed", "integer", "Flows that ended in an error."),
+            field("finished_bytes", "integer", "Payload bytes of finished flows."),
+            field("fct_ns", "distribution", "Flow completion time: from post to last byte at the receiver."),
+            field("slowdown", "distribution", "Completion time over that on an idle network."),
+            field(
+                "aggregate_goodput_bps",
+                "number",
+                "`finished_bytes` over the time from the first start to the last finish among finished flows.",
+            ),
+            field("mean_goodput_bps", "number", "Mean over flows of size over completion time."),
+            field("jain_index", "number or null", "Jain's fairness index of the goodput of each flow."),
+            field("sent_packets", "integer", "Data packets sent, retransmissions included."),
+            field("retransmitted_packets", "integer", "Data packets sent again."),
+            field("dropped_packets", "integer", "Data packets the fabric dropped."),
+            field(
+                "ooo_packets",
+                "integer",
+                "Data packets that arrived after a later one of the same queue pair.",
+            ),
+            field(
+                "ooo_degree_packets",
+                "distribution",
+                "Largest out-of-order degree of each flow, finished or not.",
+            ),
+            field("timeouts", "integer", "Retransmission timeouts."),
+            field("by_size", "array", "Finished flows by size; bins without one are left out."),
+        ],
+    },
+    Object {
+        path: "by_size[]",
+        meaning: "Finished flows of similar size. Edges are 1, 3, 10, 30, ... KB.",
+        fields: &[
+            field("above_bytes", "integer", "Sizes above this; the first bin includes 0."),
+            field("up_to_bytes", "integer", "Up to and including this."),
+            field("fct_ns", "distribution", "Flow completion time."),
+            field("slowdown", "distribution", "Slowdown."),
+        ],
+    },
+    Object {
+        path: "fabric",
+        meaning: "Links and queues of the whole fabric.",
+        fields: &[
+            field("links", "integer", "Directed links."),
+            field("tx_bytes", "integer", "Bytes sent, headers and gaps included, summed over links."),
+            field("dropped_packets", "integer", "Packets dropped, data and control."),
+            field("dropped_by_reason", "object", "Recorded drops by reason; see `events_not_recorded`."),
+            field("ecn_marked_packets", "integer", "Packets marked Congestion Experienced."),
+            field("pfc_pauses", "integer", "Times a link was paused by PFC."),
+            field("paused_ns", "number", "Time links were paused, summed over links and priority classes."),
+            field("max_queue_bytes", "integer", "Largest egress queue."),
+            field(
+                "events_not_recorded",
+                "integer",
+                "Events beyond the recording limit: totals count them, `events.parquet` does not hold them.",
+            ),
+            field("tiers", "array", "Utilisation by tier and direction, from the hosts up."),
+        ],
+    },
+    Object {
+        path: "fabric.tiers[]",
+        meaning: "Links of one tier in one direction.",
+        fields: &[
+            field("tier", "integer", "Higher tier of the two ends: 1 for host links."),
+            field(
+                "direction",
+                "string",
+                "\"up\" away from the hosts, \"down\" towards them, \"level\" within a tier.",
+            ),
+            field(
+                "utilisation_ratio",
+                "distribution",
+                "Fraction of the simulated time each link was sending.",
+            ),
+            field("max_queue_bytes", "integer", "Largest egress queue."),
+            field("dropped_packets", "integer", "Packets dropped."),
+            field("pfc_pauses", "integer", "Times a link was paused by PFC."),
+        ],
+    },
+    Object {
+        path: "jobs",
+        meaning: "Jobs: graphs of messages that complete as a whole.",
+        fields: &[
+            field("count", "integer", "Jobs."),
+            field("unfinished", "integer", "Jobs the run ended before."),
+            field("completion_ns", "distribution", "Completion time of finished jobs."),
+        ],
+    },
+    Object {
+        path: "distribution",
+        meaning: "Mean and order statistics of a set of values; all 0 when `count` is 0.",
+        fields: &[
+            field("count", "integer", "Number of values."),
+            field("mean", "number", "Arithmetic mean."),
+            field("min", "number", "Smallest."),
+            field("p50", "number", "Median."),
+            field("p95", "number", "95th percentile."),
+            field("p99", "number", "99th percentile."),
+            field("p999", "number", "99.9th percentile."),
+            field("max", "number", "Largest."),
+        ],
+    },
+];
