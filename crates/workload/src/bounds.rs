@@ -82,3 +82,43 @@ fn chain(graph: &MessageGraph, rates: &[Rate]) -> Time {
     }
     last
 }
+
+#[cfg(test)]
+mod tests {
+    use pathweave_units::Bytes;
+
+    use super::*;
+    use crate::kinds::{Flows, Placement, RingAllReduce, Traffic};
+    use crate::testing::{flow_at, graph_of};
+
+    /// A nanosecond a byte.
+    fn rate(_: HostId) -> Rate {
+        Rate::from_gbps(8)
+    }
+
+    #[test]
+    fn the_busiest_link_with_regard_to_starts() {
+        // Host 2 receives 1000 bytes from 0 us on, idles, and 3000 more from 10 us on.
+        let flows = vec![flow_at(0, 2, 1000, 0), flow_at(0, 2, 1000, 10), flow_at(1, 2, 2000, 10)];
+        let graph = graph_of(3, Traffic::Flows(Flows { flows, ..Flows::default() }));
+        let bounds = Bounds::of(&graph, rate);
+        assert_eq!(bounds.sent_bytes, [2000, 2000, 0]);
+        assert_eq!(bounds.received_bytes, [0, 0, 4000]);
+        assert_eq!(bounds.links, Time::from_us(13));
+        assert_eq!(bounds.chain, Time::from_us(12));
+        assert_eq!(bounds.completion(), Time::from_us(13));
+    }
+
+    #[test]
+    fn the_chain_of_a_ring() {
+        let ring = RingAllReduce {
+            size: Bytes::new(4000),
+            group_size: None,
+            placement: Placement::Consecutive,
+            repetitions: 2,
+            compute: Duration::from_us(4),
+        };
+        let bounds = Bounds::of(&graph_of(4, Traffic::RingAllReduce(ring)), rate);
+        assert_eq!((bounds.links, bounds.chain), (Time::from_us(12), Time::from_us(20)));
+    }
+}

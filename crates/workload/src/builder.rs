@@ -1,6 +1,8 @@
 //! Declares groups, jobs, tasks and dependencies in any order.
 
 mod canonical;
+#[cfg(test)]
+mod tests;
 
 use pathweave_units::{Bytes, Duration, HostId, Time};
 
@@ -64,6 +66,8 @@ pub struct GraphBuilder {
     /// How many workloads have used each group.
     uses: Vec<u64>,
     notes: Vec<String>,
+    /// Names of tasks, for error messages.
+    names: Vec<(Draft, String)>,
 }
 
 impl GraphBuilder {
@@ -79,6 +83,7 @@ impl GraphBuilder {
             delays: Vec::new(),
             uses: Vec::new(),
             notes: Vec::new(),
+            names: Vec::new(),
         }
     }
     /// The group of this name, declared now unless it was before.
@@ -134,6 +139,10 @@ impl GraphBuilder {
         check_room("messages and computations", self.messages.len() + self.computes.len(), MAX_TASKS)?;
         self.computes.push(compute);
         Ok(Draft(DraftId::Compute((self.computes.len() - 1) as u32)))
+    }
+    /// Errors about `task` call it by this name.
+    pub fn name(&mut self, task: Draft, name: &str) {
+        self.names.push((task, name.to_owned()));
     }
     /// `task` waits for `predecessor`.
     pub fn after(&mut self, task: Draft, predecessor: Draft) -> Result<(), GraphError> {

@@ -76,3 +76,80 @@ pub fn build(workloads: &[WorkloadConfig], env: &WorkloadEnv) -> Result<Workload
     };
     Ok(Workload { graph: builder.finish().map_err(whole)?, notes })
 }
+
+#[cfg(test)]
+mod tests {
+    use pathweave_units::{Bytes, Rate};
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(value: serde_json::Value) -> Result<WorkloadConfig, String> {
+        serde_json::from_value(value).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn fields_are_flat_and_have_defaults() {
+        let config = parse(json!({"kind": "permutation", "size": "8MB", "scheme": "rps"})).unwrap();
+        assert_eq!((config.group_name(), config.scheme.as_deref()), ("permutation", Some("rps")));
+        let Traffic::Permutation(permutation) = &config.traffic else { panic!("another kind") };
+        assert_eq!((permutation.size, permutation.repetitions), (Bytes::from_mb(8), 1));
+        let again = parse(serde_json::to_value(&config).unwrap()).unwrap();
+        assert_eq!(again, config);
+    }
+
+    #[test]
+    fn unknown_fields_and_kinds_are_refused_by_name() {
+        let error = |value| parse(value).unwrap_err();
+        let unknown = error(json!({"kind": "permutation", "size": "8MB", "sise": "8MB"}));
+        assert!(unknown.starts_with("unknown field `sise`, expected one of `size`, `pattern`"), "{unknown}");
+        let kind = error(json!({"kind": "permutaton", "size": "8MB"}));
+        assert!(kind.starts_with("unknown variant `permutaton`, expected one of `permutation`"), "{kind}");
+        assert!(error(json!({"kind": "incast", "senders": 3})).contains("missing field `size`"));
+        assert!(error(json!({"size": "8MB"})).contains("missing field `kind`"));
+    }
+
+    fn mix() -> [WorkloadConfig; 3] {
+        let poisson = json!({"kind": "poisson", "group": "background", "sizes": "websearch", "load": 0.3,
+            "duration": "200us", "scheme": "ecmp"});
+        let permutation =
+            json!({"kind": "permutation", "group": "foreground", "size": "1MB", "start": "50us"});
+        let ring = json!({"kind": "ring-all-reduce", "size": "1MB", "group_size": 4, "placement": "random"});
+        [poisson, permutation, ring].map(|value| parse(value).unwrap())
+    }
+
+    #[test]
+    fn the_order_of_workloads_does_not_show() {
+        let env = WorkloadEnv::new(16, Rate::from_gbps(100));
+        let [a, b, c] = mix();
+        let graph = build(&[a.clone(), b.clone(), c.clone()], &env).unwrap().graph;
+        assert_eq!(graph, build(&[c, a, b], &env).unwrap().graph);
+        let names: Vec<_> = graph.groups().iter().map(|g| (g.name.as_str(), g.scheme.as_deref())).collect();
+        assert_eq!(names, [("background", Some("ecmp")), ("foreground", None), ("ring-all-reduce", None)]);
+    }
+
+    #[test]
+    fn schemes_do_not_change_the_traffic_and_seeds_do() {
+        let env = WorkloadEnv::new(16, Rate::from_gbps(100));
+        let plain = build(&mix(), &env).unwrap().graph;
+        let mut other = mix();
+        other[0].scheme = Some("rps".to_owned());
+        let schemed = build(&other, &env).unwrap().graph;
+        assert_eq!(plain.messages(), schemed.messages());
+        let seeded = build(&mix(), &WorkloadEnv { seed: 1, ..env }).unwrap().graph;
+        assert_ne!(plain.messages(), seeded.messages());
+    }
+
+    #[test]
+    fn two_workloads_of_one_group_draw_different_numbers() {
+        let env = WorkloadEnv::new(64, Rate::from_gbps(100));
+        let one = parse(json!({"kind": "permutation", "size": "1MB"})).unwrap();
+        let graph = build(&[one.clone(), one.clone()], &env).unwrap().graph;
+        let pairs: std::collections::BTreeSet<_> = graph.messages().iter().map(|m| (m.src, m.dst)).collect();
+        assert!(pairs.len() > 120, "{}", pairs.len());
+        assert_eq!(graph.jobs().len(), 2);
+        let clash = WorkloadConfig { scheme: Some("rps".to_owned()), ..one.clone() };
+        let error = build(&[one, clash], &env).unwrap_err().to_string();
+        assert!(error.contains("has scheme the default and also \"rps\""), "{error}");
+    }
+}

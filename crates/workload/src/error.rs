@@ -19,6 +19,16 @@ pub enum WorkloadError {
         /// What is allowed.
         allowed: String,
     },
+    /// A flow of an inline list.
+    #[error("workload \"{group}\": flows[{index}]: {message}")]
+    Flow {
+        /// The group, which names the workload.
+        group: String,
+        /// Which flow, from 0.
+        index: u64,
+        /// Field, value and what is allowed.
+        message: String,
+    },
     /// A place in a file.
     #[error(transparent)]
     File(#[from] FileError),

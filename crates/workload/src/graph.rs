@@ -100,7 +100,7 @@ pub enum Task<'a> {
 ///
 /// A task begins at the later of its own `start` and, if it has predecessors, [`delay_after_deps`] after the
 /// last of them is done. Edges carry no data. The order of tasks does not depend on the order in which
-/// they were declared (see [`GraphBuilder::finish`]); messages ascend by `start`.
+/// a scenario lists its flows (see [`GraphBuilder::finish`]); messages ascend by `start`.
 ///
 /// A graph without dependencies costs 40 bytes a message and nothing else.
 ///

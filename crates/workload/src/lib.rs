@@ -36,6 +36,8 @@ mod names;
 mod progress;
 mod registry;
 mod sink;
+#[cfg(test)]
+mod testing;
 
 pub use bounds::Bounds;
 pub use builder::{Draft, GraphBuilder, MAX_TASKS, NewMessage, Stream};

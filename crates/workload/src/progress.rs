@@ -119,3 +119,61 @@ fn due(graph: &MessageGraph, task: TaskId, begin: Time) -> Due {
         Task::Compute(compute) => Due { task, at: begin.saturating_add(compute.duration) },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pathweave_units::{Bytes, Duration, HostId};
+
+    use super::*;
+    use crate::builder::{GraphBuilder, NewMessage, Stream};
+    use crate::graph::Compute;
+
+    #[test]
+    fn a_message_a_computation_and_a_delayed_message() {
+        let mut builder = GraphBuilder::new(2);
+        let group = builder.group("g", None).unwrap();
+        let job = Some(builder.job("j".to_owned(), group).unwrap());
+        let message = |src: u32, dst: u32, start_us| NewMessage {
+            src: HostId(src),
+            dst: HostId(dst),
+            size: Bytes::new(100),
+            start: Time::from_us(start_us),
+            group,
+            stream: Stream::Own,
+            job,
+        };
+        let first = builder.message(message(0, 1, 3)).unwrap();
+        let early = builder.message(message(0, 1, 1)).unwrap();
+        let compute =
+            Compute { host: Some(HostId(1)), duration: Duration::from_us(10), start: Time::ZERO, job: None };
+        let compute = builder.compute(compute).unwrap();
+        let answer = builder.message(message(1, 0, 20)).unwrap();
+        builder.after(compute, first).unwrap();
+        builder.after(answer, compute).unwrap();
+        builder.after(answer, early).unwrap();
+        builder.delay(answer, Duration::from_us(7));
+        let graph = builder.finish().unwrap();
+
+        let mut progress = Progress::new(&graph);
+        let mut free = Vec::new();
+        assert_eq!(progress.next_root(&graph), Some(Time::from_us(1)));
+        assert_eq!(progress.pop_root(&graph, Time::ZERO), None);
+        let early = progress.pop_root(&graph, Time::from_us(1)).unwrap();
+        assert_eq!(early, Due { task: TaskId(0), at: Time::from_us(1) });
+        let first = progress.pop_root(&graph, Time::from_us(9)).unwrap();
+        assert_eq!(first, Due { task: TaskId(1), at: Time::from_us(3) });
+        assert_eq!(progress.next_root(&graph), None);
+
+        assert_eq!(progress.complete(&graph, early.task, Time::from_us(4), &mut free), None);
+        assert!(free.is_empty());
+        progress.complete(&graph, first.task, Time::from_us(5), &mut free);
+        let compute = free.pop().unwrap();
+        assert_eq!(compute.at, Time::from_us(15));
+        progress.complete(&graph, compute.task, compute.at, &mut free);
+        // 15 us + 7 us of delay, later than its own start of 20 us
+        let answer = free.pop().unwrap();
+        assert_eq!(answer.at, Time::from_us(22));
+        assert_eq!(progress.complete(&graph, answer.task, Time::from_us(30), &mut free), Some(JobId(0)));
+        assert_eq!(progress.left(), 0);
+    }
+}

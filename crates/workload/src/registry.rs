@@ -38,7 +38,7 @@ impl WorkloadInfo {
     pub fn description(&self) -> String {
         text((self.schema)().get("description"))
     }
-    /// Its fields, in the order of declaration.
+    /// Its fields: those required first, each part by name.
     pub fn fields(&self) -> Vec<FieldInfo> {
         let schema = (self.schema)();
         let required: Vec<&str> = schema
@@ -58,7 +58,9 @@ impl WorkloadInfo {
             default: property.get("default").filter(|d| !d.is_null()).map_or(String::new(), Value::to_string),
             choices: choices(property, &schema),
         };
-        properties.iter().map(field).collect()
+        let mut fields: Vec<FieldInfo> = properties.iter().map(field).collect();
+        fields.sort_by(|a, b| (!a.required, &a.name).cmp(&(!b.required, &b.name)));
+        fields
     }
 }
 
@@ -75,5 +77,32 @@ fn choices(property: &Value, schema: &Schema) -> Vec<String> {
 /// Text of a doc comment, its lines joined.
 fn text(description: Option<&Value>) -> String {
     let lines = description.and_then(Value::as_str).unwrap_or_default().lines();
-    lines.map(str::trim).collect::<Vec<_>>().join(" ")
+    lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_and_field_is_documented() {
+        assert_eq!(workloads().len(), 6);
+        for kind in workloads() {
+            assert!(!kind.help.is_empty() && !kind.description().is_empty(), "{}", kind.name);
+            for field in kind.fields() {
+                assert!(!field.help.is_empty(), "{}.{}", kind.name, field.name);
+            }
+        }
+    }
+
+    #[test]
+    fn fields_of_the_permutation() {
+        let fields = workloads()[0].fields();
+        let of = |name: &str| fields.iter().find(|f| f.name == name).unwrap();
+        assert!(of("size").required && of("size").default.is_empty());
+        assert_eq!(of("repetitions").default, "1");
+        assert_eq!(of("pattern").default, "\"random\"");
+        assert_eq!(of("pattern").choices, ["random", "inter-rack", "inter-pod", "shift"]);
+        assert!(of("shift").default.is_empty() && !of("shift").required);
+    }
 }

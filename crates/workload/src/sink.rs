@@ -23,10 +23,11 @@ pub(crate) trait Generate {
 pub(crate) struct Sink<'a> {
     pub(crate) env: &'a WorkloadEnv,
     builder: &'a mut GraphBuilder,
-    name: &'a str,
+    pub(crate) name: &'a str,
     group: GroupId,
     start: Duration,
-    seed: u64,
+    /// How many workloads have used the group before.
+    nth: u64,
 }
 
 impl<'a> Sink<'a> {
@@ -39,14 +40,13 @@ impl<'a> Sink<'a> {
     ) -> Result<Self, WorkloadError> {
         let at_group = |error| WorkloadError::Graph { group: name.to_owned(), error };
         let group = builder.group(name, scheme).map_err(at_group)?;
-        // By name, so that neither the order of workloads nor their schemes change the traffic.
         let nth = builder.next_use(group);
-        let seed = derive_seed(env.seed, name, nth);
-        Ok(Sink { env, builder, name, group, start, seed })
+        Ok(Sink { env, builder, name, group, start, nth })
     }
-    /// A random stream of this workload.
+    /// A random stream of this workload. Seeded by name, so that neither the order of workloads nor their schemes
+    /// change the traffic.
     pub(crate) fn rng(&self, component: &str) -> Rng {
-        Rng::for_component(self.seed, component, 0)
+        Rng::for_component(derive_seed(self.env.seed, self.name, self.nth), component, 0)
     }
     /// A message; `start` counts from the start of the workload.
     pub(crate) fn message(
@@ -75,6 +75,10 @@ impl<'a> Sink<'a> {
             self.builder.compute(Compute { host: Some(HostId(host)), duration, start, job: Some(job) });
         self.name_it(result)
     }
+    /// Errors about `task` call it by this name.
+    pub(crate) fn label(&mut self, task: Draft, name: &str) {
+        self.builder.name(task, name);
+    }
     /// `task` waits for `predecessor`.
     pub(crate) fn after(&mut self, task: Draft, predecessor: Draft) -> Result<(), WorkloadError> {
         let result = self.builder.after(task, predecessor);
@@ -84,9 +88,10 @@ impl<'a> Sink<'a> {
     pub(crate) fn delay(&mut self, task: Draft, delay: Duration) {
         self.builder.delay(task, delay);
     }
-    /// A job; the group's name is put before its own.
+    /// A job; the group's name is put before its own, and a number if several workloads share the group.
     pub(crate) fn job(&mut self, name: impl Display) -> Result<JobId, WorkloadError> {
-        let result = self.builder.job(format!("{}: {name}", self.name), self.group);
+        let number = if self.nth > 0 { format!(" #{}", self.nth + 1) } else { String::new() };
+        let result = self.builder.job(format!("{}{number}: {name}", self.name), self.group);
         self.name_it(result)
     }
     /// Something the user should know and that is not an error.

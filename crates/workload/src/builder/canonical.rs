@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pathweave_units::{Duration, HostId, Time, mix64};
+use pathweave_units::{Duration, HostId, Time};
 
 use super::{Draft, DraftId, GraphBuilder, OWN};
 use crate::error::GraphError;
@@ -11,11 +11,13 @@ use crate::graph::{Edges, GroupId, JobId, Message, MessageGraph, TaskId};
 impl GraphBuilder {
     /// Validates and orders.
     ///
-    /// The order of tasks is by start, then depth (longest chain of predecessors), then all other fields, then
-    /// by the shape of the graph before and behind the task. What is still equal is interchangeable, save for
-    /// contrived graphs whose tasks differ only in how equal tasks are shared; those keep the order of
-    /// declaration. Connections of [`Stream::Own`] are numbered in this order for each pair of hosts, so that
-    /// further flows elsewhere do not change them.
+    /// The order of tasks is by start, then depth (longest chain of predecessors), then all other fields. What is
+    /// still equal keeps the order of declaration: a generator declares in an order of its own that follows
+    /// from its configuration, and lists of flows are sorted by content before. Connections of
+    /// [`Stream::Own`] are numbered in this order for each pair of hosts, so that further flows elsewhere do
+    /// not change them.
+    ///
+    /// [`Stream::Own`]: crate::Stream::Own
     pub fn finish(mut self) -> Result<MessageGraph, GraphError> {
         self.order_names();
         let tasks = self.task_count();
@@ -33,8 +35,8 @@ impl GraphBuilder {
         }
         self.fold_delays_of_roots(&edges, &mut delays)?;
 
-        let ranks = self.ranks(&edges, &delays)?;
-        let (order_messages, order_computes) = self.order(&ranks);
+        let depths = self.depths(&edges)?;
+        let (order_messages, order_computes) = self.order(&depths);
         let mut position =
             vec![0u32; if edges.predecessors().is_empty() && delays.is_empty() { 0 } else { tasks }];
         if !position.is_empty() {
@@ -101,69 +103,23 @@ impl GraphBuilder {
         Ok(())
     }
 
-    /// What tells tasks with equal fields apart: depth and the shape of the graph around them. Empty if there
-    /// are no edges.
-    fn ranks(&self, edges: &Edges, delays: &[Duration]) -> Result<Vec<Rank>, GraphError> {
-        if edges.predecessors().is_empty() {
-            return Ok(Vec::new());
-        }
-        let order = self.topological_order(edges)?;
-        let fields: Vec<u64> = (0..self.task_count()).map(|i| self.hash_fields(i, delays)).collect();
-        let mut ranks: Vec<Rank> = vec![Rank::default(); fields.len()];
-        // Sums commute, so the hash of a task depends on the set of its neighbours and not on their order.
-        for &i in &order {
-            let before = mix64(fields[i as usize] ^ mix64(ranks[i as usize].before));
-            let depth = ranks[i as usize].depth + 1;
-            ranks[i as usize].before = before;
-            for &next in edges.of(TaskId(i)) {
-                let rank = &mut ranks[next.index()];
-                rank.before = rank.before.wrapping_add(before);
-                rank.depth = rank.depth.max(depth);
-            }
-        }
-        for &i in order.iter().rev() {
-            let sum =
-                edges.of(TaskId(i)).iter().fold(0u64, |sum, t| sum.wrapping_add(ranks[t.index()].behind));
-            ranks[i as usize].behind = mix64(fields[i as usize] ^ mix64(sum));
-        }
-        Ok(ranks)
-    }
-
-    fn hash_fields(&self, i: usize, delays: &[Duration]) -> u64 {
-        let job = |job: Option<JobId>| job.map_or(0, |j| u64::from(j.0) + 1);
-        let delay = delays.get(i).map_or(0, |d| d.as_ps());
-        let fields = match self.messages.get(i) {
-            Some(m) => [
-                u64::from(m.src.0) << 32 | u64::from(m.dst.0),
-                m.size.get(),
-                m.start.as_ps(),
-                u64::from(m.group.0) << 32 | u64::from(m.stream),
-                job(m.job),
-                delay,
-            ],
-            None => {
-                let c = &self.computes[i - self.messages.len()];
-                let host = c.host.map_or(u64::MAX, |h| u64::from(h.0));
-                [host, c.duration.as_ps(), c.start.as_ps(), u64::MAX, job(c.job), delay]
-            }
-        };
-        fields.iter().fold(0, |hash, &field| mix64(hash ^ mix64(field)))
-    }
-
-    fn topological_order(&self, edges: &Edges) -> Result<Vec<u32>, GraphError> {
+    /// The longest chain of predecessors of each task. Empty if there are no edges.
+    fn depths(&self, edges: &Edges) -> Result<Vec<u32>, GraphError> {
         let mut waiting = edges.predecessors().to_vec();
-        let mut order: Vec<u32> = (0..waiting.len() as u32).filter(|&i| waiting[i as usize] == 0).collect();
+        let mut depths = vec![0u32; waiting.len()];
+        let mut free: Vec<u32> = (0..waiting.len() as u32).filter(|&i| waiting[i as usize] == 0).collect();
         let mut done = 0;
-        while done < order.len() {
-            for next in edges.of(TaskId(order[done])) {
+        while let Some(i) = free.pop() {
+            done += 1;
+            for next in edges.of(TaskId(i)) {
+                depths[next.index()] = depths[next.index()].max(depths[i as usize] + 1);
                 waiting[next.index()] -= 1;
                 if waiting[next.index()] == 0 {
-                    order.push(next.0);
+                    free.push(next.0);
                 }
             }
-            done += 1;
         }
-        if order.len() == waiting.len() { Ok(order) } else { Err(self.describe_cycle(edges, &waiting)) }
+        if done == waiting.len() { Ok(depths) } else { Err(self.describe_cycle(edges, &waiting)) }
     }
 
     /// Names a cycle among the tasks that never became free.
@@ -185,6 +141,8 @@ impl GraphBuilder {
         }
         let mut cycle: Vec<u32> = walk.split_off(seen[&at]);
         cycle.reverse();
+        let first = (0..cycle.len()).min_by_key(|&i| cycle[i]).expect("a cycle has a task");
+        cycle.rotate_left(first);
         let shown = cycle.len().min(8);
         let mut text: Vec<String> = cycle[..shown].iter().map(|&i| self.describe(i as usize)).collect();
         if shown < cycle.len() {
@@ -195,40 +153,39 @@ impl GraphBuilder {
     }
 
     fn describe(&self, i: usize) -> String {
+        let name = |task: Draft| match self.names.iter().find(|(t, _)| *t == task) {
+            Some((_, name)) => format!(" \"{name}\""),
+            None => String::new(),
+        };
         match self.messages.get(i) {
-            Some(m) => format!("message {i} (host {} to {}, {} bytes)", m.src, m.dst, m.size.get()),
+            Some(m) => {
+                let name = name(Draft(DraftId::Message(i as u32)));
+                format!("message{name} (host {} to {}, {} bytes)", m.src, m.dst, m.size.get())
+            }
             None => {
-                let index = i - self.messages.len();
-                let c = &self.computes[index];
+                let c = &self.computes[i - self.messages.len()];
+                let name = name(Draft(DraftId::Compute((i - self.messages.len()) as u32)));
                 match c.host {
-                    Some(host) => format!("computation {index} (host {host}, {})", c.duration),
-                    None => format!("barrier {index}"),
+                    Some(host) => format!("computation{name} (host {host}, {})", c.duration),
+                    None => format!("barrier{name}"),
                 }
             }
         }
     }
 
     /// Old indices of messages and of computations in canonical order.
-    fn order(&self, ranks: &[Rank]) -> (Vec<u32>, Vec<u32>) {
-        let rank = |i: usize| ranks.get(i).copied().unwrap_or_default();
+    fn order(&self, depths: &[u32]) -> (Vec<u32>, Vec<u32>) {
+        let depth = |i: usize| depths.get(i).copied().unwrap_or(0);
         let messages = sorted_indices(self.messages.len(), |i| {
-            let (m, r) = (&self.messages[i], rank(i));
-            (m.start, r.depth, m.src, m.dst, m.group, m.size, m.stream, m.job, r.before, r.behind)
+            let m = &self.messages[i];
+            (m.start, depth(i), m.src, m.dst, m.group, m.size, m.stream, m.job)
         });
         let computes = sorted_indices(self.computes.len(), |i| {
-            let (c, r) = (&self.computes[i], rank(self.messages.len() + i));
-            (c.start, r.depth, c.host, c.duration, c.job, r.before, r.behind)
+            let c = &self.computes[i];
+            (c.start, depth(self.messages.len() + i), c.host, c.duration, c.job)
         });
         (messages, computes)
     }
-}
-
-/// Depth and neighbourhood of a task.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rank {
-    depth: u32,
-    before: u64,
-    behind: u64,
 }
 
 /// Indices `0..len` in the order of their keys, ties by index.

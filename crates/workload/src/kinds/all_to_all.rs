@@ -102,3 +102,46 @@ impl AllToAll {
         Ok(done)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use pathweave_units::Time;
+
+    use super::*;
+    use crate::kinds::Traffic;
+    use crate::testing::{graph_of, job_ends};
+
+    fn all_to_all(window: Option<u32>, group_size: Option<u32>, repetitions: u32) -> Traffic {
+        Traffic::AllToAll(AllToAll {
+            size: Bytes::new(1000),
+            group_size,
+            placement: Placement::Strided,
+            window,
+            repetitions,
+            compute: Duration::ZERO,
+        })
+    }
+
+    #[test]
+    fn every_ordered_pair_of_a_group_once() {
+        let graph = graph_of(6, all_to_all(None, Some(3), 1));
+        assert!(!graph.has_dependencies());
+        let found: BTreeSet<(u32, u32)> = graph.messages().iter().map(|m| (m.src.0, m.dst.0)).collect();
+        let of = |g: [u32; 3]| g.into_iter().flat_map(move |a| g.into_iter().map(move |b| (a, b)));
+        let expected: BTreeSet<_> = of([0, 2, 4]).chain(of([1, 3, 5])).filter(|(a, b)| a != b).collect();
+        assert_eq!(found, expected);
+        assert_eq!(graph.messages().len(), 12);
+        assert_eq!(graph.jobs().len(), 2);
+    }
+
+    #[test]
+    fn steps_follow_the_window_and_rounds_follow_each_other() {
+        // A microsecond a message: 4 steps in pairs of two take 2 us, one by one 4 us, all at once 1 us.
+        for (window, us) in [(Some(2), 2), (Some(1), 4), (None, 1)] {
+            let graph = graph_of(5, all_to_all(window, None, 2));
+            assert_eq!(job_ends(&graph), [Time::from_us(us), Time::from_us(2 * us)]);
+        }
+    }
+}

@@ -1,15 +1,17 @@
 //! A list of flows, from the scenario or a file.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use pathweave_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::builder::{Draft, Stream};
+use crate::env::WorkloadEnv;
 use crate::error::{FileError, WorkloadError};
 use crate::files::{FlowFile, FlowRecord, Ns3Dialect, parse_csv, parse_ns3};
 use crate::graph::MAX_MESSAGE_SIZE;
+use crate::names::nearest;
 use crate::sink::{Generate, Sink};
 
 /// How a file writes flows.
@@ -77,14 +79,27 @@ pub struct Flows {
 
 impl Generate for Flows {
     fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
-        let (list, file) = match (&self.file, self.flows.is_empty()) {
+        let (mut list, file) = match (&self.file, self.flows.is_empty()) {
             (Some(file), true) => (self.read(out, file)?, Some(file.as_str())),
             (None, false) => (FlowFile { flows: self.inline(), notes: Vec::new() }, None),
             (Some(file), false) => return out.bad("file", file, "expected file or flows, not both"),
             (None, true) => return out.bad("flows", "none", "expected a list of flows, or a file"),
         };
         list.notes.iter().for_each(|note| out.note(note));
-        emit(&list.flows, file, self.rebase, out)
+        let fail = |flow: &FlowRecord, what: String| match file {
+            Some(file) => FileError::at(file, flow.line, what).into(),
+            None => WorkloadError::Flow { group: out.name.to_owned(), index: flow.line, message: what },
+        };
+        for flow in &list.flows {
+            check(flow, out.env).map_err(|what| fail(flow, what))?;
+        }
+        let place = if file.is_some() { "line" } else { "number" };
+        check_ids(&list.flows, place).map_err(|(flow, what)| fail(flow, what))?;
+        // By content, so that the order of the list does not show: flows that are still equal have no id, so that
+        // nothing waits for them, and are interchangeable.
+        list.flows.iter_mut().for_each(|f| f.after.sort_unstable());
+        list.flows.sort_by(|a, b| content(a).cmp(&content(b)));
+        declare(&list.flows, self.rebase, out)
     }
 }
 
@@ -121,65 +136,200 @@ impl Flows {
     }
 }
 
-/// Declares the flows. `file` is where they come from; without one, `line` is the index in the inline list.
-fn emit(
-    flows: &[FlowRecord],
-    file: Option<&str>,
-    rebase: bool,
-    out: &mut Sink<'_>,
-) -> Result<(), WorkloadError> {
-    let fail = |out: &Sink<'_>, flow: &FlowRecord, what: String| match file {
-        Some(file) => FileError::at(file, flow.line, what).into(),
-        None => out.bad::<()>("flows", format_args!("[.. no. {} ..]", flow.line), what).unwrap_err(),
-    };
-    let job = Some(out.job("flows")?);
-    let origin = if rebase { flows.iter().map(|f| f.start).min().unwrap_or_default() } else { Time::ZERO };
-    // Both maps are only looked up; their order cannot leak.
-    let mut drafts: Vec<Draft> = Vec::with_capacity(flows.len());
-    let mut by_id: HashMap<&str, usize> = HashMap::new();
-    for (i, flow) in flows.iter().enumerate() {
-        let host = |field: &str, id: u64| out.env.host_of(id).map_err(|why| format!("{field} = {id}: {why}"));
-        let (src, dst) = match (host("src", flow.src), host("dst", flow.dst)) {
-            (Ok(src), Ok(dst)) => (src.0, dst.0),
-            (Err(why), _) | (_, Err(why)) => return Err(fail(out, flow, why)),
-        };
-        if src == dst {
-            return Err(fail(out, flow, format!("dst = {}: the same as src; they must differ", flow.dst)));
-        }
-        let max = MAX_MESSAGE_SIZE.get();
-        if !(1..=max).contains(&flow.size_bytes) {
-            return Err(fail(out, flow, format!("size = {} bytes: expected 1 to {max}", flow.size_bytes)));
-        }
-        if flow.connection.is_some_and(|c| c >= 1 << 31) {
-            return Err(fail(out, flow, "connection: expected a number below 2147483648".to_owned()));
-        }
-        if let Some(id) = &flow.id
-            && let Some(first) = by_id.insert(id, i)
-        {
-            let place = if file.is_some() { "on line" } else { "by no." };
-            let what = format!("id = {id}: already used {place} {}; ids must differ", flows[first].line);
-            return Err(fail(out, flow, what));
-        }
-        let stream = flow.connection.map_or(Stream::Own, Stream::Shared);
-        let draft = out.message((src, dst), Bytes::new(flow.size_bytes), flow.start - origin, stream, job)?;
-        out.delay(draft, flow.delay);
-        drafts.push(draft);
+/// All of a flow but its line.
+fn content(flow: &FlowRecord) -> impl Ord + '_ {
+    let FlowRecord { line: _, id, src, dst, size_bytes, start, after, delay, connection } = flow;
+    (start, src, dst, size_bytes, connection, delay, id, after)
+}
+
+/// What is wrong with a flow by itself.
+fn check(flow: &FlowRecord, env: &WorkloadEnv) -> Result<(), String> {
+    for (field, id) in [("src", flow.src), ("dst", flow.dst)] {
+        env.host_of(id).map_err(|why| format!("{field} = {id}: {why}"))?;
     }
-    for (i, flow) in flows.iter().enumerate() {
-        for before in &flow.after {
-            match by_id.get(before.as_str()) {
-                Some(&j) => out.after(drafts[i], drafts[j])?,
-                None => {
-                    let hint = crate::names::nearest(before, by_id_names(flows))
-                        .map_or(String::new(), |n| format!("; did you mean \"{n}\"?"));
-                    return Err(fail(out, flow, format!("after = {before}: no flow has this id{hint}")));
-                }
-            }
+    if flow.src == flow.dst {
+        return Err(format!("dst = {}: the same as src; they must differ", flow.dst));
+    }
+    let max = MAX_MESSAGE_SIZE.get();
+    if !(1..=max).contains(&flow.size_bytes) {
+        return Err(format!("size = {} bytes: expected 1 to {max}", flow.size_bytes));
+    }
+    match flow.connection {
+        Some(number) if number >= 1 << 31 => {
+            Err(format!("connection = {number}: expected a number below 2147483648"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Ids must differ, and those waited for must exist. `place` is what the numbers of flows count.
+fn check_ids<'a>(flows: &'a [FlowRecord], place: &str) -> Result<(), (&'a FlowRecord, String)> {
+    let mut by_id: BTreeMap<&str, &FlowRecord> = BTreeMap::new();
+    for flow in flows {
+        if let Some(id) = &flow.id
+            && let Some(first) = by_id.insert(id, flow)
+        {
+            let what =
+                format!("id = {id}: the flow of {place} {} has it already; ids must differ", first.line);
+            return Err((flow, what));
+        }
+    }
+    for flow in flows {
+        if let Some(missing) = flow.after.iter().find(|id| !by_id.contains_key(id.as_str())) {
+            let hint = nearest(missing, by_id.keys().copied())
+                .map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+            return Err((flow, format!("after = {missing}: no flow has this id{hint}")));
         }
     }
     Ok(())
 }
 
-fn by_id_names(flows: &[FlowRecord]) -> impl Iterator<Item = &str> {
-    flows.iter().filter_map(|f| f.id.as_deref())
+/// Declares flows that have been checked.
+fn declare(flows: &[FlowRecord], rebase: bool, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    let job = Some(out.job("flows")?);
+    let origin = if rebase { flows.iter().map(|f| f.start).min().unwrap_or_default() } else { Time::ZERO };
+    let mut drafts: Vec<Draft> = Vec::with_capacity(flows.len());
+    let mut by_id: BTreeMap<&str, Draft> = BTreeMap::new();
+    for flow in flows {
+        let host = |id| out.env.host_of(id).expect("hosts have been checked").0;
+        let pair = (host(flow.src), host(flow.dst));
+        let stream = flow.connection.map_or(Stream::Own, Stream::Shared);
+        let draft = out.message(pair, Bytes::new(flow.size_bytes), flow.start - origin, stream, job)?;
+        out.delay(draft, flow.delay);
+        if let Some(id) = &flow.id {
+            out.label(draft, id);
+            by_id.insert(id, draft);
+        }
+        drafts.push(draft);
+    }
+    for (flow, &draft) in flows.iter().zip(&drafts) {
+        for id in &flow.after {
+            out.after(draft, by_id[id.as_str()])?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use pathweave_units::{HostId, Rate};
+    use proptest::prelude::{prop, prop_assert_eq, proptest};
+
+    use super::*;
+    use crate::config::{WorkloadConfig, build};
+    use crate::kinds::Traffic;
+    use crate::testing::{error_of, graph_of};
+
+    fn flow(src: u64, dst: u64, size: u64) -> FlowSpec {
+        FlowSpec {
+            src,
+            dst,
+            size: Bytes::new(size),
+            start: Duration::ZERO,
+            id: None,
+            after: Vec::new(),
+            delay: Duration::ZERO,
+            connection: None,
+        }
+    }
+    fn inline(flows: Vec<FlowSpec>) -> Traffic {
+        Traffic::Flows(Flows { flows, ..Flows::default() })
+    }
+
+    #[test]
+    fn connections_and_dependencies() {
+        let first = FlowSpec { id: Some("a".to_owned()), connection: Some(5), ..flow(0, 1, 100) };
+        let second = FlowSpec {
+            after: vec!["a".to_owned()],
+            delay: Duration::from_us(1),
+            connection: Some(5),
+            ..flow(0, 1, 200)
+        };
+        let graph = graph_of(2, inline(vec![second, first, flow(0, 1, 300)]));
+        let sizes: Vec<u64> = graph.messages().iter().map(|m| m.size.get()).collect();
+        assert_eq!(sizes, [100, 300, 200]);
+        let stream = |i: usize| graph.messages()[i].stream;
+        assert!(stream(0) == 5 && stream(2) == 5 && stream(1) != 5);
+        let ids: Vec<_> = (0..3).map(crate::graph::TaskId).collect();
+        assert_eq!(graph.dependents(ids[0]), [ids[2]]);
+        assert_eq!(graph.delay_after_deps(ids[2]), Duration::from_us(1));
+    }
+
+    #[test]
+    fn errors_name_the_flow_the_field_and_what_is_allowed() {
+        let named = |id: &str| FlowSpec { id: Some(id.to_owned()), ..flow(0, 1, 1) };
+        assert_eq!(
+            error_of(4, inline(vec![flow(0, 1, 1), flow(0, 9, 1)])),
+            "workload \"flows\": flows[1]: dst = 9: no such host; hosts are 0 to 3"
+        );
+        assert!(
+            error_of(4, inline(vec![flow(0, 1, 0)])).contains("size = 0 bytes: expected 1 to 4294967296")
+        );
+        assert!(error_of(4, inline(vec![flow(2, 2, 1)])).contains("the same as src"));
+        assert!(
+            error_of(4, inline(vec![named("x"), named("x")]))
+                .contains("flows[1]: id = x: the flow of number 0 has it")
+        );
+        let waits = FlowSpec { after: vec!["ax".to_owned()], ..named("bbbbbb") };
+        assert!(error_of(4, inline(vec![named("ab"), waits])).contains("after = ax: no flow has this id"));
+        let circle = |id: &str, after: &str| FlowSpec { after: vec![after.to_owned()], ..named(id) };
+        let error = error_of(4, inline(vec![circle("a", "b"), circle("b", "a")]));
+        assert!(error.contains("cycle: message \"a\" (host 0 to 1, 1 bytes), then message \"b\""), "{error}");
+        assert!(error_of(4, inline(Vec::new())).contains("expected a list of flows, or a file"));
+    }
+
+    proptest! {
+        /// Lists with many equal flows, equal chains and shared predecessors.
+        #[test]
+        fn the_order_of_the_list_does_not_show(
+            rows in prop::collection::vec((0u64..3, 1u64..3, prop::collection::vec(0usize..1000, 0..3), 0u8..4), 1..30),
+            seed: u64,
+        ) {
+            let spec = |(i, (src, size, after, named)): (usize, &(u64, u64, Vec<usize>, u8))| {
+                let earlier: Vec<usize> = (0..i).filter(|&j| rows[j].3 > 0).collect();
+                let after = after.iter().filter(|_| !earlier.is_empty());
+                FlowSpec {
+                    id: (*named > 0).then(|| format!("f{i}")),
+                    after: after.map(|a| format!("f{}", earlier[a % earlier.len()])).collect(),
+                    connection: (*named == 3).then_some(1),
+                    ..flow(*src, 3, *size)
+                }
+            };
+            let mut specs: Vec<FlowSpec> = rows.iter().enumerate().map(spec).collect();
+            let graph = graph_of(4, inline(specs.clone()));
+            pathweave_units::Rng::for_component(seed, "shuffle", 0).shuffle(&mut specs);
+            prop_assert_eq!(graph, graph_of(4, inline(specs)));
+        }
+    }
+
+    /// The files of the repository, on a fabric whose hosts have the ids 1 to 320.
+    fn from_file(file: &str, rebase: bool) -> Result<crate::Workload, WorkloadError> {
+        let env = WorkloadEnv {
+            base_dir: concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data").into(),
+            node_ids: Some((0..320).map(|h| (u64::from(h) + 1, HostId(h))).collect::<BTreeMap<_, _>>()),
+            ..WorkloadEnv::new(320, Rate::from_gbps(100))
+        };
+        let flows = Flows { file: Some(file.to_owned()), rebase, ..Flows::default() };
+        build(&[WorkloadConfig::new(Traffic::Flows(flows))], &env)
+    }
+
+    #[test]
+    fn a_file_of_hpcc_with_node_ids_of_its_own() {
+        let workload = from_file("flow.hpcc.txt", false).unwrap();
+        let first = workload.graph.messages()[0];
+        assert_eq!((first.src, first.dst, first.start), (HostId(1), HostId(0), Time::from_us(2_000_000)));
+        assert!(workload.notes[0].contains("further lines are not read"));
+        assert_eq!(from_file("flow.hpcc.txt", true).unwrap().graph.messages()[0].start, Time::ZERO);
+    }
+
+    #[test]
+    fn errors_in_files_name_the_line() {
+        let error = |file| from_file(file, false).unwrap_err().to_string();
+        assert_eq!(
+            error("flow.conweave.txt"),
+            "flow.conweave.txt:5: ends after 4 of 19352 flows; truncated?"
+        );
+        assert!(error("flow.none.txt").starts_with("flow.none.txt: cannot read it: "));
+        assert!(error(".").contains("not a regular file"));
+    }
 }

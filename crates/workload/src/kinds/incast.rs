@@ -98,3 +98,54 @@ impl Incast {
         Ok(all)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use pathweave_units::Time;
+
+    use super::*;
+    use crate::kinds::Traffic;
+    use crate::testing::{error_of, graph_of};
+
+    fn incast() -> Incast {
+        Incast {
+            senders: 7,
+            size: Bytes::from_kb(64),
+            receivers: 1,
+            receiver_hosts: Some(vec![3]),
+            jitter: Duration::from_us(2),
+            repetitions: 2,
+            interval: Duration::from_us(100),
+        }
+    }
+
+    #[test]
+    fn different_senders_within_the_jitter() {
+        let graph = graph_of(16, Traffic::Incast(incast()));
+        assert_eq!((graph.messages().len(), graph.jobs().len()), (14, 2));
+        for (event, messages) in graph.messages().chunks(7).enumerate() {
+            let senders: BTreeSet<_> = messages.iter().map(|m| m.src).collect();
+            assert_eq!(senders.len(), 7);
+            let begin = Time::from_us(100 * event as u64);
+            assert!(messages.iter().all(|m| m.dst.0 == 3 && (m.start - begin) < Duration::from_us(2)));
+        }
+    }
+
+    #[test]
+    fn errors_name_what_is_allowed() {
+        let error = |change: fn(&mut Incast)| {
+            let mut config = incast();
+            change(&mut config);
+            error_of(16, Traffic::Incast(config))
+        };
+        assert_eq!(error(|c| c.senders = 16), "workload \"incast\": senders = 16: expected 1 to 15");
+        assert_eq!(
+            error(|c| c.receiver_hosts = Some(vec![16])),
+            "workload \"incast\": receiver_hosts = 16: expected hosts 0 to 15"
+        );
+        let empty = error(|c| c.size = Bytes::ZERO);
+        assert!(empty.ends_with("to host 3; allowed are 1 to 4294967296 bytes"), "{empty}");
+    }
+}

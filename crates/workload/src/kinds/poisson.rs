@@ -174,3 +174,112 @@ impl PairPicker {
         (self.order[src as usize], self.order[dst as usize])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pathweave_units::{Bytes, Rate};
+
+    use super::*;
+    use crate::config::{WorkloadConfig, build};
+    use crate::graph::{Message, MessageGraph};
+    use crate::kinds::Traffic;
+    use crate::testing::error_of;
+
+    fn poisson(load: f64, flows: u64) -> Poisson {
+        Poisson {
+            sizes: "alistorage".to_owned(),
+            load,
+            load_of: LoadOf::HostLinks,
+            duration: None,
+            flows: Some(flows),
+            pairs: Pairs::Any,
+        }
+    }
+
+    /// 4 racks of 8 hosts at 100 Gbps, 2:1 oversubscribed.
+    fn env() -> WorkloadEnv {
+        WorkloadEnv {
+            racks: (0..32).map(|h| h / 8).collect(),
+            rack_uplinks: Some(Rate::from_gbps(1600)),
+            ..WorkloadEnv::new(32, Rate::from_gbps(100))
+        }
+    }
+
+    fn graph(config: Poisson) -> MessageGraph {
+        build(&[WorkloadConfig::new(Traffic::Poisson(config))], &env()).unwrap().graph
+    }
+
+    /// Payload of some messages as a share of a rate.
+    fn share(graph: &MessageGraph, rate: Rate, which: impl Fn(&Message) -> bool) -> f64 {
+        let bits: f64 = graph.messages().iter().filter(|m| which(m)).map(|m| m.size.get() as f64 * 8.0).sum();
+        let end = graph.messages().last().unwrap().start;
+        bits / (end.as_ps() as f64 * 1e-12) / rate.as_bps() as f64
+    }
+
+    #[test]
+    fn the_load_of_host_links_is_as_asked() {
+        let graph = graph(poisson(0.6, 400_000));
+        let load = share(&graph, Rate::from_gbps(3200), |_| true);
+        assert!((load / 0.6 - 1.0).abs() < 0.02, "{load}");
+        assert!(graph.messages().iter().all(|m| m.src != m.dst));
+        let mut sent = [0u32; 32];
+        graph.messages().iter().for_each(|m| sent[m.src.index()] += 1);
+        assert!(sent.iter().all(|&n| (12_000..13_000).contains(&n)), "{sent:?}");
+    }
+
+    #[test]
+    fn the_load_of_rack_uplinks_counts_flows_between_racks() {
+        for pairs in [Pairs::Any, Pairs::InterRack] {
+            let config = Poisson { load_of: LoadOf::RackUplinks, pairs, ..poisson(0.5, 400_000) };
+            let graph = graph(config);
+            let crosses = |m: &Message| m.src.0 / 8 != m.dst.0 / 8;
+            let load = share(&graph, Rate::from_gbps(1600), crosses);
+            assert!((load / 0.5 - 1.0).abs() < 0.02, "{pairs:?}: {load}");
+            assert_eq!(pairs == Pairs::InterRack, graph.messages().iter().all(crosses));
+        }
+    }
+
+    #[test]
+    fn times_between_arrivals_are_exponential() {
+        let graph = graph(poisson(0.6, 200_000));
+        let gaps: Vec<f64> =
+            graph.messages().windows(2).map(|w| (w[1].start - w[0].start).as_ps() as f64).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        // The standard deviation equals the mean, and a share of 1/e exceeds it.
+        let variance = gaps.iter().map(|g| (g - mean) * (g - mean)).sum::<f64>() / gaps.len() as f64;
+        assert!((variance.sqrt() / mean - 1.0).abs() < 0.02);
+        let above = gaps.iter().filter(|&&g| g > mean).count() as f64 / gaps.len() as f64;
+        assert!((above - 0.3679).abs() < 0.01, "{above}");
+    }
+
+    #[test]
+    fn a_duration_bounds_the_starts_and_extends_the_same_flows() {
+        let of = |us| Poisson { flows: None, duration: Some(Duration::from_us(us)), ..poisson(0.3, 0) };
+        let (short, long) = (graph(of(50)), graph(of(100)));
+        assert!(long.messages().iter().all(|m| m.start.as_ns() < 100_000));
+        let same: Vec<_> = long.messages().iter().filter(|m| m.start.as_ns() < 50_000).copied().collect();
+        assert_eq!(short.messages(), same);
+        assert!(same.len() > 100);
+    }
+
+    #[test]
+    fn errors_name_what_is_allowed() {
+        let error = |change: fn(&mut Poisson)| {
+            let mut config = poisson(0.6, 100);
+            change(&mut config);
+            error_of(4, Traffic::Poisson(config))
+        };
+        assert_eq!(
+            error(|c| c.load = -0.5),
+            "workload \"poisson\": load = -0.5: expected a share above 0, usually 0.1 to 1 (at most 10)"
+        );
+        assert!(error(|c| c.load = f64::NAN).contains("load = NaN"));
+        assert!(error(|c| c.sizes = "websearhc".to_owned()).contains("did you mean \"websearch\"?"));
+        assert!(error(|c| c.sizes = "none/such.txt".to_owned()).starts_with("none/such.txt: cannot read it"));
+        assert!(error(|c| c.flows = None).ends_with("expected flows or duration"));
+        assert!(error(|c| c.flows = Some(1 << 40)).contains("more than 268435456 messages"));
+        assert!(error(|c| c.pairs = Pairs::InterRack).contains("single rack"));
+        assert!(error(|c| c.load_of = LoadOf::RackUplinks).contains("no links above its racks"));
+        assert!(graph(poisson(0.6, 100)).messages().iter().all(|m| m.size >= Bytes::new(1)));
+    }
+}

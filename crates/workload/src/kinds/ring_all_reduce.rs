@@ -103,3 +103,64 @@ impl RingAllReduce {
         Ok(done)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pathweave_units::Time;
+
+    use super::*;
+    use crate::graph::{Message, MessageGraph, TaskId};
+    use crate::kinds::Traffic;
+    use crate::testing::{graph_of, job_ends};
+
+    fn ring(size: u64, repetitions: u32, compute: Duration) -> Traffic {
+        let size = Bytes::new(size);
+        let placement = Placement::Consecutive;
+        Traffic::RingAllReduce(RingAllReduce { size, group_size: None, placement, repetitions, compute })
+    }
+
+    /// Sizes of one host's messages along the chain of dependencies from its first.
+    fn chain_from(graph: &MessageGraph, first: usize) -> Vec<(u32, u64)> {
+        let mut id = TaskId(first as u32);
+        let mut chain = Vec::new();
+        loop {
+            let message = &graph.messages()[id.index()];
+            chain.push((message.src.0, message.size.get()));
+            match graph.dependents(id) {
+                [] => return chain,
+                [next] => id = *next,
+                more => panic!("{} tasks wait for one step", more.len()),
+            }
+        }
+    }
+
+    #[test]
+    fn four_hosts_by_hand() {
+        // 4002 bytes: chunks 0 and 1 have 1001 bytes, chunks 2 and 3 have 1000.
+        let graph = graph_of(4, ring(4002, 1, Duration::ZERO));
+        assert_eq!(graph.messages().len(), 24);
+        assert!(graph.computes().is_empty());
+        assert_eq!(graph.total_bytes(), 2 * 3 * 4002);
+        // The chunk a host sends first goes round: host 2 sends chunk 2, then host 3 the same one, and so on.
+        let starts: Vec<usize> = (0..24).filter(|&i| graph.predecessors(TaskId(i as u32)) == 0).collect();
+        assert_eq!(starts, [0, 1, 2, 3]);
+        for (host, &first) in starts.iter().enumerate() {
+            let size = if host < 2 { 1001 } else { 1000 };
+            let expected: Vec<_> = (0..6).map(|step| ((host as u32 + step) % 4, size)).collect();
+            assert_eq!(chain_from(&graph, first), expected);
+        }
+        let to_the_right = |m: &Message| m.dst.0 == (m.src.0 + 1) % 4;
+        assert!(graph.messages().iter().all(to_the_right));
+        // All six messages of a host take one connection.
+        assert!(graph.messages().iter().all(|m| m.stream == 0));
+    }
+
+    #[test]
+    fn a_job_ends_with_its_computation_and_the_next_begins_then() {
+        // Equal chunks of 1000 bytes, a nanosecond a byte: a round takes 6 us, then 4 us of computation.
+        let graph = graph_of(4, ring(4000, 3, Duration::from_us(4)));
+        assert_eq!(graph.computes().len(), 12);
+        let ends: Vec<Time> = job_ends(&graph);
+        assert_eq!(ends, [Time::from_us(10), Time::from_us(20), Time::from_us(30)]);
+    }
+}
