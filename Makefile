@@ -1,8 +1,6 @@
 # Everything a developer does. `make help` lists it.
 
 CARGO ?= cargo
-# Scenarios of `make demo`.
-DEMO ?= $(sort $(wildcard scenarios/demo-*.toml))
 # Time of one coverage-guided fuzz target in `make fuzz`.
 FUZZ_SECONDS ?= 60
 # Mutations of each fuzz target in `make test`.
@@ -22,7 +20,7 @@ build: ## Build the program.
 	$(CARGO) build --locked --release -p pathweave-cli
 
 demo: build ## Compare four transports on real traffic; ends with a table and a report.
-	$(CARGO) run --locked --release --quiet -p pathweave-cli -- demo $(DEMO)
+	$(CARGO) run --locked --release --quiet -p pathweave-cli -- demo
 
 test: bare smoke ## All tests.
 	$(CARGO) test --locked --workspace

@@ -113,11 +113,11 @@ impl Source {
     fn shown(&self) -> String {
         self.path.strip_prefix(root()).unwrap_or(&self.path).display().to_string()
     }
-    /// The file is there for tests only.
+    /// The file is no part of a library or program.
     fn is_test(&self) -> bool {
         let shown = self.shown();
-        shown.contains("/tests/")
-            || shown.contains("/testing/")
+        let folders = ["/tests/", "/testing/", "/examples/", "/benches/"];
+        folders.iter().any(|folder| shown.contains(folder))
             || shown.ends_with("test.rs")
             || shown.ends_with("tests.rs")
     }
@@ -183,8 +183,15 @@ fn only_the_outer_crates_touch_the_operating_system() {
         .iter()
         .filter(|s| !s.is_test() && !MAY_TOUCH_THE_SYSTEM.contains(&s.krate.as_str()))
         .collect();
-    let system =
-        ["std::net", "std::thread", "std::time", "SystemTime", "Instant::now", "std::process::Command", "thread_rng"];
+    let system = [
+        "std::net",
+        "std::thread",
+        "std::time",
+        "SystemTime",
+        "Instant::now",
+        "std::process::Command",
+        "thread_rng",
+    ];
     let found = places(&inner, &system);
     assert!(
         found.is_empty(),
