@@ -120,8 +120,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const HPCC: &str = include_str!("../../../../tests/data/flow.hpcc.txt");
-    const CONWEAVE: &str = include_str!("../../../../tests/data/flow.conweave.txt");
+    const HPCC: &str = include_str!("../../../../tests/data/flows/hpcc.txt");
+    const CONWEAVE: &str = include_str!("../../../../tests/data/flows/conweave.txt");
 
     #[test]
     fn a_file_of_hpcc_with_prose_behind_its_flows() {

@@ -305,7 +305,7 @@ mod tests {
     /// The files of the repository, on a fabric whose hosts have the ids 1 to 320.
     fn from_file(file: &str, rebase: bool) -> Result<crate::Workload, WorkloadError> {
         let env = WorkloadEnv {
-            base_dir: concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data").into(),
+            base_dir: concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/flows").into(),
             node_ids: Some((0..320).map(|h| (u64::from(h) + 1, HostId(h))).collect::<BTreeMap<_, _>>()),
             ..WorkloadEnv::new(320, Rate::from_gbps(100))
         };
@@ -315,21 +315,18 @@ mod tests {
 
     #[test]
     fn a_file_of_hpcc_with_node_ids_of_its_own() {
-        let workload = from_file("flow.hpcc.txt", false).unwrap();
+        let workload = from_file("hpcc.txt", false).unwrap();
         let first = workload.graph.messages()[0];
         assert_eq!((first.src, first.dst, first.start), (HostId(1), HostId(0), Time::from_us(2_000_000)));
         assert!(workload.notes[0].contains("further lines are not read"));
-        assert_eq!(from_file("flow.hpcc.txt", true).unwrap().graph.messages()[0].start, Time::ZERO);
+        assert_eq!(from_file("hpcc.txt", true).unwrap().graph.messages()[0].start, Time::ZERO);
     }
 
     #[test]
     fn errors_in_files_name_the_line() {
         let error = |file| from_file(file, false).unwrap_err().to_string();
-        assert_eq!(
-            error("flow.conweave.txt"),
-            "flow.conweave.txt:5: ends after 4 of 19352 flows; truncated?"
-        );
-        assert!(error("flow.none.txt").starts_with("flow.none.txt: cannot read it: "));
+        assert_eq!(error("conweave.txt"), "conweave.txt:5: ends after 4 of 19352 flows; truncated?");
+        assert!(error("none.txt").starts_with("none.txt: cannot read it: "));
         assert!(error(".").contains("not a regular file"));
     }
 }
