@@ -160,6 +160,13 @@ impl<P: Policy> Endpoint<P> {
         }
     }
 
+    /// Whether a queue pair may have data to send once a NIC port is free. When not, only a packet, a timer or a
+    /// request can change that.
+    #[inline]
+    pub fn has_ready_data(&self) -> bool {
+        self.common.scheduler.has_ready()
+    }
+
     /// The next thing the application wants to know.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {

@@ -66,6 +66,12 @@ impl Scheduler {
         self.ready.pop_front()
     }
 
+    /// Whether any queue pair is in a queue.
+    #[inline]
+    pub(crate) fn has_ready(&self) -> bool {
+        self.waiting != 0 || !self.ready.is_empty()
+    }
+
     /// How often `qp` is in the ready queue and in the queues of ports.
     pub(crate) fn count(&self, qp: QpNum) -> (usize, usize) {
         let count = |queue: &VecDeque<QpNum>| queue.iter().filter(|&&other| other == qp).count();

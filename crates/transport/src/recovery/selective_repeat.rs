@@ -177,7 +177,7 @@ mod tests {
 
     /// Sends `psn` at `tx` microseconds.
     fn send(sender: &mut Sender, flight: &mut Flight, psn: u64) {
-        let at = Time::from_us(sender.first_tx as u64 + sender.order.len() as u64);
+        let at = Time::from_us(u64::from(sender.first_tx) + sender.order.len() as u64);
         let tx = flight.sent(psn, at, PathId(0), 100, Memo(0));
         sender.on_sent(psn, tx);
     }

@@ -1,0 +1,280 @@
+//! Two endpoints, a virtual clock, a scripted channel, and memory, so that bytes can be compared.
+#![allow(dead_code, reason = "every test file uses its own part")]
+
+use std::collections::BTreeMap;
+
+use pathweave_policy::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, Sent, Want};
+use pathweave_transport::{
+    Access, Buffer, Completion, Counters, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, QpConfig,
+    RecvRequest, Status, Transmit, WorkRequest,
+};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
+use pathweave_wire::{Body, Segment};
+
+/// A policy with a constant window, round robin over its paths, at a pace if one is given. Checks the endpoint's
+/// side of the contract: feedback once a packet, packets in flight conserved.
+#[derive(Debug)]
+pub(crate) struct Fixed {
+    pub(crate) window: u32,
+    pub(crate) paths: u16,
+    pub(crate) gap: Duration,
+    next_path: u16,
+    not_before: Time,
+    inflight: u32,
+    pub(crate) log: Vec<(u64, FeedbackKind, Duration)>,
+}
+
+impl Fixed {
+    pub(crate) fn window(window: u32) -> Self {
+        Fixed {
+            window,
+            paths: 1,
+            gap: Duration::ZERO,
+            next_path: 0,
+            not_before: Time::ZERO,
+            inflight: 0,
+            log: vec![],
+        }
+    }
+}
+
+impl Policy for Fixed {
+    fn poll_send(&mut self, now: Time, want: &Want, _: &mut PolicyCx<'_>) -> Grant {
+        assert_eq!(want.inflight_packets, self.inflight, "the endpoint's count of packets in flight");
+        if self.inflight >= self.window {
+            Grant::Blocked
+        } else if now < self.not_before {
+            Grant::At(self.not_before)
+        } else {
+            Grant::Send(PathId(self.next_path))
+        }
+    }
+    fn on_sent(&mut self, now: Time, sent: &Sent, _: &mut PolicyCx<'_>) -> Memo {
+        self.inflight += 1;
+        assert_eq!(sent.inflight_packets, self.inflight);
+        self.next_path = (self.next_path + 1) % self.paths;
+        self.not_before = now + self.gap;
+        Memo(sent.psn ^ 0xabcd)
+    }
+    fn on_feedback(&mut self, _: Time, feedback: &Feedback, _: &mut PolicyCx<'_>) {
+        if !matches!(feedback.kind, FeedbackKind::Cnp | FeedbackKind::ProbeReply) {
+            assert_eq!(feedback.memo, Memo(feedback.psn ^ 0xabcd), "the memo of PSN {}", feedback.psn);
+            self.inflight -= 1;
+        }
+        self.log.push((feedback.psn, feedback.kind, feedback.rtt));
+    }
+    fn on_paths(&mut self, _: Time, _: &[PathView], _: &mut PolicyCx<'_>) {}
+    fn on_timer(&mut self, _: Time, _: &mut PolicyCx<'_>) {}
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+    fn rate(&self, _: Time) -> Option<Rate> {
+        None
+    }
+}
+
+/// What the channel does with packets.
+pub(crate) struct Channel {
+    pub(crate) delay: Duration,
+    /// Extra delay, drawn evenly below this: reorders.
+    pub(crate) jitter: Duration,
+    pub(crate) loss: f64,
+    pub(crate) duplicate: f64,
+    pub(crate) mark: f64,
+    /// No packet gets through from this instant on.
+    pub(crate) dead_from: Time,
+    /// Decides before chance does: `Some(true)` passes, `Some(false)` drops.
+    #[allow(clippy::type_complexity)]
+    pub(crate) script: Option<Box<dyn FnMut(&Transmit) -> Option<bool>>>,
+    rng: Rng,
+}
+
+impl Channel {
+    pub(crate) fn new(seed: u64) -> Self {
+        Channel {
+            delay: Duration::from_us(1),
+            jitter: Duration::ZERO,
+            loss: 0.0,
+            duplicate: 0.0,
+            mark: 0.0,
+            dead_from: Time::MAX,
+            script: None,
+            rng: Rng::for_component(seed, "channel", 0),
+        }
+    }
+    /// The delays with which copies of a packet arrive.
+    fn copies(&mut self, now: Time, packet: &Transmit) -> Vec<Duration> {
+        let scripted = self.script.as_mut().and_then(|script| script(packet));
+        if now >= self.dead_from || scripted == Some(false) {
+            return vec![];
+        }
+        let copies = match scripted {
+            Some(_) => 1,
+            None if self.rng.chance(self.loss) => 0,
+            None => 1 + usize::from(self.rng.chance(self.duplicate)),
+        };
+        (0..copies)
+            .map(|_| {
+                self.delay + Duration::from_ps((self.jitter.as_ps() as f64 * self.rng.unit_f64()) as u64)
+            })
+            .collect()
+    }
+}
+
+pub(crate) struct Host {
+    pub(crate) endpoint: Endpoint<Fixed>,
+    pub(crate) memory: Vec<u8>,
+    pub(crate) events: Vec<Event>,
+    port_free_at: Time,
+}
+
+struct Packet {
+    to: usize,
+    segment: Segment,
+    payload: Vec<u8>,
+    ce: bool,
+}
+
+/// Two hosts, 100 Gb/s each, and the channel between them.
+pub(crate) struct Pair {
+    pub(crate) now: Time,
+    pub(crate) hosts: [Host; 2],
+    pub(crate) channel: Channel,
+    pub(crate) qps: [QpNum; 2],
+    wire: BTreeMap<(Time, u64), Packet>,
+    sent: u64,
+    /// Every packet that left, for stories.
+    pub(crate) trace: Vec<(Time, usize, Segment)>,
+}
+
+pub(crate) const MTU: u16 = 1_024;
+
+/// A queue pair for tests: a window of 16 packets and a short timer.
+pub(crate) fn config(peer: u32, window: u32) -> QpConfig<'static, Fixed> {
+    let mut config = QpConfig::new(HostId(peer), Fixed::window(window), &[]);
+    config.rto.initial = Duration::from_us(50);
+    config.rto.max = Duration::from_us(400);
+    config.rnr.delay = Duration::from_us(20);
+    config
+}
+
+impl Pair {
+    /// Two connected queue pairs; `tune` changes the configuration of both.
+    pub(crate) fn new(
+        channel: Channel,
+        memory_bytes: usize,
+        tune: impl Fn(&mut QpConfig<'static, Fixed>),
+    ) -> Self {
+        let mut qps = [QpNum(0); 2];
+        let mut hosts = [0u32, 1].map(|host| {
+            let mut endpoint =
+                Endpoint::new(EndpointConfig { mtu_payload: MTU, ..EndpointConfig::new(HostId(host)) });
+            let mut config = config(1 - host, 16);
+            tune(&mut config);
+            qps[host as usize] = endpoint.create_qp(Time::ZERO, config);
+            let mut rng = Rng::for_component(u64::from(host), "memory", 0);
+            let memory = (0..memory_bytes).map(|_| rng.next_u64() as u8).collect();
+            Host { endpoint, memory, events: vec![], port_free_at: Time::ZERO }
+        });
+        hosts[0].endpoint.connect(qps[0], qps[1]).unwrap();
+        hosts[1].endpoint.connect(qps[1], qps[0]).unwrap();
+        Pair { now: Time::ZERO, hosts, channel, qps, wire: BTreeMap::new(), sent: 0, trace: vec![] }
+    }
+
+    /// Opens all memory of a host.
+    pub(crate) fn open_memory(&mut self, host: usize) -> u32 {
+        let len = self.hosts[host].memory.len() as u64;
+        let region = MemoryRegion { buffer: Buffer(0), addr: 0, len, access: Access::READ_WRITE };
+        self.hosts[host].endpoint.register(region).unwrap()
+    }
+
+    pub(crate) fn post(&mut self, host: usize, wr_id: u64, op: Op, local: u64, len: u64) {
+        let request = WorkRequest { wr_id, op, local: Buffer(local), len };
+        self.hosts[host].endpoint.post(self.now, self.qps[host], request).unwrap();
+    }
+    pub(crate) fn post_recv(&mut self, host: usize, wr_id: u64, buffer: u64, len: u64) {
+        let request = RecvRequest { wr_id, buffer: Buffer(buffer), len };
+        self.hosts[host].endpoint.post_recv(self.qps[host], request).unwrap();
+    }
+
+    /// Drains every output of both hosts.
+    pub(crate) fn drain(&mut self) {
+        for from in 0..2 {
+            let host = &mut self.hosts[from];
+            loop {
+                let gate = if host.port_free_at <= self.now { Gate::OPEN } else { Gate::CONTROL };
+                let Some(transmit) = host.endpoint.poll_transmit(self.now, gate) else { break };
+                if let Body::Data(_) = transmit.segment.body {
+                    host.port_free_at =
+                        self.now + Rate::from_gbps(100).time_for(u64::from(transmit.wire_bytes));
+                }
+                self.trace.push((self.now, from, transmit.segment));
+                let payload = transmit.payload.map_or(vec![], |payload| {
+                    let start = (payload.buffer.0 + payload.offset) as usize;
+                    host.memory[start..start + usize::from(payload.len)].to_vec()
+                });
+                for delay in self.channel.copies(self.now, &transmit) {
+                    let ce = transmit.ecn_capable && self.channel.rng.chance(self.channel.mark);
+                    let packet =
+                        Packet { to: 1 - from, segment: transmit.segment, payload: payload.clone(), ce };
+                    self.wire.insert((self.now + delay, self.sent), packet);
+                    self.sent += 1;
+                }
+            }
+            while let Some(event) = host.endpoint.poll_event() {
+                host.events.push(event);
+            }
+            host.endpoint.assert_invariants();
+        }
+    }
+
+    /// Goes to the next instant something happens. False if nothing ever will.
+    pub(crate) fn step(&mut self) -> bool {
+        self.drain();
+        let arrival = self.wire.keys().next().map(|&(at, _)| at);
+        let timers = self.hosts.iter().filter_map(|host| host.endpoint.poll_timer());
+        let ports = self.hosts.iter().map(|host| host.port_free_at).filter(|&at| at > self.now);
+        let Some(next) = arrival.into_iter().chain(timers).chain(ports).min() else { return false };
+        self.now = self.now.max(next);
+        for host in &mut self.hosts {
+            if host.endpoint.poll_timer().is_some_and(|at| at <= self.now) {
+                host.endpoint.on_timer(self.now);
+            }
+        }
+        while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            let Packet { to, segment, payload, ce } = entry.remove();
+            let host = &mut self.hosts[to];
+            let placement = host.endpoint.on_packet(self.now, HostId(1 - to as u32), &segment, ce);
+            if let Some(placement) = placement {
+                assert_eq!(usize::from(placement.len), payload.len());
+                let start = (placement.buffer.0 + placement.offset) as usize;
+                host.memory[start..start + payload.len()].copy_from_slice(&payload);
+            }
+        }
+        self.drain();
+        true
+    }
+
+    /// Steps until nothing happens any more; panics if that takes longer than `limit`.
+    pub(crate) fn run(&mut self, limit: Duration) {
+        let end = self.now + limit;
+        while self.step() {
+            assert!(self.now <= end, "not done after {limit}");
+        }
+    }
+
+    pub(crate) fn completions(&self, host: usize) -> Vec<Completion> {
+        let completion = |event: &Event| match event {
+            Event::Completion(completion) => Some(*completion),
+            _ => None,
+        };
+        self.hosts[host].events.iter().filter_map(completion).collect()
+    }
+    /// (wr_id, status) of every completion.
+    pub(crate) fn statuses(&self, host: usize) -> Vec<(u64, Status)> {
+        self.completions(host).iter().map(|c| (c.wr_id, c.status)).collect()
+    }
+    pub(crate) fn counters(&self, host: usize) -> Counters {
+        self.hosts[host].endpoint.counters()
+    }
+}
