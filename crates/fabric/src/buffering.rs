@@ -37,11 +37,11 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         at.max_used_bytes = at.max_used_bytes.max(at.used_bytes);
         let used = at.used_bytes;
         let shared = at.shared_bytes;
-        let port = &mut self.ports[ingress as usize];
-        port.ingress_bytes[class] += bytes as u32;
-        if self.pfc && class > 0 && port.xoff_sent >> class & 1 == 0 {
+        let account = &mut self.ingress[ingress as usize];
+        account.bytes[class] += bytes as u32;
+        if self.pfc && class > 0 && account.xoff_sent >> class & 1 == 0 {
             let limit = (shared.saturating_sub(used) * self.pfc_alpha) >> 16;
-            if u64::from(port.ingress_bytes[class]) > limit {
+            if u64::from(account.bytes[class]) > limit {
                 self.consider_pause(queue, now, switch, ingress, class);
             }
         }
@@ -79,12 +79,11 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         class: usize,
     ) {
         self.advance_switch(queue, now, switch);
-        let over =
-            u64::from(self.ports[ingress as usize].ingress_bytes[class]) > self.xoff_limit_bytes(switch);
-        if !over || self.ports[ingress as usize].xoff_sent >> class & 1 != 0 {
+        let over = u64::from(self.ingress[ingress as usize].bytes[class]) > self.xoff_limit_bytes(switch);
+        if !over || self.ingress[ingress as usize].xoff_sent >> class & 1 != 0 {
             return;
         }
-        self.ports[ingress as usize].xoff_sent |= 1 << class;
+        self.ingress[ingress as usize].xoff_sent |= 1 << class;
         self.send_pause_frame(queue, now, ingress, class, 0);
         self.switches[switch as usize].paused_neighbours += 1;
         if self.switches[switch as usize].paused_neighbours == 1 {
@@ -118,9 +117,9 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     ) {
         let at = &mut self.switches[switch as usize];
         at.used_bytes -= u64::from(bytes);
-        let port = &mut self.ports[ingress as usize];
-        port.ingress_bytes[class] -= bytes;
-        if port.xoff_sent >> class & 1 != 0 {
+        let account = &mut self.ingress[ingress as usize];
+        account.bytes[class] -= bytes;
+        if account.xoff_sent >> class & 1 != 0 {
             self.consider_resume(queue, switch, ingress, class);
         }
     }
@@ -128,11 +127,11 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     /// Ends the neighbour's pause once the account is far enough below the threshold.
     #[cold]
     fn consider_resume(&mut self, queue: &mut EventQueue, switch: u32, ingress: PortId, class: usize) {
-        let held = u64::from(self.ports[ingress as usize].ingress_bytes[class]);
+        let held = u64::from(self.ingress[ingress as usize].bytes[class]);
         if held > 0 && held + self.xon_gap_bytes > self.xoff_limit_bytes(switch) {
             return;
         }
-        self.ports[ingress as usize].xoff_sent &= !(1 << class);
+        self.ingress[ingress as usize].xoff_sent &= !(1 << class);
         // Services are events while a neighbour is paused, so this one starts now.
         let now = queue.now();
         self.send_pause_frame(queue, now, ingress, class, PFC_RESUME);

@@ -7,7 +7,7 @@ use crate::config::{EcmpHash, MarkAt, SwitchConfig};
 use crate::fabric::{Fabric, Switch};
 use crate::forwarding::SwitchRoutes;
 use crate::packet::Slab;
-use crate::port::{LinkSpec, Port, PortId, PortStats};
+use crate::port::{Ingress, LinkSpec, Port, PortId, PortStats, Sent};
 
 /// A cable between two nodes. Hosts come first in the numbering of nodes.
 #[derive(Clone, Copy, Debug)]
@@ -122,8 +122,8 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
             let spec = LinkSpec::new(cable.rate, cable.delay, &config.ecn);
             let spec = intern(&mut specs, spec).ok_or(BuildError::TooManyLinkKinds)?;
             let (at_a, at_b) = map.ends(index);
-            by_port[at_a as usize] = Some(Port::new(cable.a, at_b, spec));
-            by_port[at_b as usize] = Some(Port::new(cable.b, at_a, spec));
+            by_port[at_a as usize] = Some(Port::new(cable.a, at_b, cable.b, spec));
+            by_port[at_b as usize] = Some(Port::new(cable.b, at_a, cable.a, spec));
         }
         let ports: Vec<Port<C>> = by_port.into_iter().map(|p| p.expect("every port has a cable")).collect();
         let mut built = Vec::with_capacity(switches as usize);
@@ -164,6 +164,8 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         let mut weights = [0u32; C];
         weights[1..].copy_from_slice(&config.weights);
         Ok(Fabric {
+            ingress: vec![Ingress::default(); ports.len()],
+            sent: vec![Sent::default(); ports.len()],
             stats: vec![PortStats::default(); ports.len()],
             paused_since: vec![Time::MAX; ports.len()],
             round_robin: if C > 2 { vec![Default::default(); ports.len()] } else { Vec::new() },

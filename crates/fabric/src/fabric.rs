@@ -14,7 +14,7 @@ use crate::event::{DropReason, FabricEvent, FabricEventKind, Step};
 use crate::faults::Impairment;
 use crate::forwarding::{SwitchRoutes, ecmp_hash};
 use crate::packet::{CE, CORRUPT, ECN_CAPABLE, Header, LOST, PFC, PacketId, Slab};
-use crate::port::{DOWN, EXPLICIT, IMPAIRED, LinkSpec, Port, PortId, PortStats};
+use crate::port::{DOWN, EXPLICIT, IMPAIRED, Ingress, LinkSpec, Port, PortId, PortStats, Sent};
 use crate::scheduling::Deficit;
 
 /// Switches a packet may pass before it counts as caught in a loop.
@@ -52,6 +52,9 @@ pub struct Fabric<P, const C: usize> {
     pub(crate) specs: Vec<LinkSpec>,
     pub(crate) packets: Slab<P>,
     pub(crate) switches: Vec<Switch>,
+    pub(crate) ingress: Vec<Ingress<C>>,
+    pub(crate) sent: Vec<Sent>,
+    /// Counters of what is rare; `tx_bytes` and `tx_packets` are kept in `sent`.
     pub(crate) stats: Vec<PortStats>,
     /// Since when each port has had a paused class; [`Time::MAX`] where it has none.
     pub(crate) paused_since: Vec<Time>,
@@ -90,12 +93,13 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         self.ports[port as usize].tx_free
     }
 
-    /// Whether a host's port could start a data packet of this class at `now`, once what waits before it is served.
+    /// Whether a host's port could start a data packet at `now`: up, idle once what waits before it is served, and no
+    /// data class paused.
     #[inline]
-    pub fn port_ready(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId, class: u8) -> bool {
+    pub fn port_ready(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) -> bool {
         self.advance(queue, now, port_id);
         let port = &self.ports[port_id as usize];
-        port.tx_free <= now && (port.paused | port.backlog) >> class & 1 == 0
+        port.tx_free <= now && (port.paused | port.backlog) & !1 == 0 && !port.is(DOWN)
     }
 
     /// Executes one of the fabric's events.
@@ -114,11 +118,9 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     #[inline]
     fn on_arrival(&mut self, queue: &mut EventQueue, now: Time, from: PortId) -> Step<P> {
         let port = &mut self.ports[from as usize];
-        let id = port.in_flight.pop(&self.packets);
-        let ingress = port.peer;
-        let flags = port.flags;
-        if !port.in_flight.is_empty() {
-            let next = self.packets[port.in_flight.head].arrival_ps;
+        let (id, next) = port.in_flight.pop_arrival(&self.packets);
+        let (ingress, node, flags) = (port.peer, port.peer_node, port.flags);
+        if let Some(next) = next {
             queue.schedule(from, Time::from_ps(next));
         }
         if port.backlog != 0 {
@@ -131,8 +133,6 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         if header.flags & (LOST | CORRUPT | PFC) != 0 {
             return self.on_special_arrival(queue, now, from, ingress, id);
         }
-        self.stats[from as usize].delivered_packets += 1;
-        let node = self.ports[ingress as usize].node;
         if node < self.hosts {
             let (header, content) = self.packets.remove(id);
             return Step::Delivered { host: HostId(node), port: ingress, header, content };
@@ -264,9 +264,9 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         let header = &self.packets[id];
         let (wire_bytes, ingress) = (header.wire_bytes, header.ingress);
         self.transmit(queue, port_id, id);
-        let stats = &mut self.stats[port_id as usize];
-        stats.tx_bytes += u64::from(wire_bytes);
-        stats.tx_packets += 1;
+        let sent = &mut self.sent[port_id as usize];
+        sent.bytes += u64::from(wire_bytes);
+        sent.packets += 1;
         let node = self.ports[port_id as usize].node;
         if node >= self.hosts {
             self.release(queue, node - self.hosts, ingress, class, u32::from(wire_bytes));
@@ -279,15 +279,10 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         let port = &mut self.ports[port_id as usize];
         let spec = &self.specs[usize::from(port.spec)];
         port.tx_free += spec.time_for(self.packets[id].wire_bytes);
-        let mut arrival = (port.tx_free + spec.delay).as_ps();
-        if port.in_flight.is_empty() {
-            queue.schedule(port_id, Time::from_ps(arrival));
-        } else {
-            // A link whose delay has just shrunk still delivers in order.
-            arrival = arrival.max(port.in_flight.last_arrival_ps(&self.packets));
+        let arrival = port.tx_free + spec.delay;
+        if port.in_flight.push_arrival(&mut self.packets, id, arrival.as_ps()) {
+            queue.schedule(port_id, arrival);
         }
-        self.packets[id].arrival_ps = arrival;
-        port.in_flight.push(&mut self.packets, id);
     }
 
     /// Marks a packet by the queue of its class. The draw depends on the port and its packet count only, so that no

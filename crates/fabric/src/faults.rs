@@ -143,9 +143,9 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
             self.stats[port_id as usize].paused += now - self.paused_since[port_id as usize];
             self.paused_since[port_id as usize] = Time::MAX;
         }
-        let port = &mut self.ports[port_id as usize];
-        let (paused_neighbour, node) = (port.xoff_sent.count_ones(), port.node);
-        port.xoff_sent = 0;
+        let node = self.ports[port_id as usize].node;
+        let xoff_sent = &mut self.ingress[port_id as usize].xoff_sent;
+        let paused_neighbour = std::mem::take(xoff_sent).count_ones();
         for _ in 0..paused_neighbour {
             self.forget_paused_neighbour(node - self.hosts);
         }

@@ -9,8 +9,9 @@ use crate::port::{EXPLICIT, PortId, PortStats};
 
 impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     /// Counters of a port up to the last time it was brought up to date; see [`Fabric::settle`].
-    pub fn stats(&self, port: PortId) -> &PortStats {
-        &self.stats[port as usize]
+    pub fn stats(&self, port: PortId) -> PortStats {
+        let sent = self.sent[port as usize];
+        PortStats { tx_bytes: sent.bytes, tx_packets: sent.packets, ..self.stats[port as usize].clone() }
     }
 
     /// Bytes queued at a port now, exactly. Never changes what happens later: a port whose services are events is
@@ -35,7 +36,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     /// The node a port belongs to and the one at the far end.
     pub fn ends(&self, port: PortId) -> (u32, u32) {
         let at = &self.ports[port as usize];
-        (at.node, self.ports[at.peer as usize].node)
+        (at.node, at.peer_node)
     }
 
     /// Packets put on a link so far, pause frames not counted.
@@ -99,8 +100,8 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
                 }
             }
         }
-        for (index, port) in self.ports.iter().enumerate() {
-            assert_eq!(port.ingress_bytes, ingress[index], "ingress account of port {index}");
+        for (index, account) in self.ingress.iter().enumerate() {
+            assert_eq!(account.bytes, ingress[index], "ingress account of port {index}");
         }
         for (switch, used) in self.switches.iter().zip(used) {
             assert_eq!(switch.used_bytes, used, "buffer account");

@@ -11,8 +11,9 @@ pub(crate) const NO_PACKET: PacketId = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
 pub struct Header {
-    /// While on a link: when its last bit arrives, in picoseconds.
-    pub(crate) arrival_ps: u64,
+    /// While on a link: when the last bit of the packet *behind* it arrives, or its own where it is the last, in
+    /// picoseconds. So whoever takes the head knows when to come again without touching the next packet.
+    arrival_ps: u64,
     /// Next in the queue or on the link it is in.
     pub(crate) next: PacketId,
     /// Sending host.
@@ -186,9 +187,34 @@ impl Queue {
         })
     }
 
-    /// Arrival of the packet put on the link last; 0 on an empty link.
+    /// Puts a packet on a link, to arrive at `arrival_ps` or right after the packet before it. True if the link was
+    /// empty: its arrival is then to be scheduled.
     #[inline]
-    pub(crate) fn last_arrival_ps<P: Copy>(&self, slab: &Slab<P>) -> u64 {
-        if self.is_empty() { 0 } else { slab[self.tail].arrival_ps }
+    pub(crate) fn push_arrival<P: Copy>(
+        &mut self,
+        slab: &mut Slab<P>,
+        id: PacketId,
+        arrival_ps: u64,
+    ) -> bool {
+        let was_empty = self.is_empty();
+        let mut arrival_ps = arrival_ps;
+        if !was_empty {
+            // A link whose delay has just shrunk still delivers in order.
+            let before = &mut slab[self.tail].arrival_ps;
+            arrival_ps = arrival_ps.max(*before);
+            *before = arrival_ps;
+        }
+        slab[id].arrival_ps = arrival_ps;
+        self.push(slab, id);
+        was_empty
+    }
+
+    /// Takes the packet that has arrived, and tells when the next one does.
+    #[inline]
+    pub(crate) fn pop_arrival<P: Copy>(&mut self, slab: &Slab<P>) -> (PacketId, Option<u64>) {
+        let id = self.head;
+        let header = &slab[id];
+        self.head = header.next;
+        (id, (self.head != NO_PACKET).then_some(header.arrival_ps))
     }
 }

@@ -26,39 +26,35 @@ pub(crate) struct Port<const C: usize> {
     pub(crate) in_flight: Queue,
     pub(crate) queues: [Queue; C],
     pub(crate) queued_bytes: [u32; C],
-    /// Bytes inside the switch that came *in* by this port (the buffer's ingress account).
-    pub(crate) ingress_bytes: [u32; C],
     /// The node this port belongs to.
     pub(crate) node: u32,
-    /// The port at the far end of the cable.
+    /// The port at the far end of the cable, and its node.
     pub(crate) peer: PortId,
+    pub(crate) peer_node: u32,
     /// Index of its [`LinkSpec`].
     pub(crate) spec: u16,
     /// Classes with packets queued, a bit each.
     pub(crate) backlog: u8,
     /// Classes the neighbour has paused.
     pub(crate) paused: u8,
-    /// Classes for which this side has paused the neighbour.
-    pub(crate) xoff_sent: u8,
     pub(crate) flags: u8,
 }
 
 const _: () = assert!(size_of::<Port<2>>() == 64);
 
 impl<const C: usize> Port<C> {
-    pub(crate) fn new(node: u32, peer: PortId, spec: u16) -> Self {
+    pub(crate) fn new(node: u32, peer: PortId, peer_node: u32, spec: u16) -> Self {
         Port {
             tx_free: Time::ZERO,
             in_flight: Queue::EMPTY,
             queues: [Queue::EMPTY; C],
             queued_bytes: [0; C],
-            ingress_bytes: [0; C],
             node,
             peer,
+            peer_node,
             spec,
             backlog: 0,
             paused: 0,
-            xoff_sent: 0,
             flags: 0,
         }
     }
@@ -70,6 +66,28 @@ impl<const C: usize> Port<C> {
     pub(crate) fn total_queued_bytes(&self) -> u64 {
         self.queued_bytes.iter().map(|&b| u64::from(b)).sum()
     }
+}
+
+/// What a switch holds that came *in* by a port. Apart from [`Port`], and small, because each hop touches two of
+/// them that it touches for no other reason.
+#[derive(Clone, Debug)]
+pub(crate) struct Ingress<const C: usize> {
+    pub(crate) bytes: [u32; C],
+    /// Classes for which the neighbour behind the port is paused.
+    pub(crate) xoff_sent: u8,
+}
+
+impl<const C: usize> Default for Ingress<C> {
+    fn default() -> Self {
+        Ingress { bytes: [0; C], xoff_sent: 0 }
+    }
+}
+
+/// What a port has put on its link.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) bytes: u64,
+    pub(crate) packets: u64,
 }
 
 /// Rate, delay and marking thresholds. Few are distinct in a fabric, so ports share them.
@@ -131,15 +149,13 @@ impl Red {
     }
 }
 
-/// Counters of a port. Apart from [`Port`], which must stay small.
+/// Counters of a port.
 #[derive(Clone, Debug, Default)]
 pub struct PortStats {
     /// Bytes sent onto the link, gaps included.
     pub tx_bytes: u64,
     /// Packets sent onto the link.
     pub tx_packets: u64,
-    /// Packets that arrived over the link at the far end intact.
-    pub delivered_packets: u64,
     /// Packets lost here: refused by the buffer, on a dead link, or by an impairment.
     pub dropped_packets: u64,
     /// Packets marked Congestion Experienced.

@@ -41,7 +41,7 @@ impl PfcWatch {
             if paused_for >= storm_after && storm.is_none() {
                 storm = Some(PfcTrouble::Storm(index as PortId, paused_for));
             }
-            sent_now.insert(index as PortId, fabric.stats[index].tx_packets);
+            sent_now.insert(index as PortId, fabric.sent[index].packets);
         }
         let stuck: Vec<PortId> =
             sent_now.iter().filter(|(p, n)| self.sent_before.get(p) == Some(n)).map(|(&p, _)| p).collect();
@@ -56,8 +56,7 @@ fn waits_for<P: Copy + Default, const C: usize>(
     port: PortId,
     stuck: &[PortId],
 ) -> Vec<PortId> {
-    let ingress = fabric.ports[port as usize].peer;
-    let node = fabric.ports[ingress as usize].node;
+    let (ingress, node) = (fabric.ports[port as usize].peer, fabric.ports[port as usize].peer_node);
     stuck
         .iter()
         .copied()

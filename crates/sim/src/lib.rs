@@ -1,1 +1,26 @@
-//! Hosts running the transport on a simulated fabric: runner, observers, checkers
+//! Hosts that run the transport on a simulated fabric.
+//!
+//! [`run`] takes a [`SimSpec`] to a [`pathweave_results::RunResult`]. The protocol code it drives is the very code
+//! that the datapath drives; nothing here decides when a packet leaves or on which path.
+
+pub mod check;
+mod connections;
+mod digest;
+mod faults;
+mod flows;
+mod host;
+mod ideal;
+mod monitor;
+mod observe;
+mod paths;
+mod records;
+mod routes;
+mod runner;
+mod spec;
+mod work;
+
+pub use ideal::ideal_fct;
+pub use monitor::{Control, Monitor, Quiet, Snapshot};
+pub use paths::{PathProfile, profile};
+pub use runner::run;
+pub use spec::{HostConfig, NamedScheme, ObserveConfig, SimError, SimSpec, StopConfig, Verb};

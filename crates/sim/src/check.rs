@@ -1,0 +1,130 @@
+//! Checkers that stand outside the code they check.
+
+use std::collections::BTreeMap;
+
+use pathweave_results::{EventKind, FlowStatus, RunResult};
+use pathweave_transport::Placement;
+
+/// Remote address of a flow's first byte: 8 GiB a flow, so that an address tells the flow and the place in it.
+pub(crate) fn flow_address(flow: u32) -> u64 {
+    u64::from(flow) << 33
+}
+
+/// Every byte that was placed, to see that each byte of each message is placed exactly once.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    /// By flow: placed intervals, start to end, merged where they touch.
+    placed: BTreeMap<u32, BTreeMap<u64, u64>>,
+}
+
+impl Ledger {
+    /// Takes note of a placement. Panics if a byte is placed twice.
+    pub(crate) fn placed(&mut self, placement: &Placement) {
+        let flow = u32::try_from(placement.offset >> 33).expect("an address of a flow");
+        let (mut start, mut end) = {
+            let start = placement.offset & ((1 << 33) - 1);
+            (start, start + u64::from(placement.len))
+        };
+        if start == end {
+            return;
+        }
+        let intervals = self.placed.entry(flow).or_default();
+        if let Some((&before, &before_end)) = intervals.range(..=start).next_back() {
+            assert!(before_end <= start, "flow {flow}: bytes from {start} were placed twice");
+            if before_end == start {
+                intervals.remove(&before);
+                start = before;
+            }
+        }
+        if let Some((&after, &after_end)) = intervals.range(start..).next() {
+            assert!(after >= end, "flow {flow}: bytes up to {end} were placed twice");
+            if after == end {
+                intervals.remove(&after);
+                end = after_end;
+            }
+        }
+        intervals.insert(start, end);
+    }
+
+    /// A flow counts as delivered. Panics unless all its bytes were placed.
+    pub(crate) fn delivered(&mut self, flow: u32, size_bytes: u64) {
+        let placed = self.placed.remove(&flow).unwrap_or_default();
+        let whole = BTreeMap::from([(0, size_bytes)]);
+        assert_eq!(placed, whole, "flow {flow} counts as delivered, but these intervals were placed");
+    }
+}
+
+/// What must hold of every result. Returns what does not, in words.
+pub fn violations(result: &RunResult, lossless: bool) -> Vec<String> {
+    let mut found = Vec::new();
+    for flow in &result.flows {
+        if let Some(fct) = flow.fct_ps()
+            && fct < flow.ideal_fct_ps
+        {
+            found.push(format!(
+                "flow {}: {fct} ps is faster than the idle network allows, {} ps",
+                flow.flow, flow.ideal_fct_ps
+            ));
+        }
+        if flow.status == FlowStatus::Finished && flow.finish_ps.is_none() {
+            found.push(format!("flow {} finished without a time", flow.flow));
+        }
+    }
+    if lossless {
+        let buffer_drops = result
+            .events
+            .iter()
+            .filter(|e| {
+                e.kind == EventKind::Drop && e.reason == Some(pathweave_results::DropReason::BufferFull)
+            })
+            .count();
+        if buffer_drops > 0 {
+            found.push(format!("{buffer_drops} packets were dropped for want of buffer, with PFC on"));
+        }
+    }
+    for link in &result.links {
+        if u128::from(link.tx_bytes) * 8 * 1_000_000_000_000
+            > u128::from(link.rate_bps) * u128::from(result.info.simulated_ps)
+                + u128::from(link.rate_bps) * 10_000_000
+            && !result.events.iter().any(|e| e.kind == EventKind::Fault)
+        {
+            found.push(format!("link {} carried more than its rate allows", link.name));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_transport::Buffer;
+
+    fn place(ledger: &mut Ledger, offset: u64, len: u16) {
+        ledger.placed(&Placement { buffer: Buffer(0), offset: flow_address(7) + offset, len });
+    }
+
+    #[test]
+    fn out_of_order_bytes_add_up() {
+        let mut ledger = Ledger::default();
+        place(&mut ledger, 200, 100);
+        place(&mut ledger, 0, 100);
+        place(&mut ledger, 100, 100);
+        ledger.delivered(7, 300);
+    }
+
+    #[test]
+    #[should_panic(expected = "placed twice")]
+    fn a_byte_twice_is_caught() {
+        let mut ledger = Ledger::default();
+        place(&mut ledger, 0, 100);
+        place(&mut ledger, 99, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "counts as delivered")]
+    fn a_missing_byte_is_caught() {
+        let mut ledger = Ledger::default();
+        place(&mut ledger, 0, 99);
+        ledger.delivered(7, 100);
+    }
+}

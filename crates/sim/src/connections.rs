@@ -1,0 +1,74 @@
+//! Which messages share queue pairs.
+
+use std::collections::BTreeMap;
+
+use pathweave_units::{HostId, QpNum};
+use pathweave_workload::{GroupId, MessageGraph};
+
+/// Index of a connection.
+pub(crate) type ConnId = u32;
+
+/// A connection: one queue pair at each end, or several where the scheme scales queue pairs.
+pub(crate) struct Connection {
+    pub(crate) src: HostId,
+    pub(crate) dst: HostId,
+    pub(crate) group: GroupId,
+    /// Messages that are yet to be acknowledged, posted or not.
+    pub(crate) messages_left: u32,
+    /// (At `src`, at `dst`); empty until the first message is posted.
+    pub(crate) qps: Vec<(QpNum, QpNum)>,
+}
+
+/// All connections of a run, opened when first needed and closed after the last message.
+pub(crate) struct Connections {
+    pub(crate) list: Vec<Connection>,
+    of_message: Vec<ConnId>,
+}
+
+impl Connections {
+    /// One for each distinct (source, destination, group, stream), numbered by first use.
+    pub(crate) fn new(graph: &MessageGraph) -> Self {
+        let mut known = BTreeMap::new();
+        let mut list: Vec<Connection> = Vec::new();
+        let of_message = graph
+            .messages()
+            .iter()
+            .map(|m| {
+                let conn = *known.entry((m.src, m.dst, m.group, m.stream)).or_insert_with(|| {
+                    list.push(Connection {
+                        src: m.src,
+                        dst: m.dst,
+                        group: m.group,
+                        messages_left: 0,
+                        qps: vec![],
+                    });
+                    list.len() as ConnId - 1
+                });
+                list[conn as usize].messages_left += 1;
+                conn
+            })
+            .collect();
+        Connections { list, of_message }
+    }
+
+    pub(crate) fn of(&self, message: u32) -> ConnId {
+        self.of_message[message as usize]
+    }
+}
+
+/// The bytes of part `part` of `parts` of a message: as even as can be, the first ones a byte longer.
+pub(crate) fn part_bytes(size: u64, part: u64, parts: u64) -> u64 {
+    size / parts + u64::from(part < size % parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_even_and_complete() {
+        let parts: Vec<u64> = (0..16).map(|p| part_bytes(8_000_003, p, 16)).collect();
+        assert_eq!(parts.iter().sum::<u64>(), 8_000_003);
+        assert_eq!((parts[0], parts[2], parts[3]), (500_001, 500_001, 500_000));
+    }
+}

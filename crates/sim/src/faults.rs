@@ -1,0 +1,118 @@
+//! The agenda of faults: scenario entries resolved to ports and put in order of time.
+
+use pathweave_fabric::config::FaultConfig;
+use pathweave_fabric::{PortId, PortMap};
+use pathweave_topo::{LinkId, Topology};
+use pathweave_units::{Duration, Rate, Time};
+
+use crate::spec::SimError;
+
+/// Something to do to the fabric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Action {
+    Down(LinkId),
+    Up(LinkId),
+    /// `None`: as in the topology.
+    Rate(LinkId, Option<Rate>),
+    Delay(LinkId, Option<Duration>),
+    Loss(LinkId, f64),
+    Corruption(LinkId, f64),
+    StormStart(PortId),
+    StormStop(PortId),
+    /// Routing has noticed the state of the links by now.
+    Reroute,
+}
+
+/// An action with its time, and which fault of the scenario it belongs to (`None` for routing).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) at: Time,
+    pub(crate) fault: Option<usize>,
+    pub(crate) action: Action,
+}
+
+/// All actions in order of time; at one instant in order of the scenario.
+pub(crate) fn agenda(
+    topology: &Topology,
+    map: &PortMap,
+    faults: &[FaultConfig],
+    reroute_after: Duration,
+) -> Result<Vec<Entry>, SimError> {
+    let mut entries = Vec::new();
+    for (index, fault) in faults.iter().enumerate() {
+        fault.validate().map_err(|error| SimError::Fault { index, error })?;
+        let target =
+            |error: pathweave_topo::TopoError| SimError::FaultTarget { index, message: error.to_string() };
+        let link = |name: &str| topology.link_by_name(name).map_err(target);
+        let mut add = |at: Duration, action| {
+            entries.push(Entry { at: Time::ZERO + at, fault: Some(index), action });
+            if matches!(action, Action::Down(_) | Action::Up(_)) {
+                let at = (Time::ZERO + at).saturating_add(reroute_after);
+                entries.push(Entry { at, fault: None, action: Action::Reroute });
+            }
+        };
+        match fault {
+            FaultConfig::LinkDown { link: name, at, up_at } => {
+                let link = link(name)?;
+                add(*at, Action::Down(link));
+                up_at.iter().for_each(|&at| add(at, Action::Up(link)));
+            }
+            FaultConfig::LinkFlap { link: name, at, down_for, up_for, times } => {
+                let link = link(name)?;
+                for turn in 0..u64::from(*times) {
+                    let down = *at + (*down_for + *up_for) * turn;
+                    add(down, Action::Down(link));
+                    add(down + *down_for, Action::Up(link));
+                }
+            }
+            FaultConfig::LinkRate { link: name, at, rate, until } => {
+                let link = link(name)?;
+                add(*at, Action::Rate(link, Some(*rate)));
+                until.iter().for_each(|&at| add(at, Action::Rate(link, None)));
+            }
+            FaultConfig::LinkDelay { link: name, at, delay, until } => {
+                let link = link(name)?;
+                add(*at, Action::Delay(link, Some(*delay)));
+                until.iter().for_each(|&at| add(at, Action::Delay(link, None)));
+            }
+            FaultConfig::LinkLoss { link: name, at, probability, until } => {
+                let link = link(name)?;
+                add(*at, Action::Loss(link, *probability));
+                until.iter().for_each(|&at| add(at, Action::Loss(link, 0.0)));
+            }
+            FaultConfig::LinkCorruption { link: name, at, probability, until } => {
+                let link = link(name)?;
+                add(*at, Action::Corruption(link, *probability));
+                until.iter().for_each(|&at| add(at, Action::Corruption(link, 0.0)));
+            }
+            FaultConfig::SwitchDown { switch, at, up_at } => {
+                let node = topology.node_by_name(switch).map_err(target)?;
+                if topology.is_host(node) {
+                    let message = format!("\"{switch}\" is a host; switch-down takes a switch");
+                    return Err(SimError::FaultTarget { index, message });
+                }
+                for port in topology.ports(node) {
+                    add(*at, Action::Down(port.link));
+                    up_at.iter().for_each(|&at| add(at, Action::Up(port.link)));
+                }
+            }
+            FaultConfig::PauseStorm { host, at, until } => {
+                let node = topology.node_by_name(host).map_err(target)?;
+                if !topology.is_host(node) {
+                    let message = format!("\"{host}\" is a switch; pause-storm takes a host");
+                    return Err(SimError::FaultTarget { index, message });
+                }
+                for port in topology.ports(node) {
+                    let (a, b) = map.ends(port.link.index());
+                    let towards_host = if port.is_a { b } else { a };
+                    add(*at, Action::StormStart(towards_host));
+                    until.iter().for_each(|&at| add(at, Action::StormStop(towards_host)));
+                }
+            }
+        }
+    }
+    entries.sort_by_key(|entry| entry.at);
+    // Many links change at once when a switch fails; routing needs to look once.
+    entries.dedup_by(|a, b| a.action == Action::Reroute && a == b);
+    Ok(entries)
+}

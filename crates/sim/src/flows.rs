@@ -1,0 +1,90 @@
+//! What is known of each message while it is under way.
+
+use pathweave_results::{FlowRecord, FlowStatus};
+use pathweave_transport::{Counters, Status};
+use pathweave_units::Time;
+
+/// A message's record and what is left of it.
+pub(crate) struct Flow {
+    pub(crate) record: FlowRecord,
+    /// Parts (queue pairs) not yet delivered.
+    pub(crate) parts_to_deliver: u16,
+    /// Parts whose sender does not know yet.
+    pub(crate) parts_to_ack: u16,
+    /// Counters of its queue pairs when it was posted, summed: at the sender and at the receiver.
+    pub(crate) before: (Tally, Tally),
+}
+
+/// The counters that are reported per flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    sent: u64,
+    retransmitted: u64,
+    timeouts: u64,
+    out_of_order: u64,
+    pub(crate) out_of_order_max: u64,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, counters: &Counters) {
+        self.sent += counters.data_sent;
+        self.retransmitted += counters.retransmitted;
+        self.timeouts += counters.timeouts;
+        self.out_of_order += counters.out_of_order_packets();
+        self.out_of_order_max = self.out_of_order_max.max(counters.out_of_order_max);
+    }
+}
+
+impl Flow {
+    pub(crate) fn posted(record: FlowRecord, parts: u16, before: (Tally, Tally)) -> Self {
+        Flow { record, parts_to_deliver: parts, parts_to_ack: parts, before }
+    }
+
+    /// Takes the counters as they are now; what grew since it was posted counts for this flow. Messages that share a
+    /// queue pair at the same time share what happens to it.
+    pub(crate) fn settle(&mut self, sender: &Tally, receiver: &Tally) {
+        let grown = |now: u64, before: u64| u32::try_from(now - before).unwrap_or(u32::MAX);
+        let (src, dst) = (&self.before.0, &self.before.1);
+        let record = &mut self.record;
+        record.sent_packets = grown(sender.sent, src.sent);
+        record.retransmitted_packets = grown(sender.retransmitted, src.retransmitted);
+        record.timeouts = grown(sender.timeouts, src.timeouts);
+        record.ooo_packets = grown(receiver.out_of_order, dst.out_of_order);
+        record.ooo_degree_max = u32::try_from(receiver.out_of_order_max).unwrap_or(u32::MAX);
+    }
+
+    /// One part has arrived whole. True if it was the last.
+    pub(crate) fn part_delivered(&mut self, now: Time) -> bool {
+        self.parts_to_deliver -= 1;
+        if self.parts_to_deliver == 0 {
+            self.record.finish_ps = Some(now.as_ps());
+            if self.record.status == FlowStatus::Unfinished {
+                self.record.status = FlowStatus::Finished;
+            }
+        }
+        self.parts_to_deliver == 0
+    }
+
+    /// The sender learnt how one part ended. True if it was the last.
+    pub(crate) fn part_completed(&mut self, now: Time, status: Status) -> bool {
+        self.parts_to_ack -= 1;
+        match status {
+            Status::Success
+                if self.parts_to_ack == 0 && self.record.status != FlowStatus::RetriesExceeded =>
+            {
+                self.record.acked_ps = Some(now.as_ps());
+            }
+            Status::Success => {}
+            Status::RetryExceeded | Status::Flushed => self.fail(FlowStatus::RetriesExceeded),
+            _ => self.fail(FlowStatus::Refused),
+        }
+        self.parts_to_ack == 0
+    }
+
+    fn fail(&mut self, status: FlowStatus) {
+        // All bytes may have arrived although the sender gave up waiting to hear of it.
+        if self.record.finish_ps.is_none() {
+            self.record.status = status;
+        }
+    }
+}

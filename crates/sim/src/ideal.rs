@@ -1,0 +1,134 @@
+//! Completion time of a message on an idle network: the denominator of slowdown.
+
+use pathweave_units::{Duration, PathId, QpNum, Time};
+use pathweave_wire::{Ack, Body, Data, Framing, Operation, Segment};
+
+use crate::paths::PathProfile;
+use crate::spec::Verb;
+
+/// Wire bytes of a data packet of a message.
+pub(crate) fn data_wire_bytes(framing: Framing, verb: Verb, offset: u32, len: u16, last: bool) -> u32 {
+    let op = match verb {
+        Verb::Write => Operation::Write,
+        Verb::Send => Operation::Send,
+    };
+    let data = Data { op, offset, len, last, ..blank_data() };
+    framing.wire_bytes(&segment(Body::Data(data)))
+}
+
+fn blank_data() -> Data {
+    Data {
+        psn: 0,
+        msn: 0,
+        receive_index: 0,
+        offset: 0,
+        len: 0,
+        op: Operation::Write,
+        last: false,
+        retransmit: false,
+        rkey: 0,
+        remote_addr: 0,
+        imm: 0,
+        sent_at: Time::ZERO,
+    }
+}
+
+pub(crate) fn segment(body: Body) -> Segment {
+    Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), body }
+}
+
+/// Time from the first bit of a message to its last bit at the receiver, with nothing else on the network.
+///
+/// Packets leave back to back and are stored and forwarded hop by hop. The first and the last hop carry all of them;
+/// hops between may be shared among parallel paths, so each packet meets them idle: nothing can be faster, and where
+/// the hops between are no slower than the ends, a single path attains it.
+pub fn ideal_fct(profile: &PathProfile, size_bytes: u64, mtu: u16, framing: Framing, verb: Verb) -> Duration {
+    let mtu64 = u64::from(mtu);
+    let packets = size_bytes.div_ceil(mtu64).max(1);
+    let last_len = (size_bytes - (packets - 1) * mtu64) as u16;
+    let first = data_wire_bytes(framing, verb, 0, if packets == 1 { last_len } else { mtu }, packets == 1);
+    let middle = data_wire_bytes(framing, verb, 1, mtu, false);
+    let last = if packets == 1 { first } else { data_wire_bytes(framing, verb, 1, last_len, true) };
+    let time = |hop: usize, bytes: u32, parallel: u32| {
+        let ps = profile.hops[hop].0.time_for(u64::from(bytes)).as_ps();
+        Duration::from_ps(ps / u64::from(parallel))
+    };
+    let (out, back) = (0, profile.hops.len() - 1);
+    let between = |bytes| {
+        let hops = if back > 0 { &profile.hops[1..back] } else { &[] };
+        hops.iter().map(|(rate, _)| rate.time_for(u64::from(bytes))).sum::<Duration>()
+    };
+    let delay: Duration = profile.hops.iter().map(|(_, delay)| *delay).sum();
+    let (senders, receivers) = profile.nic_ports;
+    if packets == 1 || back == 0 {
+        let body = time(out, first, senders) + time(out, middle, senders) * packets.saturating_sub(2);
+        let tail = if packets > 1 { time(out, last, senders) } else { Duration::ZERO };
+        let rest = if back > 0 { between(last) + time(back, last, receivers) } else { Duration::ZERO };
+        return body + tail + rest + delay;
+    }
+    // The last hop is busy from the first packet's arrival or waits for the sender, whichever is later at each packet;
+    // with equal packets in the middle the maximum is at an end.
+    let sent_last =
+        time(out, first, senders) + time(out, middle, senders) * (packets - 2) + time(out, last, senders);
+    let paced_by_sender = sent_last + between(last) + time(back, last, receivers);
+    let served = time(back, first, receivers) + time(back, middle, receivers) * (packets - 2);
+    let paced_by_receiver = time(out, first, senders) + between(first) + served + time(back, last, receivers);
+    let before_last = time(out, first, senders)
+        + time(out, middle, senders) * (packets - 2)
+        + between(if packets == 2 { first } else { middle })
+        + time(back, if packets == 2 { first } else { middle }, receivers)
+        + time(back, last, receivers);
+    paced_by_sender.max(paced_by_receiver).max(before_last) + delay
+}
+
+/// Wire bytes of an acknowledgement.
+pub(crate) fn ack_wire_bytes(framing: Framing) -> u32 {
+    framing.wire_bytes(&segment(Body::Ack(Ack {
+        cumulative: 0,
+        psn: 0,
+        sack: 1,
+        echo_sent_at: Time::ZERO,
+        received_at: Time::ZERO,
+        packets: 1,
+        marked: 0,
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_units::Rate;
+
+    fn path(hops: &[(u64, u64)]) -> PathProfile {
+        let hops = hops.iter().map(|&(gbps, us)| (Rate::from_gbps(gbps), Duration::from_us(us))).collect();
+        PathProfile { hops, nic_ports: (1, 1) }
+    }
+
+    #[test]
+    fn one_packet_is_stored_and_forwarded() {
+        // 1000 B + 82 B of headers + 16 B RETH = 1098 B: 87.84 ns at 100 Gb/s on each of two hops, and 1 us twice.
+        let fct = ideal_fct(&path(&[(100, 1), (100, 1)]), 1_000, 4_096, Framing::Rocev2, Verb::Write);
+        assert_eq!(fct, Duration::from_ps(2 * 87_840 + 2_000_000));
+    }
+
+    #[test]
+    fn many_packets_are_pipelined() {
+        // 3 x 4096 B as SEND: 4178 B each, 334.24 ns; two hops: 4 transmission times.
+        let fct = ideal_fct(&path(&[(100, 1), (100, 1)]), 3 * 4_096, 4_096, Framing::Rocev2, Verb::Send);
+        assert_eq!(fct, Duration::from_ps(4 * 334_240 + 2_000_000));
+    }
+
+    #[test]
+    fn a_short_last_packet_waits_for_the_one_before_it() {
+        // 4096 + 100: the short one (182 B, 14.56 ns) reaches the last hop while the long one is being sent.
+        let fct = ideal_fct(&path(&[(100, 1), (100, 1)]), 4_196, 4_096, Framing::Rocev2, Verb::Send);
+        assert_eq!(fct, Duration::from_ps(2 * 334_240 + 14_560 + 2_000_000));
+    }
+
+    #[test]
+    fn a_slow_receiver_sets_the_pace() {
+        // Last hop at 10 Gb/s: 3342.4 ns a packet.
+        let fct = ideal_fct(&path(&[(100, 1), (10, 1)]), 3 * 4_096, 4_096, Framing::Rocev2, Verb::Send);
+        assert_eq!(fct, Duration::from_ps(334_240 + 3 * 3_342_400 + 2_000_000));
+    }
+}

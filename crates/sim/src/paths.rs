@@ -1,0 +1,48 @@
+//! Rates and delays along a shortest path.
+
+use pathweave_topo::{NodeId, Routing, Topology};
+use pathweave_units::{Duration, HostId, Rate};
+
+/// The hops of a shortest path, in order, and what the two ends can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathProfile {
+    /// Rate and delay of each hop.
+    pub hops: Vec<(Rate, Duration)>,
+    /// NIC ports of the sender and of the receiver.
+    pub nic_ports: (u32, u32),
+}
+
+impl PathProfile {
+    /// Time of a packet on the idle path, first bit out to last bit in (store and forward).
+    pub fn one_way(&self, wire_bytes: u32) -> Duration {
+        self.hops.iter().map(|(rate, delay)| rate.time_for(u64::from(wire_bytes)) + *delay).sum()
+    }
+
+    /// Time from a packet's first bit to the last bit of its acknowledgement, when idle and the way back is alike.
+    pub fn round_trip(&self, data_wire_bytes: u32, ack_wire_bytes: u32) -> Duration {
+        self.one_way(data_wire_bytes) + self.one_way(ack_wire_bytes)
+    }
+
+    /// What the sender's NIC ports can send together.
+    pub fn line_rate(&self) -> Rate {
+        Rate::from_bps(self.hops[0].0.as_bps() * u64::from(self.nic_ports.0))
+    }
+}
+
+/// Follows first next hops from `src` to `dst`; `None` if there is no way.
+pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> Option<PathProfile> {
+    let mut node = NodeId(src.0);
+    let mut hops = Vec::with_capacity(8);
+    while node.0 != dst.0 {
+        let next = routing.from_node(node, dst);
+        if next.is_empty() || hops.len() > 64 {
+            return None;
+        }
+        let port = topology.ports(node)[usize::from(next.get(0))];
+        let link = topology.link(port.link);
+        hops.push((link.rate, link.delay));
+        node = port.peer;
+    }
+    let nics = |host: HostId| topology.ports(NodeId(host.0)).len() as u32;
+    Some(PathProfile { hops, nic_ports: (nics(src), nics(dst)) })
+}

@@ -1,0 +1,74 @@
+//! From the topology's routing to what the fabric's switches hold.
+
+use std::sync::Arc;
+
+use pathweave_fabric::{Cable, IntervalRoutes, PortId, PortMap, SwitchRoutes, TableRoutes};
+use pathweave_topo::{LinkId, NextHops, NodeId, Routing, Topology};
+use pathweave_units::HostId;
+
+/// Cables and port numbers. The k-th port of a node in the fabric is its k-th in the topology.
+pub(crate) fn cables(topology: &Topology) -> (Vec<Cable>, PortMap) {
+    let cables: Vec<Cable> = topology
+        .links()
+        .iter()
+        .map(|link| Cable { a: link.a.0, b: link.b.0, rate: link.rate, delay: link.delay })
+        .collect();
+    let map = PortMap::new(topology.nodes(), &cables);
+    (cables, map)
+}
+
+/// Routes of every switch over the links that are alive.
+pub(crate) fn routes(
+    topology: &Topology,
+    map: &PortMap,
+    alive: &dyn Fn(LinkId) -> bool,
+) -> Vec<SwitchRoutes> {
+    let routing = Routing::compute(topology, alive);
+    let classes = routing.destination_classes().map(|(of_host, members)| (Arc::from(of_host), members));
+    (0..topology.switches().len())
+        .map(|index| {
+            let switch = topology.switch_node(index);
+            let base = map.ports(switch.0).start;
+            match (&classes, routing.arithmetic(switch)) {
+                (_, Some(a)) => SwitchRoutes::Interval(IntervalRoutes {
+                    first_host: a.first_host,
+                    hosts_per_child: a.hosts_per_child,
+                    children: a.children,
+                    down_base: base + PortId::from(a.down_base),
+                    down_bundle: u32::from(a.down_bundle),
+                    up_base: base + PortId::from(a.up_base),
+                    up_count: u32::from(a.up_count),
+                }),
+                (Some((of_host, members)), None) => table(topology, &routing, switch, base, of_host, members),
+                (None, None) => unreachable!("routes are arithmetic or a table"),
+            }
+        })
+        .collect()
+}
+
+fn table(
+    topology: &Topology,
+    routing: &Routing,
+    switch: NodeId,
+    base: PortId,
+    class_of_host: &Arc<[u32]>,
+    members: &[HostId],
+) -> SwitchRoutes {
+    let mut ports = Vec::new();
+    let mut group = |hops: NextHops<'_>| {
+        let start = ports.len() as u32;
+        ports.extend(hops.iter().map(|port| base + PortId::from(port)));
+        (start, ports.len() as u32)
+    };
+    let mut attached: Vec<HostId> =
+        topology.ports(switch).iter().filter_map(|port| topology.as_host(port.peer)).collect();
+    attached.sort_unstable();
+    attached.dedup();
+    let mut groups: Vec<(u32, u32)> =
+        members.iter().map(|&host| group(routing.next_hops(switch, host))).collect();
+    for host in &attached {
+        groups[class_of_host[host.index()] as usize] = TableRoutes::ATTACHED;
+    }
+    let attached = attached.into_iter().map(|host| (host, group(routing.next_hops(switch, host)))).collect();
+    SwitchRoutes::Table(TableRoutes { class_of_host: class_of_host.clone(), groups, attached, ports })
+}

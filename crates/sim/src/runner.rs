@@ -1,0 +1,406 @@
+//! The main loop: events from the queue to the fabric, the hosts and the workload.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use pathweave_des::{EventQueue, SourceId};
+use pathweave_fabric::{BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step, event_sources};
+use pathweave_results::{EndReason, RunResult};
+use pathweave_topo::Routing;
+use pathweave_transport::{Endpoint, EndpointConfig, Event};
+use pathweave_units::{HostId, Time};
+use pathweave_wire::Body;
+use pathweave_workload::{Progress, TaskId};
+
+use crate::check::Ledger;
+use crate::connections::Connections;
+use crate::digest::Digest;
+use crate::faults::{Action, Entry, agenda};
+use crate::flows::Flow;
+use crate::host::{Content, Host};
+use crate::monitor::{Control, Monitor, Snapshot};
+use crate::observe::Recorder;
+use crate::routes;
+use crate::spec::{SimError, SimSpec};
+
+/// Events between two looks of the monitor.
+const MONITOR_EVERY: u64 = 1 << 16;
+
+/// A run in progress.
+pub(crate) struct Runner<'a, const C: usize> {
+    pub(crate) spec: &'a SimSpec,
+    pub(crate) map: PortMap,
+    pub(crate) routing: Routing,
+    pub(crate) queue: EventQueue,
+    pub(crate) fabric: Fabric<Content, C>,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) connections: Connections,
+    /// By message; `None` until posted.
+    pub(crate) flows: Vec<Option<Flow>>,
+    pub(crate) progress: Progress,
+    /// Tasks that became free and begin later, by (time, order of becoming free).
+    pub(crate) due: BinaryHeap<Reverse<(Time, u64, TaskId)>>,
+    pub(crate) due_count: u64,
+    /// Messages posted whose senders do not know yet how they ended.
+    pub(crate) active: usize,
+    /// When each job finished.
+    pub(crate) job_finish: Vec<Option<Time>>,
+    pub(crate) recorder: Recorder,
+    pub(crate) ledger: Option<Ledger>,
+    pub(crate) digest: Digest,
+    pub(crate) bytes_done: u128,
+    pub(crate) flows_done: usize,
+    agenda: Vec<Entry>,
+    next_fault: usize,
+    links_down: Vec<u32>,
+    watch: PfcWatch,
+    pub(crate) events: u64,
+    sources: Sources,
+}
+
+/// Event sources beyond those of the fabric.
+#[derive(Clone, Copy)]
+struct Sources {
+    transmit: SourceId,
+    timer: SourceId,
+    work: SourceId,
+    fault: SourceId,
+    sample: SourceId,
+    watch: SourceId,
+    end: SourceId,
+}
+
+impl Sources {
+    fn new(ports: u32, hosts: u32) -> Self {
+        let transmit = event_sources(ports);
+        let timer = transmit + hosts;
+        let work = timer + hosts;
+        Sources { transmit, timer, work, fault: work + 1, sample: work + 2, watch: work + 3, end: work + 4 }
+    }
+}
+
+/// Runs a spec to its end and returns what was observed. Wall and CPU time are for the caller to fill in: the
+/// simulator knows no clock.
+pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
+    spec.switch.validate().map_err(SimError::Switch)?;
+    // A few widths, so that the usual two classes keep a port in one cache line.
+    let classes = spec.switch.classes();
+    match classes {
+        0..=2 => Runner::<2>::new(spec)?.run(monitor),
+        3..=4 => Runner::<4>::new(spec)?.run(monitor),
+        _ => Runner::<8>::new(spec)?.run(monitor),
+    }
+}
+
+impl<'a, const C: usize> Runner<'a, C> {
+    fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
+        let topology = &*spec.topology;
+        let hosts = topology.hosts();
+        let (cables, map) = routes::cables(topology);
+        let sources = Sources::new(map.len(), hosts);
+        let fabric = Fabric::new(
+            hosts,
+            topology.switches().len() as u32,
+            &cables,
+            &map,
+            routes::routes(topology, &map, &|_| true),
+            &spec.switch,
+            spec.seed,
+        )
+        .map_err(|error| match error {
+            BuildError::BufferTooSmall { switch, headroom, buffer } => SimError::BufferTooSmall {
+                switch: topology.switches()[switch as usize].name.clone(),
+                headroom,
+                buffer,
+            },
+            BuildError::TooManyLinkKinds => {
+                SimError::Network("more than 65,536 different pairs of link rate and delay".into())
+            }
+        })?;
+        let acks_as_data = spec.switch.acks == pathweave_fabric::config::AckClass::Data;
+        let list = (0..hosts)
+            .map(|id| {
+                let ports = map.ports(id);
+                let config = EndpointConfig {
+                    mtu_payload: spec.host.mtu.get() as u16,
+                    framing: spec.host.framing,
+                    nic_ports: (ports.end - ports.start) as u8,
+                    seed: spec.seed,
+                    ..EndpointConfig::new(HostId(id))
+                };
+                Host::new(
+                    Endpoint::new(config),
+                    ports,
+                    (sources.transmit + id, sources.timer + id),
+                    acks_as_data,
+                )
+            })
+            .collect();
+        let mut runner = Runner {
+            queue: EventQueue::new(sources.end as usize),
+            fabric,
+            hosts: list,
+            connections: Connections::new(&spec.graph),
+            flows: spec.graph.messages().iter().map(|_| None).collect(),
+            progress: Progress::new(&spec.graph),
+            due: BinaryHeap::new(),
+            due_count: 0,
+            active: 0,
+            job_finish: vec![None; spec.graph.jobs().len()],
+            recorder: Recorder::new(spec, map.len()),
+            ledger: spec.verify.then(Ledger::default),
+            digest: Digest::new(),
+            bytes_done: 0,
+            flows_done: 0,
+            agenda: agenda(topology, &map, &spec.faults, spec.switch.reroute_after)?,
+            next_fault: 0,
+            links_down: vec![0; topology.links().len()],
+            watch: PfcWatch::default(),
+            events: 0,
+            routing: Routing::whole(topology),
+            spec,
+            map,
+            sources,
+        };
+        for (index, link) in topology.links().iter().enumerate() {
+            if link.error_rate > 0.0 {
+                let (port, _) = runner.map.ends(index);
+                runner.fabric.set_impairment(port, 0.0, link.error_rate);
+            }
+        }
+        Ok(runner)
+    }
+
+    fn run(mut self, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
+        self.schedule_work();
+        self.schedule_fault();
+        if let Some(interval) = self.recorder.interval() {
+            self.queue.schedule(self.sources.sample, Time::ZERO + interval);
+        }
+        if self.spec.switch.pfc.enabled {
+            self.queue.schedule(self.sources.watch, Time::ZERO + self.spec.switch.pfc.deadlock_after);
+        }
+        let until = self.spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span);
+        let max_events = self.spec.stop.max_events.unwrap_or(u64::MAX);
+        let (reason, detail, end) = loop {
+            let Some((now, source)) = self.queue.pop() else {
+                break (EndReason::Stalled, String::new(), self.queue.now());
+            };
+            if now > until {
+                break (EndReason::TimeLimit, String::new(), until);
+            }
+            self.events += 1;
+            if source < self.sources.transmit {
+                let step = self.fabric.on_event(&mut self.queue, now, source);
+                self.on_step(now, step);
+            } else if source < self.sources.timer {
+                self.transmit(now, (source - self.sources.transmit) as usize);
+            } else if source < self.sources.work {
+                let host = (source - self.sources.timer) as usize;
+                self.hosts[host].endpoint.on_timer(now);
+                self.after_input(now, host);
+            } else if let Some((reason, detail)) = self.on_rare(now, source) {
+                break (reason, detail, now);
+            }
+            if self.is_over() {
+                break (EndReason::Completed, String::new(), now);
+            }
+            if self.events.is_multiple_of(MONITOR_EVERY) && monitor.look(&self.snapshot(now)) == Control::Stop
+            {
+                break (EndReason::Interrupted, String::new(), now);
+            }
+            if self.events >= max_events {
+                break (EndReason::EventLimit, String::new(), now);
+            }
+        };
+        monitor.look(&self.snapshot(end));
+        self.record_log();
+        Ok(self.into_result(reason, detail, end))
+    }
+
+    /// Nothing is under way and nothing is to come.
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.active == 0 && self.due.is_empty() && self.progress.next_root(&self.spec.graph).is_none()
+    }
+
+    fn snapshot(&self, now: Time) -> Snapshot {
+        Snapshot {
+            now,
+            events: self.events,
+            packet_hops: self.fabric.packet_hops(),
+            bytes_done: self.bytes_done,
+            bytes_total: self.spec.graph.total_bytes(),
+            flows_done: self.flows_done,
+            flows_total: self.flows.len(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn on_step(&mut self, now: Time, step: Step<Content>) {
+        match step {
+            Step::Done => {}
+            Step::Delivered { host, header, content, .. } => {
+                let segment = content.expect("only pause frames carry nothing, and they end in the fabric");
+                self.digest.packet(0, now, host, &segment);
+                let ce = header.congestion_experienced();
+                if let Body::Data(data) = segment.body {
+                    self.hosts[host.index()].received_bytes += u64::from(data.len);
+                }
+                let placement = self.hosts[host.index()].endpoint.on_packet(now, header.src, &segment, ce);
+                if let (Some(ledger), Some(placement)) = (&mut self.ledger, placement) {
+                    ledger.placed(&placement);
+                }
+                self.after_input(now, host.index());
+            }
+            Step::Resumed { host, .. } => self.transmit(now, host.index()),
+        }
+        if self.fabric.has_log() {
+            self.record_log();
+        }
+    }
+
+    /// Drains an endpoint after something was put into it.
+    #[inline]
+    pub(crate) fn after_input(&mut self, now: Time, host: usize) {
+        while let Some(event) = self.hosts[host].endpoint.poll_event() {
+            match event {
+                Event::Delivered { qp, msn, bytes, .. } => self.on_delivered(now, host, qp, msn, bytes),
+                Event::Completion(completion) => self.on_completion(now, completion.wr_id, completion.status),
+                Event::QpError { .. } => {}
+            }
+        }
+        self.transmit(now, host);
+    }
+
+    #[inline]
+    pub(crate) fn transmit(&mut self, now: Time, host: usize) {
+        self.hosts[host].transmit(&mut self.fabric, &mut self.queue, now);
+    }
+
+    #[cold]
+    fn on_rare(&mut self, now: Time, source: SourceId) -> Option<(EndReason, String)> {
+        if source == self.sources.work {
+            self.on_work(now);
+        } else if source == self.sources.fault {
+            self.on_fault(now);
+        } else if source == self.sources.sample {
+            let next = self.recorder.sample(&mut self.fabric, &mut self.queue, &self.hosts, now);
+            self.queue.schedule(self.sources.sample, next);
+        } else {
+            debug_assert_eq!(source, self.sources.watch);
+            let pfc = &self.spec.switch.pfc;
+            self.queue.schedule(self.sources.watch, now + pfc.deadlock_after);
+            let trouble = self.watch.look(&self.fabric, now, pfc.storm_after)?;
+            return Some(self.explain(&trouble));
+        }
+        None
+    }
+
+    fn explain(&self, trouble: &PfcTrouble) -> (EndReason, String) {
+        let name = |port: u32| {
+            let (from, to) = self.fabric.ends(port);
+            let node = |id| self.spec.topology.node_name(pathweave_topo::NodeId(id)).into_owned();
+            format!("{} -> {}", node(from), node(to))
+        };
+        match trouble {
+            PfcTrouble::Deadlock(cycle) => {
+                let links: Vec<String> = cycle.iter().map(|&p| name(p)).collect();
+                let text = format!(
+                    "PFC deadlock: each of these links is paused because the next one is: {}. No scheme can recover \
+                     from this; routes that go up again after going down, or failed links, make such cycles.",
+                    links.join(", ")
+                );
+                (EndReason::PfcDeadlock, text)
+            }
+            PfcTrouble::Storm(port, span) => {
+                let text = format!(
+                    "PFC storm: link {} has been paused for {span} without a break; a NIC that cannot stop pausing, or \
+                     a receiver that does not drain.",
+                    name(*port)
+                );
+                (EndReason::PfcStorm, text)
+            }
+        }
+    }
+
+    fn schedule_fault(&mut self) {
+        if let Some(entry) = self.agenda.get(self.next_fault) {
+            self.queue.schedule(self.sources.fault, entry.at);
+        }
+    }
+
+    fn on_fault(&mut self, now: Time) {
+        let entry = self.agenda[self.next_fault];
+        self.next_fault += 1;
+        self.recorder.fault(now, &entry);
+        let port = |runner: &Self, link: pathweave_topo::LinkId| runner.map.ends(link.index()).0;
+        match entry.action {
+            Action::Down(link) => {
+                self.links_down[link.index()] += 1;
+                if self.links_down[link.index()] == 1 {
+                    let port = port(self, link);
+                    self.fabric.link_down(&mut self.queue, now, port);
+                }
+            }
+            Action::Up(link) => {
+                // Two faults may hold a link down; it is up when the last one ends.
+                self.links_down[link.index()] = self.links_down[link.index()].saturating_sub(1);
+                if self.links_down[link.index()] == 0 {
+                    let port = port(self, link);
+                    self.fabric.link_up(now, port);
+                    let ends = self.spec.topology.link(link);
+                    for node in [ends.a, ends.b] {
+                        if self.spec.topology.is_host(node) {
+                            self.transmit(now, node.index());
+                        }
+                    }
+                }
+            }
+            Action::Rate(link, rate) => {
+                let rate = rate.unwrap_or(self.spec.topology.link(link).rate);
+                let port = port(self, link);
+                self.fabric.set_link(&mut self.queue, now, port, Some(rate), None);
+            }
+            Action::Delay(link, delay) => {
+                let delay = delay.unwrap_or(self.spec.topology.link(link).delay);
+                let port = port(self, link);
+                self.fabric.set_link(&mut self.queue, now, port, None, Some(delay));
+            }
+            Action::Loss(link, loss) => {
+                let port = port(self, link);
+                let (_, corruption) = self.fabric.impairment(port);
+                self.fabric.set_impairment(port, loss, corruption);
+            }
+            Action::Corruption(link, corruption) => {
+                let port = port(self, link);
+                let (loss, _) = self.fabric.impairment(port);
+                let floor = self.spec.topology.link(link).error_rate;
+                self.fabric.set_impairment(port, loss, corruption.max(floor));
+            }
+            Action::StormStart(port) => self.fabric.start_pause_storm(&mut self.queue, now, port),
+            Action::StormStop(port) => {
+                let step = self.fabric.stop_pause_storm(&mut self.queue, now, port);
+                self.on_step(now, step);
+            }
+            Action::Reroute => self.reroute(),
+        }
+        self.record_log();
+        self.schedule_fault();
+    }
+
+    fn reroute(&mut self) {
+        let down = &self.links_down;
+        let alive = |link: pathweave_topo::LinkId| down[link.index()] == 0;
+        self.fabric.set_routes(routes::routes(&self.spec.topology, &self.map, &alive));
+        self.routing = Routing::compute(&self.spec.topology, &alive);
+    }
+
+    pub(crate) fn schedule_work(&mut self) {
+        let root = self.progress.next_root(&self.spec.graph);
+        let due = self.due.peek().map(|Reverse((at, ..))| *at);
+        if let Some(at) = root.into_iter().chain(due).min() {
+            self.queue.schedule_no_later(self.sources.work, at.max(self.queue.now()));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a run is made from.
+
+use std::sync::Arc;
+
+use pathweave_fabric::config::{ConfigError, FaultConfig, SwitchConfig};
+use pathweave_policy::Scheme;
+use pathweave_topo::Topology;
+use pathweave_transport::RtoConfig;
+use pathweave_units::{Bytes, Duration};
+use pathweave_wire::Framing;
+use pathweave_workload::MessageGraph;
+
+/// Everything a run depends on. Equal specs give equal digests.
+#[derive(Clone, Debug)]
+pub struct SimSpec {
+    /// Name of the run, for its records.
+    pub name: String,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// The network.
+    pub topology: Arc<Topology>,
+    /// All switches.
+    pub switch: SwitchConfig,
+    /// All hosts.
+    pub host: HostConfig,
+    /// Schemes in use.
+    pub schemes: Vec<NamedScheme>,
+    /// For each group of `graph`: the index of its scheme and its data class (1 and up).
+    pub groups: Vec<(u16, u8)>,
+    /// The messages.
+    pub graph: Arc<MessageGraph>,
+    /// What goes wrong, and when.
+    pub faults: Vec<FaultConfig>,
+    /// When to stop.
+    pub stop: StopConfig,
+    /// What to record.
+    pub observe: ObserveConfig,
+    /// Check every placement: each byte of each message exactly once (see [`crate::check`]). Costs time and memory.
+    pub verify: bool,
+    /// The scenario this came from, for its records.
+    pub scenario_toml: String,
+}
+
+/// A scheme with the name it goes by in results.
+#[derive(Clone, Debug)]
+pub struct NamedScheme {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub scheme: Scheme,
+}
+
+/// All hosts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostConfig {
+    /// Payload of a full packet, 256 to 9000 bytes.
+    pub mtu: Bytes,
+    /// How headers are counted.
+    pub framing: Framing,
+    /// What messages are posted as.
+    pub verb: Verb,
+    /// Retransmission timer.
+    pub rto: RtoConfig,
+}
+
+/// The verb that messages are posted with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Verb {
+    /// One-sided WRITE, as collective libraries use it.
+    #[default]
+    Write,
+    /// Two-sided SEND.
+    Send,
+}
+
+/// When a run ends, besides when everything is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct StopConfig {
+    /// At this simulated time.
+    pub until: Option<Duration>,
+    /// After this many events.
+    pub max_events: Option<u64>,
+}
+
+/// What is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObserveConfig {
+    /// Time between samples of queues, links and hosts. When there are more than `max_samples`, every second one
+    /// is dropped and the time doubled, so that a run of any length leaves a record of bounded size. `None`: none.
+    pub interval: Option<Duration>,
+    /// Instants kept at most.
+    pub max_samples: u32,
+    /// Events (drops, pauses, faults) kept at most; further ones are counted.
+    pub max_events: u32,
+}
+
+impl Default for ObserveConfig {
+    fn default() -> Self {
+        ObserveConfig { interval: Some(Duration::from_us(5)), max_samples: 256, max_events: 100_000 }
+    }
+}
+
+/// Why a run cannot start.
+#[derive(Clone, Debug, thiserror::Error, PartialEq)]
+pub enum SimError {
+    /// A value out of its range.
+    #[error("switch.{0}")]
+    Switch(ConfigError),
+    /// A fault with a value out of its range.
+    #[error("fault {index}: {error}")]
+    Fault {
+        /// Which one, from 0.
+        index: usize,
+        /// What is wrong.
+        error: ConfigError,
+    },
+    /// A fault that names a link or node that does not exist.
+    #[error("fault {index}: {message}")]
+    FaultTarget {
+        /// Which one, from 0.
+        index: usize,
+        /// What is wrong, with the nearest name.
+        message: String,
+    },
+    /// PFC headroom does not leave any shared buffer.
+    #[error(
+        "switch.buffer is {buffer}, but PFC headroom alone takes {headroom} in {switch}; enlarge the buffer or set \
+         switch.pfc.headroom"
+    )]
+    BufferTooSmall {
+        /// The switch.
+        switch: String,
+        /// Bytes that headroom takes.
+        headroom: Bytes,
+        /// Bytes there are.
+        buffer: Bytes,
+    },
+    /// Something else about the network.
+    #[error("{0}")]
+    Network(String),
+}

@@ -1,0 +1,239 @@
+//! The workload in motion: posting messages as they become due, noting how they end.
+
+use std::cmp::Reverse;
+
+use pathweave_policy::PolicyEnv;
+use pathweave_results::{FlowRecord, FlowStatus};
+use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
+use pathweave_units::{HostId, QpNum, Rng, Time};
+use pathweave_workload::{Due, Message, TaskId};
+
+use crate::check;
+use crate::connections::{ConnId, part_bytes};
+use crate::flows::{Flow, Tally};
+use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct};
+use crate::paths::{PathProfile, profile};
+use crate::runner::Runner;
+use crate::spec::Verb;
+
+impl<const C: usize> Runner<'_, C> {
+    /// Begins every task that is due.
+    pub(crate) fn on_work(&mut self, now: Time) {
+        let graph = self.spec.graph.clone();
+        loop {
+            if let Some(&Reverse((at, _, task))) = self.due.peek()
+                && at <= now
+            {
+                self.due.pop();
+                self.begin(now, task);
+            } else if let Some(Due { task, at }) = self.progress.pop_root(&graph, now) {
+                if at <= now {
+                    self.begin(now, task);
+                } else {
+                    self.begin_later(task, at);
+                }
+            } else {
+                break;
+            }
+        }
+        self.schedule_work();
+    }
+
+    fn begin_later(&mut self, task: TaskId, at: Time) {
+        self.due_count += 1;
+        self.due.push(Reverse((at, self.due_count, task)));
+    }
+
+    /// A message is posted; a computation is over (its due time is its end).
+    fn begin(&mut self, now: Time, task: TaskId) {
+        if task.index() < self.flows.len() {
+            self.post(now, task.0);
+        } else {
+            self.complete_task(now, task);
+        }
+    }
+
+    fn complete_task(&mut self, now: Time, task: TaskId) {
+        let mut free = Vec::new();
+        if let Some(job) = self.progress.complete(&self.spec.graph, task, now, &mut free) {
+            self.job_finish[job.index()] = Some(now);
+        }
+        for Due { task, at } in free {
+            self.begin_later(task, at);
+        }
+        if !self.due.is_empty() {
+            self.schedule_work();
+        }
+    }
+
+    fn post(&mut self, now: Time, flow: u32) {
+        let message = self.spec.graph.messages()[flow as usize];
+        let conn = self.connections.of(flow);
+        let record = self.record_of(now, flow, &message);
+        let Some(path) = profile(&self.spec.topology, &self.routing, message.src, message.dst) else {
+            let record = FlowRecord { status: FlowStatus::Unreachable, ..record };
+            self.flows[flow as usize] = Some(Flow::posted(record, 0, Default::default()));
+            self.connections.list[conn as usize].messages_left -= 1;
+            return;
+        };
+        if self.connections.list[conn as usize].qps.is_empty() {
+            self.open(now, conn, &path);
+        }
+        let framing = self.spec.host.framing;
+        let mtu = self.spec.host.mtu.get() as u16;
+        let ideal = ideal_fct(&path, message.size.get(), mtu, framing, self.spec.host.verb);
+        let record = FlowRecord { ideal_fct_ps: ideal.as_ps(), ..record };
+        let qps = self.connections.list[conn as usize].qps.clone();
+        // A message of fewer bytes than queue pairs leaves some of them idle.
+        let parts = (qps.len() as u64).min(message.size.get().max(1));
+        let before = self.tallies(conn);
+        self.flows[flow as usize] = Some(Flow::posted(record, parts as u16, before));
+        self.active += 1;
+        let (src, dst) = (message.src.index(), message.dst.index());
+        let mut offset = 0;
+        for (part, (src_qp, dst_qp)) in (0..parts).zip(qps) {
+            let op = match self.spec.host.verb {
+                Verb::Send => Op::Send,
+                Verb::Write => {
+                    Op::Write { rkey: self.hosts[dst].rkey, remote_addr: check::flow_address(flow) + offset }
+                }
+            };
+            let len = part_bytes(message.size.get(), part, parts);
+            offset += len;
+            let request = WorkRequest { wr_id: u64::from(flow), op, local: Buffer(0), len };
+            if self.hosts[src].endpoint.post(now, src_qp, request).is_ok() {
+                self.hosts[src].outgoing.entry(src_qp).or_default().push(flow);
+                self.hosts[dst].incoming.entry(dst_qp).or_default().push(flow);
+            } else {
+                // The connection failed with an earlier message.
+                self.on_completion(now, u64::from(flow), Status::Flushed);
+            }
+        }
+        self.after_input(now, src);
+    }
+
+    fn record_of(&self, now: Time, flow: u32, message: &Message) -> FlowRecord {
+        FlowRecord {
+            flow,
+            group: message.group.0,
+            scheme: self.spec.groups[usize::from(message.group.0)].0,
+            job: message.job.map(|job| job.0),
+            src_host: message.src.0,
+            dst_host: message.dst.0,
+            size_bytes: message.size.get(),
+            start_ps: now.as_ps(),
+            ..FlowRecord::default()
+        }
+    }
+
+    /// Makes the queue pairs of a connection.
+    fn open(&mut self, now: Time, conn: ConnId, path: &PathProfile) {
+        let spec = self.spec;
+        let (src, dst, group) = {
+            let c = &self.connections.list[conn as usize];
+            (c.src, c.dst, c.group)
+        };
+        let (scheme_index, class) = spec.groups[usize::from(group.0)];
+        let scheme = &spec.schemes[usize::from(scheme_index)].scheme;
+        let mtu = spec.host.mtu.get() as u16;
+        let mtu_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
+        let base_rtt = path.round_trip(mtu_wire, ack_wire_bytes(spec.host.framing));
+        let env = PolicyEnv {
+            line_rate: path.line_rate(),
+            base_rtt,
+            mtu_wire_bytes: mtu_wire,
+            mtu_payload_bytes: u32::from(mtu),
+            paths: scheme.paths,
+        };
+        for index in 0..scheme.queue_pairs {
+            let make = |host: &mut crate::host::Host, peer: HostId, side: u64| -> QpNum {
+                let stream = u64::from(conn) << 20 | u64::from(index) << 1 | side;
+                let mut rng = Rng::for_component(spec.seed, "policy", stream);
+                let config = QpConfig {
+                    recovery: scheme.recovery,
+                    acks: scheme.acks,
+                    cnp: scheme.cnp,
+                    rto: spec.host.rto,
+                    rnr: RnrConfig::default(),
+                    receive: ReceiveMode::Discard,
+                    ..QpConfig::new(peer, scheme.policy.build(&env, &mut rng), &[])
+                };
+                let qp = host.endpoint.create_qp(now, config);
+                if class != 1 {
+                    host.classes.insert(qp, class);
+                }
+                qp
+            };
+            let at_src = make(&mut self.hosts[src.index()], dst, 0);
+            let at_dst = make(&mut self.hosts[dst.index()], src, 1);
+            self.hosts[src.index()].endpoint.connect(at_src, at_dst).expect("just made");
+            self.hosts[dst.index()].endpoint.connect(at_dst, at_src).expect("just made");
+            self.connections.list[conn as usize].qps.push((at_src, at_dst));
+        }
+    }
+
+    /// Counters of a connection's queue pairs, summed: (senders, receivers).
+    fn tallies(&self, conn: ConnId) -> (Tally, Tally) {
+        let connection = &self.connections.list[conn as usize];
+        let (src, dst) = (&self.hosts[connection.src.index()], &self.hosts[connection.dst.index()]);
+        let mut sums = (Tally::default(), Tally::default());
+        for &(at_src, at_dst) in &connection.qps {
+            src.endpoint.qp_counters(at_src).into_iter().for_each(|c| sums.0.add(c));
+            dst.endpoint.qp_counters(at_dst).into_iter().for_each(|c| sums.1.add(c));
+        }
+        sums
+    }
+
+    /// All bytes of one queue pair's share of a message have arrived.
+    pub(crate) fn on_delivered(&mut self, now: Time, host: usize, qp: QpNum, msn: u32, bytes: u64) {
+        self.bytes_done += u128::from(bytes);
+        let flow = self.hosts[host].incoming[&qp][msn as usize];
+        let state = self.flows[flow as usize].as_mut().expect("delivered after it was posted");
+        if state.part_delivered(now) {
+            if let Some(ledger) = &mut self.ledger {
+                ledger.delivered(flow, state.record.size_bytes);
+            }
+            self.flows_done += 1;
+            self.complete_task(now, TaskId(flow));
+        }
+    }
+
+    /// The sender knows how one queue pair's share of a message ended.
+    pub(crate) fn on_completion(&mut self, now: Time, wr_id: u64, status: Status) {
+        let flow = wr_id as u32;
+        let state = self.flows[flow as usize].as_mut().expect("completed after it was posted");
+        if !state.part_completed(now, status) {
+            return;
+        }
+        self.active -= 1;
+        let conn = self.connections.of(flow);
+        self.settle(flow);
+        let connection = &mut self.connections.list[conn as usize];
+        connection.messages_left -= 1;
+        if connection.messages_left == 0 {
+            self.close(conn);
+        }
+    }
+
+    /// Takes the counters of a flow's queue pairs into its record.
+    pub(crate) fn settle(&mut self, flow: u32) {
+        let (sender, receiver) = self.tallies(self.connections.of(flow));
+        if let Some(state) = &mut self.flows[flow as usize] {
+            state.settle(&sender, &receiver);
+        }
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        let connection = &mut self.connections.list[conn as usize];
+        let (src, dst) = (connection.src.index(), connection.dst.index());
+        for (at_src, at_dst) in std::mem::take(&mut connection.qps) {
+            for (host, qp) in [(src, at_src), (dst, at_dst)] {
+                let host = &mut self.hosts[host];
+                host.endpoint.destroy_qp(qp).expect("open until now");
+                host.outgoing.remove(&qp);
+                host.incoming.remove(&qp);
+                host.classes.remove(&qp);
+            }
+        }
+    }
+}
