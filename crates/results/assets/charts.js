@@ -6,7 +6,12 @@
 
   // spec: { x: {label, quantity, log, categories}, y: {label, quantity, log, max, min},
   //         curves: [{label, x: [], y: [], colour, dash, width, stepped, points}] }
-  pw.chart = (parent, spec) => {
+  // Drawn by `pw.drawCharts`, once every card has found its place and with it its width.
+  const waiting = [];
+  pw.chart = (parent, spec) => waiting.push(() => draw(parent, spec));
+  pw.drawCharts = () => waiting.splice(0).forEach((one) => one());
+
+  function draw(parent, spec) {
     const place = pw.element("div");
     parent.append(place);
     const tables = spec.curves.map((c) => [c.x, c.y]);
@@ -68,7 +73,7 @@
       });
     }
     new uPlot(options, data, place);
-  };
+  }
 
   function xRange(spec) {
     if (spec.x.categories) return [-0.5, spec.x.categories.length - 0.5];

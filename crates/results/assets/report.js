@@ -133,6 +133,7 @@
     flows();
     if (comparing) overlays();
     details();
+    pw.drawCharts();
     window.scrollTo(0, scroll);
     document.documentElement.dataset.drawn = String(document.querySelectorAll(".card").length);
   }

@@ -61,8 +61,8 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
     flow("Dropped packets", Count, |f| Some(f.dropped_packets as f64)),
     flow("Retransmissions", Count, |f| Some(f.retransmitted_packets as f64)),
     flow("Timeouts", Count, |f| Some(f.timeouts as f64)),
-    flow("Out-of-order P99", Count, |f| Some(f.ooo_degree_packets.p99)),
-    flow("Out-of-order max", Count, |f| Some(f.ooo_degree_packets.max)),
+    flow("Out-of-order degree P99", Count, |f| Some(f.ooo_degree_packets.p99)),
+    flow("Out-of-order degree max", Count, |f| Some(f.ooo_degree_packets.max)),
 ];
 
 /// Rows on the fabric and the run.

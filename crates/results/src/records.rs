@@ -23,7 +23,7 @@ pub struct RunResult {
     pub nodes: Vec<NodeInfo>,
     /// One record a directed link; `links[i].link == i`.
     pub links: Vec<LinkTotals>,
-    /// One record a job: a graph of messages that completes as a whole.
+    /// One record a job: a graph of messages that completes as a whole; `jobs[i].job == i`.
     pub jobs: Vec<JobRecord>,
 }
 

@@ -1,5 +1,7 @@
 //! The figures of a run, computed from its records and from nothing else. `summary.json` is this, serialised.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 
 use crate::columns::ns;
@@ -166,21 +168,31 @@ impl Summary {
                 peak_rss_bytes: info.peak_rss_bytes,
             },
             overall: FlowSummary::of(|| run.flows.iter()),
-            groups: (0..).zip(&info.groups).map(|(g, name)| group_summary(run, g, name)).collect(),
+            groups: group_summaries(run),
             fabric: FabricSummary::of(run),
             jobs: job_summary(&run.jobs),
         }
     }
 }
 
-fn group_summary(run: &RunResult, group: u16, name: &str) -> GroupSummary {
-    let flows = || run.flows.iter().filter(move |f| f.group == group);
-    let used: std::collections::BTreeSet<u16> = flows().map(|f| f.scheme).collect();
-    GroupSummary {
-        group: name.to_owned(),
-        schemes: used.into_iter().map(|s| run.info.schemes[usize::from(s)].clone()).collect(),
-        flows: FlowSummary::of(flows),
-    }
+/// One a group, also of those without flows.
+fn group_summaries(run: &RunResult) -> Vec<GroupSummary> {
+    // Flows by group, so that many groups do not mean many passes over all flows.
+    let mut by_group: Vec<u32> = (0..run.flows.len() as u32).collect();
+    let group_of = |&i: &u32| run.flows[i as usize].group;
+    by_group.sort_by_key(group_of);
+    let of = |(group, name): (u16, &String)| {
+        let first = by_group.partition_point(|i| group_of(i) < group);
+        let members = by_group[first..].iter().take_while(move |i| group_of(i) == group);
+        let flows = || members.clone().map(|&i| &run.flows[i as usize]);
+        let used: BTreeSet<u16> = flows().map(|f| f.scheme).collect();
+        GroupSummary {
+            group: name.clone(),
+            schemes: used.into_iter().map(|s| run.info.schemes[usize::from(s)].clone()).collect(),
+            flows: FlowSummary::of(flows),
+        }
+    };
+    (0..).zip(&run.info.groups).map(of).collect()
 }
 
 fn job_summary(jobs: &[JobRecord]) -> JobSummary {
@@ -255,7 +267,7 @@ fn bin_of(size_bytes: u64) -> (u64, u64) {
 }
 
 fn by_size<'a, I: Iterator<Item = &'a FlowRecord>>(finished: impl Fn() -> I) -> Vec<SizeBin> {
-    let mut bins: std::collections::BTreeMap<(u64, u64), (Vec<f64>, Vec<f64>)> = Default::default();
+    let mut bins: BTreeMap<(u64, u64), (Vec<f64>, Vec<f64>)> = Default::default();
     for flow in finished() {
         let (fcts, slowdowns) = bins.entry(bin_of(flow.size_bytes)).or_default();
         fcts.extend(fct_ns(flow));

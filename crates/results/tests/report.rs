@@ -56,6 +56,12 @@ fn check(page: &Path, cards: u32) {
     assert!(dom.contains(&format!("data-drawn=\"{cards}\"")), "{head}");
     assert!(!dom.contains("NaN"), "a figure is not a number");
 
+    // Two cards a row of 1,272 px: a chart as wide as the page lies over its neighbour.
+    for chart in dom.split("class=\"u-wrap\" style=\"width: ").skip(1) {
+        let width: f64 = chart.split_once("px").unwrap().0.parse().unwrap();
+        assert!((280.0..640.0).contains(&width), "a chart is {width} px wide");
+    }
+
     let picture = page.with_extension("png");
     open(browser, page, &[&format!("--screenshot={}", picture.display())]);
     // A blank page of this size compresses to a few kilobytes.
@@ -117,8 +123,16 @@ fn text_from_outside_cannot_become_markup() {
 }
 
 #[test]
-fn many_runs_stay_within_the_size() {
-    let runs: Vec<RunResult> =
-        (0..40).map(|i| run(&format!("run {i}"), Shape { seed: i, flows: 3_000, ..Shape::SMALL })).collect();
+fn many_runs_with_many_groups_stay_within_the_size() {
+    let runs: Vec<RunResult> = (0..40)
+        .map(|i| {
+            let mut run = run(&format!("run {i}"), Shape { seed: i, flows: 3_000, ..Shape::SMALL });
+            run.info.groups.extend((2..300).map(|g| format!("group {g}")));
+            run.info.scenario_toml = "# a long scenario\n".repeat(50_000);
+            run
+        })
+        .collect();
     write("many.html", &runs.iter().collect::<Vec<_>>());
+    let one = write("groups.html", &[&runs[0]]);
+    assert!(std::fs::read_to_string(one).unwrap().contains("288 more workload groups"));
 }

@@ -64,7 +64,7 @@ fn page(runs: &[(&RunResult, &Summary)], budget: &Budget) -> String {
         ("title", escape(&names.join(" / "))),
         ("style", format!("{CHART_STYLE}\n{STYLE}")),
         ("header", header(runs)),
-        ("tables", tables(runs)),
+        ("tables", tables(&summaries, runs[0].1.groups.len())),
         ("scenarios", scenarios),
         ("summaries", script_safe(&summaries)),
         ("pictures", script_safe(&pictures)),
@@ -101,17 +101,27 @@ fn shortened(summary: &Summary, budget: &Budget) -> Summary {
     summary
 }
 
-/// The tables; of a comparison, those of groups are folded away.
-fn tables(runs: &[(&RunResult, &Summary)]) -> String {
-    if let [(_, summary)] = runs {
-        return grid::of_run(summary).iter().map(html_table).collect();
+/// The tables; of a comparison, those of groups are folded away. There may be more groups than are shown.
+fn tables(summaries: &[Summary], groups: usize) -> String {
+    let mut out = String::new();
+    if let [summary] = summaries {
+        out.extend(grid::of_run(summary).iter().map(html_table));
+    } else {
+        for (i, grid) in grid::of_comparison(&summaries.iter().collect::<Vec<_>>()).iter().enumerate() {
+            let table = html_table(grid);
+            if i == 0 {
+                out.push_str(&table);
+            } else {
+                let title = escape(&grid.title);
+                out.push_str(&format!("<details><summary>{title}</summary>{table}</details>"));
+            }
+        }
     }
-    let grids = grid::of_comparison(&runs.iter().map(|(_, s)| *s).collect::<Vec<_>>());
-    let fold = |(i, grid): (usize, &grid::Grid)| match i {
-        0 => html_table(grid),
-        _ => format!("<details><summary>{}</summary>{}</details>", escape(&grid.title), html_table(grid)),
-    };
-    grids.iter().enumerate().map(fold).collect()
+    let left_out = groups - summaries[0].groups.len();
+    if left_out > 0 {
+        out.push_str(&format!("<p class=\"note\">{left_out} more workload groups are in summary.json.</p>"));
+    }
+    out
 }
 
 /// How a run ended, as a coloured label.

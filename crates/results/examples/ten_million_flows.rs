@@ -1,0 +1,43 @@
+//! Time and memory of writing a large result: `cargo run --release -p pathweave-results --example ten_million_flows`.
+#![expect(clippy::print_stdout, reason = "it prints what it measures")]
+
+use std::time::Instant;
+
+use pathweave_results::{FlowRecord, FlowStatus, ResultFolder, RunResult, Summary, summary_table};
+
+fn peak_rss_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap_or("0");
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) / 1_000
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut run = RunResult::default();
+    run.info.groups = vec!["all".to_owned()];
+    run.info.schemes = vec!["rps".to_owned()];
+    run.flows.extend((0..10_000_000u32).map(|flow| {
+        let noise = u64::from(flow.wrapping_mul(2_654_435_761));
+        FlowRecord {
+            flow,
+            size_bytes: noise % 3_000_000 + 1,
+            start_ps: u64::from(flow) * 1_000,
+            finish_ps: Some(u64::from(flow) * 1_000 + 5_000_000 + noise),
+            ideal_fct_ps: 5_000_000,
+            status: FlowStatus::Finished,
+            ..FlowRecord::default()
+        }
+    }));
+    println!("{} bytes a record; records: peak {} MB", size_of::<FlowRecord>(), peak_rss_mb());
+    let start = Instant::now();
+    let summary = Summary::of(&run);
+    println!("summary: {:.1} s, peak {} MB", start.elapsed().as_secs_f64(), peak_rss_mb());
+    let place = std::env::temp_dir().join(format!("ten-million-flows-{}", std::process::id()));
+    let folder = ResultFolder::create(&place)?;
+    folder.write_run(&run, &summary)?;
+    let path = folder.commit()?;
+    println!("files: {:.1} s in all, peak {} MB", start.elapsed().as_secs_f64(), peak_rss_mb());
+    let bytes = std::fs::metadata(path.join("flows.parquet"))?.len();
+    println!("flows.parquet: {} MB\n{}", bytes / 1_000_000, summary_table(&summary));
+    std::fs::remove_dir_all(path)?;
+    Ok(())
+}
