@@ -1,6 +1,5 @@
 //! How a command can end, and the exit code of each.
 
-use std::fmt::Display;
 use std::process::ExitCode;
 
 use pathweave_scenario::{Diagnostics, Style};
@@ -43,10 +42,6 @@ impl Failure {
             Failure::Scenario(_) | Failure::Input(_) => 2,
             Failure::Internal(_) => 1,
         })
-    }
-    /// A problem with a path.
-    pub(crate) fn path(what: &str, path: &std::path::Path, why: impl Display) -> Self {
-        Failure::Input(format!("{what} {}: {why}", path.display()))
     }
     pub(crate) fn render(&self, style: Style) -> String {
         match self {

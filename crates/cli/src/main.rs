@@ -1,2 +1,61 @@
-//! The `pathweave` program.
-fn main() {}
+//! The `pathweave` program: the command line around the scenario, simulator and results crates.
+
+mod args;
+mod commands;
+mod execute;
+mod failure;
+mod index;
+mod interrupt;
+mod progress;
+mod terminal;
+mod usage;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command};
+use failure::{Failure, Outcome};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let style = terminal::error_style(cli.color);
+    // A panic is a bug of ours: say so, with what is needed to find it, and keep the exit code promised for bugs.
+    let result = std::panic::catch_unwind(|| dispatch(&cli.command)).unwrap_or_else(|_| {
+        let command: Vec<_> = std::env::args().collect();
+        let what = format!(
+            "this is a bug in pathweave {}; the command was: {}",
+            env!("CARGO_PKG_VERSION"),
+            command.join(" ")
+        );
+        Err(Failure::Internal(what))
+    });
+    match result {
+        Ok(outcome) => outcome.exit_code(),
+        Err(failure) => {
+            terminal::note(&failure.render(style));
+            failure.exit_code()
+        }
+    }
+}
+
+fn dispatch(command: &Command) -> Result<Outcome, Failure> {
+    match command {
+        Command::Run(args) => commands::run(args),
+        Command::Compare(args) => commands::compare(args),
+        Command::Check(args) => commands::check(args),
+        Command::List(args) => commands::list(args),
+        Command::Demo(args) => commands::demo(args),
+        Command::Schema => {
+            let schema = serde_json::to_string_pretty(&pathweave_scenario::schema());
+            terminal::out(&(schema.expect("a JSON value serialises") + "\n"));
+            Ok(Outcome::Done)
+        }
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "pathweave", &mut text);
+            terminal::out(&String::from_utf8_lossy(&text));
+            Ok(Outcome::Done)
+        }
+    }
+}

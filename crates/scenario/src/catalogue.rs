@@ -55,7 +55,10 @@ pub fn schemes() -> Vec<Section> {
         fields: settings(&(info.make)()),
     };
     let entries = pathweave_policy::schemes().iter().map(entry).collect();
-    vec![Section { title: "Schemes: scheme = \"NAME\", or { base = \"NAME\", ... } with fields of its own", entries }]
+    vec![Section {
+        title: "Schemes: scheme = \"NAME\", or { base = \"NAME\", ... } with fields of its own",
+        entries,
+    }]
 }
 
 /// Kinds of topology, for `topology.kind`.
@@ -110,10 +113,9 @@ pub fn workload_kinds() -> Vec<Section> {
 
 /// Named settings: topologies of published evaluations, parameters of congestion controls.
 pub fn presets() -> Vec<Section> {
-    let topologies = topology_presets().iter().map(|preset| Entry {
-        fields: settings(&preset.config),
-        ..plain(preset.name, preset.help, "")
-    });
+    let topologies = topology_presets()
+        .iter()
+        .map(|preset| Entry { fields: settings(&preset.config), ..plain(preset.name, preset.help, "") });
     let dcqcn = pathweave_policy::presets().iter().map(|preset| {
         let field = |field: pathweave_policy::cc::dcqcn::Field| Field {
             name: field.name.to_owned(),
@@ -146,7 +148,11 @@ fn plain(name: &str, help: &str, source: &str) -> Entry {
 fn settings(config: &impl Serialize) -> Vec<Field> {
     let value = toml::Value::try_from(config);
     let mut fields = Vec::new();
-    leaves("", &value.expect("configurations are structs, enums and numbers, which TOML can express"), &mut fields);
+    leaves(
+        "",
+        &value.expect("configurations are structs, enums and numbers, which TOML can express"),
+        &mut fields,
+    );
     fields
 }
 
@@ -191,7 +197,9 @@ mod tests {
     fn schemes_show_their_settings_with_units() {
         let sections = schemes();
         let rps = sections[0].entries.iter().find(|entry| entry.name == "rps").unwrap();
-        let of = |name: &str| rps.fields.iter().find(|field| field.name == name).map(|field| field.default.as_str());
+        let of = |name: &str| {
+            rps.fields.iter().find(|field| field.name == name).map(|field| field.default.as_str())
+        };
         assert_eq!(of("recovery.kind"), Some("\"selective_repeat\""));
         assert_eq!(of("acks.every_packets"), Some("1"));
     }

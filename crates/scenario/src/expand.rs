@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::text::{Diagnostic, FieldPath, Node, Table, Value, nearest};
 
 /// The scheme of scenarios that name none.
-const DEFAULT_SCHEME: &str = "rps";
+pub(crate) const DEFAULT_SCHEME: &str = "rps";
 
 /// Spells out every shorthand in `root`. What is wrong with them goes to `found`.
 pub(crate) fn expand(root: &mut Node, found: &mut Vec<Diagnostic>) {
@@ -89,7 +89,8 @@ impl OwnSchemes {
     }
 
     fn names(&self) -> Vec<&str> {
-        let known = schemes().iter().flat_map(|info| [info.name].into_iter().chain(info.aliases.iter().copied()));
+        let known =
+            schemes().iter().flat_map(|info| [info.name].into_iter().chain(info.aliases.iter().copied()));
         self.0.keys().map(String::as_str).chain(known).collect()
     }
 
@@ -98,7 +99,12 @@ impl OwnSchemes {
         self.expand_within(node, path, &mut Vec::new())
     }
 
-    fn expand_within(&self, node: &mut Node, path: &FieldPath, within: &mut Vec<String>) -> Result<(), Diagnostic> {
+    fn expand_within(
+        &self,
+        node: &mut Node,
+        path: &FieldPath,
+        within: &mut Vec<String>,
+    ) -> Result<(), Diagnostic> {
         match &mut node.value {
             Value::Text(name) => {
                 let name = std::mem::take(name);
@@ -110,11 +116,21 @@ impl OwnSchemes {
                 Ok(())
             }
             Value::Table(table) => {
-                let Some(mut base) = table.remove("base") else { return Ok(()) };
+                let complete = table.contains_key("policy") && table.contains_key("recovery");
+                let Some(mut base) = table.remove("base") else {
+                    if complete {
+                        return Ok(());
+                    }
+                    let message = format!("missing field `base` in `{path}`");
+                    let finding = Diagnostic::new(path.clone(), message).at(node.span.clone());
+                    return Err(finding.allowed("a scheme with changes names the scheme it starts from"));
+                };
                 let base_path = path.key("base");
                 let Some(name) = base.as_text().map(str::to_owned) else {
                     let message = format!("`{base_path}` cannot be {}", base.value.type_name());
-                    return Err(Diagnostic::new(base_path, message).at(base.span).allowed("the name of a scheme"));
+                    return Err(Diagnostic::new(base_path, message)
+                        .at(base.span)
+                        .allowed("the name of a scheme"));
                 };
                 let label = match table.get("name").and_then(Node::as_text) {
                     Some(label) => label.to_owned(),
@@ -201,7 +217,8 @@ mod tests {
         let scheme = expanded("scheme = { base = \"rps\", recovery = { kind = \"go_back_n\" } }").unwrap();
         let recovery = scheme["scheme"]["recovery"].as_table().unwrap();
         assert_eq!(recovery.keys().collect::<Vec<_>>(), ["kind"]);
-        let same = "scheme = { base = \"rps\", recovery = { kind = \"selective_repeat\", window_packets = 9 } }";
+        let same =
+            "scheme = { base = \"rps\", recovery = { kind = \"selective_repeat\", window_packets = 9 } }";
         let recovery = expanded(same).unwrap()["scheme"]["recovery"].clone();
         assert_eq!(recovery["window_packets"].as_integer(), Some(9));
         assert_eq!(recovery["reorder_packets"].as_integer(), Some(0));
@@ -227,6 +244,8 @@ mod tests {
         assert!(text.contains("unknown scheme \"rsp\"") && text.contains("did you mean `rps`?"), "{text}");
         let text = expanded("[[workload]]\nscheme = \"ecpm\"").unwrap_err();
         assert!(text.contains("workload[0].scheme") && text.contains("`ecmp`"), "{text}");
+        let text = expanded("[scheme]\npaths = 4").unwrap_err();
+        assert!(text.contains("missing field `base` in `scheme`"), "{text}");
         let text = expanded("[topology]\npreset = \"udmp320\"").unwrap_err();
         assert!(text.contains("did you mean `udmp-320`?"), "{text}");
     }

@@ -13,10 +13,10 @@ mod text;
 
 pub use inspect::{BoundTimes, Estimate, GroupSize, Inspection, NetworkSize, Paths, Tier, TrafficSize};
 pub use load::{Changes, Loaded};
-pub use pathweave_units as units;
-pub use prepare::Prepared;
-pub use schema::schema;
 pub use model::{
     NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig, Scenario, Verb, WorkloadEntry,
 };
+pub use pathweave_units as units;
+pub use prepare::Prepared;
+pub use schema::schema;
 pub use text::{Diagnostic, Diagnostics, FieldPath, Source, Span, Style, nearest};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::expand::expand;
+use crate::expand::{DEFAULT_SCHEME, expand};
 use crate::model::Scenario;
 use crate::text::shape::Shape;
 use crate::text::{
@@ -53,7 +53,12 @@ impl Loaded {
         Self::complete(tree, name, base_dir.into(), changes)
     }
 
-    fn complete(mut tree: Node, name: String, base_dir: PathBuf, changes: &Changes) -> Result<Self, Diagnostics> {
+    fn complete(
+        mut tree: Node,
+        name: String,
+        base_dir: PathBuf,
+        changes: &Changes,
+    ) -> Result<Self, Diagnostics> {
         let mut found = apply(changes, &mut tree)?;
         if let Some(table) = tree.as_table_mut() {
             table.entry("name".to_owned()).or_insert_with(|| Node::unplaced(Value::Text(name)));
@@ -88,6 +93,11 @@ fn covered(field: &FieldPath, reported: &[String]) -> bool {
 /// Applies the command line's changes. Findings that do not prevent looking further are returned.
 fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnostics> {
     let mut found = Vec::new();
+    // `--set scheme.paths=64` changes the default scheme where the scenario names none.
+    if let Some(table) = tree.as_table_mut() {
+        let default = || Node::unplaced(Value::Text(DEFAULT_SCHEME.to_owned()));
+        table.entry("scheme".to_owned()).or_insert_with(default);
+    }
     for text in &changes.set {
         let setting = Override::parse(text)?;
         found.extend(setting.apply(tree).err());

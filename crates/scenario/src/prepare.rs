@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pathweave_sim::{SimError, SimSpec, StopConfig};
 use pathweave_topo::{TopoError, Topology};
-use pathweave_workload::{FileError, GraphBuilder, GraphError, MessageGraph, WorkloadError};
+use pathweave_workload::{FileError, GraphBuilder, GraphError, MessageGraph, Traffic, WorkloadError};
 
 use crate::load::Loaded;
 use crate::model::validate::out_of_range;
@@ -31,19 +31,23 @@ impl Loaded {
         let mut schemes: Vec<pathweave_sim::NamedScheme> = Vec::new();
         for (_, scheme) in scenario.schemes() {
             if !schemes.iter().any(|known| known.name == scheme.name) {
-                let named = pathweave_sim::NamedScheme { name: scheme.name.clone(), scheme: scheme.scheme.clone() };
+                let named =
+                    pathweave_sim::NamedScheme { name: scheme.name.clone(), scheme: scheme.scheme.clone() };
                 schemes.push(named);
             }
         }
         let scheme_index = |name: Option<&str>| {
             let name = name.unwrap_or(&scenario.scheme.name);
-            schemes.iter().position(|scheme| scheme.name == name).expect("every scheme in use was collected") as u16
+            schemes.iter().position(|scheme| scheme.name == name).expect("every scheme in use was collected")
+                as u16
         };
         let class_of = |group: &str| {
             let workload = scenario.workload.iter().find(|workload| workload.group_name() == group);
             workload.expect("groups are named by workloads").class
         };
-        let of_group = |group: &pathweave_workload::Group| (scheme_index(group.scheme.as_deref()), class_of(&group.name));
+        let of_group = |group: &pathweave_workload::Group| {
+            (scheme_index(group.scheme.as_deref()), class_of(&group.name))
+        };
         let spec = SimSpec {
             name: scenario.name.clone(),
             seed: scenario.seed,
@@ -75,7 +79,7 @@ impl Loaded {
         for (i, workload) in scenario.workload.iter().enumerate() {
             if let Err(why) = workload.to_config().generate(&env, &mut builder) {
                 let path = FieldPath::root().key("workload").index(i);
-                found.push(self.place(workload_error(&path, &why)));
+                found.push(self.place(workload_error(&path, &workload.traffic, &why)));
             }
         }
         Diagnostics::check(found)?;
@@ -84,7 +88,9 @@ impl Loaded {
         let graph = builder.finish().map_err(|why| self.place(graph_error(&whole, &why)))?;
         if graph.messages().is_empty() {
             let finding = Diagnostic::new(whole.index(0), "the workload sends nothing: it has no message");
-            return Err(self.place(finding.help("a longer duration, a higher load or more flows make some")).into());
+            return Err(self
+                .place(finding.help("a longer duration, a higher load or more flows make some"))
+                .into());
         }
         Ok((Arc::new(graph), notes))
     }
@@ -105,7 +111,8 @@ impl Loaded {
                 Fault::PauseStorm { host, .. } => ("host", node(topology, host, true)),
             };
             if let Err(why) = result {
-                let finding = Diagnostic::new(FieldPath::root().key("fault").index(i).key(field), message(&why));
+                let finding =
+                    Diagnostic::new(FieldPath::root().key("fault").index(i).key(field), message(&why));
                 found.push(self.place(finding.suggest(nearest_of(&why))));
             }
         }
@@ -116,12 +123,16 @@ impl Loaded {
     pub fn sim_error(&self, why: &SimError) -> Diagnostics {
         let root = FieldPath::root();
         let finding = match why {
-            SimError::Switch(why) => out_of_range(root.key("switch").key(why.field), &why.value, &why.allowed),
+            SimError::Switch(why) => {
+                out_of_range(root.key("switch").key(why.field), &why.value, &why.allowed)
+            }
             SimError::Fault { index, error } => {
                 let field = root.key("fault").index(*index).key(error.field);
                 out_of_range(field, &error.value, &error.allowed)
             }
-            SimError::FaultTarget { index, message } => Diagnostic::new(root.key("fault").index(*index), message),
+            SimError::FaultTarget { index, message } => {
+                Diagnostic::new(root.key("fault").index(*index), message)
+            }
             SimError::BufferTooSmall { .. } => Diagnostic::new(root.key("switch.buffer"), why.to_string()),
             SimError::Network(message) => Diagnostic::new(root.key("topology"), message),
         };
@@ -163,10 +174,21 @@ fn topology_error(why: &TopoError) -> Diagnostic {
     }
 }
 
-fn workload_error(path: &FieldPath, why: &WorkloadError) -> Diagnostic {
+fn workload_error(path: &FieldPath, traffic: &Traffic, why: &WorkloadError) -> Diagnostic {
     match why {
         WorkloadError::Field { field, value, allowed, .. } => out_of_range(path.key(field), value, allowed),
-        WorkloadError::File(FileError { .. }) => Diagnostic::new(path.clone(), why.to_string()),
+        WorkloadError::Flow { index, message, .. } => {
+            let flow = path.key("flows").index(usize::try_from(*index).unwrap_or(usize::MAX));
+            // "size = 0 bytes: ..." is about that field of the flow.
+            let field = message.split_once(" = ").map(|(field, _)| field);
+            let field = field.filter(|field| field.bytes().all(|byte| byte.is_ascii_lowercase()));
+            Diagnostic::new(field.map_or(flow.clone(), |field| flow.key(field)), message)
+        }
+        // The file is where the mistake is; the scenario is where it is named.
+        WorkloadError::File(FileError { .. }) => {
+            let field = if matches!(traffic, Traffic::Poisson(_)) { "sizes" } else { "file" };
+            Diagnostic::new(path.key(field), why.to_string())
+        }
         WorkloadError::Graph { error, .. } => graph_error(path, error),
     }
 }

@@ -10,7 +10,8 @@ use crate::model::Scenario;
 /// The scenario as TOML, every default filled in, files named by absolute paths.
 pub(crate) fn to_toml(scenario: &Scenario, base_dir: &Path) -> String {
     let mut scenario = scenario.clone();
-    let absolute = |path: &Path| std::path::absolute(base_dir.join(path)).unwrap_or_else(|_| base_dir.join(path));
+    let absolute =
+        |path: &Path| std::path::absolute(base_dir.join(path)).unwrap_or_else(|_| base_dir.join(path));
     match &mut scenario.topology {
         TopologyConfig::TopologyFile(file) => file.path = absolute(&file.path),
         TopologyConfig::HpccFile(file) => file.path = absolute(&file.path),

@@ -56,7 +56,8 @@ mod tests {
         let schema = schema();
         assert_eq!(schema["additionalProperties"], json!(false));
         assert!(schema["properties"].get("schemes").is_some());
-        let required: Vec<_> = schema["required"].as_array().unwrap().iter().map(|r| r.as_str().unwrap()).collect();
+        let required: Vec<_> =
+            schema["required"].as_array().unwrap().iter().map(|r| r.as_str().unwrap()).collect();
         assert_eq!(required, ["topology", "workload"]);
         let text = schema.to_string();
         assert!(text.contains("udmp-320") && text.contains("fat-tree"));

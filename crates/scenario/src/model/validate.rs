@@ -90,7 +90,7 @@ impl Scenario {
         let network = FieldPath::root().key("network");
         let (least, most) = (Bytes::new(u64::from(MIN_MTU_PAYLOAD)), Bytes::new(u64::from(MAX_MTU_PAYLOAD)));
         if !(least..=most).contains(&self.network.mtu) {
-            let allowed = format!("a payload of {} B to {} B", least.get(), most.get());
+            let allowed = format!("{} B to {} B of payload", least.get(), most.get());
             found.push(out_of_range(network.key("mtu"), &self.network.mtu.to_string(), &allowed));
         }
         let timer = &self.network.retransmission;
@@ -126,5 +126,9 @@ impl Scenario {
 /// A value that its field does not allow.
 pub(crate) fn out_of_range(field: FieldPath, value: &str, allowed: &str) -> Diagnostic {
     let message = format!("`{field}` cannot be {value}");
-    Diagnostic::new(field, message).allowed(format!("allowed: {allowed}"))
+    // Some crates say what is allowed, others write a sentence about it.
+    let sentence =
+        ["must", "expected", "no", "already", "a", "give"].contains(&allowed.split(' ').next().unwrap_or(""));
+    let allowed = if sentence { allowed.to_owned() } else { format!("allowed: {allowed}") };
+    Diagnostic::new(field, message).allowed(allowed)
 }

@@ -60,19 +60,25 @@ impl Diagnostic {
 
     /// The finding as text, with the line concerned and a caret under the place.
     pub fn render(&self, style: Style) -> String {
+        /// What is longer would push the caret's line out of sight.
+        const LABEL_CHARS: usize = 90;
         let field = self.field.to_string();
+        let fits = |text: &&str| self.span.is_some() && text.chars().count() <= LABEL_CHARS;
+        let beside = self.allowed.as_deref().filter(fits);
+        let below = self.allowed.as_deref().filter(|text| !fits(text));
         let mut group = Group::with_title(Level::ERROR.primary_title(self.message.as_str()));
         if let Some(span) = &self.span {
             let mut annotation = AnnotationKind::Primary.span(span.range());
-            if let Some(allowed) = &self.allowed {
-                annotation = annotation.label(allowed.as_str());
+            if let Some(allowed) = beside {
+                annotation = annotation.label(allowed);
             }
             let source = span.source();
             group = group.element(
                 Snippet::source(source.text.as_str()).path(source.name.as_str()).annotation(annotation),
             );
-        } else if let Some(allowed) = &self.allowed {
-            group = group.element(Level::NOTE.message(allowed.as_str()));
+        }
+        if let Some(allowed) = below {
+            group = group.element(Level::NOTE.message(allowed));
         }
         for advice in &self.help {
             group = group.element(Level::HELP.message(advice.as_str()));

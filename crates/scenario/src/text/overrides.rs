@@ -57,8 +57,11 @@ impl Override {
                         at.value = Value::Table(Table::from([("base".to_owned(), base)]));
                     }
                     let kind = at.value.type_name();
+                    let is_array = matches!(at.value, Value::Array(_));
                     let Some(table) = at.as_table_mut() else {
-                        return Err(refuse(format!("`{below}` is {kind}, it has no field `{name}`")));
+                        let finding = refuse(format!("`{below}` is {kind}, it has no field `{name}`"));
+                        let by_index = format!("its items are {below}[0], {below}[1], ...");
+                        return Err(if is_array { finding.help(by_index) } else { finding });
                     };
                     at = table.entry(name.to_owned()).or_insert_with(|| Node {
                         value: Value::Table(Table::new()),

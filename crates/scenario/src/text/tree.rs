@@ -69,9 +69,6 @@ impl Node {
     pub(crate) fn as_text(&self) -> Option<&str> {
         if let Value::Text(text) = &self.value { Some(text) } else { None }
     }
-    pub(crate) fn as_array(&self) -> Option<&[Node]> {
-        if let Value::Array(items) = &self.value { Some(items) } else { None }
-    }
     /// One step down.
     fn child(&self, step: StepRef<'_>) -> Option<&Node> {
         match (step, &self.value) {
@@ -79,10 +76,6 @@ impl Node {
             (StepRef::Index(index), Value::Array(items)) => items.get(index),
             _ => None,
         }
-    }
-    /// The value at `path`.
-    pub(crate) fn get(&self, path: &FieldPath) -> Option<&Node> {
-        path.steps().try_fold(self, Node::child)
     }
     /// Where to point for `path`: at the value, or, if nobody wrote it, at what it would be part of.
     pub(crate) fn locate(&self, path: &FieldPath) -> Option<Span> {

@@ -4,7 +4,7 @@ use pathweave_units::{Bytes, Duration, Rate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::{Source, parse_document};
+use super::super::{Source, Span, parse_document};
 use super::*;
 
 #[allow(dead_code)]
@@ -86,7 +86,7 @@ fn findings(text: &str) -> Vec<String> {
     found
         .iter()
         .map(|d| {
-            let (line, column) = d.span.as_ref().map_or((0, 0), |span| span.line_and_column());
+            let (line, column) = d.span.as_ref().map_or((0, 0), Span::line_and_column);
             let parts = [Some(d.message.clone()), d.allowed.clone(), d.help.first().cloned()];
             format!("{line}:{column} {}", parts.into_iter().flatten().collect::<Vec<_>>().join(" | "))
         })

@@ -1,0 +1,81 @@
+//! `pathweave check`.
+
+use pathweave_results::Quantity;
+use pathweave_scenario::{Inspection, Loaded};
+use serde::Serialize;
+
+use crate::args::CheckArgs;
+use crate::failure::{Failure, Outcome};
+use crate::terminal;
+
+pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
+    let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
+    let prepared = loaded.prepare()?;
+    let inspection = prepared.inspect();
+    let scenario = &prepared.spec.scenario_toml;
+    if args.json {
+        #[derive(Serialize)]
+        struct Report<'a> {
+            #[serde(flatten)]
+            inspection: &'a Inspection,
+            scenario_toml: &'a str,
+        }
+        terminal::out(&super::json(&Report { inspection: &inspection, scenario_toml: scenario }));
+    } else {
+        terminal::out(&format!("{scenario}\n{}", describe(&inspection)));
+    }
+    Ok(Outcome::Done)
+}
+
+/// What follows the resolved scenario: comments, so that the whole output is a scenario.
+fn describe(inspection: &Inspection) -> String {
+    let mut lines = Vec::new();
+    let network = &inspection.network;
+    lines.push(format!(
+        "network    {}; hosts: {}, switches: {}, links: {}",
+        network.topology, network.hosts, network.switches, network.links
+    ));
+    for tier in &network.tiers {
+        let ratio =
+            tier.oversubscription.map_or("top".to_owned(), |ratio| format!("{ratio:.2}:1 oversubscribed"));
+        lines.push(format!("tier {}     {} switches, {ratio}", tier.tier, tier.switches));
+    }
+    let sampled = if network.paths_sampled { " (sampled)" } else { "" };
+    for group in &network.paths {
+        lines.push(format!(
+            "paths      hops: {}, shortest paths: {}, pairs of hosts: {}{sampled}",
+            group.hops, group.paths, group.pairs
+        ));
+    }
+    let bytes = |bytes: u64| Quantity::Bytes.show(bytes as f64);
+    for group in &inspection.traffic.groups {
+        lines.push(format!(
+            "traffic    {}; messages: {}, {}, scheme {}",
+            group.group,
+            group.messages,
+            bytes(group.bytes),
+            group.scheme
+        ));
+    }
+    let traffic = &inspection.traffic;
+    if traffic.computations > 0 || traffic.jobs > 0 {
+        lines.push(format!("           jobs: {}, computations: {}", traffic.jobs, traffic.computations));
+    }
+    let time = |ns: f64| Quantity::TimeNs.show(ns);
+    let bounds = &inspection.bounds;
+    lines.push(format!(
+        "bounds     not over before {}: busiest host link {}, longest chain {}",
+        time(bounds.completion_ns),
+        time(bounds.links_ns),
+        time(bounds.chain_ns)
+    ));
+    let estimate = &inspection.estimate;
+    lines.push(format!(
+        "estimate   {} packet-hops, about {:.1} s of one core, {}",
+        Quantity::Count.show(estimate.packet_hops.round()),
+        estimate.cpu_s,
+        Quantity::Bytes.show(estimate.memory_bytes.round())
+    ));
+    lines.extend(inspection.notes.iter().map(|note| format!("note       {note}")));
+    lines.iter().map(|line| format!("# {line}\n")).collect()
+}

@@ -1,0 +1,216 @@
+//! `pathweave compare`: several schemes over the same traffic.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pathweave_results::{ResultFolder, Summary, comparison_table};
+use pathweave_scenario::{Changes, Loaded, Prepared};
+use serde::Serialize;
+
+use super::{default_folder, output};
+use crate::args::{CompareArgs, Talk};
+use crate::execute::{Finished, execute};
+use crate::failure::{Failure, Outcome};
+use crate::index;
+use crate::interrupt::Interrupt;
+use crate::progress::Reporter;
+use crate::terminal;
+
+pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome, Failure> {
+    check_names(&args.schemes)?;
+    let changes = super::changes(&args.changes);
+    let read = |path: &PathBuf| {
+        Comparison::plan(&args.schemes, |scheme| {
+            Loaded::read(path, &Changes { scheme: Some(scheme.to_owned()), ..changes.clone() })
+        })
+    };
+    let comparisons = args.scenarios.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let first = &comparisons[0].runs[0].prepared.spec;
+    let name = if comparisons.len() == 1 { comparisons[0].name.as_str() } else { "comparison" };
+    let target =
+        args.out.clone().unwrap_or_else(|| default_folder(&format!("{name}-compare-seed{}", first.seed)));
+    carry_out(&comparisons, &target, args.jobs, &args.talk)
+}
+
+/// One scenario under several schemes.
+pub(crate) struct Comparison {
+    name: String,
+    runs: Vec<Planned>,
+}
+
+struct Planned {
+    scheme: String,
+    loaded: Loaded,
+    prepared: Prepared,
+}
+
+impl Comparison {
+    /// Loads and checks a scenario under each scheme, so that mistakes show before anything runs.
+    pub(crate) fn plan(
+        schemes: &[String],
+        load: impl Fn(&str) -> Result<Loaded, pathweave_scenario::Diagnostics>,
+    ) -> Result<Self, Failure> {
+        let mut comparison = Comparison { name: String::new(), runs: Vec::new() };
+        for scheme in schemes {
+            let loaded = load(scheme)?;
+            let mut prepared = loaded.prepare()?;
+            // In a comparison the scheme is what tells runs apart.
+            comparison.name = std::mem::replace(&mut prepared.spec.name, scheme.clone());
+            comparison.runs.push(Planned { scheme: scheme.clone(), loaded, prepared });
+        }
+        Ok(comparison)
+    }
+}
+
+/// Two columns of one name would be indistinguishable.
+fn check_names(schemes: &[String]) -> Result<(), Failure> {
+    for (i, scheme) in schemes.iter().enumerate() {
+        if schemes[..i].contains(scheme) {
+            return Err(Failure::Input(format!("--schemes names \"{scheme}\" twice; name each once")));
+        }
+    }
+    Ok(())
+}
+
+/// Runs everything, `jobs` at a time, and writes and prints the results: for one scenario into `target`, for several
+/// into a folder each within it, with an index page.
+pub(crate) fn carry_out(
+    comparisons: &[Comparison],
+    target: &Path,
+    jobs: Option<u16>,
+    talk: &Talk,
+) -> Result<Outcome, Failure> {
+    let several = comparisons.len() > 1;
+    check_scenario_names(comparisons)?;
+    let place = |comparison: &Comparison| {
+        if several {
+            target.join(default_folder(&comparison.name).file_name().unwrap_or_default())
+        } else {
+            target.to_owned()
+        }
+    };
+    let mut folders = Vec::new();
+    for comparison in comparisons {
+        folders.push(ResultFolder::create(&place(comparison)).map_err(output)?);
+    }
+    let reporter = Reporter::new(talk);
+    for note in comparisons.iter().flat_map(|comparison| &comparison.runs[0].prepared.notes) {
+        reporter.say(&format!("note: {note}"));
+    }
+    let interrupt = Interrupt::listen()?;
+    let finished = run_all(comparisons, jobs, &reporter, &interrupt)?;
+    drop(reporter);
+
+    let mut outcome = Outcome::Done;
+    let mut pages = Vec::new();
+    for ((comparison, runs), folder) in comparisons.iter().zip(&finished).zip(folders) {
+        let done: Vec<&Finished> = runs.iter().flatten().collect();
+        if done.len() < runs.len() {
+            outcome = Outcome::Interrupted;
+        }
+        if done.is_empty() {
+            continue;
+        }
+        outcome = done.iter().map(|run| run.outcome()).fold(outcome, Outcome::max);
+        let results: Vec<_> = done.iter().map(|run| (&run.run, &run.summary)).collect();
+        folder.write_comparison(&results).map_err(output)?;
+        folder.commit().map_err(output)?;
+        let summaries: Vec<&Summary> = done.iter().map(|run| &run.summary).collect();
+        pages.push(index::Page {
+            name: &comparison.name,
+            folder: place(comparison),
+            table: comparison_table(&summaries),
+            summaries,
+        });
+    }
+    if several {
+        index::write(target, &pages)?;
+    }
+    show(&pages, target, several, talk);
+    for complaint in finished.iter().flatten().flatten().filter_map(Finished::complaint) {
+        terminal::note(&complaint);
+    }
+    Ok(outcome)
+}
+
+/// Folders are named after scenarios.
+fn check_scenario_names(comparisons: &[Comparison]) -> Result<(), Failure> {
+    for (i, comparison) in comparisons.iter().enumerate() {
+        if comparisons[..i].iter().any(|other| other.name == comparison.name) {
+            let name = &comparison.name;
+            return Err(Failure::Input(format!(
+                "two scenarios are named \"{name}\"; give one another `name`"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn show(pages: &[index::Page<'_>], target: &Path, several: bool, talk: &Talk) {
+    #[derive(Serialize)]
+    struct Entry<'a> {
+        scenario: &'a str,
+        runs: &'a [&'a Summary],
+    }
+    if talk.json {
+        let all: Vec<_> =
+            pages.iter().map(|page| Entry { scenario: page.name, runs: &page.summaries }).collect();
+        terminal::out(&super::json(&all));
+    } else if !talk.quiet {
+        for page in pages {
+            terminal::out(&format!("{}\n{}\n", page.name, page.table));
+        }
+        let report = target.join(if several { "index.html" } else { "report.html" });
+        terminal::out(&format!("report: {}\n", report.display()));
+    }
+}
+
+/// The runs of every comparison, in order; `None` for those an interruption kept from starting.
+type Results = Vec<Vec<Option<Finished>>>;
+
+/// Threads take the next run that nobody has taken. A run is the same whatever runs beside it.
+fn run_all(
+    comparisons: &[Comparison],
+    jobs: Option<u16>,
+    reporter: &Reporter,
+    interrupt: &Interrupt,
+) -> Result<Results, Failure> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let planned: Vec<(String, &Planned)> = comparisons
+        .iter()
+        .flat_map(|comparison| comparison.runs.iter().map(move |run| (comparison, run)))
+        .map(|(comparison, run)| match comparisons.len() {
+            1 => (run.scheme.clone(), run),
+            _ => (format!("{} {}", comparison.name, run.scheme), run),
+        })
+        .collect();
+    let width = planned.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Finished, Failure>>>> =
+        planned.iter().map(|_| Mutex::new(None)).collect();
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some((label, run)) = planned.get(index).filter(|_| !interrupt.requested()) else { return };
+            let progress = reporter.start(label, width);
+            let result = execute(&run.loaded, &run.prepared, progress, interrupt);
+            *results[index].lock().expect("no thread panics while it holds the lock") = Some(result);
+        }
+    };
+    let threads = jobs.map_or(cores, usize::from).min(planned.len());
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            if let Err(panic) = worker.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+    let mut flat =
+        results.into_iter().map(|slot| slot.into_inner().expect("every thread has ended well").transpose());
+    comparisons
+        .iter()
+        .map(|comparison| flat.by_ref().take(comparison.runs.len()).collect::<Result<Vec<_>, _>>())
+        .collect()
+}

@@ -1,0 +1,41 @@
+//! What the program can do, one file each.
+
+mod check;
+mod compare;
+mod demo;
+mod list;
+mod run;
+
+pub(crate) use check::check;
+pub(crate) use compare::compare;
+pub(crate) use demo::demo;
+pub(crate) use list::list;
+pub(crate) use run::run;
+
+use std::path::PathBuf;
+
+use pathweave_results::OutputError;
+use pathweave_scenario::Changes;
+
+use crate::failure::Failure;
+
+/// Where results go unless the user says otherwise.
+fn default_folder(name: &str) -> PathBuf {
+    let safe = |c: char| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '-' };
+    PathBuf::from("results").join(name.chars().map(safe).collect::<String>())
+}
+
+fn changes(changes: &crate::args::Changes) -> Changes {
+    Changes { set: changes.set.clone(), seed: changes.seed, scheme: None }
+}
+
+fn output(why: OutputError) -> Failure {
+    Failure::Input(format!("cannot write results: {why}"))
+}
+
+/// Plain data with text keys always serialises.
+fn json(value: &impl serde::Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("plain data with text keys serialises");
+    text.push('\n');
+    text
+}

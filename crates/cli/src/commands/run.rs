@@ -1,0 +1,40 @@
+//! `pathweave run`.
+
+use pathweave_results::{ResultFolder, summary_table};
+use pathweave_scenario::Loaded;
+
+use super::{default_folder, output};
+use crate::args::RunArgs;
+use crate::execute::execute;
+use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::progress::Reporter;
+use crate::terminal;
+
+pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
+    let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
+    let prepared = loaded.prepare()?;
+    let spec = &prepared.spec;
+    let target =
+        args.out.clone().unwrap_or_else(|| default_folder(&format!("{}-seed{}", spec.name, spec.seed)));
+    let folder = ResultFolder::create(&target).map_err(output)?;
+    let reporter = Reporter::new(&args.talk);
+    for note in &prepared.notes {
+        reporter.say(&format!("note: {note}"));
+    }
+    let interrupt = Interrupt::listen()?;
+    let progress = reporter.start(&spec.name, spec.name.len());
+    let finished = execute(&loaded, &prepared, progress, &interrupt)?;
+    folder.write_run(&finished.run, &finished.summary).map_err(output)?;
+    folder.commit().map_err(output)?;
+    if args.talk.json {
+        terminal::out(&super::json(&finished.summary));
+    } else if !args.talk.quiet {
+        let report = target.join("report.html");
+        terminal::out(&format!("{}\nreport: {}\n", summary_table(&finished.summary), report.display()));
+    }
+    if let Some(complaint) = finished.complaint() {
+        terminal::note(&complaint);
+    }
+    Ok(finished.outcome())
+}

@@ -1,0 +1,122 @@
+//! One run: the simulator, watched, timed and interruptible.
+
+use std::time::Instant;
+
+use pathweave_results::{EndReason, FlowStatus, RunResult, Summary};
+use pathweave_scenario::{Loaded, Prepared};
+use pathweave_sim::{Control, Monitor};
+
+use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::progress::{self, RunProgress};
+use crate::usage;
+
+/// A run and its figures.
+pub(crate) struct Finished {
+    pub(crate) run: RunResult,
+    pub(crate) summary: Summary,
+}
+
+/// Runs `prepared` to its end, or to where the user interrupts it.
+pub(crate) fn execute(
+    loaded: &Loaded,
+    prepared: &Prepared,
+    progress: RunProgress,
+    interrupt: &Interrupt,
+) -> Result<Finished, Failure> {
+    let until_ps = prepared.spec.stop.until.map(pathweave_scenario::units::Duration::as_ps);
+    let mut watcher = Watcher { progress, interrupt, until_ps };
+    let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
+    let result = pathweave_sim::run(&prepared.spec, &mut watcher);
+    let mut run = result.map_err(|why| Failure::Scenario(loaded.sim_error(&why)))?;
+    let info = &mut run.info;
+    info.wall_s = wall.elapsed().as_secs_f64();
+    info.cpu_s = usage::thread_cpu_s() - cpu_s;
+    info.peak_rss_bytes = usage::peak_rss_bytes();
+    info.version = env!("CARGO_PKG_VERSION").to_owned();
+    let summary = Summary::of(&run);
+    let words = format!(
+        "{} in {}, {:.1} M packet-hops/s",
+        run.info.ended.name().replace('_', " "),
+        progress::clock(wall.elapsed()),
+        run.info.packet_hops as f64 / run.info.wall_s.max(1e-9) / 1e6
+    );
+    watcher.progress.finish(&words);
+    Ok(Finished { run, summary })
+}
+
+struct Watcher<'a> {
+    progress: RunProgress,
+    interrupt: &'a Interrupt,
+    until_ps: Option<u64>,
+}
+
+impl Monitor for Watcher<'_> {
+    fn look(&mut self, at: &pathweave_sim::Snapshot) -> Control {
+        let of_bytes = at.bytes_done as f64 / (at.bytes_total as f64).max(1.0);
+        let of_time = self.until_ps.map_or(0.0, |until| at.now.as_ps() as f64 / until as f64);
+        let snapshot = progress::Snapshot {
+            simulated: at.now,
+            packet_hops: at.packet_hops,
+            done: of_bytes.max(of_time),
+        };
+        self.progress.update(Instant::now(), snapshot);
+        if self.interrupt.requested() { Control::Stop } else { Control::Continue }
+    }
+}
+
+impl Finished {
+    /// What the run means for the exit code.
+    pub(crate) fn outcome(&self) -> Outcome {
+        if self.run.info.ended == EndReason::Interrupted {
+            return Outcome::Interrupted;
+        }
+        let all_done = self.run.flows.iter().all(|flow| flow.status == FlowStatus::Finished);
+        if all_done { Outcome::Done } else { Outcome::Unfinished }
+    }
+
+    /// Which flows did not finish and why the run ended, for people; nothing if all is well.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        const SHOWN: usize = 10;
+        let run = &self.run;
+        let open: Vec<_> = run.flows.iter().filter(|flow| flow.status != FlowStatus::Finished).collect();
+        if open.is_empty() {
+            return None;
+        }
+        let detail = match run.info.ended_detail.as_str() {
+            "" => String::new(),
+            detail => format!(" ({detail})"),
+        };
+        let mut text = format!(
+            "{}: {} of {} flows did not finish; the run ended because: {}{detail}",
+            run.info.name,
+            open.len(),
+            run.flows.len(),
+            run.info.ended.meaning().trim_end_matches('.')
+        );
+        let host =
+            |host: u32| run.nodes.get(host as usize).map_or(format!("host{host}"), |node| node.name.clone());
+        for flow in open.iter().take(SHOWN) {
+            text.push_str(&format!(
+                "\n  flow {} of group {}: {} to {}, {} bytes, {}; {} packets sent, {} of them again, {} dropped, {} timeouts",
+                flow.flow,
+                run.info.groups.get(usize::from(flow.group)).map_or("", String::as_str),
+                host(flow.src_host),
+                host(flow.dst_host),
+                flow.size_bytes,
+                flow.status.name().replace('_', " "),
+                flow.sent_packets,
+                flow.retransmitted_packets,
+                flow.dropped_packets,
+                flow.timeouts,
+            ));
+        }
+        if open.len() > SHOWN {
+            text.push_str(&format!(
+                "\n  and {} more: see the rows of flows.parquet by status",
+                open.len() - SHOWN
+            ));
+        }
+        Some(text)
+    }
+}
