@@ -63,7 +63,8 @@ pub struct QpConfig<'a, P> {
     pub receive: ReceiveMode,
     /// READs this end may have outstanding; further ones wait, and what is posted after them with them.
     pub max_reads_out: u16,
-    /// READs of the other end this end serves at a time; one more is an invalid request.
+    /// READs of the other end this end serves at a time; one more is told to come again later. At least the other
+    /// end's `max_reads_out`.
     pub max_reads_in: u16,
 }
 

@@ -369,3 +369,27 @@ fn four_gibibytes_take_no_memory_before_they_are_sent() {
     let error = endpoint.post(Time::ZERO, pair.qps[0], too_long).unwrap_err();
     assert_eq!(error.to_string(), "a message of 4294967297 bytes; at most 4294967296 bytes are allowed");
 }
+
+#[test]
+fn both_ends_read_at_once_one_at_a_time() {
+    let mut pair = Pair::new(Channel::new(1), 40_000, |config| {
+        (config.max_reads_out, config.max_reads_in) = (1, 1);
+    });
+    let keys = [pair.open_memory(0), pair.open_memory(1)];
+    for i in 0..4 {
+        for host in 0..2 {
+            pair.post(
+                host,
+                i,
+                Op::Read { rkey: keys[1 - host], remote_addr: i * 3_000 },
+                20_000 + i * 3_000,
+                3_000,
+            );
+        }
+    }
+    pair.run(LIMIT);
+    for host in 0..2 {
+        assert_eq!(pair.statuses(host), (0..4).map(|i| (i, Status::Success)).collect::<Vec<_>>());
+        assert!(pair.hosts[host].memory[20_000..32_000] == pair.hosts[1 - host].memory[..12_000]);
+    }
+}

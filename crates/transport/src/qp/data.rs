@@ -238,7 +238,7 @@ impl<P: Policy> Qp<P> {
             Some(read) if read.len == bytes => {}
             _ => return false,
         }
-        self.send.answered(end.remote_addr);
+        self.send.answered(end.remote_addr, common.config.mtu_payload);
         self.complete_sends(common);
         true
     }

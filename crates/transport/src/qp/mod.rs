@@ -120,7 +120,7 @@ impl<P: Policy> Qp<P> {
         if request.len > MAX_MESSAGE_BYTES {
             return Err(PostError::TooLong { len: request.len });
         }
-        self.send.push(Message::from_request(request), common.config.mtu_payload);
+        self.send.request(Message::from_request(request), common.config.mtu_payload);
         self.wake(common);
         Ok(())
     }
@@ -180,6 +180,12 @@ impl<P: Policy> Qp<P> {
                 }));
             }
         }
+        if !self.armed.is_armed(TimerKind::Retransmit) && self.send.awaits_answer() {
+            // The timer had nothing to wait for while packets were declared lost; then they turned out to have arrived.
+            if let Some((deadline, _)) = self.send.deadline() {
+                common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, deadline);
+            }
+        }
     }
 
     /// The queue pair is of no more use. The work request of message `culprit` (an index) or, at the receiver, the
@@ -236,7 +242,7 @@ impl<P: Policy> Qp<P> {
         if self.backing_off {
             assert!(self.armed.is_armed(TimerKind::RnrBackoff), "a queue pair that backs off will be woken");
         }
-        if self.send.flight.inflight_packets() > 0 || self.send.reads_out() > 0 {
+        if self.send.flight.inflight_packets() > 0 || self.send.awaits_answer() {
             assert!(self.armed.is_armed(TimerKind::Retransmit), "what is outstanding has a timer");
         }
         if self.receive.acks.due.is_some() {

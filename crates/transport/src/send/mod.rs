@@ -31,9 +31,12 @@ pub(crate) struct SendStream {
     window: u64,
     /// Receives of the other end that messages so far consume.
     receives_used: u32,
-    /// READ requests sent and not yet answered, and how many may be.
+    /// READs among `messages` that are not yet answered, and how many may be.
     reads_out: u16,
     max_reads_out: u16,
+    /// Requests that wait for a READ to be answered: the first of them is a READ too many. They are not yet part of
+    /// the stream, so that answers to the other end's READs do not wait for them; both ends could for ever.
+    waiting: VecDeque<Message>,
     rto: RtoConfig,
     /// Timeouts in a row.
     pub(crate) timeouts: u32,
@@ -68,6 +71,7 @@ impl SendStream {
             receives_used: 0,
             reads_out: 0,
             max_reads_out: max_reads_out.max(1),
+            waiting: VecDeque::new(),
             rto,
             timeouts: 0,
             rnr_backoffs: 0,
@@ -76,13 +80,29 @@ impl SendStream {
         }
     }
 
-    /// Appends a message. Returns the PSN behind its last packet.
+    /// Appends what the application asks for, or makes it wait.
+    pub(crate) fn request(&mut self, message: Message, mtu_payload: u16) {
+        if self.waiting.is_empty() && self.may_join(&message) {
+            self.push(message, mtu_payload);
+        } else {
+            self.waiting.push_back(message);
+        }
+    }
+
+    fn may_join(&self, message: &Message) -> bool {
+        message.op != Operation::ReadRequest || self.reads_out < self.max_reads_out
+    }
+
+    /// Appends a message to the stream. Returns the PSN behind its last packet.
     pub(crate) fn push(&mut self, mut message: Message, mtu_payload: u16) -> u64 {
         message.start_psn = self.end_psn;
         message.end_psn = self.end_psn + message.packets(mtu_payload);
         if message.consumes_receive() {
             message.receive_index = self.receives_used;
             self.receives_used = self.receives_used.wrapping_add(1);
+        }
+        if message.op == Operation::ReadRequest {
+            self.reads_out += 1;
         }
         self.end_psn = message.end_psn;
         self.messages.push_back(message);
@@ -102,7 +122,7 @@ impl SendStream {
         self.flight.lost_packets() > 0 || self.flight.next() < self.end_psn
     }
 
-    /// A packet could leave if the policy grants it: the window is open and no READ must wait.
+    /// A packet could leave if the policy grants it: one is lost, or the receiver's window is open.
     #[inline]
     pub(crate) fn sendable(&self) -> bool {
         self.flight.lost_packets() > 0 || self.new_packet_allowed()
@@ -111,10 +131,7 @@ impl SendStream {
     #[inline]
     fn new_packet_allowed(&self) -> bool {
         let next = self.flight.next();
-        next < self.end_psn
-            && next - self.flight.una() < self.window
-            && (self.reads_out < self.max_reads_out
-                || self.messages[self.current].op != Operation::ReadRequest)
+        next < self.end_psn && next - self.flight.una() < self.window
     }
 
     /// What to send next: what was lost before what is new.
@@ -135,14 +152,7 @@ impl SendStream {
     /// The candidate has left.
     #[inline]
     pub(crate) fn committed(&mut self, candidate: &Candidate) {
-        if candidate.retransmit {
-            return;
-        }
-        let message = &self.messages[candidate.index];
-        if message.op == Operation::ReadRequest {
-            self.reads_out += 1;
-        }
-        if candidate.psn + 1 == message.end_psn {
+        if !candidate.retransmit && candidate.psn + 1 == self.messages[candidate.index].end_psn {
             self.current += 1;
         }
     }
@@ -190,11 +200,23 @@ impl SendStream {
         (index < self.current && message.op == Operation::ReadRequest && !message.answered).then_some(message)
     }
 
-    /// The READ of this number, which [`SendStream::read`] found, has its answer.
-    pub(crate) fn answered(&mut self, msn: u64) {
+    /// The READ of this number, which [`SendStream::read`] found, has its answer. Requests that waited for that join
+    /// the stream.
+    pub(crate) fn answered(&mut self, msn: u64, mtu_payload: u16) {
         let index = (msn as u32).wrapping_sub(self.first_msn) as usize;
         self.messages[index].answered = true;
         self.reads_out -= 1;
+        while self.waiting.front().is_some_and(|message| self.may_join(message)) {
+            let message = self.waiting.pop_front().expect("it was just looked at");
+            self.push(message, mtu_payload);
+        }
+    }
+
+    /// Whether the oldest request is a READ that the other end has acknowledged and not answered.
+    pub(crate) fn awaits_answer(&self) -> bool {
+        self.messages
+            .front()
+            .is_some_and(|m| m.op == Operation::ReadRequest && !m.answered && m.end_psn <= self.flight.una())
     }
 
     /// When the retransmission timer has to fire, and whether for want of an answer to a READ.
@@ -203,7 +225,7 @@ impl SendStream {
             let from = sent_at.max(self.timer_base);
             return Some((from.saturating_add(self.rto.after(self.timeouts)), Waiting::ForAck));
         }
-        (self.reads_out > 0).then(|| {
+        self.awaits_answer().then(|| {
             let from = self.last_heard.max(self.timer_base);
             (from.saturating_add(self.rto.give_up_after()), Waiting::ForAnswer)
         })
@@ -218,13 +240,15 @@ impl SendStream {
         &self.rto
     }
 
-    /// Takes out every message; nothing is in flight any more.
+    /// Takes out every message, in order; nothing is in flight any more.
     pub(crate) fn abandon(&mut self) -> VecDeque<Message> {
         self.flight.abandon();
         self.end_psn = self.flight.next();
         self.current = 0;
         self.reads_out = 0;
-        core::mem::take(&mut self.messages)
+        let mut messages = core::mem::take(&mut self.messages);
+        messages.append(&mut self.waiting);
+        messages
     }
 
     /// Panics unless the stream is consistent.
@@ -245,10 +269,13 @@ impl SendStream {
         }
         assert_eq!(psn, self.end_psn, "the last message ends the stream");
         assert!(self.current <= self.messages.len());
-        let unanswered =
-            self.messages.iter().take(self.current).filter(|m| m.op == Operation::ReadRequest && !m.answered);
+        let unanswered = self.messages.iter().filter(|m| m.op == Operation::ReadRequest && !m.answered);
         assert_eq!(unanswered.count(), usize::from(self.reads_out), "READs outstanding");
         assert!(self.reads_out <= self.max_reads_out);
+        assert!(
+            self.waiting.is_empty() || self.reads_out == self.max_reads_out,
+            "somebody waits for no reason"
+        );
     }
 }
 
