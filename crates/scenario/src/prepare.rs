@@ -60,6 +60,7 @@ impl Loaded {
             faults: scenario.fault.clone(),
             stop: StopConfig { until: scenario.run.until, max_events: scenario.run.max_events },
             observe: scenario.observe.to_sim(),
+            verify: scenario.run.verify,
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };
         Ok(Prepared { spec, notes })

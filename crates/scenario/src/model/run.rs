@@ -14,6 +14,9 @@ pub struct RunConfig {
     /// Simulator events after which the run ends. Absent: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_events: Option<u64>,
+    /// Check that every byte of every message is delivered exactly once, and stop with an internal error if not. Costs
+    /// time and memory. Default false.
+    pub verify: bool,
 }
 
 /// What is recorded beyond one record for each flow, job and link.
