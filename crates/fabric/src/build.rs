@@ -114,7 +114,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         config: &SwitchConfig,
         seed: u64,
     ) -> Result<Self, BuildError> {
-        assert_eq!(config.classes(), C, "built for another number of classes");
+        assert!(config.classes() <= C, "built for {C} classes, configured with {}", config.classes());
         assert_eq!(routes.len(), switches as usize);
         let mut specs: Vec<LinkSpec> = Vec::new();
         let mut by_port: Vec<Option<Port<C>>> = (0..map.len()).map(|_| None).collect();
@@ -134,7 +134,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
                     .clone()
                     .map(|p| headroom_bytes(&specs[ports[p as usize].spec as usize], config))
                     .sum::<u64>()
-                    * (C as u64 - 1)
+                    * config.weights.len() as u64
             } else {
                 0
             };
@@ -162,7 +162,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
             });
         }
         let mut weights = [0u32; C];
-        weights[1..].copy_from_slice(&config.weights);
+        weights[1..config.classes()].copy_from_slice(&config.weights);
         Ok(Fabric {
             ingress: vec![Ingress::default(); ports.len()],
             sent: vec![Sent::default(); ports.len()],
