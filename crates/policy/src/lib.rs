@@ -5,6 +5,7 @@
 //! [`Policy::on_sent`] only if the packet really left, and hands the [`Memo`] back with the feedback on it.
 //!
 //! - [`PolicyConfig`] is the factory, [`AnyPolicy`] what it makes; [`registry`] says how to add one.
+//! - [`Udmp`] and [`MpRdma`] decide rate and path together; they share [`ack_clock`] and [`ooo`].
 //! - [`cc`] holds congestion controls and [`picker`] path pickers, which `Split` pairs freely.
 //! - [`Scheme`] is a policy with loss recovery, acknowledgements and queue pairs; [`schemes()`] names them.
 //! - `testing` (feature `testing`) runs policies without a network.
@@ -43,9 +44,12 @@ extern crate alloc;
 #[cfg(any(test, feature = "schema"))]
 extern crate std;
 
+pub mod ack_clock;
 pub mod cc;
 mod contract;
 mod error;
+mod mprdma;
+pub mod ooo;
 pub mod picker;
 pub mod registry;
 mod scheme;
@@ -53,13 +57,16 @@ mod schemes;
 mod split;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod udmp;
 
 pub use cc::dcqcn::presets;
 pub use contract::{
     Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
 };
 pub use error::ConfigError;
+pub use mprdma::{Decrease, MpRdma, MpRdmaConfig};
 pub use registry::{AnyPolicy, PolicyConfig};
 pub use scheme::{AckPolicy, CnpMode, CnpPolicy, Recovery, Scheme};
 pub use schemes::{SchemeInfo, find_scheme, schemes};
 pub use split::{Split, SplitConfig};
+pub use udmp::{Udmp, UdmpConfig, UdmpVariant};

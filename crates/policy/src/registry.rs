@@ -9,8 +9,10 @@
 use pathweave_units::{Rate, Rng, Time};
 
 use crate::cc::AnyCc;
+use crate::mprdma::{MpRdma, MpRdmaConfig};
 use crate::picker::AnyPicker;
 use crate::split::{Split, SplitConfig};
+use crate::udmp::{Udmp, UdmpConfig};
 use crate::{ConfigError, Feedback, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
 
 macro_rules! policies {
@@ -71,4 +73,8 @@ macro_rules! policies {
 policies! {
     /// A congestion control and a path picker that do not know of each other.
     Split(Split<AnyCc, AnyPicker>, SplitConfig),
+    /// UDMP: delay decides rate and, by ACK clocking, path.
+    Udmp(Udmp, UdmpConfig),
+    /// MP-RDMA: an ECN-driven window, ACK-clocked on the path of the acknowledgement.
+    Mprdma(MpRdma, MpRdmaConfig),
 }

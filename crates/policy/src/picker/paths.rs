@@ -67,6 +67,15 @@ impl PathSet {
             Some(some) => some.binary_search(&path).is_ok(),
         }
     }
+    /// A uniform choice among those that are not `path`; `path` itself if there is no other.
+    pub fn draw_other(&self, path: PathId, rng: &mut Rng) -> PathId {
+        if self.len == 1 || !self.contains(path) {
+            return self.draw(rng);
+        }
+        // The last one stands in for the one left out.
+        let drawn = self.get(rng.below(self.len - 1));
+        if drawn == path { self.get(self.len - 1) } else { drawn }
+    }
     /// `path` if it is usable, else another drawn at random.
     pub fn keep_or_draw(&self, path: PathId, rng: &mut Rng) -> PathId {
         if self.contains(path) { path } else { self.draw(rng) }

@@ -3,10 +3,14 @@
 mod common;
 mod ecmp;
 mod ecmp_sr;
+mod mprdma;
+mod mprdma_half_window;
 mod per_message;
 mod qp_scaling;
 mod rps;
 mod rps_nocc;
+mod udmp;
+mod udmp_published;
 
 use crate::Scheme;
 
@@ -35,6 +39,10 @@ pub fn schemes() -> &'static [SchemeInfo] {
         per_message::PER_MESSAGE,
         rps::RPS,
         rps_nocc::RPS_NOCC,
+        udmp::UDMP,
+        udmp_published::UDMP_PUBLISHED,
+        mprdma::MPRDMA,
+        mprdma_half_window::MPRDMA_HALF_WINDOW,
     ]
 }
 

@@ -274,7 +274,11 @@ impl<'a, P: Policy> Bench<'a, P> {
                 }
                 Grant::Probe(path) => self.probe(now, index, path),
                 Grant::At(when) => return self.wake(index, when),
-                Grant::Blocked => return,
+                Grant::Blocked => {
+                    // Being asked may have set the timer.
+                    let timer = self.senders[index].policy.next_timer();
+                    return timer.into_iter().for_each(|timer| self.wake(index, timer.max(now)));
+                }
             }
         }
         panic!("seed {}: more probes at one instant than there are paths", self.scenario.seed);

@@ -1,0 +1,203 @@
+//! ACK clocking on the acknowledgement's own path, without state per path: shared by MP-RDMA and UDMP.
+
+use pathweave_units::{PathId, Rng};
+
+use crate::PathView;
+use crate::picker::PathSet;
+
+/// Entries of the queue of releases. Eight is what a NIC port's turn-taking needs: one queue pair on a port drains its
+/// releases as fast as acknowledgements come.
+const ENTRIES: usize = 8;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Release {
+    path: PathId,
+    packets: u16,
+}
+
+/// Packets that acknowledgements have released and that have not left yet, each for the path of its
+/// acknowledgement, save the few that explore another.
+///
+/// The queue is short. While it is full an acknowledgement releases nothing: the queue pair has packets to send
+/// anyway, and what the acknowledgement did not take stays in the pool or the window for a later one, whose path is
+/// fresher news. That happens when several queue pairs share a NIC port, and keeps them from hoarding grants.
+#[derive(Clone, Debug)]
+pub struct AckClock {
+    paths: PathSet,
+    /// Probability that a released packet explores a random path.
+    explore: f64,
+    ring: [Release; ENTRIES],
+    head: u8,
+    len: u8,
+    pending: u16,
+    /// A random path, drawn ahead, so that asking changes nothing.
+    spray: PathId,
+}
+
+impl AckClock {
+    /// `explore`: probability that a packet takes a random path instead of the acknowledgement's.
+    pub fn new(paths: u16, explore: f64, rng: &mut Rng) -> Self {
+        let paths = PathSet::all(paths);
+        let spray = paths.draw(rng);
+        AckClock { paths, explore, ring: [Release::default(); ENTRIES], head: 0, len: 0, pending: 0, spray }
+    }
+    /// Packets released and not yet sent.
+    #[inline]
+    pub fn pending(&self) -> u32 {
+        u32::from(self.pending)
+    }
+    /// Path of the next released packet.
+    #[inline]
+    pub fn next(&self) -> Option<PathId> {
+        (self.pending > 0).then(|| self.ring[usize::from(self.head)].path)
+    }
+    /// The path of the next packet that goes anywhere.
+    #[inline]
+    pub fn spray(&self) -> PathId {
+        self.spray
+    }
+    /// The packet that took [`AckClock::spray`] has left.
+    #[inline]
+    pub fn sprayed(&mut self, rng: &mut Rng) {
+        self.spray = self.paths.draw(rng);
+    }
+    /// Makes sure that the next packet that goes anywhere does not go there, if there is a choice.
+    pub fn avoid(&mut self, path: PathId, rng: &mut Rng) {
+        self.spray = self.paths.draw_other(path, rng);
+    }
+    /// Whether the path can be used.
+    pub fn is_up(&self, path: PathId) -> bool {
+        self.paths.contains(path)
+    }
+    /// An acknowledgement that came over `path` releases `packets`. Returns how many were taken.
+    #[inline]
+    pub fn release(&mut self, path: PathId, packets: u32, rng: &mut Rng) -> u32 {
+        let mut taken = 0;
+        for _ in 0..packets {
+            let to = if rng.chance(self.explore) {
+                self.paths.draw(rng)
+            } else {
+                self.paths.keep_or_draw(path, rng)
+            };
+            taken += u32::from(self.push(to));
+        }
+        taken
+    }
+    #[inline]
+    fn push(&mut self, path: PathId) -> bool {
+        let at = |n: u8| usize::from(n) % ENTRIES;
+        if self.len > 0 {
+            let last = &mut self.ring[at(self.head + self.len - 1)];
+            if last.path == path && last.packets < u16::MAX / 16 {
+                last.packets += 1;
+                self.pending += 1;
+                return true;
+            }
+        }
+        if usize::from(self.len) == ENTRIES {
+            return false;
+        }
+        self.ring[at(self.head + self.len)] = Release { path, packets: 1 };
+        self.len += 1;
+        self.pending += 1;
+        true
+    }
+    /// The packet of [`AckClock::next`] has left.
+    #[inline]
+    pub fn pop(&mut self) {
+        debug_assert!(self.pending > 0, "a packet left that nobody released");
+        let head = &mut self.ring[usize::from(self.head)];
+        head.packets -= 1;
+        self.pending -= 1;
+        if head.packets == 0 {
+            self.head = (self.head + 1) % ENTRIES as u8;
+            self.len -= 1;
+        }
+    }
+    /// The set of paths changed: what was released for a path that is gone goes anywhere.
+    pub fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
+        self.paths = PathSet::of(paths);
+        self.spray = self.paths.keep_or_draw(self.spray, rng);
+        for release in &mut self.ring {
+            release.path = self.paths.keep_or_draw(release.path, rng);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PathState;
+    use std::vec::Vec;
+
+    fn rng() -> Rng {
+        Rng::for_component(1, "test", 0)
+    }
+    fn drain(clock: &mut AckClock) -> Vec<u16> {
+        let mut paths = Vec::new();
+        while let Some(path) = clock.next() {
+            clock.pop();
+            paths.push(path.0);
+        }
+        assert_eq!((clock.pending(), clock.len), (0, 0));
+        paths
+    }
+
+    #[test]
+    fn packets_leave_in_the_order_of_their_acknowledgements() {
+        let mut rng = rng();
+        let mut clock = AckClock::new(16, 0.0, &mut rng);
+        for round in 0..5 {
+            assert_eq!(clock.release(PathId(3), 2, &mut rng), 2, "round {round}");
+            assert_eq!(clock.release(PathId(5), 1, &mut rng), 1);
+            assert_eq!(clock.release(PathId(3), 1, &mut rng), 1);
+            assert_eq!(drain(&mut clock), [3, 3, 5, 3]);
+        }
+    }
+
+    #[test]
+    fn a_full_queue_takes_no_more_but_merges() {
+        let mut rng = rng();
+        let mut clock = AckClock::new(16, 0.0, &mut rng);
+        (0..8).for_each(|path| assert_eq!(clock.release(PathId(path), 1, &mut rng), 1));
+        assert_eq!(clock.release(PathId(9), 2, &mut rng), 0);
+        assert_eq!(clock.release(PathId(7), 2, &mut rng), 2);
+        assert_eq!(drain(&mut clock), [0, 1, 2, 3, 4, 5, 6, 7, 7, 7]);
+    }
+
+    #[test]
+    fn a_share_of_the_packets_explores() {
+        let mut rng = rng();
+        let mut clock = AckClock::new(16_384, 0.01, &mut rng);
+        let mut strayed = 0;
+        for _ in 0..10_000 {
+            clock.release(PathId(1), 1, &mut rng);
+            strayed += drain(&mut clock).iter().filter(|&&path| path != 1).count();
+        }
+        assert!((50..150).contains(&strayed), "{strayed}"); // 100, standard deviation 10
+    }
+
+    #[test]
+    fn what_waits_for_a_path_that_goes_down_takes_another() {
+        let mut rng = rng();
+        let mut clock = AckClock::new(4, 0.0, &mut rng);
+        (0..4).for_each(|path| assert_eq!(clock.release(PathId(path), 1, &mut rng), 1));
+        let views: Vec<PathView> = (0..4)
+            .map(|id| PathView {
+                id: PathId(id),
+                state: if id == 2 { PathState::Down } else { PathState::Up },
+                base_rtt: None,
+                rate: None,
+            })
+            .collect();
+        clock.on_paths(&views, &mut rng);
+        assert!(clock.spray() != PathId(2));
+        clock.release(PathId(2), 1, &mut rng);
+        let paths = drain(&mut clock);
+        assert!(paths.len() == 5 && !paths.contains(&2), "{paths:?}");
+        for _ in 0..50 {
+            clock.avoid(PathId(1), &mut rng);
+            assert!(![1, 2].contains(&clock.spray().0));
+        }
+    }
+}

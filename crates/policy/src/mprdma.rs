@@ -1,0 +1,291 @@
+//! MP-RDMA (Lu et al., "Multi-Path Transport for RDMA in Datacenters", NSDI 2018): one window for all paths, driven by
+//! ECN, and ACK clocking that keeps each path's share of it without state per path.
+//!
+//! - Window: an unmarked acknowledgement adds 1/cwnd packets, a marked one takes half a *packet*. (Baselines that halve
+//!   the *window* are found in the literature; `decrease = "half_window"` shows what that does.)
+//! - Clock: an acknowledgement sends up to two packets on its own path, as the window has room. The paper keeps
+//!   `inflate`, packets acknowledged out of order, to know the room; here the endpoint counts what is in flight,
+//!   which is the same figure.
+//! - Out of order: an acknowledgement more than Delta behind the highest takes one packet from the window and clocks
+//!   nothing on its path; it makes way for one retransmission on another path. Which packet is resent, and when it
+//!   counts as lost, is the endpoint's loss recovery.
+//! - Idle start: chances that came while there was nothing to send are kept, up to the window, for random paths; after
+//!   a pause longer than the burst timer the start is as the first one, a window of at most the initial one.
+
+use core::fmt;
+
+use pathweave_units::{Duration, PathId, Rate, Rng, Time};
+
+use crate::ack_clock::AckClock;
+use crate::error::check;
+use crate::ooo::OutOfOrder;
+use crate::{
+    ConfigError, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+};
+
+/// What a mark does to the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Decrease {
+    /// Every marked acknowledgement takes half a packet (NSDI 2018).
+    #[default]
+    HalfPacket,
+    /// A marked acknowledgement halves the window, at most once a round trip. Not MP-RDMA.
+    HalfWindow,
+}
+
+impl fmt::Display for Decrease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Decrease::HalfPacket => "half_packet",
+            Decrease::HalfWindow => "half_window",
+        })
+    }
+}
+
+/// Parameters of MP-RDMA.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MpRdmaConfig {
+    /// What a mark does: "half_packet" (default) or "half_window".
+    pub decrease: Decrease,
+    /// Initial window, in bandwidth-delay products: a RoCE queue pair starts at line rate.
+    pub initial_window_bdp: f64,
+    /// p: probability that a packet explores a random path instead of the acknowledgement's (NSDI 2018: 1 %).
+    pub explore: f64,
+    /// Delta: an acknowledgement this many packets behind the highest is out of order (UDMP, figure 7: 64; NSDI 2018:
+    /// 32). 0: off.
+    pub ooo_packets: u32,
+    /// With nothing to send for this long the flow starts anew, with at most the initial window. 0s: the base
+    /// round-trip time.
+    pub burst_timer: Duration,
+}
+
+impl Default for MpRdmaConfig {
+    fn default() -> Self {
+        MpRdmaConfig {
+            decrease: Decrease::default(),
+            initial_window_bdp: 1.0,
+            explore: 0.01,
+            ooo_packets: 64,
+            burst_timer: Duration::ZERO,
+        }
+    }
+}
+
+impl MpRdmaConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let window = self.initial_window_bdp > 0.0 && self.initial_window_bdp <= 1e3;
+        check(window, "initial_window_bdp", self.initial_window_bdp, "more than 0, at most 1000")?;
+        check((0.0..=1.0).contains(&self.explore), "explore", self.explore, "0 to 1")
+    }
+    /// The policy of one direction of one queue pair.
+    pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> MpRdma {
+        MpRdma::new(self, env, rng)
+    }
+}
+
+/// What a granted packet is charged to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Charge {
+    /// Released by an acknowledgement.
+    Release,
+    /// A chance kept, or the initial window.
+    Kept,
+    /// The retransmission a late acknowledgement or a loss makes way for.
+    Resend,
+    /// Nothing in flight: the clock needs a packet to run.
+    Start,
+}
+
+/// Far beyond any bandwidth-delay product; low enough for exact arithmetic.
+const MOST_PACKETS: f64 = 1_048_576.0;
+
+/// What [`MpRdma`] attaches to a packet sent again.
+const RETRANSMITTED: Memo = Memo(1);
+
+/// One direction of one queue pair.
+#[derive(Clone, Debug)]
+pub struct MpRdma {
+    /// Packets; at least 1.
+    cwnd: f64,
+    clock: AckClock,
+    ooo: OutOfOrder,
+    /// Packets that may leave on any path.
+    kept: u32,
+    /// Retransmissions that may leave on any path.
+    resends: u32,
+    /// No further halving before this PSN is acknowledged.
+    recover: u64,
+    next_psn: u64,
+    last_ack: Time,
+    /// The last acknowledgement found nothing to send.
+    idle: bool,
+    charge: Charge,
+    params: Params,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Params {
+    decrease: Decrease,
+    initial: u32,
+    burst_timer: Duration,
+    line: Rate,
+    packet_time: Duration,
+    base_rtt: Duration,
+}
+
+impl MpRdma {
+    /// A queue pair with its initial window to send on random paths.
+    pub fn new(config: &MpRdmaConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
+        let packets = env.bdp_bytes() as f64 * config.initial_window_bdp / f64::from(env.mtu_wire_bytes);
+        // To the next packet: less would leave the line idle for the rest of the round trip.
+        let initial = (packets.min(MOST_PACKETS - 1.0) + 0.999_999) as u32;
+        let initial = initial.max(1);
+        let idle = config.burst_timer;
+        MpRdma {
+            cwnd: f64::from(initial),
+            clock: AckClock::new(env.paths, config.explore, rng),
+            ooo: OutOfOrder::new(config.ooo_packets),
+            kept: initial,
+            resends: 0,
+            recover: 0,
+            next_psn: 0,
+            last_ack: Time::ZERO,
+            idle: false,
+            charge: Charge::Kept,
+            params: Params {
+                decrease: config.decrease,
+                initial,
+                burst_timer: if idle == Duration::ZERO { env.base_rtt } else { idle },
+                line: env.line_rate,
+                packet_time: env.line_rate.time_for(u64::from(env.mtu_wire_bytes)),
+                base_rtt: env.base_rtt,
+            },
+        }
+    }
+    /// The window, in packets.
+    pub fn window_packets(&self) -> f64 {
+        self.cwnd
+    }
+
+    #[inline]
+    fn shrink(&mut self, packets: f64) {
+        self.cwnd = (self.cwnd - packets).max(1.0);
+    }
+
+    fn mark(&mut self, psn: u64) {
+        match self.params.decrease {
+            Decrease::HalfPacket => self.shrink(0.5),
+            Decrease::HalfWindow if psn >= self.recover => {
+                self.recover = self.next_psn;
+                self.shrink(self.cwnd / 2.0);
+            }
+            Decrease::HalfWindow => {}
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, now: Time, feedback: &Feedback, marked: bool, rng: &mut Rng) {
+        self.last_ack = now;
+        self.idle = !feedback.backlogged;
+        // A retransmission's PSN is old by nature.
+        if feedback.memo != RETRANSMITTED && self.ooo.is_late(feedback.psn) {
+            return self.make_way(feedback.path, rng);
+        }
+        if marked {
+            self.mark(feedback.psn);
+        } else if feedback.backlogged {
+            // A window that is not used is not known to be right.
+            self.cwnd = (self.cwnd + 1.0 / self.cwnd).min(MOST_PACKETS);
+        }
+        let spoken_for = feedback.inflight_packets + self.clock.pending() + self.kept;
+        let packets = (self.cwnd as u32).saturating_sub(spoken_for).min(2);
+        if feedback.backlogged {
+            self.clock.release(feedback.path, packets, rng);
+        } else {
+            self.kept += packets;
+        }
+    }
+
+    /// A path lags or loses: the window shrinks by its packet, and another path may take the retransmission.
+    fn make_way(&mut self, path: PathId, rng: &mut Rng) {
+        self.shrink(1.0);
+        self.resends = (self.resends + 1).min(self.params.initial);
+        self.clock.avoid(path, rng);
+    }
+
+    #[inline]
+    fn grant(&mut self, charge: Charge, path: PathId) -> Grant {
+        self.charge = charge;
+        Grant::Send(path)
+    }
+}
+
+impl Policy for MpRdma {
+    #[inline]
+    fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
+        if want.retransmit && self.resends > 0 {
+            return self.grant(Charge::Resend, self.clock.spray());
+        }
+        if let Some(path) = self.clock.next() {
+            return self.grant(Charge::Release, path);
+        }
+        if self.kept > 0 && (want.inflight_packets < self.cwnd as u32) {
+            return self.grant(Charge::Kept, self.clock.spray());
+        }
+        if want.inflight_packets == 0 {
+            return self.grant(Charge::Start, self.clock.spray());
+        }
+        Grant::Blocked
+    }
+
+    #[inline]
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        self.next_psn = self.next_psn.max(sent.psn + 1);
+        match self.charge {
+            Charge::Release => self.clock.pop(),
+            Charge::Kept => self.kept -= 1,
+            Charge::Resend => self.resends -= 1,
+            Charge::Start => {
+                if self.idle && now - self.last_ack >= self.params.burst_timer {
+                    self.kept = (self.cwnd as u32).min(self.params.initial) - 1;
+                }
+            }
+        }
+        if self.charge != Charge::Release {
+            self.clock.sprayed(cx.rng);
+        }
+        if sent.retransmit { RETRANSMITTED } else { Memo::default() }
+    }
+
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        match feedback.kind {
+            FeedbackKind::Ack { marked, .. } => self.on_ack(now, feedback, marked, cx.rng),
+            FeedbackKind::Lost => self.make_way(feedback.path, cx.rng),
+            // Nothing came back at all: from one packet on again, by what is left of the window.
+            FeedbackKind::Timeout => self.shrink(1.0),
+            FeedbackKind::Cnp | FeedbackKind::ProbeReply => {}
+        }
+    }
+
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.clock.on_paths(paths, cx.rng);
+    }
+    fn on_timer(&mut self, _now: Time, _cx: &mut PolicyCx<'_>) {}
+    #[inline]
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+    fn rate(&self, _now: Time) -> Option<Rate> {
+        // A window a base round-trip time: what it allows while there is no queue.
+        let share = self.cwnd * self.params.packet_time.ratio(self.params.base_rtt);
+        Some(self.params.line.scale(share.min(1.0)))
+    }
+}

@@ -1,0 +1,47 @@
+//! Out-of-order-aware path selection: which acknowledgements come from paths that lag behind the others.
+
+/// Tells acknowledgements that lag (MP-RDMA, NSDI 2018, section 4.3; UDMP, section III-D): one whose PSN is more than
+/// `delta` behind the highest acknowledged came over a path so much slower than the others that sending more there
+/// would only fill the receiver's bitmap. What to do about it is the policy's business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfOrder {
+    /// Highest PSN acknowledged (`snd_ooh`).
+    highest: u64,
+    /// Tolerance in packets; 0: every acknowledgement is in time.
+    delta_packets: u32,
+}
+
+impl OutOfOrder {
+    /// With this tolerance in packets; 0 switches it off.
+    pub const fn new(delta_packets: u32) -> Self {
+        OutOfOrder { highest: 0, delta_packets }
+    }
+    /// Takes note of an acknowledged PSN. True if it lags.
+    #[inline]
+    pub fn is_late(&mut self, psn: u64) -> bool {
+        let behind = self.highest.saturating_sub(psn);
+        self.highest = self.highest.max(psn);
+        self.delta_packets > 0 && behind > u64::from(self.delta_packets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lags_by_more_than_delta_is_late() {
+        let mut ooo = OutOfOrder::new(64);
+        assert!(!ooo.is_late(0) && !ooo.is_late(100));
+        assert!(!ooo.is_late(36)); // 64 behind
+        assert!(ooo.is_late(35));
+        assert!(!ooo.is_late(101));
+        assert!(ooo.is_late(36)); // now 65 behind
+    }
+
+    #[test]
+    fn switched_off_nothing_is_late() {
+        let mut ooo = OutOfOrder::new(0);
+        assert!(!ooo.is_late(1_000_000) && !ooo.is_late(0));
+    }
+}

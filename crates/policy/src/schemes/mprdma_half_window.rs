@@ -1,0 +1,17 @@
+//! MP-RDMA as weak baselines have it.
+
+use super::{SchemeInfo, common};
+use crate::{Decrease, MpRdmaConfig, PolicyConfig};
+
+pub(super) const MPRDMA_HALF_WINDOW: SchemeInfo = SchemeInfo {
+    name: "mprdma-half-window",
+    aliases: &[],
+    help: "As mprdma, but a mark halves the window, at most once a round trip",
+    source: "UDMP (IEEE ToN 2026), section I, if its 1/2 is of the window",
+    make: || {
+        common::clocked(PolicyConfig::Mprdma(MpRdmaConfig {
+            decrease: Decrease::HalfWindow,
+            ..MpRdmaConfig::default()
+        }))
+    },
+};

@@ -1,0 +1,137 @@
+//! UDMP's congestion control: the rate, from the gradient of the average round-trip time over all paths.
+
+use pathweave_units::{Duration, Rate, Time};
+
+use super::{UdmpConfig, UdmpVariant};
+use crate::PolicyEnv;
+
+/// The rate never falls below this share of the line's; without a floor a gradient above one would turn it negative.
+const FLOOR: f64 = 1e-3;
+
+/// Rate and round-trip time of one queue pair. Rates are in bytes a picosecond, times in picoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Law {
+    pub(super) rate: f64,
+    /// Average round-trip time over all paths.
+    pub(super) smooth: f64,
+    /// The average at the last update.
+    last_smooth: f64,
+    last_update: Time,
+    /// Shortest round-trip time of this queue pair.
+    pub(super) base: f64,
+    /// Acknowledgements since the last update, and how many of them to let pass until the next.
+    acks: u32,
+    to_ignore: u32,
+    started: bool,
+    params: Params,
+}
+
+/// The parameters, resolved for line and round-trip time. The same for all queue pairs of a NIC.
+#[derive(Clone, Copy, Debug)]
+struct Params {
+    line: f64,
+    gain: f64,
+    severe: f64,
+    /// `None`: the published law.
+    repair: Option<Repair>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Repair {
+    queue_target: f64,
+    queue_gain: f64,
+    step: f64,
+    limit: f64,
+}
+
+/// Picoseconds, for a law published with real numbers.
+pub(super) fn ps(span: Duration) -> f64 {
+    span.as_ps() as f64
+}
+
+impl Law {
+    pub(super) fn new(config: &UdmpConfig, env: &PolicyEnv) -> Self {
+        let line = env.line_rate.as_bps() as f64 / 8e12;
+        let repair = Repair {
+            queue_target: ps(config.queue_target),
+            queue_gain: config.queue_gain,
+            step: config.increase_step * line,
+            limit: config.step_limit,
+        };
+        Law {
+            rate: line,
+            smooth: 0.0,
+            last_smooth: 0.0,
+            last_update: Time::ZERO,
+            base: ps(env.base_rtt),
+            acks: 0,
+            to_ignore: 0,
+            started: false,
+            params: Params {
+                line,
+                gain: config.rtt_gain,
+                severe: config.severe_rtt,
+                repair: (config.variant == UdmpVariant::Repaired).then_some(repair),
+            },
+        }
+    }
+
+    /// Whether a round-trip time has been measured.
+    #[inline]
+    pub(super) fn started(&self) -> bool {
+        self.started
+    }
+
+    /// A measurement (none where an acknowledgement covers a packet it does not time). Returns whether it was the
+    /// first. The average begins with it: begun at zero it would take many acknowledgements to become true.
+    #[inline]
+    pub(super) fn measure(&mut self, now: Time, rtt: Option<Duration>, inflight: u32) -> bool {
+        self.acks = self.acks.saturating_add(1);
+        let Some(rtt) = rtt.map(ps) else { return false };
+        self.base = self.base.min(rtt);
+        if self.started {
+            self.smooth += self.params.gain * (rtt - self.smooth);
+            return false;
+        }
+        self.started = true;
+        (self.smooth, self.last_smooth, self.last_update) = (rtt, rtt, now);
+        (self.acks, self.to_ignore) = (0, inflight);
+        true
+    }
+
+    /// Algorithm 1, lines 22 to 37: severe congestion at every acknowledgement, the gradient about once a round
+    /// trip, that is after as many acknowledgements as were in flight at the last update.
+    #[inline]
+    pub(super) fn update(&mut self, now: Time, inflight: u32) {
+        if self.smooth > self.params.severe * self.base {
+            self.rate = self.rate.min(self.params.line * self.base / self.smooth);
+        }
+        if self.acks > self.to_ignore && self.started {
+            self.step(now);
+            (self.acks, self.to_ignore) = (0, inflight);
+        }
+    }
+
+    fn step(&mut self, now: Time) {
+        // Two acknowledgements at one instant: the shortest span there is.
+        let elapsed = ps(now - self.last_update).max(1.0);
+        let gradient = (self.smooth - self.last_smooth) / elapsed;
+        (self.last_smooth, self.last_update) = (self.smooth, now);
+        let line = self.params.line;
+        let rate = match self.params.repair {
+            None if gradient > 0.0 => self.rate - gradient * self.rate,
+            None => self.rate - gradient * (line - self.rate),
+            Some(repair) => {
+                let excess = (self.smooth - self.base - repair.queue_target) / self.smooth;
+                let cut = (gradient + repair.queue_gain * excess).clamp(-repair.limit, repair.limit);
+                self.rate * (1.0 - cut) + repair.step
+            }
+        };
+        self.rate = rate.clamp(line * FLOOR, line);
+    }
+
+    /// The rate, for observers.
+    pub(super) fn rate(&self) -> Rate {
+        Rate::from_bps((self.rate * 8e12 + 0.5) as u64)
+    }
+}

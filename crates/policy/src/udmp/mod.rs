@@ -1,0 +1,313 @@
+//! UDMP (Huang et al., "UDMP: Unified Delay-Driven Multipath Protocol for AI Clusters", IEEE ToN 2026): delay decides
+//! the rate of the queue pair and, through ACK clocking, the path of every packet, without state per path.
+//!
+//! The rate fills a *pool* of bytes. An acknowledgement takes none, one or two packets out of it and sends them on its
+//! own path: two if its round-trip time is below the average, one if it is at most a base round-trip time above. So
+//! fast paths get more, and what a slow path does not take waits for the next acknowledgement of another.
+//!
+//! The algorithm as printed does not do what the paper claims (`variant = "published"`): its rate drifts to half the
+//! line under any noise, and flows deadlock in incast once every acknowledgement is refused. The default,
+//! `"repaired"`, differs in this:
+//!
+//! | | published | repaired |
+//! |---|---|---|
+//! | rate | gradient alone | gradient, distance from a queue target, additive step; bounded a round trip |
+//! | two packets if | below the average | up to 5 % of the base above it |
+//! | pool | without bound | a quarter BDP |
+//! | in flight | without bound | 1.5 BDP and a packet |
+//! | nothing comes back | a kick after 100 us | a packet after two round-trip times, on the last good path |
+//! | no data when clocked | the chance is kept as a token, for any path | it stays in the pool, which then paces |
+//!
+//! With nothing to send the pool fills and that is all. Data that comes later leaves at once from what the pool holds
+//! and then at the rate, on random paths, until acknowledgements come back to find a backlog and clock again.
+//!
+//! A retransmission takes a token like any packet. A loss takes an acknowledgement from the clock; those of the
+//! faster paths make up for it, two packets each.
+
+mod config;
+mod law;
+
+use pathweave_units::{Duration, PathId, Rate, Rng, Time};
+
+use crate::ack_clock::AckClock;
+use crate::ooo::OutOfOrder;
+use crate::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+
+pub use config::{UdmpConfig, UdmpVariant};
+use law::{Law, ps};
+
+/// What a granted packet is charged to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Charge {
+    /// Released by an acknowledgement, which has paid.
+    Release,
+    /// A token: for any path.
+    Token,
+    /// The pool, because there was nothing to send when it could be clocked.
+    Pool,
+    /// The pool, because nothing comes back that could clock.
+    Restart,
+}
+
+/// One direction of one queue pair.
+#[derive(Clone, Debug)]
+pub struct Udmp {
+    law: Law,
+    /// Bytes the rate has put in and no packet has taken out.
+    pool: f64,
+    last_add: Time,
+    last_ack: Time,
+    last_restart: Time,
+    /// `Time::MAX`: not set.
+    timer: Time,
+    clock: AckClock,
+    ooo: OutOfOrder,
+    /// Packets that may leave on any path.
+    tokens: u32,
+    /// Path of the last acknowledgement that came back fast.
+    good: Option<PathId>,
+    /// The last acknowledgement found nothing to send.
+    idle: bool,
+    charge: Charge,
+    params: Params,
+}
+
+/// The same for all queue pairs of a NIC.
+#[derive(Clone, Copy, Debug)]
+struct Params {
+    packet: f64,
+    pool_cap: f64,
+    /// Packets.
+    inflight_cap: u32,
+    near: f64,
+    kick_after: Duration,
+    repaired: bool,
+}
+
+impl Udmp {
+    /// A queue pair that has a bandwidth-delay product of packets to send on random paths.
+    pub fn new(config: &UdmpConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
+        let repaired = config.variant == UdmpVariant::Repaired;
+        let packet = f64::from(env.mtu_wire_bytes);
+        let bdp = env.bdp_bytes() as f64;
+        let pool_cap = if repaired { (config.pool_bdp * bdp).max(2.0 * packet) } else { f64::INFINITY };
+        // To the next packet: less would leave the line idle for the rest of the round trip.
+        let tokens = env.bdp_bytes().div_ceil(u64::from(env.mtu_wire_bytes)).max(1);
+        let tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
+        let inflight_cap =
+            if repaired { ((config.inflight_bdp * bdp / packet) as u32).saturating_add(1) } else { u32::MAX };
+        Udmp {
+            law: Law::new(config, env),
+            pool: 0.0,
+            last_add: Time::ZERO,
+            last_ack: Time::ZERO,
+            last_restart: Time::ZERO,
+            timer: Time::MAX,
+            clock: AckClock::new(env.paths, config.explore, rng),
+            ooo: OutOfOrder::new(config.ooo_packets),
+            tokens: tokens.min(inflight_cap),
+            good: None,
+            idle: false,
+            charge: Charge::Token,
+            params: Params {
+                packet,
+                pool_cap,
+                inflight_cap,
+                near: config.near,
+                kick_after: config.kick_after,
+                repaired,
+            },
+        }
+    }
+
+    fn pool_at(&self, now: Time) -> f64 {
+        (self.pool + self.law.rate * ps(now - self.last_add)).min(self.params.pool_cap)
+    }
+    #[inline]
+    fn refill(&mut self, now: Time) {
+        self.pool = self.pool_at(now);
+        self.last_add = now;
+    }
+    /// When the pool holds a packet; not before `now`.
+    fn pool_ready(&self, now: Time) -> Time {
+        let missing = self.params.packet - self.pool;
+        let ready = self.last_add + Duration::from_ps((missing / self.law.rate).max(0.0) as u64 + 1);
+        if self.pool_at(now) >= self.params.packet { now } else { ready.max(now + Duration::from_ps(1)) }
+    }
+
+    /// How many packets an acknowledgement releases (algorithm 2).
+    #[inline]
+    fn released(&self, rtt: Option<Duration>, inflight: u32) -> (u32, bool) {
+        let packet = self.params.packet;
+        let Some(rtt) = rtt.map(ps) else {
+            // Not timed: neither fast nor slow.
+            return (u32::from(self.pool >= packet).min(self.room(inflight)), false);
+        };
+        let smooth = self.law.smooth;
+        let near = if self.params.repaired {
+            rtt <= smooth + self.params.near * self.law.base
+        } else {
+            rtt < smooth
+        };
+        let packets = if near && self.pool >= 2.0 * packet {
+            2
+        } else {
+            u32::from(self.pool >= packet && rtt < smooth + self.law.base)
+        };
+        (packets.min(self.room(inflight)), near)
+    }
+    /// Packets that may yet be released.
+    #[inline]
+    fn room(&self, inflight: u32) -> u32 {
+        let spoken_for = inflight.saturating_add(self.clock.pending()).saturating_add(self.tokens);
+        self.params.inflight_cap.saturating_sub(spoken_for)
+    }
+
+    #[inline]
+    fn on_ack(&mut self, now: Time, feedback: &Feedback, timed: bool, rng: &mut Rng) {
+        let rtt = timed.then_some(feedback.rtt);
+        self.last_ack = now;
+        self.timer = Time::MAX;
+        if self.law.measure(now, rtt, feedback.inflight_packets) {
+            // Counted from the first packet the pool would grant the first burst a second time.
+            (self.pool, self.last_add) = (0.0, now);
+        } else {
+            self.refill(now);
+        }
+        // A retransmission's PSN is old by nature.
+        let late = feedback.memo != RETRANSMITTED && self.ooo.is_late(feedback.psn);
+        if !late && self.law.started() {
+            let (packets, near) = self.released(rtt, feedback.inflight_packets);
+            if feedback.backlogged {
+                let taken = self.clock.release(feedback.path, packets, rng);
+                self.pool -= f64::from(taken) * self.params.packet;
+            } else if !self.params.repaired {
+                self.tokens = self.tokens.saturating_add(packets);
+                self.pool -= f64::from(packets) * self.params.packet;
+            }
+            if near {
+                self.good = Some(feedback.path);
+            }
+        }
+        self.idle = !feedback.backlogged;
+        self.law.update(now, feedback.inflight_packets);
+    }
+
+    /// When a packet may leave although nothing clocks it.
+    fn restart_at(&self, now: Time, inflight: u32) -> Option<Time> {
+        let alive = self.last_ack.max(self.last_restart);
+        if self.params.repaired {
+            let patience = Duration::from_ps((2.0 * self.law.smooth.max(self.law.base)) as u64);
+            let base = Duration::from_ps(self.law.base as u64);
+            let due = (self.last_ack + patience).max(self.last_restart + base);
+            (inflight < self.params.inflight_cap.min(2)).then(|| due.max(self.pool_ready(now)))
+        } else {
+            (inflight == 0).then(|| alive + self.params.kick_after)
+        }
+    }
+
+    /// A path for a packet that no acknowledgement clocked.
+    fn restart_path(&self) -> PathId {
+        match self.good {
+            Some(path) if self.params.repaired && self.clock.is_up(path) => path,
+            _ => self.clock.spray(),
+        }
+    }
+
+    #[inline]
+    fn grant(&mut self, charge: Charge, path: PathId) -> Grant {
+        self.charge = charge;
+        Grant::Send(path)
+    }
+
+    #[cold]
+    fn poll_unclocked(&mut self, now: Time, inflight: u32) -> Grant {
+        if self.idle && self.params.repaired && inflight < self.params.inflight_cap {
+            let ready = self.pool_ready(now);
+            if ready > now {
+                return Grant::At(ready);
+            }
+            return self.grant(Charge::Pool, self.clock.spray());
+        }
+        match self.restart_at(now, inflight) {
+            Some(due) if due <= now => self.grant(Charge::Restart, self.restart_path()),
+            due => {
+                self.timer = due.unwrap_or(Time::MAX);
+                Grant::Blocked
+            }
+        }
+    }
+}
+
+/// What [`Udmp`] attaches to a packet sent again.
+const RETRANSMITTED: Memo = Memo(1);
+
+impl Policy for Udmp {
+    #[inline]
+    fn poll_send(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
+        if let Some(path) = self.clock.next() {
+            return self.grant(Charge::Release, path);
+        }
+        if self.tokens > 0 {
+            return self.grant(Charge::Token, self.clock.spray());
+        }
+        self.poll_unclocked(now, want.inflight_packets)
+    }
+
+    #[inline]
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        self.timer = Time::MAX;
+        match self.charge {
+            Charge::Release => self.clock.pop(),
+            Charge::Token => {
+                self.tokens -= 1;
+                self.clock.sprayed(cx.rng);
+                if !self.law.started() && sent.inflight_packets == 1 {
+                    (self.last_ack, self.last_add) = (now, now);
+                }
+            }
+            Charge::Pool | Charge::Restart => {
+                if self.charge == Charge::Restart {
+                    self.last_restart = now;
+                }
+                self.refill(now);
+                self.pool = (self.pool - self.params.packet).max(0.0);
+                self.clock.sprayed(cx.rng);
+            }
+        }
+        // A short packet gives back what it did not need.
+        self.pool += (self.params.packet - f64::from(sent.wire_bytes)).max(0.0);
+        if sent.retransmit { RETRANSMITTED } else { Memo::default() }
+    }
+
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        match feedback.kind {
+            FeedbackKind::Ack { timed, .. } => self.on_ack(now, feedback, timed, cx.rng),
+            FeedbackKind::Lost | FeedbackKind::Timeout => {
+                if self.good == Some(feedback.path) {
+                    self.good = None;
+                }
+            }
+            FeedbackKind::Cnp | FeedbackKind::ProbeReply => {}
+        }
+    }
+
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.clock.on_paths(paths, cx.rng);
+    }
+
+    fn on_timer(&mut self, _now: Time, _cx: &mut PolicyCx<'_>) {
+        // Asked next, the policy grants the packet that restarts the clock.
+        self.timer = Time::MAX;
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Time> {
+        (self.timer != Time::MAX).then_some(self.timer)
+    }
+
+    fn rate(&self, _now: Time) -> Option<Rate> {
+        Some(self.law.rate())
+    }
+}
