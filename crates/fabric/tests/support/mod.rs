@@ -1,0 +1,359 @@
+//! A fabric whose hosts follow a script: packets put in at given instants, everything that comes out written down.
+
+#![allow(dead_code, reason = "every test file uses its part of this")]
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use pathweave_des::EventQueue;
+use pathweave_fabric::config::SwitchConfig;
+use pathweave_fabric::{
+    Cable, DropReason, Fabric, FabricEvent, FabricEventKind, Header, PortId, PortMap, Step, SwitchRoutes,
+    TableRoutes, event_sources,
+};
+use pathweave_units::{Bytes, Duration, HostId, PathId, Rate, Time};
+
+/// A packet a host is to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    pub(crate) src: u32,
+    pub(crate) dst: u32,
+    pub(crate) path: u16,
+    pub(crate) bytes: u32,
+    pub(crate) class: u8,
+    pub(crate) ecn: bool,
+}
+
+/// A data packet of class 1 that may be marked.
+pub(crate) fn data(src: u32, dst: u32, bytes: u32) -> Packet {
+    Packet { src, dst, path: 0, bytes, class: 1, ecn: true }
+}
+
+/// A packet of the control class.
+pub(crate) fn control(src: u32, dst: u32, bytes: u32) -> Packet {
+    Packet { class: 0, ecn: false, ..data(src, dst, bytes) }
+}
+
+/// A packet that has reached its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    pub(crate) time: Time,
+    pub(crate) host: u32,
+    pub(crate) id: u32,
+    pub(crate) marked: bool,
+    pub(crate) hops: u8,
+}
+
+type Act<const C: usize> = Box<dyn FnOnce(&mut Net<C>, Time)>;
+
+/// A fabric and its scripted hosts.
+pub(crate) struct Net<const C: usize> {
+    pub(crate) fabric: Fabric<u32, C>,
+    pub(crate) queue: EventQueue,
+    pub(crate) map: PortMap,
+    pub(crate) cables: Vec<Cable>,
+    pub(crate) hosts: u32,
+    pub(crate) switches: u32,
+    /// Packets put in, by id.
+    pub(crate) packets: Vec<Packet>,
+    pub(crate) delivered: Vec<Delivery>,
+    pub(crate) log: Vec<FabricEvent<u32>>,
+    /// Looks at the fabric after every event.
+    pub(crate) observer: Option<fn(&mut Net<C>, Time)>,
+    script: BTreeMap<(Time, u32), Act<C>>,
+    scripted: u32,
+}
+
+pub(crate) fn ps(ps: u64) -> Time {
+    Time::from_ps(ps)
+}
+
+pub(crate) fn cable(a: u32, b: u32, gbps: u64, delay_ns: u64) -> Cable {
+    Cable { a, b, rate: Rate::from_gbps(gbps), delay: Duration::from_ns(delay_ns) }
+}
+
+/// `hosts` hosts on one switch.
+pub(crate) fn star(hosts: u32, gbps: u64, delay_ns: u64) -> Vec<Cable> {
+    (0..hosts).map(|host| cable(host, hosts, gbps, delay_ns)).collect()
+}
+
+/// `leaves` switches with `per_leaf` hosts each, all joined to each of `spines` switches.
+pub(crate) fn leaf_spine(leaves: u32, per_leaf: u32, spines: u32, gbps: u64, delay_ns: u64) -> Vec<Cable> {
+    let hosts = leaves * per_leaf;
+    let mut cables: Vec<Cable> = (0..hosts).map(|h| cable(h, hosts + h / per_leaf, gbps, delay_ns)).collect();
+    for leaf in 0..leaves {
+        for spine in 0..spines {
+            cables.push(cable(hosts + leaf, hosts + leaves + spine, gbps, delay_ns));
+        }
+    }
+    cables
+}
+
+/// `n` switches in a ring, a host each.
+pub(crate) fn ring(n: u32, gbps: u64, delay_ns: u64) -> Vec<Cable> {
+    let mut cables: Vec<Cable> = (0..n).map(|i| cable(i, n + i, gbps, delay_ns)).collect();
+    cables.extend((0..n).map(|i| cable(n + i, n + (i + 1) % n, gbps, delay_ns)));
+    cables
+}
+
+/// No marking, no pausing, no dropping below a gigabyte.
+pub(crate) fn plain() -> SwitchConfig {
+    let mut config = SwitchConfig { buffer: Bytes::from_mb(1_000), ..SwitchConfig::default() };
+    config.pfc.enabled = false;
+    config.ecn.enabled = false;
+    config
+}
+
+/// [`plain`] with pausing; the buffer is `shared` and the headroom of `ports` ports of `classes` data classes.
+pub(crate) fn lossless(shared: u64, alpha: f64, headroom: u64, ports: u64, classes: u64) -> SwitchConfig {
+    let mut config = plain();
+    config.pfc.enabled = true;
+    config.pfc.alpha = alpha;
+    config.pfc.headroom = Some(Bytes::new(headroom));
+    config.buffer = Bytes::new(shared + headroom * ports * classes);
+    config
+}
+
+/// Tables that send every packet along a shortest path over cables that `alive` accepts.
+pub(crate) fn shortest_routes(
+    hosts: u32,
+    switches: u32,
+    cables: &[Cable],
+    map: &PortMap,
+    alive: impl Fn(usize) -> bool,
+) -> Vec<SwitchRoutes> {
+    let nodes = (hosts + switches) as usize;
+    // By node: (egress port, neighbour).
+    let mut around: Vec<Vec<(PortId, u32)>> = vec![vec![]; nodes];
+    for (index, cable) in cables.iter().enumerate().filter(|(index, _)| alive(*index)) {
+        let (at_a, at_b) = map.ends(index);
+        around[cable.a as usize].push((at_a, cable.b));
+        around[cable.b as usize].push((at_b, cable.a));
+    }
+    let distances = |to: u32| {
+        let mut distance = vec![u32::MAX; nodes];
+        distance[to as usize] = 0;
+        let mut queue = VecDeque::from([to]);
+        while let Some(node) = queue.pop_front() {
+            for &(_, next) in &around[node as usize] {
+                if distance[next as usize] == u32::MAX {
+                    distance[next as usize] = distance[node as usize] + 1;
+                    // Hosts do not forward.
+                    if next >= hosts {
+                        queue.push_back(next);
+                    }
+                }
+            }
+        }
+        distance
+    };
+    let by_host: Vec<Vec<u32>> = (0..hosts).map(distances).collect();
+    (hosts..hosts + switches)
+        .map(|switch| {
+            table(hosts, |host| {
+                let distance = &by_host[host as usize];
+                let here = distance[switch as usize];
+                around[switch as usize]
+                    .iter()
+                    .filter(|(_, next)| {
+                        let there = distance[*next as usize];
+                        here != u32::MAX && there < here && (*next >= hosts || *next == host)
+                    })
+                    .map(|(port, _)| *port)
+                    .collect()
+            })
+        })
+        .collect()
+}
+
+/// Routes of a ring that know one direction only: what deadlocks are made of.
+pub(crate) fn clockwise_routes(n: u32, cables: &[Cable], map: &PortMap) -> Vec<SwitchRoutes> {
+    let port = |from: u32, to: u32| port_between(cables, map, from, to);
+    (0..n)
+        .map(|i| {
+            table(n, |host| vec![if host == i { port(n + i, host) } else { port(n + i, n + (i + 1) % n) }])
+        })
+        .collect()
+}
+
+fn table(hosts: u32, ports_to: impl Fn(u32) -> Vec<PortId>) -> SwitchRoutes {
+    let mut ports = vec![];
+    let groups = (0..hosts)
+        .map(|host| {
+            let start = ports.len() as u32;
+            ports.extend(ports_to(host));
+            (start, ports.len() as u32)
+        })
+        .collect();
+    let class_of_host: Arc<[u32]> = (0..hosts).collect();
+    SwitchRoutes::Table(TableRoutes { class_of_host, groups, attached: vec![], ports })
+}
+
+fn port_between(cables: &[Cable], map: &PortMap, from: u32, to: u32) -> PortId {
+    cables
+        .iter()
+        .enumerate()
+        .find_map(|(index, cable)| {
+            let (at_a, at_b) = map.ends(index);
+            match (cable.a, cable.b) {
+                (a, b) if (a, b) == (from, to) => Some(at_a),
+                (a, b) if (a, b) == (to, from) => Some(at_b),
+                _ => None,
+            }
+        })
+        .expect("a cable between the two")
+}
+
+impl<const C: usize> Net<C> {
+    /// Shortest-path routes over all cables.
+    pub(crate) fn new(hosts: u32, switches: u32, cables: &[Cable], config: &SwitchConfig, seed: u64) -> Self {
+        let map = PortMap::new(hosts + switches, cables);
+        let routes = shortest_routes(hosts, switches, cables, &map, |_| true);
+        Self::with_routes(hosts, switches, cables, routes, config, seed)
+    }
+
+    pub(crate) fn with_routes(
+        hosts: u32,
+        switches: u32,
+        cables: &[Cable],
+        routes: Vec<SwitchRoutes>,
+        config: &SwitchConfig,
+        seed: u64,
+    ) -> Self {
+        let map = PortMap::new(hosts + switches, cables);
+        let fabric =
+            Fabric::new(hosts, switches, cables, &map, routes, config, seed).expect("it can be built");
+        Net {
+            fabric,
+            queue: EventQueue::new(event_sources(map.len()) as usize + 1),
+            cables: cables.to_vec(),
+            map,
+            hosts,
+            switches,
+            packets: vec![],
+            delivered: vec![],
+            log: vec![],
+            observer: None,
+            script: BTreeMap::new(),
+            scripted: 0,
+        }
+    }
+
+    /// The egress port of `from` towards `to`.
+    pub(crate) fn port(&self, from: u32, to: u32) -> PortId {
+        port_between(&self.cables, &self.map, from, to)
+    }
+
+    /// Routes over all cables but those in `dead`.
+    pub(crate) fn routes_without(&self, dead: &[usize]) -> Vec<SwitchRoutes> {
+        shortest_routes(self.hosts, self.switches, &self.cables, &self.map, |index| !dead.contains(&index))
+    }
+
+    /// Does something at an instant; in order of the calls where instants are equal.
+    pub(crate) fn at(&mut self, time: Time, act: impl FnOnce(&mut Self, Time) + 'static) {
+        self.script.insert((time, self.scripted), Box::new(act));
+        self.scripted += 1;
+        let source = event_sources(self.map.len());
+        self.queue.schedule_no_later(source, time);
+    }
+
+    /// Puts a packet on its host's (first) NIC port at an instant. Ids count from 0.
+    pub(crate) fn send(&mut self, time: Time, packet: Packet) -> u32 {
+        let id = self.packets.len() as u32;
+        self.packets.push(packet);
+        self.at(time, move |net, now| {
+            let header = Header::new(
+                HostId(packet.src),
+                HostId(packet.dst),
+                PathId(packet.path),
+                packet.bytes,
+                packet.class,
+                packet.ecn,
+            );
+            let port = net.map.ports(packet.src).start;
+            net.fabric.send(&mut net.queue, now, port, header, id);
+        });
+        id
+    }
+
+    /// `n` equal packets at once.
+    pub(crate) fn send_many(&mut self, time: Time, n: u32, packet: Packet) {
+        for _ in 0..n {
+            self.send(time, packet);
+        }
+    }
+
+    /// Executes one event; false if there is none.
+    pub(crate) fn step(&mut self) -> bool {
+        let Some((now, source)) = self.queue.pop() else { return false };
+        if source < event_sources(self.map.len()) {
+            let step = self.fabric.on_event(&mut self.queue, now, source);
+            if let Step::Delivered { host, packet, .. } = step {
+                let (header, id) = self.fabric.take(packet);
+                assert_eq!(header.dst, host, "a packet at the wrong host");
+                let marked = header.congestion_experienced();
+                self.delivered.push(Delivery { time: now, host: host.0, id, marked, hops: header.hops });
+            }
+        } else {
+            let (_, act) = self.script.pop_first().expect("scheduled for it");
+            act(self, now);
+            if let Some((&(next, _), _)) = self.script.first_key_value() {
+                self.queue.schedule(source, next);
+            }
+        }
+        self.log.extend(self.fabric.drain_log());
+        if let Some(observer) = self.observer {
+            observer(self, now);
+        }
+        true
+    }
+
+    /// Runs until nothing is pending.
+    pub(crate) fn run(&mut self) {
+        while self.step() {}
+    }
+
+    /// Runs through everything before `end`.
+    pub(crate) fn run_until(&mut self, end: Time) {
+        self.at(end, |_, _| {});
+        while self.queue.now() < end {
+            self.step();
+        }
+    }
+
+    /// When a packet arrived; panics if it did not.
+    pub(crate) fn arrival(&self, id: u32) -> Time {
+        self.delivered.iter().find(|d| d.id == id).expect("it was delivered").time
+    }
+
+    /// Packets lost, with time and reason.
+    pub(crate) fn drops(&self) -> Vec<(Time, u32, DropReason)> {
+        self.log
+            .iter()
+            .filter_map(|e| match e.kind {
+                FabricEventKind::Dropped { reason, content, .. } => Some((e.time, content, reason)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Pauses that ports of hosts and switches saw begin (true) and end (false).
+    pub(crate) fn pauses(&self) -> Vec<(Time, PortId, u8, bool)> {
+        self.log
+            .iter()
+            .filter_map(|e| match e.kind {
+                FabricEventKind::Paused(class) => Some((e.time, e.port, class, true)),
+                FabricEventKind::Resumed(class) => Some((e.time, e.port, class, false)),
+                FabricEventKind::Dropped { .. } => None,
+            })
+            .collect()
+    }
+
+    /// Every packet is delivered, lost, or still inside; when nothing is pending, none is inside.
+    pub(crate) fn check_conservation(&self) {
+        let alive = self.packets.len() as u32 - (self.delivered.len() + self.drops().len()) as u32;
+        assert!(self.queue.is_empty());
+        assert_eq!(self.fabric.packets_alive(), alive, "packets inside");
+        self.fabric.check_accounts();
+    }
+}
