@@ -16,6 +16,85 @@ use crate::transmit::{Class, Gate, Placement, Transmit};
 use crate::work::{PostError, RecvRequest, WorkRequest};
 
 /// All queue pairs of a host: reliable connections that speak SEND, WRITE and READ.
+///
+/// # How to drive it
+///
+/// The endpoint acts only when it is called, and everything it wants comes out of three polls:
+///
+/// - [`poll_transmit`](Endpoint::poll_transmit): the next packet to send, now;
+/// - [`poll_event`](Endpoint::poll_event): completions and the like;
+/// - [`poll_timer`](Endpoint::poll_timer): when to call [`on_timer`](Endpoint::on_timer).
+///
+/// **After every input** (a packet, a timer, a request, a change of paths, a NIC port that has become free) **drain
+/// the outputs**: events until `None`; packets until `None`, with a [`Gate`] that names the ports free for data;
+/// then look at the timer. One input may cause any number of outputs, and a queue pair that was granted a packet for
+/// a busy port waits until somebody polls with that port open.
+///
+/// The `now` of all calls must never decrease; a clock that does is a bug and panics. The endpoint never holds
+/// payload: what it sends names where the bytes are ([`Transmit::payload`]), and what arrives is answered with
+/// where they go ([`Placement`]). A source must keep its bytes until its completion; a destination may be written
+/// until its completion, in any order.
+///
+/// # Example
+///
+/// Two endpoints, joined by a wire that takes no time:
+///
+/// ```
+/// # use pathweave_policy::{Feedback, Grant, Memo, PathView, Policy, PolicyCx, Sent, Want};
+/// # use pathweave_units::{PathId, Rate};
+/// use pathweave_transport::{Buffer, Endpoint, EndpointConfig, Event, Gate, Op, QpConfig, RecvRequest, WorkRequest};
+/// use pathweave_units::{HostId, Time};
+///
+/// # struct Unlimited;
+/// # impl Policy for Unlimited {
+/// #     fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant { Grant::Send(PathId(0)) }
+/// #     fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> Memo { Memo(0) }
+/// #     fn on_feedback(&mut self, _: Time, _: &Feedback, _: &mut PolicyCx<'_>) {}
+/// #     fn on_paths(&mut self, _: Time, _: &[PathView], _: &mut PolicyCx<'_>) {}
+/// #     fn on_timer(&mut self, _: Time, _: &mut PolicyCx<'_>) {}
+/// #     fn next_timer(&self) -> Option<Time> { None }
+/// #     fn rate(&self, _: Time) -> Option<Rate> { None }
+/// # }
+/// let now = Time::ZERO;
+/// let mut hosts = [0, 1].map(|host| Endpoint::new(EndpointConfig::new(HostId(host))));
+/// let a = hosts[0].create_qp(now, QpConfig::new(HostId(1), Unlimited, &[]));
+/// let b = hosts[1].create_qp(now, QpConfig::new(HostId(0), Unlimited, &[]));
+/// hosts[0].connect(a, b)?;
+/// hosts[1].connect(b, a)?;
+///
+/// let mut memory = [*b"over the wire", [0; 13]];
+/// hosts[1].post_recv(b, RecvRequest { wr_id: 7, buffer: Buffer(0), len: 13 })?;
+/// hosts[0].post(now, a, WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 13 })?;
+///
+/// let mut completed = vec![];
+/// loop {
+///     let mut quiet = true;
+///     for host in 0..2 {
+///         while let Some(packet) = hosts[host].poll_transmit(now, Gate::OPEN) {
+///             quiet = false;
+///             let to = packet.to.index();
+///             if let Some(place) = hosts[to].on_packet(now, HostId(host as u32), &packet.segment, false) {
+///                 let from = packet.payload.expect("only what carries payload is placed").offset as usize;
+///                 let (at, len) = (place.offset as usize, usize::from(place.len));
+///                 let bytes = memory[host][from..from + len].to_vec();
+///                 memory[to][at..at + len].copy_from_slice(&bytes);
+///             }
+///         }
+///         while let Some(event) = hosts[host].poll_event() {
+///             if let Event::Completion(completion) = event {
+///                 completed.push(completion.wr_id);
+///             }
+///         }
+///     }
+///     // A driver with a clock would sleep until the earliest `poll_timer` or the next packet.
+///     if quiet {
+///         break;
+///     }
+/// }
+/// assert_eq!(completed, [7, 1]);
+/// assert_eq!(memory[1], *b"over the wire");
+/// # Ok::<(), pathweave_transport::PostError>(())
+/// ```
 pub struct Endpoint<P> {
     common: Common,
     qps: Slab<Qp<P>>,

@@ -234,10 +234,8 @@ proptest! {
         let mut steps = 0;
         while pair.step() {
             steps += 1;
-            if steps % 50 == 0 {
-                if let Some(receive) = waiting.pop() {
-                    post_one(&mut pair, receive);
-                }
+            if steps % 50 == 0 && let Some(receive) = waiting.pop() {
+                post_one(&mut pair, receive);
             }
             prop_assert!(pair.now < Time::from_us(2_000_000), "not done after two seconds");
         }
@@ -274,13 +272,11 @@ proptest! {
                 .collect();
             let ids: Vec<_> = sent.iter().map(|c| c.wr_id).collect();
             prop_assert_eq!(ids, (0..setup.work[host].len() as u64).collect::<Vec<_>>());
-            // Successes, then at most one reason, then what was flushed with it.
-            let successes = sent.iter().take_while(|c| c.status == Status::Success).count();
-            for (i, completion) in sent[successes..].iter().enumerate() {
-                let ok = completion.status == Status::Flushed
-                    || (completion.status == Status::RetryExceeded && i == 0)
-                    // A message behind a READ that waits for its answer may be the one that timed out.
-                    || completion.status == Status::RetryExceeded;
+            // Successes, then at most one reason among what was flushed with it: a request behind a READ that waits
+            // for its answer may be the one that timed out.
+            let failed = sent.iter().skip_while(|c| c.status == Status::Success);
+            for completion in failed {
+                let ok = matches!(completion.status, Status::Flushed | Status::RetryExceeded);
                 prop_assert!(ok, "{completion:?}");
             }
             let reasons = sent.iter().filter(|c| c.status == Status::RetryExceeded).count();

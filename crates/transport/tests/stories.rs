@@ -5,10 +5,11 @@ mod pair;
 use pair::{Channel, MTU, Pair};
 use pathweave_policy::{AckPolicy, CnpMode, CnpPolicy, FeedbackKind, Recovery};
 use pathweave_transport::{
-    Access, Buffer, Event, MemoryRegion, Op, Opcode, PostError, ReceiveMode, Status, WorkRequest,
+    Access, Buffer, Class, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, Opcode, PostError,
+    ReceiveMode, Status, Transmit, WorkRequest,
 };
-use pathweave_units::{Duration, Time};
-use pathweave_wire::{Body, Operation};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
+use pathweave_wire::{Body, Operation, Segment};
 
 const SR: fn(u32) -> Recovery =
     |reorder_packets| Recovery::SelectiveRepeat { reorder_packets, window_packets: 64 };
@@ -392,4 +393,56 @@ fn both_ends_read_at_once_one_at_a_time() {
         assert_eq!(pair.statuses(host), (0..4).map(|i| (i, Status::Success)).collect::<Vec<_>>());
         assert!(pair.hosts[host].memory[20_000..32_000] == pair.hosts[1 - host].memory[..12_000]);
     }
+}
+
+#[test]
+fn a_probe_comes_back_with_its_round_trip() {
+    let mut pair = Pair::new(Channel::new(1), 10, |config| {
+        config.receive = ReceiveMode::Discard;
+        config.policy.probes = 1;
+    });
+    pair.post(0, 1, Op::Send, 0, 4);
+    pair.run(LIMIT);
+    let log = &pair.hosts[0].endpoint.policy(pair.qps[0]).unwrap().log;
+    assert_eq!(log[0], (0, FeedbackKind::ProbeReply, Duration::from_us(2)));
+    assert_eq!((pair.counters(0).probes_sent, pair.counters(0).data_sent), (1, 1));
+}
+
+#[test]
+fn a_packet_waits_for_its_port_and_control_does_not() {
+    let mut endpoint = Endpoint::new(EndpointConfig { nic_ports: 2, ..EndpointConfig::new(HostId(0)) });
+    let mut config = pair::config(1, 16);
+    config.policy.paths = 4;
+    let qp = endpoint.create_qp(Time::ZERO, config);
+    endpoint.connect(qp, QpNum(9)).unwrap();
+    let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 1 << 20 };
+    endpoint.post(Time::ZERO, qp, request).unwrap();
+    let path_and_port = |transmit: Option<Transmit>| transmit.map(|t| (t.segment.path.0, t.port));
+    // Paths 0, 1, 2, 3 in turn leave by ports 0, 1, 0, 1.
+    assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::port(1))), None);
+    assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::OPEN)), Some((0, 0)));
+    assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::port(0))), None);
+    let probe = Body::Probe { sent_at: Time::ZERO };
+    let segment = Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), body: probe };
+    endpoint.on_packet(Time::ZERO, HostId(1), &segment, false);
+    assert_eq!(endpoint.poll_transmit(Time::ZERO, Gate::CONTROL).unwrap().class, Class::Control);
+    assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::port(1))), Some((1, 1)));
+    endpoint.assert_invariants();
+}
+
+#[test]
+fn queue_pairs_take_turns() {
+    let mut endpoint = Endpoint::new(EndpointConfig::new(HostId(0)));
+    let qps: Vec<QpNum> = (0..3)
+        .map(|_| {
+            let qp = endpoint.create_qp(Time::ZERO, pair::config(1, 2));
+            endpoint.connect(qp, QpNum(9)).unwrap();
+            let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 1 << 20 };
+            endpoint.post(Time::ZERO, qp, request).unwrap();
+            qp
+        })
+        .collect();
+    let sent = core::iter::from_fn(|| endpoint.poll_transmit(Time::ZERO, Gate::OPEN));
+    let order: Vec<QpNum> = sent.map(|transmit| transmit.segment.src_qp).collect();
+    assert_eq!(order, [qps.clone(), qps].concat(), "two packets each, then the window is full");
 }

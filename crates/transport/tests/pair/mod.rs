@@ -18,6 +18,8 @@ pub(crate) struct Fixed {
     pub(crate) window: u32,
     pub(crate) paths: u16,
     pub(crate) gap: Duration,
+    /// Probes to send on path 0 before anything else.
+    pub(crate) probes: u32,
     next_path: u16,
     not_before: Time,
     inflight: u32,
@@ -30,6 +32,7 @@ impl Fixed {
             window,
             paths: 1,
             gap: Duration::ZERO,
+            probes: 0,
             next_path: 0,
             not_before: Time::ZERO,
             inflight: 0,
@@ -41,6 +44,10 @@ impl Fixed {
 impl Policy for Fixed {
     fn poll_send(&mut self, now: Time, want: &Want, _: &mut PolicyCx<'_>) -> Grant {
         assert_eq!(want.inflight_packets, self.inflight, "the endpoint's count of packets in flight");
+        if self.probes > 0 {
+            self.probes -= 1;
+            return Grant::Probe(PathId(0));
+        }
         if self.inflight >= self.window {
             Grant::Blocked
         } else if now < self.not_before {
