@@ -38,14 +38,16 @@ impl PfcWatch {
                 continue;
             }
             let paused_for = now - fabric.paused_since[index];
-            if paused_for >= storm_after && storm.is_none() {
-                storm = Some(PfcTrouble::Storm(index as PortId, paused_for));
+            // A storm backs up: the oldest pause is its source.
+            if paused_for >= storm_after && storm.is_none_or(|(_, longest)| paused_for > longest) {
+                storm = Some((index as PortId, paused_for));
             }
             sent_now.insert(index as PortId, fabric.sent[index].packets);
         }
         let stuck: Vec<PortId> =
             sent_now.iter().filter(|(p, n)| self.sent_before.get(p) == Some(n)).map(|(&p, _)| p).collect();
         self.sent_before = sent_now;
+        let storm = storm.map(|(port, paused_for)| PfcTrouble::Storm(port, paused_for));
         find_cycle(&stuck, |port| waits_for(fabric, port, &stuck)).map(PfcTrouble::Deadlock).or(storm)
     }
 }
