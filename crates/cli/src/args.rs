@@ -20,7 +20,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done
   1    internal error
-  2    bad input: the scenario, a file it names, the command line, or an output folder that cannot be written
+  2    bad input: scenario, a file it names, command line, or an output folder that cannot be used
   3    the run ended with unfinished flows; it says which and why
   130  interrupted (Ctrl-C); what was finished is written and marked partial";
 

@@ -106,12 +106,13 @@ fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnost
         tree.as_table_mut().map(|table| table.insert(name.to_owned(), node));
     };
     if let Some(seed) = changes.seed {
-        // TOML's integers end there, and a scenario must be able to say its seed.
-        let value = i64::try_from(seed).map_err(|_| {
-            let message = format!("`seed` cannot be {seed}");
-            Diagnostic::new(FieldPath::root().key("seed"), message).allowed(format!("at most {}", i64::MAX))
-        })?;
-        insert("seed", flag(format!("--seed {seed}"), Value::Integer(value)));
+        let given = flag(format!("--seed {seed}"), Value::Integer(i64::try_from(seed).unwrap_or(i64::MAX)));
+        if i64::try_from(seed).is_err() {
+            // TOML's integers end there, and a scenario must be able to say its seed.
+            let finding = Diagnostic::new(FieldPath::root().key("seed"), format!("`seed` cannot be {seed}"));
+            found.push(finding.at(given.span.clone()).allowed(format!("at most {}", i64::MAX)));
+        }
+        insert("seed", given);
     }
     if let Some(scheme) = &changes.scheme {
         insert("scheme", flag(format!("--schemes {scheme}"), Value::Text(scheme.clone())));

@@ -63,7 +63,15 @@ impl Loaded {
             verify: scenario.run.verify,
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };
+        self.try_out(&spec)?;
         Ok(Prepared { spec, notes })
+    }
+
+    /// A run of one event: what only the simulator can refuse is refused before anything else happens.
+    fn try_out(&self, spec: &SimSpec) -> Result<(), Diagnostics> {
+        let stop = StopConfig { max_events: Some(1), ..spec.stop };
+        let attempt = pathweave_sim::run(&SimSpec { stop, ..spec.clone() }, &mut pathweave_sim::Quiet);
+        attempt.map(drop).map_err(|why| self.sim_error(&why))
     }
 
     /// Builds the network.

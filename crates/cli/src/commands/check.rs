@@ -36,9 +36,12 @@ fn describe(inspection: &Inspection) -> String {
         network.topology, network.hosts, network.switches, network.links
     ));
     for tier in &network.tiers {
-        let ratio =
-            tier.oversubscription.map_or("top".to_owned(), |ratio| format!("{ratio:.2}:1 oversubscribed"));
-        lines.push(format!("tier {}     {} switches, {ratio}", tier.tier, tier.switches));
+        let ratio = match tier.oversubscription {
+            None => "top".to_owned(),
+            Some(ratio) if ratio <= 1.0 => "not oversubscribed".to_owned(),
+            Some(ratio) => format!("{ratio:.2}:1 oversubscribed"),
+        };
+        lines.push(format!("tier {}     switches: {}, {ratio}", tier.tier, tier.switches));
     }
     let sampled = if network.paths_sampled { " (sampled)" } else { "" };
     for group in &network.paths {

@@ -1,0 +1,83 @@
+//! Runs the program in a folder of its own.
+#![allow(dead_code)] // Not every test file uses all of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A folder that vanishes, and the program in it.
+pub(crate) struct Lab {
+    folder: tempfile::TempDir,
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// Exit code.
+    pub(crate) code: i32,
+    /// Standard output.
+    pub(crate) out: String,
+    /// Standard error.
+    pub(crate) err: String,
+}
+
+/// Four hosts at a switch, each sending 100 KB to another.
+pub(crate) const SMALL: &str = "\
+[topology]
+kind = \"star\"
+hosts = 4
+
+[[workload]]
+kind = \"permutation\"
+size = \"100KB\"
+";
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        Lab { folder: tempfile::tempdir().expect("a temporary folder can be made") }
+    }
+    /// With `small.toml` in it.
+    pub(crate) fn with_small() -> Self {
+        Lab::new().file("small.toml", SMALL)
+    }
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+    pub(crate) fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        fs::write(self.path(name), content).unwrap();
+        self
+    }
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pathweave"));
+        command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
+        command.env_remove("NO_COLOR").env("TERM", "dumb");
+        command
+    }
+    pub(crate) fn run(&self, args: &[&str]) -> Done {
+        done(&self.command(args).output().expect("the program starts"))
+    }
+    /// Names in the folder, those of result folders under way included.
+    pub(crate) fn names(&self) -> Vec<String> {
+        names(self.folder.path())
+    }
+    pub(crate) fn json(&self, name: &str) -> serde_json::Value {
+        serde_json::from_str(&fs::read_to_string(self.path(name)).unwrap()).unwrap()
+    }
+}
+
+pub(crate) fn done(output: &Output) -> Done {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("output is UTF-8");
+    Done { code: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
+}
+
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// The folder of the repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
