@@ -3,6 +3,8 @@
 //! A simulation has a fixed set of *sources* (a link's next arrival, a host's next transmission, a timer), and each
 //! has at most one pending event. So an event is no allocation but a slot: its time and a link to the next slot.
 
+mod prefetch;
 mod queue;
 
+pub use prefetch::prefetch;
 pub use queue::{EventQueue, SourceId};

@@ -20,6 +20,9 @@ const BUCKET_SHIFT: u32 = 7;
 /// Buckets of the wheel; 2^15 of 128 ps reach 4.2 us ahead, beyond a hop inside a data centre.
 const BUCKETS: u64 = 1 << 15;
 
+/// How many events ahead [`EventQueue::scout`] runs.
+const SCOUT_LEAD: u32 = 12;
+
 #[derive(Clone, Copy)]
 struct Slot {
     time: u64,
@@ -44,7 +47,11 @@ pub struct EventQueue {
     /// Events beyond the horizon: (time, insertion number, source, epoch).
     far: BinaryHeap<Reverse<(u64, u64, u32, u32)>>,
     far_inserted: u64,
+    /// No later than the first event beyond the horizon.
+    far_first: u64,
     now: u64,
+    /// Where [`EventQueue::scout`] has come to.
+    scout: u32,
     pending: usize,
     near: usize,
 }
@@ -61,7 +68,9 @@ impl EventQueue {
             busy_words: vec![0; words.div_ceil(64)],
             far: BinaryHeap::new(),
             far_inserted: 0,
+            far_first: u64::MAX,
             now: 0,
+            scout: 0,
             pending: 0,
             near: 0,
         }
@@ -91,7 +100,7 @@ impl EventQueue {
 
     /// Schedules the event of a source that has none. Panics if `at` lies in the past; a source that is scheduled
     /// already is a bug of the caller.
-    #[inline]
+    #[inline(always)]
     pub fn schedule(&mut self, source: SourceId, at: Time) {
         let time = at.as_ps();
         assert!(time >= self.now, "an event in the past");
@@ -102,10 +111,16 @@ impl EventQueue {
         if (time >> BUCKET_SHIFT) - (self.now >> BUCKET_SHIFT) < BUCKETS {
             self.insert_near(source, time);
         } else {
-            self.far_inserted += 1;
-            let epoch = self.slots[source as usize].epoch;
-            self.far.push(Reverse((time, self.far_inserted, source, epoch)));
+            self.insert_far(source, time);
         }
+    }
+
+    #[cold]
+    fn insert_far(&mut self, source: u32, time: u64) {
+        self.far_inserted += 1;
+        let epoch = self.slots[source as usize].epoch;
+        self.far.push(Reverse((time, self.far_inserted, source, epoch)));
+        self.far_first = self.far_first.min(time);
     }
 
     /// Schedules the event of a source, moving it if it is pending: it then counts as inserted now.
@@ -142,6 +157,49 @@ impl EventQueue {
         self.slots[source as usize].epoch += 1;
     }
 
+    /// A source whose event is about to come, [`SCOUT_LEAD`] events from now or so; meant to be called once a pop, so
+    /// that what the event will touch can be loaded in time. Only a hint: events scheduled behind its back or moved
+    /// are skipped. `None` where nothing is near.
+    #[inline(always)]
+    pub fn scout(&mut self) -> Option<SourceId> {
+        let slot = &self.slots[self.scout as usize];
+        if slot.time < self.now || slot.time == UNSCHEDULED {
+            return self.scout_anew();
+        }
+        self.scout = self.scout_behind(self.scout)?;
+        Some(self.scout)
+    }
+
+    /// The scout has been overtaken: sends it ahead again.
+    #[cold]
+    fn scout_anew(&mut self) -> Option<SourceId> {
+        if self.near == 0 {
+            return None;
+        }
+        self.scout = self.buckets[self.next_busy_bucket()].head;
+        for _ in 0..SCOUT_LEAD {
+            self.scout = self.scout_behind(self.scout)?;
+        }
+        Some(self.scout)
+    }
+
+    /// The source whose event follows that of `source`, unless it is far away.
+    #[inline(always)]
+    fn scout_behind(&self, source: SourceId) -> Option<SourceId> {
+        let slot = &self.slots[source as usize];
+        if slot.next != NONE {
+            return Some(slot.next);
+        }
+        let bucket = ((slot.time >> BUCKET_SHIFT) & (BUCKETS - 1)) as usize;
+        let mut word = bucket / 64;
+        let mut rest = self.busy[word] & (u64::MAX << (bucket % 64)) & !(1 << (bucket % 64));
+        if rest == 0 {
+            word = (word + 1) % self.busy.len();
+            rest = self.busy[word];
+        }
+        (rest != 0).then(|| self.buckets[word * 64 + rest.trailing_zeros() as usize].head)
+    }
+
     /// Removes and returns the earliest event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, SourceId)> {
@@ -161,15 +219,14 @@ impl EventQueue {
         }
         self.near -= 1;
         self.pending -= 1;
-        if (time >> BUCKET_SHIFT) != (self.now >> BUCKET_SHIFT) {
-            self.now = time;
+        self.now = time;
+        if (self.far_first >> BUCKET_SHIFT) < (time >> BUCKET_SHIFT) + BUCKETS {
             self.pull_far();
-        } else {
-            self.now = time;
         }
         Some((Time::from_ps(time), source))
     }
 
+    #[inline(always)]
     fn insert_near(&mut self, source: u32, time: u64) {
         let index = ((time >> BUCKET_SHIFT) & (BUCKETS - 1)) as usize;
         self.near += 1;
@@ -187,6 +244,12 @@ impl EventQueue {
             self.buckets[index].tail = source;
             return;
         }
+        self.insert_sorted(source, time, index, head);
+    }
+
+    /// Into the middle of a bucket: behind all that are due no later.
+    #[cold]
+    fn insert_sorted(&mut self, source: u32, time: u64, index: usize, head: u32) {
         let (mut before, mut after) = (NONE, head);
         while self.slots[after as usize].time <= time {
             before = after;
@@ -264,10 +327,12 @@ impl EventQueue {
     }
 
     /// Moves what has come within the horizon from the heap into the wheel, in order of (time, insertion).
-    #[inline]
+    #[cold]
     fn pull_far(&mut self) {
+        self.far_first = u64::MAX;
         while let Some(&Reverse((time, _, source, epoch))) = self.far.peek() {
             if (time >> BUCKET_SHIFT) - (self.now >> BUCKET_SHIFT) >= BUCKETS {
+                self.far_first = time;
                 return;
             }
             self.far.pop();

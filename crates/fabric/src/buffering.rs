@@ -5,14 +5,14 @@ use pathweave_units::{HostId, PathId, Time};
 
 use crate::build::PAUSE_FRAME_BYTES;
 use crate::event::{DropReason, FabricEvent, FabricEventKind, Step};
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, Resumable};
 use crate::packet::{Header, PFC, PFC_RESUME, PacketId};
 use crate::port::{DOWN, EXPLICIT, PortId, STORM};
 
 impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     /// Takes a packet into the buffer, pausing the neighbour it came from if its account is over the threshold.
     /// False if there is no room: the packet is then lost.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(
         &mut self,
         queue: &mut EventQueue,
@@ -50,7 +50,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
 
     /// Whether the buffer takes a packet: always while there is space for lossless classes and control, up to the
     /// dynamic threshold of its queue otherwise.
-    #[inline]
+    #[inline(always)]
     fn has_room(&self, switch: u32, egress: PortId, class: usize, bytes: u64) -> bool {
         let at = &self.switches[switch as usize];
         let free = at.buffer_bytes.saturating_sub(at.used_bytes);
@@ -97,16 +97,21 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
             (self.switches[switch as usize].first_port, self.switches[switch as usize].end_port);
         for id in first..end {
             self.ports[id as usize].flags |= EXPLICIT;
-            let port = &self.ports[id as usize];
-            if port.backlog & !port.paused != 0 {
-                let due = port.tx_free.max(now);
-                queue.schedule_no_later(self.service_source(id), due);
-            }
+            self.schedule_service(queue, now, id);
         }
     }
 
-    /// A packet has left the buffer for the link.
-    #[inline]
+    /// Where services are events, sees to the next one: a pause or resume, or a pause frame that took the
+    /// transmitter, has changed when it is due. The port is up to date.
+    pub(crate) fn schedule_service(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) {
+        let port = &self.ports[port_id as usize];
+        if port.is(EXPLICIT) && port.backlog & !port.paused != 0 {
+            let due = port.tx_free.max(now);
+            queue.schedule_no_later(self.service_source(port_id), due);
+        }
+    }
+
+    /// A packet has left the buffer other than by service.
     pub(crate) fn release(
         &mut self,
         queue: &mut EventQueue,
@@ -115,18 +120,18 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         class: usize,
         bytes: u32,
     ) {
-        let at = &mut self.switches[switch as usize];
-        at.used_bytes -= u64::from(bytes);
+        self.switches[switch as usize].used_bytes -= u64::from(bytes);
         let account = &mut self.ingress[ingress as usize];
         account.bytes[class] -= bytes;
         if account.xoff_sent >> class & 1 != 0 {
-            self.consider_resume(queue, switch, ingress, class);
+            self.consider_resume(queue, Resumable { switch, ingress, class });
         }
     }
 
     /// Ends the neighbour's pause once the account is far enough below the threshold.
     #[cold]
-    fn consider_resume(&mut self, queue: &mut EventQueue, switch: u32, ingress: PortId, class: usize) {
+    pub(crate) fn consider_resume(&mut self, queue: &mut EventQueue, at: Resumable) {
+        let Resumable { switch, ingress, class } = at;
         let held = u64::from(self.ingress[ingress as usize].bytes[class]);
         if held > 0 && held + self.xon_gap_bytes > self.xoff_limit_bytes(switch) {
             return;
@@ -166,7 +171,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         let id = self.packets.insert(header, P::default());
         let port = &mut self.ports[port_id as usize];
         port.tx_free = port.tx_free.max(now);
-        self.transmit(queue, port_id, id);
+        self.transmit_at_once(queue, port_id, id);
     }
 
     /// A pause frame from the neighbour at the far end of `port_id`'s cable.
@@ -176,7 +181,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         now: Time,
         port_id: PortId,
         frame: &Header,
-    ) -> Step<P> {
+    ) -> Step {
         let class = frame.path.0 as u8;
         if frame.is(PFC_RESUME) {
             if self.ports[port_id as usize].is(STORM) {
@@ -203,13 +208,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         self.log.push(FabricEvent { time: now, port: port_id, kind: FabricEventKind::Paused(class) });
     }
 
-    pub(crate) fn resume(
-        &mut self,
-        queue: &mut EventQueue,
-        now: Time,
-        port_id: PortId,
-        class: u8,
-    ) -> Step<P> {
+    pub(crate) fn resume(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId, class: u8) -> Step {
         self.advance(queue, now, port_id);
         let port = &mut self.ports[port_id as usize];
         if port.paused >> class & 1 == 0 {
@@ -225,6 +224,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         }
         self.log.push(FabricEvent { time: now, port: port_id, kind: FabricEventKind::Resumed(class) });
         self.advance(queue, now, port_id);
+        self.schedule_service(queue, now, port_id);
         if node < self.hosts { Step::Resumed { host: HostId(node), port: port_id } } else { Step::Done }
     }
 }

@@ -2,12 +2,12 @@
 
 use pathweave_units::{HostId, Time};
 
-use crate::packet::Header;
+use crate::packet::{Header, PacketId};
 use crate::port::PortId;
 
 /// What came of an event.
-#[derive(Clone, Copy, Debug)]
-pub enum Step<P> {
+#[derive(Debug)]
+pub enum Step {
     /// Nothing the driver must act on.
     Done,
     /// A packet has reached its host, intact, by this NIC port.
@@ -16,10 +16,9 @@ pub enum Step<P> {
         host: HostId,
         /// Its port.
         port: PortId,
-        /// The packet as the fabric sees it.
-        header: Header,
-        /// What it carries.
-        content: P,
+        /// The packet: look at it with [`Fabric::delivered`](crate::Fabric::delivered), then hand it back with
+        /// [`Fabric::take`](crate::Fabric::take) or [`Fabric::discard`](crate::Fabric::discard).
+        packet: Arrived,
     },
     /// A pause on this NIC port has ended: the host may send again.
     Resumed {
@@ -29,6 +28,11 @@ pub enum Step<P> {
         port: PortId,
     },
 }
+
+/// A delivered packet, still in the fabric's memory.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a delivered packet must be handed back"]
+pub struct Arrived(pub(crate) PacketId);
 
 /// Why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

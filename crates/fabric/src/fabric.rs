@@ -6,11 +6,11 @@
 //! busy port always has a packet on its link, so no service is ever late. Until looked at, a queue or buffer seems
 //! fuller than it is; decisions that would mark, drop or pause bring up to date what they count first.
 
-use pathweave_des::{EventQueue, SourceId};
+use pathweave_des::{EventQueue, SourceId, prefetch};
 use pathweave_units::{Duration, HostId, Time, mix64};
 
 use crate::config::EcnConfig;
-use crate::event::{DropReason, FabricEvent, FabricEventKind, Step};
+use crate::event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 use crate::faults::Impairment;
 use crate::forwarding::{SwitchRoutes, ecmp_hash};
 use crate::packet::{CE, CORRUPT, ECN_CAPABLE, Header, LOST, PFC, PacketId, Slab};
@@ -34,6 +34,14 @@ pub(crate) struct Switch {
     pub(crate) first_port: PortId,
     pub(crate) end_port: PortId,
     pub(crate) max_used_bytes: u64,
+}
+
+/// An account that has shrunk while the neighbour behind it is paused.
+#[derive(Clone, Copy)]
+pub(crate) struct Resumable {
+    pub(crate) switch: u32,
+    pub(crate) ingress: PortId,
+    pub(crate) class: usize,
 }
 
 /// What a port draws random numbers for. Separate counts, since services may run ahead of arrivals.
@@ -84,6 +92,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         if self.ports[port as usize].is(DOWN) {
             return self.lose(now, port, id, DropReason::LinkDown);
         }
+        self.advance(queue, now, port);
         self.enqueue(queue, now, port, id);
     }
 
@@ -102,9 +111,43 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         port.tx_free <= now && (port.paused | port.backlog) & !1 == 0 && !port.is(DOWN)
     }
 
+    /// Loads ahead of time what an event will touch first: its port.
+    #[inline(always)]
+    pub fn prefetch_port(&self, source: SourceId) {
+        if let Some(port) = self.ports.get(source as usize) {
+            prefetch(port);
+        }
+    }
+
+    /// Then, once that is there: its packet.
+    #[inline(always)]
+    pub fn prefetch_packet(&self, source: SourceId) {
+        if let Some(port) = self.ports.get(source as usize)
+            && !port.in_flight.is_empty()
+        {
+            prefetch(&self.packets[port.in_flight.head]);
+        }
+    }
+
+    /// Then, once that is there: where the packet goes. For a packet that has reached its host this is what it
+    /// carries, and the host is returned.
+    #[inline(always)]
+    pub fn prefetch_target(&self, source: SourceId) -> Option<HostId> {
+        let port = self.ports.get(source as usize).filter(|port| !port.in_flight.is_empty())?;
+        let header = &self.packets[port.in_flight.head];
+        if port.peer_node < self.hosts {
+            prefetch(self.packets.content(port.in_flight.head));
+            return Some(HostId(port.peer_node));
+        }
+        let at = &self.switches[(port.peer_node - self.hosts) as usize];
+        let hash = ecmp_hash(at.hash_seed, header.src, header.dst, header.path);
+        prefetch(&self.ports[at.routes.choose(header.dst, hash)? as usize]);
+        None
+    }
+
     /// Executes one of the fabric's events.
-    #[inline]
-    pub fn on_event(&mut self, queue: &mut EventQueue, now: Time, source: SourceId) -> Step<P> {
+    #[inline(always)]
+    pub fn on_event(&mut self, queue: &mut EventQueue, now: Time, source: SourceId) -> Step {
         let ports = self.ports.len() as u32;
         if source < ports {
             return self.on_arrival(queue, now, source);
@@ -115,30 +158,44 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     }
 
     /// The packet at the head of a link has arrived at the far end.
-    #[inline]
-    fn on_arrival(&mut self, queue: &mut EventQueue, now: Time, from: PortId) -> Step<P> {
+    #[inline(always)]
+    fn on_arrival(&mut self, queue: &mut EventQueue, now: Time, from: PortId) -> Step {
         let port = &mut self.ports[from as usize];
         let (id, next) = port.in_flight.pop_arrival(&self.packets);
         let (ingress, node, flags) = (port.peer, port.peer_node, port.flags);
         if let Some(next) = next {
             queue.schedule(from, Time::from_ps(next));
         }
-        if port.backlog != 0 {
-            self.advance(queue, now, from);
-        }
+        self.advance(queue, now, from);
         if flags & IMPAIRED != 0 {
             self.impair(from, id);
         }
-        let header = &mut self.packets[id];
-        if header.flags & (LOST | CORRUPT | PFC) != 0 {
+        if self.packets[id].flags & (LOST | CORRUPT | PFC) != 0 {
             return self.on_special_arrival(queue, now, from, ingress, id);
         }
         if node < self.hosts {
-            let (header, content) = self.packets.remove(id);
-            return Step::Delivered { host: HostId(node), port: ingress, header, content };
+            return Step::Delivered { host: HostId(node), port: ingress, packet: Arrived(id) };
         }
         self.forward(queue, now, node - self.hosts, ingress, id);
         Step::Done
+    }
+
+    /// What has been delivered: the packet as the fabric sees it, and what it carries.
+    #[inline]
+    pub fn delivered(&self, packet: &Arrived) -> (&Header, &P) {
+        (&self.packets[packet.0], self.packets.content(packet.0))
+    }
+
+    /// Frees a delivered packet. To be called for each.
+    #[inline]
+    pub fn take(&mut self, packet: Arrived) -> (Header, P) {
+        self.packets.remove(packet.0)
+    }
+
+    /// As [`Fabric::take`], for who has seen enough.
+    #[inline]
+    pub fn discard(&mut self, packet: Arrived) {
+        self.packets.free(packet.0);
     }
 
     #[cold]
@@ -149,7 +206,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         from: PortId,
         ingress: PortId,
         id: PacketId,
-    ) -> Step<P> {
+    ) -> Step {
         let header = self.packets[id];
         if header.is(PFC) {
             self.packets.remove(id);
@@ -170,7 +227,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     }
 
     /// Chooses the egress port of a packet that has come into a switch, and admits it to the buffer.
-    #[inline]
+    #[inline(always)]
     fn forward(&mut self, queue: &mut EventQueue, now: Time, switch: u32, ingress: PortId, id: PacketId) {
         let header = &mut self.packets[id];
         header.ingress = ingress;
@@ -183,68 +240,96 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         if hops > MAX_HOPS {
             return self.lose(now, egress, id, DropReason::Loop);
         }
-        if self.ports[egress as usize].is(DOWN) {
+        let port = &self.ports[egress as usize];
+        if port.is(DOWN) {
             return self.lose(now, egress, id, DropReason::LinkDown);
         }
+        // Before the buffer is asked, so that this port's share of it is exact.
+        self.advance(queue, now, egress);
         if self.admit(queue, now, switch, egress, ingress, id) {
             self.enqueue(queue, now, egress, id);
         }
     }
 
-    /// Puts a packet in its class's queue and starts its service if the port is idle.
-    #[inline]
+    /// Puts a packet in its class's queue, or on the link if the port is idle. The port is up to date.
+    #[inline(always)]
     fn enqueue(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId, id: PacketId) {
-        if self.ports[port_id as usize].backlog != 0 {
-            self.advance(queue, now, port_id);
-        }
+        let port = &mut self.ports[port_id as usize];
         let header = &mut self.packets[id];
         let class = usize::from(header.class);
         let bytes = u32::from(header.wire_bytes);
-        let port = &mut self.ports[port_id as usize];
         debug_assert!(class < C);
-        if !self.mark_at_dequeue && class > 0 {
+        if !self.mark_at_dequeue
+            && class > 0
+            && port.queued_bytes[class] > self.specs[usize::from(port.spec)].mark_above_bytes
+        {
             let queued = port.queued_bytes[class];
             self.mark(port_id, id, queued);
         }
         let port = &mut self.ports[port_id as usize];
-        let idle = port.tx_free <= now;
-        if idle {
-            // Nothing that may be served waits (advance saw to it), so this packet's turn is now, if not paused.
+        if port.tx_free <= now {
+            // Nothing that may be served waits, so this packet's turn is now, unless its class is paused.
             port.tx_free = now;
             if port.paused >> class & 1 == 0 {
-                return self.start_service(queue, port_id, id, class);
+                if let Some(resumable) = self.start_service(queue, port_id, id, class) {
+                    self.consider_resume(queue, resumable);
+                }
+                return;
             }
         }
         port.queues[class].push(&mut self.packets, id);
         port.queued_bytes[class] += bytes;
         port.backlog |= 1 << class;
         let total = port.total_queued_bytes();
+        let explicit = port.is(EXPLICIT) && port.backlog & !port.paused != 0;
+        let due = port.tx_free.max(now);
         let stats = &mut self.stats[port_id as usize];
         stats.max_queue_bytes = stats.max_queue_bytes.max(total);
-        let port = &self.ports[port_id as usize];
-        if port.is(EXPLICIT) && port.backlog & !port.paused != 0 {
-            let due = port.tx_free;
-            queue.schedule_no_later(self.service_source(port_id), due.max(now));
+        if explicit {
+            queue.schedule_no_later(self.service_source(port_id), due);
         }
     }
 
     /// Starts every service of a port that begins up to `now`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn advance(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) {
+        let port = &self.ports[port_id as usize];
+        if port.backlog & !port.paused != 0 && port.tx_free <= now {
+            self.serve_backlog(queue, now, port_id);
+        }
+    }
+
+    #[inline(never)]
+    fn serve_backlog(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) {
         loop {
             let port = &mut self.ports[port_id as usize];
             let eligible = port.backlog & !port.paused;
             if eligible == 0 || port.tx_free > now {
                 return;
             }
-            let class = self.next_class(port_id, eligible);
+            let class = if eligible & 1 != 0 {
+                0
+            } else if C <= 2 {
+                1
+            } else {
+                self.next_data_class(port_id, eligible)
+            };
             let port = &mut self.ports[port_id as usize];
             let id = port.queues[class].pop(&self.packets);
             if port.queues[class].is_empty() {
                 port.backlog &= !(1 << class);
             }
             port.queued_bytes[class] -= u32::from(self.packets[id].wire_bytes);
-            self.start_service(queue, port_id, id, class);
+            if self.mark_at_dequeue
+                && class > 0
+                && port.queued_bytes[class] > self.specs[usize::from(port.spec)].mark_above_bytes
+            {
+                let queued = port.queued_bytes[class];
+                self.mark(port_id, id, queued);
+            }
+            if let Some(resumable) = self.start_service(queue, port_id, id, class) {
+                self.consider_resume(queue, resumable);
+            }
             let port = &self.ports[port_id as usize];
             if port.is(EXPLICIT) && port.backlog & !port.paused != 0 {
                 let due = port.tx_free;
@@ -253,29 +338,42 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// Transmits a packet from the instant the port became free.
-    #[inline]
-    fn start_service(&mut self, queue: &mut EventQueue, port_id: PortId, id: PacketId, class: usize) {
+    /// Transmits a packet from the instant the port became free, and takes it out of the buffer. Returns the account
+    /// it was on if the neighbour behind that is paused.
+    #[inline(always)]
+    fn start_service(
+        &mut self,
+        queue: &mut EventQueue,
+        port_id: PortId,
+        id: PacketId,
+        class: usize,
+    ) -> Option<Resumable> {
         self.packet_hops += 1;
-        if self.mark_at_dequeue && class > 0 {
-            let queued = self.ports[port_id as usize].queued_bytes[class];
-            self.mark(port_id, id, queued);
-        }
+        let port = &mut self.ports[port_id as usize];
         let header = &self.packets[id];
         let (wire_bytes, ingress) = (header.wire_bytes, header.ingress);
-        self.transmit(queue, port_id, id);
+        let spec = &self.specs[usize::from(port.spec)];
+        port.tx_free += spec.time_for(wire_bytes);
+        let arrival = port.tx_free + spec.delay;
+        if port.in_flight.push_arrival(&mut self.packets, id, arrival.as_ps()) {
+            queue.schedule(port_id, arrival);
+        }
+        let node = port.node;
         let sent = &mut self.sent[port_id as usize];
         sent.bytes += u64::from(wire_bytes);
         sent.packets += 1;
-        let node = self.ports[port_id as usize].node;
-        if node >= self.hosts {
-            self.release(queue, node - self.hosts, ingress, class, u32::from(wire_bytes));
+        if node < self.hosts {
+            return None;
         }
+        let switch = node - self.hosts;
+        self.switches[switch as usize].used_bytes -= u64::from(wire_bytes);
+        let account = &mut self.ingress[ingress as usize];
+        account.bytes[class] -= u32::from(wire_bytes);
+        (account.xoff_sent >> class & 1 != 0).then_some(Resumable { switch, ingress, class })
     }
 
-    /// Puts a packet on the link at `tx_free`, which moves to its end.
-    #[inline]
-    pub(crate) fn transmit(&mut self, queue: &mut EventQueue, port_id: PortId, id: PacketId) {
+    /// Puts a frame on the link at `tx_free`, before every queue, uncounted. The port is up to date.
+    pub(crate) fn transmit_at_once(&mut self, queue: &mut EventQueue, port_id: PortId, id: PacketId) {
         let port = &mut self.ports[port_id as usize];
         let spec = &self.specs[usize::from(port.spec)];
         port.tx_free += spec.time_for(self.packets[id].wire_bytes);
@@ -285,14 +383,13 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// Marks a packet by the queue of its class. The draw depends on the port and its packet count only, so that no
-    /// order of service across ports can change it.
-    #[inline]
+    /// Marks a packet with the probability that goes with a queue of this many bytes, above the lower threshold.
+    #[cold]
     fn mark(&mut self, port_id: PortId, id: PacketId, queued_bytes: u32) {
         let port = &self.ports[port_id as usize];
         let Some(red) = &self.specs[usize::from(port.spec)].red else { return };
         let probability = red.probability(queued_bytes);
-        if probability == 0.0 || port.node < self.hosts || self.packets[id].flags & ECN_CAPABLE == 0 {
+        if port.node < self.hosts || self.packets[id].flags & ECN_CAPABLE == 0 {
             return;
         }
         if probability >= 1.0 || self.draw(port_id, Draw::Mark) < probability {

@@ -7,7 +7,7 @@ use crate::build::intern;
 use crate::event::{DropReason, Step};
 use crate::fabric::Fabric;
 use crate::forwarding::SwitchRoutes;
-use crate::packet::{CORRUPT, LOST, PacketId, Queue};
+use crate::packet::{CORRUPT, LOST, PFC, PacketId, Queue};
 use crate::port::{DOWN, IMPAIRED, LinkSpec, PortId, STORM};
 
 /// Random loss and corruption on the link of a port.
@@ -92,7 +92,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     }
 
     /// The broken NIC falls silent.
-    pub fn stop_pause_storm(&mut self, queue: &mut EventQueue, now: Time, port: PortId) -> Step<P> {
+    pub fn stop_pause_storm(&mut self, queue: &mut EventQueue, now: Time, port: PortId) -> Step {
         self.ports[port as usize].flags &= !STORM;
         (1..C as u8).fold(Step::Done, |_, class| self.resume(queue, now, port, class))
     }
@@ -108,6 +108,10 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     /// Rolls the dice for a packet that has crossed an impaired link.
     #[cold]
     pub(crate) fn impair(&mut self, from: PortId, id: PacketId) {
+        if self.packets[id].is(PFC) {
+            // A real pause runs out and is repeated while needed; ours is said once, so it must get through.
+            return;
+        }
         let (loss, corruption) = self.impairment(from);
         let draw = self.draw(from, crate::fabric::Draw::Impair);
         if draw < loss {

@@ -17,7 +17,7 @@ mod scheduling;
 mod watch;
 
 pub use build::{BuildError, Cable, PortMap, event_sources};
-pub use event::{DropReason, FabricEvent, FabricEventKind, Step};
+pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 pub use fabric::Fabric;
 pub use forwarding::{IntervalRoutes, SwitchRoutes, TableRoutes};
 pub use packet::Header;

@@ -112,14 +112,19 @@ impl<P: Copy> Slab<P> {
 
     #[inline]
     pub(crate) fn remove(&mut self, id: PacketId) -> (Header, P) {
-        self.alive -= 1;
-        let slot = &mut self.headers[id as usize];
-        let header = *slot;
-        slot.next = self.free;
-        self.free = id;
-        (header, self.contents[id as usize])
+        let packet = (self.headers[id as usize], self.contents[id as usize]);
+        self.free(id);
+        packet
     }
 
+    #[inline]
+    pub(crate) fn free(&mut self, id: PacketId) {
+        self.alive -= 1;
+        self.headers[id as usize].next = self.free;
+        self.free = id;
+    }
+
+    #[inline]
     pub(crate) fn content(&self, id: PacketId) -> &P {
         &self.contents[id as usize]
     }

@@ -97,6 +97,8 @@ pub(crate) struct LinkSpec {
     pub(crate) delay: Duration,
     /// Picoseconds a byte where that is whole, else 0: a multiplication instead of a division.
     ps_per_byte: u64,
+    /// Queues above this may be marked; [`u32::MAX`] where marking is off.
+    pub(crate) mark_above_bytes: u32,
     /// Absent where marking is off.
     pub(crate) red: Option<Red>,
 }
@@ -105,7 +107,9 @@ impl LinkSpec {
     pub(crate) fn new(rate: Rate, delay: Duration, ecn: &EcnConfig) -> Self {
         let bit_ps = 8_000_000_000_000;
         let ps_per_byte = if bit_ps % rate.as_bps() == 0 { bit_ps / rate.as_bps() } else { 0 };
-        LinkSpec { rate, delay, ps_per_byte, red: ecn.enabled.then(|| Red::new(rate, ecn)) }
+        let red = ecn.enabled.then(|| Red::new(rate, ecn));
+        let mark_above_bytes = red.as_ref().map_or(u32::MAX, |red| red.kmin_bytes);
+        LinkSpec { rate, delay, ps_per_byte, mark_above_bytes, red }
     }
 
     #[inline]

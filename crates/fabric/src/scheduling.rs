@@ -20,19 +20,8 @@ impl<const C: usize> Default for Deficit<C> {
 }
 
 impl<P: Copy + Default, const C: usize> Fabric<P, C> {
-    /// The class to serve among the `eligible` ones (a bit each, not 0).
-    #[inline]
-    pub(crate) fn next_class(&mut self, port_id: PortId, eligible: u8) -> usize {
-        if eligible & 1 != 0 {
-            return 0;
-        }
-        if C <= 2 {
-            return 1;
-        }
-        self.next_data_class(port_id, eligible)
-    }
-
-    fn next_data_class(&mut self, port_id: PortId, eligible: u8) -> usize {
+    /// The data class to serve among the `eligible` ones (a bit each, not 0).
+    pub(crate) fn next_data_class(&mut self, port_id: PortId, eligible: u8) -> usize {
         if eligible.is_power_of_two() {
             // Alone, a class neither needs nor earns credit.
             return eligible.trailing_zeros() as usize;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use pathweave_des::{EventQueue, SourceId};
+use pathweave_des::{EventQueue, SourceId, prefetch};
 use pathweave_fabric::{BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step, event_sources};
 use pathweave_results::{EndReason, RunResult};
 use pathweave_topo::Routing;
@@ -25,6 +25,16 @@ use crate::spec::{SimError, SimSpec};
 
 /// Events between two looks of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
+
+/// Events the look-ahead keeps in mind.
+const AHEAD: usize = 8;
+
+/// The last sources scouted, in a ring.
+#[derive(Default)]
+struct Ahead {
+    sources: [SourceId; AHEAD],
+    turn: usize,
+}
 
 /// A run in progress.
 pub(crate) struct Runner<'a, const C: usize> {
@@ -54,6 +64,7 @@ pub(crate) struct Runner<'a, const C: usize> {
     next_fault: usize,
     links_down: Vec<u32>,
     watch: PfcWatch,
+    ahead: Ahead,
     pub(crate) events: u64,
     sources: Sources,
 }
@@ -156,6 +167,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             next_fault: 0,
             links_down: vec![0; topology.links().len()],
             watch: PfcWatch::default(),
+            ahead: Ahead::default(),
             events: 0,
             routing: Routing::whole(topology),
             spec,
@@ -186,6 +198,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             let Some((now, source)) = self.queue.pop() else {
                 break (EndReason::Stalled, String::new(), self.queue.now());
             };
+            self.look_ahead();
             if now > until {
                 break (EndReason::TimeLimit, String::new(), until);
             }
@@ -218,6 +231,23 @@ impl<'a, const C: usize> Runner<'a, C> {
         Ok(self.into_result(reason, detail, end))
     }
 
+    /// Loads what the next events will touch while this one is executed: memory is what a packet-hop waits for. Each
+    /// stage needs what the one before it has loaded, so they work on events ever closer.
+    #[inline(always)]
+    fn look_ahead(&mut self) {
+        let Some(source) = self.queue.scout() else { return };
+        let ahead = &mut self.ahead;
+        let slot = ahead.turn % AHEAD;
+        let (near, nearer) = (ahead.sources[(slot + AHEAD - 4) % AHEAD], ahead.sources[(slot + 1) % AHEAD]);
+        ahead.sources[slot] = source;
+        ahead.turn = ahead.turn.wrapping_add(1);
+        self.fabric.prefetch_port(source);
+        self.fabric.prefetch_packet(near);
+        if let Some(host) = self.fabric.prefetch_target(nearer) {
+            prefetch(&self.hosts[host.index()]);
+        }
+    }
+
     /// Nothing is under way and nothing is to come.
     #[inline]
     fn is_over(&self) -> bool {
@@ -236,21 +266,25 @@ impl<'a, const C: usize> Runner<'a, C> {
         }
     }
 
-    #[inline]
-    pub(crate) fn on_step(&mut self, now: Time, step: Step<Content>) {
+    #[inline(always)]
+    pub(crate) fn on_step(&mut self, now: Time, step: Step) {
         match step {
             Step::Done => {}
-            Step::Delivered { host, header, content, .. } => {
-                let segment = content.expect("only pause frames carry nothing, and they end in the fabric");
-                self.digest.packet(0, now, host, &segment);
-                let ce = header.congestion_experienced();
-                if let Body::Data(data) = segment.body {
-                    self.hosts[host.index()].received_bytes += u64::from(data.len);
+            Step::Delivered { host, packet, .. } => {
+                let (header, content) = self.fabric.delivered(&packet);
+                let segment =
+                    content.as_ref().expect("only pause frames carry nothing, and they end in the fabric");
+                self.digest.packet(0, now, host, segment);
+                let at = &mut self.hosts[host.index()];
+                if let Body::Data(data) = &segment.body {
+                    at.received_bytes += u64::from(data.len);
                 }
-                let placement = self.hosts[host.index()].endpoint.on_packet(now, header.src, &segment, ce);
+                let placement =
+                    at.endpoint.on_packet(now, header.src, segment, header.congestion_experienced());
                 if let (Some(ledger), Some(placement)) = (&mut self.ledger, placement) {
                     ledger.placed(&placement);
                 }
+                self.fabric.discard(packet);
                 self.after_input(now, host.index());
             }
             Step::Resumed { host, .. } => self.transmit(now, host.index()),
