@@ -289,3 +289,6 @@ impl Policy for MpRdma {
         Some(self.params.line.scale(share.min(1.0)))
     }
 }
+
+#[cfg(test)]
+mod tests;

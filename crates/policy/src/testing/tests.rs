@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::string::String;
 
-use pathweave_units::{Rate, Time};
+use pathweave_units::{Duration, Rate, Time};
 
 use super::*;
 use crate::cc::{CcConfig, Dcqcn, DcqcnConfig, DcqcnPreset, Unlimited, UnlimitedConfig, Window};
 use crate::picker::{AnyPicker, Ecmp, PerMessage, PickerConfig, RoundRobin, Rps};
-use crate::{AnyPolicy, PolicyConfig, Split, SplitConfig, find_scheme, schemes};
+use crate::{AnyPolicy, MpRdma, PolicyConfig, Split, SplitConfig, Udmp, find_scheme, schemes};
 
 fn run(scheme: &str, scenario: &Scenario) -> Report {
     let policy = (find_scheme(scheme).expect("a scheme").make)().policy;
@@ -106,8 +106,7 @@ fn a_window_of_one_bdp_fills_the_line_and_half_of_it_halves_the_rate() {
 fn every_scheme_through_every_scenario() {
     let mut table = String::new();
     for (name, scenario) in Scenario::all() {
-        let clocked = ["udmp", "udmp-published", "mprdma", "mprdma-half-window"];
-        for scheme in ["ecmp", "per-message", "rps", "rps-nocc"].into_iter().chain(clocked) {
+        for scheme in ["ecmp", "per-message", "rps", "rps-nocc"].into_iter().chain(CLOCKED) {
             let scenario = Scenario { packets_per_message: 100, ..scenario.clone() };
             let report = run(scheme, &scenario);
             let all = totals(&report);
@@ -119,6 +118,37 @@ fn every_scheme_through_every_scenario() {
     }
     // scenario | scheme | done, ns | packets by path | retransmitted, marked, notifications
     assert_eq!(table, include_str!("snapshot.txt"), "\n{table}");
+}
+
+/// The schemes that acknowledgements clock.
+const CLOCKED: [&str; 4] = ["udmp", "udmp-published", "mprdma", "mprdma-half-window"];
+
+#[test]
+fn any_incast_completes_with_every_clocked_scheme() {
+    for scheme in CLOCKED {
+        for senders in [2, 16, 64, 256] {
+            let scenario =
+                Scenario { senders, packets: 300, timeout: Duration::from_ms(50), ..Scenario::incast() };
+            let report = run(scheme, &scenario);
+            // The receiver's link is busy for 30 us a sender; a restart of all at once may leave it idle for a while.
+            let (done, busy) = (report.done_at().as_ns(), 30_000 * u64::from(senders));
+            assert!(done < 2 * busy + 400_000, "{scheme}, {senders} to 1: {done} ns");
+            assert_eq!(totals(&report).retransmitted, 0, "{scheme}, {senders} to 1");
+        }
+    }
+}
+
+#[test]
+fn clocked_schemes_finish_every_scenario_under_any_jitter() {
+    for percent in [0, 1, 2, 5, 10] {
+        for (name, scenario) in Scenario::all() {
+            let scenario = scenario.with_jitter(percent);
+            for scheme in CLOCKED {
+                let done = run(scheme, &scenario).senders.iter().all(|sender| sender.done_at.is_some());
+                assert!(done, "{scheme}, {name}, {percent} %");
+            }
+        }
+    }
 }
 
 #[test]
@@ -180,6 +210,8 @@ fn sizes_of_the_policies() {
         ("Dcqcn x PerMessage", size_of::<Split<Dcqcn, PerMessage>>()),
         ("Dcqcn x RoundRobin", size_of::<Split<Dcqcn, RoundRobin>>()),
         ("Unlimited x Rps", size_of::<Split<Unlimited, Rps>>()),
+        ("Udmp", size_of::<Udmp>()),
+        ("MpRdma", size_of::<MpRdma>()),
         ("AnyPolicy", size_of::<AnyPolicy>()),
     ];
     for (name, bytes) in sizes {

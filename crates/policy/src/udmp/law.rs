@@ -44,6 +44,10 @@ struct Repair {
     limit: f64,
 }
 
+/// Bytes of [`Law`] that are the same for all queue pairs of a NIC.
+#[cfg(test)]
+pub(super) const PARAMETER_BYTES: usize = size_of::<Params>();
+
 /// Picoseconds, for a law published with real numbers.
 pub(super) fn ps(span: Duration) -> f64 {
     span.as_ps() as f64
@@ -87,7 +91,7 @@ impl Law {
     #[inline]
     pub(super) fn measure(&mut self, now: Time, rtt: Option<Duration>, inflight: u32) -> bool {
         self.acks = self.acks.saturating_add(1);
-        let Some(rtt) = rtt.map(ps) else { return false };
+        let Some(rtt) = rtt.map(|rtt| ps(rtt).max(1.0)) else { return false };
         self.base = self.base.min(rtt);
         if self.started {
             self.smooth += self.params.gain * (rtt - self.smooth);
@@ -104,7 +108,8 @@ impl Law {
     #[inline]
     pub(super) fn update(&mut self, now: Time, inflight: u32) {
         if self.smooth > self.params.severe * self.base {
-            self.rate = self.rate.min(self.params.line * self.base / self.smooth);
+            let severe = self.params.line * (self.base / self.smooth).max(FLOOR);
+            self.rate = self.rate.min(severe);
         }
         if self.acks > self.to_ignore && self.started {
             self.step(now);
@@ -133,5 +138,26 @@ impl Law {
     /// The rate, for observers.
     pub(super) fn rate(&self) -> Rate {
         Rate::from_bps((self.rate * 8e12 + 0.5) as u64)
+    }
+}
+
+#[cfg(test)]
+impl Law {
+    /// A law that has measured `smooth` and stands at `share` of the line.
+    pub(super) fn at(mut self, now: Time, smooth: Duration, share: f64) -> Self {
+        self.measure(now, Some(smooth), 0);
+        self.rate = share * self.params.line;
+        self
+    }
+    /// The next update is due at the next acknowledgement.
+    pub(super) fn due(mut self) -> Self {
+        (self.acks, self.to_ignore) = (1, 0);
+        self
+    }
+    pub(super) fn set_smooth(&mut self, smooth: Duration) {
+        self.smooth = ps(smooth);
+    }
+    pub(super) fn share(&self) -> f64 {
+        self.rate / self.params.line
     }
 }

@@ -26,6 +26,8 @@
 
 mod config;
 mod law;
+#[cfg(test)]
+mod tests;
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
