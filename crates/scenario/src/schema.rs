@@ -17,18 +17,20 @@ pub fn schema() -> Json {
         .iter()
         .flat_map(|info| [info.name].into_iter().chain(info.aliases.iter().copied()))
         .collect();
-    let refined = json!({
-        "type": "object",
-        "description": "A scheme with changes: `base`, and fields that replace those of the base.",
-        "properties": { "base": { "type": "string", "description": "Name of a scheme." } },
-        "required": ["base"],
-    });
     let named = json!({
         "type": "string",
         "description": "Name of a scheme, built-in or defined under [schemes.NAME].",
         "examples": scheme_names,
     });
     let complete = schema["$defs"]["NamedScheme"].take();
+    let refined = refinement(
+        &[&complete],
+        "A scheme with changes: fields replace those of the base.",
+        (
+            "base",
+            json!({ "type": "string", "description": "Name of the scheme to start from.", "examples": scheme_names }),
+        ),
+    );
     schema["$defs"]["NamedScheme"] = json!({ "anyOf": [named, refined, complete] });
     schema["properties"]["schemes"] = json!({
         "type": "object",
@@ -36,15 +38,43 @@ pub fn schema() -> Json {
         "additionalProperties": { "$ref": "#/$defs/NamedScheme" },
     });
     let presets: Vec<&str> = pathweave_topo::presets().iter().map(|preset| preset.name).collect();
-    let preset = json!({
-        "type": "object",
-        "description": "A topology preset; further fields replace those of the preset.",
-        "properties": { "preset": { "type": "string", "enum": presets } },
-        "required": ["preset"],
-    });
     let kinds = schema["$defs"]["TopologyConfig"].take();
+    let preset = refinement(
+        &kinds["oneOf"].as_array().map(|kinds| kinds.iter().collect::<Vec<_>>()).unwrap_or_default(),
+        "A topology preset: further fields replace those of the preset.",
+        (
+            "preset",
+            json!({ "type": "string", "description": "Name of the preset to start from.", "enum": presets }),
+        ),
+    );
     schema["$defs"]["TopologyConfig"] = json!({ "anyOf": [kinds, preset] });
     schema
+}
+
+/// A table that starts from something named in the field `base` and may set any field of the `complete` tables, none
+/// of which it has to set.
+fn refinement(complete: &[&Json], description: &str, (base, names): (&str, Json)) -> Json {
+    let mut properties = serde_json::Map::new();
+    for (name, property) in complete.iter().filter_map(|table| table["properties"].as_object()).flatten() {
+        // A table within may be refined as well, which its own schema would not allow.
+        let is_plain = property.get("type").is_some() || property["$ref"].as_str().is_some_and(is_quantity);
+        let description = property["description"].clone();
+        let loose = if is_plain { property.clone() } else { json!({ "description": description }) };
+        properties.insert(name.clone(), loose);
+    }
+    properties.remove("kind");
+    properties.insert(base.to_owned(), names);
+    json!({
+        "type": "object",
+        "description": description,
+        "properties": properties,
+        "required": [base],
+        "additionalProperties": false,
+    })
+}
+
+fn is_quantity(reference: &str) -> bool {
+    ["Bytes", "Duration", "Rate"].iter().any(|name| reference.ends_with(&format!("/{name}")))
 }
 
 #[cfg(test)]
@@ -61,6 +91,23 @@ mod tests {
         assert_eq!(required, ["topology", "workload"]);
         let text = schema.to_string();
         assert!(text.contains("udmp-320") && text.contains("fat-tree"));
+    }
+
+    /// Editors accept what the program accepts: every shipped scenario, with its shorthands, fits the schema.
+    #[test]
+    fn shipped_scenarios_fit_the_schema() {
+        let shape = crate::text::shape::Shape::from_schema(schema());
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                let (tree, _) = crate::text::read_document(&path).unwrap();
+                assert_eq!(shape.check(&tree), [], "{}", path.display());
+                count += 1;
+            }
+        }
+        assert!(count >= 10, "only {count} scenarios found");
     }
 
     /// Every reference leads somewhere, as the shorthands rearrange definitions.

@@ -25,6 +25,11 @@ impl Shape {
     pub(crate) fn of<T: JsonSchema>() -> Self {
         Shape { root: schemars::schema_for!(T).to_value() }
     }
+    /// The shape a schema describes.
+    #[cfg(test)]
+    pub(crate) fn from_schema(root: Json) -> Self {
+        Shape { root }
+    }
     /// Everything in `node` that does not fit.
     pub(crate) fn check(&self, node: &Node) -> Vec<Diagnostic> {
         let mut walk = Walk { root: &self.root, tree: node, found: Vec::new() };
