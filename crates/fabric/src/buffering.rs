@@ -101,6 +101,12 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         }
     }
 
+    /// A port's service is due, or was until a pause frame took the transmitter.
+    pub(crate) fn on_service(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) {
+        self.advance(queue, now, port_id);
+        self.schedule_service(queue, now, port_id);
+    }
+
     /// Where services are events, sees to the next one: a pause or resume, or a pause frame that took the
     /// transmitter, has changed when it is due. The port is up to date.
     pub(crate) fn schedule_service(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) {

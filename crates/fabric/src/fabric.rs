@@ -153,7 +153,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
             return self.on_arrival(queue, now, source);
         }
         // A port of a switch that somebody waits for: its next service is due.
-        self.advance(queue, now, source - ports);
+        self.on_service(queue, now, source - ports);
         Step::Done
     }
 
