@@ -35,7 +35,8 @@ pub struct SimSpec {
     pub stop: StopConfig,
     /// What to record.
     pub observe: ObserveConfig,
-    /// Check every placement: each byte of each message exactly once (see [`crate::check`]). Costs time and memory.
+    /// Check every placement of a WRITE: each byte of each message exactly once (see [`crate::check`]). Costs time
+    /// and memory.
     pub verify: bool,
     /// The scenario this came from, for its records.
     pub scenario_toml: String,

@@ -1,0 +1,224 @@
+//! Small networks and workloads, and runs that are checked from outside.
+
+#![allow(dead_code, reason = "every test file uses its part of this")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pathweave_fabric::config::{FaultConfig, SwitchConfig};
+use pathweave_results::{FlowRecord, FlowStatus, RunResult};
+use pathweave_sim::{
+    HostConfig, NamedScheme, ObserveConfig, Quiet, SimSpec, StopConfig, Verb, check, profile, run,
+};
+use pathweave_topo::{Build, FatTree, LeafSpine, Link, NodeId, Routing, Star, Topology};
+use pathweave_transport::RtoConfig;
+use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time};
+use pathweave_wire::{Body, Data, Framing, Operation, Segment};
+use pathweave_workload::{GraphBuilder, MessageGraph, NewMessage, Stream};
+
+/// A message: from, to, bytes, start in nanoseconds.
+pub(crate) type Flow = (u32, u32, u64, u64);
+
+/// `hosts` hosts on one switch, 100 Gb/s, 1 us a cable.
+pub(crate) fn star(hosts: u32) -> Topology {
+    let star = Star { rate: Rate::from_gbps(100), delay: Duration::from_us(1), ..Star::new(hosts) };
+    star.build(Path::new(".")).expect("a star")
+}
+
+/// Two hosts and a cable.
+pub(crate) fn back_to_back(rate: Rate, delay: Duration) -> Topology {
+    let link = Link { a: NodeId(0), b: NodeId(1), rate, delay, error_rate: 0.0 };
+    Topology::new("pair", 2, vec![], vec![link]).expect("two hosts and a cable")
+}
+
+/// Four leaves of four hosts and four spines, 100 Gb/s everywhere, 1 us a cable.
+pub(crate) fn leaf_spine() -> Topology {
+    let config = LeafSpine {
+        host_rate: Rate::from_gbps(100),
+        host_delay: Duration::from_us(1),
+        ..LeafSpine::new(4, 4, 4)
+    };
+    config.build(Path::new(".")).expect("a leaf-spine")
+}
+
+/// The fat tree of 16 hosts, 100 Gb/s everywhere, 1 us a cable.
+pub(crate) fn fat_tree() -> Topology {
+    let config =
+        FatTree { host_rate: Rate::from_gbps(100), host_delay: Duration::from_us(1), ..FatTree::k_ary(4) };
+    config.build(Path::new(".")).expect("a fat tree")
+}
+
+pub(crate) fn graph(hosts: u32, flows: &[Flow]) -> MessageGraph {
+    let mut builder = GraphBuilder::new(hosts);
+    let group = builder.group("test", None).expect("the first group");
+    for &(src, dst, size, start_ns) in flows {
+        let message = NewMessage {
+            src: HostId(src),
+            dst: HostId(dst),
+            size: Bytes::new(size),
+            start: Time::from_ns(start_ns),
+            group,
+            stream: Stream::Own,
+            job: None,
+        };
+        builder.message(message).expect("hosts exist and differ");
+    }
+    builder.finish().expect("no cycles")
+}
+
+/// Every host to the one five further: another leaf.
+pub(crate) fn permutation(hosts: u32, size: u64) -> Vec<Flow> {
+    (0..hosts).map(|host| (host, (host + 5) % hosts, size, 0)).collect()
+}
+
+/// All other hosts to host 0.
+pub(crate) fn incast(hosts: u32, size: u64) -> Vec<Flow> {
+    (1..hosts).map(|host| (host, 0, size, 0)).collect()
+}
+
+pub(crate) fn all_to_all(hosts: u32, size: u64) -> Vec<Flow> {
+    (0..hosts * hosts)
+        .map(|pair| (pair / hosts, pair % hosts))
+        .filter(|(src, dst)| src != dst)
+        .map(|(src, dst)| (src, dst, size, 0))
+        .collect()
+}
+
+/// Default switches (PFC and marking on), 4 KB packets as WRITE in RoCEv2 frames, placements verified, nothing
+/// sampled.
+pub(crate) fn spec(topology: Topology, flows: &[Flow], scheme: &str) -> SimSpec {
+    let graph = graph(topology.hosts(), flows);
+    with_graph(topology, graph, scheme)
+}
+
+pub(crate) fn with_graph(topology: Topology, graph: MessageGraph, scheme: &str) -> SimSpec {
+    let info = pathweave_policy::find_scheme(scheme).expect("a scheme of the policy crate");
+    SimSpec {
+        name: "test".into(),
+        seed: 1,
+        topology: Arc::new(topology),
+        switch: SwitchConfig::default(),
+        host: HostConfig {
+            mtu: Bytes::new(4_096),
+            framing: Framing::Rocev2,
+            verb: Verb::Write,
+            rto: RtoConfig::default(),
+        },
+        schemes: vec![NamedScheme { name: scheme.into(), scheme: (info.make)() }],
+        groups: graph.groups().iter().map(|_| (0, 1)).collect(),
+        graph: Arc::new(graph),
+        faults: vec![],
+        stop: StopConfig { until: Some(Duration::from_ms(5_000)), max_events: Some(50_000_000) },
+        observe: ObserveConfig { interval: None, ..ObserveConfig::default() },
+        verify: true,
+        scenario_toml: String::new(),
+    }
+}
+
+/// Switches that drop instead of pausing.
+pub(crate) fn lossy(mut spec: SimSpec) -> SimSpec {
+    spec.switch.pfc.enabled = false;
+    spec
+}
+
+/// Loses (or corrupts) packets at random on every link between leaves and spines, in both directions.
+pub(crate) fn impair(spec: &mut SimSpec, probability: f64, corrupt: bool) {
+    let topology = spec.topology.clone();
+    for link in topology.links().iter().filter(|l| !topology.is_host(l.a) && !topology.is_host(l.b)) {
+        let link = format!("{}-{}", topology.node_name(link.a), topology.node_name(link.b));
+        let at = Duration::ZERO;
+        spec.faults.push(if corrupt {
+            FaultConfig::LinkCorruption { link, at, probability, until: None }
+        } else {
+            FaultConfig::LinkLoss { link, at, probability, until: None }
+        });
+    }
+}
+
+/// The least time any transport could take, on any paths and in any order of packets. The ideal of a record is that
+/// of full packets on one path in order: several paths let a short last packet overtake, and queue pairs that share a
+/// message cut it into smaller packets, which hop faster.
+pub(crate) fn lower_bound(spec: &SimSpec, flow: &FlowRecord) -> Duration {
+    let routing = Routing::whole(&spec.topology);
+    let path =
+        profile(&spec.topology, &routing, HostId(flow.src_host), HostId(flow.dst_host)).expect("a path");
+    let parts = u64::from(spec.schemes[usize::from(flow.scheme)].scheme.queue_pairs).min(flow.size_bytes);
+    let mut packets = vec![];
+    for part in 0..parts {
+        let (mut left, mut offset) = (flow.size_bytes / parts + u64::from(part < flow.size_bytes % parts), 0);
+        while left > 0 {
+            let len = left.min(spec.host.mtu.get());
+            left -= len;
+            packets.push(wire_bytes(spec, offset, len as u16, left == 0));
+            offset += len as u32;
+        }
+    }
+    let (least, most) = (*packets.iter().min().unwrap(), *packets.iter().max().unwrap());
+    let time = |hop: usize, bytes: u32| path.hops[hop].0.time_for(u64::from(bytes));
+    let last = path.hops.len() - 1;
+    let through = |hops: std::ops::Range<usize>, bytes| hops.map(|hop| time(hop, bytes)).sum::<Duration>();
+    let all = |hop| packets.iter().map(|&bytes| time(hop, bytes)).sum::<Duration>();
+    let delay: Duration = path.hops.iter().map(|hop| hop.1).sum();
+    let sender = all(0) + through(1..last + 1, least);
+    let receiver = through(0..last, least) + all(last);
+    let largest = through(0..last + 1, most);
+    sender.max(receiver).max(largest) + delay
+}
+
+fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {
+    let op = match spec.host.verb {
+        Verb::Write => Operation::Write,
+        Verb::Send => Operation::Send,
+    };
+    let data = Data {
+        op,
+        offset,
+        len,
+        last,
+        psn: 0,
+        msn: 0,
+        receive_index: 0,
+        retransmit: false,
+        rkey: 0,
+        remote_addr: 0,
+        imm: 0,
+        sent_at: Time::ZERO,
+    };
+    let segment = Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), body: Body::Data(data) };
+    spec.host.framing.wire_bytes(&segment)
+}
+
+/// Runs, and checks what must hold of every result.
+pub(crate) fn play(spec: &SimSpec) -> RunResult {
+    let result = run(spec, &mut Quiet).expect("a valid spec");
+    let mut found = check::violations(&result, spec.switch.pfc.enabled);
+    // Judged below, more strictly for one path and less for several.
+    found.retain(|text| !text.contains("faster than the idle network"));
+    assert!(found.is_empty(), "seed {}, {:?}: {found:#?}", spec.seed, spec.schemes[0].name);
+    for flow in &result.flows {
+        let Some(fct) = flow.fct_ps() else { continue };
+        let name = &spec.schemes[usize::from(flow.scheme)].name;
+        let bound = lower_bound(spec, flow).as_ps();
+        assert!(fct >= bound, "{name}: no network is so fast: {bound} ps; {flow:?}");
+        let one_path = name.starts_with("ecmp") || name == "per-message";
+        assert!(!one_path || fct >= flow.ideal_fct_ps, "{name}: faster than the ideal: {flow:?}");
+    }
+    result
+}
+
+/// As [`play`], where every flow must finish.
+pub(crate) fn finish(spec: &SimSpec) -> RunResult {
+    let result = play(spec);
+    for flow in &result.flows {
+        assert_eq!(
+            flow.status,
+            FlowStatus::Finished,
+            "{}: {:?} {}; {flow:?}",
+            spec.schemes[0].name,
+            result.info.ended,
+            result.info.ended_detail
+        );
+        assert!(flow.acked_ps >= flow.finish_ps, "acknowledged before it arrived: {flow:?}");
+    }
+    result
+}
