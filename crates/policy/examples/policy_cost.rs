@@ -1,0 +1,86 @@
+//! What a policy costs a packet: asked, told that it left, told that it came back.
+//!
+//! `cargo run --release -p pathweave-policy --example policy_cost`
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use pathweave_policy::{
+    Feedback, FeedbackKind, Grant, Policy, PolicyCx, PolicyEnv, Sent, Want, find_scheme, schemes,
+};
+use pathweave_units::{Duration, Rate, Rng, Time};
+
+const PACKETS: u64 = 10_000_000;
+
+#[expect(clippy::print_stdout, reason = "a benchmark prints")]
+fn main() {
+    for info in schemes() {
+        let best = (0..3).map(|_| nanoseconds(info.name)).fold(f64::INFINITY, f64::min);
+        println!("{:20} {best:6.1} ns a packet", info.name);
+    }
+}
+
+/// A lone sender at line rate over paths that delay each packet a little differently.
+fn nanoseconds(scheme: &str) -> f64 {
+    let env = PolicyEnv {
+        line_rate: Rate::from_gbps(100),
+        base_rtt: Duration::from_us(12),
+        mtu_wire_bytes: 1_250,
+        mtu_payload_bytes: 1_172,
+        paths: 16_384,
+    };
+    let scheme = (find_scheme(scheme).expect("a scheme").make)();
+    let mut rng = Rng::for_component(1, "qp", 0);
+    let mut policy = scheme.policy.build(&env, &mut rng);
+    let mut flying = VecDeque::with_capacity(256);
+    let (mut now, mut psn) = (Time::ZERO, 0);
+    let started = Instant::now();
+    while psn < PACKETS {
+        let inflight_packets = flying.len() as u32;
+        let want = Want {
+            psn,
+            payload_bytes: 1_172,
+            wire_bytes: 1_250,
+            msn: 0,
+            retransmit: false,
+            inflight_packets,
+            inflight_bytes: u64::from(inflight_packets) * 1_250,
+        };
+        if policy.next_timer().is_some_and(|timer| timer <= now) {
+            policy.on_timer(now, &mut PolicyCx { rng: &mut rng });
+        }
+        if let Grant::Send(path) = policy.poll_send(now, &want, &mut PolicyCx { rng: &mut rng }) {
+            let sent = Sent {
+                path,
+                psn,
+                msn: 0,
+                payload_bytes: 1_172,
+                wire_bytes: 1_250,
+                retransmit: false,
+                inflight_packets: inflight_packets + 1,
+            };
+            let memo = policy.on_sent(now, &sent, &mut PolicyCx { rng: &mut rng });
+            flying.push_back((now, psn, path, memo));
+            psn += 1;
+        }
+        now += Duration::from_ns(100);
+        if let Some(&(sent_at, psn, path, memo)) = flying.front()
+            && now - sent_at >= Duration::from_us(12)
+        {
+            flying.pop_front();
+            let feedback = Feedback {
+                kind: FeedbackKind::Ack { timed: true, marked: false },
+                path,
+                psn,
+                memo,
+                wire_bytes: 1_250,
+                rtt: now - sent_at + Duration::from_ps(u64::from(path.0) * 16),
+                one_way_ps: 6_000_000,
+                inflight_packets: flying.len() as u32,
+                backlogged: true,
+            };
+            policy.on_feedback(now, &feedback, &mut PolicyCx { rng: &mut rng });
+        }
+    }
+    started.elapsed().as_nanos() as f64 / PACKETS as f64
+}
