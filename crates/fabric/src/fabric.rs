@@ -36,6 +36,18 @@ pub(crate) struct Switch {
     pub(crate) max_used_bytes: u64,
 }
 
+/// Where a packet that is about to arrive will go.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Target {
+    /// Nowhere, or it is not known.
+    #[default]
+    Nothing,
+    /// To the application of this host.
+    Host(HostId),
+    /// To this egress port.
+    Port(PortId),
+}
+
 /// An account that has shrunk while the neighbour behind it is paused.
 #[derive(Clone, Copy)]
 pub(crate) struct Resumable {
@@ -90,7 +102,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         debug_assert!(self.ports[port as usize].node == header.src.0);
         let id = self.packets.insert(header, content);
         if self.ports[port as usize].is(DOWN) {
-            return self.lose(now, port, id, DropReason::LinkDown);
+            return self.send_into_the_void(now, port, id);
         }
         self.advance(queue, now, port);
         self.enqueue(queue, now, port, id);
@@ -119,30 +131,38 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// Then, once that is there: its packet.
+    /// Then, once that is there: the packet that arrives, and the one that will be served next.
     #[inline(always)]
     pub fn prefetch_packet(&self, source: SourceId) {
-        if let Some(port) = self.ports.get(source as usize)
-            && !port.in_flight.is_empty()
-        {
-            prefetch(&self.packets[port.in_flight.head]);
-        }
+        let Some(port) = self.ports.get(source as usize) else { return };
+        self.packets.prefetch(port.in_flight.head);
+        self.packets.prefetch(port.queues[1].head);
     }
 
-    /// Then, once that is there: where the packet goes. For a packet that has reached its host this is what it
-    /// carries, and the host is returned.
+    /// Then, once that is there: where the packet goes.
     #[inline(always)]
-    pub fn prefetch_target(&self, source: SourceId) -> Option<HostId> {
-        let port = self.ports.get(source as usize).filter(|port| !port.in_flight.is_empty())?;
-        let header = &self.packets[port.in_flight.head];
+    pub fn prefetch_target(&self, source: SourceId) -> Target {
+        let Some(port) = self.ports.get(source as usize).filter(|port| !port.in_flight.is_empty()) else {
+            return Target::Nothing;
+        };
         if port.peer_node < self.hosts {
             prefetch(self.packets.content(port.in_flight.head));
-            return Some(HostId(port.peer_node));
+            return Target::Host(HostId(port.peer_node));
         }
+        let header = &self.packets[port.in_flight.head];
         let at = &self.switches[(port.peer_node - self.hosts) as usize];
         let hash = ecmp_hash(at.hash_seed, header.src, header.dst, header.path);
-        prefetch(&self.ports[at.routes.choose(header.dst, hash)? as usize]);
-        None
+        let Some(egress) = at.routes.choose(header.dst, hash) else { return Target::Nothing };
+        prefetch(&self.ports[egress as usize]);
+        Target::Port(egress)
+    }
+
+    /// Then, once that is there: the packets behind which it will stand.
+    #[inline(always)]
+    pub fn prefetch_tails(&self, egress: PortId) {
+        let port = &self.ports[egress as usize];
+        self.packets.prefetch(port.in_flight.tail);
+        self.packets.prefetch(port.queues[1].tail);
     }
 
     /// Executes one of the fabric's events.

@@ -42,6 +42,15 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         }
     }
 
+    /// A dead link takes as long to lose a packet as it would to send it.
+    #[cold]
+    pub(crate) fn send_into_the_void(&mut self, now: Time, port_id: PortId, id: PacketId) {
+        let port = &mut self.ports[port_id as usize];
+        let spec = &self.specs[usize::from(port.spec)];
+        port.tx_free = port.tx_free.max(now) + spec.time_for(self.packets[id].wire_bytes);
+        self.lose(now, port_id, id, DropReason::LinkDown);
+    }
+
     /// Changes rate or delay of both directions of a port's link, for packets whose service is yet to start.
     pub fn set_link(
         &mut self,

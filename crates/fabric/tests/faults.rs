@@ -55,6 +55,8 @@ fn a_link_comes_back_empty() {
     let alive = net.send(ps(10_000_000), data(0, 1, 1_000));
     net.run();
     assert_eq!(net.drops(), [(ps(1), dead, LinkDown)]);
+    // Losing it took the transmitter as long as sending it would have.
+    assert!(net.fabric.stats(net.port(0, 2)).tx_packets == 1);
     assert_eq!(net.arrival(alive), ps(10_000_000 + 2_160_000));
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Host {
     /// Payload that arrived, for the rate series.
     pub(crate) received_bytes: u64,
     acks_as_data: bool,
+    /// None of its links is up: what it sends is lost, until its queue pairs give up.
+    pub(crate) cut_off: bool,
 }
 
 impl Host {
@@ -55,6 +57,7 @@ impl Host {
             classes: BTreeMap::new(),
             received_bytes: 0,
             acks_as_data,
+            cut_off: false,
         }
     }
 
@@ -106,6 +109,9 @@ impl Host {
         let mut open = 0;
         for port in 0..self.ports {
             open |= u64::from(fabric.port_ready(queue, now, self.first_port + port)) << port;
+        }
+        if self.cut_off && fabric.port_free_at(self.first_port) <= now {
+            open = 1;
         }
         Gate { data_ports: open }
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use pathweave_des::{EventQueue, SourceId, prefetch};
-use pathweave_fabric::{BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step, event_sources};
+use pathweave_fabric::{BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step, Target, event_sources};
 use pathweave_results::{EndReason, RunResult};
 use pathweave_topo::Routing;
 use pathweave_transport::{Endpoint, EndpointConfig, Event};
@@ -27,12 +27,13 @@ use crate::spec::{SimError, SimSpec, Verb};
 const MONITOR_EVERY: u64 = 1 << 16;
 
 /// Events the look-ahead keeps in mind.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
 
-/// The last sources scouted, in a ring.
+/// The last sources scouted, and where the packets they stand for will go, in rings.
 #[derive(Default)]
 struct Ahead {
     sources: [SourceId; AHEAD],
+    targets: [Target; AHEAD],
     turn: usize,
 }
 
@@ -237,15 +238,18 @@ impl<'a, const C: usize> Runner<'a, C> {
     #[inline(always)]
     fn look_ahead(&mut self) {
         let Some(source) = self.queue.scout() else { return };
-        let ahead = &mut self.ahead;
-        let slot = ahead.turn % AHEAD;
-        let (near, nearer) = (ahead.sources[(slot + AHEAD - 4) % AHEAD], ahead.sources[(slot + 1) % AHEAD]);
-        ahead.sources[slot] = source;
-        ahead.turn = ahead.turn.wrapping_add(1);
+        let turn = self.ahead.turn;
+        self.ahead.turn = turn.wrapping_add(1);
+        self.ahead.sources[turn % AHEAD] = source;
         self.fabric.prefetch_port(source);
-        self.fabric.prefetch_packet(near);
-        if let Some(host) = self.fabric.prefetch_target(nearer) {
+        self.fabric.prefetch_packet(self.ahead.sources[turn.wrapping_sub(4) % AHEAD]);
+        let target = self.fabric.prefetch_target(self.ahead.sources[turn.wrapping_sub(8) % AHEAD]);
+        self.ahead.targets[turn % AHEAD] = target;
+        if let Target::Host(host) = target {
             prefetch(&self.hosts[host.index()]);
+        }
+        if let Target::Port(port) = self.ahead.targets[turn.wrapping_sub(4) % AHEAD] {
+            self.fabric.prefetch_tails(port);
         }
     }
 
@@ -376,6 +380,7 @@ impl<'a, const C: usize> Runner<'a, C> {
                 if self.links_down[link.index()] == 1 {
                     let port = port(self, link);
                     self.fabric.link_down(&mut self.queue, now, port);
+                    self.tell_hosts(now, link);
                 }
             }
             Action::Up(link) => {
@@ -384,12 +389,7 @@ impl<'a, const C: usize> Runner<'a, C> {
                 if self.links_down[link.index()] == 0 {
                     let port = port(self, link);
                     self.fabric.link_up(now, port);
-                    let ends = self.spec.topology.link(link);
-                    for node in [ends.a, ends.b] {
-                        if self.spec.topology.is_host(node) {
-                            self.transmit(now, node.index());
-                        }
-                    }
+                    self.tell_hosts(now, link);
                 }
             }
             Action::Rate(link, rate) => {
@@ -422,6 +422,18 @@ impl<'a, const C: usize> Runner<'a, C> {
         }
         self.record_log();
         self.schedule_fault();
+    }
+
+    /// Hosts at a link's ends see it fail or come back.
+    fn tell_hosts(&mut self, now: Time, link: pathweave_topo::LinkId) {
+        let topology = &*self.spec.topology;
+        for node in [topology.link(link).a, topology.link(link).b] {
+            if topology.is_host(node) {
+                let dead = |port: &pathweave_topo::PortRef| self.links_down[port.link.index()] > 0;
+                self.hosts[node.index()].cut_off = topology.ports(node).iter().all(dead);
+                self.transmit(now, node.index());
+            }
+        }
     }
 
     fn reroute(&mut self) {
