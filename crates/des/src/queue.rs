@@ -21,7 +21,7 @@ const BUCKET_SHIFT: u32 = 7;
 const BUCKETS: u64 = 1 << 15;
 
 /// How many events ahead [`EventQueue::scout`] runs.
-const SCOUT_LEAD: u32 = 12;
+const SCOUT_LEAD: u32 = 16;
 
 #[derive(Clone, Copy)]
 struct Slot {
@@ -201,7 +201,7 @@ impl EventQueue {
     }
 
     /// Removes and returns the earliest event.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<(Time, SourceId)> {
         if self.near == 0 && !self.jump_to_far() {
             return None;
@@ -298,7 +298,7 @@ impl EventQueue {
     }
 
     /// The first busy bucket at or after the one of `now`, round the wheel. Something is pending in the wheel.
-    #[inline]
+    #[inline(always)]
     fn next_busy_bucket(&self) -> usize {
         let start = ((self.now >> BUCKET_SHIFT) & (BUCKETS - 1)) as usize;
         let word = start / 64;
@@ -310,6 +310,7 @@ impl EventQueue {
         word * 64 + self.busy[word].trailing_zeros() as usize
     }
 
+    #[cold]
     fn next_busy_word(&self, from: usize) -> usize {
         let groups = self.busy_words.len();
         let from = from % self.busy.len();
@@ -345,6 +346,7 @@ impl EventQueue {
     }
 
     /// With an empty wheel, advances to the first live event of the heap.
+    #[cold]
     fn jump_to_far(&mut self) -> bool {
         while self.near == 0 {
             let Some(&Reverse((time, _, source, epoch))) = self.far.peek() else { return false };

@@ -374,7 +374,8 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         let (wire_bytes, ingress) = (header.wire_bytes, header.ingress);
         let spec = &self.specs[usize::from(port.spec)];
         port.tx_free += spec.time_for(wire_bytes);
-        let arrival = port.tx_free + spec.delay;
+        // Not before the packet ahead, which has just arrived where this service is noticed late.
+        let arrival = (port.tx_free + spec.delay).max(queue.now());
         if port.in_flight.push_arrival(&mut self.packets, id, arrival.as_ps()) {
             queue.schedule(port_id, arrival);
         }

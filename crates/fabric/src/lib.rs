@@ -18,7 +18,7 @@ mod watch;
 
 pub use build::{BuildError, Cable, PortMap, event_sources};
 pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
-pub use fabric::Fabric;
+pub use fabric::{Fabric, Target};
 pub use forwarding::{IntervalRoutes, SwitchRoutes, TableRoutes};
 pub use packet::Header;
 pub use port::{PortId, PortStats};

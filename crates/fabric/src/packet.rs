@@ -1,5 +1,6 @@
 //! Packets in the fabric: a slab of fixed entries, the part every hop touches apart from the rest.
 
+use pathweave_des::prefetch;
 use pathweave_units::{HostId, PathId};
 
 /// Index of a packet in the slab.
@@ -124,6 +125,14 @@ impl<P: Copy> Slab<P> {
         self.free = id;
     }
 
+    /// Begins to load a header; [`NO_PACKET`] and numbers out of date do no harm.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, id: PacketId) {
+        if let Some(header) = self.headers.get(id as usize) {
+            prefetch(header);
+        }
+    }
+
     #[inline]
     pub(crate) fn content(&self, id: PacketId) -> &P {
         &self.contents[id as usize]
@@ -152,7 +161,7 @@ impl<P> std::ops::IndexMut<PacketId> for Slab<P> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queue {
     pub(crate) head: PacketId,
-    tail: PacketId,
+    pub(crate) tail: PacketId,
 }
 
 impl Queue {
