@@ -3,6 +3,7 @@
 //! Add one: a file with the algorithm, its configuration and its factory, and one line in [`AnyCc`]'s list below.
 
 pub mod dcqcn;
+mod swift;
 mod unlimited;
 mod window;
 
@@ -11,6 +12,7 @@ use pathweave_units::{Rate, Time};
 use crate::{ConfigError, Feedback, PolicyEnv, Sent, Want};
 
 pub use dcqcn::{Dcqcn, DcqcnConfig, DcqcnParams, DcqcnPreset};
+pub use swift::{Swift, SwiftConfig};
 pub use unlimited::{Unlimited, UnlimitedConfig};
 pub use window::Window;
 
@@ -102,4 +104,6 @@ congestion_controls! {
     None(Unlimited, UnlimitedConfig),
     /// DCQCN's reaction point: rate-based, driven by congestion notifications.
     Dcqcn(Dcqcn, DcqcnConfig),
+    /// Swift: window-based, driven by delay against a target.
+    Swift(Swift, SwiftConfig),
 }

@@ -9,6 +9,7 @@ mod per_message;
 mod qp_scaling;
 mod rps;
 mod rps_nocc;
+mod swift_rps;
 mod udmp;
 mod udmp_published;
 
@@ -43,6 +44,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         udmp_published::UDMP_PUBLISHED,
         mprdma::MPRDMA,
         mprdma_half_window::MPRDMA_HALF_WINDOW,
+        swift_rps::SWIFT_RPS,
     ]
 }
 

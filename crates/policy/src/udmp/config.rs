@@ -53,8 +53,8 @@ pub struct UdmpConfig {
     pub queue_target: Duration,
     /// Repaired, kappa: weight of the distance from `queue_target`, as a share of the average round-trip time.
     pub queue_gain: f64,
-    /// Repaired: additive increase a round trip, as a share of the line rate. While N flows share a bottleneck,
-    /// N x `increase_step` must stay below `queue_gain`; beyond that T_high governs.
+    /// Repaired: additive increase a round trip, as a share of the line rate, while the queue is at its target; less
+    /// when it is longer. A flow's share of a bottleneck settles near this over `queue_gain` and the excess delay.
     pub increase_step: f64,
     /// Repaired: the most the rate changes in a round trip, as a share of itself.
     pub step_limit: f64,

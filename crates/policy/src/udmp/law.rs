@@ -129,7 +129,10 @@ impl Law {
             Some(repair) => {
                 let excess = (self.smooth - self.base - repair.queue_target) / self.smooth;
                 let cut = (gradient + repair.queue_gain * excess).clamp(-repair.limit, repair.limit);
-                self.rate * (1.0 - cut) + repair.step
+                // The longer the queue, the smaller the step: where rates settle, the rate is step / (queue_gain x
+                // excess), and a step that stays whole would keep more than 50 flows above their share.
+                let room = ((self.base + repair.queue_target) / self.smooth).min(1.0);
+                self.rate * (1.0 - cut) + repair.step * room
             }
         };
         self.rate = rate.clamp(line * FLOOR, line);

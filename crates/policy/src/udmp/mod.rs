@@ -18,6 +18,11 @@
 //! | nothing comes back | a kick after 100 us | a packet after two round-trip times, on the last good path |
 //! | no data when clocked | the chance is kept as a token, for any path | it stays in the pool, which then paces |
 //!
+//! The additive step shrinks as the queue grows, by (base + target) / average. With a step that stays whole, flows past
+//! the fiftieth at one bottleneck settle only at T_high: on the bench, over three seeds, the mean round-trip time of
+//! 64-to-1 is 3.9 base times with it shrinking and 11.2 without, of 256-to-1 12.9 and 19.1, Jain's index at
+//! least 0.999 and 0.994. The price is 2 % of the throughput of 16-to-1.
+//!
 //! With nothing to send the pool fills and that is all. Data that comes later leaves at once from what the pool holds
 //! and then at the rate, on random paths, until acknowledgements come back to find a backlog and clock again.
 //!

@@ -180,10 +180,11 @@ fn the_repaired_step_seeks_the_queue_target_and_is_bounded() {
     // At the target (10 us and 3 us of queue) only the step is added.
     assert!(close(after(US(13), US(13), 0.5), 0.505));
     // 7 us above it at 20 us: 0.25 x 7 / 20 of the rate goes.
-    assert!(close(after(US(20), US(20), 0.5), 0.5 * (1.0 - 0.0875) + 0.005));
+    // and the step shrinks as 13 / 20.
+    assert!(close(after(US(20), US(20), 0.5), 0.5 * (1.0 - 0.0875) + 0.005 * 0.65));
     // No queue, 3 us below the target: 0.25 x 3 / 10 more.
     assert!(close(after(US(10), US(10), 0.5), 0.5 * 1.075 + 0.005));
-    assert!(close(after(US(10), US(19), 0.5), 0.5 * 0.5 + 0.005));
+    assert!(close(after(US(10), US(19), 0.5), 0.5 * 0.5 + 0.005 * 13.0 / 19.0));
     assert!(close(after(US(29), US(10), 0.5), 0.5 * 1.5 + 0.005));
 }
 

@@ -1,0 +1,307 @@
+//! Swift (Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter", SIGCOMM 2020):
+//! additive increase below a target delay, multiplicative decrease above it, at most once a round trip; a window below
+//! one packet is paced.
+//!
+//! The delay is that of the fabric, NIC to NIC, which is all an RDMA NIC measures; the paper's second window, for the
+//! receiving host, has no counterpart. The target is the idle round-trip time of the pair (in place of the paper's
+//! base and per-hop terms) plus `queue_target`, plus the flow scaling of section 3.1: small windows, so many flows,
+//! get a higher target.
+
+use pathweave_units::{Duration, Rate, Time};
+
+use super::{CongestionControl, Permit};
+use crate::error::check;
+use crate::{ConfigError, Feedback, FeedbackKind, PolicyEnv, Sent, Want};
+
+/// Parameters of [`Swift`].
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SwiftConfig {
+    /// Queueing delay allowed to a large window. Under spraying it must cover the spread between paths, or every
+    /// round trip holds a packet above the target.
+    pub queue_target: Duration,
+    /// fs_range: the most that flow scaling adds to the target.
+    pub scaling_range: Duration,
+    /// fs_min_cwnd: window, in packets, at and below which flow scaling adds all of its range (SIGCOMM 2020: 0.1).
+    pub scaling_min_packets: f64,
+    /// fs_max_cwnd: window, in packets, from which on it adds nothing (SIGCOMM 2020: 100).
+    pub scaling_max_packets: f64,
+    /// ai: packets added a round trip (SIGCOMM 2020: 1).
+    pub increase: f64,
+    /// beta: decrease for each share of the delay above the target (SIGCOMM 2020: 0.8).
+    pub decrease: f64,
+    /// max_mdf: most of the window that goes at once (SIGCOMM 2020: 0.5).
+    pub max_decrease: f64,
+    /// Smallest window, in packets (SIGCOMM 2020: 0.001).
+    pub min_packets: f64,
+    /// Largest window, in bandwidth-delay products; the flow starts with one.
+    pub max_bdp: f64,
+}
+
+impl Default for SwiftConfig {
+    fn default() -> Self {
+        SwiftConfig {
+            queue_target: Duration::from_us(9),
+            scaling_range: Duration::from_us(36),
+            scaling_min_packets: 0.1,
+            scaling_max_packets: 100.0,
+            increase: 1.0,
+            decrease: 0.8,
+            max_decrease: 0.5,
+            min_packets: 0.001,
+            max_bdp: 2.0,
+        }
+    }
+}
+
+impl SwiftConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let second = Duration::from_ms(1_000);
+        let target = self.queue_target > Duration::ZERO && self.queue_target < second;
+        check(target, "queue_target", self.queue_target, "more than 0s, less than 1s")?;
+        check(self.scaling_range < second, "scaling_range", self.scaling_range, "less than 1s")?;
+        let (low, high) = (self.scaling_min_packets, self.scaling_max_packets);
+        check(low > 0.0 && low <= 1e6, "scaling_min_packets", low, "more than 0, at most 1000000")?;
+        check(high > low && high <= 1e9, "scaling_max_packets", high, "more than scaling_min_packets")?;
+        let grows = self.increase > 0.0 && self.increase <= 1e3;
+        check(grows, "increase", self.increase, "more than 0, at most 1000")?;
+        let share = |name, x: f64| check(x > 0.0 && x < 1.0, name, x, "more than 0, less than 1");
+        share("decrease", self.decrease)?;
+        share("max_decrease", self.max_decrease)?;
+        let least = self.min_packets > 0.0 && self.min_packets <= 1.0;
+        check(least, "min_packets", self.min_packets, "more than 0, at most 1")?;
+        let most = self.max_bdp > 0.0 && self.max_bdp <= 1e3;
+        check(most, "max_bdp", self.max_bdp, "more than 0, at most 1000")
+    }
+}
+
+/// State of one queue pair. Times in picoseconds where they enter the law.
+#[derive(Clone, Copy, Debug)]
+pub struct Swift {
+    /// Packets; may be less than one.
+    cwnd: f64,
+    /// The last round-trip time.
+    rtt: f64,
+    last_decrease: Time,
+    next_send: Time,
+    params: Params,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Params {
+    line: Rate,
+    packet_time: f64,
+    base_rtt: f64,
+    base_target: f64,
+    /// Flow scaling: range, and alpha and beta of section 3.1.
+    range: f64,
+    alpha: f64,
+    beta: f64,
+    increase: f64,
+    decrease: f64,
+    max_decrease: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Swift {
+    /// The state of one queue pair, with a window of one bandwidth-delay product.
+    pub fn new(config: &SwiftConfig, env: &PolicyEnv) -> Self {
+        let ps = |span: Duration| span.as_ps() as f64;
+        let bdp = env.bdp_bytes() as f64 / f64::from(env.mtu_wire_bytes);
+        let root = |x: f64| 1.0 / libm::sqrt(x);
+        let range = ps(config.scaling_range);
+        let alpha = range / (root(config.scaling_min_packets) - root(config.scaling_max_packets));
+        Swift {
+            // To the next packet, and one for the sender's own queue.
+            cwnd: bdp + 1.0,
+            rtt: ps(env.base_rtt),
+            last_decrease: Time::ZERO,
+            next_send: Time::ZERO,
+            params: Params {
+                line: env.line_rate,
+                packet_time: ps(env.line_rate.time_for(u64::from(env.mtu_wire_bytes))),
+                base_rtt: ps(env.base_rtt),
+                base_target: ps(env.base_rtt) + ps(config.queue_target),
+                range,
+                alpha,
+                beta: -alpha * root(config.scaling_max_packets),
+                increase: config.increase,
+                decrease: config.decrease,
+                max_decrease: config.max_decrease,
+                min: config.min_packets,
+                max: (config.max_bdp * bdp).max(2.0),
+            },
+        }
+    }
+    /// The window, in packets.
+    pub fn window_packets(&self) -> f64 {
+        self.cwnd
+    }
+    fn target(&self) -> f64 {
+        let p = &self.params;
+        p.base_target + (p.alpha / libm::sqrt(self.cwnd) + p.beta).clamp(0.0, p.range)
+    }
+    fn may_decrease(&self, now: Time) -> bool {
+        (now.saturating_since(self.last_decrease).as_ps() as f64) >= self.rtt
+    }
+    fn shrink(&mut self, now: Time, factor: f64) {
+        if self.may_decrease(now) {
+            self.cwnd *= factor;
+            self.last_decrease = now;
+        }
+    }
+    fn on_ack(&mut self, now: Time, rtt: Duration, backlogged: bool) {
+        self.rtt = (rtt.as_ps() as f64).max(1.0);
+        let (target, p) = (self.target(), self.params);
+        if self.rtt < target {
+            // A window that is not used is not known to be right.
+            if backlogged {
+                self.cwnd += if self.cwnd >= 1.0 { p.increase / self.cwnd } else { p.increase };
+            }
+        } else {
+            let excess = p.decrease * (self.rtt - target) / self.rtt;
+            self.shrink(now, (1.0 - excess).max(1.0 - p.max_decrease));
+        }
+    }
+}
+
+impl CongestionControl for Swift {
+    #[inline]
+    fn permit(&mut self, now: Time, want: &Want) -> Permit {
+        if f64::from(want.inflight_packets) + 1.0 <= self.cwnd {
+            return Permit::Now;
+        }
+        // Less than a packet: one at a time, spaced.
+        if want.inflight_packets > 0 {
+            return Permit::Blocked;
+        }
+        if now >= self.next_send { Permit::Now } else { Permit::At(self.next_send) }
+    }
+    #[inline]
+    fn on_sent(&mut self, now: Time, _sent: &Sent) {
+        if self.cwnd < 1.0 {
+            self.next_send = now.saturating_add(Duration::from_ps((self.rtt / self.cwnd) as u64));
+        }
+    }
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
+        match feedback.kind {
+            FeedbackKind::Ack { timed: true, .. } => self.on_ack(now, feedback.rtt, feedback.backlogged),
+            FeedbackKind::Lost => self.shrink(now, 1.0 - self.params.max_decrease),
+            FeedbackKind::Timeout => self.shrink(now, self.params.min / self.cwnd),
+            _ => return,
+        }
+        self.cwnd = self.cwnd.clamp(self.params.min, self.params.max);
+        if self.cwnd >= 1.0 {
+            self.next_send = now;
+        }
+    }
+    fn rate(&self, _now: Time) -> Option<Rate> {
+        // A window a base round-trip time: what it allows while there is no queue.
+        let share = self.cwnd * self.params.packet_time / self.params.base_rtt;
+        Some(self.params.line.scale(share.clamp(1e-6, 1.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Memo;
+    use pathweave_units::PathId;
+
+    /// 100 packets of 100 ns are a BDP of 10 us.
+    fn swift() -> Swift {
+        let env = PolicyEnv {
+            line_rate: Rate::from_gbps(100),
+            base_rtt: Duration::from_us(10),
+            mtu_wire_bytes: 1_250,
+            mtu_payload_bytes: 1_172,
+            paths: 4,
+        };
+        Swift::new(&SwiftConfig::default(), &env)
+    }
+    fn ack(swift: &mut Swift, now: Time, rtt_us: u64) {
+        let feedback = Feedback {
+            kind: FeedbackKind::Ack { timed: true, marked: false },
+            path: PathId(0),
+            psn: 0,
+            memo: Memo::default(),
+            wire_bytes: 1_250,
+            rtt: Duration::from_us(rtt_us),
+            one_way_ps: 0,
+            inflight_packets: 1,
+            backlogged: true,
+        };
+        swift.on_feedback(now, &feedback);
+    }
+    fn want(inflight_packets: u32) -> Want {
+        Want {
+            psn: 0,
+            payload_bytes: 1_172,
+            wire_bytes: 1_250,
+            msn: 0,
+            retransmit: false,
+            inflight_packets,
+            inflight_bytes: u64::from(inflight_packets) * 1_250,
+        }
+    }
+
+    #[test]
+    fn below_the_target_a_packet_a_round_trip_is_added() {
+        let mut swift = swift();
+        ack(&mut swift, Time::from_us(10), 10);
+        assert!((swift.window_packets() - (101.0 + 1.0 / 101.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn above_it_the_window_shrinks_in_proportion_and_once_a_round_trip() {
+        let mut swift = swift();
+        // Target 19 us at a window of 101: 0.8 x 6 / 25 of it goes.
+        ack(&mut swift, Time::from_us(100), 25);
+        assert!((swift.window_packets() - 101.0 * (1.0 - 0.8 * 6.0 / 25.0)).abs() < 1e-9);
+        let before = swift.window_packets();
+        ack(&mut swift, Time::from_us(120), 25);
+        assert_eq!(swift.window_packets(), before);
+        ack(&mut swift, Time::from_us(1_000), 900);
+        assert!((swift.window_packets() - before / 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn small_windows_have_a_higher_target() {
+        let mut swift = swift();
+        let at = |swift: &mut Swift, cwnd| {
+            swift.cwnd = cwnd;
+            swift.target() / 1e6
+        };
+        assert!((at(&mut swift, 100.0) - 19.0).abs() < 1e-9);
+        assert!((at(&mut swift, 0.1) - 55.0).abs() < 1e-9);
+        let middle = at(&mut swift, 1.0);
+        assert!(middle > 19.0 && middle < 55.0);
+        assert_eq!(at(&mut swift, 1e-3), at(&mut swift, 0.1));
+    }
+
+    #[test]
+    fn a_window_below_a_packet_is_paced() {
+        let mut swift = swift();
+        swift.cwnd = 0.25;
+        (swift.rtt, swift.next_send) = (20e6, Time::ZERO);
+        let now = Time::from_us(50);
+        assert_eq!(swift.permit(now, &want(1)), Permit::Blocked);
+        assert_eq!(swift.permit(now, &want(0)), Permit::Now);
+        let sent = Sent {
+            path: PathId(0),
+            psn: 0,
+            msn: 0,
+            payload_bytes: 1_172,
+            wire_bytes: 1_250,
+            retransmit: false,
+            inflight_packets: 1,
+        };
+        swift.on_sent(now, &sent);
+        assert_eq!(swift.permit(now, &want(0)), Permit::At(Time::from_us(130))); // 20 us / 0.25
+    }
+}
