@@ -51,6 +51,13 @@ const SIZE_UNITS: &[(&str, u64)] = &[
     ("TB", 1_000_000_000_000),
 ];
 
+/// Case does not matter, save that of the letter b: "b" is a bit and "B" a byte, so that "10GBps" is not 10 Gbps and
+/// "8Mb" is not 8 MB.
+fn is_spelling_of(unit: &str, name: &str) -> bool {
+    unit.eq_ignore_ascii_case(name)
+        && unit.bytes().zip(name.bytes()).all(|(a, b)| a == b || !matches!(a, b'b' | b'B'))
+}
+
 /// `digits[.digits] unit`, exactly: a value that is not a whole number of the smallest unit is refused.
 fn parse(text: &str, units: &'static [(&'static str, u64)]) -> Result<u64, ParseUnitError> {
     let text = text.trim();
@@ -62,7 +69,7 @@ fn parse(text: &str, units: &'static [(&'static str, u64)]) -> Result<u64, Parse
         return Err(ParseUnitError::Number(units));
     }
     let scale =
-        units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or(ParseUnitError::Unit(units))?.1;
+        units.iter().find(|(name, _)| is_spelling_of(unit, name)).ok_or(ParseUnitError::Unit(units))?.1;
     // The number as an integer over a power of ten, so that the division at the end shows a remainder.
     let (mut value, mut divisor): (u128, u128) = (0, 1);
     for (part, is_fraction) in [(whole, false), (fraction, true)] {
@@ -122,6 +129,22 @@ mod tests {
         assert_eq!(error.to_string(), "unknown or missing unit; the units are bps, Kbps, Mbps, Gbps, Tbps");
         assert!(matches!("-3us".parse::<Duration>(), Err(ParseUnitError::Number(_))));
         assert!(matches!("".parse::<Bytes>(), Err(ParseUnitError::Number(_))));
+    }
+
+    #[test]
+    fn bits_are_not_bytes() {
+        for rate in ["10GBps", "10GBPS", "10gBps", "1Bps"] {
+            assert_eq!(rate.parse::<Rate>(), Err(ParseUnitError::Unit(RATE_UNITS)), "{rate}");
+        }
+        for size in ["8Mb", "8mb", "1b", "4Kib", "4kib"] {
+            assert_eq!(size.parse::<Bytes>(), Err(ParseUnitError::Unit(SIZE_UNITS)), "{size}");
+        }
+        assert_eq!("10gbps".parse(), Ok(Rate::from_gbps(10)));
+        assert_eq!("10GbPS".parse(), Ok(Rate::from_gbps(10)));
+        assert_eq!("4kiB".parse(), Ok(Bytes::new(4_096)));
+        assert_eq!("8mB".parse(), Ok(Bytes::from_mb(8)));
+        let error = "10GBps".parse::<Rate>().unwrap_err();
+        assert_eq!(error.to_string(), "unknown or missing unit; the units are bps, Kbps, Mbps, Gbps, Tbps");
     }
 
     #[test]

@@ -56,10 +56,10 @@ as_text!(
 as_text!(
     Rate,
     "a rate with its unit, such as \"100Gbps\"",
-    r"^\s*[0-9][0-9_.]*\s*([kKmMgGtT]?[bB][pP][sS])\s*$"
+    r"^\s*[0-9][0-9_.]*\s*([kKmMgGtT]?b[pP][sS])\s*$"
 );
 as_text!(
     Bytes,
     "a size with its unit, such as \"8MB\" or \"4KiB\"",
-    r"^\s*[0-9][0-9_.]*\s*(([kKmMgG][iI]?|[tT])?[bB])\s*$"
+    r"^\s*[0-9][0-9_.]*\s*(([kKmMgG][iI]?|[tT])?B)\s*$"
 );
