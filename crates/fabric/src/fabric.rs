@@ -314,7 +314,8 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     #[inline(always)]
     pub(crate) fn advance(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) {
         let port = &self.ports[port_id as usize];
-        if port.backlog & !port.paused != 0 && port.tx_free <= now {
+        // One branch: either half alone is a coin toss.
+        if (port.backlog & !port.paused != 0) & (port.tx_free <= now) {
             self.serve_backlog(queue, now, port_id);
         }
     }
@@ -324,7 +325,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         loop {
             let port = &mut self.ports[port_id as usize];
             let eligible = port.backlog & !port.paused;
-            if eligible == 0 || port.tx_free > now {
+            if (eligible == 0) | (port.tx_free > now) {
                 return;
             }
             let class = if eligible & 1 != 0 {
@@ -336,9 +337,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
             };
             let port = &mut self.ports[port_id as usize];
             let id = port.queues[class].pop(&self.packets);
-            if port.queues[class].is_empty() {
-                port.backlog &= !(1 << class);
-            }
+            port.backlog &= !(u8::from(port.queues[class].is_empty()) << class);
             port.queued_bytes[class] -= u32::from(self.packets[id].wire_bytes);
             if self.mark_at_dequeue
                 && class > 0

@@ -37,8 +37,11 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     pub fn link_up(&mut self, now: Time, port: PortId) {
         for end in [port, self.ports[port as usize].peer] {
             let port = &mut self.ports[end as usize];
-            port.flags &= !DOWN;
-            port.tx_free = port.tx_free.max(now);
+            if port.is(DOWN) {
+                port.flags &= !DOWN;
+                // Whatever the transmitter was at is lost; it must not seem busy with nothing on the link.
+                port.tx_free = now;
+            }
         }
     }
 

@@ -130,10 +130,10 @@ fn a_new_rate_holds_from_the_next_packet_on() {
     let mut net = Net::<2>::new(2, 0, &[cable(0, 1, 100, 0)], &plain(), 1);
     net.send_many(Time::ZERO, 6, data(0, 1, 1_000));
     net.at(ps(200_000), |net, now| {
-        net.fabric.set_link(&mut net.queue, now, 0, Some(Rate::from_gbps(10)), None)
+        net.fabric.set_link(&mut net.queue, now, 0, Some(Rate::from_gbps(10)), None);
     });
     net.at(ps(1_900_000), |net, now| {
-        net.fabric.set_link(&mut net.queue, now, 0, Some(Rate::from_gbps(100)), None)
+        net.fabric.set_link(&mut net.queue, now, 0, Some(Rate::from_gbps(100)), None);
     });
     net.run();
     let times: Vec<u64> = net.delivered.iter().map(|d| d.time.as_ns()).collect();
@@ -288,4 +288,43 @@ fn pause_frames_are_spared_by_random_loss() {
         assert!(net.drops().len().abs_diff(1_800) < 180);
         net.check_conservation();
     }
+}
+
+#[test]
+fn a_shrunken_delay_that_is_noticed_late() {
+    // The second packet begins at 80 ns on a cable that has no length any more; the first, sent over 10 us, is the
+    // next thing that happens. They arrive together.
+    let mut net = Net::<2>::new(2, 0, &[cable(0, 1, 100, 10_000)], &plain(), 1);
+    net.send_many(Time::ZERO, 3, data(0, 1, 1_000));
+    net.at(ps(50_000), |net, now| {
+        net.fabric.set_link(&mut net.queue, now, 0, None, Some(Duration::ZERO));
+    });
+    net.run();
+    let times: Vec<u64> = net.delivered.iter().map(|d| d.time.as_ns()).collect();
+    assert_eq!(times, [10_080; 3]);
+}
+
+#[test]
+fn a_nic_that_spoke_to_a_dead_link_is_free_when_it_comes_back() {
+    // A hundred packets of 80 ns are lost from 0 on; the link is back after 1 us.
+    let mut net = Net::<2>::new(2, 1, &star(2, 100, 1_000), &plain(), 1);
+    let port = net.port(0, 2);
+    net.at(Time::ZERO, move |net, now| net.fabric.link_down(&mut net.queue, now, port));
+    net.send_many(Time::ZERO, 100, data(0, 1, 1_000));
+    net.at(ps(999_999), move |net, _| assert_eq!(net.fabric.port_free_at(port), ps(8_000_000)));
+    net.at(ps(1_000_000), move |net, now| net.fabric.link_up(now, port));
+    let first = net.send(ps(1_000_000), data(0, 1, 1_000));
+    net.run();
+    assert_eq!(net.arrival(first), ps(3_160_000));
+    assert_eq!(net.drops().len(), 100);
+    net.check_conservation();
+}
+
+#[test]
+fn bringing_up_what_is_up_changes_nothing() {
+    let mut net = Net::<2>::new(2, 0, &[cable(0, 1, 100, 0)], &plain(), 1);
+    net.send_many(Time::ZERO, 2, data(0, 1, 1_000));
+    net.at(ps(10_000), |net, now| net.fabric.link_up(now, 0));
+    net.run();
+    assert_eq!(net.arrival(1), ps(160_000));
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use pathweave_fabric::config::FaultConfig;
-use pathweave_results::RunResult;
+use pathweave_results::{FlowRecord, RunResult};
 use pathweave_sim::{ObserveConfig, SimSpec};
 use pathweave_units::{Bytes, Duration, Rng};
 use support::{Flow, all_to_all, fat_tree, impair, incast, leaf_spine, permutation, play, spec};
@@ -37,10 +37,13 @@ fn runs() -> Vec<(String, SimSpec)> {
     runs
 }
 
+/// What becomes of a flow: number, when it finished, when that was known, packets sent.
+type Fate = (u32, Option<u64>, Option<u64>, u32);
+
 /// All that must not depend on who looks: the digest, and every flow.
-fn outcome(result: &RunResult) -> (String, Vec<(u32, Option<u64>, Option<u64>, u32)>) {
-    let flows = result.flows.iter().map(|f| (f.flow, f.finish_ps, f.acked_ps, f.sent_packets)).collect();
-    (result.info.digest_hex(), flows)
+fn outcome(result: &RunResult) -> (String, Vec<Fate>) {
+    let fate = |f: &FlowRecord| (f.flow, f.finish_ps, f.acked_ps, f.sent_packets);
+    (result.info.digest_hex(), result.flows.iter().map(fate).collect())
 }
 
 #[test]

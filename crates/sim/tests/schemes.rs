@@ -6,7 +6,7 @@ mod support;
 use std::path::Path;
 
 use pathweave_fabric::config::FaultConfig;
-use pathweave_results::{DropReason, EventKind, FlowStatus, RunResult};
+use pathweave_results::{DropReason, EventKind, FlowRecord, FlowStatus, RunResult};
 use pathweave_sim::SimSpec;
 use pathweave_topo::{Build, LeafSpine};
 use pathweave_units::{Bytes, Duration, Rate};
@@ -289,7 +289,7 @@ fn two_groups_in_two_classes() {
     let result = finish(&spec);
     let fct = |name: &str| {
         let group = names.iter().position(|n| n == name).expect("declared") as u16;
-        result.flows.iter().find(|f| f.group == group).and_then(|f| f.fct_ps()).expect("finished")
+        result.flows.iter().find(|f| f.group == group).and_then(FlowRecord::fct_ps).expect("finished")
     };
     // Heavy has 3/4 of the link: 4 MB go by until its 3 MB are through; light needs all 6 MB.
     let (heavy, light) = (fct("heavy") as f64 / 80e6, fct("light") as f64 / 80e6);

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test file uses its part of this")]
 
+pub(crate) mod reference;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 

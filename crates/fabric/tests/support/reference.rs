@@ -1,0 +1,268 @@
+//! A fabric as plain as can be: every service is an event, every account is exact at all times, nothing is shared with
+//! the crate under test but its configuration. Slow, and easy to believe.
+//!
+//! Two classes. At one instant services that end begin the next one before packets arrive, as in the real fabric; it
+//! tells of ties of other kinds.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use pathweave_fabric::config::{MarkAt, SwitchConfig};
+use pathweave_fabric::{Cable, PortMap};
+
+use super::Packet;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// The transmitter of a port is free.
+    Free(u32),
+    /// A packet or pause frame is at the far end of a port's cable.
+    Arrival(u32, Cargo),
+    Send(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Cargo {
+    Packet(u32),
+    Pause(bool),
+}
+
+#[derive(Default)]
+struct Port {
+    node: u32,
+    peer: u32,
+    peer_node: u32,
+    rate_bps: u64,
+    delay_ps: u64,
+    busy: bool,
+    queues: [VecDeque<u32>; 2],
+    /// Pause frames to go out first.
+    urgent: VecDeque<bool>,
+    paused: bool,
+    /// Bytes of class 1 and 0 in the node's buffer that came in here.
+    held: [u64; 2],
+    pausing: bool,
+}
+
+/// The plain fabric.
+pub(crate) struct Reference<'a> {
+    config: &'a SwitchConfig,
+    hosts: u32,
+    ports: Vec<Port>,
+    used: Vec<u64>,
+    shared: Vec<u64>,
+    next_hop: &'a dyn Fn(u32, &Packet) -> u32,
+    packets: &'a [Packet],
+    /// Port a packet came in by at the node it is at.
+    ingress: Vec<u32>,
+    marked: Vec<bool>,
+    events: BTreeMap<(u64, u8, u64), What>,
+    inserted: u64,
+    /// (Time in picoseconds, packet, marked).
+    pub(crate) delivered: Vec<(u64, u32, bool)>,
+    /// (Time, packet) lost for want of buffer.
+    pub(crate) dropped: Vec<(u64, u32)>,
+    /// (Time, port, pause or resume).
+    pub(crate) pauses: Vec<(u64, u32, bool)>,
+    /// Two things arrived at one instant: their order is a matter of taste.
+    pub(crate) tie: bool,
+}
+
+impl<'a> Reference<'a> {
+    /// `next_hop` tells the egress port of a packet at a switch.
+    pub(crate) fn new(
+        hosts: u32,
+        switches: u32,
+        cables: &[Cable],
+        map: &PortMap,
+        config: &'a SwitchConfig,
+        packets: &'a [Packet],
+        next_hop: &'a dyn Fn(u32, &Packet) -> u32,
+    ) -> Self {
+        let mut ports: Vec<Port> = (0..map.len()).map(|_| Port::default()).collect();
+        for (index, cable) in cables.iter().enumerate() {
+            let (a, b) = map.ends(index);
+            for (port, peer, node, peer_node) in [(a, b, cable.a, cable.b), (b, a, cable.b, cable.a)] {
+                let port = &mut ports[port as usize];
+                (port.peer, port.node, port.peer_node) = (peer, node, peer_node);
+                (port.rate_bps, port.delay_ps) = (cable.rate.as_bps(), cable.delay.as_ps());
+            }
+        }
+        let headroom = if config.pfc.enabled { config.pfc.headroom.expect("given").get() } else { 0 };
+        let shared = (0..switches)
+            .map(|s| config.buffer.get() - headroom * map.ports(hosts + s).len() as u64)
+            .collect();
+        Reference {
+            config,
+            hosts,
+            ports,
+            used: vec![0; switches as usize],
+            shared,
+            next_hop,
+            packets,
+            ingress: vec![u32::MAX; packets.len()],
+            marked: vec![false; packets.len()],
+            events: BTreeMap::new(),
+            inserted: 0,
+            delivered: vec![],
+            dropped: vec![],
+            pauses: vec![],
+            tie: false,
+        }
+    }
+
+    fn schedule(&mut self, at: u64, what: What) {
+        let rank = u8::from(!matches!(what, What::Free(_)));
+        self.inserted += 1;
+        self.events.insert((at, rank, self.inserted), what);
+    }
+
+    /// Runs a script of (picoseconds, packet) to its end; `nic` is the port of a host.
+    pub(crate) fn run(&mut self, script: &[(u64, u32)], nic: impl Fn(u32) -> u32) {
+        for &(at, packet) in script {
+            self.schedule(at, What::Send(packet));
+        }
+        let mut last_arrival = u64::MAX;
+        while let Some(((now, ..), what)) = self.events.pop_first() {
+            if !matches!(what, What::Free(_)) {
+                self.tie |= now == last_arrival;
+                last_arrival = now;
+            }
+            match what {
+                What::Send(packet) => {
+                    let port = nic(self.packets[packet as usize].src);
+                    self.enqueue(now, port, packet);
+                }
+                What::Free(port) => {
+                    self.ports[port as usize].busy = false;
+                    self.serve(now, port);
+                }
+                What::Arrival(from, cargo) => self.arrive(now, from, cargo),
+            }
+        }
+    }
+
+    fn arrive(&mut self, now: u64, from: u32, cargo: Cargo) {
+        let (ingress, node) = (self.ports[from as usize].peer, self.ports[from as usize].peer_node);
+        match cargo {
+            Cargo::Pause(pause) => {
+                if self.ports[ingress as usize].paused != pause {
+                    self.ports[ingress as usize].paused = pause;
+                    self.pauses.push((now, ingress, pause));
+                    self.serve(now, ingress);
+                }
+            }
+            Cargo::Packet(id) if node < self.hosts => {
+                self.delivered.push((now, id, self.marked[id as usize]));
+            }
+            Cargo::Packet(id) => {
+                let packet = self.packets[id as usize];
+                let (switch, class, bytes) =
+                    ((node - self.hosts) as usize, usize::from(packet.class), u64::from(packet.bytes));
+                let egress = (self.next_hop)(node, &packet);
+                let free = self.config.buffer.get() - self.used[switch];
+                let queue: u64 =
+                    self.ports[egress as usize].queues[class].iter().map(|&q| self.bytes(q)).sum();
+                let lossless = self.config.pfc.enabled || class == 0;
+                let limit = (free as f64 * self.config.egress_alpha) as u64;
+                if bytes > free || (!lossless && queue + bytes > limit) {
+                    self.dropped.push((now, id));
+                    return;
+                }
+                self.used[switch] += bytes;
+                self.ingress[id as usize] = ingress;
+                self.ports[ingress as usize].held[class] += bytes;
+                let account = &self.ports[ingress as usize];
+                if self.config.pfc.enabled
+                    && class == 1
+                    && !account.pausing
+                    && account.held[1] > self.limit(switch)
+                {
+                    self.say(now, ingress, true);
+                }
+                self.enqueue(now, egress, id);
+            }
+        }
+    }
+
+    fn bytes(&self, id: u32) -> u64 {
+        u64::from(self.packets[id as usize].bytes)
+    }
+
+    fn limit(&self, switch: usize) -> u64 {
+        (self.shared[switch].saturating_sub(self.used[switch]) as f64 * self.config.pfc.alpha) as u64
+    }
+
+    fn say(&mut self, now: u64, port: u32, pause: bool) {
+        self.ports[port as usize].pausing = pause;
+        self.ports[port as usize].urgent.push_back(pause);
+        self.serve(now, port);
+    }
+
+    fn enqueue(&mut self, now: u64, port: u32, id: u32) {
+        let class = usize::from(self.packets[id as usize].class);
+        let queued: u64 = self.ports[port as usize].queues[class].iter().map(|&q| self.bytes(q)).sum();
+        if self.config.ecn.at == MarkAt::Enqueue {
+            self.mark(port, id, queued);
+        }
+        self.ports[port as usize].queues[class].push_back(id);
+        self.serve(now, port);
+    }
+
+    /// A step at `kmin`, which must be `kmax`.
+    fn mark(&mut self, port: u32, id: u32, queued: u64) {
+        let packet = &self.packets[id as usize];
+        if self.config.ecn.enabled
+            && packet.ecn
+            && packet.class == 1
+            && self.ports[port as usize].node >= self.hosts
+            && queued > self.config.ecn.kmin.get()
+        {
+            self.marked[id as usize] = true;
+        }
+    }
+
+    fn serve(&mut self, now: u64, port_id: u32) {
+        let port = &mut self.ports[port_id as usize];
+        if port.busy {
+            return;
+        }
+        if let Some(pause) = port.urgent.pop_front() {
+            return self.transmit(now, port_id, 84, Cargo::Pause(pause));
+        }
+        let class = match (&port.queues[0].front(), &port.queues[1].front()) {
+            (Some(_), _) => 0,
+            (None, Some(_)) if !port.paused => 1,
+            _ => return,
+        };
+        let id = port.queues[class].pop_front().expect("just looked");
+        let left: u64 = self.ports[port_id as usize].queues[class].iter().map(|&q| self.bytes(q)).sum();
+        if self.config.ecn.at == MarkAt::Dequeue {
+            self.mark(port_id, id, left);
+        }
+        let bytes = self.bytes(id);
+        self.transmit(now, port_id, bytes, Cargo::Packet(id));
+        let node = self.ports[port_id as usize].node;
+        if node < self.hosts {
+            return;
+        }
+        let (switch, ingress) = ((node - self.hosts) as usize, self.ingress[id as usize]);
+        self.used[switch] -= bytes;
+        self.ports[ingress as usize].held[class] -= bytes;
+        let account = &self.ports[ingress as usize];
+        let held = account.held[1];
+        let low = held == 0 || held + self.config.pfc.xon_gap.get() <= self.limit(switch);
+        if class == 1 && account.pausing && low {
+            self.say(now, ingress, false);
+        }
+    }
+
+    fn transmit(&mut self, now: u64, port_id: u32, bytes: u64, cargo: Cargo) {
+        let port = &mut self.ports[port_id as usize];
+        port.busy = true;
+        let bits = u128::from(bytes) * 8 * 1_000_000_000_000;
+        let free = now + bits.div_ceil(u128::from(port.rate_bps)) as u64;
+        let arrival = free + port.delay_ps;
+        self.schedule(free, What::Free(port_id));
+        self.schedule(arrival, What::Arrival(port_id, cargo));
+    }
+}
