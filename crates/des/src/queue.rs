@@ -212,10 +212,15 @@ impl EventQueue {
         let time = slot.time;
         slot.time = UNSCHEDULED;
         let next = slot.next;
-        self.buckets[bucket].head = next;
-        if next == NONE {
-            self.buckets[bucket].tail = NONE;
-            self.clear_busy(bucket);
+        // Whether a bucket runs dry is a coin toss, so no branch hangs on it; whether 64 of them do is none.
+        let dry = next == NONE;
+        let at = &mut self.buckets[bucket];
+        at.head = next;
+        at.tail = if dry { NONE } else { at.tail };
+        let word = bucket / 64;
+        self.busy[word] &= !(u64::from(dry) << (bucket % 64));
+        if self.busy[word] == 0 {
+            self.busy_words[word / 64] &= !(1 << (word % 64));
         }
         self.near -= 1;
         self.pending -= 1;
