@@ -48,8 +48,8 @@ pub use error::{FileError, GraphError, WorkloadError};
 pub use files::{FlowFile, FlowRecord, Ns3Dialect, parse_csv, parse_ns3};
 pub use graph::{Compute, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Message, MessageGraph, Task, TaskId};
 pub use kinds::{
-    AllToAll, FlowFormat, FlowSpec, Flows, Incast, LoadOf, Pairs, Pattern, Permutation, Placement, Poisson,
-    RingAllReduce, Traffic,
+    AllToAll, FlowFormat, FlowSpec, Flows, Incast, LoadOf, Model, Pairs, Pattern, Permutation, Placement,
+    Poisson, RingAllReduce, Traffic, Training,
 };
 pub use progress::{Due, Progress};
 pub use registry::{FieldInfo, WorkloadInfo, workloads};

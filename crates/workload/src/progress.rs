@@ -25,6 +25,8 @@ pub struct Progress {
     waiting: Vec<u32>,
     /// Tasks not yet done, by job.
     job_left: Vec<u32>,
+    /// When the first task of each job began or will; `Time::MAX` if none is free yet.
+    job_begin: Vec<Time>,
     left: usize,
     next_message: usize,
     next_compute: usize,
@@ -41,6 +43,7 @@ impl Progress {
         let mut progress = Progress {
             waiting: graph.edges.predecessors().to_vec(),
             job_left,
+            job_begin: vec![Time::MAX; graph.jobs().len()],
             left: graph.task_count(),
             next_message: 0,
             next_compute: 0,
@@ -68,7 +71,7 @@ impl Progress {
             }
         };
         self.skip_waiting(graph);
-        Some(due(graph, task, start))
+        Some(self.due(graph, task, start))
     }
     /// `task` is done at `now`: appends the tasks that became free to `free` and returns the job this ended.
     /// Call once a task.
@@ -85,7 +88,7 @@ impl Progress {
             *waiting = waiting.checked_sub(1).expect("a task completed twice");
             if *waiting == 0 {
                 let begin = now.saturating_add(graph.delay_after_deps(next)).max(graph.start(next));
-                free.push(due(graph, next, begin));
+                free.push(self.due(graph, next, begin));
             }
         }
         let job = graph.job(task)?;
@@ -93,9 +96,24 @@ impl Progress {
         *left = left.checked_sub(1).expect("a task completed twice");
         (*left == 0).then_some(job)
     }
+    /// When the first task of a job that may begin does so; `None` as long as all wait for others.
+    pub fn job_begin(&self, job: JobId) -> Option<Time> {
+        Some(self.job_begin[job.index()]).filter(|&begin| begin < Time::MAX)
+    }
     /// Tasks not yet done.
     pub fn left(&self) -> usize {
         self.left
+    }
+
+    fn due(&mut self, graph: &MessageGraph, task: TaskId, begin: Time) -> Due {
+        if let Some(job) = graph.job(task) {
+            let first = &mut self.job_begin[job.index()];
+            *first = begin.min(*first);
+        }
+        match graph.task(task) {
+            Task::Message(_) => Due { task, at: begin },
+            Task::Compute(compute) => Due { task, at: begin.saturating_add(compute.duration) },
+        }
     }
 
     /// Moves the cursors to the next task that never waits.
@@ -110,13 +128,6 @@ impl Progress {
         while self.next_compute < graph.computes().len() && waits(graph.compute_id(self.next_compute)) {
             self.next_compute += 1;
         }
-    }
-}
-
-fn due(graph: &MessageGraph, task: TaskId, begin: Time) -> Due {
-    match graph.task(task) {
-        Task::Message(_) => Due { task, at: begin },
-        Task::Compute(compute) => Due { task, at: begin.saturating_add(compute.duration) },
     }
 }
 
@@ -158,8 +169,10 @@ mod tests {
         let mut free = Vec::new();
         assert_eq!(progress.next_root(&graph), Some(Time::from_us(1)));
         assert_eq!(progress.pop_root(&graph, Time::ZERO), None);
+        assert_eq!(progress.job_begin(JobId(0)), None);
         let early = progress.pop_root(&graph, Time::from_us(1)).unwrap();
         assert_eq!(early, Due { task: TaskId(0), at: Time::from_us(1) });
+        assert_eq!(progress.job_begin(JobId(0)), Some(Time::from_us(1)));
         let first = progress.pop_root(&graph, Time::from_us(9)).unwrap();
         assert_eq!(first, Due { task: TaskId(1), at: Time::from_us(3) });
         assert_eq!(progress.next_root(&graph), None);

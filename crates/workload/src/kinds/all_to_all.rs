@@ -144,4 +144,12 @@ mod tests {
             assert_eq!(job_ends(&graph), [Time::from_us(us), Time::from_us(2 * us)]);
         }
     }
+
+    #[test]
+    fn groups_of_the_udmp_evaluation() {
+        // UDMP, Fig. 11: 320 hosts in 20 groups of 16.
+        let graph = graph_of(320, all_to_all(None, Some(16), 1));
+        assert_eq!((graph.messages().len(), graph.jobs().len()), (20 * 16 * 15, 20));
+        assert!(graph.messages().iter().all(|m| m.dst.0 % 20 == m.src.0 % 20));
+    }
 }

@@ -6,7 +6,9 @@ mod incast;
 mod members;
 mod permutation;
 mod poisson;
+mod ring;
 mod ring_all_reduce;
+mod training;
 
 pub use all_to_all::AllToAll;
 pub use flows::{FlowFormat, FlowSpec, Flows};
@@ -15,6 +17,7 @@ pub use members::Placement;
 pub use permutation::{Pattern, Permutation};
 pub use poisson::{LoadOf, Pairs, Poisson};
 pub use ring_all_reduce::RingAllReduce;
+pub use training::{Model, Training};
 
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +55,7 @@ registry! {
     "incast" Incast: "Many hosts send to one at the same time.",
     "all-to-all" AllToAll: "Every host of a group sends to every other.",
     "ring-all-reduce" RingAllReduce: "Groups of hosts add up a vector around a ring, step by step.",
+    "training" Training: "Data-parallel training: gradients of real models, reduced while backward still computes.",
     "poisson" Poisson: "Flows between random hosts, sizes from a distribution, at a given load.",
     "flows" Flows: "A list of flows, inline or from a file (CSV, HPCC, ConWeave).",
 }

@@ -4,7 +4,8 @@ use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::members::{Placement, groups};
-use crate::builder::{Draft, Stream};
+use super::ring::Ring;
+use crate::builder::Draft;
 use crate::error::WorkloadError;
 use crate::sink::{Generate, Sink};
 
@@ -48,11 +49,12 @@ impl Generate for RingAllReduce {
                 format!("expected at least {n} bytes, one for each host of a ring"),
             );
         }
-        out.check_count(f64::from(out.env.hosts) * 2.0 * f64::from(n) * f64::from(self.repetitions))?;
-        for (ring, members) in groups(out, self.group_size, self.placement)?.iter().enumerate() {
+        let rings = f64::from(out.env.hosts / n.max(1));
+        out.check_count(rings * Ring::messages(n) * f64::from(self.repetitions))?;
+        for (index, members) in groups(out, self.group_size, self.placement)?.iter().enumerate() {
             let mut ready: Vec<Draft> = Vec::new();
             for round in 0..self.repetitions {
-                ready = self.round(out, ring, members, round, &ready)?;
+                ready = self.round(out, index, members, round, &ready)?;
             }
         }
         Ok(())
@@ -65,38 +67,19 @@ impl RingAllReduce {
     fn round(
         &self,
         out: &mut Sink<'_>,
-        ring: usize,
+        index: usize,
         members: &[u32],
         round: u32,
         ready: &[Draft],
     ) -> Result<Vec<Draft>, WorkloadError> {
-        let n = members.len();
-        let (share, rest) = (self.size.get() / n as u64, self.size.get() % n as u64);
-        // The first chunks take the bytes that are left over.
-        let chunk = |c: usize| Bytes::new(share + u64::from((c as u64) < rest));
-        let job = out.job(format_args!("ring {ring}, round {round}"))?;
-        // Message of the step before, by sender.
-        let mut before: Vec<Draft> = Vec::new();
-        for step in 0..2 * (n - 1) {
-            let mut sent = Vec::with_capacity(n);
-            for i in 0..n {
-                let size = chunk((i + 2 * n - step) % n);
-                let pair = (members[i], members[(i + 1) % n]);
-                let message = out.message(pair, size, Duration::ZERO, Stream::Shared(0), Some(job))?;
-                let cause = if step == 0 { ready.get(i) } else { before.get((i + n - 1) % n) };
-                if let Some(&cause) = cause {
-                    out.after(message, cause)?;
-                }
-                sent.push(message);
-            }
-            before = sent;
-        }
+        let ring = Ring { members };
+        let job = out.job(format_args!("ring {index}, round {round}"))?;
+        let last = ring.all_reduce(out, self.size, ready, job)?;
         let mut done = Vec::new();
         if round + 1 < self.repetitions || self.compute > Duration::ZERO {
             for (i, &host) in members.iter().enumerate() {
                 let task = out.compute(host, self.compute, job)?;
-                out.after(task, before[i])?;
-                out.after(task, before[(i + n - 1) % n])?;
+                ring.join(out, task, i, &last)?;
                 done.push(task);
             }
         }
@@ -162,5 +145,31 @@ mod tests {
         assert_eq!(graph.computes().len(), 12);
         let ends: Vec<Time> = job_ends(&graph);
         assert_eq!(ends, [Time::from_us(10), Time::from_us(20), Time::from_us(30)]);
+    }
+
+    #[test]
+    fn nobody_adds_what_it_has_not_computed() {
+        // In the second round every message of steps 0 to 3 waits for its sender's computation of the first.
+        let graph = graph_of(4, ring(4000, 2, Duration::from_us(4)));
+        let own_messages_after = |id: TaskId| {
+            let host = graph.computes()[id.index() - graph.messages().len()].host;
+            let messages = graph.dependents(id).iter().filter_map(|&t| graph.messages().get(t.index()));
+            messages.filter(|m| Some(m.src) == host).count()
+        };
+        let mut waiting: Vec<usize> = (0..8).map(|i| own_messages_after(graph.compute_id(i))).collect();
+        waiting.sort_unstable();
+        assert_eq!(waiting, [0, 0, 0, 0, 4, 4, 4, 4]);
+    }
+
+    #[test]
+    fn groups_of_the_udmp_evaluation() {
+        // UDMP, Fig. 5: 4 servers, 3 rounds of 2 x 3 steps. Fig. 11: 320 hosts in 20 rings of 16, 30 steps.
+        let graph = graph_of(4, ring(4_000_000, 3, Duration::ZERO));
+        assert_eq!((graph.messages().len(), graph.jobs().len()), (3 * 6 * 4, 3));
+        let Traffic::RingAllReduce(base) = ring(16_000_000, 1, Duration::ZERO) else { unreachable!() };
+        let config = RingAllReduce { group_size: Some(16), placement: Placement::Strided, ..base };
+        let graph = graph_of(320, Traffic::RingAllReduce(config));
+        assert_eq!((graph.messages().len(), graph.jobs().len()), (320 * 30, 20));
+        assert!(graph.messages().iter().all(|m| m.dst.0 == (m.src.0 + 20) % 320));
     }
 }

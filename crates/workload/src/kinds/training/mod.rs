@@ -1,0 +1,205 @@
+//! Data-parallel training, one ring all-reduce a bucket of gradients, overlapped with the backward pass.
+
+mod buckets;
+mod models;
+#[cfg(test)]
+mod tests;
+
+use pathweave_units::{Bytes, Duration};
+use serde::{Deserialize, Serialize};
+
+pub use self::models::Model;
+
+use self::buckets::{Bucket, Bucketing};
+use self::models::Layer;
+use super::members::{Placement, groups};
+use super::ring::Ring;
+use crate::builder::Draft;
+use crate::error::WorkloadError;
+use crate::graph::JobId;
+use crate::sink::{Generate, Sink};
+
+/// Groups of hosts that each train a network, data-parallel. Each iteration of each group is a job.
+///
+/// In an iteration every host computes forward and then backward, layer by layer from the last to the first; a layer's
+/// share of the backward pass is its share of the multiplications. Gradients are collected in buckets in that order. A
+/// bucket is reduced around a ring once a host knows all its gradients and its part of the bucket before is over, as
+/// collectives of one stream run one after another. The next forward pass begins at a host when its part of the last
+/// bucket is over. The scheme is that of PyTorch's DistributedDataParallel (Li et al., VLDB 2020, section 3.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Training {
+    /// The network trained.
+    pub model: Model,
+    /// Hosts that train together. Default: one group of all hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_size: Option<u32>,
+    /// Which hosts form a group.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Iterations, one after another.
+    #[serde(default = "one")]
+    pub iterations: u32,
+    /// Duration of the forward pass. Default: 55 ms for resnet-50 and 74 ms for vgg-16, a third of an iteration of 32
+    /// images at 195 and 144 images/s (TensorFlow r1 benchmarks, one Tesla P100).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forward: Option<Duration>,
+    /// Duration of the backward pass. Default: 109 ms for resnet-50 and 148 ms for vgg-16, two thirds of that
+    /// iteration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backward: Option<Duration>,
+    /// Bytes of the gradient of one parameter, 1 to 8: 4 in single precision, 2 in half precision.
+    #[serde(default = "four")]
+    pub bytes_per_parameter: u32,
+    /// A bucket is full once it holds so much or more (default 25 MiB, that of PyTorch); "0B" reduces every tensor by
+    /// itself. Tensors are not split.
+    #[serde(default = "bucket_cap")]
+    pub bucket_cap: Bytes,
+    /// The same for the first bucket of an iteration, which is smaller so that communication begins early (default
+    /// 1 MiB, that of PyTorch).
+    #[serde(default = "first_bucket")]
+    pub first_bucket: Bytes,
+    /// Factor above 0 and at most 1 on all sizes and durations, for quick runs: the ratio of computation to
+    /// communication stays, that to latency does not.
+    #[serde(default = "whole")]
+    pub scale: f64,
+}
+
+fn one() -> u32 {
+    1
+}
+fn four() -> u32 {
+    4
+}
+fn bucket_cap() -> Bytes {
+    Bytes::new(25 << 20)
+}
+fn first_bucket() -> Bytes {
+    Bytes::new(1 << 20)
+}
+fn whole() -> f64 {
+    1.0
+}
+
+impl Generate for Training {
+    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+        self.train(out, &self.model.layers())
+    }
+}
+
+impl Training {
+    fn train(&self, out: &mut Sink<'_>, layers: &[Layer]) -> Result<(), WorkloadError> {
+        self.check(out)?;
+        let (forward, backward) = self.model.passes();
+        let (forward, backward) = (self.forward.unwrap_or(forward), self.backward.unwrap_or(backward));
+        let bucketing = Bucketing {
+            bytes_per_parameter: u64::from(self.bytes_per_parameter),
+            first_bytes: self.first_bucket.get(),
+            cap_bytes: self.bucket_cap.get(),
+        };
+        let steps = steps(&bucketing.fill(layers), backward.scale(self.scale), self.scale);
+        let groups = groups(out, self.group_size, self.placement)?;
+        let n = groups[0].len() as u32;
+        let smallest = steps.iter().map(|s| s.size).min().expect("a network has gradients");
+        if smallest.get() < u64::from(n) {
+            return out.bad(
+                "scale",
+                self.scale,
+                format!("leaves a bucket of {smallest}; a ring of {n} needs {n}B"),
+            );
+        }
+        // A forward pass; for each bucket a ring and two computations a host.
+        let hosts = f64::from(n);
+        let each = hosts + (Ring::messages(n) + 2.0 * hosts) * steps.len() as f64;
+        out.check_count(groups.len() as f64 * each * f64::from(self.iterations))?;
+
+        for (index, members) in groups.iter().enumerate() {
+            let ring = Ring { members };
+            let mut last = Vec::new();
+            for number in 0..self.iterations {
+                let job = out.job(format_args!("ring {index}, iteration {number}"))?;
+                last = iteration(out, ring, forward.scale(self.scale), &steps, &last, job)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, out: &Sink<'_>) -> Result<(), WorkloadError> {
+        if self.iterations == 0 {
+            return out.bad("iterations", 0, "expected 1 or more");
+        }
+        if !(1..=8).contains(&self.bytes_per_parameter) {
+            return out.bad("bytes_per_parameter", self.bytes_per_parameter, "expected 1 to 8");
+        }
+        if !(self.scale > 0.0 && self.scale <= 1.0) {
+            return out.bad("scale", self.scale, "expected a factor above 0 and at most 1");
+        }
+        Ok(())
+    }
+}
+
+/// One bucket as it occurs in an iteration.
+struct Step {
+    /// Computation from the gradients of the bucket before to those of this one.
+    compute: Duration,
+    /// What is reduced.
+    size: Bytes,
+}
+
+/// Buckets in time: work becomes a share of the backward pass, so that all shares together are exactly the pass.
+fn steps(buckets: &[Bucket], backward: Duration, scale: f64) -> Vec<Step> {
+    let total = buckets.last().map_or(1, |b| b.macs.max(1));
+    let until = |macs: u64| {
+        let ps = u128::from(backward.as_ps()) * u128::from(macs) / u128::from(total);
+        Duration::from_ps(u64::try_from(ps).expect("a share of the pass is not longer than the pass"))
+    };
+    let mut before = Duration::ZERO;
+    buckets
+        .iter()
+        .map(|bucket| {
+            let end = until(bucket.macs);
+            let compute = end - std::mem::replace(&mut before, end);
+            Step { compute, size: Bytes::new((bucket.bytes as f64 * scale + 0.5) as u64) }
+        })
+        .collect()
+}
+
+/// One iteration of one group; `last` are the last messages of the iteration before (none in the first). Returns its own.
+fn iteration(
+    out: &mut Sink<'_>,
+    ring: Ring<'_>,
+    forward: Duration,
+    steps: &[Step],
+    last: &[Draft],
+    job: JobId,
+) -> Result<Vec<Draft>, WorkloadError> {
+    let mut last = last.to_vec();
+    // What each host computed last.
+    let mut computed = Vec::with_capacity(ring.members.len());
+    for (i, &host) in ring.members.iter().enumerate() {
+        let pass = out.compute(host, forward, job)?;
+        if !last.is_empty() {
+            ring.join(out, pass, i, &last)?;
+        }
+        computed.push(pass);
+    }
+    for (number, step) in steps.iter().enumerate() {
+        let mut ready = Vec::with_capacity(ring.members.len());
+        for (i, &host) in ring.members.iter().enumerate() {
+            let gradients = out.compute(host, step.compute, job)?;
+            out.after(gradients, computed[i])?;
+            computed[i] = gradients;
+            if number == 0 {
+                ready.push(gradients);
+                continue;
+            }
+            // The gradients are known and the bucket before is through.
+            let begin = out.compute(host, Duration::ZERO, job)?;
+            out.after(begin, gradients)?;
+            ring.join(out, begin, i, &last)?;
+            ready.push(begin);
+        }
+        last = ring.all_reduce(out, step.size, &ready, job)?;
+    }
+    Ok(last)
+}
