@@ -5,7 +5,7 @@
 //! [`Policy::on_sent`] only if the packet really left, and hands the [`Memo`] back with the feedback on it.
 //!
 //! - [`PolicyConfig`] is the factory, [`AnyPolicy`] what it makes; [`registry`] says how to add one.
-//! - [`Udmp`] and [`MpRdma`] decide rate and path together; they share [`ack_clock`] and [`ooo`].
+//! - [`Udmp`], [`MpRdma`] and [`Reps`] decide rate and path together; the first two share [`ack_clock`] and [`ooo`].
 //! - [`cc`] holds congestion controls and [`picker`] path pickers, which `Split` pairs freely.
 //! - [`Scheme`] is a policy with loss recovery, acknowledgements and queue pairs; [`schemes()`] names them.
 //! - `testing` (feature `testing`) runs policies without a network.
@@ -52,6 +52,7 @@ mod mprdma;
 pub mod ooo;
 pub mod picker;
 pub mod registry;
+mod reps;
 mod scheme;
 mod schemes;
 mod split;
@@ -66,6 +67,7 @@ pub use contract::{
 pub use error::ConfigError;
 pub use mprdma::{Decrease, MpRdma, MpRdmaConfig};
 pub use registry::{AnyPolicy, PolicyConfig};
+pub use reps::{Reps, RepsConfig};
 pub use scheme::{AckPolicy, CnpMode, CnpPolicy, Recovery, Scheme};
 pub use schemes::{SchemeInfo, find_scheme, schemes};
 pub use split::{Split, SplitConfig};

@@ -11,6 +11,7 @@ use pathweave_units::{Rate, Rng, Time};
 use crate::cc::AnyCc;
 use crate::mprdma::{MpRdma, MpRdmaConfig};
 use crate::picker::AnyPicker;
+use crate::reps::{Reps, RepsConfig};
 use crate::split::{Split, SplitConfig};
 use crate::udmp::{Udmp, UdmpConfig};
 use crate::{ConfigError, Feedback, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
@@ -77,4 +78,6 @@ policies! {
     Udmp(Udmp, UdmpConfig),
     /// MP-RDMA: an ECN-driven window, ACK-clocked on the path of the acknowledgement.
     Mprdma(MpRdma, MpRdmaConfig),
+    /// REPS: recycled entropies, with a window for delay and ECN.
+    Reps(Reps, RepsConfig),
 }

@@ -78,6 +78,9 @@ impl SwiftConfig {
     }
 }
 
+/// RETX_RESET_THRESHOLD of the paper, which gives no value.
+const RESET_TIMEOUTS: u32 = 5;
+
 /// State of one queue pair. Times in picoseconds where they enter the law.
 #[derive(Clone, Copy, Debug)]
 pub struct Swift {
@@ -87,6 +90,7 @@ pub struct Swift {
     rtt: f64,
     last_decrease: Time,
     next_send: Time,
+    timeouts: u32,
     params: Params,
 }
 
@@ -121,6 +125,7 @@ impl Swift {
             rtt: ps(env.base_rtt),
             last_decrease: Time::ZERO,
             next_send: Time::ZERO,
+            timeouts: 0,
             params: Params {
                 line: env.line_rate,
                 packet_time: ps(env.line_rate.time_for(u64::from(env.mtu_wire_bytes))),
@@ -154,7 +159,16 @@ impl Swift {
             self.last_decrease = now;
         }
     }
+    /// Timeouts in a row, without an acknowledgement in between, are what resets the window.
+    fn on_timeout(&mut self, now: Time) {
+        if self.may_decrease(now) {
+            self.timeouts += 1;
+        }
+        let reset = self.timeouts >= RESET_TIMEOUTS;
+        self.shrink(now, if reset { self.params.min / self.cwnd } else { 1.0 - self.params.max_decrease });
+    }
     fn on_ack(&mut self, now: Time, rtt: Duration, backlogged: bool) {
+        self.timeouts = 0;
         self.rtt = (rtt.as_ps() as f64).max(1.0);
         let (target, p) = (self.target(), self.params);
         if self.rtt < target {
@@ -192,7 +206,7 @@ impl CongestionControl for Swift {
         match feedback.kind {
             FeedbackKind::Ack { timed: true, .. } => self.on_ack(now, feedback.rtt, feedback.backlogged),
             FeedbackKind::Lost => self.shrink(now, 1.0 - self.params.max_decrease),
-            FeedbackKind::Timeout => self.shrink(now, self.params.min / self.cwnd),
+            FeedbackKind::Timeout => self.on_timeout(now),
             _ => return,
         }
         self.cwnd = self.cwnd.clamp(self.params.min, self.params.max);

@@ -7,6 +7,7 @@ mod mprdma;
 mod mprdma_half_window;
 mod per_message;
 mod qp_scaling;
+mod reps;
 mod rps;
 mod rps_nocc;
 mod swift_rps;
@@ -45,6 +46,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         mprdma::MPRDMA,
         mprdma_half_window::MPRDMA_HALF_WINDOW,
         swift_rps::SWIFT_RPS,
+        reps::REPS,
     ]
 }
 

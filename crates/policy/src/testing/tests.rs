@@ -120,8 +120,8 @@ fn every_scheme_through_every_scenario() {
     assert_eq!(table, include_str!("snapshot.txt"), "\n{table}");
 }
 
-/// The schemes that acknowledgements clock.
-const CLOCKED: [&str; 4] = ["udmp", "udmp-published", "mprdma", "mprdma-half-window"];
+/// The schemes driven by acknowledgements, one for every packet.
+const CLOCKED: [&str; 6] = ["udmp", "udmp-published", "mprdma", "mprdma-half-window", "swift-rps", "reps"];
 
 #[test]
 fn any_incast_completes_with_every_clocked_scheme() {

@@ -77,7 +77,7 @@ impl Default for UdmpConfig {
             explore: 0.01,
             ooo_packets: 64,
             queue_target: Duration::from_us(3),
-            queue_gain: 0.25,
+            queue_gain: 0.15,
             increase_step: 0.005,
             step_limit: 0.5,
             pool_bdp: 0.25,

@@ -179,11 +179,11 @@ fn the_repaired_step_seeks_the_queue_target_and_is_bounded() {
     let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
     // At the target (10 us and 3 us of queue) only the step is added.
     assert!(close(after(US(13), US(13), 0.5), 0.505));
-    // 7 us above it at 20 us: 0.25 x 7 / 20 of the rate goes.
+    // 7 us above it at 20 us: 0.15 x 7 / 20 of the rate goes,
     // and the step shrinks as 13 / 20.
-    assert!(close(after(US(20), US(20), 0.5), 0.5 * (1.0 - 0.0875) + 0.005 * 0.65));
-    // No queue, 3 us below the target: 0.25 x 3 / 10 more.
-    assert!(close(after(US(10), US(10), 0.5), 0.5 * 1.075 + 0.005));
+    assert!(close(after(US(20), US(20), 0.5), 0.5 * (1.0 - 0.0525) + 0.005 * 0.65));
+    // No queue, 3 us below the target: 0.15 x 3 / 10 more.
+    assert!(close(after(US(10), US(10), 0.5), 0.5 * 1.045 + 0.005));
     assert!(close(after(US(10), US(19), 0.5), 0.5 * 0.5 + 0.005 * 13.0 / 19.0));
     assert!(close(after(US(29), US(10), 0.5), 0.5 * 1.5 + 0.005));
 }
@@ -249,29 +249,35 @@ fn tokens_are_conserved_at_every_step() {
     }
 }
 
+/// What is still in flight when every chance has gone and the pool is dry; when the timer fires, and what leaves then.
+fn restart(config: UdmpConfig, left: u32) -> (Duration, Vec<u16>) {
+    let mut driver = Driver::new(&plain(config), &env());
+    driver.send();
+    driver.now = Time::from_us(10);
+    for _ in left..100 {
+        driver.ack_of(7, driver.psn, US(10), true);
+    }
+    while driver.udmp.clock.pending() > 0 {
+        driver.udmp.clock.pop();
+    }
+    (driver.udmp.pool, driver.udmp.law.rate) = (0.0, 0.1 * driver.udmp.law.rate);
+    assert_eq!(driver.poll(), Grant::Blocked);
+    let timer = driver.udmp.next_timer().expect("a timer");
+    driver.now = timer;
+    driver.udmp.on_timer(timer, &mut PolicyCx { rng: &mut driver.rng });
+    let sent = driver.send();
+    (timer - Time::from_us(10), sent)
+}
+
 #[test]
-fn nothing_in_flight_and_every_chance_gone_it_restarts() {
-    let wait = |config: UdmpConfig| {
-        let mut driver = Driver::new(&plain(config), &env());
-        driver.send();
-        driver.now = Time::from_us(10);
-        for _ in 0..100 {
-            driver.ack_of(7, driver.psn, US(10), true);
-        }
-        driver.udmp.pool = 0.0;
-        while driver.udmp.clock.pending() > 0 {
-            driver.udmp.clock.pop();
-        }
-        assert_eq!(driver.poll(), Grant::Blocked);
-        let timer = driver.udmp.next_timer().expect("a timer");
-        driver.now = timer;
-        driver.udmp.on_timer(timer, &mut PolicyCx { rng: &mut driver.rng });
-        (timer - Time::from_us(10), driver.send())
-    };
-    // Repaired: two round-trip times after the last acknowledgement, on its path; a second packet can follow a
-    // base round-trip time later.
-    assert_eq!(wait(UdmpConfig::default()), (US(20), [7].to_vec()));
-    let (after, sent) = wait(UdmpConfig::published());
+fn when_nothing_clocks_it_restarts() {
+    // Nothing in flight: as soon as the pool, at a tenth of the line, has a packet; on the last good path.
+    let (after, sent) = restart(UdmpConfig::default(), 0);
+    assert!(after >= US(1) && after <= Duration::from_ps(1_000_002), "{after}");
+    assert_eq!(sent, [7]);
+    // One packet missing: two round-trip times after the last acknowledgement.
+    assert_eq!(restart(UdmpConfig::default(), 1), (US(20), [7].to_vec()));
+    let (after, sent) = restart(UdmpConfig::published(), 0);
     assert_eq!((after, sent.len()), (US(100), 1));
 }
 

@@ -1,0 +1,175 @@
+//! REPS with a window for delay and ECN: what the Ultra Ethernet generation of transports does.
+//!
+//! REPS chooses the path: entropies whose packets came back unmarked are used again, eight of them at most are
+//! remembered, everything else is random. After a timeout it holds to what worked. The window is another matter and
+//! follows delay and ECN. The two share the acknowledgement: a mark with a short queueing delay moves the packet, a
+//! mark with a long one shrinks the window.
+
+mod entropy;
+mod window;
+
+use pathweave_units::{Duration, Rate, Rng, Time};
+
+use crate::error::check;
+use crate::{
+    ConfigError, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+};
+use entropy::Entropies;
+use window::Window;
+
+/// Parameters of REPS and its window. Defaults in packets and round-trip times are those common for NSCC in packet
+/// simulators, unless said otherwise.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RepsConfig {
+    /// Packets that explore at the start and after a freeze, in bandwidth-delay products (REPS: 1).
+    pub explore_bdp: f64,
+    /// After a timeout no path is explored for this long.
+    pub freeze: Duration,
+    /// Target of the queueing delay, in base round-trip times.
+    pub delay_target: f64,
+    /// Packets added a round trip while nothing queues; less as the delay nears its target.
+    pub proportional_increase: f64,
+    /// Packets added a round trip when unmarked but above the target.
+    pub fair_increase: f64,
+    /// gamma: decrease for each share of the delay above the target.
+    pub decrease: f64,
+    /// Most of the window that goes at once.
+    pub max_decrease: f64,
+    /// Weight of the newest queueing delay in its average.
+    pub delay_gain: f64,
+    /// Largest window, and the one to start with, in bandwidth-delay products.
+    pub max_bdp: f64,
+}
+
+impl Default for RepsConfig {
+    fn default() -> Self {
+        RepsConfig {
+            explore_bdp: 1.0,
+            freeze: Duration::from_us(100),
+            delay_target: 0.75,
+            proportional_increase: 4.0,
+            fair_increase: 0.5,
+            decrease: 0.8,
+            max_decrease: 0.5,
+            delay_gain: 0.0125,
+            max_bdp: 1.5,
+        }
+    }
+}
+
+impl RepsConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let positive = |name, x: f64, most: f64, allowed| check(x > 0.0 && x <= most, name, x, allowed);
+        check((0.0..=1e3).contains(&self.explore_bdp), "explore_bdp", self.explore_bdp, "0 to 1000")?;
+        check(self.freeze <= Duration::from_ms(1_000), "freeze", self.freeze, "at most 1s")?;
+        positive(
+            "delay_target",
+            self.delay_target,
+            1e3,
+            "more than 0, at most 1000 (base round-trip times)",
+        )?;
+        positive("proportional_increase", self.proportional_increase, 1e3, "more than 0, at most 1000")?;
+        positive("fair_increase", self.fair_increase, 1e3, "more than 0, at most 1000")?;
+        positive("decrease", self.decrease, 1.0, "more than 0, at most 1")?;
+        let most = self.max_decrease > 0.0 && self.max_decrease < 1.0;
+        check(most, "max_decrease", self.max_decrease, "more than 0, less than 1")?;
+        positive("delay_gain", self.delay_gain, 1.0, "more than 0, at most 1")?;
+        positive("max_bdp", self.max_bdp, 1e3, "more than 0, at most 1000")
+    }
+    /// The policy of one direction of one queue pair.
+    pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Reps {
+        let bdp = env.bdp_bytes() as f64 / f64::from(env.mtu_wire_bytes);
+        let explore = (self.explore_bdp * bdp + 0.999_999) as u32;
+        Reps {
+            window: Window::new(self, env),
+            entropies: Entropies::new(env.paths, explore, self.freeze, rng),
+        }
+    }
+}
+
+/// One direction of one queue pair.
+#[derive(Clone, Debug)]
+pub struct Reps {
+    window: Window,
+    entropies: Entropies,
+}
+
+impl Reps {
+    /// The window, in packets.
+    pub fn window_packets(&self) -> f64 {
+        self.window.packets
+    }
+}
+
+impl Policy for Reps {
+    #[inline]
+    fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
+        // With nothing in flight one always fits: the window is at least a packet.
+        if self.window.fits(want.inflight_packets) {
+            Grant::Send(self.entropies.next())
+        } else {
+            Grant::Blocked
+        }
+    }
+    #[inline]
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        self.entropies.sent(cx.rng);
+        Memo::default()
+    }
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
+        match feedback.kind {
+            FeedbackKind::Ack { timed, marked } => {
+                self.entropies.on_ack(now, feedback.path, marked);
+                let rtt = timed.then_some(feedback.rtt);
+                self.window.on_ack(now, rtt, marked, feedback.backlogged);
+            }
+            FeedbackKind::Lost => self.window.on_loss(),
+            FeedbackKind::Timeout => {
+                self.window.on_loss();
+                self.entropies.on_failure(now);
+            }
+            FeedbackKind::Cnp | FeedbackKind::ProbeReply => {}
+        }
+    }
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.entropies.on_paths(paths, cx.rng);
+    }
+    fn on_timer(&mut self, _now: Time, _cx: &mut PolicyCx<'_>) {}
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+    fn rate(&self, _now: Time) -> Option<Rate> {
+        Some(self.window.rate())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scenario, random_operations};
+
+    #[test]
+    fn marked_paths_are_left_and_the_line_stays_full() {
+        let scenario = Scenario { packets: 10_000, ..Scenario::one_path_marked() };
+        let report = scenario.run(|env, rng| RepsConfig::default().build(env, rng));
+        let sent = &report.senders[0].sent;
+        assert!(sent[0] < 1_500, "{sent:?}"); // a quarter would be 2,500
+        assert!(report.done_at() < Time::from_us(1_020), "{}", report.done_at());
+    }
+
+    #[test]
+    fn random_operations_break_no_invariant() {
+        let env = Scenario::steady().env;
+        for seed in 0..60 {
+            let max_bdp = [1.5, 0.01, 4.0][seed as usize % 3];
+            let config = RepsConfig { max_bdp, ..RepsConfig::default() };
+            assert_eq!(config.validate(), Ok(()));
+            random_operations(seed, 2_000, &env, |env, rng| config.build(env, rng));
+        }
+    }
+}
