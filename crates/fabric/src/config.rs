@@ -119,10 +119,10 @@ pub struct EcnConfig {
     pub kmax: Bytes,
     /// Marking probability at `kmax`. Default 0.2 (HPCC run.py).
     pub pmax: f64,
-    /// Rate of a port at which `kmin` and `kmax` hold; ports of other rates scale them. Absent: the same on every
-    /// port. Default 100 Gb/s.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub reference_rate: Option<Rate>,
+    /// Rate of a port at which `kmin` and `kmax` hold. Default 100 Gb/s.
+    pub reference_rate: Rate,
+    /// Whether ports of other rates scale the thresholds. Default they do.
+    pub thresholds: Thresholds,
     /// When the queue is looked at. Default on leaving, as HPCC's switch does.
     pub at: MarkAt,
 }
@@ -134,10 +134,24 @@ impl Default for EcnConfig {
             kmin: Bytes::from_kb(400),
             kmax: Bytes::from_kb(1600),
             pmax: 0.2,
-            reference_rate: Some(Rate::from_gbps(100)),
+            reference_rate: Rate::from_gbps(100),
+            thresholds: Thresholds::default(),
             at: MarkAt::default(),
         }
     }
+}
+
+/// What marking thresholds mean on ports of different rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Thresholds {
+    /// In proportion to the rate of the port, as the HPCC configurations list them.
+    #[default]
+    ByRate,
+    /// The same bytes on every port.
+    Fixed,
 }
 
 /// When a packet is marked.
@@ -303,7 +317,7 @@ impl SwitchConfig {
         if self.ecn.kmin > self.ecn.kmax {
             return Err(out_of_range("ecn.kmin", self.ecn.kmin, format!("at most kmax, {}", self.ecn.kmax)));
         }
-        if self.ecn.reference_rate == Some(Rate::ZERO) {
+        if self.ecn.reference_rate == Rate::ZERO {
             return Err(out_of_range("ecn.reference_rate", Rate::ZERO, "above 0"));
         }
         if self.weights.is_empty() || self.classes() > MAX_CLASSES {

@@ -2,7 +2,7 @@
 
 use pathweave_units::{Bytes, Duration, Rate, Time};
 
-use crate::config::EcnConfig;
+use crate::config::{EcnConfig, Thresholds};
 use crate::packet::Queue;
 
 /// Index of a port: hosts' ports first, then the switches', each node's in a row.
@@ -133,8 +133,10 @@ pub(crate) struct Red {
 impl Red {
     fn new(rate: Rate, ecn: &EcnConfig) -> Self {
         let scaled = |bytes: Bytes| {
-            let at =
-                ecn.reference_rate.map_or(1.0, |reference| rate.as_bps() as f64 / reference.as_bps() as f64);
+            let at = match ecn.thresholds {
+                Thresholds::ByRate => rate.as_bps() as f64 / ecn.reference_rate.as_bps() as f64,
+                Thresholds::Fixed => 1.0,
+            };
             (bytes.get() as f64 * at).min(f64::from(u32::MAX)) as u32
         };
         Red { kmin_bytes: scaled(ecn.kmin), kmax_bytes: scaled(ecn.kmax), pmax: ecn.pmax }
@@ -189,7 +191,7 @@ mod tests {
     fn thresholds_scale_with_the_rate_of_the_port() {
         let red = Red::new(Rate::from_gbps(25), &EcnConfig::default());
         assert_eq!(red, Red { kmin_bytes: 100_000, kmax_bytes: 400_000, pmax: 0.2 });
-        let fixed = EcnConfig { reference_rate: None, ..EcnConfig::default() };
+        let fixed = EcnConfig { thresholds: Thresholds::Fixed, ..EcnConfig::default() };
         assert_eq!(Red::new(Rate::from_gbps(25), &fixed).kmin_bytes, 400_000);
     }
 

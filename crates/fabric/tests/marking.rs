@@ -2,7 +2,7 @@
 
 mod support;
 
-use pathweave_fabric::config::{EcnConfig, MarkAt, SwitchConfig};
+use pathweave_fabric::config::{EcnConfig, MarkAt, SwitchConfig, Thresholds};
 use pathweave_units::{Bytes, Rate, Time};
 use support::{Net, Packet, data, plain, star};
 
@@ -12,7 +12,8 @@ fn marking(at: MarkAt, kmin: u64, kmax: u64, pmax: f64) -> SwitchConfig {
         kmin: Bytes::new(kmin),
         kmax: Bytes::new(kmax),
         pmax,
-        reference_rate: Some(Rate::from_gbps(100)),
+        reference_rate: Rate::from_gbps(100),
+        thresholds: Thresholds::ByRate,
         at,
     };
     SwitchConfig { ecn, ..plain() }

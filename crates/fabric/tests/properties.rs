@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use pathweave_fabric::config::{EcnConfig, MarkAt, SwitchConfig};
+use pathweave_fabric::config::{EcnConfig, MarkAt, SwitchConfig, Thresholds};
 use pathweave_fabric::{Cable, DropReason, FabricEventKind, PortMap};
 use pathweave_units::{Bytes, Duration, Rate, Rng, Time};
 use proptest::prelude::*;
@@ -89,8 +89,9 @@ fn scenario(kind: u32, seed: u64, pfc: bool, faulty: bool, round: bool) -> Scena
         kmin,
         kmax: kmin,
         pmax: 1.0,
-        reference_rate: None,
+        thresholds: Thresholds::Fixed,
         at: if rng.below(2) == 0 { MarkAt::Enqueue } else { MarkAt::Dequeue },
+        ..EcnConfig::default()
     };
     let span = 20_000_000;
     let mut script: Vec<(u64, Packet)> = (0..100 + rng.below(900))
