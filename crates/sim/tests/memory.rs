@@ -1,0 +1,128 @@
+//! What things weigh. `cargo test -p pathweave-sim --test memory -- --nocapture` prints it.
+
+#![allow(clippy::print_stdout, reason = "the figures are the point")]
+
+mod support;
+
+use std::path::Path;
+
+use allocation_counter::measure;
+use pathweave_fabric::config::SwitchConfig;
+use pathweave_fabric::{Cable, Fabric, Header, IntervalRoutes, PortMap, SwitchRoutes};
+use pathweave_policy::{AnyPolicy, PolicyEnv};
+use pathweave_sim::{Quiet, run};
+use pathweave_topo::{Build, Star};
+use pathweave_transport::{Endpoint, EndpointConfig, QpConfig};
+use pathweave_units::{Duration, HostId, Rate, Rng, Time};
+use pathweave_wire::Segment;
+use support::{permutation, spec};
+
+const HOSTS: u32 = 1_024;
+
+/// Bytes on the heap that what `make` returns holds.
+fn held<T>(make: impl FnOnce() -> T) -> (T, u64) {
+    let mut made = None;
+    let info = measure(|| made = Some(make()));
+    (made.expect("it was made"), u64::try_from(info.bytes_current).expect("more is held than before"))
+}
+
+#[test]
+fn sizes_of_what_is_many() {
+    println!("header of a packet in the fabric: {} B", size_of::<Header>());
+    println!(
+        "segment: {} B, with the option the simulator carries: {} B",
+        size_of::<Segment>(),
+        size_of::<Option<Segment>>()
+    );
+    println!("policy of any kind: {} B", size_of::<AnyPolicy>());
+    println!("endpoint without what it holds: {} B", size_of::<Endpoint<AnyPolicy>>());
+    assert_eq!(size_of::<Header>(), 32);
+    assert!(size_of::<Option<Segment>>() <= 80);
+    assert!(size_of::<AnyPolicy>() <= 512);
+}
+
+/// Ports are private: weighed by building fabrics.
+#[test]
+fn an_idle_host_with_its_ports_is_at_most_a_kilobyte() {
+    let fabric = |hosts: u32| {
+        let cable =
+            |host| Cable { a: host, b: hosts, rate: Rate::from_gbps(100), delay: Duration::from_us(1) };
+        let cables: Vec<Cable> = (0..hosts).map(cable).collect();
+        let map = PortMap::new(hosts + 1, &cables);
+        let routes = IntervalRoutes {
+            first_host: 0,
+            hosts_per_child: 1,
+            children: hosts,
+            down_base: hosts,
+            down_bundle: 1,
+            up_base: 0,
+            up_count: 0,
+        };
+        let mut config = SwitchConfig::default();
+        config.pfc.enabled = false;
+        let routes = vec![SwitchRoutes::Interval(routes)];
+        Fabric::<Option<Segment>, 2>::new(hosts, 1, &cables, &map, routes, &config, 1)
+            .expect("it can be built")
+    };
+    let (_half, less) = held(|| fabric(HOSTS));
+    let (_whole, more) = held(|| fabric(2 * HOSTS));
+    // A cable has two ports: a host's and the one it is plugged into.
+    let port = (more - less) / u64::from(2 * HOSTS);
+    let (_endpoints, bytes) = held(|| {
+        let endpoint = |id| Endpoint::<AnyPolicy>::new(EndpointConfig::new(HostId(id)));
+        (0..HOSTS).map(endpoint).collect::<Vec<_>>()
+    });
+    let endpoint = bytes / u64::from(HOSTS);
+    println!("idle: {port} B for a port, {endpoint} B for an endpoint");
+    assert!(port + endpoint <= 1_024, "{port} + {endpoint} B");
+}
+
+#[test]
+fn queue_pairs() {
+    let env = PolicyEnv {
+        line_rate: Rate::from_gbps(100),
+        base_rtt: Duration::from_us(8),
+        mtu_wire_bytes: 4_178,
+        mtu_payload_bytes: 4_096,
+        paths: 256,
+    };
+    for info in pathweave_policy::schemes() {
+        let scheme = (info.make)();
+        let mut endpoint = Endpoint::<AnyPolicy>::new(EndpointConfig::new(HostId(0)));
+        let ((), bytes) = held(|| {
+            for n in 0..u64::from(HOSTS) {
+                let mut rng = Rng::for_component(1, "test", n);
+                let policy = scheme.policy.build(&env, &mut rng);
+                let config = QpConfig {
+                    recovery: scheme.recovery,
+                    acks: scheme.acks,
+                    cnp: scheme.cnp,
+                    ..QpConfig::new(HostId(1), policy, &[])
+                };
+                endpoint.create_qp(Time::ZERO, config);
+            }
+        });
+        let each = bytes / u64::from(HOSTS);
+        println!("{}: {each} B an idle queue pair", info.name);
+        assert!(each <= 8_192, "{}: {each} B", info.name);
+    }
+}
+
+#[test]
+fn a_run_weighs_what_is_on_the_wire() {
+    // Twice as many hosts, each with a flow of ten packets in flight: what a busy host adds, everything included.
+    let peak = |hosts: u32| {
+        let star = Star { rate: Rate::from_gbps(100), delay: Duration::from_us(1), ..Star::new(hosts) };
+        let mut spec = spec(star.build(Path::new(".")).expect("a star"), &permutation(hosts, 40_960), "rps");
+        spec.switch.pfc.enabled = false;
+        spec.verify = false;
+        let info = measure(|| {
+            run(&spec, &mut Quiet).expect("a valid spec");
+        });
+        info.bytes_max
+    };
+    let (less, more) = (peak(256), peak(512));
+    let each = (more - less) / 256;
+    println!("a busy host with one queue pair at each end: {each} B at the peak of a run");
+    assert!(each <= 32_768, "{each} B");
+}
