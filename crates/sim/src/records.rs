@@ -5,6 +5,7 @@ use pathweave_results::{
 };
 use pathweave_topo::NodeId;
 use pathweave_units::Time;
+use pathweave_workload::JobId;
 
 use crate::runner::Runner;
 
@@ -84,6 +85,10 @@ impl<const C: usize> Runner<'_, C> {
             if let Some(job) = job {
                 start[job.index()] = start[job.index()].min(at.as_ps());
             }
+        }
+        // A job whose tasks wait for others begins when the first of them is free.
+        for (index, start) in start.iter_mut().enumerate() {
+            *start = self.progress.job_begin(JobId(index as u32)).map_or(*start, Time::as_ps);
         }
         graph
             .jobs()
