@@ -22,5 +22,5 @@ mod work;
 pub use ideal::ideal_fct;
 pub use monitor::{Control, Monitor, Quiet, Snapshot};
 pub use paths::{PathProfile, profile};
-pub use runner::run;
+pub use runner::{Simulation, run};
 pub use spec::{HostConfig, NamedScheme, ObserveConfig, SimError, SimSpec, StopConfig, Verb};

@@ -94,13 +94,37 @@ impl Sources {
 /// Runs a spec to its end and returns what was observed. Wall and CPU time are for the caller to fill in: the
 /// simulator knows no clock.
 pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
-    spec.switch.validate().map_err(SimError::Switch)?;
-    // A few widths, so that the usual two classes keep a port in one cache line.
-    let classes = spec.switch.classes();
-    match classes {
-        0..=2 => Runner::<2>::new(spec)?.run(monitor),
-        3..=4 => Runner::<4>::new(spec)?.run(monitor),
-        _ => Runner::<8>::new(spec)?.run(monitor),
+    Ok(Simulation::new(spec)?.run(monitor))
+}
+
+/// A run that is set up and has not begun: for those who want to time the two apart.
+pub struct Simulation<'a>(Width<'a>);
+
+/// A few widths, so that the usual two classes keep a port in one cache line.
+enum Width<'a> {
+    Two(Box<Runner<'a, 2>>),
+    Four(Box<Runner<'a, 4>>),
+    Eight(Box<Runner<'a, 8>>),
+}
+
+impl<'a> Simulation<'a> {
+    /// Builds fabric and hosts.
+    pub fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
+        spec.switch.validate().map_err(SimError::Switch)?;
+        Ok(Simulation(match spec.switch.classes() {
+            0..=2 => Width::Two(Box::new(Runner::new(spec)?)),
+            3..=4 => Width::Four(Box::new(Runner::new(spec)?)),
+            _ => Width::Eight(Box::new(Runner::new(spec)?)),
+        }))
+    }
+
+    /// Runs it to its end.
+    pub fn run(self, monitor: &mut dyn Monitor) -> RunResult {
+        match self.0 {
+            Width::Two(runner) => runner.run(monitor),
+            Width::Four(runner) => runner.run(monitor),
+            Width::Eight(runner) => runner.run(monitor),
+        }
     }
 }
 
@@ -185,7 +209,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         Ok(runner)
     }
 
-    fn run(mut self, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
+    fn run(mut self: Box<Self>, monitor: &mut dyn Monitor) -> RunResult {
         self.schedule_work();
         self.schedule_fault();
         if let Some(interval) = self.recorder.interval() {
@@ -230,7 +254,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         };
         monitor.look(&self.snapshot(end));
         self.record_log();
-        Ok(self.into_result(reason, detail, end))
+        self.into_result(reason, detail, end)
     }
 
     /// Loads what the next events will touch while this one is executed: memory is what a packet-hop waits for. Each
