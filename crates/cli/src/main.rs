@@ -46,6 +46,7 @@ fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::Check(args) => commands::check(args),
         Command::List(args) => commands::list(args),
         Command::Demo(args) => commands::demo(args),
+        Command::Paper(args) => commands::paper(args),
         Command::Schema => {
             let schema = serde_json::to_string_pretty(&pathweave_scenario::schema());
             terminal::out(&(schema.expect("a JSON value serialises") + "\n"));

@@ -22,7 +22,9 @@ const ARROWS: &[(&str, &[&str])] = &[
         "scenario",
         &["units", "wire", "policy", "transport", "des", "fabric", "topo", "workload", "results", "sim"],
     ),
-    ("cli", &["units", "scenario", "results", "sim"]),
+    // Plans runs and judges their results; whoever uses it executes them.
+    ("paper", &["policy", "scenario", "results"]),
+    ("cli", &["units", "scenario", "results", "sim", "paper"]),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
     (
         "bench",

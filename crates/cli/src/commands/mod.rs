@@ -4,12 +4,14 @@ mod check;
 mod compare;
 mod demo;
 mod list;
+mod paper;
 mod run;
 
 pub(crate) use check::check;
 pub(crate) use compare::compare;
 pub(crate) use demo::demo;
 pub(crate) use list::list;
+pub(crate) use paper::paper;
 pub(crate) use run::run;
 
 use std::path::PathBuf;

@@ -1,0 +1,138 @@
+//! Where papers are found: in the program, or in a folder.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use include_dir::{Dir, include_dir};
+use serde::de::DeserializeOwned;
+
+use crate::error::{PaperError, unknown};
+use crate::model::{FigureFile, PaperFile};
+
+static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
+
+/// The texts of a paper's folder by name.
+type Files = BTreeMap<String, String>;
+
+/// The papers there are.
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    papers: BTreeMap<String, Files>,
+}
+
+/// A paper with its figures.
+#[derive(Clone, Debug)]
+pub struct Paper {
+    /// Name of its folder.
+    pub name: String,
+    /// What `paper.toml` says.
+    pub file: PaperFile,
+    /// Figures and tables in its order.
+    pub figures: Vec<Figure>,
+    files: Files,
+}
+
+/// A figure or table.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// "6a", "table-1".
+    pub id: String,
+    /// What its file says.
+    pub file: FigureFile,
+}
+
+impl Catalogue {
+    /// The papers that are part of the program.
+    pub fn embedded() -> Self {
+        let mut papers = BTreeMap::new();
+        for dir in EMBEDDED.dirs() {
+            let mut files = Files::new();
+            for file in dir.files() {
+                if let (Some(name), Some(text)) = (file.path().file_name(), file.contents_utf8()) {
+                    files.insert(name.to_string_lossy().into_owned(), text.to_owned());
+                }
+            }
+            if let Some(name) = dir.path().file_name().filter(|_| files.contains_key("paper.toml")) {
+                papers.insert(name.to_string_lossy().into_owned(), files);
+            }
+        }
+        Catalogue { papers }
+    }
+
+    /// The papers in the folders of `folder`.
+    pub fn read(folder: &Path) -> Result<Self, PaperError> {
+        let failed = |path: &Path| {
+            let file = path.display().to_string();
+            move |why: std::io::Error| PaperError::File { file, message: why.to_string() }
+        };
+        let mut papers = BTreeMap::new();
+        for entry in std::fs::read_dir(folder).map_err(failed(folder))? {
+            let path = entry.map_err(failed(folder))?.path();
+            if !path.join("paper.toml").is_file() {
+                continue;
+            }
+            let mut files = Files::new();
+            for entry in std::fs::read_dir(&path).map_err(failed(&path))? {
+                let file = entry.map_err(failed(&path))?.path();
+                if file.extension().is_some_and(|extension| extension == "toml") {
+                    let text = std::fs::read_to_string(&file).map_err(failed(&file))?;
+                    files.insert(file.file_name().unwrap_or_default().to_string_lossy().into_owned(), text);
+                }
+            }
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            papers.insert(name, files);
+        }
+        Ok(Catalogue { papers })
+    }
+
+    /// Names of the papers.
+    pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.papers.keys().map(String::as_str)
+    }
+
+    /// A paper by name.
+    pub fn paper(&self, name: &str) -> Result<Paper, PaperError> {
+        let files = self.papers.get(name).ok_or_else(|| unknown("paper", name, self.names()))?;
+        let file: PaperFile = parse(name, files, "paper.toml")?;
+        let mut figures = Vec::new();
+        for id in &file.figures {
+            let mut figure: FigureFile = parse(name, files, &format!("{id}.toml"))?;
+            if figure.series.is_empty() {
+                figure.series.clone_from(&file.series);
+            }
+            figure.series.append(&mut figure.more);
+            figures.push(Figure { id: id.clone(), file: figure });
+        }
+        Ok(Paper { name: name.to_owned(), file, figures, files: files.clone() })
+    }
+}
+
+impl Paper {
+    /// A figure by its id; "fig6a", "figure 6a" and "6A" are 6a too.
+    pub fn figure(&self, id: &str) -> Result<&Figure, PaperError> {
+        let plain = id.to_ascii_lowercase();
+        let plain = ["figure", "fig."].iter().fold(plain.as_str(), |text, prefix| text.trim_start_matches(prefix));
+        let plain = plain.strip_prefix("fig").unwrap_or(plain).trim_matches([' ', '-']);
+        let found = self.figures.iter().find(|figure| figure.id == id || figure.id == plain);
+        found.ok_or_else(|| {
+            unknown(&format!("figure of {}", self.name), id, self.figures.iter().map(|figure| figure.id.as_str()))
+        })
+    }
+
+    /// Text of a scenario file of this paper.
+    pub(crate) fn scenario(&self, file: &str) -> Option<&str> {
+        self.files.get(file).map(String::as_str)
+    }
+
+    /// Names of the files of its folder.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+}
+
+fn parse<T: DeserializeOwned>(paper: &str, files: &Files, name: &str) -> Result<T, PaperError> {
+    let file = format!("papers/{paper}/{name}");
+    let wrong = |message: String| PaperError::File { file: file.clone(), message };
+    let text = files.get(name).ok_or_else(|| wrong("there is no such file".to_owned()))?;
+    toml::from_str(text).map_err(|why| wrong(why.to_string().trim_end().to_owned()))
+}

@@ -1,0 +1,300 @@
+//! Curves and bars to an SVG and a PNG of it.
+
+use std::sync::{Arc, Once};
+
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
+use plotters::prelude::*;
+use plotters::style::{FontStyle, register_font};
+
+/// One or more pictures side by side with a common legend.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chart {
+    pub(crate) panels: Vec<PanelChart>,
+    pub(crate) x: String,
+    pub(crate) y: String,
+    pub(crate) log: bool,
+    /// Horizontal lines.
+    pub(crate) levels: Vec<(String, f64)>,
+    /// The y axis is a share: 0 to 1.
+    pub(crate) share: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PanelChart {
+    pub(crate) title: String,
+    pub(crate) curves: Vec<Curve>,
+    /// Labels of x = 0, 1, ...; empty where x is a number.
+    pub(crate) categories: Vec<String>,
+    /// Bars rather than lines.
+    pub(crate) bars: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Curve {
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
+    /// Half widths of intervals, by point; empty where there are none.
+    pub(crate) errors: Vec<f64>,
+    pub(crate) look: Look,
+}
+
+/// Colour and dashes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub(crate) colour: usize,
+    pub(crate) dashed: bool,
+    pub(crate) marked: bool,
+}
+
+/// Okabe and Ito's colours, which people with colour blindness can tell apart.
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+    RGBColor(90, 90, 90),
+    RGBColor(160, 110, 40),
+];
+
+const WIDTH: u32 = 560;
+const HEIGHT: u32 = 400;
+const LEGEND_LINE: u32 = 24;
+const INK: RGBColor = RGBColor(40, 40, 40);
+const GRID: RGBColor = RGBColor(225, 225, 225);
+const FONT: &str = "sans-serif";
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// The chart as SVG.
+pub(crate) fn svg(chart: &Chart) -> Result<String, Failed> {
+    prepare_fonts();
+    let mut text = String::new();
+    let legend = legend(chart);
+    let columns = chart.panels.len().clamp(1, 3) as u32;
+    let rows = (chart.panels.len() as u32).div_ceil(columns).max(1);
+    let lines = place(&legend, columns * WIDTH);
+    let legend_height = 12 + LEGEND_LINE * lines.last().map_or(0, |(_, line, _)| line + 1);
+    {
+        let size = (columns * WIDTH, rows * HEIGHT + legend_height);
+        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        root.fill(&WHITE)?;
+        let (top, below) = root.split_vertically(legend_height);
+        draw_legend(&top, &lines)?;
+        for (panel, area) in chart.panels.iter().zip(below.split_evenly((rows as usize, columns as usize))) {
+            draw_panel(chart, panel, &area)?;
+        }
+        root.present()?;
+    }
+    Ok(text)
+}
+
+/// The SVG as PNG, twice as large.
+pub(crate) fn png(svg: &str) -> Result<Vec<u8>, Failed> {
+    use resvg::{tiny_skia, usvg};
+    let mut fonts = usvg::fontdb::Database::new();
+    fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
+    let family = fonts.faces().next().and_then(|face| face.families.first()).map(|(name, _)| name.clone());
+    if let Some(family) = family {
+        fonts.set_sans_serif_family(family);
+    }
+    let options = usvg::Options { fontdb: Arc::new(fonts), font_family: FONT.to_owned(), ..usvg::Options::default() };
+    let tree = usvg::Tree::from_str(svg, &options)?;
+    const ZOOM: f32 = 2.0;
+    let size = tree.size().to_int_size();
+    let (width, height) = (size.width() * ZOOM as u32, size.height() * ZOOM as u32);
+    let mut pixels = tiny_skia::Pixmap::new(width, height).ok_or("the picture has no size")?;
+    resvg::render(&tree, tiny_skia::Transform::from_scale(ZOOM, ZOOM), &mut pixels.as_mut());
+    Ok(pixels.encode_png()?)
+}
+
+fn prepare_fonts() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for style in [FontStyle::Normal, FontStyle::Bold] {
+            // A font that cannot be read would show in every picture; there is nothing to recover.
+            let _ = register_font(FONT, style, epaint_default_fonts::UBUNTU_LIGHT);
+        }
+    });
+}
+
+/// Names and looks of all panels, each once.
+fn legend(chart: &Chart) -> Vec<(String, Look, bool)> {
+    let mut found: Vec<(String, Look, bool)> = Vec::new();
+    for panel in &chart.panels {
+        for curve in &panel.curves {
+            if !found.iter().any(|(name, ..)| *name == curve.name) {
+                found.push((curve.name.clone(), curve.look, panel.bars));
+            }
+        }
+    }
+    found
+}
+
+/// A legend entry, its line and its x.
+type Placed<'a> = (&'a (String, Look, bool), u32, u32);
+
+fn place(legend: &[(String, Look, bool)], width: u32) -> Vec<Placed<'_>> {
+    let (mut line, mut x) = (0, 20);
+    let mut placed = Vec::new();
+    for entry in legend {
+        let needed = 60 + 8 * entry.0.chars().count() as u32;
+        if x + needed > width && x > 20 {
+            (line, x) = (line + 1, 20);
+        }
+        placed.push((entry, line, x));
+        x += needed;
+    }
+    placed
+}
+
+fn draw_legend(area: &Area<'_>, placed: &[Placed<'_>]) -> Result<(), Failed> {
+    let style = TextStyle::from((FONT, 15).into_font()).color(&INK);
+    for ((name, look, bars), line, x) in placed {
+        let (x, y) = (*x as i32, (12 + line * LEGEND_LINE) as i32);
+        let colour = COLOURS[look.colour % COLOURS.len()];
+        if *bars {
+            let fill = if look.dashed { colour.mix(0.45).filled() } else { colour.filled() };
+            area.draw(&Rectangle::new([(x + 8, y), (x + 32, y + 14)], fill))?;
+        } else {
+            let dash = if look.dashed { 6 } else { 36 };
+            for from in (x..x + 34).step_by(if look.dashed { 10 } else { 36 }) {
+                let to = (from + dash).min(x + 34);
+                area.draw(&PathElement::new([(from, y + 7), (to, y + 7)], colour.stroke_width(2)))?;
+            }
+        }
+        area.draw_text(name, &style, (x + 40, y))?;
+    }
+    Ok(())
+}
+
+fn draw_panel(chart: &Chart, panel: &PanelChart, area: &Area<'_>) -> Result<(), Failed> {
+    let points = || panel.curves.iter().flat_map(|curve| curve.points.iter());
+    let (x_low, x_high) = bounds(points().map(|p| p.0));
+    let levels = chart.levels.iter().map(|level| level.1);
+    let tops = panel.curves.iter().flat_map(|c| c.points.iter().enumerate().map(|(i, p)| p.1 + c.errors.get(i).unwrap_or(&0.0)));
+    let (y_low, y_high) = bounds(tops.chain(points().map(|p| p.1)).chain(levels));
+    let x = if panel.categories.is_empty() {
+        let room = (x_high - x_low).max(x_high.abs() * 0.02).max(1e-9) * 0.03;
+        (x_low - room).max(if x_low >= 0.0 { 0.0 } else { f64::MIN })..x_high + room
+    } else {
+        -0.5..panel.categories.len() as f64 - 0.5
+    };
+    match (chart.share, chart.log) {
+        (true, true) => mesh(chart, panel, area, (x.start.max(1e-9)..x.end).log_scale(), 0.0..1.0_f64, 0.0),
+        (true, false) => mesh(chart, panel, area, x, 0.0..1.0_f64, 0.0),
+        (false, true) => {
+            let low = y_low.max(1e-9) / 1.5;
+            mesh(chart, panel, area, x, (low..y_high * 1.5).log_scale(), low)
+        }
+        (false, false) => {
+            let low = y_low.min(0.0);
+            mesh(chart, panel, area, x, low..(y_high + (y_high - low) * 0.06).max(low + 1e-9), low)
+        }
+    }
+}
+
+fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+    if low > high { (0.0, 1.0) } else { (low, high) }
+}
+
+fn mesh<X, Y>(chart: &Chart, panel: &PanelChart, area: &Area<'_>, x: X, y: Y, floor: f64) -> Result<(), Failed>
+where
+    X: plotters::coord::ranged1d::AsRangedCoord<Value = f64>,
+    Y: plotters::coord::ranged1d::AsRangedCoord<Value = f64>,
+    X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    let mut builder = ChartBuilder::on(area);
+    builder.margin(14).margin_right(24).x_label_area_size(48).y_label_area_size(66);
+    if !panel.title.is_empty() {
+        builder.caption(&panel.title, (FONT, 18, &INK));
+    }
+    let mut plot = builder.build_cartesian_2d(x, y)?;
+    let category = |value: &f64| {
+        let index = value.round();
+        let near = (value - index).abs() < 0.01 && index >= 0.0;
+        near.then(|| panel.categories.get(index as usize).cloned()).flatten().unwrap_or_default()
+    };
+    let number = |value: &f64| number(*value);
+    let mut mesh = plot.configure_mesh();
+    mesh.x_desc(&chart.x)
+        .y_desc(&chart.y)
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .axis_style(INK)
+        .label_style((FONT, 14, &INK))
+        .axis_desc_style((FONT, 16, &INK))
+        .y_label_formatter(&number)
+        .x_label_formatter(&number)
+        .y_labels(8)
+        .x_labels(8);
+    if !panel.categories.is_empty() {
+        // Labels at every half, of which only whole numbers have a text.
+        mesh.disable_x_mesh().x_label_formatter(&category).x_labels(2 * panel.categories.len() + 1);
+    }
+    mesh.draw()?;
+    for (i, curve) in panel.curves.iter().enumerate() {
+        let colour = COLOURS[curve.look.colour % COLOURS.len()];
+        let stroke = colour.stroke_width(2);
+        if panel.bars {
+            let width = 0.8 / panel.curves.len() as f64;
+            let from = -0.4 + width * i as f64;
+            let fill = if curve.look.dashed { colour.mix(0.45).filled() } else { colour.filled() };
+            for (k, &(x, y)) in curve.points.iter().enumerate() {
+                let (a, b) = (x + from + width * 0.06, x + from + width * 0.94);
+                plot.draw_series([Rectangle::new([(a, floor), (b, y)], fill)])?;
+                error_bar(&mut plot, (a + b) / 2.0, y, curve.errors.get(k))?;
+            }
+            continue;
+        }
+        if curve.look.dashed {
+            plot.draw_series(DashedLineSeries::new(curve.points.iter().copied(), 7, 4, stroke))?;
+        } else {
+            plot.draw_series(LineSeries::new(curve.points.iter().copied(), stroke))?;
+        }
+        if curve.look.marked {
+            plot.draw_series(curve.points.iter().map(|&p| Circle::new(p, 4, colour.filled())))?;
+            for (k, &(x, y)) in curve.points.iter().enumerate() {
+                error_bar(&mut plot, x, y, curve.errors.get(k))?;
+            }
+        }
+    }
+    let range = plot.x_range();
+    for (name, at) in &chart.levels {
+        let ends = [(range.start, *at), (range.end, *at)];
+        plot.draw_series(DashedLineSeries::new(ends, 3, 3, INK.stroke_width(1)))?;
+        let style = TextStyle::from((FONT, 13).into_font()).color(&INK);
+        plot.draw_series([Text::new(name.clone(), (range.start + (range.end - range.start) * 0.02, *at), style)])?;
+    }
+    Ok(())
+}
+
+fn error_bar<'a, X, Y>(
+    plot: &mut ChartContext<'a, SVGBackend<'_>, Cartesian2d<X, Y>>,
+    x: f64,
+    y: f64,
+    half: Option<&f64>,
+) -> Result<(), Failed>
+where
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    if let Some(&half) = half.filter(|half| **half > 0.0) {
+        plot.draw_series([PathElement::new([(x, (y - half).max(0.0)), (x, y + half)], INK.stroke_width(1))])?;
+    }
+    Ok(())
+}
+
+/// As few digits as tell the ticks apart.
+fn number(value: f64) -> String {
+    if value != 0.0 && (value.abs() >= 1e6 || value.abs() < 1e-3) {
+        return format!("{value:.0e}");
+    }
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,105 @@
+//! Names within a figure's file must lead somewhere: what a claim or plot refers to and nobody measures would
+//! silently be missing.
+
+use crate::catalogue::Figure;
+use crate::draw::unit_factor;
+use crate::error::{PaperError, unknown};
+use crate::model::{Claim, FigureFile, Measure, Of, PlotKind, Stat};
+use crate::plan::plain;
+
+/// Names the first thing in `figure` that leads nowhere.
+pub(crate) fn check(paper: &str, figure: &Figure) -> Result<(), PaperError> {
+    let file = &figure.file;
+    let within = |what: &str, why: &dyn std::fmt::Display| PaperError::File {
+        file: format!("papers/{paper}/{}.toml", figure.id),
+        message: format!("{what}: {why}"),
+    };
+    if file.series.is_empty() {
+        return Err(within("series", &"neither the figure nor the paper has any"));
+    }
+    for measure in &file.measure {
+        check_measure(file, measure).map_err(|why| within(&format!("measure \"{}\"", measure.name), &why))?;
+    }
+    check_plot(file).map_err(|why| within("plot", &why))?;
+    for name in &file.rank {
+        known_measure(file, name).map_err(|why| within("rank", &why))?;
+    }
+    for claim in &file.claim {
+        check_claim(file, claim).map_err(|why| within(&format!("claim \"{}\"", claim.text), &why))?;
+    }
+    for trace in &file.trace {
+        for term in &trace.terms {
+            let named = [&term.host, &term.link, &term.queue].iter().filter(|name| name.is_some()).count();
+            if named != 1 {
+                let why = "each term has one of `host`, `link`, `queue`";
+                return Err(within(&format!("trace \"{}\"", trace.name), &why));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_measure(file: &FigureFile, measure: &Measure) -> Result<(), String> {
+    if measure.of == Of::Trace {
+        let name = measure.trace.as_deref().unwrap_or_default();
+        known("trace", name, file.trace.iter().map(|trace| trace.name.as_str()))?;
+    } else if measure.stat == Stat::TimeBelow {
+        return Err("`time-below` is of a trace".to_owned());
+    }
+    if (measure.of == Of::StateBytes) == file.scenario.is_some() {
+        return Err("`state-bytes` is for figures without `scenario`, and all else for those with one".to_owned());
+    }
+    Ok(())
+}
+
+fn check_plot(file: &FigureFile) -> Result<(), String> {
+    let plot = &file.plot;
+    if unit_factor(&plot.unit).is_none() {
+        return Err(format!("unknown unit \"{}\"", plot.unit));
+    }
+    match plot.kind {
+        PlotKind::Cdf if plot.of.is_none() => Err("`of` is missing".to_owned()),
+        PlotKind::Lines | PlotKind::Bars => known_measure(file, plot.measure.as_deref().unwrap_or_default()),
+        PlotKind::Traces if file.trace.is_empty() => Err("there is no [[trace]]".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn check_claim(file: &FigureFile, claim: &Claim) -> Result<(), String> {
+    let series = || file.series.iter().map(|series| series.name.as_str());
+    let panels = || file.panel.iter().map(|panel| panel.name.as_str());
+    known_measure(file, &claim.measure)?;
+    known("series", &claim.series, series())?;
+    for panel in &claim.panels {
+        known("panel", panel, panels())?;
+    }
+    for value in &claim.at {
+        let sweep = file.sweep.iter().flat_map(|sweep| &sweep.values);
+        let values: Vec<String> = sweep.map(plain).collect();
+        known("value of the sweep", &plain(value), values.iter().map(String::as_str))?;
+    }
+    if let Some(versus) = &claim.versus {
+        if let Some(name) = &versus.measure {
+            known_measure(file, name)?;
+        }
+        if let Some(name) = &versus.series {
+            known("series", name, series())?;
+        }
+        if let Some(name) = &versus.panel {
+            known("panel", name, panels())?;
+        }
+    }
+    match (claim.at_least, claim.at_most) {
+        (None, None) => Err("give `at_least`, `at_most` or both".to_owned()),
+        (Some(least), Some(most)) if least > most => Err("`at_least` is above `at_most`".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn known_measure(file: &FigureFile, name: &str) -> Result<(), String> {
+    known("measure", name, file.measure.iter().map(|measure| measure.name.as_str()))
+}
+
+fn known<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Result<(), String> {
+    if names.clone().any(|one| one == name) { Ok(()) } else { Err(unknown(kind, name, names).to_string()) }
+}

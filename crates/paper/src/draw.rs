@@ -1,0 +1,154 @@
+//! From the points of a figure to its picture.
+
+use crate::chart::{Chart, Curve, Look, PanelChart};
+use crate::model::{PlotKind, Variant};
+use crate::plan::FigurePlan;
+
+/// The picture of a figure; `None` if it has none.
+pub(crate) fn chart(figure: &FigurePlan) -> Option<Chart> {
+    let plot = &figure.figure.file.plot;
+    let panels = match plot.kind {
+        PlotKind::Table => return None,
+        PlotKind::Cdf => distributions(figure),
+        PlotKind::Lines => measures(figure, false),
+        PlotKind::Bars => measures(figure, true),
+        PlotKind::Traces => traces(figure),
+    };
+    Some(Chart {
+        panels,
+        x: plot.x.clone(),
+        y: plot.y.clone(),
+        log: plot.log,
+        levels: plot.level.iter().map(|level| (level.name.clone(), level.at)).collect(),
+        share: plot.kind == PlotKind::Cdf,
+    })
+}
+
+/// How much of the base unit (nanoseconds, bits per second, bytes, a share) a plot's unit is.
+pub(crate) fn unit_factor(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "" | "packets" | "B" | "ns" => 1.0,
+        "us" | "KB" => 1e3,
+        "ms" | "MB" => 1e6,
+        "s" | "Gbps" | "GB" => 1e9,
+        "%" => 0.01,
+        _ => return None,
+    })
+}
+
+/// The same name has the same colour in every figure; variants differ in dashes.
+fn look(figure: &FigurePlan, series: usize, marked: bool) -> Look {
+    let file = &figure.figure.file;
+    let one = &file.series[series];
+    const KNOWN: [(&str, usize); 8] = [
+        ("UDMP", 0),
+        ("MPRDMA", 1),
+        ("QP-Scaling-16", 2),
+        ("QP-Scaling-32", 3),
+        ("MPRDMA, half window", 5),
+        ("RPS", 6),
+        ("Swift over RPS", 4),
+        ("REPS", 7),
+    ];
+    let known = KNOWN.iter().find(|(name, _)| *name == one.name).map(|(_, colour)| *colour);
+    let mut names: Vec<&str> = Vec::new();
+    for series in &file.series {
+        if !names.contains(&series.name.as_str()) {
+            names.push(&series.name);
+        }
+    }
+    let own = names.iter().position(|name| *name == one.name).unwrap_or(0);
+    Look { colour: known.unwrap_or(own), dashed: one.variant == Some(Variant::Published), marked }
+}
+
+fn distributions(figure: &FigurePlan) -> Vec<PanelChart> {
+    let unit = unit_factor(&figure.figure.file.plot.unit).unwrap_or(1.0);
+    let curve = |point: &crate::plan::Point| {
+        // Seeds together: each is a sample of the same distribution.
+        let mut values: Vec<f64> =
+            point.observed.iter().flatten().flat_map(|o| o.samples.iter().map(|v| v / unit)).collect();
+        values.sort_by(f64::total_cmp);
+        let n = values.len() as f64;
+        let mut points = Vec::with_capacity(2 * values.len());
+        for (i, &value) in values.iter().enumerate() {
+            points.push((value, i as f64 / n));
+            points.push((value, (i + 1) as f64 / n));
+        }
+        named(figure, point.series, points, false)
+    };
+    by_panel(figure, curve)
+}
+
+fn measures(figure: &FigurePlan, bars: bool) -> Vec<PanelChart> {
+    let file = &figure.figure.file;
+    let unit = unit_factor(&file.plot.unit).unwrap_or(1.0);
+    let name = file.plot.measure.as_deref().unwrap_or_default();
+    let Some(measure) = file.measure.iter().position(|m| m.name == name) else { return Vec::new() };
+    // Without a sweep, bars stand for panels and share one picture.
+    let over_panels = bars && file.sweep.is_none();
+    let mut charts: Vec<PanelChart> = Vec::new();
+    let groups: Vec<Option<usize>> =
+        if over_panels { vec![None] } else { (0..figure.panels.len()).map(Some).collect() };
+    for group in groups {
+        let mut curves = Vec::new();
+        for series in 0..file.series.len() {
+            let points = figure.points.iter().filter(|p| p.series == series && group.is_none_or(|g| g == p.panel));
+            let mut curve = named(figure, series, Vec::new(), true);
+            for point in points {
+                let Some(estimate) = figure.estimate(point, measure) else { continue };
+                let x = if over_panels { point.panel } else { point.x };
+                curve.points.push((x as f64, estimate.mean / unit));
+                curve.errors.push(estimate.ci95.unwrap_or(0.0) / unit);
+            }
+            curves.push(curve);
+        }
+        let names = figure.panels.iter().map(|p| p.name.clone()).collect();
+        charts.push(PanelChart {
+            title: group.map(|g| figure.panels[g].name.clone()).unwrap_or_default(),
+            curves,
+            categories: if over_panels { names } else { figure.xs.clone() },
+            bars,
+        });
+    }
+    charts
+}
+
+/// One picture a panel and curve, one line a trace, of the first seed.
+fn traces(figure: &FigurePlan) -> Vec<PanelChart> {
+    let file = &figure.figure.file;
+    let unit = unit_factor(&file.plot.unit).unwrap_or(1.0);
+    let mut charts = Vec::new();
+    for point in &figure.points {
+        let (panel, series) = (&figure.panels[point.panel].name, file.series[point.series].label());
+        let Some(observed) = point.observed.first().and_then(Option::as_ref) else { continue };
+        let line = |(i, samples): (usize, &Vec<(f64, f64)>)| Curve {
+            name: file.trace[i].name.clone(),
+            // Microseconds: these experiments last between one and some ten thousand of them.
+            points: samples.iter().map(|&(ns, value)| (ns / 1e3, value / unit)).collect(),
+            errors: Vec::new(),
+            look: Look { colour: i, ..Look::default() },
+        };
+        charts.push(PanelChart {
+            title: if panel.is_empty() { series } else { format!("{panel}, {series}") },
+            curves: observed.traces.iter().enumerate().map(line).collect(),
+            ..PanelChart::default()
+        });
+    }
+    charts
+}
+
+fn named(figure: &FigurePlan, series: usize, points: Vec<(f64, f64)>, marked: bool) -> Curve {
+    let name = figure.figure.file.series[series].label();
+    Curve { name, points, errors: Vec::new(), look: look(figure, series, marked) }
+}
+
+fn by_panel(figure: &FigurePlan, curve: impl Fn(&crate::plan::Point) -> Curve) -> Vec<PanelChart> {
+    let panels = figure.panels.iter().enumerate();
+    panels
+        .map(|(p, panel)| PanelChart {
+            title: panel.name.clone(),
+            curves: figure.points.iter().filter(|point| point.panel == p).map(&curve).collect(),
+            ..PanelChart::default()
+        })
+        .collect()
+}

@@ -1,0 +1,75 @@
+//! What can be wrong with papers and with what is asked of them.
+
+use pathweave_scenario::Diagnostics;
+
+/// Why a paper cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum PaperError {
+    /// What was asked for does not exist.
+    #[error("no {kind} is named \"{name}\"{nearest}; there are: {names}", nearest = match nearest { Some(n) => format!(" (did you mean \"{n}\"?)"), None => String::new() })]
+    Unknown {
+        /// A paper, a figure.
+        kind: String,
+        /// As asked for.
+        name: String,
+        /// What there is.
+        names: String,
+        /// What comes closest.
+        nearest: Option<String>,
+    },
+    /// A file of a paper is wrong.
+    #[error("{file}: {message}")]
+    File {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A scenario of a paper is wrong.
+    #[error("{label}: {findings}")]
+    Scenario {
+        /// Figure and curve.
+        label: String,
+        /// What is wrong.
+        findings: Diagnostics,
+    },
+    /// A picture could not be drawn.
+    #[error("cannot draw {figure}: {message}")]
+    Plot {
+        /// The figure.
+        figure: String,
+        /// Why not.
+        message: String,
+    },
+    /// Results could not be written.
+    #[error("cannot write results: {}: {source}", path.display())]
+    Output {
+        /// Where.
+        path: std::path::PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The folder holds something that is not ours to replace.
+    #[error("cannot write results: {} exists and is not a folder of paper results (it holds \"{found}\"); choose another --out", path.display())]
+    Occupied {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// What is there.
+        found: String,
+    },
+}
+
+/// `name` is none of `names`.
+pub(crate) fn unknown<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> PaperError {
+    let nearest = names
+        .clone()
+        .map(|known| (strsim::damerau_levenshtein(known, name), known))
+        .filter(|(distance, known)| *distance <= 1.max(known.len() / 3))
+        .min();
+    PaperError::Unknown {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        names: names.collect::<Vec<_>>().join(", "),
+        nearest: nearest.map(|(_, known)| known.to_owned()),
+    }
+}

@@ -1,0 +1,49 @@
+//! Mean over seeds with its confidence interval.
+
+/// Mean of independent runs and half the width of its 95 % confidence interval (Student's t).
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Estimate {
+    /// Mean.
+    pub mean: f64,
+    /// Half width of the interval; `None` for a single run, which says nothing about spread.
+    pub ci95: Option<f64>,
+    /// Runs.
+    pub n: usize,
+}
+
+/// Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom.
+const T95: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+
+impl Estimate {
+    /// Of one value a seed; `None` of none.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let n = values.len();
+        if n == 0 {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let ci95 = (n > 1).then(|| {
+            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
+            T95.get(n - 2).copied().unwrap_or(1.96) * (variance / n as f64).sqrt()
+        });
+        Some(Estimate { mean, ci95, n })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_hand() {
+        // Mean 2, variance 1, standard error 1/sqrt(3), t(2) = 4.303.
+        let e = Estimate::of(&[1.0, 2.0, 3.0]).unwrap();
+        assert_eq!((e.mean, e.n), (2.0, 3));
+        assert!((e.ci95.unwrap() - 4.303 / 3.0_f64.sqrt()).abs() < 1e-12);
+        assert_eq!(Estimate::of(&[5.0]), Some(Estimate { mean: 5.0, ci95: None, n: 1 }));
+        assert_eq!(Estimate::of(&[]), None);
+    }
+}

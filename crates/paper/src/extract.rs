@@ -1,0 +1,262 @@
+//! From a run to the few numbers a figure needs, so that the run itself need not be kept.
+
+use std::collections::BTreeMap;
+
+use pathweave_results::{FlowRecord, FlowStatus, RunResult, SeriesKind, jain_index, percentile};
+
+use crate::model::{FigureFile, Measure, Of, PlotKind, Stat, Term, Trace};
+
+/// What a figure takes from a run. Times are nanoseconds, rates bits per second, sizes bytes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
+    /// By measure; `None` where there is none, for instance because a flow did not finish.
+    pub values: Vec<Option<f64>>,
+    /// What a distribution is drawn of, sorted.
+    pub samples: Vec<f64>,
+    /// By trace: time in nanoseconds and value.
+    pub traces: Vec<Vec<(f64, f64)>>,
+    /// Digest of the run; empty if nothing ran.
+    pub digest: String,
+    /// Flows that did not finish.
+    pub unfinished: usize,
+}
+
+/// Takes what `figure` needs from `run`.
+pub fn observe(figure: &FigureFile, run: &RunResult) -> Observed {
+    let traces: Vec<_> = figure.trace.iter().map(|trace| follow(trace, run)).collect();
+    let value = |measure: &Measure| match measure.of {
+        Of::Trace => {
+            let index = figure.trace.iter().position(|trace| Some(&trace.name) == measure.trace.as_ref());
+            span_statistic(measure, &traces[index?])
+        }
+        of => statistic(measure.stat, values(of, measure.group.as_deref(), run)?),
+    };
+    let mut samples = Vec::new();
+    if figure.plot.kind == PlotKind::Cdf
+        && let Some(of) = figure.plot.of
+    {
+        samples = values(of, None, run).unwrap_or_default();
+        samples.sort_by(f64::total_cmp);
+    }
+    let unfinished = |flow: &&FlowRecord| flow.status != FlowStatus::Finished;
+    Observed {
+        values: figure.measure.iter().map(value).collect(),
+        samples,
+        traces,
+        digest: run.info.digest_hex(),
+        unfinished: run.flows.iter().filter(unfinished).count(),
+    }
+}
+
+/// The values a statistic is taken of. `None` where some are missing: the statistics of those that finished would
+/// flatter a scheme whose others hang.
+fn values(of: Of, group: Option<&str>, run: &RunResult) -> Option<Vec<f64>> {
+    let of_group = |index: u16| group.is_none_or(|name| run.info.groups[usize::from(index)] == name);
+    let flows = || run.flows.iter().filter(|flow| of_group(flow.group));
+    let per_flow = |get: fn(&FlowRecord) -> Option<f64>| flows().map(get).collect::<Option<Vec<_>>>();
+    let total = |value: u64| Some(vec![value as f64]);
+    match of {
+        Of::Fct => per_flow(|flow| Some(flow.fct_ps()? as f64 / 1e3)),
+        Of::Throughput => per_flow(FlowRecord::goodput_bps),
+        Of::Slowdown => per_flow(FlowRecord::slowdown),
+        Of::OooDegree => per_flow(|flow| Some(f64::from(flow.ooo_degree_max))),
+        Of::JobTime => {
+            let jobs = run.jobs.iter().filter(|job| of_group(job.group));
+            jobs.map(|job| Some((job.finish_ps? - job.start_ps) as f64 / 1e3)).collect()
+        }
+        Of::Queue => Some(run.links.iter().map(|link| link.max_queue_bytes as f64).collect()),
+        Of::AckShare => ack_share(run).map(|share| vec![share]),
+        Of::Pauses => total(run.links.iter().map(|link| link.pfc_pauses).sum()),
+        Of::Drops => total(run.links.iter().map(|link| link.dropped_packets).sum()),
+        Of::Retransmissions => total(flows().map(|flow| u64::from(flow.retransmitted_packets)).sum()),
+        Of::Unfinished => total(flows().filter(|flow| flow.status != FlowStatus::Finished).count() as u64),
+        Of::Trace | Of::StateBytes => None,
+    }
+}
+
+/// Bytes of every data packet that are not payload, as the ns-3 simulators count.
+const NS3_HEADER_BYTES: u64 = 48;
+
+/// What hosts send beyond data packets, as a share of all they send.
+fn ack_share(run: &RunResult) -> Option<f64> {
+    let from_hosts = run.links.iter().filter(|link| (link.from_node as usize) < hosts(run));
+    let sent: u64 = from_hosts.map(|link| link.tx_bytes).sum();
+    // Payload of retransmissions is not counted, which is right for lossless runs only.
+    if run.flows.iter().any(|flow| flow.retransmitted_packets > 0 || flow.status != FlowStatus::Finished) {
+        return None;
+    }
+    let data: u64 = run.flows.iter().map(|f| f.size_bytes + NS3_HEADER_BYTES * u64::from(f.sent_packets)).sum();
+    (sent > 0).then(|| sent.saturating_sub(data) as f64 / sent as f64)
+}
+
+fn hosts(run: &RunResult) -> usize {
+    run.nodes.iter().filter(|node| node.kind == pathweave_results::NodeKind::Host).count()
+}
+
+/// One number from many; `None` of none.
+pub fn statistic(stat: Stat, mut values: Vec<f64>) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    values.sort_by(f64::total_cmp);
+    let sum = || values.iter().sum::<f64>();
+    match stat {
+        Stat::Mean => Some(sum() / values.len() as f64),
+        Stat::Sum => Some(sum()),
+        Stat::Min => values.first().copied(),
+        Stat::Max => values.last().copied(),
+        Stat::P1 => Some(percentile(&values, 10)),
+        Stat::P50 => Some(percentile(&values, 500)),
+        Stat::P99 => Some(percentile(&values, 990)),
+        Stat::MaxOverMean => Some(values.last()? * values.len() as f64 / sum()).filter(|ratio| ratio.is_finite()),
+        Stat::Jain => jain_index(&values),
+        Stat::TimeBelow => None,
+    }
+}
+
+/// A statistic of a trace within the measure's span.
+fn span_statistic(measure: &Measure, trace: &[(f64, f64)]) -> Option<f64> {
+    let (from, to) = (measure.from_us * 1e3, measure.to_us.map_or(f64::INFINITY, |us| us * 1e3));
+    let inside: Vec<(f64, f64)> = trace.iter().copied().filter(|(at, _)| *at > from && *at <= to).collect();
+    if measure.stat == Stat::TimeBelow {
+        return longest_below(&inside, from, measure.below);
+    }
+    statistic(measure.stat, inside.iter().map(|(_, value)| *value).collect())
+}
+
+/// The longest time without a break for which samples are below `level`. A sample stands for the time since the one
+/// before it.
+fn longest_below(samples: &[(f64, f64)], from: f64, level: f64) -> Option<f64> {
+    let (mut longest, mut current, mut last) = (0.0_f64, 0.0, from);
+    for &(at, value) in samples {
+        current = if value < level { current + (at - last) } else { 0.0 };
+        longest = longest.max(current);
+        last = at;
+    }
+    (!samples.is_empty()).then_some(longest)
+}
+
+/// The sum of a trace's terms at every instant that was sampled. What is missing at an instant was zero.
+fn follow(trace: &Trace, run: &RunResult) -> Vec<(f64, f64)> {
+    let mut at: BTreeMap<u64, f64> = run.series.iter().map(|sample| (sample.time_ps, 0.0)).collect();
+    for term in &trace.terms {
+        let Some((kind, entity, scale)) = resolve(term, run) else { return Vec::new() };
+        for sample in run.series.iter().filter(|sample| sample.kind == kind && sample.entity == entity) {
+            *at.entry(sample.time_ps).or_default() += sample.value * scale;
+        }
+    }
+    at.into_iter().map(|(ps, value)| (ps as f64 / 1e3, value)).collect()
+}
+
+/// The series a term names, and what makes its samples the term's unit.
+fn resolve(term: &Term, run: &RunResult) -> Option<(SeriesKind, u32, f64)> {
+    let link = |name: &str| run.links.iter().find(|link| link.name == name);
+    if let Some(name) = &term.host {
+        let node = run.nodes.iter().find(|node| node.name == *name)?;
+        return Some((SeriesKind::HostRateBps, node.node, term.factor));
+    }
+    if let Some(name) = &term.queue {
+        return Some((SeriesKind::QueueBytes, link(name)?.link, term.factor));
+    }
+    let link = link(term.link.as_deref()?)?;
+    Some((SeriesKind::LinkUtilisation, link.link, term.factor * link.rate_bps as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_results::{LinkTotals, NodeInfo, NodeKind, RunInfo, SeriesSample};
+
+    fn measure(text: &str) -> Measure {
+        toml::from_str(text).unwrap()
+    }
+
+    /// Two flows of 1 MB that took 1 ms and 2 ms: 8 and 4 Gb/s.
+    fn two_flows() -> RunResult {
+        let flow = |flow: u32, ms: u64| FlowRecord {
+            flow,
+            size_bytes: 1_000_000,
+            start_ps: 500,
+            finish_ps: Some(500 + ms * 1_000_000_000),
+            ideal_fct_ps: 500_000_000,
+            sent_packets: 100,
+            status: FlowStatus::Finished,
+            ..FlowRecord::default()
+        };
+        let node = |node, name: &str, kind| NodeInfo { node, name: name.to_owned(), kind, tier: 0, pod: None };
+        let link = |link, name: &str, from_node, tx_bytes| LinkTotals {
+            link,
+            name: name.to_owned(),
+            from_node,
+            tx_bytes,
+            rate_bps: 10_000_000_000,
+            max_queue_bytes: 7 * u64::from(link),
+            ..LinkTotals::default()
+        };
+        RunResult {
+            info: RunInfo { groups: vec!["g".to_owned()], ..RunInfo::default() },
+            flows: vec![flow(0, 1), flow(1, 2)],
+            nodes: vec![node(0, "host0", NodeKind::Host), node(1, "switch0", NodeKind::Switch)],
+            links: vec![link(0, "host0>switch0", 0, 2_100_000), link(1, "switch0>host0", 1, 9)],
+            ..RunResult::default()
+        }
+    }
+
+    fn of(run: &RunResult, what: &str) -> Option<f64> {
+        let m = measure(&format!("name = \"m\"\n{what}"));
+        statistic(m.stat, values(m.of, m.group.as_deref(), run)?)
+    }
+
+    #[test]
+    fn flows_by_hand() {
+        let run = two_flows();
+        assert_eq!(of(&run, "of = \"fct\"\nstat = \"mean\""), Some(1.5e6));
+        assert_eq!(of(&run, "of = \"fct\"\nstat = \"max\""), Some(2e6));
+        assert_eq!(of(&run, "of = \"throughput\"\nstat = \"p1\""), Some(4e9));
+        assert_eq!(of(&run, "of = \"slowdown\"\nstat = \"min\""), Some(2.0));
+        assert_eq!(of(&run, "of = \"fct\"\nstat = \"max-over-mean\""), Some(2.0 / 1.5));
+        // (8 + 4)^2 / (2 (64 + 16))
+        assert_eq!(of(&run, "of = \"throughput\"\nstat = \"jain\""), Some(0.9));
+        assert_eq!(of(&run, "of = \"queue\"\nstat = \"max\""), Some(7.0));
+        assert_eq!(of(&run, "of = \"fct\"\ngroup = \"g\""), Some(1.5e6));
+        assert_eq!(of(&run, "of = \"fct\"\ngroup = \"other\""), None);
+        // 2 MB of payload and 200 headers of 48 bytes; the rest of 2.1 MB are acknowledgements.
+        assert_eq!(of(&run, "of = \"ack-share\""), Some((2_100_000.0 - 2_009_600.0) / 2_100_000.0));
+    }
+
+    #[test]
+    fn a_flow_that_hangs_leaves_no_figure_of_the_others() {
+        let mut run = two_flows();
+        run.flows[1].finish_ps = None;
+        run.flows[1].status = FlowStatus::Unfinished;
+        assert_eq!(of(&run, "of = \"fct\""), None);
+        assert_eq!(of(&run, "of = \"unfinished\""), Some(1.0));
+    }
+
+    #[test]
+    fn traces_add_up_and_missing_samples_are_zero() {
+        let mut run = two_flows();
+        let sample = |us: u64, kind, value| SeriesSample { time_ps: us * 1_000_000, value, entity: 0, index: 0, kind };
+        run.series = vec![
+            sample(10, SeriesKind::HostRateBps, 6e9),
+            sample(10, SeriesKind::LinkUtilisation, 0.5),
+            sample(20, SeriesKind::HostRateBps, 8e9),
+            sample(30, SeriesKind::LinkUtilisation, 0.1),
+        ];
+        let trace = Trace {
+            name: "t".to_owned(),
+            terms: vec![
+                Term { host: Some("host0".to_owned()), link: None, queue: None, factor: 1.0 },
+                Term { host: None, link: Some("host0>switch0".to_owned()), queue: None, factor: -1.0 },
+            ],
+        };
+        let line = follow(&trace, &run);
+        assert_eq!(line, [(10e3, 1e9), (20e3, 8e9), (30e3, -1e9)]);
+        let m = |text: &str| span_statistic(&measure(&format!("name = \"m\"\nof = \"trace\"\n{text}")), &line);
+        assert_eq!(m("from_us = 10\nstat = \"max\""), Some(8e9));
+        assert_eq!(m("to_us = 20"), Some(4.5e9));
+        // Below 2 Gb/s from 0 to 10 us and from 20 to 30 us: 10 us each, not 20 us together.
+        assert_eq!(m("stat = \"time-below\"\nbelow = 2e9"), Some(10e3));
+        assert_eq!(m("from_us = 40"), None);
+    }
+}

@@ -1,0 +1,26 @@
+//! Published evaluations as data: a folder a paper, a file a figure, each with what to run, what was published and
+//! what to draw. This crate plans the runs, takes from each what its figures need, judges the claims and writes the
+//! pages; whoever uses it executes the runs.
+
+mod catalogue;
+mod chart;
+mod check;
+mod claims;
+mod draw;
+mod error;
+mod estimate;
+mod extract;
+pub mod model;
+mod page;
+mod plan;
+mod table;
+mod write;
+
+pub use catalogue::{Catalogue, Figure, Paper};
+pub use claims::{Detail, Verdict, verdicts};
+pub use error::PaperError;
+pub use estimate::Estimate;
+pub use extract::{Observed, observe, statistic};
+pub use plan::{FigurePlan, Look, Plan, Point, Run, Size};
+pub use table::{claims_text, rankings_text};
+pub use write::{Destination, Settings, json};

@@ -1,0 +1,204 @@
+//! The page of a paper: pictures, claims, measures, and how to make them again.
+
+use crate::claims::Verdict;
+use crate::model::Variant;
+use crate::plan::{FigurePlan, Plan, Size};
+use crate::table::{quantity, ranking};
+use crate::write::{Settings, stem};
+
+const STYLE: &str = "\
+body{font:16px/1.5 system-ui,sans-serif;max-width:78rem;margin:2rem auto;padding:0 1rem;color:#1c1c1c;background:#fff}\
+table{border-collapse:collapse;font-size:14px;margin:.6rem 0;display:block;overflow-x:auto}\
+td,th{border-bottom:1px solid #ddd;padding:.25rem .7rem;text-align:left;vertical-align:top}\
+th{font-weight:600}svg{max-width:100%;height:auto}.yes{color:#00704f;white-space:nowrap}\
+.no{color:#b3261e;white-space:nowrap}.note{color:#555}code,pre{font-size:13px;background:#f4f4f2}\
+pre{padding:.7rem;overflow-x:auto}summary{cursor:pointer}";
+
+/// The page. Its pictures are part of it.
+pub(crate) fn html(
+    plan: &Plan,
+    verdicts: &[Verdict],
+    pictures: &[Option<String>],
+    settings: &Settings,
+) -> String {
+    let file = &plan.paper.file;
+    let mut body = format!("<h1>{}</h1>\n<p>{}</p>\n", escape(&file.title), escape(&file.citation));
+    for note in &file.notes {
+        body.push_str(&format!("<p>{}</p>\n", escape(note)));
+    }
+    if settings.partial {
+        body.push_str("<p class=\"no\">Interrupted: what is missing says nothing about the schemes.</p>\n");
+    }
+    body.push_str(&setting(plan, settings));
+    let agree = verdicts.iter().filter(|v| v.agrees).count();
+    body.push_str(&format!(
+        "<h2>Claims</h2>\n<p>{agree} of {} comparisons agree. Intervals are 95 % confidence intervals of the mean over \
+         seeds; in brackets the range over panels and sweep values.</p>\n",
+        verdicts.len()
+    ));
+    body.push_str(&claims(&verdicts.iter().collect::<Vec<_>>(), true));
+    for (figure, picture) in plan.figures.iter().zip(pictures) {
+        body.push_str(&section(figure, verdicts, picture.as_deref()));
+    }
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
+         content=\"width=device-width\"><title>{}</title><style>{STYLE}</style></head>\n<body>\n{body}</body></html>\n",
+        escape(&file.title)
+    )
+}
+
+fn setting(plan: &Plan, settings: &Settings) -> String {
+    let mut text = format!(
+        "<h2>How this was made</h2>\n<pre>{}</pre>\n<p>pathweave {}, {} runs.</p>\n",
+        escape(&settings.command),
+        escape(&settings.version),
+        plan.runs.len()
+    );
+    if plan.size == Size::Quick {
+        text.push_str("<p>Shortened against the paper by <code>--quick</code>:</p>\n<ul>\n");
+        for figure in plan.figures.iter().filter(|figure| !figure.says.is_empty()) {
+            text.push_str(&format!("<li>{}: {}</li>\n", name(figure), escape(&figure.says)));
+        }
+        text.push_str("</ul>\n");
+    }
+    text
+}
+
+fn name(figure: &FigurePlan) -> String {
+    let id = &figure.figure.id;
+    match id.strip_prefix("table-") {
+        Some(number) => format!("Table {number}"),
+        None if id.starts_with(|c: char| c.is_ascii_digit()) => format!("Figure {id}"),
+        None => id.clone(),
+    }
+}
+
+fn section(figure: &FigurePlan, verdicts: &[Verdict], picture: Option<&str>) -> String {
+    let file = &figure.figure.file;
+    let mut text = format!("<h2 id=\"{0}\">{1}: {2}</h2>\n", stem(&figure.figure.id), name(figure), escape(&file.title));
+    let seeds = figure.seeds.len();
+    text.push_str(&format!("<p class=\"note\">{}. {} seed{}.", escape(&file.section), seeds, if seeds == 1 { "" } else { "s" }));
+    if !figure.says.is_empty() {
+        text.push_str(&format!(" {}", escape(&figure.says)));
+    }
+    text.push_str("</p>\n");
+    if !file.note.is_empty() {
+        text.push_str(&format!("<p>{}</p>\n", escape(&file.note)));
+    }
+    if let Some(svg) = picture {
+        text.push_str(svg);
+        let stem = stem(&figure.figure.id);
+        text.push_str(&format!("<p class=\"note\"><a href=\"{stem}.svg\">SVG</a>, <a href=\"{stem}.png\">PNG</a></p>\n"));
+    }
+    let own: Vec<&Verdict> = verdicts.iter().filter(|v| v.figure == figure.figure.id).collect();
+    if !own.is_empty() {
+        text.push_str(&claims(&own, false));
+    }
+    text.push_str(&rankings(figure));
+    text.push_str(&measures(figure));
+    text
+}
+
+/// Who is best where.
+fn rankings(figure: &FigurePlan) -> String {
+    let file = &figure.figure.file;
+    let mut text = String::new();
+    for name in &file.rank {
+        let Some(m) = file.measure.iter().position(|measure| measure.name == *name) else { continue };
+        let quantity = quantity(file.measure[m].of, file.measure[m].stat);
+        text.push_str(&format!(
+            "<p>By {}, best first; bold cannot be told apart from the best.</p><table>\n",
+            escape(name)
+        ));
+        for (p, panel) in figure.panels.iter().enumerate() {
+            text.push_str(&format!("<tr><th>{}</th>", escape(&panel.name)));
+            for one in ranking(figure, p, m) {
+                let value = one.value.map_or("none".to_owned(), |e| quantity.show(e.mean));
+                let (open, close) = if one.best { ("<b>", "</b>") } else { ("", "") };
+                let series = escape(&one.series);
+                text.push_str(&format!("<td>{open}{series}{close}<br>{}</td>", escape(&value)));
+            }
+            text.push_str("</tr>\n");
+        }
+        text.push_str("</table>\n");
+    }
+    text
+}
+
+fn claims(verdicts: &[&Verdict], with_figure: bool) -> String {
+    let mut text = "<table><tr>".to_owned();
+    let heads = ["Figure", "Claim", "Published", "Variant", "Ours", "Agrees", "Why not"];
+    for head in heads.iter().skip(usize::from(!with_figure)) {
+        text.push_str(&format!("<th>{head}</th>"));
+    }
+    text.push_str("</tr>\n");
+    for verdict in verdicts {
+        text.push_str("<tr>");
+        if with_figure {
+            let (stem, id) = (stem(&verdict.figure), &verdict.figure);
+            text.push_str(&format!("<td><a href=\"#{stem}\">{id}</a></td>"));
+        }
+        let (class, word) = if verdict.agrees { ("yes", "yes") } else { ("no", "no") };
+        text.push_str(&format!(
+            "<td>{}</td><td>{}<br><span class=\"note\">{}</span></td><td>{}</td><td>{}</td>\
+             <td class=\"{class}\">{word}<br><span class=\"note\">{}</span></td><td>{}</td></tr>\n",
+            escape(&verdict.claim),
+            escape(&verdict.published),
+            escape(&verdict.detail.source),
+            verdict.variant,
+            escape(&verdict.measured),
+            escape(&verdict.detail.rule),
+            escape(&verdict.why),
+        ));
+    }
+    text + "</table>\n"
+}
+
+/// Every measure at every point: what stands beside a mean is never left out.
+fn measures(figure: &FigurePlan) -> String {
+    let file = &figure.figure.file;
+    if file.measure.is_empty() {
+        return String::new();
+    }
+    let (panels, sweep) = (figure.panels.len() > 1, file.sweep.is_some());
+    let mut text = "<details><summary>All measures</summary><table><tr>".to_owned();
+    let mut head = |name: &str| text.push_str(&format!("<th>{}</th>", escape(name)));
+    if panels {
+        head("");
+    }
+    if sweep {
+        head(&file.plot.x);
+    }
+    head("Scheme");
+    file.measure.iter().for_each(|measure| head(&measure.name));
+    text.push_str("</tr>\n");
+    for point in &figure.points {
+        text.push_str("<tr>");
+        let mut cell = |value: &str| text.push_str(&format!("<td>{}</td>", escape(value)));
+        if panels {
+            cell(&figure.panels[point.panel].name);
+        }
+        if sweep {
+            cell(&figure.xs[point.x]);
+        }
+        cell(&file.series[point.series].label());
+        for (m, measure) in file.measure.iter().enumerate() {
+            let quantity = quantity(measure.of, measure.stat);
+            cell(&match figure.estimate(point, m) {
+                None => "-".to_owned(),
+                Some(e) => match e.ci95 {
+                    Some(ci) if ci > 0.0 => format!("{} +- {}", quantity.show(e.mean), quantity.show(ci)),
+                    _ => quantity.show(e.mean),
+                },
+            });
+        }
+        text.push_str("</tr>\n");
+    }
+    let variants = file.series.iter().any(|series| series.variant == Some(Variant::Published));
+    let note = if variants { "<p class=\"note\">(published): as printed, with the restart kick it needs to finish.</p>" } else { "" };
+    format!("{text}</table>{note}</details>\n")
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

@@ -1,0 +1,261 @@
+//! What has to run for a paper: every point of every figure, equal ones once.
+
+use std::collections::BTreeMap;
+
+use pathweave_policy::{AnyPolicy, MpRdma, PolicyConfig, Udmp, find_scheme};
+use pathweave_results::RunResult;
+use pathweave_scenario::{Changes, Loaded};
+use toml::{Table, Value};
+
+use crate::catalogue::{Figure, Paper};
+use crate::check::check;
+use crate::error::PaperError;
+use crate::extract::{Observed, observe};
+use crate::model::{Of, Panel, Series};
+
+/// How large the runs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Shortened, for a look in minutes.
+    Quick,
+    /// As published.
+    Full,
+}
+
+impl Size {
+    /// The flag that selects it.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Size::Quick => "--quick",
+            Size::Full => "--full",
+        }
+    }
+}
+
+/// A point of a figure: one bar, or one point of a curve.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Which panel.
+    pub panel: usize,
+    /// Which curve.
+    pub series: usize,
+    /// Which value of the sweep; 0 without one.
+    pub x: usize,
+    /// By seed.
+    pub observed: Vec<Option<Observed>>,
+}
+
+/// A figure with its points.
+#[derive(Clone, Debug)]
+pub struct FigurePlan {
+    /// The figure.
+    pub figure: Figure,
+    /// Its panels, one at least.
+    pub panels: Vec<Panel>,
+    /// Values of the sweep as texts; one empty text without one.
+    pub xs: Vec<String>,
+    /// Seeds of each point.
+    pub seeds: Vec<u64>,
+    /// Every combination.
+    pub points: Vec<Point>,
+    /// What was changed against the paper, in words.
+    pub says: String,
+}
+
+/// A run and the points that want it.
+#[derive(Debug)]
+pub struct Run {
+    /// For people: figure, panel, curve, value, seed.
+    pub label: String,
+    /// The scenario.
+    pub loaded: Loaded,
+    /// Bytes that are sent, to estimate how long it takes.
+    pub cost: f64,
+    /// Figure, point and seed, by number.
+    uses: Vec<(usize, usize, usize)>,
+}
+
+/// All of it.
+#[derive(Debug)]
+pub struct Plan {
+    /// The paper.
+    pub paper: Paper,
+    /// How large the runs are.
+    pub size: Size,
+    /// The figures, in order.
+    pub figures: Vec<FigurePlan>,
+    /// What has to run.
+    pub runs: Vec<Run>,
+}
+
+impl Plan {
+    /// Everything of `paper`, or one figure of it. All scenarios are checked. `seeds` replaces what the paper says.
+    pub fn new(paper: Paper, figure: Option<&str>, size: Size, seeds: Option<u32>) -> Result<Self, PaperError> {
+        let wanted: Vec<Figure> = match figure {
+            Some(id) => vec![paper.figure(id)?.clone()],
+            None => paper.figures.clone(),
+        };
+        for figure in &wanted {
+            check(&paper.name, figure)?;
+        }
+        let mut plan = Plan { paper, size, figures: Vec::new(), runs: Vec::new() };
+        let mut known = BTreeMap::new();
+        for figure in wanted {
+            plan.add(figure, seeds, &mut known)?;
+        }
+        Ok(plan)
+    }
+
+    fn add(
+        &mut self,
+        figure: Figure,
+        seeds: Option<u32>,
+        known: &mut BTreeMap<String, usize>,
+    ) -> Result<(), PaperError> {
+        let file = &figure.file;
+        let (change, of_paper) = match self.size {
+            Size::Quick => (&file.quick, &self.paper.file.quick),
+            Size::Full => (&file.full, &self.paper.file.full),
+        };
+        let seeds: Vec<u64> = (1..=u64::from(seeds.or(change.seeds).unwrap_or(of_paper.seeds))).collect();
+        let panels = if file.panel.is_empty() { vec![Panel::default()] } else { file.panel.clone() };
+        let sweep: Vec<Option<Value>> = match &file.sweep {
+            None => vec![None],
+            Some(sweep) => {
+                let quick = sweep.quick.as_ref().filter(|_| self.size == Size::Quick);
+                quick.unwrap_or(&sweep.values).iter().cloned().map(Some).collect()
+            }
+        };
+        let xs = sweep.iter().map(|value| value.as_ref().map(plain).unwrap_or_default()).collect();
+        let number = self.figures.len();
+        let mut points = Vec::new();
+        for (p, panel) in panels.iter().enumerate() {
+            for (s, series) in file.series.iter().enumerate() {
+                for (x, value) in sweep.iter().enumerate() {
+                    let mut observed = vec![None; seeds.len()];
+                    if file.scenario.is_none() {
+                        observed = vec![Some(at_rest(&figure, series)); seeds.len()];
+                    }
+                    for (k, &seed) in seeds.iter().enumerate().filter(|_| file.scenario.is_some()) {
+                        let label = label(&figure, panel, series, value.as_ref(), seed);
+                        let set = self.settings(&figure, panel, series, value.as_ref());
+                        let loaded = self.load(&figure, &label, set, seed)?;
+                        let key = format!("{:?}", pathweave_scenario::Scenario { name: String::new(), ..loaded.scenario.clone() });
+                        let run = match known.get(&key) {
+                            Some(&run) => run,
+                            None => {
+                                self.runs.push(Run { cost: cost(&loaded, &label)?, label, loaded, uses: Vec::new() });
+                                known.insert(key, self.runs.len() - 1);
+                                self.runs.len() - 1
+                            }
+                        };
+                        self.runs[run].uses.push((number, points.len(), k));
+                    }
+                    points.push(Point { panel: p, series: s, x, observed });
+                }
+            }
+        }
+        let says = change.says.clone();
+        self.figures.push(FigurePlan { panels, xs, seeds, points, says, figure });
+        Ok(())
+    }
+
+    /// What is set, in order: the later wins.
+    fn settings(&self, figure: &Figure, panel: &Panel, series: &Series, value: Option<&Value>) -> Vec<String> {
+        let file = &figure.file;
+        let (of_size, of_panel) = match self.size {
+            Size::Quick => (&file.quick.set, &panel.quick),
+            Size::Full => (&file.full.set, &panel.full),
+        };
+        let mut set: Vec<String> = Vec::new();
+        let mut add = |table: &Table| set.extend(table.iter().map(|(key, value)| format!("{key}={value}")));
+        add(&file.set);
+        add(of_size);
+        add(&panel.set);
+        add(of_panel);
+        set.extend(series.scheme.iter().map(|scheme| format!("scheme={scheme}")));
+        set.extend(series.set.iter().map(|(key, value)| format!("{key}={value}")));
+        if let (Some(sweep), Some(value)) = (&file.sweep, value) {
+            set.push(format!("{}={value}", sweep.key));
+        }
+        set
+    }
+
+    fn load(&self, figure: &Figure, label: &str, set: Vec<String>, seed: u64) -> Result<Loaded, PaperError> {
+        let wrong = |message: &str| PaperError::File {
+            file: format!("papers/{}/{}.toml", self.paper.name, figure.id),
+            message: message.to_owned(),
+        };
+        let (text, name) = match figure.file.scenario.as_ref() {
+            Some(Value::String(file)) => {
+                let text = self.paper.scenario(file);
+                (text.ok_or_else(|| wrong(&format!("there is no scenario {file}")))?.to_owned(), file.clone())
+            }
+            Some(Value::Table(table)) => (table.to_string(), format!("{}.toml", figure.id)),
+            _ => return Err(wrong("`scenario` is the name of a file or a table")),
+        };
+        let changes = Changes { set, seed: Some(seed), scheme: None };
+        Loaded::parse(&text, &format!("papers/{}/{name}", self.paper.name), "", &changes)
+            .map_err(|findings| PaperError::Scenario { label: label.to_owned(), findings })
+    }
+
+    /// Takes from the result of a run what the points that want it need.
+    pub fn look(&self, run: usize, result: &RunResult) -> Look {
+        let of = |&(figure, point, seed): &(usize, usize, usize)| {
+            (figure, point, seed, observe(&self.figures[figure].figure.file, result))
+        };
+        Look(self.runs[run].uses.iter().map(of).collect())
+    }
+
+    /// Hands it to them.
+    pub fn record(&mut self, look: Look) {
+        for (figure, point, seed, observed) in look.0 {
+            self.figures[figure].points[point].observed[seed] = Some(observed);
+        }
+    }
+}
+
+/// What was taken from a run, and for which points.
+#[derive(Debug)]
+pub struct Look(Vec<(usize, usize, usize, Observed)>);
+
+fn label(figure: &Figure, panel: &Panel, series: &Series, value: Option<&Value>, seed: u64) -> String {
+    let parts = [figure.id.clone(), panel.name.clone(), series.label(), value.map(plain).unwrap_or_default()];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    format!("{} seed {seed}", parts.join(", "))
+}
+
+/// A value as people write it.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn cost(loaded: &Loaded, label: &str) -> Result<f64, PaperError> {
+    let wrong = |findings| PaperError::Scenario { label: label.to_owned(), findings };
+    let prepared = loaded.prepare().map_err(wrong)?;
+    Ok(prepared.spec.graph.messages().iter().map(|message| message.size.get() as f64).sum())
+}
+
+/// What is known of a scheme without running it.
+fn at_rest(figure: &Figure, series: &Series) -> Observed {
+    let bytes = series.scheme.as_deref().and_then(find_scheme).map(|info| match (info.make)().policy {
+        PolicyConfig::Udmp(_) => size_of::<Udmp>(),
+        PolicyConfig::Mprdma(_) => size_of::<MpRdma>(),
+        _ => size_of::<AnyPolicy>(),
+    });
+    let value = |of| bytes.filter(|_| of == Of::StateBytes).map(|bytes| bytes as f64);
+    Observed { values: figure.file.measure.iter().map(|m| value(m.of)).collect(), ..Observed::default() }
+}
+
+impl Series {
+    /// Its name with the variant.
+    pub fn label(&self) -> String {
+        match self.variant {
+            None => self.name.clone(),
+            Some(variant) => format!("{} ({})", self.name, variant.name()),
+        }
+    }
+}
