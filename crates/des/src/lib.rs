@@ -6,5 +6,5 @@
 mod prefetch;
 mod queue;
 
-pub use prefetch::prefetch;
+pub use prefetch::{prefetch, prefetch_all};
 pub use queue::{EventQueue, SourceId};

@@ -6,7 +6,7 @@
 //! busy port always has a packet on its link, so no service is ever late. Until looked at, a queue or buffer seems
 //! fuller than it is; decisions that would mark, drop or pause bring up to date what they count first.
 
-use pathweave_des::{EventQueue, SourceId, prefetch};
+use pathweave_des::{EventQueue, SourceId, prefetch, prefetch_all};
 use pathweave_units::{Duration, HostId, Time, mix64};
 
 use crate::config::EcnConfig;
@@ -42,8 +42,8 @@ pub enum Target {
     /// Nowhere, or it is not known.
     #[default]
     Nothing,
-    /// To the application of this host.
-    Host(HostId),
+    /// To this host, over the link of this port.
+    Host(HostId, PortId),
     /// To this egress port.
     Port(PortId),
 }
@@ -146,8 +146,8 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
             return Target::Nothing;
         };
         if port.peer_node < self.hosts {
-            prefetch(self.packets.content(port.in_flight.head));
-            return Target::Host(HostId(port.peer_node));
+            prefetch_all(self.packets.content(port.in_flight.head));
+            return Target::Host(HostId(port.peer_node), source);
         }
         let header = &self.packets[port.in_flight.head];
         let at = &self.switches[(port.peer_node - self.hosts) as usize];
@@ -155,6 +155,13 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         let Some(egress) = at.routes.choose(header.dst, hash) else { return Target::Nothing };
         prefetch(&self.ports[egress as usize]);
         Target::Port(egress)
+    }
+
+    /// What the packet next to arrive over a port's link carries.
+    #[inline(always)]
+    pub fn next_content(&self, port: PortId) -> Option<&P> {
+        let head = self.ports[port as usize].in_flight.head;
+        (head != crate::packet::NO_PACKET).then(|| self.packets.content(head))
     }
 
     /// Then, once that is there: the packets behind which it will stand.

@@ -3,11 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use pathweave_des::{EventQueue, SourceId, prefetch};
-use pathweave_fabric::{BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step, Target, event_sources};
+use pathweave_des::{EventQueue, SourceId, prefetch_all};
+use pathweave_fabric::{
+    BuildError, Fabric, PfcTrouble, PfcWatch, PortId, PortMap, Step, Target, event_sources,
+};
 use pathweave_results::{EndReason, RunResult};
 use pathweave_topo::Routing;
-use pathweave_transport::{Endpoint, EndpointConfig, Event};
+use pathweave_transport::{Endpoint, EndpointConfig, Event, Warm};
 use pathweave_units::{HostId, Time};
 use pathweave_wire::Body;
 use pathweave_workload::{Progress, TaskId};
@@ -35,6 +37,16 @@ struct Ahead {
     sources: [SourceId; AHEAD],
     targets: [Target; AHEAD],
     turn: usize,
+}
+
+/// The processor's caches, for endpoints.
+struct Cache;
+
+impl Warm for Cache {
+    #[inline(always)]
+    fn warm<T>(&mut self, place: &T) {
+        prefetch_all(place);
+    }
 }
 
 /// A run in progress.
@@ -267,13 +279,29 @@ impl<'a, const C: usize> Runner<'a, C> {
         self.ahead.sources[turn % AHEAD] = source;
         self.fabric.prefetch_port(source);
         self.fabric.prefetch_packet(self.ahead.sources[turn.wrapping_sub(4) % AHEAD]);
-        let target = self.fabric.prefetch_target(self.ahead.sources[turn.wrapping_sub(8) % AHEAD]);
-        self.ahead.targets[turn % AHEAD] = target;
-        if let Target::Host(host) = target {
-            prefetch(&self.hosts[host.index()]);
-        }
-        if let Target::Port(port) = self.ahead.targets[turn.wrapping_sub(4) % AHEAD] {
-            self.fabric.prefetch_tails(port);
+        let near = self.ahead.sources[turn.wrapping_sub(8) % AHEAD];
+        let target = self.fabric.prefetch_target(near);
+        self.ahead.targets[turn % AHEAD] = match target {
+            Target::Nothing if near >= self.sources.transmit && near < self.sources.timer => {
+                let host = near - self.sources.transmit;
+                self.hosts[host as usize].endpoint.warm_endpoint(&mut Cache);
+                Target::Host(HostId(host), PortId::MAX)
+            }
+            Target::Host(host, _) => {
+                self.hosts[host.index()].endpoint.warm_endpoint(&mut Cache);
+                target
+            }
+            _ => target,
+        };
+        match self.ahead.targets[turn.wrapping_sub(4) % AHEAD] {
+            Target::Nothing => {}
+            Target::Port(port) => self.fabric.prefetch_tails(port),
+            Target::Host(host, PortId::MAX) => self.hosts[host.index()].endpoint.warm_next(&mut Cache),
+            Target::Host(host, port) => {
+                if let Some(Some(segment)) = self.fabric.next_content(port) {
+                    self.hosts[host.index()].endpoint.warm_qp(segment.dst_qp, &mut Cache);
+                }
+            }
         }
     }
 

@@ -246,6 +246,15 @@ impl<P: Policy> Endpoint<P> {
         self.common.scheduler.has_ready()
     }
 
+    pub(crate) fn qp(&self, qp: QpNum) -> Option<&Qp<P>> {
+        self.qps.get(qp)
+    }
+
+    /// The queue pair whose turn it is.
+    pub(crate) fn next_ready(&self) -> Option<QpNum> {
+        self.common.scheduler.peek()
+    }
+
     /// The next thing the application wants to know.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {

@@ -23,6 +23,7 @@ mod send;
 mod slab;
 mod timers;
 mod transmit;
+mod warm;
 mod work;
 
 pub use config::{
@@ -34,4 +35,5 @@ pub use events::{Completion, Event, Opcode, Status};
 pub use memory::{Access, MemoryError, MemoryRegion};
 pub use timers::TimerKind;
 pub use transmit::{Class, Gate, PayloadRef, Placement, Transmit};
+pub use warm::Warm;
 pub use work::{Buffer, MAX_MESSAGE_BYTES, Op, PostError, RecvRequest, WorkRequest};

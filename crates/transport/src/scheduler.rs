@@ -66,6 +66,12 @@ impl Scheduler {
         self.ready.pop_front()
     }
 
+    /// The queue pair that is next if all ports are open.
+    #[inline]
+    pub(crate) fn peek(&self) -> Option<QpNum> {
+        self.ready.front().copied()
+    }
+
     /// Whether any queue pair is in a queue.
     #[inline]
     pub(crate) fn has_ready(&self) -> bool {
