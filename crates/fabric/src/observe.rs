@@ -83,18 +83,16 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         let mut ingress = vec![[0u32; C]; self.ports.len()];
         let mut used = vec![0u64; self.switches.len()];
         for port in &self.ports {
-            for class in 0..C {
-                let bytes: u32 = port.queues[class]
-                    .iter(&self.packets)
-                    .map(|id| u32::from(self.packets[id].wire_bytes))
-                    .sum();
+            for (class, queue) in port.queues.iter().enumerate() {
+                let bytes: u32 =
+                    queue.iter(&self.packets).map(|id| u32::from(self.packets[id].wire_bytes)).sum();
                 assert_eq!(bytes, port.queued_bytes[class], "queue account");
                 assert_eq!(bytes > 0, port.backlog >> class & 1 != 0, "backlog bit");
                 if port.node < self.hosts {
                     continue;
                 }
                 used[(port.node - self.hosts) as usize] += u64::from(bytes);
-                for id in port.queues[class].iter(&self.packets) {
+                for id in queue.iter(&self.packets) {
                     let header = &self.packets[id];
                     ingress[header.ingress as usize][class] += u32::from(header.wire_bytes);
                 }

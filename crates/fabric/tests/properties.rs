@@ -207,7 +207,7 @@ fn look(net: &mut Net<2>, now: Time) {
 }
 
 fn look_at_some(net: &mut Net<2>, now: Time) {
-    for port in (0..net.map.len()).filter(|p| (now.as_ps() / 7 + u64::from(*p)) % 3 == 0) {
+    for port in (0..net.map.len()).filter(|p| (now.as_ps() / 7 + u64::from(*p)).is_multiple_of(3)) {
         net.fabric.queued_bytes(&mut net.queue, now, port);
     }
 }
