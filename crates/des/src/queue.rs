@@ -52,6 +52,7 @@ pub struct EventQueue {
     now: u64,
     /// Where [`EventQueue::scout`] has come to.
     scout: u32,
+    scout_time: u64,
     pending: usize,
     near: usize,
 }
@@ -71,6 +72,7 @@ impl EventQueue {
             far_first: u64::MAX,
             now: 0,
             scout: 0,
+            scout_time: UNSCHEDULED,
             pending: 0,
             near: 0,
         }
@@ -162,11 +164,13 @@ impl EventQueue {
     /// are skipped. `None` where nothing is near.
     #[inline(always)]
     pub fn scout(&mut self) -> Option<SourceId> {
-        let slot = &self.slots[self.scout as usize];
-        if slot.time < self.now || slot.time == UNSCHEDULED {
+        // A source that has fired since may be scheduled again, far from where the scout was.
+        let lost = self.slots[self.scout as usize].time != self.scout_time;
+        if lost | (self.scout_time < self.now) {
             return self.scout_anew();
         }
         self.scout = self.scout_behind(self.scout)?;
+        self.scout_time = self.slots[self.scout as usize].time;
         Some(self.scout)
     }
 
@@ -178,8 +182,9 @@ impl EventQueue {
         }
         self.scout = self.buckets[self.next_busy_bucket()].head;
         for _ in 0..SCOUT_LEAD {
-            self.scout = self.scout_behind(self.scout)?;
+            self.scout = self.scout_behind(self.scout).unwrap_or(self.scout);
         }
+        self.scout_time = self.slots[self.scout as usize].time;
         Some(self.scout)
     }
 
