@@ -19,14 +19,14 @@ the exit code is 130; a second Ctrl-C gives the results up.
 fn the_document_is_the_help() {
     let lab = Lab::new();
     let mut text = INTRODUCTION.to_owned();
-    let commands: [&[&str]; 8] =
-        [&[], &["run"], &["compare"], &["check"], &["list"], &["schema"], &["demo"], &["completions"]];
+    let names = ["run", "compare", "check", "list", "schema", "demo", "paper", "completions"];
+    let commands = std::iter::once(Vec::new()).chain(names.map(|name| vec![name]));
     for command in commands {
         let args: Vec<_> = command.iter().copied().chain(["-h"]).collect();
         // The width of the terminal must not matter.
         let output = lab.command(&args).env("COLUMNS", "100").output().unwrap();
         let help = String::from_utf8(output.stdout).unwrap();
-        let title = ["pathweave"].iter().chain(command).copied().collect::<Vec<_>>().join(" ");
+        let title = ["pathweave"].iter().chain(&command).copied().collect::<Vec<_>>().join(" ");
         text.push_str(&format!("\n## `{title}`\n\n```text\n{}\n```\n", help.trim_end()));
     }
     let path = root().join("docs/cli.md");

@@ -57,6 +57,9 @@ fn check_plot(file: &FigureFile) -> Result<(), String> {
     if unit_factor(&plot.unit).is_none() {
         return Err(format!("unknown unit \"{}\"", plot.unit));
     }
+    if plot.time.as_deref().is_some_and(|unit| !["us", "ms"].contains(&unit)) {
+        return Err("`time` is \"us\" or \"ms\"".to_owned());
+    }
     match plot.kind {
         PlotKind::Cdf if plot.of.is_none() => Err("`of` is missing".to_owned()),
         PlotKind::Lines | PlotKind::Bars => known_measure(file, plot.measure.as_deref().unwrap_or_default()),

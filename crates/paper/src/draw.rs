@@ -117,14 +117,14 @@ fn measures(figure: &FigurePlan, bars: bool) -> Vec<PanelChart> {
 fn traces(figure: &FigurePlan) -> Vec<PanelChart> {
     let file = &figure.figure.file;
     let unit = unit_factor(&file.plot.unit).unwrap_or(1.0);
+    let time = unit_factor(file.plot.time.as_deref().unwrap_or("us")).unwrap_or(1e3);
     let mut charts = Vec::new();
     for point in &figure.points {
         let (panel, series) = (&figure.panels[point.panel].name, file.series[point.series].label());
         let Some(observed) = point.observed.first().and_then(Option::as_ref) else { continue };
         let line = |(i, samples): (usize, &Vec<(f64, f64)>)| Curve {
             name: file.trace[i].name.clone(),
-            // Microseconds: these experiments last between one and some ten thousand of them.
-            points: samples.iter().map(|&(ns, value)| (ns / 1e3, value / unit)).collect(),
+            points: samples.iter().map(|&(ns, value)| (ns / time, value / unit)).collect(),
             errors: Vec::new(),
             look: Look { colour: i, ..Look::default() },
         };

@@ -286,6 +286,8 @@ pub struct Plot {
     /// Unit of the values: "ms", "us", "Gbps", "KB", "MB", "packets", "%" or nothing.
     #[serde(default)]
     pub unit: String,
+    /// For `traces`: unit of the time axis, "us" (default) or "ms".
+    pub time: Option<String>,
     /// Label of the x axis.
     #[serde(default)]
     pub x: String,

@@ -33,7 +33,7 @@ pub(crate) fn html(
     let agree = verdicts.iter().filter(|v| v.agrees).count();
     body.push_str(&format!(
         "<h2>Claims</h2>\n<p>{agree} of {} comparisons agree. Intervals are 95 % confidence intervals of the mean over \
-         seeds; in brackets the range over panels and sweep values.</p>\n",
+         seeds; in brackets the range over seeds, panels and sweep values.</p>\n",
         verdicts.len()
     ));
     body.push_str(&claims(&verdicts.iter().collect::<Vec<_>>(), true));

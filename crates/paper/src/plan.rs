@@ -117,7 +117,9 @@ impl Plan {
             Size::Quick => (&file.quick, &self.paper.file.quick),
             Size::Full => (&file.full, &self.paper.file.full),
         };
-        let seeds: Vec<u64> = (1..=u64::from(seeds.or(change.seeds).unwrap_or(of_paper.seeds))).collect();
+        // What does not run does not depend on seeds.
+        let asked = if file.scenario.is_some() { seeds.or(change.seeds).unwrap_or(of_paper.seeds) } else { 1 };
+        let seeds: Vec<u64> = (1..=u64::from(asked)).collect();
         let panels = if file.panel.is_empty() { vec![Panel::default()] } else { file.panel.clone() };
         let sweep: Vec<Option<Value>> = match &file.sweep {
             None => vec![None],

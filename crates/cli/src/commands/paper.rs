@@ -164,7 +164,7 @@ fn run_one(
     let mut watcher = Watcher { index, progress, interrupt, until_ps };
     let result = pathweave_sim::run(&prepared.spec, &mut watcher);
     let result = result.map_err(|why| Failure::Scenario(run.loaded.sim_error(&why)))?;
-    progress.update(index, 1.0);
+    progress.update(index, None);
     if result.info.ended == pathweave_results::EndReason::Interrupted {
         return Ok(None);
     }
@@ -182,7 +182,7 @@ impl Monitor for Watcher<'_> {
     fn look(&mut self, at: &Snapshot) -> Control {
         let of_bytes = at.bytes_done as f64 / (at.bytes_total as f64).max(1.0);
         let of_time = self.until_ps.map_or(0.0, |until| at.now.as_ps() as f64 / until as f64);
-        self.progress.update(self.index, of_bytes.max(of_time).min(1.0));
+        self.progress.update(self.index, Some(of_bytes.max(of_time).min(1.0)));
         if self.interrupt.requested() { Control::Stop } else { Control::Continue }
     }
 }
@@ -227,18 +227,21 @@ impl Progress {
         }
     }
 
-    /// `part` of run `index` is done.
-    fn update(&self, index: usize, part: f64) {
+    /// So much of run `index` is done; `None`: it is over.
+    fn update(&self, index: usize, part: Option<f64>) {
         if self.quiet {
             return;
         }
         let mut state = self.state.lock().expect("no thread panics while it holds the lock");
-        if part >= 1.0 {
-            state.running.remove(&index);
-            state.done += self.costs[index];
-            state.finished += 1;
-        } else {
-            state.running.insert(index, part);
+        match part {
+            Some(part) => {
+                state.running.insert(index, part);
+            }
+            None => {
+                state.running.remove(&index);
+                state.done += self.costs[index];
+                state.finished += 1;
+            }
         }
         let running: f64 = state.running.iter().map(|(&run, part)| self.costs[run] * part).sum();
         let share = (state.done + running) / self.costs.iter().sum::<f64>().max(1.0);

@@ -1,0 +1,111 @@
+//! `pathweave paper` from the outside.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Done, Lab, names};
+
+fn tiny() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/papers").display().to_string()
+}
+
+fn run(lab: &Lab, args: &[&str]) -> Done {
+    let papers = tiny();
+    let all: Vec<&str> = ["paper"].iter().chain(args).copied().chain(["--papers", &papers]).collect();
+    lab.run(&all)
+}
+
+#[test]
+fn json_is_the_claims_and_nothing_else() {
+    let lab = Lab::new();
+    let done = run(&lab, &["tiny", "--json", "--out", "out"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(value.as_object().unwrap().len(), 1);
+    let claims = value["claims"].as_array().unwrap();
+    assert_eq!(claims.len(), 5);
+    for claim in claims {
+        let keys: Vec<_> = claim.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut expected = ["figure", "claim", "published", "variant", "measured", "agrees", "why"];
+        expected.sort_unstable();
+        let mut keys = keys;
+        keys.sort_unstable();
+        assert_eq!(keys, expected);
+    }
+    let brief: Vec<_> = claims.iter().map(|c| (c["variant"].as_str().unwrap(), c["agrees"].as_bool().unwrap())).collect();
+    assert_eq!(
+        brief,
+        [("published", true), ("repaired", true), ("published", false), ("repaired", false), ("repaired", true)]
+    );
+    assert_eq!(claims[2]["why"], "there is one path");
+    assert!(done.err.contains("12 runs in"), "{}", done.err);
+}
+
+#[test]
+fn a_folder_with_page_pictures_and_data_appears_whole() {
+    let lab = Lab::new();
+    let done = run(&lab, &["tiny", "--out", "out"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(done.out.contains("ours, published") && done.out.contains("does not agree"), "{}", done.out);
+    assert_eq!(names(&lab.path("out")), ["tiny"]);
+    let files = ["claims.json", "figure-1.png", "figure-1.svg", "index.html", "measures.csv", "samples.csv", "traces.csv"];
+    assert_eq!(names(&lab.path("out/tiny")), files);
+    let page = std::fs::read_to_string(lab.path("out/tiny/index.html")).unwrap();
+    for text in ["A paper of two pages", "Smaller messages.", "pathweave paper tiny --quick", "<svg"] {
+        assert!(page.contains(text), "{text}");
+    }
+    let png = std::fs::read(lab.path("out/tiny/figure-1.png")).unwrap();
+    assert!(png.starts_with(b"\x89PNG"));
+    // Twelve runs of two measures, and the state of one scheme, under a head line.
+    let csv = std::fs::read_to_string(lab.path("out/tiny/measures.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 24 + 1);
+}
+
+#[test]
+fn results_do_not_depend_on_jobs_and_replace_older_ones() {
+    let lab = Lab::new();
+    let measures = |jobs: &str| {
+        let done = run(&lab, &["tiny", "--figure", "1", "--jobs", jobs, "--out", "out", "--seeds", "1", "--quiet"]);
+        assert_eq!((done.code, done.err.as_str(), done.out.as_str()), (0, "", ""));
+        std::fs::read_to_string(lab.path("out/tiny/measures.csv")).unwrap()
+    };
+    assert_eq!(measures("1"), measures("3"));
+    assert_eq!(names(&lab.path("out")), ["tiny"]);
+}
+
+#[test]
+fn what_does_not_exist_lists_what_does() {
+    let lab = Lab::new();
+    let done = run(&lab, &["tiny", "--figure", "7"]);
+    assert_eq!((done.code, done.out.as_str()), (2, ""));
+    assert!(done.err.contains("no figure of tiny is named \"7\"") && done.err.contains("there are: 1, 2"), "{}", done.err);
+    let done = run(&lab, &["tyni"]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("did you mean \"tiny\"?"), "{}", done.err);
+    assert!(lab.names().is_empty());
+}
+
+#[test]
+fn a_folder_of_somebody_else_is_left_alone() {
+    let lab = Lab::new();
+    std::fs::create_dir_all(lab.path("out/tiny")).unwrap();
+    std::fs::write(lab.path("out/tiny/thesis.doc"), "years").unwrap();
+    let done = run(&lab, &["tiny", "--out", "out"]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("thesis.doc"), "{}", done.err);
+    assert_eq!(names(&lab.path("out")), ["tiny"]);
+}
+
+/// The papers of the program: the cheapest figure with runs, from start to end.
+#[test]
+fn udmp_is_part_of_the_program() {
+    let lab = Lab::new();
+    let list = lab.run(&["paper", "list"]);
+    assert!(list.code == 0 && list.out.contains("udmp") && list.out.contains("table-1"), "{}", list.err);
+    let done = lab.run(&["paper", "udmp", "--figure", "4a", "--quick", "--seeds", "1", "--json", "--out", "out"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(value["claims"].as_array().unwrap().len(), 8);
+    assert!(value["claims"].as_array().unwrap().iter().all(|claim| claim["measured"] != "none"));
+}

@@ -1,0 +1,47 @@
+//! Every paper there is: its files are well-formed, its names lead somewhere, its scenarios resolve.
+
+use pathweave_paper::model::Of;
+use pathweave_paper::{Catalogue, Plan, Size};
+
+#[test]
+fn every_scenario_of_every_paper_resolves() {
+    let catalogue = Catalogue::embedded();
+    assert!(catalogue.names().count() > 0);
+    for name in catalogue.names() {
+        for size in [Size::Quick, Size::Full] {
+            let paper = catalogue.paper(name).unwrap_or_else(|why| panic!("{why}"));
+            let plan = Plan::new(paper, None, size, Some(1)).unwrap_or_else(|why| panic!("{name}: {why}"));
+            for figure in &plan.figures {
+                let shortened = size == Size::Quick || figure.figure.file.quick.set.is_empty();
+                assert!(shortened || !figure.figure.file.quick.says.is_empty(), "{}", figure.figure.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_of_a_paper_is_used() {
+    let catalogue = Catalogue::embedded();
+    for name in catalogue.names() {
+        let paper = catalogue.paper(name).unwrap();
+        let scenarios: Vec<_> =
+            paper.figures.iter().filter_map(|f| f.file.scenario.as_ref()?.as_str().map(str::to_owned)).collect();
+        for file in paper.files() {
+            let figure = file.strip_suffix(".toml").is_some_and(|id| paper.file.figures.iter().any(|f| f == id));
+            let used = file == "paper.toml" || figure || scenarios.iter().any(|s| s == file);
+            assert!(used, "papers/{name}/{file} is neither a figure of paper.toml nor a scenario of one");
+        }
+    }
+}
+
+/// A mean completion time never stands alone (UDMP errata E9).
+#[test]
+fn incasts_show_fairness_tail_and_queue_beside_the_mean() {
+    let paper = Catalogue::embedded().paper("udmp").unwrap();
+    let incast = paper.figure("10").unwrap();
+    for of in [Of::Fct, Of::Throughput, Of::Queue] {
+        assert!(incast.file.measure.iter().any(|measure| measure.of == of));
+    }
+    assert_eq!(paper.figure("Figure 6a").unwrap().id, "6a");
+    assert_eq!(paper.figure("fig6A").unwrap().id, "6a");
+}
