@@ -26,7 +26,9 @@ macro_rules! policies {
         pub enum PolicyConfig { $( $(#[$doc])* $name($config) ),* }
 
         /// Any policy, dispatched without a virtual call.
+        // Which one it is stands in front, beside what that one uses most.
         #[derive(Clone, Debug)]
+        #[repr(u8)]
         pub enum AnyPolicy { $( $(#[$doc])* $name($state) ),* }
 
         impl PolicyConfig {

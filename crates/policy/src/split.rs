@@ -7,12 +7,14 @@ use crate::picker::{AnyPicker, PathPicker, PickerConfig};
 use crate::{ConfigError, Feedback, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
 
 /// Congestion control and path choice that do not know of each other.
+// The picker first: it is small and used with every packet, as is only the beginning of most congestion controls.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Split<C, P> {
-    /// Decides when.
-    pub cc: C,
     /// Decides where.
     pub picker: P,
+    /// Decides when.
+    pub cc: C,
 }
 
 impl<C: CongestionControl, P: PathPicker> Policy for Split<C, P> {

@@ -64,16 +64,18 @@ enum Charge {
 }
 
 /// One direction of one queue pair.
+// The timer first: the compiler loads it before it knows that a policy is this one.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Udmp {
+    /// `Time::MAX`: not set.
+    timer: Time,
     law: Law,
     /// Bytes the rate has put in and no packet has taken out.
     pool: f64,
     last_add: Time,
     last_ack: Time,
     last_restart: Time,
-    /// `Time::MAX`: not set.
-    timer: Time,
     clock: AckClock,
     ooo: OutOfOrder,
     /// Packets that may leave on any path.

@@ -27,18 +27,21 @@ pub use presets::{DcqcnPreset, PresetInfo, presets};
 const ALPHA_FLOOR: f64 = 1.0 / (1u128 << 80) as f64;
 
 /// State of one queue pair.
+// In the order of use: a packet touches the first 64 bytes only.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Dcqcn {
     // Looked at for every packet.
+    next_send: Time,
+    /// The earlier of `increase_due` and `decrease_due`.
+    due: Time,
     rate: Rate,
     /// No pacing from here on: a rate within a thousandth of the line's is left to the NIC, because every
     /// increase only halves the distance and a pacer for the last part of it would cost an event a packet.
     unpaced_rate: Rate,
-    next_send: Time,
-    /// The earlier of `increase_due` and `decrease_due`.
-    due: Time,
     window_bytes: u64,
     byte_counter: u64,
+    window_follows_rate: bool,
     // Looked at by timers and notifications.
     target: Rate,
     line: Rate,
@@ -62,7 +65,6 @@ pub struct Dcqcn {
 struct Steps {
     reaction: Reaction,
     clamp_target: bool,
-    window_follows_rate: bool,
     stages: u32,
     gain: f64,
     alpha_timer: Duration,
@@ -86,6 +88,7 @@ impl Dcqcn {
             due: Time::MAX,
             window_bytes: p.window.bytes(env),
             byte_counter: p.byte_counter.get(),
+            window_follows_rate: p.window_follows_rate,
             target: line,
             line,
             bytes_since_step: 0,
@@ -100,7 +103,6 @@ impl Dcqcn {
             params: Steps {
                 reaction: p.reaction,
                 clamp_target: p.clamp_target,
-                window_follows_rate: p.window_follows_rate,
                 stages: p.fast_recovery_stages,
                 gain: p.gain,
                 alpha_timer: p.alpha_timer,
@@ -251,7 +253,7 @@ impl Dcqcn {
 
     #[inline]
     fn window_bytes(&self) -> u64 {
-        if !self.params.window_follows_rate || self.window_bytes == u64::MAX {
+        if !self.window_follows_rate || self.window_bytes == u64::MAX {
             return self.window_bytes;
         }
         (u128::from(self.window_bytes) * u128::from(self.rate.as_bps()) / u128::from(self.line.as_bps()))
