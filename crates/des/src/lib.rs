@@ -6,5 +6,5 @@
 mod prefetch;
 mod queue;
 
-pub use prefetch::{prefetch, prefetch_all};
+pub use prefetch::{prefetch, prefetch_all, prefetch_line};
 pub use queue::{EventQueue, SourceId};

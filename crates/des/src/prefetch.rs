@@ -16,21 +16,24 @@ pub fn prefetch<T>(place: &T) {
     let _ = place;
 }
 
-/// As [`prefetch`], for every cache line of `place`.
+/// As [`prefetch`], for the cache line that begins `line` times 64 bytes behind `place`.
 #[inline(always)]
-pub fn prefetch_all<T>(place: &T) {
+pub fn prefetch_line<T>(place: &T, line: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let start = core::ptr::from_ref(place).cast::<i8>();
-        for offset in (0..size_of::<T>()).step_by(64) {
-            // SAFETY: as above; the address is within `place`.
-            #[allow(unsafe_code)]
-            unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(start.add(offset));
-            }
+        // SAFETY: as above, for any address.
+        #[allow(unsafe_code)]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(place).cast::<i8>().wrapping_add(line * 64));
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
+    let _ = (place, line);
+}
+
+/// As [`prefetch`], for every cache line of `place`.
+#[inline(always)]
+pub fn prefetch_all<T>(place: &T) {
+    (0..size_of::<T>().div_ceil(64)).for_each(|line| prefetch_line(place, line));
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use pathweave_des::{EventQueue, SourceId, prefetch_all};
+use pathweave_des::{EventQueue, SourceId, prefetch_line};
 use pathweave_fabric::{
     BuildError, Fabric, PfcTrouble, PfcWatch, PortId, PortMap, Step, Target, event_sources,
 };
@@ -44,8 +44,8 @@ struct Cache;
 
 impl Warm for Cache {
     #[inline(always)]
-    fn warm<T>(&mut self, place: &T) {
-        prefetch_all(place);
+    fn warm<T>(&mut self, place: &T, line: usize) {
+        prefetch_line(place, line);
     }
 }
 
@@ -299,7 +299,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             Target::Host(host, PortId::MAX) => self.hosts[host.index()].endpoint.warm_next(&mut Cache),
             Target::Host(host, port) => {
                 if let Some(Some(segment)) = self.fabric.next_content(port) {
-                    self.hosts[host.index()].endpoint.warm_qp(segment.dst_qp, &mut Cache);
+                    self.hosts[host.index()].endpoint.warm_packet(segment, &mut Cache);
                 }
             }
         }

@@ -1,50 +1,77 @@
 //! A bit for each number of a sliding range.
 
+use alloc::boxed::Box;
 use alloc::vec;
-use alloc::vec::Vec;
+
+/// Words kept in place: enough for 128 numbers, the window of most queue pairs.
+const FEW: usize = 2;
 
 /// A bit for each number of a range that slides upwards and is never longer than the capacity. Bits outside the
 /// range are the user's to mask: they show those of other numbers.
-#[derive(Debug, Default)]
-pub(crate) struct BitRing {
-    words: Vec<u64>,
+#[derive(Debug)]
+pub(crate) enum BitRing {
+    /// Without memory of its own.
+    Few([u64; FEW]),
+    /// A power of two.
+    Many(Box<[u64]>),
 }
 
 impl BitRing {
+    /// Room for a range of 128 numbers, all bits clear. Allocates nothing.
     pub(crate) const fn new() -> Self {
-        BitRing { words: Vec::new() }
+        BitRing::Few([0; FEW])
     }
 
-    /// Room for a range of `numbers`, all bits clear. Allocates a bit for each.
+    /// Room for a range of `numbers`, all bits clear. Allocates a bit for each if they are more than 128.
     pub(crate) fn with_room_for(numbers: u64) -> Self {
-        let words = numbers.div_ceil(64).next_power_of_two();
-        BitRing { words: vec![0; words as usize] }
+        let words = numbers.div_ceil(64).next_power_of_two() as usize;
+        if words <= FEW { BitRing::new() } else { BitRing::Many(vec![0; words].into()) }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.words.is_empty()
+    /// Makes room for a range of `numbers`; all bits are clear.
+    #[inline]
+    pub(crate) fn make_room_for(&mut self, numbers: u64) {
+        if self.words().len() as u64 * 64 < numbers {
+            *self = BitRing::with_room_for(numbers);
+        }
     }
 
     #[inline]
-    fn word(&self, number: u64) -> usize {
-        (number >> 6) as usize & (self.words.len() - 1)
+    fn words(&self) -> &[u64] {
+        match self {
+            BitRing::Few(words) => words,
+            BitRing::Many(words) => words,
+        }
+    }
+
+    #[inline]
+    fn word(&self, number: u64) -> u64 {
+        let words = self.words();
+        words[(number >> 6) as usize & (words.len() - 1)]
+    }
+
+    #[inline]
+    fn word_mut(&mut self, number: u64) -> &mut u64 {
+        let words = match self {
+            BitRing::Few(words) => words.as_mut_slice(),
+            BitRing::Many(words) => words,
+        };
+        &mut words[(number >> 6) as usize & (words.len() - 1)]
     }
 
     #[inline]
     pub(crate) fn get(&self, number: u64) -> bool {
-        self.words[self.word(number)] >> (number & 63) & 1 == 1
+        self.word(number) >> (number & 63) & 1 == 1
     }
 
     #[inline]
     pub(crate) fn set(&mut self, number: u64) {
-        let word = self.word(number);
-        self.words[word] |= 1 << (number & 63);
+        *self.word_mut(number) |= 1 << (number & 63);
     }
 
     #[inline]
     pub(crate) fn clear(&mut self, number: u64) {
-        let word = self.word(number);
-        self.words[word] &= !(1 << (number & 63));
+        *self.word_mut(number) &= !(1 << (number & 63));
     }
 
     /// Clears `from..to`, a word at a time.
@@ -52,8 +79,7 @@ impl BitRing {
         while from < to {
             let end = to.min((from | 63) + 1);
             let ones = !0 >> (64 - (end - from));
-            let word = self.word(from);
-            self.words[word] &= !(ones << (from & 63));
+            *self.word_mut(from) &= !(ones << (from & 63));
             from = end;
         }
     }
@@ -62,9 +88,8 @@ impl BitRing {
     #[inline]
     pub(crate) fn down_from(&self, last: u64) -> u64 {
         let first = last.wrapping_sub(63);
-        let (low, shift) = (self.words[self.word(first)], first & 63);
-        let natural =
-            if shift == 0 { low } else { low >> shift | self.words[self.word(last)] << (64 - shift) };
+        let (low, shift) = (self.word(first), first & 63);
+        let natural = if shift == 0 { low } else { low >> shift | self.word(last) << (64 - shift) };
         natural.reverse_bits()
     }
 
@@ -73,7 +98,7 @@ impl BitRing {
         let mut run = 0;
         while run < limit {
             let number = from + run;
-            let ones = u64::from((self.words[self.word(number)] >> (number & 63)).trailing_ones());
+            let ones = u64::from((self.word(number) >> (number & 63)).trailing_ones());
             // The shift brought in zeros, so a full rest of a word is 64 - shift ones.
             run += ones;
             if ones < 64 - (number & 63) {
@@ -103,9 +128,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_list_of_flags(base in 0u64..1_000, offsets in prop::collection::vec(0u64..256, 0..200),
-                                       cut in 0u64..256) {
-            let mut bits = BitRing::with_room_for(256);
+        fn agrees_with_a_list_of_flags(size in prop::sample::select(&[64u64, 128, 256][..]), base in 0u64..1_000,
+                                       offsets in prop::collection::vec(0u64..256, 0..200), cut in 0u64..256) {
+            let (cut, offsets) = (cut % size, offsets.into_iter().map(|offset| offset % size));
+            let mut bits = BitRing::with_room_for(size);
             let mut model = std::collections::BTreeSet::new();
             for offset in offsets {
                 bits.set(base + offset);
@@ -113,12 +139,12 @@ mod tests {
             }
             bits.clear_range(base, base + cut);
             model.retain(|&n| n >= base + cut);
-            for number in base..base + 256 {
+            for number in base..base + size {
                 prop_assert_eq!(bits.get(number), model.contains(&number));
-                let run = (number..base + 256).take_while(|n| model.contains(n)).count() as u64;
-                prop_assert_eq!(bits.run_of_ones(number, base + 256 - number), run);
+                let run = (number..base + size).take_while(|n| model.contains(n)).count() as u64;
+                prop_assert_eq!(bits.run_of_ones(number, base + size - number), run);
             }
-            let last = base + 255;
+            let last = base + size - 1;
             let window = (0..64).filter(|i| model.contains(&(last - i))).fold(0, |w, i| w | 1u64 << i);
             prop_assert_eq!(bits.down_from(last), window);
         }

@@ -11,6 +11,7 @@ pub const MAX_MTU_PAYLOAD: u16 = 9_000;
 
 /// What an endpoint is made from.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct EndpointConfig {
     /// This host.
     pub host: HostId,

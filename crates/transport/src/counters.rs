@@ -6,20 +6,24 @@ use core::ops::AddAssign;
 pub const OOD_BUCKETS: usize = 12;
 
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($($(#[$doc:meta])* $name:ident,)* @rare $($(#[$rare_doc:meta])* $rare:ident,)*) => {
         /// Counts of one queue pair or of a whole endpoint. Packets unless said otherwise.
+        // In this order, so that a packet touches few cache lines.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[repr(C)]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)*
+            /// Highest out-of-order degree.
+            pub out_of_order_max: u64,
             /// Data packets by out-of-order degree, the distance in PSN behind the highest seen before: bucket i
             /// counts degrees from 2^i to 2^(i+1) - 1, the last one everything above.
             pub out_of_order: [u64; OOD_BUCKETS],
-            /// Highest out-of-order degree.
-            pub out_of_order_max: u64,
+            $($(#[$rare_doc])* pub $rare: u64,)*
         }
         impl AddAssign<&Counters> for Counters {
             fn add_assign(&mut self, other: &Counters) {
                 $(self.$name += other.$name;)*
+                $(self.$rare += other.$rare;)*
                 for (a, b) in self.out_of_order.iter_mut().zip(other.out_of_order) {
                     *a += b;
                 }
@@ -30,16 +34,23 @@ macro_rules! counters {
 }
 
 counters! {
+    /// Acknowledgements taken in.
+    acks_received,
     /// Data packets sent, retransmissions included.
     data_sent,
     /// Payload bytes sent, retransmissions included.
     payload_bytes_sent,
-    /// Retransmissions sent.
-    retransmitted,
     /// Data packets that arrived for this queue pair, duplicates and refused ones included.
     data_received,
     /// Payload bytes accepted, each once.
     payload_bytes_received,
+    /// Acknowledgements made.
+    acks_sent,
+    @rare
+    /// Data packets that arrived marked Congestion Experienced.
+    marked_received,
+    /// Retransmissions sent.
+    retransmitted,
     /// Data packets that arrived a second time.
     duplicates,
     /// Data packets dropped because they were ahead of a gap (go-back-N).
@@ -48,18 +59,12 @@ counters! {
     beyond_window_drops,
     /// Data packets dropped because no receive was posted.
     rnr_drops,
-    /// Data packets that arrived marked Congestion Experienced.
-    marked_received,
-    /// Acknowledgements made.
-    acks_sent,
     /// Negative acknowledgements made.
     nacks_sent,
     /// Congestion notifications made.
     cnps_sent,
     /// Probes sent.
     probes_sent,
-    /// Acknowledgements taken in.
-    acks_received,
     /// Negative acknowledgements taken in.
     nacks_received,
     /// Congestion notifications taken in.

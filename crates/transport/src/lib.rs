@@ -14,6 +14,7 @@ mod config;
 mod counters;
 mod endpoint;
 mod events;
+mod line;
 mod memory;
 mod qp;
 mod receive;

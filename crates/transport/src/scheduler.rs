@@ -23,23 +23,39 @@ pub(crate) enum Turn {
 /// Queues of queue pairs. A queue pair is in at most one, as its [`Turn`] says; numbers of destroyed ones may
 /// linger and are skipped by whoever takes them out.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Scheduler {
-    ready: VecDeque<QpNum>,
-    ports: Vec<VecDeque<QpNum>>,
     /// Bit i: somebody waits for port i.
     waiting: u64,
+    /// How many are ready, and the first of them: mostly the only one, so that the queue of the rest is seldom
+    /// looked at.
+    ready: u32,
+    first: QpNum,
+    rest: VecDeque<QpNum>,
+    ports: Vec<VecDeque<QpNum>>,
 }
 
 impl Scheduler {
     pub(crate) fn new(ports: u8) -> Self {
-        Scheduler { ready: VecDeque::new(), ports: (0..ports).map(|_| VecDeque::new()).collect(), waiting: 0 }
+        Scheduler {
+            waiting: 0,
+            ready: 0,
+            first: QpNum(0),
+            rest: VecDeque::new(),
+            ports: (0..ports).map(|_| VecDeque::new()).collect(),
+        }
     }
 
     /// To the end of the ready queue.
     #[inline]
     pub(crate) fn ready(&mut self, turn: &mut Turn, qp: QpNum) {
         *turn = Turn::Ready;
-        self.ready.push_back(qp);
+        if self.ready == 0 {
+            self.first = qp;
+        } else {
+            self.rest.push_back(qp);
+        }
+        self.ready += 1;
     }
 
     /// To the end of a port's queue.
@@ -63,31 +79,49 @@ impl Scheduler {
             }
             return qp;
         }
-        self.ready.pop_front()
+        self.ready = self.ready.checked_sub(1)?;
+        let qp = self.first;
+        if self.ready > 0 {
+            self.first = self.rest.pop_front().expect("all that are ready but the first");
+        }
+        Some(qp)
     }
 
     /// The queue pair that is next if all ports are open.
     #[inline]
     pub(crate) fn peek(&self) -> Option<QpNum> {
-        self.ready.front().copied()
+        (self.ready > 0).then_some(self.first)
     }
 
     /// Whether any queue pair is in a queue.
     #[inline]
     pub(crate) fn has_ready(&self) -> bool {
-        self.waiting != 0 || !self.ready.is_empty()
+        self.waiting != 0 || self.ready != 0
     }
 
     /// How often `qp` is in the ready queue and in the queues of ports.
     pub(crate) fn count(&self, qp: QpNum) -> (usize, usize) {
         let count = |queue: &VecDeque<QpNum>| queue.iter().filter(|&&other| other == qp).count();
-        (count(&self.ready), self.ports.iter().map(count).sum())
+        let first = usize::from(self.ready > 0 && self.first == qp);
+        (first + count(&self.rest), self.ports.iter().map(count).sum())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_who_are_ready_keep_their_order() {
+        let (mut scheduler, mut turn) = (Scheduler::new(1), Turn::Off);
+        let take = |scheduler: &mut Scheduler| scheduler.next(Gate::CONTROL).map(|qp| qp.0);
+        (2..5).for_each(|qp| scheduler.ready(&mut turn, QpNum(qp)));
+        assert_eq!((scheduler.count(QpNum(2)), scheduler.count(QpNum(4))), ((1, 0), (1, 0)));
+        assert_eq!([take(&mut scheduler), take(&mut scheduler)], [Some(2), Some(3)]);
+        scheduler.ready(&mut turn, QpNum(9));
+        assert_eq!([(); 3].map(|()| take(&mut scheduler)), [Some(4), Some(9), None]);
+        assert!(!scheduler.has_ready());
+    }
 
     #[test]
     fn those_who_waited_for_a_port_come_first() {

@@ -12,20 +12,28 @@ const GENERATIONS: u32 = 1 << (24 - SLOT_BITS);
 /// QPs 0 and 1 are InfiniBand's management queue pairs.
 const FIRST: u32 = 2;
 
+/// What has a number of its own.
+pub(crate) trait Numbered {
+    /// The number it was made for.
+    fn number(&self) -> QpNum;
+}
+
+/// The generation of what is there is known from its number, so that a look-up touches nothing else.
 #[derive(Debug)]
-struct Slot<T> {
-    generation: u32,
-    value: Option<T>,
+pub(crate) enum Slot<T> {
+    Taken(T),
+    Free { generation: u32 },
 }
 
 /// Values by [`QpNum`]. Freed slots are reused oldest first, so that generations last.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Slab<T> {
-    slots: Vec<Slot<T>>,
     free: VecDeque<u32>,
+    slots: Vec<Slot<T>>,
 }
 
-impl<T> Slab<T> {
+impl<T: Numbered> Slab<T> {
     pub(crate) const fn new() -> Self {
         Slab { slots: Vec::new(), free: VecDeque::new() }
     }
@@ -36,45 +44,62 @@ impl<T> Slab<T> {
             Some(index) => index,
             None if self.slots.len() as u32 + FIRST >= 1 << SLOT_BITS => return None,
             None => {
-                self.slots.push(Slot { generation: 0, value: None });
+                self.slots.push(Slot::Free { generation: 0 });
                 self.slots.len() as u32 - 1
             }
         };
         let slot = &mut self.slots[index as usize];
-        let number = QpNum(slot.generation << SLOT_BITS | (index + FIRST));
-        slot.value = Some(make(number));
+        let Slot::Free { generation } = *slot else {
+            unreachable!("slot {index} is in the list of free ones")
+        };
+        let number = QpNum(generation << SLOT_BITS | (index + FIRST));
+        *slot = Slot::Taken(make(number));
         Some(number)
     }
 
     #[inline]
-    fn index(number: QpNum) -> (usize, u32) {
-        let index = (number.0 & ((1 << SLOT_BITS) - 1)).wrapping_sub(FIRST);
-        (index as usize, number.0 >> SLOT_BITS)
+    fn index(number: QpNum) -> usize {
+        (number.0 & ((1 << SLOT_BITS) - 1)).wrapping_sub(FIRST) as usize
+    }
+
+    /// Where the value of this number is, if it is; it need not be the number's and is not looked at.
+    #[inline]
+    pub(crate) fn place(&self, number: QpNum) -> Option<&Slot<T>> {
+        self.slots.get(Self::index(number))
     }
 
     #[inline]
     pub(crate) fn get(&self, number: QpNum) -> Option<&T> {
-        let (index, generation) = Self::index(number);
-        self.slots.get(index).filter(|slot| slot.generation == generation)?.value.as_ref()
+        match self.slots.get(Self::index(number)) {
+            Some(Slot::Taken(value)) if value.number() == number => Some(value),
+            _ => None,
+        }
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, number: QpNum) -> Option<&mut T> {
-        let (index, generation) = Self::index(number);
-        self.slots.get_mut(index).filter(|slot| slot.generation == generation)?.value.as_mut()
+        match self.slots.get_mut(Self::index(number)) {
+            Some(Slot::Taken(value)) if value.number() == number => Some(value),
+            _ => None,
+        }
     }
 
     pub(crate) fn remove(&mut self, number: QpNum) -> Option<T> {
-        let (index, generation) = Self::index(number);
-        let slot = self.slots.get_mut(index).filter(|slot| slot.generation == generation)?;
-        let value = slot.value.take()?;
-        slot.generation = (generation + 1) % GENERATIONS;
+        self.get(number)?;
+        let index = Self::index(number);
+        let generation = ((number.0 >> SLOT_BITS) + 1) % GENERATIONS;
         self.free.push_back(index as u32);
-        Some(value)
+        match core::mem::replace(&mut self.slots[index], Slot::Free { generation }) {
+            Slot::Taken(value) => Some(value),
+            Slot::Free { .. } => unreachable!("it was there just now"),
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.slots.iter().filter_map(|slot| slot.value.as_ref())
+        self.slots.iter().filter_map(|slot| match slot {
+            Slot::Taken(value) => Some(value),
+            Slot::Free { .. } => None,
+        })
     }
 }
 
@@ -82,11 +107,17 @@ impl<T> Slab<T> {
 mod tests {
     use super::*;
 
+    impl Numbered for (QpNum, char) {
+        fn number(&self) -> QpNum {
+            self.0
+        }
+    }
+
     #[test]
     fn numbers_begin_behind_the_management_queue_pairs() {
         let mut slab = Slab::new();
-        assert_eq!(slab.insert_with(|number| number), Some(QpNum(2)));
-        assert_eq!(slab.insert_with(|number| number), Some(QpNum(3)));
+        assert_eq!(slab.insert_with(|number| (number, 'a')), Some(QpNum(2)));
+        assert_eq!(slab.insert_with(|number| (number, 'b')), Some(QpNum(3)));
         for number in [QpNum(0), QpNum(1), QpNum(4), QpNum(u32::MAX)] {
             assert_eq!(slab.get(number), None);
         }
@@ -95,12 +126,12 @@ mod tests {
     #[test]
     fn a_reused_slot_has_another_number() {
         let mut slab = Slab::new();
-        let first = slab.insert_with(|_| 'a').unwrap();
-        assert_eq!(slab.remove(first), Some('a'));
+        let first = slab.insert_with(|number| (number, 'a')).unwrap();
+        assert_eq!(slab.remove(first), Some((first, 'a')));
         assert_eq!(slab.remove(first), None);
-        let second = slab.insert_with(|_| 'b').unwrap();
+        let second = slab.insert_with(|number| (number, 'b')).unwrap();
         assert_ne!(first, second);
-        assert_eq!((slab.get(first), slab.get(second)), (None, Some(&'b')));
+        assert_eq!((slab.get(first), slab.get(second)), (None, Some(&(second, 'b'))));
         assert!(second.0 < 1 << 24);
     }
 }

@@ -1,37 +1,74 @@
 //! Telling a driver what an endpoint is about to touch, so that it can be loaded in time. Only ever a hint: a
 //! simulator with thousands of endpoints spends most of its time waiting for their memory.
 
+use core::mem::offset_of;
+
 use pathweave_policy::Policy;
-use pathweave_units::QpNum;
+use pathweave_wire::{Body, Segment};
 
 use crate::endpoint::Endpoint;
+use crate::line::LINE_BYTES;
+use crate::qp::Qp;
 
 /// Begins to load places into the processor's caches.
 pub trait Warm {
-    /// Loads all of `place`.
-    fn warm<T>(&mut self, place: &T);
+    /// Loads the cache line that begins `line` lines behind `place`, within it.
+    fn warm<T>(&mut self, place: &T, line: usize);
+}
+
+const fn line(offset: usize) -> usize {
+    offset / LINE_BYTES
+}
+
+/// Cache lines that are touched.
+impl<P> Qp<P> {
+    /// To send a packet.
+    const TO_SEND: [usize; 8] = [
+        0,
+        1,
+        line(offset_of!(Self, send.recovery)),
+        line(offset_of!(Self, send.sending)),
+        line(offset_of!(Self, counters.data_sent)),
+        line(offset_of!(Self, rng)),
+        line(offset_of!(Self, policy)),
+        line(offset_of!(Self, policy)) + 1,
+    ];
+    /// To take in a data packet.
+    const DATA: [usize; 3] =
+        [0, line(offset_of!(Self, counters.data_received)), line(offset_of!(Self, receive.recovery))];
+    /// To take in anything else.
+    const ANSWER: [usize; 5] = [
+        0,
+        1,
+        line(offset_of!(Self, send.recovery)),
+        line(offset_of!(Self, counters.acks_received)),
+        line(offset_of!(Self, policy)),
+    ];
 }
 
 impl<P: Policy> Endpoint<P> {
     /// What any call touches first.
     #[inline]
     pub fn warm_endpoint(&self, cache: &mut impl Warm) {
-        cache.warm(self);
+        (0..size_of::<Self>() / LINE_BYTES).for_each(|line| cache.warm(self, line));
     }
 
-    /// What a packet for `qp` will touch, once [`Endpoint::warm_endpoint`] has taken effect.
+    /// What a packet that arrives will touch, once [`Endpoint::warm_endpoint`] has taken effect.
     #[inline]
-    pub fn warm_qp(&self, qp: QpNum, cache: &mut impl Warm) {
-        if let Some(qp) = self.qp(qp) {
-            cache.warm(qp);
+    pub fn warm_packet(&self, segment: &Segment, cache: &mut impl Warm) {
+        if let Some(place) = self.place_of(segment.dst_qp) {
+            match segment.body {
+                Body::Data(_) => Qp::<P>::DATA.iter().for_each(|&line| cache.warm(place, line)),
+                _ => Qp::<P>::ANSWER.iter().for_each(|&line| cache.warm(place, line)),
+            }
         }
     }
 
     /// What the next data packet to be sent will touch, once [`Endpoint::warm_endpoint`] has taken effect.
     #[inline]
     pub fn warm_next(&self, cache: &mut impl Warm) {
-        if let Some(qp) = self.next_ready() {
-            self.warm_qp(qp, cache);
+        if let Some(place) = self.next_ready().and_then(|qp| self.place_of(qp)) {
+            Qp::<P>::TO_SEND.iter().for_each(|&line| cache.warm(place, line));
         }
     }
 }

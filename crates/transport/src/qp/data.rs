@@ -2,12 +2,13 @@
 
 use pathweave_policy::{CnpMode, Policy};
 use pathweave_units::{PathId, Time};
-use pathweave_wire::{Body, Data, NackReason, Operation};
+use pathweave_wire::{Ack, Body, Data, NackReason, Operation};
 
 use super::Qp;
 use crate::common::Common;
 use crate::config::ReceiveMode;
 use crate::events::{Completion, Event, Opcode, Status};
+use crate::receive::acks::Trigger;
 use crate::receive::content::{Objection, examine};
 use crate::recovery::{Arrival, MAX_WINDOW_PACKETS};
 use crate::send::message::{Message, read_len};
@@ -54,7 +55,7 @@ impl<P: Policy> Qp<P> {
             }
         }
         let mtu_payload = common.config.mtu_payload;
-        let placement = match examine(data, mtu_payload, &self.receive, &self.send, &common.memory) {
+        let placement = match examine(data, mtu_payload, &self.receive, &self.send, &mut common.memory) {
             Ok(placement) => placement,
             Err(objection) => {
                 self.object(data, path, objection, common);
@@ -105,16 +106,18 @@ impl<P: Policy> Qp<P> {
         urgent: bool,
         common: &mut Common,
     ) {
-        if self.receive.acks.note(now, data, path, ce, urgent) {
-            self.send_ack(common);
-        } else if let Some(due) = self.receive.acks.due {
+        let trigger = Trigger { psn: data.psn, path, sent_at: data.sent_at, received_at: now };
+        if self.receive.acks.note(ce, urgent) {
+            let ack = self.receive.acks.take(trigger, &self.receive.recovery);
+            self.send_ack(ack, common);
+        } else {
+            let due = self.receive.acks.hold(trigger);
             common.timers.arm(&mut self.armed, self.num, TimerKind::DelayedAck, due);
         }
     }
 
     #[inline]
-    pub(super) fn send_ack(&mut self, common: &mut Common) {
-        let (ack, path) = self.receive.acks.take(&self.receive.recovery);
+    pub(super) fn send_ack(&mut self, (ack, path): (Ack, PathId), common: &mut Common) {
         self.counters.acks_sent += 1;
         self.control(path, Body::Ack(ack), common);
     }
@@ -251,6 +254,7 @@ impl<P: Policy> Qp<P> {
             }
             self.receive.answers.pop_front();
             self.receive.reads_in -= 1;
+            self.send.answers_out -= 1;
             common.memory.release(rkey);
         }
     }

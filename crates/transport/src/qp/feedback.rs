@@ -65,8 +65,10 @@ impl<P: Policy> Qp<P> {
             0 => u32::MAX,
             marked => self.count_news(arrived, cumulative).saturating_sub(marked),
         };
-        for psn in una..cumulative {
+        let mut from = una;
+        while let Some(psn) = self.send.flight.first_missing(from, cumulative) {
             self.one_arrived(now, psn, arrived, &mut unmarked);
+            from = psn + 1;
         }
         if cumulative > una {
             self.send.flight.advance(cumulative);
@@ -80,11 +82,9 @@ impl<P: Policy> Qp<P> {
         }
         self.send.flight.advance_over_acked();
         if self.send.flight.una() > una {
-            self.send.timeouts = 0;
-            self.send.rnr_backoffs = 0;
-            self.send.timer_base = now;
+            self.send.progressed(now);
             self.complete_sends(common);
-            if !self.receive.answers.is_empty() {
+            if self.send.answers_out > 0 {
                 self.retire_answers(common);
             }
         }

@@ -13,35 +13,51 @@ use crate::common::Common;
 use crate::config::{QpConfig, ReceiveMode, RnrConfig};
 use crate::counters::Counters;
 use crate::events::{Completion, Event, Opcode, Status};
+use crate::line::Line;
 use crate::receive::ReceiveStream;
 use crate::scheduler::Turn;
 use crate::send::SendStream;
 use crate::send::message::Message;
+use crate::slab::Numbered;
 use crate::timers::{Armed, TimerKind};
 use crate::work::{MAX_MESSAGE_BYTES, PostError, RecvRequest, WorkRequest};
 
 pub(crate) use output::{Outcome, port_of};
 
 /// A queue pair: a sending and a receiving direction, and the policy of the former.
+// With many queue pairs a packet finds none of this in the cache, so what counts is how many cache lines it touches.
+// Hence the order: who the queue pair is and whether it can send are in the first line; a packet sent and its
+// acknowledgement need that and the next ones, a packet received needs that, its counters and the beginning of `receive`.
+// A test holds the cuts in place.
+#[repr(C, align(64))]
 pub(crate) struct Qp<P> {
     num: QpNum,
     peer: HostId,
-    remote: Option<QpNum>,
+    /// The queue pair there, if `connected`.
+    remote: QpNum,
+    connected: bool,
     failed: bool,
     /// Sends nothing until the RNR back-off ends.
     backing_off: bool,
     pub(crate) turn: Turn,
-    rnr: RnrConfig,
-    pub(crate) policy: P,
-    rng: Rng,
     pub(crate) send: SendStream,
-    receive: ReceiveStream,
-    armed: Armed,
     /// When the pacing timer has to fire, while `turn` is paced.
     paced_until: Time,
     /// When the RNR back-off ends, while `backing_off`.
     backoff_until: Time,
+    pub(crate) armed: Armed,
     pub(crate) counters: Counters,
+    pub(crate) rnr: RnrConfig,
+    pub(crate) rng: Rng,
+    pub(crate) receive: ReceiveStream,
+    pub(crate) policy: Line<P>,
+}
+
+impl<P> Numbered for Qp<P> {
+    #[inline]
+    fn number(&self) -> QpNum {
+        self.num
+    }
 }
 
 impl<P: Policy> Qp<P> {
@@ -65,12 +81,13 @@ impl<P: Policy> Qp<P> {
         let mut qp = Qp {
             num,
             peer,
-            remote: None,
+            remote: QpNum(0),
+            connected: false,
             failed: false,
             backing_off: false,
             turn: Turn::Off,
             rnr,
-            policy,
+            policy: Line(policy),
             rng: Rng::for_component(
                 common.config.seed,
                 "qp",
@@ -102,13 +119,16 @@ impl<P: Policy> Qp<P> {
     }
 
     pub(crate) fn connect(&mut self, remote: QpNum, common: &mut Common) {
-        self.remote = Some(remote);
+        self.remote = remote;
+        self.connected = true;
         self.wake(common);
     }
 
+    #[inline]
     pub(crate) fn is_peer(&self, from: HostId, remote: QpNum) -> bool {
-        self.peer == from && self.remote == Some(remote)
+        self.peer == from && self.remote == remote && self.connected
     }
+    #[inline]
     pub(crate) fn has_failed(&self) -> bool {
         self.failed
     }
@@ -137,7 +157,7 @@ impl<P: Policy> Qp<P> {
     /// Into the ready queue, if there is something to send and nothing known stands against it.
     #[inline]
     fn wake(&mut self, common: &mut Common) {
-        if self.turn == Turn::Off && !self.backing_off && self.send.sendable() && self.remote.is_some() {
+        if self.turn == Turn::Off && !self.backing_off && self.send.sendable() && self.connected {
             common.scheduler.ready(&mut self.turn, self.num);
         }
     }
@@ -154,8 +174,10 @@ impl<P: Policy> Qp<P> {
     /// Queues a control packet for the other end.
     #[inline]
     pub(crate) fn control(&self, path: PathId, body: Body, common: &mut Common) {
-        let Some(dst_qp) = self.remote else { return };
-        common.control.push_back((self.peer, Segment { dst_qp, src_qp: self.num, path, body }));
+        if !self.connected {
+            return;
+        }
+        common.push_control(self.peer, Segment { dst_qp: self.remote, src_qp: self.num, path, body });
     }
 
     fn nack(&mut self, psn: u64, path: PathId, reason: NackReason, common: &mut Common) {
@@ -180,7 +202,7 @@ impl<P: Policy> Qp<P> {
                 }));
             }
         }
-        if !self.armed.is_armed(TimerKind::Retransmit) && self.send.awaits_answer() {
+        if self.send.awaits_answer() && !self.armed.is_armed(TimerKind::Retransmit) {
             // The timer had nothing to wait for while packets were declared lost; then they turned out to have arrived.
             if let Some((deadline, _)) = self.send.deadline() {
                 common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, deadline);
@@ -268,7 +290,7 @@ impl<P: Policy> Qp<P> {
     fn is_stuck(&self) -> bool {
         self.turn == Turn::Off
             && !self.backing_off
-            && self.remote.is_some()
+            && self.connected
             && self.send.sendable()
             && self.send.flight.inflight_packets() == 0
             && self.policy.next_timer().is_none()
@@ -284,10 +306,29 @@ fn next_instant(now: Time) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::line::LINE_BYTES;
+    use core::mem::offset_of;
 
     #[test]
     fn an_idle_queue_pair_stays_below_a_kibibyte() {
         // Without its policy, whose size is its own affair; rings are allocated when packets fly.
         assert!(size_of::<Qp<()>>() <= 1_024, "{} bytes", size_of::<Qp<()>>());
+    }
+
+    #[test]
+    fn what_is_used_together_shares_cache_lines() {
+        let line = |offset: usize| (offset / LINE_BYTES, offset % LINE_BYTES);
+        assert_eq!(line(offset_of!(Qp<()>, send.recovery)), (2, 0));
+        assert_eq!(line(offset_of!(Qp<()>, send.sending)), (3, 0));
+        assert_eq!(line(offset_of!(Qp<()>, armed)), (6, 0));
+        assert_eq!(
+            line(offset_of!(Qp<()>, counters.data_received)),
+            (7, 0),
+            "sender's counters before, receiver's behind"
+        );
+        assert_eq!(line(offset_of!(Qp<()>, receive.recovery)), (12, 0));
+        assert_eq!(line(offset_of!(Qp<()>, receive.acks)), (12, 56));
+        // The slab adds nothing.
+        assert_eq!(size_of::<Option<Qp<()>>>(), size_of::<Qp<()>>());
     }
 }

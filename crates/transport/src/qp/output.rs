@@ -27,8 +27,7 @@ impl<P: Policy> Qp<P> {
     #[inline]
     pub(crate) fn transmit(&mut self, now: Time, gate: Gate, common: &mut Common) -> Outcome {
         self.turn = Turn::Off;
-        let Some(dst_qp) = self.remote else { return Outcome::Nothing };
-        if self.backing_off {
+        if !self.connected || self.backing_off {
             return Outcome::Nothing;
         }
         let Some(candidate) = self.send.candidate() else { return Outcome::Nothing };
@@ -36,8 +35,12 @@ impl<P: Policy> Qp<P> {
         let message = self.send.message(&candidate);
         let data = message.packet(candidate.psn, candidate.msn, mtu_payload, candidate.retransmit, now);
         let payload = message.payload(&data);
-        let mut segment =
-            Segment { dst_qp, src_qp: self.num, path: Default::default(), body: Body::Data(data) };
+        let mut segment = Segment {
+            dst_qp: self.remote,
+            src_qp: self.num,
+            path: Default::default(),
+            body: Body::Data(data),
+        };
         let wire_bytes = common.config.framing.wire_bytes(&segment);
         let want = Want {
             psn: data.psn,
@@ -102,8 +105,10 @@ impl<P: Policy> Qp<P> {
         self.send.committed(&candidate);
         self.counters.data_sent += 1;
         self.counters.payload_bytes_sent += u64::from(data.len);
-        self.counters.retransmitted += u64::from(data.retransmit);
-        let deadline = now.saturating_add(self.send.rto());
+        if data.retransmit {
+            self.counters.retransmitted += 1;
+        }
+        let deadline = now.saturating_add(self.send.timeout());
         common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, deadline);
         self.arm_policy(now, common);
         self.wake(common);

@@ -21,7 +21,10 @@ impl<P: Policy> Qp<P> {
             TimerKind::Retransmit => self.on_retransmit_timer(now, common),
             TimerKind::DelayedAck => match self.receive.acks.due {
                 Some(due) if due > now => common.timers.arm(&mut self.armed, self.num, kind, due),
-                Some(_) => self.send_ack(common),
+                Some(_) => {
+                    let ack = self.receive.acks.take_held(&self.receive.recovery);
+                    self.send_ack(ack, common);
+                }
                 None => {}
             },
             TimerKind::Pacing if self.turn == Turn::Paced => {
@@ -78,18 +81,15 @@ impl<P: Policy> Qp<P> {
 
     fn on_timeout(&mut self, now: Time, common: &mut Common) {
         self.counters.timeouts += 1;
-        self.send.timeouts += 1;
-        if self.send.timeouts > self.send.rto_config().retry_limit {
-            let culprit = self.send.culprit(self.send.flight.una());
-            self.fail(Status::RetryExceeded, culprit, common);
-            return;
-        }
         // One timer stands for all packets in flight. Those that left soon after the oldest would time out one by
         // one, each with a longer time than the one before; so whatever left half a timeout ago goes with it.
         let grace = Duration::from_ps(self.send.rto_config().initial.as_ps() / 2);
         let before = Time::from_ps(now.as_ps().saturating_sub(grace.as_ps()));
-        self.send.recovery.on_timeout(before, &mut self.send.flight, &mut common.lost);
-        self.send.timer_base = now;
+        if !self.send.timed_out(now, before, &mut common.lost) {
+            let culprit = self.send.culprit(self.send.flight.una());
+            self.fail(Status::RetryExceeded, culprit, common);
+            return;
+        }
         self.tell_lost(now, FeedbackKind::Timeout, common);
         self.arm_policy(now, common);
         self.wake(common);

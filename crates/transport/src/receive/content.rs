@@ -30,7 +30,7 @@ pub(crate) fn examine(
     mtu_payload: u16,
     receive: &ReceiveStream,
     send: &SendStream,
-    memory: &Memory,
+    memory: &mut Memory,
 ) -> Result<Option<Placement>, Objection> {
     let end = u64::from(data.offset) + u64::from(data.len);
     // Only the last packet of a message is not full.

@@ -16,29 +16,31 @@ use crate::work::RecvRequest;
 use acks::AckState;
 
 /// The receiving direction of a queue pair.
+// In the order of use; see `Qp`.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct ReceiveStream {
+    /// Number of the next message to be delivered.
+    pub(crate) next_msn: u32,
+    /// Index of the first of `receives`: receives consumed so far.
+    pub(crate) receives_done: u32,
+    pub(crate) cnp: CnpPolicy,
     pub(crate) recovery: Receiver,
     /// Highest PSN that has arrived, plus 1.
     pub(crate) highest: u64,
-    /// Number of the next message to be delivered.
-    pub(crate) next_msn: u32,
+    pub(crate) acks: AckState,
     /// Last packets of messages that cannot be delivered yet, by PSN. Empty unless packets overtake others.
     pub(crate) ends: VecDeque<Data>,
-    pub(crate) mode: ReceiveMode,
     /// Receives posted and not consumed.
     pub(crate) receives: VecDeque<RecvRequest>,
-    /// Index of the first of `receives`: receives consumed so far.
-    pub(crate) receives_done: u32,
+    /// For each answer under way: the PSN of this end's stream behind it, and the key of the region it reads.
+    pub(crate) answers: VecDeque<(u64, u32)>,
+    /// When the last congestion notification was made.
+    pub(crate) last_cnp: Option<Time>,
     /// READ requests taken whose answers are not yet acknowledged, and how many there may be.
     pub(crate) reads_in: u16,
     pub(crate) max_reads_in: u16,
-    /// For each answer under way: the PSN of this end's stream behind it, and the key of the region it reads.
-    pub(crate) answers: VecDeque<(u64, u32)>,
-    pub(crate) acks: AckState,
-    pub(crate) cnp: CnpPolicy,
-    /// When the last congestion notification was made.
-    pub(crate) last_cnp: Option<Time>,
+    pub(crate) mode: ReceiveMode,
 }
 
 impl ReceiveStream {

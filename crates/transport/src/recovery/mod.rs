@@ -95,9 +95,9 @@ impl Receiver {
     pub(crate) fn new(recovery: Recovery) -> Self {
         match recovery {
             Recovery::GoBackN => Receiver::GoBackN(go_back_n::Receiver::default()),
-            Recovery::SelectiveRepeat { window_packets, .. } => {
-                Receiver::SelectiveRepeat(selective_repeat::Receiver::new(window_of(window_packets)))
-            }
+            Recovery::SelectiveRepeat { window_packets, .. } => Receiver::SelectiveRepeat(
+                selective_repeat::Receiver::new(u64::from(window_of(window_packets))),
+            ),
         }
     }
     /// First PSN that has not arrived.
@@ -128,15 +128,15 @@ impl Receiver {
 }
 
 /// The sender's window, which is the receiver's: further packets would be dropped there.
-pub(crate) fn sender_window(recovery: Recovery) -> u64 {
+pub(crate) fn sender_window(recovery: Recovery) -> u32 {
     match recovery {
-        Recovery::GoBackN => u64::from(MAX_WINDOW_PACKETS),
+        Recovery::GoBackN => MAX_WINDOW_PACKETS,
         Recovery::SelectiveRepeat { window_packets, .. } => window_of(window_packets),
     }
 }
 
-fn window_of(window_packets: u32) -> u64 {
-    u64::from(window_packets.clamp(1, MAX_WINDOW_PACKETS))
+fn window_of(window_packets: u32) -> u32 {
+    window_packets.clamp(1, MAX_WINDOW_PACKETS)
 }
 
 /// Bit i for every `psn - i` below `expected`, and not below 0.

@@ -1,5 +1,6 @@
 //! State of each packet between the oldest unacknowledged one and the newest sent.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -51,32 +52,36 @@ const FIRST_SLOTS: usize = 16;
 
 /// Packets from `una` (the oldest unacknowledged) up to `next` (the next new one), in a ring indexed by PSN.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Flight {
-    slots: Vec<Slot>,
-    /// Which are [`State::Acked`], to see in one step what an acknowledgement adds.
-    acked: BitRing,
     una: u64,
     next: u64,
-    next_tx: u32,
     inflight_packets: u32,
     lost_packets: u32,
+    /// Which are [`State::Acked`], to see in one step what an acknowledgement adds.
+    // The tag of this enum has the most values to spare in a queue pair, so the compiler tells by it whether a slot of
+    // the slab is taken. That should cost no further cache line: it is still in the queue pair's first.
+    acked: BitRing,
     inflight_bytes: u64,
-    /// PSNs to send again, in this order. Some may have been acknowledged since.
-    resend: VecDeque<u64>,
+    slots: Box<[Slot]>,
+    next_tx: u32,
+    /// PSNs to send again, in this order. Some may have been acknowledged since. Allocated at the first loss.
+    #[expect(clippy::box_collection, reason = "a quarter of the size, beside what every packet touches")]
+    resend: Option<Box<VecDeque<u64>>>,
 }
 
 impl Flight {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Flight {
-            slots: Vec::new(),
-            acked: BitRing::new(),
             una: 0,
             next: 0,
-            next_tx: 0,
             inflight_packets: 0,
             lost_packets: 0,
             inflight_bytes: 0,
-            resend: VecDeque::new(),
+            slots: Box::default(),
+            acked: BitRing::new(),
+            next_tx: 0,
+            resend: None,
         }
     }
 
@@ -130,17 +135,31 @@ impl Flight {
     /// The packet to send again next.
     #[inline]
     pub(crate) fn first_to_resend(&mut self) -> Option<u64> {
-        if self.lost_packets == 0 {
-            self.resend.clear();
-            return None;
-        }
-        while let Some(&psn) = self.resend.front() {
+        if self.lost_packets == 0 { None } else { Some(self.next_lost()) }
+    }
+
+    #[cold]
+    fn next_lost(&mut self) -> u64 {
+        while let Some(&psn) = self.resend().front() {
             if self.contains(psn) && self.slot(psn).state == State::Lost {
-                return Some(psn);
+                return psn;
             }
-            self.resend.pop_front();
+            self.resend().pop_front();
         }
         unreachable!("{} lost packets, none of them in the queue", self.lost_packets)
+    }
+
+    fn resend(&mut self) -> &mut VecDeque<u64> {
+        self.resend.get_or_insert_default()
+    }
+
+    /// A lost packet was sent again or has arrived after all.
+    #[cold]
+    fn found(&mut self) {
+        self.lost_packets -= 1;
+        if self.lost_packets == 0 {
+            self.resend().clear();
+        }
     }
 
     /// A packet has left: `next`, or the one [`Flight::first_to_resend`] told. Returns the number of the
@@ -149,10 +168,10 @@ impl Flight {
     pub(crate) fn sent(&mut self, psn: u64, sent_at: Time, path: PathId, wire_bytes: u32, memo: Memo) -> u32 {
         let retransmitted = psn != self.next;
         if retransmitted {
-            debug_assert_eq!(self.resend.front(), Some(&psn));
             debug_assert_eq!(self.slot(psn).state, State::Lost);
-            self.resend.pop_front();
-            self.lost_packets -= 1;
+            let first = self.resend().pop_front();
+            debug_assert_eq!(first, Some(psn));
+            self.found();
         } else {
             if self.next - self.una >= self.slots.len() as u64 {
                 self.grow();
@@ -172,7 +191,7 @@ impl Flight {
 
     #[cold]
     fn grow(&mut self) {
-        let mut slots = vec![EMPTY; (self.slots.len() * 2).max(FIRST_SLOTS)];
+        let mut slots = vec![EMPTY; (self.slots.len() * 2).max(FIRST_SLOTS)].into_boxed_slice();
         let mut acked = BitRing::with_room_for(slots.len() as u64);
         let mask = slots.len() - 1;
         for psn in self.una..self.next {
@@ -208,7 +227,7 @@ impl Flight {
             State::Lost => {
                 slot.state = State::Acked;
                 self.acked.set(psn);
-                self.lost_packets -= 1;
+                self.found();
                 None
             }
             State::InFlight => {
@@ -220,6 +239,13 @@ impl Flight {
                 Some(slot)
             }
         }
+    }
+
+    /// The first packet from `from` on, below `to`, that is not known to have arrived.
+    #[inline]
+    pub(crate) fn first_missing(&self, from: u64, to: u64) -> Option<u64> {
+        let psn = from + self.acked.run_of_ones(from, to - from);
+        (psn < to).then_some(psn)
     }
 
     /// Everything below `cumulative` is done with; all of it has been through [`Flight::ack`].
@@ -238,7 +264,7 @@ impl Flight {
     /// acknowledgement too.
     #[inline]
     pub(crate) fn advance_over_acked(&mut self) {
-        if self.una < self.next && self.slot(self.una).state == State::Acked {
+        if self.una < self.next && self.acked.get(self.una) {
             let run = self.acked.run_of_ones(self.una, self.next - self.una);
             self.advance(self.una + run);
         }
@@ -253,7 +279,7 @@ impl Flight {
         self.inflight_packets -= 1;
         self.inflight_bytes -= u64::from(slot.wire_bytes);
         self.lost_packets += 1;
-        self.resend.push_back(psn);
+        self.resend().push_back(psn);
     }
 
     /// Whether a packet is in flight.
@@ -263,11 +289,11 @@ impl Flight {
 
     /// Everything unacknowledged is to be sent again, in order; what was in flight is declared lost and told.
     pub(crate) fn go_back(&mut self, lost: &mut Vec<u64>) {
-        self.resend.clear();
+        self.resend().clear();
         for psn in self.una..self.next {
             match self.slot(psn).state {
                 State::Acked => {}
-                State::Lost => self.resend.push_back(psn),
+                State::Lost => self.resend().push_back(psn),
                 State::InFlight => {
                     self.lose(psn);
                     lost.push(psn);
@@ -295,7 +321,7 @@ impl Flight {
                 State::Lost => {
                     lost += 1;
                     assert_eq!(
-                        self.resend.iter().filter(|&&p| p == psn).count(),
+                        self.resend.iter().flat_map(|list| list.iter()).filter(|&&p| p == psn).count(),
                         1,
                         "lost PSN {psn} in the queue"
                     );

@@ -10,8 +10,8 @@ use crate::work::{Buffer, Op, WorkRequest};
 /// A message of this end. Packets are made from it when they leave, so a message of 4 GiB costs what an empty
 /// one does.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Message {
-    pub(crate) wr_id: u64,
     /// PSN of its first packet.
     pub(crate) start_psn: u64,
     /// PSN behind its last packet.
@@ -28,6 +28,25 @@ pub(crate) struct Message {
     pub(crate) op: Operation,
     /// READ: all bytes asked for have arrived.
     pub(crate) answered: bool,
+    pub(crate) wr_id: u64,
+}
+
+impl Message {
+    /// No message at all.
+    pub(crate) const NONE: Message = Message {
+        start_psn: 0,
+        end_psn: 0,
+        len: 0,
+        buffer: Buffer(0),
+        buffer_offset: 0,
+        remote_addr: 0,
+        rkey: 0,
+        imm: 0,
+        receive_index: 0,
+        op: Operation::Send,
+        answered: false,
+        wr_id: 0,
+    };
 }
 
 impl Message {
@@ -44,35 +63,26 @@ impl Message {
         };
         Message {
             wr_id: request.wr_id,
-            start_psn: 0,
-            end_psn: 0,
             len: request.len,
             buffer: request.local,
-            buffer_offset: 0,
             remote_addr,
             rkey,
             imm,
-            receive_index: 0,
             op,
-            answered: false,
+            ..Message::NONE
         }
     }
 
     /// The answer to a READ request, not yet numbered. `rkey` is the key of the region read, for this end only.
     pub(crate) fn read_response(request: &Data, len: u64, buffer: Buffer, buffer_offset: u64) -> Self {
         Message {
-            wr_id: 0,
-            start_psn: 0,
-            end_psn: 0,
             len,
             buffer,
             buffer_offset,
             remote_addr: u64::from(request.msn),
             rkey: request.rkey,
-            imm: 0,
-            receive_index: 0,
             op: Operation::ReadResponse,
-            answered: false,
+            ..Message::NONE
         }
     }
 

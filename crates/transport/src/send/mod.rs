@@ -4,6 +4,7 @@ pub(crate) mod flight;
 pub(crate) mod message;
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use pathweave_policy::Recovery;
 use pathweave_units::{Duration, Time};
@@ -15,37 +16,48 @@ use flight::Flight;
 use message::Message;
 
 /// The sending direction of a queue pair.
+// In the order of use, what every packet and every acknowledgement touches first; see `Qp`.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct SendStream {
-    pub(crate) flight: Flight,
-    pub(crate) recovery: Sender,
-    /// Messages not yet done, oldest first; those of work requests stay until their completion is told.
-    messages: VecDeque<Message>,
-    /// Number of the first of `messages`.
-    first_msn: u32,
-    /// Index in `messages` of the one new packets come from.
-    current: usize,
     /// PSN behind the last packet of the last message.
     end_psn: u64,
     /// Packets the receiver takes from the oldest missing one on.
-    window: u64,
+    window: u32,
+    /// READs among `messages` that are not yet answered.
+    reads_out: u16,
+    /// Answers to READs of the other end that are not yet acknowledged.
+    pub(crate) answers_out: u16,
+    pub(crate) flight: Flight,
+    /// Time from a packet to its timeout: the configured one, longer after timeouts in a row.
+    timeout: Duration,
+    pub(crate) recovery: Sender,
+    /// Timeouts in a row.
+    timeouts: u32,
+    /// Back-offs for want of a receive in a row.
+    pub(crate) rnr_backoffs: u32,
+    /// Last time `una` moved or the timer fired.
+    timer_base: Time,
+    /// PSN behind the first of `messages`, `u64::MAX` without one.
+    first_end_psn: u64,
+    /// Number of the first of `messages`.
+    first_msn: u32,
+    /// Index in `messages` of the one new packets come from.
+    current: u32,
+    /// A copy of that one, unless everything has been sent.
+    pub(crate) sending: Message,
+    /// Messages not yet done, oldest first; those of work requests stay until their completion is told.
+    messages: VecDeque<Message>,
+    rto: RtoConfig,
+    /// Last time anything came from the other end; kept only while READs are outstanding.
+    pub(crate) last_heard: Time,
     /// Receives of the other end that messages so far consume.
     receives_used: u32,
-    /// READs among `messages` that are not yet answered, and how many may be.
-    reads_out: u16,
+    /// Most READs outstanding.
     max_reads_out: u16,
     /// Requests that wait for a READ to be answered: the first of them is a READ too many. They are not yet part of
     /// the stream, so that answers to the other end's READs do not wait for them; both ends could for ever.
     waiting: VecDeque<Message>,
-    rto: RtoConfig,
-    /// Timeouts in a row.
-    pub(crate) timeouts: u32,
-    /// Back-offs for want of a receive in a row.
-    pub(crate) rnr_backoffs: u32,
-    /// Last time `una` moved or the timer fired.
-    pub(crate) timer_base: Time,
-    /// Last time anything came from the other end; kept only while READs are outstanding.
-    pub(crate) last_heard: Time,
 }
 
 /// The packet to send next.
@@ -54,29 +66,33 @@ pub(crate) struct Candidate {
     pub(crate) psn: u64,
     pub(crate) retransmit: bool,
     /// Its message, as index in the stream's list.
-    index: usize,
+    index: u32,
     pub(crate) msn: u32,
 }
 
 impl SendStream {
     pub(crate) fn new(recovery: Recovery, rto: RtoConfig, max_reads_out: u16) -> Self {
         SendStream {
-            flight: Flight::new(),
-            recovery: Sender::new(recovery),
-            messages: VecDeque::new(),
-            first_msn: 0,
-            current: 0,
             end_psn: 0,
             window: recovery::sender_window(recovery),
-            receives_used: 0,
             reads_out: 0,
-            max_reads_out: max_reads_out.max(1),
-            waiting: VecDeque::new(),
-            rto,
+            answers_out: 0,
+            flight: Flight::new(),
+            timeout: rto.initial,
+            recovery: Sender::new(recovery),
             timeouts: 0,
             rnr_backoffs: 0,
             timer_base: Time::ZERO,
+            first_end_psn: u64::MAX,
+            first_msn: 0,
+            current: 0,
+            sending: Message::NONE,
+            messages: VecDeque::new(),
+            rto,
             last_heard: Time::ZERO,
+            receives_used: 0,
+            max_reads_out: max_reads_out.max(1),
+            waiting: VecDeque::new(),
         }
     }
 
@@ -101,10 +117,18 @@ impl SendStream {
             message.receive_index = self.receives_used;
             self.receives_used = self.receives_used.wrapping_add(1);
         }
-        if message.op == Operation::ReadRequest {
-            self.reads_out += 1;
+        match message.op {
+            Operation::ReadRequest => self.reads_out += 1,
+            Operation::ReadResponse => self.answers_out += 1,
+            _ => {}
         }
         self.end_psn = message.end_psn;
+        if self.messages.is_empty() {
+            self.first_end_psn = message.end_psn;
+        }
+        if self.current as usize == self.messages.len() {
+            self.sending = message;
+        }
         self.messages.push_back(message);
         message.end_psn
     }
@@ -131,7 +155,7 @@ impl SendStream {
     #[inline]
     fn new_packet_allowed(&self) -> bool {
         let next = self.flight.next();
-        next < self.end_psn && next - self.flight.una() < self.window
+        next < self.end_psn && next - self.flight.una() < u64::from(self.window)
     }
 
     /// What to send next: what was lost before what is new.
@@ -152,44 +176,53 @@ impl SendStream {
     /// The candidate has left.
     #[inline]
     pub(crate) fn committed(&mut self, candidate: &Candidate) {
-        if !candidate.retransmit && candidate.psn + 1 == self.messages[candidate.index].end_psn {
+        if !candidate.retransmit && candidate.psn + 1 == self.sending.end_psn {
             self.current += 1;
+            if let Some(&message) = self.messages.get(self.current as usize) {
+                self.sending = message;
+            }
         }
     }
 
     #[inline]
     pub(crate) fn message(&self, candidate: &Candidate) -> &Message {
-        &self.messages[candidate.index]
+        if candidate.retransmit { &self.messages[candidate.index as usize] } else { &self.sending }
     }
 
     /// The message `psn` belongs to, as index. `psn` is below `end_psn` and not yet acknowledged.
-    fn index_of(&self, psn: u64) -> usize {
+    fn index_of(&self, psn: u64) -> u32 {
         // Retransmissions are mostly of the oldest message.
-        match self.messages.front() {
-            Some(first) if psn < first.end_psn => 0,
-            _ => self.messages.partition_point(|message| message.end_psn <= psn),
+        if psn < self.first_end_psn {
+            0
+        } else {
+            self.messages.partition_point(|message| message.end_psn <= psn) as u32
         }
     }
 
     /// The work request or answer an unacknowledged `psn` belongs to, as index into [`SendStream::messages`].
     pub(crate) fn culprit(&self, psn: u64) -> Option<usize> {
-        Some(self.index_of(psn)).filter(|&index| index < self.messages.len())
+        Some(self.index_of(psn) as usize).filter(|&index| index < self.messages.len())
     }
 
-    fn msn(&self, index: usize) -> u32 {
-        self.first_msn.wrapping_add(index as u32)
+    fn msn(&self, index: u32) -> u32 {
+        self.first_msn.wrapping_add(index)
     }
 
     /// Takes out the oldest message if it is done: acknowledged, and answered if it is a READ.
     #[inline]
     pub(crate) fn pop_done(&mut self) -> Option<Message> {
+        if self.first_end_psn > self.flight.una() {
+            return None;
+        }
         let first = self.messages.front()?;
-        if first.end_psn > self.flight.una() || (first.op == Operation::ReadRequest && !first.answered) {
+        if first.op == Operation::ReadRequest && !first.answered {
             return None;
         }
         self.first_msn = self.first_msn.wrapping_add(1);
         self.current -= 1;
-        self.messages.pop_front()
+        let done = self.messages.pop_front();
+        self.first_end_psn = self.messages.front().map_or(u64::MAX, |message| message.end_psn);
+        done
     }
 
     /// The READ of this number, if it was sent and waits for its answer.
@@ -197,7 +230,8 @@ impl SendStream {
     pub(crate) fn read(&self, msn: u64) -> Option<&Message> {
         let index = u32::try_from(msn).ok()?.wrapping_sub(self.first_msn) as usize;
         let message = self.messages.get(index)?;
-        (index < self.current && message.op == Operation::ReadRequest && !message.answered).then_some(message)
+        (index < self.current as usize && message.op == Operation::ReadRequest && !message.answered)
+            .then_some(message)
     }
 
     /// The READ of this number, which [`SendStream::read`] found, has its answer. Requests that waited for that join
@@ -213,17 +247,42 @@ impl SendStream {
     }
 
     /// Whether the oldest request is a READ that the other end has acknowledged and not answered.
+    #[inline]
     pub(crate) fn awaits_answer(&self) -> bool {
-        self.messages
-            .front()
-            .is_some_and(|m| m.op == Operation::ReadRequest && !m.answered && m.end_psn <= self.flight.una())
+        self.reads_out > 0
+            && self.first_end_psn <= self.flight.una()
+            && self.messages.front().is_some_and(|m| m.op == Operation::ReadRequest && !m.answered)
+    }
+
+    /// `una` has moved.
+    #[inline]
+    pub(crate) fn progressed(&mut self, now: Time) {
+        if self.timeouts > 0 {
+            self.timeouts = 0;
+            self.timeout = self.rto.initial;
+        }
+        self.rnr_backoffs = 0;
+        self.timer_base = now;
+    }
+
+    /// The retransmission timer has fired: what was sent up to `before` counts as lost. False if that has happened too
+    /// often.
+    pub(crate) fn timed_out(&mut self, now: Time, before: Time, lost: &mut Vec<u64>) -> bool {
+        self.timeouts += 1;
+        self.timeout = self.rto.after(self.timeouts);
+        if self.timeouts > self.rto.retry_limit {
+            return false;
+        }
+        self.recovery.on_timeout(before, &mut self.flight, lost);
+        self.timer_base = now;
+        true
     }
 
     /// When the retransmission timer has to fire, and whether for want of an answer to a READ.
     pub(crate) fn deadline(&mut self) -> Option<(Time, Waiting)> {
         if let Some(sent_at) = self.recovery.oldest_in_flight(&self.flight) {
             let from = sent_at.max(self.timer_base);
-            return Some((from.saturating_add(self.rto.after(self.timeouts)), Waiting::ForAck));
+            return Some((from.saturating_add(self.timeout), Waiting::ForAck));
         }
         self.awaits_answer().then(|| {
             let from = self.last_heard.max(self.timer_base);
@@ -233,8 +292,8 @@ impl SendStream {
 
     /// Time to the next timeout.
     #[inline]
-    pub(crate) fn rto(&self) -> Duration {
-        if self.timeouts == 0 { self.rto.initial } else { self.rto.after(self.timeouts) }
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
     }
     pub(crate) fn rto_config(&self) -> &RtoConfig {
         &self.rto
@@ -244,8 +303,10 @@ impl SendStream {
     pub(crate) fn abandon(&mut self) -> VecDeque<Message> {
         self.flight.abandon();
         self.end_psn = self.flight.next();
+        self.first_end_psn = u64::MAX;
         self.current = 0;
         self.reads_out = 0;
+        self.answers_out = 0;
         let mut messages = core::mem::take(&mut self.messages);
         messages.append(&mut self.waiting);
         messages
@@ -256,19 +317,29 @@ impl SendStream {
         self.flight.assert_invariants();
         let (una, next) = (self.flight.una(), self.flight.next());
         assert!(una <= next && next <= self.end_psn, "PSNs in order: {una} {next} {}", self.end_psn);
-        assert!(next - una <= self.window, "{} packets outstanding, window {}", next - una, self.window);
+        assert!(
+            next - una <= u64::from(self.window),
+            "{} packets outstanding, window {}",
+            next - una,
+            self.window
+        );
         let mut psn = self.messages.front().map_or(self.end_psn, |message| message.start_psn);
         for (index, message) in self.messages.iter().enumerate() {
             assert_eq!(message.start_psn, psn, "messages are adjacent");
             assert_eq!(
-                index < self.current,
+                index < self.current as usize,
                 message.end_psn <= next,
                 "the current message is the first unsent"
             );
             psn = message.end_psn;
         }
         assert_eq!(psn, self.end_psn, "the last message ends the stream");
-        assert!(self.current <= self.messages.len());
+        assert!(self.current as usize <= self.messages.len());
+        let first = self.messages.front().map_or(u64::MAX, |message| message.end_psn);
+        assert_eq!(self.first_end_psn, first, "the end of the first message");
+        if let Some(message) = self.messages.get(self.current as usize) {
+            assert_eq!(self.sending.start_psn, message.start_psn, "the copy of the current message");
+        }
         let unanswered = self.messages.iter().filter(|m| m.op == Operation::ReadRequest && !m.answered);
         assert_eq!(unanswered.count(), usize::from(self.reads_out), "READs outstanding");
         assert!(self.reads_out <= self.max_reads_out);

@@ -1,0 +1,26 @@
+//! Cache lines.
+
+use core::ops::{Deref, DerefMut};
+
+/// Bytes of a cache line.
+pub(crate) const LINE_BYTES: usize = 64;
+
+/// Begins a cache line.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct Line<T>(pub(crate) T);
+
+impl<T> Deref for Line<T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Line<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
