@@ -15,13 +15,22 @@ pub type SourceId = u32;
 const NONE: u32 = u32::MAX;
 const UNSCHEDULED: u64 = u64::MAX;
 
-/// Width of a bucket: 2^7 ps = 128 ps, shorter than a header at 400 Gb/s, so buckets hold few distinct times.
-const BUCKET_SHIFT: u32 = 7;
-/// Buckets of the wheel; 2^15 of 128 ps reach 4.2 us ahead, beyond a hop inside a data centre.
-const BUCKETS: u64 = 1 << 15;
+/// The wheel reaches this far ahead where that takes no more than [`MAX_BUCKETS`]: 2^22 ps = 4.2 us, beyond a hop inside
+/// a data centre.
+const REACH_SHIFT: u32 = 22;
+/// 1 MiB of buckets.
+const MAX_BUCKETS: u64 = 1 << 17;
+
+/// Width of a bucket, as a power of two in picoseconds: about half of the sources have an event within a hop of a
+/// microsecond or so, and a bucket should hold one of them, so that there is nothing to sort and little to skip.
+fn bucket_shift(sources: usize) -> u32 {
+    ((1 << 21) / sources.max(1) as u64).max(1).ilog2().clamp(2, 10)
+}
 
 /// How many events ahead [`EventQueue::scout`] runs.
 const SCOUT_LEAD: u32 = 16;
+/// Buckets the scout may be ahead: two words. Where events are so far apart, memory is not what they wait for.
+const SCOUT_REACH: u64 = 128;
 
 #[derive(Clone, Copy)]
 struct Slot {
@@ -40,7 +49,10 @@ struct Bucket {
 /// A monotone queue of events, at most one a source.
 pub struct EventQueue {
     slots: Vec<Slot>,
+    /// A power of two of them.
     buckets: Vec<Bucket>,
+    /// See [`bucket_shift`].
+    shift: u32,
     /// One bit a bucket, and one bit a word of those: the next busy bucket is two scans away.
     busy: Vec<u64>,
     busy_words: Vec<u64>,
@@ -61,10 +73,13 @@ impl EventQueue {
     /// A queue for `sources` sources, at time zero.
     pub fn new(sources: usize) -> Self {
         assert!(sources < NONE as usize, "more sources than a 32-bit index can tell apart");
-        let words = (BUCKETS / 64) as usize;
+        let shift = bucket_shift(sources);
+        let buckets = (1u64 << (REACH_SHIFT - shift)).min(MAX_BUCKETS) as usize;
+        let words = buckets / 64;
         EventQueue {
             slots: vec![Slot { time: UNSCHEDULED, next: NONE, epoch: 0 }; sources],
-            buckets: vec![Bucket { head: NONE, tail: NONE }; BUCKETS as usize],
+            buckets: vec![Bucket { head: NONE, tail: NONE }; buckets],
+            shift,
             busy: vec![0; words],
             busy_words: vec![0; words.div_ceil(64)],
             far: BinaryHeap::new(),
@@ -81,6 +96,18 @@ impl EventQueue {
     /// Time of the last event popped.
     pub fn now(&self) -> Time {
         Time::from_ps(self.now)
+    }
+
+    /// The bucket of an instant within the horizon.
+    #[inline(always)]
+    fn bucket_of(&self, time: u64) -> usize {
+        (time >> self.shift) as usize & (self.buckets.len() - 1)
+    }
+
+    /// Whether an instant, not before now, is within the horizon.
+    #[inline(always)]
+    fn is_near(&self, time: u64) -> bool {
+        (time >> self.shift) - (self.now >> self.shift) < self.buckets.len() as u64
     }
 
     /// Number of pending events.
@@ -110,7 +137,7 @@ impl EventQueue {
         self.slots[source as usize].time = time;
         self.pending += 1;
         // The horizon moves with the bucket of `now`, so that a bucket never holds two turns of the wheel.
-        if (time >> BUCKET_SHIFT) - (self.now >> BUCKET_SHIFT) < BUCKETS {
+        if self.is_near(time) {
             self.insert_near(source, time);
         } else {
             self.insert_far(source, time);
@@ -149,10 +176,7 @@ impl EventQueue {
         self.pending -= 1;
         let slot = &mut self.slots[source as usize];
         slot.time = UNSCHEDULED;
-        let bucket = (time >> BUCKET_SHIFT) & (BUCKETS - 1);
-        if (time >> BUCKET_SHIFT) - (self.now >> BUCKET_SHIFT) < BUCKETS
-            && self.remove_near(source, bucket as usize)
-        {
+        if self.is_near(time) && self.remove_near(source, self.bucket_of(time)) {
             return;
         }
         // It waits in the heap; the new epoch makes that entry void.
@@ -165,8 +189,9 @@ impl EventQueue {
     #[inline(always)]
     pub fn scout(&mut self) -> Option<SourceId> {
         // A source that has fired since may be scheduled again, far from where the scout was.
-        let lost = self.slots[self.scout as usize].time != self.scout_time;
-        if lost | (self.scout_time < self.now) {
+        let moved = self.slots[self.scout as usize].time != self.scout_time;
+        let away = self.scout_time.wrapping_sub(self.now) >> self.shift > SCOUT_REACH;
+        if moved | away {
             return self.scout_anew();
         }
         self.scout = self.scout_behind(self.scout)?;
@@ -182,7 +207,8 @@ impl EventQueue {
         }
         self.scout = self.buckets[self.next_busy_bucket()].head;
         for _ in 0..SCOUT_LEAD {
-            self.scout = self.scout_behind(self.scout).unwrap_or(self.scout);
+            let Some(next) = self.scout_behind(self.scout) else { break };
+            self.scout = next;
         }
         self.scout_time = self.slots[self.scout as usize].time;
         Some(self.scout)
@@ -195,7 +221,7 @@ impl EventQueue {
         if slot.next != NONE {
             return Some(slot.next);
         }
-        let bucket = ((slot.time >> BUCKET_SHIFT) & (BUCKETS - 1)) as usize;
+        let bucket = self.bucket_of(slot.time);
         let mut word = bucket / 64;
         let mut rest = self.busy[word] & (u64::MAX << (bucket % 64)) & !(1 << (bucket % 64));
         if rest == 0 {
@@ -230,7 +256,7 @@ impl EventQueue {
         self.near -= 1;
         self.pending -= 1;
         self.now = time;
-        if (self.far_first >> BUCKET_SHIFT) < (time >> BUCKET_SHIFT) + BUCKETS {
+        if self.is_near(self.far_first) {
             self.pull_far();
         }
         Some((Time::from_ps(time), source))
@@ -238,7 +264,7 @@ impl EventQueue {
 
     #[inline(always)]
     fn insert_near(&mut self, source: u32, time: u64) {
-        let index = ((time >> BUCKET_SHIFT) & (BUCKETS - 1)) as usize;
+        let index = self.bucket_of(time);
         self.near += 1;
         let Bucket { head, tail } = self.buckets[index];
         if tail == NONE {
@@ -310,7 +336,7 @@ impl EventQueue {
     /// The first busy bucket at or after the one of `now`, round the wheel. Something is pending in the wheel.
     #[inline(always)]
     fn next_busy_bucket(&self) -> usize {
-        let start = ((self.now >> BUCKET_SHIFT) & (BUCKETS - 1)) as usize;
+        let start = self.bucket_of(self.now);
         let word = start / 64;
         let rest = self.busy[word] & (u64::MAX << (start % 64));
         if rest != 0 {
@@ -342,7 +368,7 @@ impl EventQueue {
     fn pull_far(&mut self) {
         self.far_first = u64::MAX;
         while let Some(&Reverse((time, _, source, epoch))) = self.far.peek() {
-            if (time >> BUCKET_SHIFT) - (self.now >> BUCKET_SHIFT) >= BUCKETS {
+            if !self.is_near(time) {
                 self.far_first = time;
                 return;
             }

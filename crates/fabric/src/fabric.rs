@@ -154,6 +154,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         let hash = ecmp_hash(at.hash_seed, header.src, header.dst, header.path);
         let Some(egress) = at.routes.choose(header.dst, hash) else { return Target::Nothing };
         prefetch(&self.ports[egress as usize]);
+        prefetch(&self.ingress[port.peer as usize]);
         Target::Port(egress)
     }
 
@@ -164,12 +165,14 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         (head != crate::packet::NO_PACKET).then(|| self.packets.content(head))
     }
 
-    /// Then, once that is there: the packets behind which it will stand.
+    /// Then, once that is there: the packets it will stand behind or follow, and the port's counters.
     #[inline(always)]
-    pub fn prefetch_tails(&self, egress: PortId) {
+    pub fn prefetch_queue(&self, egress: PortId) {
         let port = &self.ports[egress as usize];
         self.packets.prefetch(port.in_flight.tail);
         self.packets.prefetch(port.queues[1].tail);
+        self.packets.prefetch(port.queues[1].head);
+        prefetch(&self.sent[egress as usize]);
     }
 
     /// Executes one of the fabric's events.
@@ -307,11 +310,9 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         port.queues[class].push(&mut self.packets, id);
         port.queued_bytes[class] += bytes;
         port.backlog |= 1 << class;
-        let total = port.total_queued_bytes();
+        port.max_queue_bytes = port.max_queue_bytes.max(port.total_queued_bytes());
         let explicit = port.is(EXPLICIT) && port.backlog & !port.paused != 0;
         let due = port.tx_free.max(now);
-        let stats = &mut self.stats[port_id as usize];
-        stats.max_queue_bytes = stats.max_queue_bytes.max(total);
         if explicit {
             queue.schedule_no_later(self.service_source(port_id), due);
         }

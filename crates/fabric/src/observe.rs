@@ -11,14 +11,19 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     /// Counters of a port up to the last time it was brought up to date; see [`Fabric::settle`].
     pub fn stats(&self, port: PortId) -> PortStats {
         let sent = self.sent[port as usize];
-        PortStats { tx_bytes: sent.bytes, tx_packets: sent.packets, ..self.stats[port as usize].clone() }
+        PortStats {
+            tx_bytes: sent.bytes,
+            tx_packets: sent.packets,
+            max_queue_bytes: u64::from(self.ports[port as usize].max_queue_bytes),
+            ..self.stats[port as usize].clone()
+        }
     }
 
     /// Bytes queued at a port now, exactly. Never changes what happens later: a port whose services are events is
     /// up to date as it is, and in any other an early service has the same outcome.
     pub fn queued_bytes(&mut self, queue: &mut EventQueue, now: Time, port: PortId) -> Bytes {
         self.settle(queue, now, port);
-        Bytes::new(self.ports[port as usize].total_queued_bytes())
+        Bytes::new(u64::from(self.ports[port as usize].total_queued_bytes()))
     }
 
     /// Brings a port's counters up to `now`.

@@ -38,6 +38,8 @@ pub(crate) struct Port<const C: usize> {
     /// Classes the neighbour has paused.
     pub(crate) paused: u8,
     pub(crate) flags: u8,
+    /// Largest queue so far, all classes together.
+    pub(crate) max_queue_bytes: u32,
 }
 
 const _: () = assert!(size_of::<Port<2>>() == 64);
@@ -56,6 +58,7 @@ impl<const C: usize> Port<C> {
             backlog: 0,
             paused: 0,
             flags: 0,
+            max_queue_bytes: 0,
         }
     }
 
@@ -63,8 +66,8 @@ impl<const C: usize> Port<C> {
         self.flags & flag != 0
     }
 
-    pub(crate) fn total_queued_bytes(&self) -> u64 {
-        self.queued_bytes.iter().map(|&b| u64::from(b)).sum()
+    pub(crate) fn total_queued_bytes(&self) -> u32 {
+        self.queued_bytes.iter().sum()
     }
 }
 

@@ -295,7 +295,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         };
         match self.ahead.targets[turn.wrapping_sub(4) % AHEAD] {
             Target::Nothing => {}
-            Target::Port(port) => self.fabric.prefetch_tails(port),
+            Target::Port(port) => self.fabric.prefetch_queue(port),
             Target::Host(host, PortId::MAX) => self.hosts[host.index()].endpoint.warm_next(&mut Cache),
             Target::Host(host, port) => {
                 if let Some(Some(segment)) = self.fabric.next_content(port) {
