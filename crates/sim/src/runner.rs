@@ -221,7 +221,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         Ok(runner)
     }
 
-    fn run(mut self: Box<Self>, monitor: &mut dyn Monitor) -> RunResult {
+    fn run(mut self, monitor: &mut dyn Monitor) -> RunResult {
         self.schedule_work();
         self.schedule_fault();
         if let Some(interval) = self.recorder.interval() {
