@@ -9,6 +9,8 @@ use std::collections::BinaryHeap;
 
 use pathweave_units::Time;
 
+use crate::prefetch::prefetch;
+
 /// What an event belongs to: an index into the sources given to [`EventQueue::new`].
 pub type SourceId = u32;
 
@@ -64,7 +66,6 @@ pub struct EventQueue {
     now: u64,
     /// Where [`EventQueue::scout`] has come to.
     scout: u32,
-    scout_time: u64,
     pending: usize,
     near: usize,
 }
@@ -87,7 +88,6 @@ impl EventQueue {
             far_first: u64::MAX,
             now: 0,
             scout: 0,
-            scout_time: UNSCHEDULED,
             pending: 0,
             near: 0,
         }
@@ -188,14 +188,14 @@ impl EventQueue {
     /// are skipped. `None` where nothing is near.
     #[inline(always)]
     pub fn scout(&mut self) -> Option<SourceId> {
-        // A source that has fired since may be scheduled again, far from where the scout was.
-        let moved = self.slots[self.scout as usize].time != self.scout_time;
-        let away = self.scout_time.wrapping_sub(self.now) >> self.shift > SCOUT_REACH;
-        if moved | away {
+        // Not pending, in the past, or fired since and scheduled again: in each case its time is not just ahead.
+        let ahead_ps = self.slots[self.scout as usize].time.wrapping_sub(self.now);
+        if ahead_ps >> self.shift > SCOUT_REACH {
             return self.scout_anew();
         }
         self.scout = self.scout_behind(self.scout)?;
-        self.scout_time = self.slots[self.scout as usize].time;
+        // Looked at with the next call.
+        prefetch(&self.slots[self.scout as usize]);
         Some(self.scout)
     }
 
@@ -210,7 +210,6 @@ impl EventQueue {
             let Some(next) = self.scout_behind(self.scout) else { break };
             self.scout = next;
         }
-        self.scout_time = self.slots[self.scout as usize].time;
         Some(self.scout)
     }
 
