@@ -33,10 +33,17 @@ fn json_is_the_claims_and_nothing_else() {
         keys.sort_unstable();
         assert_eq!(keys, expected);
     }
-    let brief: Vec<_> = claims.iter().map(|c| (c["variant"].as_str().unwrap(), c["agrees"].as_bool().unwrap())).collect();
+    let brief: Vec<_> =
+        claims.iter().map(|c| (c["variant"].as_str().unwrap(), c["agrees"].as_bool().unwrap())).collect();
     assert_eq!(
         brief,
-        [("published", true), ("repaired", true), ("published", false), ("repaired", false), ("repaired", true)]
+        [
+            ("published", true),
+            ("repaired", true),
+            ("published", false),
+            ("repaired", false),
+            ("repaired", true)
+        ]
     );
     assert_eq!(claims[2]["why"], "there is one path");
     assert!(done.err.contains("12 runs in"), "{}", done.err);
@@ -49,7 +56,15 @@ fn a_folder_with_page_pictures_and_data_appears_whole() {
     assert_eq!(done.code, 0, "{}", done.err);
     assert!(done.out.contains("ours, published") && done.out.contains("does not agree"), "{}", done.out);
     assert_eq!(names(&lab.path("out")), ["tiny"]);
-    let files = ["claims.json", "figure-1.png", "figure-1.svg", "index.html", "measures.csv", "samples.csv", "traces.csv"];
+    let files = [
+        "claims.json",
+        "figure-1.png",
+        "figure-1.svg",
+        "index.html",
+        "measures.csv",
+        "samples.csv",
+        "traces.csv",
+    ];
     assert_eq!(names(&lab.path("out/tiny")), files);
     let page = std::fs::read_to_string(lab.path("out/tiny/index.html")).unwrap();
     for text in ["A paper of two pages", "Smaller messages.", "pathweave paper tiny --quick", "<svg"] {
@@ -66,7 +81,8 @@ fn a_folder_with_page_pictures_and_data_appears_whole() {
 fn results_do_not_depend_on_jobs_and_replace_older_ones() {
     let lab = Lab::new();
     let measures = |jobs: &str| {
-        let done = run(&lab, &["tiny", "--figure", "1", "--jobs", jobs, "--out", "out", "--seeds", "1", "--quiet"]);
+        let done =
+            run(&lab, &["tiny", "--figure", "1", "--jobs", jobs, "--out", "out", "--seeds", "1", "--quiet"]);
         assert_eq!((done.code, done.err.as_str(), done.out.as_str()), (0, "", ""));
         std::fs::read_to_string(lab.path("out/tiny/measures.csv")).unwrap()
     };
@@ -79,7 +95,11 @@ fn what_does_not_exist_lists_what_does() {
     let lab = Lab::new();
     let done = run(&lab, &["tiny", "--figure", "7"]);
     assert_eq!((done.code, done.out.as_str()), (2, ""));
-    assert!(done.err.contains("no figure of tiny is named \"7\"") && done.err.contains("there are: 1, 2"), "{}", done.err);
+    assert!(
+        done.err.contains("no figure of tiny is named \"7\"") && done.err.contains("there are: 1, 2"),
+        "{}",
+        done.err
+    );
     let done = run(&lab, &["tyni"]);
     assert_eq!(done.code, 2);
     assert!(done.err.contains("did you mean \"tiny\"?"), "{}", done.err);
@@ -103,7 +123,8 @@ fn udmp_is_part_of_the_program() {
     let lab = Lab::new();
     let list = lab.run(&["paper", "list"]);
     assert!(list.code == 0 && list.out.contains("udmp") && list.out.contains("table-1"), "{}", list.err);
-    let done = lab.run(&["paper", "udmp", "--figure", "4a", "--quick", "--seeds", "1", "--json", "--out", "out"]);
+    let done =
+        lab.run(&["paper", "udmp", "--figure", "4a", "--quick", "--seeds", "1", "--json", "--out", "out"]);
     assert_eq!(done.code, 0, "{}", done.err);
     let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(value["claims"].as_array().unwrap().len(), 8);

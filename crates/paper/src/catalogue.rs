@@ -111,11 +111,16 @@ impl Paper {
     /// A figure by its id; "fig6a", "figure 6a" and "6A" are 6a too.
     pub fn figure(&self, id: &str) -> Result<&Figure, PaperError> {
         let plain = id.to_ascii_lowercase();
-        let plain = ["figure", "fig."].iter().fold(plain.as_str(), |text, prefix| text.trim_start_matches(prefix));
+        let plain =
+            ["figure", "fig."].iter().fold(plain.as_str(), |text, prefix| text.trim_start_matches(prefix));
         let plain = plain.strip_prefix("fig").unwrap_or(plain).trim_matches([' ', '-']);
         let found = self.figures.iter().find(|figure| figure.id == id || figure.id == plain);
         found.ok_or_else(|| {
-            unknown(&format!("figure of {}", self.name), id, self.figures.iter().map(|figure| figure.id.as_str()))
+            unknown(
+                &format!("figure of {}", self.name),
+                id,
+                self.figures.iter().map(|figure| figure.id.as_str()),
+            )
         })
     }
 

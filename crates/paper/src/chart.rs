@@ -5,6 +5,7 @@ use std::sync::{Arc, Once};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, register_font};
 
 /// One or more pictures side by side with a common legend.
@@ -76,10 +77,13 @@ pub(crate) fn svg(chart: &Chart) -> Result<String, Failed> {
     let legend = legend(chart);
     let columns = chart.panels.len().clamp(1, 3) as u32;
     let rows = (chart.panels.len() as u32).div_ceil(columns).max(1);
-    let lines = place(&legend, columns * WIDTH);
+    // Many groups of bars need room for their names.
+    let crowded = chart.panels.iter().any(|panel| panel.categories.len() > 5 && panel.bars);
+    let width = if crowded && columns == 1 { 2 * WIDTH } else { WIDTH };
+    let lines = place(&legend, columns * width);
     let legend_height = 12 + LEGEND_LINE * lines.last().map_or(0, |(_, line, _)| line + 1);
     {
-        let size = (columns * WIDTH, rows * HEIGHT + legend_height);
+        let size = (columns * width, rows * HEIGHT + legend_height);
         let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
         root.fill(&WHITE)?;
         let (top, below) = root.split_vertically(legend_height);
@@ -101,7 +105,8 @@ pub(crate) fn png(svg: &str) -> Result<Vec<u8>, Failed> {
     if let Some(family) = family {
         fonts.set_sans_serif_family(family);
     }
-    let options = usvg::Options { fontdb: Arc::new(fonts), font_family: FONT.to_owned(), ..usvg::Options::default() };
+    let options =
+        usvg::Options { fontdb: Arc::new(fonts), font_family: FONT.to_owned(), ..usvg::Options::default() };
     let tree = usvg::Tree::from_str(svg, &options)?;
     const ZOOM: f32 = 2.0;
     let size = tree.size().to_int_size();
@@ -141,7 +146,7 @@ fn place(legend: &[(String, Look, bool)], width: u32) -> Vec<Placed<'_>> {
     let (mut line, mut x) = (0, 20);
     let mut placed = Vec::new();
     for entry in legend {
-        let needed = 60 + 8 * entry.0.chars().count() as u32;
+        let needed = 58 + 7 * entry.0.chars().count() as u32;
         if x + needed > width && x > 20 {
             (line, x) = (line + 1, 20);
         }
@@ -175,7 +180,10 @@ fn draw_panel(chart: &Chart, panel: &PanelChart, area: &Area<'_>) -> Result<(), 
     let points = || panel.curves.iter().flat_map(|curve| curve.points.iter());
     let (x_low, x_high) = bounds(points().map(|p| p.0));
     let levels = chart.levels.iter().map(|level| level.1);
-    let tops = panel.curves.iter().flat_map(|c| c.points.iter().enumerate().map(|(i, p)| p.1 + c.errors.get(i).unwrap_or(&0.0)));
+    let tops = panel
+        .curves
+        .iter()
+        .flat_map(|c| c.points.iter().enumerate().map(|(i, p)| p.1 + c.errors.get(i).unwrap_or(&0.0)));
     let (y_low, y_high) = bounds(tops.chain(points().map(|p| p.1)).chain(levels));
     let x = if panel.categories.is_empty() {
         let room = (x_high - x_low).max(x_high.abs() * 0.02).max(1e-9) * 0.03;
@@ -202,7 +210,14 @@ fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
     if low > high { (0.0, 1.0) } else { (low, high) }
 }
 
-fn mesh<X, Y>(chart: &Chart, panel: &PanelChart, area: &Area<'_>, x: X, y: Y, floor: f64) -> Result<(), Failed>
+fn mesh<X, Y>(
+    chart: &Chart,
+    panel: &PanelChart,
+    area: &Area<'_>,
+    x: X,
+    y: Y,
+    floor: f64,
+) -> Result<(), Failed>
 where
     X: plotters::coord::ranged1d::AsRangedCoord<Value = f64>,
     Y: plotters::coord::ranged1d::AsRangedCoord<Value = f64>,
@@ -268,8 +283,13 @@ where
     for (name, at) in &chart.levels {
         let ends = [(range.start, *at), (range.end, *at)];
         plot.draw_series(DashedLineSeries::new(ends, 3, 3, INK.stroke_width(1)))?;
-        let style = TextStyle::from((FONT, 13).into_font()).color(&INK);
-        plot.draw_series([Text::new(name.clone(), (range.start + (range.end - range.start) * 0.02, *at), style)])?;
+        let above = Pos::new(HPos::Left, VPos::Bottom);
+        let style = TextStyle::from((FONT, 13).into_font()).color(&INK).pos(above);
+        plot.draw_series([Text::new(
+            name.clone(),
+            (range.start + (range.end - range.start) * 0.02, *at),
+            style,
+        )])?;
     }
     Ok(())
 }

@@ -47,7 +47,9 @@ fn check_measure(file: &FigureFile, measure: &Measure) -> Result<(), String> {
         return Err("`time-below` is of a trace".to_owned());
     }
     if (measure.of == Of::StateBytes) == file.scenario.is_some() {
-        return Err("`state-bytes` is for figures without `scenario`, and all else for those with one".to_owned());
+        return Err(
+            "`state-bytes` is for figures without `scenario`, and all else for those with one".to_owned()
+        );
     }
     Ok(())
 }

@@ -89,11 +89,13 @@ fn not_measured(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) ->
     let series = &figure.figure.file.series;
     let involved = |index: usize| {
         let one = &series[index];
-        (one.name == claim.series || claim.versus.as_ref().is_some_and(|v| v.series.as_ref() == Some(&one.name)))
+        (one.name == claim.series
+            || claim.versus.as_ref().is_some_and(|v| v.series.as_ref() == Some(&one.name)))
             && (one.variant == variant || one.variant.is_none())
     };
     let points = figure.points.iter().filter(|point| involved(point.series));
-    let unfinished: usize = points.flat_map(|point| point.observed.iter().flatten()).map(|o| o.unfinished).sum();
+    let unfinished: usize =
+        points.flat_map(|point| point.observed.iter().flatten()).map(|o| o.unfinished).sum();
     match unfinished {
         0 => "not measured: a run is missing".to_owned(),
         n => format!("{n} flows did not finish, so there is no number to compare"),

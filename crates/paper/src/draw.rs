@@ -92,7 +92,8 @@ fn measures(figure: &FigurePlan, bars: bool) -> Vec<PanelChart> {
     for group in groups {
         let mut curves = Vec::new();
         for series in 0..file.series.len() {
-            let points = figure.points.iter().filter(|p| p.series == series && group.is_none_or(|g| g == p.panel));
+            let points =
+                figure.points.iter().filter(|p| p.series == series && group.is_none_or(|g| g == p.panel));
             let mut curve = named(figure, series, Vec::new(), true);
             for point in points {
                 let Some(estimate) = figure.estimate(point, measure) else { continue };

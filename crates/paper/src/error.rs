@@ -60,7 +60,11 @@ pub enum PaperError {
 }
 
 /// `name` is none of `names`.
-pub(crate) fn unknown<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> PaperError {
+pub(crate) fn unknown<'a>(
+    kind: &str,
+    name: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> PaperError {
     let nearest = names
         .clone()
         .map(|known| (strsim::damerau_levenshtein(known, name), known))

@@ -85,7 +85,8 @@ fn ack_share(run: &RunResult) -> Option<f64> {
     if run.flows.iter().any(|flow| flow.retransmitted_packets > 0 || flow.status != FlowStatus::Finished) {
         return None;
     }
-    let data: u64 = run.flows.iter().map(|f| f.size_bytes + NS3_HEADER_BYTES * u64::from(f.sent_packets)).sum();
+    let data: u64 =
+        run.flows.iter().map(|f| f.size_bytes + NS3_HEADER_BYTES * u64::from(f.sent_packets)).sum();
     (sent > 0).then(|| sent.saturating_sub(data) as f64 / sent as f64)
 }
 
@@ -108,7 +109,9 @@ pub fn statistic(stat: Stat, mut values: Vec<f64>) -> Option<f64> {
         Stat::P1 => Some(percentile(&values, 10)),
         Stat::P50 => Some(percentile(&values, 500)),
         Stat::P99 => Some(percentile(&values, 990)),
-        Stat::MaxOverMean => Some(values.last()? * values.len() as f64 / sum()).filter(|ratio| ratio.is_finite()),
+        Stat::MaxOverMean => {
+            Some(values.last()? * values.len() as f64 / sum()).filter(|ratio| ratio.is_finite())
+        }
         Stat::Jain => jain_index(&values),
         Stat::TimeBelow => None,
     }
@@ -183,7 +186,8 @@ mod tests {
             status: FlowStatus::Finished,
             ..FlowRecord::default()
         };
-        let node = |node, name: &str, kind| NodeInfo { node, name: name.to_owned(), kind, tier: 0, pod: None };
+        let node =
+            |node, name: &str, kind| NodeInfo { node, name: name.to_owned(), kind, tier: 0, pod: None };
         let link = |link, name: &str, from_node, tx_bytes| LinkTotals {
             link,
             name: name.to_owned(),
@@ -236,7 +240,8 @@ mod tests {
     #[test]
     fn traces_add_up_and_missing_samples_are_zero() {
         let mut run = two_flows();
-        let sample = |us: u64, kind, value| SeriesSample { time_ps: us * 1_000_000, value, entity: 0, index: 0, kind };
+        let sample =
+            |us: u64, kind, value| SeriesSample { time_ps: us * 1_000_000, value, entity: 0, index: 0, kind };
         run.series = vec![
             sample(10, SeriesKind::HostRateBps, 6e9),
             sample(10, SeriesKind::LinkUtilisation, 0.5),
@@ -252,7 +257,8 @@ mod tests {
         };
         let line = follow(&trace, &run);
         assert_eq!(line, [(10e3, 1e9), (20e3, 8e9), (30e3, -1e9)]);
-        let m = |text: &str| span_statistic(&measure(&format!("name = \"m\"\nof = \"trace\"\n{text}")), &line);
+        let m =
+            |text: &str| span_statistic(&measure(&format!("name = \"m\"\nof = \"trace\"\n{text}")), &line);
         assert_eq!(m("from_us = 10\nstat = \"max\""), Some(8e9));
         assert_eq!(m("to_us = 20"), Some(4.5e9));
         // Below 2 Gb/s from 0 to 10 us and from 20 to 30 us: 10 us each, not 20 us together.

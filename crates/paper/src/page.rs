@@ -75,9 +75,15 @@ fn name(figure: &FigurePlan) -> String {
 
 fn section(figure: &FigurePlan, verdicts: &[Verdict], picture: Option<&str>) -> String {
     let file = &figure.figure.file;
-    let mut text = format!("<h2 id=\"{0}\">{1}: {2}</h2>\n", stem(&figure.figure.id), name(figure), escape(&file.title));
+    let mut text =
+        format!("<h2 id=\"{0}\">{1}: {2}</h2>\n", stem(&figure.figure.id), name(figure), escape(&file.title));
     let seeds = figure.seeds.len();
-    text.push_str(&format!("<p class=\"note\">{}. {} seed{}.", escape(&file.section), seeds, if seeds == 1 { "" } else { "s" }));
+    text.push_str(&format!(
+        "<p class=\"note\">{}. {} seed{}.",
+        escape(&file.section),
+        seeds,
+        if seeds == 1 { "" } else { "s" }
+    ));
     if !figure.says.is_empty() {
         text.push_str(&format!(" {}", escape(&figure.says)));
     }
@@ -88,7 +94,9 @@ fn section(figure: &FigurePlan, verdicts: &[Verdict], picture: Option<&str>) -> 
     if let Some(svg) = picture {
         text.push_str(svg);
         let stem = stem(&figure.figure.id);
-        text.push_str(&format!("<p class=\"note\"><a href=\"{stem}.svg\">SVG</a>, <a href=\"{stem}.png\">PNG</a></p>\n"));
+        text.push_str(&format!(
+            "<p class=\"note\"><a href=\"{stem}.svg\">SVG</a>, <a href=\"{stem}.png\">PNG</a></p>\n"
+        ));
     }
     let own: Vec<&Verdict> = verdicts.iter().filter(|v| v.figure == figure.figure.id).collect();
     if !own.is_empty() {
@@ -195,7 +203,11 @@ fn measures(figure: &FigurePlan) -> String {
         text.push_str("</tr>\n");
     }
     let variants = file.series.iter().any(|series| series.variant == Some(Variant::Published));
-    let note = if variants { "<p class=\"note\">(published): as printed, with the restart kick it needs to finish.</p>" } else { "" };
+    let note = if variants {
+        "<p class=\"note\">(published): as printed, with the restart kick it needs to finish.</p>"
+    } else {
+        ""
+    };
     format!("{text}</table>{note}</details>\n")
 }
 

@@ -90,7 +90,12 @@ pub struct Plan {
 
 impl Plan {
     /// Everything of `paper`, or one figure of it. All scenarios are checked. `seeds` replaces what the paper says.
-    pub fn new(paper: Paper, figure: Option<&str>, size: Size, seeds: Option<u32>) -> Result<Self, PaperError> {
+    pub fn new(
+        paper: Paper,
+        figure: Option<&str>,
+        size: Size,
+        seeds: Option<u32>,
+    ) -> Result<Self, PaperError> {
         let wanted: Vec<Figure> = match figure {
             Some(id) => vec![paper.figure(id)?.clone()],
             None => paper.figures.clone(),
@@ -118,7 +123,8 @@ impl Plan {
             Size::Full => (&file.full, &self.paper.file.full),
         };
         // What does not run does not depend on seeds.
-        let asked = if file.scenario.is_some() { seeds.or(change.seeds).unwrap_or(of_paper.seeds) } else { 1 };
+        let asked =
+            if file.scenario.is_some() { seeds.or(change.seeds).unwrap_or(of_paper.seeds) } else { 1 };
         let seeds: Vec<u64> = (1..=u64::from(asked)).collect();
         let panels = if file.panel.is_empty() { vec![Panel::default()] } else { file.panel.clone() };
         let sweep: Vec<Option<Value>> = match &file.sweep {
@@ -142,11 +148,19 @@ impl Plan {
                         let label = label(&figure, panel, series, value.as_ref(), seed);
                         let set = self.settings(&figure, panel, series, value.as_ref());
                         let loaded = self.load(&figure, &label, set, seed)?;
-                        let key = format!("{:?}", pathweave_scenario::Scenario { name: String::new(), ..loaded.scenario.clone() });
+                        let key = format!(
+                            "{:?}",
+                            pathweave_scenario::Scenario { name: String::new(), ..loaded.scenario.clone() }
+                        );
                         let run = match known.get(&key) {
                             Some(&run) => run,
                             None => {
-                                self.runs.push(Run { cost: cost(&loaded, &label)?, label, loaded, uses: Vec::new() });
+                                self.runs.push(Run {
+                                    cost: cost(&loaded, &label)?,
+                                    label,
+                                    loaded,
+                                    uses: Vec::new(),
+                                });
                                 known.insert(key, self.runs.len() - 1);
                                 self.runs.len() - 1
                             }
@@ -163,7 +177,13 @@ impl Plan {
     }
 
     /// What is set, in order: the later wins.
-    fn settings(&self, figure: &Figure, panel: &Panel, series: &Series, value: Option<&Value>) -> Vec<String> {
+    fn settings(
+        &self,
+        figure: &Figure,
+        panel: &Panel,
+        series: &Series,
+        value: Option<&Value>,
+    ) -> Vec<String> {
         let file = &figure.file;
         let (of_size, of_panel) = match self.size {
             Size::Quick => (&file.quick.set, &panel.quick),

@@ -18,10 +18,14 @@ pub fn claims_text(verdicts: &[Verdict]) -> String {
         }
         if verdict.claim != claim {
             text.push_str(&format!("  {}\n", verdict.claim));
-            text.push_str(&format!("    published           {} ({})\n", verdict.published, verdict.detail.source));
+            text.push_str(&format!(
+                "    published           {} ({})\n",
+                verdict.published, verdict.detail.source
+            ));
             claim = &verdict.claim;
         }
-        let who = if verdict.variant.is_empty() { "ours".to_owned() } else { format!("ours, {}", verdict.variant) };
+        let who =
+            if verdict.variant.is_empty() { "ours".to_owned() } else { format!("ours, {}", verdict.variant) };
         let word = if verdict.agrees { "agrees" } else { "does not agree" };
         text.push_str(&format!("    {who:<18}  {}: {word} ({})\n", verdict.measured, verdict.detail.rule));
         if !verdict.agrees {
@@ -71,7 +75,10 @@ pub fn rankings_text(plan: &Plan) -> String {
         for name in &file.rank {
             let Some(m) = file.measure.iter().position(|measure| measure.name == *name) else { continue };
             let quantity = quantity(file.measure[m].of, file.measure[m].stat);
-            text.push_str(&format!("{}: {name}, best first; * cannot be told apart from the best\n", file.title));
+            text.push_str(&format!(
+                "{}: {name}, best first; * cannot be told apart from the best\n",
+                file.title
+            ));
             for (p, panel) in figure.panels.iter().enumerate() {
                 let show = |r: &Ranked| {
                     let mark = if r.best { "*" } else { "" };
@@ -156,5 +163,9 @@ fn each_seed(plan: &Plan, mut row: impl FnMut(&FigurePlan, &str, &crate::extract
 }
 
 fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    if text.contains([',', '"', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
 }

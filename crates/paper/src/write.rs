@@ -130,7 +130,8 @@ fn check(path: &Path) -> Result<(), PaperError> {
         names.push(entry.map_err(output(path))?.file_name().to_string_lossy().into_owned());
     }
     names.sort();
-    let foreign = |name: &&String| !EXTENSIONS.iter().any(|extension| name.ends_with(&format!(".{extension}")));
+    let foreign =
+        |name: &&String| !EXTENSIONS.iter().any(|extension| name.ends_with(&format!(".{extension}")));
     match names.iter().find(foreign) {
         Some(name) => occupied(name),
         None if !names.is_empty() && !names.iter().any(|name| name == "claims.json") => occupied(&names[0]),

@@ -24,10 +24,14 @@ fn every_file_of_a_paper_is_used() {
     let catalogue = Catalogue::embedded();
     for name in catalogue.names() {
         let paper = catalogue.paper(name).unwrap();
-        let scenarios: Vec<_> =
-            paper.figures.iter().filter_map(|f| f.file.scenario.as_ref()?.as_str().map(str::to_owned)).collect();
+        let scenarios: Vec<_> = paper
+            .figures
+            .iter()
+            .filter_map(|f| f.file.scenario.as_ref()?.as_str().map(str::to_owned))
+            .collect();
         for file in paper.files() {
-            let figure = file.strip_suffix(".toml").is_some_and(|id| paper.file.figures.iter().any(|f| f == id));
+            let figure =
+                file.strip_suffix(".toml").is_some_and(|id| paper.file.figures.iter().any(|f| f == id));
             let used = file == "paper.toml" || figure || scenarios.iter().any(|s| s == file);
             assert!(used, "papers/{name}/{file} is neither a figure of paper.toml nor a scenario of one");
         }
