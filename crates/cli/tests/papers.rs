@@ -100,7 +100,7 @@ fn what_does_not_exist_lists_what_does() {
         "{}",
         done.err
     );
-    let done = run(&lab, &["tyni"]);
+    let done = run(&lab, &["tinny"]);
     assert_eq!(done.code, 2);
     assert!(done.err.contains("did you mean \"tiny\"?"), "{}", done.err);
     assert!(lab.names().is_empty());

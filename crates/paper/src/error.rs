@@ -65,15 +65,11 @@ pub(crate) fn unknown<'a>(
     name: &str,
     names: impl Iterator<Item = &'a str> + Clone,
 ) -> PaperError {
-    let nearest = names
-        .clone()
-        .map(|known| (strsim::damerau_levenshtein(known, name), known))
-        .filter(|(distance, known)| *distance <= 1.max(known.len() / 3))
-        .min();
+    let nearest = pathweave_scenario::nearest(name, names.clone());
     PaperError::Unknown {
         kind: kind.to_owned(),
         name: name.to_owned(),
         names: names.collect::<Vec<_>>().join(", "),
-        nearest: nearest.map(|(_, known)| known.to_owned()),
+        nearest: nearest.map(str::to_owned),
     }
 }
