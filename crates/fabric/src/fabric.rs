@@ -136,6 +136,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     pub fn prefetch_packet(&self, source: SourceId) {
         let Some(port) = self.ports.get(source as usize) else { return };
         self.packets.prefetch(port.in_flight.head);
+        self.packets.prefetch(port.queues[0].head);
         self.packets.prefetch(port.queues[1].head);
     }
 
@@ -170,8 +171,10 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     pub fn prefetch_queue(&self, egress: PortId) {
         let port = &self.ports[egress as usize];
         self.packets.prefetch(port.in_flight.tail);
-        self.packets.prefetch(port.queues[1].tail);
-        self.packets.prefetch(port.queues[1].head);
+        for queue in &port.queues[..2] {
+            self.packets.prefetch(queue.tail);
+            self.packets.prefetch(queue.head);
+        }
         prefetch(&self.sent[egress as usize]);
     }
 
