@@ -1,5 +1,8 @@
 //! The command line.
 
+// What documents an argument is its help text, in which brackets are brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
