@@ -183,7 +183,7 @@ impl EventQueue {
         self.slots[source as usize].epoch += 1;
     }
 
-    /// A source whose event is about to come, [`SCOUT_LEAD`] events from now or so; meant to be called once a pop, so
+    /// A source whose event is about to come, a dozen or so events from now; meant to be called once a pop, so
     /// that what the event will touch can be loaded in time. Only a hint: events scheduled behind its back or moved
     /// are skipped. `None` where nothing is near.
     #[inline(always)]
