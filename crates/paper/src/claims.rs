@@ -67,7 +67,9 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verd
     }
     let estimate = Estimate::of(&estimates).filter(|_| !missing);
     let agrees = estimate.is_some_and(|e| holds(claim, e.mean));
+    let open = estimate.is_some_and(|e| undecided(claim, e));
     let why = match variant {
+        _ if open => UNDECIDED.to_owned(),
         _ if agrees => String::new(),
         _ if missing => not_measured(figure, claim, variant),
         Some(Variant::Published) => claim.why.published.clone(),
@@ -83,6 +85,17 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verd
         why: if agrees || !why.is_empty() { why } else { "not known".to_owned() },
         detail: Detail { source: claim.source.clone(), estimate, rule: rule(claim) },
     }
+}
+
+/// Said in place of a reason: there may be nothing to explain.
+const UNDECIDED: &str =
+    "undecided: the 95 % interval reaches across the limit, more seeds are needed to tell";
+
+/// Whether the interval holds values that agree and values that do not.
+fn undecided(claim: &Claim, estimate: Estimate) -> bool {
+    let Some(half) = estimate.ci95 else { return false };
+    let ends = [estimate.mean - half, estimate.mean + half];
+    ends.iter().any(|&end| holds(claim, end) != holds(claim, estimate.mean))
 }
 
 fn not_measured(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> String {
@@ -224,5 +237,42 @@ impl FigurePlan {
         let values: Option<Vec<f64>> =
             point.observed.iter().map(|seed| seed.as_ref().and_then(|o| o.values[measure])).collect();
         Estimate::of(&values?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(limits: &str) -> Claim {
+        let head = "text = 't'\nsource = 's'\npublished = 'p'\nmeasure = 'm'\nseries = 'x'\nshow = 'ratio'\n";
+        toml::from_str(&format!("{head}{limits}")).unwrap()
+    }
+    fn estimate(mean: f64, half: f64) -> Estimate {
+        Estimate { mean, ci95: Some(half), n: 2 }
+    }
+
+    #[test]
+    fn limits_and_tolerance() {
+        let two = claim("at_least = 2.0\ntolerance = 0.2");
+        assert!(holds(&two, 1.8) && !holds(&two, 1.79));
+        let band = claim("at_least = 0.3\nat_most = 0.4");
+        assert!(holds(&band, 0.3) && holds(&band, 0.4) && !holds(&band, 0.41));
+    }
+
+    #[test]
+    fn an_interval_across_the_limit_decides_nothing() {
+        let two = claim("at_least = 2.0");
+        assert!(undecided(&two, estimate(2.1, 0.2)) && undecided(&two, estimate(1.9, 0.2)));
+        assert!(!undecided(&two, estimate(2.3, 0.2)) && !undecided(&two, estimate(1.7, 0.2)));
+        assert!(!undecided(&two, Estimate { mean: 2.0, ci95: None, n: 1 }));
+    }
+
+    #[test]
+    fn relations_by_hand() {
+        assert_eq!(relation(Compare::Ratio, 3.0, 2.0), Some(1.5));
+        assert_eq!(relation(Compare::Reduction, 3.0, 4.0), Some(0.25));
+        assert_eq!(relation(Compare::Increase, 3.0, 2.0), Some(0.5));
+        assert_eq!(relation(Compare::Ratio, 3.0, 0.0), None);
     }
 }

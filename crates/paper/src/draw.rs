@@ -61,6 +61,9 @@ fn look(figure: &FigurePlan, series: usize, marked: bool) -> Look {
     Look { colour: known.unwrap_or(own), dashed: one.variant == Some(Variant::Published), marked }
 }
 
+/// Steps of a drawn distribution at most, about.
+const STEPS: usize = 1_000;
+
 fn distributions(figure: &FigurePlan) -> Vec<PanelChart> {
     let unit = unit_factor(&figure.figure.file.plot.unit).unwrap_or(1.0);
     let curve = |point: &crate::plan::Point| {
@@ -69,10 +72,16 @@ fn distributions(figure: &FigurePlan) -> Vec<PanelChart> {
             point.observed.iter().flatten().flat_map(|o| o.samples.iter().map(|v| v / unit)).collect();
         values.sort_by(f64::total_cmp);
         let n = values.len() as f64;
-        let mut points = Vec::with_capacity(2 * values.len());
+        let mut points = Vec::new();
+        // More steps than pixels would only make files large; the first and last values are always drawn.
+        let every = values.len().div_ceil(STEPS).max(1);
+        let mut from = 0.0;
         for (i, &value) in values.iter().enumerate() {
-            points.push((value, i as f64 / n));
-            points.push((value, (i + 1) as f64 / n));
+            if i % every == 0 || i + 1 == values.len() {
+                let to = (i + 1) as f64 / n;
+                points.extend([(value, from), (value, to)]);
+                from = to;
+            }
         }
         named(figure, point.series, points, false)
     };

@@ -135,7 +135,7 @@ fn rankings(figure: &FigurePlan) -> String {
 
 fn claims(verdicts: &[&Verdict], with_figure: bool) -> String {
     let mut text = "<table><tr>".to_owned();
-    let heads = ["Figure", "Claim", "Published", "Variant", "Ours", "Agrees", "Why not"];
+    let heads = ["Figure", "Claim", "Published", "Variant", "Ours", "Agrees", "Remarks"];
     for head in heads.iter().skip(usize::from(!with_figure)) {
         text.push_str(&format!("<th>{head}</th>"));
     }
