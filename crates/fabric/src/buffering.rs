@@ -177,7 +177,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         let id = self.packets.insert(header, P::default());
         let port = &mut self.ports[port_id as usize];
         port.tx_free = port.tx_free.max(now);
-        self.transmit_at_once(queue, port_id, id);
+        self.put_on_link(queue, port_id, id);
     }
 
     /// A pause frame from the neighbour at the far end of `port_id`'s cable.

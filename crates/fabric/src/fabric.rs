@@ -379,17 +379,10 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         class: usize,
     ) -> Option<Resumable> {
         self.packet_hops += 1;
-        let port = &mut self.ports[port_id as usize];
         let header = &self.packets[id];
         let (wire_bytes, ingress) = (header.wire_bytes, header.ingress);
-        let spec = &self.specs[usize::from(port.spec)];
-        port.tx_free += spec.time_for(wire_bytes);
-        // Not before the packet ahead, which has just arrived where this service is noticed late.
-        let arrival = (port.tx_free + spec.delay).max(queue.now());
-        if port.in_flight.push_arrival(&mut self.packets, id, arrival.as_ps()) {
-            queue.schedule(port_id, arrival);
-        }
-        let node = port.node;
+        self.put_on_link(queue, port_id, id);
+        let node = self.ports[port_id as usize].node;
         let sent = &mut self.sent[port_id as usize];
         sent.bytes += u64::from(wire_bytes);
         sent.packets += 1;
@@ -403,12 +396,14 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         (account.xoff_sent >> class & 1 != 0).then_some(Resumable { switch, ingress, class })
     }
 
-    /// Puts a frame on the link at `tx_free`, before every queue, uncounted. The port is up to date.
-    pub(crate) fn transmit_at_once(&mut self, queue: &mut EventQueue, port_id: PortId, id: PacketId) {
+    /// Transmits a frame from `tx_free`, which moves to its end, uncounted. The port is up to date.
+    #[inline(always)]
+    pub(crate) fn put_on_link(&mut self, queue: &mut EventQueue, port_id: PortId, id: PacketId) {
         let port = &mut self.ports[port_id as usize];
         let spec = &self.specs[usize::from(port.spec)];
         port.tx_free += spec.time_for(self.packets[id].wire_bytes);
-        let arrival = port.tx_free + spec.delay;
+        // Not before the packet ahead, which has just arrived where this service is noticed late.
+        let arrival = (port.tx_free + spec.delay).max(queue.now());
         if port.in_flight.push_arrival(&mut self.packets, id, arrival.as_ps()) {
             queue.schedule(port_id, arrival);
         }
