@@ -1,0 +1,1 @@
+//! Handshake, keys and packet protection.
