@@ -12,8 +12,8 @@ mod framing;
 mod segment;
 
 pub use frame::{
-    Ecn, EmitError, EthernetRoute, PSN_BITS, Packet, ParseError, Route, emit, entropy_port, extend_psn,
-    ip_packet_len, layout, wire_psn,
+    Datagram, DatagramLayout, Ecn, EmitError, EthernetRoute, PSN_BITS, Packet, ParseError, Route,
+    datagram_crc, emit, emit_datagram_header, entropy_port, extend_psn, ip_packet_len, layout, wire_psn,
 };
 pub use framing::Framing;
 pub use segment::{Ack, Body, Data, Nack, NackReason, Operation, Segment};

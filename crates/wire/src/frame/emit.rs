@@ -28,7 +28,11 @@ pub fn ip_packet_len(segment: &Segment) -> usize {
 /// When the buffer is too small, the payload has another length than the segment says, or a number does not fit
 /// its field (queue pairs have 24 bits, a message ends within 2^32 bytes). Nothing useful is in `out` then.
 pub fn emit(segment: &Segment, route: &Route, payload: &[u8], out: &mut [u8]) -> Result<usize, EmitError> {
-    check(segment, payload)?;
+    check(segment)?;
+    let expected = payload_len(&segment.body);
+    if payload.len() != expected {
+        return Err(EmitError::PayloadLength { expected, given: payload.len() });
+    }
     let start = if route.ethernet.is_some() { ETHERNET_LEN } else { 0 };
     let needed = start + ip_packet_len(segment);
     if out.len() < needed {
@@ -65,18 +69,19 @@ fn put_u24(out: &mut [u8], at: usize, value: u32) {
     put(out, at, [a, b, c]);
 }
 
-fn payload_len(body: &Body) -> usize {
+pub(super) fn payload_len(body: &Body) -> usize {
     match body {
         Body::Data(data) if data.op != Operation::ReadRequest => usize::from(data.len),
         _ => 0,
     }
 }
 
-fn headers_len(body: &Body) -> usize {
+pub(super) fn headers_len(body: &Body) -> usize {
     Opcode::of(body).header_len(matches!(body, Body::Nack(_)))
 }
 
-fn check(segment: &Segment, payload: &[u8]) -> Result<(), EmitError> {
+/// Whether every number fits its field.
+pub(super) fn check(segment: &Segment) -> Result<(), EmitError> {
     let at_most = |field, value: u64, max: u64| {
         if value <= max { Ok(()) } else { Err(EmitError::OutOfRange { field, value, max }) }
     };
@@ -100,10 +105,6 @@ fn check(segment: &Segment, payload: &[u8]) -> Result<(), EmitError> {
             u64::from(u16::MAX) - (IPV4_LEN + UDP_LEN + headers_len(&segment.body) + ICRC_LEN + 3) as u64;
         at_most("payload", len, room)?;
     }
-    let expected = payload_len(&segment.body);
-    if payload.len() != expected {
-        return Err(EmitError::PayloadLength { expected, given: payload.len() });
-    }
     Ok(())
 }
 
@@ -126,7 +127,7 @@ fn emit_ip_udp(route: &Route, packet: &mut [u8]) {
 }
 
 /// BTH, RETH, AETH, ImmDt and extension.
-fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
+pub(super) fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
     out.fill(0);
     let opcode = Opcode::of(&segment.body);
     let (psn, ack_request) = match &segment.body {

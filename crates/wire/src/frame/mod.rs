@@ -2,6 +2,7 @@
 //! gives the segment back. docs/wire.md describes the format.
 
 mod checksum;
+mod datagram;
 #[cfg(test)]
 mod doc_test;
 mod emit;
@@ -14,6 +15,7 @@ mod psn;
 mod read;
 mod route;
 
+pub use datagram::{Datagram, DatagramLayout, datagram_crc, emit_datagram_header};
 pub use emit::{emit, ip_packet_len};
 pub use error::{EmitError, ParseError};
 pub use packet::Packet;

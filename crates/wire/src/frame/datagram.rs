@@ -1,0 +1,272 @@
+//! What a UDP datagram carries, from the BTH to the padding: the part of a frame that a program behind a socket sees.
+
+use super::emit::{check, emit_headers, headers_len, payload_len};
+use super::error::{EmitError, ParseError};
+use super::layout::bth;
+use super::layout::{BTH_LEN, IMMDT_LEN, MAGIC, VERSION, ext, flag, reth};
+use super::opcode::{Opcode, Position, Transfer, nack_reason};
+use super::outer::bth_and_lengths;
+use super::psn::extend_psn;
+use super::read::{take, time_at, u16_at, u24_at, u32_at, u64_at, zero};
+use crate::segment::{Ack, Body, Data, Nack, Operation, Segment};
+use pathweave_units::{PathId, QpNum};
+
+/// Lengths of the parts of a datagram, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramLayout {
+    /// BTH, standard headers and extension.
+    pub header_len: usize,
+    /// Payload, which follows them.
+    pub payload_len: usize,
+    /// Zeros behind the payload, to a multiple of 4.
+    pub pad_len: usize,
+}
+
+impl DatagramLayout {
+    /// Of a segment.
+    pub fn of(segment: &Segment) -> Self {
+        let payload_len = payload_len(&segment.body);
+        let pad_len = payload_len.next_multiple_of(4) - payload_len;
+        DatagramLayout { header_len: headers_len(&segment.body), payload_len, pad_len }
+    }
+    /// All of it, without what protects it.
+    pub const fn len(&self) -> usize {
+        self.header_len + self.payload_len + self.pad_len
+    }
+    /// Never: every datagram has a BTH.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+/// Writes the headers of `segment` at the start of `out`. The payload and the padding behind it are the caller's to
+/// write, wherever it has them.
+///
+/// # Errors
+/// As [`emit`](crate::emit), except for the payload.
+pub fn emit_datagram_header(segment: &Segment, out: &mut [u8]) -> Result<DatagramLayout, EmitError> {
+    let layout = DatagramLayout::of(segment);
+    check(segment)?;
+    let available = out.len();
+    let out = out
+        .get_mut(..layout.header_len)
+        .ok_or(EmitError::BufferTooSmall { needed: layout.header_len, available })?;
+    emit_headers(segment, layout.pad_len as u8, out);
+    Ok(layout)
+}
+
+/// CRC-32 of a datagram, which stands behind it, least significant byte first, where nothing else protects it. The
+/// polynomial is the ICRC's; that one cannot be had here, for it covers the IP header.
+pub fn datagram_crc(datagram: &[u8]) -> u32 {
+    crc32fast::hash(datagram)
+}
+
+/// A datagram of ours: every length and field has been checked.
+///
+/// A receiver looks up the queue pair by [`Datagram::dst_qp`], asks it what PSN it is near, and has the value with
+/// [`Datagram::segment`], which cannot fail.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    opcode: Opcode,
+    /// From the BTH to the end of the payload.
+    bytes: &'a [u8],
+    /// Length of BTH, standard headers and extension.
+    headers_len: usize,
+}
+
+impl<'a> Datagram<'a> {
+    /// Checks a datagram without what protects it (CRC or tag).
+    ///
+    /// # Errors
+    /// [`ParseError`] names the first field that is wrong.
+    pub fn parse(bytes: &'a [u8]) -> Result<Datagram<'a>, ParseError> {
+        take(bytes, BTH_LEN, "BTH")?;
+        let (opcode, headers_len, end) = bth_and_lengths(bytes)?;
+        let datagram = Datagram { opcode, bytes: &bytes[..end], headers_len };
+        datagram.check_extension()?;
+        Ok(datagram)
+    }
+
+    /// The queue pair the packet is for.
+    pub fn dst_qp(&self) -> QpNum {
+        QpNum(u24_at(self.bytes, bth::DEST_QP))
+    }
+    /// The queue pair that sent it.
+    pub fn src_qp(&self) -> QpNum {
+        QpNum(u24_at(self.extension(), ext::SRC_QP))
+    }
+    /// The path it says it took.
+    pub fn path(&self) -> PathId {
+        PathId(u16_at(self.extension(), ext::PATH))
+    }
+    /// Payload without padding.
+    pub fn payload(&self) -> &'a [u8] {
+        &self.bytes[self.headers_len..]
+    }
+
+    /// The value of the packet. `near` is a PSN within 2^23 of those in the packet (see [`extend_psn`]): the next
+    /// expected PSN for data, the first unacknowledged PSN for answers.
+    pub fn segment(&self, near: u64) -> Segment {
+        let extension = self.extension();
+        let psn = extend_psn(u24_at(self.bytes, bth::PSN), near);
+        let body = match self.opcode {
+            Opcode::Transfer(..) | Opcode::ReadRequest => Body::Data(self.data(psn)),
+            Opcode::Acknowledge => match nack_reason(self.standard()[0]) {
+                Some(reason) => Body::Nack(Nack {
+                    expected: extend_psn(u24_at(extension, ext::NACK_EXPECTED + 1), near),
+                    psn,
+                    sack: u64_at(extension, ext::NACK_SACK),
+                    reason,
+                }),
+                None => Body::Ack(ack(extension, psn, near)),
+            },
+            Opcode::Cnp => Body::Cnp,
+            Opcode::Probe => Body::Probe { sent_at: time_at(extension, ext::PROBE_SENT_AT) },
+            Opcode::ProbeReply => Body::ProbeReply {
+                sent_at: time_at(extension, ext::PROBE_SENT_AT),
+                received_at: time_at(extension, ext::PROBE_RECEIVED_AT),
+            },
+        };
+        Segment { dst_qp: self.dst_qp(), src_qp: self.src_qp(), path: self.path(), body }
+    }
+
+    /// RETH, AETH and ImmDt.
+    fn standard(&self) -> &'a [u8] {
+        &self.bytes[BTH_LEN..BTH_LEN + self.opcode.standard_len()]
+    }
+    fn extension(&self) -> &'a [u8] {
+        &self.bytes[BTH_LEN + self.opcode.standard_len()..self.headers_len]
+    }
+    fn payload_len(&self) -> u16 {
+        (self.bytes.len() - self.headers_len) as u16
+    }
+
+    fn data(&self, psn: u64) -> Data {
+        let (standard, extension) = (self.standard(), self.extension());
+        let flags = extension[ext::FLAGS];
+        let offset = u32_at(extension, ext::DATA_OFFSET);
+        let reference = u32_at(extension, ext::DATA_REFERENCE);
+        let immediate = flags & flag::IMMEDIATE != 0;
+        let mut data = Data {
+            psn,
+            msn: u32_at(extension, ext::DATA_MSN),
+            offset,
+            len: self.payload_len(),
+            op: Operation::ReadRequest,
+            last: true,
+            retransmit: flags & flag::RETRANSMIT != 0,
+            rkey: 0,
+            remote_addr: 0,
+            imm: 0,
+            receive_index: 0,
+            sent_at: time_at(extension, ext::DATA_SENT_AT),
+        };
+        match self.opcode {
+            Opcode::Transfer(transfer, position, with_imm) => {
+                data.last = position.is_last();
+                if with_imm {
+                    data.imm = u32_at(standard, standard.len() - IMMDT_LEN);
+                }
+                match transfer {
+                    Transfer::Send => {
+                        data.op = if immediate { Operation::SendImm } else { Operation::Send };
+                        data.receive_index = reference;
+                    }
+                    Transfer::Write => {
+                        data.op = if immediate { Operation::WriteImm } else { Operation::Write };
+                        data.receive_index = reference;
+                        data.rkey = u32_at(standard, reth::R_KEY);
+                        data.remote_addr = u64_at(standard, reth::VIRTUAL_ADDRESS) - u64::from(offset);
+                    }
+                    Transfer::ReadResponse => {
+                        data.op = Operation::ReadResponse;
+                        data.remote_addr = reference.into();
+                    }
+                }
+            }
+            _ => {
+                data.rkey = u32_at(standard, reth::R_KEY);
+                data.remote_addr = u64_at(standard, reth::VIRTUAL_ADDRESS);
+                data.imm = u32_at(standard, reth::DMA_LENGTH);
+            }
+        }
+        data
+    }
+
+    fn check_extension(&self) -> Result<(), ParseError> {
+        let extension = self.extension();
+        if extension[ext::MAGIC] != MAGIC {
+            return Err(ParseError::Magic(extension[ext::MAGIC]));
+        }
+        if extension[ext::VERSION] != VERSION {
+            return Err(ParseError::Version(extension[ext::VERSION]));
+        }
+        let flags = extension[ext::FLAGS];
+        let allowed = match self.opcode {
+            // An ImmDt header without the flag would be a contradiction too; it is found below.
+            Opcode::Transfer(Transfer::Send | Transfer::Write, ..) => flag::RETRANSMIT | flag::IMMEDIATE,
+            Opcode::Transfer(Transfer::ReadResponse, ..) | Opcode::ReadRequest => flag::RETRANSMIT,
+            _ => 0,
+        };
+        if flags & !allowed != 0 {
+            return Err(ParseError::Flags { flags, allowed });
+        }
+        match self.opcode {
+            Opcode::Transfer(transfer, position, with_imm) => {
+                let immediate = flags & flag::IMMEDIATE != 0;
+                if position.is_last() && immediate != with_imm {
+                    let expected = if with_imm { allowed } else { flag::RETRANSMIT };
+                    return Err(ParseError::Flags { flags, allowed: expected });
+                }
+                self.check_transfer(transfer, position, immediate)
+            }
+            Opcode::ReadRequest => {
+                zero("reference of a READ request", u32_at(extension, ext::DATA_REFERENCE))
+            }
+            Opcode::Acknowledge => {
+                zero("AETH message sequence number", u24_at(self.standard(), 1))?;
+                // ACK_CUMULATIVE and NACK_EXPECTED are at the same place.
+                zero("high byte of the acknowledged PSN", extension[ext::ACK_CUMULATIVE].into())
+            }
+            Opcode::Cnp | Opcode::Probe | Opcode::ProbeReply => zero("PSN", u24_at(self.bytes, bth::PSN)),
+        }
+    }
+
+    fn check_transfer(&self, transfer: Transfer, position: Position, imm: bool) -> Result<(), ParseError> {
+        let (extension, standard, len) = (self.extension(), self.standard(), self.payload_len());
+        let offset = u32_at(extension, ext::DATA_OFFSET);
+        if Position::of(offset, position.is_last()) != position {
+            return Err(ParseError::Position { offset, position: position.name() });
+        }
+        if u64::from(offset) + u64::from(len) > 1 << 32 {
+            return Err(ParseError::OffsetOverflow { offset, len });
+        }
+        if transfer == Transfer::Write {
+            let dma = u32_at(standard, reth::DMA_LENGTH);
+            if dma != u32::from(len) {
+                return Err(ParseError::DmaLength { dma, len });
+            }
+            let address = u64_at(standard, reth::VIRTUAL_ADDRESS);
+            let last_byte = address.checked_add(u64::from(len.saturating_sub(1)));
+            if address < u64::from(offset) || last_byte.is_none() {
+                return Err(ParseError::Address { address, offset, len });
+            }
+            if !imm {
+                zero("reference of a WRITE without immediate", u32_at(extension, ext::DATA_REFERENCE))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ack(extension: &[u8], psn: u64, near: u64) -> Ack {
+    Ack {
+        cumulative: extend_psn(u24_at(extension, ext::ACK_CUMULATIVE + 1), near),
+        psn,
+        sack: u64_at(extension, ext::ACK_SACK),
+        echo_sent_at: time_at(extension, ext::ACK_ECHO_SENT_AT),
+        received_at: time_at(extension, ext::ACK_RECEIVED_AT),
+        packets: u16_at(extension, ext::ACK_PACKETS),
+        marked: u16_at(extension, ext::ACK_MARKED),
+    }
+}
