@@ -1,1 +1,142 @@
-//! Handshake, keys and packet protection.
+//! Handshake, keys and packet protection, as state machines: bytes and `now` go in, bytes come out. No sockets, no
+//! clock; random bytes come from a [`SecureRandom`] that is passed in.
+//!
+//! # The parts
+//!
+//! - [`ClusterKey`]: the secret that all hosts of a cluster share, and its file.
+//! - [`Initiator`]: asks for one connection. [`Responder`]: answers all that ask.
+//! - [`Hello`]: what an end says of itself; [`Agreed`]: what two hellos make together.
+//! - [`Session`]: seals and opens the packets of one connection, and changes their keys.
+//! - [`Admission`]: limits on connections, in all and for each peer.
+//!
+//! `docs/security.md` says what they protect from, `docs/wire.md` what goes over the wire.
+//!
+//! # How a loop drives them
+//!
+//! [`kind_of`] tells of each datagram that arrives whose it is:
+//!
+//! | kind | goes to |
+//! |---|---|
+//! | [`Kind::ToResponder`] | [`Responder::handle`] |
+//! | [`Kind::ToInitiator`] | [`Initiator::handle`] of that attempt; if there is none, nowhere |
+//! | [`Kind::Protected`] | [`Session::open`] of that session; if there is none, [`Responder::on_protected`] |
+//! | [`Kind::Plain`] | an insecure session, found by queue pair; never to one with protection |
+//! | [`Kind::Unknown`] | nowhere |
+//!
+//! After each call of an initiator or a responder drain `poll_transmit` and `poll_event`; `poll_timeout` says when to
+//! call `on_timer`. The loop picks a [`SessionId`] for its end of each connection, unique among its own.
+//!
+//! # Example
+//!
+//! ```
+//! use pathweave_datapath::secure::*;
+//! use pathweave_units::{HostId, PathId, QpNum, Time};
+//!
+//! let hello = |host, qp, session| Hello {
+//!     protection: Protection::Encrypt,
+//!     transport: TransportType::Rc,
+//!     scheme: "udmp".into(),
+//!     mtu_payload: 4_096,
+//!     paths: 8,
+//!     nic_ports: 1,
+//!     host: HostId(host),
+//!     qp: QpNum(qp),
+//!     session: SessionId(session),
+//!     features: Features::NONE,
+//!     required: Features::NONE,
+//!     private_data: vec![],
+//! };
+//! let now = Time::from_us(1);
+//! let key = ClusterKey::generate(&mut OsRandom)?;
+//! let client = "10.0.0.1:40000".parse()?;
+//!
+//! let mut responder = Responder::new(key.clone(), ResponderConfig::default(), Box::new(OsRandom))?;
+//! let mut initiator = Initiator::new(
+//!     now,
+//!     &key,
+//!     hello(1, 17, 100),
+//!     HandshakeConfig::default(),
+//!     Rotation::default(),
+//!     &mut OsRandom,
+//! )?;
+//!
+//! let (mut near, mut far) = (None, None);
+//! while near.is_none() || far.is_none() {
+//!     while let Some(datagram) = initiator.poll_transmit() {
+//!         assert_eq!(kind_of(&datagram), Kind::ToResponder);
+//!         responder.handle(now, client, &datagram);
+//!     }
+//!     while let Some(event) = responder.poll_event() {
+//!         match event {
+//!             ResponderEvent::Request { id, .. } => responder.accept(now, id, hello(2, 23, 200))?,
+//!             ResponderEvent::Established { established, .. } => far = Some(established),
+//!             ResponderEvent::Abandoned { .. } => unreachable!("nothing was lost"),
+//!         }
+//!     }
+//!     while let Some((_, datagram)) = responder.poll_transmit() {
+//!         assert_eq!(kind_of(&datagram), Kind::ToInitiator(initiator.attempt()));
+//!         initiator.handle(now, &datagram);
+//!     }
+//!     match initiator.poll_event() {
+//!         Some(InitiatorEvent::Established(established)) => near = Some(established),
+//!         Some(InitiatorEvent::Failed(error)) => return Err(error.into()),
+//!         None => {}
+//!     }
+//! }
+//! let (mut near, mut far) = (near.unwrap(), far.unwrap());
+//! assert_eq!(near.agreed, far.agreed);
+//! assert_eq!((near.peer.qp, far.peer.qp), (QpNum(23), QpNum(17)));
+//!
+//! // A few packets, each way.
+//! for n in 0..8 {
+//!     let packet = [n; 1_000];
+//!     let mut frame = vec![0; packet.len() + near.session.overhead()];
+//!     let start = near.session.header_len();
+//!     frame[start..start + packet.len()].copy_from_slice(&packet);
+//!     near.session.seal(PathId(n.into()), &mut frame)?;
+//!     assert_eq!(kind_of(&frame), Kind::Protected(SessionId(200)));
+//!
+//!     let opened = far.session.open(now, &mut frame)?;
+//!     assert_eq!(opened.path, Some(PathId(n.into())));
+//!     assert_eq!(frame[opened.body], packet);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod admission;
+mod cookie;
+mod hello;
+mod initiator;
+mod key;
+mod layout;
+mod message;
+mod negotiate;
+mod noise;
+mod outcome;
+mod protection;
+mod random;
+mod responder;
+mod schedule;
+mod session;
+mod timing;
+mod window;
+
+pub use admission::{Admission, Limits};
+pub use hello::{
+    Features, Hello, HelloError, MAX_NIC_PORTS, MAX_PATHS, MAX_PRIVATE_DATA_LEN, MAX_SCHEME_LEN, SessionId,
+    TransportType,
+};
+pub use initiator::{Initiator, InitiatorEvent};
+pub use key::{CLUSTER_KEY_LEN, ClusterKey, KeyError, KeyFormatError};
+pub use message::{AttemptId, Kind, kind_of};
+pub use negotiate::{Agreed, Refusal};
+pub use outcome::{Established, HandshakeError, SetupError};
+pub use protection::{Protection, UnknownProtection};
+pub use random::{OsRandom, RandomError, SecureRandom};
+pub use responder::{AcceptError, RequestId, Responder, ResponderConfig, ResponderCounters, ResponderEvent};
+pub use session::{
+    MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, OpenError, Opened, Rotation, SealError, Session, SessionCounters,
+    header_len, overhead,
+};
+pub use timing::HandshakeConfig;
+pub use window::REPLAY_WINDOW;

@@ -1,0 +1,133 @@
+//! How many connections there may be, in all and with one peer.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::negotiate::Refusal;
+
+/// Limits of [`Admission`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections in all, half-open ones included.
+    pub connections: usize,
+    /// Connections with one address, half-open ones included.
+    pub connections_per_peer: usize,
+    /// Half-open connections in all: the initiator knows the cluster key, but has not been heard since.
+    pub half_open: usize,
+    /// Half-open connections with one address.
+    pub half_open_per_peer: usize,
+}
+
+impl Default for Limits {
+    /// 4,096 connections, 1,024 with one address; 1,024 half-open, 128 with one address.
+    fn default() -> Self {
+        Limits { connections: 4_096, connections_per_peer: 1_024, half_open: 1_024, half_open_per_peer: 128 }
+    }
+}
+
+/// Counts connections against their limits. An IPv6 peer is its whole /64: whoever has one address of it has all.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    limits: Limits,
+    total: Count,
+    peers: BTreeMap<IpAddr, Count>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    open: usize,
+    half_open: usize,
+}
+
+impl Count {
+    fn all(self) -> usize {
+        self.open + self.half_open
+    }
+}
+
+impl Admission {
+    /// Nothing yet.
+    pub fn new(limits: Limits) -> Self {
+        Admission { limits, total: Count::default(), peers: BTreeMap::new() }
+    }
+    /// Counts a half-open connection.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Busy`] or [`Refusal::PeerLimit`] where a limit is reached; nothing is counted then.
+    pub fn begin(&mut self, peer: IpAddr) -> Result<(), Refusal> {
+        self.room(peer)?;
+        let of_peer = self.peers.get(&group(peer)).copied().unwrap_or_default();
+        if of_peer.half_open >= self.limits.half_open_per_peer {
+            return Err(Refusal::PeerLimit);
+        }
+        if self.total.half_open >= self.limits.half_open {
+            return Err(Refusal::Busy);
+        }
+        self.total.half_open += 1;
+        self.peers.entry(group(peer)).or_default().half_open += 1;
+        Ok(())
+    }
+    /// Counts a connection this end asked for itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin`](Admission::begin).
+    pub fn open(&mut self, peer: IpAddr) -> Result<(), Refusal> {
+        self.room(peer)?;
+        self.total.open += 1;
+        self.peers.entry(group(peer)).or_default().open += 1;
+        Ok(())
+    }
+    /// A half-open connection is open.
+    pub fn confirm(&mut self, peer: IpAddr) {
+        let of_peer = self.peers.get_mut(&group(peer)).expect("what is confirmed was begun");
+        for count in [&mut self.total, of_peer] {
+            count.half_open -= 1;
+            count.open += 1;
+        }
+    }
+    /// A half-open connection is no more.
+    pub fn abandon(&mut self, peer: IpAddr) {
+        self.remove(peer, |count| count.half_open -= 1);
+    }
+    /// An open connection is no more.
+    pub fn close(&mut self, peer: IpAddr) {
+        self.remove(peer, |count| count.open -= 1);
+    }
+    /// Open connections in all.
+    pub fn open_connections(&self) -> usize {
+        self.total.open
+    }
+    /// Half-open connections in all.
+    pub fn half_open_connections(&self) -> usize {
+        self.total.half_open
+    }
+
+    fn room(&self, peer: IpAddr) -> Result<(), Refusal> {
+        let of_peer = self.peers.get(&group(peer)).copied().unwrap_or_default();
+        if of_peer.all() >= self.limits.connections_per_peer {
+            return Err(Refusal::PeerLimit);
+        }
+        if self.total.all() >= self.limits.connections {
+            return Err(Refusal::Busy);
+        }
+        Ok(())
+    }
+    fn remove(&mut self, peer: IpAddr, one_less: impl Fn(&mut Count)) {
+        let of_peer = self.peers.get_mut(&group(peer)).expect("what ends was begun");
+        one_less(of_peer);
+        one_less(&mut self.total);
+        if of_peer.all() == 0 {
+            self.peers.remove(&group(peer));
+        }
+    }
+}
+
+/// What counts as one peer.
+fn group(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) & !u128::from(u64::MAX)).into()),
+        v4 => v4,
+    }
+}

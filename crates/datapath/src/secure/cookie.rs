@@ -1,0 +1,58 @@
+//! Cookies: proof that a peer receives what is sent to its address, without remembering it (as in RFC 6347,
+//! section 4.2.1).
+
+use std::net::IpAddr;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::hmac;
+use pathweave_units::{Duration, Time};
+use zeroize::Zeroizing;
+
+use super::layout::TAG_LEN;
+use super::message::{AttemptId, Cookie};
+use super::random::{RandomError, SecureRandom};
+
+/// Makes and checks cookies. Its key lives as long as the process: a cookie of an earlier process is not accepted and
+/// simply answered with a new one.
+pub(crate) struct CookieJar {
+    key: hmac::Key,
+    lifetime: Duration,
+}
+
+impl CookieJar {
+    pub(crate) fn new(random: &mut dyn SecureRandom, lifetime: Duration) -> Result<Self, RandomError> {
+        let mut key = Zeroizing::new([0; 32]);
+        random.fill(&mut key[..])?;
+        Ok(CookieJar { key: hmac::Key::new(hmac::HMAC_SHA256, &key[..]), lifetime })
+    }
+
+    /// A cookie for this address and attempt. The port is left out: an initiator may change it with the path.
+    pub(crate) fn make(&self, now: Time, address: IpAddr, attempt: AttemptId) -> Cookie {
+        let mut cookie = [0; _];
+        let made_at = now.as_ns().to_be_bytes();
+        cookie[..8].copy_from_slice(&made_at);
+        cookie[8..].copy_from_slice(&self.mac(&made_at, address, attempt));
+        cookie
+    }
+
+    /// The cookie is one of ours for this address and attempt, and not too old.
+    pub(crate) fn check(&self, now: Time, address: IpAddr, attempt: AttemptId, cookie: &Cookie) -> bool {
+        let (made_at, mac) = cookie.split_first_chunk::<8>().expect("a cookie is longer");
+        if verify_slices_are_equal(mac, &self.mac(made_at, address, attempt)).is_err() {
+            return false;
+        }
+        let age_ns = now.as_ns().saturating_sub(u64::from_be_bytes(*made_at));
+        age_ns < self.lifetime.as_ns()
+    }
+
+    fn mac(&self, made_at: &[u8; 8], address: IpAddr, attempt: AttemptId) -> [u8; TAG_LEN] {
+        let mut context = hmac::Context::with_key(&self.key);
+        context.update(made_at);
+        context.update(&attempt.0);
+        match address {
+            IpAddr::V4(v4) => context.update(&v4.octets()),
+            IpAddr::V6(v6) => context.update(&v6.octets()),
+        }
+        *context.sign().as_ref().first_chunk().expect("32 bytes")
+    }
+}

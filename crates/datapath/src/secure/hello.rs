@@ -1,0 +1,309 @@
+//! What each end says of itself in the handshake, authenticated.
+
+use core::fmt;
+
+use pathweave_transport::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
+use pathweave_units::{HostId, QpNum};
+use thiserror::Error;
+
+use super::layout::{VERSIONS, hello, versions};
+use super::protection::Protection;
+
+/// Most paths of a connection.
+pub const MAX_PATHS: u16 = 256;
+/// Most NIC ports of a host.
+pub const MAX_NIC_PORTS: u8 = 64;
+/// Most bytes of a scheme's name.
+pub const MAX_SCHEME_LEN: usize = 32;
+/// Most bytes the application may add.
+pub const MAX_PRIVATE_DATA_LEN: usize = 196;
+
+/// The number by which an end recognises frames of one of its sessions. Chosen by that end, unique among its sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u32);
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#010x}", self.0)
+    }
+}
+
+/// What kind of transport the queue pairs speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TransportType {
+    /// Reliable connection.
+    #[default]
+    Rc,
+    /// Reliable datagram, many peers on one queue pair.
+    Erd,
+}
+
+impl TransportType {
+    const fn code(self) -> u8 {
+        match self {
+            TransportType::Rc => 0,
+            TransportType::Erd => 1,
+        }
+    }
+    fn from_code(code: u8) -> Option<Self> {
+        [TransportType::Rc, TransportType::Erd].into_iter().find(|kind| kind.code() == code)
+    }
+    /// The name users write.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TransportType::Rc => "rc",
+            TransportType::Erd => "erd",
+        }
+    }
+}
+
+impl fmt::Display for TransportType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A set of features, a bit each. Version 1 defines none; the bits are there so that a later build can add one without
+/// a new version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Features(pub u32);
+
+impl Features {
+    /// No features.
+    pub const NONE: Features = Features(0);
+
+    /// Those of `self` that are not in `other`.
+    pub const fn without(self, other: Features) -> Features {
+        Features(self.0 & !other.0)
+    }
+    /// Those in both.
+    pub const fn and(self, other: Features) -> Features {
+        Features(self.0 & other.0)
+    }
+    /// There is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// What an end is, wants and offers for one connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Protection of packets; must be the same at both ends.
+    pub protection: Protection,
+    /// Kind of transport; must be the same at both ends.
+    pub transport: TransportType,
+    /// Scheme (a name of the policy registry); must be the same at both ends. 1 to 32 of `a-z 0-9 - + . _`.
+    pub scheme: String,
+    /// Largest payload of a packet this end can handle, in bytes, 256 to 9,000. The smaller of both ends' is used.
+    pub mtu_payload: u16,
+    /// Most paths this end can handle, 1 to 256. The smaller of both ends' is used.
+    pub paths: u16,
+    /// NIC ports of this end, 1 to 64. For the other end to know.
+    pub nic_ports: u8,
+    /// This end's host number.
+    pub host: HostId,
+    /// This end's queue pair for the connection, below 2^24.
+    pub qp: QpNum,
+    /// What the other end writes into each packet for this end. Unique among this end's sessions.
+    pub session: SessionId,
+    /// Features this end can use.
+    pub features: Features,
+    /// Features without which this end will not connect; a part of `features`.
+    pub required: Features,
+    /// Whatever the application wants to say; at most 196 bytes. Encrypted; the initiator's without forward secrecy.
+    pub private_data: Vec<u8>,
+}
+
+/// Why a hello is not valid, ours or the peer's. Names the field and its value.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum HelloError {
+    /// Ends too early.
+    #[error("the hello has {len} bytes, at least {needed} are needed")]
+    Truncated {
+        /// Bytes there are.
+        len: usize,
+        /// Bytes it takes.
+        needed: usize,
+    },
+    /// A number out of its range.
+    #[error("{field} is {value}; allowed are {min} to {max}")]
+    Range {
+        /// Which field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// Smallest allowed.
+        min: u64,
+        /// Largest allowed.
+        max: u64,
+    },
+    /// A scheme's name.
+    #[error("scheme is {0:?}; allowed are 1 to 32 of the characters a-z 0-9 - + . _")]
+    Scheme(String),
+    /// An option that must be understood, and is not.
+    #[error("option {0:#04x} must be understood, but version 1 does not define it")]
+    Option(u8),
+    /// An option twice, or not there.
+    #[error("option {option:#04x} is there {count} times, expected once")]
+    OptionCount {
+        /// Its type.
+        option: u8,
+        /// How often it is there.
+        count: usize,
+    },
+    /// Something other than zeros after the options.
+    #[error("the padding holds something")]
+    Padding,
+}
+
+/// The hello of a peer, with what only the handshake itself looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HelloMessage {
+    pub(crate) hello: Hello,
+    /// Versions its sender speaks.
+    pub(crate) versions: Vec<u8>,
+}
+
+fn in_range(field: &'static str, value: u64, min: u64, max: u64) -> Result<(), HelloError> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(HelloError::Range { field, value, min, max })
+}
+
+impl Hello {
+    /// Checks every field.
+    ///
+    /// # Errors
+    ///
+    /// [`HelloError`] names the field.
+    pub fn validate(&self) -> Result<(), HelloError> {
+        let (least, most) = (MIN_MTU_PAYLOAD.into(), MAX_MTU_PAYLOAD.into());
+        in_range("mtu_payload", self.mtu_payload.into(), least, most)?;
+        in_range("paths", self.paths.into(), 1, MAX_PATHS.into())?;
+        in_range("nic_ports", self.nic_ports.into(), 1, MAX_NIC_PORTS.into())?;
+        in_range("qp", self.qp.0.into(), 0, (1 << 24) - 1)?;
+        in_range("private_data length", self.private_data.len() as u64, 0, MAX_PRIVATE_DATA_LEN as u64)?;
+        let missing = self.required.without(self.features);
+        in_range("required features that are not offered", missing.0.into(), 0, 0)?;
+        let allowed = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b"-+._".contains(&c);
+        if !(1..=MAX_SCHEME_LEN).contains(&self.scheme.len()) || !self.scheme.bytes().all(allowed) {
+            return Err(HelloError::Scheme(self.scheme.chars().take(2 * MAX_SCHEME_LEN).collect()));
+        }
+        Ok(())
+    }
+}
+
+impl HelloMessage {
+    /// Ours.
+    pub(crate) fn ours(hello: Hello) -> Self {
+        HelloMessage { hello, versions: VERSIONS.to_vec() }
+    }
+
+    /// The bytes, padded with zeros to `min_len`.
+    pub(crate) fn encode(&self, min_len: usize) -> Vec<u8> {
+        let said = &self.hello;
+        let mut out = vec![0; hello::OPTIONS];
+        out[hello::PROTECTION] = said.protection.code();
+        out[hello::TRANSPORT] = said.transport.code();
+        out[hello::MTU_PAYLOAD..hello::PATHS].copy_from_slice(&said.mtu_payload.to_be_bytes());
+        out[hello::PATHS..hello::NIC_PORTS].copy_from_slice(&said.paths.to_be_bytes());
+        out[hello::NIC_PORTS] = said.nic_ports;
+        for (at, word) in [
+            (hello::HOST, said.host.0),
+            (hello::QP, said.qp.0),
+            (hello::SESSION, said.session.0),
+            (hello::FEATURES, said.features.0),
+            (hello::REQUIRED, said.required.0),
+        ] {
+            out[at..at + 4].copy_from_slice(&word.to_be_bytes());
+        }
+        for (option, content) in [
+            (hello::OPTION_VERSIONS, &self.versions[..]),
+            (hello::OPTION_SCHEME, said.scheme.as_bytes()),
+            (hello::OPTION_PRIVATE_DATA, &said.private_data),
+        ] {
+            out.extend_from_slice(&[option, content.len() as u8]);
+            out.extend_from_slice(content);
+        }
+        out.resize(out.len().max(min_len), hello::OPTION_PAD);
+        out
+    }
+
+    /// Reads a peer's.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, HelloError> {
+        if bytes.len() < hello::OPTIONS {
+            return Err(HelloError::Truncated { len: bytes.len(), needed: hello::OPTIONS });
+        }
+        let half = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let code = |field, at: usize, max| HelloError::Range { field, value: bytes[at].into(), min: 0, max };
+        in_range("reserved byte", bytes[hello::RESERVED].into(), 0, 0)?;
+        let options = Options::read(&bytes[hello::OPTIONS..])?;
+        let listed = options.versions.len() as u64;
+        in_range("number of versions", listed, 1, versions::MAX as u64)?;
+        let hello = Hello {
+            protection: Protection::from_code(bytes[hello::PROTECTION]).ok_or(code(
+                "protection",
+                hello::PROTECTION,
+                2,
+            ))?,
+            transport: TransportType::from_code(bytes[hello::TRANSPORT]).ok_or(code(
+                "transport",
+                hello::TRANSPORT,
+                1,
+            ))?,
+            scheme: String::from_utf8_lossy(options.scheme).into_owned(),
+            mtu_payload: half(hello::MTU_PAYLOAD),
+            paths: half(hello::PATHS),
+            nic_ports: bytes[hello::NIC_PORTS],
+            host: HostId(word(hello::HOST)),
+            qp: QpNum(word(hello::QP)),
+            session: SessionId(word(hello::SESSION)),
+            features: Features(word(hello::FEATURES)),
+            required: Features(word(hello::REQUIRED)),
+            private_data: options.private_data.to_vec(),
+        };
+        hello.validate()?;
+        Ok(HelloMessage { hello, versions: options.versions.to_vec() })
+    }
+}
+
+/// The options of a hello.
+struct Options<'a> {
+    versions: &'a [u8],
+    scheme: &'a [u8],
+    private_data: &'a [u8],
+}
+
+impl<'a> Options<'a> {
+    fn read(mut rest: &'a [u8]) -> Result<Self, HelloError> {
+        const KNOWN: [u8; 3] = [hello::OPTION_VERSIONS, hello::OPTION_SCHEME, hello::OPTION_PRIVATE_DATA];
+        let mut found: [Option<&[u8]>; 3] = [None; 3];
+        while let Some((option, after)) = rest.split_first() {
+            if *option == hello::OPTION_PAD {
+                if rest.iter().any(|byte| *byte != 0) {
+                    return Err(HelloError::Padding);
+                }
+                break;
+            }
+            let (len, after) = after.split_first().ok_or(HelloError::Truncated { len: 1, needed: 2 })?;
+            let len = usize::from(*len);
+            let content = after.get(..len).ok_or(HelloError::Truncated { len: after.len(), needed: len })?;
+            rest = &after[len..];
+            match KNOWN.iter().position(|known| *known == *option & !hello::MUST_UNDERSTAND) {
+                Some(index) if found[index].is_some() => {
+                    return Err(HelloError::OptionCount { option: *option, count: 2 });
+                }
+                Some(index) => found[index] = Some(content),
+                None if option & hello::MUST_UNDERSTAND != 0 => return Err(HelloError::Option(*option)),
+                None => {}
+            }
+        }
+        let once =
+            |index: usize| found[index].ok_or(HelloError::OptionCount { option: KNOWN[index], count: 0 });
+        Ok(Options { versions: once(0)?, scheme: once(1)?, private_data: once(2)? })
+    }
+}

@@ -1,0 +1,278 @@
+//! The end that asks for a connection.
+
+use aws_lc_rs::hmac;
+use pathweave_units::{Duration, Time};
+
+use super::hello::{Hello, HelloMessage};
+use super::key::ClusterKey;
+use super::layout::{COOKIE_LEN, VERSION, VERSIONS, initiate, message};
+use super::message::{AttemptId, Cookie, Message, emit_confirm, emit_initiate, header, mac_is_right};
+use super::negotiate::agree;
+use super::noise::{Noise, OVERHEAD, Role};
+use super::outcome::{Established, HandshakeError, SetupError, check_setup};
+use super::random::SecureRandom;
+use super::schedule::Direction;
+use super::session::{Rotation, Session, SessionConfig};
+use super::timing::{Backoff, HandshakeConfig};
+
+/// Retries an initiator follows at once between two timers; more are answered when the timer fires.
+const RETRIES_AT_ONCE: u32 = 4;
+
+/// What an initiator has to tell.
+#[derive(Debug)]
+pub enum InitiatorEvent {
+    /// The connection is there.
+    Established(Box<Established>),
+    /// There will be none.
+    Failed(HandshakeError),
+}
+
+/// Asks a peer for one connection.
+///
+/// It sends by [`poll_transmit`](Initiator::poll_transmit) and wants [`on_timer`](Initiator::on_timer) at
+/// [`poll_timeout`](Initiator::poll_timeout). Hand it the datagrams that [`kind_of`](super::kind_of) says are for its
+/// attempt; after each call drain `poll_transmit` and `poll_event`. Each retransmission may leave on another path: the
+/// responder looks only at the address, not at the port.
+///
+/// Keep it after `Established` until the session has opened a packet: should the Confirm be lost, the responder asks
+/// again, and it answers.
+pub struct Initiator {
+    attempt: AttemptId,
+    hello: Hello,
+    fingerprint: String,
+    answer_key: hmac::Key,
+    config: HandshakeConfig,
+    rotation: Rotation,
+    started: Time,
+    /// The Initiate but for the cookie.
+    request: Request,
+    cookie: Cookie,
+    state: State,
+    backoff: Backoff,
+    sends: u32,
+    retries: u32,
+    retries_at_once: u32,
+    /// When an answer with another key came first.
+    doubted: Option<Time>,
+    round_trip: Option<Duration>,
+    outbox: Option<Vec<u8>>,
+    event: Option<InitiatorEvent>,
+}
+
+struct Request {
+    header: [u8; super::layout::common::LEN],
+    noise: Vec<u8>,
+}
+
+enum State {
+    Asking(Noise),
+    Established { confirm: Vec<u8> },
+    Failed,
+}
+
+impl Initiator {
+    /// Starts a handshake; the first message is ready to be sent. `hello.session` is what frames for this end will
+    /// carry.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError`] if the hello is wrong or protection lacks a key.
+    pub fn new(
+        now: Time,
+        key: &ClusterKey,
+        hello: Hello,
+        config: HandshakeConfig,
+        rotation: Rotation,
+        random: &mut dyn SecureRandom,
+    ) -> Result<Self, SetupError> {
+        hello.validate()?;
+        check_setup(hello.protection, key, &rotation)?;
+        let mut attempt = AttemptId([0; 8]);
+        random.fill(&mut attempt.0)?;
+        let header = header(message::INITIATE, attempt);
+        let mut noise = Noise::new(Role::Initiator, key, &header, random)?;
+        let padded = initiate::MIN_LEN - initiate::NOISE - OVERHEAD;
+        let request =
+            Request { header, noise: noise.write(&HelloMessage::ours(hello.clone()).encode(padded)) };
+        let mut initiator = Initiator {
+            attempt,
+            hello,
+            fingerprint: key.fingerprint(),
+            answer_key: key.answer_key(),
+            config,
+            rotation,
+            started: now,
+            request,
+            cookie: [0; COOKIE_LEN],
+            state: State::Asking(noise),
+            backoff: Backoff::start(now, &config),
+            sends: 0,
+            retries: 0,
+            retries_at_once: 0,
+            doubted: None,
+            round_trip: None,
+            outbox: None,
+            event: None,
+        };
+        initiator.send_request();
+        Ok(initiator)
+    }
+
+    /// The attempt that answers name.
+    pub fn attempt(&self) -> AttemptId {
+        self.attempt
+    }
+    /// The next datagram to send to the peer.
+    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        self.outbox.take()
+    }
+    /// What happened, once.
+    pub fn poll_event(&mut self) -> Option<InitiatorEvent> {
+        self.event.take()
+    }
+    /// When to call [`on_timer`](Initiator::on_timer); `None` once it is decided.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        match self.state {
+            State::Asking(_) => Some(self.backoff.due().min(self.deadline())),
+            State::Established { .. } | State::Failed => None,
+        }
+    }
+
+    /// Time passes.
+    pub fn on_timer(&mut self, now: Time) {
+        if !matches!(self.state, State::Asking(_)) {
+            return;
+        }
+        if now >= self.deadline() {
+            let error = match (self.doubted, self.retries) {
+                (Some(_), _) => HandshakeError::WrongKey { ours: self.fingerprint.clone() },
+                (None, 0 | 1) => HandshakeError::NoAnswer { timeout: self.config.timeout, sends: self.sends },
+                (None, retries) => HandshakeError::Unreachable { retries },
+            };
+            self.fail(error);
+        } else if now >= self.backoff.due() {
+            self.backoff.again(now);
+            self.retries_at_once = 0;
+            self.send_request();
+        }
+    }
+
+    /// A datagram of the peer, or of anybody who pretends to be.
+    pub fn handle(&mut self, now: Time, datagram: &[u8]) {
+        let Ok((attempt, parsed)) = Message::parse(datagram) else { return };
+        if attempt != self.attempt {
+            return;
+        }
+        match (&self.state, parsed) {
+            (State::Asking(_), Message::Accept { noise }) => self.on_accept(now, noise),
+            // It asks again because our Confirm was lost.
+            (State::Established { confirm }, Message::Accept { .. }) => self.outbox = Some(confirm.clone()),
+            (
+                State::Asking(_),
+                answer @ (Message::Retry { .. } | Message::Reject { .. } | Message::Versions { .. }),
+            ) => {
+                if mac_is_right(datagram, &self.answer_key) {
+                    self.on_answer(now, answer);
+                } else {
+                    self.doubted.get_or_insert(now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn on_answer(&mut self, now: Time, answer: Message<'_>) {
+        match answer {
+            Message::Retry { cookie } => {
+                self.cookie = *cookie;
+                self.retries = self.retries.saturating_add(1);
+                self.note_round_trip(now);
+                if self.retries_at_once < RETRIES_AT_ONCE {
+                    self.retries_at_once += 1;
+                    self.backoff = Backoff::start(now, &self.config);
+                    self.send_request();
+                }
+            }
+            Message::Reject { refusal } => self.fail(HandshakeError::Refused(refusal)),
+            // It refuses a version that it lists itself: an old message, perhaps; not an answer to go by.
+            Message::Versions { list } if list.contains(&VERSION) => {}
+            Message::Versions { list } => {
+                self.fail(HandshakeError::Version { ours: VERSIONS.to_vec(), theirs: list.to_vec() });
+            }
+            _ => {}
+        }
+    }
+
+    fn on_accept(&mut self, now: Time, message: &[u8]) {
+        let State::Asking(noise) = &mut self.state else { return };
+        let Ok(payload) = noise.read(message) else {
+            self.doubted.get_or_insert(now);
+            return;
+        };
+        let State::Asking(noise) = core::mem::replace(&mut self.state, State::Failed) else { return };
+        let theirs = match HelloMessage::decode(&payload) {
+            Ok(theirs) => theirs,
+            Err(error) => return self.fail(HandshakeError::Hello(error)),
+        };
+        if best_common(&theirs.versions) != Some(VERSION) {
+            return self.fail(HandshakeError::Mismatch(super::Refusal::Downgrade));
+        }
+        let agreed = match agree(VERSION, &self.hello, &theirs.hello) {
+            Ok(agreed) => agreed,
+            Err(refusal) => return self.fail(HandshakeError::Mismatch(refusal)),
+        };
+        self.note_round_trip(now);
+        let secrets = noise.finish(agreed.protection);
+        let session = Session::new(
+            &secrets,
+            Direction::ToResponder,
+            SessionConfig {
+                protection: agreed.protection,
+                local: self.hello.session,
+                remote: theirs.hello.session,
+                paths: agreed.paths,
+                rotation: self.rotation,
+            },
+        );
+        let confirm_key = hmac::Key::new(hmac::HMAC_SHA256, secrets.confirm_key());
+        let confirm = emit_confirm(self.attempt, &confirm_key);
+        self.outbox = Some(confirm.clone());
+        self.state = State::Established { confirm };
+        self.event = Some(InitiatorEvent::Established(Box::new(Established {
+            session,
+            agreed,
+            peer: theirs.hello,
+            round_trip: self.round_trip,
+        })));
+    }
+
+    fn note_round_trip(&mut self, now: Time) {
+        if let Some(measured) = self.backoff.round_trip(now) {
+            self.round_trip = Some(self.round_trip.map_or(measured, |known| known.min(measured)));
+        }
+    }
+
+    fn send_request(&mut self) {
+        self.sends = self.sends.saturating_add(1);
+        self.outbox = Some(emit_initiate(&self.request.header, &self.cookie, &self.request.noise));
+    }
+
+    fn deadline(&self) -> Time {
+        let timeout = self.started.saturating_add(self.config.timeout);
+        match self.doubted {
+            Some(doubted) => timeout.min(doubted.saturating_add(self.config.doubt)),
+            None => timeout,
+        }
+    }
+
+    fn fail(&mut self, error: HandshakeError) {
+        self.state = State::Failed;
+        self.outbox = None;
+        self.event = Some(InitiatorEvent::Failed(error));
+    }
+}
+
+/// The best version that we speak and that is in `theirs`.
+pub(super) fn best_common(theirs: &[u8]) -> Option<u8> {
+    VERSIONS.iter().copied().find(|version| theirs.contains(version))
+}

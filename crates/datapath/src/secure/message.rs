@@ -1,0 +1,245 @@
+//! The messages of the handshake, byte by byte (`docs/wire.md`, "Datapath framing").
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::hmac;
+use thiserror::Error;
+
+use super::layout::{
+    COOKIE_LEN, PUBLIC_LEN, TAG_LEN, VERSION, accept, common, confirm, data, initiate, kind, message, reject,
+    retry, versions,
+};
+use super::negotiate::Refusal;
+
+/// What an initiator calls one attempt; random, so that only who sees the packets can answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AttemptId(pub(crate) [u8; 8]);
+
+/// A cookie as it travels.
+pub(crate) type Cookie = [u8; COOKIE_LEN];
+
+/// A handshake datagram that makes sense; nothing about it is proven yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message<'a> {
+    /// Asks for a connection.
+    Initiate {
+        header: &'a [u8; common::LEN],
+        cookie: &'a Cookie,
+        noise: &'a [u8],
+    },
+    /// Asks for a connection in a version we do not know.
+    Foreign {
+        version: u8,
+    },
+    Retry {
+        cookie: &'a Cookie,
+    },
+    Accept {
+        noise: &'a [u8],
+    },
+    Confirm,
+    Reject {
+        refusal: Refusal,
+    },
+    Versions {
+        list: &'a [u8],
+    },
+}
+
+/// Why a datagram is no handshake message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub(super) enum MessageError {
+    /// Ends too early or goes on too long.
+    #[error("{name} has {len} bytes, expected {expected}")]
+    Length {
+        /// Which message.
+        name: &'static str,
+        /// Bytes it has.
+        len: usize,
+        /// Bytes it should have, or at least has.
+        expected: usize,
+    },
+    /// Not a handshake datagram.
+    #[error("first byte is {0:#04x}, expected 0x70 (handshake)")]
+    Kind(u8),
+    /// Unknown type.
+    #[error("handshake message type is {0}; allowed are 1 to 6")]
+    Type(u8),
+    /// An answer in a version we did not use.
+    #[error("handshake version is {0}, expected 1")]
+    Version(u8),
+    /// Something that must be zero is not.
+    #[error("a reserved byte is {0:#04x}, expected 0")]
+    Reserved(u8),
+}
+
+impl<'a> Message<'a> {
+    /// Reads a datagram.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<(AttemptId, Self), MessageError> {
+        let header: &[u8; common::LEN] = bytes.first_chunk().ok_or(MessageError::Length {
+            name: "a handshake message",
+            len: bytes.len(),
+            expected: common::LEN,
+        })?;
+        if header[common::KIND] != kind::HANDSHAKE {
+            return Err(MessageError::Kind(header[common::KIND]));
+        }
+        let attempt = AttemptId(header[common::ATTEMPT..].try_into().expect("eight bytes"));
+        let (message_type, version) = (header[common::TYPE], header[common::VERSION]);
+        // These two mean the same in every version.
+        match (message_type, version) {
+            (message::VERSIONS, _) => return Ok((attempt, Self::parse_versions(bytes)?)),
+            (message::INITIATE, VERSION) => {}
+            (message::INITIATE, version) => return Ok((attempt, Message::Foreign { version })),
+            _ => {}
+        }
+        if !(message::INITIATE..=message::VERSIONS).contains(&message_type) {
+            return Err(MessageError::Type(message_type));
+        }
+        if version != VERSION {
+            return Err(MessageError::Version(version));
+        }
+        if header[common::RESERVED] != 0 {
+            return Err(MessageError::Reserved(header[common::RESERVED]));
+        }
+        let exactly = |name, expected| match bytes.len() == expected {
+            true => Ok(()),
+            false => Err(MessageError::Length { name, len: bytes.len(), expected }),
+        };
+        let at_least = |name, expected| match bytes.len() >= expected {
+            true => Ok(()),
+            false => Err(MessageError::Length { name, len: bytes.len(), expected }),
+        };
+        let cookie = |at: usize| bytes[at..].first_chunk().expect("the length was checked");
+        let parsed = match message_type {
+            message::INITIATE => {
+                at_least("Initiate", initiate::MIN_LEN)?;
+                Message::Initiate {
+                    header,
+                    cookie: cookie(initiate::COOKIE),
+                    noise: &bytes[initiate::NOISE..],
+                }
+            }
+            message::RETRY => {
+                exactly("Retry", retry::LEN)?;
+                Message::Retry { cookie: cookie(retry::COOKIE) }
+            }
+            message::ACCEPT => {
+                at_least("Accept", accept::NOISE + PUBLIC_LEN + TAG_LEN)?;
+                Message::Accept { noise: &bytes[accept::NOISE..] }
+            }
+            message::CONFIRM => {
+                exactly("Confirm", confirm::LEN)?;
+                Message::Confirm
+            }
+            _ => {
+                exactly("Reject", reject::LEN)?;
+                let detail = bytes[reject::DETAIL..reject::MAC].try_into().expect("four bytes");
+                let refusal = Refusal::decode(bytes[reject::REASON], u32::from_be_bytes(detail));
+                Message::Reject { refusal }
+            }
+        };
+        Ok((attempt, parsed))
+    }
+
+    fn parse_versions(bytes: &'a [u8]) -> Result<Self, MessageError> {
+        let count = usize::from(*bytes.get(versions::COUNT).unwrap_or(&0)).min(versions::MAX);
+        let expected = versions::LIST + count + TAG_LEN;
+        if bytes.len() != expected {
+            return Err(MessageError::Length { name: "Versions", len: bytes.len(), expected });
+        }
+        Ok(Message::Versions { list: &bytes[versions::LIST..versions::LIST + count] })
+    }
+}
+
+/// The first bytes of every message.
+pub(crate) fn header(message_type: u8, attempt: AttemptId) -> [u8; common::LEN] {
+    let mut header = [0; common::LEN];
+    header[common::KIND] = kind::HANDSHAKE;
+    header[common::TYPE] = message_type;
+    header[common::VERSION] = VERSION;
+    header[common::ATTEMPT..].copy_from_slice(&attempt.0);
+    header
+}
+
+pub(crate) fn emit_initiate(header: &[u8; common::LEN], cookie: &Cookie, noise: &[u8]) -> Vec<u8> {
+    [&header[..], cookie, noise].concat()
+}
+
+pub(crate) fn emit_retry(attempt: AttemptId, cookie: &Cookie, key: &hmac::Key) -> Vec<u8> {
+    with_mac([&header(message::RETRY, attempt)[..], cookie].concat(), key)
+}
+
+pub(crate) fn emit_accept(attempt: AttemptId, noise: &[u8]) -> Vec<u8> {
+    [&header(message::ACCEPT, attempt)[..], noise].concat()
+}
+
+pub(crate) fn emit_confirm(attempt: AttemptId, key: &hmac::Key) -> Vec<u8> {
+    with_mac(header(message::CONFIRM, attempt).to_vec(), key)
+}
+
+pub(crate) fn emit_reject(attempt: AttemptId, refusal: Refusal, key: &hmac::Key) -> Vec<u8> {
+    let (reason, detail) = refusal.encode();
+    let fields = [[reason, 0, 0, 0], detail.to_be_bytes()].concat();
+    with_mac([&header(message::REJECT, attempt)[..], &fields].concat(), key)
+}
+
+pub(crate) fn emit_versions(attempt: AttemptId, list: &[u8], key: &hmac::Key) -> Vec<u8> {
+    let count = list.len().min(versions::MAX);
+    let mut bytes = header(message::VERSIONS, attempt).to_vec();
+    bytes.push(count as u8);
+    bytes.extend_from_slice(&list[..count]);
+    with_mac(bytes, key)
+}
+
+fn with_mac(mut bytes: Vec<u8>, key: &hmac::Key) -> Vec<u8> {
+    let mac = hmac::sign(key, &bytes);
+    bytes.extend_from_slice(&mac.as_ref()[..TAG_LEN]);
+    bytes
+}
+
+/// The last 16 bytes of `bytes` are the MAC of what is before them.
+pub(crate) fn mac_is_right(bytes: &[u8], key: &hmac::Key) -> bool {
+    let Some((covered, mac)) = bytes.split_last_chunk::<TAG_LEN>() else { return false };
+    verify_slices_are_equal(&hmac::sign(key, covered).as_ref()[..TAG_LEN], mac).is_ok()
+}
+
+/// What a datagram is for, by its first bytes; nothing is proven by that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// For the [`Responder`](super::Responder).
+    ToResponder,
+    /// For the [`Initiator`](super::Initiator) with this attempt.
+    ToInitiator(AttemptId),
+    /// For the [`Session`](super::Session) with this id.
+    Protected(super::SessionId),
+    /// An unprotected packet: an opcode of ours comes first.
+    Plain,
+    /// Nothing of ours.
+    Unknown,
+}
+
+/// Tells what a datagram is for.
+pub fn kind_of(datagram: &[u8]) -> Kind {
+    match datagram.first() {
+        Some(&kind::HANDSHAKE) => match datagram.first_chunk::<{ common::LEN }>() {
+            Some(header) => match header[common::TYPE] {
+                message::INITIATE | message::CONFIRM => Kind::ToResponder,
+                message::RETRY | message::ACCEPT | message::REJECT | message::VERSIONS => {
+                    Kind::ToInitiator(AttemptId(header[common::ATTEMPT..].try_into().expect("eight bytes")))
+                }
+                _ => Kind::Unknown,
+            },
+            None => Kind::Unknown,
+        },
+        Some(&(kind::ENCRYPTED | kind::AUTHENTICATED)) => match datagram.get(data::TO..data::NUMBER) {
+            Some(id) => {
+                Kind::Protected(super::SessionId(u32::from_be_bytes(id.try_into().expect("four bytes"))))
+            }
+            None => Kind::Unknown,
+        },
+        Some(first) if kind::PLAIN.contains(first) => Kind::Plain,
+        _ => Kind::Unknown,
+    }
+}

@@ -1,0 +1,156 @@
+//! What two hellos make together. Both ends compute it from the same two hellos and so come to the same result.
+
+use core::fmt;
+
+use super::hello::{Features, Hello, TransportType};
+use super::protection::Protection;
+
+/// What both ends agreed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agreed {
+    /// Version of handshake and packet protection.
+    pub version: u8,
+    /// Protection of packets.
+    pub protection: Protection,
+    /// Kind of transport.
+    pub transport: TransportType,
+    /// Scheme, at both ends.
+    pub scheme: String,
+    /// Payload of a full packet, in bytes.
+    pub mtu_payload: u16,
+    /// Paths, in each direction.
+    pub paths: u16,
+    /// Features both ends can use.
+    pub features: Features,
+}
+
+/// Why a connection is refused. Authenticated: it really comes from a member of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Another protection is configured there.
+    Protection {
+        /// What the refusing end uses.
+        theirs: Protection,
+    },
+    /// Another kind of transport is spoken there.
+    Transport,
+    /// The scheme is not known or not allowed there.
+    Scheme,
+    /// It requires features we do not have, or lacks some that we require.
+    Features {
+        /// Those that only one end has.
+        missing: Features,
+    },
+    /// It did not understand an option that must be understood.
+    Option {
+        /// Its type.
+        option: u8,
+    },
+    /// It has too many connections, or too many half-open ones.
+    Busy,
+    /// It has too many connections with this host.
+    PeerLimit,
+    /// The application there does not want the connection.
+    Declined {
+        /// What the application says; 0 if nothing.
+        code: u32,
+    },
+    /// It could not read our hello.
+    Malformed,
+    /// Our hello lists a version that both ends speak and that is better than the one used: somebody between interfered.
+    Downgrade,
+    /// A reason that this build does not know.
+    Other {
+        /// Its code.
+        code: u8,
+    },
+}
+
+impl Refusal {
+    /// Code and detail in a Reject.
+    pub(crate) fn encode(self) -> (u8, u32) {
+        match self {
+            Refusal::Protection { theirs } => (1, theirs.code().into()),
+            Refusal::Transport => (2, 0),
+            Refusal::Scheme => (3, 0),
+            Refusal::Features { missing } => (4, missing.0),
+            Refusal::Option { option } => (5, option.into()),
+            Refusal::Busy => (6, 0),
+            Refusal::PeerLimit => (7, 0),
+            Refusal::Declined { code } => (8, code),
+            Refusal::Malformed => (9, 0),
+            Refusal::Downgrade => (10, 0),
+            Refusal::Other { code } => (code, 0),
+        }
+    }
+    pub(crate) fn decode(code: u8, detail: u32) -> Self {
+        match code {
+            1 => match u8::try_from(detail).ok().and_then(Protection::from_code) {
+                Some(theirs) => Refusal::Protection { theirs },
+                None => Refusal::Other { code },
+            },
+            2 => Refusal::Transport,
+            3 => Refusal::Scheme,
+            4 => Refusal::Features { missing: Features(detail) },
+            5 => Refusal::Option { option: detail as u8 },
+            6 => Refusal::Busy,
+            7 => Refusal::PeerLimit,
+            8 => Refusal::Declined { code: detail },
+            9 => Refusal::Malformed,
+            10 => Refusal::Downgrade,
+            code => Refusal::Other { code },
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Protection { theirs } => {
+                write!(f, "it uses protection {theirs}; both ends must use the same")
+            }
+            Refusal::Transport => f.write_str("it speaks another kind of transport"),
+            Refusal::Scheme => f.write_str("it does not know or allow the scheme"),
+            Refusal::Features { missing } => {
+                write!(f, "features {:#010x} are required by one end and unknown to the other", missing.0)
+            }
+            Refusal::Option { option } => {
+                write!(f, "it does not know option {option:#04x}, which must be understood")
+            }
+            Refusal::Busy => f.write_str("it has as many connections as it allows; try again later"),
+            Refusal::PeerLimit => f.write_str("it has as many connections with this host as it allows"),
+            Refusal::Declined { code } => write!(f, "the application there declined with code {code}"),
+            Refusal::Malformed => f.write_str("it could not read our hello"),
+            Refusal::Downgrade => f.write_str("somebody between made both ends use an older version"),
+            Refusal::Other { code } => write!(f, "reason {code}, which this version does not know"),
+        }
+    }
+}
+
+/// Puts two valid hellos together; symmetric but for whose protection a refusal names.
+pub(crate) fn agree(version: u8, ours: &Hello, theirs: &Hello) -> Result<Agreed, Refusal> {
+    if ours.protection != theirs.protection {
+        return Err(Refusal::Protection { theirs: ours.protection });
+    }
+    if ours.transport != theirs.transport {
+        return Err(Refusal::Transport);
+    }
+    if ours.scheme != theirs.scheme {
+        return Err(Refusal::Scheme);
+    }
+    let missing =
+        Features(ours.required.without(theirs.features).0 | theirs.required.without(ours.features).0);
+    if !missing.is_empty() {
+        return Err(Refusal::Features { missing });
+    }
+    Ok(Agreed {
+        version,
+        protection: ours.protection,
+        transport: ours.transport,
+        scheme: ours.scheme.clone(),
+        mtu_payload: ours.mtu_payload.min(theirs.mtu_payload),
+        paths: ours.paths.min(theirs.paths),
+        features: ours.features.and(theirs.features),
+    })
+}

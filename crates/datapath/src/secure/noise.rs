@@ -1,0 +1,119 @@
+//! The Noise handshake (Noise Protocol Framework, revision 34, pattern NNpsk0) through the `snow` crate.
+//!
+//! `psk, e` then `e, ee`: the pre-shared key goes in first, so an initiator without it is refused before any
+//! elliptic-curve arithmetic; the ephemeral keys give forward secrecy to everything after the first message.
+
+use snow::params::{CipherChoice, DHChoice, HashChoice};
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::types::{Cipher, Dh, Hash, Random};
+use snow::{Builder, HandshakeState};
+use zeroize::Zeroizing;
+
+use super::key::ClusterKey;
+use super::layout::{PUBLIC_LEN, TAG_LEN, common};
+use super::protection::Protection;
+use super::random::{RandomError, SecureRandom};
+use super::schedule::Secrets;
+
+/// Written into the transcript by name; also in `docs/wire.md`.
+pub(crate) const PROTOCOL: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
+
+/// Bytes a Noise message is longer than what it carries: a public key and a tag.
+pub(crate) const OVERHEAD: usize = PUBLIC_LEN + TAG_LEN;
+
+/// One end of a Noise handshake.
+pub(crate) struct Noise(Box<HandshakeState>);
+
+/// A message that was not made with our key, or was altered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unproven;
+
+/// Who speaks first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Initiator,
+    Responder,
+}
+
+impl Noise {
+    /// `header` is that of the Initiate; both ends must have seen the same, version included.
+    pub(crate) fn new(
+        role: Role,
+        key: &ClusterKey,
+        header: &[u8; common::LEN],
+        random: &mut dyn SecureRandom,
+    ) -> Result<Self, RandomError> {
+        let mut seed = Zeroizing::new([0; PUBLIC_LEN]);
+        random.fill(&mut seed[..])?;
+        let params = PROTOCOL.parse().expect("a name of the framework");
+        let prologue = [&b"pathweave "[..], header].concat();
+        let psk = key.noise_psk();
+        let builder = Builder::with_resolver(params, Box::new(Resolver { seed }))
+            .psk(0, &psk)
+            .and_then(|builder| builder.prologue(&prologue))
+            .expect("each is set once");
+        let built = match role {
+            Role::Initiator => builder.build_initiator(),
+            Role::Responder => builder.build_responder(),
+        };
+        Ok(Noise(Box::new(built.expect("the pattern needs nothing else"))))
+    }
+    /// The next message, with `payload` in it.
+    pub(crate) fn write(&mut self, payload: &[u8]) -> Vec<u8> {
+        let mut message = vec![0; payload.len() + OVERHEAD];
+        let len = self.0.write_message(payload, &mut message).expect("our turn, and there is room");
+        message.truncate(len);
+        message
+    }
+    /// What a message carries. After a failure the same turn may be tried again.
+    pub(crate) fn read(&mut self, message: &[u8]) -> Result<Vec<u8>, Unproven> {
+        let mut payload = vec![0; message.len()];
+        let len = self.0.read_message(message, &mut payload).map_err(|_| Unproven)?;
+        payload.truncate(len);
+        Ok(payload)
+    }
+    /// What remains when both messages are through.
+    pub(crate) fn finish(mut self, protection: Protection) -> Secrets {
+        assert!(self.0.is_handshake_finished(), "both messages are through");
+        let (to_responder, to_initiator) = self.0.dangerously_get_raw_split();
+        let (to_responder, to_initiator) = (Zeroizing::new(to_responder), Zeroizing::new(to_initiator));
+        Secrets::new((&to_responder, &to_initiator), self.0.get_handshake_hash(), protection)
+    }
+}
+
+/// snow's own primitives, but random bytes that were drawn from the source that was passed in.
+struct Resolver {
+    seed: Zeroizing<[u8; PUBLIC_LEN]>,
+}
+
+impl CryptoResolver for Resolver {
+    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
+        Some(Box::new(Once { seed: Some(self.seed.clone()) }))
+    }
+    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
+        DefaultResolver.resolve_dh(choice)
+    }
+    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        DefaultResolver.resolve_hash(choice)
+    }
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
+        DefaultResolver.resolve_cipher(choice)
+    }
+}
+
+/// Gives its bytes once: an end makes one ephemeral key.
+struct Once {
+    seed: Option<Zeroizing<[u8; PUBLIC_LEN]>>,
+}
+
+impl Random for Once {
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), snow::Error> {
+        match self.seed.take() {
+            Some(seed) if out.len() == seed.len() => {
+                out.copy_from_slice(&seed[..]);
+                Ok(())
+            }
+            _ => Err(snow::Error::Rng),
+        }
+    }
+}

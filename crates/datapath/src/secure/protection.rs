@@ -1,0 +1,79 @@
+//! How much a packet is protected.
+
+use core::fmt;
+use core::str::FromStr;
+
+/// What is done to each packet. Both ends of a connection must be configured alike: the handshake refuses a mix, so
+/// that nobody ends up with less than what was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protection {
+    /// Nothing. For closed fabrics and benchmarks: whoever can send to the host can write to registered memory.
+    Insecure,
+    /// Authenticated and protected from replay, but readable: AES-128-GMAC over header and body.
+    AuthOnly,
+    /// Encrypted as well: AES-128-GCM.
+    #[default]
+    Encrypt,
+}
+
+impl Protection {
+    /// All modes, weakest first.
+    pub const ALL: [Protection; 3] = [Protection::Insecure, Protection::AuthOnly, Protection::Encrypt];
+
+    /// The name users write.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protection::Insecure => "insecure",
+            Protection::AuthOnly => "auth-only",
+            Protection::Encrypt => "encrypt",
+        }
+    }
+    /// The value in the handshake.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Protection::Insecure => 0,
+            Protection::AuthOnly => 1,
+            Protection::Encrypt => 2,
+        }
+    }
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.code() == code)
+    }
+}
+
+impl fmt::Display for Protection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A word that is no protection mode.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("protection is {0:?}; allowed are encrypt (the default), auth-only and insecure")]
+pub struct UnknownProtection(
+    /// The word.
+    pub String,
+);
+
+impl FromStr for Protection {
+    type Err = UnknownProtection;
+    fn from_str(text: &str) -> Result<Self, UnknownProtection> {
+        Self::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| UnknownProtection(text.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_codes_are_distinct_and_come_back() {
+        for mode in Protection::ALL {
+            assert_eq!(mode.name().parse(), Ok(mode));
+            assert_eq!(Protection::from_code(mode.code()), Some(mode));
+        }
+        assert_eq!(Protection::from_code(3), None);
+        let error = "encrypted".parse::<Protection>().unwrap_err().to_string();
+        assert!(error.contains("\"encrypted\"") && error.contains("auth-only"), "{error}");
+    }
+}

@@ -1,0 +1,492 @@
+//! The end that is asked for connections.
+
+mod entry;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+use aws_lc_rs::hmac;
+use pathweave_units::{Duration, Time};
+
+use super::admission::{Admission, Limits};
+use super::cookie::CookieJar;
+use super::hello::{Hello, HelloError, HelloMessage, SessionId};
+use super::initiator::best_common;
+use super::key::ClusterKey;
+use super::layout::{VERSION, VERSIONS, common};
+use super::message::{AttemptId, Message, emit_accept, emit_reject, emit_retry, emit_versions, mac_is_right};
+use super::negotiate::{Refusal, agree};
+use super::noise::{Noise, Role};
+use super::outcome::{Established, SetupError, check_setup};
+use super::random::{RandomError, SecureRandom};
+use super::schedule::Direction;
+use super::session::{Rotation, Session, SessionConfig};
+use super::timing::{Backoff, HandshakeConfig};
+use entry::{Entry, Offer};
+
+/// Datagrams that may wait to be sent; what an attacker adds beyond is dropped.
+const MAX_OUTBOX: usize = 1_024;
+
+/// What a responder is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponderConfig {
+    /// Timers.
+    pub handshake: HandshakeConfig,
+    /// When keys change.
+    pub rotation: Rotation,
+    /// How many connections there may be.
+    pub limits: Limits,
+    /// How long a cookie is good for.
+    pub cookie_lifetime: Duration,
+}
+
+impl Default for ResponderConfig {
+    /// Cookies are good for 10 s; for the rest see there.
+    fn default() -> Self {
+        ResponderConfig {
+            handshake: HandshakeConfig::default(),
+            rotation: Rotation::default(),
+            limits: Limits::default(),
+            cookie_lifetime: Duration::from_ms(10_000),
+        }
+    }
+}
+
+/// Names a request until it is decided and through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestId {
+    address: IpAddr,
+    attempt: AttemptId,
+}
+
+/// What a responder has to tell.
+#[derive(Debug)]
+pub enum ResponderEvent {
+    /// A member of the cluster asks for a connection, from an address that is proven. Answer with
+    /// [`Responder::accept`] or [`Responder::decline`].
+    Request {
+        /// For the answer.
+        id: RequestId,
+        /// Where it came from.
+        from: SocketAddr,
+        /// What it says of itself.
+        hello: Hello,
+    },
+    /// A connection that was accepted is there; the initiator has been heard again.
+    Established {
+        /// The request it came from.
+        id: RequestId,
+        /// Where the initiator is.
+        from: SocketAddr,
+        /// The connection.
+        established: Box<Established>,
+    },
+    /// A request was not decided in time, or the initiator was never heard again. What was reserved for it can go.
+    Abandoned {
+        /// The request.
+        id: RequestId,
+        /// The session it would have had, if it was accepted.
+        session: Option<SessionId>,
+    },
+}
+
+/// Datagrams a responder looked at, by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResponderCounters {
+    /// Not a handshake message, or one for an initiator.
+    pub malformed: u64,
+    /// In another version; answered with ours.
+    pub versions: u64,
+    /// Without a good cookie; answered with one.
+    pub retries: u64,
+    /// Good cookie, but not made with our cluster key, or altered.
+    pub unproven: u64,
+    /// Proven, and refused with a reason.
+    pub refused: u64,
+    /// Proven, and handed to the application.
+    pub requests: u64,
+    /// Of a request that is known already.
+    pub repeated: u64,
+    /// A Confirm nobody waits for, or that is not right.
+    pub stray_confirms: u64,
+    /// Dropped, because too many answers wait to be sent or there were no random bytes.
+    pub dropped: u64,
+}
+
+/// Why a request cannot be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcceptError {
+    /// It was decided already, or not in time.
+    #[error("the request is no longer open")]
+    Gone,
+    /// The two hellos do not go together; the initiator has been told.
+    #[error("refused: {0}")]
+    Refused(
+        /// Why.
+        Refusal,
+    ),
+    /// Our hello is wrong.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The session number is taken by another half-open connection.
+    #[error("session {0} is taken")]
+    SessionTaken(
+        /// The number.
+        SessionId,
+    ),
+}
+
+/// Answers handshakes, of any number of peers.
+///
+/// It remembers nothing of a peer that has not proven its address by a cookie *and* the cluster key, and until the
+/// cookie is there no answer is longer than what it answers. Hand it the datagrams that
+/// [`kind_of`](super::kind_of) says are for it; after each call drain [`poll_transmit`](Responder::poll_transmit) and
+/// [`poll_event`](Responder::poll_event), and call [`on_timer`](Responder::on_timer) at
+/// [`poll_timeout`](Responder::poll_timeout).
+pub struct Responder {
+    key: ClusterKey,
+    answer_key: hmac::Key,
+    config: ResponderConfig,
+    jar: CookieJar,
+    random: Box<dyn SecureRandom + Send>,
+    admission: Admission,
+    entries: BTreeMap<RequestId, Entry>,
+    /// Half-open sessions by number, for data that overtakes the Confirm.
+    offered: BTreeMap<SessionId, RequestId>,
+    /// Entries that are only remembered so that a replay is recognised.
+    done: usize,
+    outbox: VecDeque<(SocketAddr, Vec<u8>)>,
+    events: VecDeque<ResponderEvent>,
+    counters: ResponderCounters,
+    next_timeout: Option<Time>,
+}
+
+impl Responder {
+    /// A responder that answers to those who have `key`.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError`] if the configuration is wrong or there are no random bytes.
+    pub fn new(
+        key: ClusterKey,
+        config: ResponderConfig,
+        mut random: Box<dyn SecureRandom + Send>,
+    ) -> Result<Self, SetupError> {
+        config.rotation.validate().map_err(SetupError::Rotation)?;
+        Ok(Responder {
+            answer_key: key.answer_key(),
+            key,
+            jar: CookieJar::new(&mut *random, config.cookie_lifetime)?,
+            random,
+            admission: Admission::new(config.limits),
+            config,
+            entries: BTreeMap::new(),
+            offered: BTreeMap::new(),
+            done: 0,
+            outbox: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: ResponderCounters::default(),
+            next_timeout: None,
+        })
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> ResponderCounters {
+        self.counters
+    }
+    /// The connections there are. The loop counts those it asks for itself here, too, and closes what has ended.
+    pub fn admission(&mut self) -> &mut Admission {
+        &mut self.admission
+    }
+    /// The next datagram to send, and where to.
+    pub fn poll_transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        self.outbox.pop_front()
+    }
+    /// What happened, in order.
+    pub fn poll_event(&mut self) -> Option<ResponderEvent> {
+        self.events.pop_front()
+    }
+    /// When to call [`on_timer`](Responder::on_timer).
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.next_timeout
+    }
+
+    /// A datagram from anybody.
+    pub fn handle(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
+        let Ok((attempt, parsed)) = Message::parse(datagram) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let id = RequestId { address: from.ip().to_canonical(), attempt };
+        match parsed {
+            Message::Foreign { .. } => {
+                self.counters.versions += 1;
+                let answer = emit_versions(attempt, VERSIONS, &self.answer_key);
+                self.answer_unproven(from, datagram, answer);
+            }
+            Message::Initiate { header, cookie, noise } => {
+                if self.jar.check(now, id.address, attempt, cookie) {
+                    self.on_request(now, from, id, header, noise);
+                } else {
+                    self.counters.retries += 1;
+                    let cookie = self.jar.make(now, id.address, attempt);
+                    let answer = emit_retry(attempt, &cookie, &self.answer_key);
+                    self.answer_unproven(from, datagram, answer);
+                }
+            }
+            Message::Confirm => self.on_confirm(now, id, datagram),
+            Message::Retry { .. }
+            | Message::Accept { .. }
+            | Message::Reject { .. }
+            | Message::Versions { .. } => {
+                self.counters.malformed += 1;
+            }
+        }
+    }
+
+    /// A protected frame for a session the loop does not know: if it belongs to a half-open connection, its Confirm
+    /// was lost or overtaken, and the frame says as much. Then an `Established` event is there, and its session can
+    /// open the frame.
+    pub fn on_protected(&mut self, now: Time, session: SessionId, frame: &[u8]) -> bool {
+        let Some(id) = self.offered.get(&session).copied() else { return false };
+        let Some(Entry::Offered(offer)) = self.entries.get(&id) else { return false };
+        let ours = offer.session.recognises(now, frame);
+        if ours {
+            self.establish(now, id);
+        }
+        ours
+    }
+
+    /// Accepts a request. `hello.session` is what frames for this end will carry.
+    ///
+    /// # Errors
+    ///
+    /// [`AcceptError`]; the request stays open if our own hello is wrong, and is over otherwise.
+    pub fn accept(&mut self, now: Time, id: RequestId, hello: Hello) -> Result<(), AcceptError> {
+        hello.validate().map_err(SetupError::Hello)?;
+        check_setup(hello.protection, &self.key, &self.config.rotation)?;
+        if self.offered.contains_key(&hello.session) {
+            return Err(AcceptError::SessionTaken(hello.session));
+        }
+        let Some(Entry::Asked(_)) = self.entries.get(&id) else { return Err(AcceptError::Gone) };
+        let Some(Entry::Asked(asked)) = self.entries.remove(&id) else { return Err(AcceptError::Gone) };
+        let agreed = match agree(VERSION, &hello, &asked.hello) {
+            Ok(agreed) => agreed,
+            Err(refusal) => {
+                self.admission.abandon(id.address);
+                self.refuse(asked.from, id.attempt, refusal);
+                self.find_next_timeout();
+                return Err(AcceptError::Refused(refusal));
+            }
+        };
+        let (local, remote) = (hello.session, asked.hello.session);
+        let mut noise = asked.noise;
+        let message = noise.write(&HelloMessage::ours(hello).encode(0));
+        let secrets = noise.finish(agreed.protection);
+        let session = Session::new(
+            &secrets,
+            Direction::ToInitiator,
+            SessionConfig {
+                protection: agreed.protection,
+                local,
+                remote,
+                paths: agreed.paths,
+                rotation: self.config.rotation,
+            },
+        );
+        let accept = emit_accept(id.attempt, &message);
+        self.send(asked.from, accept.clone());
+        let offer = Offer {
+            from: asked.from,
+            accept,
+            confirm_key: hmac::Key::new(hmac::HMAC_SHA256, secrets.confirm_key()),
+            session,
+            agreed,
+            peer: asked.hello,
+            backoff: Backoff::start(now, &self.config.handshake),
+            until: now.saturating_add(self.config.handshake.timeout),
+        };
+        self.offered.insert(local, id);
+        self.entries.insert(id, Entry::Offered(Box::new(offer)));
+        self.find_next_timeout();
+        Ok(())
+    }
+
+    /// Refuses a request for a reason of the application's own.
+    pub fn decline(&mut self, id: RequestId, code: u32) {
+        if let Some(Entry::Asked(_)) = self.entries.get(&id) {
+            if let Some(Entry::Asked(asked)) = self.entries.remove(&id) {
+                self.admission.abandon(id.address);
+                self.refuse(asked.from, id.attempt, Refusal::Declined { code });
+                self.find_next_timeout();
+            }
+        }
+    }
+
+    /// Time passes.
+    pub fn on_timer(&mut self, now: Time) {
+        if self.next_timeout.is_none_or(|due| now < due) {
+            return;
+        }
+        let due: Vec<RequestId> =
+            self.entries.iter().filter(|(_, entry)| entry.due() <= now).map(|(id, _)| *id).collect();
+        for id in due {
+            self.on_due(now, id);
+        }
+        self.find_next_timeout();
+    }
+
+    fn on_due(&mut self, now: Time, id: RequestId) {
+        match self.entries.get_mut(&id) {
+            Some(Entry::Offered(offer)) if now < offer.until => {
+                offer.backoff.again(now);
+                let (from, accept) = (offer.from, offer.accept.clone());
+                self.send(from, accept);
+            }
+            Some(_) => self.forget(id),
+            None => {}
+        }
+    }
+
+    fn forget(&mut self, id: RequestId) {
+        let session = match self.entries.remove(&id) {
+            Some(Entry::Asked(_)) => None,
+            Some(Entry::Offered(offer)) => Some(offer.session.local_id()),
+            Some(Entry::Done { .. }) => {
+                self.done -= 1;
+                return;
+            }
+            None => return,
+        };
+        if let Some(session) = session {
+            self.offered.remove(&session);
+        }
+        self.admission.abandon(id.address);
+        self.events.push_back(ResponderEvent::Abandoned { id, session });
+    }
+
+    /// An Initiate with a good cookie.
+    fn on_request(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        id: RequestId,
+        header: &[u8; common::LEN],
+        message: &[u8],
+    ) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            self.counters.repeated += 1;
+            if let Entry::Offered(offer) = entry {
+                // Our Accept may be lost. The timer brings it again; earlier only if the initiator is more in a hurry.
+                if now >= offer.backoff.half_due() {
+                    let accept = offer.accept.clone();
+                    offer.backoff.again(now);
+                    self.send(from, accept);
+                    self.find_next_timeout();
+                }
+            }
+            return;
+        }
+        let Ok(mut noise) = Noise::new(Role::Responder, &self.key, header, &mut *self.random) else {
+            self.counters.dropped += 1;
+            return;
+        };
+        let Ok(payload) = noise.read(message) else {
+            self.counters.unproven += 1;
+            return;
+        };
+        match self.judge(&payload, id.address) {
+            Ok(hello) => {
+                self.counters.requests += 1;
+                self.events.push_back(ResponderEvent::Request { id, from, hello: hello.clone() });
+                let until = now.saturating_add(self.config.handshake.timeout);
+                self.entries.insert(id, Entry::Asked(Box::new(entry::Asked { from, noise, hello, until })));
+                self.find_next_timeout();
+            }
+            Err(refusal) => self.refuse(from, id.attempt, refusal),
+        }
+    }
+
+    /// What can be refused without asking the application. Counts the connection if not.
+    fn judge(&mut self, payload: &[u8], address: IpAddr) -> Result<Hello, Refusal> {
+        let HelloMessage { hello, versions } =
+            HelloMessage::decode(payload).map_err(|error| match error {
+                HelloError::Option(option) => Refusal::Option { option },
+                _ => Refusal::Malformed,
+            })?;
+        if best_common(&versions) != Some(VERSION) {
+            return Err(Refusal::Downgrade);
+        }
+        self.admission.begin(address)?;
+        Ok(hello)
+    }
+
+    fn on_confirm(&mut self, now: Time, id: RequestId, datagram: &[u8]) {
+        match self.entries.get(&id) {
+            Some(Entry::Offered(offer)) if mac_is_right(datagram, &offer.confirm_key) => {
+                self.establish(now, id);
+            }
+            Some(Entry::Done { .. }) => self.counters.repeated += 1,
+            _ => self.counters.stray_confirms += 1,
+        }
+    }
+
+    fn establish(&mut self, now: Time, id: RequestId) {
+        let Some(Entry::Offered(offer)) = self.entries.remove(&id) else { return };
+        self.offered.remove(&offer.session.local_id());
+        self.admission.confirm(id.address);
+        self.remember(now, id);
+        let round_trip = offer.backoff.round_trip(now);
+        let Offer { from, session, agreed, peer, .. } = *offer;
+        let established = Box::new(Established { session, agreed, peer, round_trip });
+        self.events.push_back(ResponderEvent::Established { id, from, established });
+        self.find_next_timeout();
+    }
+
+    /// While its cookie is good, a replayed Initiate of this attempt would pass for a new one.
+    fn remember(&mut self, now: Time, id: RequestId) {
+        if self.done >= self.config.limits.half_open.max(1) {
+            let done = self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Done { .. }));
+            if let Some(oldest) = done.min_by_key(|(_, entry)| entry.due()).map(|(id, _)| *id) {
+                self.forget(oldest);
+            }
+        }
+        let until = now.saturating_add(self.config.cookie_lifetime);
+        self.entries.insert(id, Entry::Done { until });
+        self.done += 1;
+    }
+
+    fn refuse(&mut self, to: SocketAddr, attempt: AttemptId, refusal: Refusal) {
+        self.counters.refused += 1;
+        let answer = emit_reject(attempt, refusal, &self.answer_key);
+        self.send(to, answer);
+    }
+
+    /// Answers an address that may be forged: never with more than came from it.
+    fn answer_unproven(&mut self, to: SocketAddr, request: &[u8], answer: Vec<u8>) {
+        if answer.len() <= request.len() {
+            self.send(to, answer);
+        } else {
+            self.counters.dropped += 1;
+        }
+    }
+
+    fn send(&mut self, to: SocketAddr, datagram: Vec<u8>) {
+        if self.outbox.len() < MAX_OUTBOX {
+            self.outbox.push_back((to, datagram));
+        } else {
+            self.counters.dropped += 1;
+        }
+    }
+
+    fn find_next_timeout(&mut self) {
+        self.next_timeout = self.entries.values().map(Entry::due).min();
+    }
+}
+
+impl From<RandomError> for AcceptError {
+    fn from(error: RandomError) -> Self {
+        AcceptError::Setup(SetupError::Random(error))
+    }
+}

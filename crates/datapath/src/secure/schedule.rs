@@ -1,0 +1,145 @@
+//! The key schedule: from the secrets of a handshake to the keys of an epoch (HKDF with SHA-256, RFC 5869).
+
+use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
+use zeroize::Zeroizing;
+
+use super::layout::{TAG_LEN, VERSION};
+use super::protection::Protection;
+
+/// Which way packets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    ToResponder,
+    ToInitiator,
+}
+
+struct OutputLen(usize);
+
+impl KeyType for OutputLen {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+/// HKDF-Expand of `secret`, which must be uniformly random, for the purpose `info`.
+pub(crate) fn derive(secret: &[u8], info: &[&[u8]], out: &mut [u8]) {
+    let prk = Prk::new_less_safe(HKDF_SHA256, secret);
+    let mut labelled = vec![&b"pathweave 1 "[..]];
+    labelled.extend_from_slice(info);
+    prk.expand(&labelled, OutputLen(out.len()))
+        .and_then(|okm| okm.fill(out))
+        .expect("at most 255 blocks are asked for");
+}
+
+/// What a finished handshake leaves: a secret for each direction, tied to everything both ends said.
+pub(crate) struct Secrets {
+    to_responder: Zeroizing<[u8; 32]>,
+    to_initiator: Zeroizing<[u8; 32]>,
+    confirm: Zeroizing<[u8; 32]>,
+}
+
+impl Secrets {
+    /// `split` is what Noise derives last, `transcript` its hash of all that was said.
+    pub(crate) fn new(split: (&[u8; 32], &[u8; 32]), transcript: &[u8], protection: Protection) -> Self {
+        let one = |key: &[u8; 32], label: &[u8]| {
+            let mut out = Zeroizing::new([0; 32]);
+            Salt::new(HKDF_SHA256, transcript)
+                .extract(key)
+                .expand(&[b"pathweave 1 ", label, &[VERSION, protection.code()]], OutputLen(out.len()))
+                .and_then(|okm| okm.fill(&mut out[..]))
+                .expect("one block is asked for");
+            out
+        };
+        Secrets {
+            to_responder: one(split.0, b"to responder"),
+            to_initiator: one(split.1, b"to initiator"),
+            confirm: one(split.0, b"confirm"),
+        }
+    }
+    /// The secret the epochs of a direction start from.
+    pub(crate) fn direction(&self, direction: Direction) -> EpochSecret {
+        EpochSecret(match direction {
+            Direction::ToResponder => self.to_responder.clone(),
+            Direction::ToInitiator => self.to_initiator.clone(),
+        })
+    }
+    /// The key of the Confirm message.
+    pub(crate) fn confirm_key(&self) -> &[u8; 32] {
+        &self.confirm
+    }
+}
+
+/// From which the keys of an epoch are made, and the secret of the next; never the one before.
+#[derive(Clone)]
+pub(crate) struct EpochSecret(Zeroizing<[u8; 32]>);
+
+impl EpochSecret {
+    /// The keys of this epoch.
+    pub(crate) fn keys(&self) -> PacketKeys {
+        let mut key = Zeroizing::new([0; 16]);
+        let mut iv = Zeroizing::new([0; 12]);
+        derive(&self.0[..], &[b"key"], &mut key[..]);
+        derive(&self.0[..], &[b"iv"], &mut iv[..]);
+        let key = UnboundKey::new(&AES_128_GCM, &key[..]).expect("16 bytes are an AES-128 key");
+        PacketKeys { aead: LessSafeKey::new(key), iv }
+    }
+    /// The secret of the next epoch. The way back is closed: HKDF is not invertible.
+    pub(crate) fn next(&self) -> EpochSecret {
+        let mut next = Zeroizing::new([0; 32]);
+        derive(&self.0[..], &[b"next epoch"], &mut next[..]);
+        EpochSecret(next)
+    }
+}
+
+/// Key and initialisation vector of one direction and epoch.
+pub(crate) struct PacketKeys {
+    aead: LessSafeKey,
+    iv: Zeroizing<[u8; 12]>,
+}
+
+/// What makes a packet's nonce unique under its key. The epoch is in it although each has a key of its own, so that a
+/// mistake in one cannot become a repeated nonce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NonceParts {
+    pub(crate) epoch: u64,
+    pub(crate) path: u16,
+    pub(crate) number: u64,
+}
+
+impl PacketKeys {
+    fn nonce(&self, parts: NonceParts) -> Nonce {
+        let mut bytes = *self.iv;
+        let epoch = (parts.epoch as u16).to_be_bytes();
+        let plain = epoch.into_iter().chain(parts.path.to_be_bytes()).chain(parts.number.to_be_bytes());
+        for (byte, part) in bytes.iter_mut().zip(plain) {
+            *byte ^= part;
+        }
+        Nonce::assume_unique_for_key(bytes)
+    }
+    /// Encrypts `body` in place; the tag covers `header`, too.
+    pub(crate) fn encrypt(&self, parts: NonceParts, header: &[u8], body: &mut [u8], tag: &mut [u8]) {
+        let made = self
+            .aead
+            .seal_in_place_separate_tag(self.nonce(parts), Aad::from(header), body)
+            .expect("a datagram is far below the length limit of GCM");
+        tag.copy_from_slice(made.as_ref());
+    }
+    /// Decrypts `body`, which ends with the tag, in place. What `body` holds after a failure must not be used.
+    pub(crate) fn decrypt(&self, parts: NonceParts, header: &[u8], body: &mut [u8]) -> Result<(), Forged> {
+        self.aead.open_in_place(self.nonce(parts), Aad::from(header), body).map(|_| ()).map_err(|_| Forged)
+    }
+    /// The tag over `covered`, which stays readable.
+    pub(crate) fn authenticate(&self, parts: NonceParts, covered: &[u8], tag: &mut [u8]) {
+        self.encrypt(parts, covered, &mut [], tag);
+    }
+    /// Checks that tag.
+    pub(crate) fn verify(&self, parts: NonceParts, covered: &[u8], tag: &[u8]) -> Result<(), Forged> {
+        let mut tag: [u8; TAG_LEN] = tag.try_into().map_err(|_| Forged)?;
+        self.decrypt(parts, covered, &mut tag)
+    }
+}
+
+/// The tag is not what key, header and body make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Forged;

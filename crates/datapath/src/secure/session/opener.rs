@@ -1,0 +1,156 @@
+//! The receiving half of a session.
+
+use pathweave_units::{Duration, PathId, Time};
+
+use super::super::layout::{TAG_LEN, data};
+use super::super::protection::Protection;
+use super::super::schedule::{EpochSecret, Forged, NonceParts, PacketKeys};
+use super::super::window::{Seen, Window};
+use super::{OpenError, SessionConfig, frame_kind};
+
+pub(super) struct Opener {
+    protection: Protection,
+    local: u32,
+    grace: Duration,
+    epoch: u64,
+    previous: Option<Previous>,
+    present: PacketKeys,
+    /// Made ahead, so that a forged packet that claims the next epoch costs no key derivation.
+    next: PacketKeys,
+    next_secret: EpochSecret,
+    /// One for each path, made when its first packet arrives.
+    windows: Vec<Option<Box<Window>>>,
+}
+
+struct Previous {
+    keys: PacketKeys,
+    until: Time,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Age {
+    Previous,
+    Present,
+    Next,
+}
+
+/// A frame that may be a packet, if its tag is right.
+struct Candidate {
+    path: PathId,
+    number: u64,
+    age: Age,
+    epoch: u64,
+}
+
+impl Opener {
+    pub(super) fn new(secret: EpochSecret, config: SessionConfig) -> Self {
+        let next_secret = secret.next();
+        Opener {
+            protection: config.protection,
+            local: config.local.0,
+            grace: config.rotation.grace,
+            epoch: 0,
+            previous: None,
+            present: secret.keys(),
+            next: next_secret.keys(),
+            next_secret,
+            windows: (0..config.paths).map(|_| None).collect(),
+        }
+    }
+
+    /// The newest epoch the peer has been seen to use.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The packet's path, and whether it was the first under new keys.
+    pub(super) fn open(&mut self, now: Time, frame: &mut [u8]) -> Result<(PathId, bool), OpenError> {
+        let candidate = self.candidate(now, frame)?;
+        self.check(&candidate, frame).map_err(|Forged| OpenError::Forged)?;
+        let window = self.windows[candidate.path.index()].get_or_insert_with(|| Box::new(Window::new()));
+        window.insert(candidate.number);
+        let rotated = candidate.age == Age::Next;
+        if rotated {
+            self.advance(now);
+        }
+        Ok((candidate.path, rotated))
+    }
+
+    pub(super) fn recognises(&self, now: Time, frame: &[u8]) -> bool {
+        let mut copy = frame.to_vec();
+        self.candidate(now, frame).is_ok_and(|candidate| self.check(&candidate, &mut copy).is_ok())
+    }
+
+    /// Everything that can be refused without cryptography.
+    fn candidate(&self, now: Time, frame: &[u8]) -> Result<Candidate, OpenError> {
+        let needed = data::LEN + TAG_LEN;
+        if frame.len() < needed {
+            return Err(OpenError::TooShort { len: frame.len(), needed });
+        }
+        let header: &[u8; data::LEN] = frame[..data::LEN].try_into().expect("just measured");
+        let word = |at: usize| u32::from_be_bytes(header[at..at + 4].try_into().expect("four bytes"));
+        if header[data::KIND] != frame_kind(self.protection) {
+            return Err(OpenError::Kind { found: header[data::KIND] });
+        }
+        let session = word(data::TO);
+        if session != self.local {
+            return Err(OpenError::Session { found: session });
+        }
+        let path = PathId(u16::from_be_bytes([header[data::PATH], header[data::PATH + 1]]));
+        let paths = self.windows.len() as u16;
+        let window = self.windows.get(path.index()).ok_or(OpenError::Path { path, paths })?;
+        let (age, epoch) = self.age(now, header[data::EPOCH])?;
+        let low = word(data::NUMBER);
+        let (number, seen) = match window {
+            Some(window) => {
+                let number = window.whole(low);
+                (number, window.look(number))
+            }
+            None => (u64::from(low), Seen::New),
+        };
+        match seen {
+            Seen::New => Ok(Candidate { path, number, age, epoch }),
+            Seen::Replayed => Err(OpenError::Replayed { path, number }),
+            Seen::TooOld => Err(OpenError::TooOld { path, number }),
+        }
+    }
+
+    fn age(&self, now: Time, low: u8) -> Result<(Age, u64), OpenError> {
+        match low.wrapping_sub(self.epoch as u8) {
+            0 => Ok((Age::Present, self.epoch)),
+            1 => Ok((Age::Next, self.epoch + 1)),
+            255 if self.previous.as_ref().is_some_and(|previous| now < previous.until) => {
+                Ok((Age::Previous, self.epoch - 1))
+            }
+            _ => Err(OpenError::Epoch { found: low }),
+        }
+    }
+
+    fn check(&self, candidate: &Candidate, frame: &mut [u8]) -> Result<(), Forged> {
+        let keys = match candidate.age {
+            Age::Previous => &self.previous.as_ref().ok_or(Forged)?.keys,
+            Age::Present => &self.present,
+            Age::Next => &self.next,
+        };
+        let parts = NonceParts { epoch: candidate.epoch, path: candidate.path.0, number: candidate.number };
+        match self.protection {
+            Protection::Encrypt => {
+                let (header, body) = frame.split_at_mut(data::LEN);
+                keys.decrypt(parts, header, body)
+            }
+            Protection::AuthOnly | Protection::Insecure => {
+                let (covered, tag) = frame.split_at(frame.len() - TAG_LEN);
+                keys.verify(parts, covered, tag)
+            }
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        self.next_secret = self.next_secret.next();
+        let after = self.next_secret.keys();
+        let present = core::mem::replace(&mut self.next, after);
+        let keys = core::mem::replace(&mut self.present, present);
+        self.previous = Some(Previous { keys, until: now.saturating_add(self.grace) });
+        self.epoch += 1;
+    }
+}

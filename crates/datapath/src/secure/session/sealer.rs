@@ -1,0 +1,107 @@
+//! The sending half of a session.
+
+use pathweave_units::PathId;
+
+use super::super::layout::{TAG_LEN, data};
+use super::super::protection::Protection;
+use super::super::schedule::{EpochSecret, NonceParts, PacketKeys};
+use super::{MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, Rotation, SealError, SessionConfig, frame_kind};
+
+pub(super) struct Sealer {
+    protection: Protection,
+    remote: u32,
+    rotation: Rotation,
+    epoch: u64,
+    secret: EpochSecret,
+    keys: PacketKeys,
+    /// Sealed under the present key.
+    packets: u64,
+    bytes: u64,
+    /// Next number of each path. They go on through all epochs.
+    numbers: Vec<u64>,
+}
+
+impl Sealer {
+    pub(super) fn new(secret: EpochSecret, config: SessionConfig) -> Self {
+        Sealer {
+            protection: config.protection,
+            remote: config.remote.0,
+            rotation: config.rotation,
+            epoch: 0,
+            keys: secret.keys(),
+            secret,
+            packets: 0,
+            bytes: 0,
+            numbers: vec![0; usize::from(config.paths)],
+        }
+    }
+
+    /// `peer_epoch` is the newest the peer has been seen to use. True if the keys changed.
+    pub(super) fn seal(
+        &mut self,
+        path: PathId,
+        frame: &mut [u8],
+        peer_epoch: u64,
+    ) -> Result<bool, SealError> {
+        let paths = self.numbers.len() as u16;
+        let number = *self.numbers.get(path.index()).ok_or(SealError::Path { path, paths })?;
+        let needed = data::LEN + TAG_LEN;
+        let Some(body) = frame.len().checked_sub(needed) else {
+            return Err(SealError::TooShort { len: frame.len(), needed });
+        };
+        let rotated = self.make_room(body as u64, peer_epoch)?;
+
+        let (header, rest) = frame.split_at_mut(data::LEN);
+        header[data::KIND] = frame_kind(self.protection);
+        header[data::EPOCH] = self.epoch as u8;
+        header[data::PATH..data::TO].copy_from_slice(&path.0.to_be_bytes());
+        header[data::TO..data::NUMBER].copy_from_slice(&self.remote.to_be_bytes());
+        header[data::NUMBER..].copy_from_slice(&(number as u32).to_be_bytes());
+        let parts = NonceParts { epoch: self.epoch, path: path.0, number };
+        match self.protection {
+            Protection::Encrypt => {
+                let (body, tag) = rest.split_at_mut(body);
+                self.keys.encrypt(parts, header, body, tag);
+            }
+            Protection::AuthOnly | Protection::Insecure => {
+                let (covered, tag) = frame.split_at_mut(data::LEN + body);
+                self.keys.authenticate(parts, covered, tag);
+            }
+        }
+        self.numbers[path.index()] = number + 1;
+        self.packets += 1;
+        self.bytes += body as u64;
+        Ok(rotated)
+    }
+
+    /// Changes keys if it is time and the peer uses the present ones, so that it is never two changes behind
+    /// (RFC 9001, section 6.1). Refuses what would wear a key out.
+    fn make_room(&mut self, bytes: u64, peer_epoch: u64) -> Result<bool, SealError> {
+        let due = self.packets >= self.rotation.packets || self.bytes >= self.rotation.bytes;
+        if due && peer_epoch >= self.epoch {
+            self.advance();
+            return Ok(true);
+        }
+        if self.packets >= MAX_PACKETS_PER_KEY || self.bytes + bytes > MAX_BYTES_PER_KEY {
+            return Err(SealError::KeyExhausted { packets: self.packets, bytes: self.bytes });
+        }
+        Ok(false)
+    }
+
+    /// Follows a peer that has changed its keys. True if ours changed.
+    pub(super) fn follow(&mut self, peer_epoch: u64) -> bool {
+        let behind = self.epoch < peer_epoch;
+        if behind {
+            self.advance();
+        }
+        behind
+    }
+
+    fn advance(&mut self) {
+        self.secret = self.secret.next();
+        self.keys = self.secret.keys();
+        self.epoch += 1;
+        self.packets = 0;
+        self.bytes = 0;
+    }
+}

@@ -1,0 +1,182 @@
+//! Which packet numbers of a path have been seen.
+
+/// Packet numbers a window remembers: one that is older than the highest by this much is refused unseen. Reordering
+/// between paths does not matter, since each path has a window; within a path, packets keep close together.
+pub const REPLAY_WINDOW: u64 = 4_096;
+
+const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
+
+/// What a window says of a packet number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Not seen yet.
+    New,
+    /// Seen before.
+    Replayed,
+    /// Too old to tell.
+    TooOld,
+}
+
+/// The numbers from `highest - 4095` to `highest`, a bit each, at the place of the number modulo 4,096.
+pub(crate) struct Window {
+    highest: Option<u64>,
+    bits: [u64; WORDS],
+}
+
+impl Window {
+    pub(crate) const fn new() -> Self {
+        Window { highest: None, bits: [0; WORDS] }
+    }
+
+    /// The whole number of which the wire carries the low 32 bits: of all candidates the one nearest to the next
+    /// number (RFC 9000, appendix A.3).
+    pub(crate) fn whole(&self, low: u32) -> u64 {
+        let next = self.highest.map_or(0, |highest| highest + 1);
+        let candidate = next & !u64::from(u32::MAX) | u64::from(low);
+        const HALF: u64 = 1 << 31;
+        if candidate + HALF <= next {
+            candidate + 2 * HALF
+        } else if candidate > next + HALF && candidate >= 2 * HALF {
+            candidate - 2 * HALF
+        } else {
+            candidate
+        }
+    }
+
+    /// Looks without changing anything: what has not been authenticated must leave no trace.
+    pub(crate) fn look(&self, number: u64) -> Seen {
+        match self.highest {
+            Some(highest) if number <= highest => {
+                if highest - number >= REPLAY_WINDOW {
+                    Seen::TooOld
+                } else if self.bits[word(number)] & bit(number) != 0 {
+                    Seen::Replayed
+                } else {
+                    Seen::New
+                }
+            }
+            _ => Seen::New,
+        }
+    }
+
+    /// Remembers a number that `look` called new.
+    pub(crate) fn insert(&mut self, number: u64) {
+        match self.highest {
+            Some(highest) if number <= highest => {}
+            highest => {
+                let from = highest.map_or(number, |highest| highest + 1);
+                self.forget(from, number);
+                self.highest = Some(number);
+            }
+        }
+        self.bits[word(number)] |= bit(number);
+    }
+
+    /// Clears the places of `from..=to`, whose old contents fall out of the window.
+    fn forget(&mut self, from: u64, to: u64) {
+        if to - from >= REPLAY_WINDOW {
+            self.bits.fill(0);
+            return;
+        }
+        let mut next = from;
+        while next <= to {
+            let last_of_word = next | 63;
+            let last = last_of_word.min(to);
+            let keep_below = bit(next) - 1;
+            let keep_above = if last == last_of_word { 0 } else { !(bit(last + 1) - 1) };
+            self.bits[word(next)] &= keep_below | keep_above;
+            next = last + 1;
+        }
+    }
+}
+
+fn word(number: u64) -> usize {
+    (number / 64) as usize % WORDS
+}
+
+fn bit(number: u64) -> u64 {
+    1 << (number % 64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_edge_of_the_window_is_where_it_should_be() {
+        let mut window = Window::new();
+        for number in [0, 1, 63, 64, 4_095] {
+            assert_eq!(window.look(number), Seen::New, "{number}");
+            window.insert(number);
+            assert_eq!(window.look(number), Seen::Replayed, "{number}");
+        }
+        assert_eq!(window.look(2), Seen::New, "4,095 packets late is not too late");
+        window.insert(4_096);
+        assert_eq!(window.look(0), Seen::TooOld);
+        assert_eq!(window.look(1), Seen::Replayed);
+        window.insert(4_096 + 4_096);
+        assert_eq!(window.look(4_096), Seen::TooOld);
+        assert_eq!(window.look(4_097), Seen::New, "no bit survives a full turn");
+    }
+
+    #[test]
+    fn whole_numbers_follow_the_highest() {
+        let mut window = Window::new();
+        assert_eq!(window.whole(7), 7);
+        // Nothing is below zero, so a first number may be far.
+        assert_eq!(window.whole(u32::MAX), u64::from(u32::MAX));
+        window.insert(0xffff_fff0);
+        assert_eq!(window.whole(0xffff_fff0), 0xffff_fff0);
+        assert_eq!(window.whole(5), 0x1_0000_0005);
+        window.insert(0x1_0000_0005);
+        assert_eq!(window.whole(0xffff_ff00), 0xffff_ff00);
+        assert_eq!(window.whole(0x7000_0000), 0x1_7000_0000);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        /// The window and a set of all numbers ever seen agree on everything.
+        #[test]
+        fn a_window_is_a_set_with_an_end(
+            start in prop_oneof![Just(0u64), 0u64..10_000, (1u64 << 32) - 9_000..(1 << 32) + 9_000],
+            steps in proptest::collection::vec(
+                prop_oneof![5 => -80i64..80, 3 => -4_200i64..10, 1 => 0i64..9_000, 1 => -100_000i64..0],
+                1..400,
+            ),
+        ) {
+            let mut window = Window::new();
+            let mut all = BTreeSet::new();
+            let mut at = start;
+            for step in steps {
+                let number = at.saturating_add_signed(step);
+                let highest = all.last().copied();
+                let expected = match highest {
+                    Some(highest) if number + REPLAY_WINDOW <= highest => Seen::TooOld,
+                    _ if all.contains(&number) => Seen::Replayed,
+                    _ => Seen::New,
+                };
+                prop_assert_eq!(window.look(number), expected, "number {}, highest {:?}", number, highest);
+                if expected == Seen::New {
+                    window.insert(number);
+                    all.insert(number);
+                }
+                at = all.last().copied().unwrap_or(start);
+                prop_assert_eq!(window.whole(number as u32), number, "highest {}", at);
+            }
+        }
+
+        #[test]
+        fn any_number_is_found_from_its_low_bits_when_near(
+            highest in 0u64..1 << 40, ahead in -(1i64 << 31) + 1..1i64 << 31,
+        ) {
+            let mut window = Window::new();
+            window.insert(highest);
+            if let Some(number) = (highest + 1).checked_add_signed(ahead) {
+                prop_assert_eq!(window.whole(number as u32), number);
+            }
+        }
+    }
+}
