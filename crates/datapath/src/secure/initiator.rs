@@ -6,9 +6,11 @@ use pathweave_units::{Duration, Time};
 use super::hello::{Hello, HelloMessage};
 use super::key::ClusterKey;
 use super::layout::{COOKIE_LEN, VERSION, VERSIONS, initiate, message};
-use super::message::{AttemptId, Cookie, Message, emit_confirm, emit_initiate, header, mac_is_right};
+use super::message::{
+    AttemptId, Cookie, CookieMark, Message, emit_confirm, emit_initiate, header, mac_is_right, mark,
+};
 use super::negotiate::agree;
-use super::noise::{Noise, OVERHEAD, Role};
+use super::noise::{Ephemerals, Noise, OVERHEAD, Role};
 use super::outcome::{Established, HandshakeError, SetupError, check_setup};
 use super::random::SecureRandom;
 use super::schedule::Direction;
@@ -39,14 +41,16 @@ pub enum InitiatorEvent {
 pub struct Initiator {
     attempt: AttemptId,
     hello: Hello,
-    fingerprint: String,
     answer_key: hmac::Key,
     config: HandshakeConfig,
     rotation: Rotation,
     started: Time,
-    /// The Initiate but for the cookie.
-    request: Request,
+    key: ClusterKey,
+    ephemerals: Ephemerals,
+    /// Zeros until the responder has given one.
     cookie: Cookie,
+    /// What is sent until it is answered.
+    request: Vec<u8>,
     state: State,
     backoff: Backoff,
     sends: u32,
@@ -59,14 +63,14 @@ pub struct Initiator {
     event: Option<InitiatorEvent>,
 }
 
-struct Request {
-    header: [u8; super::layout::common::LEN],
-    noise: Vec<u8>,
-}
-
 enum State {
+    /// For a cookie.
+    AskingForCookie,
+    /// For the connection.
     Asking(Noise),
-    Established { confirm: Vec<u8> },
+    Established {
+        confirm: Vec<u8>,
+    },
     Failed,
 }
 
@@ -89,22 +93,20 @@ impl Initiator {
         check_setup(hello.protection, key, &rotation)?;
         let mut attempt = AttemptId([0; 8]);
         random.fill(&mut attempt.0)?;
-        let header = header(message::INITIATE, attempt);
-        let mut noise = Noise::new(Role::Initiator, key, &header, random)?;
-        let padded = initiate::MIN_LEN - initiate::NOISE - OVERHEAD;
-        let request =
-            Request { header, noise: noise.write(&HelloMessage::ours(hello.clone()).encode(padded)) };
+        let cookie = [0; COOKIE_LEN];
+        let request = emit_initiate(&header(message::INITIATE, attempt), &cookie, &[]);
         let mut initiator = Initiator {
             attempt,
             hello,
-            fingerprint: key.fingerprint(),
             answer_key: key.answer_key(),
             config,
             rotation,
             started: now,
+            key: key.clone(),
+            ephemerals: Ephemerals::new(random)?,
+            cookie,
             request,
-            cookie: [0; COOKIE_LEN],
-            state: State::Asking(noise),
+            state: State::AskingForCookie,
             backoff: Backoff::start(now, &config),
             sends: 0,
             retries: 0,
@@ -133,19 +135,20 @@ impl Initiator {
     /// When to call [`on_timer`](Initiator::on_timer); `None` once it is decided.
     pub fn poll_timeout(&self) -> Option<Time> {
         match self.state {
-            State::Asking(_) => Some(self.backoff.due().min(self.deadline())),
+            State::AskingForCookie | State::Asking(_) => Some(self.backoff.due().min(self.deadline())),
             State::Established { .. } | State::Failed => None,
         }
     }
 
     /// Time passes.
     pub fn on_timer(&mut self, now: Time) {
-        if !matches!(self.state, State::Asking(_)) {
-            return;
+        match self.state {
+            State::AskingForCookie | State::Asking(_) => {}
+            State::Established { .. } | State::Failed => return,
         }
         if now >= self.deadline() {
             let error = match (self.doubted, self.retries) {
-                (Some(_), _) => HandshakeError::WrongKey { ours: self.fingerprint.clone() },
+                (Some(_), _) => HandshakeError::WrongKey { ours: self.key.fingerprint() },
                 (None, 0 | 1) => HandshakeError::NoAnswer { timeout: self.config.timeout, sends: self.sends },
                 (None, retries) => HandshakeError::Unreachable { retries },
             };
@@ -168,7 +171,7 @@ impl Initiator {
             // It asks again because our Confirm was lost.
             (State::Established { confirm }, Message::Accept { .. }) => self.outbox = Some(confirm.clone()),
             (
-                State::Asking(_),
+                State::AskingForCookie | State::Asking(_),
                 answer @ (Message::Retry { .. } | Message::Reject { .. } | Message::Versions { .. }),
             ) => {
                 if mac_is_right(datagram, &self.answer_key) {
@@ -183,16 +186,7 @@ impl Initiator {
 
     fn on_answer(&mut self, now: Time, answer: Message<'_>) {
         match answer {
-            Message::Retry { cookie } => {
-                self.cookie = *cookie;
-                self.retries = self.retries.saturating_add(1);
-                self.note_round_trip(now);
-                if self.retries_at_once < RETRIES_AT_ONCE {
-                    self.retries_at_once += 1;
-                    self.backoff = Backoff::start(now, &self.config);
-                    self.send_request();
-                }
-            }
+            Message::Retry { refused, cookie } => self.on_retry(now, refused, cookie),
             Message::Reject { refusal } => self.fail(HandshakeError::Refused(refusal)),
             // It refuses a version that it lists itself: an old message, perhaps; not an answer to go by.
             Message::Versions { list } if list.contains(&VERSION) => {}
@@ -201,6 +195,29 @@ impl Initiator {
             }
             _ => {}
         }
+    }
+
+    fn on_retry(&mut self, now: Time, refused: &CookieMark, cookie: &Cookie) {
+        // An answer to an earlier request: the present one is still on its way.
+        if refused != mark(&self.cookie) || self.retries_at_once >= RETRIES_AT_ONCE {
+            return;
+        }
+        self.note_round_trip(now);
+        self.cookie = *cookie;
+        self.retries = self.retries.saturating_add(1);
+        self.retries_at_once += 1;
+        let header = header(message::INITIATE, self.attempt);
+        // A fresh ephemeral key each time: the message differs, so its key must, too.
+        let Ok(mut noise) = Noise::new(Role::Initiator, &self.key, &header, cookie, &mut self.ephemerals)
+        else {
+            return;
+        };
+        let padded = initiate::MIN_LEN - initiate::NOISE - OVERHEAD;
+        let said = HelloMessage::ours(self.hello.clone()).encode(padded);
+        self.request = emit_initiate(&header, cookie, &noise.write(&said));
+        self.state = State::Asking(noise);
+        self.backoff = Backoff::start(now, &self.config);
+        self.send_request();
     }
 
     fn on_accept(&mut self, now: Time, message: &[u8]) {
@@ -254,7 +271,7 @@ impl Initiator {
 
     fn send_request(&mut self) {
         self.sends = self.sends.saturating_add(1);
-        self.outbox = Some(emit_initiate(&self.request.header, &self.cookie, &self.request.noise));
+        self.outbox = Some(self.request.clone());
     }
 
     fn deadline(&self) -> Time {

@@ -58,13 +58,16 @@ pub(crate) mod initiate {
 
 /// Bytes of a cookie.
 pub(crate) const COOKIE_LEN: usize = 24;
+/// Bytes of a cookie by which a Retry says which cookie it refuses.
+pub(crate) const COOKIE_MARK_LEN: usize = 8;
 /// Bytes of a Curve25519 public key.
 pub(crate) const PUBLIC_LEN: usize = 32;
 
 /// Retry.
 pub(crate) mod retry {
     use super::common;
-    pub(crate) const COOKIE: usize = common::LEN;
+    pub(crate) const REFUSED: usize = common::LEN;
+    pub(crate) const COOKIE: usize = REFUSED + super::COOKIE_MARK_LEN;
     pub(crate) const MAC: usize = COOKIE + super::COOKIE_LEN;
     pub(crate) const LEN: usize = MAC + super::TAG_LEN;
 }

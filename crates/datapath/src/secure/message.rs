@@ -5,8 +5,8 @@ use aws_lc_rs::hmac;
 use thiserror::Error;
 
 use super::layout::{
-    COOKIE_LEN, PUBLIC_LEN, TAG_LEN, VERSION, accept, common, confirm, data, initiate, kind, message, reject,
-    retry, versions,
+    COOKIE_LEN, COOKIE_MARK_LEN, PUBLIC_LEN, TAG_LEN, VERSION, accept, common, confirm, data, initiate, kind,
+    message, reject, retry, versions,
 };
 use super::negotiate::Refusal;
 
@@ -16,6 +16,14 @@ pub struct AttemptId(pub(crate) [u8; 8]);
 
 /// A cookie as it travels.
 pub(crate) type Cookie = [u8; COOKIE_LEN];
+
+/// The first bytes of the cookie that a Retry refuses; zeros if there was none.
+pub(crate) type CookieMark = [u8; COOKIE_MARK_LEN];
+
+/// The mark of a cookie.
+pub(crate) fn mark(cookie: &Cookie) -> &CookieMark {
+    cookie.first_chunk().expect("a cookie is longer")
+}
 
 /// A handshake datagram that makes sense; nothing about it is proven yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +39,7 @@ pub(crate) enum Message<'a> {
         version: u8,
     },
     Retry {
+        refused: &'a CookieMark,
         cookie: &'a Cookie,
     },
     Accept {
@@ -122,7 +131,8 @@ impl<'a> Message<'a> {
             }
             message::RETRY => {
                 exactly("Retry", retry::LEN)?;
-                Message::Retry { cookie: cookie(retry::COOKIE) }
+                let refused = bytes[retry::REFUSED..].first_chunk().expect("the length was checked");
+                Message::Retry { refused, cookie: cookie(retry::COOKIE) }
             }
             message::ACCEPT => {
                 at_least("Accept", accept::NOISE + PUBLIC_LEN + TAG_LEN)?;
@@ -162,12 +172,20 @@ pub(crate) fn header(message_type: u8, attempt: AttemptId) -> [u8; common::LEN] 
     header
 }
 
+/// With an empty `noise`: asks for a cookie.
 pub(crate) fn emit_initiate(header: &[u8; common::LEN], cookie: &Cookie, noise: &[u8]) -> Vec<u8> {
-    [&header[..], cookie, noise].concat()
+    let mut bytes = [&header[..], cookie, noise].concat();
+    bytes.resize(bytes.len().max(initiate::MIN_LEN), 0);
+    bytes
 }
 
-pub(crate) fn emit_retry(attempt: AttemptId, cookie: &Cookie, key: &hmac::Key) -> Vec<u8> {
-    with_mac([&header(message::RETRY, attempt)[..], cookie].concat(), key)
+pub(crate) fn emit_retry(
+    attempt: AttemptId,
+    refused: &CookieMark,
+    cookie: &Cookie,
+    key: &hmac::Key,
+) -> Vec<u8> {
+    with_mac([&header(message::RETRY, attempt)[..], refused, cookie].concat(), key)
 }
 
 pub(crate) fn emit_accept(attempt: AttemptId, noise: &[u8]) -> Vec<u8> {

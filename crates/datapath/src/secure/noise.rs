@@ -11,9 +11,10 @@ use zeroize::Zeroizing;
 
 use super::key::ClusterKey;
 use super::layout::{PUBLIC_LEN, TAG_LEN, common};
+use super::message::Cookie;
 use super::protection::Protection;
 use super::random::{RandomError, SecureRandom};
-use super::schedule::Secrets;
+use super::schedule::{Secrets, derive};
 
 /// Written into the transcript by name; also in `docs/wire.md`.
 pub(crate) const PROTOCOL: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
@@ -36,17 +37,19 @@ pub(crate) enum Role {
 }
 
 impl Noise {
-    /// `header` is that of the Initiate; both ends must have seen the same, version included.
+    /// `header` and `cookie` are those of the Initiate; both ends must have seen the same. So the version is certain,
+    /// and a message that was recorded is of no use from another address or when its cookie has expired.
     pub(crate) fn new(
         role: Role,
         key: &ClusterKey,
         header: &[u8; common::LEN],
+        cookie: &Cookie,
         random: &mut dyn SecureRandom,
     ) -> Result<Self, RandomError> {
         let mut seed = Zeroizing::new([0; PUBLIC_LEN]);
         random.fill(&mut seed[..])?;
         let params = PROTOCOL.parse().expect("a name of the framework");
-        let prologue = [&b"pathweave "[..], header].concat();
+        let prologue = [&b"pathweave "[..], header, cookie].concat();
         let psk = key.noise_psk();
         let builder = Builder::with_resolver(params, Box::new(Resolver { seed }))
             .psk(0, &psk)
@@ -78,6 +81,28 @@ impl Noise {
         let (to_responder, to_initiator) = self.0.dangerously_get_raw_split();
         let (to_responder, to_initiator) = (Zeroizing::new(to_responder), Zeroizing::new(to_initiator));
         Secrets::new((&to_responder, &to_initiator), self.0.get_handshake_hash(), protection)
+    }
+}
+
+/// Secrets for any number of ephemeral keys, drawn from the source once.
+pub(crate) struct Ephemerals {
+    seed: Zeroizing<[u8; 32]>,
+    drawn: u32,
+}
+
+impl Ephemerals {
+    pub(crate) fn new(random: &mut dyn SecureRandom) -> Result<Self, RandomError> {
+        let mut seed = Zeroizing::new([0; 32]);
+        random.fill(&mut seed[..])?;
+        Ok(Ephemerals { seed, drawn: 0 })
+    }
+}
+
+impl SecureRandom for Ephemerals {
+    fn fill(&mut self, out: &mut [u8]) -> Result<(), RandomError> {
+        derive(&self.seed[..], &[b"ephemeral ", &self.drawn.to_be_bytes()], out);
+        self.drawn = self.drawn.checked_add(1).ok_or(RandomError)?;
+        Ok(())
     }
 }
 

@@ -1,141 +1,35 @@
 //! The end that is asked for connections.
 
 mod entry;
+mod event;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 use aws_lc_rs::hmac;
-use pathweave_units::{Duration, Time};
+use pathweave_units::Time;
 
-use super::admission::{Admission, Limits};
+use super::admission::Admission;
 use super::cookie::CookieJar;
 use super::hello::{Hello, HelloError, HelloMessage, SessionId};
 use super::initiator::best_common;
 use super::key::ClusterKey;
 use super::layout::{VERSION, VERSIONS, common};
-use super::message::{AttemptId, Message, emit_accept, emit_reject, emit_retry, emit_versions, mac_is_right};
+use super::message::{
+    AttemptId, Cookie, Message, emit_accept, emit_reject, emit_retry, emit_versions, mac_is_right, mark,
+};
 use super::negotiate::{Refusal, agree};
 use super::noise::{Noise, Role};
 use super::outcome::{Established, SetupError, check_setup};
-use super::random::{RandomError, SecureRandom};
+use super::random::SecureRandom;
 use super::schedule::Direction;
-use super::session::{Rotation, Session, SessionConfig};
-use super::timing::{Backoff, HandshakeConfig};
+use super::session::{Session, SessionConfig};
+use super::timing::Backoff;
 use entry::{Entry, Offer};
+pub use event::{AcceptError, RequestId, ResponderConfig, ResponderCounters, ResponderEvent};
 
 /// Datagrams that may wait to be sent; what an attacker adds beyond is dropped.
 const MAX_OUTBOX: usize = 1_024;
-
-/// What a responder is made from.
-#[derive(Clone, Copy, Debug)]
-pub struct ResponderConfig {
-    /// Timers.
-    pub handshake: HandshakeConfig,
-    /// When keys change.
-    pub rotation: Rotation,
-    /// How many connections there may be.
-    pub limits: Limits,
-    /// How long a cookie is good for.
-    pub cookie_lifetime: Duration,
-}
-
-impl Default for ResponderConfig {
-    /// Cookies are good for 10 s; for the rest see there.
-    fn default() -> Self {
-        ResponderConfig {
-            handshake: HandshakeConfig::default(),
-            rotation: Rotation::default(),
-            limits: Limits::default(),
-            cookie_lifetime: Duration::from_ms(10_000),
-        }
-    }
-}
-
-/// Names a request until it is decided and through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RequestId {
-    address: IpAddr,
-    attempt: AttemptId,
-}
-
-/// What a responder has to tell.
-#[derive(Debug)]
-pub enum ResponderEvent {
-    /// A member of the cluster asks for a connection, from an address that is proven. Answer with
-    /// [`Responder::accept`] or [`Responder::decline`].
-    Request {
-        /// For the answer.
-        id: RequestId,
-        /// Where it came from.
-        from: SocketAddr,
-        /// What it says of itself.
-        hello: Hello,
-    },
-    /// A connection that was accepted is there; the initiator has been heard again.
-    Established {
-        /// The request it came from.
-        id: RequestId,
-        /// Where the initiator is.
-        from: SocketAddr,
-        /// The connection.
-        established: Box<Established>,
-    },
-    /// A request was not decided in time, or the initiator was never heard again. What was reserved for it can go.
-    Abandoned {
-        /// The request.
-        id: RequestId,
-        /// The session it would have had, if it was accepted.
-        session: Option<SessionId>,
-    },
-}
-
-/// Datagrams a responder looked at, by what became of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ResponderCounters {
-    /// Not a handshake message, or one for an initiator.
-    pub malformed: u64,
-    /// In another version; answered with ours.
-    pub versions: u64,
-    /// Without a good cookie; answered with one.
-    pub retries: u64,
-    /// Good cookie, but not made with our cluster key, or altered.
-    pub unproven: u64,
-    /// Proven, and refused with a reason.
-    pub refused: u64,
-    /// Proven, and handed to the application.
-    pub requests: u64,
-    /// Of a request that is known already.
-    pub repeated: u64,
-    /// A Confirm nobody waits for, or that is not right.
-    pub stray_confirms: u64,
-    /// Dropped, because too many answers wait to be sent or there were no random bytes.
-    pub dropped: u64,
-}
-
-/// Why a request cannot be accepted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AcceptError {
-    /// It was decided already, or not in time.
-    #[error("the request is no longer open")]
-    Gone,
-    /// The two hellos do not go together; the initiator has been told.
-    #[error("refused: {0}")]
-    Refused(
-        /// Why.
-        Refusal,
-    ),
-    /// Our hello is wrong.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// The session number is taken by another half-open connection.
-    #[error("session {0} is taken")]
-    SessionTaken(
-        /// The number.
-        SessionId,
-    ),
-}
 
 /// Answers handshakes, of any number of peers.
 ///
@@ -227,11 +121,11 @@ impl Responder {
             }
             Message::Initiate { header, cookie, noise } => {
                 if self.jar.check(now, id.address, attempt, cookie) {
-                    self.on_request(now, from, id, header, noise);
+                    self.on_request(now, from, id, header, cookie, noise);
                 } else {
                     self.counters.retries += 1;
-                    let cookie = self.jar.make(now, id.address, attempt);
-                    let answer = emit_retry(attempt, &cookie, &self.answer_key);
+                    let fresh = self.jar.make(now, id.address, attempt);
+                    let answer = emit_retry(attempt, mark(cookie), &fresh, &self.answer_key);
                     self.answer_unproven(from, datagram, answer);
                 }
             }
@@ -373,6 +267,7 @@ impl Responder {
         from: SocketAddr,
         id: RequestId,
         header: &[u8; common::LEN],
+        cookie: &Cookie,
         message: &[u8],
     ) {
         if let Some(entry) = self.entries.get_mut(&id) {
@@ -388,7 +283,7 @@ impl Responder {
             }
             return;
         }
-        let Ok(mut noise) = Noise::new(Role::Responder, &self.key, header, &mut *self.random) else {
+        let Ok(mut noise) = Noise::new(Role::Responder, &self.key, header, cookie, &mut *self.random) else {
             self.counters.dropped += 1;
             return;
         };
@@ -482,11 +377,5 @@ impl Responder {
 
     fn find_next_timeout(&mut self) {
         self.next_timeout = self.entries.values().map(Entry::due).min();
-    }
-}
-
-impl From<RandomError> for AcceptError {
-    fn from(error: RandomError) -> Self {
-        AcceptError::Setup(SetupError::Random(error))
     }
 }
