@@ -1,0 +1,144 @@
+//! Network namespaces with names, as `ip netns` keeps them: files in `/run/netns` on which a namespace is mounted.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+
+use super::netlink::Netlink;
+use crate::error::{Doing, LabError};
+
+/// Where named namespaces are, by convention.
+pub(crate) const FOLDER: &str = "/run/netns";
+const THREADS_OWN: &str = "/proc/thread-self/ns/net";
+
+/// A named network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    /// The namespace of that name, which need not exist.
+    pub(crate) fn named(name: impl Into<String>) -> Namespace {
+        Namespace { name: name.into() }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn path(&self) -> PathBuf {
+        Path::new(FOLDER).join(&self.name)
+    }
+
+    /// Names of all there are, in order. Files on which nothing is mounted are among them.
+    pub(crate) fn all() -> Result<Vec<Namespace>, LabError> {
+        let entries = match fs::read_dir(FOLDER) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.doing(|| format!("list {FOLDER}"))?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.doing(|| format!("list {FOLDER}"))?;
+            names.extend(entry.file_name().into_string());
+        }
+        names.sort();
+        Ok(names.into_iter().map(Namespace::named).collect())
+    }
+
+    /// Makes the namespace. `Ok(false)`: there is one of that name.
+    pub(crate) fn create(&self) -> Result<bool, LabError> {
+        let path = self.path();
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            made => made.doing(|| format!("create {}", path.display()))?,
+        };
+        let mounted = on_thread(|| {
+            unshare(CloneFlags::CLONE_NEWNET)?;
+            mount(Some(THREADS_OWN), &path, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+        });
+        if let Err(why) = mounted {
+            // Nothing is mounted on it, so this removes a plain file.
+            let _ = fs::remove_file(&path);
+            return Err(why).doing(|| format!("make the network namespace {}", self.name));
+        }
+        Ok(true)
+    }
+
+    /// Removes the name. The namespace goes with the last process in it.
+    pub(crate) fn remove(&self) -> Result<(), LabError> {
+        let path = self.path();
+        match umount2(&path, MntFlags::MNT_DETACH) {
+            // Not mounted, which a maker that was killed between two steps leaves behind; or gone already.
+            Ok(()) | Err(nix::errno::Errno::EINVAL | nix::errno::Errno::ENOENT) => {}
+            Err(why) => return Err(why).doing(|| format!("unmount {}", path.display())),
+        }
+        match fs::remove_file(&path) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => {
+                Err(why).doing(|| format!("remove {}", path.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens it. An error if nothing is mounted there.
+    pub(crate) fn open(&self) -> io::Result<File> {
+        File::open(self.path())
+    }
+
+    /// Device and inode number: what tells which namespace a process is in.
+    pub(crate) fn identity(&self) -> io::Result<(u64, u64)> {
+        fs::metadata(self.path()).map(|file| (file.dev(), file.ino()))
+    }
+
+    /// Runs `work` on a thread of its own in the namespace.
+    pub(crate) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+        let file = self.open().doing(|| format!("open the namespace {}", self.name))?;
+        on_thread(move || setns(file, CloneFlags::CLONE_NEWNET).map(|()| work()))
+            .doing(|| format!("enter the namespace {}", self.name))
+    }
+
+    /// Puts the calling thread into the namespace.
+    pub(crate) fn enter(&self) -> Result<(), LabError> {
+        let file = self.open().doing(|| format!("open the namespace {}", self.name))?;
+        setns(file, CloneFlags::CLONE_NEWNET).doing(|| format!("enter the namespace {}", self.name))
+    }
+
+    /// A netlink socket in the namespace.
+    pub(crate) fn netlink(&self) -> Result<Netlink, LabError> {
+        self.inside(Netlink::open)?.doing(|| format!("open a netlink socket in {}", self.name))
+    }
+}
+
+/// Makes `/run/netns` a place whose mounts are seen in other mount namespaces, as `ip netns add` does: otherwise
+/// copies of our mounts there would keep namespaces alive that we removed.
+pub(crate) fn prepare_folder() -> Result<(), LabError> {
+    let none = None::<&str>;
+    fs::create_dir_all(FOLDER).doing(|| format!("create {FOLDER}"))?;
+    let share = || mount(none, FOLDER, none, MsFlags::MS_SHARED | MsFlags::MS_REC, none);
+    match share() {
+        Err(nix::errno::Errno::EINVAL) => {
+            mount(Some(FOLDER), FOLDER, none, MsFlags::MS_BIND | MsFlags::MS_REC, none)
+                .and_then(|()| share())
+                .doing(|| format!("make {FOLDER} a shared mount"))
+        }
+        done => done.doing(|| format!("make {FOLDER} a shared mount")),
+    }
+}
+
+/// The namespace of a process, as device and inode number; nothing if it is gone or not ours to look at.
+pub(crate) fn of_process(pid: u32) -> Option<(u64, u64)> {
+    fs::metadata(format!("/proc/{pid}/ns/net")).ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// Namespaces belong to threads, so work in another one gets a thread of its own, which ends with it.
+fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| match scope.spawn(work).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}

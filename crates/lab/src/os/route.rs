@@ -1,0 +1,70 @@
+//! Neighbours and routes.
+
+use std::net::Ipv4Addr;
+
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteNextHop, RouteNextHopFlags, RouteProtocol,
+    RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+
+use super::netlink::Netlink;
+use crate::error::SystemError;
+use crate::plan::Mac;
+
+/// One of several equally good next hops.
+pub(crate) struct NextHop {
+    /// Index of the device.
+    pub(crate) device: u32,
+    /// Address of the node at its other end.
+    pub(crate) gateway: Ipv4Addr,
+}
+
+/// Writes down who is at the other end of a device, so that nobody has to ask.
+pub(crate) fn set_neighbour(
+    netlink: &mut Netlink,
+    device: u32,
+    address: Ipv4Addr,
+    mac: Mac,
+) -> Result<(), SystemError> {
+    let mut message = NeighbourMessage::default();
+    message.header.family = AddressFamily::Inet;
+    message.header.ifindex = device;
+    message.header.state = NeighbourState::Permanent;
+    message.attributes.push(NeighbourAttribute::Destination(NeighbourAddress::Inet(address)));
+    message.attributes.push(NeighbourAttribute::LinkLayerAddress(mac.to_vec()));
+    netlink.change(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
+}
+
+/// Makes these the next hops to `to/prefix`, instead of any there were. `source`: the address of what is sent from
+/// here.
+pub(crate) fn set_route(
+    netlink: &mut Netlink,
+    (to, prefix): (Ipv4Addr, u8),
+    next_hops: &[NextHop],
+    source: Option<Ipv4Addr>,
+) -> Result<(), SystemError> {
+    let mut message = RouteMessage::default();
+    message.header.address_family = AddressFamily::Inet;
+    message.header.destination_prefix_length = prefix;
+    message.header.table = RouteHeader::RT_TABLE_MAIN;
+    message.header.protocol = RouteProtocol::Static;
+    message.header.scope = RouteScope::Universe;
+    message.header.kind = RouteType::Unicast;
+    message.attributes.push(RouteAttribute::Destination(RouteAddress::Inet(to)));
+    message.attributes.extend(source.map(|source| RouteAttribute::PrefSource(RouteAddress::Inet(source))));
+    let hops = next_hops.iter().map(|hop| {
+        let mut next = RouteNextHop::default();
+        // Links have no addresses, so the kernel is told that the gateway is on this one.
+        next.flags = RouteNextHopFlags::Onlink;
+        next.interface_index = hop.device;
+        next.attributes.push(RouteAttribute::Gateway(RouteAddress::Inet(hop.gateway)));
+        next
+    });
+    message.attributes.push(RouteAttribute::MultiPath(hops.collect()));
+    netlink.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
+}

@@ -1,0 +1,105 @@
+//! Which programs run at which port of a lab.
+//!
+//! Arriving packets forget their sender's hash at every switch. Leaving packets may be lost at every port whose link
+//! has an error rate, and marked at every switch port. Where the kernel lets this process load no programs, the lab
+//! works without.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::error::{Doing, LabError};
+use crate::label::End;
+use crate::os::bpf::{self, Map};
+use crate::os::device::index_of_port;
+use crate::os::filter::{self, Direction};
+use crate::os::netlink::Netlink;
+use crate::os::program::{self, Red, Treatment};
+use crate::plan::{NodePlan, Plan, PortPlan, Role};
+
+/// What all ports of a lab share.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    rehash: OwnedFd,
+    /// Queues and counters of all ends of links, if there is marking.
+    map: Option<Map>,
+}
+
+impl Programs {
+    /// Loads what all ports share. `Err`: why the kernel refuses, which is no failure of the lab.
+    pub(crate) fn load(plan: &Plan) -> io::Result<Programs> {
+        let map = match plan.settings().marking {
+            None => None,
+            // Bounded by MAX_LAB_LINKS.
+            Some(_) => Some(Map::new(2 * plan.topology().links().len() as u32)?),
+        };
+        Ok(Programs { rehash: bpf::load_classifier(&program::rehash())?, map })
+    }
+
+    /// Attaches to a port what belongs there.
+    pub(crate) fn attach(
+        &self,
+        netlink: &mut Netlink,
+        plan: &Plan,
+        node: &NodePlan,
+        number: u16,
+    ) -> Result<(), LabError> {
+        let port = &node.ports[usize::from(number)];
+        let loss = plan.topology().link(port.link).error_rate;
+        let doing = || format!("attach programs to port {} of {}", port.device, node.name);
+        if let Role::Switch { .. } = node.role {
+            let index = index_of_port(number);
+            filter::prepare(netlink, index).doing(doing)?;
+            filter::attach(netlink, index, Direction::Ingress, self.rehash.as_fd()).doing(doing)?;
+        }
+        if loss > 0.0 || red(plan, node, port).is_some() {
+            self.treat(netlink, plan, node, number, loss)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Sets with what probability packets leaving through a port are lost, beside the marking it may have.
+    pub(crate) fn treat(
+        &self,
+        netlink: &mut Netlink,
+        plan: &Plan,
+        node: &NodePlan,
+        number: u16,
+        loss: f64,
+    ) -> Result<(), LabError> {
+        let port = &node.ports[usize::from(number)];
+        let doing = || format!("attach programs to port {} of {}", port.device, node.name);
+        let treatment = Treatment { loss, red: red(plan, node, port) };
+        let index = index_of_port(number);
+        let program = bpf::load_classifier(&program::treat(&treatment, self.map.as_ref())).doing(doing)?;
+        filter::prepare(netlink, index).doing(doing)?;
+        filter::attach(netlink, index, Direction::Egress, program.as_fd()).doing(doing)
+    }
+
+    /// Packets marked at a port so far.
+    pub(crate) fn marked(&self, port: &PortPlan) -> Result<u64, LabError> {
+        let Some(map) = &self.map else { return Ok(0) };
+        map.read(entry(port))
+            .map(|entry| entry.marked)
+            .doing(|| format!("read the marks of port {}", port.device))
+    }
+}
+
+fn entry(port: &PortPlan) -> u32 {
+    2 * port.link.0 + u32::from(port.end == End::B)
+}
+
+/// The marking of a switch's port, if the lab has marking.
+fn red(plan: &Plan, node: &NodePlan, port: &PortPlan) -> Option<Red> {
+    let Role::Switch { .. } = node.role else { return None };
+    let marking = plan.settings().marking.as_ref()?;
+    let (kmin_bytes, kmax_bytes) = marking.thresholds_at(plan.topology().link(port.link).rate);
+    Some(Red {
+        rate: port.rate,
+        kmin_bytes,
+        kmax_bytes,
+        room_bytes: plan.settings().queue_bytes,
+        pmax_ppm: marking.pmax_ppm,
+        entry: entry(port),
+    })
+}
