@@ -1,4 +1,60 @@
-//! Real I/O for the transport: the code that was simulated carries traffic over UDP.
+//! Real I/O for the transport: the code that was simulated carries traffic over UDP, behind an interface in the manner
+//! of the verbs.
+//!
+//! A [`Device`] is a socket for what arrives, a socket for each path, and a loop that drives them. Connect it to
+//! another one, in this process or elsewhere, and post work to the [`Connection`].
+//!
+//! ```
+//! use pathweave_datapath::{Access, Device, DeviceConfig, Region};
+//! use std::time::Duration;
+//!
+//! let server = Device::open(DeviceConfig::loopback())?;
+//! let client = Device::open(DeviceConfig::loopback())?;
+//! let listener = server.listen()?;
+//! let near = client.connect(server.local_addr())?;
+//! let far = listener.accept(Duration::from_secs(5))?;
+//!
+//! // The client writes into the server's memory.
+//! let target = Region::zeroed(11)?;
+//! let registered = server.register(&target, Access::WRITE)?;
+//! near.write(1, Region::from_bytes(b"hello world")?.all(), registered.remote(0))?;
+//! let done = near.wait(Duration::from_secs(5))?;
+//! assert_eq!(done.result(), Ok(11));
+//! assert_eq!(target.to_vec(0..11)?, b"hello world");
+//! # drop(far);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Parts
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`backend`] | what carries packets: UDP sockets with segmentation offload |
+//! | [`secure`] | handshake, keys, packet protection |
+//! | [`Region`] | memory that the network reads and writes |
+//! | `engine` | the loop |
 #![cfg(target_os = "linux")]
 
+mod api;
+pub mod backend;
+mod clock;
+mod completion;
+mod config;
+mod engine;
+mod error;
+mod places;
+mod region;
+mod scheme;
 pub mod secure;
+mod shared;
+mod stats;
+
+pub use api::{Connection, Device, Listener, Registration, Remote};
+pub use completion::Completion;
+pub use config::{ConfigError, DeviceConfig, Driving, MAX_PATHS, Waiting};
+pub use error::{ConnectError, DeregisterError, OpenError, PostError, RegisterError, WaitError};
+pub use pathweave_policy::PathState;
+pub use pathweave_transport::{Access, Counters, MAX_MESSAGE_BYTES, Opcode, Status};
+pub use region::{Region, RegionError, Slice};
+pub use shared::{CloseReason, ConnectionId, ConnectionInfo, ConnectionState};
+pub use stats::{ConnectionStats, DeviceStats, PathStats, SendCounters};

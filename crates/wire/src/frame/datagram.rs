@@ -87,6 +87,10 @@ impl<'a> Datagram<'a> {
         Ok(datagram)
     }
 
+    /// Whether its PSN is one of the other direction: an acknowledgement, positive or negative.
+    pub fn is_answer(&self) -> bool {
+        self.opcode == Opcode::Acknowledge
+    }
     /// The queue pair the packet is for.
     pub fn dst_qp(&self) -> QpNum {
         QpNum(u24_at(self.bytes, bth::DEST_QP))

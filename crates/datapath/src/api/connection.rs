@@ -1,0 +1,205 @@
+//! A connection: work goes in, completions come out.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pathweave_transport::{MAX_MESSAGE_BYTES, Op};
+
+use super::device::Inner;
+use super::memory::Remote;
+use crate::completion::Completion;
+use crate::error::{PostError, WaitError};
+use crate::region::Slice;
+use crate::shared::{CloseReason, Command, ConnectionId, ConnectionInfo, ConnectionShared, ConnectionState};
+use crate::stats::ConnectionStats;
+
+/// A reliable connection with a peer: the queue pair of the verbs.
+///
+/// Requests are carried out in the order in which they were posted, and completed in that order; receives are consumed
+/// in order by the peer's SENDs and by WRITEs with immediate. A request's memory belongs to the network until its
+/// completion. Methods may be called from any thread. Dropping a connection closes it.
+pub struct Connection {
+    inner: Arc<Inner>,
+    shared: Arc<ConnectionShared>,
+    id: ConnectionId,
+}
+
+impl Connection {
+    pub(super) fn new(inner: Arc<Inner>, shared: Arc<ConnectionShared>) -> Self {
+        let id = shared.id();
+        Connection { inner, shared, id }
+    }
+
+    /// Its number, unique among the connections a device has at a time; completions carry it.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// What the ends agreed on.
+    pub fn info(&self) -> &ConnectionInfo {
+        self.shared.info.get().expect("a connection is handed out once it is open")
+    }
+
+    /// The peer's address.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.info().peer
+    }
+
+    /// How far it has come.
+    pub fn state(&self) -> ConnectionState {
+        self.shared.state()
+    }
+
+    /// Why it is over, if it is.
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        self.shared.reason.get().copied()
+    }
+
+    /// SEND: the bytes go to the peer's next receive.
+    ///
+    /// # Errors
+    /// [`PostError`]; nothing was posted then.
+    pub fn send(&self, wr_id: u64, from: Slice) -> Result<(), PostError> {
+        self.post(wr_id, Op::Send, from)
+    }
+
+    /// SEND with an immediate, which the peer finds in its completion.
+    ///
+    /// # Errors
+    /// [`PostError`]; nothing was posted then.
+    pub fn send_imm(&self, wr_id: u64, from: Slice, imm: u32) -> Result<(), PostError> {
+        self.post(wr_id, Op::SendImm { imm }, from)
+    }
+
+    /// RECV: room for one message of the peer.
+    ///
+    /// # Errors
+    /// [`PostError`]; nothing was posted then.
+    pub fn recv(&self, wr_id: u64, into: Slice) -> Result<(), PostError> {
+        self.check(&into)?;
+        if !self.shared.receive_room.take() {
+            return Err(PostError::Full { limit: self.shared.receive_room.most() });
+        }
+        self.inner.ask(Command::PostRecv { id: self.id, wr_id, memory: into });
+        Ok(())
+    }
+
+    /// WRITE: the bytes go to the peer's memory, whose application is not told.
+    ///
+    /// # Errors
+    /// [`PostError`]; nothing was posted then.
+    pub fn write(&self, wr_id: u64, from: Slice, to: Remote) -> Result<(), PostError> {
+        self.post(wr_id, Op::Write { rkey: to.rkey, remote_addr: to.address }, from)
+    }
+
+    /// WRITE with an immediate, which consumes a receive of the peer and is found in its completion.
+    ///
+    /// # Errors
+    /// [`PostError`]; nothing was posted then.
+    pub fn write_imm(&self, wr_id: u64, from: Slice, to: Remote, imm: u32) -> Result<(), PostError> {
+        self.post(wr_id, Op::WriteImm { rkey: to.rkey, remote_addr: to.address, imm }, from)
+    }
+
+    /// READ: bytes of the peer's memory come here.
+    ///
+    /// # Errors
+    /// [`PostError`]; nothing was posted then.
+    pub fn read(&self, wr_id: u64, into: Slice, from: Remote) -> Result<(), PostError> {
+        self.post(wr_id, Op::Read { rkey: from.rkey, remote_addr: from.address }, into)
+    }
+
+    /// The next completion, if there is one.
+    pub fn poll(&self) -> Option<Completion> {
+        if let Some(delivered) = self.shared.completions.pop() {
+            return Some(delivered.taken());
+        }
+        self.inner.nudge();
+        self.shared.completions.pop().map(|delivered| delivered.taken())
+    }
+
+    /// The next completion, waiting for it.
+    ///
+    /// # Errors
+    /// [`WaitError`] when none has come within `timeout`, or the device is closed. A connection that is closed has
+    /// completed everything posted, so waiting on one for more is a timeout.
+    pub fn wait(&self, timeout: Duration) -> Result<Completion, WaitError> {
+        let deadline = Instant::now().checked_add(timeout);
+        match self.inner.wait(deadline, || self.shared.completions.pop()) {
+            Ok(Some(delivered)) => Ok(delivered.taken()),
+            Ok(None) => Err(WaitError::Timeout(timeout)),
+            Err(reason) => Err(WaitError::DeviceClosed(reason)),
+        }
+    }
+
+    /// Waits until the connection is over.
+    ///
+    /// # Errors
+    /// [`WaitError`] when it is not within `timeout`.
+    pub fn wait_closed(&self, timeout: Duration) -> Result<CloseReason, WaitError> {
+        let deadline = Instant::now().checked_add(timeout);
+        let closed = || match self.shared.state() {
+            ConnectionState::Closed => self.shared.reason.get().copied(),
+            ConnectionState::Opening | ConnectionState::Open => None,
+        };
+        match self.inner.wait(deadline, closed) {
+            Ok(Some(reason)) => Ok(reason),
+            Ok(None) => Err(WaitError::Timeout(timeout)),
+            Err(reason) => Err(WaitError::DeviceClosed(reason)),
+        }
+    }
+
+    /// What it has counted, path by path; `None` once it is over and forgotten.
+    pub fn stats(&self) -> Option<ConnectionStats> {
+        let answer = Arc::new(Mutex::new(None));
+        let command = Command::Stats { id: self.id, answer: answer.clone() };
+        self.inner.answer(command, &answer).ok().flatten()
+    }
+
+    /// Sends a probe on every path; what comes back is in [`stats`](Connection::stats), path by path.
+    pub fn probe_paths(&self) {
+        self.inner.ask(Command::Probe { id: self.id });
+    }
+
+    /// Closes it. What is posted and not done is completed as flushed; the peer is told. Wait for the completions of
+    /// what matters first.
+    pub fn close(&self) {
+        self.inner.ask(Command::Close { connection: self.shared.clone() });
+    }
+
+    #[inline]
+    fn post(&self, wr_id: u64, op: Op, memory: Slice) -> Result<(), PostError> {
+        self.check(&memory)?;
+        if !self.shared.send_room.take() {
+            return Err(PostError::Full { limit: self.shared.send_room.most() });
+        }
+        self.inner.ask(Command::Post { id: self.id, wr_id, op, memory });
+        Ok(())
+    }
+
+    #[inline]
+    fn check(&self, memory: &Slice) -> Result<(), PostError> {
+        if self.shared.state() == ConnectionState::Closed {
+            return Err(PostError::Closed);
+        }
+        let len = memory.len() as u64;
+        if len > MAX_MESSAGE_BYTES { Err(PostError::TooLong { len }) } else { Ok(()) }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("id", &self.id)
+            .field("state", &self.state())
+            .field("info", &self.shared.info.get())
+            .finish_non_exhaustive()
+    }
+}

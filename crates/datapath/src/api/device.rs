@@ -1,0 +1,271 @@
+//! A device: sockets, a loop, and what hangs on them.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use crossbeam_queue::SegQueue;
+
+use pathweave_transport::Access;
+
+use super::connection::Connection;
+use super::driver::{Driver, run};
+use super::listener::Listener;
+use super::memory::Registration;
+use crate::backend::{Backend, UdpBackend};
+use crate::config::{DeviceConfig, Driving};
+use crate::engine::{Drive, Engine, QUEUE_DEPTH};
+use crate::error::{ConnectError, OpenError, RegisterError};
+use crate::region::Region;
+use crate::shared::{Answer, Command, ConnectionShared, ConnectionState, Shared, lock};
+use crate::stats::DeviceStats;
+
+/// Sockets and the loop that drives them. Clones are the same device, which closes with the last clone and the last of
+/// its connections.
+#[derive(Clone)]
+pub struct Device {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(super) shared: Arc<Shared>,
+    driver: Driver,
+    pub(super) local: SocketAddr,
+    scheme: String,
+    listening: AtomicBool,
+}
+
+impl Device {
+    /// Opens a device over UDP sockets.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(config: DeviceConfig) -> Result<Self, OpenError> {
+        config.validate()?;
+        let backend = UdpBackend::open(&config.udp())
+            .map_err(|(address, error)| OpenError::of_socket(address, error))?;
+        let ports = backend.source_ports();
+        Device::start(config, backend, ports)
+    }
+
+    /// Opens a device over whatever carries packets.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn with_backend(config: DeviceConfig, backend: impl Backend + 'static) -> Result<Self, OpenError> {
+        config.validate()?;
+        Device::start(config, backend, Vec::new())
+    }
+
+    fn start(
+        mut config: DeviceConfig,
+        backend: impl Backend + 'static,
+        ports: Vec<u16>,
+    ) -> Result<Self, OpenError> {
+        let local = backend.local_addr();
+        config.paths = config.paths.min(backend.paths());
+        let (driving, waiting, scheme) = (config.driving, config.waiting, config.scheme.clone());
+        let shared = Arc::new(Shared::new(backend.waker()));
+        let engine = Engine::new(config, backend, ports, shared.clone())
+            .map_err(|error| OpenError::System { address: local, source: std::io::Error::other(error) })?;
+        let engine: Box<dyn Drive> = Box::new(engine);
+        let driver = match driving {
+            Driving::Caller => Driver::Caller { engine: Mutex::new(engine), ended: AtomicBool::new(false) },
+            Driving::Thread { core } => {
+                let handle = spawn(engine, shared.clone(), local, core)?;
+                Driver::Thread { handle: Mutex::new(Some(handle)), waiting }
+            }
+        };
+        let listening = AtomicBool::new(false);
+        Ok(Device { inner: Arc::new(Inner { shared, driver, local, scheme, listening }) })
+    }
+
+    /// Where peers reach it.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.inner.local
+    }
+
+    /// Lets peers open connections.
+    ///
+    /// # Errors
+    /// [`OpenError::System`] if there is a listener already.
+    pub fn listen(&self) -> Result<Listener, OpenError> {
+        if self.inner.listening.swap(true, Ordering::AcqRel) {
+            let source = std::io::Error::other("the device has a listener already");
+            return Err(OpenError::System { address: self.inner.local, source });
+        }
+        self.inner.ask(Command::Listen { wanted: true });
+        Ok(Listener { inner: self.inner.clone() })
+    }
+
+    /// Opens a connection with the device's scheme.
+    ///
+    /// # Errors
+    /// [`ConnectError`], at the latest after the configured `connect_timeout`.
+    pub fn connect(&self, peer: SocketAddr) -> Result<Connection, ConnectError> {
+        self.connect_with(peer, &self.inner.scheme.clone(), &[])
+    }
+
+    /// Opens a connection with a scheme of its own, and says something to the peer's application (at most 196 bytes,
+    /// which it finds in [`ConnectionInfo::private_data`](crate::ConnectionInfo)).
+    ///
+    /// # Errors
+    /// [`ConnectError`], at the latest after the configured `connect_timeout`.
+    pub fn connect_with(
+        &self,
+        peer: SocketAddr,
+        scheme: &str,
+        private_data: &[u8],
+    ) -> Result<Connection, ConnectError> {
+        let completions = Arc::new(SegQueue::new());
+        let shared = Arc::new(ConnectionShared::new(completions, QUEUE_DEPTH, QUEUE_DEPTH));
+        self.inner.ask(Command::Connect {
+            peer,
+            private_data: private_data.to_vec(),
+            scheme: scheme.into(),
+            connection: shared.clone(),
+        });
+        let decided = || (shared.state() != ConnectionState::Opening).then_some(());
+        self.inner.wait(None, decided).map_err(ConnectError::DeviceClosed)?;
+        match shared.refused.get() {
+            Some(error) => Err(error.clone()),
+            None => Ok(Connection::new(self.inner.clone(), shared)),
+        }
+    }
+
+    /// Opens a region to the peers of all connections; its first byte has address 0.
+    ///
+    /// # Errors
+    /// [`RegisterError`].
+    pub fn register(&self, region: &Region, access: Access) -> Result<Registration, RegisterError> {
+        self.register_at(region, 0, access)
+    }
+
+    /// Opens a region to the peers of all connections, its first byte under `address`.
+    ///
+    /// # Errors
+    /// [`RegisterError`].
+    pub fn register_at(
+        &self,
+        region: &Region,
+        address: u64,
+        access: Access,
+    ) -> Result<Registration, RegisterError> {
+        let answer = Arc::new(Mutex::new(None));
+        let command = Command::Register { region: region.all(), address, access, answer: answer.clone() };
+        let rkey = self.inner.answer(command, &answer).map_err(RegisterError::DeviceClosed)??;
+        Ok(Registration { inner: self.inner.clone(), region: region.clone(), rkey, address, open: true })
+    }
+
+    /// What it has counted; `None` once its loop has ended.
+    pub fn stats(&self) -> Option<DeviceStats> {
+        let answer = Arc::new(Mutex::new(None));
+        self.inner.answer(Command::DeviceStats { answer: answer.clone() }, &answer).ok()
+    }
+
+    /// Turns the loop once, where [`Driving::Caller`] says that callers do.
+    pub fn progress(&self) {
+        self.inner.driver.nudge(&self.inner.shared);
+    }
+}
+
+impl Inner {
+    /// Hands a command to the loop.
+    #[inline]
+    pub(super) fn ask(&self, command: Command) {
+        if let Command::Listen { wanted: false } = command {
+            self.listening.store(false, Ordering::Release);
+        }
+        self.shared.ask(command);
+        self.driver.nudge(&self.shared);
+    }
+
+    /// Hands a command to the loop and waits for its answer.
+    pub(super) fn answer<T>(&self, command: Command, answer: &Answer<T>) -> Result<T, String> {
+        self.ask(command);
+        match self.wait(None, || lock(answer).take()) {
+            Ok(Some(value)) => Ok(value),
+            Ok(None) => Err("its loop does not answer".into()),
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// Waits until `ready` gives something; `Ok(None)` at the deadline, and the reason if the loop has ended.
+    pub(super) fn wait<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Result<Option<T>, String> {
+        let broken = &self.shared.broken;
+        let found = self.driver.wait(&self.shared, deadline, || match ready() {
+            Some(value) => Some(Ok(value)),
+            None => broken.get().map(|reason| Err(reason.clone())),
+        });
+        match found {
+            Some(Ok(value)) => Ok(Some(value)),
+            Some(Err(reason)) => Err(reason),
+            None => Ok(None),
+        }
+    }
+
+    /// Turns the loop once, if no thread does.
+    #[inline]
+    pub(super) fn nudge(&self) {
+        self.driver.nudge(&self.shared);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.ask(Command::Stop);
+        self.driver.stop(&self.shared);
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("local_addr", &self.inner.local).finish_non_exhaustive()
+    }
+}
+
+/// Starts the loop's thread, on its core and with timers as exact as the system has them.
+fn spawn(
+    engine: Box<dyn Drive>,
+    shared: Arc<Shared>,
+    local: SocketAddr,
+    core: Option<usize>,
+) -> Result<std::thread::JoinHandle<()>, OpenError> {
+    let (report, outcome) = std::sync::mpsc::sync_channel(1);
+    let body = move || {
+        let placed = match core {
+            Some(core) => stay_on(core),
+            None => Ok(()),
+        };
+        let fine = placed.is_ok();
+        let _ = report.send(placed);
+        if fine {
+            // Without it the kernel may be 50 us late. Where it is refused, pacing is as good as that.
+            let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
+            run(engine, &shared);
+        }
+    };
+    let handle = std::thread::Builder::new()
+        .name(format!("pathweave-{}", local.port()))
+        .spawn(body)
+        .map_err(|source| OpenError::System { address: local, source })?;
+    match (outcome.recv(), core) {
+        (Ok(Err(source)), Some(core)) => Err(OpenError::Core { core, source }),
+        _ => Ok(handle),
+    }
+}
+
+fn stay_on(core: usize) -> std::io::Result<()> {
+    let mut cores = rustix::thread::CpuSet::new();
+    if core >= rustix::thread::CpuSet::MAX_CPU {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    cores.set(core);
+    Ok(rustix::thread::sched_setaffinity(None, &cores)?)
+}

@@ -1,0 +1,190 @@
+//! Who turns the loop: a thread of the device's own, or whoever calls.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::config::Waiting;
+use crate::engine::Drive;
+use crate::shared::{Shared, lock};
+
+/// Without luck in getting the loop, a caller looks again after this long.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+pub(crate) enum Driver {
+    Thread { handle: Mutex<Option<JoinHandle<()>>>, waiting: Waiting },
+    Caller { engine: Mutex<Box<dyn Drive>>, ended: AtomicBool },
+}
+
+/// Runs the loop until it is told to stop or cannot go on.
+pub(crate) fn run(mut engine: Box<dyn Drive>, shared: &Arc<Shared>) {
+    loop {
+        let result = engine.turn().and_then(|turn| {
+            if !turn.stopped {
+                engine.park(&turn, None)?;
+            }
+            Ok(turn.stopped)
+        });
+        match result {
+            Ok(false) => continue,
+            Ok(true) => {
+                let _ = shared.broken.set("its owner has closed it".into());
+            }
+            Err(error) => {
+                let _ = shared.broken.set(format!("the loop has failed: {error}"));
+            }
+        }
+        break;
+    }
+    engine.abandon();
+    shared.signal.notify();
+}
+
+impl Driver {
+    /// Lets the loop see what was asked of it. Of use only where no thread turns it.
+    #[inline]
+    pub(crate) fn nudge(&self, shared: &Shared) {
+        if let Driver::Caller { engine, ended } = self {
+            match engine.try_lock() {
+                Ok(mut engine) => turn(&mut **engine, ended, shared),
+                Err(TryLockError::Poisoned(engine)) => turn(&mut **engine.into_inner(), ended, shared),
+                // Whoever has it will see the command.
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+    }
+
+    /// Waits until `ready` gives something; `None` at the deadline.
+    pub(crate) fn wait<T>(
+        &self,
+        shared: &Shared,
+        deadline: Option<Instant>,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        if let Some(value) = ready() {
+            return Some(value);
+        }
+        match self {
+            Driver::Thread { waiting, .. } => {
+                let spin = match waiting {
+                    Waiting::Busy => Duration::MAX,
+                    Waiting::Blocking { spin } => *spin,
+                };
+                if spin > Duration::ZERO
+                    && let Some(result) = look(spin, deadline, &mut ready)
+                {
+                    return result;
+                }
+                shared.signal.wait(deadline, ready)
+            }
+            Driver::Caller { engine, ended } => loop {
+                match engine.try_lock() {
+                    Ok(mut engine) => {
+                        let result = drive(&mut **engine, ended, shared, deadline, &mut ready);
+                        drop(engine);
+                        shared.signal.notify();
+                        return result;
+                    }
+                    Err(TryLockError::Poisoned(_)) => return None,
+                    Err(TryLockError::WouldBlock) => {
+                        // Another thread drives; it may leave any time.
+                        let soon = Instant::now() + LOOK_AGAIN;
+                        let until = deadline.map_or(soon, |deadline| deadline.min(soon));
+                        if let Some(value) = shared.signal.wait(Some(until), &mut ready) {
+                            return Some(value);
+                        }
+                        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                            return None;
+                        }
+                    }
+                }
+            },
+        }
+    }
+
+    /// The loop is to end; waits until it has.
+    pub(crate) fn stop(&self, shared: &Shared) {
+        match self {
+            Driver::Thread { handle, .. } => {
+                if let Some(handle) = lock(handle).take() {
+                    let _ = handle.join();
+                }
+            }
+            Driver::Caller { engine, ended } => {
+                let mut engine = engine.lock().unwrap_or_else(PoisonError::into_inner);
+                turn(&mut **engine, ended, shared);
+                if !ended.swap(true, Ordering::AcqRel) {
+                    let _ = shared.broken.set("its owner has closed it".into());
+                    engine.abandon();
+                }
+            }
+        }
+    }
+}
+
+/// Looks again and again for a while. `None`: go on otherwise.
+fn look<T>(
+    spin: Duration,
+    deadline: Option<Instant>,
+    ready: &mut impl FnMut() -> Option<T>,
+) -> Option<Option<T>> {
+    let start = Instant::now();
+    loop {
+        for _ in 0..64 {
+            if let Some(value) = ready() {
+                return Some(Some(value));
+            }
+            std::hint::spin_loop();
+        }
+        let now = Instant::now();
+        if deadline.is_some_and(|deadline| now >= deadline) {
+            return Some(None);
+        }
+        if now - start >= spin {
+            return None;
+        }
+    }
+}
+
+/// One turn, minding its end.
+fn turn(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared) {
+    if ended.load(Ordering::Acquire) {
+        return;
+    }
+    if let Err(error) = engine.turn() {
+        fail(engine, ended, shared, &error);
+    }
+}
+
+fn fail(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared, error: &std::io::Error) {
+    ended.store(true, Ordering::Release);
+    let _ = shared.broken.set(format!("the loop has failed: {error}"));
+    engine.abandon();
+}
+
+/// Turns the loop until `ready` gives something.
+fn drive<T>(
+    engine: &mut dyn Drive,
+    ended: &AtomicBool,
+    shared: &Shared,
+    deadline: Option<Instant>,
+    ready: &mut impl FnMut() -> Option<T>,
+) -> Option<T> {
+    loop {
+        if ended.load(Ordering::Acquire) {
+            return ready();
+        }
+        let result = engine.turn();
+        if let Some(value) = ready() {
+            return Some(value);
+        }
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return None;
+        }
+        if let Err(error) = result.and_then(|turn| engine.park(&turn, left)) {
+            fail(engine, ended, shared, &error);
+        }
+    }
+}

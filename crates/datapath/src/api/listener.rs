@@ -1,0 +1,43 @@
+//! Accepting connections.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::connection::Connection;
+use super::device::Inner;
+use crate::error::WaitError;
+use crate::shared::Command;
+
+/// Takes connections that peers open, until it is dropped; without one they are refused.
+pub struct Listener {
+    pub(super) inner: Arc<Inner>,
+}
+
+impl Listener {
+    /// The next connection a peer has opened.
+    ///
+    /// # Errors
+    /// [`WaitError`] when none has come within `timeout`, or the device is closed.
+    pub fn accept(&self, timeout: Duration) -> Result<Connection, WaitError> {
+        let deadline = Instant::now().checked_add(timeout);
+        let found = self.inner.wait(deadline, || self.inner.shared.accepted.pop());
+        match found {
+            Ok(Some(shared)) => Ok(Connection::new(self.inner.clone(), shared)),
+            Ok(None) => Err(WaitError::Timeout(timeout)),
+            Err(reason) => Err(WaitError::DeviceClosed(reason)),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.inner.ask(Command::Listen { wanted: false });
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("local_addr", &self.inner.local).finish_non_exhaustive()
+    }
+}

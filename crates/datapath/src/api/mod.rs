@@ -1,0 +1,12 @@
+//! What an application uses.
+
+mod connection;
+mod device;
+mod driver;
+mod listener;
+mod memory;
+
+pub use connection::Connection;
+pub use device::Device;
+pub use listener::Listener;
+pub use memory::{Registration, Remote};

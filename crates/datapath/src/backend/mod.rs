@@ -1,0 +1,132 @@
+//! What carries packets: sockets today, AF_XDP or DPDK tomorrow. The loop knows only [`Backend`].
+
+mod socket;
+mod sys;
+mod udp;
+mod wake;
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use pathweave_units::PathId;
+use pathweave_wire::Ecn;
+
+pub use udp::{SourcePorts, UdpBackend, UdpConfig};
+pub use wake::Waker;
+
+/// Datagrams of equal size (the last may be shorter) for one peer on one path.
+#[derive(Clone, Copy, Debug)]
+pub struct SendBatch<'a> {
+    /// Where to.
+    pub to: SocketAddr,
+    /// Which path, below [`Backend::paths`]; `None`: from the address at which peers reach the backend.
+    pub path: Option<PathId>,
+    /// Congestion notification codepoint of every datagram.
+    pub ecn: Ecn,
+    /// Bytes of each datagram but the last, which has what is left. At least 1.
+    pub segment_bytes: usize,
+    /// The datagrams, one behind the other. At most [`Limits::batch_bytes`] and [`Limits::batch_segments`].
+    pub bytes: &'a [u8],
+}
+
+/// How a batch fared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It has left, or was lost as a network loses packets.
+    Done,
+    /// There is no room now; wait with [`Wait::for_room`] and send it again.
+    Busy,
+}
+
+/// Datagrams that arrived from one sender on one path.
+#[derive(Debug)]
+pub struct Received<'a> {
+    /// The sender's address; its port is the path's.
+    pub from: SocketAddr,
+    /// Congestion notification codepoint.
+    pub ecn: Ecn,
+    /// Bytes of each datagram but the last, which has what is left.
+    pub segment_bytes: usize,
+    /// The datagrams, one behind the other; the receiver may write to them, for they are decrypted in place.
+    pub bytes: &'a mut [u8],
+    /// How long ago they arrived, in nanoseconds, if the kernel or the adapter has noted it.
+    pub age_ns: Option<u64>,
+}
+
+/// The largest batch a backend takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Datagrams.
+    pub batch_segments: usize,
+    /// Bytes of all datagrams together.
+    pub batch_bytes: usize,
+}
+
+/// What to wait for besides arrivals.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wait {
+    /// The longest to wait; `None`: for ever. Zero only looks.
+    pub at_most: Option<Duration>,
+    /// Return when there is room again for what [`Backend::send`] had none.
+    pub for_room: bool,
+}
+
+/// Carries batches of datagrams over several paths. One thread owns it.
+pub trait Backend: Send {
+    /// Paths it has: [`PathId`] 0 to `paths - 1`.
+    fn paths(&self) -> u16;
+
+    /// Where peers reach it.
+    fn local_addr(&self) -> SocketAddr;
+
+    /// The largest batch.
+    fn limits(&self) -> Limits;
+
+    /// Sends a batch.
+    ///
+    /// # Errors
+    /// Only what no retry can mend and what concerns one peer: no route, a datagram larger than the path takes. What
+    /// a network might also do to a packet, losing it, is not an error.
+    fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent>;
+
+    /// Hands what has arrived to `sink`, without waiting, and returns how many batches those were; at most some tens,
+    /// so that the caller can do other things in between.
+    ///
+    /// # Errors
+    /// Only what makes the backend useless.
+    fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<usize>;
+
+    /// Sleeps until something arrives, the [`Waker`] calls, or time is up. May return early.
+    ///
+    /// # Errors
+    /// Only what makes the backend useless.
+    fn wait(&mut self, wait: Wait) -> io::Result<()>;
+
+    /// Ends a [`wait`](Backend::wait) from another thread.
+    fn waker(&self) -> Waker;
+}
+
+impl<B: Backend + ?Sized> Backend for Box<B> {
+    fn paths(&self) -> u16 {
+        (**self).paths()
+    }
+    fn local_addr(&self) -> SocketAddr {
+        (**self).local_addr()
+    }
+    fn limits(&self) -> Limits {
+        (**self).limits()
+    }
+    fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
+        (**self).send(batch)
+    }
+    fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<usize> {
+        (**self).receive(sink)
+    }
+    fn wait(&mut self, wait: Wait) -> io::Result<()> {
+        (**self).wait(wait)
+    }
+    fn waker(&self) -> Waker {
+        (**self).waker()
+    }
+}

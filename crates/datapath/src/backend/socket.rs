@@ -1,0 +1,97 @@
+//! One UDP socket, set up for batches.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::sys;
+
+/// A bound UDP socket that is connected to nobody: kernel routing then hashes the ports of each packet, where a
+/// connected socket carries a hash of its own.
+#[derive(Debug)]
+pub(super) struct UdpSocket {
+    socket: Socket,
+    local: SocketAddr,
+}
+
+/// Which buffer of a socket.
+#[derive(Clone, Copy, Debug)]
+enum Buffer {
+    Send,
+    Receive,
+}
+
+impl UdpSocket {
+    /// Binds to `address` with at least `buffer_bytes` for sending and receiving, or as much as the system grants.
+    pub(super) fn bind(address: SocketAddr, buffer_bytes: usize) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        let udp = UdpSocket { socket, local: address };
+        udp.enlarge(Buffer::Send, buffer_bytes);
+        udp.enlarge(Buffer::Receive, buffer_bytes);
+        // A packet that is too long for the way is refused, not cut into fragments.
+        let fd = udp.as_fd();
+        let _ = match address {
+            SocketAddr::V4(_) => {
+                sys::set_option(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
+            }
+            SocketAddr::V6(_) => {
+                sys::set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
+            }
+        };
+        udp.socket.bind(&address.into())?;
+        let local = udp.socket.local_addr()?.as_socket().unwrap_or(address);
+        Ok(UdpSocket { local, ..udp })
+    }
+
+    /// As much as asked for, if need be past the system's limit, which only the privileged may.
+    fn enlarge(&self, buffer: Buffer, bytes: usize) {
+        let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+        let (force, plain) = match buffer {
+            Buffer::Send => (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+            Buffer::Receive => (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+        };
+        if sys::set_option(self.as_fd(), libc::SOL_SOCKET, force, value).is_err() {
+            // At worst the buffer stays as it is; the window is made to fit it.
+            let _ = sys::set_option(self.as_fd(), libc::SOL_SOCKET, plain, value);
+        }
+    }
+
+    /// Bytes the kernel holds for this socket before it drops what arrives.
+    pub(super) fn receive_buffer_bytes(&self) -> usize {
+        sys::get_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF)
+            .map_or(0, |bytes| bytes.max(0) as usize)
+    }
+
+    /// Asks for joined datagrams, congestion marks and time stamps; all but the marks are only missed if refused.
+    pub(super) fn prepare_to_receive(&self) -> io::Result<()> {
+        let fd = self.as_fd();
+        let _ = sys::set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1);
+        let _ = sys::set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
+        match self.local {
+            SocketAddr::V4(_) => sys::set_option(fd, libc::IPPROTO_IP, libc::IP_RECVTOS, 1),
+            SocketAddr::V6(_) => sys::set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1),
+        }
+    }
+
+    /// Whether the kernel divides a large send into datagrams.
+    pub(super) fn can_segment(&self) -> bool {
+        sys::get_option(self.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT).is_ok()
+    }
+
+    /// The address it is bound to.
+    pub(super) fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+}
+
+impl AsFd for UdpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

@@ -1,0 +1,275 @@
+//! What a device is opened with.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use pathweave_transport::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
+use pathweave_units::Rate;
+use thiserror::Error;
+
+use crate::backend::{SourcePorts, UdpConfig};
+use crate::secure::{ClusterKey, Protection};
+
+/// Most paths of a device.
+pub const MAX_PATHS: u16 = 256;
+/// Bytes of IP, UDP, transport and protection headers, tag and padding around a payload, at most.
+const AROUND_PAYLOAD: usize = 40 + 8 + 60 + 28 + 3;
+
+/// Who runs the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driving {
+    /// A thread of the device's own.
+    Thread {
+        /// The core it stays on; `None`: wherever the system puts it.
+        core: Option<usize>,
+    },
+    /// Whoever calls the device: posting, polling and waiting run the loop. Saves two changes of thread a message,
+    /// which is the best latency there is; but nothing is answered while nobody calls, so call often or
+    /// [`wait`](crate::Connection::wait), or peers will think this end dead.
+    Caller,
+}
+
+/// What the loop does when there is nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// Looks again at once. Takes a whole core.
+    Busy,
+    /// Sleeps until something arrives or a timer is due.
+    Blocking {
+        /// Looks again for so long before it sleeps.
+        spin: Duration,
+    },
+}
+
+/// What a device is opened with. Start with [`DeviceConfig::new`] and change what you like.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    /// Where peers reach the device; port 0: any that is free ([`Device::local_addr`](crate::Device::local_addr) tells).
+    pub bind: SocketAddr,
+    /// Paths (UDP source ports) to send on, 1 to 256. A connection uses no more than its peer has.
+    pub paths: u16,
+    /// Source ports of the paths.
+    pub source_ports: SourcePorts,
+    /// Payload of a full packet in bytes, 256 to 9,000; the same at both ends. See [`DeviceConfig::fit_link`].
+    pub mtu_payload: u16,
+    /// Rate of the network interface: the most a connection sends.
+    pub line_rate: Rate,
+    /// Round-trip time between idle hosts, their software included. With `line_rate` it says how much a connection
+    /// may have in flight; schemes that measure the round-trip time go on from there.
+    pub base_rtt: Duration,
+    /// Delay that hosts add by themselves and that says nothing of the network: schemes that steer by delay
+    /// tolerate so much.
+    pub host_delay: Duration,
+    /// Scheme of connections this end opens; a name of [`pathweave_policy::schemes`]. The accepting end follows.
+    pub scheme: String,
+    /// Who runs the loop.
+    pub driving: Driving,
+    /// What it does when there is nothing to do.
+    pub waiting: Waiting,
+    /// Protection of packets; the same at both ends.
+    pub protection: Protection,
+    /// The cluster's key; needed unless packets are not protected.
+    pub key: Option<ClusterKey>,
+    /// Bytes the kernel is asked to buffer for each socket.
+    pub socket_buffer_bytes: usize,
+    /// Connections at a time, both opened and accepted.
+    pub max_connections: usize,
+    /// Connections at a time with one address.
+    pub max_connections_per_peer: usize,
+    /// How long opening a connection may take.
+    pub connect_timeout: Duration,
+    /// How long a peer may be silent while something is expected of it before the connection fails.
+    pub peer_timeout: Duration,
+    /// After this long without a word from the peer it is asked whether it is still there.
+    pub keepalive: Duration,
+    /// Seed of the device's random choices (paths above all); `None`: from the system. Keys never depend on it.
+    pub seed: Option<u64>,
+}
+
+impl DeviceConfig {
+    /// The defaults: 16 paths, 1,344-byte payloads (which fit 1,500-byte links), scheme `udmp`, a thread that sleeps
+    /// when idle, and encryption, which needs a key.
+    pub fn new(bind: SocketAddr) -> Self {
+        DeviceConfig {
+            bind,
+            paths: 16,
+            source_ports: SourcePorts::Any,
+            mtu_payload: 1_344,
+            line_rate: Rate::from_gbps(100),
+            base_rtt: Duration::from_micros(50),
+            host_delay: Duration::from_millis(1),
+            scheme: "udmp".into(),
+            driving: Driving::Thread { core: None },
+            waiting: Waiting::Blocking { spin: Duration::ZERO },
+            protection: Protection::default(),
+            key: None,
+            socket_buffer_bytes: 8 << 20,
+            max_connections: 4_096,
+            max_connections_per_peer: 1_024,
+            connect_timeout: Duration::from_secs(5),
+            peer_timeout: Duration::from_secs(5),
+            keepalive: Duration::from_secs(1),
+            seed: None,
+        }
+    }
+
+    /// A device on loopback, unprotected: for tests and examples in one machine.
+    pub fn loopback() -> Self {
+        DeviceConfig {
+            protection: Protection::Insecure,
+            mtu_payload: MAX_MTU_PAYLOAD / 64 * 64,
+            ..DeviceConfig::new(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0))
+        }
+    }
+
+    /// Sets `mtu_payload` to the most that fits packets of `link_mtu` bytes (IP header included), in multiples of 64.
+    ///
+    /// # Errors
+    /// [`ConfigError::OutOfRange`] for links of less than 448 bytes.
+    pub fn fit_link(&mut self, link_mtu: usize) -> Result<(), ConfigError> {
+        let room = link_mtu.saturating_sub(AROUND_PAYLOAD) / 64 * 64;
+        if room < usize::from(MIN_MTU_PAYLOAD) {
+            return Err(ConfigError::OutOfRange {
+                field: "link MTU",
+                value: link_mtu.to_string(),
+                allowed: "at least 448 bytes",
+            });
+        }
+        self.mtu_payload = room.min(usize::from(MAX_MTU_PAYLOAD) / 64 * 64) as u16;
+        Ok(())
+    }
+
+    /// Names the first field that is wrong.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let check = |ok: bool, field, value: String, allowed| {
+            if ok { Ok(()) } else { Err(ConfigError::OutOfRange { field, value, allowed }) }
+        };
+        check((1..=MAX_PATHS).contains(&self.paths), "paths", self.paths.to_string(), "1 to 256")?;
+        if let SourcePorts::From(first) = self.source_ports {
+            let fits = first > 0 && first.checked_add(self.paths - 1).is_some();
+            check(
+                fits,
+                "first source port",
+                first.to_string(),
+                "1 to 65535, with all paths' ports after it",
+            )?;
+        }
+        let mtu = (MIN_MTU_PAYLOAD..=MAX_MTU_PAYLOAD).contains(&self.mtu_payload);
+        check(mtu, "mtu_payload", self.mtu_payload.to_string(), "256 to 9000 bytes")?;
+        let rate = self.line_rate >= Rate::from_mbps(1) && self.line_rate <= Rate::from_gbps(10_000);
+        check(rate, "line_rate", self.line_rate.to_string(), "1 Mb/s to 10 Tb/s")?;
+        for (field, value) in [
+            ("base_rtt", self.base_rtt),
+            ("connect_timeout", self.connect_timeout),
+            ("peer_timeout", self.peer_timeout),
+            ("keepalive", self.keepalive),
+        ] {
+            let sound = !value.is_zero() && value <= Duration::from_secs(3_600);
+            check(sound, field, format!("{value:?}"), "more than 0, at most an hour")?;
+        }
+        check(
+            self.host_delay < Duration::from_secs(1),
+            "host_delay",
+            format!("{:?}", self.host_delay),
+            "less than 1 s",
+        )?;
+        check(self.max_connections > 0, "max_connections", "0".into(), "at least 1")?;
+        check(self.max_connections_per_peer > 0, "max_connections_per_peer", "0".into(), "at least 1")?;
+        if let Driving::Thread { core: Some(core) } = self.driving {
+            let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            // Which cores exist is for the system to say; this only catches what cannot be.
+            check(core < cores.max(1_024), "core", core.to_string(), "a core of this machine")?;
+        }
+        if self.protection != Protection::Insecure && self.key.is_none() {
+            return Err(ConfigError::NoKey { protection: self.protection });
+        }
+        crate::scheme::find(&self.scheme)?;
+        Ok(())
+    }
+
+    pub(crate) fn udp(&self) -> UdpConfig {
+        UdpConfig {
+            bind: self.bind,
+            paths: self.paths,
+            source_ports: self.source_ports,
+            socket_buffer_bytes: self.socket_buffer_bytes,
+        }
+    }
+}
+
+/// What is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A value out of its range.
+    #[error("{field} is {value}; allowed: {allowed}")]
+    OutOfRange {
+        /// Which field.
+        field: &'static str,
+        /// Its value.
+        value: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// No scheme has this name.
+    #[error("there is no scheme {name:?}; the nearest is {nearest:?}, and all are {all}")]
+    UnknownScheme {
+        /// As given.
+        name: String,
+        /// A name that is much like it.
+        nearest: &'static str,
+        /// All names.
+        all: String,
+    },
+    /// Protection without a key.
+    #[error(
+        "protection {protection} needs the cluster's key; give a key file, or choose insecure on a closed fabric"
+    )]
+    NoKey {
+        /// What was asked for.
+        protection: Protection,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_sound_once_there_is_a_key() {
+        let mut config = DeviceConfig::new("127.0.0.1:0".parse().unwrap());
+        assert_eq!(config.validate(), Err(ConfigError::NoKey { protection: Protection::Encrypt }));
+        config.protection = Protection::Insecure;
+        assert_eq!(config.validate(), Ok(()));
+        assert_eq!(DeviceConfig::loopback().validate(), Ok(()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_is_allowed() {
+        let wrong = |change: fn(&mut DeviceConfig)| {
+            let mut config = DeviceConfig::loopback();
+            change(&mut config);
+            config.validate().unwrap_err().to_string()
+        };
+        assert_eq!(wrong(|c| c.paths = 257), "paths is 257; allowed: 1 to 256");
+        assert_eq!(wrong(|c| c.mtu_payload = 9_001), "mtu_payload is 9001; allowed: 256 to 9000 bytes");
+        let port = wrong(|c| c.source_ports = SourcePorts::From(65_530));
+        assert_eq!(port, "first source port is 65530; allowed: 1 to 65535, with all paths' ports after it");
+        let scheme = wrong(|c| c.scheme = "udpm".into());
+        assert!(scheme.starts_with("there is no scheme \"udpm\"; the nearest is \"udmp\""), "{scheme}");
+    }
+
+    #[test]
+    fn payloads_fit_the_usual_links() {
+        let mut config = DeviceConfig::loopback();
+        let mut fit = |mtu| {
+            config.fit_link(mtu).unwrap();
+            config.mtu_payload
+        };
+        assert_eq!([fit(1_500), fit(9_000), fit(65_536)], [1_344, 8_832, 8_960]);
+        assert!(config.fit_link(300).is_err());
+    }
+}

@@ -1,0 +1,334 @@
+//! What the application asks for.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use pathweave_policy::{PolicyEnv, Scheme};
+use pathweave_transport::{
+    Access, Buffer, MemoryError, MemoryRegion, Op, Opcode, QpConfig, RecvRequest, Status, WorkRequest,
+};
+use pathweave_units::{QpNum, Rng, Time};
+
+use super::connection::{Connection, Phase};
+use super::watch::Watched;
+use super::{COMMANDS_A_TURN, Core, deliver};
+use crate::completion::Completion;
+use crate::error::{ConnectError, DeregisterError, RegisterError};
+use crate::places::Place;
+use crate::region::Slice;
+use crate::scheme;
+use crate::shared::{CloseReason, Command, ConnectionId, ConnectionShared, ConnectionState, Side, lock};
+use crate::stats::{ConnectionStats, DeviceStats, PathStats};
+
+/// Bytes of headers and protection around a full payload on a link, for policies that count wire bytes.
+const AROUND_PAYLOAD_BYTES: u32 = 130;
+/// How long packets on the way are acknowledged after the end of a connection.
+const LINGER: pathweave_units::Duration = pathweave_units::Duration::from_ms(1_000);
+
+impl Core {
+    /// Takes what the application asks for. Returns whether there was anything.
+    pub(super) fn take_commands(&mut self) -> bool {
+        let mut any = false;
+        for _ in 0..COMMANDS_A_TURN {
+            let Some(command) = self.shared.commands.pop() else { break };
+            if !any {
+                self.tick();
+                any = true;
+            }
+            self.take(command);
+        }
+        any
+    }
+
+    fn take(&mut self, command: Command) {
+        match command {
+            Command::Post { id, wr_id, op, memory } => self.post(id, wr_id, op, memory),
+            Command::PostRecv { id, wr_id, memory } => self.post_receive(id, wr_id, memory),
+            Command::Listen { wanted } => self.setup.listening = wanted,
+            Command::Connect { peer, private_data, scheme, connection } => {
+                if let Err(error) = self.connect(peer, private_data, &scheme, &connection) {
+                    refuse(&connection, error);
+                    self.shared.signal.notify();
+                }
+            }
+            Command::Register { region, address, access, answer } => {
+                *lock(&answer) = Some(self.register(region, address, access));
+                self.shared.signal.notify();
+            }
+            Command::Deregister { rkey, answer } => {
+                *lock(&answer) = Some(self.deregister(rkey));
+                self.shared.signal.notify();
+            }
+            Command::Release { rkey } => {
+                if self.deregister(rkey) == Err(DeregisterError::Memory(MemoryError::InUse)) {
+                    self.releases.push(rkey);
+                }
+            }
+            Command::Close { connection } => {
+                self.close(connection.id(), CloseReason::Local);
+                self.shared.signal.notify();
+            }
+            Command::Probe { id } => self.probe_all(id),
+            Command::Stats { id, answer } => {
+                *lock(&answer) = Some(self.stats(id));
+                self.shared.signal.notify();
+            }
+            Command::DeviceStats { answer } => {
+                *lock(&answer) = Some(self.device_stats());
+                self.shared.signal.notify();
+            }
+            Command::Stop => {
+                self.stopping = true;
+                self.close_all(CloseReason::DeviceClosed);
+            }
+        }
+    }
+
+    fn post(&mut self, id: ConnectionId, wr_id: u64, op: Op, memory: Slice) {
+        let now = self.now;
+        // Where it is closed, its handle and the loop may not have met yet; `close` has flushed what was there.
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let opcode = match op {
+            Op::Send | Op::SendImm { .. } => Opcode::Send,
+            Op::Write { .. } | Op::WriteImm { .. } => Opcode::Write,
+            Op::Read { .. } => Opcode::Read,
+        };
+        let len = memory.len() as u64;
+        let handle = self.places.insert(Place { memory, wr_id });
+        let request = WorkRequest { wr_id: handle, op, local: Buffer(handle), len };
+        if connection.takes_requests() && self.endpoint.post(now, connection.qp, request).is_ok() {
+            connection.sends.push_back((handle, opcode));
+            return;
+        }
+        self.places.remove(handle);
+        deliver(connection, Side::Send, flushed(id, wr_id, opcode));
+        self.shared.signal.notify();
+    }
+
+    fn post_receive(&mut self, id: ConnectionId, wr_id: u64, memory: Slice) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let len = memory.len() as u64;
+        let handle = self.places.insert(Place { memory, wr_id });
+        let request = RecvRequest { wr_id: handle, buffer: Buffer(handle), len };
+        if connection.takes_requests() && self.endpoint.post_recv(connection.qp, request).is_ok() {
+            connection.receives.push_back(handle);
+            return;
+        }
+        self.places.remove(handle);
+        deliver(connection, Side::Receive, flushed(id, wr_id, Opcode::Recv));
+        self.shared.signal.notify();
+    }
+
+    fn register(&mut self, memory: Slice, address: u64, access: Access) -> Result<u32, RegisterError> {
+        let len = memory.len() as u64;
+        let handle = self.places.insert(Place { memory, wr_id: 0 });
+        let region = MemoryRegion { buffer: Buffer(handle), addr: address, len, access };
+        match self.endpoint.register(region) {
+            Ok(rkey) => {
+                self.registered.insert(rkey, handle);
+                Ok(rkey)
+            }
+            Err(error) => {
+                self.places.remove(handle);
+                Err(error.into())
+            }
+        }
+    }
+
+    pub(super) fn deregister(&mut self, rkey: u32) -> Result<(), DeregisterError> {
+        self.endpoint.deregister(rkey)?;
+        if let Some(handle) = self.registered.remove(&rkey) {
+            self.places.remove(handle);
+        }
+        Ok(())
+    }
+
+    fn connect(
+        &mut self,
+        peer: SocketAddr,
+        private_data: Vec<u8>,
+        scheme: &str,
+        shared: &Arc<ConnectionShared>,
+    ) -> Result<(), ConnectError> {
+        if peer.is_ipv4() != self.local.is_ipv4() {
+            return Err(ConnectError::Family { peer, local: self.local });
+        }
+        let limit = self.config.max_connections;
+        let id = self.connections.next_id().filter(|_| self.connections.len() < limit);
+        let id = id.ok_or(ConnectError::TooMany { limit })?;
+        if self.setup.count(peer.ip()).is_err() {
+            return Err(ConnectError::TooMany { limit: self.config.max_connections_per_peer });
+        }
+        let result = self.begin(peer, private_data, scheme, shared, id);
+        if result.is_err() {
+            self.setup.uncount(peer.ip());
+        }
+        result
+    }
+
+    fn begin(
+        &mut self,
+        peer: SocketAddr,
+        private_data: Vec<u8>,
+        scheme_name: &str,
+        shared: &Arc<ConnectionShared>,
+        id: ConnectionId,
+    ) -> Result<(), ConnectError> {
+        let now = self.now;
+        let scheme = scheme::find(scheme_name)?;
+        let paths = self.paths_for(&scheme);
+        let qp = self.create_qp(now, id, &scheme, paths);
+        let hello = self.hello(id, qp, scheme_name, paths, private_data);
+        if let Err(error) = self.setup.initiate(now, id, hello) {
+            let _ = self.endpoint.destroy_qp(qp);
+            return Err(ConnectError::Hello(error.to_string()));
+        }
+        self.add_connection(now, id, peer, qp, paths, shared.clone());
+        Ok(())
+    }
+
+    /// Takes in a connection that is being opened.
+    pub(super) fn add_connection(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        peer: SocketAddr,
+        qp: QpNum,
+        paths: u16,
+        shared: Arc<ConnectionShared>,
+    ) {
+        shared.set_id(id);
+        self.connections.insert(Connection {
+            id,
+            shared,
+            phase: Phase::Opening,
+            peer,
+            qp,
+            remote_qp: QpNum(0),
+            remote_id: 0,
+            paths,
+            session: None,
+            request: None,
+            near_data: 0,
+            near_answers: 0,
+            sends: Default::default(),
+            receives: Default::default(),
+            heard: now,
+            next_probe: now,
+            probes: 0,
+            probed: vec![Default::default(); usize::from(paths)],
+            refused: 0,
+        });
+        self.next_upkeep = now;
+    }
+
+    /// Paths a connection of this scheme can use.
+    pub(super) fn paths_for(&self, scheme: &Scheme) -> u16 {
+        self.config.paths.min(scheme.paths).max(1)
+    }
+
+    /// A queue pair that speaks a scheme.
+    pub(super) fn create_qp(&mut self, now: Time, id: ConnectionId, scheme: &Scheme, paths: u16) -> QpNum {
+        let scheme = scheme::for_hosts(scheme.clone(), &self.config);
+        let env = PolicyEnv {
+            line_rate: self.config.line_rate,
+            base_rtt: scheme::span(self.config.base_rtt),
+            mtu_wire_bytes: u32::from(self.config.mtu_payload) + AROUND_PAYLOAD_BYTES,
+            mtu_payload_bytes: u32::from(self.config.mtu_payload),
+            paths,
+        };
+        let mut rng = Rng::for_component(self.endpoint.config().seed, "policy", id.0.into());
+        let policy = Watched::new(scheme.policy.build(&env, &mut rng), paths);
+        let peer = pathweave_units::HostId(id.0);
+        let config = QpConfig {
+            recovery: scheme.recovery,
+            acks: scheme.acks,
+            cnp: scheme.cnp,
+            rto: scheme::timeouts(&self.config),
+            ..QpConfig::new(peer, policy, &[])
+        };
+        self.endpoint.create_qp(now, config)
+    }
+
+    /// Ends a connection: everything posted is completed, and the peer is told.
+    pub(super) fn close(&mut self, id: ConnectionId, reason: CloseReason) {
+        let now = self.now;
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let was = connection.phase;
+        if matches!(was, Phase::Lingering { .. }) {
+            return;
+        }
+        let _ = connection.shared.reason.set(reason);
+        let says_close = match reason {
+            CloseReason::Peer => None,
+            CloseReason::Local
+            | CloseReason::Failed
+            | CloseReason::PeerSilent
+            | CloseReason::DeviceClosed => Some(now),
+        };
+        connection.phase = Phase::Lingering { until: now.saturating_add(LINGER), next_close: says_close };
+        let first = match reason {
+            CloseReason::PeerSilent => Core::SILENT,
+            _ => Status::Flushed,
+        };
+        self.flush(id, first);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.shared.set_state(ConnectionState::Closed);
+        self.next_upkeep = now;
+        if was == Phase::Opening {
+            refuse(&connection.shared.clone(), ConnectError::DeviceClosed("closed while opening".into()));
+            self.setup.cancel(id);
+            self.remove(id);
+        }
+    }
+
+    pub(super) fn close_all(&mut self, reason: CloseReason) {
+        for id in self.connections.ids() {
+            self.close(id, reason);
+        }
+    }
+
+    /// Forgets a connection.
+    pub(super) fn remove(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.remove(id) else { return };
+        let _ = self.endpoint.destroy_qp(connection.qp);
+        self.setup.uncount(connection.peer.ip());
+    }
+
+    fn stats(&self, id: ConnectionId) -> Option<ConnectionStats> {
+        let connection = self.connections.get(id)?;
+        let policy = self.endpoint.policy(connection.qp)?;
+        let (inflight_packets, inflight_bytes) = self.endpoint.inflight(connection.qp)?;
+        Some(ConnectionStats {
+            counters: *self.endpoint.qp_counters(connection.qp)?,
+            paths: PathStats::of(policy.paths(), &connection.probed, &self.ports),
+            inflight_packets,
+            inflight_bytes,
+            rate: pathweave_policy::Policy::rate(policy, self.now),
+            session: connection.session.as_ref().map(|session| session.counters()).unwrap_or_default(),
+        })
+    }
+
+    fn device_stats(&self) -> DeviceStats {
+        DeviceStats {
+            connections: self.connections.len(),
+            sent: self.outbound.counters(),
+            received_datagrams: self.counts.received_datagrams,
+            received_bytes: self.counts.received_bytes,
+            refused_datagrams: self.counts.refused_datagrams,
+            counters: self.endpoint.counters(),
+            turns: self.counts.turns,
+            sleeps: self.counts.sleeps,
+        }
+    }
+}
+
+/// The connection will not be.
+pub(super) fn refuse(connection: &ConnectionShared, error: ConnectError) {
+    let _ = connection.refused.set(error);
+    connection.set_state(ConnectionState::Closed);
+}
+
+fn flushed(connection: ConnectionId, wr_id: u64, opcode: Opcode) -> Completion {
+    Completion { connection, wr_id, status: Status::Flushed, opcode, byte_len: 0, imm: None }
+}

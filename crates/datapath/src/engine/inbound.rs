@@ -1,0 +1,201 @@
+//! From the backend to the endpoint.
+
+use std::net::SocketAddr;
+
+use pathweave_policy::PathState;
+use pathweave_units::{PathId, Time};
+use pathweave_wire::{Body, Datagram, Ecn, Segment, datagram_crc};
+
+use super::connection::Phase;
+use super::control::{self, Control};
+use super::transmit::CRC_LEN;
+use super::{Core, connection::Connection};
+use crate::backend::Received;
+use crate::secure::{Kind, Protection, kind_of};
+use crate::shared::{CloseReason, ConnectionId};
+
+/// How much further ahead of what is known a PSN may be and still move what is known: less than half of what 24 bits
+/// tell apart.
+const NEAR: u64 = 1 << 22;
+/// How long requests on the way may yet be acknowledged by a peer that has closed.
+const PEER_LINGERS: pathweave_units::Duration = pathweave_units::Duration::from_ms(300);
+
+impl Core {
+    /// Datagrams have arrived.
+    pub(super) fn on_received(&mut self, received: Received<'_>) {
+        // When they arrived, if the kernel says so, rather than when the loop got round to them; but never before what
+        // the endpoint was told last.
+        let at = match received.age_ns {
+            Some(age_ns) => self.clock.ago(age_ns),
+            None => self.clock.now(),
+        };
+        let now = at.max(self.now);
+        self.now = now;
+        self.counts.received_bytes += received.bytes.len() as u64;
+        for frame in received.bytes.chunks_mut(received.segment_bytes.max(1)) {
+            self.counts.received_datagrams += 1;
+            if self.on_datagram(now, received.from, received.ecn, frame).is_none() {
+                self.counts.refused_datagrams += 1;
+            }
+        }
+    }
+
+    /// `None`: it is nothing of ours.
+    #[inline]
+    fn on_datagram(&mut self, now: Time, from: SocketAddr, ecn: Ecn, frame: &mut [u8]) -> Option<()> {
+        match kind_of(frame) {
+            Kind::Plain => {
+                let (content, crc) = frame.split_last_chunk::<CRC_LEN>()?;
+                if datagram_crc(content) != u32::from_le_bytes(*crc) {
+                    return None;
+                }
+                self.on_plain(now, from, ecn, content)
+            }
+            Kind::Protected(session) => self.on_protected(now, ecn, ConnectionId(session.0), frame),
+            Kind::ToResponder | Kind::ToInitiator(_) => {
+                self.setup.enqueue(from, frame);
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// An intact packet without protection: whose it is, it says itself.
+    fn on_plain(&mut self, now: Time, from: SocketAddr, ecn: Ecn, content: &[u8]) -> Option<()> {
+        let insecure = |connection: &Connection| {
+            connection.peer.ip() == from.ip()
+                && connection
+                    .session
+                    .as_ref()
+                    .is_some_and(|session| session.protection() == Protection::Insecure)
+        };
+        if content[..].first() == Some(&control::OPCODE) {
+            let control = Control::parse(content)?;
+            let id = ConnectionId(control.to);
+            let known = self.connections.get(id)?;
+            let of_peer = insecure(known) && known.remote_id == control.from.0;
+            return of_peer.then(|| self.on_control(now, id, control));
+        }
+        let datagram = Datagram::parse(content).ok()?;
+        let connection = self.connections.of_qp(datagram.dst_qp())?;
+        if !insecure(connection) {
+            return None;
+        }
+        let id = connection.id;
+        self.on_packet(now, id, ecn, &datagram)
+    }
+
+    fn on_protected(&mut self, now: Time, ecn: Ecn, id: ConnectionId, frame: &mut [u8]) -> Option<()> {
+        if self.connections.get(id)?.session.is_none() && !self.confirm_by_packet(now, id, frame) {
+            return None;
+        }
+        let connection = self.connections.get_mut(id)?;
+        let opened = connection.session.as_mut()?.open(now, frame).ok()?;
+        let content = &frame[opened.body];
+        if content.first() == Some(&control::OPCODE) {
+            let control = Control::parse(content)?;
+            let of_peer = control.to == id.0 && control.from.0 == connection.remote_id;
+            return of_peer.then(|| self.on_control(now, id, control));
+        }
+        let datagram = Datagram::parse(content).ok()?;
+        if datagram.dst_qp() != connection.qp {
+            return None;
+        }
+        self.on_packet(now, id, ecn, &datagram)
+    }
+
+    /// A packet of a connection's peer.
+    #[inline]
+    fn on_packet(&mut self, now: Time, id: ConnectionId, ecn: Ecn, datagram: &Datagram<'_>) -> Option<()> {
+        let connection = self.connections.get_mut(id)?;
+        if datagram.src_qp() != connection.remote_qp {
+            connection.refused += 1;
+            return None;
+        }
+        connection.heard = now;
+        let near = if datagram.is_answer() { connection.near_answers } else { connection.near_data };
+        let segment = datagram.segment(near);
+        match &segment.body {
+            Body::Data(data) => {
+                if data.psn > connection.near_data && data.psn - connection.near_data < NEAR {
+                    connection.near_data = data.psn;
+                }
+            }
+            // What the policy is told must be about a path it has.
+            Body::Cnp if segment.path.0 >= connection.paths => return None,
+            Body::ProbeReply { sent_at, .. } => {
+                let sent_at = *sent_at;
+                return self.on_probe_reply(now, id, &segment, sent_at);
+            }
+            Body::Cnp | Body::Ack(_) | Body::Nack(_) | Body::Probe { .. } => {}
+        }
+        let host = connection.host();
+        let ce = ecn == Ecn::Experienced;
+        if let Some(place) = self.endpoint.on_packet(now, host, &segment, ce) {
+            // The endpoint has checked key and bounds; the place checks its own once more, and is gone if whoever
+            // posted it has closed the connection.
+            let payload = &datagram.payload()[..usize::from(place.len)];
+            if let Some(known) = self.places.get(place.buffer.0) {
+                let placed = known.memory.place(place.offset, payload);
+                debug_assert!(placed, "the endpoint keeps within the bounds it was given");
+            }
+        }
+        Some(())
+    }
+
+    fn on_probe_reply(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        segment: &Segment,
+        sent_at: Time,
+    ) -> Option<()> {
+        let connection = self.connections.get_mut(id)?;
+        let probe = connection.probed.get_mut(segment.path.index())?;
+        if sent_at > now {
+            return None;
+        }
+        probe.note(now - sent_at);
+        let (qp, host) = (connection.qp, connection.host());
+        let policy = self.endpoint.policy(qp)?;
+        let down = policy.paths().get(segment.path.index())?.state == PathState::Down;
+        if down {
+            let views = policy.views(Some((segment.path, PathState::Up)));
+            let _ = self.endpoint.set_paths(now, qp, &views);
+        }
+        if self.endpoint.qp_counters(qp).is_some_and(|counters| counters.probes_sent > 0) {
+            // The scheme asks, too; it knows by itself which answers are none to its questions.
+            self.endpoint.on_packet(now, host, segment, false);
+        }
+        Some(())
+    }
+
+    fn on_control(&mut self, now: Time, id: ConnectionId, control: Control) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        match (control.message, connection.phase) {
+            (control::Message::Close, Phase::Open) => {
+                self.answers.push(id);
+                if connection.sends.is_empty() {
+                    self.close(id, CloseReason::Peer);
+                    self.shared.signal.notify();
+                } else {
+                    let until = now.saturating_add(PEER_LINGERS);
+                    connection.phase = Phase::PeerClosing { until };
+                    self.next_upkeep = now;
+                }
+            }
+            (control::Message::Close, Phase::PeerClosing { .. } | Phase::Lingering { .. }) => {
+                self.answers.push(id);
+            }
+            (control::Message::Closed, Phase::Lingering { until, .. }) => {
+                connection.phase = Phase::Lingering { until, next_close: None };
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The path of a probe by its number, one after the other.
+pub(super) fn nth_path(probes: u16, paths: u16) -> PathId {
+    PathId(probes % paths.max(1))
+}

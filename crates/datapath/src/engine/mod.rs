@@ -1,0 +1,345 @@
+//! The loop: arrivals, timers and requests go into the endpoint; packets, completions and wake-ups come out.
+
+pub(crate) mod acks;
+mod commands;
+mod connection;
+mod control;
+mod inbound;
+pub(crate) mod outbound;
+mod setup;
+mod transmit;
+mod upkeep;
+pub(crate) mod watch;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pathweave_transport::{Completion as Done, Endpoint, EndpointConfig, Event, Opcode, Status};
+use pathweave_units::{HostId, Time};
+use pathweave_wire::{Framing, Segment};
+
+use crate::backend::{Backend, Wait};
+use crate::clock::Clock;
+use crate::completion::Completion;
+use crate::config::{DeviceConfig, Waiting};
+use crate::places::Places;
+use crate::secure::SetupError;
+use crate::shared::{CloseReason, ConnectionId, Delivered, Shared, Side};
+use connection::{Connection, Connections};
+use outbound::Outbound;
+use setup::Setup;
+use watch::Watched;
+
+/// Requests and receives that may be outstanding on a connection, unless said otherwise.
+pub(crate) const QUEUE_DEPTH: u32 = 4_096;
+/// Commands one turn takes, so that arrivals are not kept waiting.
+const COMMANDS_A_TURN: usize = 256;
+/// Receive calls of one turn.
+const RECEIVES_A_TURN: usize = 4;
+/// Waits shorter than this are spent looking: going to sleep and waking up takes about as long.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(15);
+/// So much earlier a sleep ends than its timer, to be awake in time.
+const WAKE_EARLY: Duration = Duration::from_micros(5);
+
+/// What a turn has found to do, and when there is more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    pub(crate) busy: bool,
+    /// When the next timer is due.
+    pub(crate) until: Option<Time>,
+    /// The loop is to end.
+    pub(crate) stopped: bool,
+}
+
+/// What runs the loop, whatever carries its packets.
+pub(crate) trait Drive: Send {
+    /// Does all there is to do now, and returns without waiting.
+    fn turn(&mut self) -> io::Result<Turn>;
+    /// Sleeps until there is something to do, at most until the turn's timer and for `at_most`.
+    fn park(&mut self, turn: &Turn, at_most: Option<Duration>) -> io::Result<()>;
+    /// Fails all connections: the loop has ended.
+    fn abandon(&mut self);
+}
+
+/// The loop over a backend.
+pub(crate) struct Engine<B> {
+    backend: B,
+    core: Core,
+}
+
+/// The loop without the backend.
+pub(crate) struct Core {
+    config: DeviceConfig,
+    clock: Clock,
+    /// What the endpoint was last told.
+    now: Time,
+    endpoint: Endpoint<Watched>,
+    connections: Connections,
+    places: Places,
+    outbound: Outbound,
+    setup: Setup,
+    shared: Arc<Shared>,
+    local: SocketAddr,
+    ports: Vec<u16>,
+    /// Acknowledgements of this turn, by connection's host number.
+    acks: Vec<(HostId, Segment)>,
+    /// Connections whose peers have said Close and are owed an answer.
+    answers: Vec<ConnectionId>,
+    /// Connections all of whose paths are to be probed.
+    surveys: Vec<ConnectionId>,
+    /// Place of each registered region, by its key.
+    registered: BTreeMap<u32, u64>,
+    /// Keys of regions to be closed once READs of them are answered.
+    releases: Vec<u32>,
+    counts: Counts,
+    next_upkeep: Time,
+    idle_since: Option<Time>,
+    stopping: bool,
+}
+
+/// What only the loop counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    received_datagrams: u64,
+    received_bytes: u64,
+    refused_datagrams: u64,
+    turns: u64,
+    sleeps: u64,
+}
+
+impl<B: Backend> Engine<B> {
+    /// A loop without connections. `ports`: source port of each path, for statistics.
+    pub(crate) fn new(
+        config: DeviceConfig,
+        backend: B,
+        ports: Vec<u16>,
+        shared: Arc<Shared>,
+    ) -> Result<Self, SetupError> {
+        let clock = Clock::start();
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed).map_err(|_| SetupError::Random(crate::secure::RandomError))?;
+        let seed = config.seed.unwrap_or(u64::from_ne_bytes(seed));
+        let endpoint = Endpoint::new(EndpointConfig {
+            mtu_payload: config.mtu_payload,
+            framing: Framing::Pathweave,
+            nic_ports: 1,
+            seed,
+            ..EndpointConfig::new(HostId(0))
+        });
+        let core = Core {
+            now: clock.now(),
+            clock,
+            endpoint,
+            connections: Connections::default(),
+            places: Places::default(),
+            outbound: Outbound::new(backend.limits(), backend.paths()),
+            setup: Setup::new(&config)?,
+            shared,
+            local: backend.local_addr(),
+            ports,
+            acks: Vec::new(),
+            answers: Vec::new(),
+            surveys: Vec::new(),
+            registered: BTreeMap::new(),
+            releases: Vec::new(),
+            counts: Counts::default(),
+            next_upkeep: Time::ZERO,
+            idle_since: None,
+            stopping: false,
+            config,
+        };
+        Ok(Engine { backend, core })
+    }
+}
+
+impl<B: Backend> Drive for Engine<B> {
+    fn turn(&mut self) -> io::Result<Turn> {
+        let core = &mut self.core;
+        core.counts.turns += 1;
+        let mut busy = core.take_commands();
+        if core.outbound.is_stuck() {
+            core.outbound.retry(&mut self.backend);
+        }
+        for _ in 0..RECEIVES_A_TURN {
+            let batches = self.backend.receive(&mut |received| core.on_received(received))?;
+            busy |= batches > 0;
+            if batches == 0 {
+                break;
+            }
+            core.after_input(&mut self.backend);
+        }
+        busy |= core.after_input(&mut self.backend);
+        let until = core.next_timer();
+        Ok(Turn { busy, until, stopped: core.stopping })
+    }
+
+    fn park(&mut self, turn: &Turn, at_most: Option<Duration>) -> io::Result<()> {
+        let core = &mut self.core;
+        let Waiting::Blocking { spin } = core.config.waiting else { return Ok(()) };
+        let now = core.clock.now();
+        if turn.busy {
+            core.idle_since = None;
+            return Ok(());
+        }
+        let idle_since = *core.idle_since.get_or_insert(now);
+        if Duration::from_nanos((now - idle_since).as_ns()) < spin {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let left = turn.until.map(|until| Duration::from_nanos(until.saturating_since(now).as_ns()));
+        if left.is_some_and(|left| left < SHORTEST_SLEEP) {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        if !core.shared.park() {
+            return Ok(());
+        }
+        core.counts.sleeps += 1;
+        let left = left.map(|left| left - WAKE_EARLY);
+        let at_most = match (left, at_most) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        let result = self.backend.wait(Wait { at_most, for_room: core.outbound.is_stuck() });
+        core.shared.unpark();
+        result
+    }
+
+    fn abandon(&mut self) {
+        self.core.take_commands();
+        self.core.close_all(CloseReason::DeviceClosed);
+        self.core.shared.signal.notify();
+    }
+}
+
+impl Core {
+    /// Time passes: the present, as the endpoint is told.
+    fn tick(&mut self) -> Time {
+        self.now = self.clock.now().max(self.now);
+        self.now
+    }
+
+    /// After every input, all outputs. Returns whether there were any.
+    fn after_input<B: Backend>(&mut self, backend: &mut B) -> bool {
+        let now = self.tick();
+        let mut busy = self.setup_progress(now, backend);
+        if self.endpoint.poll_timer().is_some_and(|due| due <= now) {
+            self.endpoint.on_timer(now);
+            busy = true;
+        }
+        if now >= self.next_upkeep {
+            self.upkeep(now, backend);
+        }
+        let told = self.drain_events();
+        busy |= told;
+        self.answer(backend);
+        busy |= self.transmit(backend);
+        // Sending may end something, too.
+        let told = self.drain_events() || told;
+        if told {
+            self.shared.signal.notify();
+        }
+        busy
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        let timers = [self.endpoint.poll_timer(), self.setup.next_timer()];
+        let upkeep = (self.connections.len() > 0).then_some(self.next_upkeep);
+        timers.into_iter().chain([upkeep]).flatten().min()
+    }
+
+    /// Tells the application what the endpoint has to say. Returns whether it had anything.
+    fn drain_events(&mut self) -> bool {
+        let mut any = false;
+        while let Some(event) = self.endpoint.poll_event() {
+            any = true;
+            match event {
+                Event::Completion(done) => self.complete(&done),
+                Event::Delivered { .. } => {}
+                Event::QpError { qp, .. } => {
+                    if let Some(id) = self.connections.of_qp(qp).map(|connection| connection.id) {
+                        self.close(id, CloseReason::Failed);
+                    }
+                }
+            }
+        }
+        any
+    }
+
+    fn complete(&mut self, done: &Done) {
+        // Whoever closes a connection has its requests flushed at once; what the endpoint says later is known.
+        let Some(place) = self.places.remove(done.wr_id) else { return };
+        let Some(connection) = self.connections.of_qp(done.qp) else { return };
+        let side = match done.opcode {
+            Opcode::Recv | Opcode::RecvWriteImm => {
+                connection.receives.done_with(|handle| *handle == done.wr_id);
+                Side::Receive
+            }
+            Opcode::Send | Opcode::Write | Opcode::Read => {
+                connection.sends.done_with(|(handle, _)| *handle == done.wr_id);
+                Side::Send
+            }
+        };
+        let completion = Completion {
+            connection: connection.id,
+            wr_id: place.wr_id,
+            status: done.status,
+            opcode: done.opcode,
+            byte_len: done.byte_len,
+            imm: done.imm,
+        };
+        deliver(connection, side, completion);
+    }
+
+    /// Completes everything posted with `first` and then [`Status::Flushed`].
+    fn flush(&mut self, id: ConnectionId, first: Status) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let mut status = first;
+        let sends = std::mem::take(&mut connection.sends).into_iter();
+        let receives = std::mem::take(&mut connection.receives).into_iter();
+        let sends = sends.map(|(handle, opcode)| (handle, opcode, Side::Send));
+        for (handle, opcode, side) in
+            sends.chain(receives.map(|handle| (handle, Opcode::Recv, Side::Receive)))
+        {
+            let Some(place) = self.places.remove(handle) else { continue };
+            let status_of_this = if side == Side::Send {
+                std::mem::replace(&mut status, Status::Flushed)
+            } else {
+                Status::Flushed
+            };
+            let completion = Completion {
+                connection: id,
+                wr_id: place.wr_id,
+                status: status_of_this,
+                opcode,
+                byte_len: 0,
+                imm: None,
+            };
+            deliver(connection, side, completion);
+        }
+    }
+}
+
+/// Hands a completion to the application.
+fn deliver(connection: &Connection, side: Side, completion: Completion) {
+    let shared = connection.shared.clone();
+    connection.shared.completions.push(Delivered { completion, side, connection: shared });
+}
+
+/// Completions come in the order of posting, so what is done is in front.
+trait DoneWith<T> {
+    fn done_with(&mut self, is_done: impl FnMut(&T) -> bool);
+}
+
+impl<T> DoneWith<T> for std::collections::VecDeque<T> {
+    fn done_with(&mut self, mut is_done: impl FnMut(&T) -> bool) {
+        if self.front().is_some_and(&mut is_done) {
+            self.pop_front();
+        } else if let Some(index) = self.iter().position(is_done) {
+            self.remove(index);
+        }
+    }
+}

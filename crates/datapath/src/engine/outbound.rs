@@ -1,0 +1,334 @@
+//! Packets on their way out, gathered into batches: as many of one size for one peer on one path as leave in one go.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+
+use pathweave_units::PathId;
+use pathweave_wire::Ecn;
+
+use crate::backend::{Backend, Limits, SendBatch, Sent};
+
+/// Spare buffers kept.
+const SPARE: usize = 64;
+
+/// What all packets of a batch have in common, but for the size, which the last may fall short of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) to: SocketAddr,
+    pub(crate) path: PathId,
+    pub(crate) ecn: Ecn,
+}
+
+#[derive(Debug)]
+struct Batch {
+    target: Target,
+    segment_bytes: usize,
+    segments: usize,
+    bytes: Vec<u8>,
+}
+
+/// What became of the batches of an [`Outbound`], in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SendCounters {
+    /// Batches, each a system call.
+    pub batches: u64,
+    /// Datagrams in them.
+    pub datagrams: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Times a socket had no room.
+    pub busy: u64,
+    /// Batches the system refused for good: no route, too long for the way.
+    pub failed: u64,
+}
+
+/// Batches being filled, one a path at most, and those that found no room.
+pub(crate) struct Outbound {
+    limits: Limits,
+    /// Index in `filling` of each path's batch.
+    of_path: Vec<Option<u16>>,
+    filling: Vec<Batch>,
+    stuck: VecDeque<Batch>,
+    spare: Vec<Vec<u8>>,
+    counters: SendCounters,
+    /// The last that failed for good.
+    failure: Option<(SocketAddr, io::Error)>,
+}
+
+impl Outbound {
+    pub(crate) fn new(limits: Limits, paths: u16) -> Self {
+        Outbound {
+            limits,
+            of_path: vec![None; usize::from(paths)],
+            filling: Vec::new(),
+            stuck: VecDeque::new(),
+            spare: Vec::new(),
+            counters: SendCounters::default(),
+            failure: None,
+        }
+    }
+
+    pub(crate) fn counters(&self) -> SendCounters {
+        self.counters
+    }
+
+    /// Batches wait for room: nothing but control packets should be added meanwhile.
+    pub(crate) fn is_stuck(&self) -> bool {
+        !self.stuck.is_empty()
+    }
+
+    /// What the system last said of a peer that no retry mends.
+    pub(crate) fn take_failure(&mut self) -> Option<(SocketAddr, io::Error)> {
+        self.failure.take()
+    }
+
+    /// Adds a packet of `len` bytes, which `write` writes; it may refuse by returning false.
+    #[inline]
+    pub(crate) fn add<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        target: Target,
+        len: usize,
+        write: impl FnOnce(&mut [u8]) -> bool,
+    ) {
+        let slot = target.path.index();
+        let index = match self.of_path[slot] {
+            Some(index) if self.filling[usize::from(index)].takes(&target, len, self.limits) => index,
+            Some(index) => {
+                // The path's batch leaves, and another takes its place.
+                let fresh = self.fresh(target, len);
+                let full = std::mem::replace(&mut self.filling[usize::from(index)], fresh);
+                self.send(backend, full);
+                index
+            }
+            None => {
+                let fresh = self.fresh(target, len);
+                self.filling.push(fresh);
+                let index = (self.filling.len() - 1) as u16;
+                self.of_path[slot] = Some(index);
+                index
+            }
+        };
+        let batch = &mut self.filling[usize::from(index)];
+        let start = batch.bytes.len();
+        batch.bytes.resize(start + len, 0);
+        if write(&mut batch.bytes[start..]) {
+            batch.segments += 1;
+        } else {
+            batch.bytes.truncate(start);
+        }
+    }
+
+    /// Sends all that was added.
+    pub(crate) fn flush<B: Backend>(&mut self, backend: &mut B) {
+        for index in 0..self.filling.len() {
+            let batch = std::mem::replace(&mut self.filling[index], Batch::EMPTY);
+            self.of_path[batch.target.path.index()] = None;
+            self.send(backend, batch);
+        }
+        self.filling.clear();
+    }
+
+    /// Tries again what found no room.
+    pub(crate) fn retry<B: Backend>(&mut self, backend: &mut B) {
+        while let Some(batch) = self.stuck.pop_front() {
+            if let Some(batch) = self.try_send(backend, batch) {
+                self.stuck.push_front(batch);
+                break;
+            }
+        }
+    }
+
+    fn fresh(&mut self, target: Target, segment_bytes: usize) -> Batch {
+        Batch { target, segment_bytes, segments: 0, bytes: self.spare.pop().unwrap_or_default() }
+    }
+
+    fn send<B: Backend>(&mut self, backend: &mut B, batch: Batch) {
+        if batch.segments == 0 {
+            self.recycle(batch.bytes);
+        } else if !self.stuck.is_empty() {
+            self.stuck.push_back(batch);
+        } else if let Some(batch) = self.try_send(backend, batch) {
+            self.stuck.push_back(batch);
+        }
+    }
+
+    /// Gives the batch back if there is no room for it.
+    fn try_send<B: Backend>(&mut self, backend: &mut B, batch: Batch) -> Option<Batch> {
+        let Target { to, path, ecn } = batch.target;
+        let bytes = &batch.bytes[..];
+        match backend.send(&SendBatch {
+            to,
+            path: Some(path),
+            ecn,
+            segment_bytes: batch.segment_bytes,
+            bytes,
+        }) {
+            Ok(Sent::Busy) => {
+                self.counters.busy += 1;
+                return Some(batch);
+            }
+            Ok(Sent::Done) => {
+                self.counters.batches += 1;
+                self.counters.datagrams += batch.segments as u64;
+                self.counters.bytes += batch.bytes.len() as u64;
+            }
+            Err(error) => {
+                self.counters.failed += 1;
+                self.failure = Some((to, error));
+            }
+        }
+        self.recycle(batch.bytes);
+        None
+    }
+
+    fn recycle(&mut self, mut bytes: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+}
+
+impl Batch {
+    const EMPTY: Batch = Batch {
+        target: Target {
+            to: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0),
+            path: PathId(0),
+            ecn: Ecn::NotCapable,
+        },
+        segment_bytes: 0,
+        segments: 0,
+        bytes: Vec::new(),
+    };
+
+    /// Whether a packet of `len` bytes may follow those it has.
+    #[inline]
+    fn takes(&self, target: &Target, len: usize, limits: Limits) -> bool {
+        self.target == *target
+            && len <= self.segment_bytes
+            // A short one ends a batch.
+            && self.bytes.len() == self.segments * self.segment_bytes
+            && self.segments < limits.batch_segments
+            && self.bytes.len() + len <= limits.batch_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Received, Wait, Waker};
+
+    /// Takes batches while it has room.
+    struct Sink {
+        room: usize,
+        sent: Vec<(u16, usize, Vec<u8>)>,
+    }
+
+    impl Backend for Sink {
+        fn paths(&self) -> u16 {
+            4
+        }
+        fn local_addr(&self) -> SocketAddr {
+            "127.0.0.1:1".parse().unwrap()
+        }
+        fn limits(&self) -> Limits {
+            LIMITS
+        }
+        fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
+            if self.room == 0 {
+                return Ok(Sent::Busy);
+            }
+            self.room -= 1;
+            self.sent.push((batch.path.map_or(99, |path| path.0), batch.segment_bytes, batch.bytes.to_vec()));
+            Ok(Sent::Done)
+        }
+        fn receive(&mut self, _: &mut dyn FnMut(Received<'_>)) -> io::Result<usize> {
+            Ok(0)
+        }
+        fn wait(&mut self, _: Wait) -> io::Result<()> {
+            Ok(())
+        }
+        fn waker(&self) -> Waker {
+            Waker::new().unwrap()
+        }
+    }
+
+    const LIMITS: Limits = Limits { batch_segments: 3, batch_bytes: 100 };
+
+    fn target(path: u16) -> Target {
+        Target { to: "10.0.0.1:5".parse().unwrap(), path: PathId(path), ecn: Ecn::Capable0 }
+    }
+
+    fn add(outbound: &mut Outbound, sink: &mut Sink, path: u16, len: usize, byte: u8) {
+        outbound.add(sink, target(path), len, |out| {
+            out.fill(byte);
+            true
+        });
+    }
+
+    #[test]
+    fn packets_of_a_path_leave_together_until_one_is_short() {
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 99, sent: vec![] });
+        for (path, len, byte) in [(0, 20, 1), (1, 10, 2), (0, 20, 3), (0, 5, 4), (0, 20, 5), (1, 11, 6)] {
+            add(&mut outbound, &mut sink, path, len, byte);
+        }
+        outbound.flush(&mut sink);
+        let joined = |parts: &[(u8, usize)]| {
+            parts.iter().flat_map(|&(byte, len)| std::iter::repeat_n(byte, len)).collect::<Vec<u8>>()
+        };
+        assert_eq!(
+            sink.sent,
+            [
+                (0, 20, joined(&[(1, 20), (3, 20), (4, 5)])),
+                (1, 10, joined(&[(2, 10)])),
+                (0, 20, joined(&[(5, 20)])),
+                (1, 11, joined(&[(6, 11)])),
+            ]
+        );
+        assert_eq!(outbound.counters().datagrams, 6);
+    }
+
+    #[test]
+    fn limits_of_the_backend_hold() {
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 99, sent: vec![] });
+        for byte in 0..4 {
+            add(&mut outbound, &mut sink, 0, 10, byte);
+        }
+        for byte in 0..3 {
+            add(&mut outbound, &mut sink, 1, 40, byte);
+        }
+        outbound.flush(&mut sink);
+        let sizes: Vec<_> = sink.sent.iter().map(|(path, _, bytes)| (*path, bytes.len())).collect();
+        assert_eq!(sizes, [(0, 30), (1, 80), (0, 10), (1, 40)]);
+    }
+
+    #[test]
+    fn what_finds_no_room_leaves_later_in_order() {
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 1, sent: vec![] });
+        for path in 0..3 {
+            add(&mut outbound, &mut sink, path, 10, path as u8);
+        }
+        outbound.flush(&mut sink);
+        assert_eq!((sink.sent.len(), outbound.is_stuck()), (1, true));
+        outbound.retry(&mut sink);
+        assert!(outbound.is_stuck());
+        sink.room = 9;
+        outbound.retry(&mut sink);
+        assert!(!outbound.is_stuck());
+        assert_eq!(sink.sent.iter().map(|(path, ..)| *path).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_packet_that_cannot_be_written_leaves_no_hole() {
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 9, sent: vec![] });
+        add(&mut outbound, &mut sink, 0, 10, 1);
+        outbound.add(&mut sink, target(0), 10, |_| false);
+        add(&mut outbound, &mut sink, 0, 10, 2);
+        outbound.add(&mut sink, target(1), 10, |_| false);
+        outbound.flush(&mut sink);
+        assert_eq!(sink.sent.len(), 1);
+        assert_eq!(sink.sent[0].2.len(), 20);
+    }
+}

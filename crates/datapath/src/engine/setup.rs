@@ -1,0 +1,338 @@
+//! Opening connections: drives the handshake machines.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use crossbeam_queue::SegQueue;
+
+use pathweave_units::{HostId, QpNum, Time};
+
+use super::commands::refuse;
+use super::connection::Phase;
+use super::{Core, QUEUE_DEPTH};
+use crate::backend::{Backend, SendBatch};
+use crate::config::DeviceConfig;
+use crate::error::ConnectError;
+use crate::scheme;
+use crate::secure::{
+    ClusterKey, Established, Features, HandshakeConfig, HandshakeError, Hello, Initiator, InitiatorEvent,
+    Kind, Limits, OsRandom, Refusal, RequestId, Responder, ResponderConfig, ResponderEvent, Rotation,
+    SessionId, SetupError, TransportType, kind_of,
+};
+use crate::shared::{ConnectionId, ConnectionInfo, ConnectionShared, ConnectionState};
+
+/// Handshake datagrams that may wait for their turn; more are dropped, and come again if they are honest.
+const MOST_WAITING: usize = 256;
+/// Codes with which this loop declines for itself.
+const NOBODY_LISTENS: u32 = 0x7077_0001;
+const OTHER_MTU: u32 = 0x7078_0000;
+const UNKNOWN_SCHEME: u32 = 0x7077_0002;
+
+/// The handshake machines of a device.
+pub(super) struct Setup {
+    key: ClusterKey,
+    handshake: HandshakeConfig,
+    responder: Responder,
+    initiators: Vec<Attempt>,
+    waiting: Vec<(SocketAddr, Vec<u8>)>,
+    pub(super) listening: bool,
+    /// Something may have to be sent or told.
+    stirred: bool,
+}
+
+struct Attempt {
+    initiator: Initiator,
+    id: ConnectionId,
+    /// It is through; kept to repeat its Confirm, until then.
+    done_until: Option<Time>,
+}
+
+impl Setup {
+    pub(super) fn new(config: &DeviceConfig) -> Result<Self, SetupError> {
+        let key = config.key.clone().unwrap_or_else(ClusterKey::well_known);
+        let timeout = scheme::span(config.connect_timeout);
+        let handshake = HandshakeConfig { timeout, ..HandshakeConfig::default() };
+        let limits = Limits {
+            connections: config.max_connections,
+            connections_per_peer: config.max_connections_per_peer,
+            ..Limits::default()
+        };
+        let responder = ResponderConfig { handshake, limits, ..ResponderConfig::default() };
+        Ok(Setup {
+            responder: Responder::new(key.clone(), responder, Box::new(OsRandom))?,
+            key,
+            handshake,
+            initiators: Vec::new(),
+            waiting: Vec::new(),
+            listening: false,
+            stirred: false,
+        })
+    }
+
+    /// Counts a connection that this end opens.
+    pub(super) fn count(&mut self, peer: IpAddr) -> Result<(), Refusal> {
+        self.responder.admission().open(peer)
+    }
+
+    /// A connection has ended that was counted, by this end or by the responder.
+    pub(super) fn uncount(&mut self, peer: IpAddr) {
+        self.responder.admission().close(peer);
+    }
+
+    pub(super) fn initiate(&mut self, now: Time, id: ConnectionId, hello: Hello) -> Result<(), SetupError> {
+        let rotation = Rotation::default();
+        let initiator = Initiator::new(now, &self.key, hello, self.handshake, rotation, &mut OsRandom)?;
+        self.initiators.push(Attempt { initiator, id, done_until: None });
+        self.stirred = true;
+        Ok(())
+    }
+
+    /// The connection is given up before it was there.
+    pub(super) fn cancel(&mut self, id: ConnectionId) {
+        self.initiators.retain(|attempt| attempt.id != id);
+    }
+
+    /// A handshake datagram; it is looked at later.
+    pub(super) fn enqueue(&mut self, from: SocketAddr, datagram: &[u8]) {
+        if self.waiting.len() < MOST_WAITING {
+            self.waiting.push((from, datagram.to_vec()));
+        }
+    }
+
+    pub(super) fn next_timer(&self) -> Option<Time> {
+        let attempts = self.initiators.iter();
+        let attempts = attempts.filter_map(|attempt| attempt.initiator.poll_timeout().or(attempt.done_until));
+        attempts.chain(self.responder.poll_timeout()).min()
+    }
+
+    fn is_quiet(&self, now: Time) -> bool {
+        self.waiting.is_empty() && !self.stirred && self.next_timer().is_none_or(|due| due > now)
+    }
+}
+
+impl Core {
+    /// Goes on with handshakes. Returns whether there was anything to do.
+    pub(super) fn setup_progress<B: Backend>(&mut self, now: Time, backend: &mut B) -> bool {
+        if self.setup.is_quiet(now) {
+            return false;
+        }
+        self.setup.stirred = false;
+        for (from, datagram) in std::mem::take(&mut self.setup.waiting) {
+            match kind_of(&datagram) {
+                Kind::ToResponder => self.setup.responder.handle(now, from, &datagram),
+                Kind::ToInitiator(attempt) => {
+                    let mut attempts = self.setup.initiators.iter_mut();
+                    if let Some(found) = attempts.find(|known| known.initiator.attempt() == attempt) {
+                        found.initiator.handle(now, &datagram);
+                    }
+                }
+                _ => {}
+            }
+            self.requests(now);
+        }
+        self.setup.responder.on_timer(now);
+        self.setup.initiators.iter_mut().for_each(|attempt| attempt.initiator.on_timer(now));
+        self.setup.initiators.retain(|attempt| attempt.done_until.is_none_or(|until| until > now));
+        self.requests(now);
+        self.attempts(now, backend);
+        while let Some((to, datagram)) = self.setup.responder.poll_transmit() {
+            send_alone(backend, to, &datagram);
+        }
+        true
+    }
+
+    /// A protected packet for a connection whose peer has not confirmed: it is as good as a Confirm.
+    pub(super) fn confirm_by_packet(&mut self, now: Time, id: ConnectionId, frame: &[u8]) -> bool {
+        let ours = self.setup.responder.on_protected(now, SessionId(id.0), frame);
+        if ours {
+            self.requests(now);
+        }
+        ours
+    }
+
+    /// What each end says of itself.
+    pub(super) fn hello(
+        &self,
+        id: ConnectionId,
+        qp: QpNum,
+        scheme: &str,
+        paths: u16,
+        private_data: Vec<u8>,
+    ) -> Hello {
+        Hello {
+            protection: self.config.protection,
+            transport: TransportType::Rc,
+            scheme: scheme.into(),
+            mtu_payload: self.config.mtu_payload,
+            paths,
+            nic_ports: 1,
+            host: HostId(0),
+            qp,
+            session: SessionId(id.0),
+            features: Features::NONE,
+            required: Features::NONE,
+            private_data,
+        }
+    }
+
+    fn attempts<B: Backend>(&mut self, now: Time, backend: &mut B) {
+        let mut over = Vec::new();
+        for index in 0..self.setup.initiators.len() {
+            let attempt = &mut self.setup.initiators[index];
+            let id = attempt.id;
+            let Some(connection) = self.connections.get(id) else {
+                over.push(id);
+                continue;
+            };
+            let (peer, shared) = (connection.peer, connection.shared.clone());
+            while let Some(datagram) = attempt.initiator.poll_transmit() {
+                send_alone(backend, peer, &datagram);
+            }
+            match attempt.initiator.poll_event() {
+                None => {}
+                Some(InitiatorEvent::Established(established)) => {
+                    attempt.done_until = Some(now.saturating_add(self.setup.handshake.timeout));
+                    if self.establish(now, id, *established) {
+                        self.shared.signal.notify();
+                    } else {
+                        over.push(id);
+                    }
+                }
+                Some(InitiatorEvent::Failed(error)) => {
+                    refuse(&shared, self.explain(peer, error));
+                    self.shared.signal.notify();
+                    over.push(id);
+                    self.remove(id);
+                }
+            }
+        }
+        for id in over {
+            self.setup.cancel(id);
+        }
+    }
+
+    /// Both ends know all they need. False if they do not fit.
+    fn establish(&mut self, now: Time, id: ConnectionId, established: Established) -> bool {
+        let Established { session, agreed, peer: hello, .. } = established;
+        let Some(connection) = self.connections.get_mut(id) else { return false };
+        let shared = connection.shared.clone();
+        if agreed.mtu_payload != self.config.mtu_payload {
+            let (peer, theirs, ours) = (connection.peer, agreed.mtu_payload, self.config.mtu_payload);
+            refuse(&shared, ConnectError::Mtu { peer, theirs, ours });
+            self.shared.signal.notify();
+            self.remove(id);
+            return false;
+        }
+        connection.session = Some(session);
+        connection.request = None;
+        connection.phase = Phase::Open;
+        (connection.remote_qp, connection.remote_id) = (hello.qp, hello.session.0);
+        connection.heard = now;
+        let qp = connection.qp;
+        if agreed.paths < connection.paths {
+            connection.paths = agreed.paths;
+            let mut views = self.endpoint.policy(qp).map(|policy| policy.views(None)).unwrap_or_default();
+            views.truncate(usize::from(agreed.paths));
+            let _ = self.endpoint.set_paths(now, qp, &views);
+        }
+        let _ = shared.info.set(ConnectionInfo {
+            peer: connection.peer,
+            mtu_payload: agreed.mtu_payload,
+            paths: agreed.paths,
+            scheme: agreed.scheme,
+            protection: agreed.protection,
+            private_data: hello.private_data,
+        });
+        let _ = self.endpoint.connect(qp, hello.qp);
+        shared.set_state(ConnectionState::Open);
+        true
+    }
+
+    /// What peers ask for.
+    fn requests(&mut self, now: Time) {
+        while let Some(event) = self.setup.responder.poll_event() {
+            match event {
+                ResponderEvent::Request { id, from, hello } => self.judge(now, id, from, &hello),
+                ResponderEvent::Established { id, established, .. } => {
+                    let found = self.connections.iter().find(|connection| connection.request == Some(id));
+                    let Some(connection) = found.map(|connection| connection.id) else { continue };
+                    if self.establish(now, connection, *established)
+                        && let Some(connection) = self.connections.get(connection)
+                    {
+                        self.shared.accepted.push(connection.shared.clone());
+                        self.shared.signal.notify();
+                    }
+                }
+                ResponderEvent::Abandoned { session, .. } => {
+                    if let Some(SessionId(number)) = session
+                        && let Some(connection) = self.connections.remove(ConnectionId(number))
+                    {
+                        // The responder has taken it out of its counts itself.
+                        let _ = self.endpoint.destroy_qp(connection.qp);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Accepts or declines a request.
+    fn judge(&mut self, now: Time, request: RequestId, from: SocketAddr, hello: &Hello) {
+        if !self.setup.listening {
+            return self.setup.responder.decline(request, NOBODY_LISTENS);
+        }
+        if hello.mtu_payload != self.config.mtu_payload {
+            let code = OTHER_MTU | u32::from(self.config.mtu_payload);
+            return self.setup.responder.decline(request, code);
+        }
+        let Ok(scheme) = scheme::find(&hello.scheme) else {
+            return self.setup.responder.decline(request, UNKNOWN_SCHEME);
+        };
+        let Some(id) = self.connections.next_id() else {
+            return self.setup.responder.decline(request, 0);
+        };
+        let paths = self.paths_for(&scheme);
+        let qp = self.create_qp(now, id, &scheme, paths);
+        let ours = self.hello(id, qp, &hello.scheme, paths, Vec::new());
+        if self.setup.responder.accept(now, request, ours).is_err() {
+            let _ = self.endpoint.destroy_qp(qp);
+            return;
+        }
+        let shared = Arc::new(ConnectionShared::new(Arc::new(SegQueue::new()), QUEUE_DEPTH, QUEUE_DEPTH));
+        self.add_connection(now, id, from, qp, paths, shared);
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.request = Some(request);
+        }
+        self.setup.stirred = true;
+    }
+
+    /// What a failed handshake means to the application.
+    fn explain(&self, peer: SocketAddr, error: HandshakeError) -> ConnectError {
+        match error {
+            HandshakeError::NoAnswer { .. } | HandshakeError::Unreachable { .. } => {
+                ConnectError::Unreachable { peer, timeout: self.config.connect_timeout }
+            }
+            HandshakeError::Version { ours, theirs } => ConnectError::Version { peer, theirs, ours },
+            HandshakeError::WrongKey { .. } => ConnectError::WrongKey { peer, reason: error.to_string() },
+            HandshakeError::Refused(Refusal::Declined { code: NOBODY_LISTENS }) => {
+                ConnectError::NobodyListens { peer }
+            }
+            HandshakeError::Refused(Refusal::Declined { code: UNKNOWN_SCHEME }) => {
+                ConnectError::Refused { peer, reason: Refusal::Scheme }
+            }
+            HandshakeError::Refused(Refusal::Declined { code }) if code & 0xffff_0000 == OTHER_MTU => {
+                ConnectError::Mtu { peer, theirs: code as u16, ours: self.config.mtu_payload }
+            }
+            HandshakeError::Refused(reason) | HandshakeError::Mismatch(reason) => {
+                ConnectError::Refused { peer, reason }
+            }
+            other => ConnectError::Hello(other.to_string()),
+        }
+    }
+}
+
+/// Sends a datagram by itself, from the address at which this end is reached. If there is no room it is lost, and the
+/// handshake's timers send another.
+fn send_alone<B: Backend>(backend: &mut B, to: SocketAddr, bytes: &[u8]) {
+    let ecn = pathweave_wire::Ecn::NotCapable;
+    let _ = backend.send(&SendBatch { to, path: None, ecn, segment_bytes: bytes.len().max(1), bytes });
+}

@@ -1,0 +1,155 @@
+//! From the endpoint to the batches.
+
+use pathweave_transport::{Class, Gate, PayloadRef};
+use pathweave_units::{HostId, PathId};
+use pathweave_wire::{Body, DatagramLayout, Ecn, Segment, datagram_crc, emit_datagram_header};
+
+use super::Core;
+use super::acks::join;
+use super::connection::Connection;
+use super::control::{self, Control};
+use super::outbound::{Outbound, Target};
+use crate::backend::Backend;
+use crate::places::Places;
+use crate::secure::Protection;
+use crate::shared::ConnectionId;
+
+/// Packets of a turn; arrivals are looked at in between.
+const PACKETS_A_TURN: usize = 256;
+/// Packets between two looks at the clock: those of a batch leave at one time anyway.
+const PACKETS_A_LOOK: usize = 32;
+/// Bytes of the CRC behind unprotected packets.
+pub(super) const CRC_LEN: usize = 4;
+
+impl Core {
+    /// Sends what the endpoint has to send. Returns whether there was anything.
+    pub(super) fn transmit<B: Backend>(&mut self, backend: &mut B) -> bool {
+        let mut now = self.now;
+        let mut sent = 0;
+        while sent < PACKETS_A_TURN {
+            let gate = if self.outbound.is_stuck() { Gate::CONTROL } else { Gate::OPEN };
+            let Some(packet) = self.endpoint.poll_transmit(now, gate) else { break };
+            sent += 1;
+            if let (Class::Control, Body::Ack(_)) = (packet.class, &packet.segment.body) {
+                let joined = match self.acks.last_mut() {
+                    Some((to, last)) => *to == packet.to && join(last, &packet.segment),
+                    None => false,
+                };
+                if !joined {
+                    self.acks.push((packet.to, packet.segment));
+                }
+                continue;
+            }
+            let ecn = if packet.ecn_capable { Ecn::Capable0 } else { Ecn::NotCapable };
+            self.emit(backend, packet.to, &packet.segment, packet.payload, ecn);
+            if sent % PACKETS_A_LOOK == 0 {
+                now = self.tick();
+            }
+        }
+        for index in 0..self.acks.len() {
+            let (to, segment) = self.acks[index];
+            self.emit(backend, to, &segment, None, Ecn::NotCapable);
+        }
+        self.acks.clear();
+        self.outbound.flush(backend);
+        sent > 0
+    }
+
+    #[inline]
+    fn emit<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        to: HostId,
+        segment: &Segment,
+        payload: Option<PayloadRef>,
+        ecn: Ecn,
+    ) {
+        let Some(connection) = self.connections.get_mut(ConnectionId(to.0)) else { return };
+        emit(backend, &mut self.outbound, &self.places, connection, segment, payload, ecn);
+    }
+
+    /// Sends a packet that the endpoint does not know of: a probe.
+    pub(super) fn emit_probe<B: Backend>(&mut self, backend: &mut B, id: ConnectionId, path: PathId) {
+        let now = self.now;
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let segment = Segment {
+            dst_qp: connection.remote_qp,
+            src_qp: connection.qp,
+            path,
+            body: Body::Probe { sent_at: now },
+        };
+        emit(backend, &mut self.outbound, &self.places, connection, &segment, None, Ecn::NotCapable);
+    }
+
+    /// Tells the peer something about the connection.
+    pub(super) fn emit_control<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        id: ConnectionId,
+        message: control::Message,
+    ) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.probes = connection.probes.wrapping_add(1);
+        let path = PathId(connection.probes % connection.paths);
+        let control = Control { message, to: connection.remote_id, from: id };
+        frame(backend, &mut self.outbound, connection, path, Ecn::NotCapable, control::LEN, |out| {
+            control.write(out);
+            true
+        });
+    }
+}
+
+fn emit<B: Backend>(
+    backend: &mut B,
+    outbound: &mut Outbound,
+    places: &Places,
+    connection: &mut Connection,
+    segment: &Segment,
+    payload: Option<PayloadRef>,
+    ecn: Ecn,
+) {
+    if let Body::Data(data) = &segment.body {
+        connection.near_answers = connection.near_answers.max(data.psn);
+    }
+    let layout = DatagramLayout::of(segment);
+    // Answers echo the path of what they answer, which without protection may be any number.
+    let path = PathId(segment.path.0 % connection.paths);
+    frame(backend, outbound, connection, path, ecn, layout.len(), |out| {
+        if emit_datagram_header(segment, out).is_err() {
+            return false;
+        }
+        let (body, padding) = out[layout.header_len..].split_at_mut(layout.payload_len);
+        padding.fill(0);
+        let Some(payload) = payload else { return body.is_empty() };
+        let place = places.get(payload.buffer.0);
+        place.is_some_and(|place| place.memory.fetch(payload.offset, body))
+    });
+}
+
+/// Adds a frame whose `len` bytes of content `write` writes, with what protects it.
+#[inline]
+fn frame<B: Backend>(
+    backend: &mut B,
+    outbound: &mut Outbound,
+    connection: &mut Connection,
+    path: PathId,
+    ecn: Ecn,
+    len: usize,
+    write: impl FnOnce(&mut [u8]) -> bool,
+) {
+    let Some(session) = connection.session.as_mut() else { return };
+    let target = Target { to: connection.peer, path, ecn };
+    if session.protection() == Protection::Insecure {
+        outbound.add(backend, target, len + CRC_LEN, |out| {
+            let (content, crc) = out.split_at_mut(len);
+            let written = write(content);
+            crc.copy_from_slice(&datagram_crc(content).to_le_bytes());
+            written
+        });
+    } else {
+        let (head, all) = (session.header_len(), session.overhead() + len);
+        outbound.add(backend, target, all, |out| {
+            write(&mut out[head..head + len]) && session.seal(path, out).is_ok()
+        });
+    }
+}

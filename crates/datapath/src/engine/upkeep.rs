@@ -1,0 +1,133 @@
+//! What must be looked after from time to time: silent peers, dead paths, connections that end.
+
+use pathweave_policy::PathState;
+use pathweave_transport::{MemoryError, Status};
+use pathweave_units::{Duration, PathId, Time};
+
+use super::connection::Phase;
+use super::inbound::nth_path;
+use super::{Core, control};
+use crate::backend::Backend;
+use crate::error::DeregisterError;
+use crate::scheme::span;
+use crate::shared::{CloseReason, ConnectionId};
+
+/// Between two looks, while something is going on.
+const BUSY: Duration = Duration::from_ms(5);
+/// Between two looks at connections that are only there.
+const QUIET: Duration = Duration::from_ms(100);
+/// Between two probes of a dead path.
+const PROBE_DEAD: Duration = Duration::from_ms(10);
+/// Between two Closes.
+const CLOSE_AGAIN: Duration = Duration::from_ms(20);
+
+/// What a connection needs at the moment.
+enum Need {
+    Nothing,
+    Attention,
+    SayClose,
+    Probe(Vec<PathId>),
+    End(CloseReason),
+    Remove,
+}
+
+impl Core {
+    /// Looks after every connection.
+    pub(super) fn upkeep<B: Backend>(&mut self, now: Time, backend: &mut B) {
+        let mut wait = QUIET;
+        for id in self.connections.ids() {
+            match self.need(now, id) {
+                Need::Nothing => continue,
+                Need::Attention => {}
+                Need::SayClose => self.emit_control(backend, id, control::Message::Close),
+                Need::Probe(paths) => paths.into_iter().for_each(|path| self.emit_probe(backend, id, path)),
+                Need::End(reason) => {
+                    self.close(id, reason);
+                    self.shared.signal.notify();
+                }
+                Need::Remove => self.remove(id),
+            }
+            wait = BUSY;
+        }
+        let releases = std::mem::take(&mut self.releases);
+        self.releases = releases
+            .into_iter()
+            .filter(|rkey| self.deregister(*rkey) == Err(DeregisterError::Memory(MemoryError::InUse)))
+            .collect();
+        self.next_upkeep = now.saturating_add(wait);
+    }
+
+    /// Answers to Close, and probes the application asks for.
+    pub(super) fn answer<B: Backend>(&mut self, backend: &mut B) {
+        for id in std::mem::take(&mut self.answers) {
+            self.emit_control(backend, id, control::Message::Closed);
+        }
+        for id in std::mem::take(&mut self.surveys) {
+            let paths = self.connections.get(id).map_or(0, |connection| connection.paths);
+            (0..paths).for_each(|path| self.emit_probe(backend, id, PathId(path)));
+        }
+    }
+
+    /// The application wants to know the round-trip time of each path.
+    pub(super) fn probe_all(&mut self, id: ConnectionId) {
+        self.surveys.push(id);
+    }
+
+    fn need(&mut self, now: Time, id: ConnectionId) -> Need {
+        let (keepalive, peer_timeout) = (span(self.config.keepalive), span(self.config.peer_timeout));
+        let Some(connection) = self.connections.get_mut(id) else { return Need::Nothing };
+        match &mut connection.phase {
+            // The handshake has timers of its own.
+            Phase::Opening => Need::Nothing,
+            Phase::PeerClosing { until } => {
+                if connection.sends.is_empty() || *until <= now {
+                    Need::End(CloseReason::Peer)
+                } else {
+                    Need::Attention
+                }
+            }
+            Phase::Lingering { until, next_close } => {
+                if *until <= now || (next_close.is_none() && self.stopping) {
+                    return Need::Remove;
+                }
+                match next_close {
+                    Some(at) if *at <= now => {
+                        *at = now.saturating_add(CLOSE_AGAIN);
+                        Need::SayClose
+                    }
+                    Some(_) => Need::Attention,
+                    None => Need::Nothing,
+                }
+            }
+            Phase::Open => {
+                let silent = now.saturating_since(connection.heard);
+                if silent >= keepalive + peer_timeout
+                    || (silent >= peer_timeout && !connection.sends.is_empty())
+                {
+                    return Need::End(CloseReason::PeerSilent);
+                }
+                let Some(policy) = self.endpoint.policy(connection.qp) else { return Need::Nothing };
+                if policy.dead() == 0 && silent < keepalive {
+                    return Need::Nothing;
+                }
+                if connection.next_probe > now {
+                    return Need::Attention;
+                }
+                connection.next_probe = now.saturating_add(PROBE_DEAD);
+                let records = policy.paths().iter().enumerate();
+                let down = records.filter(|(_, path)| path.state == PathState::Down);
+                let mut paths: Vec<PathId> = down.map(|(index, _)| PathId(index as u16)).collect();
+                if silent >= keepalive {
+                    // A word from the peer on any path will do.
+                    connection.next_probe = now.saturating_add(Duration::from_ps(keepalive.as_ps() / 4));
+                    connection.probes = connection.probes.wrapping_add(1);
+                    paths.push(nth_path(connection.probes, connection.paths));
+                }
+                Need::Probe(paths)
+            }
+        }
+    }
+
+    /// The status with which requests to a silent peer end.
+    pub(super) const SILENT: Status = Status::RetryExceeded;
+}

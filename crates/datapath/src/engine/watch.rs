@@ -1,0 +1,306 @@
+//! What becomes of packets, path by path: a policy around the scheme's policy that takes notes, and tells the scheme
+//! which paths are dead.
+
+use pathweave_policy::{
+    AnyPolicy, Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyCx, Sent, Want,
+};
+use pathweave_units::{Duration, PathId, Rate, Time};
+
+/// A path is dead if it says nothing for this many round-trip times while others do.
+const DEAD_AFTER_RTTS: u64 = 8;
+/// And for at least this long: hosts made of software may stop for a while.
+const DEAD_AFTER_LEAST: Duration = Duration::from_ms(2);
+/// And has been sent this many packets meanwhile: one may be lost without any path being dead.
+const DEAD_AFTER_PACKETS: u32 = 3;
+
+/// What is known of a path of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathRecord {
+    /// Data packets sent, retransmissions included.
+    pub packets: u64,
+    /// Their payload, in bytes.
+    pub payload_bytes: u64,
+    /// Of these packets, how many were declared lost.
+    pub lost: u64,
+    /// Smoothed round-trip time (gain 1/8); zero before the first measurement.
+    pub rtt: Duration,
+    /// The shortest one measured; [`Duration::MAX`] before the first.
+    pub shortest_rtt: Duration,
+    /// Whether it carries packets.
+    pub state: PathState,
+    /// Packets sent since something last came back.
+    unanswered: u32,
+    /// When the first of them left.
+    silent_since: Time,
+}
+
+impl PathRecord {
+    const NEW: PathRecord = PathRecord {
+        packets: 0,
+        payload_bytes: 0,
+        lost: 0,
+        rtt: Duration::ZERO,
+        shortest_rtt: Duration::MAX,
+        state: PathState::Up,
+        unanswered: 0,
+        silent_since: Time::ZERO,
+    };
+
+    fn measured(&mut self, rtt: Duration) {
+        self.shortest_rtt = self.shortest_rtt.min(rtt);
+        let (old, new) = (self.rtt.as_ps(), rtt.as_ps());
+        self.rtt = if old == 0 { rtt } else { Duration::from_ps(old - old / 8 + new / 8) };
+    }
+}
+
+/// What probes of a path have told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathProbe {
+    /// Probes answered.
+    pub replies: u64,
+    /// Round-trip time of the latest.
+    pub latest: Duration,
+    /// The shortest of all.
+    pub shortest: Duration,
+}
+
+impl PathProbe {
+    /// Takes note of a round-trip time.
+    pub(crate) fn note(&mut self, rtt: Duration) {
+        self.replies += 1;
+        self.latest = rtt;
+        self.shortest = if self.replies == 1 { rtt } else { self.shortest.min(rtt) };
+    }
+}
+
+/// A scheme's policy, watched.
+pub(crate) struct Watched {
+    inner: AnyPolicy,
+    paths: Box<[PathRecord]>,
+    /// Smoothed round-trip time over all paths.
+    rtt: Duration,
+    /// When to look for dead paths next.
+    next_look: Time,
+    dead: u16,
+}
+
+impl Watched {
+    pub(crate) fn new(inner: AnyPolicy, paths: u16) -> Self {
+        let paths = vec![PathRecord::NEW; usize::from(paths)].into_boxed_slice();
+        Watched { inner, paths, rtt: Duration::ZERO, next_look: Time::ZERO, dead: 0 }
+    }
+
+    pub(crate) fn paths(&self) -> &[PathRecord] {
+        &self.paths
+    }
+
+    /// Paths that are down.
+    pub(crate) fn dead(&self) -> u16 {
+        self.dead
+    }
+
+    /// The paths as the scheme sees them, `changed` in another state.
+    pub(crate) fn views(&self, changed: Option<(PathId, PathState)>) -> Vec<PathView> {
+        let view = |(index, record): (usize, &PathRecord)| {
+            let id = PathId(index as u16);
+            let state = changed.filter(|(path, _)| *path == id).map_or(record.state, |(_, state)| state);
+            PathView { id, state, base_rtt: None, rate: None }
+        };
+        self.paths.iter().enumerate().map(view).collect()
+    }
+
+    fn look_for_dead(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
+        let patience =
+            Duration::from_ps(self.rtt.as_ps().saturating_mul(DEAD_AFTER_RTTS)).max(DEAD_AFTER_LEAST);
+        self.next_look = now + Duration::from_ps(patience.as_ps() / 4);
+        let mut found = false;
+        for path in &mut self.paths {
+            let silent = path.unanswered >= DEAD_AFTER_PACKETS && now - path.silent_since > patience;
+            if silent && path.state == PathState::Up {
+                path.state = PathState::Down;
+                self.dead += 1;
+                found = true;
+            }
+        }
+        if found {
+            self.inner.on_paths(now, &self.views(None), cx);
+        }
+    }
+}
+
+impl Policy for Watched {
+    #[inline]
+    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+        self.inner.poll_send(now, want, cx)
+    }
+
+    #[inline]
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        let path = &mut self.paths[sent.path.index()];
+        path.packets += 1;
+        path.payload_bytes += u64::from(sent.payload_bytes);
+        if path.unanswered == 0 {
+            path.silent_since = now;
+        }
+        path.unanswered += 1;
+        self.inner.on_sent(now, sent, cx)
+    }
+
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        let Some(path) = self.paths.get_mut(feedback.path.index()) else { return };
+        match feedback.kind {
+            FeedbackKind::Ack { timed, .. } => {
+                path.unanswered = 0;
+                if timed {
+                    path.measured(feedback.rtt);
+                    let (old, new) = (self.rtt.as_ps(), feedback.rtt.as_ps());
+                    self.rtt = Duration::from_ps(if old == 0 { new } else { old - old / 8 + new / 8 });
+                }
+                if path.state == PathState::Down {
+                    path.state = PathState::Up;
+                    self.dead -= 1;
+                    self.inner.on_paths(now, &self.views(None), cx);
+                }
+                if now >= self.next_look {
+                    self.look_for_dead(now, cx);
+                }
+            }
+            FeedbackKind::Lost | FeedbackKind::Timeout => path.lost += 1,
+            FeedbackKind::Cnp => {}
+            FeedbackKind::ProbeReply => path.measured(feedback.rtt),
+        }
+        self.inner.on_feedback(now, feedback, cx);
+    }
+
+    fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        if paths.len() < self.paths.len() {
+            // The peer has fewer.
+            self.paths = self.paths[..paths.len()].into();
+        }
+        for view in paths {
+            if let Some(path) = self.paths.get_mut(view.id.index()) {
+                path.state = view.state;
+                path.unanswered = 0;
+            }
+        }
+        self.dead = self.paths.iter().filter(|path| path.state == PathState::Down).count() as u16;
+        self.inner.on_paths(now, paths, cx);
+    }
+
+    fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
+        self.inner.on_timer(now, cx);
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Time> {
+        self.inner.next_timer()
+    }
+
+    fn rate(&self, now: Time) -> Option<Rate> {
+        self.inner.rate(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_policy::{PolicyEnv, find_scheme};
+    use pathweave_units::Rng;
+
+    const PATHS: u16 = 4;
+
+    fn watched(rng: &mut Rng) -> Watched {
+        let env = PolicyEnv {
+            line_rate: Rate::from_gbps(10),
+            base_rtt: Duration::from_us(50),
+            mtu_wire_bytes: 1_500,
+            mtu_payload_bytes: 1_344,
+            paths: PATHS,
+        };
+        let scheme = (find_scheme("rps-nocc").expect("a scheme").make)();
+        Watched::new(scheme.policy.build(&env, rng), PATHS)
+    }
+
+    fn sent(path: u16, psn: u64) -> Sent {
+        Sent {
+            path: PathId(path),
+            psn,
+            msn: 0,
+            payload_bytes: 1_344,
+            wire_bytes: 1_500,
+            retransmit: false,
+            inflight_packets: 1,
+        }
+    }
+
+    fn back(kind: FeedbackKind, path: u16) -> Feedback {
+        Feedback {
+            kind,
+            path: PathId(path),
+            psn: 0,
+            memo: Memo::default(),
+            wire_bytes: 1_500,
+            rtt: Duration::from_us(100),
+            one_way_ps: 0,
+            inflight_packets: 1,
+            backlogged: true,
+        }
+    }
+
+    /// 1 ms a step, a packet on each path, answers on all but path 2.
+    fn steps(watched: &mut Watched, rng: &mut Rng, range: std::ops::Range<u64>) {
+        for step in range {
+            let now = Time::from_us(1_000 * step);
+            let mut cx = PolicyCx { rng };
+            for path in 0..PATHS {
+                watched.on_sent(now, &sent(path, step), &mut cx);
+            }
+            for path in [0, 1, 3] {
+                let acked = FeedbackKind::Ack { timed: true, marked: false };
+                watched.on_feedback(now + Duration::from_us(100), &back(acked, path), &mut cx);
+            }
+        }
+    }
+
+    #[test]
+    fn a_silent_path_is_dead_after_a_few_round_trips_and_lives_again_when_heard() {
+        let mut rng = Rng::for_component(1, "test", 0);
+        let mut watched = watched(&mut rng);
+        steps(&mut watched, &mut rng, 1..3);
+        assert_eq!(watched.dead(), 0, "two packets may be lost, and it has not been long");
+        steps(&mut watched, &mut rng, 3..7);
+        assert_eq!((watched.dead(), watched.paths()[2].state), (1, PathState::Down));
+        let want = Want {
+            psn: 0,
+            payload_bytes: 1_344,
+            wire_bytes: 1_500,
+            msn: 0,
+            retransmit: false,
+            inflight_packets: 0,
+            inflight_bytes: 0,
+        };
+        for _ in 0..100 {
+            let mut cx = PolicyCx { rng: &mut rng };
+            assert_ne!(watched.poll_send(Time::from_us(8_000), &want, &mut cx), Grant::Send(PathId(2)));
+        }
+        let mut cx = PolicyCx { rng: &mut rng };
+        let acked = FeedbackKind::Ack { timed: false, marked: false };
+        watched.on_feedback(Time::from_us(9_000), &back(acked, 2), &mut cx);
+        assert_eq!((watched.dead(), watched.paths()[2].state), (0, PathState::Up));
+    }
+
+    #[test]
+    fn losses_and_times_are_counted_by_path() {
+        let mut rng = Rng::for_component(1, "test", 0);
+        let mut watched = watched(&mut rng);
+        steps(&mut watched, &mut rng, 1..2);
+        let mut cx = PolicyCx { rng: &mut rng };
+        watched.on_feedback(Time::from_us(5_000), &back(FeedbackKind::Lost, 2), &mut cx);
+        let path = watched.paths()[2];
+        assert_eq!((path.packets, path.payload_bytes, path.lost, path.rtt), (1, 1_344, 1, Duration::ZERO));
+        assert_eq!(watched.paths()[0].rtt, Duration::from_us(100));
+        // A path the connection does not have is nobody's.
+        watched.on_feedback(Time::from_us(5_000), &back(FeedbackKind::Cnp, 99), &mut cx);
+    }
+}

@@ -1,0 +1,76 @@
+//! Memory the endpoint knows by handle: of work requests, of receives, and of registered regions.
+
+use crate::region::Slice;
+
+/// What a handle stands for.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The memory, and no byte beside it.
+    pub(crate) memory: Slice,
+    /// What the application calls the request; unused for registered regions.
+    pub(crate) wr_id: u64,
+}
+
+/// Places by handle. A handle is a slot and its generation: what is done with does not open what came after it.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u32,
+    place: Option<Place>,
+}
+
+impl Places {
+    pub(crate) fn insert(&mut self, place: Place) -> u64 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.place = Some(place);
+        u64::from(slot.generation) << 32 | u64::from(index)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, handle: u64) -> Option<&Place> {
+        let slot = self.slots.get((handle & 0xffff_ffff) as usize)?;
+        slot.place.as_ref().filter(|_| u64::from(slot.generation) == handle >> 32)
+    }
+
+    pub(crate) fn remove(&mut self, handle: u64) -> Option<Place> {
+        let index = (handle & 0xffff_ffff) as u32;
+        let slot = self.slots.get_mut(index as usize)?;
+        if u64::from(slot.generation) != handle >> 32 {
+            return None;
+        }
+        let place = slot.place.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(index);
+        Some(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::Region;
+
+    #[test]
+    fn a_handle_of_the_past_opens_nothing() {
+        let region = Region::zeroed(8).unwrap();
+        let place = |wr_id| Place { memory: region.all(), wr_id };
+        let mut places = Places::default();
+        let old = places.insert(place(1));
+        assert_eq!(places.get(old).unwrap().wr_id, 1);
+        assert_eq!(places.remove(old).unwrap().wr_id, 1);
+        let new = places.insert(place(2));
+        assert_ne!(old, new);
+        assert!(places.get(old).is_none() && places.remove(old).is_none());
+        assert_eq!(places.get(new).unwrap().wr_id, 2);
+        assert!(places.get(u64::MAX).is_none());
+    }
+}

@@ -1,0 +1,288 @@
+//! Memory that the network reads and writes.
+#![allow(unsafe_code, reason = "owns raw memory that several threads access")]
+
+mod copy;
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::any::Any;
+use std::fmt;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+/// Alignment of allocated regions: a page, so that nothing else shares their cache lines or pages.
+const PAGE_BYTES: usize = 4_096;
+
+/// Why memory cannot be had or reached.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RegionError {
+    /// The system has not so much.
+    #[error("no memory for a region of {len} bytes")]
+    OutOfMemory {
+        /// Bytes asked for.
+        len: usize,
+    },
+    /// Not within the region.
+    #[error("bytes {start} to {end} are not within the region, which has {len}")]
+    OutOfBounds {
+        /// First byte asked for.
+        start: usize,
+        /// Behind the last.
+        end: usize,
+        /// Bytes of the region.
+        len: usize,
+    },
+}
+
+/// Memory that work requests name, and that peers may reach once it is registered. Clones are the same memory, which
+/// is freed with the last of them; work in progress holds one.
+///
+/// While a work request is in progress, or while peers may write, its bytes can change under the reader at any time,
+/// exactly as with an RDMA adapter: wait for the completion before looking. Looking or writing earlier is no undefined
+/// behaviour ([`read`](Region::read) and [`write`](Region::write) copy atomically, byte by byte or word by word), it
+/// only gives a mixture of old and new.
+#[derive(Clone)]
+pub struct Region(Arc<Memory>);
+
+struct Memory {
+    start: NonNull<u8>,
+    len: usize,
+    owner: Owner,
+}
+
+/// Who frees the memory.
+enum Owner {
+    /// We do.
+    Allocated(Layout),
+    /// Dropping this does, if anything must be done at all.
+    Lent { _keep: Box<dyn Any + Send + Sync> },
+}
+
+// SAFETY: the memory is owned (or lent for as long as this lives) and only ever accessed atomically or by raw pointers
+// whose users take the responsibility.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Owner::Allocated(layout) = self.owner {
+            // SAFETY: allocated with this layout in `zeroed`, and nobody has a clone any more.
+            unsafe { dealloc(self.start.as_ptr(), layout) };
+        }
+    }
+}
+
+impl Region {
+    /// New memory of `len` zero bytes, aligned to a page.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfMemory`].
+    pub fn zeroed(len: usize) -> Result<Self, RegionError> {
+        let out_of_memory = RegionError::OutOfMemory { len };
+        let layout = Layout::from_size_align(len.max(1), PAGE_BYTES).map_err(|_| out_of_memory.clone())?;
+        // SAFETY: the layout's size is not zero.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(out_of_memory)?;
+        Ok(Region(Arc::new(Memory { start, len, owner: Owner::Allocated(layout) })))
+    }
+
+    /// New memory with these bytes.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfMemory`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RegionError> {
+        let region = Region::zeroed(bytes.len())?;
+        region.write(0, bytes)?;
+        Ok(region)
+    }
+
+    /// Memory the caller has: a mapping, another library's buffer. `keep` is dropped with the region's last clone.
+    ///
+    /// # Safety
+    /// `start` is valid for reads and writes of `len` bytes until `keep` is dropped. As long as a clone of the region
+    /// lives, nothing else accesses them but atomically, or while no work request and no registration covers them.
+    pub unsafe fn from_raw(start: NonNull<u8>, len: usize, keep: Box<dyn Any + Send + Sync>) -> Self {
+        Region(Arc::new(Memory { start, len, owner: Owner::Lent { _keep: keep } }))
+    }
+
+    /// Bytes it has.
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
+    /// Its first byte. What is done with it is the caller's responsibility; see [`Region`] for when bytes may change.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.0.start.as_ptr()
+    }
+
+    /// Copies `bytes` into the region.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfBounds`]; nothing is copied then.
+    pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), RegionError> {
+        self.check(offset, bytes.len())?;
+        // SAFETY: checked; all safe accesses are atomic.
+        unsafe { copy::store(self.as_ptr().add(offset), bytes) };
+        Ok(())
+    }
+
+    /// Copies bytes of the region to `to`.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfBounds`]; nothing is copied then.
+    pub fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), RegionError> {
+        self.check(offset, to.len())?;
+        // SAFETY: checked; all safe accesses are atomic.
+        unsafe { copy::load(self.as_ptr().add(offset), to) };
+        Ok(())
+    }
+
+    /// Copies bytes of the region to a vector.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfBounds`].
+    pub fn to_vec(&self, range: Range<usize>) -> Result<Vec<u8>, RegionError> {
+        let mut bytes = vec![0; self.check(range.start, range.end.saturating_sub(range.start))?];
+        self.read(range.start, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// All of it, as the memory of a work request.
+    pub fn all(&self) -> Slice {
+        Slice { region: self.clone(), offset: 0, len: self.len() }
+    }
+
+    /// Part of it, as the memory of a work request.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfBounds`].
+    pub fn slice(&self, range: Range<usize>) -> Result<Slice, RegionError> {
+        let len = self.check(range.start, range.end.saturating_sub(range.start))?;
+        Ok(Slice { region: self.clone(), offset: range.start, len })
+    }
+
+    fn check(&self, start: usize, len: usize) -> Result<usize, RegionError> {
+        let end = start.saturating_add(len);
+        if end <= self.0.len {
+            Ok(len)
+        } else {
+            Err(RegionError::OutOfBounds { start, end, len: self.0.len })
+        }
+    }
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Region({} bytes)", self.0.len)
+    }
+}
+
+/// Part of a region: where a message comes from or goes to.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    region: Region,
+    offset: usize,
+    len: usize,
+}
+
+impl Slice {
+    /// Bytes it has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// The region it is of.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+    /// Where in the region it begins.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// `bytes` go to `offset` of the slice. False, and nothing copied, if they do not fit.
+    #[inline]
+    pub(crate) fn place(&self, offset: u64, bytes: &[u8]) -> bool {
+        let Some(at) = self.within(offset, bytes.len()) else { return false };
+        // SAFETY: `within` has checked that the bytes lie in the slice, and the slice lies in the region.
+        unsafe { copy::store(self.region.as_ptr().add(at), bytes) };
+        true
+    }
+
+    /// Bytes from `offset` of the slice on. False, and nothing copied, if there are not so many.
+    #[inline]
+    pub(crate) fn fetch(&self, offset: u64, to: &mut [u8]) -> bool {
+        let Some(at) = self.within(offset, to.len()) else { return false };
+        // SAFETY: as in `place`.
+        unsafe { copy::load(self.region.as_ptr().add(at), to) };
+        true
+    }
+
+    #[inline]
+    fn within(&self, offset: u64, len: usize) -> Option<usize> {
+        let offset = usize::try_from(offset).ok()?;
+        let fits = len <= self.len && offset <= self.len - len;
+        fits.then_some(self.offset + offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[test]
+    fn what_is_written_is_read() {
+        let region = Region::zeroed(10_000).unwrap();
+        assert_eq!(region.as_ptr() as usize % PAGE_BYTES, 0);
+        region.write(5, b"abcdefghijkl").unwrap();
+        assert_eq!(region.to_vec(4..18).unwrap(), b"\0abcdefghijkl\0");
+    }
+
+    #[test]
+    fn bounds_are_those_of_the_region_and_of_the_slice() {
+        let region = Region::zeroed(100).unwrap();
+        assert_eq!(region.write(99, b"ab"), Err(RegionError::OutOfBounds { start: 99, end: 101, len: 100 }));
+        assert_eq!(
+            region.slice(0..101).unwrap_err(),
+            RegionError::OutOfBounds { start: 0, end: 101, len: 100 }
+        );
+        assert!(region.read(usize::MAX, &mut [0; 2]).is_err());
+        let slice = region.slice(10..20).unwrap();
+        assert!(slice.place(0, &[1; 10]) && slice.place(10, &[]));
+        assert!(!slice.place(1, &[1; 10]) && !slice.place(u64::MAX, &[1]) && !slice.place(0, &[1; 11]));
+        assert!(slice.fetch(9, &mut [0]) && !slice.fetch(10, &mut [0]));
+        assert_eq!(region.to_vec(9..21).unwrap(), [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn lent_memory_is_given_back_with_the_last_clone() {
+        static FREED: AtomicU32 = AtomicU32::new(0);
+        struct Lender(Vec<u8>);
+        impl Drop for Lender {
+            fn drop(&mut self) {
+                FREED.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let mut lender = Lender(vec![7; 64]);
+        let start = NonNull::new(lender.0.as_mut_ptr()).unwrap();
+        // SAFETY: the vector's memory lives as long as the lender, and nobody else touches it.
+        let region = unsafe { Region::from_raw(start, 64, Box::new(lender)) };
+        let slice = region.all();
+        drop(region);
+        assert_eq!(FREED.load(Ordering::Relaxed), 0);
+        assert_eq!(slice.region().to_vec(60..64).unwrap(), [7; 4]);
+        drop(slice);
+        assert_eq!(FREED.load(Ordering::Relaxed), 1);
+    }
+}

@@ -1,0 +1,363 @@
+//! What the application's threads and the loop have in common: requests one way, completions the other.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossbeam_queue::SegQueue;
+
+use pathweave_transport::{Access, Op};
+
+use crate::backend::Waker;
+use crate::completion::Completion;
+use crate::error::{ConnectError, DeregisterError, RegisterError};
+use crate::region::Slice;
+use crate::secure::Protection;
+use crate::stats::{ConnectionStats, DeviceStats};
+
+/// A lock that a panicking thread has not spoilt: what it guards is a value that is replaced whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells waiting threads that something has happened.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    waiting: AtomicUsize,
+    mutex: Mutex<()>,
+    happened: Condvar,
+}
+
+impl Signal {
+    /// Whatever threads wait for may have come true.
+    #[inline]
+    pub(crate) fn notify(&self) {
+        // Either this sees the waiter, or the waiter, who looks once more after announcing itself, sees what happened.
+        fence(Ordering::SeqCst);
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            let _guard = lock(&self.mutex);
+            self.happened.notify_all();
+        }
+    }
+
+    /// Sleeps until `ready` gives something; `None` at the deadline.
+    pub(crate) fn wait<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        let mut guard = lock(&self.mutex);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let result = loop {
+            if let Some(value) = ready() {
+                break Some(value);
+            }
+            guard = match deadline {
+                None => self.happened.wait(guard).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left == Duration::ZERO {
+                        break None;
+                    }
+                    self.happened.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        };
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        result
+    }
+}
+
+/// An answer of the loop that a thread waits for.
+pub(crate) type Answer<T> = Arc<Mutex<Option<T>>>;
+
+/// Number of a connection: slot in the low bits, generation in the high ones. It is also the session id and the host
+/// number by which the loop knows the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub(crate) u32);
+
+/// What the application asks of the loop.
+pub(crate) enum Command {
+    Listen {
+        wanted: bool,
+    },
+    Connect {
+        peer: SocketAddr,
+        private_data: Vec<u8>,
+        scheme: String,
+        connection: Arc<ConnectionShared>,
+    },
+    Post {
+        id: ConnectionId,
+        wr_id: u64,
+        op: Op,
+        memory: Slice,
+    },
+    PostRecv {
+        id: ConnectionId,
+        wr_id: u64,
+        memory: Slice,
+    },
+    Register {
+        region: Slice,
+        address: u64,
+        access: Access,
+        answer: Answer<Result<u32, RegisterError>>,
+    },
+    Deregister {
+        rkey: u32,
+        answer: Answer<Result<(), DeregisterError>>,
+    },
+    /// As soon as nothing reads it any more.
+    Release {
+        rkey: u32,
+    },
+    Close {
+        connection: Arc<ConnectionShared>,
+    },
+    Probe {
+        id: ConnectionId,
+    },
+    Stats {
+        id: ConnectionId,
+        answer: Answer<Option<ConnectionStats>>,
+    },
+    DeviceStats {
+        answer: Answer<DeviceStats>,
+    },
+    Stop,
+}
+
+/// What the application's threads and the loop of a device have in common.
+pub(crate) struct Shared {
+    pub(crate) commands: SegQueue<Command>,
+    /// The loop sleeps, or is about to; whoever adds a command must wake it.
+    parked: AtomicBool,
+    waker: Waker,
+    pub(crate) signal: Signal,
+    /// Connections of peers that nobody has accepted.
+    pub(crate) accepted: SegQueue<Arc<ConnectionShared>>,
+    /// Why the loop has ended.
+    pub(crate) broken: OnceLock<String>,
+}
+
+impl Shared {
+    pub(crate) fn new(waker: Waker) -> Self {
+        Shared {
+            commands: SegQueue::new(),
+            parked: AtomicBool::new(false),
+            waker,
+            signal: Signal::default(),
+            accepted: SegQueue::new(),
+            broken: OnceLock::new(),
+        }
+    }
+
+    /// Hands a command to the loop.
+    #[inline]
+    pub(crate) fn ask(&self, command: Command) {
+        self.commands.push(command);
+        fence(Ordering::SeqCst);
+        if self.parked.load(Ordering::Relaxed) {
+            self.waker.wake();
+        }
+    }
+
+    /// The loop wants to sleep: false if it must not, because a command has come.
+    pub(crate) fn park(&self) -> bool {
+        self.parked.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let idle = self.commands.is_empty();
+        if !idle {
+            self.unpark();
+        }
+        idle
+    }
+
+    /// The loop is awake.
+    pub(crate) fn unpark(&self) {
+        self.parked.store(false, Ordering::Relaxed);
+    }
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ConnectionState {
+    /// The peer has not agreed yet.
+    Opening,
+    /// Work can be posted.
+    Open,
+    /// Over: closed by either end, or failed. Completions of everything posted have been made.
+    Closed,
+}
+
+/// Why a connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CloseReason {
+    /// This end closed it.
+    Local,
+    /// The peer closed it.
+    Peer,
+    /// It failed: the completion that was not flushed says why.
+    Failed,
+    /// The peer did not answer for as long as is allowed.
+    PeerSilent,
+    /// The device was closed.
+    DeviceClosed,
+}
+
+/// What the ends of a connection agreed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionInfo {
+    /// The peer's address.
+    pub peer: SocketAddr,
+    /// Payload of a full packet, in bytes.
+    pub mtu_payload: u16,
+    /// Paths it uses.
+    pub paths: u16,
+    /// Its scheme.
+    pub scheme: String,
+    /// Protection of its packets.
+    pub protection: Protection,
+    /// What the peer's application said when it opened or accepted the connection.
+    pub private_data: Vec<u8>,
+}
+
+/// What an application's handle of a connection and the loop have in common.
+pub(crate) struct ConnectionShared {
+    id: AtomicU32,
+    state: AtomicU8,
+    pub(crate) info: OnceLock<ConnectionInfo>,
+    pub(crate) refused: OnceLock<ConnectError>,
+    pub(crate) reason: OnceLock<CloseReason>,
+    pub(crate) completions: Arc<SegQueue<Delivered>>,
+    /// Requests and receives that may yet be posted.
+    pub(crate) send_room: Room,
+    pub(crate) receive_room: Room,
+}
+
+impl ConnectionShared {
+    pub(crate) fn new(completions: Arc<SegQueue<Delivered>>, sends: u32, receives: u32) -> Self {
+        ConnectionShared {
+            id: AtomicU32::new(0),
+            state: AtomicU8::new(ConnectionState::Opening as u8),
+            info: OnceLock::new(),
+            refused: OnceLock::new(),
+            reason: OnceLock::new(),
+            completions,
+            send_room: Room::new(sends),
+            receive_room: Room::new(receives),
+        }
+    }
+
+    pub(crate) fn id(&self) -> ConnectionId {
+        ConnectionId(self.id.load(Ordering::Acquire))
+    }
+    pub(crate) fn set_id(&self, id: ConnectionId) {
+        self.id.store(id.0, Ordering::Release);
+    }
+    pub(crate) fn state(&self) -> ConnectionState {
+        match self.state.load(Ordering::Acquire) {
+            0 => ConnectionState::Opening,
+            1 => ConnectionState::Open,
+            _ => ConnectionState::Closed,
+        }
+    }
+    pub(crate) fn set_state(&self, state: ConnectionState) {
+        self.state.store(state as u8, Ordering::Release);
+    }
+}
+
+/// How much may yet be posted; what is posted takes from it, and what the application has taken out of the completion
+/// queue gives back. So the queues between application and loop have a bound.
+#[derive(Debug)]
+pub(crate) struct Room {
+    left: AtomicU32,
+    most: u32,
+}
+
+impl Room {
+    fn new(most: u32) -> Self {
+        Room { left: AtomicU32::new(most), most }
+    }
+    #[inline]
+    pub(crate) fn take(&self) -> bool {
+        let less = |left: u32| left.checked_sub(1);
+        self.left.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
+    }
+    #[inline]
+    pub(crate) fn give_back(&self) {
+        self.left.fetch_add(1, Ordering::AcqRel);
+    }
+    pub(crate) fn most(&self) -> u32 {
+        self.most
+    }
+}
+
+/// Which room a completion gives back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Send,
+    Receive,
+}
+
+/// A completion on its way to the application.
+pub(crate) struct Delivered {
+    pub(crate) completion: Completion,
+    pub(crate) side: Side,
+    pub(crate) connection: Arc<ConnectionShared>,
+}
+
+impl Delivered {
+    /// The application has it.
+    #[inline]
+    pub(crate) fn taken(self) -> Completion {
+        match self.side {
+            Side::Send => self.connection.send_room.give_back(),
+            Side::Receive => self.connection.receive_room.give_back(),
+        }
+        self.completion
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_wakes_whoever_waits() {
+        let shared = Arc::new((Signal::default(), AtomicBool::new(false)));
+        let waiter = {
+            let shared = shared.clone();
+            std::thread::spawn(move || shared.0.wait(None, || shared.1.load(Ordering::SeqCst).then_some(7)))
+        };
+        shared.1.store(true, Ordering::SeqCst);
+        shared.0.notify();
+        assert_eq!(waiter.join().unwrap(), Some(7));
+        assert_eq!(shared.0.wait(Some(Instant::now()), || None::<()>), None);
+    }
+
+    #[test]
+    fn a_loop_does_not_sleep_over_a_command() {
+        let shared = Shared::new(Waker::new().unwrap());
+        assert!(shared.park());
+        shared.unpark();
+        shared.ask(Command::Stop);
+        assert!(!shared.park());
+        assert!(matches!(shared.commands.pop(), Some(Command::Stop)));
+        assert!(shared.park());
+    }
+
+    #[test]
+    fn room_is_bounded() {
+        let room = Room::new(2);
+        assert!(room.take() && room.take() && !room.take());
+        room.give_back();
+        assert!(room.take() && !room.take());
+        assert_eq!(room.most(), 2);
+    }
+}
