@@ -16,7 +16,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fabric", &["units", "wire", "des"]),
     ("topo", &["units"]),
     ("workload", &["units", "topo"]),
-    ("lab", &["units", "topo"]),
+    // The configuration of switches and faults is all it knows of the fabric.
+    ("lab", &["units", "topo", "fabric"]),
     ("results", &["units"]),
     ("sim", &["units", "wire", "policy", "transport", "des", "fabric", "topo", "workload", "results"]),
     (

@@ -1,10 +1,10 @@
 //! A lab that exists: looking at it, breaking and mending its links, working inside, removing it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use pathweave_topo::{LinkId, NodeId, Routing, TopoError};
-use pathweave_units::HostId;
+use pathweave_units::{HostId, Rate};
 
 use crate::error::{Doing, LabError};
 use crate::find;
@@ -15,6 +15,7 @@ use crate::os::queue;
 use crate::plan::Plan;
 use crate::processes::{self, Process};
 use crate::programs::Programs;
+use crate::settings::MIN_RATE;
 use crate::up::{self, Made};
 
 /// A real network in namespaces of this machine.
@@ -24,6 +25,8 @@ use crate::up::{self, Made};
 pub struct Lab {
     plan: Plan,
     closed: BTreeSet<LinkId>,
+    /// Links whose rate was changed since, with the lab's rate.
+    rates: BTreeMap<LinkId, Rate>,
     notes: Vec<String>,
     /// Known to who made it.
     programs: Option<Programs>,
@@ -94,16 +97,22 @@ impl Lab {
     /// Makes a lab. After an error, or once `stop` says yes, nothing of it is left.
     ///
     /// The process needs the privileges of an administrator of networks and mounts, see
-    /// [`enter_workplace`](crate::enter_workplace).
+    /// [`Workplace`](crate::Workplace).
     pub fn make(plan: Plan, stop: &dyn Fn() -> bool) -> Result<Lab, LabError> {
         let Made { notes, programs } = up::make(&plan, stop)?;
-        Ok(Lab { plan, closed: BTreeSet::new(), notes, programs })
+        Ok(Lab { plan, closed: BTreeSet::new(), rates: BTreeMap::new(), notes, programs })
     }
 
     /// Finds a lab that was made before, whoever made it.
     pub fn open(lab: &LabName) -> Result<Lab, LabError> {
         let found = find::read(lab, &find::namespaces_of(lab)?)?;
-        Ok(Lab { plan: found.plan, closed: found.closed, notes: Vec::new(), programs: None })
+        Ok(Lab {
+            plan: found.plan,
+            closed: found.closed,
+            rates: BTreeMap::new(),
+            notes: Vec::new(),
+            programs: None,
+        })
     }
 
     /// The only lab there is: whom a command means that names none.
@@ -189,21 +198,40 @@ impl Lab {
 
     /// Breaks or mends a link. Routes stay as they are until [`Lab::reroute`].
     pub fn set_link(&mut self, link: LinkId, state: LinkState) -> Result<(), LabError> {
-        for (node, port) in self.plan.ends(link) {
-            let node = self.plan.node(node);
-            let netlink = &mut Namespace::named(&node.namespace).netlink()?;
-            let index = index_of_port(port);
-            let shape = up::shape(&self.plan, node, &node.ports[usize::from(port)]);
-            match state {
-                LinkState::Down => queue::close(netlink, index),
-                LinkState::Up => queue::open(netlink, index, &shape),
-            }
-            .doing(|| format!("set port p{port} of {} {state:?}", node.name))?;
-        }
         match state {
             LinkState::Down => self.closed.insert(link),
             LinkState::Up => self.closed.remove(&link),
         };
+        self.apply(link)
+    }
+
+    /// Gives a link another rate: `rate` is of the topology, and scaled as all rates are. A link that is down has it
+    /// once it is up.
+    pub fn set_rate(&mut self, link: LinkId, rate: Rate) -> Result<(), LabError> {
+        let scaled = self.plan.settings().rate_scale.apply(rate);
+        if scaled < MIN_RATE {
+            let allowed = format!("it would be {scaled} here; links need at least {MIN_RATE}");
+            return Err(LabError::Value { what: "rate", value: rate.to_string(), allowed });
+        }
+        self.rates.insert(link, scaled);
+        self.apply(link)
+    }
+
+    /// Puts in front of both ends of a link what belongs there.
+    fn apply(&self, link: LinkId) -> Result<(), LabError> {
+        for (node, port) in self.plan.ends(link) {
+            let node = self.plan.node(node);
+            let netlink = &mut Namespace::named(&node.namespace).netlink()?;
+            let index = index_of_port(port);
+            let planned = &node.ports[usize::from(port)];
+            let rate = self.rates.get(&link).copied().unwrap_or(planned.rate);
+            let done = if self.closed.contains(&link) {
+                queue::close(netlink, index)
+            } else {
+                queue::open(netlink, index, &up::shape(&self.plan, node, rate))
+            };
+            done.doing(|| format!("change port {} of {}", planned.device, node.name))?;
+        }
         Ok(())
     }
 

@@ -1,9 +1,46 @@
-//! May this process make networks?
+//! May this process make networks? If not, a user namespace in which it may.
+//!
+//! Root makes labs in the machine's own list of network namespaces. Anybody else gets a *workplace*: a user and a
+//! mount namespace of their own, kept by a process that does nothing else ([`keep_workplace`]). Every command enters
+//! it first. When the keeper ends, for whatever reason, the kernel removes everything that was made there.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nix::errno::Errno;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getegid, geteuid, pause, setsid};
+
+use crate::error::{Doing, LabError};
+use crate::find;
+use crate::os::netns;
 
 /// CAP_NET_ADMIN and CAP_SYS_ADMIN, as bits of the effective set (capabilities(7)).
 const NEEDED: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (21, "CAP_SYS_ADMIN")];
+/// Last arguments of a keeper: how it is recognised.
+pub const KEEPER_ARGUMENTS: [&str; 2] = ["lab", "keep-workplace"];
+/// What a keeper says once the workplace is there.
+const READY: &str = "ready";
+
+/// Where the labs are that this process can see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workplace {
+    /// In the machine's own list of network namespaces.
+    Machine,
+    /// In the user's own namespaces, which this process has entered.
+    User {
+        /// The process that keeps them.
+        keeper: u32,
+    },
+    /// The user has none, and so no labs.
+    None,
+}
 
 /// What this process lacks to make a lab right here, as a sentence; nothing if it lacks nothing.
 pub fn missing_privileges() -> Option<String> {
@@ -20,6 +57,155 @@ fn lacking(status: &str) -> Option<String> {
     (!names.is_empty()).then(|| names.join(" and "))
 }
 
+impl Workplace {
+    /// Goes to where the labs are, if there are any. To be called before the process starts any thread: the kernel
+    /// lets only single threads change their user namespace.
+    pub fn enter() -> Result<Workplace, LabError> {
+        if missing_privileges().is_none() {
+            return Ok(Workplace::Machine);
+        }
+        let Some(keeper) = keepers().into_iter().min() else { return Ok(Workplace::None) };
+        join(keeper)?;
+        Ok(Workplace::User { keeper })
+    }
+
+    /// The same, and makes a workplace where there is none. `keeper` is the command that runs [`keep_workplace`]:
+    /// this program with [`KEEPER_ARGUMENTS`] as its last ones.
+    pub fn enter_or_make(keeper: &mut Command) -> Result<Workplace, LabError> {
+        match Workplace::enter()? {
+            Workplace::None => {}
+            found => return Ok(found),
+        }
+        let own = start(keeper)?;
+        // Two commands may have started one each; the first counts.
+        let first = keepers().into_iter().min().unwrap_or(own);
+        if first != own {
+            end(own)?;
+        }
+        join(first)?;
+        Ok(Workplace::User { keeper: first })
+    }
+
+    /// Ends the workplace if it has no lab any more.
+    pub fn close_if_empty(self) -> Result<(), LabError> {
+        match self {
+            Workplace::User { keeper } if find::namespaces()?.is_empty() => end(keeper),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Becomes the keeper of a new workplace: enters new namespaces, says so on standard output, and waits for its end.
+/// What goes wrong is said there, too.
+pub fn keep_workplace() -> Result<std::convert::Infallible, LabError> {
+    let made = make();
+    let line = match &made {
+        Ok(()) => READY.to_owned(),
+        Err(why) => why.to_string().replace('\n', " "),
+    };
+    let mut out = std::io::stdout();
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .doing(|| "tell that the workplace is there".to_owned())?;
+    made?;
+    loop {
+        pause();
+    }
+}
+
+fn make() -> Result<(), LabError> {
+    let refused = |step: &str, why: Errno| {
+        let lacks = missing_privileges().unwrap_or_default();
+        LabError::Privileges(format!(
+            "{lacks}; run it as root, or allow user namespaces to everybody, which this system refuses ({step}: \
+             {why}): see the settings user.max_user_namespaces, kernel.unprivileged_userns_clone and \
+             kernel.apparmor_restrict_unprivileged_userns, and whether a container forbids them"
+        ))
+    };
+    let (uid, gid) = (geteuid(), getegid());
+    // A session of its own, so that Ctrl-C in the terminal does not reach it. It fails only for who leads one already.
+    let _ = setsid();
+    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET)
+        .map_err(|why| refused("unshare", why))?;
+    for (file, text) in [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("0 {uid} 1")),
+        ("gid_map", format!("0 {gid} 1")),
+    ] {
+        let written = fs::write(Path::new("/proc/self").join(file), text);
+        written.map_err(|why| refused(file, Errno::from_raw(why.raw_os_error().unwrap_or_default())))?;
+    }
+    // A list of network namespaces of our own, in memory, that only this workplace sees.
+    let folder = Path::new(netns::FOLDER);
+    let place = if folder.is_dir() { folder } else { folder.parent().unwrap_or(folder) };
+    mount(Some("pathweave-lab"), place, Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))
+        .map_err(|why| refused("mount", why))?;
+    netns::prepare_folder()
+}
+
+/// Processes that keep a workplace of this user.
+fn keepers() -> Vec<u32> {
+    let user_namespace = |pid: &str| fs::metadata(format!("/proc/{pid}/ns/user")).map(|file| file.ino()).ok();
+    let own = user_namespace("self");
+    let is_keeper = |pid: &str| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mine =
+            fs::metadata(format!("/proc/{pid}")).is_ok_and(|folder| folder.uid() == geteuid().as_raw());
+        mine && is_keepers(&line) && user_namespace(pid).is_some_and(|namespace| Some(namespace) != own)
+    };
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()) && is_keeper(name))
+        .filter_map(|name| name.parse().ok())
+        .collect()
+}
+
+/// Whether this is the command line of a keeper.
+fn is_keepers(line: &[u8]) -> bool {
+    let arguments: Vec<&[u8]> = line.strip_suffix(&[0]).unwrap_or(line).split(|byte| *byte == 0).collect();
+    arguments.len() > KEEPER_ARGUMENTS.len() && arguments.ends_with(&KEEPER_ARGUMENTS.map(str::as_bytes))
+}
+
+fn start(keeper: &mut Command) -> Result<u32, LabError> {
+    let doing = || "start the process that keeps the workplace".to_owned();
+    let keeper = keeper.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+    let mut child = keeper.spawn().doing(doing)?;
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        BufReader::new(out).read_line(&mut line).doing(doing)?;
+    }
+    match line.trim() {
+        READY => Ok(child.id()),
+        why => {
+            let _ = child.wait();
+            let why = if why.is_empty() { "the process that keeps the workplace ended at once" } else { why };
+            Err(LabError::Privileges(why.to_owned()))
+        }
+    }
+}
+
+fn join(keeper: u32) -> Result<(), LabError> {
+    let doing = || format!("enter the workplace of process {keeper}");
+    let open = |kind: &str| fs::File::open(format!("/proc/{keeper}/ns/{kind}")).doing(doing);
+    let (user, mounts) = (open("user")?, open("mnt")?);
+    setns(user, CloneFlags::CLONE_NEWUSER).doing(doing)?;
+    let folder = std::env::current_dir();
+    setns(mounts, CloneFlags::CLONE_NEWNS).doing(doing)?;
+    // Entering other mounts leads to their root; commands go on where they were called.
+    match folder {
+        Ok(folder) => std::env::set_current_dir(&folder).doing(|| format!("return to {}", folder.display())),
+        Err(_) => Ok(()),
+    }
+}
+
+fn end(keeper: u32) -> Result<(), LabError> {
+    match kill(Pid::from_raw(keeper.cast_signed()), Signal::SIGTERM) {
+        Ok(()) | Err(Errno::ESRCH) => Ok(()),
+        Err(why) => Err(why).doing(|| format!("end the workplace's process {keeper}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,6 +219,15 @@ mod tests {
         );
         for nothing in ["CapEff:\t0000000000000000\n", "", "CapEff:\tzz\n"] {
             assert_eq!(lacking(nothing).unwrap(), "CAP_NET_ADMIN and CAP_SYS_ADMIN");
+        }
+    }
+
+    #[test]
+    fn keepers_are_known_by_their_last_arguments() {
+        assert!(is_keepers(b"/usr/bin/pathweave\0lab\0keep-workplace\0"));
+        for other in ["", "lab\0keep-workplace\0", "pathweave\0lab\0list\0", "x\0lab\0keep-workplace\0more\0"]
+        {
+            assert!(!is_keepers(other.as_bytes()), "{other:?}");
         }
     }
 }

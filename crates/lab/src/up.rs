@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::time::Instant;
 
 use pathweave_topo::{NodeId, Routing};
-use pathweave_units::Duration;
+use pathweave_units::{Duration, Rate};
 
 use crate::error::{Doing, LabError, SystemError};
 use crate::label::End;
@@ -15,7 +15,7 @@ use crate::os::netns::{self, Namespace};
 use crate::os::queue::{self, Shape};
 use crate::os::route::{self, NextHop};
 use crate::os::sysctl::{self, HashSeeds};
-use crate::plan::{NodePlan, Plan, PortPlan, Role};
+use crate::plan::{NodePlan, Plan, Role};
 use crate::programs::Programs;
 use crate::settings::{Settings, SuperPackets};
 
@@ -116,7 +116,7 @@ fn prepare_ports(plan: &Plan, node: &NodePlan, programs: Option<&Programs>) -> R
         let work = |netlink: &mut Netlink| {
             device::set_alias(netlink, index, &plan.link_label(port).to_string())?;
             device::set_up(netlink, index)?;
-            queue::open(netlink, index, &shape(plan, node, port))?;
+            queue::open(netlink, index, &shape(plan, node, port.rate))?;
             route::set_neighbour(netlink, index, plan.node(port.peer).address, port.peer_mac)
         };
         work(netlink).doing(|| format!("set up port {} of {}", port.device, node.name))?;
@@ -149,14 +149,14 @@ fn wait_until_ready(node: &NodePlan, go_on: &dyn Fn() -> Result<(), LabError>) -
     }
 }
 
-/// The queue in front of a port.
-pub(crate) fn shape(plan: &Plan, node: &NodePlan, port: &PortPlan) -> Shape {
+/// The queue in front of a port of a node that sends at this rate.
+pub(crate) fn shape(plan: &Plan, node: &NodePlan, rate: Rate) -> Shape {
     let settings = plan.settings();
     let queue_bytes = match node.role {
         Role::Host => HOST_QUEUE_BYTES,
         Role::Switch { .. } => settings.queue_bytes,
     };
-    let shape = Shape::new(port.rate, settings.mtu_bytes, queue_bytes);
+    let shape = Shape::new(rate, settings.mtu_bytes, queue_bytes);
     match settings.super_packets {
         SuperPackets::On => shape.with_super_packets(),
         SuperPackets::Off => shape,
