@@ -1,0 +1,53 @@
+//! What a lab takes from the simulator's configuration of switches.
+
+use pathweave_fabric::config::{EcnConfig, SwitchConfig, Thresholds};
+
+use crate::settings::{Marking, QUEUE_BYTES, RateScale, Settings};
+
+impl Settings {
+    /// Settings with the marking and the queues of the simulator's switches. A queue is what one lossy egress queue
+    /// may take of the switch's memory when it is the only one: `alpha / (1 + alpha)` (Choudhury and Hahne, 1998).
+    pub fn of_switch(switch: &SwitchConfig, rate_scale: RateScale) -> Settings {
+        let share = switch.egress_alpha / (1.0 + switch.egress_alpha);
+        let queue_bytes = (switch.buffer.get() as f64 * share) as u64;
+        Settings {
+            queue_bytes: queue_bytes.clamp(*QUEUE_BYTES.start(), *QUEUE_BYTES.end()),
+            marking: Marking::of(&switch.ecn),
+            ..Settings::new(rate_scale)
+        }
+    }
+}
+
+impl Marking {
+    /// The simulator's marking; nothing if it is off.
+    pub fn of(ecn: &EcnConfig) -> Option<Marking> {
+        ecn.enabled.then(|| Marking {
+            kmin_bytes: ecn.kmin.get(),
+            kmax_bytes: ecn.kmax.get(),
+            // A validated probability.
+            pmax_ppm: (ecn.pmax.clamp(0.0, 1.0) * 1e6).round() as u32,
+            reference: match ecn.thresholds {
+                Thresholds::ByRate => Some(ecn.reference_rate),
+                Thresholds::Fixed => None,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_units::Rate;
+
+    #[test]
+    fn the_simulators_defaults() {
+        let settings = Settings::of_switch(&SwitchConfig::default(), RateScale::FULL);
+        assert_eq!(settings.queue_bytes, Settings::DEFAULT_QUEUE_BYTES);
+        let reference = Some(Rate::from_gbps(100));
+        let marking = Marking { kmin_bytes: 400_000, kmax_bytes: 1_600_000, pmax_ppm: 200_000, reference };
+        assert_eq!(settings.marking, Some(marking));
+        let off =
+            SwitchConfig { ecn: EcnConfig { enabled: false, ..Default::default() }, ..Default::default() };
+        assert_eq!(Settings::of_switch(&off, RateScale::FULL).marking, None);
+    }
+}

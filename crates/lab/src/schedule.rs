@@ -1,0 +1,255 @@
+//! A scenario's faults as a timetable for a lab.
+//!
+//! A lab whose links have a thousandth of the rate is a slow motion of its network: what takes a microsecond there
+//! takes a millisecond here. So times are divided by the rate scale.
+
+use std::time::{Duration, Instant};
+
+use pathweave_fabric::config::FaultConfig;
+use pathweave_topo::{LinkId, Topology};
+use pathweave_units::Rate;
+
+use crate::error::LabError;
+use crate::lab::{Lab, LinkState};
+use crate::settings::RateScale;
+
+/// Most changes a timetable may have.
+const MOST_CHANGES: usize = 100_000;
+/// How long to sleep at a time, so that a wish to stop is soon heard.
+const NAP: Duration = Duration::from_millis(20);
+
+/// What happens to the links of a lab, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    /// In order of time, from the start.
+    changes: Vec<(Duration, Change)>,
+    notes: Vec<String>,
+}
+
+/// One change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change {
+    /// A link breaks or is mended.
+    Link(LinkId, LinkState),
+    /// A link of the topology has this rate from now on.
+    Rate(LinkId, Rate),
+    /// A link loses packets with this probability.
+    Loss(LinkId, f64),
+    /// Routes avoid the links that are down, and use the others.
+    Reroute,
+}
+
+impl Schedule {
+    /// The timetable of a scenario's faults; routes follow `reroute_after` a link's change. What a lab cannot do is
+    /// left out and said in [`Schedule::notes`]. Refused: names that nothing has, and more than 100,000 changes.
+    pub fn new(
+        topology: &Topology,
+        faults: &[FaultConfig],
+        reroute_after: pathweave_units::Duration,
+        scale: RateScale,
+    ) -> Result<Schedule, LabError> {
+        let mut schedule = Schedule { changes: Vec::new(), notes: Vec::new() };
+        let mut add = |at: pathweave_units::Duration, change| {
+            let lab_time = |span: pathweave_units::Duration| {
+                // A century is as good as never, and can be represented.
+                let seconds = (span.as_secs_f64() / scale.share()).min(3.2e9);
+                Duration::from_secs_f64(seconds)
+            };
+            schedule.changes.push((lab_time(at), change));
+            if let Change::Link(..) = change {
+                schedule.changes.push((lab_time(at) + lab_time(reroute_after), Change::Reroute));
+            }
+        };
+        let (down, up) = (LinkState::Down, LinkState::Up);
+        for fault in faults {
+            match fault {
+                FaultConfig::LinkDown { link, at, up_at } => {
+                    let link = topology.link_by_name(link)?;
+                    add(*at, Change::Link(link, down));
+                    up_at.iter().for_each(|&up_at| add(up_at, Change::Link(link, up)));
+                }
+                FaultConfig::LinkFlap { link, at, down_for, up_for, times } => {
+                    let link = topology.link_by_name(link)?;
+                    check_size(4 * *times as usize)?;
+                    let period = down_for.as_ps().saturating_add(up_for.as_ps());
+                    for time in 0..u64::from(*times) {
+                        let begin = at.as_ps().saturating_add(period.saturating_mul(time));
+                        let end = begin.saturating_add(down_for.as_ps());
+                        add(pathweave_units::Duration::from_ps(begin), Change::Link(link, down));
+                        add(pathweave_units::Duration::from_ps(end), Change::Link(link, up));
+                    }
+                }
+                FaultConfig::LinkRate { link, at, rate, until } => {
+                    let link = topology.link_by_name(link)?;
+                    add(*at, Change::Rate(link, *rate));
+                    until.iter().for_each(|&until| add(until, Change::Rate(link, topology.link(link).rate)));
+                }
+                FaultConfig::LinkLoss { link, at, probability, until }
+                | FaultConfig::LinkCorruption { link, at, probability, until } => {
+                    let link = topology.link_by_name(link)?;
+                    add(*at, Change::Loss(link, *probability));
+                    until
+                        .iter()
+                        .for_each(|&until| add(until, Change::Loss(link, topology.link(link).error_rate)));
+                }
+                FaultConfig::SwitchDown { switch, at, up_at } => {
+                    let node = topology.node_by_name(switch)?;
+                    for port in topology.ports(node) {
+                        add(*at, Change::Link(port.link, down));
+                        up_at.iter().for_each(|&up_at| add(up_at, Change::Link(port.link, up)));
+                    }
+                }
+                FaultConfig::LinkDelay { .. } | FaultConfig::PauseStorm { .. } => {}
+            }
+        }
+        check_size(schedule.changes.len())?;
+        schedule.notes = notes(faults);
+        // Stable: what a scenario says first happens first.
+        schedule.changes.sort_by_key(|(at, _)| *at);
+        Ok(schedule)
+    }
+
+    /// The changes in order, each with its time from the start.
+    pub fn changes(&self) -> &[(Duration, Change)] {
+        &self.changes
+    }
+    /// What of the faults a lab does otherwise or not at all, as sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Makes the changes in real time, counted from now, until there are none left or `stop` says yes.
+    pub fn play(&self, lab: &mut Lab, stop: &dyn Fn() -> bool) -> Result<(), LabError> {
+        let start = Instant::now();
+        for (at, change) in &self.changes {
+            loop {
+                if stop() {
+                    return Ok(());
+                }
+                let left = at.saturating_sub(start.elapsed());
+                if left.is_zero() {
+                    break;
+                }
+                std::thread::sleep(left.min(NAP));
+            }
+            match *change {
+                Change::Link(link, state) => lab.set_link(link, state)?,
+                Change::Rate(link, rate) => lab.set_rate(link, rate)?,
+                Change::Loss(link, probability) => lab.set_loss(link, probability)?,
+                Change::Reroute => lab.reroute()?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_size(changes: usize) -> Result<(), LabError> {
+    if changes > MOST_CHANGES {
+        let allowed = format!("a lab makes at most {MOST_CHANGES}; let links flap less often");
+        return Err(LabError::Value { what: "number of changes", value: changes.to_string(), allowed });
+    }
+    Ok(())
+}
+
+fn notes(faults: &[FaultConfig]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut add = |there: bool, note: &str| {
+        if there {
+            notes.push(note.to_owned());
+        }
+    };
+    let any = |is: fn(&FaultConfig) -> bool| faults.iter().any(is);
+    add(any(|fault| matches!(fault, FaultConfig::LinkDelay { .. })), "faults of delay are left out");
+    add(
+        any(|fault| matches!(fault, FaultConfig::PauseStorm { .. })),
+        "pause storms are left out: there is no PFC",
+    );
+    add(
+        any(|fault| matches!(fault, FaultConfig::LinkCorruption { .. })),
+        "corrupted packets are lost on the link",
+    );
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use pathweave_topo::{Build, LeafSpine};
+    use pathweave_units::Duration as Span;
+
+    fn topology() -> Topology {
+        LeafSpine::new(2, 2, 1).build(Path::new(".")).unwrap()
+    }
+    fn schedule(faults: &[FaultConfig], scale: &str) -> Result<Schedule, LabError> {
+        Schedule::new(&topology(), faults, Span::from_us(50), scale.parse().unwrap())
+    }
+
+    #[test]
+    fn times_are_in_slow_motion() {
+        let topology = topology();
+        let link = topology.link_by_name("leaf0-spine1").unwrap();
+        let other = topology.link_by_name("leaf1-spine1").unwrap();
+        let faults = [
+            FaultConfig::LinkDown {
+                link: "leaf0-spine1".into(),
+                at: Span::from_us(100),
+                up_at: Some(Span::from_us(500)),
+            },
+            FaultConfig::LinkRate {
+                link: "leaf1-spine1".into(),
+                at: Span::from_us(120),
+                rate: Rate::from_gbps(25),
+                until: None,
+            },
+        ];
+        let ms = Duration::from_millis;
+        assert_eq!(
+            schedule(&faults, "1/1000").unwrap().changes(),
+            [
+                (ms(100), Change::Link(link, LinkState::Down)),
+                (ms(120), Change::Rate(other, Rate::from_gbps(25))),
+                (ms(150), Change::Reroute),
+                (ms(500), Change::Link(link, LinkState::Up)),
+                (ms(550), Change::Reroute),
+            ]
+        );
+    }
+
+    #[test]
+    fn flaps_and_switches_become_single_changes() {
+        let flap = |times| FaultConfig::LinkFlap {
+            link: "leaf0-spine0".into(),
+            at: Span::from_ms(1),
+            down_for: Span::from_ms(2),
+            up_for: Span::from_ms(3),
+            times,
+        };
+        let at: Vec<u128> =
+            schedule(&[flap(2)], "1").unwrap().changes.iter().map(|(at, _)| at.as_micros()).collect();
+        assert_eq!(at, [1_000, 1_050, 3_000, 3_050, 6_000, 6_050, 8_000, 8_050]);
+        let error = schedule(&[flap(u32::MAX)], "1").unwrap_err().to_string();
+        assert!(error.contains("a lab makes at most 100000"), "{error}");
+
+        let switch = FaultConfig::SwitchDown { switch: "spine1".into(), at: Span::from_ms(1), up_at: None };
+        let broken = schedule(&[switch], "1").unwrap();
+        let down =
+            broken.changes.iter().filter(|(_, change)| matches!(change, Change::Link(_, LinkState::Down)));
+        assert_eq!(down.count(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_said_and_wrong_names_are_refused() {
+        let storm = FaultConfig::PauseStorm { host: "host0".into(), at: Span::from_ms(1), until: None };
+        let none = schedule(&[storm], "1").unwrap();
+        assert_eq!(
+            (none.changes.len(), none.notes()[0].as_str()),
+            (0, "pause storms are left out: there is no PFC")
+        );
+        let unknown =
+            FaultConfig::LinkDown { link: "leaf0-spine7".into(), at: Span::from_ms(1), up_at: None };
+        let error = schedule(&[unknown], "1").unwrap_err().to_string();
+        assert!(error.contains("no link is named \"leaf0-spine7\"; did you mean"), "{error}");
+    }
+}
