@@ -121,6 +121,9 @@ mod session;
 mod timing;
 mod window;
 
+#[cfg(test)]
+mod tests;
+
 pub use admission::{Admission, Limits};
 pub use hello::{
     Features, Hello, HelloError, MAX_NIC_PORTS, MAX_PATHS, MAX_PRIVATE_DATA_LEN, MAX_SCHEME_LEN, SessionId,

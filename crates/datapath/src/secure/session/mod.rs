@@ -131,7 +131,7 @@ pub enum OpenError {
         paths: u16,
     },
     /// Keys that are gone, or too far ahead.
-    #[error("the frame uses keys of epoch {found} (low byte), which is not the present one nor a neighbour")]
+    #[error("the frame uses keys of epoch {found} (modulo 16), which is not the present one nor a neighbour")]
     Epoch {
         /// In the frame.
         found: u8,
@@ -229,9 +229,10 @@ impl SessionCounters {
 /// [`open`](Session::open) undoes it in place and says where the body is. Both lengths are constant for a session, so
 /// packets of equal size stay frames of equal size. Without protection both are 0 and the frame is the packet.
 ///
-/// Keys change by themselves ([`Rotation`]): the first packet under new keys tells the other end, which follows with
-/// its own. An end that has not seen the other follow keeps its keys; a key is never used beyond
-/// [`MAX_PACKETS_PER_KEY`] and [`MAX_BYTES_PER_KEY`].
+/// Keys change by themselves ([`Rotation`]), in each direction for itself: the first packet under new keys tells the
+/// other end, which then changes its own soon. Each packet says which keys of the other end have arrived, and until the
+/// present ones have, an end keeps them. A key is never used beyond [`MAX_PACKETS_PER_KEY`] and
+/// [`MAX_BYTES_PER_KEY`].
 pub struct Session {
     protection: Protection,
     local: SessionId,
@@ -331,12 +332,10 @@ impl Session {
                 None => Err(OpenError::TooShort { len: 0, needed: 1 }),
             };
         }
-        let (path, rotated) = self.opener.open(now, frame)?;
-        if rotated {
-            self.counters.receive_rotations += 1;
-            self.counters.send_rotations += u64::from(self.sealer.follow(self.opener.epoch()));
-        }
-        Ok(Opened { path: Some(path), body: data::LEN..frame.len() - TAG_LEN })
+        let accepted = self.opener.open(now, frame)?;
+        self.sealer.on_peer_opened(accepted.peer_opened);
+        self.counters.receive_rotations += u64::from(accepted.rotated);
+        Ok(Opened { path: Some(accepted.path), body: data::LEN..frame.len() - TAG_LEN })
     }
 
     /// The frame is of this session: like [`open`](Session::open), but changes nothing. For a responder that still
@@ -363,6 +362,11 @@ pub const fn header_len(protection: Protection) -> usize {
         Protection::Insecure => 0,
         Protection::AuthOnly | Protection::Encrypt => data::LEN,
     }
+}
+
+/// An epoch as a frame carries it.
+fn nibble(epoch: u64) -> u8 {
+    (epoch & 15) as u8
 }
 
 /// First byte of a session's frames.

@@ -6,7 +6,7 @@ use super::super::layout::{TAG_LEN, data};
 use super::super::protection::Protection;
 use super::super::schedule::{EpochSecret, Forged, NonceParts, PacketKeys};
 use super::super::window::{Seen, Window};
-use super::{OpenError, SessionConfig, frame_kind};
+use super::{OpenError, SessionConfig, frame_kind, nibble};
 
 pub(super) struct Opener {
     protection: Protection,
@@ -34,9 +34,19 @@ enum Age {
     Next,
 }
 
+/// What a good packet told.
+pub(super) struct Accepted {
+    pub(super) path: PathId,
+    /// It was the first under new keys.
+    pub(super) rotated: bool,
+    /// The newest of our epochs the peer has opened, modulo 16.
+    pub(super) peer_opened: u8,
+}
+
 /// A frame that may be a packet, if its tag is right.
 struct Candidate {
     path: PathId,
+    peer_opened: u8,
     number: u64,
     age: Age,
     epoch: u64,
@@ -63,8 +73,8 @@ impl Opener {
         self.epoch
     }
 
-    /// The packet's path, and whether it was the first under new keys.
-    pub(super) fn open(&mut self, now: Time, frame: &mut [u8]) -> Result<(PathId, bool), OpenError> {
+    /// Opens a frame in place.
+    pub(super) fn open(&mut self, now: Time, frame: &mut [u8]) -> Result<Accepted, OpenError> {
         let candidate = self.candidate(now, frame)?;
         self.check(&candidate, frame).map_err(|Forged| OpenError::Forged)?;
         let window = self.windows[candidate.path.index()].get_or_insert_with(|| Box::new(Window::new()));
@@ -73,7 +83,7 @@ impl Opener {
         if rotated {
             self.advance(now);
         }
-        Ok((candidate.path, rotated))
+        Ok(Accepted { path: candidate.path, rotated, peer_opened: candidate.peer_opened })
     }
 
     pub(super) fn recognises(&self, now: Time, frame: &[u8]) -> bool {
@@ -99,7 +109,7 @@ impl Opener {
         let path = PathId(u16::from_be_bytes([header[data::PATH], header[data::PATH + 1]]));
         let paths = self.windows.len() as u16;
         let window = self.windows.get(path.index()).ok_or(OpenError::Path { path, paths })?;
-        let (age, epoch) = self.age(now, header[data::EPOCH])?;
+        let (age, epoch) = self.age(now, header[data::EPOCH] >> 4)?;
         let low = word(data::NUMBER);
         let (number, seen) = match window {
             Some(window) => {
@@ -109,17 +119,17 @@ impl Opener {
             None => (u64::from(low), Seen::New),
         };
         match seen {
-            Seen::New => Ok(Candidate { path, number, age, epoch }),
+            Seen::New => Ok(Candidate { path, peer_opened: header[data::EPOCH] & 15, number, age, epoch }),
             Seen::Replayed => Err(OpenError::Replayed { path, number }),
             Seen::TooOld => Err(OpenError::TooOld { path, number }),
         }
     }
 
     fn age(&self, now: Time, low: u8) -> Result<(Age, u64), OpenError> {
-        match low.wrapping_sub(self.epoch as u8) {
+        match low.wrapping_sub(nibble(self.epoch)) & 15 {
             0 => Ok((Age::Present, self.epoch)),
             1 => Ok((Age::Next, self.epoch + 1)),
-            255 if self.previous.as_ref().is_some_and(|previous| now < previous.until) => {
+            15 if self.previous.as_ref().is_some_and(|previous| now < previous.until) => {
                 Ok((Age::Previous, self.epoch - 1))
             }
             _ => Err(OpenError::Epoch { found: low }),

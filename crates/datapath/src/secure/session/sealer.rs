@@ -5,13 +5,22 @@ use pathweave_units::PathId;
 use super::super::layout::{TAG_LEN, data};
 use super::super::protection::Protection;
 use super::super::schedule::{EpochSecret, NonceParts, PacketKeys};
-use super::{MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, Rotation, SealError, SessionConfig, frame_kind};
+use super::{MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, Rotation, SealError, SessionConfig, frame_kind, nibble};
+
+/// Whether the peer is known to use the present keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reached {
+    Yes,
+    NotYet,
+}
 
 pub(super) struct Sealer {
     protection: Protection,
     remote: u32,
     rotation: Rotation,
     epoch: u64,
+    /// The peer has opened a packet of this epoch, so it can open one of the next.
+    reached: Reached,
     secret: EpochSecret,
     keys: PacketKeys,
     /// Sealed under the present key.
@@ -28,6 +37,7 @@ impl Sealer {
             remote: config.remote.0,
             rotation: config.rotation,
             epoch: 0,
+            reached: Reached::Yes,
             keys: secret.keys(),
             secret,
             packets: 0,
@@ -36,12 +46,12 @@ impl Sealer {
         }
     }
 
-    /// `peer_epoch` is the newest the peer has been seen to use. True if the keys changed.
+    /// `opened_epoch` is the newest the peer has been seen to use. True if the keys changed.
     pub(super) fn seal(
         &mut self,
         path: PathId,
         frame: &mut [u8],
-        peer_epoch: u64,
+        opened_epoch: u64,
     ) -> Result<bool, SealError> {
         let paths = self.numbers.len() as u16;
         let number = *self.numbers.get(path.index()).ok_or(SealError::Path { path, paths })?;
@@ -49,11 +59,11 @@ impl Sealer {
         let Some(body) = frame.len().checked_sub(needed) else {
             return Err(SealError::TooShort { len: frame.len(), needed });
         };
-        let rotated = self.make_room(body as u64, peer_epoch)?;
+        let rotated = self.make_room(body as u64, opened_epoch)?;
 
         let (header, rest) = frame.split_at_mut(data::LEN);
         header[data::KIND] = frame_kind(self.protection);
-        header[data::EPOCH] = self.epoch as u8;
+        header[data::EPOCH] = nibble(self.epoch) << 4 | nibble(opened_epoch);
         header[data::PATH..data::TO].copy_from_slice(&path.0.to_be_bytes());
         header[data::TO..data::NUMBER].copy_from_slice(&self.remote.to_be_bytes());
         header[data::NUMBER..].copy_from_slice(&(number as u32).to_be_bytes());
@@ -74,11 +84,13 @@ impl Sealer {
         Ok(rotated)
     }
 
-    /// Changes keys if it is time and the peer uses the present ones, so that it is never two changes behind
-    /// (RFC 9001, section 6.1). Refuses what would wear a key out.
-    fn make_room(&mut self, bytes: u64, peer_epoch: u64) -> Result<bool, SealError> {
-        let due = self.packets >= self.rotation.packets || self.bytes >= self.rotation.bytes;
-        if due && peer_epoch >= self.epoch {
+    /// Changes keys if it is time, or if the peer has changed its own, but only if the peer has opened a packet under
+    /// the present ones: so it is never two changes behind (RFC 9001, section 6.1). Refuses what would wear a key out.
+    fn make_room(&mut self, bytes: u64, opened_epoch: u64) -> Result<bool, SealError> {
+        let due = self.packets >= self.rotation.packets
+            || self.bytes >= self.rotation.bytes
+            || self.epoch < opened_epoch;
+        if due && self.reached == Reached::Yes {
             self.advance();
             return Ok(true);
         }
@@ -88,20 +100,31 @@ impl Sealer {
         Ok(false)
     }
 
-    /// Follows a peer that has changed its keys. True if ours changed.
-    pub(super) fn follow(&mut self, peer_epoch: u64) -> bool {
-        let behind = self.epoch < peer_epoch;
-        if behind {
-            self.advance();
+    /// A packet of the peer said which of our epochs it has opened, modulo 16. It is never ahead of us, and a packet
+    /// that could be opened is never 16 epochs late.
+    pub(super) fn on_peer_opened(&mut self, epoch_nibble: u8) {
+        if epoch_nibble == nibble(self.epoch) {
+            self.reached = Reached::Yes;
         }
-        behind
     }
 
     fn advance(&mut self) {
         self.secret = self.secret.next();
         self.keys = self.secret.keys();
         self.epoch += 1;
+        self.reached = Reached::NotYet;
         self.packets = 0;
         self.bytes = 0;
+    }
+
+    /// The present epoch.
+    #[cfg(test)]
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+    /// As if the present key had sealed all it may.
+    #[cfg(test)]
+    pub(super) fn wear_out(&mut self) {
+        self.packets = MAX_PACKETS_PER_KEY;
     }
 }

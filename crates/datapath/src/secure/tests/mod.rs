@@ -1,0 +1,6 @@
+//! Whole handshakes, friendly and not.
+
+mod handshake;
+mod hostile;
+mod limits;
+mod pair;
