@@ -307,3 +307,93 @@ impl<'a> Options<'a> {
         Ok(Options { versions: once(0)?, scheme: once(1)?, private_data: once(2)? })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> Hello {
+        Hello {
+            protection: Protection::Encrypt,
+            transport: TransportType::Rc,
+            scheme: "udmp".into(),
+            mtu_payload: 4_096,
+            paths: 8,
+            nic_ports: 2,
+            host: HostId(3),
+            qp: QpNum(4),
+            session: SessionId(5),
+            features: Features(6),
+            required: Features(2),
+            private_data: vec![7],
+        }
+    }
+
+    fn with(options: &[u8]) -> Result<HelloMessage, HelloError> {
+        let mut bytes = HelloMessage::ours(good()).encode(0);
+        bytes.extend_from_slice(options);
+        HelloMessage::decode(&bytes)
+    }
+
+    #[test]
+    fn options_of_the_future_are_ignored_unless_they_must_be_understood() {
+        assert_eq!(with(&[9, 2, 1, 1, 0x70, 0]).unwrap().hello, good());
+        assert_eq!(with(&[0x89, 0]), Err(HelloError::Option(0x89)));
+        assert_eq!(with(&[9, 0, 0, 0, 0]).unwrap().hello, good());
+    }
+
+    #[test]
+    fn malformed_options_are_named() {
+        assert_eq!(with(&[9]), Err(HelloError::Truncated { len: 1, needed: 2 }));
+        assert_eq!(with(&[9, 4, 1]), Err(HelloError::Truncated { len: 1, needed: 4 }));
+        assert_eq!(with(&[0, 0, 1]), Err(HelloError::Padding));
+        assert_eq!(with(&[2, 1, b'a']), Err(HelloError::OptionCount { option: 2, count: 2 }));
+        let fixed = &HelloMessage::ours(good()).encode(0)[..hello::OPTIONS];
+        assert_eq!(HelloMessage::decode(fixed), Err(HelloError::OptionCount { option: 1, count: 0 }));
+        let len = hello::OPTIONS - 1;
+        let truncated = HelloError::Truncated { len, needed: hello::OPTIONS };
+        assert_eq!(HelloMessage::decode(&fixed[..len]), Err(truncated));
+    }
+
+    #[test]
+    fn every_field_out_of_range_is_named() {
+        type Change = fn(&mut Hello);
+        let cases: [(Change, &str); 11] = [
+            (|h| h.mtu_payload = 255, "mtu_payload is 255; allowed are 256 to 9000"),
+            (|h| h.mtu_payload = 9_001, "mtu_payload is 9001; allowed are 256 to 9000"),
+            (|h| h.paths = 0, "paths is 0; allowed are 1 to 256"),
+            (|h| h.paths = 257, "paths is 257; allowed are 1 to 256"),
+            (|h| h.nic_ports = 0, "nic_ports is 0; allowed are 1 to 64"),
+            (|h| h.nic_ports = 65, "nic_ports is 65; allowed are 1 to 64"),
+            (|h| h.qp = QpNum(1 << 24), "qp is 16777216; allowed are 0 to 16777215"),
+            (|h| h.private_data = vec![0; 197], "private_data length is 197; allowed are 0 to 196"),
+            (|h| h.required = Features(9), "required features that are not offered is 9; allowed are 0 to 0"),
+            (|h| h.scheme = String::new(), "scheme is \"\"; allowed are 1 to 32 of the characters"),
+            (|h| h.scheme = "UDMP".into(), "scheme is \"UDMP\"; allowed are 1 to 32 of the characters"),
+        ];
+        for (change, text) in cases {
+            let mut hello = good();
+            change(&mut hello);
+            let error = hello.validate().expect_err(text);
+            assert!(error.to_string().starts_with(text), "{error}");
+            // The peer's is checked as ours.
+            assert_eq!(HelloMessage::decode(&HelloMessage::ours(hello).encode(0)), Err(error));
+        }
+    }
+
+    #[test]
+    fn codes_nobody_defined_are_named() {
+        for (at, value, text) in [
+            (hello::PROTECTION, 3, "protection is 3; allowed are 0 to 2"),
+            (hello::TRANSPORT, 2, "transport is 2; allowed are 0 to 1"),
+            (hello::RESERVED, 1, "reserved byte is 1; allowed are 0 to 0"),
+        ] {
+            let mut bytes = HelloMessage::ours(good()).encode(0);
+            bytes[at] = value;
+            assert_eq!(HelloMessage::decode(&bytes).unwrap_err().to_string(), text);
+        }
+        let none = HelloMessage { hello: good(), versions: vec![] }.encode(0);
+        let error = HelloMessage::decode(&none).unwrap_err().to_string();
+        assert_eq!(error, "number of versions is 0; allowed are 1 to 16");
+    }
+}

@@ -273,3 +273,124 @@ impl fmt::Debug for ClusterKey {
         write!(f, "ClusterKey({})", self.fingerprint())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::random::OsRandom;
+    use super::*;
+
+    const GOOD: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1D1E1F";
+
+    /// A file that is gone when the test is over.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let name = format!("pathweave-key-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let _ = std::fs::remove_file(&path);
+            Scratch(path)
+        }
+        fn with(name: &str, text: &[u8], mode: u32) -> Self {
+            let scratch = Scratch::new(name);
+            std::fs::write(&scratch.0, text).expect("a writable folder");
+            std::fs::set_permissions(&scratch.0, std::fs::Permissions::from_mode(mode)).expect("our file");
+            scratch
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_key_is_a_line_among_comments() {
+        let key = ClusterKey::parse(&format!("# cluster 7\n\n  {GOOD}\r\n# end")).unwrap();
+        assert_eq!(*key.secret, core::array::from_fn(|i| i as u8));
+        assert!(!key.is_well_known());
+    }
+
+    #[test]
+    fn what_is_no_key_is_told_without_showing_it() {
+        use KeyFormatError::{Digit, Empty, Length, Second, Trivial};
+        let short = &GOOD[..63];
+        let cases = [
+            ("", Empty),
+            ("# only words\n", Empty),
+            (short, Length { line: 1, found: 63 }),
+            (&format!("\n{GOOD}0"), Length { line: 2, found: 65 }),
+            (&format!("{}g", short), Digit { line: 1, column: 64 }),
+            (&format!("{}\u{e9}", short), Digit { line: 1, column: 64 }),
+            (&format!("{GOOD}\n{GOOD}"), Second { line: 2 }),
+            (&"0".repeat(64), Trivial { line: 1 }),
+            (&"ab".repeat(32), Trivial { line: 1 }),
+        ];
+        for (text, error) in cases {
+            let found = ClusterKey::parse(text).expect_err(text);
+            assert_eq!(found, error, "{text}");
+            assert!(!found.to_string().contains(&GOOD[..8]));
+        }
+        assert!(!format!("{:?}", ClusterKey::parse(GOOD).unwrap()).contains("0203"));
+    }
+
+    #[test]
+    fn a_written_key_comes_back_and_is_not_overwritten() {
+        let file = Scratch::new("written");
+        let key = ClusterKey::generate(&mut OsRandom).unwrap();
+        key.write_new(&file.0).unwrap();
+        let mode = std::fs::metadata(&file.0).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600);
+        let again = ClusterKey::read(&file.0).unwrap();
+        assert_eq!((again.secret, again.origin), (key.secret.clone(), Origin::Secret));
+        let error = ClusterKey::well_known().write_new(&file.0).unwrap_err();
+        assert!(matches!(error, KeyError::Io { .. }), "{error}");
+    }
+
+    #[test]
+    fn files_open_to_others_are_refused() {
+        for (mode, who) in [
+            (0o644, "everybody may read it"),
+            (0o602, "everybody may change it"),
+            (0o660, "its group may change it"),
+        ] {
+            let file = Scratch::with("open", GOOD.as_bytes(), mode);
+            let error = ClusterKey::read(&file.0).unwrap_err().to_string();
+            assert!(error.contains(who) && error.contains(&format!("{mode:03o}")), "{error}");
+            assert!(error.contains("chmod 600"), "{error}");
+        }
+        for mode in [0o600, 0o400, 0o640] {
+            let file = Scratch::with("closed", GOOD.as_bytes(), mode);
+            assert!(ClusterKey::read(&file.0).is_ok(), "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_none_are_told_apart() {
+        let missing = Scratch::new("missing");
+        let error = ClusterKey::read(&missing.0).unwrap_err();
+        assert!(matches!(error, KeyError::Missing { .. }), "{error}");
+        assert!(error.to_string().contains(missing.0.to_str().unwrap()));
+        let error = ClusterKey::read(&std::env::temp_dir()).unwrap_err();
+        assert!(matches!(error, KeyError::NotAFile { .. }), "{error}");
+        for (text, error) in [
+            (&b"\xff\xfe"[..], KeyFormatError::NotText),
+            (&[b'#'; 5_000], KeyFormatError::NotText),
+            (b"", KeyFormatError::Empty),
+        ] {
+            let file = Scratch::with("wrong", text, 0o600);
+            let found = ClusterKey::read(&file.0).unwrap_err();
+            assert!(matches!(found, KeyError::Format { source, .. } if source == error), "{found}");
+        }
+    }
+
+    #[test]
+    fn fingerprints_tell_keys_apart() {
+        let one = ClusterKey::parse(GOOD).unwrap();
+        assert_eq!(one.fingerprint().len(), 8);
+        assert_eq!(one.fingerprint(), one.clone().fingerprint());
+        assert_ne!(one.fingerprint(), ClusterKey::well_known().fingerprint());
+        assert_ne!(one.noise_psk(), one.secret);
+    }
+}

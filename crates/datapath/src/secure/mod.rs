@@ -122,6 +122,8 @@ mod timing;
 mod window;
 
 #[cfg(test)]
+mod doc_test;
+#[cfg(test)]
 mod tests;
 
 pub use admission::{Admission, Limits};

@@ -143,3 +143,46 @@ impl PacketKeys {
 /// The tag is not what key, header and body make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Forged;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret() -> EpochSecret {
+        Secrets::new((&[1; 32], &[2; 32]), &[3; 32], Protection::Encrypt).direction(Direction::ToResponder)
+    }
+
+    #[test]
+    fn no_two_packets_share_a_nonce() {
+        let keys = secret().keys();
+        let mut seen = std::collections::BTreeSet::new();
+        let epochs = [0, 1, 255, 256, 0xffff];
+        let paths = [0, 1, 255, 256, 0xffff];
+        let numbers = [0, 1, 255, 1 << 16, 1 << 32, (1 << 32) + 1, 1 << 48, u64::MAX];
+        for epoch in epochs {
+            for path in paths {
+                for number in numbers {
+                    let nonce = keys.nonce(NonceParts { epoch, path, number });
+                    assert!(seen.insert(*nonce.as_ref()), "epoch {epoch}, path {path}, number {number}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_differ_by_epoch_direction_mode_and_transcript() {
+        let secrets = |fill, mode| Secrets::new((&[1; 32], &[1; 32]), &[fill; 32], mode);
+        let one = secrets(3, Protection::Encrypt);
+        let all = [
+            one.direction(Direction::ToResponder),
+            one.direction(Direction::ToInitiator),
+            one.direction(Direction::ToResponder).next(),
+            one.direction(Direction::ToResponder).next().next(),
+            EpochSecret(one.confirm.clone()),
+            secrets(4, Protection::Encrypt).direction(Direction::ToResponder),
+            secrets(3, Protection::AuthOnly).direction(Direction::ToResponder),
+        ];
+        let distinct: std::collections::BTreeSet<_> = all.iter().map(|secret| *secret.0).collect();
+        assert_eq!(distinct.len(), all.len());
+    }
+}

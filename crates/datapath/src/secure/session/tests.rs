@@ -279,7 +279,7 @@ proptest! {
             }
         }
         prop_assert!(
-            opened + refused > 2_000 && (every_packets < 20 || opened > 2_000),
+            opened + refused > 2_000 && (every_packets < 100 || opened > 2_000),
             "{} opened, {} refused, {} repeated", opened, refused, repeated
         );
         if every_packets < 20 {

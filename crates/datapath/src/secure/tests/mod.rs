@@ -1,5 +1,6 @@
 //! Whole handshakes, friendly and not.
 
+mod golden;
 mod handshake;
 mod hostile;
 mod limits;

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Computes the bytes of tests/golden.rs from docs/wire.md alone, with Python's `cryptography`; nothing of the Rust
+code is used. Random bytes are those of the test: each draw is filled with the next byte value, counting from 1."""
+
+import hashlib
+import hmac
+import struct
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
+
+NAME = b"Noise_NNpsk0_25519_ChaChaPoly_SHA256"
+
+
+def mac(key, data):
+    return hmac.new(key, data, hashlib.sha256).digest()
+
+
+def expand(prk, info, length):
+    out, block, counter = b"", b"", 1
+    while len(out) < length:
+        block = mac(prk, block + info + bytes([counter]))
+        out += block
+        counter += 1
+    return out[:length]
+
+
+def derive(secret, info, length):
+    return expand(secret, b"pathweave 1 " + info, length)
+
+
+class Noise:
+    """One end; both are alike but for who writes."""
+
+    def __init__(self, psk, prologue):
+        self.h = NAME.ljust(32, b"\0") if len(NAME) <= 32 else hashlib.sha256(NAME).digest()
+        self.ck, self.psk, self.key, self.nonce = self.h, psk, None, 0
+        self.mix_hash(prologue)
+
+    def mix_hash(self, data):
+        self.h = hashlib.sha256(self.h + data).digest()
+
+    def hkdf(self, ikm, count):
+        return [expand(mac(self.ck, ikm), b"", 32 * count)[32 * i : 32 * i + 32] for i in range(count)]
+
+    def mix_key(self, ikm):
+        self.ck, self.key = self.hkdf(ikm, 2)
+        self.nonce = 0
+
+    def mix_psk(self):
+        self.ck, temporary, self.key = self.hkdf(self.psk, 3)
+        self.mix_hash(temporary)
+        self.nonce = 0
+
+    def ephemeral(self, public):
+        self.mix_hash(public)
+        self.mix_key(public)
+
+    def encrypt(self, plain):
+        nonce = b"\0" * 4 + struct.pack("<Q", self.nonce)
+        out = ChaCha20Poly1305(self.key).encrypt(nonce, plain, self.h)
+        self.mix_hash(out)
+        self.nonce += 1
+        return out
+
+
+def public(private):
+    return private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+
+
+def hello(protection, mtu, paths, host, qp, session, scheme, private):
+    fixed = struct.pack(
+        ">BBHHBBIIIII", protection, 0, mtu, paths, 1, 0, host, qp, session, 0, 0
+    )
+    options = b""
+    for kind, content in [(1, b"\1"), (2, scheme), (3, private)]:
+        options += bytes([kind, len(content)]) + content
+    return fixed + options
+
+
+def header(kind, attempt):
+    return bytes([0x70, kind, 1, 0]) + attempt
+
+
+def with_mac(data, key):
+    return data + mac(key, data)[:16]
+
+
+cluster = bytes(range(32))
+psk, answers = derive(cluster, b"noise psk", 32), derive(cluster, b"answers", 32)
+# The initiator draws its attempt, then the seed of its ephemeral keys; the responder its cookie key, then its own.
+attempt, seed = bytes([1] * 8), bytes([2] * 32)
+cookie_key, responder_private = bytes([1] * 32), bytes([2] * 32)
+initiator_private = derive(seed, b"ephemeral " + struct.pack(">I", 0), 32)
+
+first = (header(1, attempt) + bytes(24)).ljust(256, b"\0")
+now_ns = 1_000_000
+made_at = struct.pack(">Q", now_ns)
+cookie = made_at + mac(cookie_key, made_at + attempt + bytes([10, 1, 2, 3]))[:16]
+retry = with_mac(header(2, attempt) + bytes(8) + cookie, answers)
+
+head = header(1, attempt) + cookie
+e, r = X25519PrivateKey.from_private_bytes(initiator_private), X25519PrivateKey.from_private_bytes(responder_private)
+noise = Noise(psk, b"pathweave " + head)
+noise.mix_psk()
+noise.ephemeral(public(e))
+said = hello(2, 4096, 8, 1, 1001, 101, b"udmp", b"")
+said = said.ljust(256 - 36 - 48, b"\0")
+request = head + public(e) + noise.encrypt(said)
+noise.ephemeral(public(r))
+noise.mix_key(e.exchange(X25519PublicKey.from_public_bytes(public(r))))
+accept = header(3, attempt) + public(r) + noise.encrypt(hello(2, 4096, 8, 2, 1002, 202, b"udmp", b""))
+k1, k2 = noise.hkdf(b"", 2)
+
+
+def secret(key, label):
+    return expand(mac(noise.h, key), b"pathweave 1 " + label + bytes([1, 2]), 32)
+
+
+confirm = with_mac(header(4, attempt), secret(k1, b"confirm"))
+
+
+def packet(epoch_secret, epoch, opened, path, session, number, body):
+    key, iv = derive(epoch_secret, b"key", 16), derive(epoch_secret, b"iv", 12)
+    plain = struct.pack(">HHQ", epoch, path, number)
+    nonce = bytes(a ^ b for a, b in zip(iv, plain))
+    head = struct.pack(">BBHII", 0x71, epoch << 4 | opened, path, session, number & 0xFFFFFFFF)
+    return head + AESGCM(key).encrypt(nonce, body, head)
+
+
+there, back = secret(k1, b"to responder"), secret(k2, b"to initiator")
+after = derive(there, b"next epoch", 32)
+for name, data in [
+    ("FIRST", first), ("RETRY", retry), ("REQUEST", request), ("ACCEPT", accept), ("CONFIRM", confirm),
+    ("THERE", packet(there, 0, 0, 3, 202, 0, b"there")),
+    ("BACK", packet(back, 0, 0, 5, 101, 0, b"and back")),
+    ("AFTER", packet(after, 1, 0, 3, 202, 1, b"new keys")),
+]:
+    print(name, len(data), hashlib.sha256(data).hexdigest() if len(data) > 128 else data.hex())
