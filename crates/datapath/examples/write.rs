@@ -1,4 +1,5 @@
 //! WRITE: one end puts bytes into the other end's memory, which its application only finds there.
+#![allow(clippy::print_stdout, reason = "an example talks to its user")]
 
 use std::error::Error;
 use std::time::Duration;

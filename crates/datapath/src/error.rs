@@ -128,6 +128,20 @@ pub enum ConnectError {
         /// This end's.
         ours: u16,
     },
+    /// The link to the peer does not take full packets.
+    #[error(
+        "the link to {peer} takes packets of {link_mtu} bytes, payloads of {mtu_payload} need {needed}; set mtu_payload lower"
+    )]
+    LinkMtu {
+        /// Whom.
+        peer: SocketAddr,
+        /// Bytes a packet may have on this machine's link to it, IP header included.
+        link_mtu: usize,
+        /// Bytes full packets have.
+        needed: usize,
+        /// The payload they are of.
+        mtu_payload: u16,
+    },
     /// Another address family than the device's.
     #[error("{peer} is of another address family than the device's {local}")]
     Family {
@@ -166,6 +180,14 @@ pub enum PostError {
     /// The connection is over.
     #[error("the connection is closed")]
     Closed,
+    /// The peer's memory would end beyond the last address.
+    #[error("{len} bytes at address {address:#x} of the peer end beyond the last address there is")]
+    Address {
+        /// Address asked for.
+        address: u64,
+        /// Bytes from there on.
+        len: u64,
+    },
     /// Longer than a message may be.
     #[error("a message of {len} bytes; at most {MAX_MESSAGE_BYTES} are allowed")]
     TooLong {

@@ -57,4 +57,4 @@ pub use pathweave_policy::PathState;
 pub use pathweave_transport::{Access, Counters, MAX_MESSAGE_BYTES, Opcode, Status};
 pub use region::{Region, RegionError, Slice};
 pub use shared::{CloseReason, ConnectionId, ConnectionInfo, ConnectionState};
-pub use stats::{ConnectionStats, DeviceStats, PathStats, SendCounters};
+pub use stats::{ConnectionStats, DeviceStats, PathStats, SendCounters, SendError};

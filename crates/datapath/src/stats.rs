@@ -6,7 +6,7 @@ use pathweave_policy::PathState;
 use pathweave_transport::Counters;
 use pathweave_units::Rate;
 
-pub use crate::engine::outbound::SendCounters;
+pub use crate::engine::outbound::{SendCounters, SendError};
 use crate::engine::watch::{PathProbe, PathRecord};
 use crate::secure::SessionCounters;
 
@@ -94,6 +94,8 @@ pub struct DeviceStats {
     pub refused_datagrams: u64,
     /// Sums over all queue pairs, past ones included.
     pub counters: Counters,
+    /// The last batch that the system refused for good, if any.
+    pub last_send_error: Option<SendError>,
     /// Turns of the loop.
     pub turns: u64,
     /// Times the loop slept.

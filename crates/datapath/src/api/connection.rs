@@ -12,7 +12,9 @@ use super::memory::Remote;
 use crate::completion::Completion;
 use crate::error::{PostError, WaitError};
 use crate::region::Slice;
-use crate::shared::{CloseReason, Command, ConnectionId, ConnectionInfo, ConnectionShared, ConnectionState};
+use crate::shared::{
+    CloseReason, Command, ConnectionId, ConnectionInfo, ConnectionShared, ConnectionState, Delivered,
+};
 use crate::stats::ConnectionStats;
 
 /// A reliable connection with a peer: the queue pair of the verbs.
@@ -116,7 +118,7 @@ impl Connection {
             return Some(delivered.taken());
         }
         self.inner.nudge();
-        self.shared.completions.pop().map(|delivered| delivered.taken())
+        self.shared.completions.pop().map(Delivered::taken)
     }
 
     /// The next completion, waiting for it.
@@ -171,6 +173,17 @@ impl Connection {
     #[inline]
     fn post(&self, wr_id: u64, op: Op, memory: Slice) -> Result<(), PostError> {
         self.check(&memory)?;
+        let len = memory.len() as u64;
+        match op {
+            Op::Write { remote_addr: address, .. }
+            | Op::WriteImm { remote_addr: address, .. }
+            | Op::Read { remote_addr: address, .. }
+                if address.checked_add(len).is_none() =>
+            {
+                return Err(PostError::Address { address, len });
+            }
+            _ => {}
+        }
         if !self.shared.send_room.take() {
             return Err(PostError::Full { limit: self.shared.send_room.most() });
         }

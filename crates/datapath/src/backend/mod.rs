@@ -1,5 +1,6 @@
 //! What carries packets: sockets today, AF_XDP or DPDK tomorrow. The loop knows only [`Backend`].
 
+mod faulty;
 mod socket;
 mod sys;
 mod udp;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use pathweave_units::PathId;
 use pathweave_wire::Ecn;
 
+pub use faulty::{Cuts, Faults, Faulty};
 pub use udp::{SourcePorts, UdpBackend, UdpConfig};
 pub use wake::Waker;
 
@@ -54,6 +56,17 @@ pub struct Received<'a> {
     pub age_ns: Option<u64>,
 }
 
+/// What a call to receive has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// Nothing.
+    None,
+    /// All there was.
+    All,
+    /// As much as one call takes; there may be more.
+    More,
+}
+
 /// The largest batch a backend takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -83,6 +96,11 @@ pub trait Backend: Send {
     /// The largest batch.
     fn limits(&self) -> Limits;
 
+    /// Bytes a packet may have on this machine's link towards `peer`, IP header included, if that is known.
+    fn link_mtu(&self, _peer: SocketAddr) -> Option<usize> {
+        None
+    }
+
     /// Sends a batch.
     ///
     /// # Errors
@@ -90,12 +108,12 @@ pub trait Backend: Send {
     /// a network might also do to a packet, losing it, is not an error.
     fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent>;
 
-    /// Hands what has arrived to `sink`, without waiting, and returns how many batches those were; at most some tens,
-    /// so that the caller can do other things in between.
+    /// Hands what has arrived to `sink`, without waiting; at most some tens of batches, so that the caller can do other
+    /// things in between.
     ///
     /// # Errors
     /// Only what makes the backend useless.
-    fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<usize>;
+    fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals>;
 
     /// Sleeps until something arrives, the [`Waker`] calls, or time is up. May return early.
     ///
@@ -117,10 +135,13 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     fn limits(&self) -> Limits {
         (**self).limits()
     }
+    fn link_mtu(&self, peer: SocketAddr) -> Option<usize> {
+        (**self).link_mtu(peer)
+    }
     fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
         (**self).send(batch)
     }
-    fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<usize> {
+    fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals> {
         (**self).receive(sink)
     }
     fn wait(&mut self, wait: Wait) -> io::Result<()> {

@@ -90,6 +90,17 @@ impl UdpSocket {
     }
 }
 
+/// What routing says of the link to `peer`.
+pub(super) fn link_mtu(peer: SocketAddr) -> Option<usize> {
+    let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP)).ok()?;
+    socket.connect(&peer.into()).ok()?;
+    let (level, name) = match peer {
+        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU),
+        SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
+    };
+    sys::get_option(socket.as_fd(), level, name).ok().and_then(|mtu| usize::try_from(mtu).ok())
+}
+
 impl AsFd for UdpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()

@@ -14,9 +14,9 @@ use rustix::io::Errno;
 use pathweave_units::PathId;
 use pathweave_wire::Ecn;
 
-use super::socket::UdpSocket;
+use super::socket::{self, UdpSocket};
 use super::sys::{self, Receiver};
-use super::{Backend, Limits, Received, SendBatch, Sent, Wait, Waker};
+use super::{Arrivals, Backend, Limits, Received, SendBatch, Sent, Wait, Waker};
 use crate::clock::realtime_ns;
 
 /// Datagrams one receive call takes, each of them perhaps many joined by the kernel. Few enough that their buffers stay
@@ -155,6 +155,10 @@ impl Backend for UdpBackend {
         Limits { batch_segments: SEND_SEGMENTS, batch_bytes: SEND_BYTES }
     }
 
+    fn link_mtu(&self, peer: SocketAddr) -> Option<usize> {
+        socket::link_mtu(peer)
+    }
+
     fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
         let single = batch.bytes.len() <= batch.segment_bytes;
         if self.segmentation == Segmentation::Here && !single {
@@ -178,11 +182,13 @@ impl Backend for UdpBackend {
         })
     }
 
-    fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<usize> {
+    fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals> {
         let count = match self.receiver.receive(self.inbound.as_fd()) {
             Ok(count) => count,
             Err(error) => match error.raw_os_error() {
-                Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED | libc::ENOMEM) => return Ok(0),
+                Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED | libc::ENOMEM) => {
+                    return Ok(Arrivals::None);
+                }
                 _ => return Err(error),
             },
         };
@@ -200,8 +206,11 @@ impl Backend for UdpBackend {
             let ecn = Ecn::from_bits(meta.tos);
             sink(Received { from, ecn, segment_bytes: meta.segment, bytes, age_ns });
         }
-        debug_assert!(count <= self.receiver.batch());
-        Ok(count)
+        Ok(match count {
+            0 => Arrivals::None,
+            _ if count < self.receiver.batch() => Arrivals::All,
+            _ => Arrivals::More,
+        })
     }
 
     fn wait(&mut self, wait: Wait) -> io::Result<()> {

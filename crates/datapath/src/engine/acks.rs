@@ -60,7 +60,7 @@ mod tests {
             echo_sent_at: Time::from_ns(psn),
             received_at: Time::from_us(psn),
             packets: 1,
-            marked: (psn % 3 == 0).into(),
+            marked: psn.is_multiple_of(3).into(),
         });
         Segment { dst_qp: QpNum(2), src_qp: QpNum(3), path: PathId(psn as u16 % 4), body }
     }
@@ -82,10 +82,9 @@ mod tests {
                 arrived.insert(psn);
                 let next = ack(&arrived, psn);
                 all.extend(told(&next));
-                marked += u32::from(psn % 3 == 0);
-                match sent.last_mut() {
-                    Some(last) if join(last, &next) => {}
-                    _ => sent.push(next),
+                marked += u32::from(psn.is_multiple_of(3));
+                if !sent.last_mut().is_some_and(|last| join(last, &next)) {
+                    sent.push(next);
                 }
             }
             let kept: BTreeSet<u64> = sent.iter().flat_map(told).collect();

@@ -12,11 +12,13 @@ use pathweave_units::{QpNum, Rng, Time};
 use super::connection::{Connection, Phase};
 use super::watch::Watched;
 use super::{COMMANDS_A_TURN, Core, deliver};
+use crate::backend::Backend;
 use crate::completion::Completion;
 use crate::error::{ConnectError, DeregisterError, RegisterError};
 use crate::places::Place;
 use crate::region::Slice;
 use crate::scheme;
+use crate::secure::Session;
 use crate::shared::{CloseReason, Command, ConnectionId, ConnectionShared, ConnectionState, Side, lock};
 use crate::stats::{ConnectionStats, DeviceStats, PathStats};
 
@@ -27,7 +29,7 @@ const LINGER: pathweave_units::Duration = pathweave_units::Duration::from_ms(1_0
 
 impl Core {
     /// Takes what the application asks for. Returns whether there was anything.
-    pub(super) fn take_commands(&mut self) -> bool {
+    pub(super) fn take_commands<B: Backend>(&mut self, backend: &B) -> bool {
         let mut any = false;
         for _ in 0..COMMANDS_A_TURN {
             let Some(command) = self.shared.commands.pop() else { break };
@@ -35,18 +37,21 @@ impl Core {
                 self.tick();
                 any = true;
             }
-            self.take(command);
+            self.take(command, backend);
         }
         any
     }
 
-    fn take(&mut self, command: Command) {
+    fn take<B: Backend>(&mut self, command: Command, backend: &B) {
         match command {
             Command::Post { id, wr_id, op, memory } => self.post(id, wr_id, op, memory),
             Command::PostRecv { id, wr_id, memory } => self.post_receive(id, wr_id, memory),
             Command::Listen { wanted } => self.setup.listening = wanted,
             Command::Connect { peer, private_data, scheme, connection } => {
-                if let Err(error) = self.connect(peer, private_data, &scheme, &connection) {
+                let result = self
+                    .fits_link(peer, backend)
+                    .and_then(|()| self.connect(peer, private_data, &scheme, &connection));
+                if let Err(error) = result {
                     refuse(&connection, error);
                     self.shared.signal.notify();
                 }
@@ -141,6 +146,17 @@ impl Core {
             self.places.remove(handle);
         }
         Ok(())
+    }
+
+    /// Whether full packets fit the link to a peer.
+    fn fits_link<B: Backend>(&self, peer: SocketAddr, backend: &B) -> Result<(), ConnectError> {
+        let needed = usize::from(self.config.mtu_payload) + AROUND_PAYLOAD_BYTES as usize;
+        match backend.link_mtu(peer) {
+            Some(link_mtu) if link_mtu < needed => {
+                Err(ConnectError::LinkMtu { peer, link_mtu, needed, mtu_payload: self.config.mtu_payload })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn connect(
@@ -305,7 +321,7 @@ impl Core {
             inflight_packets,
             inflight_bytes,
             rate: pathweave_policy::Policy::rate(policy, self.now),
-            session: connection.session.as_ref().map(|session| session.counters()).unwrap_or_default(),
+            session: connection.session.as_ref().map(Session::counters).unwrap_or_default(),
         })
     }
 
@@ -317,6 +333,7 @@ impl Core {
             received_bytes: self.counts.received_bytes,
             refused_datagrams: self.counts.refused_datagrams,
             counters: self.endpoint.counters(),
+            last_send_error: self.outbound.last_error(),
             turns: self.counts.turns,
             sleeps: self.counts.sleeps,
         }

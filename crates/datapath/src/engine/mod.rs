@@ -21,7 +21,7 @@ use pathweave_transport::{Completion as Done, Endpoint, EndpointConfig, Event, O
 use pathweave_units::{HostId, Time};
 use pathweave_wire::{Framing, Segment};
 
-use crate::backend::{Backend, Wait};
+use crate::backend::{Arrivals, Backend, Wait};
 use crate::clock::Clock;
 use crate::completion::Completion;
 use crate::config::{DeviceConfig, Waiting};
@@ -159,14 +159,14 @@ impl<B: Backend> Drive for Engine<B> {
     fn turn(&mut self) -> io::Result<Turn> {
         let core = &mut self.core;
         core.counts.turns += 1;
-        let mut busy = core.take_commands();
+        let mut busy = core.take_commands(&self.backend);
         if core.outbound.is_stuck() {
             core.outbound.retry(&mut self.backend);
         }
         for _ in 0..RECEIVES_A_TURN {
-            let batches = self.backend.receive(&mut |received| core.on_received(received))?;
-            busy |= batches > 0;
-            if batches == 0 {
+            let arrivals = self.backend.receive(&mut |received| core.on_received(received))?;
+            busy |= arrivals != Arrivals::None;
+            if arrivals != Arrivals::More {
                 break;
             }
             core.after_input(&mut self.backend);
@@ -209,7 +209,7 @@ impl<B: Backend> Drive for Engine<B> {
     }
 
     fn abandon(&mut self) {
-        self.core.take_commands();
+        self.core.take_commands(&self.backend);
         self.core.close_all(CloseReason::DeviceClosed);
         self.core.shared.signal.notify();
     }

@@ -43,6 +43,15 @@ pub struct SendCounters {
     pub failed: u64,
 }
 
+/// A batch the system refused for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendError {
+    /// Whom it was for.
+    pub to: SocketAddr,
+    /// What the system said. A message too long for the link shows as an uncategorised error.
+    pub kind: io::ErrorKind,
+}
+
 /// Batches being filled, one a path at most, and those that found no room.
 pub(crate) struct Outbound {
     limits: Limits,
@@ -53,7 +62,7 @@ pub(crate) struct Outbound {
     spare: Vec<Vec<u8>>,
     counters: SendCounters,
     /// The last that failed for good.
-    failure: Option<(SocketAddr, io::Error)>,
+    failure: Option<SendError>,
 }
 
 impl Outbound {
@@ -78,9 +87,9 @@ impl Outbound {
         !self.stuck.is_empty()
     }
 
-    /// What the system last said of a peer that no retry mends.
-    pub(crate) fn take_failure(&mut self) -> Option<(SocketAddr, io::Error)> {
-        self.failure.take()
+    /// What the system last said that no retry mends.
+    pub(crate) fn last_error(&self) -> Option<SendError> {
+        self.failure
     }
 
     /// Adds a packet of `len` bytes, which `write` writes; it may refuse by returning false.
@@ -176,7 +185,7 @@ impl Outbound {
             }
             Err(error) => {
                 self.counters.failed += 1;
-                self.failure = Some((to, error));
+                self.failure = Some(SendError { to, kind: error.kind() });
             }
         }
         self.recycle(batch.bytes);
@@ -218,7 +227,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{Received, Wait, Waker};
+    use crate::backend::{Arrivals, Received, Wait, Waker};
 
     /// Takes batches while it has room.
     struct Sink {
@@ -244,8 +253,8 @@ mod tests {
             self.sent.push((batch.path.map_or(99, |path| path.0), batch.segment_bytes, batch.bytes.to_vec()));
             Ok(Sent::Done)
         }
-        fn receive(&mut self, _: &mut dyn FnMut(Received<'_>)) -> io::Result<usize> {
-            Ok(0)
+        fn receive(&mut self, _: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals> {
+            Ok(Arrivals::None)
         }
         fn wait(&mut self, _: Wait) -> io::Result<()> {
             Ok(())

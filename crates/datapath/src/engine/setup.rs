@@ -1,5 +1,6 @@
 //! Opening connections: drives the handshake machines.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -136,7 +137,8 @@ impl Core {
         self.requests(now);
         self.attempts(now, backend);
         while let Some((to, datagram)) = self.setup.responder.poll_transmit() {
-            send_alone(backend, to, &datagram);
+            // Whoever asks from where no answer can go is not answered.
+            let _ = send_alone(backend, to, &datagram);
         }
         true
     }
@@ -185,8 +187,16 @@ impl Core {
                 continue;
             };
             let (peer, shared) = (connection.peer, connection.shared.clone());
+            let mut no_route = None;
             while let Some(datagram) = attempt.initiator.poll_transmit() {
-                send_alone(backend, peer, &datagram);
+                no_route = send_alone(backend, peer, &datagram).err();
+            }
+            if let Some(error) = no_route.filter(|_| shared.state() == ConnectionState::Opening) {
+                refuse(&shared, ConnectError::NoRoute { peer, reason: error.to_string() });
+                self.shared.signal.notify();
+                over.push(id);
+                self.remove(id);
+                continue;
             }
             match attempt.initiator.poll_event() {
                 None => {}
@@ -332,7 +342,7 @@ impl Core {
 
 /// Sends a datagram by itself, from the address at which this end is reached. If there is no room it is lost, and the
 /// handshake's timers send another.
-fn send_alone<B: Backend>(backend: &mut B, to: SocketAddr, bytes: &[u8]) {
+fn send_alone<B: Backend>(backend: &mut B, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
     let ecn = pathweave_wire::Ecn::NotCapable;
-    let _ = backend.send(&SendBatch { to, path: None, ecn, segment_bytes: bytes.len().max(1), bytes });
+    backend.send(&SendBatch { to, path: None, ecn, segment_bytes: bytes.len().max(1), bytes }).map(|_| ())
 }

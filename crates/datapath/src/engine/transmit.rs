@@ -31,10 +31,8 @@ impl Core {
             let Some(packet) = self.endpoint.poll_transmit(now, gate) else { break };
             sent += 1;
             if let (Class::Control, Body::Ack(_)) = (packet.class, &packet.segment.body) {
-                let joined = match self.acks.last_mut() {
-                    Some((to, last)) => *to == packet.to && join(last, &packet.segment),
-                    None => false,
-                };
+                let last = self.acks.last_mut();
+                let joined = last.is_some_and(|(to, last)| *to == packet.to && join(last, &packet.segment));
                 if !joined {
                     self.acks.push((packet.to, packet.segment));
                 }

@@ -15,19 +15,19 @@ const DEAD_AFTER_PACKETS: u32 = 3;
 
 /// What is known of a path of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathRecord {
+pub(crate) struct PathRecord {
     /// Data packets sent, retransmissions included.
-    pub packets: u64,
+    pub(crate) packets: u64,
     /// Their payload, in bytes.
-    pub payload_bytes: u64,
+    pub(crate) payload_bytes: u64,
     /// Of these packets, how many were declared lost.
-    pub lost: u64,
+    pub(crate) lost: u64,
     /// Smoothed round-trip time (gain 1/8); zero before the first measurement.
-    pub rtt: Duration,
+    pub(crate) rtt: Duration,
     /// The shortest one measured; [`Duration::MAX`] before the first.
-    pub shortest_rtt: Duration,
+    pub(crate) shortest_rtt: Duration,
     /// Whether it carries packets.
-    pub state: PathState,
+    pub(crate) state: PathState,
     /// Packets sent since something last came back.
     unanswered: u32,
     /// When the first of them left.
@@ -55,13 +55,13 @@ impl PathRecord {
 
 /// What probes of a path have told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PathProbe {
+pub(crate) struct PathProbe {
     /// Probes answered.
-    pub replies: u64,
+    pub(crate) replies: u64,
     /// Round-trip time of the latest.
-    pub latest: Duration,
+    pub(crate) latest: Duration,
     /// The shortest of all.
-    pub shortest: Duration,
+    pub(crate) shortest: Duration,
 }
 
 impl PathProbe {

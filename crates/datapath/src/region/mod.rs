@@ -232,7 +232,7 @@ impl Slice {
     fn within(&self, offset: u64, len: usize) -> Option<usize> {
         let offset = usize::try_from(offset).ok()?;
         let fits = len <= self.len && offset <= self.len - len;
-        fits.then_some(self.offset + offset)
+        fits.then(|| self.offset + offset)
     }
 }
 

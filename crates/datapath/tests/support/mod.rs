@@ -1,0 +1,79 @@
+//! Two devices and a connection between them.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::time::Duration;
+
+use pathweave_datapath::backend::{Cuts, Faults, Faulty, SourcePorts, UdpBackend, UdpConfig};
+use pathweave_datapath::{Access, Connection, Device, DeviceConfig, Listener, Region, Registration, Status};
+
+/// Longer than anything here takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Both ends.
+pub(crate) struct Pair {
+    pub(crate) client: Device,
+    pub(crate) server: Device,
+    pub(crate) listener: Listener,
+    pub(crate) near: Connection,
+    pub(crate) far: Connection,
+}
+
+impl Pair {
+    pub(crate) fn new() -> Self {
+        Pair::with(&DeviceConfig::loopback())
+    }
+
+    pub(crate) fn with(config: &DeviceConfig) -> Self {
+        let open = || Device::open(config.clone()).expect("a device");
+        Pair::of(open(), open())
+    }
+
+    /// Over networks that misbehave, one for each direction.
+    pub(crate) fn faulty(config: &DeviceConfig, faults: Faults, cuts: &Cuts, seed: u64) -> Self {
+        let open = |seed| {
+            let backend = UdpBackend::open(&udp(config)).expect("sockets");
+            let backend = Faulty::new(backend, faults, cuts.clone(), seed);
+            Device::with_backend(config.clone(), backend).expect("a device")
+        };
+        Pair::of(open(seed), open(seed + 1))
+    }
+
+    fn of(client: Device, server: Device) -> Self {
+        let listener = server.listen().expect("nobody listens yet");
+        let near = client.connect(server.local_addr()).expect("a connection");
+        let far = listener.accept(PATIENCE).expect("the other end of it");
+        Pair { client, server, listener, near, far }
+    }
+
+    /// Memory of the server, open to the client.
+    pub(crate) fn board(&self, len: usize, access: Access) -> Registration {
+        let region = Region::zeroed(len).expect("memory");
+        self.server.register(&region, access).expect("a key")
+    }
+}
+
+pub(crate) fn udp(config: &DeviceConfig) -> UdpConfig {
+    UdpConfig {
+        bind: config.bind,
+        paths: config.paths,
+        source_ports: SourcePorts::Any,
+        socket_buffer_bytes: config.socket_buffer_bytes,
+    }
+}
+
+/// Bytes that tell where they are from.
+pub(crate) fn pattern(len: usize, salt: u64) -> Vec<u8> {
+    (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9).wrapping_add(salt * 77) >> 8) as u8).collect()
+}
+
+pub(crate) fn region_of(bytes: &[u8]) -> Region {
+    Region::from_bytes(bytes).expect("memory")
+}
+
+/// Waits for the next completion, which must be this request's, and successful.
+#[track_caller]
+pub(crate) fn done(connection: &Connection, wr_id: u64) -> u64 {
+    let completion = connection.wait(PATIENCE).expect("a completion");
+    assert_eq!((completion.wr_id, completion.status), (wr_id, Status::Success), "{completion:?}");
+    completion.byte_len
+}
