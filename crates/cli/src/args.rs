@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Run the evaluation of a publication again and compare every number it states
     Paper(PaperArgs),
+    /// Make a small real network on this machine from a scenario or a topology file
+    Lab(crate::lab::LabArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell

@@ -13,6 +13,10 @@ pub(crate) struct Interrupt(Arc<AtomicBool>);
 impl Interrupt {
     /// Listens for Ctrl-C (and a polite kill). Once a process.
     pub(crate) fn listen() -> Result<Self, Failure> {
+        Self::listen_saying("stopping: results so far will be written; Ctrl-C again gives them up")
+    }
+    /// The same, saying something else when it comes.
+    pub(crate) fn listen_saying(answer: &'static str) -> Result<Self, Failure> {
         const SECOND: i32 = 130;
         let interrupt = Interrupt::default();
         let flag = Arc::clone(&interrupt.0);
@@ -20,7 +24,7 @@ impl Interrupt {
             if flag.swap(true, Ordering::Relaxed) {
                 std::process::exit(SECOND);
             }
-            terminal::note("stopping: results so far will be written; Ctrl-C again gives them up");
+            terminal::note(answer);
         };
         ctrlc::set_handler(handler).map_err(|why| Failure::Internal(format!("no signal handler: {why}")))?;
         Ok(interrupt)

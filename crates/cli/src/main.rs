@@ -6,6 +6,7 @@ mod execute;
 mod failure;
 mod index;
 mod interrupt;
+mod lab;
 mod progress;
 mod terminal;
 mod usage;
@@ -47,6 +48,7 @@ fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::List(args) => commands::list(args),
         Command::Demo(args) => commands::demo(args),
         Command::Paper(args) => commands::paper(args),
+        Command::Lab(args) => lab::lab(args),
         Command::Schema => {
             let schema = serde_json::to_string_pretty(&pathweave_scenario::schema());
             terminal::out(&(schema.expect("a JSON value serialises") + "\n"));

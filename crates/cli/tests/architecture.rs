@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Plans runs and judges their results; whoever uses it executes them.
     ("paper", &["policy", "scenario", "results"]),
-    ("cli", &["units", "scenario", "results", "sim", "paper"]),
+    ("cli", &["units", "scenario", "results", "sim", "paper", "lab"]),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
     (
         "bench",

@@ -19,8 +19,11 @@ the exit code is 130; a second Ctrl-C gives the results up.
 fn the_document_is_the_help() {
     let lab = Lab::new();
     let mut text = INTRODUCTION.to_owned();
-    let names = ["run", "compare", "check", "list", "schema", "demo", "paper", "completions"];
-    let commands = std::iter::once(Vec::new()).chain(names.map(|name| vec![name]));
+    let names = ["run", "compare", "check", "list", "schema", "demo", "paper", "lab", "completions"];
+    let of_lab = ["up", "down", "list", "show", "exec", "fail"];
+    let commands = std::iter::once(Vec::new())
+        .chain(names.map(|name| vec![name]))
+        .chain(of_lab.map(|name| vec!["lab", name]));
     for command in commands {
         let args: Vec<_> = command.iter().copied().chain(["-h"]).collect();
         // The width of the terminal must not matter.

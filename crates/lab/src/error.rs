@@ -46,6 +46,9 @@ pub enum LabError {
         /// A few of the names that exist, where there is nothing similar.
         all: Vec<String>,
     },
+    /// A command is about the only lab, and there is none.
+    #[error("there is no lab: `pathweave lab up FILE` makes one (labs of other users are theirs alone)")]
+    NoLab,
     /// The lab was not completed, or parts of it were removed.
     #[error("lab \"{lab}\" is incomplete ({what}): `pathweave lab down {lab}` removes what there is")]
     Incomplete {

@@ -120,7 +120,7 @@ impl Lab {
         let mut names = find::namespaces()?.into_keys();
         match (names.next(), names.next()) {
             (Some(lab), None) => Ok(lab),
-            (None, _) => Err(LabError::unknown("lab", "", [])),
+            (None, _) => Err(LabError::NoLab),
             (Some(first), Some(second)) => {
                 let all: Vec<String> =
                     [first, second].into_iter().chain(names).map(|lab| lab.to_string()).collect();

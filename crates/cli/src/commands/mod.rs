@@ -27,7 +27,7 @@ fn default_folder(name: &str) -> PathBuf {
     PathBuf::from("results").join(name.chars().map(safe).collect::<String>())
 }
 
-fn changes(changes: &crate::args::Changes) -> Changes {
+pub(crate) fn changes(changes: &crate::args::Changes) -> Changes {
     Changes { set: changes.set.clone(), seed: changes.seed, scheme: None }
 }
 
@@ -36,7 +36,7 @@ fn output(why: OutputError) -> Failure {
 }
 
 /// Plain data with text keys always serialises.
-fn json(value: &impl serde::Serialize) -> String {
+pub(crate) fn json(value: &impl serde::Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("plain data with text keys serialises");
     text.push('\n');
     text

@@ -1,0 +1,178 @@
+//! The command line of `pathweave lab`.
+
+// What documents an argument is its help text, in which brackets are brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use pathweave_lab::{LabName, RateScale, SuperPackets};
+use pathweave_scenario::units::{Bytes, Duration};
+
+use crate::args::Changes;
+
+/// A lab is a network of this machine's own: each host and switch is a network namespace, each link a pair of
+/// virtual Ethernet ports with a token bucket.
+#[derive(Args, Debug)]
+#[command(after_help = PRIVILEGES)]
+pub(crate) struct LabArgs {
+    #[command(subcommand)]
+    pub(crate) command: LabCommand,
+}
+
+const PRIVILEGES: &str = "\
+Labs need Linux, and root or user namespaces. Without root a lab lives in a user namespace that every
+command finds again; there switches mark nothing and links lose nothing at random, because loading
+BPF programs is for root.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// Make a lab
+    Up(UpArgs),
+    /// Remove a lab, complete or not, and end what runs in it
+    Down(DownArgs),
+    /// List the labs there are
+    List {
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show hosts, switches and links of a lab: addresses, rates, what was sent and dropped
+    Show {
+        #[command(flatten)]
+        which: Which,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a program on a host or switch of a lab
+    Exec {
+        #[command(flatten)]
+        which: Which,
+        /// Host or switch, by name
+        host: String,
+        /// The program and its arguments
+        #[arg(last = true, required = true, value_name = "CMD")]
+        command: Vec<OsString>,
+    },
+    /// Break a link, or mend it
+    Fail {
+        #[command(flatten)]
+        which: Which,
+        /// Link, by the names of its ends: leaf0-spine1
+        link: String,
+        /// What becomes of it: down loses all packets, without notice to anybody
+        state: State,
+        /// Time until routes avoid the link, or use it again; "never" leaves them alone
+        #[arg(long, value_name = "TIME", default_value = "1ms")]
+        reroute_after: RerouteAfter,
+    },
+    /// Keep the namespaces of a user who is not root
+    #[command(hide = true)]
+    KeepWorkplace,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct UpArgs {
+    /// Scenario (TOML), topology file (TOML), or topology.txt of HPCC
+    #[arg(value_name = "SCENARIO|TOPOLOGY")]
+    pub(crate) file: PathBuf,
+    /// Name of the lab [default: the scenario's, or the file's]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<LabName>,
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+}
+
+/// How the lab differs from the network it stands for.
+#[derive(Args, Debug)]
+pub(crate) struct SettingsArgs {
+    /// Link rates relative to the file's: 1/1000, 0.001 [default: the power of ten that brings the fastest link down
+    /// to 1 Gb/s]
+    #[arg(long, value_name = "F")]
+    pub(crate) rate_scale: Option<RateScale>,
+    /// IPv4 MTU of all links, bytes
+    #[arg(long, value_name = "N", default_value_t = 9_000)]
+    pub(crate) mtu: u32,
+    /// Whether one send with segmentation offload crosses links as one packet of up to 64 KB
+    #[arg(long, value_enum, default_value_t = OnOff::Off)]
+    pub(crate) super_packets: OnOff,
+    /// Bytes that wait in front of a switch's link before packets are dropped: 200KB [default: half the scenario's
+    /// switch buffer, 16MB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) queue: Option<Bytes>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DownArgs {
+    /// The lab [default: the only one there is]
+    #[arg(conflicts_with = "all")]
+    pub(crate) name: Option<LabName>,
+    /// All labs
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// Which lab a command is about.
+#[derive(Args, Debug)]
+pub(crate) struct Which {
+    /// The lab [default: the only one there is]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lab: Option<LabName>,
+}
+
+/// What becomes of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum State {
+    /// It carries packets
+    Up,
+    /// It loses them
+    Down,
+}
+
+/// A choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnOff {
+    /// Yes
+    On,
+    /// No
+    Off,
+}
+
+impl From<OnOff> for SuperPackets {
+    fn from(choice: OnOff) -> Self {
+        match choice {
+            OnOff::On => SuperPackets::On,
+            OnOff::Off => SuperPackets::Off,
+        }
+    }
+}
+
+/// When routes follow a link's change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RerouteAfter {
+    /// After this time.
+    Time(std::time::Duration),
+    /// Not at all.
+    Never,
+}
+
+impl std::str::FromStr for RerouteAfter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        /// Longer than anybody waits for a command.
+        const LONGEST: Duration = Duration::from_ms(3_600_000);
+        if text == "never" {
+            return Ok(RerouteAfter::Never);
+        }
+        let span: Duration = text.parse().map_err(|why| format!("{why}; or \"never\""))?;
+        if span > LONGEST {
+            return Err(format!("at most {LONGEST}, or \"never\""));
+        }
+        Ok(RerouteAfter::Time(std::time::Duration::from_secs_f64(span.as_secs_f64())))
+    }
+}

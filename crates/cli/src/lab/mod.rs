@@ -1,0 +1,94 @@
+//! `pathweave lab`: a small real network on this machine.
+
+mod args;
+mod show;
+mod up;
+
+pub(crate) use args::LabArgs;
+
+use std::process::Command;
+
+use pathweave_lab::{
+    KEEPER_ARGUMENTS, Lab, LabError, LabName, LinkState, Removed, Workplace, keep_workplace,
+};
+
+use args::{DownArgs, LabCommand, RerouteAfter, State, Which};
+
+use crate::failure::{Failure, Outcome};
+use crate::terminal;
+
+impl From<LabError> for Failure {
+    fn from(why: LabError) -> Self {
+        Failure::Input(why.to_string())
+    }
+}
+
+pub(crate) fn lab(args: &LabArgs) -> Result<Outcome, Failure> {
+    match &args.command {
+        LabCommand::Up(args) => up::up(args),
+        LabCommand::Down(args) => down(args),
+        LabCommand::List { json } => show::list(*json),
+        LabCommand::Show { which, json } => show::show(&find(which)?, *json),
+        LabCommand::Exec { which, host, command } => {
+            let lab = find(which)?;
+            let node = lab.node(host)?;
+            let (program, arguments) = command.split_first().expect("clap requires at least one");
+            Err(lab.exec(node, program, arguments).into())
+        }
+        LabCommand::Fail { which, link, state, reroute_after } => {
+            let mut lab = find(which)?;
+            let link = lab.link(link)?;
+            lab.set_link(link, state.into_lab())?;
+            if let RerouteAfter::Time(span) = reroute_after {
+                std::thread::sleep(*span);
+                lab.reroute()?;
+            }
+            Ok(Outcome::Done)
+        }
+        LabCommand::KeepWorkplace => match keep_workplace()? {},
+    }
+}
+
+impl State {
+    fn into_lab(self) -> LinkState {
+        match self {
+            State::Up => LinkState::Up,
+            State::Down => LinkState::Down,
+        }
+    }
+}
+
+/// Goes to where labs are made, making that place if need be. Before any thread is started.
+fn workplace_to_make() -> Result<Workplace, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|why| Failure::Internal(format!("this program cannot find itself: {why}")))?;
+    Ok(Workplace::enter_or_make(Command::new(program).args(KEEPER_ARGUMENTS))?)
+}
+
+/// The lab a command is about.
+fn find(which: &Which) -> Result<Lab, Failure> {
+    Workplace::enter()?;
+    Ok(Lab::open(&name(which.lab.as_ref())?)?)
+}
+
+fn name(given: Option<&LabName>) -> Result<LabName, Failure> {
+    given.map_or_else(|| Ok(Lab::only()?), |name| Ok(name.clone()))
+}
+
+fn down(args: &DownArgs) -> Result<Outcome, Failure> {
+    let workplace = Workplace::enter()?;
+    let names: Vec<LabName> = if args.all {
+        Lab::all()?.into_iter().map(|listing| listing.lab).collect()
+    } else {
+        vec![name(args.name.as_ref())?]
+    };
+    for name in &names {
+        let Removed { namespaces, processes } = Lab::remove(name)?;
+        for process in processes {
+            terminal::note(&format!("ended process {} ({})", process.pid, process.name));
+        }
+        terminal::note(&format!("removed {name}: {namespaces} network namespaces"));
+    }
+    workplace.close_if_empty()?;
+    Ok(Outcome::Done)
+}
