@@ -1,8 +1,10 @@
-//! The event queue: a wheel of buckets over intrusive lists, a heap for what lies beyond its horizon.
+//! The event queue: a wheel of buckets over intrusive lists, a heap for what lies beyond its horizon, and in front a
+//! sorted list of what is next.
 //!
-//! Events pop in order of time, and of insertion where times are equal; nothing else decides, so a run is the same
-//! on every machine. Appending to a bucket on equal or later times is O(1): synchronised starts put hundreds of
-//! events on one instant, and a sorted insert that walked over them would dominate the run.
+//! Events pop in order of time, and of source where times are equal; nothing else decides, so a run is the same on every
+//! machine, and does not depend on when it became known that something would happen. A bucket is sorted when its turn
+//! comes, so that an insertion is O(1) even where synchronised starts put thousands of events on one instant; and since
+//! the next events are a list, whoever executes them can look ahead.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,77 +19,78 @@ pub type SourceId = u32;
 const NONE: u32 = u32::MAX;
 const UNSCHEDULED: u64 = u64::MAX;
 
+/// Stands in [`Slot::before`] for: the event is in the sorted list.
+const SOON: u32 = u32::MAX - 1;
+/// The event is in the heap.
+const FAR: u32 = u32::MAX - 2;
+
 /// The wheel reaches this far ahead where that takes no more than [`MAX_BUCKETS`]: 2^22 ps = 4.2 us, beyond a hop inside
 /// a data centre.
 const REACH_SHIFT: u32 = 22;
-/// 1 MiB of buckets.
+/// 512 KiB of buckets.
 const MAX_BUCKETS: u64 = 1 << 17;
 
-/// Width of a bucket, as a power of two in picoseconds: about half of the sources have an event within a hop of a
-/// microsecond or so, and a bucket should hold one of them, so that there is nothing to sort and little to skip.
-fn bucket_shift(sources: usize) -> u32 {
-    ((1 << 21) / sources.max(1) as u64).max(1).ilog2().clamp(2, 10)
-}
+/// The sorted list is filled up when fewer events than this are in it.
+const LOOK_AHEAD: usize = 24;
 
-/// How many events ahead [`EventQueue::scout`] runs.
-const SCOUT_LEAD: u32 = 16;
-/// Buckets the scout may be ahead: two words. Where events are so far apart, memory is not what they wait for.
-const SCOUT_REACH: u64 = 128;
+/// Width of a bucket, as a power of two in picoseconds: about half of the sources have an event within a hop of a
+/// microsecond or so, and a bucket should hold a few of them.
+fn bucket_shift(sources: usize) -> u32 {
+    ((1 << 21) / sources.max(1) as u64).max(1).ilog2().clamp(5, 10)
+}
 
 #[derive(Clone, Copy)]
 struct Slot {
     time: u64,
-    next: u32,
-    /// Tells a live entry of the far heap from one whose source has been moved since.
-    epoch: u32,
-}
-
-#[derive(Clone, Copy)]
-struct Bucket {
-    head: u32,
-    tail: u32,
+    /// Neighbours in the bucket's list, which is in no order.
+    before: u32,
+    behind: u32,
 }
 
 /// A monotone queue of events, at most one a source.
 pub struct EventQueue {
     slots: Vec<Slot>,
-    /// A power of two of them.
-    buckets: Vec<Bucket>,
+    /// First event of each bucket. A power of two of them.
+    buckets: Vec<u32>,
     /// See [`bucket_shift`].
     shift: u32,
     /// One bit a bucket, and one bit a word of those: the next busy bucket is two scans away.
     busy: Vec<u64>,
     busy_words: Vec<u64>,
-    /// Events beyond the horizon: (time, insertion number, source, epoch).
-    far: BinaryHeap<Reverse<(u64, u64, u32, u32)>>,
-    far_inserted: u64,
-    /// No later than the first event beyond the horizon.
+    /// Events of the buckets whose turn has come, sorted; those before `next` are done. May hold void entries.
+    soon: Vec<(u64, SourceId)>,
+    next: usize,
+    /// Turn of the first bucket that is not in `soon` yet: its time over the width.
+    turn: u64,
+    /// Events beyond the wheel: (time, source). May hold void entries.
+    far: BinaryHeap<Reverse<(u64, SourceId)>>,
+    /// No later than the first of them.
     far_first: u64,
     now: u64,
-    /// Where [`EventQueue::scout`] has come to.
-    scout: u32,
     pending: usize,
+    /// Events in the wheel.
     near: usize,
 }
 
 impl EventQueue {
     /// A queue for `sources` sources, at time zero.
     pub fn new(sources: usize) -> Self {
-        assert!(sources < NONE as usize, "more sources than a 32-bit index can tell apart");
+        assert!(sources < FAR as usize, "more sources than a 32-bit index can tell apart");
         let shift = bucket_shift(sources);
         let buckets = (1u64 << (REACH_SHIFT - shift)).min(MAX_BUCKETS) as usize;
         let words = buckets / 64;
         EventQueue {
-            slots: vec![Slot { time: UNSCHEDULED, next: NONE, epoch: 0 }; sources],
-            buckets: vec![Bucket { head: NONE, tail: NONE }; buckets],
+            slots: vec![Slot { time: UNSCHEDULED, before: NONE, behind: NONE }; sources],
+            buckets: vec![NONE; buckets],
             shift,
             busy: vec![0; words],
             busy_words: vec![0; words.div_ceil(64)],
+            soon: Vec::new(),
+            next: 0,
+            turn: 0,
             far: BinaryHeap::new(),
-            far_inserted: 0,
             far_first: u64::MAX,
             now: 0,
-            scout: 0,
             pending: 0,
             near: 0,
         }
@@ -96,18 +99,6 @@ impl EventQueue {
     /// Time of the last event popped.
     pub fn now(&self) -> Time {
         Time::from_ps(self.now)
-    }
-
-    /// The bucket of an instant within the horizon.
-    #[inline(always)]
-    fn bucket_of(&self, time: u64) -> usize {
-        (time >> self.shift) as usize & (self.buckets.len() - 1)
-    }
-
-    /// Whether an instant, not before now, is within the horizon.
-    #[inline(always)]
-    fn is_near(&self, time: u64) -> bool {
-        (time >> self.shift) - (self.now >> self.shift) < self.buckets.len() as u64
     }
 
     /// Number of pending events.
@@ -134,25 +125,46 @@ impl EventQueue {
         let time = at.as_ps();
         assert!(time >= self.now, "an event in the past");
         debug_assert!(self.scheduled(source).is_none(), "source {source} is scheduled already");
-        self.slots[source as usize].time = time;
         self.pending += 1;
-        // The horizon moves with the bucket of `now`, so that a bucket never holds two turns of the wheel.
-        if self.is_near(time) {
+        let turn = time >> self.shift;
+        if turn.wrapping_sub(self.turn) < self.buckets.len() as u64 {
             self.insert_near(source, time);
+        } else if turn < self.turn {
+            self.insert_soon(source, time);
         } else {
             self.insert_far(source, time);
         }
     }
 
+    #[inline(always)]
+    fn insert_near(&mut self, source: SourceId, time: u64) {
+        let bucket = (time >> self.shift) as usize & (self.buckets.len() - 1);
+        let first = std::mem::replace(&mut self.buckets[bucket], source);
+        self.slots[source as usize] = Slot { time, before: NONE, behind: first };
+        if first != NONE {
+            self.slots[first as usize].before = source;
+        }
+        self.near += 1;
+        self.busy[bucket / 64] |= 1 << (bucket % 64);
+        self.busy_words[bucket / 4096] |= 1 << (bucket / 64 % 64);
+    }
+
+    /// Among those whose bucket's turn has come already.
     #[cold]
-    fn insert_far(&mut self, source: u32, time: u64) {
-        self.far_inserted += 1;
-        let epoch = self.slots[source as usize].epoch;
-        self.far.push(Reverse((time, self.far_inserted, source, epoch)));
+    fn insert_soon(&mut self, source: SourceId, time: u64) {
+        self.slots[source as usize] = Slot { time, before: SOON, behind: NONE };
+        let place = self.next + self.soon[self.next..].partition_point(|&entry| entry < (time, source));
+        self.soon.insert(place, (time, source));
+    }
+
+    #[cold]
+    fn insert_far(&mut self, source: SourceId, time: u64) {
+        self.slots[source as usize] = Slot { time, before: FAR, behind: NONE };
+        self.far.push(Reverse((time, source)));
         self.far_first = self.far_first.min(time);
     }
 
-    /// Schedules the event of a source, moving it if it is pending: it then counts as inserted now.
+    /// Schedules the event of a source, moving it if it is pending.
     #[inline]
     pub fn reschedule(&mut self, source: SourceId, at: Time) {
         self.cancel(source);
@@ -168,159 +180,123 @@ impl EventQueue {
     }
 
     /// Removes a source's event, if it has one.
+    #[inline]
     pub fn cancel(&mut self, source: SourceId) {
-        let time = self.slots[source as usize].time;
+        let Slot { time, before, behind } = self.slots[source as usize];
         if time == UNSCHEDULED {
             return;
         }
         self.pending -= 1;
-        let slot = &mut self.slots[source as usize];
-        slot.time = UNSCHEDULED;
-        if self.is_near(time) && self.remove_near(source, self.bucket_of(time)) {
+        self.slots[source as usize].time = UNSCHEDULED;
+        if before == SOON || before == FAR {
+            // The entry there is void now.
             return;
         }
-        // It waits in the heap; the new epoch makes that entry void.
-        self.slots[source as usize].epoch += 1;
-    }
-
-    /// A source whose event is about to come, a dozen or so events from now; meant to be called once a pop, so
-    /// that what the event will touch can be loaded in time. Only a hint: events scheduled behind its back or moved
-    /// are skipped. `None` where nothing is near.
-    #[inline(always)]
-    pub fn scout(&mut self) -> Option<SourceId> {
-        // Not pending, in the past, or fired since and scheduled again: in each case its time is not just ahead.
-        let ahead_ps = self.slots[self.scout as usize].time.wrapping_sub(self.now);
-        if ahead_ps >> self.shift > SCOUT_REACH {
-            return self.scout_anew();
-        }
-        self.scout = self.scout_behind(self.scout)?;
-        // Looked at with the next call.
-        prefetch(&self.slots[self.scout as usize]);
-        Some(self.scout)
-    }
-
-    /// The scout has been overtaken: sends it ahead again.
-    #[cold]
-    fn scout_anew(&mut self) -> Option<SourceId> {
-        if self.near == 0 {
-            return None;
-        }
-        self.scout = self.buckets[self.next_busy_bucket()].head;
-        for _ in 0..SCOUT_LEAD {
-            let Some(next) = self.scout_behind(self.scout) else { break };
-            self.scout = next;
-        }
-        Some(self.scout)
-    }
-
-    /// The source whose event follows that of `source`, unless it is far away.
-    #[inline(always)]
-    fn scout_behind(&self, source: SourceId) -> Option<SourceId> {
-        let slot = &self.slots[source as usize];
-        if slot.next != NONE {
-            return Some(slot.next);
-        }
-        let bucket = self.bucket_of(slot.time);
-        let mut word = bucket / 64;
-        let mut rest = self.busy[word] & (u64::MAX << (bucket % 64)) & !(1 << (bucket % 64));
-        if rest == 0 {
-            word = (word + 1) % self.busy.len();
-            rest = self.busy[word];
-        }
-        (rest != 0).then(|| self.buckets[word * 64 + rest.trailing_zeros() as usize].head)
-    }
-
-    /// Removes and returns the earliest event.
-    #[inline(always)]
-    pub fn pop(&mut self) -> Option<(Time, SourceId)> {
-        if self.near == 0 && !self.jump_to_far() {
-            return None;
-        }
-        let bucket = self.next_busy_bucket();
-        let source = self.buckets[bucket].head;
-        let slot = &mut self.slots[source as usize];
-        let time = slot.time;
-        slot.time = UNSCHEDULED;
-        let next = slot.next;
-        // Whether a bucket runs dry is a coin toss, so no branch hangs on it; whether 64 of them do is none.
-        let dry = next == NONE;
-        let at = &mut self.buckets[bucket];
-        at.head = next;
-        at.tail = if dry { NONE } else { at.tail };
-        let word = bucket / 64;
-        self.busy[word] &= !(u64::from(dry) << (bucket % 64));
-        if self.busy[word] == 0 {
-            self.busy_words[word / 64] &= !(1 << (word % 64));
-        }
         self.near -= 1;
+        if behind != NONE {
+            self.slots[behind as usize].before = before;
+        }
+        if before != NONE {
+            self.slots[before as usize].behind = behind;
+            return;
+        }
+        let bucket = (time >> self.shift) as usize & (self.buckets.len() - 1);
+        self.buckets[bucket] = behind;
+        if behind == NONE {
+            self.clear_busy(bucket);
+        }
+    }
+
+    /// The source of the event `n` behind the next one, or nearly so: a hint for who wants to load what the event will
+    /// touch. Events that are scheduled in between show up late, those that were moved away still do; `None` where so
+    /// few are near that memory is not what they wait for.
+    #[inline(always)]
+    pub fn upcoming(&self, n: usize) -> Option<SourceId> {
+        self.soon.get(self.next + n).map(|&(_, source)| source)
+    }
+
+    /// When the earliest event is due, if there is one.
+    pub fn next_time(&mut self) -> Option<Time> {
+        match self.first_soon() {
+            Some((time, _)) => Some(Time::from_ps(time)),
+            None => self.first_far().map(Time::from_ps),
+        }
+    }
+
+    /// Removes and returns the earliest event if it is due before `end`.
+    #[inline(always)]
+    pub fn pop_before(&mut self, end: Time) -> Option<(Time, SourceId)> {
+        let (time, source) = match self.first_soon() {
+            Some(first) => first,
+            None => {
+                // Only now: events up to then are sorted as they are inserted.
+                self.jump_to_far(end)?;
+                self.first_soon()?
+            }
+        };
+        if time >= end.as_ps() {
+            return None;
+        }
+        self.next += 1;
+        self.slots[source as usize].time = UNSCHEDULED;
         self.pending -= 1;
         self.now = time;
-        if self.is_near(self.far_first) {
-            self.pull_far();
-        }
         Some((Time::from_ps(time), source))
     }
 
+    /// Removes and returns the earliest event.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Time, SourceId)> {
+        self.pop_before(Time::MAX)
+    }
+
+    /// The first event that is not in the heap.
     #[inline(always)]
-    fn insert_near(&mut self, source: u32, time: u64) {
-        let index = self.bucket_of(time);
-        self.near += 1;
-        let Bucket { head, tail } = self.buckets[index];
-        if tail == NONE {
-            self.slots[source as usize].next = NONE;
-            self.buckets[index] = Bucket { head: source, tail: source };
-            self.busy[index / 64] |= 1 << (index % 64);
-            self.busy_words[index / 4096] |= 1 << (index / 64 % 64);
-            return;
+    fn first_soon(&mut self) -> Option<(u64, SourceId)> {
+        if self.soon.len() - self.next < LOOK_AHEAD && self.near > 0 {
+            self.fill_up();
         }
-        if self.slots[tail as usize].time <= time {
-            self.slots[tail as usize].next = source;
-            self.slots[source as usize].next = NONE;
-            self.buckets[index].tail = source;
-            return;
-        }
-        self.insert_sorted(source, time, index, head);
-    }
-
-    /// Into the middle of a bucket: behind all that are due no later.
-    #[cold]
-    fn insert_sorted(&mut self, source: u32, time: u64, index: usize, head: u32) {
-        let (mut before, mut after) = (NONE, head);
-        while self.slots[after as usize].time <= time {
-            before = after;
-            after = self.slots[after as usize].next;
-        }
-        self.slots[source as usize].next = after;
-        if before == NONE {
-            self.buckets[index].head = source;
-        } else {
-            self.slots[before as usize].next = source;
+        loop {
+            let &(time, source) = self.soon.get(self.next)?;
+            let slot = &self.slots[source as usize];
+            if slot.time == time && slot.before == SOON {
+                return Some((time, source));
+            }
+            self.next += 1;
+            if self.next == self.soon.len() && self.near > 0 {
+                self.fill_up();
+            }
         }
     }
 
-    fn remove_near(&mut self, source: u32, index: usize) -> bool {
-        let (mut before, mut at) = (NONE, self.buckets[index].head);
-        while at != source {
-            if at == NONE {
-                return false;
+    /// Sorts the next buckets into the list, until enough is in it.
+    #[inline(never)]
+    fn fill_up(&mut self) {
+        self.soon.drain(..self.next);
+        self.next = 0;
+        while self.soon.len() < LOOK_AHEAD && self.near > 0 {
+            let bucket = self.next_busy_bucket();
+            let from = self.soon.len();
+            let mut source = std::mem::replace(&mut self.buckets[bucket], NONE);
+            self.clear_busy(bucket);
+            while source != NONE {
+                let slot = &mut self.slots[source as usize];
+                slot.before = SOON;
+                self.soon.push((slot.time, source));
+                source = slot.behind;
             }
-            before = at;
-            at = self.slots[at as usize].next;
-        }
-        let next = self.slots[source as usize].next;
-        if before == NONE {
-            self.buckets[index].head = next;
-        } else {
-            self.slots[before as usize].next = next;
-        }
-        if next == NONE {
-            self.buckets[index].tail = before;
-            if before == NONE {
-                self.clear_busy(index);
+            self.near -= self.soon.len() - from;
+            if self.soon.len() - from > 1 {
+                self.soon[from..].sort_unstable();
             }
+            self.turn = (self.soon[from].0 >> self.shift) + 1;
+            self.pull_far();
         }
-        self.near -= 1;
-        true
+        // The next ones to be sorted.
+        if self.near > 0 {
+            let first = self.buckets[self.next_busy_bucket()];
+            prefetch(&self.slots[first as usize]);
+        }
     }
 
     #[inline]
@@ -332,10 +308,10 @@ impl EventQueue {
         }
     }
 
-    /// The first busy bucket at or after the one of `now`, round the wheel. Something is pending in the wheel.
+    /// The first busy bucket at or after the one whose turn it is, round the wheel. Something is in the wheel.
     #[inline(always)]
     fn next_busy_bucket(&self) -> usize {
-        let start = self.bucket_of(self.now);
+        let start = self.turn as usize & (self.buckets.len() - 1);
         let word = start / 64;
         let rest = self.busy[word] & (u64::MAX << (start % 64));
         if rest != 0 {
@@ -362,37 +338,44 @@ impl EventQueue {
         unreachable!("the wheel counts an event that no bucket holds")
     }
 
-    /// Moves what has come within the horizon from the heap into the wheel, in order of (time, insertion).
-    #[cold]
+    /// Moves what has come within the wheel's reach from the heap into it.
+    #[inline]
     fn pull_far(&mut self) {
-        self.far_first = u64::MAX;
-        while let Some(&Reverse((time, _, source, epoch))) = self.far.peek() {
-            if !self.is_near(time) {
-                self.far_first = time;
+        while (self.far_first >> self.shift).wrapping_sub(self.turn) < self.buckets.len() as u64 {
+            let Some(time) = self.first_far() else {
+                self.far_first = u64::MAX;
+                return;
+            };
+            self.far_first = time;
+            if (time >> self.shift).wrapping_sub(self.turn) >= self.buckets.len() as u64 {
                 return;
             }
-            self.far.pop();
-            if self.slots[source as usize].epoch == epoch && self.slots[source as usize].time == time {
-                // A moved source has a new epoch, so this entry is the live one; guard against a second copy.
-                self.slots[source as usize].epoch += 1;
+            if let Some(Reverse((time, source))) = self.far.pop() {
                 self.insert_near(source, time);
             }
         }
     }
 
-    /// With an empty wheel, advances to the first live event of the heap.
-    #[cold]
-    fn jump_to_far(&mut self) -> bool {
-        while self.near == 0 {
-            let Some(&Reverse((time, _, source, epoch))) = self.far.peek() else { return false };
-            if self.slots[source as usize].epoch != epoch {
-                self.far.pop();
-                continue;
+    /// Time of the first live event of the heap; drops the void ones before it.
+    fn first_far(&mut self) -> Option<u64> {
+        while let Some(&Reverse((time, source))) = self.far.peek() {
+            let slot = &self.slots[source as usize];
+            if slot.time == time && slot.before == FAR {
+                return Some(time);
             }
-            self.now = time;
-            self.pull_far();
+            self.far.pop();
         }
-        true
+        None
+    }
+
+    /// With nothing else pending, advances the wheel to the first event of the heap if that is due before `end`.
+    #[cold]
+    fn jump_to_far(&mut self, end: Time) -> Option<()> {
+        let time = self.first_far().filter(|&time| time < end.as_ps())?;
+        self.turn = self.turn.max(time >> self.shift);
+        self.far_first = time;
+        self.pull_far();
+        Some(())
     }
 }
 
@@ -400,21 +383,22 @@ impl EventQueue {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     fn at(ps: u64) -> Time {
         Time::from_ps(ps)
     }
 
     #[test]
-    fn equal_times_pop_in_order_of_insertion() {
+    fn equal_times_pop_in_order_of_source() {
         let mut queue = EventQueue::new(8);
         for source in [3, 1, 2, 0] {
             queue.schedule(source, at(1_000));
         }
         queue.schedule(7, at(999));
-        let order: Vec<u32> = std::iter::from_fn(|| queue.pop().map(|(_, s)| s)).collect();
-        assert_eq!(order, [7, 3, 1, 2, 0]);
+        assert_eq!(queue.pop_before(at(999)), None);
+        let order: Vec<u32> = std::iter::from_fn(|| queue.pop_before(at(1_001)).map(|(_, s)| s)).collect();
+        assert_eq!(order, [7, 0, 1, 2, 3]);
     }
 
     #[test]
@@ -425,7 +409,7 @@ mod tests {
         queue.schedule(2, at(5));
         assert_eq!(queue.pop(), Some((at(5), 2)));
         assert_eq!(queue.pop(), Some((at(9_999_999_000), 1)));
-        // Within the horizon now, at the same instant as an event that waited in the heap: behind it.
+        // Within the horizon now, at the same instant as an event that waited in the heap.
         queue.schedule(3, at(10_000_000_000));
         assert_eq!(queue.pop(), Some((at(10_000_000_000), 0)));
         assert_eq!(queue.pop(), Some((at(10_000_000_000), 3)));
@@ -460,7 +444,7 @@ mod tests {
         Put(u32, u64),
         NoLater(u32, u64),
         Cancel(u32),
-        Pop,
+        Pop(u64),
     }
 
     fn op() -> impl Strategy<Value = Op> {
@@ -469,52 +453,52 @@ mod tests {
             3 => (0u32..40, delta.clone()).prop_map(|(s, d)| Op::Put(s, d)),
             1 => (0u32..40, delta).prop_map(|(s, d)| Op::NoLater(s, d)),
             1 => (0u32..40).prop_map(Op::Cancel),
-            3 => Just(Op::Pop),
+            3 => prop_oneof![0u64..5_000, Just(u64::MAX >> 1)].prop_map(Op::Pop),
         ]
     }
 
     proptest! {
-        /// The queue against an ordered map of (time, insertion number).
+        /// The queue against an ordered set of (time, source).
         #[test]
         fn behaves_like_an_ordered_map(ops in prop::collection::vec(op(), 1..400)) {
             let mut queue = EventQueue::new(40);
-            let mut model: BTreeMap<(u64, u64), u32> = BTreeMap::new();
-            let mut where_is: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-            let (mut now, mut inserted) = (0, 0);
+            let mut model: BTreeSet<(u64, u32)> = BTreeSet::new();
+            let mut time_of: BTreeMap<u32, u64> = BTreeMap::new();
+            let mut now = 0;
             for op in ops {
                 match op {
                     Op::Put(source, delta) | Op::NoLater(source, delta) => {
                         let time = now + delta;
-                        let keep = matches!(op, Op::NoLater(..))
-                            && where_is.get(&source).is_some_and(|key| key.0 <= time);
-                        if keep {
+                        let no_later = matches!(op, Op::NoLater(..));
+                        if no_later {
                             queue.schedule_no_later(source, at(time));
+                        } else {
+                            queue.reschedule(source, at(time));
+                        }
+                        if no_later && time_of.get(&source).is_some_and(|&pending| pending <= time) {
                             continue;
                         }
-                        if let Some(key) = where_is.remove(&source) {
-                            model.remove(&key);
+                        if let Some(pending) = time_of.insert(source, time) {
+                            model.remove(&(pending, source));
                         }
-                        inserted += 1;
-                        model.insert((time, inserted), source);
-                        where_is.insert(source, (time, inserted));
-                        if matches!(op, Op::Put(..)) {
-                            queue.reschedule(source, at(time));
-                        } else {
-                            queue.schedule_no_later(source, at(time));
-                        }
+                        model.insert((time, source));
                     }
                     Op::Cancel(source) => {
                         queue.cancel(source);
-                        if let Some(key) = where_is.remove(&source) {
-                            model.remove(&key);
+                        if let Some(pending) = time_of.remove(&source) {
+                            model.remove(&(pending, source));
                         }
                     }
-                    Op::Pop => {
-                        let expected = model.pop_first().map(|((time, _), source)| (at(time), source));
-                        prop_assert_eq!(queue.pop(), expected);
+                    Op::Pop(reach) => {
+                        let first = model.first().copied();
+                        prop_assert_eq!(queue.next_time(), first.map(|(time, _)| at(time)));
+                        let end = now + reach;
+                        let expected = first.filter(|&(time, _)| time < end);
+                        prop_assert_eq!(queue.pop_before(at(end)), expected.map(|(time, source)| (at(time), source)));
                         if let Some((time, source)) = expected {
-                            now = time.as_ps();
-                            where_is.remove(&source);
+                            now = time;
+                            time_of.remove(&source);
+                            model.remove(&(time, source));
                         }
                     }
                 }

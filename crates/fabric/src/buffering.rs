@@ -5,11 +5,19 @@ use pathweave_units::{HostId, PathId, Time};
 
 use crate::build::PAUSE_FRAME_BYTES;
 use crate::event::{DropReason, FabricEvent, FabricEventKind, Step};
-use crate::fabric::{Fabric, Resumable};
-use crate::packet::{Header, PFC, PFC_RESUME, PacketId};
-use crate::port::{DOWN, EXPLICIT, PortId, STORM};
+use crate::fabric::Fabric;
+use crate::packet::{Header, PFC, PFC_RESUME};
+use crate::port::{DOWN, PortId, STORM};
 
-impl<P: Copy + Default, const C: usize> Fabric<P, C> {
+/// An account that has shrunk while the neighbour behind it is paused.
+#[derive(Clone, Copy)]
+pub(crate) struct Resumable {
+    pub(crate) switch: u32,
+    pub(crate) ingress: PortId,
+    pub(crate) class: usize,
+}
+
+impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Takes a packet into the buffer, pausing the neighbour it came from if its account is over the threshold.
     /// False if there is no room: the packet is then lost.
     #[inline(always)]
@@ -19,16 +27,15 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         now: Time,
         switch: u32,
         egress: PortId,
-        ingress: PortId,
-        id: PacketId,
+        header: &Header,
     ) -> bool {
-        let header = &self.packets[id];
-        let (bytes, class) = (u64::from(header.wire_bytes), usize::from(header.class));
+        let (bytes, class) = (u64::from(header.wire_bytes()), usize::from(header.class()));
+        let ingress = header.ingress();
         if !self.has_room(switch, egress, class, bytes) {
             // The lazy account errs on the high side: refuse only by the exact one.
             self.advance_switch(queue, now, switch);
             if !self.has_room(switch, egress, class, bytes) {
-                self.lose(now, egress, id, DropReason::Buffer);
+                self.lose(now, egress, header, DropReason::Buffer);
                 return false;
             }
         }
@@ -37,11 +44,11 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         at.max_used_bytes = at.max_used_bytes.max(at.used_bytes);
         let used = at.used_bytes;
         let shared = at.shared_bytes;
-        let account = &mut self.ingress[ingress as usize];
-        account.bytes[class] += bytes as u32;
+        let account = &mut self.ports[ingress as usize];
+        account.held_bytes[class] += bytes as u32;
         if self.pfc && class > 0 && account.xoff_sent >> class & 1 == 0 {
             let limit = (shared.saturating_sub(used) * self.pfc_alpha) >> 16;
-            if u64::from(account.bytes[class]) > limit {
+            if u64::from(account.held_bytes[class]) > limit {
                 self.consider_pause(queue, now, switch, ingress, class);
             }
         }
@@ -79,84 +86,38 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         class: usize,
     ) {
         self.advance_switch(queue, now, switch);
-        let over = u64::from(self.ingress[ingress as usize].bytes[class]) > self.xoff_limit_bytes(switch);
-        if !over || self.ingress[ingress as usize].xoff_sent >> class & 1 != 0 {
+        let over = u64::from(self.ports[ingress as usize].held_bytes[class]) > self.xoff_limit_bytes(switch);
+        if !over || self.ports[ingress as usize].xoff_sent >> class & 1 != 0 {
             return;
         }
-        self.ingress[ingress as usize].xoff_sent |= 1 << class;
+        self.ports[ingress as usize].xoff_sent |= 1 << class;
         self.send_pause_frame(queue, now, ingress, class, 0);
         self.switches[switch as usize].paused_neighbours += 1;
-        if self.switches[switch as usize].paused_neighbours == 1 {
-            self.start_explicit_service(queue, now, switch);
-        }
-    }
-
-    /// From now on the drain of this switch matters to a neighbour: each service is an event.
-    fn start_explicit_service(&mut self, queue: &mut EventQueue, now: Time, switch: u32) {
-        let (first, end) =
-            (self.switches[switch as usize].first_port, self.switches[switch as usize].end_port);
-        for id in first..end {
-            self.ports[id as usize].flags |= EXPLICIT;
-            self.schedule_service(queue, now, id);
-        }
-    }
-
-    /// A port's service is due, or was until a pause frame took the transmitter.
-    pub(crate) fn on_service(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) {
-        self.advance(queue, now, port_id);
-        self.schedule_service(queue, now, port_id);
-    }
-
-    /// Where services are events, sees to the next one: a pause or resume, or a pause frame that took the
-    /// transmitter, has changed when it is due. The port is up to date.
-    pub(crate) fn schedule_service(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) {
-        let port = &self.ports[port_id as usize];
-        if port.is(EXPLICIT) && port.backlog & !port.paused != 0 {
-            let due = port.tx_free.max(now);
-            queue.schedule_no_later(self.service_source(port_id), due);
-        }
     }
 
     /// A packet has left the buffer other than by service.
-    pub(crate) fn release(
-        &mut self,
-        queue: &mut EventQueue,
-        switch: u32,
-        ingress: PortId,
-        class: usize,
-        bytes: u32,
-    ) {
+    pub(crate) fn release(&mut self, queue: &mut EventQueue, now: Time, at: Resumable, bytes: u32) {
+        let Resumable { switch, ingress, class } = at;
         self.switches[switch as usize].used_bytes -= u64::from(bytes);
-        let account = &mut self.ingress[ingress as usize];
-        account.bytes[class] -= bytes;
+        let account = &mut self.ports[ingress as usize];
+        account.held_bytes[class] -= bytes;
         if account.xoff_sent >> class & 1 != 0 {
-            self.consider_resume(queue, Resumable { switch, ingress, class });
+            self.consider_resume(queue, now, at);
         }
     }
 
     /// Ends the neighbour's pause once the account is far enough below the threshold.
     #[cold]
-    pub(crate) fn consider_resume(&mut self, queue: &mut EventQueue, at: Resumable) {
+    pub(crate) fn consider_resume(&mut self, queue: &mut EventQueue, now: Time, at: Resumable) {
         let Resumable { switch, ingress, class } = at;
-        let held = u64::from(self.ingress[ingress as usize].bytes[class]);
+        let held = u64::from(self.ports[ingress as usize].held_bytes[class]);
         if held > 0 && held + self.xon_gap_bytes > self.xoff_limit_bytes(switch) {
             return;
         }
-        self.ingress[ingress as usize].xoff_sent &= !(1 << class);
-        // Services are events while a neighbour is paused, so this one starts now.
-        let now = queue.now();
+        self.ports[ingress as usize].xoff_sent &= !(1 << class);
+        // Services are on time while a neighbour is paused, so this one starts now.
         self.send_pause_frame(queue, now, ingress, class, PFC_RESUME);
-        self.forget_paused_neighbour(switch);
-    }
-
-    pub(crate) fn forget_paused_neighbour(&mut self, switch: u32) {
-        let at = &mut self.switches[switch as usize];
-        at.paused_neighbours -= 1;
-        if at.paused_neighbours == 0 {
-            for id in at.first_port..at.end_port {
-                self.ports[id as usize].flags &= !EXPLICIT;
-            }
-        }
+        self.switches[switch as usize].paused_neighbours -= 1;
     }
 
     /// A MAC control frame: goes out as soon as the transmitter is free, before every queue.
@@ -173,11 +134,10 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         }
         let mut header =
             Header::new(HostId(0), HostId(0), PathId(class as u16), u32::from(PAUSE_FRAME_BYTES), 0, false);
-        header.flags = PFC | kind;
-        let id = self.packets.insert(header, P::default());
+        header.set(PFC | kind);
         let port = &mut self.ports[port_id as usize];
         port.tx_free = port.tx_free.max(now);
-        self.put_on_link(queue, port_id, id);
+        self.put_on_link(queue, port_id, &header);
     }
 
     /// A pause frame from the neighbour at the far end of `port_id`'s cable.
@@ -188,7 +148,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         port_id: PortId,
         frame: &Header,
     ) -> Step {
-        let class = frame.path.0 as u8;
+        let class = frame.path().0 as u8;
         if frame.is(PFC_RESUME) {
             if self.ports[port_id as usize].is(STORM) {
                 return Step::Done;
@@ -214,6 +174,19 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         self.log.push(FabricEvent { time: now, port: port_id, kind: FabricEventKind::Paused(class) });
     }
 
+    /// A port may have something to send again: sees to its being served in time.
+    fn note_service(&mut self, port_id: PortId) {
+        let port = &self.ports[port_id as usize];
+        if port.eligible() == 0 {
+            return;
+        }
+        let due = match port.node.checked_sub(self.hosts) {
+            Some(switch) => &mut self.due[switch as usize],
+            None => &mut self.nic_due,
+        };
+        *due = port.tx_free.min(*due);
+    }
+
     pub(crate) fn resume(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId, class: u8) -> Step {
         self.advance(queue, now, port_id);
         let port = &mut self.ports[port_id as usize];
@@ -230,7 +203,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         }
         self.log.push(FabricEvent { time: now, port: port_id, kind: FabricEventKind::Resumed(class) });
         self.advance(queue, now, port_id);
-        self.schedule_service(queue, now, port_id);
+        self.note_service(port_id);
         if node < self.hosts { Step::Resumed { host: HostId(node), port: port_id } } else { Step::Done }
     }
 }

@@ -4,10 +4,12 @@ use pathweave_des::SourceId;
 use pathweave_units::{Bytes, Duration, Rate, Time, derive_seed};
 
 use crate::config::{EcmpHash, MarkAt, SwitchConfig};
-use crate::fabric::{Fabric, Switch};
+use crate::fabric::{Fabric, lookahead};
 use crate::forwarding::SwitchRoutes;
-use crate::packet::Slab;
-use crate::port::{Ingress, LinkSpec, Port, PortId, PortStats, Sent};
+use crate::link::Link;
+use crate::packet::Contents;
+use crate::port::{LinkSpec, Port, PortId, PortStats};
+use crate::switch::{Switch, Window};
 
 /// A cable between two nodes. Hosts come first in the numbering of nodes.
 #[derive(Clone, Copy, Debug)]
@@ -97,12 +99,12 @@ impl PortMap {
     }
 }
 
-/// Event sources a fabric of `ports` ports needs, from id 0 on.
-pub fn event_sources(ports: u32) -> SourceId {
-    2 * ports
+/// Event sources that a fabric of `hosts` hosts needs, from id 0 on: one for each port of a host.
+pub fn event_sources(map: &PortMap, hosts: u32) -> SourceId {
+    map.first_port[hosts as usize]
 }
 
-impl<P: Copy + Default, const C: usize> Fabric<P, C> {
+impl<P: Copy, const C: usize> Fabric<P, C> {
     /// A fabric of `hosts` hosts and then `switches` switches, idle at time zero. Its events use the sources from
     /// 0 to [`event_sources`] of the caller's queue. `routes[i]` are those of switch i.
     pub fn new(
@@ -122,8 +124,8 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
             let spec = LinkSpec::new(cable.rate, cable.delay, &config.ecn);
             let spec = intern(&mut specs, spec).ok_or(BuildError::TooManyLinkKinds)?;
             let (at_a, at_b) = map.ends(index);
-            by_port[at_a as usize] = Some(Port::new(cable.a, at_b, cable.b, spec));
-            by_port[at_b as usize] = Some(Port::new(cable.b, at_a, cable.a, spec));
+            by_port[at_a as usize] = Some(Port::new(cable.a, at_b, cable.b, spec, &specs));
+            by_port[at_b as usize] = Some(Port::new(cable.b, at_a, cable.a, spec, &specs));
         }
         let ports: Vec<Port<C>> = by_port.into_iter().map(|p| p.expect("every port has a cable")).collect();
         let mut built = Vec::with_capacity(switches as usize);
@@ -164,8 +166,9 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         let mut weights = [0u32; C];
         weights[1..config.classes()].copy_from_slice(&config.weights);
         Ok(Fabric {
-            ingress: vec![Ingress::default(); ports.len()],
-            sent: vec![Sent::default(); ports.len()],
+            lookahead: lookahead(&specs),
+            links: (0..ports.len()).map(|_| Link::new()).collect(),
+            due: vec![Time::MAX; built.len()],
             stats: vec![PortStats::default(); ports.len()],
             paused_since: vec![Time::MAX; ports.len()],
             round_robin: if C > 2 { vec![Default::default(); ports.len()] } else { Vec::new() },
@@ -173,8 +176,13 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
             ports,
             specs,
             switches: built,
-            packets: Slab::new(),
+            contents: Contents::new(),
             hosts,
+            host_ports: event_sources(map, hosts),
+            busy_nics: Vec::new(),
+            nic_due: Time::MAX,
+            active: Vec::new(),
+            window: Window::default(),
             ecn: config.ecn.clone(),
             mark_at_dequeue: config.ecn.at == MarkAt::Dequeue,
             pfc: config.pfc.enabled,
@@ -185,6 +193,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
             seed: derive_seed(seed, "fabric", 0),
             draws: vec![[0; 2]; map.len() as usize],
             packet_hops: 0,
+            events: 0,
             log: Vec::new(),
         })
     }

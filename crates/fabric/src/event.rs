@@ -2,7 +2,7 @@
 
 use pathweave_units::{HostId, Time};
 
-use crate::packet::{Header, PacketId};
+use crate::packet::Header;
 use crate::port::PortId;
 
 /// What came of an event.
@@ -32,7 +32,7 @@ pub enum Step {
 /// A delivered packet, still in the fabric's memory.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a delivered packet must be handed back"]
-pub struct Arrived(pub(crate) PacketId);
+pub struct Arrived(pub(crate) Header);
 
 /// Why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

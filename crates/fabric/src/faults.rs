@@ -3,12 +3,15 @@
 use pathweave_des::EventQueue;
 use pathweave_units::{Duration, Rate, Time};
 
+use crate::buffering::Resumable;
 use crate::build::intern;
 use crate::event::{DropReason, Step};
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, lookahead};
 use crate::forwarding::SwitchRoutes;
-use crate::packet::{CORRUPT, LOST, PFC, PacketId, Queue};
-use crate::port::{DOWN, IMPAIRED, LinkSpec, PortId, STORM};
+use crate::hop::Draw;
+use crate::packet::{CORRUPT, Header, LOST, PFC};
+use crate::port::{DOWN, LinkSpec, PortId, STORM};
+use crate::ring::Ring;
 
 /// Random loss and corruption on the link of a port.
 #[derive(Clone, Copy, Debug)]
@@ -18,16 +21,13 @@ pub(crate) struct Impairment {
     corruption: f64,
 }
 
-impl<P: Copy + Default, const C: usize> Fabric<P, C> {
+impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Takes both directions of a port's link down: what is queued or in flight is lost, pauses are forgotten.
     pub fn link_down(&mut self, queue: &mut EventQueue, now: Time, port: PortId) {
         for end in [port, self.ports[port as usize].peer] {
             self.advance(queue, now, end);
             self.ports[end as usize].flags |= DOWN;
-            let in_flight: Vec<PacketId> = self.ports[end as usize].in_flight.iter(&self.packets).collect();
-            for id in in_flight {
-                self.packets[id].flags |= LOST;
-            }
+            self.links[self.ports[end as usize].peer as usize].lose_all();
             self.drop_queued(queue, now, end);
             self.forget_pauses(now, end);
         }
@@ -47,11 +47,11 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
 
     /// A dead link takes as long to lose a packet as it would to send it.
     #[cold]
-    pub(crate) fn send_into_the_void(&mut self, now: Time, port_id: PortId, id: PacketId) {
+    pub(crate) fn send_into_the_void(&mut self, now: Time, port_id: PortId, header: &Header) {
         let port = &mut self.ports[port_id as usize];
         let spec = &self.specs[usize::from(port.spec)];
-        port.tx_free = port.tx_free.max(now) + spec.time_for(self.packets[id].wire_bytes);
-        self.lose(now, port_id, id, DropReason::LinkDown);
+        port.tx_free = port.tx_free.max(now) + spec.time_for(header.wire_bytes());
+        self.lose(now, port_id, header, DropReason::LinkDown);
     }
 
     /// Changes rate or delay of both directions of a port's link, for packets whose service is yet to start.
@@ -67,9 +67,10 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
             self.advance(queue, now, end);
             let old = &self.specs[usize::from(self.ports[end as usize].spec)];
             let spec = LinkSpec::new(rate.unwrap_or(old.rate), delay.unwrap_or(old.delay), &self.ecn);
-            self.ports[end as usize].spec =
-                intern(&mut self.specs, spec).expect("fewer than 65,536 kinds of link in one run");
+            let spec = intern(&mut self.specs, spec).expect("fewer than 65,536 kinds of link in one run");
+            self.ports[end as usize].set_spec(spec, &self.specs);
         }
+        self.lookahead = lookahead(&self.specs);
     }
 
     /// Rate and delay of a port's link.
@@ -82,11 +83,11 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
     pub fn set_impairment(&mut self, port: PortId, loss: f64, corruption: f64) {
         for end in [port, self.ports[port as usize].peer] {
             self.impairments.retain(|i| i.port != end);
-            self.ports[end as usize].flags &= !IMPAIRED;
-            if loss > 0.0 || corruption > 0.0 {
+            let impaired = loss > 0.0 || corruption > 0.0;
+            if impaired {
                 self.impairments.push(Impairment { port: end, loss, corruption });
-                self.ports[end as usize].flags |= IMPAIRED;
             }
+            self.links[self.ports[end as usize].peer as usize].impaired = impaired;
         }
     }
 
@@ -117,36 +118,36 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// Rolls the dice for a packet that has crossed an impaired link.
+    /// Rolls the dice for a packet that has crossed an impaired link into a port.
     #[cold]
-    pub(crate) fn impair(&mut self, from: PortId, id: PacketId) {
-        if self.packets[id].is(PFC) {
+    pub(crate) fn impair(&mut self, ingress: PortId, header: &mut Header) {
+        if header.is(PFC) {
             // A real pause runs out and is repeated while needed; ours is said once, so it must get through.
             return;
         }
+        let from = self.ports[ingress as usize].peer;
         let (loss, corruption) = self.impairment(from);
-        let draw = self.draw(from, crate::fabric::Draw::Impair);
+        let draw = self.draw(from, Draw::Impair);
         if draw < loss {
-            self.packets[id].flags |= LOST;
+            header.set(LOST);
         } else if draw < loss + corruption {
-            self.packets[id].flags |= CORRUPT;
+            header.set(CORRUPT);
         }
     }
 
     fn drop_queued(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) {
         for class in 0..C {
-            let waiting = std::mem::replace(&mut self.ports[port_id as usize].queues[class], Queue::EMPTY);
-            let ids: Vec<PacketId> = waiting.iter(&self.packets).collect();
             let port = &mut self.ports[port_id as usize];
+            let waiting = std::mem::replace(&mut port.queues[class], Ring::new());
             port.queued_bytes[class] = 0;
             port.backlog &= !(1 << class);
             let node = port.node;
-            for id in ids {
-                let (ingress, bytes) = (self.packets[id].ingress, u32::from(self.packets[id].wire_bytes));
+            for header in waiting.iter() {
                 if node >= self.hosts {
-                    self.release(queue, node - self.hosts, ingress, class, bytes);
+                    let at = Resumable { switch: node - self.hosts, ingress: header.ingress(), class };
+                    self.release(queue, now, at, u32::from(header.wire_bytes()));
                 }
-                self.lose(now, port_id, id, DropReason::LinkDown);
+                self.lose(now, port_id, header, DropReason::LinkDown);
             }
         }
     }
@@ -160,10 +161,10 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
             self.paused_since[port_id as usize] = Time::MAX;
         }
         let node = self.ports[port_id as usize].node;
-        let xoff_sent = &mut self.ingress[port_id as usize].xoff_sent;
-        let paused_neighbour = std::mem::take(xoff_sent).count_ones();
-        for _ in 0..paused_neighbour {
-            self.forget_paused_neighbour(node - self.hosts);
+        let xoff_sent = &mut self.ports[port_id as usize].xoff_sent;
+        let paused_neighbours = std::mem::take(xoff_sent).count_ones();
+        if paused_neighbours > 0 {
+            self.switches[(node - self.hosts) as usize].paused_neighbours -= paused_neighbours;
         }
     }
 }

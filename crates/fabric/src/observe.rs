@@ -1,20 +1,20 @@
 //! Looking at a fabric without disturbing it.
 
 use pathweave_des::EventQueue;
-use pathweave_units::{Bytes, Time};
+use pathweave_units::{Bytes, Duration, HostId, Time};
 
 use crate::event::FabricEvent;
 use crate::fabric::Fabric;
-use crate::port::{EXPLICIT, PortId, PortStats};
+use crate::port::{PortId, PortStats};
 
-impl<P: Copy + Default, const C: usize> Fabric<P, C> {
+impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Counters of a port up to the last time it was brought up to date; see [`Fabric::settle`].
     pub fn stats(&self, port: PortId) -> PortStats {
-        let sent = self.sent[port as usize];
+        let at = &self.ports[port as usize];
         PortStats {
-            tx_bytes: sent.bytes,
-            tx_packets: sent.packets,
-            max_queue_bytes: u64::from(self.ports[port as usize].max_queue_bytes),
+            tx_bytes: at.sent_bytes,
+            tx_packets: at.sent_packets,
+            max_queue_bytes: u64::from(at.max_queue_bytes),
             ..self.stats[port as usize].clone()
         }
     }
@@ -28,9 +28,25 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
 
     /// Brings a port's counters up to `now`.
     pub fn settle(&mut self, queue: &mut EventQueue, now: Time, port: PortId) {
-        if !self.ports[port as usize].is(EXPLICIT) {
+        if !self.serves_on_time(port) {
             self.advance(queue, now, port);
         }
+    }
+
+    /// Whether the services of a port are executed on time, because somebody waits for its switch to drain.
+    fn serves_on_time(&self, port: PortId) -> bool {
+        let node = self.ports[port as usize].node;
+        node >= self.hosts && self.switches[(node - self.hosts) as usize].paused_neighbours > 0
+    }
+
+    /// Total time a port's classes have been paused up to `now`.
+    pub fn paused_time(&self, port: PortId, now: Time) -> Duration {
+        self.stats[port as usize].paused + now.saturating_since(self.paused_since[port as usize])
+    }
+
+    /// Arrivals at switches so far, and services executed on time.
+    pub fn events(&self) -> u64 {
+        self.events
     }
 
     /// Ports of the fabric; hosts' ports come first.
@@ -44,6 +60,12 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         (at.node, at.peer_node)
     }
 
+    /// The host a port belongs to. For ports of hosts.
+    #[inline]
+    pub fn host_of(&self, port: PortId) -> HostId {
+        HostId(self.ports[port as usize].node)
+    }
+
     /// Packets put on a link so far, pause frames not counted.
     pub fn packet_hops(&self) -> u64 {
         self.packet_hops
@@ -51,7 +73,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
 
     /// Packets inside the fabric, queued or in flight.
     pub fn packets_alive(&self) -> u32 {
-        self.packets.alive()
+        self.contents.alive()
     }
 
     /// Contents of all packets queued at a port, for checkers.
@@ -59,8 +81,8 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         self.ports[port as usize]
             .queues
             .iter()
-            .flat_map(|q| q.iter(&self.packets))
-            .map(|id| self.packets.content(id))
+            .flat_map(|queue| queue.iter())
+            .map(|header| self.contents.get(header))
     }
 
     /// Whether any port is paused.
@@ -68,8 +90,10 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         self.paused_since.iter().any(|&t| t != Time::MAX)
     }
 
-    /// Takes the log of rare events since the last call.
+    /// Takes the log of rare events since the last call, in order of time. To be called between windows.
     pub fn drain_log(&mut self) -> std::vec::Drain<'_, FabricEvent<P>> {
+        // Each node wrote its part of the window.
+        self.log.sort_by_key(|event| event.time);
         self.log.drain(..)
     }
 
@@ -85,26 +109,24 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
 
     /// Recounts every queue and account and compares. For tests.
     pub fn check_accounts(&self) {
-        let mut ingress = vec![[0u32; C]; self.ports.len()];
+        let mut held = vec![[0u32; C]; self.ports.len()];
         let mut used = vec![0u64; self.switches.len()];
         for port in &self.ports {
             for (class, queue) in port.queues.iter().enumerate() {
-                let bytes: u32 =
-                    queue.iter(&self.packets).map(|id| u32::from(self.packets[id].wire_bytes)).sum();
+                let bytes: u32 = queue.iter().map(|header| u32::from(header.wire_bytes())).sum();
                 assert_eq!(bytes, port.queued_bytes[class], "queue account");
                 assert_eq!(bytes > 0, port.backlog >> class & 1 != 0, "backlog bit");
                 if port.node < self.hosts {
                     continue;
                 }
                 used[(port.node - self.hosts) as usize] += u64::from(bytes);
-                for id in queue.iter(&self.packets) {
-                    let header = &self.packets[id];
-                    ingress[header.ingress as usize][class] += u32::from(header.wire_bytes);
+                for header in queue.iter() {
+                    held[header.ingress() as usize][class] += u32::from(header.wire_bytes());
                 }
             }
         }
-        for (index, account) in self.ingress.iter().enumerate() {
-            assert_eq!(account.bytes, ingress[index], "ingress account of port {index}");
+        for (index, port) in self.ports.iter().enumerate() {
+            assert_eq!(port.held_bytes, held[index], "ingress account of port {index}");
         }
         for (switch, used) in self.switches.iter().zip(used) {
             assert_eq!(switch.used_bytes, used, "buffer account");

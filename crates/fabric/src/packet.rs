@@ -1,39 +1,41 @@
-//! Packets in the fabric: a slab of fixed entries, the part every hop touches apart from the rest.
+//! Packets in the fabric: a header by value, which moves from queue to link to queue, and what it carries, which stays.
 
-use pathweave_des::prefetch;
-use pathweave_units::{HostId, PathId};
+use pathweave_des::prefetch_all;
+use pathweave_units::{HostId, PathId, Time};
 
-/// Index of a packet in the slab.
-pub(crate) type PacketId = u32;
-/// No packet.
-pub(crate) const NO_PACKET: PacketId = u32::MAX;
+use crate::port::PortId;
 
-/// What the fabric knows of a packet. Half a cache line; two neighbours share one.
-#[derive(Clone, Copy, Debug)]
+/// What the fabric knows of a packet: half a cache line, copied from hop to hop so that a switch finds what is in its
+/// queues in a row.
+///
+/// Four words and not a dozen fields: a copy of a field that was written a moment ago has to wait until it is in memory,
+/// which would cost more than all else a hop does.
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(32))]
 pub struct Header {
-    /// While on a link: when the last bit of the packet *behind* it arrives, or its own where it is the last, in
-    /// picoseconds. So whoever takes the head knows when to come again without touching the next packet.
+    /// While on a link: when the last bit is at the far end, in picoseconds.
     arrival_ps: u64,
-    /// Next in the queue or on the link it is in.
-    pub(crate) next: PacketId,
-    /// Sending host.
-    pub src: HostId,
-    /// Receiving host.
-    pub dst: HostId,
-    /// Port it came in by at the switch it is in.
-    pub(crate) ingress: u32,
-    /// Path entropy: the UDP source port of the path.
-    pub path: PathId,
-    /// Bytes on the link, headers, preamble and gap included.
-    pub wire_bytes: u16,
-    /// Traffic class: 0 control, above it data.
-    pub class: u8,
-    /// What it is and what befell it.
-    pub(crate) flags: u8,
-    /// Switches passed.
-    pub hops: u8,
+    /// Sending host, receiving host above it.
+    ends: u64,
+    /// Where its content is ([`NO_CONTENT`] for pause frames), and above it the port it comes in by, or came in by at
+    /// the switch it is in.
+    place: u64,
+    /// From the low end: path (16 bits), bytes on the link (16), class (8), flags (8), links crossed or being
+    /// crossed (8).
+    traits: u64,
 }
+
+const _: () = assert!(size_of::<Header>() == 32);
+
+const WIRE_BYTES: u32 = 16;
+const CLASS: u32 = 32;
+const FLAGS: u32 = 40;
+const LINKS: u32 = 48;
+
+const NO_CONTENT: u32 = u32::MAX;
+
+/// Fewer bytes on a link than any packet has: what the look-ahead of the fabric is computed for.
+pub(crate) const MIN_WIRE_BYTES: u16 = 40;
 
 /// Marking is allowed.
 pub(crate) const ECN_CAPABLE: u8 = 1;
@@ -49,7 +51,7 @@ pub(crate) const PFC: u8 = 1 << 4;
 pub(crate) const PFC_RESUME: u8 = 1 << 5;
 
 impl Header {
-    /// A packet about to enter the fabric.
+    /// A packet about to enter the fabric, of 40 bytes to 64 KiB.
     pub fn new(
         src: HostId,
         dst: HostId,
@@ -58,177 +60,163 @@ impl Header {
         class: u8,
         ecn_capable: bool,
     ) -> Self {
+        debug_assert!(wire_bytes >= u32::from(MIN_WIRE_BYTES), "a frame of {wire_bytes} bytes");
+        let wire_bytes = u16::try_from(wire_bytes).expect("a frame beyond 64 KiB");
+        let flags = if ecn_capable { ECN_CAPABLE } else { 0 };
         Header {
             arrival_ps: 0,
-            next: NO_PACKET,
-            src,
-            dst,
-            ingress: u32::MAX,
-            path,
-            wire_bytes: u16::try_from(wire_bytes).expect("a frame beyond 64 KiB"),
-            class,
-            flags: if ecn_capable { ECN_CAPABLE } else { 0 },
-            hops: 0,
+            ends: u64::from(src.0) | u64::from(dst.0) << 32,
+            place: u64::from(NO_CONTENT),
+            traits: u64::from(path.0)
+                | u64::from(wire_bytes) << WIRE_BYTES
+                | u64::from(class) << CLASS
+                | u64::from(flags) << FLAGS,
         }
+    }
+
+    /// Sending host.
+    #[inline(always)]
+    pub fn src(&self) -> HostId {
+        HostId(self.ends as u32)
+    }
+
+    /// Receiving host.
+    #[inline(always)]
+    pub fn dst(&self) -> HostId {
+        HostId((self.ends >> 32) as u32)
+    }
+
+    /// Path entropy: the UDP source port of the path.
+    #[inline(always)]
+    pub fn path(&self) -> PathId {
+        PathId(self.traits as u16)
+    }
+
+    /// Bytes on the link, headers, preamble and gap included.
+    #[inline(always)]
+    pub fn wire_bytes(&self) -> u16 {
+        (self.traits >> WIRE_BYTES) as u16
+    }
+
+    /// Traffic class: 0 control, above it data.
+    #[inline(always)]
+    pub fn class(&self) -> u8 {
+        (self.traits >> CLASS) as u8
+    }
+
+    /// Switches a delivered packet has passed.
+    pub fn hops(&self) -> u8 {
+        self.links().saturating_sub(1)
     }
 
     /// Whether a switch marked it Congestion Experienced.
     pub fn congestion_experienced(&self) -> bool {
-        self.flags & CE != 0
+        self.is(CE)
     }
 
-    pub(crate) fn is(&self, flag: u8) -> bool {
-        self.flags & flag != 0
-    }
-}
-
-/// All packets alive. `P` is what the fabric carries without looking at it; only the ends touch it.
-pub(crate) struct Slab<P> {
-    headers: Vec<Header>,
-    contents: Vec<P>,
-    free: PacketId,
-    alive: u32,
-}
-
-impl<P: Copy> Slab<P> {
-    pub(crate) fn new() -> Self {
-        Slab { headers: Vec::new(), contents: Vec::new(), free: NO_PACKET, alive: 0 }
-    }
-
-    #[inline]
-    pub(crate) fn insert(&mut self, header: Header, content: P) -> PacketId {
-        self.alive += 1;
-        let id = self.free;
-        if id == NO_PACKET {
-            self.headers.push(header);
-            self.contents.push(content);
-            return u32::try_from(self.headers.len() - 1).expect("fewer than 2^32 packets");
-        }
-        let slot = &mut self.headers[id as usize];
-        self.free = slot.next;
-        *slot = header;
-        self.contents[id as usize] = content;
-        id
-    }
-
-    #[inline]
-    pub(crate) fn remove(&mut self, id: PacketId) -> (Header, P) {
-        let packet = (self.headers[id as usize], self.contents[id as usize]);
-        self.free(id);
-        packet
-    }
-
-    #[inline]
-    pub(crate) fn free(&mut self, id: PacketId) {
-        self.alive -= 1;
-        self.headers[id as usize].next = self.free;
-        self.free = id;
-    }
-
-    /// Begins to load a header; [`NO_PACKET`] and numbers out of date do no harm.
+    /// Whether any of these flags is set.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, id: PacketId) {
-        if let Some(header) = self.headers.get(id as usize) {
-            prefetch(header);
+    pub(crate) fn is(&self, flags: u8) -> bool {
+        self.traits >> FLAGS & u64::from(flags) != 0
+    }
+
+    pub(crate) fn set(&mut self, flags: u8) {
+        self.traits |= u64::from(flags) << FLAGS;
+    }
+
+    /// Links crossed or being crossed.
+    #[inline(always)]
+    pub(crate) fn links(&self) -> u8 {
+        (self.traits >> LINKS) as u8
+    }
+
+    #[inline(always)]
+    pub(crate) fn arrival(&self) -> Time {
+        Time::from_ps(self.arrival_ps)
+    }
+
+    #[inline(always)]
+    pub(crate) fn ingress(&self) -> PortId {
+        (self.place >> 32) as PortId
+    }
+
+    #[inline(always)]
+    pub(crate) fn with_content(self, content: u32) -> Self {
+        Header { place: self.place & !0xffff_ffff | u64::from(content), ..self }
+    }
+
+    #[inline(always)]
+    fn content(&self) -> usize {
+        self.place as u32 as usize
+    }
+
+    /// On a link into port `ingress`, to arrive at `arrival`.
+    #[inline(always)]
+    pub(crate) fn on_link(&self, ingress: PortId, arrival: Time) -> Self {
+        Header {
+            arrival_ps: arrival.as_ps(),
+            ends: self.ends,
+            place: self.place & 0xffff_ffff | u64::from(ingress) << 32,
+            // Wraps at 256, which no packet crosses: it would count as caught in a loop before.
+            traits: self.traits + (1 << LINKS),
         }
+    }
+}
+
+impl std::fmt::Debug for Header {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Header")
+            .field("src", &self.src())
+            .field("dst", &self.dst())
+            .field("path", &self.path())
+            .field("wire_bytes", &self.wire_bytes())
+            .field("class", &self.class())
+            .field("marked", &self.congestion_experienced())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the packets alive carry. The fabric never looks at it; only the ends touch it.
+pub(crate) struct Contents<P> {
+    slots: Vec<P>,
+    /// Last freed, first used: it is the one most likely in a cache.
+    free: Vec<u32>,
+}
+
+impl<P: Copy> Contents<P> {
+    pub(crate) fn new() -> Self {
+        Contents { slots: Vec::new(), free: Vec::new() }
     }
 
     #[inline]
-    pub(crate) fn content(&self, id: PacketId) -> &P {
-        &self.contents[id as usize]
+    pub(crate) fn insert(&mut self, content: P) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            self.slots[slot as usize] = content;
+            return slot;
+        }
+        self.slots.push(content);
+        u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 packets")
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, header: &Header) -> &P {
+        &self.slots[header.content()]
+    }
+
+    #[inline]
+    pub(crate) fn free(&mut self, header: &Header) {
+        self.free.push(header.content() as u32);
+    }
+
+    /// Begins to load what a packet carries.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, header: &Header) {
+        if let Some(content) = self.slots.get(header.content()) {
+            prefetch_all(content);
+        }
     }
 
     pub(crate) fn alive(&self) -> u32 {
-        self.alive
-    }
-}
-
-impl<P> std::ops::Index<PacketId> for Slab<P> {
-    type Output = Header;
-    #[inline]
-    fn index(&self, id: PacketId) -> &Header {
-        &self.headers[id as usize]
-    }
-}
-impl<P> std::ops::IndexMut<PacketId> for Slab<P> {
-    #[inline]
-    fn index_mut(&mut self, id: PacketId) -> &mut Header {
-        &mut self.headers[id as usize]
-    }
-}
-
-/// A first-in-first-out list threaded through the slab.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Queue {
-    pub(crate) head: PacketId,
-    pub(crate) tail: PacketId,
-}
-
-impl Queue {
-    pub(crate) const EMPTY: Queue = Queue { head: NO_PACKET, tail: NO_PACKET };
-
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.head == NO_PACKET
-    }
-
-    #[inline]
-    pub(crate) fn push<P: Copy>(&mut self, slab: &mut Slab<P>, id: PacketId) {
-        slab[id].next = NO_PACKET;
-        if self.head == NO_PACKET {
-            self.head = id;
-        } else {
-            slab[self.tail].next = id;
-        }
-        self.tail = id;
-    }
-
-    #[inline]
-    pub(crate) fn pop<P: Copy>(&mut self, slab: &Slab<P>) -> PacketId {
-        let id = self.head;
-        self.head = slab[id].next;
-        id
-    }
-
-    pub(crate) fn iter<'a, P: Copy>(&self, slab: &'a Slab<P>) -> impl Iterator<Item = PacketId> + use<'a, P> {
-        let mut next = self.head;
-        std::iter::from_fn(move || {
-            let id = next;
-            (id != NO_PACKET).then(|| {
-                next = slab[id].next;
-                id
-            })
-        })
-    }
-
-    /// Puts a packet on a link, to arrive at `arrival_ps` or right after the packet before it. True if the link was
-    /// empty: its arrival is then to be scheduled.
-    #[inline]
-    pub(crate) fn push_arrival<P: Copy>(
-        &mut self,
-        slab: &mut Slab<P>,
-        id: PacketId,
-        arrival_ps: u64,
-    ) -> bool {
-        let was_empty = self.is_empty();
-        let mut arrival_ps = arrival_ps;
-        if !was_empty {
-            // A link whose delay has just shrunk still delivers in order.
-            let before = &mut slab[self.tail].arrival_ps;
-            arrival_ps = arrival_ps.max(*before);
-            *before = arrival_ps;
-        }
-        slab[id].arrival_ps = arrival_ps;
-        self.push(slab, id);
-        was_empty
-    }
-
-    /// Takes the packet that has arrived, and tells when the next one does.
-    #[inline]
-    pub(crate) fn pop_arrival<P: Copy>(&mut self, slab: &Slab<P>) -> (PacketId, Option<u64>) {
-        let id = self.head;
-        let header = &slab[id];
-        self.head = header.next;
-        (id, (self.head != NO_PACKET).then_some(header.arrival_ps))
+        (self.slots.len() - self.free.len()) as u32
     }
 }

@@ -3,94 +3,117 @@
 use pathweave_units::{Bytes, Duration, Rate, Time};
 
 use crate::config::{EcnConfig, Thresholds};
-use crate::packet::Queue;
+use crate::packet::{Header, MIN_WIRE_BYTES};
+use crate::ring::Ring;
 
 /// Index of a port: hosts' ports first, then the switches', each node's in a row.
 pub type PortId = u32;
 
 /// The link is down: what is sent vanishes.
 pub(crate) const DOWN: u8 = 1;
-/// Somebody waits for this port's switch to drain: services are events of their own.
-pub(crate) const EXPLICIT: u8 = 1 << 1;
-/// Random loss or corruption is switched on.
-pub(crate) const IMPAIRED: u8 = 1 << 2;
+/// A host's port that is on the list of those with packets queued.
+pub(crate) const LISTED: u8 = 1 << 1;
 /// Paused by a broken neighbour, whatever resume frames say.
-pub(crate) const STORM: u8 = 1 << 3;
+pub(crate) const STORM: u8 = 1 << 2;
 
-/// What a hop touches, in one cache line for the usual two classes.
+/// A port with all that a hop looks at: two cache lines for the usual two classes, the second one mostly for a packet
+/// that has to wait.
 #[repr(C, align(64))]
 pub(crate) struct Port<const C: usize> {
     /// When the transmitter is free again.
     pub(crate) tx_free: Time,
-    /// Packets between this transmitter and the far end, in order of arrival.
-    pub(crate) in_flight: Queue,
-    pub(crate) queues: [Queue; C],
     pub(crate) queued_bytes: [u32; C],
+    /// What the switch holds that came *in* by this port.
+    pub(crate) held_bytes: [u32; C],
+    /// Classes with packets queued, a bit each.
+    pub(crate) backlog: u8,
+    /// Classes the neighbour has paused.
+    pub(crate) paused: u8,
+    /// Classes for which the neighbour is paused.
+    pub(crate) xoff_sent: u8,
+    pub(crate) flags: u8,
     /// The node this port belongs to.
     pub(crate) node: u32,
     /// The port at the far end of the cable, and its node.
     pub(crate) peer: PortId,
     pub(crate) peer_node: u32,
-    /// Index of its [`LinkSpec`].
-    pub(crate) spec: u16,
-    /// Classes with packets queued, a bit each.
-    pub(crate) backlog: u8,
-    /// Classes the neighbour has paused.
-    pub(crate) paused: u8,
-    pub(crate) flags: u8,
+    /// Of its [`LinkSpec`].
+    delay: Duration,
+    ps_per_byte: u32,
+    pub(crate) mark_above_bytes: u32,
+    pub(crate) sent_packets: u64,
+    /// By class.
+    pub(crate) queues: [Ring<Header>; C],
+    pub(crate) sent_bytes: u64,
     /// Largest queue so far, all classes together.
     pub(crate) max_queue_bytes: u32,
+    /// Index of its [`LinkSpec`].
+    pub(crate) spec: u16,
 }
 
-const _: () = assert!(size_of::<Port<2>>() == 64);
+const _: () = assert!(size_of::<Port<2>>() == 128);
 
 impl<const C: usize> Port<C> {
-    pub(crate) fn new(node: u32, peer: PortId, peer_node: u32, spec: u16) -> Self {
-        Port {
+    pub(crate) fn new(node: u32, peer: PortId, peer_node: u32, spec: u16, specs: &[LinkSpec]) -> Self {
+        let mut port = Port {
             tx_free: Time::ZERO,
-            in_flight: Queue::EMPTY,
-            queues: [Queue::EMPTY; C],
             queued_bytes: [0; C],
+            held_bytes: [0; C],
+            backlog: 0,
+            paused: 0,
+            xoff_sent: 0,
+            flags: 0,
             node,
             peer,
             peer_node,
-            spec,
-            backlog: 0,
-            paused: 0,
-            flags: 0,
+            delay: Duration::ZERO,
+            ps_per_byte: 0,
+            mark_above_bytes: 0,
+            sent_packets: 0,
+            queues: std::array::from_fn(|_| Ring::new()),
+            sent_bytes: 0,
             max_queue_bytes: 0,
-        }
+            spec,
+        };
+        port.set_spec(spec, specs);
+        port
     }
 
+    /// From now on its link is of this kind.
+    pub(crate) fn set_spec(&mut self, index: u16, specs: &[LinkSpec]) {
+        let spec = &specs[usize::from(index)];
+        self.spec = index;
+        self.delay = spec.delay;
+        self.ps_per_byte = spec.ps_per_byte;
+        self.mark_above_bytes = spec.mark_above_bytes;
+    }
+
+    #[inline(always)]
     pub(crate) fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
+    /// Classes that have something to send and may, a bit each.
+    #[inline(always)]
+    pub(crate) fn eligible(&self) -> u8 {
+        self.backlog & !self.paused
+    }
+
+    #[inline(always)]
     pub(crate) fn total_queued_bytes(&self) -> u32 {
         self.queued_bytes.iter().sum()
     }
-}
 
-/// What a switch holds that came *in* by a port. Apart from [`Port`], and small, because each hop touches two of
-/// them that it touches for no other reason.
-#[derive(Clone, Debug)]
-pub(crate) struct Ingress<const C: usize> {
-    pub(crate) bytes: [u32; C],
-    /// Classes for which the neighbour behind the port is paused.
-    pub(crate) xoff_sent: u8,
-}
-
-impl<const C: usize> Default for Ingress<C> {
-    fn default() -> Self {
-        Ingress { bytes: [0; C], xoff_sent: 0 }
+    /// Lets the transmitter send so many bytes from when it is free; returns when they are at the far end.
+    #[inline(always)]
+    pub(crate) fn transmit(&mut self, wire_bytes: u16, specs: &[LinkSpec]) -> Time {
+        self.tx_free += if self.ps_per_byte != 0 {
+            Duration::from_ps(u64::from(wire_bytes) * u64::from(self.ps_per_byte))
+        } else {
+            specs[usize::from(self.spec)].time_for(wire_bytes)
+        };
+        self.tx_free + self.delay
     }
-}
-
-/// What a port has put on its link.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sent {
-    pub(crate) bytes: u64,
-    pub(crate) packets: u64,
 }
 
 /// Rate, delay and marking thresholds. Few are distinct in a fabric, so ports share them.
@@ -98,8 +121,8 @@ pub(crate) struct Sent {
 pub(crate) struct LinkSpec {
     pub(crate) rate: Rate,
     pub(crate) delay: Duration,
-    /// Picoseconds a byte where that is whole, else 0: a multiplication instead of a division.
-    ps_per_byte: u64,
+    /// Picoseconds a byte where that is whole, and the link not slower than 2 kb/s, else 0: a multiplication instead of a division.
+    ps_per_byte: u32,
     /// Queues above this may be marked; [`u32::MAX`] where marking is off.
     pub(crate) mark_above_bytes: u32,
     /// Absent where marking is off.
@@ -110,15 +133,21 @@ impl LinkSpec {
     pub(crate) fn new(rate: Rate, delay: Duration, ecn: &EcnConfig) -> Self {
         let bit_ps = 8_000_000_000_000;
         let ps_per_byte = if bit_ps % rate.as_bps() == 0 { bit_ps / rate.as_bps() } else { 0 };
+        let ps_per_byte = u32::try_from(ps_per_byte).unwrap_or(0);
         let red = ecn.enabled.then(|| Red::new(rate, ecn));
         let mark_above_bytes = red.as_ref().map_or(u32::MAX, |red| red.kmin_bytes);
         LinkSpec { rate, delay, ps_per_byte, mark_above_bytes, red }
     }
 
+    /// What a packet takes from one end to the other at least.
+    pub(crate) fn shortest_hop(&self) -> Duration {
+        self.time_for(MIN_WIRE_BYTES) + self.delay
+    }
+
     #[inline]
     pub(crate) fn time_for(&self, wire_bytes: u16) -> Duration {
         if self.ps_per_byte != 0 {
-            Duration::from_ps(u64::from(wire_bytes) * self.ps_per_byte)
+            Duration::from_ps(u64::from(wire_bytes) * u64::from(self.ps_per_byte))
         } else {
             self.rate.time_for(u64::from(wire_bytes))
         }

@@ -19,7 +19,7 @@ impl<const C: usize> Default for Deficit<C> {
     }
 }
 
-impl<P: Copy + Default, const C: usize> Fabric<P, C> {
+impl<P: Copy, const C: usize> Fabric<P, C> {
     /// The data class to serve among the `eligible` ones (a bit each, not 0).
     pub(crate) fn next_data_class(&mut self, port_id: PortId, eligible: u8) -> usize {
         if eligible.is_power_of_two() {
@@ -31,7 +31,7 @@ impl<P: Copy + Default, const C: usize> Fabric<P, C> {
         loop {
             let class = usize::from(deficit.turn);
             if eligible >> class & 1 != 0 {
-                let bytes = i64::from(self.packets[port.queues[class].head].wire_bytes);
+                let bytes = i64::from(port.queues[class].front().expect("eligible").wire_bytes());
                 if deficit.credit_bytes[class] >= bytes {
                     deficit.credit_bytes[class] -= bytes;
                     return class;

@@ -25,7 +25,7 @@ pub struct PfcWatch {
 impl PfcWatch {
     /// Looks at all paused ports. A deadlock is a cycle of ports that were paused and silent since the last look,
     /// so call it every `deadlock_after`.
-    pub fn look<P: Copy + Default, const C: usize>(
+    pub fn look<P: Copy, const C: usize>(
         &mut self,
         fabric: &Fabric<P, C>,
         now: Time,
@@ -42,7 +42,7 @@ impl PfcWatch {
             if paused_for >= storm_after && storm.is_none_or(|(_, longest)| paused_for > longest) {
                 storm = Some((index as PortId, paused_for));
             }
-            sent_now.insert(index as PortId, fabric.sent[index].packets);
+            sent_now.insert(index as PortId, port.sent_packets);
         }
         let stuck: Vec<PortId> =
             sent_now.iter().filter(|(p, n)| self.sent_before.get(p) == Some(n)).map(|(&p, _)| p).collect();
@@ -53,11 +53,7 @@ impl PfcWatch {
 }
 
 /// The stuck ports of the next node that hold packets which came by `port`: it is paused because of them.
-fn waits_for<P: Copy + Default, const C: usize>(
-    fabric: &Fabric<P, C>,
-    port: PortId,
-    stuck: &[PortId],
-) -> Vec<PortId> {
+fn waits_for<P: Copy, const C: usize>(fabric: &Fabric<P, C>, port: PortId, stuck: &[PortId]) -> Vec<PortId> {
     let (ingress, node) = (fabric.ports[port as usize].peer, fabric.ports[port as usize].peer_node);
     stuck
         .iter()
@@ -67,9 +63,7 @@ fn waits_for<P: Copy + Default, const C: usize>(
             at.node == node
                 && (1..C).any(|class| {
                     at.paused >> class & 1 != 0
-                        && at.queues[class]
-                            .iter(&fabric.packets)
-                            .any(|id| fabric.packets[id].ingress == ingress)
+                        && at.queues[class].iter().any(|header| header.ingress() == ingress)
                 })
         })
         .collect()

@@ -296,6 +296,18 @@ proptest! {
     }
 
     #[test]
+    fn windows_change_nothing(kind in 0..4u32, seed: u64, pfc: bool, faulty: bool, window_ps in 1..200_000u64) {
+        let scenario = scenario(kind, seed, pfc, faulty, true);
+        let whole = scenario.run(None);
+        let mut cut = scenario.net();
+        cut.longest_window = Duration::from_ps(window_ps);
+        cut.run();
+        prop_assert_eq!(&whole.delivered, &cut.delivered);
+        prop_assert_eq!(whole.drops(), cut.drops());
+        prop_assert_eq!(whole.pauses(), cut.pauses());
+    }
+
+    #[test]
     fn lazy_service_is_the_plain_fabric(kind in 0..4u32, seed: u64, pfc: bool) {
         let mut scenario = scenario(kind, seed, pfc, false, false);
         // One way for each packet: the plain fabric knows no hashing.

@@ -9,8 +9,8 @@ use pathweave_transport::{Class, Endpoint, Gate, MemoryRegion, Transmit};
 use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::Segment;
 
-/// What the fabric carries: the packet as the endpoint made it. `None` only in the fabric's own pause frames.
-pub(crate) type Content = Option<Segment>;
+/// What the fabric carries: the packet as the endpoint made it.
+pub(crate) type Content = Segment;
 
 /// A host.
 pub(crate) struct Host {
@@ -82,7 +82,7 @@ impl Host {
                 class,
                 packet.ecn_capable,
             );
-            fabric.send(queue, now, port, header, Some(packet.segment));
+            fabric.send(queue, now, port, header, packet.segment);
             // Data or control, it has taken the transmitter.
             gate.data_ports &= !(1 << packet.port);
         }

@@ -3,6 +3,7 @@
 //! [`run`] takes a [`SimSpec`] to a [`pathweave_results::RunResult`]. The protocol code it drives is the very code
 //! that the datapath drives; nothing here decides when a packet leaves or on which path.
 
+mod calendar;
 pub mod check;
 mod connections;
 mod digest;

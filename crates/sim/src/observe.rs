@@ -39,10 +39,6 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn interval(&self) -> Option<Duration> {
-        self.interval
-    }
-
     /// Samples queues, links and hosts; returns when to do so again. Zeros are left out: an entity without a sample
     /// at an instant at which others have one was at zero.
     pub(crate) fn sample<const C: usize>(
@@ -144,17 +140,15 @@ impl<const C: usize> Runner<'_, C> {
                     record.value = f64::from(class);
                 }
                 FabricEventKind::Dropped { reason, header, content } => {
-                    record.value = f64::from(header.wire_bytes);
+                    record.value = f64::from(header.wire_bytes());
                     record.reason = Some(reason_of(reason));
-                    if let Some(segment) = content {
-                        self.digest.packet(1, event.time, header.dst, &segment);
-                        if let Body::Data(data) = segment.body {
-                            let sent = &self.hosts[header.src.index()].outgoing;
-                            let flow = sent.get(&segment.src_qp).and_then(|list| list.get(data.msn as usize));
-                            record.flow = flow.copied();
-                            if let Some(flow) = flow.and_then(|&f| self.flows[f as usize].as_mut()) {
-                                flow.record.dropped_packets += 1;
-                            }
+                    self.digest.lost(event.time, header.dst(), &content);
+                    if let Body::Data(data) = content.body {
+                        let sent = &self.hosts[header.src().index()].outgoing;
+                        let flow = sent.get(&content.src_qp).and_then(|list| list.get(data.msn as usize));
+                        record.flow = flow.copied();
+                        if let Some(flow) = flow.and_then(|&f| self.flows[f as usize].as_mut()) {
+                            flow.record.dropped_packets += 1;
                         }
                     }
                 }

@@ -32,7 +32,7 @@ impl<const C: usize> Runner<'_, C> {
                 groups: spec.graph.groups().iter().map(|g| g.name.clone()).collect(),
                 digest: self.digest.value(),
                 simulated_ps: end.as_ps(),
-                events: self.events,
+                events: self.events(),
                 packet_hops: self.fabric.packet_hops(),
                 ended,
                 ended_detail,

@@ -4,16 +4,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use pathweave_des::{EventQueue, SourceId, prefetch_line};
-use pathweave_fabric::{
-    BuildError, Fabric, PfcTrouble, PfcWatch, PortId, PortMap, Step, Target, event_sources,
-};
+use pathweave_fabric::{BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step, event_sources};
+use pathweave_policy::AnyPolicy;
 use pathweave_results::{EndReason, RunResult};
 use pathweave_topo::Routing;
 use pathweave_transport::{Endpoint, EndpointConfig, Event, Warm};
-use pathweave_units::{HostId, Time};
+use pathweave_units::{Duration, HostId, Time};
 use pathweave_wire::Body;
 use pathweave_workload::{Progress, TaskId};
 
+use crate::calendar::{Calendar, Duty};
 use crate::check::Ledger;
 use crate::connections::Connections;
 use crate::digest::Digest;
@@ -27,17 +27,6 @@ use crate::spec::{SimError, SimSpec, Verb};
 
 /// Events between two looks of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
-
-/// Events the look-ahead keeps in mind.
-const AHEAD: usize = 16;
-
-/// The last sources scouted, and where the packets they stand for will go, in rings.
-#[derive(Default)]
-struct Ahead {
-    sources: [SourceId; AHEAD],
-    targets: [Target; AHEAD],
-    turn: usize,
-}
 
 /// The processor's caches, for endpoints.
 struct Cache;
@@ -73,12 +62,11 @@ pub(crate) struct Runner<'a, const C: usize> {
     pub(crate) digest: Digest,
     pub(crate) bytes_done: u128,
     pub(crate) flows_done: usize,
-    agenda: Vec<Entry>,
-    next_fault: usize,
+    calendar: Calendar,
     links_down: Vec<u32>,
     watch: PfcWatch,
-    ahead: Ahead,
-    pub(crate) events: u64,
+    /// Events of hosts so far.
+    host_events: u64,
     sources: Sources,
 }
 
@@ -88,18 +76,14 @@ struct Sources {
     transmit: SourceId,
     timer: SourceId,
     work: SourceId,
-    fault: SourceId,
-    sample: SourceId,
-    watch: SourceId,
     end: SourceId,
 }
 
 impl Sources {
-    fn new(ports: u32, hosts: u32) -> Self {
-        let transmit = event_sources(ports);
-        let timer = transmit + hosts;
+    fn new(fabric: SourceId, hosts: u32) -> Self {
+        let timer = fabric + hosts;
         let work = timer + hosts;
-        Sources { transmit, timer, work, fault: work + 1, sample: work + 2, watch: work + 3, end: work + 4 }
+        Sources { transmit: fabric, timer, work, end: work + 1 }
     }
 }
 
@@ -145,7 +129,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         let topology = &*spec.topology;
         let hosts = topology.hosts();
         let (cables, map) = routes::cables(topology);
-        let sources = Sources::new(map.len(), hosts);
+        let sources = Sources::new(event_sources(&map, hosts), hosts);
         let fabric = Fabric::new(
             hosts,
             topology.switches().len() as u32,
@@ -201,12 +185,10 @@ impl<'a, const C: usize> Runner<'a, C> {
             digest: Digest::new(),
             bytes_done: 0,
             flows_done: 0,
-            agenda: agenda(topology, &map, &spec.faults, spec.switch.reroute_after)?,
-            next_fault: 0,
+            calendar: Calendar::new(spec, agenda(topology, &map, &spec.faults, spec.switch.reroute_after)?),
             links_down: vec![0; topology.links().len()],
             watch: PfcWatch::default(),
-            ahead: Ahead::default(),
-            events: 0,
+            host_events: 0,
             routing: Routing::whole(topology),
             spec,
             map,
@@ -223,45 +205,43 @@ impl<'a, const C: usize> Runner<'a, C> {
 
     fn run(mut self, monitor: &mut dyn Monitor) -> RunResult {
         self.schedule_work();
-        self.schedule_fault();
-        if let Some(interval) = self.recorder.interval() {
-            self.queue.schedule(self.sources.sample, Time::ZERO + interval);
-        }
-        if self.spec.switch.pfc.enabled {
-            self.queue.schedule(self.sources.watch, Time::ZERO + self.spec.switch.pfc.deadlock_after);
-        }
-        let until = self.spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span);
+        let until = self.spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span + Duration::from_ps(1));
         let max_events = self.spec.stop.max_events.unwrap_or(u64::MAX);
+        let mut looked_at = 0;
         let (reason, detail, end) = loop {
-            let Some((now, source)) = self.queue.pop() else {
-                break (EndReason::Stalled, String::new(), self.queue.now());
-            };
-            self.look_ahead();
-            if now > until {
-                break (EndReason::TimeLimit, String::new(), until);
+            let mut next = self.queue.next_time().unwrap_or(Time::MAX).min(self.fabric.next_due());
+            if next == Time::MAX {
+                if !self.calendar.has_faults() && !self.fabric.any_paused() {
+                    break (EndReason::Stalled, String::new(), self.queue.now());
+                }
+                // A repair may set things going again; the watch explains pauses that do not end.
+                next = self.calendar.next();
             }
-            self.events += 1;
-            if source < self.sources.transmit {
-                let step = self.fabric.on_event(&mut self.queue, now, source);
-                self.on_step(now, step);
-            } else if source < self.sources.timer {
-                self.transmit(now, (source - self.sources.transmit) as usize);
-            } else if source < self.sources.work {
-                let host = (source - self.sources.timer) as usize;
-                self.hosts[host].endpoint.on_timer(now);
-                self.after_input(now, host);
-            } else if let Some((reason, detail)) = self.on_rare(now, source) {
-                break (reason, detail, now);
+            if let Some((at, duty)) = self.calendar.first(next) {
+                if at >= until {
+                    break (EndReason::TimeLimit, String::new(), until - Duration::from_ps(1));
+                }
+                if let Some((reason, detail)) = self.on_duty(at, duty) {
+                    break (reason, detail, at);
+                }
+                continue;
             }
-            if self.is_over() {
-                break (EndReason::Completed, String::new(), now);
+            if next >= until {
+                break (EndReason::TimeLimit, String::new(), until - Duration::from_ps(1));
             }
-            if self.events.is_multiple_of(MONITOR_EVERY) && monitor.look(&self.snapshot(now)) == Control::Stop
-            {
-                break (EndReason::Interrupted, String::new(), now);
+            let end = next.saturating_add(self.fabric.lookahead()).min(self.calendar.next()).min(until);
+            if let Some(finish) = self.run_window(end) {
+                break (EndReason::Completed, String::new(), finish);
             }
-            if self.events >= max_events {
-                break (EndReason::EventLimit, String::new(), now);
+            let events = self.events();
+            if events - looked_at >= MONITOR_EVERY {
+                looked_at = events;
+                if monitor.look(&self.snapshot(self.queue.now())) == Control::Stop {
+                    break (EndReason::Interrupted, String::new(), self.queue.now());
+                }
+            }
+            if events >= max_events {
+                break (EndReason::EventLimit, String::new(), self.queue.now());
             }
         };
         monitor.look(&self.snapshot(end));
@@ -269,40 +249,75 @@ impl<'a, const C: usize> Runner<'a, C> {
         self.into_result(reason, detail, end)
     }
 
-    /// Loads what the next events will touch while this one is executed: memory is what a packet-hop waits for. Each
+    /// Simulates everything before `end`, hosts first: what they do in a window reaches no switch in it, nor the other
+    /// way round. Returns when the last flow finished, if it did.
+    fn run_window(&mut self, end: Time) -> Option<Time> {
+        while let Some((now, source)) = self.queue.pop_before(end) {
+            self.look_ahead();
+            self.host_events += 1;
+            if source < self.sources.transmit {
+                let step = self.fabric.on_arrival(&mut self.queue, now, source);
+                self.on_step(now, step);
+            } else if source < self.sources.timer {
+                self.transmit(now, (source - self.sources.transmit) as usize);
+            } else if source < self.sources.work {
+                let host = (source - self.sources.timer) as usize;
+                self.hosts[host].endpoint.on_timer(now);
+                self.after_input(now, host);
+            } else {
+                self.on_work(now);
+            }
+            if self.is_over() {
+                // So that what is recorded does not depend on where the window would have ended.
+                self.fabric.run_until(&mut self.queue, now);
+                return Some(now);
+            }
+        }
+        self.fabric.run_until(&mut self.queue, end);
+        if self.fabric.has_log() {
+            self.record_log();
+        }
+        None
+    }
+
+    /// Loads what the next events of hosts will touch while this one is executed: memory is what they wait for. Each
     /// stage needs what the one before it has loaded, so they work on events ever closer.
     #[inline(always)]
-    fn look_ahead(&mut self) {
-        let Some(source) = self.queue.scout() else { return };
-        let turn = self.ahead.turn;
-        self.ahead.turn = turn.wrapping_add(1);
-        self.ahead.sources[turn % AHEAD] = source;
-        self.fabric.prefetch_port(source);
-        self.fabric.prefetch_packet(self.ahead.sources[turn.wrapping_sub(4) % AHEAD]);
-        let near = self.ahead.sources[turn.wrapping_sub(8) % AHEAD];
-        let target = self.fabric.prefetch_target(near);
-        self.ahead.targets[turn % AHEAD] = match target {
-            Target::Nothing if near >= self.sources.transmit && near < self.sources.timer => {
-                let host = near - self.sources.transmit;
-                self.hosts[host as usize].endpoint.warm_endpoint(&mut Cache);
-                Target::Host(HostId(host), PortId::MAX)
+    fn look_ahead(&self) {
+        let Sources { transmit, timer, .. } = self.sources;
+        match self.queue.upcoming(16) {
+            Some(port) if port < transmit => self.fabric.prefetch_link(port),
+            _ => {}
+        }
+        match self.queue.upcoming(12) {
+            Some(port) if port < transmit => self.fabric.prefetch_header(port),
+            Some(source) if source < timer => self.host_at(source).warm_endpoint(&mut Cache),
+            _ => {}
+        }
+        match self.queue.upcoming(8) {
+            Some(port) if port < transmit => {
+                if let Some(host) = self.fabric.prefetch_content(port) {
+                    self.hosts[host.index()].endpoint.warm_endpoint(&mut Cache);
+                }
             }
-            Target::Host(host, _) => {
-                self.hosts[host.index()].endpoint.warm_endpoint(&mut Cache);
-                target
-            }
-            _ => target,
-        };
-        match self.ahead.targets[turn.wrapping_sub(4) % AHEAD] {
-            Target::Nothing => {}
-            Target::Port(port) => self.fabric.prefetch_queue(port),
-            Target::Host(host, PortId::MAX) => self.hosts[host.index()].endpoint.warm_next(&mut Cache),
-            Target::Host(host, port) => {
-                if let Some(Some(segment)) = self.fabric.next_content(port) {
+            Some(source) if source < timer => self.host_at(source).warm_next(&mut Cache),
+            _ => {}
+        }
+        match self.queue.upcoming(4) {
+            Some(port) if port < transmit => {
+                if let Some(segment) = self.fabric.next_content(port) {
+                    let host = self.fabric.host_of(port);
                     self.hosts[host.index()].endpoint.warm_packet(segment, &mut Cache);
                 }
             }
+            _ => {}
         }
+    }
+
+    /// The endpoint whose transmitter is this source.
+    #[inline(always)]
+    fn host_at(&self, source: SourceId) -> &Endpoint<AnyPolicy> {
+        &self.hosts[(source - self.sources.transmit) as usize].endpoint
     }
 
     /// Nothing is under way and nothing is to come.
@@ -311,10 +326,15 @@ impl<'a, const C: usize> Runner<'a, C> {
         self.active == 0 && self.due.is_empty() && self.progress.next_root(&self.spec.graph).is_none()
     }
 
+    /// Events so far, of hosts and of the fabric.
+    pub(crate) fn events(&self) -> u64 {
+        self.host_events + self.fabric.events()
+    }
+
     fn snapshot(&self, now: Time) -> Snapshot {
         Snapshot {
             now,
-            events: self.events,
+            events: self.events(),
             packet_hops: self.fabric.packet_hops(),
             bytes_done: self.bytes_done,
             bytes_total: self.spec.graph.total_bytes(),
@@ -328,16 +348,14 @@ impl<'a, const C: usize> Runner<'a, C> {
         match step {
             Step::Done => {}
             Step::Delivered { host, packet, .. } => {
-                let (header, content) = self.fabric.delivered(&packet);
-                let segment =
-                    content.as_ref().expect("only pause frames carry nothing, and they end in the fabric");
-                self.digest.packet(0, now, host, segment);
+                let (header, segment) = self.fabric.delivered(&packet);
+                self.digest.delivered(now, host, segment);
                 let at = &mut self.hosts[host.index()];
                 if let Body::Data(data) = &segment.body {
                     at.received_bytes += u64::from(data.len);
                 }
                 let placement =
-                    at.endpoint.on_packet(now, header.src, segment, header.congestion_experienced());
+                    at.endpoint.on_packet(now, header.src(), segment, header.congestion_experienced());
                 if let (Some(ledger), Some(placement)) = (&mut self.ledger, placement) {
                     ledger.placed(&placement);
                 }
@@ -345,9 +363,6 @@ impl<'a, const C: usize> Runner<'a, C> {
                 self.after_input(now, host.index());
             }
             Step::Resumed { host, .. } => self.transmit(now, host.index()),
-        }
-        if self.fabric.has_log() {
-            self.record_log();
         }
     }
 
@@ -369,21 +384,19 @@ impl<'a, const C: usize> Runner<'a, C> {
         self.hosts[host].transmit(&mut self.fabric, &mut self.queue, now);
     }
 
+    /// Does what concerns the whole network: everything before this instant is done, nothing at it.
     #[cold]
-    fn on_rare(&mut self, now: Time, source: SourceId) -> Option<(EndReason, String)> {
-        if source == self.sources.work {
-            self.on_work(now);
-        } else if source == self.sources.fault {
-            self.on_fault(now);
-        } else if source == self.sources.sample {
-            let next = self.recorder.sample(&mut self.fabric, &mut self.queue, &self.hosts, now);
-            self.queue.schedule(self.sources.sample, next);
-        } else {
-            debug_assert_eq!(source, self.sources.watch);
-            let pfc = &self.spec.switch.pfc;
-            self.queue.schedule(self.sources.watch, now + pfc.deadlock_after);
-            let trouble = self.watch.look(&self.fabric, now, pfc.storm_after)?;
-            return Some(self.explain(&trouble));
+    fn on_duty(&mut self, now: Time, duty: Duty) -> Option<(EndReason, String)> {
+        match duty {
+            Duty::Fault(entry) => self.on_fault(now, entry),
+            Duty::Sample => {
+                let next = self.recorder.sample(&mut self.fabric, &mut self.queue, &self.hosts, now);
+                self.calendar.sample_at(next);
+            }
+            Duty::Watch => {
+                let trouble = self.watch.look(&self.fabric, now, self.spec.switch.pfc.storm_after)?;
+                return Some(self.explain(&trouble));
+            }
         }
         None
     }
@@ -415,15 +428,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         }
     }
 
-    fn schedule_fault(&mut self) {
-        if let Some(entry) = self.agenda.get(self.next_fault) {
-            self.queue.schedule(self.sources.fault, entry.at);
-        }
-    }
-
-    fn on_fault(&mut self, now: Time) {
-        let entry = self.agenda[self.next_fault];
-        self.next_fault += 1;
+    fn on_fault(&mut self, now: Time, entry: Entry) {
         self.recorder.fault(now, &entry);
         let port = |runner: &Self, link: pathweave_topo::LinkId| runner.map.ends(link.index()).0;
         match entry.action {
@@ -473,7 +478,6 @@ impl<'a, const C: usize> Runner<'a, C> {
             Action::Reroute => self.reroute(),
         }
         self.record_log();
-        self.schedule_fault();
     }
 
     /// Hosts at a link's ends see it fail or come back.

@@ -29,15 +29,11 @@ fn held<T>(make: impl FnOnce() -> T) -> (T, u64) {
 #[test]
 fn sizes_of_what_is_many() {
     println!("header of a packet in the fabric: {} B", size_of::<Header>());
-    println!(
-        "segment: {} B, with the option the simulator carries: {} B",
-        size_of::<Segment>(),
-        size_of::<Option<Segment>>()
-    );
+    println!("segment: {} B", size_of::<Segment>());
     println!("policy of any kind: {} B", size_of::<AnyPolicy>());
     println!("endpoint without what it holds: {} B", size_of::<Endpoint<AnyPolicy>>());
     assert_eq!(size_of::<Header>(), 32);
-    assert!(size_of::<Option<Segment>>() <= 80);
+    assert!(size_of::<Segment>() <= 72);
     assert!(size_of::<AnyPolicy>() <= 512);
 }
 
@@ -61,8 +57,7 @@ fn an_idle_host_with_its_ports_is_at_most_a_kilobyte() {
         let mut config = SwitchConfig::default();
         config.pfc.enabled = false;
         let routes = vec![SwitchRoutes::Interval(routes)];
-        Fabric::<Option<Segment>, 2>::new(hosts, 1, &cables, &map, routes, &config, 1)
-            .expect("it can be built")
+        Fabric::<Segment, 2>::new(hosts, 1, &cables, &map, routes, &config, 1).expect("it can be built")
     };
     let (_half, less) = held(|| fabric(HOSTS));
     let (_whole, more) = held(|| fabric(2 * HOSTS));

@@ -60,10 +60,14 @@ pub(crate) struct Net<const C: usize> {
     pub(crate) packets: Vec<Packet>,
     pub(crate) delivered: Vec<Delivery>,
     pub(crate) log: Vec<FabricEvent<u32>>,
-    /// Looks at the fabric after every event.
+    /// Looks at the fabric after every window.
     pub(crate) observer: Option<fn(&mut Net<C>, Time)>,
+    /// Windows are at most this long.
+    pub(crate) longest_window: Duration,
     script: BTreeMap<(Time, u32), Act<C>>,
     scripted: u32,
+    /// Everything before this is done.
+    done: Time,
 }
 
 pub(crate) fn ps(ps: u64) -> Time {
@@ -227,7 +231,7 @@ impl<const C: usize> Net<C> {
             Fabric::new(hosts, switches, cables, &map, routes, config, seed).expect("it can be built");
         Net {
             fabric,
-            queue: EventQueue::new(event_sources(map.len()) as usize + 1),
+            queue: EventQueue::new(event_sources(&map, hosts) as usize),
             cables: cables.to_vec(),
             map,
             hosts,
@@ -236,8 +240,10 @@ impl<const C: usize> Net<C> {
             delivered: vec![],
             log: vec![],
             observer: None,
+            longest_window: Duration::from_ms(1),
             script: BTreeMap::new(),
             scripted: 0,
+            done: Time::ZERO,
         }
     }
 
@@ -255,8 +261,6 @@ impl<const C: usize> Net<C> {
     pub(crate) fn at(&mut self, time: Time, act: impl FnOnce(&mut Self, Time) + 'static) {
         self.script.insert((time, self.scripted), Box::new(act));
         self.scripted += 1;
-        let source = event_sources(self.map.len());
-        self.queue.schedule_no_later(source, time);
     }
 
     /// Puts a packet on its host's (first) NIC port at an instant. Ids count from 0.
@@ -285,29 +289,43 @@ impl<const C: usize> Net<C> {
         }
     }
 
-    /// Executes one event; false if there is none.
+    /// Simulates the next window, or what the script says for its beginning; false if nothing is to come.
     pub(crate) fn step(&mut self) -> bool {
-        let Some((now, source)) = self.queue.pop() else { return false };
-        if source < event_sources(self.map.len()) {
-            let step = self.fabric.on_event(&mut self.queue, now, source);
-            if let Step::Delivered { host, packet, .. } = step {
-                let (header, id) = self.fabric.take(packet);
-                assert_eq!(header.dst, host, "a packet at the wrong host");
-                let marked = header.congestion_experienced();
-                self.delivered.push(Delivery { time: now, host: host.0, id, marked, hops: header.hops });
-            }
-        } else {
-            let (_, act) = self.script.pop_first().expect("scheduled for it");
-            act(self, now);
-            if let Some((&(next, _), _)) = self.script.first_key_value() {
-                self.queue.schedule(source, next);
-            }
+        let scripted = self.script.first_key_value().map_or(Time::MAX, |(&(time, _), _)| time);
+        let next = self.queue.next_time().unwrap_or(Time::MAX).min(self.fabric.next_due());
+        if scripted == Time::MAX && next == Time::MAX {
+            return false;
         }
+        let now = if scripted <= next {
+            let (_, act) = self.script.pop_first().expect("just seen");
+            act(self, scripted);
+            scripted
+        } else {
+            assert!(next >= self.done, "an event in a window that is over");
+            let window = self.fabric.lookahead().min(self.longest_window);
+            self.window(next.saturating_add(window).min(scripted))
+        };
         self.log.extend(self.fabric.drain_log());
         if let Some(observer) = self.observer {
             observer(self, now);
         }
         true
+    }
+
+    /// Simulates everything before `end`; returns the last instant before it.
+    fn window(&mut self, end: Time) -> Time {
+        while let Some((now, source)) = self.queue.pop_before(end) {
+            let step = self.fabric.on_arrival(&mut self.queue, now, source);
+            if let Step::Delivered { host, packet, .. } = step {
+                let (header, id) = self.fabric.take(packet);
+                assert_eq!(header.dst(), host, "a packet at the wrong host");
+                let marked = header.congestion_experienced();
+                self.delivered.push(Delivery { time: now, host: host.0, id, marked, hops: header.hops() });
+            }
+        }
+        self.fabric.run_until(&mut self.queue, end);
+        self.done = end;
+        Time::from_ps(end.as_ps() - 1)
     }
 
     /// Runs until nothing is pending.
@@ -317,8 +335,8 @@ impl<const C: usize> Net<C> {
 
     /// Runs through everything before `end`.
     pub(crate) fn run_until(&mut self, end: Time) {
-        self.at(end, |_, _| {});
-        while self.queue.now() < end {
+        self.at(end, |net, end| net.done = end);
+        while self.done < end {
             self.step();
         }
     }
@@ -354,7 +372,7 @@ impl<const C: usize> Net<C> {
     /// Every packet is delivered, lost, or still inside; when nothing is pending, none is inside.
     pub(crate) fn check_conservation(&self) {
         let alive = self.packets.len() as u32 - (self.delivered.len() + self.drops().len()) as u32;
-        assert!(self.queue.is_empty());
+        assert!(self.queue.is_empty() && self.fabric.next_due() == Time::MAX);
         assert_eq!(self.fabric.packets_alive(), alive, "packets inside");
         self.fabric.check_accounts();
     }

@@ -1,0 +1,121 @@
+//! A first-in-first-out queue in one piece of memory, so that what is taken next lies beside what was taken before.
+
+/// A ring of a power of two of places, doubled when it is full and never shrunk. Leaner than `VecDeque`: every packet
+/// passes two of these a hop.
+#[derive(Debug)]
+pub(crate) struct Ring<T> {
+    places: Box<[T]>,
+    /// Count of all ever taken and put, modulo 2^32; the low bits are places.
+    head: u32,
+    tail: u32,
+}
+
+/// Places of the first allocation.
+const FIRST_PLACES: usize = 8;
+
+impl<T: Copy> Ring<T> {
+    pub(crate) fn new() -> Self {
+        Ring { places: Box::default(), head: 0, tail: 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    #[inline(always)]
+    fn place(&self, count: u32) -> usize {
+        count as usize & self.places.len().wrapping_sub(1)
+    }
+
+    /// The element taken next.
+    #[inline(always)]
+    pub(crate) fn front(&self) -> Option<&T> {
+        if self.is_empty() { None } else { self.places.get(self.place(self.head)) }
+    }
+
+    /// The element put last.
+    #[inline(always)]
+    pub(crate) fn back(&self) -> Option<&T> {
+        if self.is_empty() { None } else { self.places.get(self.place(self.tail.wrapping_sub(1))) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, element: T) {
+        if self.tail.wrapping_sub(self.head) as usize == self.places.len() {
+            self.grow(element);
+        }
+        let place = self.place(self.tail);
+        self.places[place] = element;
+        self.tail = self.tail.wrapping_add(1);
+    }
+
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let element = *self.front()?;
+        self.head = self.head.wrapping_add(1);
+        Some(element)
+    }
+
+    /// Doubles the places; `filler` goes into those not used yet.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, filler: T) {
+        let places = (2 * self.places.len()).max(FIRST_PLACES);
+        assert!(u32::try_from(places).is_ok(), "more than 2^31 packets in a queue");
+        let elements: Vec<T> = self.iter().copied().collect();
+        self.head = 0;
+        self.tail = elements.len() as u32;
+        let mut grown = elements;
+        grown.resize(places, filler);
+        self.places = grown.into_boxed_slice();
+    }
+
+    /// The element `n` behind the one taken next, or some other; for who wants to load it.
+    #[inline(always)]
+    pub(crate) fn peek(&self, n: u32) -> Option<&T> {
+        self.places.get(self.place(self.head.wrapping_add(n)))
+    }
+
+    /// From the next to the last.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        let count = self.tail.wrapping_sub(self.head);
+        (0..count).map(|n| &self.places[self.place(self.head.wrapping_add(n))])
+    }
+
+    pub(crate) fn for_each_mut(&mut self, mut act: impl FnMut(&mut T)) {
+        for n in 0..self.tail.wrapping_sub(self.head) {
+            let place = self.place(self.head.wrapping_add(n));
+            act(&mut self.places[place]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        /// Some means put, none means take; counts that wrap included.
+        #[test]
+        fn behaves_like_a_deque(start: u32, ops in prop::collection::vec(prop::option::weighted(0.6, any::<u16>()), 0..300)) {
+            let mut ring = Ring { head: start, tail: start, ..Ring::new() };
+            let mut model = VecDeque::new();
+            for op in ops {
+                match op {
+                    Some(element) => {
+                        ring.push(element);
+                        model.push_back(element);
+                    }
+                    None => prop_assert_eq!(ring.pop(), model.pop_front()),
+                }
+                prop_assert_eq!(ring.front(), model.front());
+                prop_assert_eq!(ring.back(), model.back());
+                prop_assert!(ring.iter().eq(model.iter()));
+                prop_assert_eq!(ring.is_empty(), model.is_empty());
+            }
+        }
+    }
+}

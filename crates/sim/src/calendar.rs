@@ -1,0 +1,74 @@
+//! What concerns the whole network and happens at instants known ahead: faults, samples, the watch over pauses. Windows
+//! end where one of them is due.
+
+use pathweave_units::{Duration, Time};
+
+use crate::faults::Entry;
+use crate::spec::SimSpec;
+
+/// Something to do between two windows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Duty {
+    Fault(Entry),
+    Sample,
+    Watch,
+}
+
+/// When what is due.
+pub(crate) struct Calendar {
+    /// In order of time.
+    faults: Vec<Entry>,
+    next_fault: usize,
+    sample: Time,
+    watch: Time,
+    watch_every: Duration,
+}
+
+impl Calendar {
+    pub(crate) fn new(spec: &SimSpec, faults: Vec<Entry>) -> Self {
+        let pfc = &spec.switch.pfc;
+        let watch = if pfc.enabled { Time::ZERO + pfc.deadlock_after } else { Time::MAX };
+        let sample = spec.observe.interval.map_or(Time::MAX, |interval| Time::ZERO + interval);
+        Calendar { faults, next_fault: 0, sample, watch, watch_every: pfc.deadlock_after }
+    }
+
+    /// When the next duty is due; [`Time::MAX`] if none is.
+    pub(crate) fn next(&self) -> Time {
+        self.fault_at().min(self.sample).min(self.watch)
+    }
+
+    /// Whether faults or repairs are to come.
+    pub(crate) fn has_faults(&self) -> bool {
+        self.next_fault < self.faults.len()
+    }
+
+    /// Takes the next duty if it is due at `now` or before.
+    pub(crate) fn first(&mut self, now: Time) -> Option<(Time, Duty)> {
+        let at = self.next();
+        if at > now {
+            return None;
+        }
+        Some((
+            at,
+            if self.fault_at() == at {
+                self.next_fault += 1;
+                Duty::Fault(self.faults[self.next_fault - 1])
+            } else if self.sample == at {
+                self.sample = Time::MAX;
+                Duty::Sample
+            } else {
+                self.watch = at + self.watch_every;
+                Duty::Watch
+            },
+        ))
+    }
+
+    /// The next sample is to be taken at this instant.
+    pub(crate) fn sample_at(&mut self, at: Time) {
+        self.sample = at;
+    }
+
+    fn fault_at(&self) -> Time {
+        self.faults.get(self.next_fault).map_or(Time::MAX, |entry| entry.at)
+    }
+}
