@@ -1,8 +1,10 @@
 //! What each fuzz target does with its bytes. A target fails by panicking; an error is a good answer.
 
 mod mutate;
+mod secure;
 
 pub use mutate::mutate;
+pub use secure::{handshake, packet_open};
 
 use pathweave_wire::{Packet, emit};
 
@@ -10,7 +12,7 @@ use pathweave_wire::{Packet, emit};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 9] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("topology_file", topology_file),
@@ -18,6 +20,8 @@ pub const TARGETS: [Target; 7] = [
     ("ns3_flows", ns3_flows),
     ("csv_flows", csv_flows),
     ("size_cdf", size_cdf),
+    ("handshake", handshake),
+    ("packet_open", packet_open),
 ];
 
 /// A frame as it comes, with and without Ethernet. What is accepted must emit to something that means the same.

@@ -69,6 +69,7 @@ enum State {
     /// For the connection.
     Asking(Noise),
     Established {
+        accept: Vec<u8>,
         confirm: Vec<u8>,
     },
     Failed,
@@ -168,8 +169,10 @@ impl Initiator {
         }
         match (&self.state, parsed) {
             (State::Asking(_), Message::Accept { noise }) => self.on_accept(now, noise),
-            // It asks again because our Confirm was lost.
-            (State::Established { confirm }, Message::Accept { .. }) => self.outbox = Some(confirm.clone()),
+            // It asks again because our Confirm was lost. Whoever repeats, repeats the bytes.
+            (State::Established { accept, confirm }, Message::Accept { noise }) if accept == noise => {
+                self.outbox = Some(confirm.clone());
+            }
             (
                 State::AskingForCookie | State::Asking(_),
                 answer @ (Message::Retry { .. } | Message::Reject { .. } | Message::Versions { .. }),
@@ -254,7 +257,7 @@ impl Initiator {
         let confirm_key = hmac::Key::new(hmac::HMAC_SHA256, secrets.confirm_key());
         let confirm = emit_confirm(self.attempt, &confirm_key);
         self.outbox = Some(confirm.clone());
-        self.state = State::Established { confirm };
+        self.state = State::Established { accept: message.to_vec(), confirm };
         self.event = Some(InitiatorEvent::Established(Box::new(Established {
             session,
             agreed,

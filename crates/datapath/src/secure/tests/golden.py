@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Computes the bytes of tests/golden.rs from docs/wire.md alone, with Python's `cryptography`; nothing of the Rust
-code is used. Random bytes are those of the test: each draw is filled with the next byte value, counting from 1."""
+code is used. With the folder of the fuzz seeds as argument it writes those of `handshake` and `packet_open`. Random bytes are those of the test: each draw is filled with the next byte value, counting from 1."""
 
 import hashlib
 import hmac
+import pathlib
 import struct
+import sys
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -131,10 +133,27 @@ def packet(epoch_secret, epoch, opened, path, session, number, body):
 
 there, back = secret(k1, b"to responder"), secret(k2, b"to initiator")
 after = derive(there, b"next epoch", 32)
-for name, data in [
-    ("FIRST", first), ("RETRY", retry), ("REQUEST", request), ("ACCEPT", accept), ("CONFIRM", confirm),
-    ("THERE", packet(there, 0, 0, 3, 202, 0, b"there")),
-    ("BACK", packet(back, 0, 0, 5, 101, 0, b"and back")),
-    ("AFTER", packet(after, 1, 0, 3, 202, 1, b"new keys")),
-]:
-    print(name, len(data), hashlib.sha256(data).hexdigest() if len(data) > 128 else data.hex())
+messages = [("first", first), ("retry", retry), ("request", request), ("accept", accept), ("confirm", confirm)]
+packets = [
+    ("there", packet(there, 0, 0, 3, 202, 0, b"there")),
+    ("back", packet(back, 0, 0, 5, 101, 0, b"and back")),
+    ("after", packet(after, 1, 0, 3, 202, 1, b"new keys")),
+]
+for name, data in messages + packets:
+    print(name.upper(), len(data), hashlib.sha256(data).hexdigest() if len(data) > 128 else data.hex())
+
+if len(sys.argv) > 1:
+    seeds = pathlib.Path(sys.argv[1])
+    for folder in ["handshake", "packet_open"]:
+        (seeds / folder).mkdir(exist_ok=True)
+    for stage, (name, data) in enumerate(messages):
+        (seeds / "handshake" / f"{name}.bin").write_bytes(bytes([stage, 0]) + data)
+        (seeds / "handshake" / f"over-{name}.bin").write_bytes(bytes([stage, 1]) + bytes(len(data)))
+    refused = with_mac(header(5, bytes([9] * 8)) + bytes([6]) + bytes(7), answers)
+    versions = with_mac(header(6, attempt) + bytes([2, 1, 2]), answers)
+    for name, data in [("reject", refused), ("versions", versions)]:
+        (seeds / "handshake" / f"{name}.bin").write_bytes(bytes([0, 0]) + data)
+    for name, data in packets:
+        (seeds / "packet_open" / f"{name}.bin").write_bytes(data)
+    (seeds / "packet_open" / "good.bin").write_bytes(bytes(128))
+    (seeds / "packet_open" / "plain.bin").write_bytes(b"\xc4" + bytes(40))

@@ -110,6 +110,20 @@ fn forged_refusals_do_not_end_an_attempt() {
 }
 
 #[test]
+fn only_the_accept_itself_is_answered_with_another_confirm() {
+    let (mut pair, ..) = before(4);
+    let accept = pair.sent[3].1.clone();
+    for at in 12..accept.len() {
+        let mut other = accept.clone();
+        other[at] ^= 1;
+        pair.to_initiator(&other);
+        assert_eq!(pair.initiator.poll_transmit(), None, "byte {at}");
+    }
+    pair.to_initiator(&accept);
+    assert!(pair.initiator.poll_transmit().is_some());
+}
+
+#[test]
 fn a_genuine_refusal_of_another_attempt_means_nothing() {
     let (mut pair, ..) = before(0);
     let other = Pair::new(43).initiator.attempt();

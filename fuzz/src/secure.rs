@@ -1,0 +1,210 @@
+//! Handshake and packet protection. Keys, random bytes and hellos are those of
+//! `crates/datapath/src/secure/tests/golden.py`, which also made the seeds, so the seeds are good messages.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::sync::LazyLock;
+
+use pathweave_datapath::secure::{
+    ClusterKey, Established, Features, HandshakeConfig, Hello, Initiator, InitiatorEvent, Kind, Protection,
+    RandomError, Responder, ResponderConfig, ResponderEvent, Rotation, SecureRandom, SessionId,
+    TransportType, kind_of,
+};
+use pathweave_units::{HostId, PathId, QpNum, Time};
+
+/// Every draw is filled with its number, counting from 1.
+struct Counting(u8);
+
+impl SecureRandom for Counting {
+    fn fill(&mut self, out: &mut [u8]) -> Result<(), RandomError> {
+        self.0 = self.0.wrapping_add(1);
+        out.fill(self.0);
+        Ok(())
+    }
+}
+
+fn hello(protection: Protection, number: u32) -> Hello {
+    Hello {
+        protection,
+        transport: TransportType::Rc,
+        scheme: "udmp".into(),
+        mtu_payload: 4_096,
+        paths: 8,
+        nic_ports: 1,
+        host: HostId(number),
+        qp: QpNum(1_000 + number),
+        session: SessionId(101 * number),
+        features: Features::NONE,
+        required: Features::NONE,
+        private_data: vec![],
+    }
+}
+
+/// Both ends, and what each has come to.
+struct Pair {
+    now: Time,
+    client: SocketAddr,
+    protection: Protection,
+    initiator: Initiator,
+    responder: Responder,
+    near: Option<Box<Established>>,
+    far: Option<Box<Established>>,
+}
+
+impl Pair {
+    fn new(protection: Protection, drawn: u8) -> Self {
+        let now = Time::from_us(1_000);
+        let key = ClusterKey::from_bytes(core::array::from_fn(|i| i as u8));
+        let responder = Responder::new(key.clone(), ResponderConfig::default(), Box::new(Counting(drawn)));
+        let (config, rotation) = (HandshakeConfig::default(), Rotation::default());
+        let said = hello(protection, 1);
+        let initiator = Initiator::new(now, &key, said, config, rotation, &mut Counting(drawn));
+        Pair {
+            now,
+            client: SocketAddr::new([10, 1, 2, 3].into(), 1),
+            protection,
+            initiator: initiator.expect("a good hello"),
+            responder: responder.expect("a good configuration"),
+            near: None,
+            far: None,
+        }
+    }
+    fn deliver(&mut self, datagram: &[u8]) {
+        match kind_of(datagram) {
+            Kind::ToResponder => self.responder.handle(self.now, self.client, datagram),
+            _ => self.initiator.handle(self.now, datagram),
+        }
+        self.drain();
+    }
+    fn drain(&mut self) {
+        while let Some(event) = self.responder.poll_event() {
+            match event {
+                ResponderEvent::Request { id, .. } => {
+                    let answer = hello(self.protection, 2);
+                    self.responder.accept(self.now, id, answer).expect("the hellos go together");
+                }
+                ResponderEvent::Established { established, .. } => {
+                    assert!(self.far.is_none(), "established twice");
+                    self.far = Some(established);
+                }
+                ResponderEvent::Abandoned { .. } => unreachable!("no time passes"),
+            }
+        }
+        match self.initiator.poll_event() {
+            Some(InitiatorEvent::Established(established)) => {
+                assert!(self.near.is_none(), "established twice");
+                self.near = Some(established);
+            }
+            Some(InitiatorEvent::Failed(error)) => panic!("no refusal was genuine: {error}"),
+            None => {}
+        }
+    }
+    /// The next good message.
+    fn next(&mut self) -> Option<Vec<u8>> {
+        self.initiator
+            .poll_transmit()
+            .or_else(|| self.responder.poll_transmit().map(|(_, datagram)| datagram))
+    }
+}
+
+/// `data` over a good message: what is zero in it stays as it was.
+fn laid_over(good: &[u8], data: &[u8]) -> Vec<u8> {
+    let changes = data.iter().copied().chain(core::iter::repeat(0));
+    good.iter().zip(changes).map(|(byte, change)| byte ^ change).collect()
+}
+
+/// The first byte says how many good messages have come through (0 to 4), the second whether the rest is a datagram or
+/// is laid over the next good message. Whatever it is, only the good message itself leads on, and afterwards the
+/// handshake can still be finished.
+pub fn handshake(data: &[u8]) {
+    let [stage, mode, rest @ ..] = data else { return };
+    let mut pair = Pair::new(Protection::Encrypt, 0);
+    for _ in 0..stage % 5 {
+        let next = pair.next().expect("a handshake has five messages");
+        pair.deliver(&next);
+    }
+    let good = pair.next().expect("a handshake has five messages");
+    let datagram = if mode % 2 == 0 { rest.to_vec() } else { laid_over(&good, rest) };
+    if GOOD.contains(&datagram) {
+        pair.deliver(&datagram);
+        return;
+    }
+    let state = |pair: &mut Pair| {
+        let half_open = pair.responder.admission().half_open_connections();
+        (pair.near.is_some(), pair.far.is_some(), half_open)
+    };
+    let before = state(&mut pair);
+    // To both, whomever it is for.
+    pair.responder.handle(pair.now, pair.client, &datagram);
+    pair.initiator.handle(pair.now, &datagram);
+    let mut answered = 0;
+    while let Some((_, answer)) = pair.responder.poll_transmit() {
+        answered += answer.len();
+    }
+    assert!(answered <= datagram.len(), "{answered} bytes for {}", datagram.len());
+    assert!(pair.initiator.poll_transmit().is_none());
+    pair.drain();
+    assert_eq!(state(&mut pair), before, "what is not good leads nowhere");
+    pair.deliver(&good);
+    while let Some(next) = pair.next() {
+        pair.deliver(&next);
+    }
+    let (near, far) = (pair.near.expect("it can be finished"), pair.far.expect("it can be finished"));
+    assert_eq!(near.agreed, far.agreed);
+}
+
+/// The five messages of a good handshake.
+static GOOD: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let mut pair = Pair::new(Protection::Encrypt, 0);
+    let mut messages = vec![];
+    while let Some(next) = pair.next() {
+        pair.deliver(&next);
+        messages.push(next);
+    }
+    assert_eq!(messages.len(), 5);
+    messages
+});
+
+thread_local! {
+    /// One pair of sessions a mode, each with a good frame of the initiator: a refused frame leaves no trace, so it
+    /// serves all inputs.
+    static SESSIONS: RefCell<Vec<(Pair, Vec<u8>)>> = RefCell::new(Protection::ALL.map(established).into());
+}
+
+fn established(protection: Protection) -> (Pair, Vec<u8>) {
+    // Other keys than those of the seeds, none of which is good here.
+    let mut pair = Pair::new(protection, 100);
+    while let Some(next) = pair.next() {
+        pair.deliver(&next);
+    }
+    let session = &mut pair.near.as_mut().expect("nothing was lost").session;
+    let mut frame = vec![0xc4; 100 + session.overhead()];
+    session.seal(PathId(3), &mut frame).expect("a good packet");
+    (pair, frame)
+}
+
+/// A frame as it comes, and laid over a good one, in every mode. None but the good one opens, and that one still does.
+pub fn packet_open(data: &[u8]) {
+    let _ = kind_of(data);
+    SESSIONS.with_borrow_mut(|sessions| {
+        for (pair, good) in sessions {
+            let far = &mut pair.far.as_mut().expect("nothing was lost").session;
+            for frame in [data.to_vec(), laid_over(good, data)] {
+                let mut opened = frame.clone();
+                let outcome = far.open(pair.now, &mut opened);
+                match pair.protection {
+                    Protection::Insecure => {
+                        let plain = frame.first().is_some_and(|first| (0xc0..=0xdf).contains(first));
+                        assert_eq!(outcome.is_ok(), plain);
+                    }
+                    _ if frame == *good => {
+                        outcome.expect("the good frame opens, once");
+                        (*pair, *good) = established(pair.protection);
+                        break;
+                    }
+                    _ => assert!(outcome.is_err(), "a frame nobody sealed was opened"),
+                }
+            }
+        }
+    });
+}
