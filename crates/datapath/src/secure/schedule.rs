@@ -82,6 +82,9 @@ impl EpochSecret {
         derive(&self.0[..], &[b"key"], &mut key[..]);
         derive(&self.0[..], &[b"iv"], &mut iv[..]);
         let key = UnboundKey::new(&AES_128_GCM, &key[..]).expect("16 bytes are an AES-128 key");
+        let (high, low) = iv.split_first_chunk().expect("12 bytes are more than 4");
+        let low = low.first_chunk().expect("8 bytes are left");
+        let iv = (u32::from_be_bytes(*high), u64::from_be_bytes(*low));
         PacketKeys { aead: LessSafeKey::new(key), iv }
     }
     /// The secret of the next epoch. The way back is closed: HKDF is not invertible.
@@ -95,7 +98,8 @@ impl EpochSecret {
 /// Key and initialisation vector of one direction and epoch.
 pub(crate) struct PacketKeys {
     aead: LessSafeKey,
-    iv: Zeroizing<[u8; 12]>,
+    /// As two numbers, big-endian, to combine with the parts of a nonce in two steps.
+    iv: (u32, u64),
 }
 
 /// What makes a packet's nonce unique under its key. The epoch is in it although each has a key of its own, so that a
@@ -109,12 +113,10 @@ pub(crate) struct NonceParts {
 
 impl PacketKeys {
     fn nonce(&self, parts: NonceParts) -> Nonce {
-        let mut bytes = *self.iv;
-        let epoch = (parts.epoch as u16).to_be_bytes();
-        let plain = epoch.into_iter().chain(parts.path.to_be_bytes()).chain(parts.number.to_be_bytes());
-        for (byte, part) in bytes.iter_mut().zip(plain) {
-            *byte ^= part;
-        }
+        let high = u32::from(parts.epoch as u16) << 16 | u32::from(parts.path);
+        let mut bytes = [0; 12];
+        bytes[..4].copy_from_slice(&(self.iv.0 ^ high).to_be_bytes());
+        bytes[4..].copy_from_slice(&(self.iv.1 ^ parts.number).to_be_bytes());
         Nonce::assume_unique_for_key(bytes)
     }
     /// Encrypts `body` in place; the tag covers `header`, too.
