@@ -346,7 +346,8 @@ fn who_cannot_be_reached_is_told_apart() {
 
     // Loopback takes no packets to elsewhere.
     let elsewhere: std::net::SocketAddr = "192.0.2.9:5".parse().unwrap();
-    let no_way = client.connect(elsewhere).unwrap_err();
+    let small = Device::open(DeviceConfig { mtu_payload: 256, ..config() }).unwrap();
+    let no_way = small.connect(elsewhere).unwrap_err();
     assert!(matches!(no_way, ConnectError::NoRoute { peer, .. } if peer == elsewhere), "{no_way}");
 
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

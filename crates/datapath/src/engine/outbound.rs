@@ -25,6 +25,9 @@ struct Batch {
     target: Target,
     segment_bytes: usize,
     segments: usize,
+    /// Bytes taken of `bytes`.
+    len: usize,
+    /// Only ever grows, so that it is filled with zeros once and not for each packet.
     bytes: Vec<u8>,
 }
 
@@ -120,12 +123,13 @@ impl Outbound {
             }
         };
         let batch = &mut self.filling[usize::from(index)];
-        let start = batch.bytes.len();
-        batch.bytes.resize(start + len, 0);
-        if write(&mut batch.bytes[start..]) {
+        let end = batch.len + len;
+        if batch.bytes.len() < end {
+            batch.bytes.resize((2 * end).min(self.limits.batch_bytes.max(end)), 0);
+        }
+        if write(&mut batch.bytes[batch.len..end]) {
             batch.segments += 1;
-        } else {
-            batch.bytes.truncate(start);
+            batch.len = end;
         }
     }
 
@@ -150,7 +154,7 @@ impl Outbound {
     }
 
     fn fresh(&mut self, target: Target, segment_bytes: usize) -> Batch {
-        Batch { target, segment_bytes, segments: 0, bytes: self.spare.pop().unwrap_or_default() }
+        Batch { target, segment_bytes, segments: 0, len: 0, bytes: self.spare.pop().unwrap_or_default() }
     }
 
     fn send<B: Backend>(&mut self, backend: &mut B, batch: Batch) {
@@ -166,7 +170,7 @@ impl Outbound {
     /// Gives the batch back if there is no room for it.
     fn try_send<B: Backend>(&mut self, backend: &mut B, batch: Batch) -> Option<Batch> {
         let Target { to, path, ecn } = batch.target;
-        let bytes = &batch.bytes[..];
+        let bytes = &batch.bytes[..batch.len];
         match backend.send(&SendBatch {
             to,
             path: Some(path),
@@ -181,7 +185,7 @@ impl Outbound {
             Ok(Sent::Done) => {
                 self.counters.batches += 1;
                 self.counters.datagrams += batch.segments as u64;
-                self.counters.bytes += batch.bytes.len() as u64;
+                self.counters.bytes += batch.len as u64;
             }
             Err(error) => {
                 self.counters.failed += 1;
@@ -192,9 +196,8 @@ impl Outbound {
         None
     }
 
-    fn recycle(&mut self, mut bytes: Vec<u8>) {
+    fn recycle(&mut self, bytes: Vec<u8>) {
         if self.spare.len() < SPARE {
-            bytes.clear();
             self.spare.push(bytes);
         }
     }
@@ -209,6 +212,7 @@ impl Batch {
         },
         segment_bytes: 0,
         segments: 0,
+        len: 0,
         bytes: Vec::new(),
     };
 
@@ -218,9 +222,9 @@ impl Batch {
         self.target == *target
             && len <= self.segment_bytes
             // A short one ends a batch.
-            && self.bytes.len() == self.segments * self.segment_bytes
+            && self.len == self.segments * self.segment_bytes
             && self.segments < limits.batch_segments
-            && self.bytes.len() + len <= limits.batch_bytes
+            && self.len + len <= limits.batch_bytes
     }
 }
 

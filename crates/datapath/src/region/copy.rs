@@ -14,24 +14,22 @@ const WORD: usize = size_of::<u64>();
 ///
 /// # Safety
 /// `to` is valid for writes of `from.len()` bytes, and everybody else accesses them atomically.
+#[inline]
 pub(super) unsafe fn store(to: *mut u8, from: &[u8]) {
-    let head = to.align_offset(WORD).min(from.len());
-    let (first, rest) = from.split_at(head);
-    let words = rest.chunks_exact(WORD);
-    let last = words.remainder();
-    // SAFETY: every place written lies within the bytes the caller vouches for; words are aligned by `align_offset`.
+    let (head, words) = divide(to, from.len());
+    let source = from.as_ptr();
+    // SAFETY: all offsets are below `from.len()`, which both sides are valid for; `divide` gives aligned words.
     unsafe {
-        for (i, &byte) in first.iter().enumerate() {
-            AtomicU8::from_ptr(to.add(i)).store(byte, Relaxed);
+        for i in 0..head {
+            AtomicU8::from_ptr(to.add(i)).store(source.add(i).read(), Relaxed);
         }
-        let mut at = to.add(head);
-        for word in words {
-            let value = u64::from_ne_bytes(word.try_into().expect("a chunk has this length"));
-            AtomicU64::from_ptr(at.cast()).store(value, Relaxed);
-            at = at.add(WORD);
+        for i in 0..words {
+            let at = head + i * WORD;
+            AtomicU64::from_ptr(to.add(at).cast())
+                .store(source.add(at).cast::<u64>().read_unaligned(), Relaxed);
         }
-        for (i, &byte) in last.iter().enumerate() {
-            AtomicU8::from_ptr(at.add(i)).store(byte, Relaxed);
+        for i in head + words * WORD..from.len() {
+            AtomicU8::from_ptr(to.add(i)).store(source.add(i).read(), Relaxed);
         }
     }
 }
@@ -40,24 +38,34 @@ pub(super) unsafe fn store(to: *mut u8, from: &[u8]) {
 ///
 /// # Safety
 /// `from` is valid for reads of `to.len()` bytes, and everybody else accesses them atomically.
+#[inline]
 pub(super) unsafe fn load(from: *mut u8, to: &mut [u8]) {
-    let head = from.align_offset(WORD).min(to.len());
-    let (first, rest) = to.split_at_mut(head);
-    let mut words = rest.chunks_exact_mut(WORD);
+    let (head, words) = divide(from, to.len());
+    let target = to.as_mut_ptr();
     // SAFETY: as in `store`.
     unsafe {
-        for (i, byte) in first.iter_mut().enumerate() {
-            *byte = AtomicU8::from_ptr(from.add(i)).load(Relaxed);
+        for i in 0..head {
+            target.add(i).write(AtomicU8::from_ptr(from.add(i)).load(Relaxed));
         }
-        let mut at = from.add(head);
-        for word in words.by_ref() {
-            word.copy_from_slice(&AtomicU64::from_ptr(at.cast()).load(Relaxed).to_ne_bytes());
-            at = at.add(WORD);
+        for i in 0..words {
+            let at = head + i * WORD;
+            target
+                .add(at)
+                .cast::<u64>()
+                .write_unaligned(AtomicU64::from_ptr(from.add(at).cast()).load(Relaxed));
         }
-        for (i, byte) in words.into_remainder().iter_mut().enumerate() {
-            *byte = AtomicU8::from_ptr(at.add(i)).load(Relaxed);
+        for i in head + words * WORD..to.len() {
+            target.add(i).write(AtomicU8::from_ptr(from.add(i)).load(Relaxed));
         }
     }
+}
+
+/// Bytes of `len` at `start` before the first aligned word, and the words from there on.
+#[inline]
+fn divide(start: *mut u8, len: usize) -> (usize, usize) {
+    let head = (start as usize).wrapping_neg() % WORD;
+    let head = head.min(len);
+    (head, (len - head) / WORD)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub struct DatagramLayout {
 
 impl DatagramLayout {
     /// Of a segment.
+    #[inline]
     pub fn of(segment: &Segment) -> Self {
         let payload_len = payload_len(&segment.body);
         let pad_len = payload_len.next_multiple_of(4) - payload_len;
@@ -44,6 +45,7 @@ impl DatagramLayout {
 ///
 /// # Errors
 /// As [`emit`](crate::emit), except for the payload.
+#[inline]
 pub fn emit_datagram_header(segment: &Segment, out: &mut [u8]) -> Result<DatagramLayout, EmitError> {
     let layout = DatagramLayout::of(segment);
     check(segment)?;

@@ -69,7 +69,19 @@ const TABLE: [(u8, Opcode); 21] = {
     ]
 };
 
+/// The opcode of each value of the low six bits.
+const BY_LOW: [Option<Opcode>; 64] = {
+    let mut by_low = [None; 64];
+    let mut i = 0;
+    while i < TABLE.len() {
+        by_low[TABLE[i].0 as usize] = Some(TABLE[i].1);
+        i += 1;
+    }
+    by_low
+};
+
 impl Position {
+    #[inline]
     pub(crate) fn of(offset: u32, last: bool) -> Position {
         match (offset == 0, last) {
             (true, true) => Position::Only,
@@ -78,6 +90,7 @@ impl Position {
             (false, false) => Position::Middle,
         }
     }
+    #[inline]
     pub(crate) fn is_last(self) -> bool {
         matches!(self, Position::Last | Position::Only)
     }
@@ -93,6 +106,7 @@ impl Position {
 
 impl Opcode {
     /// The opcode of a segment.
+    #[inline]
     pub(crate) fn of(body: &Body) -> Opcode {
         match body {
             Body::Data(data) => Opcode::of_data(data),
@@ -103,6 +117,7 @@ impl Opcode {
         }
     }
 
+    #[inline]
     fn of_data(data: &Data) -> Opcode {
         let position = Position::of(data.offset, data.last);
         let transfer = match data.op {
@@ -114,14 +129,35 @@ impl Opcode {
         Opcode::Transfer(transfer, position, data.last && has_immediate(data.op))
     }
 
+    /// The byte on the wire. [`Opcode::from_byte`] is its inverse, from a table made of [`TABLE`]; a test compares.
+    #[inline]
     pub(crate) fn to_byte(self) -> u8 {
-        let (low, _) =
-            TABLE.iter().find(|(_, op)| *op == self).expect("every opcode that `of` makes is listed");
-        RANGE | low
+        let position = |position: Position| match position {
+            Position::First => 0,
+            Position::Middle => 1,
+            Position::Last => 2,
+            Position::Only => 4,
+        };
+        RANGE
+            | match self {
+                // An immediate is one more, where InfiniBand has it: with the last packet or the only one.
+                Opcode::Transfer(Transfer::Send, at, imm) => position(at) + u8::from(imm),
+                Opcode::Transfer(Transfer::Write, at, imm) => 0x06 + position(at) + u8::from(imm),
+                // Without an immediate there is no gap between last and only.
+                Opcode::Transfer(Transfer::ReadResponse, at, _) => {
+                    0x0d + position(at) - u8::from(at == Position::Only)
+                }
+                Opcode::ReadRequest => 0x0c,
+                Opcode::Acknowledge => 0x11,
+                Opcode::Cnp => 0x18,
+                Opcode::Probe => 0x19,
+                Opcode::ProbeReply => 0x1a,
+            }
     }
 
+    #[inline]
     pub(crate) fn from_byte(byte: u8) -> Option<Opcode> {
-        TABLE.iter().find(|(low, _)| RANGE | low == byte).map(|(_, op)| *op)
+        if byte & RANGE == RANGE { BY_LOW[usize::from(byte & !RANGE)] } else { None }
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -138,6 +174,7 @@ impl Opcode {
     }
 
     /// Bytes of RETH, AETH and ImmDt between the BTH and the extension.
+    #[inline]
     pub(crate) fn standard_len(self) -> usize {
         match self {
             Opcode::Transfer(transfer, _, imm) => {
@@ -150,6 +187,7 @@ impl Opcode {
     }
 
     /// Bytes from the start of the BTH to the payload. A negative acknowledgement has a shorter extension.
+    #[inline]
     pub(crate) fn header_len(self, nack: bool) -> usize {
         let extension = match self {
             Opcode::Transfer(..) | Opcode::ReadRequest => DATA_EXT_LEN,
@@ -186,4 +224,19 @@ pub(crate) fn syndrome(reason: NackReason) -> u8 {
 
 pub(crate) fn nack_reason(syndrome: u8) -> Option<NackReason> {
     SYNDROMES.iter().find(|(s, _)| *s == syndrome).map(|(_, reason)| *reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_those_of_the_table_and_come_back() {
+        for (low, opcode) in TABLE {
+            assert_eq!(opcode.to_byte(), RANGE | low, "{opcode:?}");
+            assert_eq!(Opcode::from_byte(RANGE | low), Some(opcode));
+        }
+        let known = (0..=255).filter(|byte| Opcode::from_byte(*byte).is_some()).count();
+        assert_eq!(known, TABLE.len());
+    }
 }
