@@ -27,7 +27,8 @@ fn table(heading: &str, nth: usize) -> Vec<Vec<String>> {
         let last = tables.last_mut().expect("never empty");
         match line.strip_prefix('|') {
             Some(row) => {
-                last.push(row.trim_end_matches('|').split('|').map(|c| c.trim().to_string()).collect())
+                let cells = row.trim_end_matches('|').split('|').map(|cell| cell.trim().to_string());
+                last.push(cells.collect());
             }
             None if !last.is_empty() => tables.push(vec![]),
             None => {}

@@ -25,7 +25,7 @@ use super::random::SecureRandom;
 use super::schedule::Direction;
 use super::session::{Session, SessionConfig};
 use super::timing::Backoff;
-use entry::{Entry, Offer};
+use entry::{Asked, Entry, Offer};
 pub use event::{AcceptError, RequestId, ResponderConfig, ResponderCounters, ResponderEvent};
 
 /// Datagrams that may wait to be sent; what an attacker adds beyond is dropped.
@@ -163,8 +163,7 @@ impl Responder {
         if self.offered.contains_key(&hello.session) {
             return Err(AcceptError::SessionTaken(hello.session));
         }
-        let Some(Entry::Asked(_)) = self.entries.get(&id) else { return Err(AcceptError::Gone) };
-        let Some(Entry::Asked(asked)) = self.entries.remove(&id) else { return Err(AcceptError::Gone) };
+        let Some(asked) = self.take_asked(id) else { return Err(AcceptError::Gone) };
         let agreed = match agree(VERSION, &hello, &asked.hello) {
             Ok(agreed) => agreed,
             Err(refusal) => {
@@ -209,12 +208,22 @@ impl Responder {
 
     /// Refuses a request for a reason of the application's own.
     pub fn decline(&mut self, id: RequestId, code: u32) {
-        if let Some(Entry::Asked(_)) = self.entries.get(&id) {
-            if let Some(Entry::Asked(asked)) = self.entries.remove(&id) {
-                self.admission.abandon(id.address);
-                self.refuse(asked.from, id.attempt, Refusal::Declined { code });
-                self.find_next_timeout();
+        if let Some(asked) = self.take_asked(id) {
+            self.admission.abandon(id.address);
+            self.refuse(asked.from, id.attempt, Refusal::Declined { code });
+            self.find_next_timeout();
+        }
+    }
+
+    /// The request, if it waits for a decision.
+    fn take_asked(&mut self, id: RequestId) -> Option<Box<Asked>> {
+        match self.entries.remove(&id) {
+            Some(Entry::Asked(asked)) => Some(asked),
+            Some(other) => {
+                self.entries.insert(id, other);
+                None
             }
+            None => None,
         }
     }
 
@@ -272,14 +281,20 @@ impl Responder {
     ) {
         if let Some(entry) = self.entries.get_mut(&id) {
             self.counters.repeated += 1;
-            if let Entry::Offered(offer) = entry {
-                // Our Accept may be lost. The timer brings it again; earlier only if the initiator is more in a hurry.
-                if now >= offer.backoff.half_due() {
-                    let accept = offer.accept.clone();
-                    offer.backoff.again(now);
-                    self.send(from, accept);
-                    self.find_next_timeout();
+            // An initiator whose path is dead tries others: the answer goes where it was heard last.
+            match entry {
+                Entry::Asked(asked) => asked.from = from,
+                Entry::Offered(offer) => {
+                    offer.from = from;
+                    // Our Accept may be lost. The timer brings it again; earlier only if the initiator is in a hurry.
+                    if now >= offer.backoff.half_due() {
+                        let accept = offer.accept.clone();
+                        offer.backoff.again(now);
+                        self.send(from, accept);
+                        self.find_next_timeout();
+                    }
                 }
+                Entry::Done { .. } => {}
             }
             return;
         }
@@ -296,7 +311,7 @@ impl Responder {
                 self.counters.requests += 1;
                 self.events.push_back(ResponderEvent::Request { id, from, hello: hello.clone() });
                 let until = now.saturating_add(self.config.handshake.timeout);
-                self.entries.insert(id, Entry::Asked(Box::new(entry::Asked { from, noise, hello, until })));
+                self.entries.insert(id, Entry::Asked(Box::new(Asked { from, noise, hello, until })));
                 self.find_next_timeout();
             }
             Err(refusal) => self.refuse(from, id.attempt, refusal),

@@ -232,6 +232,17 @@ fn rotation_out_of_range_is_named() {
     );
 }
 
+/// A frame on its way.
+#[derive(Clone)]
+struct Flight {
+    frame: Vec<u8>,
+    content: u32,
+    /// Of the keys it was sealed with.
+    epoch: u64,
+    /// It has been delivered before.
+    before: bool,
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -244,20 +255,18 @@ proptest! {
         let protection = if auth_only { Protection::AuthOnly } else { Protection::Encrypt };
         let mut ends: [Session; 2] = pair(protection, 4, every(every_packets)).into();
         let mut rng = Rng::for_component(seed, "order", 0);
-        // What is on its way to each end: frame, content, its epoch, whether it has been delivered.
-        let mut flying: [Vec<(Vec<u8>, u32, u64, bool)>; 2] = Default::default();
+        let mut flying: [Vec<Flight>; 2] = Default::default();
         let mut headers = BTreeSet::new();
         let (mut opened, mut refused, mut repeated) = (0u32, 0u32, 0u32);
         for n in 0..3_000u32 {
             let from = rng.below(2) as usize;
             let sealed = seal(&mut ends[from], rng.below(4) as u16, &n.to_be_bytes());
             prop_assert!(headers.insert((from, sealed[..12].to_vec())) , "a header twice is a nonce twice");
-            flying[1 - from].push((sealed, n, ends[from].sealer.epoch(), false));
+            flying[1 - from].push(Flight { frame: sealed, content: n, epoch: ends[from].sealer.epoch(), before: false });
             let to = rng.below(2) as usize;
             while flying[to].len() > reach {
                 let at = rng.below(flying[to].len() as u32) as usize;
-                let (sealed, content, epoch, before) = flying[to][at].clone();
-                let mut frame = sealed;
+                let Flight { mut frame, content, epoch, before } = flying[to][at].clone();
                 match ends[to].open(NOW, &mut frame) {
                     Ok(opening) => {
                         prop_assert!(!before, "packet {} opened twice", content);
@@ -273,7 +282,7 @@ proptest! {
                     }
                 }
                 match rng.below(10) {
-                    0 => flying[to][at].3 = true,
+                    0 => flying[to][at].before = true,
                     _ => { flying[to].swap_remove(at); }
                 }
             }

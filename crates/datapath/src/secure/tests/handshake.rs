@@ -140,13 +140,13 @@ fn an_initiator_that_has_a_cookie_but_no_key_gets_nothing() {
     let mut pair = Pair::new(6);
     let mut stranger = initiator(pair.now, &key(1), hello(1, 1), 77);
     // With the right key it learns the cookie; then it uses another.
-    pair.to_responder(&stranger.poll_transmit().unwrap());
+    pair.hand_responder(&stranger.poll_transmit().unwrap());
     let (_, answer) = pair.responder.poll_transmit().unwrap();
     let cookie = answer[retry::COOKIE..retry::MAC].try_into().unwrap();
     let header = header(message::INITIATE, stranger.attempt());
     let mut noise = Noise::new(Role::Initiator, &key(2), &header, &cookie, &mut Seeded::new(1)).unwrap();
     let said = HelloMessage::ours(hello(1, 1)).encode(200);
-    pair.to_responder(&emit_initiate(&header, &cookie, &noise.write(&said)));
+    pair.hand_responder(&emit_initiate(&header, &cookie, &noise.write(&said)));
     assert_eq!(pair.responder.counters().unproven, 1);
     assert_eq!(pair.responder.poll_transmit(), None);
     assert_eq!(pair.requests, 0);
@@ -213,21 +213,21 @@ fn an_unknown_version_is_answered_with_ours() {
     let mut pair = Pair::new(12);
     let mut request = pair.initiator.poll_transmit().unwrap();
     request[2] = 9;
-    pair.to_responder(&request);
+    pair.hand_responder(&request);
     let (_, answer) = pair.responder.poll_transmit().unwrap();
     assert_eq!(answer[1], message::VERSIONS);
     assert_eq!(answer[12..14], [1, VERSION]);
     assert!(answer.len() <= request.len());
     // Ours is in the list, so this initiator, which speaks it, does not give up.
-    pair.to_initiator(&answer);
+    pair.hand_initiator(&answer);
     assert_eq!(pair.failed, None);
 
     // The other way round: our initiator asks somebody who speaks only what we do not.
     let attempt = pair.initiator.attempt();
     let forged = emit_versions(attempt, &[9, 8], &key(2).answer_key());
-    pair.to_initiator(&forged);
+    pair.hand_initiator(&forged);
     assert_eq!(pair.failed, None, "anybody could say that");
-    pair.to_initiator(&emit_versions(attempt, &[9, 8], &key(1).answer_key()));
+    pair.hand_initiator(&emit_versions(attempt, &[9, 8], &key(1).answer_key()));
     let error = HandshakeError::Version { ours: vec![1], theirs: vec![9, 8] };
     assert_eq!(error.to_string(), "the peer speaks versions [9, 8], this build [1]");
     assert_eq!(pair.failed, Some(error));
@@ -237,14 +237,14 @@ fn an_unknown_version_is_answered_with_ours() {
 fn who_could_do_better_is_told_of_the_downgrade() {
     let mut pair = Pair::new(13);
     let first = pair.initiator.poll_transmit().unwrap();
-    pair.to_responder(&first);
+    pair.hand_responder(&first);
     let (_, answer) = pair.responder.poll_transmit().unwrap();
     let cookie = answer[retry::COOKIE..retry::MAC].try_into().unwrap();
     let header = header(message::INITIATE, pair.initiator.attempt());
     let mut noise = Noise::new(Role::Initiator, &key(1), &header, &cookie, &mut Seeded::new(1)).unwrap();
     // Whoever sent this never meant to speak version 1: its list does not have it.
     let said = HelloMessage { hello: hello(1, 1), versions: vec![9] }.encode(200);
-    pair.to_responder(&emit_initiate(&header, &cookie, &noise.write(&said)));
+    pair.hand_responder(&emit_initiate(&header, &cookie, &noise.write(&said)));
     let (_, answer) = pair.responder.poll_transmit().unwrap();
     assert_eq!((answer[1], answer[reject::REASON]), (message::REJECT, Refusal::Downgrade.encode().0));
     assert_eq!(pair.requests, 0);
@@ -302,8 +302,8 @@ fn an_expired_cookie_is_replaced() {
         pair.exchange(&mut |_, datagram| vec![datagram]);
     }
     let request = pair.initiator.poll_transmit().unwrap();
-    pair.now = pair.now + ResponderConfig::default().cookie_lifetime;
-    pair.to_responder(&request);
+    pair.now += ResponderConfig::default().cookie_lifetime;
+    pair.hand_responder(&request);
     assert_eq!((pair.requests, pair.responder.counters().retries), (0, 2));
     pair.run_well();
     let (mut near, mut far) = pair.both();
@@ -342,8 +342,8 @@ fn a_slow_network_does_not_make_cookies_overtake_each_other() {
         flying = rest;
         for (_, way, datagram) in arrived {
             match way {
-                Way::ToResponder => pair.to_responder(&datagram),
-                Way::ToInitiator => pair.to_initiator(&datagram),
+                Way::ToResponder => pair.hand_responder(&datagram),
+                Way::ToInitiator => pair.hand_initiator(&datagram),
             }
         }
         if pair.initiator.poll_timeout().is_some_and(|due| due <= next)

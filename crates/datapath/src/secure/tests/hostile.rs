@@ -46,8 +46,8 @@ fn no_flipped_bit_of_a_handshake_goes_through() {
                 let mut flipped = datagram.clone();
                 flipped[at] ^= 1 << bit;
                 match way {
-                    Way::ToResponder => pair.to_responder(&flipped),
-                    Way::ToInitiator => pair.to_initiator(&flipped),
+                    Way::ToResponder => pair.hand_responder(&flipped),
+                    Way::ToInitiator => pair.hand_initiator(&flipped),
                 }
                 // A request whose cookie or name was hit is answered with a cookie, as any first request is.
                 while let Some((_, answer)) = pair.responder.poll_transmit() {
@@ -64,8 +64,8 @@ fn no_flipped_bit_of_a_handshake_goes_through() {
         }
         // After all that the genuine message still does what it should.
         match way {
-            Way::ToResponder => pair.to_responder(&datagram),
-            Way::ToInitiator => pair.to_initiator(&datagram),
+            Way::ToResponder => pair.hand_responder(&datagram),
+            Way::ToInitiator => pair.hand_initiator(&datagram),
         }
         pair.run_well();
         let (mut near, mut far) = pair.both();
@@ -81,8 +81,8 @@ fn no_cut_or_longer_message_goes_through() {
         let longer = [&datagram[..], &[0]].concat();
         for other in (0..datagram.len()).map(|len| &datagram[..len]).chain([&longer[..]]) {
             match way {
-                Way::ToResponder => pair.to_responder(other),
-                Way::ToInitiator => pair.to_initiator(other),
+                Way::ToResponder => pair.hand_responder(other),
+                Way::ToInitiator => pair.hand_initiator(other),
             }
             while pair.responder.poll_transmit().is_some() {}
             assert_eq!(state(&mut pair), untouched, "message {nth}, {} bytes", other.len());
@@ -99,9 +99,9 @@ fn forged_refusals_do_not_end_an_attempt() {
         for refusal in
             [Refusal::Busy, Refusal::Downgrade, Refusal::Protection { theirs: Protection::Insecure }]
         {
-            pair.to_initiator(&emit_reject(attempt, refusal, &stranger));
+            pair.hand_initiator(&emit_reject(attempt, refusal, &stranger));
         }
-        pair.to_initiator(&emit_versions(attempt, &[7], &stranger));
+        pair.hand_initiator(&emit_versions(attempt, &[7], &stranger));
         assert_eq!(pair.failed, None);
         pair.run_well();
         let (mut near, mut far) = pair.both();
@@ -116,10 +116,10 @@ fn only_the_accept_itself_is_answered_with_another_confirm() {
     for at in 12..accept.len() {
         let mut other = accept.clone();
         other[at] ^= 1;
-        pair.to_initiator(&other);
+        pair.hand_initiator(&other);
         assert_eq!(pair.initiator.poll_transmit(), None, "byte {at}");
     }
-    pair.to_initiator(&accept);
+    pair.hand_initiator(&accept);
     assert!(pair.initiator.poll_transmit().is_some());
 }
 
@@ -127,7 +127,7 @@ fn only_the_accept_itself_is_answered_with_another_confirm() {
 fn a_genuine_refusal_of_another_attempt_means_nothing() {
     let (mut pair, ..) = before(0);
     let other = Pair::new(43).initiator.attempt();
-    pair.to_initiator(&emit_reject(other, Refusal::Busy, &key(1).answer_key()));
+    pair.hand_initiator(&emit_reject(other, Refusal::Busy, &key(1).answer_key()));
     assert_eq!(pair.failed, None);
 }
 
@@ -141,8 +141,8 @@ fn replays_change_nothing() {
     for _ in 0..3 {
         for (way, datagram) in &sent {
             match way {
-                Way::ToResponder => pair.to_responder(datagram),
-                Way::ToInitiator => pair.to_initiator(datagram),
+                Way::ToResponder => pair.hand_responder(datagram),
+                Way::ToInitiator => pair.hand_initiator(datagram),
             }
             // `Pair` panics if a connection is established a second time.
             assert_eq!(state(&mut pair), untouched);
@@ -173,10 +173,10 @@ fn a_recorded_request_is_worth_nothing_elsewhere_or_later() {
     assert_eq!(pair.responder.counters().unproven, 1);
 
     // Much later from the right address: the cookie has expired, and nothing is remembered any more.
-    pair.now = pair.now + ResponderConfig::default().cookie_lifetime;
+    pair.now += ResponderConfig::default().cookie_lifetime;
     pair.responder.on_timer(pair.now);
     assert_eq!(pair.responder.poll_timeout(), None);
-    pair.to_responder(&recorded);
+    pair.hand_responder(&recorded);
     assert_eq!(pair.responder.poll_transmit().unwrap().1[common::TYPE], message::RETRY);
     assert_eq!(pair.requests, 1);
 }
@@ -274,14 +274,14 @@ proptest! {
         for datagram in &datagrams {
             let untouched = state(&mut pair);
             let _ = kind_of(datagram);
-            pair.to_responder(datagram);
-            pair.to_initiator(datagram);
+            pair.hand_responder(datagram);
+            pair.hand_initiator(datagram);
             while pair.responder.poll_transmit().is_some() {}
             prop_assert_eq!(state(&mut pair), untouched);
         }
         match way {
-            Way::ToResponder => pair.to_responder(&genuine),
-            Way::ToInitiator => pair.to_initiator(&genuine),
+            Way::ToResponder => pair.hand_responder(&genuine),
+            Way::ToInitiator => pair.hand_initiator(&genuine),
         }
         pair.run_well();
         let (mut near, mut far) = pair.both();

@@ -161,6 +161,34 @@ fn the_application_may_decline_and_decides_once() {
 }
 
 #[test]
+fn the_answer_goes_where_the_initiator_was_heard_last() {
+    let now = Time::from_us(1);
+    let mut responder = limited(Limits::default());
+    let (mut initiator, id) = ask(&mut responder, now, client(), 63);
+    let again = |initiator: &mut Initiator, responder: &mut Responder, port| {
+        let due = initiator.poll_timeout().expect("it waits");
+        initiator.on_timer(due);
+        let other = SocketAddr::new(client().ip(), port);
+        responder.handle(due, other, &initiator.poll_transmit().expect("again"));
+        (due, other)
+    };
+    let (now, second) = again(&mut initiator, &mut responder, 50_001);
+    responder.accept(now, id.unwrap(), hello(2, 1)).unwrap();
+    assert_eq!(responder.poll_transmit().unwrap().0, second);
+    let (now, third) = again(&mut initiator, &mut responder, 50_002);
+    assert_eq!(responder.poll_transmit().unwrap().0, third, "in a hurry");
+    responder.on_timer(responder.poll_timeout().unwrap());
+    let (to, accept) = responder.poll_transmit().unwrap();
+    assert_eq!(to, third);
+    initiator.handle(now, &accept);
+    responder.handle(now, third, &initiator.poll_transmit().unwrap());
+    let Some(ResponderEvent::Established { from, .. }) = responder.poll_event() else {
+        panic!("established")
+    };
+    assert_eq!(from, third);
+}
+
+#[test]
 fn a_session_number_is_not_given_twice() {
     let now = Time::from_us(1);
     let mut responder = limited(Limits::default());

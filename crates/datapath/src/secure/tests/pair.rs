@@ -116,11 +116,11 @@ impl Pair {
         }
     }
 
-    pub(super) fn to_responder(&mut self, datagram: &[u8]) {
+    pub(super) fn hand_responder(&mut self, datagram: &[u8]) {
         self.responder.handle(self.now, client(), datagram);
         self.drain_responder();
     }
-    pub(super) fn to_initiator(&mut self, datagram: &[u8]) {
+    pub(super) fn hand_initiator(&mut self, datagram: &[u8]) {
         self.initiator.handle(self.now, datagram);
         self.drain_initiator();
     }
@@ -166,13 +166,13 @@ impl Pair {
         if waiting.is_empty() {
             return false;
         }
-        self.now = self.now + ONE_WAY;
+        self.now += ONE_WAY;
         for (way, datagram) in waiting {
             self.sent.push((way, datagram.clone()));
             for arrives in network(way, datagram) {
                 match way {
-                    Way::ToResponder => self.to_responder(&arrives),
-                    Way::ToInitiator => self.to_initiator(&arrives),
+                    Way::ToResponder => self.hand_responder(&arrives),
+                    Way::ToInitiator => self.hand_initiator(&arrives),
                 }
             }
         }
