@@ -48,7 +48,7 @@ pub struct RequestId {
 #[derive(Debug)]
 pub enum ResponderEvent {
     /// A member of the cluster asks for a connection, from an address that is proven. Answer with
-    /// [`Responder::accept`] or [`Responder::decline`].
+    /// [`Responder::accept`](super::Responder::accept) or [`Responder::decline`](super::Responder::decline).
     Request {
         /// For the answer.
         id: RequestId,

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use pathweave_units::{PathId, Time};
 use proptest::prelude::*;
 
+use super::super::hello::HelloMessage;
 use super::super::layout::{common, initiate, message, retry};
 use super::super::message::{emit_reject, emit_versions};
 use super::super::*;
@@ -265,6 +266,29 @@ proptest! {
         }
     }
 
+    /// What a member of the cluster says of itself may be anything: it is refused by name, or it means what it says.
+    #[test]
+    fn any_hello_is_refused_or_understood(
+        changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..6),
+        len in 0usize..200, noise in proptest::collection::vec(any::<u8>(), 0..120), start in 0usize..40,
+    ) {
+        let mut bytes = HelloMessage::ours(super::pair::hello(1, 1)).encode(100);
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        bytes.truncate(len);
+        for bytes in [bytes.clone(), [&bytes[..start.min(bytes.len())], &noise].concat()] {
+            match HelloMessage::decode(&bytes) {
+                Ok(said) => {
+                    prop_assert_eq!(said.hello.validate(), Ok(()));
+                    prop_assert_eq!(HelloMessage::decode(&said.encode(0)), Ok(said));
+                }
+                Err(error) => prop_assert!(!error.to_string().is_empty()),
+            }
+        }
+    }
+
     /// Any bytes, in any state: nothing panics, nothing is established, and the real handshake still succeeds.
     #[test]
     fn garbage_is_survived(nth in 0usize..5, datagrams in proptest::collection::vec(datagram(), 1..8)) {
@@ -305,4 +329,13 @@ fn sealing_on_no_path_or_into_no_room_is_refused() {
     let error = SealError::TooShort { len: 27, needed: 28 };
     assert_eq!(near.session.seal(PathId(0), &mut [0; 27]), Err(error));
     assert_eq!(near.session.counters().sealed_packets, 0);
+}
+
+#[test]
+fn the_machines_may_move_to_another_thread() {
+    fn moves<T: Send>() {}
+    moves::<Initiator>();
+    moves::<Responder>();
+    moves::<Session>();
+    moves::<ClusterKey>();
 }
