@@ -24,7 +24,8 @@ pub enum Driving {
         core: Option<usize>,
     },
     /// Whoever calls the device: posting, polling and waiting run the loop. Saves two changes of thread a message,
-    /// which is the best latency there is; but nothing is answered while nobody calls, so call often or
+    /// which is the best latency there is; but nothing is sent or
+    /// answered while nobody calls (acknowledgements, too, leave with the next call), so call often or
     /// [`wait`](crate::Connection::wait), or peers will think this end dead.
     Caller,
 }

@@ -179,7 +179,7 @@ impl Inner {
             self.listening.store(false, Ordering::Release);
         }
         self.shared.ask(command);
-        self.driver.nudge(&self.shared);
+        self.driver.push();
     }
 
     /// Hands a command to the loop and waits for its answer.

@@ -44,14 +44,22 @@ pub(crate) fn run(mut engine: Box<dyn Drive>, shared: &Arc<Shared>) {
 impl Driver {
     /// Lets the loop see what was asked of it. Of use only where no thread turns it.
     #[inline]
+    pub(crate) fn push(&self) {
+        if let Driver::Caller { engine, ended } = self
+            // Whoever else has it will see the command.
+            && let Ok(mut engine) = engine.try_lock()
+            && !ended.load(Ordering::Acquire)
+        {
+            engine.push();
+        }
+    }
+
+    /// Turns the loop once. Of use only where no thread turns it.
     pub(crate) fn nudge(&self, shared: &Shared) {
-        if let Driver::Caller { engine, ended } = self {
-            match engine.try_lock() {
-                Ok(mut engine) => turn(&mut **engine, ended, shared),
-                Err(TryLockError::Poisoned(engine)) => turn(&mut **engine.into_inner(), ended, shared),
-                // Whoever has it will see the command.
-                Err(TryLockError::WouldBlock) => {}
-            }
+        if let Driver::Caller { engine, ended } = self
+            && let Ok(mut engine) = engine.try_lock()
+        {
+            turn(&mut **engine, ended, shared);
         }
     }
 
@@ -152,7 +160,8 @@ fn turn(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared) {
     if ended.load(Ordering::Acquire) {
         return;
     }
-    if let Err(error) = engine.turn() {
+    // Parking for no time says that what arrives from now on is to be looked at.
+    if let Err(error) = engine.turn().and_then(|turn| engine.park(&turn, Some(Duration::ZERO))) {
         fail(engine, ended, shared, &error);
     }
 }

@@ -47,17 +47,33 @@ const WAKE_EARLY: Duration = Duration::from_micros(5);
 /// What a turn has found to do, and when there is more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
-    pub(crate) busy: bool,
+    /// There is more to do at once.
+    more: bool,
+    /// There was something to do.
+    active: bool,
     /// When the next timer is due.
     pub(crate) until: Option<Time>,
     /// The loop is to end.
     pub(crate) stopped: bool,
 }
 
+/// What sending has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// There was nothing to do.
+    Idle,
+    /// All was done.
+    Done,
+    /// There is more.
+    More,
+}
+
 /// What runs the loop, whatever carries its packets.
 pub(crate) trait Drive: Send {
     /// Does all there is to do now, and returns without waiting.
     fn turn(&mut self) -> io::Result<Turn>;
+    /// Does what the application has just asked for, and leaves arrivals for later.
+    fn push(&mut self);
     /// Sleeps until there is something to do, at most until the turn's timer and for `at_most`.
     fn park(&mut self, turn: &Turn, at_most: Option<Duration>) -> io::Result<()>;
     /// Fails all connections: the loop has ended.
@@ -96,7 +112,10 @@ pub(crate) struct Core {
     releases: Vec<u32>,
     counts: Counts,
     next_upkeep: Time,
-    idle_since: Option<Time>,
+    /// When there was last anything to do.
+    idle_since: Time,
+    /// All that had arrived has been received, and there was no sleep since.
+    drained: bool,
     stopping: bool,
 }
 
@@ -147,7 +166,8 @@ impl<B: Backend> Engine<B> {
             releases: Vec::new(),
             counts: Counts::default(),
             next_upkeep: Time::ZERO,
-            idle_since: None,
+            idle_since: Time::ZERO,
+            drained: false,
             stopping: false,
             config,
         };
@@ -159,38 +179,61 @@ impl<B: Backend> Drive for Engine<B> {
     fn turn(&mut self) -> io::Result<Turn> {
         let core = &mut self.core;
         core.counts.turns += 1;
-        let mut busy = core.take_commands(&self.backend);
+        let mut active = core.take_commands(&self.backend);
         if core.outbound.is_stuck() {
             core.outbound.retry(&mut self.backend);
         }
-        for _ in 0..RECEIVES_A_TURN {
-            let arrivals = self.backend.receive(&mut |received| core.on_received(received))?;
-            busy |= arrivals != Arrivals::None;
-            if arrivals != Arrivals::More {
-                break;
+        let mut arrivals = Arrivals::None;
+        // Where everything has been received and nobody has slept since, the sleep will tell whether there is more.
+        if !core.drained {
+            for _ in 0..RECEIVES_A_TURN {
+                arrivals = self.backend.receive(&mut |received| core.on_received(received))?;
+                active |= arrivals != Arrivals::None;
+                if arrivals != Arrivals::More {
+                    core.drained = true;
+                    break;
+                }
+                core.after_input(&mut self.backend);
             }
+        }
+        let left = core.after_input(&mut self.backend);
+        active |= left != Left::Idle;
+        let more = arrivals == Arrivals::More || left == Left::More || !core.shared.commands.is_empty();
+        Ok(Turn { more, active, until: core.next_timer(), stopped: core.stopping })
+    }
+
+    fn push(&mut self) {
+        let core = &mut self.core;
+        if core.take_commands(&self.backend) {
             core.after_input(&mut self.backend);
         }
-        busy |= core.after_input(&mut self.backend);
-        let until = core.next_timer();
-        Ok(Turn { busy, until, stopped: core.stopping })
     }
 
     fn park(&mut self, turn: &Turn, at_most: Option<Duration>) -> io::Result<()> {
         let core = &mut self.core;
-        let Waiting::Blocking { spin } = core.config.waiting else { return Ok(()) };
-        let now = core.clock.now();
-        if turn.busy {
-            core.idle_since = None;
+        let Waiting::Blocking { spin } = core.config.waiting else {
+            core.drained = false;
+            return Ok(());
+        };
+        if turn.more {
+            core.drained = false;
             return Ok(());
         }
-        let idle_since = *core.idle_since.get_or_insert(now);
-        if Duration::from_nanos((now - idle_since).as_ns()) < spin {
-            std::hint::spin_loop();
+        if !core.acks.is_empty() {
+            core.flush_acks(&mut self.backend);
+        }
+        if at_most == Some(Duration::ZERO) {
+            core.drained = false;
             return Ok(());
+        }
+        let now = core.clock.now();
+        if turn.active {
+            core.idle_since = now;
         }
         let left = turn.until.map(|until| Duration::from_nanos(until.saturating_since(now).as_ns()));
-        if left.is_some_and(|left| left < SHORTEST_SLEEP) {
+        let spinning = Duration::from_nanos((now - core.idle_since).as_ns()) < spin;
+        if spinning || left.is_some_and(|left| left < SHORTEST_SLEEP) {
+            core.drained = false;
             std::hint::spin_loop();
             return Ok(());
         }
@@ -205,6 +248,7 @@ impl<B: Backend> Drive for Engine<B> {
         };
         let result = self.backend.wait(Wait { at_most, for_room: core.outbound.is_stuck() });
         core.shared.unpark();
+        core.drained = false;
         result
     }
 
@@ -222,27 +266,33 @@ impl Core {
         self.now
     }
 
-    /// After every input, all outputs. Returns whether there were any.
-    fn after_input<B: Backend>(&mut self, backend: &mut B) -> bool {
+    /// After every input, all outputs.
+    fn after_input<B: Backend>(&mut self, backend: &mut B) -> Left {
         let now = self.tick();
-        let mut busy = self.setup_progress(now, backend);
+        let mut active = self.setup_progress(now, backend);
         if self.endpoint.poll_timer().is_some_and(|due| due <= now) {
             self.endpoint.on_timer(now);
-            busy = true;
         }
         if now >= self.next_upkeep {
             self.upkeep(now, backend);
         }
-        let told = self.drain_events();
-        busy |= told;
+        // The application hears first: it has work to do, too.
+        let told = self.tell();
+        active |= told;
         self.answer(backend);
-        busy |= self.transmit(backend);
+        let left = self.transmit(backend, told);
         // Sending may end something, too.
-        let told = self.drain_events() || told;
+        active |= self.tell();
+        if left == Left::Idle && active { Left::Done } else { left }
+    }
+
+    /// Tells the application what the endpoint has to say. Returns whether it had anything.
+    fn tell(&mut self) -> bool {
+        let told = self.drain_events();
         if told {
             self.shared.signal.notify();
         }
-        busy
+        told
     }
 
     fn next_timer(&self) -> Option<Time> {
@@ -251,7 +301,7 @@ impl Core {
         timers.into_iter().chain([upkeep]).flatten().min()
     }
 
-    /// Tells the application what the endpoint has to say. Returns whether it had anything.
+    /// Takes all events out of the endpoint. Returns whether there was one.
     fn drain_events(&mut self) -> bool {
         let mut any = false;
         while let Some(event) = self.endpoint.poll_event() {

@@ -4,12 +4,13 @@ use pathweave_transport::{Class, Gate, PayloadRef};
 use pathweave_units::{HostId, PathId};
 use pathweave_wire::{Body, DatagramLayout, Ecn, Segment, datagram_crc, emit_datagram_header};
 
-use super::Core;
 use super::acks::join;
 use super::connection::Connection;
 use super::control::{self, Control};
 use super::outbound::{Outbound, Target};
+use super::{Core, Left};
 use crate::backend::Backend;
+use crate::config::Driving;
 use crate::places::Places;
 use crate::secure::Protection;
 use crate::shared::ConnectionId;
@@ -22,14 +23,22 @@ const PACKETS_A_LOOK: usize = 32;
 pub(super) const CRC_LEN: usize = 4;
 
 impl Core {
-    /// Sends what the endpoint has to send. Returns whether there was anything.
-    pub(super) fn transmit<B: Backend>(&mut self, backend: &mut B) -> bool {
+    /// Sends what the endpoint has to send. `told`: the application has just been told something.
+    ///
+    /// Acknowledgements leave after data, for the peer waits for data. Where the application drives the loop and has
+    /// something to do now, they wait until it comes back: mostly it comes with an answer to what is acknowledged.
+    pub(super) fn transmit<B: Backend>(&mut self, backend: &mut B, told: bool) -> Left {
         let mut now = self.now;
-        let mut sent = 0;
-        while sent < PACKETS_A_TURN {
+        let (mut packets, mut data) = (0, false);
+        let mut left = Left::Done;
+        loop {
+            if packets == PACKETS_A_TURN {
+                left = Left::More;
+                break;
+            }
             let gate = if self.outbound.is_stuck() { Gate::CONTROL } else { Gate::OPEN };
             let Some(packet) = self.endpoint.poll_transmit(now, gate) else { break };
-            sent += 1;
+            packets += 1;
             if let (Class::Control, Body::Ack(_)) = (packet.class, &packet.segment.body) {
                 let last = self.acks.last_mut();
                 let joined = last.is_some_and(|(to, last)| *to == packet.to && join(last, &packet.segment));
@@ -38,19 +47,33 @@ impl Core {
                 }
                 continue;
             }
+            data = true;
             let ecn = if packet.ecn_capable { Ecn::Capable0 } else { Ecn::NotCapable };
             self.emit(backend, packet.to, &packet.segment, packet.payload, ecn);
-            if sent % PACKETS_A_LOOK == 0 {
+            if packets % PACKETS_A_LOOK == 0 {
                 now = self.tick();
             }
         }
+        let hold = self.config.driving == Driving::Caller && !data && (told || packets == 0);
+        if !hold && !self.acks.is_empty() {
+            self.emit_acks(backend);
+        }
+        self.outbound.flush(backend);
+        if packets == 0 { Left::Idle } else { left }
+    }
+
+    /// Sends acknowledgements that were held.
+    pub(super) fn flush_acks<B: Backend>(&mut self, backend: &mut B) {
+        self.emit_acks(backend);
+        self.outbound.flush(backend);
+    }
+
+    fn emit_acks<B: Backend>(&mut self, backend: &mut B) {
         for index in 0..self.acks.len() {
             let (to, segment) = self.acks[index];
             self.emit(backend, to, &segment, None, Ecn::NotCapable);
         }
         self.acks.clear();
-        self.outbound.flush(backend);
-        sent > 0
     }
 
     #[inline]
