@@ -8,7 +8,7 @@ use super::super::layout::{VERSION, initiate, message, reject, retry};
 use super::super::message::{emit_initiate, emit_versions, header};
 use super::super::noise::{Noise, Role};
 use super::super::*;
-use super::pair::{ONE_WAY, Pair, Seeded, Way, frame, hello, initiator, key, responder, talk};
+use super::pair::{ONE_WAY, Pair, Seeded, Way, client, frame, hello, initiator, key, responder, talk};
 
 fn types(pair: &Pair) -> Vec<(Way, u8)> {
     pair.sent.iter().map(|(way, datagram)| (*way, datagram[1])).collect()
@@ -206,6 +206,21 @@ fn each_mismatch_is_refused_by_name() {
     pair.run_well();
     let refusal = Refusal::Features { missing: Features(8) };
     assert_eq!(pair.failed, Some(HandshakeError::Refused(refusal)));
+}
+
+#[test]
+fn no_mix_of_modes_is_a_connection() {
+    for asked in Protection::ALL {
+        for answered in Protection::ALL {
+            let asks = Hello { protection: asked, ..hello(1, 1) };
+            let answer = Hello { protection: answered, ..hello(2, 2) };
+            let mut pair = Pair::with(21, key(1), key(1), asks, answer, ResponderConfig::default());
+            pair.run_well();
+            let refused = HandshakeError::Refused(Refusal::Protection { theirs: answered });
+            assert_eq!(pair.failed, (asked != answered).then_some(refused), "{asked} and {answered}");
+            assert_eq!(pair.near.is_some() && pair.far.is_some(), asked == answered);
+        }
+    }
 }
 
 #[test]
@@ -418,12 +433,15 @@ proptest! {
 }
 
 #[test]
-fn the_first_request_is_padded() {
+fn requests_are_padded_and_shorter_ones_get_no_answer() {
     let mut pair = Pair::new(20);
     pair.run_well();
-    for (_, datagram) in
-        pair.sent.iter().filter(|(way, d)| *way == Way::ToResponder && d[1] == message::INITIATE)
-    {
-        assert_eq!(datagram.len(), initiate::MIN_LEN);
-    }
+    let requests: Vec<_> =
+        pair.sent.iter().map(|(_, datagram)| datagram).filter(|d| d[1] == message::INITIATE).collect();
+    assert_eq!(requests.iter().map(|d| d.len()).collect::<Vec<_>>(), [initiate::MIN_LEN; 2]);
+    let mut responder = responder(key(1), ResponderConfig::default(), 1);
+    responder.handle(pair.now, client(), &requests[0][..initiate::MIN_LEN - 1]);
+    assert_eq!((responder.poll_transmit(), responder.counters().malformed), (None, 1));
+    responder.handle(pair.now, client(), requests[0]);
+    assert!(responder.poll_transmit().is_some());
 }
