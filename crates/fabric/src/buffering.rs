@@ -41,14 +41,13 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
         let at = &mut self.switches[switch as usize];
         at.used_bytes += bytes;
-        at.max_used_bytes = at.max_used_bytes.max(at.used_bytes);
         let used = at.used_bytes;
         let shared = at.shared_bytes;
-        let account = &mut self.ports[ingress as usize];
-        account.held_bytes[class] += bytes as u32;
-        if self.pfc && class > 0 && account.xoff_sent >> class & 1 == 0 {
+        let held = &mut self.held[ingress as usize];
+        held.bytes[class] += bytes as u32;
+        if self.pfc && class > 0 && held.xoff_sent >> class & 1 == 0 {
             let limit = (shared.saturating_sub(used) * self.pfc_alpha) >> 16;
-            if u64::from(account.held_bytes[class]) > limit {
+            if u64::from(held.bytes[class]) > limit {
                 self.consider_pause(queue, now, switch, ingress, class);
             }
         }
@@ -86,11 +85,11 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         class: usize,
     ) {
         self.advance_switch(queue, now, switch);
-        let over = u64::from(self.ports[ingress as usize].held_bytes[class]) > self.xoff_limit_bytes(switch);
-        if !over || self.ports[ingress as usize].xoff_sent >> class & 1 != 0 {
+        let over = u64::from(self.held[ingress as usize].bytes[class]) > self.xoff_limit_bytes(switch);
+        if !over || self.held[ingress as usize].xoff_sent >> class & 1 != 0 {
             return;
         }
-        self.ports[ingress as usize].xoff_sent |= 1 << class;
+        self.held[ingress as usize].xoff_sent |= 1 << class;
         self.send_pause_frame(queue, now, ingress, class, 0);
         self.switches[switch as usize].paused_neighbours += 1;
     }
@@ -99,9 +98,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     pub(crate) fn release(&mut self, queue: &mut EventQueue, now: Time, at: Resumable, bytes: u32) {
         let Resumable { switch, ingress, class } = at;
         self.switches[switch as usize].used_bytes -= u64::from(bytes);
-        let account = &mut self.ports[ingress as usize];
-        account.held_bytes[class] -= bytes;
-        if account.xoff_sent >> class & 1 != 0 {
+        let held = &mut self.held[ingress as usize];
+        held.bytes[class] -= bytes;
+        if held.xoff_sent >> class & 1 != 0 {
             self.consider_resume(queue, now, at);
         }
     }
@@ -110,11 +109,11 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     #[cold]
     pub(crate) fn consider_resume(&mut self, queue: &mut EventQueue, now: Time, at: Resumable) {
         let Resumable { switch, ingress, class } = at;
-        let held = u64::from(self.ports[ingress as usize].held_bytes[class]);
+        let held = u64::from(self.held[ingress as usize].bytes[class]);
         if held > 0 && held + self.xon_gap_bytes > self.xoff_limit_bytes(switch) {
             return;
         }
-        self.ports[ingress as usize].xoff_sent &= !(1 << class);
+        self.held[ingress as usize].xoff_sent &= !(1 << class);
         // Services are on time while a neighbour is paused, so this one starts now.
         self.send_pause_frame(queue, now, ingress, class, PFC_RESUME);
         self.switches[switch as usize].paused_neighbours -= 1;
@@ -137,7 +136,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         header.set(PFC | kind);
         let port = &mut self.ports[port_id as usize];
         port.tx_free = port.tx_free.max(now);
-        self.put_on_link(queue, port_id, &header);
+        self.wires.put(queue, port, &header);
     }
 
     /// A pause frame from the neighbour at the far end of `port_id`'s cable.
@@ -181,7 +180,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             return;
         }
         let due = match port.node.checked_sub(self.hosts) {
-            Some(switch) => &mut self.due[switch as usize],
+            Some(switch) => &mut self.wires.due[switch as usize],
             None => &mut self.nic_due,
         };
         *due = port.tx_free.min(*due);

@@ -3,13 +3,17 @@
 use pathweave_des::SourceId;
 use pathweave_units::{Bytes, Duration, Rate, Time, derive_seed};
 
-use crate::config::{EcmpHash, MarkAt, SwitchConfig};
-use crate::fabric::{Fabric, lookahead};
+use crate::config::{EcmpHash, SwitchConfig};
+use crate::fabric::Fabric;
+use crate::faults::Impairments;
 use crate::forwarding::SwitchRoutes;
 use crate::link::Link;
+use crate::marking::Marker;
 use crate::packet::Contents;
-use crate::port::{LinkSpec, Port, PortId, PortStats};
+use crate::port::{Held, LinkSpec, Port, PortId, PortStats};
+use crate::scheduling::Scheduler;
 use crate::switch::{Switch, Window};
+use crate::wires::Wires;
 
 /// A cable between two nodes. Hosts come first in the numbering of nodes.
 #[derive(Clone, Copy, Debug)]
@@ -124,8 +128,13 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             let spec = LinkSpec::new(cable.rate, cable.delay, &config.ecn);
             let spec = intern(&mut specs, spec).ok_or(BuildError::TooManyLinkKinds)?;
             let (at_a, at_b) = map.ends(index);
-            by_port[at_a as usize] = Some(Port::new(cable.a, at_b, cable.b, spec, &specs));
-            by_port[at_b as usize] = Some(Port::new(cable.b, at_a, cable.a, spec, &specs));
+            for (at, peer, node, peer_node) in
+                [(at_a, at_b, cable.a, cable.b), (at_b, at_a, cable.b, cable.a)]
+            {
+                let mut port = Port::new(node, peer, peer_node);
+                port.set_spec(spec, &specs, node >= hosts);
+                by_port[at as usize] = Some(port);
+            }
         }
         let ports: Vec<Port<C>> = by_port.into_iter().map(|p| p.expect("every port has a cable")).collect();
         let mut built = Vec::with_capacity(switches as usize);
@@ -160,41 +169,44 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 paused_neighbours: 0,
                 first_port: range.start,
                 end_port: range.end,
-                max_used_bytes: 0,
+                links_down: 0,
             });
         }
         let mut weights = [0u32; C];
         weights[1..config.classes()].copy_from_slice(&config.weights);
-        Ok(Fabric {
-            lookahead: lookahead(&specs),
+        let wires = Wires {
             links: (0..ports.len()).map(|_| Link::new()).collect(),
+            specs,
             due: vec![Time::MAX; built.len()],
+            hosts,
+        };
+        let dice = derive_seed(seed, "fabric", 0);
+        Ok(Fabric {
+            held: vec![Held::NOTHING; ports.len()],
+            lookahead: wires.lookahead(),
+            wires,
+            contents: Contents::new(),
+            switches: built,
+            scheduler: Scheduler::new(ports.len(), weights),
+            marker: Marker::new(config.ecn.at, ports.len(), dice),
+            impairments: Impairments::new(dice, ports.len()),
             stats: vec![PortStats::default(); ports.len()],
             paused_since: vec![Time::MAX; ports.len()],
-            round_robin: if C > 2 { vec![Default::default(); ports.len()] } else { Vec::new() },
-            impairments: Vec::new(),
-            ports,
-            specs,
-            switches: built,
-            contents: Contents::new(),
             hosts,
             host_ports: event_sources(map, hosts),
             busy_nics: Vec::new(),
             nic_due: Time::MAX,
             active: Vec::new(),
-            window: Window::default(),
+            window: Window::new(),
             ecn: config.ecn.clone(),
-            mark_at_dequeue: config.ecn.at == MarkAt::Dequeue,
             pfc: config.pfc.enabled,
             pfc_alpha: to_fixed(config.pfc.alpha),
             xon_gap_bytes: config.pfc.xon_gap.get(),
             egress_alpha: to_fixed(config.egress_alpha),
-            weights,
-            seed: derive_seed(seed, "fabric", 0),
-            draws: vec![[0; 2]; map.len() as usize],
             packet_hops: 0,
             events: 0,
             log: Vec::new(),
+            ports,
         })
     }
 }

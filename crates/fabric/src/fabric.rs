@@ -17,20 +17,14 @@ use pathweave_units::{Duration, HostId, Time};
 
 use crate::config::EcnConfig;
 use crate::event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
+use crate::faults::Impairments;
 use crate::link::Link;
+use crate::marking::Marker;
 use crate::packet::{CORRUPT, Contents, Header, LOST, PFC};
-use crate::port::{DOWN, LISTED, LinkSpec, Port, PortId, PortStats};
-use crate::scheduling::Deficit;
+use crate::port::{DOWN, Held, LISTED, Port, PortId, PortStats};
+use crate::scheduling::Scheduler;
 use crate::switch::{Switch, Window};
-
-/// A window is at most this long even where every link is longer: what happens in it should fit a cache.
-const LONGEST_WINDOW: Duration = Duration::from_us(2);
-
-/// The longest window for links of these kinds.
-pub(crate) fn lookahead(specs: &[LinkSpec]) -> Duration {
-    let shortest = specs.iter().map(LinkSpec::shortest_hop).min();
-    shortest.unwrap_or(LONGEST_WINDOW).min(LONGEST_WINDOW)
-}
+use crate::wires::Wires;
 
 /// A fabric that carries contents of type `P` in `C` traffic classes (class 0 is control).
 ///
@@ -46,19 +40,18 @@ pub(crate) fn lookahead(specs: &[LinkSpec]) -> Duration {
 /// What concerns more than one node (faults, samples) belongs between windows, before events of the same instant.
 pub struct Fabric<P, const C: usize> {
     pub(crate) ports: Vec<Port<C>>,
-    pub(crate) specs: Vec<LinkSpec>,
-    /// By the port they lead to.
-    pub(crate) links: Vec<Link>,
+    /// By ingress port.
+    pub(crate) held: Vec<Held<C>>,
+    pub(crate) wires: Wires,
     pub(crate) contents: Contents<P>,
     pub(crate) switches: Vec<Switch>,
-    /// By switch: no later than the next thing that happens there.
-    pub(crate) due: Vec<Time>,
-    /// Counters of what is rare; `tx_bytes` and `tx_packets` are kept in the ports.
+    pub(crate) scheduler: Scheduler<C>,
+    pub(crate) marker: Marker,
+    pub(crate) impairments: Impairments,
+    /// Counters of what is rare; the others are kept in the ports and by the marker.
     pub(crate) stats: Vec<PortStats>,
     /// Since when each port has had a paused class; [`Time::MAX`] where it has none.
     pub(crate) paused_since: Vec<Time>,
-    pub(crate) round_robin: Vec<Deficit<C>>,
-    pub(crate) impairments: Vec<crate::faults::Impairment>,
     pub(crate) hosts: u32,
     /// Ports of hosts; they come first.
     pub(crate) host_ports: PortId,
@@ -68,18 +61,13 @@ pub struct Fabric<P, const C: usize> {
     pub(crate) nic_due: Time,
     /// Switches to run in the window at hand. Kept for its memory.
     pub(crate) active: Vec<u32>,
-    pub(crate) window: Window,
+    pub(crate) window: Window<C>,
     pub(crate) lookahead: Duration,
     pub(crate) ecn: EcnConfig,
-    pub(crate) mark_at_dequeue: bool,
     pub(crate) pfc: bool,
     pub(crate) pfc_alpha: u64,
     pub(crate) xon_gap_bytes: u64,
     pub(crate) egress_alpha: u64,
-    pub(crate) weights: [u32; C],
-    pub(crate) seed: u64,
-    /// Random numbers each port has used, by [`Draw`](crate::hop::Draw).
-    pub(crate) draws: Vec<[u32; 2]>,
     pub(crate) packet_hops: u64,
     /// Arrivals at switches, and services that were events of their own.
     pub(crate) events: u64,
@@ -128,7 +116,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// No later than the next thing that happens in the fabric but for arrivals at hosts, which are events of the
     /// queue. [`Time::MAX`] if nothing will.
     pub fn next_due(&self) -> Time {
-        self.due.iter().copied().min().unwrap_or(Time::MAX).min(self.nic_due)
+        self.wires.due.iter().copied().min().unwrap_or(Time::MAX).min(self.nic_due)
     }
 
     /// Simulates everything but the hosts through all that happens before `end`.
@@ -137,7 +125,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.serve_nics(queue, last);
         let mut active = std::mem::take(&mut self.active);
         active.clear();
-        active.extend((0..).zip(&self.due).filter(|(_, due)| **due < end).map(|(switch, _)| switch));
+        active.extend((0..).zip(&self.wires.due).filter(|(_, due)| **due < end).map(|(switch, _)| switch));
         for (turn, &switch) in active.iter().enumerate() {
             for (ahead, stage) in
                 [Self::prefetch_tails, Self::prefetch_packets, Self::prefetch_ports].iter().enumerate()
@@ -173,7 +161,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// The first packet on the link into a host's port has arrived there.
     #[inline(always)]
     pub fn on_arrival(&mut self, queue: &mut EventQueue, now: Time, port: SourceId) -> Step {
-        let link = &mut self.links[port as usize];
+        let link = &mut self.wires.links[port as usize];
         let mut header = link.pop_before(Time::MAX).expect("scheduled for it");
         if link.next_arrival() != Time::MAX {
             queue.schedule(port, link.next_arrival());
@@ -206,7 +194,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         let from = self.ports[ingress as usize].peer;
         let reason = if header.is(CORRUPT) {
             DropReason::Corruption
-        } else if self.links[ingress as usize].impaired && !self.ports[from as usize].is(DOWN) {
+        } else if self.wires.links[ingress as usize].impaired && !self.ports[from as usize].is(DOWN) {
             DropReason::Loss
         } else {
             DropReason::LinkDown
@@ -248,7 +236,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Loads ahead of time what an arrival at a host's port will touch first.
     #[inline(always)]
     pub fn prefetch_link(&self, port: SourceId) {
-        if let (Some(link), Some(port)) = (self.links.get(port as usize), self.ports.get(port as usize)) {
+        if let (Some(link), Some(port)) = (self.wires.links.get(port as usize), self.ports.get(port as usize))
+        {
             prefetch(link);
             prefetch(port);
         }
@@ -257,7 +246,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Then, once that is there: the packet that arrives.
     #[inline(always)]
     pub fn prefetch_header(&self, port: SourceId) {
-        if let Some(first) = self.links.get(port as usize).and_then(Link::first) {
+        if let Some(first) = self.wires.links.get(port as usize).and_then(Link::first) {
             prefetch(first);
         }
     }
@@ -265,7 +254,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Then, once that is there: what it carries. Tells the host.
     #[inline(always)]
     pub fn prefetch_content(&self, port: SourceId) -> Option<HostId> {
-        let first = self.links[port as usize].first()?;
+        let first = self.wires.links[port as usize].first()?;
         self.contents.prefetch(first);
         Some(first.dst())
     }
@@ -273,7 +262,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// What the packet next to arrive at a host's port carries.
     #[inline(always)]
     pub fn next_content(&self, port: PortId) -> Option<&P> {
-        let first = self.links[port as usize].first()?;
+        let first = self.wires.links[port as usize].first()?;
         (!first.is(PFC)).then(|| self.contents.get(first))
     }
 }

@@ -6,9 +6,9 @@ use pathweave_units::{Duration, Rate, Time};
 use crate::buffering::Resumable;
 use crate::build::intern;
 use crate::event::{DropReason, Step};
-use crate::fabric::{Fabric, lookahead};
+use crate::fabric::Fabric;
 use crate::forwarding::SwitchRoutes;
-use crate::hop::Draw;
+use crate::marking::{Dice, Purpose};
 use crate::packet::{CORRUPT, Header, LOST, PFC};
 use crate::port::{DOWN, LinkSpec, PortId, STORM};
 use crate::ring::Ring;
@@ -21,13 +21,25 @@ pub(crate) struct Impairment {
     corruption: f64,
 }
 
+/// All impaired links, and their dice.
+pub(crate) struct Impairments {
+    list: Vec<Impairment>,
+    dice: Dice,
+}
+
+impl Impairments {
+    pub(crate) fn new(seed: u64, ports: usize) -> Self {
+        Impairments { list: Vec::new(), dice: Dice::new(seed, Purpose::Impair, ports) }
+    }
+}
+
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Takes both directions of a port's link down: what is queued or in flight is lost, pauses are forgotten.
     pub fn link_down(&mut self, queue: &mut EventQueue, now: Time, port: PortId) {
         for end in [port, self.ports[port as usize].peer] {
             self.advance(queue, now, end);
-            self.ports[end as usize].flags |= DOWN;
-            self.links[self.ports[end as usize].peer as usize].lose_all();
+            self.set_down(end, true);
+            self.wires.links[self.ports[end as usize].peer as usize].lose_all();
             self.drop_queued(queue, now, end);
             self.forget_pauses(now, end);
         }
@@ -36,12 +48,23 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Brings both directions of a port's link back.
     pub fn link_up(&mut self, now: Time, port: PortId) {
         for end in [port, self.ports[port as usize].peer] {
-            let port = &mut self.ports[end as usize];
-            if port.is(DOWN) {
-                port.flags &= !DOWN;
+            if self.ports[end as usize].is(DOWN) {
+                self.set_down(end, false);
                 // Whatever the transmitter was at is lost; it must not seem busy with nothing on the link.
-                port.tx_free = now;
+                self.ports[end as usize].tx_free = now;
             }
+        }
+    }
+
+    fn set_down(&mut self, id: PortId, down: bool) {
+        let port = &mut self.ports[id as usize];
+        if port.is(DOWN) == down {
+            return;
+        }
+        port.flags ^= DOWN;
+        if let Some(switch) = port.node.checked_sub(self.hosts) {
+            let links_down = &mut self.switches[switch as usize].links_down;
+            *links_down = if down { *links_down + 1 } else { *links_down - 1 };
         }
     }
 
@@ -49,7 +72,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     #[cold]
     pub(crate) fn send_into_the_void(&mut self, now: Time, port_id: PortId, header: &Header) {
         let port = &mut self.ports[port_id as usize];
-        let spec = &self.specs[usize::from(port.spec)];
+        let spec = &self.wires.specs[usize::from(port.spec)];
         port.tx_free = port.tx_free.max(now) + spec.time_for(header.wire_bytes());
         self.lose(now, port_id, header, DropReason::LinkDown);
     }
@@ -65,35 +88,37 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     ) {
         for end in [port, self.ports[port as usize].peer] {
             self.advance(queue, now, end);
-            let old = &self.specs[usize::from(self.ports[end as usize].spec)];
+            let old = &self.wires.specs[usize::from(self.ports[end as usize].spec)];
             let spec = LinkSpec::new(rate.unwrap_or(old.rate), delay.unwrap_or(old.delay), &self.ecn);
-            let spec = intern(&mut self.specs, spec).expect("fewer than 65,536 kinds of link in one run");
-            self.ports[end as usize].set_spec(spec, &self.specs);
+            let spec =
+                intern(&mut self.wires.specs, spec).expect("fewer than 65,536 kinds of link in one run");
+            let of_switch = end >= self.host_ports;
+            self.ports[end as usize].set_spec(spec, &self.wires.specs, of_switch);
         }
-        self.lookahead = lookahead(&self.specs);
+        self.lookahead = self.wires.lookahead();
     }
 
     /// Rate and delay of a port's link.
     pub fn link(&self, port: PortId) -> (Rate, Duration) {
-        let spec = &self.specs[usize::from(self.ports[port as usize].spec)];
+        let spec = &self.wires.specs[usize::from(self.ports[port as usize].spec)];
         (spec.rate, spec.delay)
     }
 
     /// Sets the probability that a packet is lost or corrupted, in both directions of a port's link.
     pub fn set_impairment(&mut self, port: PortId, loss: f64, corruption: f64) {
         for end in [port, self.ports[port as usize].peer] {
-            self.impairments.retain(|i| i.port != end);
+            self.impairments.list.retain(|i| i.port != end);
             let impaired = loss > 0.0 || corruption > 0.0;
             if impaired {
-                self.impairments.push(Impairment { port: end, loss, corruption });
+                self.impairments.list.push(Impairment { port: end, loss, corruption });
             }
-            self.links[self.ports[end as usize].peer as usize].impaired = impaired;
+            self.wires.links[self.ports[end as usize].peer as usize].impaired = impaired;
         }
     }
 
     /// Loss and corruption probability of a port's link.
     pub fn impairment(&self, port: PortId) -> (f64, f64) {
-        self.impairments.iter().find(|i| i.port == port).map_or((0.0, 0.0), |i| (i.loss, i.corruption))
+        self.impairments.list.iter().find(|i| i.port == port).map_or((0.0, 0.0), |i| (i.loss, i.corruption))
     }
 
     /// A broken NIC behind `port` pauses all data classes of the port for ever.
@@ -127,7 +152,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
         let from = self.ports[ingress as usize].peer;
         let (loss, corruption) = self.impairment(from);
-        let draw = self.draw(from, Draw::Impair);
+        let draw = self.impairments.dice.roll(from);
         if draw < loss {
             header.set(LOST);
         } else if draw < loss + corruption {
@@ -161,7 +186,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             self.paused_since[port_id as usize] = Time::MAX;
         }
         let node = self.ports[port_id as usize].node;
-        let xoff_sent = &mut self.ports[port_id as usize].xoff_sent;
+        let xoff_sent = &mut self.held[port_id as usize].xoff_sent;
         let paused_neighbours = std::mem::take(xoff_sent).count_ones();
         if paused_neighbours > 0 {
             self.switches[(node - self.hosts) as usize].paused_neighbours -= paused_neighbours;

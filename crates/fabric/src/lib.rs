@@ -5,6 +5,7 @@
 
 mod buffering;
 mod build;
+mod calm;
 pub mod config;
 mod event;
 mod fabric;
@@ -12,6 +13,7 @@ mod faults;
 mod forwarding;
 mod hop;
 mod link;
+mod marking;
 mod observe;
 mod packet;
 mod port;
@@ -19,6 +21,7 @@ mod ring;
 mod scheduling;
 mod switch;
 mod watch;
+mod wires;
 
 pub use build::{BuildError, Cable, PortMap, event_sources};
 pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};

@@ -69,7 +69,7 @@ impl Link {
         if self.next >= end {
             return None;
         }
-        let header = self.packets.pop()?;
+        let header = self.packets.pop();
         self.next = self.packets.front().map_or(Time::MAX, Header::arrival);
         Some(header)
     }

@@ -6,6 +6,7 @@ use pathweave_units::{Bytes, Duration, HostId, Time};
 use crate::event::FabricEvent;
 use crate::fabric::Fabric;
 use crate::port::{PortId, PortStats};
+use crate::ring::Ring;
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Counters of a port up to the last time it was brought up to date; see [`Fabric::settle`].
@@ -15,6 +16,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             tx_bytes: at.sent_bytes,
             tx_packets: at.sent_packets,
             max_queue_bytes: u64::from(at.max_queue_bytes),
+            marked_packets: self.marker.marked_packets[port as usize],
             ..self.stats[port as usize].clone()
         }
     }
@@ -78,11 +80,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Contents of all packets queued at a port, for checkers.
     pub fn queued(&self, port: PortId) -> impl Iterator<Item = &P> {
-        self.ports[port as usize]
-            .queues
-            .iter()
-            .flat_map(|queue| queue.iter())
-            .map(|header| self.contents.get(header))
+        self.ports[port as usize].queues.iter().flat_map(Ring::iter).map(|header| self.contents.get(header))
     }
 
     /// Whether any port is paused.
@@ -100,11 +98,6 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Whether the log holds anything.
     pub fn has_log(&self) -> bool {
         !self.log.is_empty()
-    }
-
-    /// Largest buffer use of a switch, in bytes; may count packets whose service had begun unnoticed.
-    pub fn max_buffer(&self, switch: u32) -> Bytes {
-        Bytes::new(self.switches[switch as usize].max_used_bytes)
     }
 
     /// Recounts every queue and account and compares. For tests.
@@ -125,8 +118,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 }
             }
         }
-        for (index, port) in self.ports.iter().enumerate() {
-            assert_eq!(port.held_bytes, held[index], "ingress account of port {index}");
+        for (index, account) in self.held.iter().enumerate() {
+            assert_eq!(account.bytes, held[index], "ingress account of port {index}");
         }
         for (switch, used) in self.switches.iter().zip(used) {
             assert_eq!(switch.used_bytes, used, "buffer account");

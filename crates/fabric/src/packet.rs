@@ -120,6 +120,11 @@ impl Header {
         self.traits >> FLAGS & u64::from(flags) != 0
     }
 
+    #[inline(always)]
+    pub(crate) fn flags(&self) -> u8 {
+        (self.traits >> FLAGS) as u8
+    }
+
     pub(crate) fn set(&mut self, flags: u8) {
         self.traits |= u64::from(flags) << FLAGS;
     }

@@ -1,8 +1,9 @@
 //! An egress port with its queues and the link it feeds.
 
-use pathweave_units::{Bytes, Duration, Rate, Time};
+use pathweave_units::{Duration, Rate, Time};
 
-use crate::config::{EcnConfig, Thresholds};
+use crate::config::EcnConfig;
+use crate::marking::Red;
 use crate::packet::{Header, MIN_WIRE_BYTES};
 use crate::ring::Ring;
 
@@ -23,14 +24,10 @@ pub(crate) struct Port<const C: usize> {
     /// When the transmitter is free again.
     pub(crate) tx_free: Time,
     pub(crate) queued_bytes: [u32; C],
-    /// What the switch holds that came *in* by this port.
-    pub(crate) held_bytes: [u32; C],
     /// Classes with packets queued, a bit each.
     pub(crate) backlog: u8,
     /// Classes the neighbour has paused.
     pub(crate) paused: u8,
-    /// Classes for which the neighbour is paused.
-    pub(crate) xoff_sent: u8,
     pub(crate) flags: u8,
     /// The node this port belongs to.
     pub(crate) node: u32,
@@ -40,6 +37,7 @@ pub(crate) struct Port<const C: usize> {
     /// Of its [`LinkSpec`].
     delay: Duration,
     ps_per_byte: u32,
+    /// Queues above this may be marked; [`u32::MAX`] where marking is off.
     pub(crate) mark_above_bytes: u32,
     pub(crate) sent_packets: u64,
     /// By class.
@@ -54,14 +52,12 @@ pub(crate) struct Port<const C: usize> {
 const _: () = assert!(size_of::<Port<2>>() == 128);
 
 impl<const C: usize> Port<C> {
-    pub(crate) fn new(node: u32, peer: PortId, peer_node: u32, spec: u16, specs: &[LinkSpec]) -> Self {
-        let mut port = Port {
+    pub(crate) fn new(node: u32, peer: PortId, peer_node: u32) -> Self {
+        Port {
             tx_free: Time::ZERO,
             queued_bytes: [0; C],
-            held_bytes: [0; C],
             backlog: 0,
             paused: 0,
-            xoff_sent: 0,
             flags: 0,
             node,
             peer,
@@ -73,19 +69,20 @@ impl<const C: usize> Port<C> {
             queues: std::array::from_fn(|_| Ring::new()),
             sent_bytes: 0,
             max_queue_bytes: 0,
-            spec,
-        };
-        port.set_spec(spec, specs);
-        port
+            spec: 0,
+        }
     }
 
-    /// From now on its link is of this kind.
-    pub(crate) fn set_spec(&mut self, index: u16, specs: &[LinkSpec]) {
+    /// From now on its link is of this kind. Only switches mark.
+    pub(crate) fn set_spec(&mut self, index: u16, specs: &[LinkSpec], of_switch: bool) {
         let spec = &specs[usize::from(index)];
         self.spec = index;
         self.delay = spec.delay;
         self.ps_per_byte = spec.ps_per_byte;
-        self.mark_above_bytes = spec.mark_above_bytes;
+        self.mark_above_bytes = match &spec.red {
+            Some(red) if of_switch => red.kmin_bytes,
+            _ => u32::MAX,
+        };
     }
 
     #[inline(always)]
@@ -104,6 +101,30 @@ impl<const C: usize> Port<C> {
         self.queued_bytes.iter().sum()
     }
 
+    /// Whether a class's queue is in reach of marking. No branch hangs on the class, which is a coin toss.
+    #[inline(always)]
+    pub(crate) fn may_mark(&self, class: usize) -> bool {
+        (class > 0) & (self.queued_bytes[class] > self.mark_above_bytes)
+    }
+
+    /// Puts a packet behind those of its class.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, class: usize, header: &Header) {
+        self.queues[class].push(*header);
+        self.queued_bytes[class] += u32::from(header.wire_bytes());
+        self.backlog |= 1 << class;
+        self.max_queue_bytes = self.max_queue_bytes.max(self.total_queued_bytes());
+    }
+
+    /// Takes the first packet of a class in `backlog`.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self, class: usize) -> Header {
+        let header = self.queues[class].pop();
+        self.backlog &= !(u8::from(self.queues[class].is_empty()) << class);
+        self.queued_bytes[class] -= u32::from(header.wire_bytes());
+        header
+    }
+
     /// Lets the transmitter send so many bytes from when it is free; returns when they are at the far end.
     #[inline(always)]
     pub(crate) fn transmit(&mut self, wire_bytes: u16, specs: &[LinkSpec]) -> Time {
@@ -116,15 +137,26 @@ impl<const C: usize> Port<C> {
     }
 }
 
+/// What a switch holds that came *in* by a port. Apart from [`Port`], since a hop looks at one port's queues and another
+/// one's account.
+#[derive(Clone, Debug)]
+pub(crate) struct Held<const C: usize> {
+    pub(crate) bytes: [u32; C],
+    /// Classes for which the neighbour behind the port is paused.
+    pub(crate) xoff_sent: u8,
+}
+
+impl<const C: usize> Held<C> {
+    pub(crate) const NOTHING: Held<C> = Held { bytes: [0; C], xoff_sent: 0 };
+}
+
 /// Rate, delay and marking thresholds. Few are distinct in a fabric, so ports share them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LinkSpec {
     pub(crate) rate: Rate,
     pub(crate) delay: Duration,
-    /// Picoseconds a byte where that is whole, and the link not slower than 2 kb/s, else 0: a multiplication instead of a division.
+    /// Picoseconds a byte where that is whole and fits, else 0: a multiplication instead of a division.
     ps_per_byte: u32,
-    /// Queues above this may be marked; [`u32::MAX`] where marking is off.
-    pub(crate) mark_above_bytes: u32,
     /// Absent where marking is off.
     pub(crate) red: Option<Red>,
 }
@@ -135,8 +167,7 @@ impl LinkSpec {
         let ps_per_byte = if bit_ps % rate.as_bps() == 0 { bit_ps / rate.as_bps() } else { 0 };
         let ps_per_byte = u32::try_from(ps_per_byte).unwrap_or(0);
         let red = ecn.enabled.then(|| Red::new(rate, ecn));
-        let mark_above_bytes = red.as_ref().map_or(u32::MAX, |red| red.kmin_bytes);
-        LinkSpec { rate, delay, ps_per_byte, mark_above_bytes, red }
+        LinkSpec { rate, delay, ps_per_byte, red }
     }
 
     /// What a packet takes from one end to the other at least.
@@ -150,39 +181,6 @@ impl LinkSpec {
             Duration::from_ps(u64::from(wire_bytes) * u64::from(self.ps_per_byte))
         } else {
             self.rate.time_for(u64::from(wire_bytes))
-        }
-    }
-}
-
-/// Marking thresholds of one port.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Red {
-    kmin_bytes: u32,
-    kmax_bytes: u32,
-    pmax: f64,
-}
-
-impl Red {
-    fn new(rate: Rate, ecn: &EcnConfig) -> Self {
-        let scaled = |bytes: Bytes| {
-            let at = match ecn.thresholds {
-                Thresholds::ByRate => rate.as_bps() as f64 / ecn.reference_rate.as_bps() as f64,
-                Thresholds::Fixed => 1.0,
-            };
-            (bytes.get() as f64 * at).min(f64::from(u32::MAX)) as u32
-        };
-        Red { kmin_bytes: scaled(ecn.kmin), kmax_bytes: scaled(ecn.kmax), pmax: ecn.pmax }
-    }
-
-    /// Probability of a mark at a queue of `bytes`: 0 up to kmin, linear to pmax at kmax, 1 above.
-    #[inline]
-    pub(crate) fn probability(&self, bytes: u32) -> f64 {
-        if bytes <= self.kmin_bytes {
-            0.0
-        } else if bytes > self.kmax_bytes {
-            1.0
-        } else {
-            self.pmax * f64::from(bytes - self.kmin_bytes) / f64::from(self.kmax_bytes - self.kmin_bytes)
         }
     }
 }
@@ -209,23 +207,6 @@ pub struct PortStats {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn marking_probability_by_hand() {
-        let red = Red::new(Rate::from_gbps(100), &EcnConfig::default());
-        assert_eq!(red.probability(400_000), 0.0);
-        assert_eq!(red.probability(1_000_000), 0.1); // half way from 400 KB to 1600 KB, Pmax 0.2
-        assert_eq!(red.probability(1_600_000), 0.2);
-        assert_eq!(red.probability(1_600_001), 1.0);
-    }
-
-    #[test]
-    fn thresholds_scale_with_the_rate_of_the_port() {
-        let red = Red::new(Rate::from_gbps(25), &EcnConfig::default());
-        assert_eq!(red, Red { kmin_bytes: 100_000, kmax_bytes: 400_000, pmax: 0.2 });
-        let fixed = EcnConfig { thresholds: Thresholds::Fixed, ..EcnConfig::default() };
-        assert_eq!(Red::new(Rate::from_gbps(25), &fixed).kmin_bytes, 400_000);
-    }
 
     #[test]
     fn transmission_times_are_exact_for_odd_rates() {

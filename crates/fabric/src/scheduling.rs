@@ -1,7 +1,6 @@
 //! Which class a port serves next: control first, then the data classes by deficit round robin.
 
-use crate::fabric::Fabric;
-use crate::port::PortId;
+use crate::port::{Port, PortId};
 
 /// Bytes a class of weight 1 may send in a round; at least a frame, so that every round serves every class.
 const QUANTUM_BYTES: i64 = 9_216;
@@ -19,15 +18,35 @@ impl<const C: usize> Default for Deficit<C> {
     }
 }
 
-impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// The data class to serve among the `eligible` ones (a bit each, not 0).
-    pub(crate) fn next_data_class(&mut self, port_id: PortId, eligible: u8) -> usize {
+/// Schedules the classes of all ports.
+pub(crate) struct Scheduler<const C: usize> {
+    /// By port; empty where there is one data class.
+    round_robin: Vec<Deficit<C>>,
+    weights: [u32; C],
+}
+
+impl<const C: usize> Scheduler<C> {
+    pub(crate) fn new(ports: usize, weights: [u32; C]) -> Self {
+        Scheduler { round_robin: if C > 2 { vec![Deficit::default(); ports] } else { Vec::new() }, weights }
+    }
+
+    /// The class to serve among the `eligible` ones (a bit each, not 0).
+    #[inline(always)]
+    pub(crate) fn next_class(&mut self, id: PortId, port: &Port<C>, eligible: u8) -> usize {
+        if C <= 2 || eligible & 1 != 0 {
+            // 0 if it waits, else 1.
+            usize::from(eligible & 1 == 0)
+        } else {
+            self.next_data_class(id, port, eligible)
+        }
+    }
+
+    fn next_data_class(&mut self, id: PortId, port: &Port<C>, eligible: u8) -> usize {
         if eligible.is_power_of_two() {
             // Alone, a class neither needs nor earns credit.
             return eligible.trailing_zeros() as usize;
         }
-        let port = &self.ports[port_id as usize];
-        let deficit = &mut self.round_robin[port_id as usize];
+        let deficit = &mut self.round_robin[id as usize];
         loop {
             let class = usize::from(deficit.turn);
             if eligible >> class & 1 != 0 {

@@ -8,6 +8,7 @@ use crate::fabric::Fabric;
 use crate::forwarding::{SwitchRoutes, ecmp_hash};
 use crate::packet::{CORRUPT, Header, LOST, PFC};
 use crate::port::{DOWN, PortId};
+use crate::wires::LONGEST_WINDOW;
 
 /// Switches a packet may pass before it counts as caught in a loop.
 const MAX_HOPS: u8 = 64;
@@ -26,63 +27,150 @@ pub(crate) struct Switch {
     pub(crate) paused_neighbours: u32,
     pub(crate) first_port: PortId,
     pub(crate) end_port: PortId,
-    pub(crate) max_used_bytes: u64,
+    /// Ports whose link is down.
+    pub(crate) links_down: u32,
 }
 
 impl Switch {
     pub(crate) fn ports(&self) -> std::ops::Range<PortId> {
         self.first_port..self.end_port
     }
+
+    /// The egress port of a packet, or `None` where its destination cannot be reached.
+    #[inline(always)]
+    fn choose(&self, header: &Header) -> Option<PortId> {
+        let hash = ecmp_hash(self.hash_seed, header.src(), header.dst(), header.path());
+        self.routes.choose(header.dst(), hash)
+    }
 }
 
 /// Packets that arrive at the switch at hand before the end of the window. Kept for its memory.
-#[derive(Default)]
-pub(crate) struct Window {
+pub(crate) struct Window<const C: usize> {
     arrivals: Vec<Header>,
-    /// Time since the start, and index into `arrivals` in the low [`INDEX_BITS`].
+    /// From the high end: index of the egress port in the switch, time since the window can have begun, index into
+    /// `arrivals`.
     order: Vec<u64>,
+    /// By ingress port and class.
+    pub(crate) came_bytes: Vec<[u32; C]>,
+    /// Something in it is out of the ordinary, so that everything must be done in order of time.
+    rough: bool,
 }
 
-/// More packets than arrive at a switch in a window.
 const INDEX_BITS: u32 = 24;
+/// Enough for [`LONGEST_WINDOW`] in picoseconds.
+const TIME_BITS: u32 = 22;
+const INDEX: u64 = (1 << INDEX_BITS) - 1;
+const EGRESS_SHIFT: u32 = INDEX_BITS + TIME_BITS;
+
+impl<const C: usize> Window<C> {
+    pub(crate) fn new() -> Self {
+        Window { arrivals: Vec::new(), order: Vec::new(), came_bytes: Vec::new(), rough: false }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.came_bytes.iter().flatten().map(|&bytes| u64::from(bytes)).sum()
+    }
+
+    pub(crate) fn is_rough(&self) -> bool {
+        self.rough
+    }
+
+    /// The arrivals by egress port and time.
+    pub(crate) fn in_order(&self) -> InOrder<'_> {
+        InOrder { arrivals: &self.arrivals, order: self.order.iter() }
+    }
+}
+
+/// What is left of the arrivals of a window.
+pub(crate) struct InOrder<'a> {
+    arrivals: &'a [Header],
+    order: std::slice::Iter<'a, u64>,
+}
+
+impl<'a> InOrder<'a> {
+    /// The next arrival, if it is for this egress port.
+    #[inline(always)]
+    pub(crate) fn next_at(&mut self, egress: u64) -> Option<&'a Header> {
+        let key = *self.order.as_slice().first()?;
+        if key >> EGRESS_SHIFT != egress {
+            return None;
+        }
+        self.order.next();
+        self.arrivals.get((key & INDEX) as usize)
+    }
+}
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Takes a switch through everything that happens there before `end`.
     pub(crate) fn run_switch(&mut self, queue: &mut EventQueue, end: Time, switch: u32) {
-        let mut window = std::mem::take(&mut self.window);
+        let mut window = std::mem::replace(&mut self.window, Window::new());
+        let last = Time::from_ps(end.as_ps() - 1);
         let next_arrival = self.collect(&mut window, end, switch);
+        let next_service = if self.is_calm(switch, &window) {
+            window.order.sort_unstable();
+            self.run_calm(queue, last, switch, &window)
+        } else {
+            self.run_in_order(queue, last, switch, &mut window)
+        };
+        self.events += window.order.len() as u64;
+        self.window = window;
+        self.wires.due[switch as usize] = next_arrival.min(next_service);
+    }
+
+    /// Takes from the links what arrives before `end`, in order of port and time. Returns when more arrives.
+    fn collect(&mut self, window: &mut Window<C>, end: Time, switch: u32) -> Time {
+        let start_ps = end.as_ps().saturating_sub(LONGEST_WINDOW.as_ps());
+        let at = &self.switches[switch as usize];
+        let (first, ports) = (at.first_port, (at.end_port - at.first_port) as usize);
+        window.arrivals.clear();
+        window.order.clear();
+        window.came_bytes.clear();
+        window.rough = false;
+        let mut next = Time::MAX;
+        for link in &mut self.wires.links[first as usize..][..ports] {
+            let mut came_bytes = [0; C];
+            let mut flags = if link.impaired { u8::MAX } else { 0 };
+            while let Some(header) = link.pop_before(end) {
+                flags |= header.flags();
+                came_bytes[usize::from(header.class())] += u32::from(header.wire_bytes());
+                let egress = at.choose(&header).unwrap_or(PortId::MAX);
+                let down = egress == PortId::MAX || header.links() > MAX_HOPS;
+                flags |= u8::from(down) * LOST;
+                let since = header.arrival().as_ps() - start_ps;
+                debug_assert!(since >> TIME_BITS == 0 && window.arrivals.len() as u64 <= INDEX);
+                let egress = u64::from(egress.wrapping_sub(first));
+                window
+                    .order
+                    .push(egress << EGRESS_SHIFT | since << INDEX_BITS | window.arrivals.len() as u64);
+                window.arrivals.push(header);
+            }
+            window.rough |= flags & (LOST | PFC) != 0;
+            window.came_bytes.push(came_bytes);
+            next = next.min(link.next_arrival());
+        }
+        window.rough |= at.links_down > 0 || ports >> (64 - EGRESS_SHIFT) != 0;
+        next
+    }
+
+    /// Takes a switch through the window in order of time. Returns when the next service begins.
+    fn run_in_order(
+        &mut self,
+        queue: &mut EventQueue,
+        last: Time,
+        switch: u32,
+        window: &mut Window<C>,
+    ) -> Time {
+        window.order.iter_mut().for_each(|key| *key &= (1 << EGRESS_SHIFT) - 1);
+        window.order.sort_unstable();
         for &key in &window.order {
-            let header = &window.arrivals[(key & ((1 << INDEX_BITS) - 1)) as usize];
+            let header = &window.arrivals[(key & INDEX) as usize];
             let now = header.arrival();
             if self.switches[switch as usize].paused_neighbours > 0 {
                 self.serve_on_time(queue, now, switch);
             }
             self.on_switch_arrival(queue, now, switch, header);
         }
-        self.events += window.order.len() as u64;
-        self.window = window;
-        let next_service = self.finish(queue, Time::from_ps(end.as_ps() - 1), switch);
-        self.due[switch as usize] = next_arrival.min(next_service);
-    }
-
-    /// Takes from the links what arrives before `end`, in order of time, then of port. Returns when more arrives.
-    fn collect(&mut self, window: &mut Window, end: Time, switch: u32) -> Time {
-        let start = self.due[switch as usize];
-        window.arrivals.clear();
-        window.order.clear();
-        let mut next = Time::MAX;
-        for ingress in self.switches[switch as usize].ports() {
-            let link = &mut self.links[ingress as usize];
-            while let Some(header) = link.pop_before(end) {
-                let index = window.arrivals.len() as u64;
-                debug_assert!(index >> INDEX_BITS == 0);
-                window.order.push((header.arrival() - start).as_ps() << INDEX_BITS | index);
-                window.arrivals.push(header);
-            }
-            next = next.min(link.next_arrival());
-        }
-        window.order.sort_unstable();
-        next
+        self.finish(queue, last, switch)
     }
 
     /// Executes the services due up to `until`, as long as somebody waits for them.
@@ -121,7 +209,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// A packet has come into a switch by its ingress port.
     #[inline(always)]
     fn on_switch_arrival(&mut self, queue: &mut EventQueue, now: Time, switch: u32, header: &Header) {
-        if self.links[header.ingress() as usize].impaired | header.is(LOST | PFC) {
+        if self.wires.links[header.ingress() as usize].impaired | header.is(LOST | PFC) {
             if let Some(header) = self.inspect(queue, now, *header) {
                 self.forward(queue, now, switch, &header);
             }
@@ -134,7 +222,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     #[cold]
     fn inspect(&mut self, queue: &mut EventQueue, now: Time, mut header: Header) -> Option<Header> {
         let ingress = header.ingress();
-        if self.links[ingress as usize].impaired {
+        if self.wires.links[ingress as usize].impaired {
             self.impair(ingress, &mut header);
         }
         if !header.is(LOST | CORRUPT | PFC) {
@@ -146,9 +234,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     #[inline(always)]
     fn forward(&mut self, queue: &mut EventQueue, now: Time, switch: u32, header: &Header) {
-        let at = &self.switches[switch as usize];
-        let hash = ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path());
-        let Some(egress) = at.routes.choose(header.dst(), hash) else {
+        let Some(egress) = self.switches[switch as usize].choose(header) else {
             return self.lose(now, header.ingress(), header, DropReason::NoRoute);
         };
         if header.links() > MAX_HOPS {
@@ -175,7 +261,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     #[inline(always)]
     pub(crate) fn prefetch_ports(&self, switch: u32) {
         for port in self.switches[switch as usize].ports() {
-            prefetch(&self.links[port as usize]);
+            prefetch(&self.wires.links[port as usize]);
             prefetch_all(&self.ports[port as usize]);
         }
     }
@@ -184,14 +270,14 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     #[inline(always)]
     pub(crate) fn prefetch_packets(&self, switch: u32) {
         for id in self.switches[switch as usize].ports() {
-            self.links[id as usize].prefetch();
+            self.wires.links[id as usize].prefetch();
             let port = &self.ports[id as usize];
             for queue in &port.queues {
                 for n in [0, 2] {
                     queue.peek(n).into_iter().for_each(prefetch);
                 }
             }
-            prefetch(&self.links[port.peer as usize]);
+            prefetch(&self.wires.links[port.peer as usize]);
         }
     }
 
@@ -200,7 +286,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     pub(crate) fn prefetch_tails(&self, switch: u32) {
         for id in self.switches[switch as usize].ports() {
             let port = &self.ports[id as usize];
-            if let Some(last) = self.links[port.peer as usize].last() {
+            if let Some(last) = self.wires.links[port.peer as usize].last() {
                 prefetch(last);
             }
             if let Some(last) = port.queues[1.min(C - 1)].back() {

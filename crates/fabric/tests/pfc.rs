@@ -109,7 +109,6 @@ fn worst_case(config: &SwitchConfig, senders: u32, gbps: u64, delay_ns: u64, byt
     let case = format!("{senders} senders at {gbps}G, {delay_ns} ns, packets of {bytes} B");
     assert!(net.drops().is_empty(), "{case}: {} lost", net.drops().len());
     assert!(!net.pauses().is_empty(), "{case}: the load does not reach the threshold");
-    assert!(net.fabric.max_buffer(0) <= config.buffer, "{case}");
     net.check_conservation();
 }
 

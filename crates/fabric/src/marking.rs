@@ -1,0 +1,130 @@
+//! Marking of packets: Congestion Experienced with a probability that grows with the queue (RED on the instantaneous
+//! queue, as DCQCN and DCTCP switches do it).
+
+use pathweave_units::{Bytes, Rate, mix64};
+
+use crate::config::{EcnConfig, MarkAt, Thresholds};
+use crate::packet::{CE, ECN_CAPABLE, Header};
+use crate::port::{LinkSpec, Port, PortId};
+
+/// Marking thresholds of one port.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Red {
+    pub(crate) kmin_bytes: u32,
+    kmax_bytes: u32,
+    pmax: f64,
+}
+
+impl Red {
+    pub(crate) fn new(rate: Rate, ecn: &EcnConfig) -> Self {
+        let scaled = |bytes: Bytes| {
+            let at = match ecn.thresholds {
+                Thresholds::ByRate => rate.as_bps() as f64 / ecn.reference_rate.as_bps() as f64,
+                Thresholds::Fixed => 1.0,
+            };
+            (bytes.get() as f64 * at).min(f64::from(u32::MAX)) as u32
+        };
+        Red { kmin_bytes: scaled(ecn.kmin), kmax_bytes: scaled(ecn.kmax), pmax: ecn.pmax }
+    }
+
+    /// Probability of a mark at a queue of `bytes`: 0 up to kmin, linear to pmax at kmax, 1 above.
+    #[inline]
+    pub(crate) fn probability(&self, bytes: u32) -> f64 {
+        if bytes <= self.kmin_bytes {
+            0.0
+        } else if bytes > self.kmax_bytes {
+            1.0
+        } else {
+            self.pmax * f64::from(bytes - self.kmin_bytes) / f64::from(self.kmax_bytes - self.kmin_bytes)
+        }
+    }
+}
+
+/// Marks packets of all ports.
+pub(crate) struct Marker {
+    pub(crate) at: MarkAt,
+    dice: Dice,
+    /// By port.
+    pub(crate) marked_packets: Vec<u64>,
+}
+
+impl Marker {
+    pub(crate) fn new(at: MarkAt, ports: usize, seed: u64) -> Self {
+        Marker { at, dice: Dice::new(seed, Purpose::Mark, ports), marked_packets: vec![0; ports] }
+    }
+
+    /// Marks a packet that meets or leaves behind a queue above the lower threshold of its port, with the probability
+    /// that goes with the queue.
+    #[cold]
+    pub(crate) fn mark<const C: usize>(
+        &mut self,
+        id: PortId,
+        port: &Port<C>,
+        specs: &[LinkSpec],
+        header: &Header,
+    ) -> Header {
+        let mut header = *header;
+        let queued = port.queued_bytes[usize::from(header.class())];
+        if let Some(red) = &specs[usize::from(port.spec)].red
+            && header.is(ECN_CAPABLE)
+        {
+            let probability = red.probability(queued);
+            if probability >= 1.0 || self.dice.roll(id) < probability {
+                self.marked_packets[id as usize] += 1;
+                header.set(CE);
+            }
+        }
+        header
+    }
+}
+
+/// What a port draws random numbers for. Separate counts, since services may run ahead of arrivals.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose {
+    Mark,
+    Impair,
+}
+
+/// Random numbers of all ports for one purpose.
+pub(crate) struct Dice {
+    seed: u64,
+    purpose: Purpose,
+    /// Numbers each port has used.
+    rolled: Vec<u32>,
+}
+
+impl Dice {
+    pub(crate) fn new(seed: u64, purpose: Purpose, ports: usize) -> Self {
+        Dice { seed, purpose, rolled: vec![0; ports] }
+    }
+
+    /// A number in [0, 1) fixed by the seed, the port, what it is for, and how often the port has drawn for that.
+    pub(crate) fn roll(&mut self, port: PortId) -> f64 {
+        let rolled = &mut self.rolled[port as usize];
+        *rolled += 1;
+        let place = u64::from(port) << 34 | (self.purpose as u64) << 33 | u64::from(*rolled);
+        (mix64(self.seed ^ mix64(place)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marking_probability_by_hand() {
+        let red = Red::new(Rate::from_gbps(100), &EcnConfig::default());
+        assert_eq!(red.probability(400_000), 0.0);
+        assert_eq!(red.probability(1_000_000), 0.1); // half way from 400 KB to 1600 KB, Pmax 0.2
+        assert_eq!(red.probability(1_600_000), 0.2);
+        assert_eq!(red.probability(1_600_001), 1.0);
+    }
+
+    #[test]
+    fn thresholds_scale_with_the_rate_of_the_port() {
+        let red = Red::new(Rate::from_gbps(25), &EcnConfig::default());
+        assert_eq!(red, Red { kmin_bytes: 100_000, kmax_bytes: 400_000, pmax: 0.2 });
+        let fixed = EcnConfig { thresholds: Thresholds::Fixed, ..EcnConfig::default() };
+        assert_eq!(Red::new(Rate::from_gbps(25), &fixed).kmin_bytes, 400_000);
+    }
+}
