@@ -16,14 +16,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fabric", &["units", "wire", "des"]),
     ("topo", &["units"]),
     ("workload", &["units", "topo"]),
-    // The configuration of switches and faults is all it knows of the fabric.
-    ("lab", &["units", "topo", "fabric"]),
     ("results", &["units"]),
     ("sim", &["units", "wire", "policy", "transport", "des", "fabric", "topo", "workload", "results"]),
     (
         "scenario",
         &["units", "wire", "policy", "transport", "des", "fabric", "topo", "workload", "results", "sim"],
     ),
+    ("datapath", &["units", "wire", "policy", "transport"]),
+    // Of the fabric and the simulator it knows what a run is configured with, and the ideal to compare with.
+    ("lab", &["units", "policy", "topo", "fabric", "workload", "results", "sim", "datapath"]),
     // Plans runs and judges their results; whoever uses it executes them.
     ("paper", &["policy", "scenario", "results"]),
     ("cli", &["units", "scenario", "results", "sim", "paper", "lab"]),
@@ -44,7 +45,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "scenario",
         ],
     ),
-    ("datapath", &["units", "wire", "policy", "transport"]),
 ];
 
 /// Crates that build without std; `.ci/bare-target` builds them for a target that has none.

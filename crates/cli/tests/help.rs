@@ -20,7 +20,7 @@ fn the_document_is_the_help() {
     let lab = Lab::new();
     let mut text = INTRODUCTION.to_owned();
     let names = ["run", "compare", "check", "list", "schema", "demo", "paper", "lab", "completions"];
-    let of_lab = ["up", "down", "list", "show", "exec", "fail"];
+    let of_lab = ["up", "down", "run", "list", "show", "exec", "fail"];
     let commands = std::iter::once(Vec::new())
         .chain(names.map(|name| vec![name]))
         .chain(of_lab.map(|name| vec!["lab", name]));

@@ -79,6 +79,9 @@ pub enum LabError {
         /// Why removing it failed.
         then: Box<LabError>,
     },
+    /// A scenario cannot run on it, or went wrong there.
+    #[error("{0}")]
+    Run(String),
     /// The user wanted to stop.
     #[error("interrupted; what had been made is removed")]
     Interrupted,

@@ -22,7 +22,7 @@ use pathweave_scenario::Changes;
 use crate::failure::Failure;
 
 /// Where results go unless the user says otherwise.
-fn default_folder(name: &str) -> PathBuf {
+pub(crate) fn default_folder(name: &str) -> PathBuf {
     let safe = |c: char| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '-' };
     PathBuf::from("results").join(name.chars().map(safe).collect::<String>())
 }
@@ -31,7 +31,7 @@ pub(crate) fn changes(changes: &crate::args::Changes) -> Changes {
     Changes { set: changes.set.clone(), seed: changes.seed, scheme: None }
 }
 
-fn output(why: OutputError) -> Failure {
+pub(crate) fn output(why: OutputError) -> Failure {
     Failure::Input(format!("cannot write results: {why}"))
 }
 

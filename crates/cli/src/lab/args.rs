@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use pathweave_lab::{LabName, RateScale, SuperPackets};
 use pathweave_scenario::units::{Bytes, Duration};
 
-use crate::args::Changes;
+use crate::args::{Changes, Talk};
 
 /// A lab is a network of this machine's own: each host and switch is a network namespace, each link a pair of
 /// virtual Ethernet ports with a token bucket.
@@ -32,6 +32,8 @@ pub(crate) enum LabCommand {
     Up(UpArgs),
     /// Remove a lab, complete or not, and end what runs in it
     Down(DownArgs),
+    /// Make a lab, run a scenario's traffic on it with the real datapath, write results, and remove the lab
+    Run(RunArgs),
     /// List the labs there are
     List {
         /// Print it as JSON
@@ -85,6 +87,27 @@ pub(crate) struct UpArgs {
     pub(crate) settings: SettingsArgs,
     #[command(flatten)]
     pub(crate) changes: Changes,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// Scenario file (TOML)
+    pub(crate) scenario: PathBuf,
+    /// Name of the lab [default: the scenario's]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<LabName>,
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+    /// Simulate the scenario, too, and put both side by side
+    #[arg(long)]
+    pub(crate) simulate: bool,
+    /// Result folder [default: results/NAME-lab-seedN]. An existing one is replaced only if it holds results
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
 }
 
 /// How the lab differs from the network it stands for.

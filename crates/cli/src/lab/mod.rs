@@ -1,6 +1,7 @@
 //! `pathweave lab`: a small real network on this machine.
 
 mod args;
+mod run;
 mod show;
 mod up;
 
@@ -27,6 +28,7 @@ pub(crate) fn lab(args: &LabArgs) -> Result<Outcome, Failure> {
     match &args.command {
         LabCommand::Up(args) => up::up(args),
         LabCommand::Down(args) => down(args),
+        LabCommand::Run(args) => run::run(args),
         LabCommand::List { json } => show::list(*json),
         LabCommand::Show { which, json } => show::show(&find(which)?, *json),
         LabCommand::Exec { which, host, command } => {

@@ -1,0 +1,116 @@
+//! `pathweave lab run`.
+
+use std::time::Instant;
+
+use pathweave_lab::{Lab, LabError, LabName, LabRun, Plan, Seen, Workplace};
+use pathweave_results::{EndReason, ResultFolder, RunResult, Summary, comparison_table, summary_table};
+use pathweave_scenario::{Loaded, Prepared};
+
+use super::args::RunArgs;
+use crate::commands::{changes, default_folder, json, output};
+use crate::execute::{Finished, execute};
+use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::progress::{Reporter, Snapshot};
+use crate::{terminal, usage};
+
+pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
+    let loaded = Loaded::read(&args.scenario, &changes(&args.changes))?;
+    let prepared = loaded.prepare()?;
+    let plan = super::up::plan(&args.scenario, args.name.clone(), &args.settings, &args.changes)?;
+    let spec = &prepared.spec;
+    let default = || default_folder(&format!("{}-lab-seed{}", spec.name, spec.seed));
+    let target = args.out.clone().unwrap_or_else(default);
+    let folder = ResultFolder::create(&target).map_err(output)?;
+    let workplace = super::workplace_to_make()?;
+    let reporter = Reporter::new(&args.talk);
+    prepared.notes.iter().for_each(|note| reporter.say(&format!("note: {note}")));
+    let interrupt = Interrupt::listen()?;
+    let real = in_a_lab(plan, &prepared, workplace, &reporter, &interrupt)?;
+    let mut runs = vec![real];
+    if args.simulate && !interrupt.requested() {
+        let progress = reporter.start("simulated", LABEL_WIDTH);
+        let mut simulated = execute(&loaded, &prepared, progress, &interrupt)?;
+        rename(&mut simulated, "simulated");
+        rename(&mut runs[0], "lab");
+        // What others are compared with comes first.
+        runs.insert(0, simulated);
+    }
+    drop(reporter);
+    write(folder, &runs)?;
+    let summaries: Vec<&Summary> = runs.iter().map(|run| &run.summary).collect();
+    if args.talk.json {
+        let text = if let [one] = summaries[..] { json(one) } else { json(&summaries) };
+        terminal::out(&text);
+    } else if !args.talk.quiet {
+        let table = if let [one] = summaries[..] { summary_table(one) } else { comparison_table(&summaries) };
+        terminal::out(&format!("{table}\nreport: {}\n", target.join("report.html").display()));
+    }
+    runs.iter().filter_map(Finished::complaint).for_each(|complaint| terminal::note(&complaint));
+    Ok(runs.iter().map(Finished::outcome).max().unwrap_or(Outcome::Done))
+}
+
+const LABEL_WIDTH: usize = "simulated".len();
+
+/// Makes the lab, runs the scenario on it, and removes it, whatever happens.
+fn in_a_lab(
+    plan: Plan,
+    prepared: &Prepared,
+    workplace: Workplace,
+    reporter: &Reporter,
+    interrupt: &Interrupt,
+) -> Result<Finished, Failure> {
+    let scale = plan.settings().rate_scale;
+    let mut lab = Removed { lab: Lab::make(plan, &|| interrupt.requested()), workplace };
+    let lab = lab.lab.as_mut().map_err(|why| Failure::Input(why.to_string()))?;
+    lab.notes().iter().for_each(|note| reporter.say(&format!("note: {note}")));
+    reporter.say(&format!("note: rates are {scale} of the scenario's; results are in the scenario's time"));
+    let mut progress = reporter.start("lab", LABEL_WIDTH);
+    let mut look = |seen: Seen| {
+        let done = seen.bytes_done as f64 / (seen.bytes_total as f64).max(1.0);
+        progress.update(Instant::now(), Snapshot { simulated: seen.now, packet_hops: 0, done });
+        !interrupt.requested()
+    };
+    let LabRun { result: mut run, notes } = pathweave_lab::run(lab, &prepared.spec, &mut look)?;
+    progress.finish(&run.info.ended.name().replace('_', " "));
+    notes.iter().for_each(|note| reporter.say(&format!("note: {note}")));
+    if run.info.ended == EndReason::Stalled && run.info.ended_detail.is_empty() {
+        run.info.ended_detail = "nothing arrived for 30 s".to_owned();
+    }
+    run.info.peak_rss_bytes = usage::peak_rss_bytes();
+    run.info.version = env!("CARGO_PKG_VERSION").to_owned();
+    let summary = Summary::of(&run);
+    Ok(Finished { run, summary })
+}
+
+/// A lab that is removed with this value, and with it the workplace, if it was the last there.
+struct Removed {
+    lab: Result<Lab, LabError>,
+    workplace: Workplace,
+}
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        let name: Option<LabName> = self.lab.as_ref().ok().map(|lab| lab.plan().lab().clone());
+        let removed = name.map_or(Ok(()), |name| Lab::remove(&name).map(drop));
+        if let Err(why) = removed.and_then(|()| self.workplace.close_if_empty()) {
+            terminal::note(&format!("the lab is not removed: {why}"));
+        }
+    }
+}
+
+/// Columns of a comparison are named after runs.
+fn rename(finished: &mut Finished, name: &str) {
+    finished.run.info.name = name.to_owned();
+    finished.summary = Summary::of(&finished.run);
+}
+
+fn write(folder: ResultFolder, runs: &[Finished]) -> Result<(), Failure> {
+    let results: Vec<(&RunResult, &Summary)> = runs.iter().map(|run| (&run.run, &run.summary)).collect();
+    match results[..] {
+        [(run, summary)] => folder.write_run(run, summary),
+        _ => folder.write_comparison(&results),
+    }
+    .map_err(output)?;
+    folder.commit().map(drop).map_err(output)
+}

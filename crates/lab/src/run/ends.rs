@@ -1,0 +1,317 @@
+//! The hosts of a run: a device of the datapath each, and the connections between them.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::time::Duration;
+
+use pathweave_datapath::secure::Protection;
+use pathweave_datapath::{
+    Access, Connection, Device, DeviceConfig, Listener, MAX_PATHS, Region, Registration, Remote, Slice,
+};
+use pathweave_policy::Scheme;
+use pathweave_sim::{NamedScheme, PathProfile, SimSpec, Verb, profile};
+use pathweave_topo::Routing;
+use pathweave_units::{HostId, Rate};
+use pathweave_workload::Message;
+
+use crate::error::LabError;
+use crate::lab::Lab;
+
+/// Port of every device: RoCEv2's.
+const PORT: u16 = 4791;
+/// Most connections, one for each queue pair of each stream of messages.
+const MOST_CONNECTIONS: usize = 4_000;
+/// Most bytes of memory for messages, at senders and receivers together.
+const MOST_BYTES: u64 = 4 << 30;
+/// Up to this many bytes in all, every message has a place of its own and is compared when the run is over.
+const VERIFIED_BYTES: u64 = 512 << 20;
+/// Messages begin at different places of one random pattern, so that one that lands in another's place is noticed.
+const PATTERN_SHIFT: u64 = 64;
+const PATTERN_SHIFTS: u64 = 251;
+/// What software adds to a round trip between idle hosts.
+const SOFTWARE_RTT: Duration = Duration::from_micros(200);
+/// How long the other end of a connection that is open here may take to appear.
+const ACCEPT: Duration = Duration::from_secs(5);
+/// Receives posted ahead on a connection, at most.
+const RECEIVES: u32 = 1_024;
+
+/// All hosts and connections.
+pub(super) struct Ends {
+    hosts: BTreeMap<u32, Host>,
+    pub(super) streams: Vec<Stream>,
+    of_message: Vec<u32>,
+    places: Vec<u64>,
+    pattern: Region,
+    verified: bool,
+}
+
+/// A host that sends or receives.
+struct Host {
+    device: Device,
+    listener: Listener,
+    memory: Region,
+    registration: Registration,
+}
+
+/// Messages equal in source, destination, group and stream share connections: one, or one a queue pair.
+pub(super) struct Stream {
+    dst: u32,
+    pub(super) senders: Vec<Connection>,
+    pub(super) receivers: Vec<Connection>,
+}
+
+impl Ends {
+    pub(super) fn open(lab: &Lab, spec: &SimSpec, notes: &mut Vec<String>) -> Result<Ends, LabError> {
+        let messages = spec.graph.messages();
+        let (keys, of_message) = streams(messages);
+        let queue_pairs = |key: &Key| usize::from(scheme_of(spec, key).scheme.queue_pairs);
+        let connections: usize = keys.iter().map(queue_pairs).sum();
+        if connections > MOST_CONNECTIONS {
+            return Err(LabError::TooLarge {
+                what: "connections",
+                found: connections,
+                most: MOST_CONNECTIONS,
+            });
+        }
+        let names = spec.schemes.iter().map(preset).collect::<Result<Vec<_>, _>>()?;
+        let (places, sizes, verified) = places(spec)?;
+        if !verified {
+            notes.push("messages are too many bytes to compare each with what was sent".to_owned());
+        }
+        let largest = messages.iter().map(|message| message.size.get()).max().unwrap_or(1);
+        let pattern = region(largest + PATTERN_SHIFT * PATTERN_SHIFTS)?;
+        fill(&pattern, spec.seed);
+
+        let mut hosts = BTreeMap::new();
+        let routing = Routing::whole(&spec.topology);
+        for &host in keys.iter().flat_map(|key| [&key.0, &key.1]) {
+            if !hosts.contains_key(&host) {
+                let config = config(lab, spec, &routing, host, &keys, notes)?;
+                hosts.insert(host, Host::open(lab, host, config, sizes.get(&host).copied().unwrap_or(1))?);
+            }
+        }
+        let mut waiting = vec![0u32; keys.len()];
+        of_message.iter().for_each(|&stream| waiting[stream as usize] += 1);
+        let mut ends = Ends { hosts, streams: Vec::new(), of_message, places, pattern, verified };
+        for (key, waiting) in keys.iter().zip(waiting) {
+            let name = names[usize::from(spec.groups[usize::from(key.2)].0)];
+            let stream = ends.connect(lab, key, name, queue_pairs(key))?;
+            for receiver in &stream.receivers {
+                (0..waiting.min(RECEIVES)).try_for_each(|_| ends.receive(&stream, receiver))?;
+            }
+            ends.streams.push(stream);
+        }
+        notes.dedup();
+        Ok(ends)
+    }
+
+    /// Opens the connections of a stream and finds their other ends.
+    fn connect(&self, lab: &Lab, key: &Key, scheme: &str, queue_pairs: usize) -> Result<Stream, LabError> {
+        let (src, dst) = (&self.hosts[&key.0], &self.hosts[&key.1]);
+        let name = |host| lab.plan().topology().node_name(HostId(host).into()).into_owned();
+        let failed = |why: String| LabError::Run(format!("{} to {}: {why}", name(key.0), name(key.1)));
+        let mut stream = Stream { dst: key.1, senders: Vec::new(), receivers: Vec::new() };
+        for _ in 0..queue_pairs {
+            let sender = src.device.connect_with(dst.device.local_addr(), scheme, &[]);
+            stream.senders.push(sender.map_err(|why| failed(why.to_string()))?);
+            // One at a time, so that the next one accepted is this one's other end.
+            let receiver = dst.listener.accept(ACCEPT).map_err(|why| failed(why.to_string()))?;
+            stream.receivers.push(receiver);
+        }
+        Ok(stream)
+    }
+
+    /// Posts one receive, which a message's immediate consumes. A SEND's payload goes where nobody looks.
+    pub(super) fn receive(&self, stream: &Stream, receiver: &Connection) -> Result<(), LabError> {
+        let memory = self.hosts[&stream.dst].memory.all();
+        receiver.recv(0, memory).map_err(|why| LabError::Run(format!("cannot post a receive: {why}")))
+    }
+
+    pub(super) fn stream_of(&self, message: u32) -> u32 {
+        self.of_message[message as usize]
+    }
+
+    /// What to send of a message, and where to.
+    pub(super) fn memory(&self, message: u32, stream: &Stream, offset: u64, len: u64) -> (Slice, Remote) {
+        let start = shift(message) + offset;
+        let from = self.pattern.slice(start as usize..(start + len) as usize);
+        let to = self.hosts[&stream.dst].registration.remote(self.places[message as usize] + offset);
+        (from.expect("the pattern is as long as the longest message and its shift"), to)
+    }
+
+    /// Compares every message that arrived (its number and its size) with what was sent.
+    pub(super) fn verify(&self, delivered: &[(u32, u32, u64)]) -> Result<(), LabError> {
+        if !self.verified {
+            return Ok(());
+        }
+        for &(message, dst, size) in delivered {
+            let bytes = |region: &Region, start: u64| region.to_vec(start as usize..(start + size) as usize);
+            let place = self.places[message as usize];
+            let (Ok(sent), Ok(arrived)) =
+                (bytes(&self.pattern, shift(message)), bytes(&self.hosts[&dst].memory, place))
+            else {
+                return Err(LabError::Run(format!("message {message} is not in memory")));
+            };
+            if let Some(at) = sent.iter().zip(&arrived).position(|(a, b)| a != b) {
+                return Err(LabError::Run(format!(
+                    "message {message} arrived changed: byte {at} of {size} is {} instead of {}; this is a bug",
+                    arrived[at], sent[at]
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Host {
+    fn open(lab: &Lab, host: u32, config: DeviceConfig, bytes: u64) -> Result<Host, LabError> {
+        let name = lab.plan().topology().node_name(HostId(host).into()).into_owned();
+        let failed = |why: String| LabError::Run(format!("{name} has no network: {why}"));
+        let device = lab
+            .inside(HostId(host).into(), || Device::open(config))?
+            .map_err(|why| failed(why.to_string()))?;
+        let listener = device.listen().map_err(|why| failed(why.to_string()))?;
+        let memory = region(bytes)?;
+        let registration = device.register(&memory, Access::WRITE).map_err(|why| failed(why.to_string()))?;
+        Ok(Host { device, listener, memory, registration })
+    }
+}
+
+/// Source, destination, group, stream.
+type Key = (u32, u32, u16, u32);
+
+/// The streams of messages by first use, and the stream of each message.
+fn streams(messages: &[Message]) -> (Vec<Key>, Vec<u32>) {
+    let mut known = BTreeMap::new();
+    let mut keys = Vec::new();
+    let of_message = messages.iter().map(|message| {
+        let key = (message.src.0, message.dst.0, message.group.0, message.stream);
+        *known.entry(key).or_insert_with(|| {
+            keys.push(key);
+            keys.len() as u32 - 1
+        })
+    });
+    let of_message = of_message.collect();
+    (keys, of_message)
+}
+
+/// Where each message goes in its receiver's memory, how much memory each receiver needs, and whether each message has
+/// a place of its own.
+fn places(spec: &SimSpec) -> Result<(Vec<u64>, BTreeMap<u32, u64>, bool), LabError> {
+    let messages = spec.graph.messages();
+    let total = spec.graph.total_bytes();
+    let own = spec.host.verb == Verb::Write && (spec.verify || total <= u128::from(VERIFIED_BYTES));
+    let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut places = Vec::with_capacity(messages.len());
+    for message in messages {
+        let end = sizes.entry(message.dst.0).or_default();
+        let place = if own { *end } else { 0 };
+        *end = (*end).max(place + message.size.get());
+        places.push(place);
+    }
+    let needed = sizes.values().sum::<u64>() + messages.iter().map(|m| m.size.get()).max().unwrap_or(0);
+    if needed > MOST_BYTES {
+        let why = format!(
+            "its messages need {needed} bytes of memory; a lab uses at most {MOST_BYTES}: choose smaller messages, or \
+             run.verify = false"
+        );
+        return Err(LabError::Run(why));
+    }
+    Ok((places, sizes, own))
+}
+
+fn region(bytes: u64) -> Result<Region, LabError> {
+    Region::zeroed(bytes.max(1) as usize).map_err(|why| LabError::Run(why.to_string()))
+}
+
+/// Fills a region with bytes that follow from the seed (a linear congruential generator's upper half).
+fn fill(region: &Region, seed: u64) {
+    const CHUNK: usize = 1 << 16;
+    let mut state = seed | 1;
+    let mut chunk = vec![0; CHUNK];
+    for start in (0..region.len()).step_by(CHUNK) {
+        for bytes in chunk.chunks_mut(4) {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            bytes.copy_from_slice(&((state >> 32) as u32).to_ne_bytes());
+        }
+        let len = CHUNK.min(region.len() - start);
+        region.write(start, &chunk[..len]).expect("the chunk ends where the region does");
+    }
+}
+
+fn shift(message: u32) -> u64 {
+    u64::from(message) % PATTERN_SHIFTS * PATTERN_SHIFT
+}
+
+fn scheme_of<'a>(spec: &'a SimSpec, key: &Key) -> &'a NamedScheme {
+    &spec.schemes[usize::from(spec.groups[usize::from(key.2)].0)]
+}
+
+/// The name under which the datapath knows a scheme. It runs the preset as it is; only paths and queue pairs may differ,
+/// because those are ours to choose here.
+fn preset(named: &NamedScheme) -> Result<&'static str, LabError> {
+    let same = |made: Scheme| {
+        let Scheme { paths, queue_pairs, .. } = named.scheme;
+        Scheme { paths, queue_pairs, ..made } == named.scheme
+    };
+    pathweave_policy::schemes().iter().find(|info| same((info.make)())).map(|info| info.name).ok_or_else(|| {
+        LabError::Run(format!(
+            "scheme \"{}\" has settings of its own; on real hosts a preset runs as it is, except for paths and \
+             queue_pairs",
+            named.name
+        ))
+    })
+}
+
+fn config(
+    lab: &Lab,
+    spec: &SimSpec,
+    routing: &Routing,
+    host: u32,
+    keys: &[Key],
+    notes: &mut Vec<String>,
+) -> Result<DeviceConfig, LabError> {
+    let plan = lab.plan();
+    let address = SocketAddr::V4(SocketAddrV4::new(lab.address(HostId(host)), PORT));
+    let paths = spec.schemes.iter().map(|named| named.scheme.paths).max().unwrap_or(1);
+    if paths > MAX_PATHS {
+        notes.push(format!("connections have {MAX_PATHS} paths instead of {paths}"));
+    }
+    let mut config = DeviceConfig {
+        paths: paths.min(MAX_PATHS),
+        protection: Protection::Insecure,
+        max_connections: 2 * MOST_CONNECTIONS,
+        max_connections_per_peer: 2 * MOST_CONNECTIONS,
+        seed: Some(spec.seed ^ u64::from(host) << 32),
+        ..DeviceConfig::new(address)
+    };
+    let wrong = |why: pathweave_datapath::ConfigError| LabError::Run(why.to_string());
+    config.fit_link(plan.settings().mtu_bytes as usize).map_err(wrong)?;
+    let wanted = spec.host.mtu.get();
+    if u64::from(config.mtu_payload) < wanted {
+        notes.push(format!(
+            "packets carry {} bytes instead of {wanted}, because links carry {}",
+            config.mtu_payload,
+            plan.settings().mtu_bytes
+        ));
+    }
+    config.mtu_payload = config.mtu_payload.min(wanted as u16);
+    let nics: u64 = plan.node(HostId(host).into()).ports.iter().map(|port| port.rate.as_bps()).sum();
+    config.line_rate = Rate::from_bps(nics).max(Rate::from_mbps(1));
+    let partners = keys.iter().filter(|key| key.0 == host).map(|key| key.1);
+    let scale = plan.settings().rate_scale;
+    let round_trips = partners
+        .filter_map(|dst| profile(&spec.topology, routing, HostId(host), HostId(dst)))
+        .map(|path| transmission_s(&path, config.mtu_payload) / scale.share());
+    let longest = round_trips.fold(0.0, f64::max);
+    config.base_rtt = SOFTWARE_RTT + Duration::from_secs_f64(longest.min(1.0));
+    Ok(config)
+}
+
+/// Seconds a full packet and its acknowledgement take on the wire at the network's rates. A lab has no delays.
+fn transmission_s(path: &PathProfile, mtu_payload: u16) -> f64 {
+    const HEADERS: u64 = 150;
+    const ACKNOWLEDGEMENT: u64 = 150;
+    let bytes = u64::from(mtu_payload) + HEADERS + ACKNOWLEDGEMENT;
+    path.hops.iter().map(|(rate, _)| rate.time_for(bytes).as_secs_f64()).sum()
+}

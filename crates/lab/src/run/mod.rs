@@ -1,0 +1,111 @@
+//! A scenario's traffic on a lab, moved by the real datapath, with results in the simulator's schema.
+//!
+//! # Time
+//!
+//! A lab with a thousandth of the rates is its network in slow motion. Results are told in the network's time: a second
+//! of the lab counts as a millisecond, so that they stand beside the simulator's for the same scenario. What the
+//! software of this machine takes is thereby shrunk like everything else. `wall_s` of the results is real.
+
+mod ends;
+mod flow;
+mod records;
+mod traffic;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pathweave_results::RunResult;
+use pathweave_sim::SimSpec;
+use pathweave_units::Time;
+
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::schedule::Schedule;
+use crate::settings::RateScale;
+use ends::Ends;
+use traffic::Traffic;
+
+/// What a run has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Time of the network since the start.
+    pub now: Time,
+    /// Payload delivered so far.
+    pub bytes_done: u128,
+    /// Payload of all messages.
+    pub bytes_total: u128,
+}
+
+/// How a run went beside its records.
+#[derive(Debug)]
+pub struct LabRun {
+    /// The records. The digest is 0: no two runs of a real network are the same.
+    pub result: RunResult,
+    /// What differs from the scenario, as sentences.
+    pub notes: Vec<String>,
+}
+
+/// The network's time in a lab.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    start: Instant,
+    scale: RateScale,
+}
+
+impl Clock {
+    fn now(&self) -> Time {
+        let ps = self.start.elapsed().as_secs_f64() * self.scale.share() * 1e12;
+        Time::from_ps(ps as u64)
+    }
+    /// The lab's time for a span of the network's.
+    fn real(&self, span: pathweave_units::Duration) -> Duration {
+        Duration::from_secs_f64((span.as_secs_f64() / self.scale.share()).min(1e9))
+    }
+}
+
+/// Runs a scenario's traffic and faults on a lab of its topology. `look` is told how far it is, many times a second;
+/// once it says no, the run ends and what there is becomes the result.
+///
+/// # Errors
+/// Schemes with settings of their own, which the datapath does not take; more connections or bytes than a machine should
+/// carry; a host that cannot open its device or reach another; a fault that cannot be made; and payload that arrives
+/// changed, which would be a bug.
+pub fn run(lab: &mut Lab, spec: &SimSpec, look: &mut dyn FnMut(Seen) -> bool) -> Result<LabRun, LabError> {
+    let scale = lab.plan().settings().rate_scale;
+    let schedule = Schedule::new(lab.plan().topology(), &spec.faults, spec.switch.reroute_after, scale)?;
+    let mut notes = schedule.notes().to_vec();
+    let ends = Ends::open(lab, spec, &mut notes)?;
+    let before = records::Fabric::read(lab)?;
+    let cpu_s = cpu_s();
+    let clock = Clock { start: Instant::now(), scale };
+    let over = AtomicBool::new(false);
+    let (ended, changes) = std::thread::scope(|scope| {
+        let lab = &mut *lab;
+        let changes = scope.spawn(|| schedule.play(lab, &|| over.load(Ordering::Relaxed)));
+        let mut traffic = Traffic::new(spec, &ends, clock);
+        let ended = traffic.run(look);
+        over.store(true, Ordering::Relaxed);
+        let changes = changes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (ended.map(|ended| (ended, clock.now(), traffic.finish())), changes)
+    });
+    changes?;
+    let (ended, end, done) = ended?;
+    ends.verify(&done.delivered)?;
+    let fabric = records::Fabric::read(lab)?;
+    let wall = clock.start.elapsed();
+    let mut result = records::result(lab, spec, done, fabric.since(&before), end);
+    result.events = records::events(&schedule, &spec.faults, lab.plan().topology(), scale, end);
+    result.info.ended = ended;
+    result.info.wall_s = wall.as_secs_f64();
+    result.info.cpu_s = self::cpu_s() - cpu_s;
+    Ok(LabRun { result, notes })
+}
+
+/// CPU time of this process so far, in seconds: all hosts of a lab run in it.
+fn cpu_s() -> f64 {
+    use nix::sys::time::TimeValLike;
+    let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF);
+    usage.map_or(0.0, |usage| {
+        (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6
+    })
+}
