@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pathweave_policy::{AckPolicy, PolicyConfig, Scheme, schemes};
+use pathweave_policy::{AckPolicy, PolicyConfig, Recovery, Scheme, schemes};
 use pathweave_transport::RtoConfig;
 use pathweave_units::Duration as Span;
 
@@ -12,6 +12,11 @@ use crate::config::{ConfigError, DeviceConfig};
 const ACK_EVERY_PACKETS: u16 = 64;
 /// An acknowledgement held back leaves when the batch it belongs to is done with.
 const ACK_DELAY: Span = Span::from_us(1);
+
+/// What the kernel counts for a packet in a socket's buffer, besides its payload.
+const BUFFER_BYTES_A_PACKET: usize = 1_024;
+/// However small a buffer is, so many packets may be on the way.
+const LEAST_WINDOW_PACKETS: u32 = 32;
 
 /// The scheme of this name or alias.
 pub(crate) fn find(name: &str) -> Result<Scheme, ConfigError> {
@@ -32,7 +37,21 @@ pub(crate) fn find(name: &str) -> Result<Scheme, ConfigError> {
 /// Two things differ from the simulator's hosts, which take no time. Acknowledgements are made a batch, not a packet,
 /// since a batch is what the kernel hands over. And the delay that hosts add must not be taken for a queue in the
 /// network: what steers by delay is given `host_delay` more.
-pub(crate) fn for_hosts(mut scheme: Scheme, config: &DeviceConfig) -> Scheme {
+///
+/// And what the kernel buffers for a socket bounds what may be on the way to it: beyond that packets are lost, whatever
+/// the scheme thinks of the network. The peer's buffer is taken to be like this end's.
+pub(crate) fn for_hosts(
+    mut scheme: Scheme,
+    config: &DeviceConfig,
+    receive_buffer_bytes: Option<usize>,
+) -> Scheme {
+    if let (Recovery::SelectiveRepeat { window_packets, .. }, Some(bytes)) =
+        (&mut scheme.recovery, receive_buffer_bytes)
+    {
+        let packet = usize::from(config.mtu_payload) + BUFFER_BYTES_A_PACKET;
+        let fits = u32::try_from(bytes / 2 / packet).unwrap_or(u32::MAX);
+        *window_packets = (*window_packets).min(fits.max(LEAST_WINDOW_PACKETS));
+    }
     scheme.acks = AckPolicy {
         every_packets: scheme.acks.every_packets.max(ACK_EVERY_PACKETS),
         max_delay: scheme.acks.max_delay.max(ACK_DELAY),
@@ -49,7 +68,7 @@ pub(crate) fn for_hosts(mut scheme: Scheme, config: &DeviceConfig) -> Scheme {
 /// Retransmission timer: patient enough for a host that is not scheduled for a while, and not done before the peer
 /// counts as dead.
 pub(crate) fn timeouts(config: &DeviceConfig) -> RtoConfig {
-    let initial_ps = (10 * picoseconds(config.base_rtt)).max(4 * picoseconds(config.host_delay));
+    let initial_ps = (10 * picoseconds(config.base_rtt)).max(10 * picoseconds(config.host_delay));
     let initial = Span::from_ps(initial_ps.max(Span::from_ms(1).as_ps()));
     let max = Span::from_ps(initial.as_ps().max(Span::from_ms(100).as_ps()));
     let mut rto = RtoConfig { initial, max, backoff: 2, retry_limit: 1 };
@@ -108,7 +127,10 @@ mod tests {
     fn every_scheme_stays_valid_on_hosts() {
         let config = DeviceConfig::loopback();
         for info in schemes() {
-            assert_eq!(for_hosts((info.make)(), &config).validate(), Ok(()), "{}", info.name);
+            for buffer in [None, Some(100_000), Some(16 << 20)] {
+                let scheme = for_hosts((info.make)(), &config, buffer);
+                assert_eq!(scheme.validate(), Ok(()), "{}", info.name);
+            }
         }
     }
 }

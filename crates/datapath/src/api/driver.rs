@@ -6,11 +6,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::config::Waiting;
-use crate::engine::Drive;
+use crate::engine::{Drive, Until};
 use crate::shared::{Shared, lock};
 
 /// Without luck in getting the loop, a caller looks again after this long.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// Turns of a waiting caller between two looks at its deadline.
+const TURNS_A_LOOK: u32 = 2;
 
 pub(crate) enum Driver {
     Thread { handle: Mutex<Option<JoinHandle<()>>>, waiting: Waiting },
@@ -22,7 +25,7 @@ pub(crate) fn run(mut engine: Box<dyn Drive>, shared: &Arc<Shared>) {
     loop {
         let result = engine.turn().and_then(|turn| {
             if !turn.stopped {
-                engine.park(&turn, None)?;
+                engine.park(&turn, Until::Timer)?;
             }
             Ok(turn.stopped)
         });
@@ -161,7 +164,7 @@ fn turn(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared) {
         return;
     }
     // Parking for no time says that what arrives from now on is to be looked at.
-    if let Err(error) = engine.turn().and_then(|turn| engine.park(&turn, Some(Duration::ZERO))) {
+    if let Err(error) = engine.turn().and_then(|turn| engine.park(&turn, Until::AtOnce)) {
         fail(engine, ended, shared, &error);
     }
 }
@@ -180,6 +183,7 @@ fn drive<T>(
     deadline: Option<Instant>,
     ready: &mut impl FnMut() -> Option<T>,
 ) -> Option<T> {
+    let mut turns = 0u32;
     loop {
         if ended.load(Ordering::Acquire) {
             return ready();
@@ -188,11 +192,13 @@ fn drive<T>(
         if let Some(value) = ready() {
             return Some(value);
         }
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        if left == Some(Duration::ZERO) {
+        // Looking at the clock costs as much as a tenth of a system call, and mostly there is time left.
+        turns += 1;
+        if turns % TURNS_A_LOOK == 0 && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return None;
         }
-        if let Err(error) = result.and_then(|turn| engine.park(&turn, left)) {
+        let until = deadline.map_or(Until::Timer, Until::Deadline);
+        if let Err(error) = result.and_then(|turn| engine.park(&turn, until)) {
             fail(engine, ended, shared, &error);
         }
     }

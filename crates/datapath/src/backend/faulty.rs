@@ -111,6 +111,9 @@ impl<B: Backend> Backend for Faulty<B> {
     fn limits(&self) -> Limits {
         self.inner.limits()
     }
+    fn receive_buffer_bytes(&self) -> Option<usize> {
+        self.inner.receive_buffer_bytes()
+    }
     fn link_mtu(&self, peer: SocketAddr) -> Option<usize> {
         self.inner.link_mtu(peer)
     }

@@ -96,6 +96,11 @@ pub trait Backend: Send {
     /// The largest batch.
     fn limits(&self) -> Limits;
 
+    /// Bytes it holds of what arrives before it drops packets, if that is known.
+    fn receive_buffer_bytes(&self) -> Option<usize> {
+        None
+    }
+
     /// Bytes a packet may have on this machine's link towards `peer`, IP header included, if that is known.
     fn link_mtu(&self, _peer: SocketAddr) -> Option<usize> {
         None
@@ -134,6 +139,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn limits(&self) -> Limits {
         (**self).limits()
+    }
+    fn receive_buffer_bytes(&self) -> Option<usize> {
+        (**self).receive_buffer_bytes()
     }
     fn link_mtu(&self, peer: SocketAddr) -> Option<usize> {
         (**self).link_mtu(peer)

@@ -103,11 +103,6 @@ impl UdpBackend {
         Ok(UdpBackend { inbound, outbound, receiver, waker, segmentation, full: None })
     }
 
-    /// Bytes the kernel buffers for what arrives.
-    pub fn receive_buffer_bytes(&self) -> usize {
-        self.inbound.receive_buffer_bytes()
-    }
-
     /// Source port of each path.
     pub fn source_ports(&self) -> Vec<u16> {
         self.outbound.iter().map(|socket| socket.local_addr().port()).collect()
@@ -153,6 +148,10 @@ impl Backend for UdpBackend {
 
     fn limits(&self) -> Limits {
         Limits { batch_segments: SEND_SEGMENTS, batch_bytes: SEND_BYTES }
+    }
+
+    fn receive_buffer_bytes(&self) -> Option<usize> {
+        Some(self.inbound.receive_buffer_bytes()).filter(|bytes| *bytes > 0)
     }
 
     fn link_mtu(&self, peer: SocketAddr) -> Option<usize> {

@@ -9,36 +9,35 @@ use pathweave_wire::{Ack, Body, Segment};
 /// Packets the bitmap of an acknowledgement covers.
 const BITMAP: u64 = 64;
 
-/// Joins `later` with `earlier` of the same queue pair. False, and nothing changed, if `later` does not say all that
-/// `earlier` says.
+/// Joins `later` with `earlier` of the same queue pair. False, and nothing changed, if one acknowledgement cannot say
+/// all that both say.
+///
+/// What is echoed is the newest packet's, whichever came last.
 pub(crate) fn join(earlier: &mut Segment, later: &Segment) -> bool {
     if (earlier.dst_qp, earlier.src_qp) != (later.dst_qp, later.src_qp) {
         return false;
     }
     let (Body::Ack(old), Body::Ack(new)) = (&mut earlier.body, &later.body) else { return false };
-    let covered = new.cumulative >= old.cumulative
-        && (old.psn < new.cumulative || (old.psn <= new.psn && new.psn - old.psn < BITMAP));
-    if !covered || !reaches(old, new) {
+    let cumulative = old.cumulative.max(new.cumulative);
+    let (high, low) = if new.psn >= old.psn { (new, &*old) } else { (&*old, new) };
+    let distance = high.psn - low.psn;
+    // Everything below the cumulative number is told by it; the rest must be in reach of the bitmap.
+    let lowest = low.psn.saturating_sub(u64::from(63 - (low.sack | 1).leading_zeros()));
+    if lowest.max(cumulative) <= low.psn && high.psn - lowest.max(cumulative) >= BITMAP {
         return false;
     }
-    let (packets, marked) = (old.packets, old.marked);
-    *old = Ack {
-        packets: packets.saturating_add(new.packets),
-        marked: marked.saturating_add(new.marked),
-        ..*new
+    let joined = Ack {
+        cumulative,
+        sack: if distance < BITMAP { high.sack | low.sack << distance } else { high.sack },
+        packets: old.packets.saturating_add(new.packets),
+        marked: old.marked.saturating_add(new.marked),
+        ..*high
     };
-    earlier.path = later.path;
-    true
-}
-
-/// Every packet that `old` tells of and that lies beyond the cumulative number of `new` is in reach of its bitmap.
-fn reaches(old: &Ack, new: &Ack) -> bool {
-    if old.sack == 0 {
-        return true;
+    if high.psn == new.psn {
+        earlier.path = later.path;
     }
-    let lowest = old.psn.saturating_sub(u64::from(63 - old.sack.leading_zeros()));
-    let lowest = lowest.max(new.cumulative);
-    lowest > old.psn || new.psn.saturating_sub(lowest) < BITMAP
+    *old = joined;
+    true
 }
 
 #[cfg(test)]
@@ -108,6 +107,24 @@ mod tests {
         }
         let Body::Ack(ack) = last.body else { panic!("an acknowledgement") };
         assert_eq!((ack.cumulative, ack.psn, ack.packets), (1_000, 999, 1_000));
+    }
+
+    #[test]
+    fn packets_that_overtake_one_another_nearby_need_one_too() {
+        let (mut arrived, mut sent) = (BTreeSet::new(), Vec::<Segment>::new());
+        // Two paths, one of them 20 packets late.
+        let order = (0..200u64).flat_map(|n| [2 * n, (2 * n + 1).wrapping_sub(40)]).filter(|psn| *psn < 400);
+        for psn in order {
+            arrived.insert(psn);
+            let next = ack(&arrived, psn);
+            if !sent.last_mut().is_some_and(|last| join(last, &next)) {
+                sent.push(next);
+            }
+        }
+        assert_eq!(sent.len(), 1);
+        let Body::Ack(ack) = sent[0].body else { panic!("an acknowledgement") };
+        assert_eq!((ack.psn, ack.packets, ack.echo_sent_at), (398, 380, Time::from_ns(398)));
+        assert_eq!(sent[0].path, PathId(398 % 4));
     }
 
     #[test]

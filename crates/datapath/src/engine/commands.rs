@@ -245,7 +245,7 @@ impl Core {
 
     /// A queue pair that speaks a scheme.
     pub(super) fn create_qp(&mut self, now: Time, id: ConnectionId, scheme: &Scheme, paths: u16) -> QpNum {
-        let scheme = scheme::for_hosts(scheme.clone(), &self.config);
+        let scheme = scheme::for_hosts(scheme.clone(), &self.config, self.receive_buffer_bytes);
         let env = PolicyEnv {
             line_rate: self.config.line_rate,
             base_rtt: scheme::span(self.config.base_rtt),

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pathweave_transport::{Completion as Done, Endpoint, EndpointConfig, Event, Opcode, Status};
 use pathweave_units::{HostId, Time};
@@ -41,6 +41,8 @@ const COMMANDS_A_TURN: usize = 256;
 const RECEIVES_A_TURN: usize = 4;
 /// Waits shorter than this are spent looking: going to sleep and waking up takes about as long.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(15);
+/// Acknowledgements due so soon leave at once.
+const ACK_GRACE: pathweave_units::Duration = pathweave_units::Duration::from_us(1);
 /// So much earlier a sleep ends than its timer, to be awake in time.
 const WAKE_EARLY: Duration = Duration::from_micros(5);
 
@@ -55,6 +57,17 @@ pub(crate) struct Turn {
     pub(crate) until: Option<Time>,
     /// The loop is to end.
     pub(crate) stopped: bool,
+}
+
+/// How long a sleep may last, besides the loop's own timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// No sleep at all.
+    AtOnce,
+    /// Nobody waits.
+    Timer,
+    /// Somebody waits until then.
+    Deadline(Instant),
 }
 
 /// What sending has left.
@@ -74,8 +87,8 @@ pub(crate) trait Drive: Send {
     fn turn(&mut self) -> io::Result<Turn>;
     /// Does what the application has just asked for, and leaves arrivals for later.
     fn push(&mut self);
-    /// Sleeps until there is something to do, at most until the turn's timer and for `at_most`.
-    fn park(&mut self, turn: &Turn, at_most: Option<Duration>) -> io::Result<()>;
+    /// Sleeps until there is something to do, at most until the turn's timer and `until`.
+    fn park(&mut self, turn: &Turn, until: Until) -> io::Result<()>;
     /// Fails all connections: the loop has ended.
     fn abandon(&mut self);
 }
@@ -99,9 +112,12 @@ pub(crate) struct Core {
     setup: Setup,
     shared: Arc<Shared>,
     local: SocketAddr,
+    receive_buffer_bytes: Option<usize>,
     ports: Vec<u16>,
     /// Acknowledgements of this turn, by connection's host number.
     acks: Vec<(HostId, Segment)>,
+    /// Since when some of them are held.
+    held_since: Option<Time>,
     /// Connections whose peers have said Close and are owed an answer.
     answers: Vec<ConnectionId>,
     /// Connections all of whose paths are to be probed.
@@ -158,8 +174,10 @@ impl<B: Backend> Engine<B> {
             setup: Setup::new(&config)?,
             shared,
             local: backend.local_addr(),
+            receive_buffer_bytes: backend.receive_buffer_bytes(),
             ports,
             acks: Vec::new(),
+            held_since: None,
             answers: Vec::new(),
             surveys: Vec::new(),
             registered: BTreeMap::new(),
@@ -209,7 +227,7 @@ impl<B: Backend> Drive for Engine<B> {
         }
     }
 
-    fn park(&mut self, turn: &Turn, at_most: Option<Duration>) -> io::Result<()> {
+    fn park(&mut self, turn: &Turn, until: Until) -> io::Result<()> {
         let core = &mut self.core;
         let Waiting::Blocking { spin } = core.config.waiting else {
             core.drained = false;
@@ -219,18 +237,21 @@ impl<B: Backend> Drive for Engine<B> {
             core.drained = false;
             return Ok(());
         }
-        if !core.acks.is_empty() {
+        // The turn has just ended: its time is good enough.
+        let now = core.now;
+        let held_until = core.held_until();
+        if held_until.is_some_and(|until| until <= now + ACK_GRACE) {
             core.flush_acks(&mut self.backend);
         }
-        if at_most == Some(Duration::ZERO) {
+        if until == Until::AtOnce {
             core.drained = false;
             return Ok(());
         }
-        let now = core.clock.now();
         if turn.active {
             core.idle_since = now;
         }
-        let left = turn.until.map(|until| Duration::from_nanos(until.saturating_since(now).as_ns()));
+        let timer = turn.until.into_iter().chain(core.held_until()).min();
+        let left = timer.map(|until| Duration::from_nanos(until.saturating_since(now).as_ns()));
         let spinning = Duration::from_nanos((now - core.idle_since).as_ns()) < spin;
         if spinning || left.is_some_and(|left| left < SHORTEST_SLEEP) {
             core.drained = false;
@@ -242,9 +263,12 @@ impl<B: Backend> Drive for Engine<B> {
         }
         core.counts.sleeps += 1;
         let left = left.map(|left| left - WAKE_EARLY);
-        let at_most = match (left, at_most) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
+        let at_most = match (left, until) {
+            (left, Until::Deadline(deadline)) => {
+                let other = deadline.saturating_duration_since(Instant::now());
+                Some(left.map_or(other, |left| left.min(other)))
+            }
+            (left, Until::Timer | Until::AtOnce) => left,
         };
         let result = self.backend.wait(Wait { at_most, for_room: core.outbound.is_stuck() });
         core.shared.unpark();

@@ -1,7 +1,7 @@
 //! From the endpoint to the batches.
 
 use pathweave_transport::{Class, Gate, PayloadRef};
-use pathweave_units::{HostId, PathId};
+use pathweave_units::{Duration, HostId, PathId, Time};
 use pathweave_wire::{Body, DatagramLayout, Ecn, Segment, datagram_crc, emit_datagram_header};
 
 use super::acks::join;
@@ -19,17 +19,23 @@ use crate::shared::ConnectionId;
 const PACKETS_A_TURN: usize = 256;
 /// Packets between two looks at the clock: those of a batch leave at one time anyway.
 const PACKETS_A_LOOK: usize = 32;
+/// How long acknowledgements are held where they may be: a few round trips within a rack, and far less than any
+/// retransmission timer.
+const HOLD_ACKS: Duration = Duration::from_us(50);
+/// How many are, that could not be joined.
+const HELD_ACKS: usize = 4;
 /// Bytes of the CRC behind unprotected packets.
 pub(super) const CRC_LEN: usize = 4;
 
 impl Core {
     /// Sends what the endpoint has to send. `told`: the application has just been told something.
     ///
-    /// Acknowledgements leave after data, for the peer waits for data. Where the application drives the loop and has
-    /// something to do now, they wait until it comes back: mostly it comes with an answer to what is acknowledged.
+    /// Acknowledgements leave after data, for the peer waits for data. Where the application drives the loop and was
+    /// told of what is acknowledged, they are held for a moment: mostly it answers, the peer goes on with the answer,
+    /// and one acknowledgement does for several messages.
     pub(super) fn transmit<B: Backend>(&mut self, backend: &mut B, told: bool) -> Left {
         let mut now = self.now;
-        let (mut packets, mut data) = (0, false);
+        let mut packets = 0;
         let mut left = Left::Done;
         loop {
             if packets == PACKETS_A_TURN {
@@ -47,19 +53,35 @@ impl Core {
                 }
                 continue;
             }
-            data = true;
             let ecn = if packet.ecn_capable { Ecn::Capable0 } else { Ecn::NotCapable };
             self.emit(backend, packet.to, &packet.segment, packet.payload, ecn);
             if packets % PACKETS_A_LOOK == 0 {
                 now = self.tick();
             }
         }
-        let hold = self.config.driving == Driving::Caller && !data && (told || packets == 0);
-        if !hold && !self.acks.is_empty() {
+        if self.acks.is_empty() {
+            self.held_since = None;
+        } else if !self.may_hold(told) {
             self.emit_acks(backend);
         }
         self.outbound.flush(backend);
         if packets == 0 { Left::Idle } else { left }
+    }
+
+    /// Whether what is to be acknowledged can wait a little.
+    fn may_hold(&mut self, told: bool) -> bool {
+        if self.config.driving != Driving::Caller || (!told && self.held_since.is_none()) {
+            return false;
+        }
+        let since = *self.held_since.get_or_insert(self.now);
+        // Whoever was told has something to say first, however long they have been held.
+        (told || self.now - since < HOLD_ACKS) && self.acks.len() <= HELD_ACKS
+    }
+
+    /// Until when acknowledgements are held, if there are any.
+    pub(super) fn held_until(&self) -> Option<Time> {
+        let since = self.held_since.filter(|_| !self.acks.is_empty())?;
+        Some(since.saturating_add(HOLD_ACKS))
     }
 
     /// Sends acknowledgements that were held.
@@ -74,6 +96,7 @@ impl Core {
             self.emit(backend, to, &segment, None, Ecn::NotCapable);
         }
         self.acks.clear();
+        self.held_since = None;
     }
 
     #[inline]
