@@ -137,6 +137,62 @@ fn a_lab_from_beginning_to_end() {
     story.refused(&["down", name], "no lab is named");
 }
 
+/// The same result schema as the simulator's, every byte compared, and nothing left.
+#[test]
+fn a_scenario_runs_on_a_lab_beside_its_simulation() {
+    let Some(mut story) = Story::new("run") else { return };
+    let fault = "[[fault]]\nkind = \"link-down\"\nlink = \"leaf0-spine1\"\nat = \"20us\"\nup_at = \"60us\"\n";
+    let own = "scheme = { base = \"rps\", recovery = { kind = \"go-back-n\" } }\n";
+    story.folder = Folder::new()
+        .file("fabric.toml", format!("{LEAF_SPINE}\n{fault}"))
+        .file("own.toml", format!("{own}{LEAF_SPINE}"));
+    let common = ["--name", &story.name, "--rate-scale", "1/1000"];
+    let args =
+        ["run", "fabric.toml", "--simulate", "--json", "--out", "out", "--set", "workload[0].size=500KB"];
+    let done = story.succeeds(&[&args[..], &common].concat());
+    let summaries: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    for (summary, name) in summaries.as_array().unwrap().iter().zip(["simulated", "lab"]) {
+        assert_eq!(summary["run"]["name"], name);
+        assert_eq!(
+            (&summary["overall"]["flows"], &summary["overall"]["unfinished"]),
+            (&4.into(), &0.into()),
+            "{name}"
+        );
+        assert!(story.folder.path("out").join(name).join("flows.parquet").exists());
+    }
+    // Half a megabyte at 100 Gb/s takes 40 us, in the lab's time 40 ms: nothing can be faster.
+    let slowdown = |which: usize| summaries[which]["overall"]["slowdown"]["min"].as_f64();
+    assert!(slowdown(1).is_none_or(|slowdown| slowdown >= 1.0), "{summaries}");
+    assert_eq!(story.namespaces(), 0);
+
+    story.refused(
+        &[&["run", "own.toml"], &common[..]].concat(),
+        "has settings of its own; on real hosts a preset runs",
+    );
+    assert_eq!(story.namespaces(), 0, "also after an error");
+}
+
+#[test]
+fn a_run_asked_to_stop_writes_what_it_has_and_removes_its_lab() {
+    let Some(story) = Story::new("halt") else { return };
+    let args =
+        ["lab", "run", "fabric.toml", "--name", &story.name, "--rate-scale", "1/10000", "--out", "out"];
+    let mut command = story.folder.command(&[&args[..], &["--set", "workload[0].size=100MB"]].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let since = Instant::now();
+    while story.namespaces() < 8 {
+        assert!(since.elapsed() < PATIENCE, "the lab is not made");
+        sleep(STEP);
+    }
+    // Into the traffic, most likely; any instant will do.
+    sleep(Duration::from_secs(2));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let done = done(&child.wait_with_output().unwrap());
+    assert_eq!(done.code, 130, "{}", done.err);
+    assert_eq!(story.namespaces(), 0);
+    assert_eq!(story.folder.json("out/summary.json")["run"]["partial"], true);
+}
+
 #[test]
 fn what_runs_in_a_lab_ends_with_it() {
     let Some(story) = Story::new("end") else { return };

@@ -27,6 +27,8 @@ pub struct Lab {
     closed: BTreeSet<LinkId>,
     /// Links whose rate was changed since, with the lab's rate.
     rates: BTreeMap<LinkId, Rate>,
+    /// Packets dropped by queues that this value has replaced, by node and port.
+    dropped: BTreeMap<(NodeId, u16), u64>,
     notes: Vec<String>,
     /// Known to who made it.
     programs: Option<Programs>,
@@ -50,7 +52,8 @@ pub struct PortCounters {
     pub link: LinkId,
     /// Packets and bytes.
     pub counters: Counters,
-    /// Packets dropped in the queue in front of the link since it was last made or mended.
+    /// Packets dropped in front of the link, or lost because it was down. A change of the link by another process
+    /// begins the count anew.
     pub dropped_packets: u64,
 }
 
@@ -100,7 +103,14 @@ impl Lab {
     /// [`Workplace`](crate::Workplace).
     pub fn make(plan: Plan, stop: &dyn Fn() -> bool) -> Result<Lab, LabError> {
         let Made { notes, programs } = up::make(&plan, stop)?;
-        Ok(Lab { plan, closed: BTreeSet::new(), rates: BTreeMap::new(), notes, programs })
+        Ok(Lab {
+            plan,
+            closed: BTreeSet::new(),
+            rates: BTreeMap::new(),
+            dropped: BTreeMap::new(),
+            notes,
+            programs,
+        })
     }
 
     /// Finds a lab that was made before, whoever made it.
@@ -110,6 +120,7 @@ impl Lab {
             plan: found.plan,
             closed: found.closed,
             rates: BTreeMap::new(),
+            dropped: BTreeMap::new(),
             notes: Vec::new(),
             programs: None,
         })
@@ -218,13 +229,18 @@ impl Lab {
     }
 
     /// Puts in front of both ends of a link what belongs there.
-    fn apply(&self, link: LinkId) -> Result<(), LabError> {
-        for (node, port) in self.plan.ends(link) {
-            let node = self.plan.node(node);
+    fn apply(&mut self, link: LinkId) -> Result<(), LabError> {
+        for (id, port) in self.plan.ends(link) {
+            let node = self.plan.node(id);
             let netlink = &mut Namespace::named(&node.namespace).netlink()?;
             let index = index_of_port(port);
             let planned = &node.ports[usize::from(port)];
             let rate = self.rates.get(&link).copied().unwrap_or(planned.rate);
+            // The count of drops goes with the queue that is replaced.
+            let queues = queue::list(netlink).doing(|| format!("read the queues of {}", node.name))?;
+            let dropped =
+                queues.iter().find(|queue| queue.device == index).map_or(0, |queue| queue.dropped_packets);
+            *self.dropped.entry((id, port)).or_default() += dropped;
             let done = if self.closed.contains(&link) {
                 queue::close(netlink, index)
             } else {
@@ -269,8 +285,8 @@ impl Lab {
     }
 
     /// What the ports of a node have moved.
-    pub fn counters(&self, node: NodeId) -> Result<Vec<PortCounters>, LabError> {
-        let node = self.plan.node(node);
+    pub fn counters(&self, id: NodeId) -> Result<Vec<PortCounters>, LabError> {
+        let node = self.plan.node(id);
         let netlink = &mut Namespace::named(&node.namespace).netlink()?;
         let doing = || format!("read the counters of {}", node.name);
         let devices = device::list(netlink).doing(doing)?;
@@ -283,7 +299,8 @@ impl Lab {
                 port: number,
                 link: port.link,
                 counters: device.map(|device| device.counters).unwrap_or_default(),
-                dropped_packets: queue.map_or(0, |queue| queue.dropped_packets),
+                dropped_packets: queue.map_or(0, |queue| queue.dropped_packets)
+                    + self.dropped.get(&(id, number)).copied().unwrap_or(0),
             }
         };
         Ok(node.ports.iter().zip(0..).map(of_port).collect())

@@ -179,6 +179,24 @@ fn super_packets_are_cut_unless_they_are_wanted() {
     }
 }
 
+/// What a broken link loses is counted, also after it has been mended.
+#[test]
+fn losses_of_a_broken_link_are_counted() {
+    if !privileged("losses_of_a_broken_link_are_counted") {
+        return;
+    }
+    let mut lab = TestLab::new(bottleneck(0.0), Settings { mtu_bytes: 1_500, ..settings() });
+    let link = lab.0.link("s-host1").unwrap();
+    let switch = lab.0.node("s").unwrap();
+    for round in 1..=2 {
+        lab.0.set_link(link, LinkState::Down).unwrap();
+        assert_eq!(blast(&lab.0, 10, 100, 0).0, 0);
+        lab.0.set_link(link, LinkState::Up).unwrap();
+        assert_eq!(lab.0.counters(switch).unwrap()[1].dropped_packets, 10 * round);
+        assert_eq!(blast(&lab.0, 10, 100, 0).0, 10);
+    }
+}
+
 /// Breaking and mending again and again ends where it began.
 #[test]
 fn flapping_leaves_no_trace() {

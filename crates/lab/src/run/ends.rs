@@ -8,7 +8,7 @@ use pathweave_datapath::secure::Protection;
 use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Listener, MAX_PATHS, Region, Registration, Remote, Slice,
 };
-use pathweave_policy::Scheme;
+use pathweave_policy::{PolicyConfig, Scheme};
 use pathweave_sim::{NamedScheme, PathProfile, SimSpec, Verb, profile};
 use pathweave_topo::Routing;
 use pathweave_units::{HostId, Rate};
@@ -16,6 +16,7 @@ use pathweave_workload::Message;
 
 use crate::error::LabError;
 use crate::lab::Lab;
+use crate::settings::RateScale;
 
 /// Port of every device: RoCEv2's.
 const PORT: u16 = 4791;
@@ -305,7 +306,20 @@ fn config(
         .map(|path| transmission_s(&path, config.mtu_payload) / scale.share());
     let longest = round_trips.fold(0.0, f64::max);
     config.base_rtt = SOFTWARE_RTT + Duration::from_secs_f64(longest.min(1.0));
+    patience(&mut config, spec, scale);
     Ok(config)
+}
+
+/// Gives retransmission timers the scenario's time, in slow motion. The device has no setting for that, but takes at
+/// least four times the delay of hosts; so this is for schemes to which that delay means nothing else.
+fn patience(config: &mut DeviceConfig, spec: &SimSpec, scale: RateScale) {
+    const MOST_HOST_DELAY: Duration = Duration::from_millis(990);
+    if spec.schemes.iter().any(|named| matches!(named.scheme.policy, PolicyConfig::Udmp(_))) {
+        return;
+    }
+    let timeout = Duration::from_secs_f64((spec.host.rto.initial.as_secs_f64() / scale.share()).min(60.0));
+    config.host_delay = config.host_delay.max((timeout / 4).min(MOST_HOST_DELAY));
+    config.peer_timeout = config.peer_timeout.max(8 * config.host_delay);
 }
 
 /// Seconds a full packet and its acknowledgement take on the wire at the network's rates. A lab has no delays.

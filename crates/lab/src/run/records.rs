@@ -57,8 +57,7 @@ impl Fabric {
         let since = |(now, before): (Moved, &Moved)| Moved {
             packets: now.packets.saturating_sub(before.packets),
             bytes: now.bytes.saturating_sub(before.bytes),
-            // A link that was mended begins to count anew.
-            dropped: now.dropped.checked_sub(before.dropped).unwrap_or(now.dropped),
+            dropped: now.dropped.saturating_sub(before.dropped),
             marked: now.marked.saturating_sub(before.marked),
             ..now
         };
