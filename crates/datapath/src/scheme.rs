@@ -18,6 +18,9 @@ const BUFFER_BYTES_A_PACKET: usize = 1_024;
 /// However small a buffer is, so many packets may be on the way.
 const LEAST_WINDOW_PACKETS: u32 = 32;
 
+/// Packets that may overtake one without its path being slow: several batches.
+const LATE_PACKETS: u32 = 512;
+
 /// The scheme of this name or alias.
 pub(crate) fn find(name: &str) -> Result<Scheme, ConfigError> {
     if let Some(info) = pathweave_policy::find_scheme(name) {
@@ -43,6 +46,7 @@ pub(crate) fn find(name: &str) -> Result<Scheme, ConfigError> {
 pub(crate) fn for_hosts(
     mut scheme: Scheme,
     config: &DeviceConfig,
+    paths: u16,
     receive_buffer_bytes: Option<usize>,
 ) -> Scheme {
     if let (Recovery::SelectiveRepeat { window_packets, .. }, Some(bytes)) =
@@ -52,14 +56,21 @@ pub(crate) fn for_hosts(
         let fits = u32::try_from(bytes / 2 / packet).unwrap_or(u32::MAX);
         *window_packets = (*window_packets).min(fits.max(LEAST_WINDOW_PACKETS));
     }
-    scheme.acks = AckPolicy {
-        every_packets: scheme.acks.every_packets.max(ACK_EVERY_PACKETS),
-        max_delay: scheme.acks.max_delay.max(ACK_DELAY),
-    };
+    if paths == 1 {
+        // On several paths the loop joins them, path by path.
+        scheme.acks = AckPolicy {
+            every_packets: scheme.acks.every_packets.max(ACK_EVERY_PACKETS),
+            max_delay: scheme.acks.max_delay.max(ACK_DELAY),
+        };
+    }
     if let PolicyConfig::Udmp(udmp) = &mut scheme.policy {
         let (host_ps, base_ps) = (picoseconds(config.host_delay), picoseconds(config.base_rtt).max(1));
         udmp.queue_target = Span::from_ps(udmp.queue_target.as_ps() + host_ps);
-        // The shortest round-trip time ever seen may be a tenth of the usual one.
+        if udmp.ooo_packets > 0 {
+            // Batches of a path arrive whole, so what is behind by some of them is not late.
+            udmp.ooo_packets = udmp.ooo_packets.max(LATE_PACKETS);
+        }
+        // A stall of a host must not pass for severe congestion.
         udmp.severe_rtt += 10.0 * (1.0 + host_ps as f64 / base_ps as f64);
     }
     scheme
@@ -128,7 +139,7 @@ mod tests {
         let config = DeviceConfig::loopback();
         for info in schemes() {
             for buffer in [None, Some(100_000), Some(16 << 20)] {
-                let scheme = for_hosts((info.make)(), &config, buffer);
+                let scheme = for_hosts((info.make)(), &config, 1, buffer);
                 assert_eq!(scheme.validate(), Ok(()), "{}", info.name);
             }
         }

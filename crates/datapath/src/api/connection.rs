@@ -121,6 +121,11 @@ impl Connection {
         self.shared.completions.pop().map(Delivered::taken)
     }
 
+    /// The next completion, if there is one, without turning the loop: for [`Device::wait_until`](super::Device::wait_until).
+    pub fn take(&self) -> Option<Completion> {
+        self.shared.completions.pop().map(Delivered::taken)
+    }
+
     /// The next completion, waiting for it.
     ///
     /// # Errors

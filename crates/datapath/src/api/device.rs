@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_queue::SegQueue;
 
@@ -17,7 +17,7 @@ use super::memory::Registration;
 use crate::backend::{Backend, UdpBackend};
 use crate::config::{DeviceConfig, Driving};
 use crate::engine::{Drive, Engine, QUEUE_DEPTH};
-use crate::error::{ConnectError, OpenError, RegisterError};
+use crate::error::{ConnectError, OpenError, RegisterError, WaitError};
 use crate::region::Region;
 use crate::shared::{Answer, Command, ConnectionShared, ConnectionState, Shared, lock};
 use crate::stats::DeviceStats;
@@ -163,6 +163,20 @@ impl Device {
     pub fn stats(&self) -> Option<DeviceStats> {
         let answer = Arc::new(Mutex::new(None));
         self.inner.answer(Command::DeviceStats { answer: answer.clone() }, &answer).ok()
+    }
+
+    /// Waits until `ready` gives something; `None` after `timeout`. For waiting on several connections and a listener at
+    /// once: `ready` is asked whenever something may have happened, and may only look, with
+    /// [`Connection::take`] and [`Listener::take`](super::Listener::take).
+    ///
+    /// # Errors
+    /// [`WaitError::DeviceClosed`].
+    pub fn wait_until<T>(
+        &self,
+        timeout: Duration,
+        ready: impl FnMut() -> Option<T>,
+    ) -> Result<Option<T>, WaitError> {
+        self.inner.wait(Instant::now().checked_add(timeout), ready).map_err(WaitError::DeviceClosed)
     }
 
     /// Turns the loop once, where [`Driving::Caller`] says that callers do.

@@ -1,5 +1,7 @@
 //! Who turns the loop: a thread of the device's own, or whoever calls.
 
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::JoinHandle;
@@ -22,26 +24,28 @@ pub(crate) enum Driver {
 
 /// Runs the loop until it is told to stop or cannot go on.
 pub(crate) fn run(mut engine: Box<dyn Drive>, shared: &Arc<Shared>) {
-    loop {
-        let result = engine.turn().and_then(|turn| {
-            if !turn.stopped {
-                engine.park(&turn, Until::Timer)?;
+    // A panic is a bug, but nobody shall wait for ever because of one.
+    let turns = AssertUnwindSafe(|| {
+        loop {
+            let turn = engine.turn()?;
+            if turn.stopped {
+                return Ok(());
             }
-            Ok(turn.stopped)
-        });
-        match result {
-            Ok(false) => continue,
-            Ok(true) => {
-                let _ = shared.broken.set("its owner has closed it".into());
-            }
-            Err(error) => {
-                let _ = shared.broken.set(format!("the loop has failed: {error}"));
-            }
+            engine.park(&turn, Until::Timer)?;
         }
-        break;
-    }
-    engine.abandon();
+    });
+    let reason = match catch_unwind(turns) {
+        Ok(Ok(())) => "its owner has closed it".into(),
+        Ok(Err(error)) => failure(&error),
+        Err(_) => "the loop has panicked, which is a bug".into(),
+    };
+    let _ = shared.broken.set(reason);
+    let _ = catch_unwind(AssertUnwindSafe(|| engine.abandon()));
     shared.signal.notify();
+}
+
+fn failure(error: &io::Error) -> String {
+    format!("the loop has failed: {error}")
 }
 
 impl Driver {
@@ -169,9 +173,9 @@ fn turn(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared) {
     }
 }
 
-fn fail(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared, error: &std::io::Error) {
+fn fail(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared, error: &io::Error) {
     ended.store(true, Ordering::Release);
-    let _ = shared.broken.set(format!("the loop has failed: {error}"));
+    let _ = shared.broken.set(failure(error));
     engine.abandon();
 }
 
@@ -194,7 +198,7 @@ fn drive<T>(
         }
         // Looking at the clock costs as much as a tenth of a system call, and mostly there is time left.
         turns += 1;
-        if turns % TURNS_A_LOOK == 0 && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        if turns.is_multiple_of(TURNS_A_LOOK) && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return None;
         }
         let until = deadline.map_or(Until::Timer, Until::Deadline);

@@ -28,6 +28,12 @@ impl Listener {
             Err(reason) => Err(WaitError::DeviceClosed(reason)),
         }
     }
+
+    /// The next connection a peer has opened, if there is one, without turning the loop.
+    pub fn take(&self) -> Option<Connection> {
+        let shared = self.inner.shared.accepted.pop()?;
+        Some(Connection::new(self.inner.clone(), shared))
+    }
 }
 
 impl Drop for Listener {

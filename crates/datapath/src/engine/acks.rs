@@ -9,12 +9,13 @@ use pathweave_wire::{Ack, Body, Segment};
 /// Packets the bitmap of an acknowledgement covers.
 const BITMAP: u64 = 64;
 
-/// Joins `later` with `earlier` of the same queue pair. False, and nothing changed, if one acknowledgement cannot say
+/// Joins `later` with `earlier` of the same queue pair and path. False, and nothing changed, if one acknowledgement cannot say
 /// all that both say.
 ///
-/// What is echoed is the newest packet's, whichever came last.
+/// What is echoed is the newest packet's, whichever came last. Paths are kept apart, because they are news of their own:
+/// schemes that are clocked by acknowledgements send on the path of each, and remember only a few at a time.
 pub(crate) fn join(earlier: &mut Segment, later: &Segment) -> bool {
-    if (earlier.dst_qp, earlier.src_qp) != (later.dst_qp, later.src_qp) {
+    if (earlier.dst_qp, earlier.src_qp, earlier.path) != (later.dst_qp, later.src_qp, later.path) {
         return false;
     }
     let (Body::Ack(old), Body::Ack(new)) = (&mut earlier.body, &later.body) else { return false };
@@ -33,9 +34,6 @@ pub(crate) fn join(earlier: &mut Segment, later: &Segment) -> bool {
         marked: old.marked.saturating_add(new.marked),
         ..*high
     };
-    if high.psn == new.psn {
-        earlier.path = later.path;
-    }
     *old = joined;
     true
 }
@@ -61,7 +59,7 @@ mod tests {
             packets: 1,
             marked: psn.is_multiple_of(3).into(),
         });
-        Segment { dst_qp: QpNum(2), src_qp: QpNum(3), path: PathId(psn as u16 % 4), body }
+        Segment { dst_qp: QpNum(2), src_qp: QpNum(3), path: PathId(0), body }
     }
 
     /// What an acknowledgement says has arrived.
@@ -124,13 +122,14 @@ mod tests {
         assert_eq!(sent.len(), 1);
         let Body::Ack(ack) = sent[0].body else { panic!("an acknowledgement") };
         assert_eq!((ack.psn, ack.packets, ack.echo_sent_at), (398, 380, Time::from_ns(398)));
-        assert_eq!(sent[0].path, PathId(398 % 4));
     }
 
     #[test]
-    fn queue_pairs_are_not_mixed() {
+    fn queue_pairs_and_paths_are_not_mixed() {
         let mut first = ack(&BTreeSet::from([0]), 0);
         let other = Segment { src_qp: QpNum(9), ..ack(&BTreeSet::from([0, 1]), 1) };
         assert!(!join(&mut first, &other));
+        let elsewhere = Segment { path: PathId(1), ..ack(&BTreeSet::from([0, 1]), 1) };
+        assert!(!join(&mut first, &elsewhere));
     }
 }

@@ -245,7 +245,7 @@ impl Core {
 
     /// A queue pair that speaks a scheme.
     pub(super) fn create_qp(&mut self, now: Time, id: ConnectionId, scheme: &Scheme, paths: u16) -> QpNum {
-        let scheme = scheme::for_hosts(scheme.clone(), &self.config, self.receive_buffer_bytes);
+        let scheme = scheme::for_hosts(scheme.clone(), &self.config, paths, self.receive_buffer_bytes);
         let env = PolicyEnv {
             line_rate: self.config.line_rate,
             base_rtt: scheme::span(self.config.base_rtt),
@@ -254,7 +254,7 @@ impl Core {
             paths,
         };
         let mut rng = Rng::for_component(self.endpoint.config().seed, "policy", id.0.into());
-        let policy = Watched::new(scheme.policy.build(&env, &mut rng), paths);
+        let policy = Watched::new(scheme.policy.build(&env, &mut rng), paths, env.base_rtt);
         let peer = pathweave_units::HostId(id.0);
         let config = QpConfig {
             recovery: scheme.recovery,

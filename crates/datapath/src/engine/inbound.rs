@@ -8,7 +8,7 @@ use pathweave_wire::{Body, Datagram, Ecn, Segment, datagram_crc};
 
 use super::connection::Phase;
 use super::control::{self, Control};
-use super::transmit::CRC_LEN;
+use super::transmit::{CRC_LEN, PACKETS_AN_ANSWER};
 use super::{Core, connection::Connection};
 use crate::backend::Received;
 use crate::secure::{Kind, Protection, kind_of};
@@ -29,12 +29,12 @@ impl Core {
             Some(age_ns) => self.clock.ago(age_ns),
             None => self.clock.now(),
         };
-        let now = at.max(self.now);
-        self.now = now;
+        self.now = at.max(self.now);
         self.counts.received_bytes += received.bytes.len() as u64;
         for frame in received.bytes.chunks_mut(received.segment_bytes.max(1)) {
             self.counts.received_datagrams += 1;
-            if self.on_datagram(now, received.from, received.ecn, frame).is_none() {
+            // Anew for each: what one of them releases is stamped with a later time.
+            if self.on_datagram(self.now, received.from, received.ecn, frame).is_none() {
                 self.counts.refused_datagrams += 1;
             }
         }
@@ -129,6 +129,7 @@ impl Core {
             }
             Body::Cnp | Body::Ack(_) | Body::Nack(_) | Body::Probe { .. } => {}
         }
+        let answers = datagram.is_answer();
         let host = connection.host();
         let ce = ecn == Ecn::Experienced;
         if let Some(place) = self.endpoint.on_packet(now, host, &segment, ce) {
@@ -139,6 +140,11 @@ impl Core {
                 let placed = known.memory.place(place.offset, payload);
                 debug_assert!(placed, "the endpoint keeps within the bounds it was given");
             }
+        }
+        // What an acknowledgement releases is taken before the next one is looked at: schemes that are clocked by
+        // acknowledgements remember only a few. It leaves with the rest of the turn.
+        if answers && self.endpoint.has_ready_data() {
+            self.collect(PACKETS_AN_ANSWER);
         }
         Some(())
     }

@@ -199,7 +199,7 @@ impl<B: Backend> Drive for Engine<B> {
         core.counts.turns += 1;
         let mut active = core.take_commands(&self.backend);
         if core.outbound.is_stuck() {
-            core.outbound.retry(&mut self.backend);
+            core.outbound.flush(&mut self.backend);
         }
         let mut arrivals = Arrivals::None;
         // Where everything has been received and nobody has slept since, the sleep will tell whether there is more.
@@ -298,12 +298,12 @@ impl Core {
             self.endpoint.on_timer(now);
         }
         if now >= self.next_upkeep {
-            self.upkeep(now, backend);
+            self.upkeep(now);
         }
         // The application hears first: it has work to do, too.
         let told = self.tell();
         active |= told;
-        self.answer(backend);
+        self.answer();
         let left = self.transmit(backend, told);
         // Sending may end something, too.
         active |= self.tell();

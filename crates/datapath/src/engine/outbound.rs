@@ -61,7 +61,10 @@ pub(crate) struct Outbound {
     /// Index in `filling` of each path's batch.
     of_path: Vec<Option<u16>>,
     filling: Vec<Batch>,
-    stuck: VecDeque<Batch>,
+    /// Batches that are full, or that found no room.
+    ready: VecDeque<Batch>,
+    /// The first of `ready` found no room.
+    stuck: bool,
     spare: Vec<Vec<u8>>,
     counters: SendCounters,
     /// The last that failed for good.
@@ -74,7 +77,8 @@ impl Outbound {
             limits,
             of_path: vec![None; usize::from(paths)],
             filling: Vec::new(),
-            stuck: VecDeque::new(),
+            ready: VecDeque::new(),
+            stuck: false,
             spare: Vec::new(),
             counters: SendCounters::default(),
             failure: None,
@@ -87,7 +91,7 @@ impl Outbound {
 
     /// Batches wait for room: nothing but control packets should be added meanwhile.
     pub(crate) fn is_stuck(&self) -> bool {
-        !self.stuck.is_empty()
+        self.stuck
     }
 
     /// What the system last said that no retry mends.
@@ -97,13 +101,7 @@ impl Outbound {
 
     /// Adds a packet of `len` bytes, which `write` writes; it may refuse by returning false.
     #[inline]
-    pub(crate) fn add<B: Backend>(
-        &mut self,
-        backend: &mut B,
-        target: Target,
-        len: usize,
-        write: impl FnOnce(&mut [u8]) -> bool,
-    ) {
+    pub(crate) fn add(&mut self, target: Target, len: usize, write: impl FnOnce(&mut [u8]) -> bool) {
         let slot = target.path.index();
         let index = match self.of_path[slot] {
             Some(index) if self.filling[usize::from(index)].takes(&target, len, self.limits) => index,
@@ -111,7 +109,7 @@ impl Outbound {
                 // The path's batch leaves, and another takes its place.
                 let fresh = self.fresh(target, len);
                 let full = std::mem::replace(&mut self.filling[usize::from(index)], fresh);
-                self.send(backend, full);
+                self.finish(full);
                 index
             }
             None => {
@@ -133,21 +131,19 @@ impl Outbound {
         }
     }
 
-    /// Sends all that was added.
+    /// Sends all that was added, in the order in which it was, as far as there is room.
     pub(crate) fn flush<B: Backend>(&mut self, backend: &mut B) {
         for index in 0..self.filling.len() {
             let batch = std::mem::replace(&mut self.filling[index], Batch::EMPTY);
             self.of_path[batch.target.path.index()] = None;
-            self.send(backend, batch);
+            self.finish(batch);
         }
         self.filling.clear();
-    }
-
-    /// Tries again what found no room.
-    pub(crate) fn retry<B: Backend>(&mut self, backend: &mut B) {
-        while let Some(batch) = self.stuck.pop_front() {
+        self.stuck = false;
+        while let Some(batch) = self.ready.pop_front() {
             if let Some(batch) = self.try_send(backend, batch) {
-                self.stuck.push_front(batch);
+                self.ready.push_front(batch);
+                self.stuck = true;
                 break;
             }
         }
@@ -157,13 +153,12 @@ impl Outbound {
         Batch { target, segment_bytes, segments: 0, len: 0, bytes: self.spare.pop().unwrap_or_default() }
     }
 
-    fn send<B: Backend>(&mut self, backend: &mut B, batch: Batch) {
+    /// Nothing more comes into a batch.
+    fn finish(&mut self, batch: Batch) {
         if batch.segments == 0 {
             self.recycle(batch.bytes);
-        } else if !self.stuck.is_empty() {
-            self.stuck.push_back(batch);
-        } else if let Some(batch) = self.try_send(backend, batch) {
-            self.stuck.push_back(batch);
+        } else {
+            self.ready.push_back(batch);
         }
     }
 
@@ -274,8 +269,8 @@ mod tests {
         Target { to: "10.0.0.1:5".parse().unwrap(), path: PathId(path), ecn: Ecn::Capable0 }
     }
 
-    fn add(outbound: &mut Outbound, sink: &mut Sink, path: u16, len: usize, byte: u8) {
-        outbound.add(sink, target(path), len, |out| {
+    fn add(outbound: &mut Outbound, path: u16, len: usize, byte: u8) {
+        outbound.add(target(path), len, |out| {
             out.fill(byte);
             true
         });
@@ -285,7 +280,7 @@ mod tests {
     fn packets_of_a_path_leave_together_until_one_is_short() {
         let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 99, sent: vec![] });
         for (path, len, byte) in [(0, 20, 1), (1, 10, 2), (0, 20, 3), (0, 5, 4), (0, 20, 5), (1, 11, 6)] {
-            add(&mut outbound, &mut sink, path, len, byte);
+            add(&mut outbound, path, len, byte);
         }
         outbound.flush(&mut sink);
         let joined = |parts: &[(u8, usize)]| {
@@ -294,6 +289,7 @@ mod tests {
         assert_eq!(
             sink.sent,
             [
+                // Full ones first, then the paths in the order in which they came up.
                 (0, 20, joined(&[(1, 20), (3, 20), (4, 5)])),
                 (1, 10, joined(&[(2, 10)])),
                 (0, 20, joined(&[(5, 20)])),
@@ -307,10 +303,10 @@ mod tests {
     fn limits_of_the_backend_hold() {
         let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 99, sent: vec![] });
         for byte in 0..4 {
-            add(&mut outbound, &mut sink, 0, 10, byte);
+            add(&mut outbound, 0, 10, byte);
         }
         for byte in 0..3 {
-            add(&mut outbound, &mut sink, 1, 40, byte);
+            add(&mut outbound, 1, 40, byte);
         }
         outbound.flush(&mut sink);
         let sizes: Vec<_> = sink.sent.iter().map(|(path, _, bytes)| (*path, bytes.len())).collect();
@@ -321,14 +317,14 @@ mod tests {
     fn what_finds_no_room_leaves_later_in_order() {
         let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 1, sent: vec![] });
         for path in 0..3 {
-            add(&mut outbound, &mut sink, path, 10, path as u8);
+            add(&mut outbound, path, 10, path as u8);
         }
         outbound.flush(&mut sink);
         assert_eq!((sink.sent.len(), outbound.is_stuck()), (1, true));
-        outbound.retry(&mut sink);
+        outbound.flush(&mut sink);
         assert!(outbound.is_stuck());
         sink.room = 9;
-        outbound.retry(&mut sink);
+        outbound.flush(&mut sink);
         assert!(!outbound.is_stuck());
         assert_eq!(sink.sent.iter().map(|(path, ..)| *path).collect::<Vec<_>>(), [0, 1, 2]);
     }
@@ -336,10 +332,10 @@ mod tests {
     #[test]
     fn a_packet_that_cannot_be_written_leaves_no_hole() {
         let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 9, sent: vec![] });
-        add(&mut outbound, &mut sink, 0, 10, 1);
-        outbound.add(&mut sink, target(0), 10, |_| false);
-        add(&mut outbound, &mut sink, 0, 10, 2);
-        outbound.add(&mut sink, target(1), 10, |_| false);
+        add(&mut outbound, 0, 10, 1);
+        outbound.add(target(0), 10, |_| false);
+        add(&mut outbound, 0, 10, 2);
+        outbound.add(target(1), 10, |_| false);
         outbound.flush(&mut sink);
         assert_eq!(sink.sent.len(), 1);
         assert_eq!(sink.sent[0].2.len(), 20);

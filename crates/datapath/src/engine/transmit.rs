@@ -17,6 +17,8 @@ use crate::shared::ConnectionId;
 
 /// Packets of a turn; arrivals are looked at in between.
 const PACKETS_A_TURN: usize = 256;
+/// Packets that are taken between two acknowledgements.
+pub(super) const PACKETS_AN_ANSWER: usize = 128;
 /// Packets between two looks at the clock: those of a batch leave at one time anyway.
 const PACKETS_A_LOOK: usize = 32;
 /// How long acknowledgements are held where they may be: a few round trips within a rack, and far less than any
@@ -34,16 +36,26 @@ impl Core {
     /// told of what is acknowledged, they are held for a moment: mostly it answers, the peer goes on with the answer,
     /// and one acknowledgement does for several messages.
     pub(super) fn transmit<B: Backend>(&mut self, backend: &mut B, told: bool) -> Left {
+        let (packets, left) = self.collect(PACKETS_A_TURN);
+        if self.acks.is_empty() {
+            self.held_since = None;
+        } else if !self.may_hold(told) {
+            self.emit_acks();
+        }
+        self.outbound.flush(backend);
+        if packets == 0 { Left::Idle } else { left }
+    }
+
+    /// Puts packets of the endpoint into batches, acknowledgements aside.
+    pub(super) fn collect(&mut self, most: usize) -> (usize, Left) {
         let mut now = self.now;
         let mut packets = 0;
-        let mut left = Left::Done;
         loop {
-            if packets == PACKETS_A_TURN {
-                left = Left::More;
-                break;
+            if packets == most {
+                return (packets, Left::More);
             }
             let gate = if self.outbound.is_stuck() { Gate::CONTROL } else { Gate::OPEN };
-            let Some(packet) = self.endpoint.poll_transmit(now, gate) else { break };
+            let Some(packet) = self.endpoint.poll_transmit(now, gate) else { return (packets, Left::Done) };
             packets += 1;
             if let (Class::Control, Body::Ack(_)) = (packet.class, &packet.segment.body) {
                 let last = self.acks.last_mut();
@@ -54,18 +66,11 @@ impl Core {
                 continue;
             }
             let ecn = if packet.ecn_capable { Ecn::Capable0 } else { Ecn::NotCapable };
-            self.emit(backend, packet.to, &packet.segment, packet.payload, ecn);
+            self.emit(packet.to, &packet.segment, packet.payload, ecn);
             if packets % PACKETS_A_LOOK == 0 {
                 now = self.tick();
             }
         }
-        if self.acks.is_empty() {
-            self.held_since = None;
-        } else if !self.may_hold(told) {
-            self.emit_acks(backend);
-        }
-        self.outbound.flush(backend);
-        if packets == 0 { Left::Idle } else { left }
     }
 
     /// Whether what is to be acknowledged can wait a little.
@@ -86,34 +91,27 @@ impl Core {
 
     /// Sends acknowledgements that were held.
     pub(super) fn flush_acks<B: Backend>(&mut self, backend: &mut B) {
-        self.emit_acks(backend);
+        self.emit_acks();
         self.outbound.flush(backend);
     }
 
-    fn emit_acks<B: Backend>(&mut self, backend: &mut B) {
+    fn emit_acks(&mut self) {
         for index in 0..self.acks.len() {
             let (to, segment) = self.acks[index];
-            self.emit(backend, to, &segment, None, Ecn::NotCapable);
+            self.emit(to, &segment, None, Ecn::NotCapable);
         }
         self.acks.clear();
         self.held_since = None;
     }
 
     #[inline]
-    fn emit<B: Backend>(
-        &mut self,
-        backend: &mut B,
-        to: HostId,
-        segment: &Segment,
-        payload: Option<PayloadRef>,
-        ecn: Ecn,
-    ) {
+    fn emit(&mut self, to: HostId, segment: &Segment, payload: Option<PayloadRef>, ecn: Ecn) {
         let Some(connection) = self.connections.get_mut(ConnectionId(to.0)) else { return };
-        emit(backend, &mut self.outbound, &self.places, connection, segment, payload, ecn);
+        emit(&mut self.outbound, &self.places, connection, segment, payload, ecn);
     }
 
     /// Sends a packet that the endpoint does not know of: a probe.
-    pub(super) fn emit_probe<B: Backend>(&mut self, backend: &mut B, id: ConnectionId, path: PathId) {
+    pub(super) fn emit_probe(&mut self, id: ConnectionId, path: PathId) {
         let now = self.now;
         let Some(connection) = self.connections.get_mut(id) else { return };
         let segment = Segment {
@@ -122,29 +120,23 @@ impl Core {
             path,
             body: Body::Probe { sent_at: now },
         };
-        emit(backend, &mut self.outbound, &self.places, connection, &segment, None, Ecn::NotCapable);
+        emit(&mut self.outbound, &self.places, connection, &segment, None, Ecn::NotCapable);
     }
 
     /// Tells the peer something about the connection.
-    pub(super) fn emit_control<B: Backend>(
-        &mut self,
-        backend: &mut B,
-        id: ConnectionId,
-        message: control::Message,
-    ) {
+    pub(super) fn emit_control(&mut self, id: ConnectionId, message: control::Message) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.probes = connection.probes.wrapping_add(1);
         let path = PathId(connection.probes % connection.paths);
         let control = Control { message, to: connection.remote_id, from: id };
-        frame(backend, &mut self.outbound, connection, path, Ecn::NotCapable, control::LEN, |out| {
+        frame(&mut self.outbound, connection, path, Ecn::NotCapable, control::LEN, |out| {
             control.write(out);
             true
         });
     }
 }
 
-fn emit<B: Backend>(
-    backend: &mut B,
+fn emit(
     outbound: &mut Outbound,
     places: &Places,
     connection: &mut Connection,
@@ -158,7 +150,7 @@ fn emit<B: Backend>(
     let layout = DatagramLayout::of(segment);
     // Answers echo the path of what they answer, which without protection may be any number.
     let path = PathId(segment.path.0 % connection.paths);
-    frame(backend, outbound, connection, path, ecn, layout.len(), |out| {
+    frame(outbound, connection, path, ecn, layout.len(), |out| {
         if emit_datagram_header(segment, out).is_err() {
             return false;
         }
@@ -172,8 +164,7 @@ fn emit<B: Backend>(
 
 /// Adds a frame whose `len` bytes of content `write` writes, with what protects it.
 #[inline]
-fn frame<B: Backend>(
-    backend: &mut B,
+fn frame(
     outbound: &mut Outbound,
     connection: &mut Connection,
     path: PathId,
@@ -184,7 +175,7 @@ fn frame<B: Backend>(
     let Some(session) = connection.session.as_mut() else { return };
     let target = Target { to: connection.peer, path, ecn };
     if session.protection() == Protection::Insecure {
-        outbound.add(backend, target, len + CRC_LEN, |out| {
+        outbound.add(target, len + CRC_LEN, |out| {
             let (content, crc) = out.split_at_mut(len);
             let written = write(content);
             crc.copy_from_slice(&datagram_crc(content).to_le_bytes());
@@ -192,8 +183,6 @@ fn frame<B: Backend>(
         });
     } else {
         let (head, all) = (session.header_len(), session.overhead() + len);
-        outbound.add(backend, target, all, |out| {
-            write(&mut out[head..head + len]) && session.seal(path, out).is_ok()
-        });
+        outbound.add(target, all, |out| write(&mut out[head..head + len]) && session.seal(path, out).is_ok());
     }
 }

@@ -7,7 +7,6 @@ use pathweave_units::{Duration, PathId, Time};
 use super::connection::Phase;
 use super::inbound::nth_path;
 use super::{Core, control};
-use crate::backend::Backend;
 use crate::error::DeregisterError;
 use crate::scheme::span;
 use crate::shared::{CloseReason, ConnectionId};
@@ -33,14 +32,14 @@ enum Need {
 
 impl Core {
     /// Looks after every connection.
-    pub(super) fn upkeep<B: Backend>(&mut self, now: Time, backend: &mut B) {
+    pub(super) fn upkeep(&mut self, now: Time) {
         let mut wait = QUIET;
         for id in self.connections.ids() {
             match self.need(now, id) {
                 Need::Nothing => continue,
                 Need::Attention => {}
-                Need::SayClose => self.emit_control(backend, id, control::Message::Close),
-                Need::Probe(paths) => paths.into_iter().for_each(|path| self.emit_probe(backend, id, path)),
+                Need::SayClose => self.emit_control(id, control::Message::Close),
+                Need::Probe(paths) => paths.into_iter().for_each(|path| self.emit_probe(id, path)),
                 Need::End(reason) => {
                     self.close(id, reason);
                     self.shared.signal.notify();
@@ -58,13 +57,13 @@ impl Core {
     }
 
     /// Answers to Close, and probes the application asks for.
-    pub(super) fn answer<B: Backend>(&mut self, backend: &mut B) {
+    pub(super) fn answer(&mut self) {
         for id in std::mem::take(&mut self.answers) {
-            self.emit_control(backend, id, control::Message::Closed);
+            self.emit_control(id, control::Message::Closed);
         }
         for id in std::mem::take(&mut self.surveys) {
             let paths = self.connections.get(id).map_or(0, |connection| connection.paths);
-            (0..paths).for_each(|path| self.emit_probe(backend, id, PathId(path)));
+            (0..paths).for_each(|path| self.emit_probe(id, PathId(path)));
         }
     }
 

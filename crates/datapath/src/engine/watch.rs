@@ -76,6 +76,9 @@ impl PathProbe {
 /// A scheme's policy, watched.
 pub(crate) struct Watched {
     inner: AnyPolicy,
+    /// The scheme is told of no round-trip time below this: the shortest that a host made of software now and then
+    /// achieves says nothing of the usual one, and schemes measure everything in units of the shortest.
+    least_rtt: Duration,
     paths: Box<[PathRecord]>,
     /// Smoothed round-trip time over all paths.
     rtt: Duration,
@@ -85,9 +88,9 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    pub(crate) fn new(inner: AnyPolicy, paths: u16) -> Self {
+    pub(crate) fn new(inner: AnyPolicy, paths: u16, least_rtt: Duration) -> Self {
         let paths = vec![PathRecord::NEW; usize::from(paths)].into_boxed_slice();
-        Watched { inner, paths, rtt: Duration::ZERO, next_look: Time::ZERO, dead: 0 }
+        Watched { inner, least_rtt, paths, rtt: Duration::ZERO, next_look: Time::ZERO, dead: 0 }
     }
 
     pub(crate) fn paths(&self) -> &[PathRecord] {
@@ -170,7 +173,11 @@ impl Policy for Watched {
             FeedbackKind::Cnp => {}
             FeedbackKind::ProbeReply => path.measured(feedback.rtt),
         }
-        self.inner.on_feedback(now, feedback, cx);
+        if feedback.rtt < self.least_rtt && feedback.rtt > Duration::ZERO {
+            self.inner.on_feedback(now, &Feedback { rtt: self.least_rtt, ..*feedback }, cx);
+        } else {
+            self.inner.on_feedback(now, feedback, cx);
+        }
     }
 
     fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
@@ -219,7 +226,7 @@ mod tests {
             paths: PATHS,
         };
         let scheme = (find_scheme("rps-nocc").expect("a scheme").make)();
-        Watched::new(scheme.policy.build(&env, rng), PATHS)
+        Watched::new(scheme.policy.build(&env, rng), PATHS, Duration::from_us(50))
     }
 
     fn sent(path: u16, psn: u64) -> Sent {
