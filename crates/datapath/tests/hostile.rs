@@ -1,0 +1,198 @@
+//! Whoever can send datagrams to a device, and peers that follow no rule: at worst they lose their own connection.
+
+mod support;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use pathweave_datapath::secure::{ClusterKey, Protection};
+use pathweave_datapath::{Access, Device, DeviceConfig, Region};
+use pathweave_units::{PathId, QpNum, Rng, Time};
+use pathweave_wire::{
+    Ack, Body, Data, DatagramLayout, Nack, NackReason, Operation, Segment, datagram_crc, emit_datagram_header,
+};
+use support::{PATIENCE, Pair, done, pattern, region_of};
+
+/// Printed by every assertion; change it to try others.
+const SEED: u64 = 20_261_121;
+
+fn config() -> DeviceConfig {
+    DeviceConfig { mtu_payload: 1_344, paths: 4, ..DeviceConfig::loopback() }
+}
+
+/// A write goes through, byte by byte.
+fn works(pair: &Pair, context: &str) {
+    let size = 200_000;
+    let board = pair.board(size, Access::WRITE);
+    pair.near.write(1, region_of(&pattern(size, 3)).all(), board.remote(0)).unwrap();
+    assert_eq!(done(&pair.near, 1), size as u64, "{context}, seed {SEED}");
+    assert!(board.region().to_vec(0..size).unwrap() == pattern(size, 3), "{context}, seed {SEED}");
+}
+
+fn random_bytes(rng: &mut Rng, len: usize) -> Vec<u8> {
+    (0..len).map(|_| rng.next_u64() as u8).collect()
+}
+
+#[test]
+fn noise_does_not_disturb_connections() {
+    for protection in [Protection::Insecure, Protection::Encrypt] {
+        let key = Some(ClusterKey::from_bytes([5; 32]));
+        let pair = Pair::with(&DeviceConfig { protection, key, ..config() });
+        let attacker = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut rng = Rng::for_component(SEED, "noise", 0);
+        for round in 0..10 {
+            for _ in 0..300 {
+                let len = rng.below(1_500) as usize;
+                let mut bytes = random_bytes(&mut rng, len);
+                if let Some(first) = bytes.first_mut() {
+                    // Mostly something that looks like ours.
+                    let kinds = [0x70, 0x71, 0x72, 0xc4, 0xd1, 0xdf, *first];
+                    *first = kinds[rng.below(kinds.len() as u32) as usize];
+                }
+                for device in [&pair.client, &pair.server] {
+                    let _ = attacker.send_to(&bytes, device.local_addr());
+                }
+            }
+            works(&pair, &format!("noise, {protection}, round {round}"));
+        }
+        assert!(pair.server.stats().unwrap().refused_datagrams > 0);
+    }
+}
+
+fn any_operation(rng: &mut Rng) -> Operation {
+    use Operation::{ReadRequest, ReadResponse, Send, SendImm, Write, WriteImm};
+    [Send, SendImm, Write, WriteImm, ReadRequest, ReadResponse][rng.below(6) as usize]
+}
+
+/// A number that is often near an edge.
+fn any_number(rng: &mut Rng) -> u64 {
+    match rng.below(4) {
+        0 => u64::from(rng.below(8)),
+        1 => u64::from(rng.below(5_000)),
+        2 => rng.next_u64() >> 32,
+        _ => rng.next_u64(),
+    }
+}
+
+fn any_body(rng: &mut Rng) -> Body {
+    match rng.below(8) {
+        0 => Body::Ack(Ack {
+            cumulative: any_number(rng),
+            psn: any_number(rng),
+            sack: rng.next_u64(),
+            echo_sent_at: Time::from_ps(any_number(rng)),
+            received_at: Time::from_ps(any_number(rng)),
+            packets: rng.next_u64() as u16,
+            marked: rng.next_u64() as u16,
+        }),
+        1 => Body::Nack(Nack {
+            expected: any_number(rng),
+            psn: any_number(rng),
+            sack: rng.next_u64(),
+            reason: if rng.chance(0.9) { NackReason::BeyondWindow } else { NackReason::RemoteAccess },
+        }),
+        2 => Body::Cnp,
+        3 => Body::Probe { sent_at: Time::from_ps(rng.next_u64()) },
+        4 => Body::ProbeReply {
+            sent_at: Time::from_ps(any_number(rng)),
+            received_at: Time::from_ps(rng.next_u64()),
+        },
+        _ => {
+            let op = any_operation(rng);
+            let len = if op == Operation::ReadRequest { 0 } else { rng.below(1_400) as u16 };
+            Body::Data(Data {
+                psn: any_number(rng),
+                msn: any_number(rng) as u32,
+                offset: (any_number(rng) as u32).min(u32::MAX - 2_000),
+                len,
+                op,
+                last: rng.chance(0.5),
+                retransmit: rng.chance(0.5),
+                rkey: any_number(rng) as u32,
+                remote_addr: if op == Operation::ReadResponse {
+                    any_number(rng) >> 32
+                } else {
+                    any_number(rng) >> 1
+                },
+                imm: any_number(rng) as u32,
+                receive_index: any_number(rng) as u32,
+                sent_at: Time::from_ps(rng.next_u64()),
+            })
+        }
+    }
+}
+
+/// An intact packet, as a peer could send it.
+fn datagram(rng: &mut Rng, segment: &Segment) -> Option<Vec<u8>> {
+    let layout = DatagramLayout::of(segment);
+    let mut bytes = vec![0; layout.len()];
+    emit_datagram_header(segment, &mut bytes).ok()?;
+    let payload = random_bytes(rng, layout.payload_len);
+    bytes[layout.header_len..layout.header_len + layout.payload_len].copy_from_slice(&payload);
+    let crc = datagram_crc(&bytes);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    Some(bytes)
+}
+
+#[test]
+fn a_peer_that_follows_no_rule_loses_at_most_its_own_connection() {
+    let server = Device::open(config()).unwrap();
+    let client = Device::open(config()).unwrap();
+    let bystander = Device::open(DeviceConfig { bind: "127.0.0.1:0".parse().unwrap(), ..config() }).unwrap();
+    let listener = server.listen().unwrap();
+    let mut rng = Rng::for_component(SEED, "peer", 0);
+    let attacker = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address: SocketAddr = server.local_addr();
+    for round in 0..15 {
+        let near = client.connect(address).unwrap();
+        let far = listener.accept(PATIENCE).unwrap();
+        let inbox = Region::zeroed(10_000).unwrap();
+        for wr_id in 0..4 {
+            let _ = far.recv(wr_id, inbox.all());
+        }
+        // Queue pairs are numbered from 2 on; what was closed less than a second ago still has its number. So these are
+        // the connection's, or nearly.
+        for _ in 0..2_000 {
+            let (dst_qp, src_qp) = (QpNum(2 + 2 * round + rng.below(2)), QpNum(2 + round + rng.below(2)));
+            let path = PathId(any_number(&mut rng) as u16);
+            let segment = Segment { dst_qp, src_qp, path, body: any_body(&mut rng) };
+            if let Some(bytes) = datagram(&mut rng, &segment) {
+                let _ = attacker.send_to(&bytes, address);
+            }
+        }
+        near.close();
+        drop(far);
+        // The device lives, and serves others.
+        let other = bystander.connect(address).expect("the device accepts connections");
+        let other_far = listener.accept(PATIENCE).expect("and hands them out");
+        let board = server.register(&Region::zeroed(50_000).unwrap(), Access::WRITE).unwrap();
+        other.write(1, region_of(&pattern(50_000, 1)).all(), board.remote(0)).unwrap();
+        assert_eq!(done(&other, 1), 50_000, "round {round}, seed {SEED}");
+        assert!(
+            board.region().to_vec(0..50_000).unwrap() == pattern(50_000, 1),
+            "round {round}, seed {SEED}"
+        );
+        drop((other, other_far));
+    }
+    let counters = server.stats().unwrap().counters;
+    assert!(counters.malformed > 100, "the packets got as far as the queue pairs: {counters:?}, seed {SEED}");
+}
+
+#[test]
+fn connections_are_limited_in_all_and_per_peer() {
+    let config =
+        DeviceConfig { max_connections_per_peer: 3, connect_timeout: Duration::from_secs(2), ..config() };
+    let server = Device::open(config).unwrap();
+    let client = Device::open(self::config()).unwrap();
+    let listener = server.listen().unwrap();
+    let open = || client.connect(server.local_addr());
+    let mut held: Vec<_> = (0..3).map(|_| (open().unwrap(), listener.accept(PATIENCE).unwrap())).collect();
+    let refused = open().unwrap_err().to_string();
+    assert!(refused.contains("as many connections with this host as it allows"), "{refused}");
+    // One that ends makes room for another, once the peer knows.
+    held.pop();
+    let again = std::time::Instant::now() + PATIENCE;
+    while open().is_err() {
+        assert!(std::time::Instant::now() < again, "there is room again");
+    }
+}
