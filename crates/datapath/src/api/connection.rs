@@ -84,7 +84,7 @@ impl Connection {
         if !self.shared.receive_room.take() {
             return Err(PostError::Full { limit: self.shared.receive_room.most() });
         }
-        self.inner.ask(Command::PostRecv { id: self.id, wr_id, memory: into });
+        self.inner.ask_for_later(Command::PostRecv { id: self.id, wr_id, memory: into });
         Ok(())
     }
 

@@ -196,6 +196,12 @@ impl Inner {
         self.driver.push();
     }
 
+    /// Hands over a command from which nothing follows before something arrives.
+    #[inline]
+    pub(super) fn ask_for_later(&self, command: Command) {
+        self.shared.ask(command);
+    }
+
     /// Hands a command to the loop and waits for its answer.
     pub(super) fn answer<T>(&self, command: Command, answer: &Answer<T>) -> Result<T, String> {
         self.ask(command);

@@ -79,6 +79,15 @@ impl UdpSocket {
         }
     }
 
+    /// Sets the type of service of what is sent without another one.
+    pub(super) fn prepare_to_send(&self, tos: u8) -> io::Result<()> {
+        let (level, name) = match self.local {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+        };
+        sys::set_option(self.as_fd(), level, name, tos.into())
+    }
+
     /// Whether the kernel divides a large send into datagrams.
     pub(super) fn can_segment(&self) -> bool {
         sys::get_option(self.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT).is_ok()

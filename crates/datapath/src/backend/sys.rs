@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
+use super::Arrivals;
 use libc::{c_int, c_void, cmsghdr, iovec, mmsghdr, msghdr, sockaddr_storage, socklen_t};
 
 /// Room for the control messages used here: segment size, type of service, time stamp.
@@ -120,11 +121,11 @@ unsafe fn push_control<T: Copy>(message: &mut msghdr, used: &mut usize, level: c
     message.msg_controllen = *used as _;
 }
 
-/// Sends `bytes` to `to`; as datagrams of `segment` bytes if that is given and less than all.
+/// Sends `bytes` to `to`, with another type of service than the socket's if one is given; as datagrams of `segment` bytes if that is given and less than all.
 pub(super) fn send(
     socket: BorrowedFd<'_>,
     to: SocketAddr,
-    tos: u8,
+    tos: Option<u8>,
     segment: Option<u16>,
     bytes: &[u8],
 ) -> io::Result<usize> {
@@ -145,7 +146,7 @@ pub(super) fn send(
     };
     // SAFETY: `msg_control` is a `Control`.
     unsafe {
-        if tos != 0 {
+        if let Some(tos) = tos {
             push_control(&mut message, &mut used, level, kind, c_int::from(tos));
         }
         if let Some(segment) = segment.filter(|&segment| usize::from(segment) < bytes.len()) {
@@ -184,6 +185,8 @@ pub(super) struct Receiver {
     vectors: Vec<iovec>,
     names: Vec<sockaddr_storage>,
     controls: Vec<Control>,
+    /// How many datagrams the next call asks for: asking for one more than there is costs a tenth of a call.
+    want: usize,
 }
 
 // SAFETY: the pointers in `messages` and `vectors` are to the other fields' heap memory, which moves with the owner.
@@ -201,18 +204,14 @@ impl Receiver {
             vectors: vec![iovec { iov_base: ptr::null_mut(), iov_len: 0 }; batch],
             names: vec![name; batch],
             controls: vec![Control([0; CONTROL_BYTES]); batch],
+            want: 1,
         }
     }
 
-    /// How many datagrams it takes at a time.
-    pub(super) fn batch(&self) -> usize {
-        self.messages.len()
-    }
-
-    /// Receives without waiting; returns how many datagrams arrived.
-    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+    /// Receives without waiting; returns how many datagrams arrived, and whether there may be more.
+    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<(usize, Arrivals)> {
         let base = self.buffers.as_mut_ptr();
-        for i in 0..self.messages.len() {
+        for i in 0..self.want {
             self.vectors[i] = iovec {
                 // SAFETY: `buffers` has `batch * buffer_bytes` bytes.
                 iov_base: unsafe { base.add(i * self.buffer_bytes) }.cast(),
@@ -232,12 +231,24 @@ impl Receiver {
             libc::recvmmsg(
                 socket.as_raw_fd(),
                 self.messages.as_mut_ptr(),
-                self.messages.len() as u32,
+                self.want as u32,
                 libc::MSG_DONTWAIT as _,
                 ptr::null_mut(),
             )
         };
-        if count >= 0 { Ok(count as usize) } else { Err(io::Error::last_os_error()) }
+        if count < 0 {
+            self.want = 1;
+            return Err(io::Error::last_os_error());
+        }
+        let (count, wanted) = (count as usize, self.want);
+        self.want = (2 * count).clamp(1, self.messages.len());
+        Ok(match count {
+            0 => (0, Arrivals::None),
+            // One was asked for and one has come: whether there is another, the next sleep will tell.
+            1 => (1, Arrivals::All),
+            _ if count < wanted => (count, Arrivals::All),
+            _ => (count, Arrivals::More),
+        })
     }
 
     /// The `index`-th of what the last call received.

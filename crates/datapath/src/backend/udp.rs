@@ -28,6 +28,8 @@ const RECEIVE_BYTES: usize = 65_535;
 const SEND_SEGMENTS: usize = 64;
 /// Bytes a segmented send may have: an IP packet without the longest headers.
 const SEND_BYTES: usize = 65_535 - 40 - 8;
+/// Codepoint of most packets on paths: those of data.
+const PATH_ECN: Ecn = Ecn::Capable0;
 /// Stamps older than this are of a clock that was set meanwhile.
 const OLDEST_STAMP_NS: u64 = 1_000_000_000;
 
@@ -95,6 +97,7 @@ impl UdpBackend {
             let address = SocketAddr::new(config.bind.ip(), port);
             let socket =
                 UdpSocket::bind(address, config.socket_buffer_bytes).map_err(|error| (address, error))?;
+            socket.prepare_to_send(PATH_ECN as u8).map_err(|error| (address, error))?;
             outbound.push(socket);
         }
         let segmentation = if inbound.can_segment() { Segmentation::Offloaded } else { Segmentation::Here };
@@ -115,7 +118,7 @@ impl UdpBackend {
     fn send_one_by_one(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
         let socket = self.socket(batch.path);
         for bytes in batch.bytes.chunks(batch.segment_bytes) {
-            match sys::send(socket.as_fd(), batch.to, batch.ecn as u8, None, bytes) {
+            match sys::send(socket.as_fd(), batch.to, tos(batch), None, bytes) {
                 Ok(_) => {}
                 // What has left has left; the rest is lost as by a full queue.
                 Err(error) => return judge(error),
@@ -123,6 +126,12 @@ impl UdpBackend {
         }
         Ok(Sent::Done)
     }
+}
+
+/// The type of service to give the kernel with a batch: what the socket has by itself need not be said.
+fn tos(batch: &SendBatch<'_>) -> Option<u8> {
+    let usual = if batch.path.is_some() { PATH_ECN } else { Ecn::NotCapable };
+    (batch.ecn != usual).then_some(batch.ecn as u8)
 }
 
 /// What a failed send means.
@@ -165,7 +174,7 @@ impl Backend for UdpBackend {
         }
         let socket = self.socket(batch.path);
         let segment = (!single).then_some(batch.segment_bytes as u16);
-        match sys::send(socket.as_fd(), batch.to, batch.ecn as u8, segment, batch.bytes) {
+        match sys::send(socket.as_fd(), batch.to, tos(batch), segment, batch.bytes) {
             Ok(_) => Ok(Sent::Done),
             // Not on this adapter (EIO) or not with this route (EINVAL).
             Err(error) if !single && matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => {
@@ -182,8 +191,8 @@ impl Backend for UdpBackend {
     }
 
     fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals> {
-        let count = match self.receiver.receive(self.inbound.as_fd()) {
-            Ok(count) => count,
+        let (count, arrivals) = match self.receiver.receive(self.inbound.as_fd()) {
+            Ok(received) => received,
             Err(error) => match error.raw_os_error() {
                 Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED | libc::ENOMEM) => {
                     return Ok(Arrivals::None);
@@ -205,11 +214,7 @@ impl Backend for UdpBackend {
             let ecn = Ecn::from_bits(meta.tos);
             sink(Received { from, ecn, segment_bytes: meta.segment, bytes, age_ns });
         }
-        Ok(match count {
-            0 => Arrivals::None,
-            _ if count < self.receiver.batch() => Arrivals::All,
-            _ => Arrivals::More,
-        })
+        Ok(arrivals)
     }
 
     fn wait(&mut self, wait: Wait) -> io::Result<()> {

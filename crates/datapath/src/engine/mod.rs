@@ -132,6 +132,8 @@ pub(crate) struct Core {
     idle_since: Time,
     /// All that had arrived has been received, and there was no sleep since.
     drained: bool,
+    /// Everything that followed from inputs so far has been done.
+    settled: bool,
     stopping: bool,
 }
 
@@ -186,6 +188,7 @@ impl<B: Backend> Engine<B> {
             next_upkeep: Time::ZERO,
             idle_since: Time::ZERO,
             drained: false,
+            settled: false,
             stopping: false,
             config,
         };
@@ -197,6 +200,10 @@ impl<B: Backend> Drive for Engine<B> {
     fn turn(&mut self) -> io::Result<Turn> {
         let core = &mut self.core;
         core.counts.turns += 1;
+        if core.drained && core.settled && core.shared.commands.is_empty() {
+            // Only sleep, or a timer, will bring something new.
+            return Ok(Turn { more: false, active: false, until: core.next_timer(), stopped: core.stopping });
+        }
         let mut active = core.take_commands(&self.backend);
         if core.outbound.is_stuck() {
             core.outbound.flush(&mut self.backend);
@@ -216,6 +223,7 @@ impl<B: Backend> Drive for Engine<B> {
         }
         let left = core.after_input(&mut self.backend);
         active |= left != Left::Idle;
+        core.settled = left != Left::More;
         let more = arrivals == Arrivals::More || left == Left::More || !core.shared.commands.is_empty();
         Ok(Turn { more, active, until: core.next_timer(), stopped: core.stopping })
     }
@@ -223,7 +231,7 @@ impl<B: Backend> Drive for Engine<B> {
     fn push(&mut self) {
         let core = &mut self.core;
         if core.take_commands(&self.backend) {
-            core.after_input(&mut self.backend);
+            core.settled = core.after_input(&mut self.backend) != Left::More;
         }
     }
 
