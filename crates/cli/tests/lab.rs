@@ -142,7 +142,7 @@ fn a_lab_from_beginning_to_end() {
 fn a_scenario_runs_on_a_lab_beside_its_simulation() {
     let Some(mut story) = Story::new("run") else { return };
     let fault = "[[fault]]\nkind = \"link-down\"\nlink = \"leaf0-spine1\"\nat = \"20us\"\nup_at = \"60us\"\n";
-    let own = "scheme = { base = \"rps\", recovery = { kind = \"go-back-n\" } }\n";
+    let own = "scheme = { base = \"udmp\", policy = { queue_target = \"9us\" } }\n";
     story.folder = Folder::new()
         .file("fabric.toml", format!("{LEAF_SPINE}\n{fault}"))
         .file("own.toml", format!("{own}{LEAF_SPINE}"));
@@ -154,15 +154,16 @@ fn a_scenario_runs_on_a_lab_beside_its_simulation() {
     for (summary, name) in summaries.as_array().unwrap().iter().zip(["simulated", "lab"]) {
         assert_eq!(summary["run"]["name"], name);
         assert_eq!(
-            (&summary["overall"]["flows"], &summary["overall"]["unfinished"]),
+            (&summary["overall"]["count"], &summary["overall"]["unfinished"]),
             (&4.into(), &0.into()),
             "{name}"
         );
         assert!(story.folder.path("out").join(name).join("flows.parquet").exists());
     }
-    // Half a megabyte at 100 Gb/s takes 40 us, in the lab's time 40 ms: nothing can be faster.
-    let slowdown = |which: usize| summaries[which]["overall"]["slowdown"]["min"].as_f64();
-    assert!(slowdown(1).is_none_or(|slowdown| slowdown >= 1.0), "{summaries}");
+    // Half a megabyte at 100 Gb/s takes 40 us, in the lab's time 40 ms. Nothing can be faster, but for the 12 KB that a
+    // token bucket of 100 Mb/s lets pass at once.
+    let least = summaries[1]["overall"]["slowdown"]["min"].as_f64().unwrap();
+    assert!(least >= 1.0 - 12.0 / 500.0, "{least}");
     assert_eq!(story.namespaces(), 0);
 
     story.refused(
@@ -201,9 +202,12 @@ fn what_runs_in_a_lab_ends_with_it() {
         story.folder.command(&["lab", "exec", "--lab", &story.name, "host1", "--", "sleep", "1000"]);
     let mut sleeper = command.spawn().unwrap();
     let since = Instant::now();
-    while !story.succeeds(&["list"]).out.contains("processes: 1") {
+    // It is our program until it has become the other one.
+    while fs::read_to_string(format!("/proc/{}/comm", sleeper.id())).unwrap().trim() != "sleep" {
         assert!(since.elapsed() < PATIENCE, "the program does not start");
+        sleep(STEP);
     }
+    assert!(story.succeeds(&["list"]).out.contains("processes: 1"));
     let down = story.succeeds(&["down", &story.name]);
     assert!(down.err.contains(&format!("ended process {} (sleep)", sleeper.id())), "{}", down.err);
     assert!(!sleeper.wait().unwrap().success());
@@ -325,6 +329,7 @@ fn without_root_a_lab_lives_in_a_user_namespace() {
     assert!(run(&["list"]).out.contains("down: leaf1-spine0"));
     // All of this user's, that is.
     assert_eq!(run(&["down", "--all"]).code, 0);
+    // Also while root has labs.
     let gone = run(&["list"]);
     assert_eq!((gone.out.as_str(), gone.err.as_str()), ("", "there is no lab\n"));
 

@@ -1,4 +1,37 @@
 //! A small real network on one Linux machine, from the topology the simulator reads.
+//!
+//! A [`Plan`] says what a lab consists of, as data; [`Lab::make`] makes it of network namespaces, veth pairs, token
+//! buckets and routes, or nothing at all if anything fails. A lab describes itself in labels on its devices, so
+//! [`Lab::open`], [`Lab::all`] and [`Lab::remove`] work in any process, and after a crash. [`run()`] moves a scenario's
+//! traffic on it through the real datapath.
+//!
+//! ```no_run
+//! use pathweave_lab::{Lab, LinkState, Plan, Settings, Workplace};
+//! use pathweave_topo::{Build, LeafSpine};
+//!
+//! // Root works in the machine's own list of namespaces; others need a workplace first.
+//! Workplace::enter()?;
+//! let topology = LeafSpine::new(2, 2, 2).build(".".as_ref())?;
+//! let plan = Plan::new("demo".parse()?, topology, Settings::new("1/1000".parse()?))?;
+//! let mut lab = Lab::make(plan, &|| false)?;
+//!
+//! let host = lab.node("host0")?;
+//! let address = lab.plan().node(host).address;
+//! let socket = lab.inside(host, || std::net::UdpSocket::bind((address, 0)))?;
+//! lab.set_link(lab.link("leaf0-spine1")?, LinkState::Down)?;
+//! lab.reroute()?;
+//! Lab::remove(&"demo".parse()?)?;
+//! # drop(socket);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | `plan`, `settings`, `name`, `label` | what a lab is: data, texts, limits |
+//! | `up`, `find`, `lab`, `processes` | making it, finding it, changing and removing it |
+//! | `privilege`, `inside` | where a lab is made without root; programs in it |
+//! | `schedule`, `run` | a scenario's faults and traffic |
+//! | `programs`, `os` | what the kernel does for us; the only unsafe code is the bpf system call |
 
 mod config;
 mod error;

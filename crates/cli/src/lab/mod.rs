@@ -69,8 +69,16 @@ fn workplace_to_make() -> Result<Workplace, Failure> {
 
 /// The lab a command is about.
 fn find(which: &Which) -> Result<Lab, Failure> {
-    Workplace::enter()?;
+    reach_labs()?;
     Ok(Lab::open(&name(which.lab.as_ref())?)?)
+}
+
+/// Goes to where this user's labs are; an error where there can be none. Labs of others are not for us to touch.
+fn reach_labs() -> Result<Workplace, Failure> {
+    match Workplace::enter()? {
+        Workplace::None => Err(LabError::NoLab.into()),
+        found => Ok(found),
+    }
 }
 
 fn name(given: Option<&LabName>) -> Result<LabName, Failure> {
@@ -78,7 +86,7 @@ fn name(given: Option<&LabName>) -> Result<LabName, Failure> {
 }
 
 fn down(args: &DownArgs) -> Result<Outcome, Failure> {
-    let workplace = Workplace::enter()?;
+    let workplace = reach_labs()?;
     let names: Vec<LabName> = if args.all {
         Lab::all()?.into_iter().map(|listing| listing.lab).collect()
     } else {

@@ -45,8 +45,12 @@ impl From<Listing> for ListedLab {
 }
 
 pub(crate) fn list(json: bool) -> Result<Outcome, Failure> {
-    Workplace::enter()?;
-    let labs: Vec<ListedLab> = Lab::all()?.into_iter().map(ListedLab::from).collect();
+    let labs = match Workplace::enter()? {
+        // What the machine's list has is somebody else's.
+        Workplace::None => Vec::new(),
+        _ => Lab::all()?,
+    };
+    let labs: Vec<ListedLab> = labs.into_iter().map(ListedLab::from).collect();
     if json {
         terminal::out(&crate::commands::json(&labs));
         return Ok(Outcome::Done);

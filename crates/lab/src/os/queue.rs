@@ -28,10 +28,10 @@ pub(crate) struct Shape {
 impl Shape {
     /// A bucket for a rate, packets of up to `mtu_bytes`, and a queue of `queue_bytes`.
     pub(crate) fn new(rate: Rate, mtu_bytes: u32, queue_bytes: u64) -> Shape {
-        let packets = 2 * (mtu_bytes + FRAME_HEADER_BYTES);
+        let packet = mtu_bytes + FRAME_HEADER_BYTES;
         let late = u32::try_from(rate.bytes_in(TIMER_SLACK)).unwrap_or(u32::MAX);
         let limit_bytes = u32::try_from(queue_bytes).unwrap_or(u32::MAX);
-        Shape { rate, burst_bytes: packets.max(late), limit_bytes }
+        Shape { rate, burst_bytes: packet.saturating_add(late), limit_bytes }
     }
 
     /// The same with a bucket that holds a whole packet of segmentation offload.
@@ -134,11 +134,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_hold_what_a_late_timer_costs_and_two_packets() {
+    fn buckets_hold_a_packet_and_what_a_late_timer_costs() {
         let shape = Shape::new(Rate::from_mbps(100), 1_500, 1_000_000);
-        assert_eq!(shape, Shape { rate: Rate::from_mbps(100), burst_bytes: 3_125, limit_bytes: 1_000_000 });
-        assert_eq!(Shape::new(Rate::from_mbps(1), 1_500, 1).burst_bytes, 3_100);
-        assert_eq!(Shape::new(Rate::from_gbps(10), 1_500, 1).burst_bytes, 312_500);
+        assert_eq!(
+            shape,
+            Shape { rate: Rate::from_mbps(100), burst_bytes: 1_550 + 3_125, limit_bytes: 1_000_000 }
+        );
+        assert_eq!(Shape::new(Rate::from_mbps(1), 1_500, 1).burst_bytes, 1_550 + 31);
+        assert_eq!(Shape::new(Rate::from_gbps(10), 1_500, 1).burst_bytes, 1_550 + 312_500);
         assert_eq!(shape.with_super_packets().burst_bytes, 65_600);
     }
 

@@ -1,6 +1,6 @@
 //! The hosts of a run: a device of the datapath each, and the connections between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ impl Ends {
             });
         }
         let names = spec.schemes.iter().map(preset).collect::<Result<Vec<_>, _>>()?;
-        let (places, sizes, verified) = places(spec)?;
+        let Places { places, sizes, own: verified } = Places::of(spec)?;
         if !verified {
             notes.push("messages are too many bytes to compare each with what was sent".to_owned());
         }
@@ -85,11 +85,9 @@ impl Ends {
 
         let mut hosts = BTreeMap::new();
         let routing = Routing::whole(&spec.topology);
-        for &host in keys.iter().flat_map(|key| [&key.0, &key.1]) {
-            if !hosts.contains_key(&host) {
-                let config = config(lab, spec, &routing, host, &keys, notes)?;
-                hosts.insert(host, Host::open(lab, host, config, sizes.get(&host).copied().unwrap_or(1))?);
-            }
+        for host in keys.iter().flat_map(|key| [key.0, key.1]).collect::<BTreeSet<u32>>() {
+            let config = config(lab, spec, &routing, host, &keys, notes)?;
+            hosts.insert(host, Host::open(lab, host, config, sizes.get(&host).copied().unwrap_or(1))?);
         }
         let mut waiting = vec![0u32; keys.len()];
         of_message.iter().for_each(|&stream| waiting[stream as usize] += 1);
@@ -196,29 +194,39 @@ fn streams(messages: &[Message]) -> (Vec<Key>, Vec<u32>) {
     (keys, of_message)
 }
 
-/// Where each message goes in its receiver's memory, how much memory each receiver needs, and whether each message has
-/// a place of its own.
-fn places(spec: &SimSpec) -> Result<(Vec<u64>, BTreeMap<u32, u64>, bool), LabError> {
-    let messages = spec.graph.messages();
-    let total = spec.graph.total_bytes();
-    let own = spec.host.verb == Verb::Write && (spec.verify || total <= u128::from(VERIFIED_BYTES));
-    let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut places = Vec::with_capacity(messages.len());
-    for message in messages {
-        let end = sizes.entry(message.dst.0).or_default();
-        let place = if own { *end } else { 0 };
-        *end = (*end).max(place + message.size.get());
-        places.push(place);
+/// Where messages go in their receivers' memory.
+struct Places {
+    /// By message.
+    places: Vec<u64>,
+    /// Memory each receiver needs, in bytes.
+    sizes: BTreeMap<u32, u64>,
+    /// Whether each message has a place of its own.
+    own: bool,
+}
+
+impl Places {
+    fn of(spec: &SimSpec) -> Result<Places, LabError> {
+        let messages = spec.graph.messages();
+        let total = spec.graph.total_bytes();
+        let own = spec.host.verb == Verb::Write && (spec.verify || total <= u128::from(VERIFIED_BYTES));
+        let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut places = Vec::with_capacity(messages.len());
+        for message in messages {
+            let end = sizes.entry(message.dst.0).or_default();
+            let place = if own { *end } else { 0 };
+            *end = (*end).max(place + message.size.get());
+            places.push(place);
+        }
+        let needed = sizes.values().sum::<u64>() + messages.iter().map(|m| m.size.get()).max().unwrap_or(0);
+        if needed > MOST_BYTES {
+            let why = format!(
+                "its messages need {needed} bytes of memory; a lab uses at most {MOST_BYTES}: choose smaller messages, or \
+                 run.verify = false"
+            );
+            return Err(LabError::Run(why));
+        }
+        Ok(Places { places, sizes, own })
     }
-    let needed = sizes.values().sum::<u64>() + messages.iter().map(|m| m.size.get()).max().unwrap_or(0);
-    if needed > MOST_BYTES {
-        let why = format!(
-            "its messages need {needed} bytes of memory; a lab uses at most {MOST_BYTES}: choose smaller messages, or \
-             run.verify = false"
-        );
-        return Err(LabError::Run(why));
-    }
-    Ok((places, sizes, own))
 }
 
 fn region(bytes: u64) -> Result<Region, LabError> {

@@ -134,7 +134,11 @@ impl<'a> Traffic<'a> {
 
     /// A message is posted; a computation is over (its due time is its end).
     fn begin(&mut self, task: TaskId) -> Result<(), LabError> {
-        if task.index() < self.flows.len() { self.post(task.0) } else { Ok(self.complete(task)) }
+        if task.index() < self.flows.len() {
+            return self.post(task.0);
+        }
+        self.complete(task);
+        Ok(())
     }
 
     fn complete(&mut self, task: TaskId) {
