@@ -45,6 +45,10 @@ pub(crate) enum Command {
     Paper(PaperArgs),
     /// Make a small real network on this machine from a scenario or a topology file
     Lab(crate::lab::LabArgs),
+    /// Measure the real datapath between two hosts
+    Perf(crate::perf::PerfArgs),
+    /// Survey the paths to a `pathweave perf server`: round-trip times, losses, marks
+    Ping(crate::ping::PingArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell

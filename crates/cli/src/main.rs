@@ -7,6 +7,8 @@ mod failure;
 mod index;
 mod interrupt;
 mod lab;
+mod perf;
+mod ping;
 mod progress;
 mod terminal;
 mod usage;
@@ -49,6 +51,8 @@ fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::Demo(args) => commands::demo(args),
         Command::Paper(args) => commands::paper(args),
         Command::Lab(args) => lab::lab(args),
+        Command::Perf(args) => perf::perf(args),
+        Command::Ping(args) => ping::ping(args),
         Command::Schema => {
             let schema = serde_json::to_string_pretty(&pathweave_scenario::schema());
             terminal::out(&(schema.expect("a JSON value serialises") + "\n"));

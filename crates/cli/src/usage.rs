@@ -8,6 +8,12 @@ pub(crate) fn thread_cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
+/// CPU time of the process, all its threads.
+pub(crate) fn process_cpu() -> std::time::Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// Largest resident memory of the process so far, bytes; 0 where unknown. Runs side by side share it.
 pub(crate) fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

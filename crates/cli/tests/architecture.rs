@@ -27,7 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lab", &["units", "policy", "topo", "fabric", "workload", "results", "sim", "datapath"]),
     // Plans runs and judges their results; whoever uses it executes them.
     ("paper", &["policy", "scenario", "results"]),
-    ("cli", &["units", "scenario", "results", "sim", "paper", "lab"]),
+    ("cli", &["units", "scenario", "results", "sim", "paper", "lab", "datapath"]),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
     (
         "bench",

@@ -42,6 +42,9 @@ pub struct PathStats {
     pub share: f64,
     /// Packets declared lost.
     pub lost: u64,
+    /// Packets acknowledged as marked Congestion Experienced (ECN). An acknowledgement of several packets says
+    /// how many of them were marked, not which: the newest are taken to be.
+    pub marked: u64,
     /// Smoothed round-trip time, software included; `None` before the first measurement.
     pub rtt: Option<Duration>,
     /// The shortest measured.
@@ -69,6 +72,7 @@ impl PathStats {
             payload_bytes: record.payload_bytes,
             share: if total == 0 { 0.0 } else { record.payload_bytes as f64 / total as f64 },
             lost: record.lost,
+            marked: record.marked,
             rtt: known(record.rtt),
             shortest_rtt: known(record.shortest_rtt),
             probe_replies: probes.get(index).map_or(0, |probe| probe.replies),
@@ -100,4 +104,10 @@ pub struct DeviceStats {
     pub turns: u64,
     /// Times the loop slept.
     pub sleeps: u64,
+    /// Times the loop woke up for a packet that a scheme, or the line rate, had made wait for an instant.
+    pub paced: u64,
+    /// How much later than that instant, in all, in nanoseconds.
+    pub paced_late_ns: u64,
+    /// How often more than 10 us later.
+    pub paced_late_over_10us: u64,
 }

@@ -22,6 +22,8 @@ pub(crate) struct PathRecord {
     pub(crate) payload_bytes: u64,
     /// Of these packets, how many were declared lost.
     pub(crate) lost: u64,
+    /// Acknowledged as marked Congestion Experienced.
+    pub(crate) marked: u64,
     /// Smoothed round-trip time (gain 1/8); zero before the first measurement.
     pub(crate) rtt: Duration,
     /// The shortest one measured; [`Duration::MAX`] before the first.
@@ -39,6 +41,7 @@ impl PathRecord {
         packets: 0,
         payload_bytes: 0,
         lost: 0,
+        marked: 0,
         rtt: Duration::ZERO,
         shortest_rtt: Duration::MAX,
         state: PathState::Up,
@@ -153,8 +156,9 @@ impl Policy for Watched {
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         let Some(path) = self.paths.get_mut(feedback.path.index()) else { return };
         match feedback.kind {
-            FeedbackKind::Ack { timed, .. } => {
+            FeedbackKind::Ack { timed, marked } => {
                 path.unanswered = 0;
+                path.marked += u64::from(marked);
                 if timed {
                     path.measured(feedback.rtt);
                     let (old, new) = (self.rtt.as_ps(), feedback.rtt.as_ps());
@@ -304,6 +308,9 @@ mod tests {
         steps(&mut watched, &mut rng, 1..2);
         let mut cx = PolicyCx { rng: &mut rng };
         watched.on_feedback(Time::from_us(5_000), &back(FeedbackKind::Lost, 2), &mut cx);
+        let acked = FeedbackKind::Ack { timed: false, marked: true };
+        watched.on_feedback(Time::from_us(5_000), &back(acked, 0), &mut cx);
+        assert_eq!(watched.paths().iter().map(|path| path.marked).collect::<Vec<_>>(), [1, 0, 0, 0]);
         let path = watched.paths()[2];
         assert_eq!((path.packets, path.payload_bytes, path.lost, path.rtt), (1, 1_344, 1, Duration::ZERO));
         assert_eq!(watched.paths()[0].rtt, Duration::from_us(100));

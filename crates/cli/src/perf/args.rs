@@ -1,0 +1,204 @@
+//! The command line of `pathweave perf`.
+
+// What documents an argument is its help text, in which brackets are brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use pathweave_datapath::MAX_MESSAGE_BYTES;
+use pathweave_scenario::units::{Bytes, Duration, Rate};
+
+use super::test::{MAX_DEPTH, Op};
+use crate::args::Talk;
+
+/// Port of `pathweave perf server` unless said otherwise, as that of the RDMA perftests.
+pub(crate) const DEFAULT_PORT: u16 = 18_515;
+
+/// Measures the real datapath between two hosts: bandwidth, message rate, latency, CPU time, and what each path did.
+#[derive(Args, Debug)]
+pub(crate) struct PerfArgs {
+    #[command(subcommand)]
+    pub(crate) command: PerfCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PerfCommand {
+    /// Serve clients, one after the other and several at once, until Ctrl-C
+    Server(ServerArgs),
+    /// Measure against a server
+    Client(ClientArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServerArgs {
+    /// Address and port to serve at; port 0: any that is free, which is printed
+    #[arg(long, value_name = "ADDR", default_value_t = SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)))]
+    pub(crate) bind: SocketAddr,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    /// Memory a client may ask for, in each direction
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
+    pub(crate) max_memory: u64,
+    /// End after so many clients [default: never]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) clients: Option<u64>,
+    /// Say nothing but errors and where it serves
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ClientArgs {
+    /// The server: host, host:port, [v6address]:port; the port is 18515 unless said otherwise
+    #[arg(value_name = "ADDR")]
+    pub(crate) server: String,
+    /// What to measure
+    #[arg(long, value_enum, default_value_t = Op::Write)]
+    pub(crate) op: Op,
+    /// Bytes of a message: 65536, 64KiB, 1MB; several with commas [default: 64KiB; with --latency 8]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = message_size)]
+    pub(crate) size: Vec<u64>,
+    /// All powers of two from 2 bytes to 8 MiB
+    #[arg(long, conflicts_with = "size")]
+    pub(crate) all_sizes: bool,
+    /// Messages under way at a time
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 64,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH))
+    )]
+    pub(crate) depth: u32,
+    /// Scheme that decides rates and paths; `pathweave list schemes`
+    #[arg(long, value_name = "NAME", default_value = "udmp")]
+    pub(crate) scheme: String,
+    /// Seconds to measure each size for: 10, 0.5 [default: 2]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "iterations")]
+    pub(crate) time: Option<std::time::Duration>,
+    /// Messages of each size, instead of a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    pub(crate) iterations: Option<u64>,
+    /// Measure latency: one message at a time, there and back
+    #[arg(long)]
+    pub(crate) latency: bool,
+    /// Both ends send at once
+    #[arg(long, conflicts_with = "latency")]
+    pub(crate) bidirectional: bool,
+    /// Check every byte that arrives. What is measured then includes making and checking them
+    #[arg(long)]
+    pub(crate) verify: bool,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    /// Give up a server that does not answer after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) timeout: std::time::Duration,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// How an end of a measurement is opened.
+#[derive(Args, Debug)]
+pub(crate) struct DeviceArgs {
+    /// Paths to send on: UDP source ports, 1 to 256. Each direction has as many as the end with fewer
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) paths: u16,
+    /// MTU of the links, bytes, IP header included; the same at both ends
+    #[arg(long, value_name = "BYTES", default_value_t = 1_500, value_parser = clap::value_parser!(u32).range(448..=65_536))]
+    pub(crate) mtu: u32,
+    /// Rate of the network interface, the most a connection sends
+    #[arg(long, value_name = "RATE", default_value = "100Gbps")]
+    pub(crate) line_rate: Rate,
+    #[command(flatten)]
+    pub(crate) protection: ProtectionArgs,
+    /// Look for packets without a rest; takes a whole core
+    #[arg(long, conflicts_with = "blocking")]
+    pub(crate) busy_poll: bool,
+    /// Sleep when there is nothing to do [default]
+    #[arg(long)]
+    pub(crate) blocking: bool,
+    /// Stay on this core
+    #[arg(long, value_name = "N")]
+    pub(crate) cpu: Option<usize>,
+    /// Who sends and receives packets: the thread that posts work, or one of the device's own
+    #[arg(long, value_enum, default_value_t = DrivenBy::Caller, value_name = "WHO")]
+    pub(crate) driven_by: DrivenBy,
+}
+
+/// How packets are protected; both ends alike.
+#[derive(Args, Debug)]
+pub(crate) struct ProtectionArgs {
+    /// The cluster's key: a line of 64 hexadecimal digits, the same file at both ends
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// Authenticate packets but do not encrypt them
+    #[arg(long, conflicts_with = "insecure")]
+    pub(crate) auth_only: bool,
+    /// No protection: for closed fabrics and measurements
+    #[arg(long)]
+    pub(crate) insecure: bool,
+}
+
+/// Who runs a device's loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DrivenBy {
+    /// The thread that posts and waits: fewest changes of thread
+    Caller,
+    /// A thread of its own: sends while the application computes
+    Thread,
+}
+
+/// A span of seconds, at most a day.
+pub(crate) fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    const LONGEST_S: f64 = 86_400.0;
+    let with_unit = || text.parse::<Duration>().ok().map(Duration::as_secs_f64);
+    let seconds = text.parse::<f64>().ok().or_else(with_unit);
+    match seconds {
+        Some(seconds) if seconds >= 0.001 && seconds <= LONGEST_S => {
+            Ok(std::time::Duration::from_secs_f64(seconds))
+        }
+        _ => Err("allowed are 0.001 to 86400 seconds".into()),
+    }
+}
+
+/// Bytes, with or without a unit.
+fn size(text: &str) -> Result<u64, String> {
+    if let Ok(bytes) = text.trim().parse::<u64>() {
+        return Ok(bytes);
+    }
+    text.parse::<Bytes>().map(Bytes::get).map_err(|why| format!("{why}; or a number of bytes without unit"))
+}
+
+fn message_size(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if (1..=MAX_MESSAGE_BYTES).contains(&bytes) {
+        Ok(bytes)
+    } else {
+        Err(format!("a message has 1 to {MAX_MESSAGE_BYTES} bytes (4 GiB)"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_need_no_unit_but_may_have_one() {
+        assert_eq!(message_size("65536"), Ok(65_536));
+        assert_eq!(message_size("1MiB"), Ok(1 << 20));
+        assert_eq!(message_size("4GiB"), Ok(MAX_MESSAGE_BYTES));
+        assert!(message_size("0").unwrap_err().contains("1 to 4294967296 bytes"));
+        assert!(message_size("5GiB").unwrap_err().contains("1 to 4294967296 bytes"));
+        assert!(message_size("1 mile").unwrap_err().contains("KiB"));
+    }
+
+    #[test]
+    fn spans_are_seconds_unless_they_say_otherwise() {
+        assert_eq!(seconds("0.5"), Ok(std::time::Duration::from_millis(500)));
+        assert_eq!(seconds("20ms"), Ok(std::time::Duration::from_millis(20)));
+        for wrong in ["0", "-1", "nan", "1e9", "soon"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

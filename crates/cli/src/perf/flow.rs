@@ -1,0 +1,496 @@
+//! What both ends do alike: keep receives posted, keep requests under way, check bytes.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use pathweave_datapath::{
+    CloseReason, Completion, Connection, Opcode, PostError, Region, RegionError, Remote, Slice, Status,
+};
+
+use super::pattern::Pattern;
+use super::test::{Check, Directions, Kind, Op, Test};
+
+/// Highest rates are those of spans so long.
+const PEAK_OVER: Duration = Duration::from_millis(100);
+
+/// Request ids: receives, control messages, everything else.
+const RECEIVE: u64 = 1 << 63;
+const CONTROL: u64 = 1 << 62;
+
+/// Which end this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Client,
+    Server,
+}
+
+/// What one end tells the other, as the immediate of a message: kind in the highest byte, a number below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// Server: the test can begin. The text holds the server's key.
+    Ready,
+    /// Client: it begins.
+    Start,
+    /// Client: that was all.
+    Finish,
+    /// Server: the text is its part of the measurement.
+    Report,
+    /// Server: it does not take part; the text says why.
+    Refused,
+    /// A message that has arrived by WRITE.
+    Data,
+    /// So many messages that arrived by WRITE have been checked.
+    Checked(u32),
+}
+
+const LARGEST_COUNT: u32 = (1 << 24) - 1;
+
+impl Word {
+    fn encode(self) -> u32 {
+        let (kind, count) = match self {
+            Word::Ready => (1, 0),
+            Word::Start => (2, 0),
+            Word::Finish => (3, 0),
+            Word::Report => (4, 0),
+            Word::Refused => (5, 0),
+            Word::Data => (6, 0),
+            Word::Checked(count) => (7, count),
+        };
+        kind << 24 | count
+    }
+    fn decode(word: u32) -> Option<Word> {
+        let all = [Word::Ready, Word::Start, Word::Finish, Word::Report, Word::Refused, Word::Data];
+        match word >> 24 {
+            7 => Some(Word::Checked(word & LARGEST_COUNT)),
+            _ => all.into_iter().find(|known| known.encode() == word),
+        }
+    }
+}
+
+/// Why a measurement did not come to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// A request failed.
+    Request { opcode: Opcode, status: Status, reason: Option<CloseReason> },
+    /// The other end has closed the connection.
+    Closed,
+    /// Nothing was heard for too long.
+    Silent(Duration),
+    /// The other end says what does not make sense.
+    Nonsense(String),
+    /// The other end does not take part.
+    Refused(String),
+    /// This end's own memory or device.
+    Own(String),
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Broken::Request { opcode, status, reason } => {
+                write!(f, "a {opcode:?} failed: {status:?}")?;
+                match reason {
+                    Some(CloseReason::PeerSilent) => f.write_str(" (the other end no longer answers)"),
+                    Some(CloseReason::Peer) => f.write_str(" (the other end has closed the connection)"),
+                    _ => Ok(()),
+                }
+            }
+            Broken::Closed => f.write_str("the other end has closed the connection"),
+            Broken::Silent(span) => write!(f, "nothing was heard for {span:?}"),
+            Broken::Nonsense(what) => write!(f, "the other end does not speak as expected: {what}"),
+            Broken::Refused(why) => write!(f, "the server refuses: {why}"),
+            Broken::Own(what) => f.write_str(what),
+        }
+    }
+}
+
+impl From<PostError> for Broken {
+    fn from(why: PostError) -> Self {
+        match why {
+            PostError::Closed => Broken::Closed,
+            why => Broken::Own(why.to_string()),
+        }
+    }
+}
+
+impl From<RegionError> for Broken {
+    fn from(why: RegionError) -> Self {
+        Broken::Own(why.to_string())
+    }
+}
+
+/// What this end has sent, or read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sent {
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+    /// From the first post to the last completion.
+    pub(crate) span: Duration,
+    pub(crate) peak_bytes_per_second: f64,
+}
+
+/// One end's part in a test: requests of its own and what arrives from the other.
+pub(crate) struct Flow {
+    test: Test,
+    role: Role,
+    /// Where own messages come from, and what is read goes to.
+    own: Region,
+    /// What the other end sends to, writes to or reads from.
+    open: Region,
+    /// The other end's `open`.
+    remote: Remote,
+    nothing: Region,
+    pattern: Pattern,
+    posting: Posting,
+    posted: u64,
+    done: u64,
+    /// Messages the other end has checked.
+    credited: u64,
+    arrived: u64,
+    /// Checked messages of the other end that it has not been told of.
+    owed: u32,
+    wrong: u64,
+    first_wrong: Option<String>,
+    meter: Meter,
+    /// Buffer of each posted receive, in order.
+    receives: VecDeque<u64>,
+}
+
+/// Whether there is more to post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Posting {
+    On,
+    Over,
+}
+
+impl Flow {
+    /// `open` has been registered for the other end, whose memory is `remote`.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub(crate) fn new(test: Test, role: Role, open: Region, remote: Remote) -> Result<Flow, Broken> {
+        let sends = role == Role::Client || test.directions == Directions::Both || test.kind == Kind::Latency;
+        let bytes = if sends { test.memory_bytes() } else { 0 };
+        let mut flow = Flow {
+            test,
+            role,
+            own: region(bytes)?,
+            open,
+            remote,
+            nothing: region(0)?,
+            pattern: Pattern::new(),
+            posting: if sends && test.kind == Kind::Bandwidth { Posting::On } else { Posting::Over },
+            posted: 0,
+            done: 0,
+            credited: 0,
+            arrived: 0,
+            owed: 0,
+            wrong: 0,
+            first_wrong: None,
+            meter: Meter::default(),
+            receives: VecDeque::new(),
+        };
+        if test.check == Check::EveryByte && test.op == Op::Read {
+            for slot in 0..test.slots() {
+                let (start, len) = flow.place(slot);
+                flow.pattern.fill(&flow.open, start, len, slot)?;
+            }
+        }
+        Ok(flow)
+    }
+
+    /// The other end's memory is there.
+    pub(crate) fn aim(&mut self, remote: Remote) {
+        self.remote = remote;
+    }
+
+    /// Posts all receives.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub(crate) fn prepare(&mut self, connection: &Connection) -> Result<(), Broken> {
+        (0..self.test.receives()).try_for_each(|number| self.post_receive(connection, number))
+    }
+
+    fn post_receive(&mut self, connection: &Connection, number: u64) -> Result<(), Broken> {
+        let slot = number % self.test.slots();
+        let into = if self.test.op == Op::Send { self.slot(&self.open, slot)? } else { self.nothing.all() };
+        connection.recv(RECEIVE | slot, into)?;
+        self.receives.push_back(slot);
+        Ok(())
+    }
+
+    /// Posts as much as may be under way.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub(crate) fn post(&mut self, connection: &Connection) -> Result<(), Broken> {
+        while self.may_post() {
+            self.post_one(connection)?;
+        }
+        Ok(())
+    }
+
+    fn may_post(&self) -> bool {
+        let left = self.test.iterations.is_none_or(|all| self.posted < all);
+        // A buffer of the other end is free again once it has looked at what was written to it.
+        let announced_write = self.test.check == Check::EveryByte && self.test.op == Op::Write;
+        let free = !announced_write || self.posted - self.credited < self.test.slots();
+        self.posting == Posting::On && left && free && self.posted - self.done < self.test.window()
+    }
+
+    /// Posts the next message.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub(crate) fn post_one(&mut self, connection: &Connection) -> Result<(), Broken> {
+        let (number, slot) = (self.posted, self.posted % self.test.slots());
+        if self.test.check == Check::EveryByte {
+            let (start, len) = self.place(slot);
+            match self.test.op {
+                Op::Send | Op::Write => self.pattern.fill(&self.own, start, len, number)?,
+                Op::Read => self.pattern.spoil(&self.own, start, len, slot)?,
+            }
+        }
+        let own = self.slot(&self.own, slot)?;
+        let address = self.remote.address + slot * self.test.size_bytes;
+        let remote = Remote { address, ..self.remote };
+        match self.test.op {
+            Op::Send => connection.send(number, own)?,
+            Op::Write if self.test.is_announced() => {
+                connection.write_imm(number, own, remote, Word::Data.encode())?;
+            }
+            Op::Write => connection.write(number, own, remote)?,
+            Op::Read => connection.read(number, own, remote)?,
+        }
+        if number == 0 {
+            self.meter.begin();
+        }
+        self.posted += 1;
+        Ok(())
+    }
+
+    /// Takes in a completion. What the other end says with it is returned, with the length of its text.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub(crate) fn complete(
+        &mut self,
+        connection: &Connection,
+        completion: Completion,
+    ) -> Result<Option<(Word, u64)>, Broken> {
+        if !completion.is_success() {
+            let (opcode, status) = (completion.opcode, completion.status);
+            let reason = connection.close_reason();
+            let closed = status == Status::Flushed && reason == Some(CloseReason::Peer);
+            return Err(if closed { Broken::Closed } else { Broken::Request { opcode, status, reason } });
+        }
+        match completion.opcode {
+            Opcode::Recv | Opcode::RecvWriteImm => self.received(connection, completion),
+            Opcode::Send | Opcode::Write | Opcode::Read => {
+                if completion.wr_id & CONTROL == 0 {
+                    self.completed(completion.wr_id)?;
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn completed(&mut self, number: u64) -> Result<(), Broken> {
+        if self.test.op == Op::Read && self.test.check == Check::EveryByte {
+            let slot = number % self.test.slots();
+            self.check(number, slot, self.own.clone(), slot)?;
+        }
+        self.done += 1;
+        self.meter.note(self.test.size_bytes);
+        Ok(())
+    }
+
+    fn received(
+        &mut self,
+        connection: &Connection,
+        completion: Completion,
+    ) -> Result<Option<(Word, u64)>, Broken> {
+        let slot = self.receives.pop_front();
+        let slot = slot.filter(|slot| completion.wr_id == RECEIVE | slot);
+        let slot =
+            slot.ok_or_else(|| Broken::Own("receives complete in another order than posted".into()))?;
+        let word = match completion.imm {
+            None => None,
+            Some(imm) => {
+                let word = Word::decode(imm);
+                Some(word.ok_or_else(|| Broken::Nonsense(format!("an immediate of {imm:#x}")))?)
+            }
+        };
+        match word {
+            None | Some(Word::Data) => {
+                let (number, announced) = (self.arrived, word.is_some());
+                let at = if announced { number % self.test.slots() } else { slot };
+                if completion.byte_len != self.test.size_bytes {
+                    let (is, should) = (completion.byte_len, self.test.size_bytes);
+                    return Err(Broken::Nonsense(format!("a message of {is} bytes instead of {should}")));
+                }
+                self.arrived += 1;
+                if self.test.check == Check::EveryByte {
+                    self.check(number, number, self.open.clone(), at)?;
+                }
+                self.post_receive(connection, slot)?;
+                if announced && self.test.kind == Kind::Bandwidth {
+                    self.credit(connection)?;
+                }
+                Ok(word.map(|word| (word, 0)).or(Some((Word::Data, 0))))
+            }
+            Some(word) => {
+                self.post_receive(connection, slot)?;
+                if let Word::Checked(count) = word {
+                    self.credited += u64::from(count);
+                }
+                Ok(Some((word, completion.byte_len)))
+            }
+        }
+    }
+
+    /// Tells the other end of checked messages, several at a time.
+    fn credit(&mut self, connection: &Connection) -> Result<(), Broken> {
+        self.owed += 1;
+        let enough = (self.test.slots() / 4).clamp(1, u64::from(LARGEST_COUNT));
+        if u64::from(self.owed) >= enough {
+            let owed = std::mem::take(&mut self.owed);
+            self.say(connection, Word::Checked(owed))?;
+        }
+        Ok(())
+    }
+
+    /// Compares message `number`, which is in a buffer of `region` and should have `contents`.
+    fn check(&mut self, number: u64, contents: u64, region: Region, slot: u64) -> Result<(), Broken> {
+        let (start, len) = self.place(slot);
+        let Some(offset) = self.pattern.first_wrong(&region, start, len, contents)? else { return Ok(()) };
+        self.wrong += 1;
+        let what = || format!("message {number}, byte {offset} of {len}, as seen by the {:?}", self.role);
+        self.first_wrong.get_or_insert_with(what);
+        Ok(())
+    }
+
+    /// Says something without a text.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub(crate) fn say(&self, connection: &Connection, word: Word) -> Result<(), Broken> {
+        Ok(connection.send_imm(CONTROL, self.nothing.all(), word.encode())?)
+    }
+
+    /// No more is to be posted.
+    pub(crate) fn stop(&mut self) {
+        self.posting = Posting::Over;
+    }
+
+    /// All this end wanted is posted and completed.
+    pub(crate) fn is_done(&self) -> bool {
+        let all = self.test.iterations.is_some_and(|all| self.posted >= all);
+        (self.posting == Posting::Over || all) && self.done == self.posted
+    }
+
+    pub(crate) fn done(&self) -> u64 {
+        self.done
+    }
+
+    pub(crate) fn sent(&self) -> Sent {
+        Sent {
+            messages: self.done,
+            bytes: self.done * self.test.size_bytes,
+            span: self.meter.span(),
+            peak_bytes_per_second: self.meter.peak(),
+        }
+    }
+
+    /// Messages compared, wrong ones, and the first of them.
+    pub(crate) fn checked(&self) -> (u64, u64, Option<String>) {
+        let arrived = if self.test.op == Op::Read { self.done } else { self.arrived };
+        let checked = if self.test.check == Check::EveryByte { arrived } else { 0 };
+        (checked, self.wrong, self.first_wrong.clone())
+    }
+
+    /// First byte and length of a buffer.
+    fn place(&self, slot: u64) -> (usize, usize) {
+        ((slot * self.test.size_bytes) as usize, self.test.size_bytes as usize)
+    }
+
+    fn slot(&self, region: &Region, slot: u64) -> Result<Slice, Broken> {
+        let (start, len) = self.place(slot);
+        Ok(region.slice(start..start + len)?)
+    }
+}
+
+/// Says something with a text: it is written to the other end's memory.
+///
+/// # Errors
+/// [`Broken`].
+pub(crate) fn tell(connection: &Connection, word: Word, text: &[u8], to: Remote) -> Result<(), Broken> {
+    Ok(connection.write_imm(CONTROL, Region::from_bytes(text)?.all(), to, word.encode())?)
+}
+
+/// Zeroed memory.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn region(bytes: u64) -> Result<Region, Broken> {
+    let len = usize::try_from(bytes).map_err(|_| Broken::Own(format!("no memory for {bytes} bytes")))?;
+    Ok(Region::zeroed(len)?)
+}
+
+/// Rates over time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Meter {
+    begun: Option<Instant>,
+    last: Option<Instant>,
+    window: Option<Instant>,
+    window_bytes: u64,
+    bytes: u64,
+    peak: f64,
+}
+
+impl Meter {
+    fn begin(&mut self) {
+        let now = Instant::now();
+        *self = Meter { begun: Some(now), window: Some(now), ..Meter::default() };
+    }
+
+    fn note(&mut self, bytes: u64) {
+        let now = Instant::now();
+        self.last = Some(now);
+        self.bytes += bytes;
+        self.window_bytes += bytes;
+        let window = *self.window.get_or_insert(now);
+        let span = now - window;
+        if span >= PEAK_OVER {
+            self.peak = self.peak.max(self.window_bytes as f64 / span.as_secs_f64());
+            (self.window, self.window_bytes) = (Some(now), 0);
+        }
+    }
+
+    fn span(&self) -> Duration {
+        self.begun.zip(self.last).map_or(Duration::ZERO, |(begun, last)| last - begun)
+    }
+
+    /// That of the best window; of measurements shorter than one, the mean.
+    fn peak(&self) -> f64 {
+        let span = self.span().as_secs_f64();
+        let mean = if span > 0.0 { self.bytes as f64 / span } else { 0.0 };
+        self.peak.max(mean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_back() {
+        let words = [Word::Ready, Word::Start, Word::Finish, Word::Report, Word::Refused, Word::Data];
+        for word in words.into_iter().chain([Word::Checked(1), Word::Checked(LARGEST_COUNT)]) {
+            assert_eq!(Word::decode(word.encode()), Some(word));
+        }
+        assert_eq!((Word::decode(0), Word::decode(u32::MAX), Word::decode(1 << 24 | 1)), (None, None, None));
+    }
+}

@@ -1,0 +1,32 @@
+//! `pathweave perf`: what the real datapath achieves between two hosts.
+
+mod args;
+mod client;
+mod device;
+mod flow;
+mod pattern;
+mod progress;
+mod samples;
+mod server;
+mod session;
+mod show;
+mod side;
+mod test;
+
+pub(crate) use args::{PerfArgs, ProtectionArgs, seconds};
+pub(crate) use client::{Ready, meet};
+pub(crate) use device::{any_port_for, note_paths, open, resolve};
+pub(crate) use flow::Broken;
+pub(crate) use samples::{Latency, Samples};
+pub(crate) use test::{Check, Directions, Kind, Op, Test};
+
+use args::PerfCommand;
+
+use crate::failure::{Failure, Outcome};
+
+pub(crate) fn perf(args: &PerfArgs) -> Result<Outcome, Failure> {
+    match &args.command {
+        PerfCommand::Server(args) => server::server(args),
+        PerfCommand::Client(args) => client::client(args),
+    }
+}

@@ -1,0 +1,136 @@
+//! Bytes that say which message they are of, to be checked where they arrive.
+
+use pathweave_datapath::{Region, RegionError};
+
+/// Bytes handled at a time: they stay in the cache.
+const CHUNK_BYTES: usize = 32 << 10;
+const WORD_BYTES: usize = 8;
+/// Odd, and its bits look random (2^64 divided by the golden ratio).
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Makes and checks contents; holds what both need.
+pub(crate) struct Pattern {
+    chunk: Vec<u8>,
+    expected: Vec<u8>,
+}
+
+impl Pattern {
+    pub(crate) fn new() -> Self {
+        Pattern { chunk: vec![0; CHUNK_BYTES], expected: vec![0; CHUNK_BYTES] }
+    }
+
+    /// Writes the contents of message `number` to `len` bytes from `start` on.
+    ///
+    /// # Errors
+    /// They are not within the region.
+    pub(crate) fn fill(
+        &mut self,
+        region: &Region,
+        start: usize,
+        len: usize,
+        number: u64,
+    ) -> Result<(), RegionError> {
+        for (at, size) in chunks(len) {
+            make(&mut self.chunk[..size], number, at);
+            region.write(start + at, &self.chunk[..size])?;
+        }
+        Ok(())
+    }
+
+    /// Writes what no message contains.
+    ///
+    /// # Errors
+    /// They are not within the region.
+    pub(crate) fn spoil(
+        &mut self,
+        region: &Region,
+        start: usize,
+        len: usize,
+        number: u64,
+    ) -> Result<(), RegionError> {
+        for (at, size) in chunks(len) {
+            make(&mut self.chunk[..size], number, at);
+            self.chunk[..size].iter_mut().for_each(|byte| *byte = !*byte);
+            region.write(start + at, &self.chunk[..size])?;
+        }
+        Ok(())
+    }
+
+    /// The first byte that is not that of message `number`, counted from `start`.
+    ///
+    /// # Errors
+    /// They are not within the region.
+    pub(crate) fn first_wrong(
+        &mut self,
+        region: &Region,
+        start: usize,
+        len: usize,
+        number: u64,
+    ) -> Result<Option<usize>, RegionError> {
+        for (at, size) in chunks(len) {
+            region.read(start + at, &mut self.chunk[..size])?;
+            make(&mut self.expected[..size], number, at);
+            if self.chunk[..size] != self.expected[..size] {
+                let differs = self.chunk.iter().zip(&self.expected).position(|(is, should)| is != should);
+                return Ok(differs.map(|offset| at + offset));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn chunks(len: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..len).step_by(CHUNK_BYTES).map(move |at| (at, CHUNK_BYTES.min(len - at)))
+}
+
+/// The bytes of message `number` from `offset` on, a multiple of the word.
+fn make(bytes: &mut [u8], number: u64, offset: usize) {
+    let first = (offset / WORD_BYTES) as u64;
+    for (word, to) in (first..).zip(bytes.chunks_mut(WORD_BYTES)) {
+        to.copy_from_slice(&mixed(number, word).to_le_bytes()[..to.len()]);
+    }
+}
+
+/// A word that hardly any other place of any other message has.
+fn mixed(number: u64, word: u64) -> u64 {
+    let mut value = number.wrapping_mul(STEP) ^ word.wrapping_add(1).wrapping_mul(STEP.rotate_left(32) | 1);
+    value ^= value >> 29;
+    value = value.wrapping_mul(STEP);
+    value ^ value >> 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_wrong_byte_is_found_wherever_it_is() {
+        let len = 2 * CHUNK_BYTES + 5;
+        let (region, mut pattern) = (Region::zeroed(len + 3).unwrap(), Pattern::new());
+        pattern.fill(&region, 3, len, 42).unwrap();
+        assert_eq!(pattern.first_wrong(&region, 3, len, 42), Ok(None));
+        for place in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, len - 1] {
+            let mut byte = region.to_vec(3 + place..4 + place).unwrap();
+            byte[0] ^= 1;
+            region.write(3 + place, &byte).unwrap();
+            assert_eq!(pattern.first_wrong(&region, 3, len, 42), Ok(Some(place)));
+            byte[0] ^= 1;
+            region.write(3 + place, &byte).unwrap();
+        }
+        assert!(pattern.fill(&region, 4, len, 42).is_err());
+    }
+
+    #[test]
+    fn messages_and_what_is_spoilt_differ_from_the_first_byte_or_nearly() {
+        let (region, mut pattern) = (Region::zeroed(64).unwrap(), Pattern::new());
+        let mut alike = 0;
+        for number in 0..1_000 {
+            pattern.fill(&region, 0, 64, number).unwrap();
+            alike += usize::from(pattern.first_wrong(&region, 0, 64, number + 1) > Ok(Some(0)));
+            pattern.spoil(&region, 0, 64, number).unwrap();
+            assert_eq!(pattern.first_wrong(&region, 0, 64, number), Ok(Some(0)));
+        }
+        // Of 1,000 random bytes about 4 equal their neighbour's.
+        assert!(alike < 20, "{alike}");
+    }
+}

@@ -1,0 +1,110 @@
+//! How far a measurement is: a line on a terminal that changes, plain lines elsewhere, nothing when asked to be quiet.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pathweave_datapath::{Connection, PathState};
+
+use super::test::Test;
+use crate::args::{Bar, Talk};
+use crate::progress::clock;
+use crate::terminal;
+
+/// Plain lines come this often.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+/// A changing line is looked at by people.
+const DRAW_EVERY: Duration = Duration::from_millis(250);
+const BAR_STEPS: u64 = 1_000;
+
+pub(crate) struct Live {
+    show: Show,
+    next: Instant,
+    /// Time and messages at the last look.
+    last: (Duration, u64),
+}
+
+enum Show {
+    Bar(ProgressBar),
+    Lines,
+    Silent,
+}
+
+impl Live {
+    pub(crate) fn new(talk: &Talk) -> Self {
+        let bar = match talk.progress {
+            Bar::Always => Some(ProgressDrawTarget::term_like(Box::new(console::Term::stderr()))),
+            Bar::Auto if std::io::stderr().is_terminal() => Some(ProgressDrawTarget::stderr()),
+            Bar::Auto | Bar::Never => None,
+        };
+        let show = match (talk.quiet, bar) {
+            (true, _) => Show::Silent,
+            (false, None) => Show::Lines,
+            (false, Some(target)) => {
+                let style =
+                    ProgressStyle::with_template("{bar:24} {msg}").expect("the template is fixed and valid");
+                let bar = ProgressBar::with_draw_target(Some(BAR_STEPS), target);
+                Show::Bar(bar.with_style(style.progress_chars("=> ")))
+            }
+        };
+        let next = Instant::now() + if matches!(show, Show::Bar(_)) { DRAW_EVERY } else { LINE_EVERY };
+        Live { show, next, last: (Duration::ZERO, 0) }
+    }
+
+    /// Shows where a test is, if it is time.
+    pub(crate) fn update(
+        &mut self,
+        test: &Test,
+        done: u64,
+        elapsed: Duration,
+        time: Option<Duration>,
+        connection: &Connection,
+    ) {
+        let every = match self.show {
+            Show::Silent => return,
+            Show::Bar(_) => DRAW_EVERY,
+            Show::Lines => LINE_EVERY,
+        };
+        if Instant::now() < self.next {
+            return;
+        }
+        self.next = Instant::now() + every;
+        if elapsed < self.last.0 {
+            // Another test.
+            self.last = (Duration::ZERO, 0);
+        }
+        let (then, before) = std::mem::replace(&mut self.last, (elapsed, done));
+        let rate = done.saturating_sub(before) as f64 / (elapsed - then).as_secs_f64().max(1e-9);
+        let share = match (time, test.iterations) {
+            (Some(time), _) => elapsed.as_secs_f64() / time.as_secs_f64(),
+            (None, Some(all)) => done as f64 / all as f64,
+            (None, None) => 0.0,
+        };
+        let stats = connection.stats();
+        let (lost, up, all) = stats.map_or((0, 0, 0), |stats| {
+            let up = stats.paths.iter().filter(|path| path.state == PathState::Up).count();
+            (stats.counters.retransmitted, up, stats.paths.len())
+        });
+        let words = format!(
+            "{} B  {:.1} MB/s  {rate:.0} messages/s  retransmitted {lost}  paths {up}/{all}  {}",
+            test.size_bytes,
+            rate * test.size_bytes as f64 / 1e6,
+            clock(elapsed)
+        );
+        match &self.show {
+            Show::Bar(bar) => {
+                bar.set_position((share.clamp(0.0, 1.0) * BAR_STEPS as f64) as u64);
+                bar.set_message(words);
+            }
+            Show::Lines => terminal::note(&words),
+            Show::Silent => {}
+        }
+    }
+
+    /// All is done.
+    pub(crate) fn end(&self) {
+        if let Show::Bar(bar) = &self.show {
+            bar.finish_and_clear();
+        }
+    }
+}

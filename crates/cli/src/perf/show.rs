@@ -1,0 +1,217 @@
+//! Results as people and programs read them.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::client::{Ended, Row, Setup};
+use super::side::{PathPart, Side};
+use super::test::{Check, Directions, Kind, Op};
+
+const RULE: usize = 100;
+
+/// Everything, as JSON.
+pub(crate) fn json(setup: &Setup, rows: &[Row], ended: Ended) -> String {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        setup: &'a Setup,
+        ended: Ended,
+        results: &'a [Row],
+    }
+    crate::commands::json(&Document { setup, ended, results: rows })
+}
+
+/// In the manner of the RDMA perftests, and below it what they do not tell.
+pub(crate) fn text(setup: &Setup, rows: &[Row]) -> String {
+    let mut text = heading(setup);
+    if rows.is_empty() {
+        return text;
+    }
+    match setup.kind {
+        Kind::Latency => latency(&mut text, rows),
+        Kind::Bandwidth | Kind::Survey => bandwidth(&mut text, rows),
+    }
+    rule(&mut text);
+    ends(&mut text, rows);
+    if let Some(last) = rows.last() {
+        paths(&mut text, setup, last);
+    }
+    if setup.check == Check::EveryByte {
+        let sum =
+            |of: fn(&Side) -> u64| rows.iter().map(|row| of(&row.client) + of(&row.server)).sum::<u64>();
+        let (checked, wrong) = (sum(|side| side.checked_messages), sum(|side| side.wrong_messages));
+        let _ = writeln!(text, "\nchecked byte by byte: {checked} messages, {wrong} wrong");
+    }
+    text
+}
+
+fn rule(text: &mut String) {
+    text.push_str(&"-".repeat(RULE));
+    text.push('\n');
+}
+
+fn heading(setup: &Setup) -> String {
+    let op = match setup.op {
+        Op::Send => "SEND",
+        Op::Write => "WRITE",
+        Op::Read => "READ",
+    };
+    let what = match (setup.kind, setup.directions) {
+        (Kind::Latency, _) => "latency",
+        (_, Directions::One) => "bandwidth",
+        (_, Directions::Both) => "bandwidth, both directions",
+    };
+    let mut text = String::new();
+    rule(&mut text);
+    let _ = writeln!(
+        text,
+        " {op} {what}: server {}, scheme {}, {} paths, {}",
+        setup.server, setup.scheme, setup.paths, setup.protection
+    );
+    let _ = writeln!(
+        text,
+        " payload of a packet {} bytes, depth {}; MB are 10^6 bytes",
+        setup.mtu_payload_bytes, setup.depth
+    );
+    rule(&mut text);
+    text
+}
+
+fn bandwidth(text: &mut String, rows: &[Row]) {
+    let _ = writeln!(
+        text,
+        " {:<11} {:<12} {:>14} {:>17} {:>14} {:>12} {:>12}",
+        "#bytes",
+        "#iterations",
+        "BW peak[MB/s]",
+        "BW average[MB/s]",
+        "MsgRate[Mpps]",
+        "client[ns/B]",
+        "server[ns/B]"
+    );
+    for row in rows {
+        let _ = writeln!(
+            text,
+            " {:<11} {:<12} {:>14.2} {:>17.2} {:>14.6} {:>12} {:>12}",
+            row.size_bytes,
+            row.iterations,
+            row.peak_bytes_per_second / 1e6,
+            row.average_bytes_per_second / 1e6,
+            row.messages_per_second / 1e6,
+            figure(row.client_cpu_ns_per_byte),
+            figure(row.server_cpu_ns_per_byte)
+        );
+    }
+}
+
+fn latency(text: &mut String, rows: &[Row]) {
+    let _ = writeln!(
+        text,
+        " {:<9} {:<11} {:>10} {:>11} {:>15} {:>11} {:>13} {:>9} {:>10}",
+        "#bytes",
+        "#iterations",
+        "t_min[us]",
+        "t_max[us]",
+        "t_typical[us]",
+        "t_avg[us]",
+        "t_stdev[us]",
+        "99%[us]",
+        "99.9%[us]"
+    );
+    for row in rows {
+        let Some(times) = &row.latency else { continue };
+        let _ = writeln!(
+            text,
+            " {:<9} {:<11} {:>10.2} {:>11.2} {:>15.2} {:>11.2} {:>13.2} {:>9.2} {:>10.2}",
+            row.size_bytes,
+            row.iterations,
+            times.min_us,
+            times.max_us,
+            times.typical_us,
+            times.avg_us,
+            times.stdev_us,
+            times.p99_us,
+            times.p999_us
+        );
+    }
+}
+
+fn figure(value: Option<f64>) -> String {
+    value.map_or("-".to_owned(), |value| format!("{value:.3}"))
+}
+
+/// Sums over all sizes, each end in a column.
+fn ends(text: &mut String, rows: &[Row]) {
+    let sum =
+        |side: fn(&Row) -> &Side, of: fn(&Side) -> u64| -> u64 { rows.iter().map(|row| of(side(row))).sum() };
+    let (client, server): (fn(&Row) -> &Side, fn(&Row) -> &Side) = (|row| &row.client, |row| &row.server);
+    let lines: [(&str, fn(&Side) -> u64); 7] = [
+        ("data packets sent", |side| side.counters.data_packets_sent),
+        ("data packets received", |side| side.counters.data_packets_received),
+        ("retransmitted", |side| side.counters.retransmitted),
+        ("timeouts", |side| side.counters.timeouts),
+        ("duplicates received", |side| side.counters.duplicates),
+        ("marked by switches (ECN)", |side| side.counters.marked_received),
+        ("arrived out of order", |side| side.counters.out_of_order_packets),
+    ];
+    let _ = writeln!(text, " {:<26} {:>14} {:>14}", "", "client", "server");
+    for (name, of) in lines {
+        let _ = writeln!(text, " {name:<26} {:>14} {:>14}", sum(client, of), sum(server, of));
+    }
+    let most = |side: fn(&Row) -> &Side| rows.iter().map(|row| side(row).counters.out_of_order_max).max();
+    let _ = writeln!(
+        text,
+        " {:<26} {:>14} {:>14}",
+        "  at most so far behind",
+        most(client).unwrap_or(0),
+        most(server).unwrap_or(0)
+    );
+    let cpu = |side: fn(&Row) -> &Side| rows.iter().map(|row| side(row).cpu_seconds).sum::<f64>();
+    let _ = writeln!(text, " {:<26} {:>14.3} {:>14.3}", "CPU time[s]", cpu(client), cpu(server));
+    if rows.iter().any(|row| row.server.connections > 1) {
+        text.push_str(" The server had other clients at the time: its CPU time is for all of them.\n");
+    }
+}
+
+/// The paths of whichever end sent the data of the last size.
+fn paths(text: &mut String, setup: &Setup, row: &Row) {
+    let of_size = format!("of {} bytes", row.size_bytes);
+    match (setup.op, setup.directions, setup.kind) {
+        (Op::Read, Directions::One, _) => {
+            table(text, &format!("server to client, {of_size}"), &row.server.paths)
+        }
+        (_, Directions::One, Kind::Bandwidth) => {
+            table(text, &format!("client to server, {of_size}"), &row.client.paths);
+        }
+        _ => {
+            table(text, &format!("client to server, {of_size}"), &row.client.paths);
+            table(text, &format!("server to client, {of_size}"), &row.server.paths);
+        }
+    }
+}
+
+fn table(text: &mut String, title: &str, paths: &[PathPart]) {
+    let _ = writeln!(text, "\n Paths, {title}");
+    let _ = writeln!(
+        text,
+        " {:>4} {:>6} {:<5} {:>12} {:>9} {:>8} {:>12} {:>14}",
+        "path", "port", "state", "packets", "share[%]", "lost", "RTT[us]", "least RTT[us]"
+    );
+    for (index, path) in paths.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            " {index:>4} {:>6} {:<5} {:>12} {:>9.2} {:>8} {:>12} {:>14}",
+            path.source_port,
+            if path.up { "up" } else { "down" },
+            path.packets,
+            path.share * 100.0,
+            path.lost,
+            times(path.rtt_us),
+            times(path.shortest_rtt_us)
+        );
+    }
+}
+
+fn times(us: Option<f64>) -> String {
+    us.map_or("-".to_owned(), |us| format!("{us:.1}"))
+}

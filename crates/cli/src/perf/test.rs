@@ -1,0 +1,262 @@
+//! What is measured, as client and server agree on it when a connection is opened.
+
+use clap::ValueEnum;
+use pathweave_datapath::MAX_MESSAGE_BYTES;
+use serde::Serialize;
+
+/// Most messages under way at a time.
+pub(crate) const MAX_DEPTH: u32 = 1_000;
+/// Buffers of a test take about this much, unless one message is more.
+const BUFFER_BYTES: u64 = 256 << 20;
+/// Buffers for each message under way: the other end may be that far behind.
+const BUFFERS_A_MESSAGE: u64 = 4;
+/// Receives an end keeps posted for what is not data.
+const SPARE_RECEIVES: u64 = 8;
+
+/// A verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Op {
+    /// To the server's next receive
+    Send,
+    /// To the server's memory
+    Write,
+    /// From the server's memory
+    Read,
+}
+
+/// What is asked of the verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// As many bytes as can be.
+    Bandwidth,
+    /// One message at a time.
+    Latency,
+    /// Nothing but small messages now and then, beside probes.
+    Survey,
+}
+
+/// Who sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Directions {
+    /// The client alone.
+    One,
+    /// Both ends at once.
+    Both,
+}
+
+/// What is done with the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Check {
+    /// Nobody looks at them.
+    Off,
+    /// Each is computed, sent, and compared.
+    EveryByte,
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Test {
+    pub(crate) kind: Kind,
+    pub(crate) op: Op,
+    pub(crate) size_bytes: u64,
+    pub(crate) depth: u32,
+    /// Messages in each direction; `None`: until the client says so.
+    pub(crate) iterations: Option<u64>,
+    pub(crate) directions: Directions,
+    pub(crate) check: Check,
+}
+
+/// What the client says when it opens a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    pub(crate) test: Test,
+    /// Key of the client's memory for what the server writes or reads.
+    pub(crate) data_key: u32,
+    /// Key of the client's memory for what the server says.
+    pub(crate) control_key: u32,
+}
+
+impl Test {
+    /// Buffers at each end, each of the size of a message.
+    pub(crate) fn slots(&self) -> u64 {
+        let wanted = match self.kind {
+            Kind::Bandwidth => BUFFERS_A_MESSAGE * u64::from(self.depth),
+            Kind::Latency | Kind::Survey => 1,
+        };
+        (BUFFER_BYTES / self.size_bytes).clamp(1, wanted)
+    }
+
+    /// Bytes of all buffers of an end, for one direction.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.slots() * self.size_bytes
+    }
+
+    /// Messages under way: where bytes are checked each has a buffer of its own until the other end has looked at it.
+    pub(crate) fn window(&self) -> u64 {
+        match self.check {
+            Check::Off => self.depth.into(),
+            Check::EveryByte => u64::from(self.depth).min((self.slots() / 2).max(1)),
+        }
+    }
+
+    /// Receives an end keeps posted.
+    pub(crate) fn receives(&self) -> u64 {
+        match (self.kind, self.op, self.check) {
+            (Kind::Bandwidth, Op::Send, Check::EveryByte) => self.slots(),
+            (Kind::Bandwidth, Op::Send, _) | (Kind::Bandwidth, Op::Write, Check::EveryByte) => {
+                BUFFERS_A_MESSAGE * u64::from(self.depth)
+            }
+            _ => SPARE_RECEIVES,
+        }
+    }
+
+    /// The other end is told of each message.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.kind == Kind::Latency || self.check == Check::EveryByte
+    }
+}
+
+const MAGIC: &[u8; 4] = b"pwpf";
+/// Of what client and server say to each other.
+const VERSION: u8 = 1;
+const LEN: usize = 38;
+
+impl Hello {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let test = &self.test;
+        let mut bytes = Vec::with_capacity(LEN);
+        bytes.extend_from_slice(MAGIC);
+        bytes.push(VERSION);
+        bytes.extend_from_slice(&self.control_key.to_be_bytes());
+        bytes.push(test.kind as u8);
+        bytes.push(test.op as u8);
+        bytes.push(test.directions as u8);
+        bytes.push(test.check as u8);
+        // No test has 0 messages.
+        bytes.push(0);
+        bytes.extend_from_slice(&test.size_bytes.to_be_bytes());
+        bytes.extend_from_slice(&test.iterations.unwrap_or(0).to_be_bytes());
+        bytes.extend_from_slice(&test.depth.to_be_bytes());
+        bytes.extend_from_slice(&self.data_key.to_be_bytes());
+        bytes
+    }
+
+    /// Where the client hears why a hello of whatever version is refused.
+    pub(crate) fn control_key(bytes: &[u8]) -> Option<u32> {
+        let rest = bytes.strip_prefix(MAGIC)?;
+        Some(u32::from_be_bytes(*rest.get(1..)?.first_chunk()?))
+    }
+
+    /// # Errors
+    /// What is wrong, for whoever said it.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Hello, String> {
+        let Some((MAGIC, rest)) = bytes.split_first_chunk() else {
+            return Err("this is a server of `pathweave perf`, and the client is something else".into());
+        };
+        match rest.first() {
+            Some(&VERSION) => {}
+            version => {
+                let theirs = version.map_or("none".to_owned(), u8::to_string);
+                return Err(format!(
+                    "the client's `pathweave perf` has version {theirs}, the server's {VERSION}"
+                ));
+            }
+        }
+        let mut reader = Reader(&rest[1..]);
+        let control_key = u32::from_be_bytes(reader.take()?);
+        let kind = reader.choice("kind", &[Kind::Bandwidth, Kind::Latency, Kind::Survey])?;
+        let op = reader.choice("op", &[Op::Send, Op::Write, Op::Read])?;
+        let directions = reader.choice("directions", &[Directions::One, Directions::Both])?;
+        let check = reader.choice("check", &[Check::Off, Check::EveryByte])?;
+        reader.take::<1>()?;
+        let size_bytes = u64::from_be_bytes(reader.take()?);
+        let iterations = u64::from_be_bytes(reader.take()?);
+        let depth = u32::from_be_bytes(reader.take()?);
+        let data_key = u32::from_be_bytes(reader.take()?);
+        if !(1..=MAX_MESSAGE_BYTES).contains(&size_bytes) {
+            return Err(format!("messages of {size_bytes} bytes; allowed are 1 to {MAX_MESSAGE_BYTES}"));
+        }
+        if !(1..=MAX_DEPTH).contains(&depth) {
+            return Err(format!("a depth of {depth}; allowed are 1 to {MAX_DEPTH}"));
+        }
+        let iterations = (iterations > 0).then_some(iterations);
+        let test = Test { kind, op, size_bytes, depth, iterations, directions, check };
+        Ok(Hello { test, data_key, control_key })
+    }
+}
+
+/// What is left of a hello.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let (first, rest) = self.0.split_first_chunk().ok_or("the client's hello is too short")?;
+        self.0 = rest;
+        Ok(*first)
+    }
+    fn choice<T: Copy>(&mut self, what: &str, all: &[T]) -> Result<T, String> {
+        let [code] = self.take()?;
+        let found = all.get(usize::from(code)).copied();
+        found
+            .ok_or_else(|| format!("{what} {code} in the client's hello; allowed are 0 to {}", all.len() - 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEST: Test = Test {
+        kind: Kind::Bandwidth,
+        op: Op::Write,
+        size_bytes: 1 << 20,
+        depth: 8,
+        iterations: Some(1_000_000_000_000),
+        directions: Directions::Both,
+        check: Check::EveryByte,
+    };
+
+    #[test]
+    fn a_hello_comes_back_and_fits_a_handshake() {
+        for test in [TEST, Test { kind: Kind::Latency, op: Op::Read, iterations: None, ..TEST }] {
+            let hello = Hello { test, data_key: 0xdead_beef, control_key: 7 };
+            let bytes = hello.encode();
+            assert_eq!(bytes.len(), LEN);
+            assert_eq!(Hello::decode(&bytes), Ok(hello));
+            for len in 0..LEN {
+                assert!(Hello::decode(&bytes[..len]).is_err(), "{len} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        let hello = |change: fn(&mut Vec<u8>)| {
+            let mut bytes = Hello { test: TEST, data_key: 1, control_key: 2 }.encode();
+            change(&mut bytes);
+            Hello::decode(&bytes).unwrap_err()
+        };
+        let later = Hello { test: TEST, data_key: 1, control_key: 2 }.encode();
+        assert_eq!((Hello::control_key(&later), Hello::control_key(&later[..8])), (Some(2), None));
+        assert!(hello(|b| b[0] = b'x').contains("something else"));
+        assert!(hello(|b| b[4] = 9).contains("version 9, the server's 1"));
+        assert!(hello(|b| b[10] = 3).contains("op 3"));
+        assert!(hello(|b| b[14] = 1).contains("allowed are 1 to 4294967296"));
+        assert!(hello(|b| b[30..34].fill(0)).contains("a depth of 0"));
+    }
+
+    #[test]
+    fn buffers_have_a_bound_and_every_message_under_way_its_own_if_checked() {
+        let test = |size_bytes, depth, check| Test { size_bytes, depth, check, ..TEST };
+        assert_eq!(test(1 << 20, 8, Check::EveryByte).slots(), 32);
+        assert_eq!(test(1 << 20, 8, Check::EveryByte).window(), 8);
+        let large = test(100 << 20, 64, Check::EveryByte);
+        assert_eq!((large.slots(), large.window(), large.memory_bytes()), (2, 1, 200 << 20));
+        let huge = test(MAX_MESSAGE_BYTES, 64, Check::Off);
+        assert_eq!((huge.slots(), huge.window()), (1, 64));
+    }
+}
