@@ -195,6 +195,15 @@ fn write(s: &Settings) -> Result<()> {
         );
     }
     eprintln!("{:?} inflight {} rate {:?}", stats.counters, stats.inflight_bytes, stats.rate);
+    if let Some(device) = device.stats().filter(|device| device.paced > 0) {
+        eprintln!(
+            "paced {} times, {:.1} us late on average, {:.2} % more than 10 us; slept {} times",
+            device.paced,
+            device.paced_late_ns as f64 / 1e3 / device.paced as f64,
+            device.paced_late_over_10us as f64 * 100.0 / device.paced as f64,
+            device.sleeps
+        );
+    }
     drop(connection);
     drop(device);
     let served = report(child)?;

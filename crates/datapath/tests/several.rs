@@ -60,7 +60,7 @@ fn a_server_of_one_thread(driving: Driving) {
         }
     }
     // Whoever drives must go on until the last answer is there.
-    let served = || clients.iter().all(|client| client.is_finished()).then_some(());
+    let served = || clients.iter().all(std::thread::JoinHandle::is_finished).then_some(());
     while server.wait_until(Duration::from_millis(10), served).unwrap().is_none() {}
     clients.into_iter().for_each(|client| client.join().unwrap());
 }

@@ -336,6 +336,9 @@ impl Core {
             last_send_error: self.outbound.last_error(),
             turns: self.counts.turns,
             sleeps: self.counts.sleeps,
+            paced: self.counts.paced,
+            paced_late_ns: self.counts.paced_late_ns,
+            paced_late_over_10us: self.counts.paced_late_over_10us,
         }
     }
 }

@@ -5,6 +5,7 @@ mod commands;
 mod connection;
 mod control;
 mod inbound;
+mod line;
 pub(crate) mod outbound;
 mod setup;
 mod transmit;
@@ -17,7 +18,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pathweave_transport::{Completion as Done, Endpoint, EndpointConfig, Event, Opcode, Status};
+use pathweave_transport::{Completion as Done, Endpoint, EndpointConfig, Event, Opcode, Status, TimerKind};
 use pathweave_units::{HostId, Time};
 use pathweave_wire::{Framing, Segment};
 
@@ -29,6 +30,7 @@ use crate::places::Places;
 use crate::secure::SetupError;
 use crate::shared::{CloseReason, ConnectionId, Delivered, Shared, Side};
 use connection::{Connection, Connections};
+use line::Line;
 use outbound::Outbound;
 use setup::Setup;
 use watch::Watched;
@@ -109,6 +111,9 @@ pub(crate) struct Core {
     connections: Connections,
     places: Places,
     outbound: Outbound,
+    line: Line,
+    /// When the line opens again for packets that wait for it.
+    waits_for_line: Option<Time>,
     setup: Setup,
     shared: Arc<Shared>,
     local: SocketAddr,
@@ -145,6 +150,9 @@ struct Counts {
     refused_datagrams: u64,
     turns: u64,
     sleeps: u64,
+    paced: u64,
+    paced_late_ns: u64,
+    paced_late_over_10us: u64,
 }
 
 impl<B: Backend> Engine<B> {
@@ -173,6 +181,8 @@ impl<B: Backend> Engine<B> {
             connections: Connections::default(),
             places: Places::default(),
             outbound: Outbound::new(backend.limits(), backend.paths()),
+            line: Line::new(config.line_rate, u64::from(config.mtu_payload) + 200),
+            waits_for_line: None,
             setup: Setup::new(&config)?,
             shared,
             local: backend.local_addr(),
@@ -302,6 +312,7 @@ impl Core {
     fn after_input<B: Backend>(&mut self, backend: &mut B) -> Left {
         let now = self.tick();
         let mut active = self.setup_progress(now, backend);
+        self.note_lateness(now);
         if self.endpoint.poll_timer().is_some_and(|due| due <= now) {
             self.endpoint.on_timer(now);
         }
@@ -318,6 +329,21 @@ impl Core {
         if left == Left::Idle && active { Left::Done } else { left }
     }
 
+    /// How late packets leave that a scheme or the line has made wait for an instant.
+    fn note_lateness(&mut self, now: Time) {
+        let by_scheme = match self.endpoint.next_timer() {
+            Some((due, _, TimerKind::Pacing)) => Some(due),
+            _ => None,
+        };
+        let by_line = self.waits_for_line.take_if(|due| *due <= now);
+        for due in by_scheme.into_iter().chain(by_line).filter(|due| *due <= now) {
+            let late_ns = (now - due).as_ns();
+            self.counts.paced += 1;
+            self.counts.paced_late_ns += late_ns;
+            self.counts.paced_late_over_10us += u64::from(late_ns > 10_000);
+        }
+    }
+
     /// Tells the application what the endpoint has to say. Returns whether it had anything.
     fn tell(&mut self) -> bool {
         let told = self.drain_events();
@@ -328,7 +354,7 @@ impl Core {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        let timers = [self.endpoint.poll_timer(), self.setup.next_timer()];
+        let timers = [self.endpoint.poll_timer(), self.setup.next_timer(), self.waits_for_line];
         let upkeep = (self.connections.len() > 0).then_some(self.next_upkeep);
         timers.into_iter().chain([upkeep]).flatten().min()
     }

@@ -54,9 +54,17 @@ impl Core {
             if packets == most {
                 return (packets, Left::More);
             }
-            let gate = if self.outbound.is_stuck() { Gate::CONTROL } else { Gate::OPEN };
-            let Some(packet) = self.endpoint.poll_transmit(now, gate) else { return (packets, Left::Done) };
+            let open = self.line.is_open(now);
+            let gate = if open && !self.outbound.is_stuck() { Gate::OPEN } else { Gate::CONTROL };
+            let Some(packet) = self.endpoint.poll_transmit(now, gate) else {
+                let waits = !open && self.endpoint.has_ready_data();
+                self.waits_for_line = waits.then(|| self.line.opens_at());
+                return (packets, Left::Done);
+            };
             packets += 1;
+            if packet.class == Class::Data {
+                self.line.take(now, packet.wire_bytes);
+            }
             if let (Class::Control, Body::Ack(_)) = (packet.class, &packet.segment.body) {
                 let last = self.acks.last_mut();
                 let joined = last.is_some_and(|(to, last)| *to == packet.to && join(last, &packet.segment));
