@@ -31,7 +31,7 @@ struct Batch {
     bytes: Vec<u8>,
 }
 
-/// What became of the batches of an [`Outbound`], in all.
+/// What became of all batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendCounters {
     /// Batches, each a system call.
