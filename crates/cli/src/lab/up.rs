@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pathweave_lab::{Lab, LabError, LabName, Plan, RateScale, Settings, topology_of_file};
 use pathweave_scenario::Loaded;
+use pathweave_scenario::units::Bytes;
 
 use super::args::{SettingsArgs, UpArgs};
 use crate::args::Changes;
@@ -71,7 +72,7 @@ pub(crate) fn plan(
     let settings = Settings {
         mtu_bytes: args.mtu,
         super_packets: args.super_packets.into(),
-        queue_bytes: args.queue.map_or(defaults.queue_bytes, |queue| queue.get()),
+        queue_bytes: args.queue.map_or(defaults.queue_bytes, Bytes::get),
         ..defaults
     };
     Ok(Plan::new(name.unwrap_or_else(|| LabName::from_text(&default_name)), topology, settings)?)
