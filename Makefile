@@ -32,7 +32,7 @@ lint: ## Formatting and lints, all features.
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir $(or $(CARGO_TARGET_DIR),target) -- -D warnings
 
-bench: ## Measure speed and memory; writes target/bench.json.
+bench: build ## Measure speed and memory, of simulator and transport; writes target/bench.json.
 	$(CARGO) run --locked --release --quiet -p pathweave-bench
 
 docs: ## Reference of every crate, into target/doc.

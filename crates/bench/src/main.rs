@@ -1,10 +1,11 @@
 //! Speed and memory of the engine, counted as work per CPU second: `make bench`.
 //!
-//! Each benchmark runs in a process of its own, so that peak memory is its own; the best of several runs counts,
+//! Each benchmark of the simulator runs in a process of its own, so that peak memory is its own; the best of several runs counts,
 //! since other work on the machine can only slow a run down. Results go to `target/bench.json`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod transport;
 mod workloads;
 
 use std::process::{Command, ExitCode};
@@ -22,6 +23,17 @@ fn main() -> ExitCode {
         (Some("--one"), Some(name)) => {
             let bench = BENCHES.iter().find(|b| b.name == name).expect("a benchmark by this name");
             println!("{}", one(bench));
+            ExitCode::SUCCESS
+        }
+        (Some("--udp"), Some(part)) => {
+            let words: Vec<String> = std::iter::once(part).chain(args).collect();
+            match transport::udp(&words) {
+                Ok(value) => println!("{value}"),
+                Err(why) => {
+                    eprintln!("{why}");
+                    return ExitCode::FAILURE;
+                }
+            }
             ExitCode::SUCCESS
         }
         (None, _) => all(None),
@@ -78,6 +90,11 @@ fn all(only: Option<&str>) -> ExitCode {
         let best = best.expect("at least one run");
         met &= print(bench, &best);
         report.insert(bench.name.into(), best);
+    }
+    if only.is_none_or(|name| name == transport::NAME) {
+        let (value, all_met) = transport::run();
+        met &= all_met;
+        report.insert(transport::NAME.into(), value);
     }
     std::fs::create_dir_all("target").expect("target/ can be made");
     let text = serde_json::to_string_pretty(&Value::Object(report)).expect("JSON");

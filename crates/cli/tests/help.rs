@@ -19,11 +19,14 @@ the exit code is 130; a second Ctrl-C gives the results up.
 fn the_document_is_the_help() {
     let lab = Lab::new();
     let mut text = INTRODUCTION.to_owned();
-    let names = ["run", "compare", "check", "list", "schema", "demo", "paper", "lab", "completions"];
+    let names =
+        ["run", "compare", "check", "list", "schema", "demo", "paper", "lab", "perf", "ping", "completions"];
+    let of_perf = ["server", "client"];
     let of_lab = ["up", "down", "run", "list", "show", "exec", "fail"];
     let commands = std::iter::once(Vec::new())
         .chain(names.map(|name| vec![name]))
-        .chain(of_lab.map(|name| vec!["lab", name]));
+        .chain(of_lab.map(|name| vec!["lab", name]))
+        .chain(of_perf.map(|name| vec!["perf", name]));
     for command in commands {
         let args: Vec<_> = command.iter().copied().chain(["-h"]).collect();
         // The width of the terminal must not matter.

@@ -155,7 +155,7 @@ pub(crate) fn seconds(text: &str) -> Result<std::time::Duration, String> {
     let with_unit = || text.parse::<Duration>().ok().map(Duration::as_secs_f64);
     let seconds = text.parse::<f64>().ok().or_else(with_unit);
     match seconds {
-        Some(seconds) if seconds >= 0.001 && seconds <= LONGEST_S => {
+        Some(seconds) if (0.001..=LONGEST_S).contains(&seconds) => {
             Ok(std::time::Duration::from_secs_f64(seconds))
         }
         _ => Err("allowed are 0.001 to 86400 seconds".into()),

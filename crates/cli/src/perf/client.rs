@@ -8,12 +8,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::args::ClientArgs;
-use super::flow::{Broken, Flow, Role, Word, region};
+use super::flow::{Flow, Role, region};
 use super::progress::Live;
 use super::samples::{Latency, Samples};
 use super::session::Welcome;
 use super::side::{Mark, Side};
 use super::test::{Check, Directions, Hello, Kind, Op, Test};
+use super::words::{Broken, Word};
 use super::{device, show};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -328,6 +329,7 @@ impl Meeting<'_> {
             }
             let begun = Instant::now();
             flow.post_one(connection)?;
+            flow.refill(connection)?;
             while !answered(test.op, connection, flow, begun)? {}
             samples.add(begun.elapsed().as_nanos() as u64);
             if shown.elapsed() >= LOOK_EVERY {

@@ -1,18 +1,14 @@
 //! What both ends do alike: keep receives posted, keep requests under way, check bytes.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pathweave_datapath::{
-    CloseReason, Completion, Connection, Opcode, PostError, Region, RegionError, Remote, Slice, Status,
-};
+use pathweave_datapath::{CloseReason, Completion, Connection, Opcode, Region, Remote, Slice, Status};
 
+use super::meter::Meter;
 use super::pattern::Pattern;
 use super::test::{Check, Directions, Kind, Op, Test};
-
-/// Highest rates are those of spans so long.
-const PEAK_OVER: Duration = Duration::from_millis(100);
+use super::words::{Broken, LARGEST_COUNT, Word};
 
 /// Request ids: receives, control messages, everything else.
 const RECEIVE: u64 = 1 << 63;
@@ -23,101 +19,6 @@ const CONTROL: u64 = 1 << 62;
 pub(crate) enum Role {
     Client,
     Server,
-}
-
-/// What one end tells the other, as the immediate of a message: kind in the highest byte, a number below.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
-    /// Server: the test can begin. The text holds the server's key.
-    Ready,
-    /// Client: it begins.
-    Start,
-    /// Client: that was all.
-    Finish,
-    /// Server: the text is its part of the measurement.
-    Report,
-    /// Server: it does not take part; the text says why.
-    Refused,
-    /// A message that has arrived by WRITE.
-    Data,
-    /// So many messages that arrived by WRITE have been checked.
-    Checked(u32),
-}
-
-const LARGEST_COUNT: u32 = (1 << 24) - 1;
-
-impl Word {
-    fn encode(self) -> u32 {
-        let (kind, count) = match self {
-            Word::Ready => (1, 0),
-            Word::Start => (2, 0),
-            Word::Finish => (3, 0),
-            Word::Report => (4, 0),
-            Word::Refused => (5, 0),
-            Word::Data => (6, 0),
-            Word::Checked(count) => (7, count),
-        };
-        kind << 24 | count
-    }
-    fn decode(word: u32) -> Option<Word> {
-        let all = [Word::Ready, Word::Start, Word::Finish, Word::Report, Word::Refused, Word::Data];
-        match word >> 24 {
-            7 => Some(Word::Checked(word & LARGEST_COUNT)),
-            _ => all.into_iter().find(|known| known.encode() == word),
-        }
-    }
-}
-
-/// Why a measurement did not come to its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
-    /// A request failed.
-    Request { opcode: Opcode, status: Status, reason: Option<CloseReason> },
-    /// The other end has closed the connection.
-    Closed,
-    /// Nothing was heard for too long.
-    Silent(Duration),
-    /// The other end says what does not make sense.
-    Nonsense(String),
-    /// The other end does not take part.
-    Refused(String),
-    /// This end's own memory or device.
-    Own(String),
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Broken::Request { opcode, status, reason } => {
-                write!(f, "a {opcode:?} failed: {status:?}")?;
-                match reason {
-                    Some(CloseReason::PeerSilent) => f.write_str(" (the other end no longer answers)"),
-                    Some(CloseReason::Peer) => f.write_str(" (the other end has closed the connection)"),
-                    _ => Ok(()),
-                }
-            }
-            Broken::Closed => f.write_str("the other end has closed the connection"),
-            Broken::Silent(span) => write!(f, "nothing was heard for {span:?}"),
-            Broken::Nonsense(what) => write!(f, "the other end does not speak as expected: {what}"),
-            Broken::Refused(why) => write!(f, "the server refuses: {why}"),
-            Broken::Own(what) => f.write_str(what),
-        }
-    }
-}
-
-impl From<PostError> for Broken {
-    fn from(why: PostError) -> Self {
-        match why {
-            PostError::Closed => Broken::Closed,
-            why => Broken::Own(why.to_string()),
-        }
-    }
-}
-
-impl From<RegionError> for Broken {
-    fn from(why: RegionError) -> Self {
-        Broken::Own(why.to_string())
-    }
 }
 
 /// What this end has sent, or read.
@@ -155,6 +56,8 @@ pub(crate) struct Flow {
     meter: Meter,
     /// Buffer of each posted receive, in order.
     receives: VecDeque<u64>,
+    /// Buffers of receives that are to be posted again.
+    spent: Vec<u64>,
 }
 
 /// Whether there is more to post.
@@ -190,6 +93,7 @@ impl Flow {
             first_wrong: None,
             meter: Meter::default(),
             receives: VecDeque::new(),
+            spent: Vec::new(),
         };
         if test.check == Check::EveryByte && test.op == Op::Read {
             for slot in 0..test.slots() {
@@ -211,6 +115,17 @@ impl Flow {
     /// [`Broken`].
     pub(crate) fn prepare(&mut self, connection: &Connection) -> Result<(), Broken> {
         (0..self.test.receives()).try_for_each(|number| self.post_receive(connection, number))
+    }
+
+    /// Posts receives again that are done. Where times are measured, after what the other end waits for.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub(crate) fn refill(&mut self, connection: &Connection) -> Result<(), Broken> {
+        while let Some(slot) = self.spent.pop() {
+            self.post_receive(connection, slot)?;
+        }
+        Ok(())
     }
 
     fn post_receive(&mut self, connection: &Connection, number: u64) -> Result<(), Broken> {
@@ -271,7 +186,8 @@ impl Flow {
         Ok(())
     }
 
-    /// Takes in a completion. What the other end says with it is returned, with the length of its text.
+    /// Takes in a completion. What the other end says with it is returned, with the length of its text. Where times are
+    /// measured, [`refill`](Flow::refill) is left to the caller.
     ///
     /// # Errors
     /// [`Broken`].
@@ -287,7 +203,13 @@ impl Flow {
             return Err(if closed { Broken::Closed } else { Broken::Request { opcode, status, reason } });
         }
         match completion.opcode {
-            Opcode::Recv | Opcode::RecvWriteImm => self.received(connection, completion),
+            Opcode::Recv | Opcode::RecvWriteImm => {
+                let word = self.received(connection, completion)?;
+                if self.test.kind != Kind::Latency {
+                    self.refill(connection)?;
+                }
+                Ok(word)
+            }
             Opcode::Send | Opcode::Write | Opcode::Read => {
                 if completion.wr_id & CONTROL == 0 {
                     self.completed(completion.wr_id)?;
@@ -335,14 +257,14 @@ impl Flow {
                 if self.test.check == Check::EveryByte {
                     self.check(number, number, self.open.clone(), at)?;
                 }
-                self.post_receive(connection, slot)?;
+                self.spent.push(slot);
                 if announced && self.test.kind == Kind::Bandwidth {
                     self.credit(connection)?;
                 }
                 Ok(word.map(|word| (word, 0)).or(Some((Word::Data, 0))))
             }
             Some(word) => {
-                self.post_receive(connection, slot)?;
+                self.spent.push(slot);
                 if let Word::Checked(count) = word {
                     self.credited += u64::from(count);
                 }
@@ -437,60 +359,4 @@ pub(crate) fn tell(connection: &Connection, word: Word, text: &[u8], to: Remote)
 pub(crate) fn region(bytes: u64) -> Result<Region, Broken> {
     let len = usize::try_from(bytes).map_err(|_| Broken::Own(format!("no memory for {bytes} bytes")))?;
     Ok(Region::zeroed(len)?)
-}
-
-/// Rates over time.
-#[derive(Clone, Copy, Debug, Default)]
-struct Meter {
-    begun: Option<Instant>,
-    last: Option<Instant>,
-    window: Option<Instant>,
-    window_bytes: u64,
-    bytes: u64,
-    peak: f64,
-}
-
-impl Meter {
-    fn begin(&mut self) {
-        let now = Instant::now();
-        *self = Meter { begun: Some(now), window: Some(now), ..Meter::default() };
-    }
-
-    fn note(&mut self, bytes: u64) {
-        let now = Instant::now();
-        self.last = Some(now);
-        self.bytes += bytes;
-        self.window_bytes += bytes;
-        let window = *self.window.get_or_insert(now);
-        let span = now - window;
-        if span >= PEAK_OVER {
-            self.peak = self.peak.max(self.window_bytes as f64 / span.as_secs_f64());
-            (self.window, self.window_bytes) = (Some(now), 0);
-        }
-    }
-
-    fn span(&self) -> Duration {
-        self.begun.zip(self.last).map_or(Duration::ZERO, |(begun, last)| last - begun)
-    }
-
-    /// That of the best window; of measurements shorter than one, the mean.
-    fn peak(&self) -> f64 {
-        let span = self.span().as_secs_f64();
-        let mean = if span > 0.0 { self.bytes as f64 / span } else { 0.0 };
-        self.peak.max(mean)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_come_back() {
-        let words = [Word::Ready, Word::Start, Word::Finish, Word::Report, Word::Refused, Word::Data];
-        for word in words.into_iter().chain([Word::Checked(1), Word::Checked(LARGEST_COUNT)]) {
-            assert_eq!(Word::decode(word.encode()), Some(word));
-        }
-        assert_eq!((Word::decode(0), Word::decode(u32::MAX), Word::decode(1 << 24 | 1)), (None, None, None));
-    }
 }

@@ -4,6 +4,7 @@ mod args;
 mod client;
 mod device;
 mod flow;
+mod meter;
 mod pattern;
 mod progress;
 mod samples;
@@ -12,13 +13,14 @@ mod session;
 mod show;
 mod side;
 mod test;
+mod words;
 
 pub(crate) use args::{PerfArgs, ProtectionArgs, seconds};
 pub(crate) use client::{Ready, meet};
 pub(crate) use device::{any_port_for, note_paths, open, resolve};
-pub(crate) use flow::Broken;
 pub(crate) use samples::{Latency, Samples};
 pub(crate) use test::{Check, Directions, Kind, Op, Test};
+pub(crate) use words::Broken;
 
 use args::PerfCommand;
 

@@ -126,7 +126,7 @@ mod tests {
         let mut alike = 0;
         for number in 0..1_000 {
             pattern.fill(&region, 0, 64, number).unwrap();
-            alike += usize::from(pattern.first_wrong(&region, 0, 64, number + 1) > Ok(Some(0)));
+            alike += usize::from(pattern.first_wrong(&region, 0, 64, number + 1) != Ok(Some(0)));
             pattern.spoil(&region, 0, 64, number).unwrap();
             assert_eq!(pattern.first_wrong(&region, 0, 64, number), Ok(Some(0)));
         }

@@ -6,8 +6,8 @@ use pathweave_datapath::{Completion, Connection, WaitError};
 
 use super::args::ServerArgs;
 use super::device;
-use super::flow::Broken;
 use super::session::Session;
+use super::words::Broken;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::terminal;

@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use pathweave_datapath::{Access, Completion, Connection, ConnectionState, Device, Registration, Remote};
 use serde::{Deserialize, Serialize};
 
-use super::flow::{Broken, Flow, Role, Word, region, tell};
+use super::flow::{Flow, Role, region, tell};
 use super::side::Mark;
 use super::test::{Hello, Kind, Test};
+use super::words::{Broken, Word};
 
 /// What the server says before a test: the key to its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +34,8 @@ enum Part {
 struct Running {
     test: Test,
     flow: Flow,
-    mark: Option<Mark>,
+    /// Taken before the client can begin: what it asks for is answered without this end's doing.
+    mark: Mark,
     phase: Phase,
     /// Connections the server had at a time, at most.
     connections: usize,
@@ -99,10 +101,11 @@ impl Session {
         flow.prepare(&connection)?;
         let welcome = Welcome { data_key: open.rkey() };
         let text = serde_json::to_vec(&welcome).expect("plain data serialises");
+        let mark = Mark::now(&connection);
         tell(&connection, Word::Ready, &text, control)?;
         let words = describe(&test);
         let phase = Phase::Waiting;
-        let running = Running { test, flow, mark: None, phase, connections: 1, _open: open };
+        let running = Running { test, flow, mark, phase, connections: 1, _open: open };
         Ok((Session { connection, control, part: Part::Test(Box::new(running)) }, words))
     }
 
@@ -137,7 +140,6 @@ impl Session {
         };
         match running.flow.complete(connection, completion)?.map(|(word, _)| word) {
             Some(Word::Start) => {
-                running.mark = Some(Mark::now(connection));
                 running.connections = connections;
                 running.phase = Phase::Running;
             }
@@ -153,14 +155,13 @@ impl Session {
             }
             Some(Word::Data | Word::Checked(_)) | None => {}
         }
+        running.flow.refill(connection)?;
         if matches!(running.phase, Phase::Running | Phase::Finishing) {
             running.flow.post(connection)?;
         }
         if running.phase == Phase::Finishing && running.flow.is_done() {
             running.phase = Phase::Over;
-            let mark = running.mark.as_ref();
-            let mark = mark.ok_or_else(|| Broken::Nonsense("it finishes what has not begun".into()))?;
-            let side = mark.side(connection, &running.flow, running.connections);
+            let side = running.mark.side(connection, &running.flow, running.connections);
             let text = serde_json::to_vec(&side).expect("plain data serialises");
             tell(connection, Word::Report, &text, self.control)?;
         }

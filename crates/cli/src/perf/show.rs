@@ -37,8 +37,7 @@ pub(crate) fn text(setup: &Setup, rows: &[Row]) -> String {
         paths(&mut text, setup, last);
     }
     if setup.check == Check::EveryByte {
-        let sum =
-            |of: fn(&Side) -> u64| rows.iter().map(|row| of(&row.client) + of(&row.server)).sum::<u64>();
+        let sum = |of: Count| rows.iter().map(|row| of(&row.client) + of(&row.server)).sum::<u64>();
         let (checked, wrong) = (sum(|side| side.checked_messages), sum(|side| side.wrong_messages));
         let _ = writeln!(text, "\nchecked byte by byte: {checked} messages, {wrong} wrong");
     }
@@ -140,12 +139,14 @@ fn figure(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.3}"))
 }
 
+type End = fn(&Row) -> &Side;
+type Count = fn(&Side) -> u64;
+
 /// Sums over all sizes, each end in a column.
 fn ends(text: &mut String, rows: &[Row]) {
-    let sum =
-        |side: fn(&Row) -> &Side, of: fn(&Side) -> u64| -> u64 { rows.iter().map(|row| of(side(row))).sum() };
-    let (client, server): (fn(&Row) -> &Side, fn(&Row) -> &Side) = (|row| &row.client, |row| &row.server);
-    let lines: [(&str, fn(&Side) -> u64); 7] = [
+    let sum = |side: End, of: Count| -> u64 { rows.iter().map(|row| of(side(row))).sum() };
+    let (client, server): (End, End) = (|row| &row.client, |row| &row.server);
+    let lines: [(&str, Count); 7] = [
         ("data packets sent", |side| side.counters.data_packets_sent),
         ("data packets received", |side| side.counters.data_packets_received),
         ("retransmitted", |side| side.counters.retransmitted),
@@ -158,7 +159,7 @@ fn ends(text: &mut String, rows: &[Row]) {
     for (name, of) in lines {
         let _ = writeln!(text, " {name:<26} {:>14} {:>14}", sum(client, of), sum(server, of));
     }
-    let most = |side: fn(&Row) -> &Side| rows.iter().map(|row| side(row).counters.out_of_order_max).max();
+    let most = |side: End| rows.iter().map(|row| side(row).counters.out_of_order_max).max();
     let _ = writeln!(
         text,
         " {:<26} {:>14} {:>14}",
@@ -166,7 +167,7 @@ fn ends(text: &mut String, rows: &[Row]) {
         most(client).unwrap_or(0),
         most(server).unwrap_or(0)
     );
-    let cpu = |side: fn(&Row) -> &Side| rows.iter().map(|row| side(row).cpu_seconds).sum::<f64>();
+    let cpu = |side: End| rows.iter().map(|row| side(row).cpu_seconds).sum::<f64>();
     let _ = writeln!(text, " {:<26} {:>14.3} {:>14.3}", "CPU time[s]", cpu(client), cpu(server));
     if rows.iter().any(|row| row.server.connections > 1) {
         text.push_str(" The server had other clients at the time: its CPU time is for all of them.\n");
@@ -178,7 +179,7 @@ fn paths(text: &mut String, setup: &Setup, row: &Row) {
     let of_size = format!("of {} bytes", row.size_bytes);
     match (setup.op, setup.directions, setup.kind) {
         (Op::Read, Directions::One, _) => {
-            table(text, &format!("server to client, {of_size}"), &row.server.paths)
+            table(text, &format!("server to client, {of_size}"), &row.server.paths);
         }
         (_, Directions::One, Kind::Bandwidth) => {
             table(text, &format!("client to server, {of_size}"), &row.client.paths);
