@@ -81,7 +81,7 @@ impl Default for UdmpConfig {
             increase_step: 0.005,
             step_limit: 0.5,
             pool_bdp: 0.25,
-            inflight_bdp: 1.5,
+            inflight_bdp: 1.25,
             near: 0.05,
             kick_after: Duration::from_us(100),
         }

@@ -324,12 +324,12 @@ impl Policy for Bounded {
 }
 
 #[test]
-fn no_more_than_one_and_a_half_bdp_is_in_flight() {
+fn no_more_than_one_and_a_quarter_bdp_is_in_flight() {
     for (_, scenario) in Scenario::all() {
         for percent in [0, 10] {
-            // 1.5 x 102 packets, and one.
+            // 1.25 x 102 packets, and one.
             let make =
-                |env: &PolicyEnv, rng: &mut Rng| Bounded(UdmpConfig::default().build(env, rng), 153 + 1);
+                |env: &PolicyEnv, rng: &mut Rng| Bounded(UdmpConfig::default().build(env, rng), 127 + 1);
             scenario.clone().with_jitter(percent).run(make).done_at();
         }
     }
