@@ -97,7 +97,8 @@ named_enum! {
 /// One flow: a message from a host to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowRecord {
-    /// Its number, in order of declaration.
+    /// Its number in the canonical order of messages (by start, hosts and size), which does not depend on how a scenario
+    /// orders its groups.
     pub flow: u32,
     /// Workload group, an index into [`RunInfo::groups`].
     pub group: u16,
