@@ -8,13 +8,13 @@ use pathweave_wire::Segment;
 
 use crate::config::EndpointConfig;
 use crate::events::Event;
-use crate::line::Line;
 use crate::memory::Memory;
 use crate::scheduler::Scheduler;
+use crate::sizes::Sizes;
 use crate::timers::Timers;
 
 /// What the queue pairs of an endpoint share.
-// What every packet looks at comes first, up to the beginning of the scheduler; see `Endpoint`.
+// What every packet looks at comes first, up to the beginning of the memory; see `Endpoint`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Common {
@@ -23,8 +23,9 @@ pub(crate) struct Common {
     /// Control packets to send, oldest first.
     control: VecDeque<(HostId, Segment)>,
     pub(crate) config: EndpointConfig,
+    pub(crate) sizes: Sizes,
     pub(crate) scheduler: Scheduler,
-    pub(crate) memory: Line<Memory>,
+    pub(crate) memory: Memory,
     /// Packets just declared lost; empty between calls, kept for its allocation.
     pub(crate) lost: Vec<u64>,
 }
@@ -35,9 +36,10 @@ impl Common {
             timers: Timers::new(),
             events: VecDeque::new(),
             control: VecDeque::new(),
+            sizes: Sizes::new(&config),
             config,
             scheduler: Scheduler::new(config.nic_ports),
-            memory: Line(Memory::new()),
+            memory: Memory::new(),
             lost: Vec::new(),
         }
     }
@@ -49,13 +51,24 @@ impl Common {
     }
 
     /// The next control packet.
-    #[inline]
-    pub(crate) fn pop_control(&mut self) -> Option<(HostId, Segment)> {
-        let packet = self.control.pop_front();
-        if packet.is_some() && self.control.is_empty() {
+    #[inline(always)]
+    pub(crate) fn first_control(&self) -> Option<&(HostId, Segment)> {
+        self.control.front()
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_control(&self) -> bool {
+        !self.control.is_empty()
+    }
+
+    /// The next control packet has left.
+    #[inline(always)]
+    pub(crate) fn drop_control(&mut self) {
+        if self.control.len() > 1 {
+            self.control.pop_front();
+        } else {
             // So that the next one is put in the same place, not round the ring through memory long unused.
             self.control.clear();
         }
-        packet
     }
 }

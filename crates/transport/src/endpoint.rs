@@ -97,8 +97,8 @@ use crate::work::{PostError, RecvRequest, WorkRequest};
 /// assert_eq!(memory[1], *b"over the wire");
 /// # Ok::<(), pathweave_transport::PostError>(())
 /// ```
-// The order matters: what every packet looks at is together in the first three cache lines, from `qps` to the
-// beginning of `common.scheduler`.
+// The order matters: what every packet looks at is together in the first four cache lines, from `qps` to the beginning
+// of `common.memory`.
 #[repr(C, align(64))]
 pub struct Endpoint<P> {
     qps: Slab<Qp<P>>,
@@ -107,6 +107,11 @@ pub struct Endpoint<P> {
     common: Common,
     /// Counts of destroyed queue pairs, and of packets that belong to none; allocated when there are any.
     retired: Option<Box<Counters>>,
+}
+
+impl<P> Endpoint<P> {
+    /// Cache lines at its beginning that any packet touches.
+    pub(crate) const HOT_LINES: usize = 4;
 }
 
 impl<P: Policy> Endpoint<P> {
@@ -213,26 +218,57 @@ impl<P: Policy> Endpoint<P> {
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, gate: Gate) -> Option<Transmit> {
         self.advance(now);
-        if let Some((to, segment)) = self.common.pop_control() {
-            return Some(Transmit {
-                to,
-                port: port_of(segment.path.0, &self.common),
-                class: Class::Control,
-                ecn_capable: false,
-                wire_bytes: self.common.config.framing.wire_bytes(&segment),
-                segment,
-                payload: None,
-            });
+        let mut packet = None;
+        if !self.send_control(|control| packet = Some(control)) && gate.data_ports != 0 {
+            self.send_data(now, gate, |data| packet = Some(data));
         }
-        if gate.data_ports == 0 {
-            return None;
-        }
+        packet
+    }
+
+    /// Whether there are control packets to send. They may leave at any time, so who knows that there are none and that
+    /// no port is free for data need not poll.
+    #[inline(always)]
+    pub fn has_control(&self) -> bool {
+        self.common.has_control()
+    }
+
+    /// As [`poll_transmit`](Endpoint::poll_transmit), control packets only; the packet is handed to `send`. False if
+    /// there is none.
+    #[inline(always)]
+    pub fn send_control(&mut self, send: impl FnOnce(Transmit)) -> bool {
+        let Common { config, sizes, .. } = &self.common;
+        let Some((to, segment)) = self.common.first_control() else { return false };
+        send(Transmit {
+            to: *to,
+            port: port_of(segment.path.0, &self.common),
+            class: Class::Control,
+            ecn_capable: false,
+            wire_bytes: sizes.of_control(config.framing, segment),
+            segment: *segment,
+            payload: None,
+        });
+        self.common.drop_control();
+        true
+    }
+
+    /// As [`poll_transmit`](Endpoint::poll_transmit), data packets only, for when there is no control packet; the packet
+    /// is handed to `send`, so that it is made where it is to be. False if there is none.
+    #[inline(always)]
+    pub fn send_data(&mut self, now: Time, gate: Gate, send: impl FnOnce(Transmit)) -> bool {
+        self.advance(now);
         loop {
-            let num = self.common.scheduler.next(gate)?;
+            let Some(num) = self.common.scheduler.next(gate) else { return false };
             // Destroyed since it was queued.
             let Some(qp) = self.qps.get_mut(num) else { continue };
-            match qp.transmit(now, gate, &mut self.common) {
-                Outcome::Sent(transmit) => return Some(transmit),
+            match qp.grant(now, gate, &mut self.common) {
+                Outcome::Send(granted) => {
+                    send(qp.commit(now, &granted, &mut self.common));
+                    return true;
+                }
+                Outcome::Probe(path) => {
+                    send(qp.probe(now, path, &mut self.common));
+                    return true;
+                }
                 Outcome::Port(port) => self.common.scheduler.wait_for(&mut qp.turn, num, port),
                 Outcome::Nothing => {}
             }
@@ -255,6 +291,12 @@ impl<P: Policy> Endpoint<P> {
     /// The queue pair whose turn it is.
     pub(crate) fn next_ready(&self) -> Option<QpNum> {
         self.common.scheduler.peek()
+    }
+
+    /// Whether [`poll_event`](Endpoint::poll_event) has something to tell.
+    #[inline(always)]
+    pub fn has_event(&self) -> bool {
+        !self.common.events.is_empty()
     }
 
     /// The next thing the application wants to know.
@@ -317,5 +359,19 @@ impl<P: Policy> Endpoint<P> {
     fn advance(&mut self, now: Time) {
         assert!(now >= self.now, "time ran backwards: {now} after {}", self.now);
         self.now = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::line::LINE_BYTES;
+    use crate::memory::Memory;
+    use core::mem::offset_of;
+
+    #[test]
+    fn what_every_packet_looks_at_is_together() {
+        let hot = offset_of!(Endpoint<()>, common.memory) + Memory::HOT_BYTES;
+        assert!(hot <= Endpoint::<()>::HOT_LINES * LINE_BYTES, "{hot} bytes");
     }
 }

@@ -21,6 +21,7 @@ mod receive;
 mod recovery;
 mod scheduler;
 mod send;
+mod sizes;
 mod slab;
 mod timers;
 mod transmit;

@@ -89,6 +89,10 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// What a packet that writes looks at: the beginning.
+    #[cfg(test)]
+    pub(crate) const HOT_BYTES: usize = core::mem::offset_of!(Memory, slots);
+
     pub(crate) const fn new() -> Self {
         Memory { latest: None, slots: Vec::new(), free: Vec::new() }
     }

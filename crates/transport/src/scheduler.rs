@@ -1,5 +1,6 @@
 //! Whose turn it is to send: round robin over the queue pairs that may have something.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -31,6 +32,12 @@ pub(crate) struct Scheduler {
     /// looked at.
     ready: u32,
     first: QpNum,
+    queues: Box<Queues>,
+}
+
+/// Apart, beside nothing that every packet touches.
+#[derive(Debug)]
+struct Queues {
     rest: VecDeque<QpNum>,
     ports: Vec<VecDeque<QpNum>>,
 }
@@ -41,8 +48,10 @@ impl Scheduler {
             waiting: 0,
             ready: 0,
             first: QpNum(0),
-            rest: VecDeque::new(),
-            ports: (0..ports).map(|_| VecDeque::new()).collect(),
+            queues: Box::new(Queues {
+                rest: VecDeque::new(),
+                ports: (0..ports).map(|_| VecDeque::new()).collect(),
+            }),
         }
     }
 
@@ -53,7 +62,7 @@ impl Scheduler {
         if self.ready == 0 {
             self.first = qp;
         } else {
-            self.rest.push_back(qp);
+            self.queues.rest.push_back(qp);
         }
         self.ready += 1;
     }
@@ -61,7 +70,7 @@ impl Scheduler {
     /// To the end of a port's queue.
     pub(crate) fn wait_for(&mut self, turn: &mut Turn, qp: QpNum, port: u8) {
         *turn = Turn::Port;
-        self.ports[usize::from(port)].push_back(qp);
+        self.queues.ports[usize::from(port)].push_back(qp);
         self.waiting |= 1 << port;
     }
 
@@ -72,7 +81,7 @@ impl Scheduler {
         let open = self.waiting & gate.data_ports;
         if open != 0 {
             let port = open.trailing_zeros() as usize;
-            let queue = &mut self.ports[port];
+            let queue = &mut self.queues.ports[port];
             let qp = queue.pop_front();
             if queue.is_empty() {
                 self.waiting &= !(1 << port);
@@ -82,7 +91,7 @@ impl Scheduler {
         self.ready = self.ready.checked_sub(1)?;
         let qp = self.first;
         if self.ready > 0 {
-            self.first = self.rest.pop_front().expect("all that are ready but the first");
+            self.first = self.queues.rest.pop_front().expect("all that are ready but the first");
         }
         Some(qp)
     }
@@ -103,7 +112,7 @@ impl Scheduler {
     pub(crate) fn count(&self, qp: QpNum) -> (usize, usize) {
         let count = |queue: &VecDeque<QpNum>| queue.iter().filter(|&&other| other == qp).count();
         let first = usize::from(self.ready > 0 && self.first == qp);
-        (first + count(&self.rest), self.ports.iter().map(count).sum())
+        (first + count(&self.queues.rest), self.queues.ports.iter().map(count).sum())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Queue pairs by number.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -29,18 +30,20 @@ pub(crate) enum Slot<T> {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Slab<T> {
-    free: VecDeque<u32>,
     slots: Vec<Slot<T>>,
+    /// Allocated when the first slot is freed.
+    #[expect(clippy::box_collection, reason = "a quarter of the size, beside what every packet touches")]
+    free: Option<Box<VecDeque<u32>>>,
 }
 
 impl<T: Numbered> Slab<T> {
     pub(crate) const fn new() -> Self {
-        Slab { slots: Vec::new(), free: VecDeque::new() }
+        Slab { slots: Vec::new(), free: None }
     }
 
     /// Puts in what `make` builds for its number; `None` when all 2^18 - 2 slots are taken.
     pub(crate) fn insert_with(&mut self, make: impl FnOnce(QpNum) -> T) -> Option<QpNum> {
-        let index = match self.free.pop_front() {
+        let index = match self.free.as_mut().and_then(|free| free.pop_front()) {
             Some(index) => index,
             None if self.slots.len() as u32 + FIRST >= 1 << SLOT_BITS => return None,
             None => {
@@ -88,7 +91,7 @@ impl<T: Numbered> Slab<T> {
         self.get(number)?;
         let index = Self::index(number);
         let generation = ((number.0 >> SLOT_BITS) + 1) % GENERATIONS;
-        self.free.push_back(index as u32);
+        self.free.get_or_insert_default().push_back(index as u32);
         match core::mem::replace(&mut self.slots[index], Slot::Free { generation }) {
             Slot::Taken(value) => Some(value),
             Slot::Free { .. } => unreachable!("it was there just now"),

@@ -50,7 +50,7 @@ impl<P: Policy> Endpoint<P> {
     /// What any call touches first.
     #[inline]
     pub fn warm_endpoint(&self, cache: &mut impl Warm) {
-        (0..size_of::<Self>() / LINE_BYTES).for_each(|line| cache.warm(self, line));
+        (0..Self::HOT_LINES).for_each(|line| cache.warm(self, line));
     }
 
     /// What a packet that arrives will touch, once [`Endpoint::warm_endpoint`] has taken effect.

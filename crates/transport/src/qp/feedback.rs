@@ -48,8 +48,9 @@ impl<P: Policy> Qp<P> {
             },
             common,
         );
-        self.send.recovery.detect(&mut self.send.flight, &mut common.lost);
-        self.tell_lost(now, FeedbackKind::Lost, common);
+        if self.send.recovery.detect(&mut self.send.flight, &mut common.lost) {
+            self.tell_lost(now, FeedbackKind::Lost, common);
+        }
         self.arm_policy(now, common);
         self.wake(common);
     }

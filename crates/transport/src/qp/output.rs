@@ -1,31 +1,41 @@
 //! Sending a packet.
 
 use pathweave_policy::{Grant, Policy, PolicyCx, Sent, Want};
-use pathweave_units::Time;
-use pathweave_wire::{Body, Segment};
+use pathweave_units::{PathId, Time};
+use pathweave_wire::{Body, Data, Segment};
 
 use super::{Qp, next_instant};
 use crate::common::Common;
 use crate::scheduler::Turn;
+use crate::send::Candidate;
 use crate::timers::TimerKind;
 use crate::transmit::{Class, Gate, Transmit};
 
 /// What a queue pair whose turn it is does.
-// One is made for each packet and taken apart at once.
-#[allow(clippy::large_enum_variant)]
 pub(crate) enum Outcome {
-    /// Sends this.
-    Sent(Transmit),
+    /// Sends this packet.
+    Send(Granted),
+    /// Sends a probe on this path.
+    Probe(PathId),
     /// Waits for this NIC port.
     Port(u8),
     /// Nothing; it has been queued elsewhere or will be woken.
     Nothing,
 }
 
+/// A packet that may leave now.
+pub(crate) struct Granted {
+    candidate: Candidate,
+    data: Data,
+    path: PathId,
+    wire_bytes: u32,
+    inflight_packets: u32,
+}
+
 impl<P: Policy> Qp<P> {
-    /// It is this queue pair's turn: sends a packet if it has one and the policy grants it.
-    #[inline]
-    pub(crate) fn transmit(&mut self, now: Time, gate: Gate, common: &mut Common) -> Outcome {
+    /// It is this queue pair's turn: has it a packet, and does the policy grant it?
+    #[inline(always)]
+    pub(crate) fn grant(&mut self, now: Time, gate: Gate, common: &mut Common) -> Outcome {
         self.turn = Turn::Off;
         if !self.connected || self.backing_off {
             return Outcome::Nothing;
@@ -34,94 +44,96 @@ impl<P: Policy> Qp<P> {
         let mtu_payload = common.config.mtu_payload;
         let message = self.send.message(&candidate);
         let data = message.packet(candidate.psn, candidate.msn, mtu_payload, candidate.retransmit, now);
-        let payload = message.payload(&data);
-        let mut segment = Segment {
-            dst_qp: self.remote,
-            src_qp: self.num,
-            path: Default::default(),
-            body: Body::Data(data),
-        };
-        let wire_bytes = common.config.framing.wire_bytes(&segment);
+        let wire_bytes = common.sizes.of_data(common.config.framing, &data);
+        let inflight_packets = self.send.flight.inflight_packets();
         let want = Want {
             psn: data.psn,
             payload_bytes: u32::from(data.len),
             wire_bytes,
             msn: data.msn,
             retransmit: data.retransmit,
-            inflight_packets: self.send.flight.inflight_packets(),
+            inflight_packets,
             inflight_bytes: self.send.flight.inflight_bytes(),
         };
-        let mut cx = PolicyCx { rng: &mut self.rng };
-        let path = match self.policy.poll_send(now, &want, &mut cx) {
-            Grant::Send(path) => path,
-            Grant::Blocked => {
-                self.arm_policy(now, common);
-                return Outcome::Nothing;
-            }
-            Grant::At(at) => {
-                self.turn = Turn::Paced;
-                self.paced_until = at.max(next_instant(now));
-                common.timers.arm(&mut self.armed, self.num, TimerKind::Pacing, self.paced_until);
-                return Outcome::Nothing;
-            }
-            Grant::Probe(path) => {
-                let port = port_of(path.0, common);
-                if !gate.allows(port) {
-                    return Outcome::Port(port);
-                }
-                segment.path = path;
-                segment.body = Body::Probe { sent_at: now };
-                self.counters.probes_sent += 1;
-                let wire_bytes = common.config.framing.wire_bytes(&segment);
-                self.wake(common);
-                return Outcome::Sent(Transmit {
-                    to: self.peer,
-                    port,
-                    class: Class::Data,
-                    ecn_capable: false,
-                    wire_bytes,
-                    segment,
-                    payload: None,
-                });
-            }
+        let grant = self.policy.poll_send(now, &want, &mut PolicyCx { rng: &mut self.rng });
+        let (Grant::Send(path) | Grant::Probe(path)) = grant else {
+            self.wait(now, grant, common);
+            return Outcome::Nothing;
         };
         let port = port_of(path.0, common);
         if !gate.allows(port) {
             return Outcome::Port(port);
         }
+        match grant {
+            Grant::Probe(_) => Outcome::Probe(path),
+            _ => Outcome::Send(Granted { candidate, data, path, wire_bytes, inflight_packets }),
+        }
+    }
 
+    /// The policy wants to be asked again later.
+    #[cold]
+    fn wait(&mut self, now: Time, grant: Grant, common: &mut Common) {
+        if let Grant::At(at) = grant {
+            self.turn = Turn::Paced;
+            self.paced_until = at.max(next_instant(now));
+            common.timers.arm(&mut self.armed, self.num, TimerKind::Pacing, self.paced_until);
+        } else {
+            self.arm_policy(now, common);
+        }
+    }
+
+    /// The packet leaves.
+    #[inline(always)]
+    pub(crate) fn commit(&mut self, now: Time, granted: &Granted, common: &mut Common) -> Transmit {
+        let &Granted { candidate, data, path, wire_bytes, inflight_packets } = granted;
         let sent = Sent {
             path,
             psn: data.psn,
             msn: data.msn,
-            payload_bytes: want.payload_bytes,
+            payload_bytes: u32::from(data.len),
             wire_bytes,
             retransmit: data.retransmit,
-            inflight_packets: want.inflight_packets + 1,
+            inflight_packets: inflight_packets + 1,
         };
-        let memo = self.policy.on_sent(now, &sent, &mut cx);
+        let payload = self.send.message(&candidate).payload(&data);
+        let memo = self.policy.on_sent(now, &sent, &mut PolicyCx { rng: &mut self.rng });
         let tx = self.send.flight.sent(data.psn, now, path, wire_bytes, memo);
         self.send.recovery.on_sent(data.psn, tx);
         self.send.committed(&candidate);
         self.counters.data_sent += 1;
         self.counters.payload_bytes_sent += u64::from(data.len);
-        if data.retransmit {
-            self.counters.retransmitted += 1;
-        }
+        self.counters.retransmitted += u64::from(data.retransmit);
         let deadline = now.saturating_add(self.send.timeout());
         common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, deadline);
         self.arm_policy(now, common);
         self.wake(common);
-        segment.path = path;
-        Outcome::Sent(Transmit {
+        Transmit {
             to: self.peer,
-            port,
+            port: port_of(path.0, common),
             class: Class::Data,
             ecn_capable: true,
             wire_bytes,
-            segment,
+            segment: Segment { dst_qp: self.remote, src_qp: self.num, path, body: Body::Data(data) },
             payload,
-        })
+        }
+    }
+
+    /// A probe leaves.
+    #[cold]
+    pub(crate) fn probe(&mut self, now: Time, path: PathId, common: &mut Common) -> Transmit {
+        let body = Body::Probe { sent_at: now };
+        let segment = Segment { dst_qp: self.remote, src_qp: self.num, path, body };
+        self.counters.probes_sent += 1;
+        self.wake(common);
+        Transmit {
+            to: self.peer,
+            port: port_of(path.0, common),
+            class: Class::Data,
+            ecn_capable: false,
+            wire_bytes: common.config.framing.wire_bytes(&segment),
+            segment,
+            payload: None,
+        }
     }
 }
 

@@ -15,7 +15,9 @@ pub(crate) struct Sender;
 impl Sender {
     pub(super) fn on_sent(&mut self, _psn: u64, _tx: u32) {}
     pub(super) fn on_acked(&mut self, _slot: &Slot, _certain: bool) {}
-    pub(super) fn detect(&mut self, _flight: &mut Flight, _lost: &mut Vec<u64>) {}
+    pub(super) fn detect(&mut self, _flight: &mut Flight, _lost: &mut Vec<u64>) -> bool {
+        false
+    }
 
     pub(super) fn on_nack(&mut self, _nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
         flight.go_back(lost);

@@ -52,10 +52,10 @@ impl Sender {
     pub(crate) fn on_acked(&mut self, slot: &Slot, certain: bool) {
         each!(self, kind => kind.on_acked(slot, certain));
     }
-    /// An acknowledgement has been taken in: which packets does it prove lost?
+    /// An acknowledgement has been taken in: which packets does it prove lost? True if there are any.
     #[inline]
-    pub(crate) fn detect(&mut self, flight: &mut Flight, lost: &mut Vec<u64>) {
-        each!(self, kind => kind.detect(flight, lost));
+    pub(crate) fn detect(&mut self, flight: &mut Flight, lost: &mut Vec<u64>) -> bool {
+        each!(self, kind => kind.detect(flight, lost))
     }
     /// The other end refused a packet or misses one; what the message says has arrived is known already.
     pub(crate) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {

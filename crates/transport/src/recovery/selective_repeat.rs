@@ -105,10 +105,10 @@ impl Sender {
     }
 
     #[inline]
-    pub(super) fn detect(&mut self, flight: &mut Flight, lost: &mut Vec<u64>) {
+    pub(super) fn detect(&mut self, flight: &mut Flight, lost: &mut Vec<u64>) -> bool {
         // Only the timer looks at the order then.
         if self.reorder_packets == NEVER {
-            return;
+            return false;
         }
         while let Some((psn, tx)) = self.order.front() {
             if flight.is_in_flight(psn, tx) {
@@ -121,6 +121,7 @@ impl Sender {
             }
             self.order.pop();
         }
+        !lost.is_empty()
     }
 
     /// Only the packet that was refused, or the one that is missing.

@@ -1,0 +1,143 @@
+//! Wire bytes of the packets that are sent most, worked out once.
+
+use pathweave_units::{PathId, QpNum, Time};
+use pathweave_wire::{Ack, Body, Data, Framing, Operation, Segment};
+
+use crate::config::EndpointConfig;
+
+/// What acknowledgements and full packets take on a link. What a packet takes depends on its kind, its payload and
+/// whether it is the first or the last of its message, so those between the two are all alike.
+#[derive(Debug)]
+pub(crate) struct Sizes {
+    ack: u16,
+    /// Packets that are neither the first nor the last of their message, by [`Operation`].
+    middle: [u16; 6],
+}
+
+impl Sizes {
+    pub(crate) fn new(config: &EndpointConfig) -> Self {
+        let ack = Ack {
+            cumulative: 0,
+            psn: 0,
+            sack: 0,
+            echo_sent_at: Time::ZERO,
+            received_at: Time::ZERO,
+            packets: 1,
+            marked: 0,
+        };
+        let middle = |op| {
+            Body::Data(Data {
+                psn: 1,
+                msn: 0,
+                offset: u32::from(config.mtu_payload),
+                len: config.mtu_payload,
+                op,
+                last: false,
+                retransmit: false,
+                rkey: 0,
+                remote_addr: 0,
+                imm: 0,
+                receive_index: 0,
+                sent_at: Time::ZERO,
+            })
+        };
+        let size = |body| {
+            let segment = Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), body };
+            u16::try_from(config.framing.wire_bytes(&segment))
+                .expect("a packet has at most 9,000 bytes and headers")
+        };
+        let every = [
+            Operation::Send,
+            Operation::SendImm,
+            Operation::Write,
+            Operation::WriteImm,
+            Operation::ReadRequest,
+            Operation::ReadResponse,
+        ];
+        Sizes { ack: size(Body::Ack(ack)), middle: every.map(|op| size(middle(op))) }
+    }
+
+    /// As [`Framing::wire_bytes`], for a control packet.
+    #[inline(always)]
+    pub(crate) fn of_control(&self, framing: Framing, segment: &Segment) -> u32 {
+        match segment.body {
+            Body::Ack(_) => {
+                debug_assert_eq!(u32::from(self.ack), framing.wire_bytes(segment));
+                u32::from(self.ack)
+            }
+            _ => framing.wire_bytes(segment),
+        }
+    }
+
+    /// As [`Framing::wire_bytes`], for a data packet.
+    #[inline(always)]
+    pub(crate) fn of_data(&self, framing: Framing, data: &Data) -> u32 {
+        if (data.offset == 0) | data.last {
+            return Self::of_end(framing, data);
+        }
+        debug_assert_eq!(u32::from(self.middle[data.op as usize]), Self::of_end(framing, data));
+        u32::from(self.middle[data.op as usize])
+    }
+
+    #[cold]
+    fn of_end(framing: Framing, data: &Data) -> u32 {
+        let (dst_qp, src_qp) = (QpNum(0), QpNum(0));
+        framing.wire_bytes(&Segment { dst_qp, src_qp, path: PathId(0), body: Body::Data(*data) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_units::HostId;
+
+    /// Against the framing itself: which packets are alike is its affair.
+    #[test]
+    fn sizes_are_those_of_the_framing() {
+        for framing in [Framing::Rocev2, Framing::Ns3, Framing::Pathweave] {
+            let config = EndpointConfig { framing, mtu_payload: 1_003, ..EndpointConfig::new(HostId(0)) };
+            let sizes = Sizes::new(&config);
+            let segment = |body| Segment { dst_qp: QpNum(9), src_qp: QpNum(8), path: PathId(7), body };
+            for psn in [0, 1, 1 << 40] {
+                let ack = Ack {
+                    cumulative: psn,
+                    psn,
+                    sack: psn,
+                    echo_sent_at: Time::from_ps(psn),
+                    received_at: Time::MAX,
+                    packets: 3,
+                    marked: 2,
+                };
+                let ack = segment(Body::Ack(ack));
+                assert_eq!(sizes.of_control(framing, &ack), framing.wire_bytes(&ack), "{framing:?}");
+            }
+            let operations = [
+                Operation::Send,
+                Operation::SendImm,
+                Operation::Write,
+                Operation::WriteImm,
+                Operation::ReadResponse,
+            ];
+            for op in operations {
+                for (packet, last) in [(0, false), (1, false), (1, true), (4_000_000, false), (0, true)] {
+                    let data = Data {
+                        psn: 5_000_000 + u64::from(packet),
+                        msn: 6,
+                        offset: packet * 1_003,
+                        len: if last { 13 } else { 1_003 },
+                        op,
+                        last,
+                        retransmit: packet == 1,
+                        rkey: 4,
+                        remote_addr: u64::MAX,
+                        imm: 3,
+                        receive_index: 2,
+                        sent_at: Time::from_ps(1),
+                    };
+                    let expected = framing.wire_bytes(&segment(Body::Data(data)));
+                    assert_eq!(sizes.of_data(framing, &data), expected, "{framing:?} {op:?} {packet} {last}");
+                }
+            }
+        }
+    }
+}
