@@ -7,4 +7,4 @@ mod prefetch;
 mod queue;
 
 pub use prefetch::{prefetch, prefetch_all, prefetch_line};
-pub use queue::{EventQueue, SourceId};
+pub use queue::{EventQueue, LOOK_AHEAD, SourceId};

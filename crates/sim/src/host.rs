@@ -1,11 +1,12 @@
 //! A host: an endpoint behind NIC ports.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use pathweave_des::{EventQueue, SourceId};
 use pathweave_fabric::{Fabric, Header, PortId};
 use pathweave_policy::AnyPolicy;
-use pathweave_transport::{Class, Endpoint, Gate, MemoryRegion, Transmit};
+use pathweave_transport::{Class, Endpoint, Gate, MemoryRegion, Transmit, Warm};
 use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::Segment;
 
@@ -13,118 +14,244 @@ use pathweave_wire::Segment;
 pub(crate) type Content = Segment;
 
 /// A host.
+// The order matters: behind the endpoint, and like it, what every packet looks at is together.
+#[repr(C)]
 pub(crate) struct Host {
-    pub(crate) id: HostId,
     pub(crate) endpoint: Endpoint<AnyPolicy>,
+    pub(crate) nic: Nic,
+    /// Payload that arrived, for the rate series.
+    pub(crate) received_bytes: u64,
+    pub(crate) id: HostId,
     /// Key to all its memory; there is none behind it.
     pub(crate) rkey: u32,
-    /// Its first NIC port and how many there are.
-    first_port: PortId,
-    ports: u32,
-    /// Event sources: the transmitter is free; a timer of the endpoint.
-    transmit_source: SourceId,
-    timer_source: SourceId,
     /// Flows of the messages that each queue pair here sends, and receives; by message sequence number.
     pub(crate) outgoing: BTreeMap<QpNum, Vec<u32>>,
     pub(crate) incoming: BTreeMap<QpNum, Vec<u32>>,
-    /// Data class of packets to and from each queue pair, where it is not 1.
-    pub(crate) classes: BTreeMap<QpNum, u8>,
-    /// Payload that arrived, for the rate series.
-    pub(crate) received_bytes: u64,
+}
+
+/// The NIC ports of a host, and what wakes it.
+pub(crate) struct Nic {
+    first_port: PortId,
+    /// How many; at most 64.
+    ports: u8,
     acks_as_data: bool,
     /// None of its links is up: what it sends is lost, until its queue pairs give up.
     pub(crate) cut_off: bool,
+    /// Event sources: the transmitter is free; a timer of the endpoint.
+    transmit_source: SourceId,
+    timer_source: SourceId,
+    /// When these are due, [`Time::MAX`] if they are not pending: asked with every packet, and kept here they cost no
+    /// access to the queue.
+    wake: Time,
+    alarm: Time,
+    /// Until when the transmitter of the only port is certain to be busy; nothing is known of several ports.
+    busy_until: Time,
+    /// Data class of packets to and from each queue pair, where it is not 1.
+    #[expect(clippy::box_collection, reason = "a third of the size, beside what every packet touches")]
+    pub(crate) classes: Option<Box<BTreeMap<QpNum, u8>>>,
 }
+
+// What every packet looks at, up to the key, is in one cache line.
+const _: () = assert!(size_of::<Nic>() == 48 && std::mem::offset_of!(Host, nic).is_multiple_of(64));
 
 impl Host {
     pub(crate) fn new(
         mut endpoint: Endpoint<AnyPolicy>,
-        ports: std::ops::Range<PortId>,
+        ports: Range<PortId>,
         sources: (SourceId, SourceId),
         acks_as_data: bool,
     ) -> Self {
         let rkey = endpoint.register(MemoryRegion::unbounded()).expect("the first region of an endpoint");
-        Host {
-            rkey,
-            id: endpoint.config().host,
-            endpoint,
+        let id = endpoint.config().host;
+        let nic = Nic {
             first_port: ports.start,
-            ports: ports.end - ports.start,
-            transmit_source: sources.0,
-            timer_source: sources.1,
-            outgoing: BTreeMap::new(),
-            incoming: BTreeMap::new(),
-            classes: BTreeMap::new(),
-            received_bytes: 0,
+            ports: (ports.end - ports.start) as u8,
             acks_as_data,
             cut_off: false,
+            transmit_source: sources.0,
+            timer_source: sources.1,
+            wake: Time::MAX,
+            alarm: Time::MAX,
+            busy_until: Time::ZERO,
+            classes: None,
+        };
+        Host {
+            endpoint,
+            nic,
+            received_bytes: 0,
+            id,
+            rkey,
+            outgoing: BTreeMap::new(),
+            incoming: BTreeMap::new(),
         }
+    }
+
+    /// Begins to load what any event of the host looks at.
+    #[inline(always)]
+    pub(crate) fn warm(&self, cache: &mut impl Warm) {
+        self.endpoint.warm_endpoint(cache);
+        cache.warm(&self.nic, 0);
+    }
+
+    /// The event of the transmitter has come: it may be free.
+    #[inline(always)]
+    pub(crate) fn on_wake<const C: usize>(
+        &mut self,
+        fabric: &mut Fabric<Content, C>,
+        queue: &mut EventQueue,
+        now: Time,
+    ) {
+        self.nic.wake = Time::MAX;
+        self.transmit(fabric, queue, now);
+    }
+
+    /// The endpoint's timer is due. [`Host::transmit`] is to follow.
+    pub(crate) fn on_alarm(&mut self, now: Time) {
+        self.nic.alarm = Time::MAX;
+        self.endpoint.on_timer(now);
     }
 
     /// Sends what the endpoint has to send now, and sees to being woken for the rest. To be called after everything
     /// that may change what the endpoint wants.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transmit<const C: usize>(
         &mut self,
         fabric: &mut Fabric<Content, C>,
         queue: &mut EventQueue,
         now: Time,
     ) {
-        let mut gate = self.gate(fabric, queue, now);
-        while let Some(packet) = self.endpoint.poll_transmit(now, gate) {
-            let port = self.first_port + u32::from(packet.port);
-            let class = self.class(&packet);
-            let header = Header::new(
-                self.id,
-                packet.to,
-                packet.segment.path,
-                packet.wire_bytes,
-                class,
-                packet.ecn_capable,
-            );
-            fabric.send(queue, now, port, header, packet.segment);
-            // Data or control, it has taken the transmitter.
-            gate.data_ports &= !(1 << packet.port);
+        let asleep = (self.nic.wake != Time::MAX) & (self.nic.busy_until > now);
+        let mut taken = 0;
+        if self.endpoint.has_control() {
+            taken = self.send_control(fabric, queue, now, asleep);
         }
-        if self.endpoint.has_ready_data() {
+        if !asleep && self.endpoint.has_ready_data() {
+            self.send_data(fabric, queue, now, taken);
+        }
+        if let Some(timer) = self.endpoint.poll_timer()
+            && timer.max(now) < self.nic.alarm
+        {
+            self.nic.alarm = timer.max(now);
+            queue.reschedule(self.nic.timer_source, self.nic.alarm);
+        }
+    }
+
+    /// The same where links have changed.
+    pub(crate) fn transmit_anew<const C: usize>(
+        &mut self,
+        fabric: &mut Fabric<Content, C>,
+        queue: &mut EventQueue,
+        now: Time,
+    ) {
+        self.nic.busy_until = Time::ZERO;
+        self.transmit(fabric, queue, now);
+    }
+
+    /// Returns the ports whose transmitters that has taken, a bit each.
+    #[inline(never)]
+    fn send_control<const C: usize>(
+        &mut self,
+        fabric: &mut Fabric<Content, C>,
+        queue: &mut EventQueue,
+        now: Time,
+        asleep: bool,
+    ) -> u64 {
+        let (mut taken, mut bytes) = (0, 0);
+        let Host { id, endpoint, nic, .. } = self;
+        while endpoint.send_control(|packet| {
+            taken |= 1 << packet.port;
+            bytes += packet.wire_bytes;
+            nic.send(fabric, queue, now, *id, packet);
+        }) {}
+        if asleep && !nic.acks_as_data {
+            // They leave before the data that waits. Of several, the time may be a little short, which does no harm.
+            let (rate, _) = fabric.link(nic.first_port);
+            self.nic.busy_until = self.nic.busy_until.saturating_add(rate.time_for(u64::from(bytes)));
+            self.nic.wake = self.nic.busy_until;
+            queue.reschedule(self.nic.transmit_source, self.nic.wake);
+        }
+        taken
+    }
+
+    #[inline(never)]
+    fn send_data<const C: usize>(
+        &mut self,
+        fabric: &mut Fabric<Content, C>,
+        queue: &mut EventQueue,
+        now: Time,
+        taken: u64,
+    ) {
+        let mut open = self.open_ports(fabric, queue, now) & !taken;
+        let Host { id, endpoint, nic, .. } = self;
+        while open != 0
+            && endpoint.send_data(now, Gate { data_ports: open }, |packet| {
+                open &= !(1 << packet.port);
+                nic.send(fabric, queue, now, *id, packet);
+            })
+        {}
+        if endpoint.has_ready_data() {
             // A port that is free but refuses data is paused or down; the fabric tells when that ends.
-            let ports = self.first_port..self.first_port + self.ports;
-            if let Some(free) = ports.map(|p| fabric.port_free_at(p)).filter(|&free| free > now).min() {
-                queue.schedule_no_later(self.transmit_source, free);
+            let free = nic.ports().map(|port| fabric.port_free_at(port)).filter(|&free| free > now).min();
+            if let Some(free) = free {
+                self.nic.busy_until = if nic.ports == 1 { free } else { Time::ZERO };
+                if free < self.nic.wake {
+                    self.nic.wake = free;
+                    queue.reschedule(self.nic.transmit_source, free);
+                }
             }
-        }
-        if let Some(timer) = self.endpoint.poll_timer() {
-            queue.schedule_no_later(self.timer_source, timer.max(now));
         }
     }
 
     /// The NIC ports that could start a data packet now.
-    #[inline]
-    fn gate<const C: usize>(
+    #[inline(always)]
+    fn open_ports<const C: usize>(
         &self,
         fabric: &mut Fabric<Content, C>,
         queue: &mut EventQueue,
         now: Time,
-    ) -> Gate {
+    ) -> u64 {
         let mut open = 0;
-        for port in 0..self.ports {
-            open |= u64::from(fabric.port_ready(queue, now, self.first_port + port)) << port;
+        for (bit, port) in (0..).zip(self.nic.ports()) {
+            open |= u64::from(fabric.port_ready(queue, now, port)) << bit;
         }
-        if self.cut_off && fabric.port_free_at(self.first_port) <= now {
+        if self.nic.cut_off && fabric.port_free_at(self.nic.first_port) <= now {
             open = 1;
         }
-        Gate { data_ports: open }
+        open
+    }
+}
+
+impl Nic {
+    #[inline(always)]
+    fn ports(&self) -> Range<PortId> {
+        self.first_port..self.first_port + u32::from(self.ports)
     }
 
-    #[inline]
+    #[inline(always)]
+    fn send<const C: usize>(
+        &self,
+        fabric: &mut Fabric<Content, C>,
+        queue: &mut EventQueue,
+        now: Time,
+        from: HostId,
+        packet: Transmit,
+    ) {
+        let port = self.first_port + u32::from(packet.port);
+        let class = self.class(&packet);
+        let path = packet.segment.path;
+        let header = Header::new(from, packet.to, path, packet.wire_bytes, class, packet.ecn_capable);
+        fabric.send(queue, now, port, header, packet.segment);
+    }
+
+    #[inline(always)]
     fn class(&self, packet: &Transmit) -> u8 {
         if packet.class == Class::Control && !self.acks_as_data {
             return 0;
         }
-        if self.classes.is_empty() {
-            return 1;
+        match &self.classes {
+            None => 1,
+            Some(classes) => classes.get(&packet.segment.src_qp).copied().unwrap_or(1),
         }
-        self.classes.get(&packet.segment.src_qp).copied().unwrap_or(1)
     }
 }
 

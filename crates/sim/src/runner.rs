@@ -5,7 +5,6 @@ use std::collections::BinaryHeap;
 
 use pathweave_des::{EventQueue, SourceId, prefetch_line};
 use pathweave_fabric::{BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step, event_sources};
-use pathweave_policy::AnyPolicy;
 use pathweave_results::{EndReason, RunResult};
 use pathweave_topo::Routing;
 use pathweave_transport::{Endpoint, EndpointConfig, Event, Warm};
@@ -259,10 +258,11 @@ impl<'a, const C: usize> Runner<'a, C> {
                 let step = self.fabric.on_arrival(&mut self.queue, now, source);
                 self.on_step(now, step);
             } else if source < self.sources.timer {
-                self.transmit(now, (source - self.sources.transmit) as usize);
+                let host = (source - self.sources.transmit) as usize;
+                self.hosts[host].on_wake(&mut self.fabric, &mut self.queue, now);
             } else if source < self.sources.work {
                 let host = (source - self.sources.timer) as usize;
-                self.hosts[host].endpoint.on_timer(now);
+                self.hosts[host].on_alarm(now);
                 self.after_input(now, host);
             } else {
                 self.on_work(now);
@@ -284,40 +284,29 @@ impl<'a, const C: usize> Runner<'a, C> {
     /// stage needs what the one before it has loaded, so they work on events ever closer.
     #[inline(always)]
     fn look_ahead(&self) {
+        let Some([fourth, third, second, first]) = self.queue.upcoming([4, 8, 12, 16]) else { return };
         let Sources { transmit, timer, .. } = self.sources;
-        match self.queue.upcoming(16) {
-            Some(port) if port < transmit => self.fabric.prefetch_link(port),
-            _ => {}
+        let (fabric, hosts) = (&self.fabric, &self.hosts[..]);
+        if first < transmit {
+            fabric.prefetch_link(first);
         }
-        match self.queue.upcoming(12) {
-            Some(port) if port < transmit => self.fabric.prefetch_header(port),
-            Some(source) if source < timer => self.host_at(source).warm_endpoint(&mut Cache),
-            _ => {}
+        if second < transmit {
+            fabric.prefetch_header(second);
+        } else if second < timer {
+            hosts[(second - transmit) as usize].warm(&mut Cache);
         }
-        match self.queue.upcoming(8) {
-            Some(port) if port < transmit => {
-                if let Some(host) = self.fabric.prefetch_content(port) {
-                    self.hosts[host.index()].endpoint.warm_endpoint(&mut Cache);
-                }
+        if third < transmit {
+            if let Some(host) = fabric.prefetch_content(third) {
+                hosts[host.index()].warm(&mut Cache);
             }
-            Some(source) if source < timer => self.host_at(source).warm_next(&mut Cache),
-            _ => {}
+        } else if third < timer {
+            hosts[(third - transmit) as usize].endpoint.warm_next(&mut Cache);
         }
-        match self.queue.upcoming(4) {
-            Some(port) if port < transmit => {
-                if let Some(segment) = self.fabric.next_content(port) {
-                    let host = self.fabric.host_of(port);
-                    self.hosts[host.index()].endpoint.warm_packet(segment, &mut Cache);
-                }
-            }
-            _ => {}
+        if fourth < transmit
+            && let Some(segment) = fabric.next_content(fourth)
+        {
+            hosts[fabric.host_of(fourth).index()].endpoint.warm_packet(segment, &mut Cache);
         }
-    }
-
-    /// The endpoint whose transmitter is this source.
-    #[inline(always)]
-    fn host_at(&self, source: SourceId) -> &Endpoint<AnyPolicy> {
-        &self.hosts[(source - self.sources.transmit) as usize].endpoint
     }
 
     /// Nothing is under way and nothing is to come.
@@ -367,8 +356,16 @@ impl<'a, const C: usize> Runner<'a, C> {
     }
 
     /// Drains an endpoint after something was put into it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn after_input(&mut self, now: Time, host: usize) {
+        if self.hosts[host].endpoint.has_event() {
+            self.on_events(now, host);
+        }
+        self.transmit(now, host);
+    }
+
+    #[inline(never)]
+    fn on_events(&mut self, now: Time, host: usize) {
         while let Some(event) = self.hosts[host].endpoint.poll_event() {
             match event {
                 Event::Delivered { qp, msn, bytes, .. } => self.on_delivered(now, host, qp, msn, bytes),
@@ -376,10 +373,9 @@ impl<'a, const C: usize> Runner<'a, C> {
                 Event::QpError { .. } => {}
             }
         }
-        self.transmit(now, host);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transmit(&mut self, now: Time, host: usize) {
         self.hosts[host].transmit(&mut self.fabric, &mut self.queue, now);
     }
@@ -453,6 +449,7 @@ impl<'a, const C: usize> Runner<'a, C> {
                 let rate = rate.unwrap_or(self.spec.topology.link(link).rate);
                 let port = port(self, link);
                 self.fabric.set_link(&mut self.queue, now, port, Some(rate), None);
+                self.wake_hosts(now, link);
             }
             Action::Delay(link, delay) => {
                 let delay = delay.unwrap_or(self.spec.topology.link(link).delay);
@@ -486,8 +483,18 @@ impl<'a, const C: usize> Runner<'a, C> {
         for node in [topology.link(link).a, topology.link(link).b] {
             if topology.is_host(node) {
                 let dead = |port: &pathweave_topo::PortRef| self.links_down[port.link.index()] > 0;
-                self.hosts[node.index()].cut_off = topology.ports(node).iter().all(dead);
-                self.transmit(now, node.index());
+                self.hosts[node.index()].nic.cut_off = topology.ports(node).iter().all(dead);
+            }
+        }
+        self.wake_hosts(now, link);
+    }
+
+    /// A link has changed: what the hosts at its ends knew of their transmitters need not hold.
+    fn wake_hosts(&mut self, now: Time, link: pathweave_topo::LinkId) {
+        let topology = &*self.spec.topology;
+        for node in [topology.link(link).a, topology.link(link).b] {
+            if topology.is_host(node) {
+                self.hosts[node.index()].transmit_anew(&mut self.fabric, &mut self.queue, now);
             }
         }
     }

@@ -160,7 +160,7 @@ impl<const C: usize> Runner<'_, C> {
                 };
                 let qp = host.endpoint.create_qp(now, config);
                 if class != 1 {
-                    host.classes.insert(qp, class);
+                    host.nic.classes.get_or_insert_default().insert(qp, class);
                 }
                 qp
             };
@@ -232,7 +232,9 @@ impl<const C: usize> Runner<'_, C> {
                 host.endpoint.destroy_qp(qp).expect("open until now");
                 host.outgoing.remove(&qp);
                 host.incoming.remove(&qp);
-                host.classes.remove(&qp);
+                if let Some(classes) = &mut host.nic.classes {
+                    classes.remove(&qp);
+                }
             }
         }
     }
