@@ -1,0 +1,211 @@
+//! What memory and completions must be: worked out from the requests alone, by no code of either side.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use pathweave_datapath::{Opcode, Status};
+use pathweave_units::Rng;
+
+use crate::world::{Done, End, Key, Request, Verb, World};
+
+/// Bytes between areas, which nothing may touch.
+const GUARD: usize = 13;
+/// Numbers of receives have this bit.
+pub(crate) const RECEIVE: u64 = 1 << 32;
+
+/// All completions of a run, in the order in which each end saw them, requests and receives apart: verbs promise no
+/// order between the two.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Transcript {
+    pub(crate) requests: [Vec<Done>; 2],
+    pub(crate) receives: [Vec<Done>; 2],
+}
+
+/// Two memories as they must be, and the completions that must come.
+pub(crate) struct Model {
+    memory: [Vec<u8>; 2],
+    used: [usize; 2],
+    due_requests: [VecDeque<Done>; 2],
+    due_receives: [VecDeque<Done>; 2],
+    posted: u64,
+    rng: Rng,
+    context: String,
+    pub(crate) transcript: Transcript,
+}
+
+impl Model {
+    /// Fills both memories of a world that was just opened.
+    pub(crate) fn new<W: World>(world: &mut W, memory_bytes: usize, seed: u64, context: String) -> Self {
+        let memory = [vec![0; memory_bytes], vec![0; memory_bytes]];
+        let mut model = Model {
+            memory,
+            used: [0; 2],
+            due_requests: Default::default(),
+            due_receives: Default::default(),
+            posted: 0,
+            rng: Rng::for_component(seed, "conformance", 0),
+            context: format!("{}, {context}, seed {seed}", W::NAME),
+            transcript: Transcript::default(),
+        };
+        End::BOTH.into_iter().for_each(|end| model.fill(world, end));
+        model
+    }
+
+    /// Fills the memory of an end with random bytes.
+    pub(crate) fn fill<W: World>(&mut self, world: &mut W, end: End) {
+        for bytes in self.memory[end.index()].chunks_mut(8) {
+            bytes.copy_from_slice(&self.rng.next_u64().to_le_bytes()[..bytes.len()]);
+        }
+        world.write(end, 0, &self.memory[end.index()]);
+    }
+
+    /// Areas may be used again: everything posted is done.
+    pub(crate) fn rewind(&mut self) {
+        self.used = [0; 2];
+    }
+
+    fn area(&mut self, end: End, len: usize) -> Range<usize> {
+        let start = self.used[end.index()] + GUARD;
+        self.used[end.index()] = start + len;
+        assert!(start + len + GUARD <= self.memory[end.index()].len(), "the script fits into the memory");
+        start..start + len
+    }
+
+    /// A request of `size` bytes at `end` between areas of its own; a READ `of` an area of the other end reads that.
+    fn request(&mut self, end: End, verb: Verb, size: usize, of: Option<usize>) -> Request {
+        let local = self.area(end, size);
+        let remote = match of {
+            Some(remote) => remote,
+            None => self.area(end.other(), size).start,
+        };
+        self.posted += 1;
+        Request { wr_id: self.posted, verb, local, remote, imm: self.rng.next_u64() as u32, key: Key::Right }
+    }
+
+    /// Posts a request that must succeed. Returns where its bytes are at the other end.
+    pub(crate) fn post<W: World>(
+        &mut self,
+        world: &mut W,
+        end: End,
+        verb: Verb,
+        size: usize,
+        of: Option<usize>,
+    ) -> usize {
+        let request = self.request(end, verb, size, of);
+        let (local, remote) = (request.local.clone(), request.remote..request.remote + size);
+        let (here, there) = (end.index(), end.other().index());
+        let opcode = match verb {
+            Verb::Send | Verb::SendImm => Opcode::Send,
+            Verb::Write | Verb::WriteImm => Opcode::Write,
+            Verb::Read => Opcode::Read,
+        };
+        let imm = matches!(verb, Verb::SendImm | Verb::WriteImm).then_some(request.imm);
+        let done =
+            Done { wr_id: request.wr_id, status: Status::Success, opcode, byte_len: size as u64, imm: None };
+        self.due_requests[here].push_back(done);
+        let place = match verb {
+            Verb::Send | Verb::SendImm => Some((Opcode::Recv, remote.clone())),
+            Verb::WriteImm => Some((Opcode::RecvWriteImm, remote.start..remote.start)),
+            Verb::Write | Verb::Read => None,
+        };
+        if let Some((opcode, place)) = place {
+            let wr_id = RECEIVE | request.wr_id;
+            world.receive(end.other(), wr_id, place);
+            self.due_receives[there].push_back(Done { wr_id, opcode, imm, ..done });
+        }
+        if verb == Verb::Read {
+            let bytes = self.memory[there][remote.clone()].to_vec();
+            self.memory[here][local].copy_from_slice(&bytes);
+        } else {
+            let bytes = self.memory[here][local].to_vec();
+            self.memory[there][remote.clone()].copy_from_slice(&bytes);
+        }
+        world.post(end, &request);
+        remote.start
+    }
+
+    /// Posts a request that must end as told; `change` makes it so.
+    pub(crate) fn post_in_vain<W: World>(
+        &mut self,
+        world: &mut W,
+        end: End,
+        (verb, size): (Verb, usize),
+        status: Status,
+        change: impl FnOnce(&mut Request),
+    ) {
+        let mut request = self.request(end, verb, size, None);
+        change(&mut request);
+        let opcode = match verb {
+            Verb::Send | Verb::SendImm => Opcode::Send,
+            Verb::Write | Verb::WriteImm => Opcode::Write,
+            Verb::Read => Opcode::Read,
+        };
+        let done = Done { wr_id: request.wr_id, status, opcode, byte_len: 0, imm: None };
+        self.due_requests[end.index()].push_back(done);
+        world.post(end, &request);
+    }
+
+    /// Posts a receive of `size` bytes that must end as told.
+    pub(crate) fn receive_in_vain<W: World>(&mut self, world: &mut W, end: End, size: usize, status: Status) {
+        let place = self.area(end, size);
+        self.posted += 1;
+        let wr_id = RECEIVE | self.posted;
+        let done = Done { wr_id, status, opcode: Opcode::Recv, byte_len: 0, imm: None };
+        self.due_receives[end.index()].push_back(done);
+        world.receive(end, wr_id, place);
+    }
+
+    /// Completions that `end` still has to see.
+    pub(crate) fn due(&self, end: End) -> usize {
+        self.due_requests[end.index()].len() + self.due_receives[end.index()].len()
+    }
+
+    /// Waits for one completion at `end`, which must be the next of its kind.
+    #[track_caller]
+    pub(crate) fn wait<W: World>(&mut self, world: &mut W, end: End) {
+        let context = &self.context;
+        let Some(done) = world.next(end) else {
+            panic!("{context}: no completion at the {end:?} end; due: {:?}", self.due_requests[end.index()]);
+        };
+        let index = end.index();
+        let (due, seen) = if done.wr_id & RECEIVE == 0 {
+            (&mut self.due_requests[index], &mut self.transcript.requests[index])
+        } else {
+            (&mut self.due_receives[index], &mut self.transcript.receives[index])
+        };
+        assert_eq!(Some(done), due.pop_front(), "{context}: at the {end:?} end, {} before it", seen.len());
+        seen.push(done);
+    }
+
+    /// Waits until everything posted is done.
+    #[track_caller]
+    pub(crate) fn wait_all<W: World>(&mut self, world: &mut W) {
+        for end in End::BOTH {
+            while self.due(end) > 0 {
+                self.wait(world, end);
+            }
+        }
+    }
+
+    /// Forgets the completions an end will never see, since it has crashed.
+    pub(crate) fn crashed(&mut self, end: End) {
+        self.due_requests[end.index()].clear();
+        self.due_receives[end.index()].clear();
+    }
+
+    /// Compares every byte of both memories.
+    #[track_caller]
+    pub(crate) fn compare<W: World>(&self, world: &W) {
+        for end in End::BOTH {
+            let (is, must) = (world.memory(end), &self.memory[end.index()]);
+            if is != *must {
+                let wrong = is.iter().zip(must).filter(|(a, b)| a != b).count();
+                let first = is.iter().zip(must).position(|(a, b)| a != b);
+                panic!(
+                    "{}: {wrong} bytes at the {end:?} end are wrong, the first at {first:?}",
+                    self.context
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The real side: two devices over loopback, their sockets wrapped in a network that misbehaves.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::time::Duration;
+
+use pathweave_datapath::backend::{Cuts, Faulty, UdpBackend};
+use pathweave_datapath::{
+    Access, Connection, Device, DeviceConfig, Listener, Region, Registration, WaitError,
+};
+
+use crate::support::{PATIENCE, udp};
+use crate::world::{Done, End, Key, MTU, PATHS, Request, SCHEME, Setup, Troubles, Verb, World};
+
+struct Host {
+    // Dropped in this order.
+    connection: Option<Connection>,
+    listener: Option<Listener>,
+    memory: Registration,
+    device: Device,
+}
+
+pub(crate) struct Real {
+    setup: Setup,
+    cuts: Cuts,
+    near: Host,
+    /// `None` while it is down.
+    far: Option<Host>,
+    /// Devices opened so far.
+    opened: u64,
+}
+
+fn open(setup: &Setup, bind: SocketAddr, cuts: &Cuts, number: u64) -> Host {
+    let config = DeviceConfig {
+        bind,
+        mtu_payload: MTU as u16,
+        paths: PATHS,
+        scheme: SCHEME.into(),
+        peer_timeout: setup.peer_timeout,
+        keepalive: setup.peer_timeout / 4,
+        connect_timeout: PATIENCE,
+        seed: Some(setup.seed + number),
+        ..DeviceConfig::loopback()
+    };
+    let backend = UdpBackend::open(&udp(&config)).expect("sockets");
+    let backend = Faulty::new(backend, setup.faults, cuts.clone(), setup.seed + number);
+    let device = Device::with_backend(config, backend).expect("a device");
+    let region = Region::zeroed(setup.memory_bytes).expect("memory");
+    let memory = device.register(&region, Access::READ_WRITE).expect("a key");
+    Host { connection: None, listener: None, memory, device }
+}
+
+impl Real {
+    fn host(&self, end: End) -> &Host {
+        match end {
+            End::Near => &self.near,
+            End::Far => self.far.as_ref().expect("it is up"),
+        }
+    }
+
+    fn connection(&self, end: End) -> &Connection {
+        self.host(end).connection.as_ref().expect("connected")
+    }
+
+    fn connect(&mut self) {
+        let far = self.far.as_mut().expect("it is up");
+        let listener = far.listener.get_or_insert_with(|| far.device.listen().expect("nobody listens yet"));
+        self.near.connection = Some(self.near.device.connect(far.device.local_addr()).expect("a connection"));
+        far.connection = Some(listener.accept(PATIENCE).expect("the other end of it"));
+    }
+}
+
+impl World for Real {
+    const NAME: &'static str = "real";
+
+    fn open(setup: &Setup) -> Self {
+        let (cuts, any) = (Cuts::default(), DeviceConfig::loopback().bind);
+        let near = open(setup, any, &cuts, 0);
+        let far = Some(open(setup, any, &cuts, 1));
+        let mut real = Real { setup: *setup, cuts, near, far, opened: 2 };
+        real.connect();
+        real
+    }
+
+    fn cut(&mut self, paths: u64) {
+        self.cuts.set(paths);
+    }
+
+    fn pass(&mut self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    fn post(&mut self, end: End, request: &Request) {
+        let Request { wr_id, verb, imm, key, .. } = *request;
+        let local = self.host(end).memory.region().slice(request.local.clone()).expect("within it");
+        let mut there = self.host(end.other()).memory.remote(request.remote as u64);
+        if key == Key::Wrong {
+            there.rkey ^= 1 << 20;
+        }
+        let connection = self.connection(end);
+        match verb {
+            Verb::Send => connection.send(wr_id, local),
+            Verb::SendImm => connection.send_imm(wr_id, local, imm),
+            Verb::Write => connection.write(wr_id, local, there),
+            Verb::WriteImm => connection.write_imm(wr_id, local, there, imm),
+            Verb::Read => connection.read(wr_id, local, there),
+        }
+        .expect("posted");
+    }
+
+    fn receive(&mut self, end: End, wr_id: u64, place: Range<usize>) {
+        let place = self.host(end).memory.region().slice(place).expect("within it");
+        self.connection(end).recv(wr_id, place).expect("posted");
+    }
+
+    fn next(&mut self, end: End) -> Option<Done> {
+        match self.connection(end).wait(PATIENCE) {
+            Ok(done) => Some(Done {
+                wr_id: done.wr_id,
+                status: done.status,
+                opcode: done.opcode,
+                byte_len: done.byte_len,
+                imm: done.imm,
+            }),
+            Err(WaitError::Timeout(_)) => None,
+            Err(error) => panic!("the {end:?} end: {error}"),
+        }
+    }
+
+    fn write(&mut self, end: End, offset: usize, bytes: &[u8]) {
+        self.host(end).memory.region().write(offset, bytes).expect("within it");
+    }
+
+    fn memory(&self, end: End) -> Vec<u8> {
+        let region = self.host(end).memory.region();
+        region.to_vec(0..region.len()).expect("all of it")
+    }
+
+    fn restart_far(&mut self) {
+        // A crash says no good-bye: what the device sends as it closes is lost.
+        self.cuts.set(u64::MAX);
+        let address = self.host(End::Far).device.local_addr();
+        drop(self.far.take());
+        self.far = Some(open(&self.setup, address, &self.cuts, self.opened));
+        self.opened += 1;
+        self.cuts.set(0);
+    }
+
+    fn reconnect(&mut self) {
+        // The old one ends with its handle.
+        self.near.connection = None;
+        self.connect();
+    }
+
+    fn troubles(&self) -> Troubles {
+        End::BOTH
+            .map(|end| self.host(end).device.stats().expect("the device is open"))
+            .map(|stats| Troubles::of(&stats.counters, stats.refused_datagrams))
+            .into_iter()
+            .fold(Troubles::default(), |sum, one| sum + one)
+    }
+}

@@ -1,0 +1,156 @@
+//! What the script asks of a side: two ends with memory, a connection between them, and a network to spoil.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use pathweave_datapath::backend::Faults;
+use pathweave_datapath::{Counters, Opcode, Status};
+
+/// Payload of a full packet, in bytes.
+pub(crate) const MTU: usize = 1_344;
+/// Paths between the ends.
+pub(crate) const PATHS: u16 = 8;
+/// The scheme of both sides.
+pub(crate) const SCHEME: &str = "udmp";
+
+/// One of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Opens the connection.
+    Near,
+    /// Accepts it.
+    Far,
+}
+
+impl End {
+    pub(crate) const BOTH: [End; 2] = [End::Near, End::Far];
+
+    pub(crate) fn other(self) -> End {
+        if self == End::Near { End::Far } else { End::Near }
+    }
+    pub(crate) fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Send,
+    SendImm,
+    Write,
+    WriteImm,
+    Read,
+}
+
+impl Verb {
+    pub(crate) const ALL: [Verb; 5] = [Verb::Send, Verb::SendImm, Verb::Write, Verb::WriteImm, Verb::Read];
+}
+
+/// Whether a request names the other end's memory by its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    Right,
+    Wrong,
+}
+
+/// A request, in offsets of the memory each end has.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) wr_id: u64,
+    pub(crate) verb: Verb,
+    /// Where the bytes are; for a READ, where they go.
+    pub(crate) local: Range<usize>,
+    /// Where they go at the other end; for a READ, where they are. SENDs do not look at it.
+    pub(crate) remote: usize,
+    pub(crate) imm: u32,
+    pub(crate) key: Key,
+}
+
+/// A completion, without what differs between sides: their numbers for connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) wr_id: u64,
+    pub(crate) status: Status,
+    pub(crate) opcode: Opcode,
+    pub(crate) byte_len: u64,
+    pub(crate) imm: Option<u32>,
+}
+
+/// What a side is opened with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) seed: u64,
+    /// What happens to each packet of both directions.
+    pub(crate) faults: Faults,
+    /// Memory of each end, open to the other.
+    pub(crate) memory_bytes: usize,
+    /// How long the other end may be silent.
+    pub(crate) peer_timeout: Duration,
+}
+
+/// A side. Everything panics that cannot go wrong in what the script does.
+pub(crate) trait World: Sized {
+    /// For messages.
+    const NAME: &'static str;
+
+    /// Two ends, connected; their memory is zero.
+    fn open(setup: &Setup) -> Self;
+    /// Cuts exactly the paths whose bits are set, both ways.
+    fn cut(&mut self, paths: u64);
+    /// Lets time go by.
+    fn pass(&mut self, time: Duration);
+    /// Posts a request at `end`.
+    fn post(&mut self, end: End, request: &Request);
+    /// Posts a receive at `end`.
+    fn receive(&mut self, end: End, wr_id: u64, place: Range<usize>);
+    /// The next completion at `end`; `None` if there is none however long one waits.
+    fn next(&mut self, end: End) -> Option<Done>;
+    /// Changes the memory of `end`, from `offset` on.
+    fn write(&mut self, end: End, offset: usize, bytes: &[u8]);
+    /// The memory of `end`.
+    fn memory(&self, end: End) -> Vec<u8>;
+    /// The far end crashes and comes back at its address, its memory zero, knowing nothing.
+    fn restart_far(&mut self);
+    /// A new connection in the place of the old one.
+    fn reconnect(&mut self);
+    /// What the network has done to both ends so far.
+    fn troubles(&self) -> Troubles;
+}
+
+/// What a network did to a side: that there were faults at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Troubles {
+    /// Data packets sent again.
+    pub(crate) retransmitted: u64,
+    /// Datagrams refused as damaged.
+    pub(crate) refused: u64,
+    /// Data packets that had arrived before.
+    pub(crate) duplicates: u64,
+    /// Data packets that arrived behind later ones.
+    pub(crate) out_of_order: u64,
+}
+
+impl Troubles {
+    pub(crate) fn of(counters: &Counters, refused: u64) -> Self {
+        Troubles {
+            retransmitted: counters.retransmitted,
+            refused,
+            duplicates: counters.duplicates,
+            out_of_order: counters.out_of_order_packets(),
+        }
+    }
+}
+
+impl std::ops::Add for Troubles {
+    type Output = Troubles;
+
+    fn add(self, other: Troubles) -> Troubles {
+        Troubles {
+            retransmitted: self.retransmitted + other.retransmitted,
+            refused: self.refused + other.refused,
+            duplicates: self.duplicates + other.duplicates,
+            out_of_order: self.out_of_order + other.out_of_order,
+        }
+    }
+}
