@@ -85,6 +85,9 @@ pub struct EventQueue {
     /// Events of the buckets whose turn has come, sorted; those before `next` are done. May hold void entries.
     soon: Vec<Entry>,
     next: usize,
+    /// Events of the bucket whose turn it is: picoseconds since its begin, then source, since such words are sorted
+    /// without branches. Kept for its memory.
+    sorting: Vec<u64>,
     /// See [`sorted_ahead`].
     sorted_ahead: usize,
     /// Turn of the first bucket that is not in `soon` yet: its time over the width.
@@ -114,6 +117,7 @@ impl EventQueue {
             busy_words: vec![0; words.div_ceil(64)],
             soon: Vec::new(),
             next: 0,
+            sorting: Vec::new(),
             sorted_ahead: sorted_ahead(sources),
             turn: 0,
             far: BinaryHeap::new(),
@@ -315,20 +319,21 @@ impl EventQueue {
         self.next = 0;
         while self.soon.len() < self.sorted_ahead && self.near > 0 {
             let bucket = self.next_busy_bucket();
-            let from = self.soon.len();
             let mut source = std::mem::replace(&mut self.buckets[bucket], NONE);
             self.clear_busy(bucket);
+            let begin = self.slots[source as usize].time >> self.shift << self.shift;
+            self.sorting.clear();
             while source != NONE {
                 let slot = &mut self.slots[source as usize];
                 slot.before = SOON;
-                self.soon.push(Entry::new(slot.time, source));
+                self.sorting.push((slot.time - begin) << 32 | u64::from(source));
                 source = slot.behind;
             }
-            self.near -= self.soon.len() - from;
-            if self.soon.len() - from > 1 {
-                self.soon[from..].sort_unstable();
-            }
-            self.turn = (self.soon[from].time() >> self.shift) + 1;
+            self.near -= self.sorting.len();
+            self.sorting.sort_unstable();
+            self.soon
+                .extend(self.sorting.iter().map(|key| Entry::new(begin + (key >> 32), *key as SourceId)));
+            self.turn = (begin >> self.shift) + 1;
             self.pull_far();
         }
         // The next ones to be sorted.

@@ -66,12 +66,12 @@ impl<P: Policy> Qp<P> {
             0 => u32::MAX,
             marked => self.count_news(arrived, cumulative).saturating_sub(marked),
         };
-        let mut from = una;
-        while let Some(psn) = self.send.flight.first_missing(from, cumulative) {
-            self.one_arrived(now, psn, arrived, &mut unmarked);
-            from = psn + 1;
-        }
         if cumulative > una {
+            let mut from = una;
+            while let Some(psn) = self.send.flight.first_missing(from, cumulative) {
+                self.one_arrived(now, psn, arrived, &mut unmarked);
+                from = psn + 1;
+            }
             self.send.flight.advance(cumulative);
         }
         let mut news = self.send.flight.news(arrived.psn, arrived.sack);
