@@ -6,12 +6,14 @@ FUZZ_SECONDS ?= 60
 # Mutations of each fuzz target in `make test`.
 SMOKE_ITERATIONS ?= 20000
 SMOKE_SEED ?= 1
+# Time of `make soak`.
+SOAK_SECONDS ?= 600
 
 FUZZ_TARGETS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 # Shares what the workspace has built already.
 FUZZ_RUN = $(CARGO) run --quiet --manifest-path fuzz/Cargo.toml --target-dir $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help build demo test lint bench docs fuzz smoke bare clean
+.PHONY: help build demo test lint bench docs fuzz smoke bare soak clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +56,9 @@ fuzz: ## Fuzz with coverage feedback (nightly Rust and cargo-fuzz), or longer wi
 		echo "cargo-fuzz or a nightly compiler is missing; running without coverage feedback"; \
 		seed=$$(date +%s); $(FUZZ_RUN) --release --bin smoke -- --iterations 1000000 --seed $$seed; \
 	fi
+
+soak: ## Random requests in random weather over real sockets; every byte checked, memory flat.
+	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-datapath --test conformance -- --ignored --exact soak::soak --nocapture
 
 clean: ## Remove what was built.
 	$(CARGO) clean

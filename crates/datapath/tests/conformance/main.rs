@@ -1,4 +1,5 @@
 //! Conformance: one script, run in simulated time and over real sockets, with the same outcome.
+#![allow(clippy::print_stdout, reason = "a test that fails tells its seed")]
 
 mod model;
 mod real;

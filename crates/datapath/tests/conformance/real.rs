@@ -136,9 +136,12 @@ impl World for Real {
         region.to_vec(0..region.len()).expect("all of it")
     }
 
-    fn restart_far(&mut self) {
-        // A crash says no good-bye: what the device sends as it closes is lost.
+    fn crash_far(&mut self) {
+        // What the device says when it is closed is lost, too.
         self.cuts.set(u64::MAX);
+    }
+
+    fn revive_far(&mut self) {
         let address = self.host(End::Far).device.local_addr();
         drop(self.far.take());
         self.far = Some(open(&self.setup, address, &self.cuts, self.opened));

@@ -137,7 +137,7 @@ pub(crate) fn verbs_and_sizes<W: World>(weather: &Weather, seed: u64) -> Transcr
 /// The far end crashes with work on the way, comes back with nothing, and is connected with again.
 pub(crate) fn peer_restart<W: World>(seed: u64) -> Transcript {
     let size = 200_000;
-    let (memory_bytes, peer_timeout) = (8 * size, Duration::from_millis(400));
+    let (memory_bytes, peer_timeout) = (8 * size, Duration::from_millis(800));
     let mut world = W::open(&Setup { seed, faults: CALM, memory_bytes, peer_timeout });
     let mut model = Model::new(&mut world, memory_bytes, seed, "peer restart".into());
     for verb in Verb::ALL {
@@ -146,14 +146,15 @@ pub(crate) fn peer_restart<W: World>(seed: u64) -> Transcript {
     model.wait_all(&mut world);
     model.compare(&world);
     model.rewind();
-    world.restart_far();
-    model.crashed(End::Far);
-    model.fill(&mut world, End::Far);
+    world.crash_far();
     for (verb, status) in
         [(Verb::Write, Status::RetryExceeded), (Verb::Send, Status::Flushed), (Verb::Read, Status::Flushed)]
     {
         model.post_in_vain(&mut world, End::Near, (verb, size), status, |_| {});
     }
+    world.revive_far();
+    model.crashed(End::Far);
+    model.fill(&mut world, End::Far);
     model.wait_all(&mut world);
     // Nothing of the old connection reaches the memory of the new life.
     model.compare(&world);

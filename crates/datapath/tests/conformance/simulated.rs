@@ -311,7 +311,12 @@ impl World for Simulated {
         self.hosts[end.index()].memory.clone()
     }
 
-    fn restart_far(&mut self) {
+    fn crash_far(&mut self) {
+        self.cut = u64::MAX;
+    }
+
+    fn revive_far(&mut self) {
+        self.cut = 0;
         self.hosts[1] = host(&self.setup, 1, self.made);
         self.made += 1;
     }

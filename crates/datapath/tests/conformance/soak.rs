@@ -84,7 +84,8 @@ fn round(seed: u64, time: Duration, tally: &mut Tally) {
         model.rewind();
         model.transcript = Default::default();
         if rng.chance(0.01) {
-            world.restart_far();
+            world.crash_far();
+            world.revive_far();
             model.fill(&mut world, End::Far);
             world.reconnect();
             tally.restarts += 1;

@@ -110,8 +110,10 @@ pub(crate) trait World: Sized {
     fn write(&mut self, end: End, offset: usize, bytes: &[u8]);
     /// The memory of `end`.
     fn memory(&self, end: End) -> Vec<u8>;
-    /// The far end crashes and comes back at its address, its memory zero, knowing nothing.
-    fn restart_far(&mut self);
+    /// The far end crashes: it hears nothing and says nothing more, not even that it goes.
+    fn crash_far(&mut self);
+    /// After a crash: it is back at its address, its memory zero, and knows nothing.
+    fn revive_far(&mut self);
     /// A new connection in the place of the old one.
     fn reconnect(&mut self);
     /// What the network has done to both ends so far.
