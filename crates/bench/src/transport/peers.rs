@@ -92,13 +92,19 @@ fn parse_iperf3(output: &str) -> Option<Bandwidth> {
 pub(crate) struct Fabric {
     pub(crate) provider: &'static str,
     pub(crate) endpoint: &'static str,
-    /// Messages of 1 MiB that take a second or so.
-    pub(crate) iterations: u32,
+    /// Messages from whose times it is seen how many take long enough.
+    pub(crate) first_iterations: u32,
 }
 
+/// CPU time of others is counted in hundredths of a second: a measurement must be long against that.
+const LONG_ENOUGH: Duration = Duration::from_millis(1_000);
+const LEAST_CPU_SECONDS: f64 = 0.1;
+const MOST_ITERATIONS: f64 = 20_000.0;
+
 impl Fabric {
-    pub(crate) const TCP: Fabric = Fabric { provider: "tcp", endpoint: "msg", iterations: 60 };
-    pub(crate) const UDP_RXD: Fabric = Fabric { provider: "udp;ofi_rxd", endpoint: "rdm", iterations: 4 };
+    pub(crate) const TCP: Fabric = Fabric { provider: "tcp", endpoint: "msg", first_iterations: 20 };
+    pub(crate) const UDP_RXD: Fabric =
+        Fabric { provider: "udp;ofi_rxd", endpoint: "rdm", first_iterations: 2 };
 
     /// CPU seconds of client and server that are not for messages: nearly none are sent.
     pub(crate) fn start_up(&self, place: &Place) -> Result<(f64, f64), String> {
@@ -113,11 +119,21 @@ impl Fabric {
         size_bytes: u64,
         start_up: (f64, f64),
     ) -> Result<Bandwidth, String> {
-        let (client, server) = self.run(place, size_bytes, self.iterations)?;
-        let (time_us, _) =
-            parse_fabric(&client.output).ok_or_else(|| format!("it says {}", client.output))?;
-        let bytes = 2.0 * size_bytes as f64 * f64::from(self.iterations);
-        let cpu = |ran: &Ran, start_up: f64| Some((ran.cpu_seconds - start_up).max(0.0) * 1e9 / bytes);
+        let time_us = |client: &Ran| {
+            let parsed = parse_fabric(&client.output).map(|(time_us, _)| time_us);
+            parsed.filter(|us| *us > 0.0).ok_or_else(|| format!("it says {}", client.output))
+        };
+        let (first, _) = self.run(place, size_bytes, self.first_iterations)?;
+        // Each message goes there and back.
+        let enough = LONG_ENOUGH.as_micros() as f64 / (2.0 * time_us(&first)?);
+        let iterations = enough.clamp(self.first_iterations.into(), MOST_ITERATIONS) as u32;
+        let (client, server) = self.run(place, size_bytes, iterations)?;
+        let time_us = time_us(&client)?;
+        let bytes = 2.0 * size_bytes as f64 * f64::from(iterations);
+        let cpu = |ran: &Ran, start_up: f64| {
+            let used = ran.cpu_seconds - start_up;
+            (used >= LEAST_CPU_SECONDS).then(|| used * 1e9 / bytes)
+        };
         Ok(Bandwidth {
             bytes_per_second: size_bytes as f64 / (time_us / 1e6),
             client_cpu_ns_per_byte: cpu(&client, start_up.0),
