@@ -140,7 +140,7 @@ pub enum NackReason {
 }
 
 impl Segment {
-    /// The segment as a frame carries it: what [`Packet::segment`](crate::Packet::segment) gives back after
+    /// The segment as a frame carries it: what [`Datagram::segment`](crate::Datagram::segment) gives back after
     /// [`emit`](crate::emit). Stamps survive to the picosecond and PSNs in full (given one that is near); cleared
     /// are the fields of [`Data`] that its operation does not define, and the immediate on all packets but the last.
     #[must_use]
