@@ -6,9 +6,10 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use pathweave_policy::{
-    Feedback, FeedbackKind, Grant, Policy, PolicyCx, PolicyEnv, Sent, Want, find_scheme, schemes,
+    Feedback, FeedbackKind, Grant, Member, Policy, PolicyCx, PolicyEnv, Sent, Shared, Want, find_scheme,
+    schemes,
 };
-use pathweave_units::{Duration, Rate, Rng, Time};
+use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 
 const PACKETS: u64 = 10_000_000;
 
@@ -30,8 +31,10 @@ fn nanoseconds(scheme: &str) -> f64 {
         paths: 16_384,
     };
     let scheme = (find_scheme(scheme).expect("a scheme").make)();
-    let mut rng = Rng::for_component(1, "qp", 0);
+    let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::new());
     let mut policy = scheme.policy.build(&env, &mut rng);
+    let member = Member { qp: QpNum(2), peer: HostId(1) };
+    policy.on_open(Time::ZERO, &member, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
     let mut flying = VecDeque::with_capacity(256);
     let (mut now, mut psn) = (Time::ZERO, 0);
     let started = Instant::now();
@@ -47,9 +50,11 @@ fn nanoseconds(scheme: &str) -> f64 {
             inflight_bytes: u64::from(inflight_packets) * 1_250,
         };
         if policy.next_timer().is_some_and(|timer| timer <= now) {
-            policy.on_timer(now, &mut PolicyCx { rng: &mut rng });
+            policy.on_timer(now, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
         }
-        if let Grant::Send(path) = policy.poll_send(now, &want, &mut PolicyCx { rng: &mut rng }) {
+        if let Grant::Send(path) =
+            policy.poll_send(now, &want, &mut PolicyCx { rng: &mut rng, shared: &mut shared })
+        {
             let sent = Sent {
                 path,
                 psn,
@@ -59,7 +64,7 @@ fn nanoseconds(scheme: &str) -> f64 {
                 retransmit: false,
                 inflight_packets: inflight_packets + 1,
             };
-            let memo = policy.on_sent(now, &sent, &mut PolicyCx { rng: &mut rng });
+            let memo = policy.on_sent(now, &sent, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
             flying.push_back((now, psn, path, memo));
             psn += 1;
         }
@@ -79,7 +84,7 @@ fn nanoseconds(scheme: &str) -> f64 {
                 inflight_packets: flying.len() as u32,
                 backlogged: true,
             };
-            policy.on_feedback(now, &feedback, &mut PolicyCx { rng: &mut rng });
+            policy.on_feedback(now, &feedback, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
         }
     }
     started.elapsed().as_nanos() as f64 / PACKETS as f64

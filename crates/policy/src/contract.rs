@@ -2,6 +2,8 @@
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
+use crate::{Member, Shared};
+
 /// What the endpoint would send next.
 #[derive(Clone, Copy, Debug)]
 pub struct Want {
@@ -128,6 +130,8 @@ pub struct PathView {
 pub struct PolicyCx<'a> {
     /// The queue pair's random stream.
     pub rng: &'a mut Rng,
+    /// What the queue pairs of this endpoint share.
+    pub shared: &'a mut Shared,
 }
 
 /// What a policy is told when it is built.
@@ -159,6 +163,15 @@ impl PolicyEnv {
 /// changes nothing that matters; only paths that are up are granted while any is; `Blocked` never with nothing in flight
 /// and no timer.
 pub trait Policy {
+    /// Its queue pair is opened; comes before any other call, once. Where a policy shares state with others of the
+    /// endpoint it joins them here.
+    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+        let _ = (now, member, cx);
+    }
+    /// Its queue pair is closed; the last call. What was in flight will not be heard of.
+    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+        let _ = cx;
+    }
     /// Proposes; the packet has left only once [`Policy::on_sent`] says so.
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant;
     /// Commits a granted packet.

@@ -8,10 +8,11 @@
 //! - [`Udmp`], [`MpRdma`] and [`Reps`] decide rate and path together; the first two share [`ack_clock`] and [`ooo`].
 //! - [`cc`] holds congestion controls and [`picker`] path pickers, which `Split` pairs freely.
 //! - [`Scheme`] is a policy with loss recovery, acknowledgements and queue pairs; [`schemes()`] names them.
+//! - [`shared`] holds what queue pairs of an endpoint have in common; it is lent with every call.
 //! - `testing` (feature `testing`) runs policies without a network.
 //!
 //! ```
-//! use pathweave_policy::{Grant, Policy, PolicyCx, PolicyEnv, Want, find_scheme};
+//! use pathweave_policy::{Grant, Policy, PolicyCx, PolicyEnv, Shared, Want, find_scheme};
 //! use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 //!
 //! let scheme = (find_scheme("rps").unwrap().make)();
@@ -22,7 +23,7 @@
 //!     mtu_payload_bytes: 4_096,
 //!     paths: 16,
 //! };
-//! let mut rng = Rng::for_component(1, "qp", 0);
+//! let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::new());
 //! let mut policy = scheme.policy.build(&env, &mut rng);
 //! let want = Want {
 //!     psn: 0,
@@ -33,7 +34,7 @@
 //!     inflight_packets: 0,
 //!     inflight_bytes: 0,
 //! };
-//! match policy.poll_send(Time::ZERO, &want, &mut PolicyCx { rng: &mut rng }) {
+//! match policy.poll_send(Time::ZERO, &want, &mut PolicyCx { rng: &mut rng, shared: &mut shared }) {
 //!     Grant::Send(path) => assert!(path < PathId(16)), // send it, then call `on_sent`
 //!     other => panic!("a queue pair starts at line rate, not with {other:?}"),
 //! }
@@ -55,6 +56,7 @@ pub mod registry;
 mod reps;
 mod scheme;
 mod schemes;
+pub mod shared;
 mod split;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -70,5 +72,6 @@ pub use registry::{AnyPolicy, PolicyConfig};
 pub use reps::{Reps, RepsConfig};
 pub use scheme::{AckPolicy, CnpMode, CnpPolicy, Recovery, Scheme};
 pub use schemes::{SchemeInfo, find_scheme, schemes};
+pub use shared::{Member, Shared};
 pub use split::{Split, SplitConfig};
 pub use udmp::{Udmp, UdmpConfig, UdmpVariant};

@@ -14,7 +14,7 @@ use crate::picker::AnyPicker;
 use crate::reps::{Reps, RepsConfig};
 use crate::split::{Split, SplitConfig};
 use crate::udmp::{Udmp, UdmpConfig};
-use crate::{ConfigError, Feedback, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+use crate::{ConfigError, Feedback, Grant, Member, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
 
 macro_rules! policies {
     ($( $(#[$doc:meta])* $name:ident($state:ty, $config:ty) ),* $(,)?) => {
@@ -44,6 +44,12 @@ macro_rules! policies {
         }
 
         impl Policy for AnyPolicy {
+            fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyPolicy::$name(policy) => policy.on_open(now, member, cx) ),* }
+            }
+            fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyPolicy::$name(policy) => policy.on_close(cx) ),* }
+            }
             #[inline]
             fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
                 match self { $( AnyPolicy::$name(policy) => policy.poll_send(now, want, cx) ),* }

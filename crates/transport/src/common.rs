@@ -3,6 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use pathweave_policy::Shared;
 use pathweave_units::HostId;
 use pathweave_wire::Segment;
 
@@ -25,6 +26,8 @@ pub(crate) struct Common {
     pub(crate) config: EndpointConfig,
     pub(crate) sizes: Sizes,
     pub(crate) scheduler: Scheduler,
+    /// What policies share.
+    pub(crate) shared: Shared,
     pub(crate) memory: Memory,
     /// Packets just declared lost; empty between calls, kept for its allocation.
     pub(crate) lost: Vec<u64>,
@@ -39,6 +42,7 @@ impl Common {
             sizes: Sizes::new(&config),
             config,
             scheduler: Scheduler::new(config.nic_ports),
+            shared: Shared::new(),
             memory: Memory::new(),
             lost: Vec::new(),
         }

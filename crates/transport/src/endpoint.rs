@@ -131,9 +131,12 @@ impl<P: Policy> Endpoint<P> {
     pub fn create_qp(&mut self, now: Time, config: QpConfig<'_, P>) -> QpNum {
         self.advance(now);
         let common = &mut self.common;
-        self.qps
+        let num = self
+            .qps
             .insert_with(|num| Qp::new(now, num, config, common))
-            .expect("at most 262,142 queue pairs a host")
+            .expect("at most 262,142 queue pairs a host");
+        self.ask_woken(now);
+        num
     }
 
     /// Names the queue pair at the other end; data flows from now on.
@@ -147,8 +150,9 @@ impl<P: Policy> Endpoint<P> {
     /// foreign and dropped.
     pub fn destroy_qp(&mut self, qp: QpNum) -> Result<(), PostError> {
         let mut qp = self.qps.remove(qp).ok_or(PostError::UnknownQp)?;
-        qp.release_memory(&mut self.common);
+        qp.close(&mut self.common);
         *self.retired.get_or_insert_default().as_mut() += &qp.counters;
+        self.ask_woken(self.now);
         Ok(())
     }
 
@@ -157,6 +161,7 @@ impl<P: Policy> Endpoint<P> {
         self.advance(now);
         let qp = self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?;
         qp.set_paths(now, paths, &mut self.common);
+        self.ask_woken(now);
         Ok(())
     }
 
@@ -210,6 +215,7 @@ impl<P: Policy> Endpoint<P> {
                 qp.on_probe_reply(now, segment.path, *sent_at, *received_at, common);
             }
         }
+        self.ask_woken(now);
         None
     }
 
@@ -263,6 +269,7 @@ impl<P: Policy> Endpoint<P> {
             match qp.grant(now, gate, &mut self.common) {
                 Outcome::Send(granted) => {
                     send(qp.commit(now, &granted, &mut self.common));
+                    self.ask_woken(now);
                     return true;
                 }
                 Outcome::Probe(path) => {
@@ -323,6 +330,24 @@ impl<P: Policy> Endpoint<P> {
         while let Some((at, num, kind)) = self.common.timers.pop(now) {
             if let Some(qp) = self.qps.get_mut(num) {
                 qp.on_timer(now, at, kind, &mut self.common);
+            }
+        }
+        self.ask_woken(now);
+    }
+
+    /// Queue pairs of which the policy of another says that something has changed for them.
+    #[inline(always)]
+    fn ask_woken(&mut self, now: Time) {
+        if self.common.shared.has_woken() {
+            self.ask_all_woken(now);
+        }
+    }
+
+    #[cold]
+    fn ask_all_woken(&mut self, now: Time) {
+        while let Some(num) = self.common.shared.take_woken() {
+            if let Some(qp) = self.qps.get_mut(num) {
+                qp.ask_again(now, &mut self.common);
             }
         }
     }

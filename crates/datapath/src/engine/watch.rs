@@ -2,7 +2,7 @@
 //! which paths are dead.
 
 use pathweave_policy::{
-    AnyPolicy, Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyCx, Sent, Want,
+    AnyPolicy, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx, Sent, Want,
 };
 use pathweave_units::{Duration, PathId, Rate, Time};
 
@@ -135,6 +135,14 @@ impl Watched {
 }
 
 impl Policy for Watched {
+    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+        self.inner.on_open(now, member, cx);
+    }
+
+    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+        self.inner.on_close(cx);
+    }
+
     #[inline]
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
         self.inner.poll_send(now, want, cx)
@@ -216,7 +224,7 @@ impl Policy for Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_policy::{PolicyEnv, find_scheme};
+    use pathweave_policy::{PolicyEnv, Shared, find_scheme};
     use pathweave_units::Rng;
 
     const PATHS: u16 = 4;
@@ -263,7 +271,8 @@ mod tests {
     fn steps(watched: &mut Watched, rng: &mut Rng, range: std::ops::Range<u64>) {
         for step in range {
             let now = Time::from_us(1_000 * step);
-            let mut cx = PolicyCx { rng };
+            let mut shared = Shared::new();
+            let mut cx = PolicyCx { rng, shared: &mut shared };
             for path in 0..PATHS {
                 watched.on_sent(now, &sent(path, step), &mut cx);
             }
@@ -276,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_silent_path_is_dead_after_a_few_round_trips_and_lives_again_when_heard() {
-        let mut rng = Rng::for_component(1, "test", 0);
+        let (mut rng, mut shared) = (Rng::for_component(1, "test", 0), Shared::new());
         let mut watched = watched(&mut rng);
         steps(&mut watched, &mut rng, 1..3);
         assert_eq!(watched.dead(), 0, "two packets may be lost, and it has not been long");
@@ -292,10 +301,10 @@ mod tests {
             inflight_bytes: 0,
         };
         for _ in 0..100 {
-            let mut cx = PolicyCx { rng: &mut rng };
+            let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
             assert_ne!(watched.poll_send(Time::from_us(8_000), &want, &mut cx), Grant::Send(PathId(2)));
         }
-        let mut cx = PolicyCx { rng: &mut rng };
+        let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
         let acked = FeedbackKind::Ack { timed: false, marked: false };
         watched.on_feedback(Time::from_us(9_000), &back(acked, 2), &mut cx);
         assert_eq!((watched.dead(), watched.paths()[2].state), (0, PathState::Up));
@@ -303,10 +312,10 @@ mod tests {
 
     #[test]
     fn losses_and_times_are_counted_by_path() {
-        let mut rng = Rng::for_component(1, "test", 0);
+        let (mut rng, mut shared) = (Rng::for_component(1, "test", 0), Shared::new());
         let mut watched = watched(&mut rng);
         steps(&mut watched, &mut rng, 1..2);
-        let mut cx = PolicyCx { rng: &mut rng };
+        let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
         watched.on_feedback(Time::from_us(5_000), &back(FeedbackKind::Lost, 2), &mut cx);
         let acked = FeedbackKind::Ack { timed: false, marked: true };
         watched.on_feedback(Time::from_us(5_000), &back(acked, 0), &mut cx);

@@ -3,6 +3,7 @@
 use std::vec::Vec;
 
 use super::*;
+use crate::Shared;
 use crate::testing::{Scenario, random_operations};
 
 /// 1,250 bytes a packet at 100 Gb/s: 100 ns each; 100 of them are a BDP.
@@ -17,6 +18,7 @@ fn plain() -> MpRdmaConfig {
 struct Driver {
     policy: MpRdma,
     rng: Rng,
+    shared: Shared,
     now: Time,
     psn: u64,
     inflight: u32,
@@ -26,7 +28,7 @@ impl Driver {
     fn new(config: &MpRdmaConfig) -> Self {
         let mut rng = Rng::for_component(1, "qp", 0);
         let policy = config.build(&env(), &mut rng);
-        Driver { policy, rng, now: Time::ZERO, psn: 0, inflight: 0 }
+        Driver { policy, rng, shared: Shared::new(), now: Time::ZERO, psn: 0, inflight: 0 }
     }
     fn poll(&mut self, retransmit: bool) -> Grant {
         let want = Want {
@@ -38,7 +40,7 @@ impl Driver {
             inflight_packets: self.inflight,
             inflight_bytes: u64::from(self.inflight) * 1_250,
         };
-        self.policy.poll_send(self.now, &want, &mut PolicyCx { rng: &mut self.rng })
+        self.policy.poll_send(self.now, &want, &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared })
     }
     fn send_one(&mut self, retransmit: bool) -> Option<u16> {
         let Grant::Send(path) = self.poll(retransmit) else { return None };
@@ -52,7 +54,7 @@ impl Driver {
             retransmit,
             inflight_packets: self.inflight,
         };
-        self.policy.on_sent(self.now, &sent, &mut PolicyCx { rng: &mut self.rng });
+        self.policy.on_sent(self.now, &sent, &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared });
         self.psn += u64::from(!retransmit);
         Some(path.0)
     }
@@ -72,7 +74,11 @@ impl Driver {
             inflight_packets: self.inflight,
             backlogged,
         };
-        self.policy.on_feedback(self.now, &feedback, &mut PolicyCx { rng: &mut self.rng });
+        self.policy.on_feedback(
+            self.now,
+            &feedback,
+            &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
+        );
     }
     fn ack(&mut self, path: u16, marked: bool) -> Vec<u16> {
         self.feed(path, self.psn - 1, FeedbackKind::Ack { timed: true, marked }, true);

@@ -6,14 +6,15 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use pathweave_units::{Duration, PathId, Rng, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
 
 use super::channel::{Hop, Passage};
 use super::checked::Checked;
 use super::report::{Report, SenderReport};
 use super::scenario::{Change, Scenario};
 use crate::{
-    Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent,
+    Shared, Want,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +52,7 @@ struct Flying {
 struct Sender<P> {
     policy: Checked<P>,
     rng: Rng,
+    shared: Shared,
     next_psn: u64,
     resend: VecDeque<(u64, u32)>,
     flying: BTreeMap<u64, Flying>,
@@ -93,9 +95,13 @@ impl<'a, P: Policy> Bench<'a, P> {
             let mut rng = Rng::for_component(scenario.seed, "qp", index as u64);
             let mut policy = Checked::new(make(&scenario.env, &mut rng), &scenario.env);
             policy.context = format!("seed {}, sender {index}", scenario.seed);
+            let mut shared = Shared::new();
+            let member = Member { qp: QpNum(2), peer: HostId(index as u32) };
+            policy.on_open(Time::ZERO, &member, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
             bench.senders.push(Sender {
                 policy,
                 rng,
+                shared,
                 next_psn: 0,
                 resend: VecDeque::new(),
                 flying: BTreeMap::new(),
@@ -144,7 +150,9 @@ impl<'a, P: Policy> Bench<'a, P> {
             Event::Wake => {
                 sender.wake_at = Time::MAX;
                 if sender.policy.next_timer().is_some_and(|timer| timer <= now) {
-                    sender.policy.on_timer(now, &mut PolicyCx { rng: &mut sender.rng });
+                    sender
+                        .policy
+                        .on_timer(now, &mut PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared });
                 }
             }
             Event::Ack { psn, attempt, marked, one_way_ps } => {
@@ -210,7 +218,11 @@ impl<'a, P: Policy> Bench<'a, P> {
             inflight_packets: sender.flying.len() as u32,
             backlogged: sender.next_psn < self.scenario.packets || !sender.resend.is_empty(),
         };
-        sender.policy.on_feedback(now, &feedback, &mut PolicyCx { rng: &mut sender.rng });
+        sender.policy.on_feedback(
+            now,
+            &feedback,
+            &mut PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared },
+        );
     }
 
     fn change(&mut self, now: Time, change: usize) {
@@ -229,7 +241,11 @@ impl<'a, P: Policy> Bench<'a, P> {
         let views: Vec<PathView> = self.up.iter().enumerate().map(view).collect();
         for index in 0..self.senders.len() {
             let sender = &mut self.senders[index];
-            sender.policy.on_paths(now, &views, &mut PolicyCx { rng: &mut sender.rng });
+            sender.policy.on_paths(
+                now,
+                &views,
+                &mut PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared },
+            );
             self.drain(now, index);
         }
     }
@@ -266,7 +282,11 @@ impl<'a, P: Policy> Bench<'a, P> {
                 inflight_packets: sender.flying.len() as u32,
                 inflight_bytes: sender.flying.len() as u64 * u64::from(scenario.env.mtu_wire_bytes),
             };
-            match sender.policy.poll_send(now, &want, &mut PolicyCx { rng: &mut sender.rng }) {
+            match sender.policy.poll_send(
+                now,
+                &want,
+                &mut PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared },
+            ) {
                 Grant::Send(path) => {
                     self.transmit(now, index, &want, attempt, path);
                     let at = self.senders[index].nic_free_at;
@@ -301,7 +321,11 @@ impl<'a, P: Policy> Bench<'a, P> {
             retransmit: want.retransmit,
             inflight_packets: want.inflight_packets + 1,
         };
-        let memo = sender.policy.on_sent(now, &sent, &mut PolicyCx { rng: &mut sender.rng });
+        let memo = sender.policy.on_sent(
+            now,
+            &sent,
+            &mut PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared },
+        );
         sender.flying.insert(want.psn, Flying { path, memo, sent_at: now, attempt });
         sender.report.sent[path.index()] += 1;
         sender.nic_free_at = now + self.scenario.env.line_rate.time_for(u64::from(want.wire_bytes));

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use pathweave_units::{PathId, Rate, Time};
 
 use crate::{
-    Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
 };
 
 /// A policy that panics when it, or its caller, breaks the contract.
@@ -51,6 +51,13 @@ impl<P: Policy> Checked<P> {
 }
 
 impl<P: Policy> Policy for Checked<P> {
+    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+        self.at(now);
+        self.policy.on_open(now, member, cx);
+    }
+    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+        self.policy.on_close(cx);
+    }
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
         self.at(now);
         let grant = self.policy.poll_send(now, want, cx);

@@ -3,11 +3,12 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use pathweave_units::{Duration, PathId, Rng, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
 
 use super::checked::Checked;
 use crate::{
-    Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent,
+    Shared, Want,
 };
 
 #[derive(Clone, Copy)]
@@ -23,6 +24,7 @@ struct Model<P> {
     policy: Checked<P>,
     /// The policy's stream.
     rng: Rng,
+    shared: Shared,
     now: Time,
     next_psn: u64,
     flying: Vec<Flying>,
@@ -40,7 +42,15 @@ pub fn random_operations<P: Policy>(
     let mut dice = Rng::for_component(seed, "operations", 0);
     let mut rng = Rng::for_component(seed, "qp", 0);
     let policy = Checked::new(make(env, &mut rng), env);
-    let mut model = Model { env: *env, policy, rng, now: Time::ZERO, next_psn: 0, flying: Vec::new() };
+    let shared = Shared::new();
+    let mut model =
+        Model { env: *env, policy, rng, shared, now: Time::ZERO, next_psn: 0, flying: Vec::new() };
+    let member = Member { qp: QpNum(2), peer: HostId(1) };
+    model.policy.on_open(
+        model.now,
+        &member,
+        &mut PolicyCx { rng: &mut model.rng, shared: &mut model.shared },
+    );
     for step in 0..steps {
         model.policy.context = format!("seed {seed}, step {step}");
         model.step(&mut dice);
@@ -91,7 +101,14 @@ impl<P: Policy> Model<P> {
             inflight_packets,
             inflight_bytes: u64::from(inflight_packets) * u64::from(self.env.mtu_wire_bytes),
         };
-        (want, self.policy.poll_send(self.now, &want, &mut PolicyCx { rng: &mut self.rng }))
+        (
+            want,
+            self.policy.poll_send(
+                self.now,
+                &want,
+                &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
+            ),
+        )
     }
 
     fn try_send(&mut self) -> Grant {
@@ -106,7 +123,11 @@ impl<P: Policy> Model<P> {
                 retransmit: false,
                 inflight_packets: want.inflight_packets + 1,
             };
-            let memo = self.policy.on_sent(self.now, &sent, &mut PolicyCx { rng: &mut self.rng });
+            let memo = self.policy.on_sent(
+                self.now,
+                &sent,
+                &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
+            );
             self.flying.push(Flying { psn: want.psn, path, memo, sent_at: self.now });
             self.next_psn += 1;
         }
@@ -136,7 +157,11 @@ impl<P: Policy> Model<P> {
             inflight_packets: self.flying.len() as u32,
             backlogged: true,
         };
-        self.policy.on_feedback(self.now, &feedback, &mut PolicyCx { rng: &mut self.rng });
+        self.policy.on_feedback(
+            self.now,
+            &feedback,
+            &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
+        );
     }
 
     fn change_paths(&mut self, dice: &mut Rng) {
@@ -146,13 +171,17 @@ impl<P: Policy> Model<P> {
             PathView { id: PathId(id), state, base_rtt: None, rate: None }
         };
         let views: Vec<PathView> = (0..self.env.paths).map(&mut view).collect();
-        self.policy.on_paths(self.now, &views, &mut PolicyCx { rng: &mut self.rng });
+        self.policy.on_paths(
+            self.now,
+            &views,
+            &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
+        );
     }
 
     fn advance(&mut self, to: Time) {
         while let Some(timer) = self.policy.next_timer().filter(|&timer| timer <= to) {
             self.now = self.now.max(timer);
-            self.policy.on_timer(self.now, &mut PolicyCx { rng: &mut self.rng });
+            self.policy.on_timer(self.now, &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared });
         }
         self.now = to;
     }

@@ -3,6 +3,7 @@
 use std::vec::Vec;
 
 use super::*;
+use crate::Shared;
 use crate::testing::{Report, Scenario, random_operations};
 
 const US: fn(u64) -> Duration = Duration::from_us;
@@ -22,6 +23,7 @@ fn env() -> PolicyEnv {
 struct Driver {
     udmp: Udmp,
     rng: Rng,
+    shared: Shared,
     now: Time,
     psn: u64,
     inflight: u32,
@@ -31,7 +33,7 @@ impl Driver {
     fn new(config: &UdmpConfig, env: &PolicyEnv) -> Self {
         let mut rng = Rng::for_component(1, "qp", 0);
         let udmp = Udmp::new(config, env, &mut rng);
-        Driver { udmp, rng, now: Time::ZERO, psn: 0, inflight: 0 }
+        Driver { udmp, rng, shared: Shared::new(), now: Time::ZERO, psn: 0, inflight: 0 }
     }
     fn poll(&mut self) -> Grant {
         let want = Want {
@@ -43,7 +45,7 @@ impl Driver {
             inflight_packets: self.inflight,
             inflight_bytes: u64::from(self.inflight) * 1_250,
         };
-        self.udmp.poll_send(self.now, &want, &mut PolicyCx { rng: &mut self.rng })
+        self.udmp.poll_send(self.now, &want, &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared })
     }
     /// Everything that may leave now, as paths.
     fn send(&mut self) -> Vec<u16> {
@@ -59,7 +61,11 @@ impl Driver {
                 retransmit: false,
                 inflight_packets: self.inflight,
             };
-            self.udmp.on_sent(self.now, &sent, &mut PolicyCx { rng: &mut self.rng });
+            self.udmp.on_sent(
+                self.now,
+                &sent,
+                &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
+            );
             self.psn += 1;
             paths.push(path.0);
         }
@@ -78,7 +84,11 @@ impl Driver {
             inflight_packets: self.inflight,
             backlogged,
         };
-        self.udmp.on_feedback(self.now, &feedback, &mut PolicyCx { rng: &mut self.rng });
+        self.udmp.on_feedback(
+            self.now,
+            &feedback,
+            &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
+        );
     }
     /// An acknowledgement over `path` after `rtt`, and what it sends.
     fn ack(&mut self, path: u16, rtt: Duration) -> Vec<u16> {
@@ -264,7 +274,7 @@ fn restart(config: UdmpConfig, left: u32) -> (Duration, Vec<u16>) {
     assert_eq!(driver.poll(), Grant::Blocked);
     let timer = driver.udmp.next_timer().expect("a timer");
     driver.now = timer;
-    driver.udmp.on_timer(timer, &mut PolicyCx { rng: &mut driver.rng });
+    driver.udmp.on_timer(timer, &mut PolicyCx { rng: &mut driver.rng, shared: &mut driver.shared });
     let sent = driver.send();
     (timer - Time::from_us(10), sent)
 }

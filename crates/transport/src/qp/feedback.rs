@@ -1,6 +1,6 @@
 //! What the other end says of packets sent: ACK, NACK, CNP, answers to probes.
 
-use pathweave_policy::{Feedback, FeedbackKind, Memo, Policy, PolicyCx};
+use pathweave_policy::{Feedback, FeedbackKind, Memo, Policy, PolicyCx, Shared};
 use pathweave_units::{Duration, PathId, Time};
 use pathweave_wire::{Ack, Nack, NackReason};
 
@@ -69,7 +69,7 @@ impl<P: Policy> Qp<P> {
         if cumulative > una {
             let mut from = una;
             while let Some(psn) = self.send.flight.first_missing(from, cumulative) {
-                self.one_arrived(now, psn, arrived, &mut unmarked);
+                self.one_arrived(now, psn, arrived, &mut unmarked, &mut common.shared);
                 from = psn + 1;
             }
             self.send.flight.advance(cumulative);
@@ -79,7 +79,8 @@ impl<P: Policy> Qp<P> {
             // The highest bit is the lowest PSN.
             let back = 63 - news.leading_zeros();
             news &= !(1 << back);
-            self.one_arrived(now, arrived.psn - u64::from(back), arrived, &mut unmarked);
+            let psn = arrived.psn - u64::from(back);
+            self.one_arrived(now, psn, arrived, &mut unmarked, &mut common.shared);
         }
         self.send.flight.advance_over_acked();
         if self.send.flight.una() > una {
@@ -107,7 +108,14 @@ impl<P: Policy> Qp<P> {
     }
 
     #[inline]
-    fn one_arrived(&mut self, now: Time, psn: u64, arrived: &Arrived, unmarked: &mut u32) {
+    fn one_arrived(
+        &mut self,
+        now: Time,
+        psn: u64,
+        arrived: &Arrived,
+        unmarked: &mut u32,
+        shared: &mut Shared,
+    ) {
         let Some(slot) = self.send.flight.ack(psn) else { return };
         // Only the very transmission that is echoed gives a measurement.
         let stamps = arrived
@@ -117,11 +125,7 @@ impl<P: Policy> Qp<P> {
         let marked = *unmarked == 0;
         *unmarked = unmarked.saturating_sub(1);
         let kind = FeedbackKind::Ack { timed: stamps.is_some(), marked };
-        let (rtt, one_way_ps) = match stamps {
-            Some(Stamps { sent_at, received_at }) => (now - sent_at, one_way(sent_at, received_at)),
-            None => (Duration::ZERO, 0),
-        };
-        self.feedback(now, kind, psn, &slot, rtt, one_way_ps);
+        self.feedback(now, kind, psn, &slot, stamps, shared);
     }
 
     #[inline]
@@ -131,9 +135,13 @@ impl<P: Policy> Qp<P> {
         kind: FeedbackKind,
         psn: u64,
         slot: &Slot,
-        rtt: Duration,
-        one_way_ps: i64,
+        stamps: Option<Stamps>,
+        shared: &mut Shared,
     ) {
+        let (rtt, one_way_ps) = match stamps {
+            Some(Stamps { sent_at, received_at }) => (now - sent_at, one_way(sent_at, received_at)),
+            None => (Duration::ZERO, 0),
+        };
         let feedback = Feedback {
             kind,
             path: slot.path,
@@ -145,7 +153,7 @@ impl<P: Policy> Qp<P> {
             inflight_packets: self.send.flight.inflight_packets(),
             backlogged: self.send.backlogged(),
         };
-        self.policy.on_feedback(now, &feedback, &mut PolicyCx { rng: &mut self.rng });
+        self.policy.on_feedback(now, &feedback, &mut PolicyCx { rng: &mut self.rng, shared });
     }
 
     /// Tells the policy of packets that do not come from a slot: notifications and probes.
@@ -169,7 +177,8 @@ impl<P: Policy> Qp<P> {
             inflight_packets: self.send.flight.inflight_packets(),
             backlogged: self.send.backlogged(),
         };
-        self.policy.on_feedback(now, &feedback, &mut PolicyCx { rng: &mut self.rng });
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+        self.policy.on_feedback(now, &feedback, &mut cx);
         self.arm_policy(now, common);
         self.wake(common);
     }
@@ -185,7 +194,7 @@ impl<P: Policy> Qp<P> {
         }
         for psn in common.lost.drain(..) {
             let slot = *self.send.flight.slot(psn);
-            self.feedback(now, kind, psn, &slot, Duration::ZERO, 0);
+            self.feedback(now, kind, psn, &slot, None, &mut common.shared);
         }
     }
 

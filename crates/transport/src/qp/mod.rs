@@ -5,7 +5,7 @@ mod feedback;
 mod output;
 mod timing;
 
-use pathweave_policy::{PathView, Policy, PolicyCx, Recovery};
+use pathweave_policy::{Member, PathView, Policy, PolicyCx, Recovery};
 use pathweave_units::{HostId, PathId, QpNum, Rng, Time};
 use pathweave_wire::{Body, Nack, NackReason, Operation, Segment};
 
@@ -100,6 +100,8 @@ impl<P: Policy> Qp<P> {
             backoff_until: Time::ZERO,
             counters: Counters::default(),
         };
+        let member = Member { qp: num, peer };
+        qp.policy.on_open(now, &member, &mut PolicyCx { rng: &mut qp.rng, shared: &mut common.shared });
         if !paths.is_empty() {
             qp.set_paths(now, paths, common);
         }
@@ -109,10 +111,16 @@ impl<P: Policy> Qp<P> {
 
     pub(crate) fn set_paths(&mut self, now: Time, paths: &[PathView], common: &mut Common) {
         assert!(!paths.is_empty(), "a queue pair needs a path");
-        self.policy.on_paths(now, paths, &mut PolicyCx { rng: &mut self.rng });
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+        self.policy.on_paths(now, paths, &mut cx);
+        self.ask_again(now, common);
+    }
+
+    /// The policy may answer otherwise than it did.
+    pub(crate) fn ask_again(&mut self, now: Time, common: &mut Common) {
         self.arm_policy(now, common);
         if self.turn == Turn::Paced {
-            // The instant was granted for the old paths.
+            // The instant was granted for what was then.
             self.turn = Turn::Off;
         }
         self.wake(common);
@@ -242,8 +250,14 @@ impl<P: Policy> Qp<P> {
         common.events.push_back(Event::QpError { qp: self.num, status });
     }
 
+    /// The queue pair is destroyed.
+    pub(crate) fn close(&mut self, common: &mut Common) {
+        self.policy.on_close(&mut PolicyCx { rng: &mut self.rng, shared: &mut common.shared });
+        self.release_memory(common);
+    }
+
     /// Lets go of the memory regions whose READs were being answered.
-    pub(crate) fn release_memory(&mut self, common: &mut Common) {
+    fn release_memory(&mut self, common: &mut Common) {
         for (_, rkey) in self.receive.answers.drain(..) {
             common.memory.release(rkey);
         }

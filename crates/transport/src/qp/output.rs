@@ -55,7 +55,8 @@ impl<P: Policy> Qp<P> {
             inflight_packets,
             inflight_bytes: self.send.flight.inflight_bytes(),
         };
-        let grant = self.policy.poll_send(now, &want, &mut PolicyCx { rng: &mut self.rng });
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+        let grant = self.policy.poll_send(now, &want, &mut cx);
         let (Grant::Send(path) | Grant::Probe(path)) = grant else {
             self.wait(now, grant, common);
             return Outcome::Nothing;
@@ -96,7 +97,8 @@ impl<P: Policy> Qp<P> {
             inflight_packets: inflight_packets + 1,
         };
         let payload = self.send.message(&candidate).payload(&data);
-        let memo = self.policy.on_sent(now, &sent, &mut PolicyCx { rng: &mut self.rng });
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+        let memo = self.policy.on_sent(now, &sent, &mut cx);
         let tx = self.send.flight.sent(data.psn, now, path, wire_bytes, memo);
         self.send.recovery.on_sent(data.psn, tx);
         self.send.committed(&candidate);

@@ -38,7 +38,8 @@ impl<P: Policy> Qp<P> {
             TimerKind::Pacing => {}
             TimerKind::Policy => {
                 if self.policy.next_timer().is_some_and(|at| at <= now) {
-                    self.policy.on_timer(now, &mut PolicyCx { rng: &mut self.rng });
+                    let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+                    self.policy.on_timer(now, &mut cx);
                     self.wake(common);
                 }
                 self.arm_policy(now, common);

@@ -1,0 +1,211 @@
+//! State that queue pairs of an endpoint share: what a scheme knows of a path is the same for all of them.
+//!
+//! A scheme that shares implements [`Store`] by one line in the list below. Its policy joins the store of its
+//! configuration when its queue pair is opened ([`Policy::on_open`](crate::Policy::on_open)) and finds it again
+//! through the [`StoreId`] it got, with every call:
+//!
+//! ```text
+//! fn on_open(&mut self, _: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+//!     let id = cx.shared.join(|host: &LapsHost| host.config == self.config, || LapsHost::new(&self.config));
+//!     self.pair = cx.shared.get(id).join(member.peer);      // what is per host pair is the store's own affair
+//!     self.store = Some(id);
+//! }
+//! ```
+//!
+//! A store belongs to one endpoint and lives as long, so what is known of a path outlives a queue pair. Nothing is
+//! allocated before somebody joins.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
+
+use pathweave_units::{HostId, QpNum};
+
+/// Who a queue pair is, told when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its number at this endpoint.
+    pub qp: QpNum,
+    /// The host at the other end.
+    pub peer: HostId,
+}
+
+/// A kind of shared state; implemented by the list of stores.
+pub trait Store: Sized {
+    #[doc(hidden)]
+    fn wrap(self) -> AnyStore;
+    #[doc(hidden)]
+    fn of(any: &mut AnyStore) -> Option<&mut Self>;
+}
+
+/// Where a store is: kept by the policies that joined it, good for their endpoint only.
+pub struct StoreId<S> {
+    index: u32,
+    kind: PhantomData<fn() -> S>,
+}
+
+// Derived ones would ask the same of `S`.
+impl<S> Clone for StoreId<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S> Copy for StoreId<S> {}
+impl<S> PartialEq for StoreId<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.index == other.index
+    }
+}
+impl<S> Eq for StoreId<S> {}
+impl<S> fmt::Debug for StoreId<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreId({})", self.index)
+    }
+}
+
+/// Everything the queue pairs of one endpoint share, lent to their policies with every call.
+#[derive(Debug, Default)]
+pub struct Shared(Option<Box<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    stores: Vec<AnyStore>,
+    /// Queue pairs to ask again.
+    woken: VecDeque<QpNum>,
+}
+
+impl Shared {
+    /// Of an endpoint where nobody shares; takes no memory.
+    pub const fn new() -> Self {
+        Shared(None)
+    }
+
+    /// The store of kind `S` that `is_mine`, made now if there is none yet. Schemes tell stores apart by their
+    /// configuration, so that two schemes of one kind on one host do not mix.
+    pub fn join<S: Store>(&mut self, is_mine: impl Fn(&S) -> bool, make: impl FnOnce() -> S) -> StoreId<S> {
+        let stores = &mut self.0.get_or_insert_default().stores;
+        let found = stores.iter_mut().position(|any| S::of(any).is_some_and(|store| is_mine(store)));
+        let index = found.unwrap_or_else(|| {
+            stores.push(make().wrap());
+            stores.len() - 1
+        }) as u32;
+        StoreId { index, kind: PhantomData }
+    }
+
+    /// The store. Panics if `id` is of another endpoint.
+    #[inline]
+    pub fn get<S: Store>(&mut self, id: StoreId<S>) -> &mut S {
+        let stores = self.0.as_mut().map(|inner| &mut inner.stores);
+        let any = stores.and_then(|stores| stores.get_mut(id.index as usize));
+        any.and_then(S::of).expect("a store is joined at the endpoint where it is used")
+    }
+
+    /// Asks another queue pair's policy again once this call is over, though it is blocked or waits for an instant:
+    /// something it knows through a store has changed. Queue pairs that are gone are passed over.
+    pub fn wake(&mut self, qp: QpNum) {
+        self.0.get_or_insert_default().woken.push_back(qp);
+    }
+
+    /// Whether [`Shared::take_woken`] has something to tell.
+    #[inline(always)]
+    pub fn has_woken(&self) -> bool {
+        matches!(&self.0, Some(inner) if !inner.woken.is_empty())
+    }
+
+    /// For the endpoint: the next queue pair to ask again, in the order of the calls of [`Shared::wake`].
+    pub fn take_woken(&mut self) -> Option<QpNum> {
+        self.0.as_mut()?.woken.pop_front()
+    }
+}
+
+/// Declares the stores there are: one line each.
+macro_rules! stores {
+    ($( $(#[$doc:meta])* $name:ident($state:ty) ),* $(,)?) => {
+        /// Any store, told apart without a virtual call.
+        #[derive(Debug)]
+        pub enum AnyStore { $( $(#[$doc])* $name($state) ),* }
+
+        $( $(#[$doc])* impl Store for $state {
+            fn wrap(self) -> AnyStore {
+                AnyStore::$name(self)
+            }
+            #[inline]
+            fn of(any: &mut AnyStore) -> Option<&mut Self> {
+                #[allow(unreachable_patterns, reason = "with a single kind of store there is no other")]
+                match any {
+                    AnyStore::$name(store) => Some(store),
+                    _ => None,
+                }
+            }
+        } )*
+    };
+}
+
+stores! {
+    /// For tests of the mechanism.
+    #[cfg(test)] Count(tests::Count),
+    /// For tests of the mechanism.
+    #[cfg(test)] Names(Vec<alloc::string::String>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::String;
+    use alloc::vec;
+
+    #[derive(Debug, PartialEq)]
+    pub struct Count {
+        config: u32,
+        packets: u32,
+    }
+
+    fn join(shared: &mut Shared, config: u32) -> StoreId<Count> {
+        shared.join(|count: &Count| count.config == config, || Count { config, packets: 0 })
+    }
+
+    #[test]
+    fn queue_pairs_of_one_configuration_see_the_same_state() {
+        let mut shared = Shared::new();
+        let (a, b, other) = (join(&mut shared, 1), join(&mut shared, 1), join(&mut shared, 2));
+        assert_eq!(a, b);
+        assert_ne!(a, other);
+        shared.get(a).packets += 3;
+        assert_eq!(shared.get(b).packets, 3);
+        assert_eq!(shared.get(other).packets, 0);
+    }
+
+    #[test]
+    fn kinds_do_not_mix() {
+        let mut shared = Shared::new();
+        let count = join(&mut shared, 0);
+        let names = shared.join(|_: &Vec<String>| true, || vec![String::from("leaf")]);
+        assert_eq!(shared.get(names).len(), 1);
+        assert_eq!(shared.get(count).config, 0);
+    }
+
+    #[test]
+    fn wakes_come_out_once_in_their_order() {
+        let mut shared = Shared::new();
+        assert!(!shared.has_woken() && shared.0.is_none(), "nothing is allocated for those who do not share");
+        [5, 3].into_iter().for_each(|qp| shared.wake(QpNum(qp)));
+        assert!(shared.has_woken());
+        assert_eq!([(); 3].map(|()| shared.take_woken()), [Some(QpNum(5)), Some(QpNum(3)), None]);
+        assert!(!shared.has_woken());
+    }
+
+    #[test]
+    #[should_panic(expected = "joined at the endpoint")]
+    fn a_store_is_good_for_its_endpoint_only() {
+        let id = join(&mut Shared::new(), 1);
+        Shared::new().get(id);
+    }
+
+    #[test]
+    fn an_endpoint_pays_a_pointer() {
+        assert_eq!(size_of::<Shared>(), size_of::<usize>());
+        assert_eq!(size_of::<Option<StoreId<Count>>>(), 8);
+    }
+}
