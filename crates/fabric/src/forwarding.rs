@@ -8,6 +8,7 @@ use std::sync::Arc;
 use pathweave_units::{HostId, PathId, mix64};
 
 use crate::port::PortId;
+use crate::source_route::SourceRoutes;
 
 /// Routes of one switch.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub enum SwitchRoutes {
     Interval(IntervalRoutes),
     /// Anything else.
     Table(TableRoutes),
+    /// The sources choose; all switches share the lists.
+    Source(Arc<SourceRoutes>),
 }
 
 /// Routes of a switch in a regular Clos.
@@ -84,6 +87,7 @@ impl SwitchRoutes {
                 let (start, end) = routes.group(dst);
                 (end > start).then(|| routes.ports[(start + spread(flow_hash, end - start)) as usize])
             }
+            SwitchRoutes::Source(_) => unreachable!("nothing is hashed where sources choose"),
         }
     }
 }

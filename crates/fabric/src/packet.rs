@@ -21,7 +21,7 @@ pub struct Header {
     /// the switch it is in.
     place: u64,
     /// From the low end: path (16 bits), bytes on the link (16), class (8), flags (8), links crossed or being
-    /// crossed (8).
+    /// crossed (8): on a source route also the place in the list of hops.
     traits: u64,
 }
 
@@ -49,6 +49,8 @@ pub(crate) const CORRUPT: u8 = 1 << 3;
 pub(crate) const PFC: u8 = 1 << 4;
 /// The pause frame ends the pause.
 pub(crate) const PFC_RESUME: u8 = 1 << 5;
+/// On a source route: the path is one of the receiver's to the sender, taken backwards.
+pub(crate) const REVERSED: u8 = 1 << 6;
 
 impl Header {
     /// A packet about to enter the fabric, of 40 bytes to 64 KiB.
@@ -72,6 +74,14 @@ impl Header {
                 | u64::from(class) << CLASS
                 | u64::from(flags) << FLAGS,
         }
+    }
+
+    /// The same, on the way back of the path: where sources choose routes, an answer goes backwards over the links that
+    /// led to it.
+    #[inline(always)]
+    pub fn reversed(mut self) -> Self {
+        self.set(REVERSED);
+        self
     }
 
     /// Sending host.

@@ -39,6 +39,9 @@ impl Switch {
     /// The egress port of a packet, or `None` where its destination cannot be reached.
     #[inline(always)]
     fn choose(&self, header: &Header) -> Option<PortId> {
+        if let SwitchRoutes::Source(routes) = &self.routes {
+            return routes.choose(header);
+        }
         let hash = ecmp_hash(self.hash_seed, header.src(), header.dst(), header.path());
         self.routes.choose(header.dst(), hash)
     }

@@ -183,12 +183,7 @@ mod tests {
         let mut clock = AckClock::new(4, 0.0, &mut rng);
         (0..4).for_each(|path| assert_eq!(clock.release(PathId(path), 1, &mut rng), 1));
         let views: Vec<PathView> = (0..4)
-            .map(|id| PathView {
-                id: PathId(id),
-                state: if id == 2 { PathState::Down } else { PathState::Up },
-                base_rtt: None,
-                rate: None,
-            })
+            .map(|id| PathView::new(PathId(id), if id == 2 { PathState::Down } else { PathState::Up }))
             .collect();
         clock.on_paths(&views, &mut rng);
         assert!(clock.spray() != PathId(2));

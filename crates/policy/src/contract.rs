@@ -120,10 +120,21 @@ pub struct PathView {
     pub id: PathId,
     /// Whether it can be used.
     pub state: PathState,
-    /// Its round-trip time when idle, if known.
+    /// Time of a full packet and its acknowledgement there and back when idle, if known.
     pub base_rtt: Option<Duration>,
+    /// Time of a full packet from its first bit sent to its last bit received when idle, if known.
+    pub base_one_way: Option<Duration>,
     /// Bottleneck rate when idle, if known.
     pub rate: Option<Rate>,
+    /// Links from host to host, if known: one more than it has switches.
+    pub links: Option<u8>,
+}
+
+impl PathView {
+    /// A path of which nothing else is known.
+    pub const fn new(id: PathId, state: PathState) -> Self {
+        PathView { id, state, base_rtt: None, base_one_way: None, rate: None, links: None }
+    }
 }
 
 /// What a policy may use beyond its own state.

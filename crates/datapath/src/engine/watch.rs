@@ -110,7 +110,7 @@ impl Watched {
         let view = |(index, record): (usize, &PathRecord)| {
             let id = PathId(index as u16);
             let state = changed.filter(|(path, _)| *path == id).map_or(record.state, |(_, state)| state);
-            PathView { id, state, base_rtt: None, rate: None }
+            PathView::new(id, state)
         };
         self.paths.iter().enumerate().map(view).collect()
     }

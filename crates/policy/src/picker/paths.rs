@@ -88,7 +88,7 @@ mod tests {
     use alloc::vec::Vec;
 
     fn views(states: &[PathState]) -> Vec<PathView> {
-        let view = |(i, &state)| PathView { id: PathId(i as u16), state, base_rtt: None, rate: None };
+        let view = |(i, &state)| PathView::new(PathId(i as u16), state);
         states.iter().enumerate().map(view).collect()
     }
 

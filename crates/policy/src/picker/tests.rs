@@ -35,7 +35,7 @@ fn send(picker: &mut impl PathPicker, msn: u32, rng: &mut Rng) -> PathId {
 }
 
 fn views(states: &[PathState]) -> Vec<PathView> {
-    let view = |(i, &state)| PathView { id: PathId(i as u16), state, base_rtt: None, rate: None };
+    let view = |(i, &state)| PathView::new(PathId(i as u16), state);
     states.iter().enumerate().map(view).collect()
 }
 

@@ -237,7 +237,7 @@ impl<'a, P: Policy> Bench<'a, P> {
                 self.up[path.index()] = PathState::Up;
             }
         }
-        let view = |(id, &state)| PathView { id: PathId(id as u16), state, base_rtt: None, rate: None };
+        let view = |(id, &state)| PathView::new(PathId(id as u16), state);
         let views: Vec<PathView> = self.up.iter().enumerate().map(view).collect();
         for index in 0..self.senders.len() {
             let sender = &mut self.senders[index];

@@ -168,7 +168,7 @@ impl<P: Policy> Model<P> {
         let all_up = dice.chance(0.3);
         let mut view = |id| {
             let state = if all_up || dice.chance(0.7) { PathState::Up } else { PathState::Down };
-            PathView { id: PathId(id), state, base_rtt: None, rate: None }
+            PathView::new(PathId(id), state)
         };
         let views: Vec<PathView> = (0..self.env.paths).map(&mut view).collect();
         self.policy.on_paths(
