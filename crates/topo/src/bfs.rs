@@ -46,6 +46,11 @@ impl Distances {
         }
     }
 
+    /// The nodes in order of their distance.
+    pub(crate) fn order(&self) -> &[NodeId] {
+        &self.order
+    }
+
     /// The living ports of `node` on shortest paths, ascending. A host that is not the destination leads
     /// nowhere.
     pub(crate) fn next_hops(

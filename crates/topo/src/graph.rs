@@ -6,6 +6,7 @@ use pathweave_units::{Duration, HostId, Rate};
 
 use crate::error::TopoError;
 use crate::names::Names;
+use crate::path_sets::{Own, OwnPaths};
 
 /// Most hosts and switches a topology may have.
 pub const MAX_NODES: u32 = 1 << 20;
@@ -103,6 +104,7 @@ pub struct Topology {
     first_port: Vec<u32>,
     ports: Vec<PortRef>,
     regular_clos: bool,
+    own_paths: Own,
 }
 
 impl Topology {
@@ -135,6 +137,7 @@ impl Topology {
             first_port: Vec::new(),
             ports: Vec::new(),
             regular_clos: false,
+            own_paths: Own::default(),
         };
         topology.check_sizes()?;
         topology.names = Names::new(hosts, host_names, &topology.switches)
@@ -151,6 +154,14 @@ impl Topology {
     pub(crate) fn declare_regular_clos(mut self) -> Self {
         self.regular_clos = true;
         self
+    }
+    /// Says which paths sources are meant to use.
+    pub(crate) fn with_own_paths(mut self, paths: impl OwnPaths + 'static) -> Self {
+        self.own_paths = Own(Some(std::sync::Arc::new(paths)));
+        self
+    }
+    pub(crate) fn own_paths(&self) -> &Own {
+        &self.own_paths
     }
     pub(crate) fn set_tier(&mut self, switch: usize, tier: u8) {
         self.switches[switch].tier = tier;

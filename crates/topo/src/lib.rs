@@ -27,6 +27,7 @@ mod graph;
 mod import;
 mod info;
 mod names;
+mod path_sets;
 mod paths;
 mod read;
 mod routing;
@@ -36,5 +37,9 @@ pub use capacity::TierCapacity;
 pub use error::{Location, TopoError};
 pub use graph::{Link, LinkId, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch, Topology};
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
+pub use path_sets::{
+    AllShortest, Hop, KShortest, LinkProfile, OwnPathsConfig, PathFile, PathSetConfig, PathSets,
+    RoutingConfig, SourceRouting, Wanted, parse_path_file,
+};
 pub use paths::{PairPaths, PathDistribution, PathFinder, PathGroup};
 pub use routing::{Arithmetic, NextHops, Routing};

@@ -1,7 +1,6 @@
 //! Our own topology file (TOML). The format is told to users in `docs/topology-file.md`.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use pathweave_units::{Duration, Rate};
@@ -10,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::Build;
-use crate::error::{Location, TopoError, nearest};
+use crate::error::{TopoError, nearest};
 use crate::graph::{Link, MAX_LINKS, MAX_NODES, NodeId, Switch, Topology};
 use crate::import::Import;
-use crate::read::read_text;
+use crate::read::{Source, read_text};
 
 /// A topology file of pathweave (TOML); see `docs/topology-file.md`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,31 +71,6 @@ struct LinkText {
     delay: Option<Spanned<Duration>>,
     error_rate: Option<Spanned<f64>>,
     count: Option<Spanned<u32>>,
-}
-
-/// The text being read, for errors.
-struct Source<'a> {
-    file: &'a str,
-    text: &'a str,
-}
-
-impl Source<'_> {
-    fn refuse(&self, span: Range<usize>, what: impl Into<String>) -> TopoError {
-        let at = Location::of_offset(self.file, self.text, span.start);
-        let what = what.into();
-        match self.field_before(span.start) {
-            Some(field) => TopoError::File { at, what: format!("field `{field}`: {what}") },
-            None => TopoError::File { at, what },
-        }
-    }
-
-    /// The key of which the value begins at byte `offset`.
-    fn field_before(&self, offset: usize) -> Option<&str> {
-        let before = self.text.get(..offset)?.trim_end().strip_suffix('=')?.trim_end();
-        let in_key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let key = &before[before.trim_end_matches(in_key).len()..];
-        (!key.is_empty()).then_some(key)
-    }
 }
 
 impl FileText {

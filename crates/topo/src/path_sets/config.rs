@@ -1,0 +1,100 @@
+//! What a scenario says about who chooses routes.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Who chooses a packet's way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum RoutingConfig {
+    /// Switches choose among the shortest ways by a hash; a path is what the source puts into that hash (ECMP).
+    #[default]
+    Ecmp,
+    /// The source chooses among explicit paths, every hop of them; acknowledgements go back over the same links. A path
+    /// with a dead link loses what takes it, and is reported dead to the schemes after `switch.reroute_after`.
+    Source(SourceRouting),
+}
+
+/// The source chooses among explicit paths, every hop of them; acknowledgements go back over the same links.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SourceRouting {
+    /// Which paths a pair of hosts has. Default: those the topology means sources to use.
+    pub paths: PathSetConfig,
+}
+
+/// Which paths a pair of hosts has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum PathSetConfig {
+    /// Those the topology means its sources to use: in a Dragonfly and over rails the minimal path and the detours that
+    /// LAPS uses (IEEE ToN 2026), in a torus and a full mesh those of its dimensions, elsewhere all shortest ones.
+    Own(OwnPathsConfig),
+    /// All paths of the least number of hops; parallel links count.
+    AllShortest(AllShortest),
+    /// The `k` paths of fewest hops that visit no switch twice, found by Yen's algorithm: for irregular networks.
+    /// Parallel links count once.
+    KShortest(KShortest),
+    /// Paths from a file; see `docs/path-file.md`.
+    File(PathFile),
+}
+
+impl Default for PathSetConfig {
+    fn default() -> Self {
+        PathSetConfig::Own(OwnPathsConfig::default())
+    }
+}
+
+/// The paths the topology means its sources to use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct OwnPathsConfig {
+    /// Paths of a pair at most, 1 to 65536; of more, evenly spaced ones are taken. Default 256.
+    pub max_paths: u32,
+}
+
+/// All paths of the least number of hops.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AllShortest {
+    /// Paths of a pair at most, 1 to 65536; of more, evenly spaced ones are taken. Default 256.
+    pub max_paths: u32,
+}
+
+impl Default for OwnPathsConfig {
+    fn default() -> Self {
+        OwnPathsConfig { max_paths: 256 }
+    }
+}
+
+impl Default for AllShortest {
+    fn default() -> Self {
+        AllShortest { max_paths: 256 }
+    }
+}
+
+/// The `k` paths of fewest hops that visit no switch twice.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct KShortest {
+    /// Paths of a pair, 1 to 256; fewer where there are no more. Default 8, as in Jellyfish (NSDI 2012, section 4).
+    pub k: u32,
+    /// Hops that a path may have beyond the shortest one, 0 to 62. Default 4.
+    pub max_extra_hops: u32,
+}
+
+impl Default for KShortest {
+    fn default() -> Self {
+        KShortest { k: 8, max_extra_hops: 4 }
+    }
+}
+
+/// Paths from a file; see `docs/path-file.md`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PathFile {
+    /// The file, relative to the scenario file.
+    pub path: PathBuf,
+}

@@ -1,0 +1,60 @@
+//! The paths a topology means its sources to use, from its own arithmetic.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use super::shortest;
+use super::{MAX_PATHS, OwnPathsConfig, PathSets, Plan};
+use crate::build::refuse;
+use crate::error::TopoError;
+use crate::graph::NodeId;
+
+/// Arithmetic that a kind of topology knows about its paths.
+pub(crate) trait OwnPaths: Debug + Send + Sync {
+    /// Emits each path between two different switches with hosts, as the indices of the switches on it, both ends
+    /// included; neighbours are linked. The best path comes first. No switch is visited twice.
+    fn emit(&self, from: u32, to: u32, path: &mut dyn FnMut(&[u32]));
+}
+
+/// The arithmetic of a topology, if it has any. It follows from the rest of the topology, so all are equal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Own(pub(crate) Option<Arc<dyn OwnPaths>>);
+
+impl PartialEq for Own {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+pub(super) fn build(config: &OwnPathsConfig, plan: Plan<'_>) -> Result<PathSets, TopoError> {
+    let max = max_paths(config.max_paths)?;
+    let Some(own) = plan.topology.own_paths().0.clone() else {
+        return shortest::build(&super::AllShortest { max_paths: config.max_paths }, plan);
+    };
+    let first_switch = plan.topology.hosts();
+    let mut found: Vec<Vec<NodeId>> = Vec::new();
+    plan.collect(|plan, from, to, out| {
+        let index = |edge: usize| plan.edges[edge].0 - first_switch;
+        found.clear();
+        own.emit(index(from), index(to), &mut |switches| {
+            found.push(switches.iter().map(|switch| NodeId(first_switch + switch)).collect());
+        });
+        for path in evenly(found.len() as u64, max) {
+            out.path_over(&found[path as usize]);
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn max_paths(value: u32) -> Result<u32, TopoError> {
+    if (1..=MAX_PATHS).contains(&value) {
+        return Ok(value);
+    }
+    Err(refuse("routing.paths.max_paths", value, format!("must be 1 to {MAX_PATHS}")))
+}
+
+/// At most `max` of `0..count`, evenly spaced, the first one among them.
+pub(super) fn evenly(count: u64, max: u32) -> impl Iterator<Item = u64> {
+    let taken = count.min(u64::from(max));
+    (0..taken).map(move |i| (u128::from(i) * u128::from(count) / u128::from(taken)) as u64)
+}

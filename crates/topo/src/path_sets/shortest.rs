@@ -1,0 +1,84 @@
+//! All paths of the least number of hops, by counting them: the r-th path is found without listing the others.
+
+use super::own::{evenly, max_paths};
+use super::{AllShortest, Hop, PathSets, Plan};
+use crate::bfs::Distances;
+use crate::error::TopoError;
+use crate::graph::{NodeId, Topology};
+
+pub(super) fn build(config: &AllShortest, plan: Plan<'_>) -> Result<PathSets, TopoError> {
+    let max = max_paths(config.max_paths)?;
+    let host_at: Vec<u32> = {
+        let mut host_at = vec![0; plan.edges.len()];
+        (0..).zip(&plan.edge_of).for_each(|(host, &edge)| host_at[edge as usize] = host);
+        host_at
+    };
+    let mut towards = Towards::new(plan.topology);
+    let mut filled = usize::MAX;
+    plan.collect(|plan, from, to, out| {
+        // Paths are found from their far end, so that one search serves all that begin at `from`.
+        if filled != from {
+            towards.fill(plan.topology, plan.edges[from], host_at[from]);
+            filled = from;
+        }
+        for rank in evenly(towards.count(plan.edges[to]), max) {
+            let back = towards.path(plan.topology, plan.edges[to], rank);
+            out.path(back.iter().rev().map(|hop| hop.reversed()));
+        }
+        Ok(())
+    })
+}
+
+/// Distances to a switch, and how many shortest paths lead there from each.
+struct Towards {
+    distances: Distances,
+    dst: NodeId,
+    counts: Vec<u64>,
+}
+
+impl Towards {
+    fn new(topology: &Topology) -> Self {
+        let counts = vec![0; topology.nodes() as usize];
+        Towards { distances: Distances::new(topology), dst: NodeId(0), counts }
+    }
+
+    fn fill(&mut self, topology: &Topology, dst: NodeId, host_there: u32) {
+        self.dst = dst;
+        self.distances.fill(topology, pathweave_units::HostId(host_there), &|_| true);
+        self.counts.fill(0);
+        self.counts[dst.index()] = 1;
+        let mut ports = Vec::new();
+        for &node in self.distances.order() {
+            if topology.is_host(node) || node == dst {
+                continue;
+            }
+            self.distances.next_hops(topology, node, &|_| true, &mut ports);
+            let next = ports.iter().map(|&port| topology.ports(node)[usize::from(port)].peer);
+            self.counts[node.index()] =
+                next.fold(0, |sum: u64, peer| sum.saturating_add(self.counts[peer.index()]));
+        }
+    }
+
+    fn count(&self, from: NodeId) -> u64 {
+        self.counts[from.index()]
+    }
+
+    /// The path of a rank below [`Towards::count`].
+    fn path(&self, topology: &Topology, from: NodeId, mut rank: u64) -> Vec<Hop> {
+        let (mut path, mut ports, mut node) = (Vec::new(), Vec::new(), from);
+        while node != self.dst {
+            self.distances.next_hops(topology, node, &|_| true, &mut ports);
+            for &port in &ports {
+                let port = &topology.ports(node)[usize::from(port)];
+                let behind = self.counts[port.peer.index()];
+                if rank < behind {
+                    path.push(Hop::by(port));
+                    node = port.peer;
+                    break;
+                }
+                rank -= behind;
+            }
+        }
+        path
+    }
+}
