@@ -106,7 +106,7 @@ fn feedback_on_one_queue_pair_wakes_another_that_was_told_to_wait() {
     bed.open.set(true);
     assert_eq!(bed.sender(start), None, "nobody has told them");
     // Somebody tells the first: its paths change.
-    let view = PathView { id: PathId(0), state: pathweave_policy::PathState::Up, base_rtt: None, rate: None };
+    let view = PathView::new(PathId(0), pathweave_policy::PathState::Up);
     bed.hosts[0].set_paths(start, QpNum(2), &[view]).unwrap();
     assert_eq!(bed.sender(start), Some(QpNum(2)));
     bed.acknowledge(later);
