@@ -6,15 +6,16 @@ mod secure;
 pub use mutate::mutate;
 pub use secure::{handshake, packet_open};
 
-use pathweave_wire::{Packet, emit};
+use pathweave_wire::{Packet, SideFrame, emit, emit_nack, emit_side};
 
 /// A target: its name, which is also the folder of its seeds, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
+    ("side_channel", side_channel),
     ("topology_file", topology_file),
     ("hpcc_topology", hpcc_topology),
     ("ns3_flows", ns3_flows),
@@ -79,6 +80,25 @@ pub fn wire_resealed(data: &[u8]) {
     }
     packet[end..].copy_from_slice(&crc32fast::hash(&covered).to_le_bytes());
     wire(&packet);
+}
+
+/// A stream of side-channel messages. Each that is accepted must mean the same when it is written again.
+pub fn side_channel(mut data: &[u8]) {
+    while let Ok((frame, len)) = SideFrame::parse(data) {
+        let mut again = vec![0; len];
+        let written = match frame {
+            SideFrame::Nack { flow, runs } => emit_nack(flow, &runs.iter().collect::<Vec<_>>(), &mut again),
+            _ => emit_side(&frame, &mut again),
+        };
+        assert_eq!(written, len);
+        match (SideFrame::parse(&again).expect("what was emitted can be parsed").0, frame) {
+            (SideFrame::Nack { flow: a, runs: x }, SideFrame::Nack { flow: b, runs: y }) => {
+                assert!(a == b && x.iter().eq(y.iter()));
+            }
+            (again, frame) => assert_eq!(again, frame),
+        }
+        data = &data[len..];
+    }
 }
 
 /// Our topology file.

@@ -46,6 +46,7 @@ fn with_packet(hash: u64, now: Time, host: HostId, segment: &Segment) -> u64 {
         Body::Ack(ack) => (1, ack.psn),
         Body::Nack(nack) => (2, nack.psn),
         Body::Cnp => (3, 0),
+        Body::Rd(data) => (6, data.psn),
         Body::Probe { .. } => (4, 0),
         Body::ProbeReply { .. } => (5, 0),
     };

@@ -207,6 +207,8 @@ impl<P: Policy> Endpoint<P> {
             Body::Ack(ack) => qp.on_ack(now, ack, common),
             Body::Nack(nack) => qp.on_nack(now, nack, common),
             Body::Cnp => qp.on_cnp(now, segment.path, common),
+            // A connection has no datagrams.
+            Body::Rd(_) => self.retired.get_or_insert_default().foreign += 1,
             Body::Probe { sent_at } => {
                 let body = Body::ProbeReply { sent_at: *sent_at, received_at: now };
                 qp.control(segment.path, body, common);

@@ -2,7 +2,8 @@
 
 use crate::frame::ip_packet_len;
 use crate::frame::layout::{
-    AETH_LEN, BTH_LEN, ETHERNET_LEN, ICRC_LEN, IMMDT_LEN, IPV4_LEN, RETH_LEN, UDP_LEN,
+    AETH_LEN, BTH_LEN, COMMON_LEN, EETH_LEN, ETHERNET_LEN, ICRC_LEN, IMMDT_LEN, IPV4_LEN, RDETH_LEN,
+    RETH_LEN, UDP_LEN,
 };
 use crate::segment::{Body, Data, Operation, Segment};
 
@@ -25,7 +26,7 @@ pub enum Framing {
     /// ICRC 4, FCS 4. RETH 16 on the first packet of a WRITE and on READ requests, ImmDt 4 on the last packet of
     /// a message with immediate, AETH 4 on acknowledgements and on all but the middle packets of a READ response,
     /// 16 bytes on congestion notifications and on our probes. Payload fills words of 4 bytes; frames have at
-    /// least 64 bytes. Our extension header is not counted: this is what an adapter of today would send.
+    /// least 64 bytes. Packets of datagram queue pairs have RDETH 4, DETH 8 and ERD's header, 9. Our extension header is not counted: this is what an adapter of today would send.
     #[default]
     Rocev2,
     /// What the ns-3 RDMA simulators count: 48 bytes of header on every packet, 60 bytes for an acknowledgement.
@@ -44,6 +45,7 @@ impl Framing {
             }
             Framing::Ns3 => match &segment.body {
                 Body::Data(data) => 48 + u32::from(data.len),
+                Body::Rd(data) => 48 + u32::from(data.len),
                 Body::Probe { .. } => 48,
                 _ => 60,
             },
@@ -61,6 +63,8 @@ fn ethernet(ip_packet: usize) -> u32 {
 fn rocev2_extended(body: &Body) -> usize {
     match body {
         Body::Data(data) => rocev2_data(data),
+        // The common part of our extension is a DETH in all but name.
+        Body::Rd(data) => RDETH_LEN + COMMON_LEN + (EETH_LEN + usize::from(data.len)).next_multiple_of(4),
         Body::Ack(_) | Body::Nack(_) => AETH_LEN,
         Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } => CNP_LEN,
     }
@@ -84,7 +88,7 @@ fn rocev2_data(data: &Data) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::{Nack, NackReason};
+    use crate::segment::{Nack, NackReason, RdData};
     use pathweave_units::{PathId, QpNum, Time};
 
     fn segment(body: Body) -> Segment {
@@ -105,6 +109,9 @@ mod tests {
             receive_index: 0,
             sent_at: Time::ZERO,
         }))
+    }
+    fn rd(len: u16) -> Segment {
+        segment(Body::Rd(RdData { psn: 0, msg_id: 0, multi: false, offset: 0, len, retransmit: false }))
     }
     const PROBE: Body = Body::Probe { sent_at: Time::ZERO };
     const NACK: Body = Body::Nack(Nack { expected: 0, psn: 0, sack: 0, reason: NackReason::Sequence });
@@ -146,6 +153,12 @@ mod tests {
 
     #[test]
     fn pathweave_by_hand() {
+        // ERD: 82, RDETH 4, DETH 8, EETH 9 with 4087 B of payload 4096; 1 B with its EETH fills 12.
+        for framing in [Framing::Rocev2, Framing::Pathweave] {
+            assert_eq!(framing.wire_bytes(&rd(4_087)), 4_190);
+            assert_eq!(framing.wire_bytes(&rd(1)), 82 + 12 + 12);
+        }
+        assert_eq!(Framing::Ns3.wire_bytes(&rd(1_000)), 1_048);
         // 82, and 28 of extension; every WRITE packet has a RETH, so that it can be placed alone.
         assert_eq!(Framing::Pathweave.wire_bytes(&data(Operation::Send, 0, 4096, false)), 4096 + 110);
         assert_eq!(Framing::Pathweave.wire_bytes(&data(Operation::Write, 4096, 4095, true)), 4096 + 126);

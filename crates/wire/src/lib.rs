@@ -10,10 +10,15 @@ extern crate std;
 mod frame;
 mod framing;
 mod segment;
+mod side;
 
 pub use frame::{
     Datagram, DatagramLayout, Ecn, EmitError, EthernetRoute, PSN_BITS, Packet, ParseError, Route,
     datagram_crc, emit, emit_datagram_header, entropy_port, extend_psn, ip_packet_len, layout, wire_psn,
 };
 pub use framing::Framing;
-pub use segment::{Ack, Body, Data, Nack, NackReason, Operation, Segment};
+pub use segment::{Ack, Body, Data, Nack, NackReason, Operation, RdData, Segment};
+pub use side::{
+    MAX_NACK_RUNS, NackRuns, PsnRun, RdFlow, SIDE_MAGIC, SIDE_VERSION, SideError, SideFrame, emit_nack,
+    emit_side, side_abort_len, side_done_len, side_nack_len, side_start_len,
+};

@@ -21,6 +21,8 @@ pub struct Segment {
 pub enum Body {
     /// Part of a message, or a READ request (which carries no payload but takes a PSN and is delivered reliably).
     Data(Data),
+    /// Part of a message between datagram queue pairs, which answer on a side channel.
+    Rd(RdData),
     /// Cumulative and selective acknowledgement.
     Ack(Ack),
     /// A packet was refused or found missing.
@@ -71,6 +73,24 @@ pub struct Data {
     pub receive_index: u32,
     /// When the packet left the NIC, by the sender's clock.
     pub sent_at: Time,
+}
+
+/// Part of a message between datagram queue pairs (ERD): where it goes, and which message of this source it belongs to.
+/// The PSN is one of the pair (source queue pair, destination queue pair).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RdData {
+    /// Packet sequence number, extended: the 24 bits on the wire are its low end.
+    pub psn: u64,
+    /// Message it belongs to, from 0 within the pair of queue pairs; wraps.
+    pub msg_id: u16,
+    /// The message has more than one packet. Otherwise this one is all of it.
+    pub multi: bool,
+    /// Offset of the payload in the message, in bytes; 0 unless `multi`.
+    pub offset: u32,
+    /// Payload bytes in this packet, 1 or more.
+    pub len: u16,
+    /// Retransmission; told for accounting, receivers treat both alike.
+    pub retransmit: bool,
 }
 
 /// What a message does.

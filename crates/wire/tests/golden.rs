@@ -4,7 +4,9 @@ mod common;
 
 use common::plain_route;
 use pathweave_units::{PathId, QpNum, Time};
-use pathweave_wire::{Ack, Body, Data, Ecn, Nack, NackReason, Operation, Packet, Route, Segment, emit};
+use pathweave_wire::{
+    Ack, Body, Data, Ecn, Nack, NackReason, Operation, Packet, RdData, Route, Segment, emit,
+};
 
 fn bytes(lines: &[&str]) -> Vec<u8> {
     let digits = lines.join(" ");
@@ -126,6 +128,40 @@ fn refusal_beyond_the_window() {
             "70 01 00 07 00 00 0a bc",
             "00 00 00 03 00 00 00 00 00 00 00 01",
             "f1 97 b5 32",
+        ],
+    );
+}
+
+#[test]
+fn part_of_a_message_between_datagram_queue_pairs() {
+    let body = Body::Rd(RdData {
+        psn: 0x1_0000_0203,
+        msg_id: 0x1234,
+        multi: true,
+        offset: 8_174,
+        len: 3,
+        retransmit: true,
+    });
+    let segment = Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(2), body };
+    let route = Route { src_port: 0xffff, ..plain_route() };
+    check(
+        &segment,
+        &route,
+        &[7, 8, 9],
+        0x1_0000_0000,
+        &[
+            // 28, BTH to EETH 33, payload 3, no padding, ICRC 4: 68
+            "45 00 00 44 00 00 40 00 40 11 1f 9c 0a 01 02 03 0a 04 05 06",
+            "ff ff 12 b7 00 30 00 00",
+            "db 00 ff ff 00 00 0d ef 00 00 02 03",
+            // RDETH
+            "00 00 00 00",
+            // as a DETH: magic, version 1, path 2, retransmission, source QP
+            "70 01 00 02 01 00 0a bc",
+            // EETH: type, message 0x1234, 3 bytes, offset 8174
+            "80 12 34 00 03 00 00 1f ee",
+            "07 08 09",
+            "fb 81 a9 67",
         ],
     );
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{frame, plain_route, route, segment};
 use pathweave_units::{PathId, QpNum, Time};
-use pathweave_wire::{Body, Data, Operation, Packet, ParseError, Segment};
+use pathweave_wire::{Body, Data, Operation, Packet, ParseError, RdData, Segment};
 use proptest::prelude::*;
 
 proptest! {
@@ -158,6 +158,27 @@ fn errors_name_field_and_value() {
     );
     let padded = |f: &mut Vec<u8>| (f[29], f[91]) = (0x10, 0);
     assert_eq!(error_after(padded), E::DmaLength { dma: 8, len: 7 });
+
+    // RDETH at 40, common part at 44, EETH at 52, payload at 61.
+    let rd = |multi, offset| Body::Rd(RdData { psn: 1, msg_id: 2, multi, offset, len: 7, retransmit: false });
+    let part = rd(true, 8_174);
+    assert_eq!(error_in(part, |f| f[41] = 1), E::Reserved { field: "RDETH", value: 0x1_0000 });
+    assert_eq!(error_in(part, |f| f[45] = 2), E::Version(2));
+    assert_eq!(error_in(part, |f| f[48] = 2), E::Flags { flags: 2, allowed: 1 });
+    assert_eq!(
+        error_in(part, |f| f[52] = 0xc0),
+        E::Reserved { field: "reserved bits of the EETH", value: 0x40 }
+    );
+    assert_eq!(error_in(part, |f| f[56] = 8), E::EethLength { says: 8, len: 7 });
+    assert_eq!(
+        error_in(part, |f| f[52] = 0),
+        E::Reserved { field: "offset in a message of one packet", value: 8_174 }
+    );
+    assert_eq!(error_in(part, |f| f[57..61].fill(0xff)), E::OffsetOverflow { offset: u32::MAX, len: 7 });
+    assert!(matches!(
+        error_in(part, |f| f[29] = 0x10),
+        E::EethLength { says: 7, len: 6 } | E::Reserved { .. }
+    ));
 
     let probe = Body::Probe { sent_at: Time::ZERO };
     assert_eq!(error_in(probe, |f| f[39] = 1), E::Reserved { field: "PSN", value: 1 });

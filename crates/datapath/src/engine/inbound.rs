@@ -121,6 +121,11 @@ impl Core {
                     connection.near_data = data.psn;
                 }
             }
+            // A connection has no datagrams.
+            Body::Rd(_) => {
+                connection.refused += 1;
+                return None;
+            }
             // What the policy is told must be about a path it has.
             Body::Cnp if segment.path.0 >= connection.paths => return None,
             Body::ProbeReply { sent_at, .. } => {

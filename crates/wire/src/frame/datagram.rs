@@ -8,7 +8,7 @@ use super::opcode::{Opcode, Position, Transfer, nack_reason};
 use super::outer::bth_and_lengths;
 use super::psn::extend_psn;
 use super::read::{take, time_at, u16_at, u24_at, u32_at, u64_at, zero};
-use crate::segment::{Ack, Body, Data, Nack, Operation, Segment};
+use crate::segment::{Ack, Body, Data, Nack, Operation, RdData, Segment};
 use pathweave_units::{PathId, QpNum};
 
 /// Lengths of the parts of a datagram, in bytes.
@@ -27,8 +27,9 @@ impl DatagramLayout {
     #[inline]
     pub fn of(segment: &Segment) -> Self {
         let payload_len = payload_len(&segment.body);
-        let pad_len = payload_len.next_multiple_of(4) - payload_len;
-        DatagramLayout { header_len: headers_len(&segment.body), payload_len, pad_len }
+        let header_len = headers_len(&segment.body);
+        let inside = header_len + payload_len;
+        DatagramLayout { header_len, payload_len, pad_len: inside.next_multiple_of(4) - inside }
     }
     /// All of it, without what protects it.
     pub const fn len(&self) -> usize {
@@ -127,6 +128,7 @@ impl<'a> Datagram<'a> {
                 None => Body::Ack(ack(extension, psn, near)),
             },
             Opcode::Cnp => Body::Cnp,
+            Opcode::Rd => Body::Rd(self.rd(psn)),
             Opcode::Probe => Body::Probe { sent_at: time_at(extension, ext::PROBE_SENT_AT) },
             Opcode::ProbeReply => Body::ProbeReply {
                 sent_at: time_at(extension, ext::PROBE_SENT_AT),
@@ -199,6 +201,36 @@ impl<'a> Datagram<'a> {
         data
     }
 
+    fn rd(&self, psn: u64) -> RdData {
+        let extension = self.extension();
+        RdData {
+            psn,
+            msg_id: u16_at(extension, ext::RD_MSG_ID),
+            multi: extension[ext::RD_TYPE] & flag::MULTI != 0,
+            offset: u32_at(extension, ext::RD_OFFSET),
+            len: self.payload_len(),
+            retransmit: extension[ext::FLAGS] & flag::RETRANSMIT != 0,
+        }
+    }
+
+    fn check_rd(&self) -> Result<(), ParseError> {
+        let (extension, len) = (self.extension(), self.payload_len());
+        zero("RDETH", u32_at(self.standard(), 0))?;
+        zero("reserved bits of the EETH", u32::from(extension[ext::RD_TYPE] & !flag::MULTI))?;
+        let says = u16_at(extension, ext::RD_LEN);
+        if says != len || len == 0 {
+            return Err(ParseError::EethLength { says, len });
+        }
+        let offset = u32_at(extension, ext::RD_OFFSET);
+        if u64::from(offset) + u64::from(len) > 1 << 32 {
+            return Err(ParseError::OffsetOverflow { offset, len });
+        }
+        if extension[ext::RD_TYPE] & flag::MULTI == 0 {
+            zero("offset in a message of one packet", offset)?;
+        }
+        Ok(())
+    }
+
     fn check_extension(&self) -> Result<(), ParseError> {
         let extension = self.extension();
         if extension[ext::MAGIC] != MAGIC {
@@ -211,7 +243,9 @@ impl<'a> Datagram<'a> {
         let allowed = match self.opcode {
             // An ImmDt header without the flag would be a contradiction too; it is found below.
             Opcode::Transfer(Transfer::Send | Transfer::Write, ..) => flag::RETRANSMIT | flag::IMMEDIATE,
-            Opcode::Transfer(Transfer::ReadResponse, ..) | Opcode::ReadRequest => flag::RETRANSMIT,
+            Opcode::Transfer(Transfer::ReadResponse, ..) | Opcode::ReadRequest | Opcode::Rd => {
+                flag::RETRANSMIT
+            }
             _ => 0,
         };
         if flags & !allowed != 0 {
@@ -226,6 +260,7 @@ impl<'a> Datagram<'a> {
                 }
                 self.check_transfer(transfer, position, immediate)
             }
+            Opcode::Rd => self.check_rd(),
             Opcode::ReadRequest => {
                 zero("reference of a READ request", u32_at(extension, ext::DATA_REFERENCE))
             }

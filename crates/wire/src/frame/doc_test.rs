@@ -2,8 +2,8 @@
 
 use super::layout::{
     ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, COMMON_LEN, DATA_EXT_LEN, ETHERNET_LEN, ICRC_LEN, IMMDT_LEN,
-    IPV4_LEN, MAGIC, NACK_EXT_LEN, PROBE_EXT_LEN, PROBE_REPLY_EXT_LEN, RETH_LEN, ROCE_PORT, UDP_LEN, VERSION,
-    bth, ext, reth,
+    IPV4_LEN, MAGIC, NACK_EXT_LEN, PROBE_EXT_LEN, PROBE_REPLY_EXT_LEN, RD_EXT_LEN, RDETH_LEN, RETH_LEN,
+    ROCE_PORT, UDP_LEN, VERSION, bth, ext, reth,
 };
 use super::opcode::{Opcode, nack_reason};
 use std::string::{String, ToString};
@@ -108,6 +108,17 @@ fn fields_lie_where_the_document_says() {
         NACK_EXT_LEN,
         &[("expected", ext::NACK_EXPECTED), ("selective", ext::NACK_SACK)],
     );
+    check(
+        "### RD extension",
+        COMMON_LEN,
+        RD_EXT_LEN,
+        &[
+            ("type", ext::RD_TYPE),
+            ("message", ext::RD_MSG_ID),
+            ("length", ext::RD_LEN),
+            ("offset", ext::RD_OFFSET),
+        ],
+    );
     check("### Probe extension", COMMON_LEN, PROBE_EXT_LEN, &[("sent at", ext::PROBE_SENT_AT)]);
     check(
         "### ProbeReply extension",
@@ -132,6 +143,7 @@ fn parts_are_as_long_as_the_document_says() {
         ("RETH", RETH_LEN.to_string()),
         ("AETH", AETH_LEN.to_string()),
         ("ImmDt", IMMDT_LEN.to_string()),
+        ("RDETH", RDETH_LEN.to_string()),
         ("extension", format!("{smallest} to {largest}")),
         ("payload", format!("0 to {thousands}")),
         ("padding", "0 to 3".to_string()),

@@ -9,15 +9,15 @@ use super::layout::{
 use super::opcode::{Opcode, SYNDROME_ACK, Transfer, has_immediate, syndrome};
 use super::psn::wire_psn;
 use super::route::Route;
-use crate::segment::{Ack, Body, Data, Nack, Operation, Segment};
+use crate::segment::{Ack, Body, Data, Nack, Operation, RdData, Segment};
 
 /// Largest value of a 24-bit field.
 const MAX_24: u64 = 0xff_ffff;
 
 /// Bytes from the start of the IPv4 header to the end of the ICRC: the frame without its Ethernet header.
 pub fn ip_packet_len(segment: &Segment) -> usize {
-    let payload = payload_len(&segment.body).next_multiple_of(4);
-    IPV4_LEN + UDP_LEN + headers_len(&segment.body) + payload + ICRC_LEN
+    let inside = headers_len(&segment.body) + payload_len(&segment.body);
+    IPV4_LEN + UDP_LEN + inside.next_multiple_of(4) + ICRC_LEN
 }
 
 /// Writes `segment` with its payload as a frame at the start of `out`; returns the length of the frame.
@@ -72,6 +72,7 @@ fn put_u24(out: &mut [u8], at: usize, value: u32) {
 pub(super) fn payload_len(body: &Body) -> usize {
     match body {
         Body::Data(data) if data.op != Operation::ReadRequest => usize::from(data.len),
+        Body::Rd(data) => usize::from(data.len),
         _ => 0,
     }
 }
@@ -105,6 +106,18 @@ pub(super) fn check(segment: &Segment) -> Result<(), EmitError> {
             u64::from(u16::MAX) - (IPV4_LEN + UDP_LEN + headers_len(&segment.body) + ICRC_LEN + 3) as u64;
         at_most("payload", len, room)?;
     }
+    if let Body::Rd(data) = &segment.body {
+        let (offset, len) = (u64::from(data.offset), u64::from(data.len));
+        at_most("end of the packet in its message", offset + len, 1 << 32)?;
+        let headers = IPV4_LEN + UDP_LEN + headers_len(&segment.body) + ICRC_LEN + 3;
+        at_most("payload", len, u64::from(u16::MAX) - headers as u64)?;
+        if len == 0 {
+            return Err(EmitError::NoPayload);
+        }
+        if !data.multi {
+            at_most("offset in a message of one packet", offset, 0)?;
+        }
+    }
     Ok(())
 }
 
@@ -132,6 +145,7 @@ pub(super) fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
     let opcode = Opcode::of(&segment.body);
     let (psn, ack_request) = match &segment.body {
         Body::Data(data) => (data.psn, data.last),
+        Body::Rd(data) => (data.psn, false),
         Body::Ack(ack) => (ack.psn, false),
         Body::Nack(nack) => (nack.psn, false),
         Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } => (0, false),
@@ -157,6 +171,7 @@ pub(super) fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
             emit_nack(nack, extension);
         }
         Body::Cnp => {}
+        Body::Rd(data) => emit_rd(data, extension),
         Body::Probe { sent_at } => put(extension, ext::PROBE_SENT_AT, sent_at.as_ps().to_be_bytes()),
         Body::ProbeReply { sent_at, received_at } => {
             put(extension, ext::PROBE_SENT_AT, sent_at.as_ps().to_be_bytes());
@@ -195,6 +210,15 @@ fn emit_data(data: &Data, opcode: Opcode, standard: &mut [u8], extension: &mut [
     put(extension, ext::DATA_OFFSET, data.offset.to_be_bytes());
     put(extension, ext::DATA_REFERENCE, reference.to_be_bytes());
     put(extension, ext::DATA_SENT_AT, data.sent_at.as_ps().to_be_bytes());
+}
+
+/// The RDETH before it names no context: there are none.
+fn emit_rd(data: &RdData, out: &mut [u8]) {
+    out[ext::FLAGS] = if data.retransmit { flag::RETRANSMIT } else { 0 };
+    out[ext::RD_TYPE] = if data.multi { flag::MULTI } else { 0 };
+    put(out, ext::RD_MSG_ID, data.msg_id.to_be_bytes());
+    put(out, ext::RD_LEN, data.len.to_be_bytes());
+    put(out, ext::RD_OFFSET, data.offset.to_be_bytes());
 }
 
 fn emit_reth(address: u64, rkey: u32, length: u32, out: &mut [u8]) {

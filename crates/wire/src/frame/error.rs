@@ -121,6 +121,14 @@ pub enum ParseError {
         /// First, Middle, Last or Only.
         position: &'static str,
     },
+    /// The EETH names another length than the packet has.
+    #[error("EETH length is {says}, but the packet carries {len} bytes")]
+    EethLength {
+        /// In the EETH.
+        says: u16,
+        /// Payload bytes.
+        len: u16,
+    },
     /// The packet would end beyond 2^32 bytes.
     #[error("offset {offset} plus {len} bytes exceeds the largest message of 2^32 bytes")]
     OffsetOverflow {
@@ -169,6 +177,9 @@ pub enum EmitError {
         /// Length of the slice.
         given: usize,
     },
+    /// A packet of a datagram queue pair without payload.
+    #[error("the packet has no payload; one of a datagram queue pair carries at least 1 byte")]
+    NoPayload,
     /// A number is too large for its field on the wire.
     #[error("{field} is {value}, at most {max} fits")]
     OutOfRange {

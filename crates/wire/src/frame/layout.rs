@@ -29,6 +29,12 @@ pub const COMMON_LEN: usize = 8;
 pub const DATA_EXT_LEN: usize = COMMON_LEN + 20;
 /// Extension of an acknowledgement.
 pub const ACK_EXT_LEN: usize = COMMON_LEN + 32;
+/// Reliable-datagram extended transport header.
+pub const RDETH_LEN: usize = 4;
+/// ERD's header: type, message, length, offset.
+pub const EETH_LEN: usize = 9;
+/// Extension of a datagram packet: the common part, which lies as a DETH does, and the EETH.
+pub const RD_EXT_LEN: usize = COMMON_LEN + EETH_LEN;
 /// Extension of a negative acknowledgement.
 pub const NACK_EXT_LEN: usize = COMMON_LEN + 12;
 /// Extension of a congestion notification.
@@ -87,6 +93,12 @@ pub(crate) mod ext {
     pub(crate) const NACK_EXPECTED: usize = 8;
     pub(crate) const NACK_SACK: usize = 12;
 
+    /// Type 0x80; the other bits are zero.
+    pub(crate) const RD_TYPE: usize = 8;
+    pub(crate) const RD_MSG_ID: usize = 9;
+    pub(crate) const RD_LEN: usize = 11;
+    pub(crate) const RD_OFFSET: usize = 13;
+
     pub(crate) const PROBE_SENT_AT: usize = 8;
     pub(crate) const PROBE_RECEIVED_AT: usize = 16;
 }
@@ -95,6 +107,8 @@ pub(crate) mod ext {
 pub(crate) mod flag {
     /// This packet was sent before.
     pub(crate) const RETRANSMIT: u8 = 0x01;
+    /// Type bit of the EETH: the message has more packets.
+    pub(crate) const MULTI: u8 = 0x80;
     /// The message carries an immediate; its last packet has it.
     pub(crate) const IMMEDIATE: u8 = 0x02;
 }

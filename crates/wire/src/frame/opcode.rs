@@ -3,7 +3,7 @@
 
 use super::layout::{
     ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, DATA_EXT_LEN, IMMDT_LEN, NACK_EXT_LEN, PROBE_EXT_LEN,
-    PROBE_REPLY_EXT_LEN, RETH_LEN,
+    PROBE_REPLY_EXT_LEN, RD_EXT_LEN, RDETH_LEN, RETH_LEN,
 };
 use crate::segment::{Body, Data, NackReason, Operation};
 
@@ -35,13 +35,15 @@ pub(crate) enum Opcode {
     Cnp,
     Probe,
     ProbeReply,
+    /// Part of a message between datagram queue pairs.
+    Rd,
 }
 
 const RANGE: u8 = 0xc0;
 
 /// Low six bits of each opcode. Up to 0x11 they are InfiniBand's reliable-connection opcodes.
-const TABLE: [(u8, Opcode); 21] = {
-    use Opcode::{Acknowledge, Cnp, Probe, ProbeReply, ReadRequest, Transfer as T};
+const TABLE: [(u8, Opcode); 22] = {
+    use Opcode::{Acknowledge, Cnp, Probe, ProbeReply, Rd, ReadRequest, Transfer as T};
     use Position::{First, Last, Middle, Only};
     use Transfer::{ReadResponse, Send, Write};
     [
@@ -66,6 +68,7 @@ const TABLE: [(u8, Opcode); 21] = {
         (0x18, Cnp),
         (0x19, Probe),
         (0x1a, ProbeReply),
+        (0x1b, Rd),
     ]
 };
 
@@ -114,6 +117,7 @@ impl Opcode {
             Body::Cnp => Opcode::Cnp,
             Body::Probe { .. } => Opcode::Probe,
             Body::ProbeReply { .. } => Opcode::ProbeReply,
+            Body::Rd(_) => Opcode::Rd,
         }
     }
 
@@ -152,6 +156,7 @@ impl Opcode {
                 Opcode::Cnp => 0x18,
                 Opcode::Probe => 0x19,
                 Opcode::ProbeReply => 0x1a,
+                Opcode::Rd => 0x1b,
             }
     }
 
@@ -170,10 +175,11 @@ impl Opcode {
             Opcode::Cnp => "CNP",
             Opcode::Probe => "Probe",
             Opcode::ProbeReply => "ProbeReply",
+            Opcode::Rd => "RD",
         }
     }
 
-    /// Bytes of RETH, AETH and ImmDt between the BTH and the extension.
+    /// Bytes of RETH, AETH, ImmDt and RDETH between the BTH and the extension.
     #[inline]
     pub(crate) fn standard_len(self) -> usize {
         match self {
@@ -182,6 +188,7 @@ impl Opcode {
             }
             Opcode::ReadRequest => RETH_LEN,
             Opcode::Acknowledge => AETH_LEN,
+            Opcode::Rd => RDETH_LEN,
             Opcode::Cnp | Opcode::Probe | Opcode::ProbeReply => 0,
         }
     }
@@ -196,6 +203,7 @@ impl Opcode {
             Opcode::Cnp => CNP_EXT_LEN,
             Opcode::Probe => PROBE_EXT_LEN,
             Opcode::ProbeReply => PROBE_REPLY_EXT_LEN,
+            Opcode::Rd => RD_EXT_LEN,
         };
         BTH_LEN + self.standard_len() + extension
     }

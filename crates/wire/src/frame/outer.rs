@@ -88,10 +88,11 @@ pub(super) fn bth_and_lengths(roce: &[u8]) -> Result<(Opcode, usize, usize), Par
     let pad = (roce[bth::FLAGS] >> 4) & 3;
     let rest = &roce[headers_len..];
     let wrong_length = |expected| ParseError::BodyLength { opcode: opcode.name(), len: rest.len(), expected };
-    if !rest.len().is_multiple_of(4) {
-        return Err(wrong_length("a multiple of 4"));
+    // All headers but the EETH fill words of four bytes.
+    if !roce.len().is_multiple_of(4) {
+        return Err(wrong_length("what fills words of 4 bytes"));
     }
-    if !matches!(opcode, Opcode::Transfer(..)) && !rest.is_empty() {
+    if !matches!(opcode, Opcode::Transfer(..) | Opcode::Rd) && !rest.is_empty() {
         return Err(wrong_length("none"));
     }
     let Some(payload) = rest.len().checked_sub(usize::from(pad)) else {

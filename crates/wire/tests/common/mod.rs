@@ -3,7 +3,8 @@
 
 use pathweave_units::{PathId, QpNum, Time};
 use pathweave_wire::{
-    Ack, Body, Data, Ecn, EthernetRoute, Nack, NackReason, Operation, Route, Segment, emit, entropy_port,
+    Ack, Body, Data, Ecn, EthernetRoute, Nack, NackReason, Operation, RdData, Route, Segment, emit,
+    entropy_port,
 };
 use proptest::prelude::*;
 
@@ -63,8 +64,15 @@ fn body(near: u64) -> impl Strategy<Value = Body> {
     );
     let nack = (psn(near), psn(near), any::<u64>(), prop::sample::select(reasons))
         .prop_map(|(expected, psn, sack, reason)| Body::Nack(Nack { expected, psn, sack, reason }));
+    let rd = (psn(near), any::<(u16, bool, u32, bool)>(), 1..600u16).prop_map(
+        |(psn, (msg_id, multi, offset, retransmit), len)| {
+            let offset = if multi { offset.min(u32::MAX - u32::from(len)) } else { 0 };
+            Body::Rd(RdData { psn, msg_id, multi, offset, len, retransmit })
+        },
+    );
     prop_oneof![
         4 => data(near),
+        2 => rd,
         1 => ack,
         1 => nack,
         1 => Just(Body::Cnp),
@@ -103,6 +111,7 @@ pub(crate) fn route() -> impl Strategy<Value = Route> {
 pub(crate) fn payload(segment: &Segment) -> Vec<u8> {
     let len = match &segment.body {
         Body::Data(data) => data.len,
+        Body::Rd(data) => data.len,
         _ => 0,
     };
     (0..len).map(|i| (i % 251) as u8).collect()

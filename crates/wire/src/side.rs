@@ -1,0 +1,400 @@
+//! Messages of the side channel of datagram queue pairs (ERD): what is missing, what is whole.
+//!
+//! The channel is reliable and keeps order (a TCP connection on the datapath). Each message is complete in itself;
+//! docs/wire.md has the format. PSNs are given in full or relative to one that is, so nothing needs extending.
+
+use pathweave_units::QpNum;
+use thiserror::Error;
+
+/// Version of this format.
+pub const SIDE_VERSION: u8 = 1;
+/// First byte of every message.
+pub const SIDE_MAGIC: u8 = 0x73;
+/// Most runs a NACK may name.
+pub const MAX_NACK_RUNS: usize = u16::MAX as usize;
+/// PSNs a run may span, and by which the last one of a NACK may lie behind the first.
+const MAX_RUN: u64 = 1 << 8;
+const MAX_SPAN: u64 = 1 << 24;
+
+const HEAD_LEN: usize = 12;
+const START_LEN: usize = 32;
+const DONE_LEN: usize = 20;
+const ABORT_LEN: usize = 24;
+const NACK_LEN: usize = 20;
+
+/// Offsets. The head is the same in all messages.
+mod at {
+    pub(super) const MAGIC: usize = 0;
+    pub(super) const VERSION: usize = 1;
+    pub(super) const KIND: usize = 2;
+    pub(super) const FLAGS: usize = 3;
+    pub(super) const SRC_QP: usize = 4;
+    pub(super) const DST_QP: usize = 7;
+    /// Message; in a NACK the number of runs.
+    pub(super) const MSG_ID: usize = 10;
+    pub(super) const PSN: usize = 12;
+    pub(super) const PACKETS: usize = 20;
+    pub(super) const TOTAL: usize = 24;
+    pub(super) const RUNS: usize = 20;
+}
+
+/// Flag of a Start: it has been said before.
+const AGAIN: u8 = 1;
+
+/// The pair of queue pairs that a message of the side channel is about, in the direction of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RdFlow {
+    /// Queue pair that sends the data.
+    pub src_qp: QpNum,
+    /// Queue pair that receives it.
+    pub dst_qp: QpNum,
+}
+
+/// Consecutive PSNs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PsnRun {
+    /// The first one.
+    pub first: u64,
+    /// How many, 1 to 256.
+    pub count: u16,
+}
+
+/// A message of the side channel, as bytes say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SideFrame<'a> {
+    /// Sender: a message has begun; so long it is.
+    Start {
+        /// Between which queue pairs.
+        flow: RdFlow,
+        /// The message.
+        msg_id: u16,
+        /// PSN of its first packet.
+        first_psn: u64,
+        /// Its packets.
+        packets: u32,
+        /// Its bytes, 1 to 2^32.
+        total: u64,
+        /// Said before on a channel that broke.
+        again: bool,
+    },
+    /// Receiver: a message is whole; the sender may forget it.
+    Done {
+        /// Between which queue pairs.
+        flow: RdFlow,
+        /// The message.
+        msg_id: u16,
+        /// PSN of its first packet.
+        first_psn: u64,
+    },
+    /// Sender: gives a message up; its packets need not be asked for.
+    Abort {
+        /// Between which queue pairs.
+        flow: RdFlow,
+        /// The message.
+        msg_id: u16,
+        /// PSN of its first packet.
+        first_psn: u64,
+        /// Its packets.
+        packets: u32,
+    },
+    /// Receiver: these are missing.
+    Nack {
+        /// Between which queue pairs.
+        flow: RdFlow,
+        /// Ascending.
+        runs: NackRuns<'a>,
+    },
+}
+
+/// The runs of a NACK, still as bytes; they have been checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NackRuns<'a> {
+    base: u64,
+    bytes: &'a [u8],
+}
+
+impl NackRuns<'_> {
+    /// Each run, ascending and without overlap.
+    pub fn iter(&self) -> impl Iterator<Item = PsnRun> + '_ {
+        self.bytes.chunks_exact(4).map(|entry| run(self.base, entry))
+    }
+}
+
+fn run(base: u64, entry: &[u8]) -> PsnRun {
+    let delta = u64::from(entry[1]) << 16 | u64::from(entry[2]) << 8 | u64::from(entry[3]);
+    PsnRun { first: base + delta, count: u16::from(entry[0]) + 1 }
+}
+
+/// Why bytes are not a message of the side channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SideError {
+    /// The channel is a stream; more must be read first.
+    #[error("truncated: the message needs {needed} bytes, {available} are there")]
+    Truncated {
+        /// Bytes it takes, as far as they tell.
+        needed: usize,
+        /// Bytes there are.
+        available: usize,
+    },
+    /// A field with a value that is not allowed. The stream cannot be read further.
+    #[error("{field} is {value}, allowed: {allowed}")]
+    Field {
+        /// Which field.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+}
+
+fn refuse<T>(field: &'static str, value: u64, allowed: &'static str) -> Result<T, SideError> {
+    Err(SideError::Field { field, value, allowed })
+}
+
+impl<'a> SideFrame<'a> {
+    /// Reads the message at the beginning of `bytes`; returns it and its length.
+    ///
+    /// # Errors
+    /// [`SideError::Truncated`] asks for more of the stream; any other ends it.
+    pub fn parse(bytes: &'a [u8]) -> Result<(SideFrame<'a>, usize), SideError> {
+        let need = |needed: usize| {
+            bytes.get(..needed).ok_or(SideError::Truncated { needed, available: bytes.len() })
+        };
+        let head = need(HEAD_LEN)?;
+        if head[at::MAGIC] != SIDE_MAGIC {
+            return refuse("magic", head[at::MAGIC].into(), "115");
+        }
+        if head[at::VERSION] != SIDE_VERSION {
+            return refuse("version", head[at::VERSION].into(), "1");
+        }
+        let kind = head[at::KIND];
+        let allowed_flags = if kind == 1 { AGAIN } else { 0 };
+        if head[at::FLAGS] & !allowed_flags != 0 {
+            return refuse("flags", head[at::FLAGS].into(), "0; 1 for a Start said again");
+        }
+        let u24 = |at: usize| {
+            QpNum(u32::from(head[at]) << 16 | u32::from(head[at + 1]) << 8 | u32::from(head[at + 2]))
+        };
+        let flow = RdFlow { src_qp: u24(at::SRC_QP), dst_qp: u24(at::DST_QP) };
+        let msg_id = u16::from_be_bytes([head[at::MSG_ID], head[at::MSG_ID + 1]]);
+        let len = match kind {
+            1 => START_LEN,
+            2 => DONE_LEN,
+            3 => ABORT_LEN,
+            4 => NACK_LEN + 4 * usize::from(msg_id),
+            other => return refuse("kind", other.into(), "1 to 4"),
+        };
+        let all = need(len)?;
+        let first_psn = number::<8>(all, at::PSN);
+        if first_psn > 1 << 62 {
+            return refuse("PSN", first_psn, "up to 2^62");
+        }
+        let packets = || match number::<4>(all, at::PACKETS) {
+            0 => refuse("packets", 0, "1 or more"),
+            packets => Ok(packets as u32),
+        };
+        let frame = match kind {
+            1 => {
+                let (packets, total) = (packets()?, number::<8>(all, at::TOTAL));
+                if total == 0 || total > 1 << 32 {
+                    return refuse("total", total, "1 to 2^32");
+                }
+                let again = head[at::FLAGS] & AGAIN != 0;
+                SideFrame::Start { flow, msg_id, first_psn, packets, total, again }
+            }
+            2 => SideFrame::Done { flow, msg_id, first_psn },
+            3 => SideFrame::Abort { flow, msg_id, first_psn, packets: packets()? },
+            _ => {
+                let runs = NackRuns { base: first_psn, bytes: &all[at::RUNS..] };
+                if runs.bytes.is_empty() {
+                    return refuse("runs", 0, "1 to 65535");
+                }
+                let mut next = first_psn;
+                for run in runs.iter() {
+                    if run.first < next {
+                        return refuse("run", run.first, "ascending, without overlap");
+                    }
+                    next = run.first + u64::from(run.count);
+                }
+                SideFrame::Nack { flow, runs }
+            }
+        };
+        Ok((frame, len))
+    }
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + N].iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+/// Bytes of a Start.
+pub const fn side_start_len() -> usize {
+    START_LEN
+}
+/// Bytes of a Done.
+pub const fn side_done_len() -> usize {
+    DONE_LEN
+}
+/// Bytes of an Abort.
+pub const fn side_abort_len() -> usize {
+    ABORT_LEN
+}
+/// Bytes of a NACK of so many runs.
+pub const fn side_nack_len(runs: usize) -> usize {
+    NACK_LEN + 4 * runs
+}
+
+fn head(out: &mut [u8], kind: u8, flags: u8, flow: RdFlow, msg_id: u16, psn: u64) {
+    out[..at::SRC_QP].copy_from_slice(&[SIDE_MAGIC, SIDE_VERSION, kind, flags]);
+    out[at::SRC_QP..at::DST_QP].copy_from_slice(&flow.src_qp.0.to_be_bytes()[1..]);
+    out[at::DST_QP..at::MSG_ID].copy_from_slice(&flow.dst_qp.0.to_be_bytes()[1..]);
+    out[at::MSG_ID..at::PSN].copy_from_slice(&msg_id.to_be_bytes());
+    out[at::PSN..at::PSN + 8].copy_from_slice(&psn.to_be_bytes());
+}
+
+/// Writes a message other than a NACK at the beginning of `out`, which must have room for it (32 bytes are enough);
+/// returns its length. Panics without room, or for a NACK, whose runs [`emit_nack`] takes.
+pub fn emit_side(frame: &SideFrame<'_>, out: &mut [u8]) -> usize {
+    match *frame {
+        SideFrame::Start { flow, msg_id, first_psn, packets, total, again } => {
+            head(out, 1, u8::from(again), flow, msg_id, first_psn);
+            out[at::PACKETS..at::TOTAL].copy_from_slice(&packets.to_be_bytes());
+            out[at::TOTAL..START_LEN].copy_from_slice(&total.to_be_bytes());
+            START_LEN
+        }
+        SideFrame::Done { flow, msg_id, first_psn } => {
+            head(out, 2, 0, flow, msg_id, first_psn);
+            DONE_LEN
+        }
+        SideFrame::Abort { flow, msg_id, first_psn, packets } => {
+            head(out, 3, 0, flow, msg_id, first_psn);
+            out[at::PACKETS..ABORT_LEN].copy_from_slice(&packets.to_be_bytes());
+            ABORT_LEN
+        }
+        SideFrame::Nack { .. } => panic!("a NACK is written by emit_nack"),
+    }
+}
+
+/// Writes a NACK of these runs, ascending, without overlap and 1 to 65,535 of them, within 2^24 PSNs; returns its
+/// length. Panics where they are not so, or `out` is too small ([`side_nack_len`]).
+pub fn emit_nack(flow: RdFlow, runs: &[PsnRun], out: &mut [u8]) -> usize {
+    assert!((1..=MAX_NACK_RUNS).contains(&runs.len()), "{} runs in a NACK", runs.len());
+    let base = runs[0].first;
+    head(out, 4, 0, flow, runs.len() as u16, base);
+    for (run, entry) in runs.iter().zip(out[at::RUNS..].chunks_exact_mut(4)) {
+        let delta = run.first - base;
+        assert!(delta < MAX_SPAN && (1..=MAX_RUN).contains(&u64::from(run.count)), "{run:?} after {base}");
+        entry.copy_from_slice(&(delta as u32).to_be_bytes());
+        entry[0] = (run.count - 1) as u8;
+    }
+    side_nack_len(runs.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+
+    const FLOW: RdFlow = RdFlow { src_qp: QpNum(0x01_0203), dst_qp: QpNum(0x0a_0b0c) };
+
+    /// Written by hand from docs/wire.md.
+    #[test]
+    fn golden() {
+        let mut out = [0; 64];
+        let start = SideFrame::Start {
+            flow: FLOW,
+            msg_id: 7,
+            first_psn: 0x1_0000_0005,
+            packets: 3,
+            total: 10_000,
+            again: true,
+        };
+        let expected = [
+            0x73, 1, 1, 1, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0,
+            0x27, 0x10,
+        ];
+        assert_eq!(emit_side(&start, &mut out), 32);
+        assert_eq!(out[..32], expected);
+        assert_eq!(SideFrame::parse(&expected), Ok((start, 32)));
+        let done = SideFrame::Done { flow: FLOW, msg_id: 7, first_psn: 5 };
+        let expected = [0x73, 1, 2, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 5];
+        assert_eq!((emit_side(&done, &mut out), &out[..20]), (20, &expected[..]));
+        let runs = [
+            PsnRun { first: 2, count: 1 },
+            PsnRun { first: 5, count: 2 },
+            PsnRun { first: 0x1_0002, count: 256 },
+        ];
+        let len = emit_nack(FLOW, &runs, &mut out);
+        let expected = [
+            0x73, 1, 4, 0, 1, 2, 3, 10, 11, 12, 0, 3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 3, 255, 1,
+            0, 0,
+        ];
+        assert_eq!((len, &out[..len]), (32, &expected[..]));
+        let Ok((SideFrame::Nack { flow, runs: read }, 32)) = SideFrame::parse(&expected) else {
+            panic!("a NACK")
+        };
+        assert_eq!(flow, FLOW);
+        assert!(read.iter().eq(runs));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let mut good = vec![0; 32];
+        let start =
+            SideFrame::Start { flow: FLOW, msg_id: 7, first_psn: 5, packets: 3, total: 9_000, again: false };
+        emit_side(&start, &mut good);
+        let after = |change: &[(usize, u8)]| {
+            let mut bytes = good.clone();
+            change.iter().for_each(|&(at, value)| bytes[at] = value);
+            match SideFrame::parse(&bytes) {
+                Err(SideError::Field { field, value, .. }) => (field, value),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(after(&[(0, 0)]), ("magic", 0));
+        assert_eq!(after(&[(1, 2)]), ("version", 2));
+        assert_eq!(after(&[(2, 5)]), ("kind", 5));
+        assert_eq!(after(&[(3, 2)]), ("flags", 2));
+        assert_eq!(after(&[(2, 2), (3, 1)]), ("flags", 1));
+        assert_eq!(after(&[(23, 0)]), ("packets", 0));
+        assert_eq!(after(&[(27, 1), (31, 1)]), ("total", 0x1_0000_2301));
+        assert_eq!(after(&[(12, 0xff)]).0, "PSN");
+        for len in 0..32 {
+            assert!(matches!(SideFrame::parse(&good[..len]), Err(SideError::Truncated { .. })), "{len}");
+        }
+        let mut nack = [0; 32];
+        emit_nack(FLOW, &[PsnRun { first: 9, count: 4 }, PsnRun { first: 14, count: 1 }], &mut nack);
+        nack[27] = 3;
+        assert!(matches!(SideFrame::parse(&nack), Err(SideError::Field { field: "run", value: 12, .. })));
+        nack[11] = 0;
+        assert!(matches!(SideFrame::parse(&nack), Err(SideError::Field { field: "runs", .. })));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_refused_or_mean_what_they_say(mut bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..64), forge: bool) {
+            if forge && bytes.len() >= 4 {
+                bytes[..2].copy_from_slice(&[SIDE_MAGIC, SIDE_VERSION]);
+                bytes[2] = bytes[2] % 4 + 1;
+                bytes[3] = 0;
+            }
+            if let Ok((frame, len)) = SideFrame::parse(&bytes) {
+                let mut again = vec![0; len];
+                let written = match frame {
+                    SideFrame::Nack { flow, runs } => {
+                        let runs: vec::Vec<_> = runs.iter().collect();
+                        // The first run need not begin at the base that was written; ours does.
+                        if runs[0].first != number::<8>(&bytes, at::PSN) {
+                            return Ok(());
+                        }
+                        emit_nack(flow, &runs, &mut again)
+                    }
+                    _ => emit_side(&frame, &mut again),
+                };
+                proptest::prop_assert_eq!((&again[..], written), (&bytes[..len], len));
+            }
+        }
+    }
+}
