@@ -30,6 +30,44 @@ fn kinds_as_written_in_scenarios() {
     assert_eq!(counts("kind = 'preset'\nname = 'b3-128'"), (128, 80, 384));
 }
 
+/// The ERD paper, table 1, with two uplinks a ToR: 256 + 128 + 32 links; ports of an EoR 10, of a ToR 6, of a gateway 16;
+/// 4.72 us from pod to pod, 8 ways.
+#[test]
+fn the_network_of_the_erd_evaluation() {
+    let topology = build("kind = 'preset'\nname = 'erd-256'").unwrap();
+    assert_eq!(
+        (topology.hosts(), topology.switches().len(), topology.links().len()),
+        (256, 64 + 16 + 2, 256 + 128 + 32)
+    );
+    let node = |name: &str| topology.node_by_name(name).unwrap();
+    let ports = |name: &str| topology.ports(node(name)).len();
+    assert_eq!((ports("tor63"), ports("agg7.1"), ports("core1")), (6, 10, 16));
+    let routing = Routing::whole(&topology);
+    let one_way = |src: u32, dst: u32| {
+        let (mut at, mut delay, mut ways) = (NodeId(src), Duration::ZERO, 1);
+        while at.0 != dst {
+            let next = routing.from_node(at, HostId(dst));
+            ways *= next.len();
+            let port = topology.ports(at)[usize::from(next.get(0))];
+            delay += topology.link(port.link).delay;
+            at = port.peer;
+        }
+        (delay.as_ps() / 1_000, ways)
+    };
+    // .45 .06 .28 | .45 .06 .28 1.01 .28 | .45 .06 .28 1.01 1.12 1.01 .28, each with .06 .45 at the end.
+    assert_eq!([one_way(0, 3), one_way(0, 4), one_way(0, 255)], [(1_300, 1), (2_590, 2), (4_720, 8)]);
+    for (name, hosts, core_gbps) in [("erd-64", 64, 200), ("erd-16", 16, 100)] {
+        let topology = build(&format!("kind = 'preset'\nname = '{name}'")).unwrap();
+        assert_eq!(topology.hosts(), hosts);
+        let up = topology
+            .links()
+            .iter()
+            .filter(|link| link.rate == Rate::from_gbps(core_gbps) && link.a.0 >= hosts);
+        // Half of what the hosts send together.
+        assert_eq!(up.count() as u64 * core_gbps * 2, u64::from(hosts) * 100, "{name}");
+    }
+}
+
 #[test]
 fn rates_and_delays_are_inherited_upwards() {
     let text =

@@ -127,6 +127,27 @@ impl FatTree {
         }
     }
 
+    /// The network of the ERD evaluation (table 1): ToRs of 4 hosts, two EoRs a pod, two gateways on top, 2:1 between
+    /// EoRs and gateways. The paper puts delays into nodes and none into links; here each link has half of the delay
+    /// of the switches at its ends, and that of a host all of it: 0.45 us of a virtual machine and 0.06 us of the host,
+    /// 0.28 us of a ToR, 1.01 us of an EoR, 1.12 us of a gateway. So every path takes what the table says.
+    pub fn erd(pods: u32, tors_per_pod: u32, gateway_rate: Rate) -> Self {
+        FatTree {
+            pods: Some(pods),
+            tors_per_pod: Some(tors_per_pod),
+            hosts_per_tor: Some(4),
+            aggs_per_pod: Some(2),
+            cores: Some(2),
+            core_wiring: CoreWiring::FullMesh,
+            tor_agg_rate: Some(Rate::from_gbps(400)),
+            agg_core_rate: Some(gateway_rate),
+            host_delay: Duration::from_ns(450 + 60 + 140),
+            tor_agg_delay: Some(Duration::from_ns(140 + 505)),
+            agg_core_delay: Some(Duration::from_ns(505 + 560)),
+            ..FatTree::default()
+        }
+    }
+
     fn shape(&self) -> Result<Shape, TopoError> {
         let counts = [
             ("pods", self.pods),
@@ -256,6 +277,13 @@ impl Build for FatTree {
             ("udmp-320-2to1", "udmp-320 with 2 cores for each aggregation switch", Self::udmp_320(8, full)),
             ("udmp-320-4to1", "udmp-320 with 1 core for each aggregation switch", Self::udmp_320(4, full)),
             ("udmp-320-8to1", "udmp-320-4to1 with 200 Gbps to the cores", Self::udmp_320(4, half)),
+            (
+                "erd-256",
+                "256 hosts of the ERD evaluation (table 1): 8 pods, gateways on top, 2:1",
+                Self::erd(8, 8, full),
+            ),
+            ("erd-64", "erd-256 scaled down: 4 pods of 16 hosts", Self::erd(4, 4, half)),
+            ("erd-16", "erd-256 scaled down: 2 pods of 8 hosts", Self::erd(2, 2, Rate::from_gbps(100))),
             ("b1-1024", "benchmark B1: k = 16, 1,024 hosts at 100 Gbps", Self::k_ary(16)),
             ("b2-8192", "benchmark B2: k = 32, 8,192 hosts at 100 Gbps", Self::k_ary(32)),
             ("b3-128", "benchmark B3: k = 8, 128 hosts at 100 Gbps", Self::k_ary(8)),
