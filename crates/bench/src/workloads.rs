@@ -94,7 +94,7 @@ impl Bench {
                 rto: RtoConfig::default(),
             },
             schemes: vec![NamedScheme { name: "rps".into(), scheme: (scheme.make)() }],
-            groups: vec![(0, 1)],
+            groups: vec![pathweave_sim::GroupSpec::new(0)],
             graph: Arc::new(builder.finish().expect("no cycles")),
             faults: vec![],
             stop: StopConfig::default(),

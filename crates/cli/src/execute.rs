@@ -71,7 +71,7 @@ impl Finished {
         if self.run.info.ended == EndReason::Interrupted {
             return Outcome::Interrupted;
         }
-        let all_done = self.run.flows.iter().all(|flow| flow.status == FlowStatus::Finished);
+        let all_done = self.run.foreground().all(|flow| flow.status == FlowStatus::Finished);
         if all_done { Outcome::Done } else { Outcome::Unfinished }
     }
 
@@ -79,7 +79,7 @@ impl Finished {
     pub(crate) fn complaint(&self) -> Option<String> {
         const SHOWN: usize = 10;
         let run = &self.run;
-        let open: Vec<_> = run.flows.iter().filter(|flow| flow.status != FlowStatus::Finished).collect();
+        let open: Vec<_> = run.foreground().filter(|flow| flow.status != FlowStatus::Finished).collect();
         if open.is_empty() {
             return None;
         }
@@ -91,7 +91,7 @@ impl Finished {
             "{}: {} of {} flows did not finish; the run ended because: {}{detail}",
             run.info.name,
             open.len(),
-            run.flows.len(),
+            run.foreground().count(),
             run.info.ended.meaning().trim_end_matches('.')
         );
         let host =

@@ -48,6 +48,18 @@ error: unknown field `kmn` in `switch.ecn`
 }
 
 #[test]
+fn mixes_that_make_no_sense() {
+    let with = |more: &str, of_workload: &str| format!("{SMALL}\n{of_workload}\n{more}");
+    refused_text(&with("", "pool = \"mine\""), &["no pool is named \"mine\"", "declare it"]);
+    refused_text(&with("[pools]\nmice = 4", "pool = \"mine\""), &["pools: mice", "did you mean `mice`?"]);
+    refused_text(&with("[pools]\nmine = 0", "pool = \"mine\""), &["`pools.mine` cannot be 0"]);
+    let crowd = with("[pools]\nmine = 4000\nyours = 96", "pool = \"mine\"");
+    refused_text(&crowd, &["pools of 4096 hosts together, but the topology has"]);
+    refused_text(&with("", "role = \"background\""), &["every workload is background"]);
+    refused_text(&with("", "role = \"backgrund\""), &["did you mean `background`?"]);
+}
+
+#[test]
 fn unknown_scheme() {
     let parts = ["unknown scheme \"rsp\"", "a.toml:1:10", "did you mean `rps`?", "ecmp"];
     refused_text(&format!("scheme = \"rsp\"\n{SMALL}"), &parts);

@@ -44,7 +44,7 @@ pub fn observe(figure: &FigureFile, run: &RunResult) -> Observed {
         samples,
         traces,
         digest: run.info.digest_hex(),
-        unfinished: run.flows.iter().filter(unfinished).count(),
+        unfinished: run.foreground().filter(unfinished).count(),
     }
 }
 

@@ -79,6 +79,15 @@ pub const FLOWS: &[Column<FlowRecord>] = &[
         Get::Label(|run| run.info.groups.clone(), |f| Some(usize::from(f.group))),
     ),
     column(
+        "role",
+        "",
+        "What its group is to the run: foreground or background.",
+        Get::Label(
+            |run| (0u16..).zip(&run.info.groups).map(|(g, _)| run.info.role(g).to_string()).collect(),
+            |f| Some(usize::from(f.group)),
+        ),
+    ),
+    column(
         "scheme",
         "",
         "Scheme that carried it.",

@@ -2,6 +2,7 @@
 
 use crate::human::{Quantity, ratio};
 use crate::metrics::{FLOW_METRICS, RUN_METRICS};
+use crate::records::Role;
 use crate::summary::{FlowSummary, Summary};
 
 /// A table: a title over the row labels, column headings, rows.
@@ -22,17 +23,22 @@ pub(crate) struct Cell {
     pub(crate) value: Option<f64>,
 }
 
-/// The tables of one run: flows (a column for each group and, where there are several, one for all), then the
-/// fabric.
+/// The tables of one run: flows (a column for each group and, where there are several, one for all or for those of the
+/// foreground, which is never mixed with the background), then the fabric.
 pub(crate) fn of_run(summary: &Summary) -> Vec<Grid> {
-    let heading = |g: &crate::GroupSummary| match g.schemes.as_slice() {
-        [] => g.group.clone(),
-        schemes => format!("{} ({})", g.group, schemes.join(", ")),
+    let heading = |g: &crate::GroupSummary| {
+        let background = (g.role == Role::Background && g.group != g.role.name()).then_some("background");
+        let notes: Vec<&str> = background.into_iter().chain(g.schemes.iter().map(String::as_str)).collect();
+        if notes.is_empty() { g.group.clone() } else { format!("{} ({})", g.group, notes.join(", ")) }
     };
     let mut columns: Vec<(String, &FlowSummary)> =
         summary.groups.iter().map(|g| (heading(g), &g.flows)).collect();
-    if columns.len() != 1 {
-        columns.push(("all flows".to_owned(), &summary.overall));
+    let of_foreground = summary.groups.iter().filter(|g| g.role == Role::Foreground).count();
+    match &summary.foreground {
+        // A group alone in the foreground is the foreground.
+        Some(foreground) if of_foreground > 1 => columns.push(("foreground".to_owned(), foreground)),
+        None if columns.len() != 1 => columns.push(("all flows".to_owned(), &summary.overall)),
+        _ => {}
     }
     let (names, flows): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     let flow_rows = FLOW_METRICS.iter().filter_map(|m| {
@@ -47,8 +53,8 @@ pub(crate) fn of_run(summary: &Summary) -> Vec<Grid> {
     ]
 }
 
-/// The tables of several runs with ratios to the first: all flows and the fabric, then each group of the first run
-/// if it has several.
+/// The tables of several runs with ratios to the first: all flows, or those of the foreground where there is a
+/// background, and the fabric; then each group of the first run if it has several.
 pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
     let Some(first) = runs.first() else { return Vec::new() };
     let mut columns = Vec::new();
@@ -65,7 +71,9 @@ pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
         });
         Grid { title: title.to_owned(), columns: columns.clone(), rows: rows.collect() }
     };
-    let mut all = grid("All flows", runs.iter().map(|s| Some(&s.overall)).collect());
+    let mixed = runs.iter().any(|s| s.foreground.is_some());
+    let title = if mixed { "Foreground flows" } else { "All flows" };
+    let mut all = grid(title, runs.iter().map(|s| Some(s.measured())).collect());
     all.rows.extend(RUN_METRICS.iter().filter_map(|m| {
         let values: Vec<_> = runs.iter().map(|s| (m.get)(s)).collect();
         row(m.label, m.quantity, &values, true)
@@ -75,7 +83,8 @@ pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
         grids.extend(first.groups.iter().map(|group| {
             let same = |s: &&'_ Summary| s.groups.iter().position(|g| g.group == group.group);
             let flows = runs.iter().map(|s| same(s).map(|i| &s.groups[i].flows)).collect();
-            grid(&format!("Group {}", group.group), flows)
+            let background = if group.role == Role::Background { " (background)" } else { "" };
+            grid(&format!("Group {}{background}", group.group), flows)
         }));
     }
     grids

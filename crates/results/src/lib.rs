@@ -37,7 +37,7 @@ pub use human::{Quantity, ratio};
 pub use metrics::{FLOW_METRICS, FlowMetric, RUN_METRICS, RunMetric};
 pub use records::{
     DropReason, EndReason, EventKind, EventRecord, FlowRecord, FlowStatus, JobRecord, LinkTotals, NodeInfo,
-    NodeKind, RunInfo, RunResult, SeriesKind, SeriesSample,
+    NodeKind, Role, RunInfo, RunResult, SeriesKind, SeriesSample,
 };
 pub use report::html as report_html;
 pub use stats::{Distribution, jain_index, percentile};

@@ -27,6 +27,13 @@ pub struct RunResult {
     pub jobs: Vec<JobRecord>,
 }
 
+impl RunResult {
+    /// The flows that the run is about.
+    pub fn foreground(&self) -> impl Iterator<Item = &FlowRecord> {
+        self.flows.iter().filter(|flow| self.info.role(flow.group) == Role::Foreground)
+    }
+}
+
 /// What was run and how it ended.
 #[derive(Clone, Debug, Default)]
 pub struct RunInfo {
@@ -42,6 +49,8 @@ pub struct RunInfo {
     pub schemes: Vec<String>,
     /// Workload group names; [`FlowRecord::group`] is an index into it.
     pub groups: Vec<String>,
+    /// What each group is to the run; those not listed are foreground.
+    pub roles: Vec<Role>,
     /// Digest of the event trace: equal for equal scenario and seed, on every machine.
     pub digest: u64,
     /// Simulated time at the end, picoseconds.
@@ -67,9 +76,28 @@ impl RunInfo {
     pub fn partial(&self) -> bool {
         !matches!(self.ended, EndReason::Completed | EndReason::TimeLimit)
     }
+    /// What a group is to the run.
+    pub fn role(&self, group: u16) -> Role {
+        self.roles.get(usize::from(group)).copied().unwrap_or_default()
+    }
+    /// Some groups are background.
+    pub fn has_background(&self) -> bool {
+        self.roles.contains(&Role::Background)
+    }
     /// The digest as 16 hexadecimal digits.
     pub fn digest_hex(&self) -> String {
         format!("{:016x}", self.digest)
+    }
+}
+
+named_enum! {
+    /// What a workload group is to the run.
+    #[derive(Default)]
+    Role {
+        /// What is measured: the run ends when it is done.
+        #[default] Foreground = "foreground",
+        /// What is in its way: it is cut off when the foreground is done, and reported apart.
+        Background = "background",
     }
 }
 

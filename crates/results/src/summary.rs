@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::columns::ns;
 use crate::parquet_file::SCHEMA_VERSION;
-use crate::records::{EndReason, FlowRecord, FlowStatus, JobRecord, RunResult};
+use crate::records::{EndReason, FlowRecord, FlowStatus, JobRecord, Role, RunResult};
 use crate::stats::{Distribution, jain_index};
 use crate::summary_fabric::FabricSummary;
 
@@ -24,6 +24,8 @@ pub struct Summary {
     pub run: RunSummary,
     /// Every flow.
     pub overall: FlowSummary,
+    /// The flows of foreground groups, where there are background groups too.
+    pub foreground: Option<FlowSummary>,
     /// The flows of each workload group, in order of declaration.
     pub groups: Vec<GroupSummary>,
     /// Links and queues.
@@ -72,6 +74,8 @@ pub struct RunSummary {
 pub struct GroupSummary {
     /// Name of the group.
     pub group: String,
+    /// What it is to the run.
+    pub role: Role,
     /// Schemes that carried its flows.
     pub schemes: Vec<String>,
     /// Its figures.
@@ -131,7 +135,7 @@ pub struct SizeBin {
     pub slowdown: Distribution,
 }
 
-/// Jobs: graphs of messages that complete as a whole.
+/// Jobs of foreground groups: graphs of messages that complete as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct JobSummary {
     /// Jobs.
@@ -168,10 +172,15 @@ impl Summary {
                 peak_rss_bytes: info.peak_rss_bytes,
             },
             overall: FlowSummary::of(|| run.flows.iter()),
+            foreground: info.has_background().then(|| FlowSummary::of(|| run.foreground())),
             groups: group_summaries(run),
             fabric: FabricSummary::of(run),
-            jobs: job_summary(&run.jobs),
+            jobs: job_summary(run),
         }
+    }
+    /// The flows that the run is about: all, or those of the foreground where there is a background.
+    pub fn measured(&self) -> &FlowSummary {
+        self.foreground.as_ref().unwrap_or(&self.overall)
     }
 }
 
@@ -188,6 +197,7 @@ fn group_summaries(run: &RunResult) -> Vec<GroupSummary> {
         let used: BTreeSet<u16> = flows().map(|f| f.scheme).collect();
         GroupSummary {
             group: name.clone(),
+            role: run.info.role(group),
             schemes: used.into_iter().map(|s| run.info.schemes[usize::from(s)].clone()).collect(),
             flows: FlowSummary::of(flows),
         }
@@ -195,11 +205,14 @@ fn group_summaries(run: &RunResult) -> Vec<GroupSummary> {
     (0..).zip(&run.info.groups).map(of).collect()
 }
 
-fn job_summary(jobs: &[JobRecord]) -> JobSummary {
-    let mut completion: Vec<f64> = jobs.iter().filter_map(|j| Some(ns(j.finish_ps? - j.start_ps))).collect();
+fn job_summary(run: &RunResult) -> JobSummary {
+    let jobs = || run.jobs.iter().filter(|job| run.info.role(job.group) == Role::Foreground);
+    let mut completion: Vec<f64> =
+        jobs().filter_map(|j: &JobRecord| Some(ns(j.finish_ps? - j.start_ps))).collect();
+    let count = jobs().count();
     JobSummary {
-        count: jobs.len() as u64,
-        unfinished: (jobs.len() - completion.len()) as u64,
+        count: count as u64,
+        unfinished: (count - completion.len()) as u64,
         completion_ns: Distribution::of(&mut completion),
     }
 }

@@ -34,9 +34,14 @@ pub const SUMMARY: &[Object] = &[
             field("schema_version", "integer", "Rises when a field is renamed, removed or changes meaning."),
             field("run", "object", "What was run and how it ended."),
             field("overall", "object", "Figures of all flows."),
+            field(
+                "foreground",
+                "object or null",
+                "Figures of the flows of foreground groups; null where every group is one.",
+            ),
             field("groups", "array", "The same for each workload group, in order of declaration."),
             field("fabric", "object", "Links and queues."),
-            field("jobs", "object", "Jobs."),
+            field("jobs", "object", "Jobs of foreground groups."),
         ],
     },
     Object {
@@ -65,11 +70,12 @@ pub const SUMMARY: &[Object] = &[
         ],
     },
     Object {
-        path: "overall, groups[]",
+        path: "overall, foreground, groups[]",
         meaning: "Figures of a set of flows. Times, slowdown and goodput are of finished flows, counts are of all. A \
-                  group has two fields more.",
+                  group has three fields more.",
         fields: &[
             field("group", "string", "Groups only: name of the group."),
+            field("role", "string", "Groups only: \"foreground\" or \"background\"."),
             field("schemes", "array", "Groups only: names of the schemes that carried its flows."),
             field("count", "integer", "Flows."),
             field("finished", "integer", "Flows that finished."),

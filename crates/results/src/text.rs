@@ -37,7 +37,7 @@ fn render(grids: &[Grid]) -> String {
 /// A line on a run that did not finish everything; nothing for one that did.
 pub(crate) fn ending(summary: &Summary) -> String {
     let run = &summary.run;
-    if !run.partial && run.ended_detail.is_empty() && summary.overall.unfinished == 0 {
+    if !run.partial && run.ended_detail.is_empty() && summary.measured().unfinished == 0 {
         return String::new();
     }
     let partial = if run.partial { "PARTIAL: " } else { "" };

@@ -99,7 +99,7 @@ fn the_summary_has_exactly_the_documented_fields() {
     let objects = [
         ("(top)", &json),
         ("run", &json["run"]),
-        ("overall, groups[]", &json["groups"][0]),
+        ("overall, foreground, groups[]", &json["groups"][0]),
         ("by_size[]", &json["overall"]["by_size"][0]),
         ("fabric", &json["fabric"]),
         ("fabric.tiers[]", &json["fabric"]["tiers"][0]),
@@ -113,6 +113,6 @@ fn the_summary_has_exactly_the_documented_fields() {
         assert_eq!(keys(value), documented, "{path}");
     }
     let mut of_group = keys(&json["groups"][0]);
-    of_group.retain(|k| k != "group" && k != "schemes");
+    of_group.retain(|k| k != "group" && k != "role" && k != "schemes");
     assert_eq!(keys(&json["overall"]), of_group);
 }

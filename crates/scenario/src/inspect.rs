@@ -154,7 +154,7 @@ impl Prepared {
             let mine = || spec.graph.messages().iter().filter(move |message| message.group.index() == i);
             GroupSize {
                 group: group.name.clone(),
-                scheme: spec.schemes[usize::from(spec.groups[i].0)].name.clone(),
+                scheme: spec.schemes[usize::from(spec.groups[i].scheme)].name.clone(),
                 messages: mine().count() as u64,
                 bytes: mine().map(|message| message.size.get()).sum(),
             }
@@ -172,8 +172,8 @@ impl Prepared {
         let spec = &self.spec;
         let mtu = spec.host.mtu.get();
         let packet_hops_of = |message: &Message, hops: u32| {
-            let (scheme, _) = spec.groups[message.group.index()];
-            let acks = 1.0 / f64::from(spec.schemes[usize::from(scheme)].scheme.acks.every_packets.max(1));
+            let scheme = &spec.scheme_of(message.group).scheme;
+            let acks = 1.0 / f64::from(scheme.acks.every_packets.max(1));
             let packets = message.size.get().div_ceil(mtu).max(1) as f64;
             packets * (1.0 + acks) * f64::from(hops)
         };

@@ -1,10 +1,14 @@
 //! From a scenario to what the simulator runs: the network and the messages exist, every name has been found.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pathweave_sim::{SimError, SimSpec, StopConfig};
+use pathweave_sim::{GroupSpec, SimError, SimSpec, StopConfig};
 use pathweave_topo::{TopoError, Topology};
-use pathweave_workload::{FileError, GraphBuilder, GraphError, MessageGraph, Traffic, WorkloadError};
+use pathweave_units::Rng;
+use pathweave_workload::{
+    FileError, GraphBuilder, GraphError, MessageGraph, Traffic, WorkloadEnv, WorkloadError,
+};
 
 use crate::load::Loaded;
 use crate::model::validate::out_of_range;
@@ -41,12 +45,11 @@ impl Loaded {
             schemes.iter().position(|scheme| scheme.name == name).expect("every scheme in use was collected")
                 as u16
         };
-        let class_of = |group: &str| {
-            let workload = scenario.workload.iter().find(|workload| workload.group_name() == group);
-            workload.expect("groups are named by workloads").class
-        };
         let of_group = |group: &pathweave_workload::Group| {
-            (scheme_index(group.scheme.as_deref()), class_of(&group.name))
+            let workload = scenario.workload.iter().find(|workload| workload.group_name() == group.name);
+            let workload = workload.expect("groups are named by workloads");
+            let role = workload.role.to_sim();
+            GroupSpec { scheme: scheme_index(group.scheme.as_deref()), class: workload.class, role }
         };
         let spec = SimSpec {
             name: scenario.name.clone(),
@@ -80,13 +83,35 @@ impl Loaded {
         built.map(Arc::new).map_err(|why| self.place(topology_error(&why)).into())
     }
 
+    /// The hosts of each pool, as its workloads see them: the hosts in an order drawn by seed, cut into pieces.
+    fn pools(&self, env: &WorkloadEnv) -> Result<BTreeMap<&String, WorkloadEnv>, Diagnostics> {
+        let pools = &self.scenario.pools;
+        let mut left: Vec<u32> = (0..env.hosts).collect();
+        Rng::for_component(self.scenario.seed, "pools", 0).shuffle(&mut left);
+        let mut made = BTreeMap::new();
+        for (name, &hosts) in pools {
+            if hosts as usize > left.len() {
+                let all: u64 = pools.values().map(|&hosts| u64::from(hosts)).sum();
+                let message = format!("pools of {all} hosts together, but the topology has {}", env.hosts);
+                let path = FieldPath::root().key("pools").key(name);
+                return Err(self.place(Diagnostic::new(path, message)).into());
+            }
+            let mut members: Vec<u32> = left.drain(..hosts as usize).collect();
+            members.sort_unstable();
+            made.insert(name, env.of_members(&members));
+        }
+        Ok(made)
+    }
+
     fn messages(&self, topology: &Topology) -> Result<(Arc<MessageGraph>, Vec<String>), Diagnostics> {
         let scenario = &self.scenario;
         let env = workload_env(&scenario.topology, topology, scenario.seed, &self.base_dir);
+        let pools = self.pools(&env)?;
         let mut builder = GraphBuilder::new(env.hosts);
         let mut found = Vec::new();
         for (i, workload) in scenario.workload.iter().enumerate() {
-            if let Err(why) = workload.to_config().generate(&env, &mut builder) {
+            let env = workload.pool.as_ref().map_or(&env, |pool| &pools[pool]);
+            if let Err(why) = workload.to_config().generate(env, &mut builder) {
                 let path = FieldPath::root().key("workload").index(i);
                 found.push(self.place(workload_error(&path, &workload.traffic, &why)));
             }

@@ -30,6 +30,7 @@ impl<const C: usize> Runner<'_, C> {
                 scenario_toml: spec.scenario_toml.clone(),
                 schemes: spec.schemes.iter().map(|s| s.name.clone()).collect(),
                 groups: spec.graph.groups().iter().map(|g| g.name.clone()).collect(),
+                roles: spec.groups.iter().map(|group| group.role).collect(),
                 digest: self.digest.value(),
                 simulated_ps: end.as_ps(),
                 events: self.events(),
@@ -62,7 +63,7 @@ impl<const C: usize> Runner<'_, C> {
                     FlowRecord {
                         flow: index,
                         group: message.group.0,
-                        scheme: self.spec.groups[usize::from(message.group.0)].0,
+                        scheme: self.spec.groups[message.group.index()].scheme,
                         job: message.job.map(|job| job.0),
                         src_host: message.src.0,
                         dst_host: message.dst.0,

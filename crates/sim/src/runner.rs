@@ -21,6 +21,7 @@ use crate::flows::Flow;
 use crate::host::{Content, Host};
 use crate::monitor::{Control, Monitor, Snapshot};
 use crate::observe::Recorder;
+use crate::pending::Pending;
 use crate::routes;
 use crate::spec::{SimError, SimSpec, Verb};
 
@@ -52,8 +53,8 @@ pub(crate) struct Runner<'a, const C: usize> {
     /// Tasks that became free and begin later, by (time, order of becoming free).
     pub(crate) due: BinaryHeap<Reverse<(Time, u64, TaskId)>>,
     pub(crate) due_count: u64,
-    /// Messages posted whose senders do not know yet how they ended.
-    pub(crate) active: usize,
+    /// What the run still waits for.
+    pub(crate) pending: Pending,
     /// When each job finished.
     pub(crate) job_finish: Vec<Option<Time>>,
     pub(crate) recorder: Recorder,
@@ -176,7 +177,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             progress: Progress::new(&spec.graph),
             due: BinaryHeap::new(),
             due_count: 0,
-            active: 0,
+            pending: Pending::new(spec),
             job_finish: vec![None; spec.graph.jobs().len()],
             recorder: Recorder::new(spec, map.len()),
             // A SEND that consumes no posted receive is placed nowhere.
@@ -267,7 +268,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             } else {
                 self.on_work(now);
             }
-            if self.is_over() {
+            if self.pending.is_over() {
                 // So that what is recorded does not depend on where the window would have ended.
                 self.fabric.run_until(&mut self.queue, now);
                 return Some(now);
@@ -307,12 +308,6 @@ impl<'a, const C: usize> Runner<'a, C> {
         {
             hosts[fabric.host_of(fourth).index()].endpoint.warm_packet(segment, &mut Cache);
         }
-    }
-
-    /// Nothing is under way and nothing is to come.
-    #[inline]
-    fn is_over(&self) -> bool {
-        self.active == 0 && self.due.is_empty() && self.progress.next_root(&self.spec.graph).is_none()
     }
 
     /// Events so far, of hosts and of the fabric.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use pathweave_fabric::config::{ConfigError, FaultConfig, SwitchConfig};
 use pathweave_policy::Scheme;
+use pathweave_results::Role;
 use pathweave_topo::Topology;
 use pathweave_transport::RtoConfig;
 use pathweave_units::{Bytes, Duration};
 use pathweave_wire::Framing;
-use pathweave_workload::MessageGraph;
+use pathweave_workload::{GroupId, MessageGraph};
 
 /// Everything a run depends on. Equal specs give equal digests.
 #[derive(Clone, Debug)]
@@ -25,8 +26,8 @@ pub struct SimSpec {
     pub host: HostConfig,
     /// Schemes in use.
     pub schemes: Vec<NamedScheme>,
-    /// For each group of `graph`: the index of its scheme and its data class (1 and up).
-    pub groups: Vec<(u16, u8)>,
+    /// How each group of `graph` is carried.
+    pub groups: Vec<GroupSpec>,
     /// The messages.
     pub graph: Arc<MessageGraph>,
     /// What goes wrong, and when.
@@ -40,6 +41,35 @@ pub struct SimSpec {
     pub verify: bool,
     /// The scenario this came from, for its records.
     pub scenario_toml: String,
+}
+
+impl SimSpec {
+    /// Whether the run ends before some of its traffic does.
+    pub fn has_background(&self) -> bool {
+        self.groups.iter().any(|group| group.role == Role::Background)
+    }
+    /// The scheme of a group.
+    pub fn scheme_of(&self, group: GroupId) -> &NamedScheme {
+        &self.schemes[usize::from(self.groups[group.index()].scheme)]
+    }
+}
+
+/// How the messages of a group are carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupSpec {
+    /// Index of its scheme.
+    pub scheme: u16,
+    /// Its data class, 1 and up.
+    pub class: u8,
+    /// Whether the run waits for it.
+    pub role: Role,
+}
+
+impl GroupSpec {
+    /// Foreground in the first data class.
+    pub const fn new(scheme: u16) -> Self {
+        GroupSpec { scheme, class: 1, role: Role::Foreground }
+    }
 }
 
 /// A scheme with the name it goes by in results.

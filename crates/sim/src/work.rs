@@ -49,6 +49,7 @@ impl<const C: usize> Runner<'_, C> {
         if task.index() < self.flows.len() {
             self.post(now, task.0);
         } else {
+            self.pending.ended(&self.spec.graph, task);
             self.complete_task(now, task);
         }
     }
@@ -59,6 +60,7 @@ impl<const C: usize> Runner<'_, C> {
             self.job_finish[job.index()] = Some(now);
         }
         for Due { task, at } in free {
+            self.pending.freed(&self.spec.graph, task);
             self.begin_later(task, at);
         }
         if !self.due.is_empty() {
@@ -74,6 +76,7 @@ impl<const C: usize> Runner<'_, C> {
             let record = FlowRecord { status: FlowStatus::Unreachable, ..record };
             self.flows[flow as usize] = Some(Flow::posted(record, 0, Default::default()));
             self.connections.list[conn as usize].messages_left -= 1;
+            self.pending.ended(&self.spec.graph, TaskId(flow));
             return;
         };
         if self.connections.list[conn as usize].qps.is_empty() {
@@ -88,7 +91,6 @@ impl<const C: usize> Runner<'_, C> {
         let parts = (qps.len() as u64).min(message.size.get().max(1));
         let before = self.tallies(conn);
         self.flows[flow as usize] = Some(Flow::posted(record, parts as u16, before));
-        self.active += 1;
         let (src, dst) = (message.src.index(), message.dst.index());
         let mut offset = 0;
         for (part, (src_qp, dst_qp)) in (0..parts).zip(qps) {
@@ -116,7 +118,7 @@ impl<const C: usize> Runner<'_, C> {
         FlowRecord {
             flow,
             group: message.group.0,
-            scheme: self.spec.groups[usize::from(message.group.0)].0,
+            scheme: self.spec.groups[message.group.index()].scheme,
             job: message.job.map(|job| job.0),
             src_host: message.src.0,
             dst_host: message.dst.0,
@@ -133,8 +135,8 @@ impl<const C: usize> Runner<'_, C> {
             let c = &self.connections.list[conn as usize];
             (c.src, c.dst, c.group)
         };
-        let (scheme_index, class) = spec.groups[usize::from(group.0)];
-        let scheme = &spec.schemes[usize::from(scheme_index)].scheme;
+        let class = spec.groups[group.index()].class;
+        let scheme = &spec.scheme_of(group).scheme;
         let mtu = spec.host.mtu.get() as u16;
         let mtu_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
         let base_rtt = path.round_trip(mtu_wire, ack_wire_bytes(spec.host.framing));
@@ -205,7 +207,7 @@ impl<const C: usize> Runner<'_, C> {
         if !state.part_completed(now, status) {
             return;
         }
-        self.active -= 1;
+        self.pending.ended(&self.spec.graph, TaskId(flow));
         let conn = self.connections.of(flow);
         self.settle(flow);
         let connection = &mut self.connections.list[conn as usize];

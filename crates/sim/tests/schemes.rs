@@ -7,7 +7,7 @@ use std::path::Path;
 
 use pathweave_fabric::config::FaultConfig;
 use pathweave_results::{DropReason, EventKind, FlowRecord, FlowStatus, RunResult};
-use pathweave_sim::SimSpec;
+use pathweave_sim::{GroupSpec, Role, SimSpec};
 use pathweave_topo::{Build, LeafSpine};
 use pathweave_units::{Bytes, Duration, Rate};
 use pathweave_workload::{RingAllReduce, Traffic, WorkloadConfig, WorkloadEnv};
@@ -285,7 +285,8 @@ fn two_groups_in_two_classes() {
     let mut spec = with_graph(star(3), graph, "rps-nocc");
     spec.switch.weights = vec![1, 3];
     let names: Vec<String> = spec.graph.groups().iter().map(|g| g.name.clone()).collect();
-    spec.groups = names.iter().map(|name| (0, if name == "heavy" { 2 } else { 1 })).collect();
+    let class = |name: &String| if name == "heavy" { 2 } else { 1 };
+    spec.groups = names.iter().map(|name| GroupSpec { class: class(name), ..GroupSpec::new(0) }).collect();
     let result = finish(&spec);
     let fct = |name: &str| {
         let group = names.iter().position(|n| n == name).expect("declared") as u16;
@@ -295,6 +296,47 @@ fn two_groups_in_two_classes() {
     let (heavy, light) = (fct("heavy") as f64 / 80e6, fct("light") as f64 / 80e6);
     assert!((heavy - 4.1).abs() < 0.15, "{heavy} MB");
     assert!((light - 6.15).abs() < 0.15, "{light} MB");
+}
+
+#[test]
+fn the_background_lasts_as_long_as_the_foreground() {
+    // Two messages one after the other in the foreground; 4 GiB in their way, which would take a third of a second.
+    let mut builder = pathweave_workload::GraphBuilder::new(3);
+    let foreground = builder.group("ring", None).expect("the first group");
+    let background = builder.group("elephant", None).expect("the second");
+    let mut message = |src, size, group| {
+        let new = pathweave_workload::NewMessage {
+            src: pathweave_units::HostId(src),
+            dst: pathweave_units::HostId(2),
+            size,
+            start: pathweave_units::Time::ZERO,
+            group,
+            stream: pathweave_workload::Stream::Own,
+            job: None,
+        };
+        builder.message(new).expect("hosts exist")
+    };
+    let first = message(0, Bytes::from_kb(500), foreground);
+    let second = message(0, Bytes::from_kb(500), foreground);
+    message(1, pathweave_workload::MAX_MESSAGE_SIZE, background);
+    builder.after(second, first).expect("no cycle");
+    let graph = builder.finish().expect("no cycles");
+    let mut spec = with_graph(star(3), graph, "rps-nocc");
+    let elephant = |name: &str| if name == "elephant" { Role::Background } else { Role::Foreground };
+    let groups = spec.graph.groups().iter();
+    spec.groups = groups.map(|g| GroupSpec { role: elephant(&g.name), ..GroupSpec::new(0) }).collect();
+    let result = play(&spec);
+    assert_eq!(result.info.ended, pathweave_results::EndReason::Completed);
+    assert!(result.foreground().all(|flow| flow.status == FlowStatus::Finished));
+    let last = result.foreground().filter_map(|flow| flow.acked_ps).max().expect("finished");
+    assert_eq!(last, result.info.simulated_ps, "the run ends when the sender knows of its last message");
+    let cut = result.flows.iter().find(|f| f.size_bytes > 1 << 30).expect("the background");
+    assert_eq!(cut.status, FlowStatus::Unfinished);
+    assert!(cut.sent_packets > 100, "it was there all the time: {} packets", cut.sent_packets);
+    let summary = pathweave_results::Summary::of(&result);
+    assert_eq!((summary.measured().count, summary.measured().unfinished, summary.overall.count), (2, 0, 3));
+    let table = pathweave_results::summary_table(&summary);
+    assert!(table.contains("elephant (background, rps-nocc)") && !table.contains("all flows"), "{table}");
 }
 
 #[test]

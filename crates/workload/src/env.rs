@@ -25,6 +25,8 @@ pub struct WorkloadEnv {
     /// Host identifiers in flow lists and the hosts they mean, where an imported topology numbers its nodes
     /// in its own way. `None`: identifiers are host numbers.
     pub node_ids: Option<BTreeMap<u64, HostId>>,
+    /// The hosts of the fabric that hosts `0..hosts` stand for, where they are only some of them. Empty: all.
+    pub members: Vec<u32>,
 }
 
 impl WorkloadEnv {
@@ -39,7 +41,29 @@ impl WorkloadEnv {
             seed: 0,
             base_dir: PathBuf::new(),
             node_ids: None,
+            members: Vec::new(),
         }
+    }
+    /// The same for a workload that has only these hosts: its hosts are numbered from 0 in their order. Rates are those
+    /// of the whole fabric.
+    #[must_use]
+    pub fn of_members(&self, members: &[u32]) -> Self {
+        let of = |list: &[u32]| match list {
+            [] => Vec::new(),
+            list => members.iter().map(|&host| list[host as usize]).collect(),
+        };
+        WorkloadEnv {
+            hosts: members.len() as u32,
+            racks: of(&self.racks),
+            pods: of(&self.pods),
+            node_ids: None,
+            members: members.to_vec(),
+            ..self.clone()
+        }
+    }
+    /// The host of the fabric that a workload's host stands for.
+    pub(crate) fn member(&self, host: u32) -> HostId {
+        HostId(self.members.get(host as usize).copied().unwrap_or(host))
     }
     /// Rack of a host.
     pub fn rack(&self, host: u32) -> u32 {

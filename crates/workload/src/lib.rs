@@ -8,7 +8,7 @@
 //! use pathweave_workload::{Pattern, Permutation, Progress, Traffic, WorkloadConfig, WorkloadEnv, build};
 //!
 //! let permutation =
-//!     Permutation { size: Bytes::from_mb(8), pattern: Pattern::Shift, shift: Some(1), repetitions: 1 };
+//!     Permutation { size: Bytes::from_mb(8), pattern: Pattern::Shift, shift: Some(1), flows: None, repetitions: 1 };
 //! let env = WorkloadEnv::new(4, Rate::from_gbps(100));
 //! let graph = build(&[WorkloadConfig::new(Traffic::Permutation(permutation))], &env)?.graph;
 //!
@@ -48,8 +48,8 @@ pub use error::{FileError, GraphError, WorkloadError};
 pub use files::{FlowFile, FlowRecord, Ns3Dialect, parse_csv, parse_ns3};
 pub use graph::{Compute, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Message, MessageGraph, Task, TaskId};
 pub use kinds::{
-    AllToAll, FlowFormat, FlowSpec, Flows, Incast, LoadOf, Model, Pairs, Pattern, Permutation, Placement,
-    Poisson, RingAllReduce, Traffic, Training,
+    AllToAll, Draw, FlowFormat, FlowSpec, Flows, Incast, LoadOf, Model, Pairs, Pattern, Permutation,
+    Placement, Poisson, RingAllReduce, Traffic, Training,
 };
 pub use progress::{Due, Progress};
 pub use registry::{FieldInfo, WorkloadInfo, workloads};

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use pathweave_units::{Bytes, Duration, HostId, Rng, Time, derive_seed};
+use pathweave_units::{Bytes, Duration, Rng, Time, derive_seed};
 
 use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
 use crate::env::WorkloadEnv;
@@ -58,7 +58,7 @@ impl<'a> Sink<'a> {
         job: Option<JobId>,
     ) -> Result<Draft, WorkloadError> {
         let start = self.instant(start)?;
-        let (src, dst) = (HostId(src), HostId(dst));
+        let (src, dst) = (self.env.member(src), self.env.member(dst));
         let new = NewMessage { src, dst, size, start, group: self.group, stream, job };
         let result = self.builder.message(new);
         self.name_it(result)
@@ -71,8 +71,12 @@ impl<'a> Sink<'a> {
         job: JobId,
     ) -> Result<Draft, WorkloadError> {
         let start = self.instant(Duration::ZERO)?;
-        let result =
-            self.builder.compute(Compute { host: Some(HostId(host)), duration, start, job: Some(job) });
+        let result = self.builder.compute(Compute {
+            host: Some(self.env.member(host)),
+            duration,
+            start,
+            job: Some(job),
+        });
         self.name_it(result)
     }
     /// Errors about `task` call it by this name.

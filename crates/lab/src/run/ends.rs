@@ -93,7 +93,7 @@ impl Ends {
         of_message.iter().for_each(|&stream| waiting[stream as usize] += 1);
         let mut ends = Ends { hosts, streams: Vec::new(), of_message, places, pattern, verified };
         for (key, waiting) in keys.iter().zip(waiting) {
-            let name = names[usize::from(spec.groups[usize::from(key.2)].0)];
+            let name = names[usize::from(spec.groups[usize::from(key.2)].scheme)];
             let stream = ends.connect(lab, key, name, queue_pairs(key))?;
             for receiver in &stream.receivers {
                 (0..waiting.min(RECEIVES)).try_for_each(|_| ends.receive(&stream, receiver))?;
@@ -253,7 +253,7 @@ fn shift(message: u32) -> u64 {
 }
 
 fn scheme_of<'a>(spec: &'a SimSpec, key: &Key) -> &'a NamedScheme {
-    &spec.schemes[usize::from(spec.groups[usize::from(key.2)].0)]
+    &spec.schemes[usize::from(spec.groups[usize::from(key.2)].scheme)]
 }
 
 /// The name under which the datapath knows a scheme. It runs the preset as it is; only paths and queue pairs may differ,

@@ -71,7 +71,7 @@ pub(super) fn blank(spec: &SimSpec, number: u32) -> FlowRecord {
     FlowRecord {
         flow: number,
         group: message.group.0,
-        scheme: spec.groups[message.group.index()].0,
+        scheme: spec.groups[message.group.index()].scheme,
         job: message.job.map(|job| job.0),
         src_host: message.src.0,
         dst_host: message.dst.0,
@@ -94,6 +94,7 @@ pub(super) fn result(lab: &Lab, spec: &SimSpec, done: Done, fabric: Fabric, end:
             scenario_toml: spec.scenario_toml.clone(),
             schemes: spec.schemes.iter().map(|scheme| scheme.name.clone()).collect(),
             groups: spec.graph.groups().iter().map(|group| group.name.clone()).collect(),
+            roles: spec.groups.iter().map(|group| group.role).collect(),
             simulated_ps: end.as_ps(),
             packet_hops: fabric.0.iter().map(|moved| moved.packets).sum(),
             ..RunInfo::default()

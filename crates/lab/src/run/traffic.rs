@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pathweave_datapath::{Connection, PostError, Status};
 use pathweave_results::{EndReason, FlowRecord, FlowStatus};
-use pathweave_sim::{SimSpec, Verb, ideal_fct, profile};
+use pathweave_sim::{Pending, SimSpec, Verb, ideal_fct, profile};
 use pathweave_topo::Routing;
 use pathweave_units::Time;
 use pathweave_workload::{Due, Progress, TaskId};
@@ -31,6 +31,8 @@ pub(super) struct Traffic<'a> {
     /// Tasks by the time they are due, then in the order in which they became free.
     due: BinaryHeap<Reverse<(Time, u64, TaskId)>>,
     due_count: u64,
+    /// What the run still waits for.
+    pending: Pending,
     flows: Vec<Option<Flow>>,
     job_finish: Vec<Option<Time>>,
     /// Streams with messages under way, and how many.
@@ -59,6 +61,7 @@ impl<'a> Traffic<'a> {
             progress: Progress::new(&spec.graph),
             due: BinaryHeap::new(),
             due_count: 0,
+            pending: Pending::new(spec),
             flows: spec.graph.messages().iter().map(|_| None).collect(),
             job_finish: vec![None; spec.graph.jobs().len()],
             busy: BTreeSet::new(),
@@ -76,11 +79,9 @@ impl<'a> Traffic<'a> {
             let now = self.clock.now();
             self.begin_due(now)?;
             let ended = self.poll()?;
-            if self.busy.is_empty()
-                && self.due.is_empty()
-                && self.progress.next_root(&self.spec.graph).is_none()
-            {
-                return Ok(if self.progress.left() == 0 { EndReason::Completed } else { EndReason::Stalled });
+            if self.pending.is_over() {
+                let complete = self.progress.left() == 0 || self.spec.has_background();
+                return Ok(if complete { EndReason::Completed } else { EndReason::Stalled });
             }
             if until.is_some_and(|until| now >= until) {
                 return Ok(EndReason::TimeLimit);
@@ -137,6 +138,7 @@ impl<'a> Traffic<'a> {
         if task.index() < self.flows.len() {
             return self.post(task.0);
         }
+        self.pending.ended(&self.spec.graph, task);
         self.complete(task);
         Ok(())
     }
@@ -147,7 +149,10 @@ impl<'a> Traffic<'a> {
         if let Some(job) = self.progress.complete(&self.spec.graph, task, now, &mut free) {
             self.job_finish[job.index()] = Some(now);
         }
-        free.into_iter().for_each(|due| self.later(due));
+        for due in free {
+            self.pending.freed(&self.spec.graph, due.task);
+            self.later(due);
+        }
     }
 
     fn post(&mut self, number: u32) -> Result<(), LabError> {
@@ -231,6 +236,7 @@ impl<'a> Traffic<'a> {
         let Some(Some(flow)) = self.flows.get_mut(number as usize) else { return };
         if flow.is_open() && flow.acknowledged(now, status) {
             flow.settle(&Tally::of(&self.ends.streams[id as usize]));
+            self.pending.ended(&self.spec.graph, TaskId(number));
             let left = &mut self.under_way[id as usize];
             *left = left.saturating_sub(1);
             if *left == 0 {

@@ -17,9 +17,9 @@ pub(super) struct Cdf {
     fraction: Vec<f64>,
 }
 
-/// Of all flows, and of each group where there are several.
+/// Of all flows, or those of the foreground where there is a background, and of each group where there are several.
 pub(super) fn cdfs(run: &RunResult, budget: &Budget) -> Vec<Cdf> {
-    let mut out = vec![cdf(String::new(), run.flows.iter(), budget.points)];
+    let mut out = vec![cdf(String::new(), run.foreground(), budget.points)];
     if run.info.groups.len() > 1 {
         for (group, name) in (0u16..).zip(&run.info.groups).take(budget.groups) {
             let flows = run.flows.iter().filter(|f| f.group == group);

@@ -129,7 +129,7 @@ fn badge(summary: &Summary) -> String {
     let run = &summary.run;
     let mut text = run.ended.name().replace('_', " ");
     let mut mood = "good";
-    for (count, what) in [(summary.overall.unfinished, "unfinished"), (summary.overall.failed, "failed")] {
+    for (count, what) in [(summary.measured().unfinished, "unfinished"), (summary.overall.failed, "failed")] {
         if count > 0 {
             mood = "warn";
             text.push_str(&format!(", {} {what}", Quantity::Count.show(count as f64)));

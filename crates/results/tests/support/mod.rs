@@ -38,6 +38,7 @@ pub(crate) fn run(name: &str, shape: Shape) -> RunResult {
                 .into(),
             schemes: vec!["rps-dcqcn".into(), "ecmp-dcqcn".into()],
             groups: vec!["websearch".into(), "incast".into()],
+            roles: vec![],
             digest: 0x0123_4567_89ab_cdef,
             simulated_ps: END_PS,
             wall_s: 3.2,

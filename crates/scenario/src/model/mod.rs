@@ -7,6 +7,8 @@ mod scheme;
 pub(crate) mod validate;
 mod workload;
 
+use std::collections::BTreeMap;
+
 use pathweave_fabric::config::{FaultConfig, SwitchConfig};
 use pathweave_topo::TopologyConfig;
 use schemars::JsonSchema;
@@ -15,6 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use network::{NetworkConfig, RetransmissionConfig, Verb};
 pub use run::{ObserveConfig, RunConfig};
 pub use scheme::NamedScheme;
+pub(crate) use workload::Role;
 pub use workload::WorkloadEntry;
 
 /// A scenario with every shorthand spelled out: presets replaced by what they stand for, defaults filled in.
@@ -37,6 +40,9 @@ pub struct Scenario {
     /// How messages are carried, unless a workload says otherwise: the name of a scheme, or a table whose `base` is a
     /// name and whose other fields replace the preset's. Default "rps".
     pub scheme: NamedScheme,
+    /// Sets of hosts for workloads to have to themselves: `name = hosts`. Drawn by seed, no host in two of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pools: BTreeMap<String, u32>,
     /// Traffic. At least one.
     pub workload: Vec<WorkloadEntry>,
     /// Things that break.

@@ -6,8 +6,8 @@ use pathweave_policy::Scheme;
 use pathweave_transport::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
 use pathweave_units::{Bytes, Duration};
 
-use super::{NamedScheme, Scenario};
-use crate::text::{Diagnostic, FieldPath};
+use super::{NamedScheme, Role, Scenario};
+use crate::text::{Diagnostic, FieldPath, nearest};
 
 impl Scenario {
     /// Everything that is wrong with the values.
@@ -24,6 +24,7 @@ impl Scenario {
             found.push(finding.allowed("at least one [[workload]] is needed"));
         }
         self.check_groups(&mut found);
+        self.check_pools(&mut found);
         if let Err(why) = self.switch.validate() {
             found.push(out_of_range(root.key("switch").key(why.field), &why.value, &why.allowed));
         }
@@ -61,15 +62,46 @@ impl Scenario {
                 found.push(out_of_range(path.key("group"), &format!("{group:?}"), "a name of one line"));
             }
             let first = &self.workload[*first_of.entry(group).or_insert(i)];
-            for (differs, field) in
-                [(first.scheme != workload.scheme, "scheme"), (first.class != workload.class, "class")]
-            {
+            for (differs, field) in [
+                (first.scheme != workload.scheme, "scheme"),
+                (first.class != workload.class, "class"),
+                (first.role != workload.role, "role"),
+            ] {
                 if differs {
                     let message = format!("workloads of group \"{group}\" differ in `{field}`");
                     let finding = Diagnostic::new(path.key(field), message);
                     found.push(finding.help("give one of them another `group`, or both the same"));
                 }
             }
+        }
+    }
+
+    fn check_pools(&self, found: &mut Vec<Diagnostic>) {
+        let root = FieldPath::root();
+        for (name, &hosts) in &self.pools {
+            if hosts == 0 {
+                found.push(out_of_range(root.key("pools").key(name), "0", "1 host or more"));
+            }
+        }
+        for (i, workload) in self.workload.iter().enumerate() {
+            let Some(pool) = &workload.pool else { continue };
+            if !self.pools.contains_key(pool) {
+                let path = root.key("workload").index(i).key("pool");
+                let names = || self.pools.keys().map(String::as_str);
+                let finding = Diagnostic::new(path, format!("no pool is named \"{pool}\""));
+                let all = names().collect::<Vec<_>>().join(", ");
+                let finding = match all.as_str() {
+                    "" => finding.allowed("declare it: [pools] with a line `name = hosts`"),
+                    all => finding.allowed(format!("pools: {all}")),
+                };
+                found.push(finding.suggest(nearest(pool, names())));
+            }
+        }
+        if !self.workload.is_empty() && self.workload.iter().all(|workload| workload.role == Role::Background)
+        {
+            let path = root.key("workload").index(0).key("role");
+            let finding = Diagnostic::new(path, "every workload is background, so the run would end at once");
+            found.push(finding.help("make what is to be measured foreground, which is the default"));
         }
     }
 

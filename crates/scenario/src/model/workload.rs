@@ -23,9 +23,40 @@ pub struct WorkloadEntry {
     /// Traffic class of its data packets: 1 (default) to the number of `switch.weights`.
     #[serde(default = "first_class")]
     pub class: u8,
+    /// What it is to the run: "foreground" (default) is what the run waits for and what its figures are about;
+    /// "background" is in its way, is cut off when the foreground is done, and is reported apart.
+    #[serde(default, skip_serializing_if = "Role::is_foreground")]
+    pub role: Role,
+    /// The `[pools]` entry whose hosts it has, which it then numbers from 0. Default: all hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// What is sent.
     #[serde(flatten)]
     pub traffic: Traffic,
+}
+
+/// What a workload is to the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The run waits for it.
+    #[default]
+    Foreground,
+    /// The run does not.
+    Background,
+}
+
+impl Role {
+    /// The same, as the simulator takes it.
+    pub fn to_sim(self) -> pathweave_sim::Role {
+        match self {
+            Role::Foreground => pathweave_sim::Role::Foreground,
+            Role::Background => pathweave_sim::Role::Background,
+        }
+    }
+    fn is_foreground(&self) -> bool {
+        *self == Role::Foreground
+    }
 }
 
 fn first_class() -> u8 {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pathweave_fabric::config::{FaultConfig, SwitchConfig};
 use pathweave_results::{FlowRecord, FlowStatus, RunResult};
 use pathweave_sim::{
-    HostConfig, NamedScheme, ObserveConfig, Quiet, SimSpec, StopConfig, Verb, check, profile, run,
+    GroupSpec, HostConfig, NamedScheme, ObserveConfig, Quiet, SimSpec, StopConfig, Verb, check, profile, run,
 };
 use pathweave_topo::{Build, FatTree, LeafSpine, Link, NodeId, Routing, Star, Topology};
 use pathweave_transport::RtoConfig;
@@ -105,7 +105,7 @@ pub(crate) fn with_graph(topology: Topology, graph: MessageGraph, scheme: &str) 
             rto: RtoConfig::default(),
         },
         schemes: vec![NamedScheme { name: scheme.into(), scheme: (info.make)() }],
-        groups: graph.groups().iter().map(|_| (0, 1)).collect(),
+        groups: graph.groups().iter().map(|_| GroupSpec::new(0)).collect(),
         graph: Arc::new(graph),
         faults: vec![],
         stop: StopConfig { until: Some(Duration::from_ms(5_000)), max_events: Some(50_000_000) },

@@ -7,6 +7,17 @@ use crate::builder::Stream;
 use crate::error::WorkloadError;
 use crate::sink::{Generate, Sink};
 
+/// Which hosts send to the receivers of an incast.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Draw {
+    /// For each receiver any of the other hosts; one may send to several receivers.
+    #[default]
+    Independent,
+    /// A host sends to one receiver only, and receivers send to nobody.
+    Disjoint,
+}
+
 /// Many hosts send to one at the same time. Each receiver's event is a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +32,9 @@ pub struct Incast {
     /// The receivers, as host numbers, instead of a number of random ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver_hosts: Option<Vec<u32>>,
+    /// Which hosts send.
+    #[serde(default)]
+    pub draw: Draw,
     /// Each message starts this much later at most, evenly distributed.
     #[serde(default)]
     pub jitter: Duration,
@@ -50,16 +64,37 @@ impl Generate for Incast {
         }
         let mut rng = out.rng("incast");
         let receivers = self.receivers(out)?;
+        let apart = (hosts as usize).saturating_sub(receivers.len());
+        if self.draw == Draw::Disjoint && self.senders as usize * receivers.len() > apart {
+            let most = apart / receivers.len();
+            return out.bad(
+                "senders",
+                self.senders,
+                format!("expected 1 to {most}: {apart} hosts are no receivers"),
+            );
+        }
         out.check_count(f64::from(self.senders) * receivers.len() as f64 * f64::from(self.repetitions))?;
         for round in 0..u64::from(self.repetitions) {
             let Some(begin) = self.interval.as_ps().checked_mul(round).map(Duration::from_ps) else {
                 return out.bad("interval", self.interval, "the last event is later than a run can reach");
             };
-            for &receiver in &receivers {
+            let senders = self.senders as usize;
+            let mut apart: Vec<u32> = (0..hosts).filter(|host| !receivers.contains(host)).collect();
+            if self.draw == Draw::Disjoint {
+                rng.shuffle(&mut apart);
+            }
+            for (index, &receiver) in receivers.iter().enumerate() {
                 let job = Some(out.job(format_args!("to host {receiver}, event {round}"))?);
-                let mut others: Vec<u32> = (0..hosts).filter(|&h| h != receiver).collect();
-                rng.shuffle(&mut others);
-                for &sender in &others[..self.senders as usize] {
+                let chosen = match self.draw {
+                    Draw::Independent => {
+                        let mut others: Vec<u32> = (0..hosts).filter(|&h| h != receiver).collect();
+                        rng.shuffle(&mut others);
+                        others.truncate(senders);
+                        others
+                    }
+                    Draw::Disjoint => apart[index * senders..][..senders].to_vec(),
+                };
+                for sender in chosen {
                     let late = Duration::from_ps((rng.unit_f64() * self.jitter.as_ps() as f64) as u64);
                     let start = Duration::from_ps(begin.as_ps().saturating_add(late.as_ps()));
                     out.message((sender, receiver), self.size, start, Stream::Own, job)?;
@@ -116,6 +151,7 @@ mod tests {
             receivers: 1,
             receiver_hosts: Some(vec![3]),
             jitter: Duration::from_us(2),
+            draw: Draw::Independent,
             repetitions: 2,
             interval: Duration::from_us(100),
         }
@@ -131,6 +167,27 @@ mod tests {
             let begin = Time::from_us(100 * event as u64);
             assert!(messages.iter().all(|m| m.dst.0 == 3 && (m.start - begin) < Duration::from_us(2)));
         }
+    }
+
+    #[test]
+    fn disjoint_senders_are_each_used_once() {
+        let config = Incast {
+            senders: 7,
+            receivers: 2,
+            receiver_hosts: None,
+            draw: Draw::Disjoint,
+            repetitions: 1,
+            ..incast()
+        };
+        let graph = graph_of(16, Traffic::Incast(config.clone()));
+        let senders: BTreeSet<_> = graph.messages().iter().map(|m| m.src).collect();
+        let receivers: BTreeSet<_> = graph.messages().iter().map(|m| m.dst).collect();
+        assert_eq!((senders.len(), receivers.len()), (14, 2));
+        assert!(senders.is_disjoint(&receivers));
+        assert_eq!(
+            error_of(15, Traffic::Incast(config)),
+            "workload \"incast\": senders = 7: expected 1 to 6: 13 hosts are no receivers"
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod training;
 
 pub use all_to_all::AllToAll;
 pub use flows::{FlowFormat, FlowSpec, Flows};
-pub use incast::Incast;
+pub use incast::{Draw, Incast};
 pub use members::Placement;
 pub use permutation::{Pattern, Permutation};
 pub use poisson::{LoadOf, Pairs, Poisson};

@@ -34,6 +34,10 @@ pub struct Permutation {
     /// Distance of sender and receiver in hosts, for `pattern = "shift"` only. Default: half the hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shift: Option<u32>,
+    /// Only this many of the flows, drawn by seed: that many pairs, in which a host sends at most once and receives at
+    /// most once. Default: all, one from each host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<u32>,
     /// Messages each host sends to its receiver, all posted at the start on one connection.
     #[serde(default = "one")]
     pub repetitions: u32,
@@ -54,10 +58,18 @@ impl Generate for Permutation {
         }
         out.check_count(f64::from(hosts) * f64::from(self.repetitions))?;
         let receivers = self.receivers(out)?;
+        let mut pairs: Vec<(u32, u32)> = (0..).zip(receivers).collect();
+        if let Some(flows) = self.flows {
+            if flows == 0 || flows > hosts {
+                return out.bad("flows", flows, format!("expected 1 to {hosts}, the number of hosts"));
+            }
+            out.rng("flows").shuffle(&mut pairs);
+            pairs.truncate(flows as usize);
+        }
         let job = Some(out.job("permutation")?);
         for _ in 0..self.repetitions {
-            for (src, &dst) in (0..).zip(&receivers) {
-                out.message((src, dst), self.size, Duration::ZERO, Stream::Shared(0), job)?;
+            for &pair in &pairs {
+                out.message(pair, self.size, Duration::ZERO, Stream::Shared(0), job)?;
             }
         }
         Ok(())
@@ -158,6 +170,40 @@ mod tests {
             let to = between_classes(&class, &mut Rng::for_component(seed, "d", 0)).unwrap();
             prop_assert!(to.iter().zip(0..).all(|(&dst, src)| dst != src));
         }
+    }
+
+    #[test]
+    fn some_flows_of_some_hosts() {
+        use crate::config::WorkloadConfig;
+        use crate::env::WorkloadEnv;
+        use crate::kinds::Traffic;
+        use pathweave_units::Rate;
+        let config = |flows| {
+            let size = Bytes::from_mb(1);
+            let pattern = Pattern::Random;
+            let traffic =
+                Traffic::Permutation(Permutation { size, pattern, shift: None, flows, repetitions: 1 });
+            WorkloadConfig::new(traffic)
+        };
+        let fabric = WorkloadEnv::new(20, Rate::from_gbps(100));
+        let members = [3, 5, 8, 13, 19];
+        let generate = |flows| {
+            let mut builder = crate::GraphBuilder::new(fabric.hosts);
+            config(flows).generate(&fabric.of_members(&members), &mut builder)?;
+            Ok::<_, WorkloadError>(builder.finish().expect("no cycles"))
+        };
+        let graph = generate(Some(4)).unwrap();
+        let ends: Vec<u32> = graph.messages().iter().flat_map(|m| [m.src.0, m.dst.0]).collect();
+        assert_eq!(graph.messages().len(), 4);
+        assert!(ends.iter().all(|host| members.contains(host)), "{ends:?}");
+        for side in [0, 1] {
+            let mut once: Vec<u32> = ends.iter().copied().skip(side).step_by(2).collect();
+            once.sort_unstable();
+            once.dedup();
+            assert_eq!(once.len(), 4, "a host sends once and receives once: {ends:?}");
+        }
+        let error = generate(Some(6)).unwrap_err().to_string();
+        assert!(error.ends_with("flows = 6: expected 1 to 5, the number of hosts"), "{error}");
     }
 
     #[test]
