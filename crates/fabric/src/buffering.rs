@@ -41,15 +41,12 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
         let at = &mut self.switches[switch as usize];
         at.used_bytes += bytes;
-        let used = at.used_bytes;
-        let shared = at.shared_bytes;
+        let limit = at.xoff_limit_bytes(at.used_bytes);
         let held = &mut self.held[ingress as usize];
         held.bytes[class] += bytes as u32;
-        if self.pfc && class > 0 && held.xoff_sent >> class & 1 == 0 {
-            let limit = (shared.saturating_sub(used) * self.pfc_alpha) >> 16;
-            if u64::from(held.bytes[class]) > limit {
-                self.consider_pause(queue, now, switch, ingress, class);
-            }
+        let may_pause = self.pfc && class > 0 && held.xoff_sent >> class & 1 == 0;
+        if may_pause && u64::from(held.bytes[class]) > limit {
+            self.consider_pause(queue, now, switch, ingress, class);
         }
         true
     }
@@ -59,19 +56,14 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     #[inline(always)]
     fn has_room(&self, switch: u32, egress: PortId, class: usize, bytes: u64) -> bool {
         let at = &self.switches[switch as usize];
-        let free = at.buffer_bytes.saturating_sub(at.used_bytes);
-        if free < bytes {
+        if at.used_bytes + bytes > at.buffer_bytes {
             return false;
         }
         if self.pfc || class == 0 {
             return true;
         }
-        u64::from(self.ports[egress as usize].queued_bytes[class]) + bytes <= (free * self.egress_alpha) >> 16
-    }
-
-    fn xoff_limit_bytes(&self, switch: u32) -> u64 {
-        let at = &self.switches[switch as usize];
-        (at.shared_bytes.saturating_sub(at.used_bytes) * self.pfc_alpha) >> 16
+        let queued = u64::from(self.ports[egress as usize].queued_bytes[class]);
+        queued + bytes <= at.queue_limit_bytes(at.used_bytes)
     }
 
     /// The lazy account is over the threshold; pause the neighbour if the exact one is, too.
@@ -85,7 +77,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         class: usize,
     ) {
         self.advance_switch(queue, now, switch);
-        let over = u64::from(self.held[ingress as usize].bytes[class]) > self.xoff_limit_bytes(switch);
+        let at = &self.switches[switch as usize];
+        let over = u64::from(self.held[ingress as usize].bytes[class]) > at.xoff_limit_bytes(at.used_bytes);
         if !over || self.held[ingress as usize].xoff_sent >> class & 1 != 0 {
             return;
         }
@@ -110,7 +103,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     pub(crate) fn consider_resume(&mut self, queue: &mut EventQueue, now: Time, at: Resumable) {
         let Resumable { switch, ingress, class } = at;
         let held = u64::from(self.held[ingress as usize].bytes[class]);
-        if held > 0 && held + self.xon_gap_bytes > self.xoff_limit_bytes(switch) {
+        let at = &self.switches[switch as usize];
+        if held > 0 && held + self.xon_gap_bytes > at.xoff_limit_bytes(at.used_bytes) {
             return;
         }
         self.held[ingress as usize].xoff_sent &= !(1 << class);
@@ -179,7 +173,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         if port.eligible() == 0 {
             return;
         }
-        let due = match port.node.checked_sub(self.hosts) {
+        let due = match port.node.checked_sub(self.wires.hosts) {
             Some(switch) => &mut self.wires.due[switch as usize],
             None => &mut self.nic_due,
         };
@@ -203,6 +197,6 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.log.push(FabricEvent { time: now, port: port_id, kind: FabricEventKind::Resumed(class) });
         self.advance(queue, now, port_id);
         self.note_service(port_id);
-        if node < self.hosts { Step::Resumed { host: HostId(node), port: port_id } } else { Step::Done }
+        if node < self.wires.hosts { Step::Resumed { host: HostId(node), port: port_id } } else { Step::Done }
     }
 }

@@ -170,6 +170,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 first_port: range.start,
                 end_port: range.end,
                 links_down: 0,
+                pfc_alpha: to_fixed(config.pfc.alpha),
+                egress_alpha: to_fixed(config.egress_alpha),
             });
         }
         let mut weights = [0u32; C];
@@ -192,7 +194,6 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             impairments: Impairments::new(dice, ports.len()),
             stats: vec![PortStats::default(); ports.len()],
             paused_since: vec![Time::MAX; ports.len()],
-            hosts,
             host_ports: event_sources(map, hosts),
             busy_nics: Vec::new(),
             nic_due: Time::MAX,
@@ -200,9 +201,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             window: Window::new(),
             ecn: config.ecn.clone(),
             pfc: config.pfc.enabled,
-            pfc_alpha: to_fixed(config.pfc.alpha),
             xon_gap_bytes: config.pfc.xon_gap.get(),
-            egress_alpha: to_fixed(config.egress_alpha),
             packet_hops: 0,
             events: 0,
             log: Vec::new(),

@@ -6,25 +6,27 @@
 use pathweave_des::EventQueue;
 use pathweave_units::Time;
 
-use crate::config::MarkAt;
 use crate::fabric::Fabric;
+use crate::hop::{as_queued, next_served};
 use crate::packet::Header;
+use crate::port::Port;
 use crate::switch::Window;
+use crate::wires::Wires;
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Whether nothing that can happen in the window reaches a limit: not even if everything that arrives stayed.
     pub(crate) fn is_calm(&self, switch: u32, window: &Window<C>) -> bool {
         let at = &self.switches[switch as usize];
-        let used = at.used_bytes + window.bytes();
+        let used = at.used_bytes + window.bytes;
         if window.is_rough() || at.paused_neighbours > 0 || used > at.buffer_bytes {
             return false;
         }
         if !self.pfc {
-            let limit = ((at.buffer_bytes - used) * self.egress_alpha) >> 16;
+            let limit = at.queue_limit_bytes(used);
             let ports = &self.ports[at.first_port as usize..at.end_port as usize];
-            return ports.iter().all(|port| u64::from(port.total_queued_bytes()) + window.bytes() <= limit);
+            return ports.iter().all(|port| u64::from(port.total_queued_bytes()) + window.bytes <= limit);
         }
-        let limit = (at.shared_bytes.saturating_sub(used) * self.pfc_alpha) >> 16;
+        let limit = at.xoff_limit_bytes(used);
         let held = &self.held[at.first_port as usize..at.end_port as usize];
         let within = |(held, came): (&u32, &u32)| u64::from(*held) + u64::from(*came) <= limit;
         held.iter()
@@ -46,7 +48,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         for (held, came) in held.iter_mut().zip(&window.came_bytes) {
             (0..C).for_each(|class| held.bytes[class] += came[class]);
         }
-        at.used_bytes += window.bytes();
+        at.used_bytes += window.bytes;
         let mut left_bytes = 0;
         let mut next = Time::MAX;
         let mut arrivals = window.in_order();
@@ -57,36 +59,24 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             loop {
                 let arrival = arrivals.next_at(index as u64);
                 let until = arrival.map_or(last, Header::arrival);
-                loop {
-                    let eligible = port.eligible();
-                    // One branch: either half alone is a coin toss.
-                    if (eligible == 0) | (port.tx_free > until) {
-                        break;
-                    }
-                    let class = self.scheduler.next_class(id, port, eligible);
-                    let mut header = port.pop(class);
-                    if port.may_mark(class) && self.marker.at == MarkAt::Dequeue {
-                        header = self.marker.mark(id, port, &self.wires.specs, &header);
-                    }
-                    self.wires.put(queue, port, &header);
+                let mut put = |wires: &mut Wires, port: &mut Port<C>, header: &Header| {
+                    wires.put(queue, port, header);
                     sent_packets += 1;
                     sent_bytes += u64::from(header.wire_bytes());
-                    held[header.ingress() as usize - first].bytes[class] -= u32::from(header.wire_bytes());
+                    let account = &mut held[header.ingress() as usize - first];
+                    account.bytes[usize::from(header.class())] -= u32::from(header.wire_bytes());
+                };
+                while port.serves_by(until) {
+                    let header =
+                        next_served(&mut self.scheduler, &mut self.marker, &self.wires.specs, id, port);
+                    put(&mut self.wires, port, &header);
                 }
-                let Some(mut header) = arrival else { break };
+                let Some(header) = arrival else { break };
+                let mut room = None;
+                let header = as_queued(&mut self.marker, &self.wires.specs, id, port, header, &mut room);
                 let class = usize::from(header.class());
-                let marked;
-                if port.may_mark(class) && self.marker.at == MarkAt::Enqueue {
-                    marked = self.marker.mark(id, port, &self.wires.specs, header);
-                    header = &marked;
-                }
-                let idle = port.tx_free <= until;
-                port.tx_free = if idle { until } else { port.tx_free };
-                if idle & (port.paused >> class & 1 == 0) {
-                    self.wires.put(queue, port, header);
-                    sent_packets += 1;
-                    sent_bytes += u64::from(header.wire_bytes());
-                    held[header.ingress() as usize - first].bytes[class] -= u32::from(header.wire_bytes());
+                if port.is_turn_of(class, until) {
+                    put(&mut self.wires, port, header);
                 } else {
                     port.push(class, header);
                 }

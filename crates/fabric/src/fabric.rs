@@ -52,7 +52,6 @@ pub struct Fabric<P, const C: usize> {
     pub(crate) stats: Vec<PortStats>,
     /// Since when each port has had a paused class; [`Time::MAX`] where it has none.
     pub(crate) paused_since: Vec<Time>,
-    pub(crate) hosts: u32,
     /// Ports of hosts; they come first.
     pub(crate) host_ports: PortId,
     /// Ports of hosts that have had packets queued since they were last served to the end.
@@ -65,9 +64,7 @@ pub struct Fabric<P, const C: usize> {
     pub(crate) lookahead: Duration,
     pub(crate) ecn: EcnConfig,
     pub(crate) pfc: bool,
-    pub(crate) pfc_alpha: u64,
     pub(crate) xon_gap_bytes: u64,
-    pub(crate) egress_alpha: u64,
     pub(crate) packet_hops: u64,
     /// Arrivals at switches, and services that were events of their own.
     pub(crate) events: u64,
@@ -121,7 +118,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Simulates everything but the hosts through all that happens before `end`.
     pub fn run_until(&mut self, queue: &mut EventQueue, end: Time) {
-        let last = Time::from_ps(end.as_ps() - 1);
+        let Some(last) = end.as_ps().checked_sub(1).map(Time::from_ps) else { return };
         self.serve_nics(queue, last);
         let mut active = std::mem::take(&mut self.active);
         active.clear();

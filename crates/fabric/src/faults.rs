@@ -62,7 +62,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             return;
         }
         port.flags ^= DOWN;
-        if let Some(switch) = port.node.checked_sub(self.hosts) {
+        if let Some(switch) = port.node.checked_sub(self.wires.hosts) {
             let links_down = &mut self.switches[switch as usize].links_down;
             *links_down = if down { *links_down + 1 } else { *links_down - 1 };
         }
@@ -168,8 +168,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             port.backlog &= !(1 << class);
             let node = port.node;
             for header in waiting.iter() {
-                if node >= self.hosts {
-                    let at = Resumable { switch: node - self.hosts, ingress: header.ingress(), class };
+                if node >= self.wires.hosts {
+                    let at = Resumable { switch: node - self.wires.hosts, ingress: header.ingress(), class };
                     self.release(queue, now, at, u32::from(header.wire_bytes()));
                 }
                 self.lose(now, port_id, header, DropReason::LinkDown);
@@ -189,7 +189,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         let xoff_sent = &mut self.held[port_id as usize].xoff_sent;
         let paused_neighbours = std::mem::take(xoff_sent).count_ones();
         if paused_neighbours > 0 {
-            self.switches[(node - self.hosts) as usize].paused_neighbours -= paused_neighbours;
+            self.switches[(node - self.wires.hosts) as usize].paused_neighbours -= paused_neighbours;
         }
     }
 }

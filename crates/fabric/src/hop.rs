@@ -6,54 +6,72 @@ use pathweave_units::Time;
 use crate::buffering::Resumable;
 use crate::config::MarkAt;
 use crate::fabric::Fabric;
+use crate::marking::Marker;
 use crate::packet::Header;
-use crate::port::PortId;
+use crate::port::{LinkSpec, Port, PortId};
+use crate::scheduling::Scheduler;
+
+/// A packet as it joins the queue of its class: perhaps marked.
+#[inline(always)]
+pub(crate) fn as_queued<'a, const C: usize>(
+    marker: &mut Marker,
+    specs: &[LinkSpec],
+    id: PortId,
+    port: &Port<C>,
+    header: &'a Header,
+    room: &'a mut Option<Header>,
+) -> &'a Header {
+    if port.may_mark(usize::from(header.class())) && marker.at == MarkAt::Enqueue {
+        return room.insert(marker.mark(id, port, specs, header));
+    }
+    header
+}
+
+/// Takes the packet whose turn it is out of its queue. Some class is eligible.
+#[inline(always)]
+pub(crate) fn next_served<const C: usize>(
+    scheduler: &mut Scheduler<C>,
+    marker: &mut Marker,
+    specs: &[LinkSpec],
+    id: PortId,
+    port: &mut Port<C>,
+) -> Header {
+    let class = scheduler.next_class(id, port, port.eligible());
+    let header = port.pop(class);
+    if port.may_mark(class) && marker.at == MarkAt::Dequeue {
+        return marker.mark(id, port, specs, &header);
+    }
+    header
+}
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Puts a packet in its class's queue, or on the link if the port is idle. The port is up to date.
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, queue: &mut EventQueue, now: Time, id: PortId, header: &Header) {
         let port = &mut self.ports[id as usize];
+        let mut room = None;
+        let header = as_queued(&mut self.marker, &self.wires.specs, id, port, header, &mut room);
         let class = usize::from(header.class());
-        let marked;
-        let mut header = header;
-        if port.may_mark(class) && self.marker.at == MarkAt::Enqueue {
-            marked = self.marker.mark(id, port, &self.wires.specs, header);
-            header = &marked;
+        if port.is_turn_of(class, now) {
+            self.transmit(queue, now, id, header);
+        } else {
+            port.push(class, header);
         }
-        if port.tx_free <= now {
-            // Nothing that may be served waits, so this packet's turn is now, unless its class is paused.
-            port.tx_free = now;
-            if port.paused >> class & 1 == 0 {
-                return self.transmit(queue, now, id, header);
-            }
-        }
-        port.push(class, header);
     }
 
     /// Starts every service of a port that begins up to `now`.
     #[inline(always)]
     pub(crate) fn advance(&mut self, queue: &mut EventQueue, now: Time, id: PortId) {
-        let port = &self.ports[id as usize];
-        // One branch: either half alone is a coin toss.
-        if (port.eligible() != 0) & (port.tx_free <= now) {
+        if self.ports[id as usize].serves_by(now) {
             self.serve_backlog(queue, now, id);
         }
     }
 
     #[inline(never)]
     fn serve_backlog(&mut self, queue: &mut EventQueue, now: Time, id: PortId) {
-        loop {
+        while self.ports[id as usize].serves_by(now) {
             let port = &mut self.ports[id as usize];
-            let eligible = port.eligible();
-            if (eligible == 0) | (port.tx_free > now) {
-                return;
-            }
-            let class = self.scheduler.next_class(id, port, eligible);
-            let mut header = port.pop(class);
-            if port.may_mark(class) && self.marker.at == MarkAt::Dequeue {
-                header = self.marker.mark(id, port, &self.wires.specs, &header);
-            }
+            let header = next_served(&mut self.scheduler, &mut self.marker, &self.wires.specs, id, port);
             self.transmit(queue, now, id, &header);
         }
     }

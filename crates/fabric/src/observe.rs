@@ -38,7 +38,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Whether the services of a port are executed on time, because somebody waits for its switch to drain.
     fn serves_on_time(&self, port: PortId) -> bool {
         let node = self.ports[port as usize].node;
-        node >= self.hosts && self.switches[(node - self.hosts) as usize].paused_neighbours > 0
+        node >= self.wires.hosts && self.switches[(node - self.wires.hosts) as usize].paused_neighbours > 0
     }
 
     /// Total time a port's classes have been paused up to `now`.
@@ -109,10 +109,10 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 let bytes: u32 = queue.iter().map(|header| u32::from(header.wire_bytes())).sum();
                 assert_eq!(bytes, port.queued_bytes[class], "queue account");
                 assert_eq!(bytes > 0, port.backlog >> class & 1 != 0, "backlog bit");
-                if port.node < self.hosts {
+                if port.node < self.wires.hosts {
                     continue;
                 }
-                used[(port.node - self.hosts) as usize] += u64::from(bytes);
+                used[(port.node - self.wires.hosts) as usize] += u64::from(bytes);
                 for header in queue.iter() {
                     held[header.ingress() as usize][class] += u32::from(header.wire_bytes());
                 }

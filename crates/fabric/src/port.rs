@@ -96,6 +96,22 @@ impl<const C: usize> Port<C> {
         self.backlog & !self.paused
     }
 
+    /// A packet of this class comes at `now` to a port that is up to date. Whether it is its turn at once: nothing that
+    /// may be served waits where the transmitter is free, so unless its class is paused.
+    #[inline(always)]
+    pub(crate) fn is_turn_of(&mut self, class: usize, now: Time) -> bool {
+        let idle = self.tx_free <= now;
+        self.tx_free = if idle { now } else { self.tx_free };
+        idle & (self.paused >> class & 1 == 0)
+    }
+
+    /// Whether a service begins up to `now`.
+    #[inline(always)]
+    pub(crate) fn serves_by(&self, now: Time) -> bool {
+        // One branch: either half alone is a coin toss.
+        (self.eligible() != 0) & (self.tx_free <= now)
+    }
+
     #[inline(always)]
     pub(crate) fn total_queued_bytes(&self) -> u32 {
         self.queued_bytes.iter().sum()

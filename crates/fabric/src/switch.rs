@@ -29,11 +29,27 @@ pub(crate) struct Switch {
     pub(crate) end_port: PortId,
     /// Ports whose link is down.
     pub(crate) links_down: u32,
+    /// Of the free shared buffer, in 65,536ths: what an ingress account may hold before its neighbour is paused.
+    pub(crate) pfc_alpha: u64,
+    /// Of the free buffer, in 65,536ths: what a queue may hold where PFC is off.
+    pub(crate) egress_alpha: u64,
 }
 
 impl Switch {
     pub(crate) fn ports(&self) -> std::ops::Range<PortId> {
         self.first_port..self.end_port
+    }
+
+    /// What an ingress account may hold with this much in the buffer; above it the neighbour is paused.
+    #[inline(always)]
+    pub(crate) fn xoff_limit_bytes(&self, used_bytes: u64) -> u64 {
+        (self.shared_bytes.saturating_sub(used_bytes) * self.pfc_alpha) >> 16
+    }
+
+    /// What a queue may hold with this much in the buffer where nobody is paused; above it packets are refused.
+    #[inline(always)]
+    pub(crate) fn queue_limit_bytes(&self, used_bytes: u64) -> u64 {
+        (self.buffer_bytes.saturating_sub(used_bytes) * self.egress_alpha) >> 16
     }
 
     /// The egress port of a packet, or `None` where its destination cannot be reached.
@@ -55,6 +71,8 @@ pub(crate) struct Window<const C: usize> {
     order: Vec<u64>,
     /// By ingress port and class.
     pub(crate) came_bytes: Vec<[u32; C]>,
+    /// The sum of `came_bytes`.
+    pub(crate) bytes: u64,
     /// Something in it is out of the ordinary, so that everything must be done in order of time.
     rough: bool,
 }
@@ -67,11 +85,7 @@ const EGRESS_SHIFT: u32 = INDEX_BITS + TIME_BITS;
 
 impl<const C: usize> Window<C> {
     pub(crate) fn new() -> Self {
-        Window { arrivals: Vec::new(), order: Vec::new(), came_bytes: Vec::new(), rough: false }
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.came_bytes.iter().flatten().map(|&bytes| u64::from(bytes)).sum()
+        Window { arrivals: Vec::new(), order: Vec::new(), came_bytes: Vec::new(), bytes: 0, rough: false }
     }
 
     pub(crate) fn is_rough(&self) -> bool {
@@ -128,6 +142,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         window.arrivals.clear();
         window.order.clear();
         window.came_bytes.clear();
+        window.bytes = 0;
         window.rough = false;
         let mut next = Time::MAX;
         for link in &mut self.wires.links[first as usize..][..ports] {
@@ -148,6 +163,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 window.arrivals.push(header);
             }
             window.rough |= flags & (LOST | PFC) != 0;
+            window.bytes += came_bytes.iter().map(|&bytes| u64::from(bytes)).sum::<u64>();
             window.came_bytes.push(came_bytes);
             next = next.min(link.next_arrival());
         }

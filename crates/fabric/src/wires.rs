@@ -18,6 +18,7 @@ pub(crate) struct Wires {
     pub(crate) specs: Vec<LinkSpec>,
     /// By switch: no later than the next thing that happens there.
     pub(crate) due: Vec<Time>,
+    /// Hosts; nodes from this number on are switches.
     pub(crate) hosts: u32,
 }
 

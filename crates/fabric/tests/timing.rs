@@ -21,6 +21,15 @@ fn one_hop() {
 }
 
 #[test]
+fn a_window_that_ends_when_time_begins_is_empty() {
+    let mut net = Net::<2>::new(2, 0, &[cable(0, 1, 100, 500)], &plain(), 1);
+    let id = net.send(Time::ZERO, data(0, 1, 1_000));
+    net.fabric.run_until(&mut net.queue, Time::ZERO);
+    net.run();
+    assert_eq!(net.arrival(id), ps(580_000));
+}
+
+#[test]
 fn two_hops_store_and_forward() {
     // Each hop takes the whole packet again: 2 x (334,240 + 1,000,000).
     let mut net = Net::<2>::new(2, 1, &star(2, 100, 1_000), &plain(), 1);

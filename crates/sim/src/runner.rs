@@ -96,7 +96,7 @@ pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimEr
 /// A run that is set up and has not begun: for those who want to time the two apart.
 pub struct Simulation<'a>(Width<'a>);
 
-/// A few widths, so that the usual two classes keep a port in one cache line.
+/// A few widths, so that the usual two classes keep a port in two cache lines.
 enum Width<'a> {
     Two(Box<Runner<'a, 2>>),
     Four(Box<Runner<'a, 4>>),
