@@ -13,6 +13,7 @@ mod host;
 mod ideal;
 mod monitor;
 mod observe;
+mod outline;
 mod paths;
 mod pending;
 mod records;

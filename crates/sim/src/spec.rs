@@ -109,7 +109,7 @@ pub enum Verb {
 pub struct StopConfig {
     /// At this simulated time.
     pub until: Option<Duration>,
-    /// After this many events.
+    /// With the window of the look-ahead in which this many events are reached.
     pub max_events: Option<u64>,
 }
 

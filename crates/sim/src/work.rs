@@ -6,7 +6,7 @@ use pathweave_policy::PolicyEnv;
 use pathweave_results::{FlowRecord, FlowStatus};
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
 use pathweave_units::{HostId, QpNum, Rng, Time};
-use pathweave_workload::{Due, Message, TaskId};
+use pathweave_workload::{Due, TaskId};
 
 use crate::check;
 use crate::connections::{ConnId, part_bytes};
@@ -71,7 +71,7 @@ impl<const C: usize> Runner<'_, C> {
     fn post(&mut self, now: Time, flow: u32) {
         let message = self.spec.graph.messages()[flow as usize];
         let conn = self.connections.of(flow);
-        let record = self.record_of(now, flow, &message);
+        let record = FlowRecord { start_ps: now.as_ps(), ..self.spec.flow_record(flow) };
         let Some(path) = profile(&self.spec.topology, &self.routing, message.src, message.dst) else {
             let record = FlowRecord { status: FlowStatus::Unreachable, ..record };
             self.flows[flow as usize] = Some(Flow::posted(record, 0, Default::default()));
@@ -112,20 +112,6 @@ impl<const C: usize> Runner<'_, C> {
             }
         }
         self.after_input(now, src);
-    }
-
-    fn record_of(&self, now: Time, flow: u32, message: &Message) -> FlowRecord {
-        FlowRecord {
-            flow,
-            group: message.group.0,
-            scheme: self.spec.groups[message.group.index()].scheme,
-            job: message.job.map(|job| job.0),
-            src_host: message.src.0,
-            dst_host: message.dst.0,
-            size_bytes: message.size.get(),
-            start_ps: now.as_ps(),
-            ..FlowRecord::default()
-        }
     }
 
     /// Makes the queue pairs of a connection.

@@ -30,11 +30,7 @@ impl Pattern {
         len: usize,
         number: u64,
     ) -> Result<(), RegionError> {
-        for (at, size) in chunks(len) {
-            make(&mut self.chunk[..size], number, at);
-            region.write(start + at, &self.chunk[..size])?;
-        }
-        Ok(())
+        self.write(region, start, len, number, 0)
     }
 
     /// Writes what no message contains.
@@ -48,9 +44,21 @@ impl Pattern {
         len: usize,
         number: u64,
     ) -> Result<(), RegionError> {
+        self.write(region, start, len, number, u8::MAX)
+    }
+
+    /// Writes the contents of a message with the bits of `flip` flipped in every byte.
+    fn write(
+        &mut self,
+        region: &Region,
+        start: usize,
+        len: usize,
+        number: u64,
+        flip: u8,
+    ) -> Result<(), RegionError> {
         for (at, size) in chunks(len) {
             make(&mut self.chunk[..size], number, at);
-            self.chunk[..size].iter_mut().for_each(|byte| *byte = !*byte);
+            self.chunk[..size].iter_mut().for_each(|byte| *byte ^= flip);
             region.write(start + at, &self.chunk[..size])?;
         }
         Ok(())

@@ -93,7 +93,7 @@ pub fn run(lab: &mut Lab, spec: &SimSpec, look: &mut dyn FnMut(Seen) -> bool) ->
     ends.verify(&done.delivered)?;
     let fabric = records::Fabric::read(lab)?;
     let wall = clock.start.elapsed();
-    let mut result = records::result(lab, spec, done, fabric.since(&before), end);
+    let mut result = records::result(spec, done, fabric.since(&before), end);
     result.events = records::events(&schedule, &spec.faults, lab.plan().topology(), scale, end);
     result.info.ended = ended;
     result.info.wall_s = wall.as_secs_f64();

@@ -1,14 +1,10 @@
 //! From the end of a run to its records.
 
 use pathweave_fabric::config::FaultConfig;
-use pathweave_results::{
-    EventKind, EventRecord, FlowRecord, FlowStatus, JobRecord, LinkTotals, NodeInfo, NodeKind, RunInfo,
-    RunResult,
-};
+use pathweave_results::{EventKind, EventRecord, LinkTotals, RunInfo, RunResult};
 use pathweave_sim::SimSpec;
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::Time;
-use pathweave_workload::JobId;
 
 use super::traffic::Done;
 use crate::error::LabError;
@@ -65,102 +61,36 @@ impl Fabric {
     }
 }
 
-/// A message of which nothing is known yet.
-pub(super) fn blank(spec: &SimSpec, number: u32) -> FlowRecord {
-    let message = &spec.graph.messages()[number as usize];
-    FlowRecord {
-        flow: number,
-        group: message.group.0,
-        scheme: spec.groups[message.group.index()].scheme,
-        job: message.job.map(|job| job.0),
-        src_host: message.src.0,
-        dst_host: message.dst.0,
-        size_bytes: message.size.get(),
-        start_ps: message.start.as_ps(),
-        status: FlowStatus::Unfinished,
-        ..FlowRecord::default()
-    }
-}
-
-pub(super) fn result(lab: &Lab, spec: &SimSpec, done: Done, fabric: Fabric, end: Time) -> RunResult {
-    let topology = lab.plan().topology();
-    let jobs = jobs(spec, &done);
+pub(super) fn result(spec: &SimSpec, done: Done, fabric: Fabric, end: Time) -> RunResult {
+    let jobs = spec.job_records(&done.progress, &done.job_finish);
     let flows = done.flows.into_iter().zip(0u32..);
     RunResult {
         info: RunInfo {
-            name: spec.name.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            seed: spec.seed,
-            scenario_toml: spec.scenario_toml.clone(),
-            schemes: spec.schemes.iter().map(|scheme| scheme.name.clone()).collect(),
-            groups: spec.graph.groups().iter().map(|group| group.name.clone()).collect(),
-            roles: spec.groups.iter().map(|group| group.role).collect(),
             simulated_ps: end.as_ps(),
             packet_hops: fabric.0.iter().map(|moved| moved.packets).sum(),
-            ..RunInfo::default()
+            ..spec.run_info()
         },
         flows: flows
-            .map(|(flow, number)| flow.map_or_else(|| blank(spec, number), |flow| flow.record))
+            .map(|(flow, number)| flow.map_or_else(|| spec.flow_record(number), |flow| flow.record))
             .collect(),
-        nodes: (0..topology.nodes()).map(|node| node_info(topology, NodeId(node))).collect(),
-        links: links(topology, &fabric, end),
+        nodes: spec.node_infos(),
+        links: links(spec, &fabric, end),
         jobs,
         ..RunResult::default()
     }
 }
 
-fn jobs(spec: &SimSpec, done: &Done) -> Vec<JobRecord> {
-    let graph = &spec.graph;
-    let job = |(job, number): (&pathweave_workload::Job, u32)| {
-        let messages = graph.messages().iter().map(|message| (message.job, message.start));
-        let computes = graph.computes().iter().map(|compute| (compute.job, compute.start));
-        let own = messages.chain(computes).filter(|(of, _)| *of == Some(JobId(number)));
-        let first = own.map(|(_, start)| start).min().unwrap_or(Time::ZERO);
-        JobRecord {
-            job: number,
-            name: job.name.clone(),
-            group: job.group.0,
-            start_ps: done.progress.job_begin(JobId(number)).unwrap_or(first).as_ps(),
-            finish_ps: done.job_finish[number as usize].map(Time::as_ps),
-        }
-    };
-    graph.jobs().iter().zip(0..).map(job).collect()
-}
-
-fn node_info(topology: &Topology, node: NodeId) -> NodeInfo {
-    let switch = topology.switch_index(node).map(|index| &topology.switches()[index]);
-    NodeInfo {
-        node: node.0,
-        name: topology.node_name(node).into_owned(),
-        kind: if switch.is_some() { NodeKind::Switch } else { NodeKind::Host },
-        tier: switch.map_or(0, |switch| switch.tier),
-        pod: switch.and_then(|switch| switch.group),
-    }
-}
-
-fn links(topology: &Topology, fabric: &Fabric, end: Time) -> Vec<LinkTotals> {
-    let tier =
-        |node: u32| topology.switch_index(NodeId(node)).map_or(0, |index| topology.switches()[index].tier);
+fn links(spec: &SimSpec, fabric: &Fabric, end: Time) -> Vec<LinkTotals> {
     let total = |(moved, number): (&Moved, u32)| {
-        let link = &topology.links()[number as usize / 2];
+        let rate = spec.topology.links()[number as usize / 2].rate;
         let tx_bytes = moved.bytes + WIRE_BYTES * moved.packets;
         LinkTotals {
-            link: number,
-            name: format!(
-                "{}>{}",
-                topology.node_name(NodeId(moved.from)),
-                topology.node_name(NodeId(moved.to))
-            ),
-            from_node: moved.from,
-            to_node: moved.to,
-            tier: tier(moved.from).max(tier(moved.to)),
-            rate_bps: link.rate.as_bps(),
             tx_bytes,
             tx_packets: moved.packets,
-            busy_ps: link.rate.time_for(tx_bytes).as_ps().min(end.as_ps()),
+            busy_ps: rate.time_for(tx_bytes).as_ps().min(end.as_ps()),
             dropped_packets: moved.dropped,
             ecn_marked_packets: moved.marked,
-            ..LinkTotals::default()
+            ..spec.link_totals(number, moved.from, moved.to, rate)
         }
     };
     fabric.0.iter().zip(0..).map(total).collect()

@@ -161,7 +161,7 @@ impl<'a> Traffic<'a> {
         let stream = &self.ends.streams[id as usize];
         let size = message.size.get();
         let parts = (stream.senders.len() as u64).min(size.max(1));
-        let mut record = super::records::blank(self.spec, number);
+        let mut record = self.spec.flow_record(number);
         record.ideal_fct_ps =
             profile(&self.spec.topology, &self.routing, message.src, message.dst).map_or(0, |mut path| {
                 // A lab has no delays, so they must not make it look better than ideal.

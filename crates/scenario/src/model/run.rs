@@ -11,7 +11,8 @@ pub struct RunConfig {
     /// Simulated time at which the run ends whatever is left to do. Absent: when all is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Duration>,
-    /// Simulator events after which the run ends. Absent: no limit.
+    /// Simulator events after which the run ends, with the window (2us at most) in which they are reached. Absent: no
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_events: Option<u64>,
     /// Check that every byte of every message is delivered exactly once, and stop with an internal error if not. Costs
