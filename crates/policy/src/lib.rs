@@ -56,6 +56,7 @@ pub mod registry;
 mod reps;
 mod scheme;
 mod schemes;
+mod service;
 pub mod shared;
 mod split;
 #[cfg(any(test, feature = "testing"))]
@@ -72,6 +73,7 @@ pub use registry::{AnyPolicy, PolicyConfig};
 pub use reps::{Reps, RepsConfig};
 pub use scheme::{AckPolicy, CnpMode, CnpPolicy, Recovery, Scheme};
 pub use schemes::{SchemeInfo, find_scheme, schemes};
+pub use service::{Announce, DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, Service};
 pub use shared::{Member, Shared};
 pub use split::{Split, SplitConfig};
 pub use udmp::{Udmp, UdmpConfig, UdmpVariant};

@@ -17,6 +17,7 @@ mod events;
 mod line;
 mod memory;
 mod qp;
+pub mod rd;
 mod receive;
 mod recovery;
 mod scheduler;

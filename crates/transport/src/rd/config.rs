@@ -1,0 +1,62 @@
+//! What a datagram queue pair is made from.
+
+use pathweave_policy::DatagramConfig;
+use pathweave_units::{Duration, HostId, QpNum};
+use pathweave_wire::{Framing, layout::EETH_LEN};
+
+use crate::config::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
+
+/// The other end of a flow: a datagram queue pair of another host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId {
+    /// The host.
+    pub host: HostId,
+    /// The queue pair there.
+    pub qp: QpNum,
+}
+
+/// What a datagram queue pair is made from.
+#[derive(Clone, Debug)]
+pub struct RdConfig<P> {
+    /// Its number.
+    pub num: QpNum,
+    /// Decides when packets leave and on which path. It hears of no acknowledgements, for there are none: it must not
+    /// wait for them.
+    pub policy: P,
+    /// How it behaves. Both ends alike.
+    pub behaviour: DatagramConfig,
+    /// Bytes of a full packet behind DETH and before ICRC, as the NIC counts its MTU; 256 to 9,000. Both ends alike.
+    pub mtu_payload: u16,
+    /// How many bytes a packet takes on a link.
+    pub framing: Framing,
+    /// NIC ports. Path `p` leaves by port `p % nic_ports`. 1 to 64.
+    pub nic_ports: u8,
+    /// Seed of its random stream.
+    pub seed: u64,
+    /// Longest round-trip time to any peer; [`RdQp::add_peer`](super::RdQp::add_peer) may raise it.
+    pub rtt: Duration,
+    /// Time a NACK takes between host and NIC (T_pcie), which is added twice to the time a packet asked for is waited
+    /// for.
+    pub nack_delay: Duration,
+}
+
+impl<P> RdConfig<P> {
+    /// Payload bytes of a full packet.
+    pub fn capacity(&self) -> u16 {
+        match self.behaviour.eeth {
+            pathweave_policy::EethPlace::InsideMtu => self.mtu_payload - EETH_LEN as u16,
+            pathweave_policy::EethPlace::OutsideMtu => self.mtu_payload,
+        }
+    }
+
+    /// Panics if a field is out of its range: a configuration is checked before it gets here.
+    pub(super) fn check(&self) {
+        assert!(
+            (MIN_MTU_PAYLOAD..=MAX_MTU_PAYLOAD).contains(&self.mtu_payload),
+            "mtu_payload is {} bytes; allowed are {MIN_MTU_PAYLOAD} to {MAX_MTU_PAYLOAD}",
+            self.mtu_payload
+        );
+        assert!((1..=64).contains(&self.nic_ports), "nic_ports is {}; allowed are 1 to 64", self.nic_ports);
+        self.behaviour.validate().expect("checked with the scheme");
+    }
+}

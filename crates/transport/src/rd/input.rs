@@ -1,0 +1,216 @@
+//! Packets and side messages that arrive, and the scan.
+
+use pathweave_policy::{Delivery, Policy, Repair};
+use pathweave_units::{HostId, Time};
+use pathweave_wire::{Body, PsnRun, RdFlow, Segment};
+
+use super::config::PeerId;
+use super::receive::{Ended, ScanRule, Verdict};
+use super::send::Flow;
+use super::{RdEvent, RdPlacement, RdQp, SideMessage};
+use crate::events::Status;
+
+impl<P: Policy> RdQp<P> {
+    /// A packet has arrived. The answer says where its payload goes: `None` for duplicates and what is dropped.
+    pub fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment) -> Option<RdPlacement> {
+        self.advance(now);
+        let peer = PeerId { host: from, qp: segment.src_qp };
+        let Body::Rd(data) = &segment.body else {
+            self.counters.malformed += 1;
+            return None;
+        };
+        let Some(&flow) = self.index.get(&peer) else {
+            self.counters.foreign += 1;
+            return None;
+        };
+        self.counters.data_received += 1;
+        let window = u64::from(self.config.behaviour.window_packets);
+        let rx = &mut self.flows[flow as usize].rx;
+        let verdict = if data.len > self.config.capacity() {
+            Verdict::Malformed
+        } else {
+            rx.on_packet(now, data, window)
+        };
+        let (msg, in_order) = match verdict {
+            Verdict::New { msg, in_order } => (msg, in_order),
+            Verdict::Duplicate => {
+                self.counters.duplicates += 1;
+                return None;
+            }
+            Verdict::BeyondWindow => {
+                self.counters.beyond_window_drops += 1;
+                return None;
+            }
+            Verdict::Malformed => {
+                self.counters.malformed += 1;
+                return None;
+            }
+        };
+        self.counters.payload_bytes_received += u64::from(data.len);
+        self.counters.out_of_order += u64::from(!in_order);
+        if !data.multi {
+            self.whole(flow, msg, data.psn, u64::from(data.len));
+        } else if let Some((first_psn, bytes)) = rx.take_whole(msg) {
+            self.whole(flow, msg, first_psn, bytes);
+        }
+        self.watch(now, flow);
+        Some(RdPlacement { from: peer, msg, offset: data.offset, len: data.len, in_order })
+    }
+
+    /// A message of the side channel has arrived from a host.
+    pub fn on_side(&mut self, now: Time, from: HostId, message: &SideMessage) {
+        self.advance(now);
+        let RdFlow { src_qp, dst_qp } = message.flow();
+        // Of messages that come here the sender tells; of those that left here the receiver.
+        let of_sender = matches!(message, SideMessage::Start { .. } | SideMessage::Abort { .. });
+        let (own, other) = if of_sender { (dst_qp, src_qp) } else { (src_qp, dst_qp) };
+        let known = self.index.get(&PeerId { host: from, qp: other }).copied();
+        let Some(flow) = known.filter(|_| own == self.config.num) else {
+            self.counters.foreign += 1;
+            return;
+        };
+        let window = u64::from(self.config.behaviour.window_packets);
+        let rx = &mut self.flows[flow as usize].rx;
+        match *message {
+            SideMessage::Start { msg_id, first_psn, packets, total, again, .. } => {
+                match rx.on_start((msg_id, first_psn, packets, total), window) {
+                    Ok(true) if again => self.say_done(flow, msg_id, first_psn),
+                    Ok(true) => {}
+                    Ok(false) => {
+                        let msg = rx.extend_msg(msg_id);
+                        if let Some((first_psn, bytes)) = rx.take_whole(msg) {
+                            self.whole(flow, msg, first_psn, bytes);
+                        }
+                    }
+                    Err(_) => self.counters.malformed += 1,
+                }
+                self.watch(now, flow);
+            }
+            SideMessage::Abort { msg_id, first_psn, packets, .. } => {
+                if let Some(msg) = rx.on_abort(msg_id, first_psn, packets, window) {
+                    self.tell(flow, Ended { msg, bytes: None });
+                }
+            }
+            SideMessage::Done { first_psn, .. } => {
+                if self.finish(flow, first_psn, Status::Success) {
+                    self.counters.messages_done += 1;
+                }
+            }
+            SideMessage::Nack { ref runs, .. } => self.on_nack(flow, runs),
+        }
+    }
+
+    /// Packets are missing at the other end: each is queued once, unless it is done or has not left yet.
+    fn on_nack(&mut self, flow: u32, runs: &[PsnRun]) {
+        self.counters.nacks_received += 1;
+        let limit = self.config.behaviour.retry_limit;
+        let psns = runs.iter().flat_map(|run| run.first..run.first.saturating_add(u64::from(run.count)));
+        let mut given_up = None;
+        for psn in psns {
+            let Flow { tx, .. } = &mut self.flows[flow as usize];
+            match tx.of_psn(psn) {
+                Some((_, message)) if psn - message.first_psn < u64::from(message.sent) => {
+                    if !self.queues.retry(flow, psn) {
+                        self.counters.asked_in_vain += 1;
+                    } else if !message.ask((psn - message.first_psn) as u32, limit) {
+                        given_up = Some(message.first_psn);
+                    }
+                }
+                _ => self.counters.asked_in_vain += 1,
+            }
+        }
+        if let Some(first_psn) = given_up {
+            self.give_up(flow, first_psn);
+        }
+    }
+
+    fn give_up(&mut self, flow: u32, first_psn: u64) {
+        let Flow { peer, tx, .. } = &mut self.flows[flow as usize];
+        let Some((msg, message)) = tx.of_psn(first_psn) else { return };
+        let about = RdFlow { src_qp: self.config.num, dst_qp: peer.qp };
+        let abort =
+            SideMessage::Abort { flow: about, msg_id: msg as u16, first_psn, packets: message.packets };
+        self.side.push_back((peer.host, abort));
+        self.counters.messages_aborted += 1;
+        self.finish(flow, first_psn, Status::RetryExceeded);
+    }
+
+    /// A message has arrived whole.
+    fn whole(&mut self, flow: u32, msg: u64, first_psn: u64, bytes: u64) {
+        if self.repairs() {
+            self.say_done(flow, msg as u16, first_psn);
+        }
+        self.tell(flow, Ended { msg, bytes: Some(bytes) });
+    }
+
+    fn say_done(&mut self, flow: u32, msg_id: u16, first_psn: u64) {
+        let peer = self.flows[flow as usize].peer;
+        let about = RdFlow { src_qp: peer.qp, dst_qp: self.config.num };
+        self.side.push_back((peer.host, SideMessage::Done { flow: about, msg_id, first_psn }));
+    }
+
+    fn tell(&mut self, flow: u32, ended: Ended) {
+        let ordered = self.config.behaviour.delivery == Delivery::Ordered;
+        let window = u64::from(self.config.behaviour.window_packets);
+        let (Flow { peer: from, rx, .. }, events) = (&mut self.flows[flow as usize], &mut self.events);
+        let from = *from;
+        rx.ended(ended, ordered, window, |Ended { msg, bytes }| {
+            events.push_back(match bytes {
+                Some(bytes) => RdEvent::Delivered { from, msg, bytes },
+                None => RdEvent::Abandoned { from, msg },
+            });
+        });
+    }
+
+    /// Has the scan look at a flow of which something is missing.
+    fn watch(&mut self, now: Time, flow: u32) {
+        let repairs = self.repairs();
+        let rx = &mut self.flows[flow as usize].rx;
+        if !repairs || rx.watched || !rx.is_waiting() {
+            return;
+        }
+        rx.watched = true;
+        self.watched.push(flow);
+        if self.next_scan == Time::MAX {
+            self.next_scan = self.scan_after(now);
+        }
+    }
+
+    /// The clock ticks at multiples of the period.
+    fn scan_after(&self, now: Time) -> Time {
+        let period = self.scan_period().as_ps().max(1);
+        Time::from_ps((now.as_ps() / period + 1).saturating_mul(period))
+    }
+
+    /// Looks at every flow of which something is missing, and asks for it.
+    pub(super) fn scan(&mut self, now: Time) {
+        let behaviour = &self.config.behaviour;
+        let period = self.scan_period();
+        let rule = ScanRule {
+            now,
+            period,
+            hold: period.max(self.rtt + self.config.nack_delay * 2),
+            literal: behaviour.repair == Repair::Literal,
+            window: u64::from(behaviour.window_packets),
+        };
+        let mut watched = core::mem::take(&mut self.watched);
+        self.counters.flows_scanned += watched.len() as u64;
+        watched.retain(|&flow| {
+            let Flow { peer, rx, .. } = &mut self.flows[flow as usize];
+            rx.watched = rx.is_waiting();
+            if !rx.watched {
+                return false;
+            }
+            let runs = rx.scan(&rule).runs;
+            if !runs.is_empty() {
+                self.counters.nacks_sent += 1;
+                self.counters.packets_asked_for += runs.iter().map(|run| u64::from(run.count)).sum::<u64>();
+                let about = RdFlow { src_qp: peer.qp, dst_qp: self.config.num };
+                self.side.push_back((peer.host, SideMessage::Nack { flow: about, runs }));
+            }
+            true
+        });
+        self.next_scan = if watched.is_empty() { Time::MAX } else { self.scan_after(now) };
+        self.watched = watched;
+    }
+}

@@ -1,0 +1,307 @@
+//! Reliable datagrams (ERD): one queue pair a process for all its peers, made reliable by host software.
+//!
+//! What is sent goes as datagrams that nobody acknowledges. The receiver places each where it belongs, looks from time
+//! to time for what is missing, and asks for it on a side channel; there it also says what is whole. [`RdQp`] documents
+//! how it is driven; [`RdHost`] holds those of one host.
+
+mod config;
+mod counters;
+mod host;
+mod input;
+mod intervals;
+mod output;
+mod overhead;
+mod receive;
+mod send;
+mod side;
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::fmt;
+
+use pathweave_policy::{Announce, Policy, Repair, Shared};
+use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
+use pathweave_wire::RdFlow;
+
+use crate::events::Status;
+use crate::work::MAX_MESSAGE_BYTES;
+pub use config::{PeerId, RdConfig};
+pub use counters::RdCounters;
+pub use host::RdHost;
+pub use overhead::ScanOverhead;
+use receive::RxFlow;
+pub use send::MAX_RD_OUTSTANDING;
+use send::{Flow, Full, Queues, TxFlow};
+pub use side::SideMessage;
+
+/// A datagram queue pair: all messages of a process to and from all its peers.
+///
+/// # How to drive it
+///
+/// As an [`Endpoint`](crate::Endpoint): it acts only when it is called. **After every input** (a packet, a side message,
+/// a timer, a message posted, a NIC port that has become free) **drain the outputs**: [`poll_event`](RdQp::poll_event)
+/// until `None`, [`poll_side`](RdQp::poll_side) until `None`, [`poll_transmit`](RdQp::poll_transmit) until `None`; then
+/// look at [`poll_timer`](RdQp::poll_timer). `now` must never decrease.
+///
+/// The side channel is the driver's: for each two hosts one that loses nothing and keeps order. Where it breaks and is
+/// made anew, [`on_side_reset`](RdQp::on_side_reset) says again what the other end may not have heard.
+///
+/// Peers are made known with [`add_peer`](RdQp::add_peer). What comes from others is counted and dropped.
+#[derive(Debug)]
+pub struct RdQp<P> {
+    config: RdConfig<P>,
+    rng: Rng,
+    /// What policies of one queue pair have in common: of one, itself.
+    shared: Shared,
+    /// Latest instant told.
+    now: Time,
+    rtt: Duration,
+    index: BTreeMap<PeerId, u32>,
+    flows: Vec<Flow>,
+    queues: Queues,
+    /// The policy grants nothing before.
+    paced_until: Time,
+    /// Flows the scan looks at; those that need it no more are taken out when it does.
+    watched: Vec<u32>,
+    /// When the scan is due, [`Time::MAX`] without flows to look at.
+    next_scan: Time,
+    events: VecDeque<RdEvent>,
+    side: VecDeque<(HostId, SideMessage)>,
+    counters: RdCounters,
+}
+
+/// Something the application wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RdEvent {
+    /// A message of a peer is there: all of it, once. In the order in which they became whole or, where so configured,
+    /// in which they were posted.
+    Delivered {
+        /// Who sent it.
+        from: PeerId,
+        /// Its number among those of this peer, from 0.
+        msg: u64,
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// A peer gave a message up; what of it was placed means nothing.
+    Abandoned {
+        /// Who.
+        from: PeerId,
+        /// Its number among those of this peer.
+        msg: u64,
+    },
+    /// A message of this end is over.
+    Completion {
+        /// As given when it was posted.
+        wr_id: u64,
+        /// To whom it went.
+        to: PeerId,
+        /// How it ended: [`Status::Success`], or [`Status::RetryExceeded`].
+        status: Status,
+        /// Packets of it that were sent.
+        sent_packets: u32,
+        /// Of these, retransmissions.
+        retransmitted: u32,
+    },
+}
+
+/// Where the payload of a packet goes: message and place in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RdPlacement {
+    /// Who sent it.
+    pub from: PeerId,
+    /// Number of the message among those of this peer, from 0.
+    pub msg: u64,
+    /// Where in the message, in bytes.
+    pub offset: u32,
+    /// How many bytes.
+    pub len: u16,
+    /// It was the next packet of its flow.
+    pub in_order: bool,
+}
+
+/// Why a message cannot be posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RdPostError {
+    /// The peer has not been made known.
+    UnknownPeer(PeerId),
+    /// 0 bytes, or more than [`MAX_MESSAGE_BYTES`].
+    Length {
+        /// The length asked for.
+        len: u64,
+    },
+    /// [`MAX_RD_OUTSTANDING`] messages to this peer are not done.
+    Outstanding(PeerId),
+    /// 2^23 packets to this peer would not be done.
+    Packets(PeerId),
+}
+
+impl fmt::Display for PeerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "queue pair {} of host {}", self.qp.0, self.host.0)
+    }
+}
+
+impl fmt::Display for RdPostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RdPostError::UnknownPeer(peer) => write!(f, "{peer} is not a known peer; it must be added first"),
+            RdPostError::Length { len } => {
+                write!(f, "a message of {len} bytes; 1 to {MAX_MESSAGE_BYTES} bytes are allowed")
+            }
+            RdPostError::Outstanding(peer) => {
+                write!(f, "{MAX_RD_OUTSTANDING} messages to {peer} are outstanding, as many as are allowed")
+            }
+            RdPostError::Packets(peer) => {
+                write!(f, "more than 8388608 packets to {peer} would be outstanding; post it later")
+            }
+        }
+    }
+}
+impl core::error::Error for RdPostError {}
+
+impl<P: Policy> RdQp<P> {
+    /// A queue pair without peers. Panics if the configuration is out of range.
+    pub fn new(config: RdConfig<P>) -> Self {
+        config.check();
+        RdQp {
+            rng: Rng::for_component(config.seed, "rd", u64::from(config.num.0)),
+            shared: Shared::new(),
+            now: Time::ZERO,
+            rtt: config.rtt,
+            index: BTreeMap::new(),
+            flows: Vec::new(),
+            queues: Queues::default(),
+            paced_until: Time::ZERO,
+            watched: Vec::new(),
+            next_scan: Time::MAX,
+            events: VecDeque::new(),
+            side: VecDeque::new(),
+            counters: RdCounters::default(),
+            config,
+        }
+    }
+
+    /// Its number.
+    pub fn num(&self) -> QpNum {
+        self.config.num
+    }
+
+    /// Makes a peer known, with the round-trip time to it when the network is idle. Nothing happens if it is.
+    pub fn add_peer(&mut self, now: Time, peer: PeerId, rtt: Duration) {
+        self.advance(now);
+        self.rtt = self.rtt.max(rtt);
+        let next = self.flows.len() as u32;
+        if *self.index.entry(peer).or_insert(next) == next {
+            self.flows.push(Flow { peer, tx: TxFlow::new(), rx: RxFlow::new(now) });
+        }
+    }
+
+    /// Appends a message of `len` bytes. Its completion comes as an [`RdEvent`].
+    pub fn post(&mut self, now: Time, to: PeerId, wr_id: u64, len: u64) -> Result<(), RdPostError> {
+        self.advance(now);
+        let &flow = self.index.get(&to).ok_or(RdPostError::UnknownPeer(to))?;
+        if len == 0 || len > MAX_MESSAGE_BYTES {
+            return Err(RdPostError::Length { len });
+        }
+        let capacity = self.config.capacity();
+        let msg = self.flows[flow as usize].tx.post(wr_id, len, capacity).map_err(|full| match full {
+            Full::Messages => RdPostError::Outstanding(to),
+            Full::Packets => RdPostError::Packets(to),
+        })?;
+        self.queues.fresh.push_back((flow, msg));
+        if self.config.behaviour.announce == Announce::Post {
+            self.announce(flow, msg, false);
+        }
+        Ok(())
+    }
+
+    /// Says how long a message is.
+    fn announce(&mut self, flow: u32, msg: u64, again: bool) {
+        let Flow { peer, tx, .. } = &mut self.flows[flow as usize];
+        let Some(message) = tx.message(msg) else { return };
+        message.announced = true;
+        let start = SideMessage::Start {
+            flow: RdFlow { src_qp: self.config.num, dst_qp: peer.qp },
+            msg_id: msg as u16,
+            first_psn: message.first_psn,
+            packets: message.packets,
+            total: message.len,
+            again,
+        };
+        self.side.push_back((peer.host, start));
+    }
+
+    /// The side channel to a host was lost and made anew: what may not have arrived is said again. Messages that were
+    /// lost with it are asked for by the scan, or known to be whole.
+    pub fn on_side_reset(&mut self, now: Time, host: HostId) {
+        self.advance(now);
+        for flow in 0..self.flows.len() as u32 {
+            if self.flows[flow as usize].peer.host == host {
+                let said = |(msg, message): (u64, &send::OutMessage)| message.announced.then_some(msg);
+                let said: Vec<u64> = self.flows[flow as usize].tx.unfinished().filter_map(said).collect();
+                said.into_iter().for_each(|msg| self.announce(flow, msg, true));
+            }
+        }
+    }
+
+    /// The next side message, and the host it is for.
+    pub fn poll_side(&mut self) -> Option<(HostId, SideMessage)> {
+        self.side.pop_front()
+    }
+
+    /// The next thing the application wants to know.
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<RdEvent> {
+        self.events.pop_front()
+    }
+
+    /// When [`on_timer`](RdQp::on_timer) wants to be called.
+    #[inline]
+    pub fn poll_timer(&self) -> Option<Time> {
+        let pacing = if self.paced_until > self.now { self.paced_until } else { Time::MAX };
+        Some(self.next_scan.min(pacing)).filter(|&at| at < Time::MAX)
+    }
+
+    /// Time has come to `now`: the scan, if it is due. Calling it too early or too often does no harm.
+    pub fn on_timer(&mut self, now: Time) {
+        self.advance(now);
+        if now >= self.next_scan {
+            self.scan(now);
+        }
+    }
+
+    /// Period of the scan.
+    pub fn scan_period(&self) -> Duration {
+        self.rtt.scale(self.config.behaviour.scan_rtts)
+    }
+
+    /// Whether anything of this end is not done.
+    pub fn is_idle(&self) -> bool {
+        self.queues.is_empty() && self.flows.iter().all(|flow| flow.tx.is_idle())
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> &RdCounters {
+        &self.counters
+    }
+
+    /// Bytes that every peer costs while nothing is missing or outstanding, whatever the number of paths.
+    pub const fn bytes_a_peer() -> usize {
+        size_of::<Flow>() + size_of::<(PeerId, u32)>()
+    }
+
+    /// Flows that keep state because something of them is missing.
+    pub fn open_flows(&self) -> usize {
+        self.flows.iter().filter(|flow| flow.rx.is_open()).count()
+    }
+
+    fn repairs(&self) -> bool {
+        self.config.behaviour.repair != Repair::Never
+    }
+
+    fn advance(&mut self, now: Time) {
+        assert!(now >= self.now, "time runs backwards: {now} after {}", self.now);
+        self.now = now;
+    }
+}

@@ -1,0 +1,257 @@
+//! The sending half of a flow: what has been posted to one peer and is not done.
+
+use alloc::collections::VecDeque;
+
+use super::config::PeerId;
+
+/// Messages of a flow that may be outstanding: half of what a message number of 16 bits tells apart.
+pub const MAX_RD_OUTSTANDING: u64 = 1 << 15;
+/// Packets of a flow that may be outstanding: half of what a PSN of 24 bits tells apart.
+const MAX_PACKETS: u64 = 1 << 23;
+
+/// A message that is not done. Its work requests are all here: PSN `first_psn + i` is packet i.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OutMessage {
+    pub(super) first_psn: u64,
+    pub(super) packets: u32,
+    /// Packets that have left at least once: all before this one.
+    pub(super) sent: u32,
+    pub(super) len: u64,
+    pub(super) wr_id: u64,
+    pub(super) retransmitted: u32,
+    /// The first packet asked for last time, and how often in a row it was that.
+    asked: u32,
+    times: u16,
+    pub(super) announced: bool,
+    pub(super) done: bool,
+}
+
+/// A packet of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) offset: u64,
+    pub(super) len: u16,
+    pub(super) multi: bool,
+}
+
+impl OutMessage {
+    /// Its `index`th packet.
+    pub(super) fn part(&self, index: u32, capacity: u16) -> Part {
+        let offset = u64::from(index) * u64::from(capacity);
+        let len = (self.len - offset).min(u64::from(capacity)) as u16;
+        Part { offset, len, multi: self.packets > 1 }
+    }
+
+    /// Packet `index` is to be sent again; false if it was asked for too often.
+    pub(super) fn ask(&mut self, index: u32, limit: u16) -> bool {
+        if self.times > 0 && self.asked == index {
+            self.times = self.times.saturating_add(1);
+        } else if self.times == 0 || index > self.asked {
+            (self.asked, self.times) = (index, 1);
+        }
+        self.times <= limit
+    }
+}
+
+/// The sending half of a flow.
+#[derive(Clone, Debug)]
+pub(super) struct TxFlow {
+    next_psn: u64,
+    next_msg: u64,
+    /// Messages not done, and those done behind one that is not.
+    outstanding: VecDeque<OutMessage>,
+}
+
+/// Why a flow takes no further message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    Messages,
+    Packets,
+}
+
+impl TxFlow {
+    pub(super) const fn new() -> Self {
+        TxFlow { next_psn: 0, next_msg: 0, outstanding: VecDeque::new() }
+    }
+
+    /// Appends a message; returns its number.
+    pub(super) fn post(&mut self, wr_id: u64, len: u64, capacity: u16) -> Result<u64, Full> {
+        if self.outstanding.len() as u64 >= MAX_RD_OUTSTANDING {
+            return Err(Full::Messages);
+        }
+        // At most 2^32 bytes in packets of at least 247.
+        let packets = len.div_ceil(u64::from(capacity)) as u32;
+        let oldest = self.outstanding.front().map_or(self.next_psn, |message| message.first_psn);
+        if self.next_psn + u64::from(packets) - oldest > MAX_PACKETS {
+            return Err(Full::Packets);
+        }
+        if self.outstanding.capacity() == 0 {
+            // Most flows of an all-to-all have one message in their life.
+            self.outstanding = VecDeque::with_capacity(1);
+        }
+        self.outstanding.push_back(OutMessage {
+            first_psn: self.next_psn,
+            packets,
+            sent: 0,
+            len,
+            wr_id,
+            retransmitted: 0,
+            asked: 0,
+            times: 0,
+            announced: false,
+            done: false,
+        });
+        self.next_psn += u64::from(packets);
+        self.next_msg += 1;
+        Ok(self.next_msg - 1)
+    }
+
+    fn first_msg(&self) -> u64 {
+        self.next_msg - self.outstanding.len() as u64
+    }
+
+    /// The message of this number, unless it is done.
+    pub(super) fn message(&mut self, msg: u64) -> Option<&mut OutMessage> {
+        let index = msg.checked_sub(self.first_msg())?;
+        self.outstanding.get_mut(usize::try_from(index).ok()?).filter(|message| !message.done)
+    }
+
+    /// The message a packet belongs to, with its number, unless it is done.
+    pub(super) fn of_psn(&mut self, psn: u64) -> Option<(u64, &mut OutMessage)> {
+        let index = self.outstanding.partition_point(|m| m.first_psn + u64::from(m.packets) <= psn);
+        let msg = self.first_msg() + index as u64;
+        let message = self.outstanding.get_mut(index)?;
+        (!message.done && message.first_psn <= psn).then_some((msg, message))
+    }
+
+    /// Takes a message out, if it is there.
+    pub(super) fn finish(&mut self, first_psn: u64) -> Option<(u64, OutMessage)> {
+        let (msg, message) = self.of_psn(first_psn)?;
+        if message.first_psn != first_psn {
+            return None;
+        }
+        message.done = true;
+        let copy = *message;
+        while self.outstanding.front().is_some_and(|first| first.done) {
+            self.outstanding.pop_front();
+        }
+        if self.outstanding.is_empty() {
+            self.outstanding = VecDeque::new();
+        }
+        Some((msg, copy))
+    }
+
+    /// Messages that are not done.
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = (u64, &OutMessage)> {
+        (self.first_msg()..).zip(&self.outstanding).filter(|(_, message)| !message.done)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.outstanding.is_empty()
+    }
+}
+
+/// Which packet is next: those asked for again, and those of messages in the order of posting.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    /// Flow and message; the first packet not sent is in the message.
+    pub(super) fresh: VecDeque<(u32, u64)>,
+    /// Flow and PSN.
+    pub(super) retries: VecDeque<(u32, u64)>,
+    /// What is in `retries`, so that nothing is there twice.
+    queued: alloc::collections::BTreeSet<(u32, u64)>,
+    /// The last packet was a retransmission.
+    pub(super) was_retry: bool,
+}
+
+impl Queues {
+    /// To the end of the retransmissions; false if it is among them.
+    pub(super) fn retry(&mut self, flow: u32, psn: u64) -> bool {
+        let new = self.queued.insert((flow, psn));
+        if new {
+            self.retries.push_back((flow, psn));
+        }
+        new
+    }
+
+    pub(super) fn pop_retry(&mut self) {
+        if let Some(entry) = self.retries.pop_front() {
+            self.queued.remove(&entry);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.retries.is_empty()
+    }
+}
+
+/// A flow as one queue pair sees it: the peer, what goes there, what comes from there.
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub(super) peer: PeerId,
+    pub(super) tx: TxFlow,
+    pub(super) rx: super::receive::RxFlow,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_by_hand() {
+        let part = |capacity: u16, index| {
+            let mut flow = TxFlow::new();
+            flow.post(0, 10_000, capacity).expect("room");
+            let message = flow.message(0).expect("posted");
+            assert_eq!(message.packets, 3);
+            let part = message.part(index, capacity);
+            (part.offset, part.len)
+        };
+        assert_eq!([0, 1, 2].map(|i| part(4_087, i)), [(0, 4_087), (4_087, 4_087), (8_174, 1_826)]);
+        assert_eq!([0, 1, 2].map(|i| part(4_096, i)), [(0, 4_096), (4_096, 4_096), (8_192, 1_808)]);
+    }
+
+    #[test]
+    fn messages_are_found_by_number_and_by_packet() {
+        let mut flow = TxFlow::new();
+        for len in [1_000, 9_000, 1] {
+            flow.post(len, len, 4_000).expect("room");
+        }
+        // PSN 0; 1, 2, 3; 4.
+        assert_eq!(flow.of_psn(3).map(|(msg, m)| (msg, m.wr_id)), Some((1, 9_000)));
+        assert!(flow.of_psn(5).is_none() && flow.finish(2).is_none());
+        assert_eq!(flow.finish(1).map(|(msg, m)| (msg, m.wr_id)), Some((1, 9_000)));
+        assert!(flow.finish(1).is_none() && flow.message(1).is_none() && flow.of_psn(2).is_none());
+        assert_eq!(flow.unfinished().map(|(msg, _)| msg).collect::<alloc::vec::Vec<_>>(), [0, 2]);
+        assert!(flow.finish(0).is_some());
+        assert_eq!((flow.first_msg(), flow.outstanding.len()), (2, 1));
+        assert!(flow.finish(4).is_some() && flow.is_idle());
+    }
+
+    #[test]
+    fn numbers_are_never_ambiguous() {
+        let mut flow = TxFlow::new();
+        for _ in 0..MAX_RD_OUTSTANDING {
+            flow.post(0, 1, 4_000).expect("room");
+        }
+        assert_eq!(flow.post(0, 1, 4_000), Err(Full::Messages));
+        // One done in the middle does not help: its number still lies between the others'.
+        assert!(flow.finish(7).is_some());
+        assert_eq!(flow.post(0, 1, 4_000), Err(Full::Messages));
+        assert!(flow.finish(0).is_some());
+        assert_eq!(flow.post(0, 1, 4_000), Ok(MAX_RD_OUTSTANDING));
+        let mut flow = TxFlow::new();
+        // 2^32 bytes in packets of 1,024: 2^22 packets.
+        assert_eq!((flow.post(0, 1 << 32, 1_024), flow.post(0, 1 << 32, 1_024)), (Ok(0), Ok(1)));
+        assert_eq!(flow.post(0, 1, 1_024), Err(Full::Packets));
+    }
+
+    #[test]
+    fn a_packet_asked_for_again_and_again_fails_its_message() {
+        let mut flow = TxFlow::new();
+        flow.post(0, 9_000, 1_000).expect("room");
+        let message = flow.message(0).expect("posted");
+        assert!(message.ask(2, 2) && message.ask(5, 2) && message.ask(5, 2));
+        assert!(!message.ask(5, 2));
+    }
+}
