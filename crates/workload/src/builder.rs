@@ -7,7 +7,7 @@ mod tests;
 use pathweave_units::{Bytes, Duration, HostId, Time};
 
 use crate::error::GraphError;
-use crate::graph::{Compute, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Message};
+use crate::graph::{Compute, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Message, OWN, PROCESS_BITS};
 
 /// Tasks, and as many edges, a graph may have.
 pub const MAX_TASKS: usize = 1 << 28;
@@ -50,8 +50,12 @@ enum DraftId {
     Compute(u32),
 }
 
-/// Bit that tells numbered streams of [`Stream::Own`] from labels.
-const OWN: u32 = 1 << 31;
+impl Stream {
+    /// The one between these processes of the two hosts, each below 2^15.
+    pub const fn between_processes(src: u16, dst: u16) -> Self {
+        Stream::Shared((src as u32) << PROCESS_BITS | dst as u32)
+    }
+}
 
 /// Collects tasks and dependencies; [`GraphBuilder::finish`] makes the graph.
 #[derive(Clone, Debug)]

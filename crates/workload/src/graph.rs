@@ -2,6 +2,11 @@
 
 use pathweave_units::{Bytes, Duration, HostId, Time};
 
+/// Bits of a process's number on its host, in the label of a connection.
+pub(crate) const PROCESS_BITS: u32 = 15;
+/// Bit of labels of connections that are a message's own.
+pub(crate) const OWN: u32 = 1 << 31;
+
 /// The largest message: 4 GiB, as in the InfiniBand verbs.
 pub const MAX_MESSAGE_SIZE: Bytes = Bytes::new(1 << 32);
 
@@ -71,6 +76,18 @@ pub struct Message {
     pub stream: u32,
     /// The job it is part of.
     pub job: Option<JobId>,
+}
+
+impl Message {
+    /// The processes it is between: their numbers on the sending and on the receiving host. (0, 0) unless the workload
+    /// says otherwise.
+    pub const fn processes(&self) -> (u16, u16) {
+        let mask = (1 << PROCESS_BITS) - 1;
+        if self.stream & OWN != 0 {
+            return (0, 0);
+        }
+        ((self.stream >> PROCESS_BITS & mask) as u16, (self.stream & mask) as u16)
+    }
 }
 
 /// Time that passes at a host, or with duration zero a barrier. It occupies nothing: computations overlap

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use pathweave_units::{Duration, HostId, Time};
 
-use super::{Draft, DraftId, GraphBuilder, OWN};
+use super::{Draft, DraftId, GraphBuilder};
 use crate::error::GraphError;
-use crate::graph::{Edges, GroupId, JobId, Message, MessageGraph, TaskId};
+use crate::graph::{Edges, GroupId, JobId, Message, MessageGraph, OWN, TaskId};
 
 impl GraphBuilder {
     /// Validates and orders.

@@ -6,19 +6,29 @@ use serde::{Deserialize, Serialize};
 use super::members::{Placement, groups};
 use crate::builder::{Draft, Stream};
 use crate::error::WorkloadError;
+use crate::graph::PROCESS_BITS;
 use crate::sink::{Generate, Sink};
 
-/// Every host of a group sends to every other. Each round of each group is a job.
+/// Every host of a group, or every process on its hosts, sends to every other. Each round of each group is a job.
 ///
 /// In step s (1 to n - 1) member i sends to member i + s, so that each step is a permutation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AllToAll {
-    /// Size of the message of each ordered pair of hosts, 1 B to 4 GiB.
+    /// Size of the message of each ordered pair of hosts or processes, 1 B to 4 GiB.
     pub size: Bytes,
     /// Hosts in a group. Default: one group of all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_size: Option<u32>,
+    /// Processes of a group, 2 to 32768 a host: process p is on the group's host p modulo their number, and each sends to
+    /// every process on another host. Default: one on each host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
+    /// Step s begins so much times s - 1 later. Messages of one instant are posted in the order of their receivers, so
+    /// that without a window all hosts begin with the first one; with "1ps" they are posted in the order of the steps.
+    /// Default 0s.
+    #[serde(default)]
+    pub stagger: Duration,
     /// Which hosts form a group.
     #[serde(default)]
     pub placement: Placement,
@@ -34,6 +44,12 @@ pub struct AllToAll {
     pub compute: Duration,
 }
 
+/// A process of a group: where it is, and its number there.
+struct Process {
+    host: u32,
+    local: u16,
+}
+
 fn one() -> u32 {
     1
 }
@@ -46,9 +62,19 @@ impl Generate for AllToAll {
         if self.window == Some(0) {
             return out.bad("window", 0, "expected 1 or more; leave it out to send all at once");
         }
-        let n = f64::from(self.group_size.unwrap_or(out.env.hosts));
-        out.check_count(f64::from(out.env.hosts) * n * f64::from(self.repetitions))?;
-        for (g, members) in groups(out, self.group_size, self.placement)?.iter().enumerate() {
+        let groups = groups(out, self.group_size, self.placement)?;
+        let hosts = groups[0].len() as u32;
+        let processes = self.processes.unwrap_or(hosts);
+        if processes < 2 || processes > hosts.saturating_mul(1 << PROCESS_BITS) {
+            return out.bad("processes", processes, format!("expected 2 to {} a host", 1 << PROCESS_BITS));
+        }
+        let n = f64::from(processes);
+        out.check_count(groups.len() as f64 * n * n * f64::from(self.repetitions))?;
+        for (g, hosts) in groups.iter().enumerate() {
+            let members: Vec<Process> = (0..processes as usize)
+                .map(|p| Process { host: hosts[p % hosts.len()], local: (p / hosts.len()) as u16 })
+                .collect();
+            let members = &members[..];
             let mut ready: Vec<Draft> = Vec::new();
             for round in 0..self.repetitions {
                 ready = self.round(out, g, members, round, &ready)?;
@@ -65,7 +91,7 @@ impl AllToAll {
         &self,
         out: &mut Sink<'_>,
         group: usize,
-        members: &[u32],
+        members: &[Process],
         round: u32,
         ready: &[Draft],
     ) -> Result<Vec<Draft>, WorkloadError> {
@@ -74,28 +100,33 @@ impl AllToAll {
         let job = out.job(format_args!("group {group}, round {round}"))?;
         let mut done = Vec::new();
         if round + 1 < self.repetitions || self.compute > Duration::ZERO {
-            for &host in members {
-                done.push(out.compute(host, self.compute, job)?);
+            for member in members {
+                done.push(out.compute(member.host, self.compute, job)?);
             }
         }
-        // sent[step - 1][i]: message of member i in that step.
-        let mut sent: Vec<Vec<Draft>> = Vec::with_capacity(n - 1);
+        // sent[step - 1][i]: message of member i in that step, or before it if that step's stays on its host.
+        let mut sent: Vec<Vec<Option<Draft>>> = Vec::with_capacity(n - 1);
         for step in 1..n {
             let mut row = Vec::with_capacity(n);
-            for (i, &src) in members.iter().enumerate() {
+            let start = Duration::from_ps(self.stagger.as_ps().saturating_mul(step as u64 - 1));
+            for (i, src) in members.iter().enumerate() {
                 let to = (i + step) % n;
-                let pair = (src, members[to]);
-                let message = out.message(pair, self.size, Duration::ZERO, Stream::Shared(0), Some(job))?;
-                if step > window {
-                    out.after(message, sent[step - 1 - window][i])?;
-                } else if let Some(&before) = ready.get(i) {
+                let dst = &members[to];
+                let earlier = if step > window { sent[step - 1 - window][i] } else { None };
+                if src.host == dst.host {
+                    row.push(earlier);
+                    continue;
+                }
+                let stream = Stream::between_processes(src.local, dst.local);
+                let message = out.message((src.host, dst.host), self.size, start, stream, Some(job))?;
+                if let Some(before) = earlier.or_else(|| ready.get(i).copied()) {
                     out.after(message, before)?;
                 }
                 if !done.is_empty() {
                     out.after(done[i], message)?;
                     out.after(done[to], message)?;
                 }
-                row.push(message);
+                row.push(Some(message));
             }
             sent.push(row);
         }
@@ -107,7 +138,7 @@ impl AllToAll {
 mod tests {
     use std::collections::BTreeSet;
 
-    use pathweave_units::Time;
+    use pathweave_units::{HostId, Time};
 
     use super::*;
     use crate::kinds::Traffic;
@@ -117,6 +148,8 @@ mod tests {
         Traffic::AllToAll(AllToAll {
             size: Bytes::new(1000),
             group_size,
+            processes: None,
+            stagger: Duration::ZERO,
             placement: Placement::Strided,
             window,
             repetitions,
@@ -143,6 +176,35 @@ mod tests {
             let graph = graph_of(5, all_to_all(window, None, 2));
             assert_eq!(job_ends(&graph), [Time::from_us(us), Time::from_us(2 * us)]);
         }
+    }
+
+    #[test]
+    fn processes_send_to_those_of_other_hosts() {
+        // Processes 0 and 3 on host 0, 1 and 4 on host 1, 2 on host 2.
+        let Traffic::AllToAll(config) = all_to_all(None, None, 1) else { panic!("an all-to-all") };
+        let graph = graph_of(
+            3,
+            Traffic::AllToAll(AllToAll { processes: Some(5), stagger: Duration::from_ps(1), ..config }),
+        );
+        assert_eq!(graph.messages().len(), 5 * 4 - 4, "4 pairs share a host");
+        let number = |host: HostId, local: u16| host.0 + 3 * u32::from(local);
+        for message in graph.messages() {
+            let (src, dst) = message.processes();
+            let (from, to) = (number(message.src, src), number(message.dst, dst));
+            assert!(from < 5 && to < 5 && message.src != message.dst);
+            // Posted in the order of steps.
+            assert_eq!(message.start, Time::from_ps(u64::from((to + 5 - from) % 5 - 1)));
+        }
+        let pairs: BTreeSet<_> = graph.messages().iter().map(|m| (m.src, m.dst, m.stream)).collect();
+        assert_eq!(pairs.len(), 16);
+    }
+
+    #[test]
+    fn rounds_of_processes_follow_each_other() {
+        let Traffic::AllToAll(config) = all_to_all(Some(1), None, 2) else { panic!("an all-to-all") };
+        let graph = graph_of(3, Traffic::AllToAll(AllToAll { processes: Some(6), ..config }));
+        // One by one: 5 steps, of which the third stays on the host.
+        assert_eq!(job_ends(&graph), [Time::from_us(4), Time::from_us(8)]);
     }
 
     #[test]
