@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use pathweave_policy::{
-    Feedback, FeedbackKind, Grant, Member, Policy, PolicyCx, PolicyEnv, Sent, Shared, Want, find_scheme,
+    Feedback, FeedbackKind, Grant, Leg, Member, Policy, PolicyCx, PolicyEnv, Sent, Shared, Want, find_scheme,
     schemes,
 };
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
@@ -29,6 +29,8 @@ fn nanoseconds(scheme: &str) -> f64 {
         mtu_wire_bytes: 1_250,
         mtu_payload_bytes: 1_172,
         paths: 16_384,
+        measured: Leg { base_rtt: Duration::from_us(12), links: 4 },
+        edge: None,
     };
     let scheme = (find_scheme(scheme).expect("a scheme").make)();
     let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::new());

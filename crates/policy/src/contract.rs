@@ -79,6 +79,9 @@ pub enum FeedbackKind {
     Timeout,
     /// A probe came back.
     ProbeReply,
+    /// A switch at the edge of the sender's site answered for the network behind it: `rtt` is that of the way to the
+    /// edge and back. Acknowledges nothing; `psn` and `memo` say nothing.
+    EdgeEcho,
 }
 
 /// Feedback on a packet.
@@ -159,6 +162,26 @@ pub struct PolicyEnv {
     /// Paths the queue pair may choose from: [`PathId`] 0 to `paths - 1`. A policy starts with all of them up, so
     /// [`Policy::on_paths`] need only be called when that is not so or when more is known of them.
     pub paths: u16,
+    /// The way that round-trip times measure: to the peer and back, unless a policy has it otherwise.
+    pub measured: Leg,
+    /// The way to the switch that answers for the network behind it ([`FeedbackKind::EdgeEcho`]), where one does.
+    pub edge: Option<Leg>,
+}
+
+/// A way through the fabric and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leg {
+    /// Its round-trip time when the fabric is idle.
+    pub base_rtt: Duration,
+    /// Links one way; 0 where that is not known.
+    pub links: u8,
+}
+
+impl Leg {
+    /// A way of unknown length.
+    pub const fn of(base_rtt: Duration) -> Self {
+        Leg { base_rtt, links: 0 }
+    }
 }
 
 impl PolicyEnv {

@@ -12,7 +12,7 @@
 //! - `testing` (feature `testing`) runs policies without a network.
 //!
 //! ```
-//! use pathweave_policy::{Grant, Policy, PolicyCx, PolicyEnv, Shared, Want, find_scheme};
+//! use pathweave_policy::{Grant, Leg, Policy, PolicyCx, PolicyEnv, Shared, Want, find_scheme};
 //! use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 //!
 //! let scheme = (find_scheme("rps").unwrap().make)();
@@ -22,6 +22,8 @@
 //!     mtu_wire_bytes: 4_178,
 //!     mtu_payload_bytes: 4_096,
 //!     paths: 16,
+//!     measured: Leg { base_rtt: Duration::from_us(12), links: 4 },
+//!     edge: None,
 //! };
 //! let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::new());
 //! let mut policy = scheme.policy.build(&env, &mut rng);
@@ -52,6 +54,7 @@ mod error;
 mod mprdma;
 pub mod ooo;
 pub mod picker;
+mod reflex;
 pub mod registry;
 mod reps;
 mod scheme;
@@ -65,10 +68,11 @@ mod udmp;
 
 pub use cc::dcqcn::presets;
 pub use contract::{
-    Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    Feedback, FeedbackKind, Grant, Leg, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
 };
 pub use error::ConfigError;
 pub use mprdma::{Decrease, MpRdma, MpRdmaConfig};
+pub use reflex::{E2eMode, Reflex, ReflexConfig};
 pub use registry::{AnyPolicy, PolicyConfig};
 pub use reps::{Reps, RepsConfig};
 pub use scheme::{AckPolicy, CnpMode, CnpPolicy, Recovery, Scheme};

@@ -11,6 +11,7 @@ use pathweave_units::{Rate, Rng, Time};
 use crate::cc::AnyCc;
 use crate::mprdma::{MpRdma, MpRdmaConfig};
 use crate::picker::AnyPicker;
+use crate::reflex::{Reflex, ReflexConfig};
 use crate::reps::{Reps, RepsConfig};
 use crate::split::{Split, SplitConfig};
 use crate::udmp::{Udmp, UdmpConfig};
@@ -88,4 +89,6 @@ policies! {
     Mprdma(MpRdma, MpRdmaConfig),
     /// REPS: recycled entropies, with a window for delay and ECN.
     Reps(Reps, RepsConfig),
+    /// Reflex: a congestion control that flows to other sites feed with echoes of their own site's edge.
+    Reflex(Reflex, ReflexConfig),
 }

@@ -49,6 +49,7 @@ fn with_packet(hash: u64, now: Time, host: HostId, segment: &Segment) -> u64 {
         Body::Rd(data) => (6, data.psn),
         Body::Probe { .. } => (4, 0),
         Body::ProbeReply { .. } => (5, 0),
+        Body::EdgeEcho { .. } => (6, 0),
     };
     let hash = with_word(hash, now.as_ps());
     let hash = with_word(hash, u64::from(host.0) << 32 | u64::from(segment.path.0) << 16 | kind);

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use pathweave_policy::PolicyEnv;
+use pathweave_policy::{Leg, PolicyEnv};
 use pathweave_results::{FlowRecord, FlowStatus};
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
 use pathweave_units::{HostId, QpNum, Rng, Time};
@@ -132,6 +132,8 @@ impl<const C: usize> Runner<'_, C> {
             mtu_wire_bytes: mtu_wire,
             mtu_payload_bytes: u32::from(mtu),
             paths: scheme.paths,
+            measured: Leg { base_rtt, links: u8::try_from(path.hops.len()).unwrap_or(u8::MAX) },
+            edge: None,
         };
         for index in 0..scheme.queue_pairs {
             let make = |host: &mut crate::host::Host, peer: HostId, side: u64| -> QpNum {

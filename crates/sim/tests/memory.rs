@@ -9,7 +9,7 @@ use std::path::Path;
 use allocation_counter::measure;
 use pathweave_fabric::config::SwitchConfig;
 use pathweave_fabric::{Cable, Fabric, Header, IntervalRoutes, PortMap, SwitchRoutes};
-use pathweave_policy::{AnyPolicy, PolicyEnv};
+use pathweave_policy::{AnyPolicy, Leg, PolicyEnv};
 use pathweave_sim::{Quiet, run};
 use pathweave_topo::{Build, Star};
 use pathweave_transport::{Endpoint, EndpointConfig, QpConfig};
@@ -80,6 +80,8 @@ fn queue_pairs() {
         mtu_wire_bytes: 4_178,
         mtu_payload_bytes: 4_096,
         paths: 256,
+        measured: Leg { base_rtt: Duration::from_us(8), links: 4 },
+        edge: None,
     };
     for info in pathweave_policy::schemes() {
         let scheme = (info.make)();

@@ -216,6 +216,7 @@ impl<P: Policy> Endpoint<P> {
             Body::ProbeReply { sent_at, received_at } => {
                 qp.on_probe_reply(now, segment.path, *sent_at, *received_at, common);
             }
+            Body::EdgeEcho { sent_at } => qp.on_edge_echo(now, segment.path, *sent_at, common),
         }
         self.ask_woken(now);
         None

@@ -9,7 +9,7 @@ use pathweave_transport::{
     ReceiveMode, Status, Transmit, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
-use pathweave_wire::{Body, Operation, Segment};
+use pathweave_wire::{Ack, Body, Operation, Segment};
 
 const SR: fn(u32) -> Recovery =
     |reorder_packets| Recovery::SelectiveRepeat { reorder_packets, window_packets: 64 };
@@ -406,6 +406,53 @@ fn a_probe_comes_back_with_its_round_trip() {
     let log = &pair.hosts[0].endpoint.policy(pair.qps[0]).unwrap().log;
     assert_eq!(log[0], (0, FeedbackKind::ProbeReply, Duration::from_us(2)));
     assert_eq!((pair.counters(0).probes_sent, pair.counters(0).data_sent), (1, 1));
+}
+
+#[test]
+fn an_echo_of_the_edge_is_heard_and_acknowledges_nothing() {
+    let mut endpoint = Endpoint::new(EndpointConfig { nic_ports: 1, ..EndpointConfig::new(HostId(0)) });
+    let qp = endpoint.create_qp(Time::ZERO, pair::config(1, 4));
+    endpoint.connect(qp, QpNum(9)).unwrap();
+    let at = Time::from_us;
+    let echo =
+        |sent_at| Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), body: Body::EdgeEcho { sent_at } };
+    // Before anything was sent, or from the future, it makes no sense.
+    endpoint.on_packet(at(1), HostId(1), &echo(Time::ZERO), false);
+    let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 1 << 20 };
+    endpoint.post(at(1), qp, request).unwrap();
+    while endpoint.poll_transmit(at(1), Gate { data_ports: 1 }).is_some() {}
+    endpoint.on_packet(at(2), HostId(1), &echo(at(3)), false);
+    let before = (endpoint.inflight(qp), *endpoint.qp_counters(qp).unwrap());
+    assert_eq!((before.0.unwrap().0, before.1.malformed), (4, 2));
+    endpoint.on_packet(at(8), HostId(1), &echo(at(1)), false);
+    assert_eq!((endpoint.inflight(qp), *endpoint.qp_counters(qp).unwrap()), before);
+    assert!(endpoint.poll_transmit(at(8), Gate { data_ports: 1 }).is_none(), "no window opens");
+    assert!(!endpoint.has_event());
+    assert_eq!(endpoint.policy(qp).unwrap().log, [(0, FeedbackKind::EdgeEcho, Duration::from_us(7))]);
+    endpoint.assert_invariants();
+}
+
+#[test]
+fn a_stamp_renewed_on_the_way_measures_from_there() {
+    let mut endpoint = Endpoint::new(EndpointConfig { nic_ports: 1, ..EndpointConfig::new(HostId(0)) });
+    let qp = endpoint.create_qp(Time::ZERO, pair::config(1, 4));
+    endpoint.connect(qp, QpNum(9)).unwrap();
+    let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 4 };
+    endpoint.post(Time::from_us(1), qp, request).unwrap();
+    assert!(endpoint.poll_transmit(Time::from_us(1), Gate { data_ports: 1 }).is_some());
+    let ack = Ack {
+        cumulative: 1,
+        psn: 0,
+        sack: 1,
+        echo_sent_at: Time::from_us(500),
+        received_at: Time::from_us(503),
+        packets: 1,
+        marked: 0,
+    };
+    let segment = Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), body: Body::Ack(ack) };
+    endpoint.on_packet(Time::from_us(1_006), HostId(1), &segment, false);
+    let timed = FeedbackKind::Ack { timed: true, marked: false };
+    assert_eq!(endpoint.policy(qp).unwrap().log, [(0, timed, Duration::from_us(506))]);
 }
 
 #[test]

@@ -66,6 +66,8 @@ fn rocev2_extended(body: &Body) -> usize {
         // The common part of our extension is a DETH in all but name.
         Body::Rd(data) => RDETH_LEN + COMMON_LEN + (EETH_LEN + usize::from(data.len)).next_multiple_of(4),
         Body::Ack(_) | Body::Nack(_) => AETH_LEN,
+        // An acknowledgement with a flag, in the paper.
+        Body::EdgeEcho { .. } => AETH_LEN,
         Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } => CNP_LEN,
     }
 }

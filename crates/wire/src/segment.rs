@@ -41,6 +41,12 @@ pub enum Body {
         /// When it arrived, by the answerer's clock.
         received_at: Time,
     },
+    /// A switch at the edge of the sender's site answers for the network behind it (Reflex, section III-C): a data
+    /// packet has come that far. Acknowledges nothing; says only how long the way to the edge and back takes.
+    EdgeEcho {
+        /// `sent_at` of the data packet.
+        sent_at: Time,
+    },
 }
 
 /// Part of a message. Carries enough to be placed on arrival, in any order.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use pathweave_policy::{PolicyEnv, Scheme};
+use pathweave_policy::{Leg, PolicyEnv, Scheme};
 use pathweave_transport::{
     Access, Buffer, MemoryError, MemoryRegion, Op, Opcode, QpConfig, RecvRequest, Status, WorkRequest,
 };
@@ -252,6 +252,8 @@ impl Core {
             mtu_wire_bytes: u32::from(self.config.mtu_payload) + AROUND_PAYLOAD_BYTES,
             mtu_payload_bytes: u32::from(self.config.mtu_payload),
             paths,
+            measured: Leg::of(scheme::span(self.config.base_rtt)),
+            edge: None,
         };
         let mut rng = Rng::for_component(self.endpoint.config().seed, "policy", id.0.into());
         let policy = Watched::new(scheme.policy.build(&env, &mut rng), paths, env.base_rtt);

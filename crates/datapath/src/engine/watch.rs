@@ -184,6 +184,8 @@ impl Policy for Watched {
             FeedbackKind::Lost | FeedbackKind::Timeout => path.lost += 1,
             FeedbackKind::Cnp => {}
             FeedbackKind::ProbeReply => path.measured(feedback.rtt),
+            // Of a part of the path.
+            FeedbackKind::EdgeEcho => {}
         }
         if feedback.rtt < self.least_rtt && feedback.rtt > Duration::ZERO {
             self.inner.on_feedback(now, &Feedback { rtt: self.least_rtt, ..*feedback }, cx);
@@ -224,7 +226,7 @@ impl Policy for Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_policy::{PolicyEnv, Shared, find_scheme};
+    use pathweave_policy::{Leg, PolicyEnv, Shared, find_scheme};
     use pathweave_units::Rng;
 
     const PATHS: u16 = 4;
@@ -236,6 +238,8 @@ mod tests {
             mtu_wire_bytes: 1_500,
             mtu_payload_bytes: 1_344,
             paths: PATHS,
+            measured: Leg::of(Duration::from_us(50)),
+            edge: None,
         };
         let scheme = (find_scheme("rps-nocc").expect("a scheme").make)();
         Watched::new(scheme.policy.build(&env, rng), PATHS, Duration::from_us(50))

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use pathweave_policy::{AnyPolicy, PolicyEnv};
+use pathweave_policy::{AnyPolicy, Leg, PolicyEnv};
 use pathweave_transport::{
     Access, Buffer, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, QpConfig, RecvRequest,
     RtoConfig, WorkRequest,
@@ -91,6 +91,8 @@ impl Simulated {
                 mtu_wire_bytes: MTU as u32 + HEADERS,
                 mtu_payload_bytes: MTU as u32,
                 paths: PATHS,
+                measured: Leg::of(DELAY * 2),
+                edge: None,
             };
             let mut rng = Rng::for_component(self.setup.seed, "policy", self.made);
             self.made += 1;

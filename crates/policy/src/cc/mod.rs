@@ -4,6 +4,7 @@
 
 pub mod dcqcn;
 mod swift;
+mod timely;
 mod unlimited;
 mod window;
 
@@ -12,7 +13,8 @@ use pathweave_units::{Rate, Time};
 use crate::{ConfigError, Feedback, PolicyEnv, Sent, Want};
 
 pub use dcqcn::{Dcqcn, DcqcnConfig, DcqcnParams, DcqcnPreset};
-pub use swift::{Swift, SwiftConfig};
+pub use swift::{HopScaling, Swift, SwiftConfig, SwiftHops};
+pub use timely::{Timely, TimelyConfig, TimelyParams, TimelyPreset};
 pub use unlimited::{Unlimited, UnlimitedConfig};
 pub use window::Window;
 
@@ -106,4 +108,6 @@ congestion_controls! {
     Dcqcn(Dcqcn, DcqcnConfig),
     /// Swift: window-based, driven by delay against a target.
     Swift(Swift, SwiftConfig),
+    /// TIMELY: rate-based, driven by the gradient of round-trip times.
+    Timely(Timely, TimelyConfig),
 }

@@ -3,15 +3,15 @@
 //! one packet is paced.
 //!
 //! The delay is that of the fabric, NIC to NIC, which is all an RDMA NIC measures; the paper's second window, for the
-//! receiving host, has no counterpart. The target is the idle round-trip time of the pair (in place of the paper's
-//! base and per-hop terms) plus `queue_target`, plus the flow scaling of section 3.1: small windows, so many flows,
-//! get a higher target.
+//! receiving host, has no counterpart. The target is the idle round-trip time of the way that is measured plus
+//! `queue_target`, or, with `hop_scaling`, the paper's base and per-hop terms (section 3.2); plus the flow scaling of
+//! section 3.1: small windows, so many flows, get a higher target.
 
 use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
 use crate::error::check;
-use crate::{ConfigError, Feedback, FeedbackKind, PolicyEnv, Sent, Want};
+use crate::{ConfigError, Feedback, FeedbackKind, Leg, PolicyEnv, Sent, Want};
 
 /// Parameters of [`Swift`].
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,10 @@ pub struct SwiftConfig {
     /// Queueing delay allowed to a large window. Under spraying it must cover the spread between paths, or every
     /// round trip holds a packet above the target.
     pub queue_target: Duration,
+    /// Makes the target of a base and a term for each hop instead of idle round-trip time and `queue_target`. Absent:
+    /// the latter. Not used where the number of hops is not known, on real hosts.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub hop_scaling: Option<HopScaling>,
     /// fs_range: the most that flow scaling adds to the target.
     pub scaling_range: Duration,
     /// fs_min_cwnd: window, in packets, at and below which flow scaling adds all of its range (SIGCOMM 2020: 0.1).
@@ -40,10 +44,59 @@ pub struct SwiftConfig {
     pub max_bdp: f64,
 }
 
+/// Topology-based scaling of the target (section 3.2): `base + hops * per_hop`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HopScaling {
+    /// What every target has. Default 200 ns (Reflex, section II-C).
+    pub base: Duration,
+    /// What each hop adds. Default 1 us (Reflex, section II-C).
+    pub per_hop: Duration,
+    /// What counts as a hop. The papers do not say.
+    pub hops: SwiftHops,
+}
+
+impl Default for HopScaling {
+    fn default() -> Self {
+        HopScaling { base: Duration::from_ns(200), per_hop: Duration::from_us(1), hops: SwiftHops::default() }
+    }
+}
+
+/// What counts as a hop of the way there and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum SwiftHops {
+    /// Every node visited, the hosts at the ends included: with links of 1 us the only reading whose target lies above
+    /// the idle round-trip time.
+    #[default]
+    NodesRt,
+    /// Every link, there and back.
+    LinksRt,
+    /// Every link there.
+    LinksFwd,
+}
+
+impl HopScaling {
+    fn target(&self, way: Leg) -> Duration {
+        let links = u64::from(way.links);
+        let hops = match self.hops {
+            SwiftHops::NodesRt => 2 * (links + 1),
+            SwiftHops::LinksRt => 2 * links,
+            SwiftHops::LinksFwd => links,
+        };
+        self.base + self.per_hop * hops
+    }
+}
+
 impl Default for SwiftConfig {
     fn default() -> Self {
         SwiftConfig {
             queue_target: Duration::from_us(9),
+            hop_scaling: None,
             scaling_range: Duration::from_us(36),
             scaling_min_packets: 0.1,
             scaling_max_packets: 100.0,
@@ -62,6 +115,10 @@ impl SwiftConfig {
         let second = Duration::from_ms(1_000);
         let target = self.queue_target > Duration::ZERO && self.queue_target < second;
         check(target, "queue_target", self.queue_target, "more than 0s, less than 1s")?;
+        if let Some(hops) = &self.hop_scaling {
+            let sane = hops.base < second && hops.per_hop < second;
+            check(sane, "hop_scaling.per_hop", hops.per_hop, "less than 1s, as base")?;
+        }
         check(self.scaling_range < second, "scaling_range", self.scaling_range, "less than 1s")?;
         let (low, high) = (self.scaling_min_packets, self.scaling_max_packets);
         check(low > 0.0 && low <= 1e6, "scaling_min_packets", low, "more than 0, at most 1000000")?;
@@ -75,6 +132,16 @@ impl SwiftConfig {
         check(least, "min_packets", self.min_packets, "more than 0, at most 1")?;
         let most = self.max_bdp > 0.0 && self.max_bdp <= 1e3;
         check(most, "max_bdp", self.max_bdp, "more than 0, at most 1000")
+    }
+}
+
+impl SwiftConfig {
+    /// The target without flow scaling.
+    fn base_target(&self, way: Leg) -> Duration {
+        match &self.hop_scaling {
+            Some(hops) if way.links > 0 => hops.target(way),
+            _ => way.base_rtt + self.queue_target,
+        }
     }
 }
 
@@ -122,7 +189,7 @@ impl Swift {
         Swift {
             // To the next packet, and one for the sender's own queue.
             cwnd: bdp + 1.0,
-            rtt: ps(env.base_rtt),
+            rtt: ps(env.measured.base_rtt),
             last_decrease: Time::ZERO,
             next_send: Time::ZERO,
             timeouts: 0,
@@ -130,7 +197,7 @@ impl Swift {
                 line: env.line_rate,
                 packet_time: ps(env.line_rate.time_for(u64::from(env.mtu_wire_bytes))),
                 base_rtt: ps(env.base_rtt),
-                base_target: ps(env.base_rtt) + ps(config.queue_target),
+                base_target: ps(config.base_target(env.measured)),
                 range,
                 alpha,
                 beta: -alpha * root(config.scaling_max_packets),
@@ -204,7 +271,9 @@ impl CongestionControl for Swift {
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
         match feedback.kind {
-            FeedbackKind::Ack { timed: true, .. } => self.on_ack(now, feedback.rtt, feedback.backlogged),
+            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::EdgeEcho => {
+                self.on_ack(now, feedback.rtt, feedback.backlogged)
+            }
             FeedbackKind::Lost => self.shrink(now, 1.0 - self.params.max_decrease),
             FeedbackKind::Timeout => self.on_timeout(now),
             _ => return,
@@ -235,22 +304,92 @@ mod tests {
             mtu_wire_bytes: 1_250,
             mtu_payload_bytes: 1_172,
             paths: 4,
+            measured: Leg { base_rtt: Duration::from_us(10), links: 2 },
+            edge: None,
         };
         Swift::new(&SwiftConfig::default(), &env)
     }
+
+    /// A queue pair of Reflex's setting: 200 ns and 1 us a node, over so many links; a BDP of `bdp_us` at 100 Gb/s.
+    fn over_links(links: u8, bdp_us: u64) -> Swift {
+        let config = SwiftConfig {
+            hop_scaling: Some(HopScaling::default()),
+            scaling_range: Duration::from_us(1),
+            ..SwiftConfig::default()
+        };
+        let env = PolicyEnv {
+            line_rate: Rate::from_gbps(100),
+            base_rtt: Duration::from_us(bdp_us),
+            mtu_wire_bytes: 1_048,
+            mtu_payload_bytes: 1_000,
+            paths: 1,
+            measured: Leg { base_rtt: Duration::from_us(2 * u64::from(links)), links },
+            edge: None,
+        };
+        Swift::new(&config, &env)
+    }
+
+    #[test]
+    fn the_target_counts_the_nodes_of_the_way_that_is_measured() {
+        // Inside a data centre 10 nodes there and back, to its edge 8, to another one 16.
+        for (links, target_us) in [(4, 10.2), (3, 8.2), (7, 16.2)] {
+            assert!((over_links(links, 1_012).target() / 1e6 - target_us).abs() < 1e-9);
+        }
+        let way = Leg { base_rtt: Duration::from_us(8), links: 4 };
+        let target = |hops| HopScaling { hops, ..HopScaling::default() }.target(way);
+        assert_eq!(target(SwiftHops::LinksRt), Duration::from_ns(8_200));
+        assert_eq!(target(SwiftHops::LinksFwd), Duration::from_ns(4_200));
+    }
+
+    #[test]
+    fn a_wan_delay_halves_the_window_and_only_once_a_round_trip() {
+        let mut swift = over_links(7, 1_012);
+        let full = swift.window_packets();
+        // 1 - 0.8 x 0.984 = 0.213, limited to 0.5.
+        ack(&mut swift, Time::from_us(2_000), 1_012);
+        assert_eq!(swift.window_packets(), full / 2.0);
+        ack(&mut swift, Time::from_us(3_011), 1_012);
+        assert_eq!(swift.window_packets(), full / 2.0);
+        ack(&mut swift, Time::from_us(3_012), 1_012);
+        assert_eq!(swift.window_packets(), full / 4.0);
+    }
+
+    #[test]
+    fn near_the_edge_eight_microseconds_are_the_limit() {
+        let mut swift = over_links(3, 1_012);
+        let full = swift.window_packets();
+        let echo = |swift: &mut Swift, at_us, rtt_ns| {
+            let feedback = Feedback { rtt: Duration::from_ns(rtt_ns), ..feedback(FeedbackKind::EdgeEcho) };
+            swift.on_feedback(Time::from_us(at_us), &feedback);
+        };
+        echo(&mut swift, 100, 8_100);
+        assert!((swift.window_packets() - (full + 1.0 / full)).abs() < 1e-9);
+        let before = swift.window_packets();
+        // 1 - 0.8 x 0.1 / 8.3
+        echo(&mut swift, 200, 8_300);
+        assert!((swift.window_packets() / before - 0.990_361).abs() < 1e-6);
+        let after = swift.window_packets();
+        echo(&mut swift, 208, 8_300);
+        assert_eq!(swift.window_packets(), after, "once a round trip to the edge, not to the peer");
+        echo(&mut swift, 209, 8_300);
+        assert!(swift.window_packets() < after);
+    }
     fn ack(swift: &mut Swift, now: Time, rtt_us: u64) {
-        let feedback = Feedback {
-            kind: FeedbackKind::Ack { timed: true, marked: false },
+        let kind = FeedbackKind::Ack { timed: true, marked: false };
+        swift.on_feedback(now, &Feedback { rtt: Duration::from_us(rtt_us), ..feedback(kind) });
+    }
+    fn feedback(kind: FeedbackKind) -> Feedback {
+        Feedback {
+            kind,
             path: PathId(0),
             psn: 0,
             memo: Memo::default(),
             wire_bytes: 1_250,
-            rtt: Duration::from_us(rtt_us),
+            rtt: Duration::ZERO,
             one_way_ps: 0,
             inflight_packets: 1,
             backlogged: true,
-        };
-        swift.on_feedback(now, &feedback);
+        }
     }
     fn want(inflight_packets: u32) -> Want {
         Want {

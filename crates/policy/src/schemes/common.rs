@@ -2,7 +2,7 @@
 
 use pathweave_units::Duration;
 
-use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset};
+use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset, HopScaling, SwiftConfig};
 use crate::picker::PickerConfig;
 use crate::{AckPolicy, CnpMode, CnpPolicy, PolicyConfig, Recovery, Scheme, SplitConfig};
 
@@ -53,5 +53,21 @@ pub(super) fn clocked(policy: PolicyConfig) -> Scheme {
         cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
         queue_pairs: 1,
         paths: SOURCE_PORTS,
+    }
+}
+
+/// Congestion control by delay on one path: an acknowledgement for every packet, none for marks, go-back-N.
+pub(super) fn by_delay(cc: CcConfig) -> Scheme {
+    let policy = PolicyConfig::Split(SplitConfig { cc, picker: PickerConfig::Ecmp });
+    Scheme { recovery: Recovery::GoBackN, ..clocked(policy) }
+}
+
+/// Swift as the evaluation of Reflex has it: a target by the nodes of the way, a window of at most one BDP.
+pub(super) fn swift_by_hops() -> SwiftConfig {
+    SwiftConfig {
+        hop_scaling: Some(HopScaling::default()),
+        scaling_range: Duration::from_us(1),
+        max_bdp: 1.0,
+        ..SwiftConfig::default()
     }
 }

@@ -7,10 +7,13 @@ mod mprdma;
 mod mprdma_half_window;
 mod per_message;
 mod qp_scaling;
+mod reflex;
 mod reps;
 mod rps;
 mod rps_nocc;
+mod swift;
 mod swift_rps;
+mod timely;
 mod udmp;
 mod udmp_published;
 
@@ -47,6 +50,11 @@ pub fn schemes() -> &'static [SchemeInfo] {
         mprdma_half_window::MPRDMA_HALF_WINDOW,
         swift_rps::SWIFT_RPS,
         reps::REPS,
+        timely::TIMELY,
+        swift::SWIFT,
+        reflex::REFLEX_TIMELY,
+        reflex::REFLEX_TIMELY_SCALED,
+        reflex::REFLEX_SWIFT,
     ]
 }
 

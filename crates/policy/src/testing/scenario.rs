@@ -8,7 +8,7 @@ use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 use super::bench::Bench;
 use super::channel::Hop;
 use super::report::Report;
-use crate::{Policy, PolicyEnv};
+use crate::{Leg, Policy, PolicyEnv};
 
 /// Something that happens at a given time.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +64,9 @@ impl Scenario {
                 mtu_wire_bytes: 1_250,
                 mtu_payload_bytes: 1_172,
                 paths: paths.len() as u16,
+                // A path stands for five links of 1 us.
+                measured: Leg { base_rtt: Duration::from_ns(10_200), links: 5 },
+                edge: None,
             },
             paths,
             last_hop: None,

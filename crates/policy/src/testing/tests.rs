@@ -106,7 +106,8 @@ fn a_window_of_one_bdp_fills_the_line_and_half_of_it_halves_the_rate() {
 fn every_scheme_through_every_scenario() {
     let mut table = String::new();
     for (name, scenario) in Scenario::all() {
-        for scheme in ["ecmp", "per-message", "rps", "rps-nocc"].into_iter().chain(CLOCKED) {
+        for scheme in ["ecmp", "per-message", "rps", "rps-nocc", "timely", "swift"].into_iter().chain(CLOCKED)
+        {
             let scenario = Scenario { packets_per_message: 100, ..scenario.clone() };
             let report = run(scheme, &scenario);
             let all = totals(&report);

@@ -117,10 +117,11 @@ impl<P: Policy> Qp<P> {
         shared: &mut Shared,
     ) {
         let Some(slot) = self.send.flight.ack(psn) else { return };
-        // Only the very transmission that is echoed gives a measurement.
+        // Only the very transmission that is echoed gives a measurement. A later stamp than its own was written on
+        // the way, by a switch that measures from there on; what it says is as true.
         let stamps = arrived
             .stamps
-            .filter(|stamps| psn == arrived.psn && stamps.sent_at == slot.sent_at && slot.sent_at <= now);
+            .filter(|stamps| psn == arrived.psn && stamps.sent_at >= slot.sent_at && stamps.sent_at <= now);
         self.send.recovery.on_acked(&slot, stamps.is_some() || !slot.retransmitted);
         let marked = *unmarked == 0;
         *unmarked = unmarked.saturating_sub(1);
@@ -272,6 +273,16 @@ impl<P: Policy> Qp<P> {
         }
         let one_way_ps = one_way(sent_at, received_at);
         self.feedback_on_path(now, FeedbackKind::ProbeReply, path, now - sent_at, one_way_ps, common);
+    }
+
+    /// The edge of the site answers for the network behind it. No acknowledgement: nothing is delivered by it, and
+    /// no window opens.
+    pub(crate) fn on_edge_echo(&mut self, now: Time, path: PathId, sent_at: Time, common: &mut Common) {
+        if sent_at > now || self.send.flight.next() == 0 {
+            self.counters.malformed += 1;
+            return;
+        }
+        self.feedback_on_path(now, FeedbackKind::EdgeEcho, path, now - sent_at, 0, common);
     }
 }
 

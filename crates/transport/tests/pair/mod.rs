@@ -64,7 +64,7 @@ impl Policy for Fixed {
         Memo(sent.psn ^ 0xabcd)
     }
     fn on_feedback(&mut self, _: Time, feedback: &Feedback, _: &mut PolicyCx<'_>) {
-        if !matches!(feedback.kind, FeedbackKind::Cnp | FeedbackKind::ProbeReply) {
+        if !matches!(feedback.kind, FeedbackKind::Cnp | FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho) {
             assert_eq!(feedback.memo, Memo(feedback.psn ^ 0xabcd), "the memo of PSN {}", feedback.psn);
             self.inflight -= 1;
         }

@@ -74,6 +74,8 @@ pub(crate) fn queue_pair(host: usize, behaviour: DatagramConfig, paths: u16, see
         mtu_wire_bytes: 4_190,
         mtu_payload_bytes: 4_087,
         paths,
+        measured: pathweave_policy::Leg::of(RTT),
+        edge: None,
     };
     RdQp::new(RdConfig {
         num: peer(host).qp,

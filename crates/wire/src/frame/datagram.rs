@@ -134,6 +134,7 @@ impl<'a> Datagram<'a> {
                 sent_at: time_at(extension, ext::PROBE_SENT_AT),
                 received_at: time_at(extension, ext::PROBE_RECEIVED_AT),
             },
+            Opcode::EdgeEcho => Body::EdgeEcho { sent_at: time_at(extension, ext::PROBE_SENT_AT) },
         };
         Segment { dst_qp: self.dst_qp(), src_qp: self.src_qp(), path: self.path(), body }
     }
@@ -269,7 +270,9 @@ impl<'a> Datagram<'a> {
                 // ACK_CUMULATIVE and NACK_EXPECTED are at the same place.
                 zero("high byte of the acknowledged PSN", extension[ext::ACK_CUMULATIVE].into())
             }
-            Opcode::Cnp | Opcode::Probe | Opcode::ProbeReply => zero("PSN", u24_at(self.bytes, bth::PSN)),
+            Opcode::Cnp | Opcode::Probe | Opcode::ProbeReply | Opcode::EdgeEcho => {
+                zero("PSN", u24_at(self.bytes, bth::PSN))
+            }
         }
     }
 

@@ -1,9 +1,9 @@
 //! docs/wire.md against the code: same fields, same places, same sizes, without holes.
 
 use super::layout::{
-    ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, COMMON_LEN, DATA_EXT_LEN, ETHERNET_LEN, ICRC_LEN, IMMDT_LEN,
-    IPV4_LEN, MAGIC, NACK_EXT_LEN, PROBE_EXT_LEN, PROBE_REPLY_EXT_LEN, RD_EXT_LEN, RDETH_LEN, RETH_LEN,
-    ROCE_PORT, UDP_LEN, VERSION, bth, ext, reth,
+    ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, COMMON_LEN, DATA_EXT_LEN, EDGE_ECHO_EXT_LEN, ETHERNET_LEN,
+    ICRC_LEN, IMMDT_LEN, IPV4_LEN, MAGIC, NACK_EXT_LEN, PROBE_EXT_LEN, PROBE_REPLY_EXT_LEN, RD_EXT_LEN,
+    RDETH_LEN, RETH_LEN, ROCE_PORT, UDP_LEN, VERSION, bth, ext, reth,
 };
 use super::opcode::{Opcode, nack_reason};
 use std::string::{String, ToString};
@@ -126,6 +126,7 @@ fn fields_lie_where_the_document_says() {
         PROBE_REPLY_EXT_LEN,
         &[("sent at", ext::PROBE_SENT_AT), ("received at", ext::PROBE_RECEIVED_AT)],
     );
+    check("### EdgeEcho extension", COMMON_LEN, EDGE_ECHO_EXT_LEN, &[("sent at", ext::PROBE_SENT_AT)]);
     assert_eq!(CNP_EXT_LEN, COMMON_LEN);
 }
 

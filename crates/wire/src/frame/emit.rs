@@ -148,7 +148,7 @@ pub(super) fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
         Body::Rd(data) => (data.psn, false),
         Body::Ack(ack) => (ack.psn, false),
         Body::Nack(nack) => (nack.psn, false),
-        Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } => (0, false),
+        Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } | Body::EdgeEcho { .. } => (0, false),
     };
     put(out, bth::OPCODE, [opcode.to_byte(), pad << 4]);
     put(out, bth::PKEY, PKEY.to_be_bytes());
@@ -172,7 +172,9 @@ pub(super) fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
         }
         Body::Cnp => {}
         Body::Rd(data) => emit_rd(data, extension),
-        Body::Probe { sent_at } => put(extension, ext::PROBE_SENT_AT, sent_at.as_ps().to_be_bytes()),
+        Body::Probe { sent_at } | Body::EdgeEcho { sent_at } => {
+            put(extension, ext::PROBE_SENT_AT, sent_at.as_ps().to_be_bytes())
+        }
         Body::ProbeReply { sent_at, received_at } => {
             put(extension, ext::PROBE_SENT_AT, sent_at.as_ps().to_be_bytes());
             put(extension, ext::PROBE_RECEIVED_AT, received_at.as_ps().to_be_bytes());

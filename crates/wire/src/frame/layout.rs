@@ -43,6 +43,8 @@ pub const CNP_EXT_LEN: usize = COMMON_LEN;
 pub const PROBE_EXT_LEN: usize = COMMON_LEN + 8;
 /// Extension of the answer to a probe.
 pub const PROBE_REPLY_EXT_LEN: usize = COMMON_LEN + 16;
+/// Extension of an echo from the edge.
+pub const EDGE_ECHO_EXT_LEN: usize = COMMON_LEN + 8;
 
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
 pub(crate) const IP_PROTOCOL_UDP: u8 = 17;

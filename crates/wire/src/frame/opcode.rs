@@ -2,8 +2,8 @@
 //! manufacturers (0xc0 to 0xff; IBTA volume 1, table of BTH opcodes), because what follows the header differs.
 
 use super::layout::{
-    ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, DATA_EXT_LEN, IMMDT_LEN, NACK_EXT_LEN, PROBE_EXT_LEN,
-    PROBE_REPLY_EXT_LEN, RD_EXT_LEN, RDETH_LEN, RETH_LEN,
+    ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, DATA_EXT_LEN, EDGE_ECHO_EXT_LEN, IMMDT_LEN, NACK_EXT_LEN,
+    PROBE_EXT_LEN, PROBE_REPLY_EXT_LEN, RD_EXT_LEN, RDETH_LEN, RETH_LEN,
 };
 use crate::segment::{Body, Data, NackReason, Operation};
 
@@ -37,13 +37,14 @@ pub(crate) enum Opcode {
     ProbeReply,
     /// Part of a message between datagram queue pairs.
     Rd,
+    EdgeEcho,
 }
 
 const RANGE: u8 = 0xc0;
 
 /// Low six bits of each opcode. Up to 0x11 they are InfiniBand's reliable-connection opcodes.
-const TABLE: [(u8, Opcode); 22] = {
-    use Opcode::{Acknowledge, Cnp, Probe, ProbeReply, Rd, ReadRequest, Transfer as T};
+const TABLE: [(u8, Opcode); 23] = {
+    use Opcode::{Acknowledge, Cnp, EdgeEcho, Probe, ProbeReply, Rd, ReadRequest, Transfer as T};
     use Position::{First, Last, Middle, Only};
     use Transfer::{ReadResponse, Send, Write};
     [
@@ -69,6 +70,7 @@ const TABLE: [(u8, Opcode); 22] = {
         (0x19, Probe),
         (0x1a, ProbeReply),
         (0x1b, Rd),
+        (0x1c, EdgeEcho),
     ]
 };
 
@@ -118,6 +120,7 @@ impl Opcode {
             Body::Probe { .. } => Opcode::Probe,
             Body::ProbeReply { .. } => Opcode::ProbeReply,
             Body::Rd(_) => Opcode::Rd,
+            Body::EdgeEcho { .. } => Opcode::EdgeEcho,
         }
     }
 
@@ -157,6 +160,7 @@ impl Opcode {
                 Opcode::Probe => 0x19,
                 Opcode::ProbeReply => 0x1a,
                 Opcode::Rd => 0x1b,
+                Opcode::EdgeEcho => 0x1c,
             }
     }
 
@@ -176,6 +180,7 @@ impl Opcode {
             Opcode::Probe => "Probe",
             Opcode::ProbeReply => "ProbeReply",
             Opcode::Rd => "RD",
+            Opcode::EdgeEcho => "EdgeEcho",
         }
     }
 
@@ -189,7 +194,7 @@ impl Opcode {
             Opcode::ReadRequest => RETH_LEN,
             Opcode::Acknowledge => AETH_LEN,
             Opcode::Rd => RDETH_LEN,
-            Opcode::Cnp | Opcode::Probe | Opcode::ProbeReply => 0,
+            Opcode::Cnp | Opcode::Probe | Opcode::ProbeReply | Opcode::EdgeEcho => 0,
         }
     }
 
@@ -204,6 +209,7 @@ impl Opcode {
             Opcode::Probe => PROBE_EXT_LEN,
             Opcode::ProbeReply => PROBE_REPLY_EXT_LEN,
             Opcode::Rd => RD_EXT_LEN,
+            Opcode::EdgeEcho => EDGE_ECHO_EXT_LEN,
         };
         BTH_LEN + self.standard_len() + extension
     }

@@ -77,6 +77,7 @@ fn body(near: u64) -> impl Strategy<Value = Body> {
         1 => nack,
         1 => Just(Body::Cnp),
         1 => time().prop_map(|sent_at| Body::Probe { sent_at }),
+        1 => time().prop_map(|sent_at| Body::EdgeEcho { sent_at }),
         1 => (time(), time()).prop_map(|(sent_at, received_at)| Body::ProbeReply { sent_at, received_at }),
     ]
 }

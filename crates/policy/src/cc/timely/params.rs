@@ -1,0 +1,146 @@
+//! Parameters of TIMELY, and published sets of them.
+
+use pathweave_units::{Duration, Rate};
+
+use crate::cc::Window;
+use crate::error::check;
+use crate::{ConfigError, PolicyEnv};
+
+/// A named parameter set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum TimelyPreset {
+    /// What the HPCC authors ran as TIMELY: thresholds of the paper, steps that grow with the line rate.
+    #[default]
+    Hpcc,
+    /// The paper (SIGCOMM 2015, section 4 and 6): steps of 10 Mb/s at any line rate.
+    Paper,
+    /// What eRPC runs (NSDI 2019): a slow average of the gradient, a high upper threshold.
+    Erpc,
+    /// For round-trip times of one data centre or of a way to its edge: thresholds at a tenth of the paper's, gradient
+    /// by a base of 6 us. Ours.
+    Near,
+}
+
+/// One line a parameter gives the resolved value and the override in a scenario.
+macro_rules! parameters {
+    ($( $name:ident: $type:ty = $help:literal; )*) => {
+        /// Every parameter of TIMELY.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct TimelyParams { $( #[doc = $help] pub $name: $type, )* }
+
+        /// A preset and what differs from it.
+        #[derive(Clone, Debug, PartialEq, Default)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub struct TimelyConfig {
+            /// Where the values below come from unless set: "hpcc" (default), "paper", "erpc", "near".
+            #[cfg_attr(feature = "serde", serde(default))]
+            pub preset: TimelyPreset,
+            $(
+                #[doc = $help]
+                #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+                pub $name: Option<$type>,
+            )*
+        }
+
+        impl TimelyConfig {
+            /// The preset's values with the overrides applied.
+            pub fn params(&self) -> TimelyParams {
+                let preset = self.preset.params();
+                TimelyParams { $( $name: self.$name.unwrap_or(preset.$name), )* }
+            }
+        }
+    };
+}
+
+parameters! {
+    t_low: Duration = "T_low: below this round-trip time the rate always rises.";
+    t_high: Duration = "T_high: above it the rate always falls.";
+    beta: f64 = "beta: weight of decreases, 0 to 1.";
+    gain: f64 = "Weight of the newest sample in the average of differences, 0 to 1.";
+    min_rtt: Duration = "Round-trip time by which differences are divided to make the gradient.";
+    step: Rate = "delta: what an increase adds to the rate.";
+    step_scale: Rate = "Line rate for which `step` is given; it grows in proportion. 0bps: it is absolute.";
+    hyper_after: u32 = "Increases in a row after which further ones add `hyper_factor` steps.";
+    hyper_factor: u32 = "Steps an increase adds from then on (hyperactive increase).";
+    min_rate: Rate = "The rate never falls below this.";
+    window: Window = "Bound on bytes in flight: \"unlimited\", { bdp = 1.0 } or { packets = 64 }.";
+}
+
+impl TimelyPreset {
+    /// The values. Thresholds, beta, gain and the base of the gradient: attributes of `rdma-hw.cc` in the simulators of
+    /// HPCC and ConWeave, which follow the paper; the simulators scale the step by the line rate.
+    pub const fn params(self) -> TimelyParams {
+        let hpcc = TimelyParams {
+            t_low: Duration::from_us(50),
+            t_high: Duration::from_us(500),
+            beta: 0.8,
+            gain: 0.875,
+            min_rtt: Duration::from_us(20),
+            step: Rate::from_mbps(10),
+            step_scale: Rate::from_gbps(10),
+            hyper_after: 5,
+            hyper_factor: 5,
+            min_rate: Rate::from_mbps(1_000),
+            window: Window::Unlimited,
+        };
+        match self {
+            TimelyPreset::Hpcc => hpcc,
+            TimelyPreset::Paper => {
+                TimelyParams { step_scale: Rate::ZERO, min_rate: Rate::from_mbps(100), ..hpcc }
+            }
+            TimelyPreset::Erpc => TimelyParams {
+                gain: 0.02,
+                t_high: Duration::from_us(1_000),
+                min_rtt: Duration::from_ns(2_500),
+                ..hpcc
+            },
+            TimelyPreset::Near => TimelyParams {
+                t_low: Duration::from_us(10),
+                t_high: Duration::from_us(100),
+                min_rtt: Duration::from_us(6),
+                ..hpcc
+            },
+        }
+    }
+}
+
+impl TimelyConfig {
+    /// A preset as it is.
+    pub fn preset(preset: TimelyPreset) -> Self {
+        TimelyConfig { preset, ..TimelyConfig::default() }
+    }
+
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let p = self.params();
+        let most = Rate::from_gbps(100_000);
+        check(p.t_low > Duration::ZERO, "t_low", p.t_low, "more than 0s")?;
+        check(p.t_high > p.t_low, "t_high", p.t_high, "more than t_low")?;
+        for (name, x) in [("beta", p.beta), ("gain", p.gain)] {
+            check(x > 0.0 && x <= 1.0, name, x, "more than 0, at most 1")?;
+        }
+        check(p.min_rtt > Duration::ZERO, "min_rtt", p.min_rtt, "more than 0s")?;
+        for (name, rate) in [("step", p.step), ("min_rate", p.min_rate)] {
+            check(rate > Rate::ZERO && rate <= most, name, rate, "more than 0bps, at most 100Tbps")?;
+        }
+        let hyper = (1..=1_000).contains(&p.hyper_factor);
+        check(hyper, "hyper_factor", p.hyper_factor, "1 to 1000")?;
+        p.window.validate()
+    }
+}
+
+impl TimelyParams {
+    /// What an increase adds at this line rate, bit/s.
+    pub(super) fn step_bps(&self, env: &PolicyEnv) -> f64 {
+        let step = self.step.as_bps() as f64;
+        match self.step_scale.as_bps() {
+            0 => step,
+            reference => step * env.line_rate.as_bps() as f64 / reference as f64,
+        }
+    }
+}

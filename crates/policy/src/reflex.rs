@@ -1,0 +1,284 @@
+//! The host's part of Reflex ("Reflex: Enhancing Delay-Based RDMA Congestion Control for Cross-Datacenter Networks"),
+//! section III-C: for flows to another site the congestion control is fed by the edge of the own site, whose echoes
+//! tell how long the way up to there and back takes; the round-trip time to the peer is not looked at. Flows inside a
+//! site, and all where no edge answers, are those of the congestion control and the picker alone.
+
+use pathweave_units::{Duration, Rate, Rng, Time};
+
+use crate::cc::{AnyCc, CcConfig};
+use crate::error::check;
+use crate::picker::{AnyPicker, PickerConfig};
+use crate::split::{Split, SplitConfig};
+use crate::{
+    ConfigError, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+};
+
+/// What an acknowledgement of the peer does to the congestion control of a flow to another site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum E2eMode {
+    /// Nothing, as the paper has it: once the edge is silent a flow that was slowed down stays so.
+    None,
+    /// It clocks the congestion control once, with the last round-trip time the edge has told, or with the idle one
+    /// once the edge has been silent for `hold_for`: silence means there is no queue.
+    #[default]
+    Hold,
+}
+
+/// Congestion control by the edge of the site.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReflexConfig {
+    /// Congestion control.
+    pub cc: CcConfig,
+    /// Congestion control of flows that the edge answers, where it is another: one whose thresholds fit the shorter
+    /// way. Absent: `cc`.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub edge_cc: Option<CcConfig>,
+    /// Path picker.
+    pub picker: PickerConfig,
+    /// What acknowledgements of the peer do.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub e2e_mode: E2eMode,
+    /// With "hold": how long an echo holds good. Default 10 us, twice the edge's interval for TIMELY; 6 us for Swift.
+    #[cfg_attr(feature = "serde", serde(default = "default_hold"))]
+    pub hold_for: Duration,
+}
+
+/// Twice the interval of echoes that Table I gives for TIMELY.
+#[cfg_attr(not(feature = "serde"), allow(dead_code))]
+fn default_hold() -> Duration {
+    Duration::from_us(10)
+}
+
+impl ReflexConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.cc.validate().map_err(|error| error.within("cc"))?;
+        if let Some(cc) = &self.edge_cc {
+            cc.validate().map_err(|error| error.within("edge_cc"))?;
+        }
+        check(self.hold_for > Duration::ZERO, "hold_for", self.hold_for, "more than 0s")
+    }
+
+    /// The policy of one direction of one queue pair.
+    pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Reflex {
+        let (cc, measured) = match env.edge {
+            Some(edge) => (self.edge_cc.as_ref().unwrap_or(&self.cc), edge),
+            None => (&self.cc, env.measured),
+        };
+        let split = SplitConfig { cc: cc.clone(), picker: self.picker };
+        Reflex {
+            inner: split.build(&PolicyEnv { measured, ..*env }, rng),
+            fed: env.edge.map(|edge| Fed {
+                mode: self.e2e_mode,
+                idle_rtt: edge.base_rtt,
+                hold_for: self.hold_for,
+                echo: None,
+            }),
+        }
+    }
+}
+
+/// State of one queue pair.
+#[derive(Clone, Debug)]
+pub struct Reflex {
+    inner: Split<AnyCc, AnyPicker>,
+    /// Absent where no edge answers.
+    fed: Option<Fed>,
+}
+
+/// What the edge has told.
+#[derive(Clone, Copy, Debug)]
+struct Fed {
+    mode: E2eMode,
+    idle_rtt: Duration,
+    hold_for: Duration,
+    /// The last echo: when, and its round-trip time.
+    echo: Option<(Time, Duration)>,
+}
+
+impl Fed {
+    /// What the congestion control is to be told instead of `feedback`.
+    fn translate(&mut self, now: Time, feedback: &Feedback) -> Feedback {
+        match (feedback.kind, self.mode) {
+            (FeedbackKind::EdgeEcho, mode) => {
+                self.echo = Some((now, feedback.rtt));
+                // It acknowledges nothing. Where acknowledgements clock increases, it must not earn one.
+                Feedback { backlogged: feedback.backlogged && mode == E2eMode::None, ..*feedback }
+            }
+            (FeedbackKind::Ack { marked, .. }, E2eMode::None) => {
+                let kind = FeedbackKind::Ack { timed: false, marked };
+                Feedback { kind, rtt: Duration::ZERO, one_way_ps: 0, ..*feedback }
+            }
+            (FeedbackKind::Ack { timed: true, .. }, E2eMode::Hold) => {
+                let told = self.echo.filter(|(at, _)| now.saturating_since(*at) < self.hold_for);
+                Feedback { rtt: told.map_or(self.idle_rtt, |(_, rtt)| rtt), one_way_ps: 0, ..*feedback }
+            }
+            _ => *feedback,
+        }
+    }
+}
+
+impl Policy for Reflex {
+    #[inline]
+    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+        self.inner.poll_send(now, want, cx)
+    }
+    #[inline]
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        self.inner.on_sent(now, sent, cx)
+    }
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        match &mut self.fed {
+            Some(fed) => {
+                let told = fed.translate(now, feedback);
+                self.inner.on_feedback(now, &told, cx);
+            }
+            None => self.inner.on_feedback(now, feedback, cx),
+        }
+    }
+    fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.inner.on_paths(now, paths, cx);
+    }
+    fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
+        self.inner.on_timer(now, cx);
+    }
+    #[inline]
+    fn next_timer(&self) -> Option<Time> {
+        self.inner.next_timer()
+    }
+    fn rate(&self, now: Time) -> Option<Rate> {
+        self.inner.rate(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::{TimelyConfig, TimelyPreset};
+    use crate::{Leg, find_scheme};
+    use pathweave_units::PathId;
+
+    const US: fn(u64) -> Duration = Duration::from_us;
+
+    /// A flow to another site: 1,012 us to the peer and back, 6.27 us to the edge and back.
+    fn env(edge: bool) -> PolicyEnv {
+        let edge = edge.then_some(Leg { base_rtt: Duration::from_ns(6_270), links: 3 });
+        PolicyEnv {
+            line_rate: Rate::from_gbps(100),
+            base_rtt: US(1_012),
+            mtu_wire_bytes: 1_048,
+            mtu_payload_bytes: 1_000,
+            paths: 1,
+            measured: Leg { base_rtt: US(1_012), links: 7 },
+            edge,
+        }
+    }
+
+    fn reflex(mode: E2eMode, edge: bool) -> Reflex {
+        let config = ReflexConfig {
+            cc: CcConfig::Timely(TimelyConfig::default()),
+            edge_cc: Some(CcConfig::Timely(TimelyConfig::preset(TimelyPreset::Near))),
+            picker: PickerConfig::Ecmp,
+            e2e_mode: mode,
+            hold_for: US(10),
+        };
+        config.build(&env(edge), &mut Rng::for_component(1, "qp", 0))
+    }
+
+    fn feed(reflex: &mut Reflex, kind: FeedbackKind, at_us: u64, rtt: Duration) {
+        let feedback = Feedback {
+            kind,
+            path: PathId(0),
+            psn: 0,
+            memo: Memo::default(),
+            wire_bytes: 1_048,
+            rtt,
+            one_way_ps: 0,
+            inflight_packets: 9,
+            backlogged: true,
+        };
+        let (mut rng, mut shared) = (Rng::for_component(1, "qp", 1), crate::Shared::new());
+        reflex.on_feedback(
+            Time::from_us(at_us),
+            &feedback,
+            &mut PolicyCx { rng: &mut rng, shared: &mut shared },
+        );
+    }
+    const ACK: FeedbackKind = FeedbackKind::Ack { timed: true, marked: false };
+
+    fn gbps(reflex: &Reflex) -> f64 {
+        reflex.rate(Time::ZERO).unwrap().as_bps() as f64 / 1e9
+    }
+
+    /// 200 us near the source, twice: 1 - 0.8 x (1 - 100 / 200) = 0.6.
+    fn slowed_down(mode: E2eMode) -> Reflex {
+        let mut reflex = reflex(mode, true);
+        feed(&mut reflex, FeedbackKind::EdgeEcho, 2_000, US(200));
+        feed(&mut reflex, FeedbackKind::EdgeEcho, 2_005, US(200));
+        assert!((gbps(&reflex) - 60.0).abs() < 1e-3);
+        reflex
+    }
+
+    #[test]
+    fn the_delay_of_the_wan_is_not_looked_at() {
+        for mode in [E2eMode::None, E2eMode::Hold] {
+            let mut reflex = reflex(mode, true);
+            for n in 0..20 {
+                feed(&mut reflex, ACK, 2_000 + n * 1_100, US(1_012));
+            }
+            assert_eq!(gbps(&reflex), 100.0, "{mode:?}");
+        }
+        // Without an edge it is TIMELY, whose upper threshold that is far beyond.
+        let mut plain = reflex(E2eMode::Hold, false);
+        (0..20).for_each(|n| feed(&mut plain, ACK, 2_000 + n * 1_100, US(1_012)));
+        assert_eq!(gbps(&plain), 1.0);
+    }
+
+    #[test]
+    fn who_was_slowed_down_recovers_with_hold_and_never_without() {
+        let mut stuck = slowed_down(E2eMode::None);
+        (0..1_000).for_each(|n| feed(&mut stuck, ACK, 3_000 + n * 10, US(1_012)));
+        assert!((gbps(&stuck) - 60.0).abs() < 1e-3);
+        let mut held = slowed_down(E2eMode::Hold);
+        // 5 steps of 0.1 Gb/s, then 0.5 each: 84 updates to go 40 Gb/s.
+        (0..84).for_each(|n| feed(&mut held, ACK, 3_000 + n * 10, US(1_012)));
+        assert_eq!(gbps(&held), 100.0);
+    }
+
+    #[test]
+    fn an_echo_holds_good_for_as_long_as_configured() {
+        let mut reflex = slowed_down(E2eMode::Hold);
+        // An acknowledgement counts once a round trip to the edge, and that was 200 us.
+        feed(&mut reflex, FeedbackKind::EdgeEcho, 2_300, US(200));
+        assert!((gbps(&reflex) - 36.0).abs() < 1e-3);
+        feed(&mut reflex, ACK, 2_309, US(1_012));
+        assert!((gbps(&reflex) - 36.0).abs() < 1e-3, "held: 200 us, so it is too early");
+        feed(&mut reflex, ACK, 2_310, US(1_012));
+        assert!((gbps(&reflex) - 36.1).abs() < 1e-3, "silent for 10 us: idle");
+    }
+
+    #[test]
+    fn a_window_grows_by_acknowledgements_and_not_by_echoes() {
+        let scheme = (find_scheme("reflex-swift").unwrap().make)();
+        let mut rng = Rng::for_component(1, "qp", 0);
+        let crate::PolicyConfig::Reflex(config) = &scheme.policy else { panic!("reflex-swift is of Reflex") };
+        let mut reflex = config.build(&env(true), &mut rng);
+        let window = |reflex: &Reflex| match &reflex.inner.cc {
+            AnyCc::Swift(swift) => swift.window_packets(),
+            other => panic!("{other:?}"),
+        };
+        feed(&mut reflex, FeedbackKind::EdgeEcho, 100, US(20));
+        let cut = window(&reflex);
+        feed(&mut reflex, FeedbackKind::EdgeEcho, 200, US(7));
+        assert_eq!(window(&reflex), cut, "below the target, and nothing acknowledged");
+        feed(&mut reflex, ACK, 201, US(1_012));
+        assert!((window(&reflex) - (cut + 1.0 / cut)).abs() < 1e-9);
+    }
+}
