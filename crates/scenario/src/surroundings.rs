@@ -21,6 +21,7 @@ pub(crate) fn workload_env(
         racks: racks.of_host,
         pods: racks.pods,
         rack_uplinks: racks.uplinks,
+        sites: topology.sites().map(|sites| sites.of_hosts().to_vec()).unwrap_or_default(),
         seed,
         base_dir: base_dir.to_owned(),
         node_ids: node_ids(config, topology),

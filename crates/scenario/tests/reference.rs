@@ -125,6 +125,7 @@ impl<'a> Reference<'a> {
         };
         let is_table = |schema: &Json| schema.get("properties").is_some() || schema.get("oneOf").is_some();
         match kind {
+            "array" if path == "topology.site" => plain("tables as `topology`"),
             "array" => {
                 let items = self.resolve(&schema["items"]);
                 if !is_table(items) {

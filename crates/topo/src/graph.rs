@@ -7,6 +7,7 @@ use pathweave_units::{Duration, HostId, Rate};
 use crate::error::TopoError;
 use crate::names::Names;
 use crate::path_sets::{Own, OwnPaths};
+use crate::sites::Sites;
 
 /// Most hosts and switches a topology may have.
 pub const MAX_NODES: u32 = 1 << 20;
@@ -105,6 +106,7 @@ pub struct Topology {
     ports: Vec<PortRef>,
     regular_clos: bool,
     own_paths: Own,
+    sites: Option<Sites>,
 }
 
 impl Topology {
@@ -138,6 +140,7 @@ impl Topology {
             ports: Vec::new(),
             regular_clos: false,
             own_paths: Own::default(),
+            sites: None,
         };
         topology.check_sizes()?;
         topology.names = Names::new(hosts, host_names, &topology.switches)
@@ -162,6 +165,15 @@ impl Topology {
     }
     pub(crate) fn own_paths(&self) -> &Own {
         &self.own_paths
+    }
+    /// Says which nodes are in which data centre.
+    pub(crate) fn declare_sites(mut self, sites: Sites) -> Self {
+        self.sites = Some(sites);
+        self
+    }
+    /// The data centres, where there are several.
+    pub fn sites(&self) -> Option<&Sites> {
+        self.sites.as_ref()
     }
     pub(crate) fn set_tier(&mut self, switch: usize, tier: u8) {
         self.switches[switch].tier = tier;

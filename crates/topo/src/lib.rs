@@ -31,6 +31,7 @@ mod path_sets;
 mod paths;
 mod read;
 mod routing;
+mod sites;
 
 pub use build::*;
 pub use capacity::TierCapacity;
@@ -43,3 +44,4 @@ pub use path_sets::{
 };
 pub use paths::{PairPaths, PathDistribution, PathFinder, PathGroup};
 pub use routing::{Arithmetic, NextHops, Routing};
+pub use sites::Sites;

@@ -16,6 +16,8 @@ pub struct WorkloadEnv {
     pub racks: Vec<u32>,
     /// Pod of each host, numbered from 0. Empty: all in one pod.
     pub pods: Vec<u32>,
+    /// Data centre of each host, numbered from 0. Empty: all in one.
+    pub sites: Vec<u32>,
     /// Rate of all links from racks upwards together, one direction. `None` if there are none.
     pub rack_uplinks: Option<Rate>,
     /// Seed of the run.
@@ -37,6 +39,7 @@ impl WorkloadEnv {
             host_rate,
             racks: Vec::new(),
             pods: Vec::new(),
+            sites: Vec::new(),
             rack_uplinks: None,
             seed: 0,
             base_dir: PathBuf::new(),
@@ -72,6 +75,10 @@ impl WorkloadEnv {
     /// Pod of a host.
     pub fn pod(&self, host: u32) -> u32 {
         self.pods.get(host as usize).copied().unwrap_or(0)
+    }
+    /// Data centre of a host.
+    pub fn site(&self, host: u32) -> u32 {
+        self.sites.get(host as usize).copied().unwrap_or(0)
     }
     /// The host a flow list means by `id`.
     pub(crate) fn host_of(&self, id: u64) -> Result<HostId, String> {

@@ -1,9 +1,10 @@
 //! The kinds of topology a scenario can name.
 //!
-//! To add one (a Dragonfly, a torus, rails, a Jellyfish, two data centres): write one file here with a struct
+//! To add one (a Dragonfly, a torus, rails, a Jellyfish): write one file here with a struct
 //! that holds its fields and implements [`Build`], and name it below, once as a module and once in the
 //! registry. Configuration, JSON Schema, `list topologies`, presets and error texts follow from that.
 
+mod cross_dc;
 mod dumbbell;
 mod fat_tree;
 mod file;
@@ -12,6 +13,7 @@ mod leaf_spine;
 mod preset;
 mod star;
 
+pub use cross_dc::CrossDc;
 pub use dumbbell::Dumbbell;
 pub use fat_tree::{CoreWiring, FatTree};
 pub use file::{TopologyFile, parse_topology_file};
@@ -20,6 +22,7 @@ pub use leaf_spine::LeafSpine;
 pub use preset::PresetName;
 pub use star::Star;
 
+use std::ops::Range;
 use std::path::Path;
 
 use pathweave_units::{Duration, Rate};
@@ -28,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::TopoError;
 use crate::graph::{Link, NodeId, Switch, Topology};
+use crate::sites::Sites;
 
 /// A kind of topology: its fields are the struct's, its help is the struct's documentation.
 pub trait Build: JsonSchema {
@@ -84,6 +88,7 @@ registry! {
     "dumbbell" => Dumbbell,
     "leaf-spine" => LeafSpine,
     "fat-tree" => FatTree,
+    "cross-dc" => CrossDc,
     "file" => TopologyFile,
     "hpcc" => HpccFile,
     "preset" => PresetName,
@@ -112,10 +117,20 @@ impl Parts {
         self.switches.push(Switch { name, tier, group });
         NodeId(self.hosts + self.switches.len() as u32 - 1)
     }
-    /// `count` parallel links.
-    pub(crate) fn links(&mut self, a: NodeId, b: NodeId, spec: LinkSpec, count: u32) {
+    /// The switch added next.
+    pub(crate) fn next_switch(&self) -> NodeId {
+        NodeId(self.hosts + self.switches.len() as u32)
+    }
+    /// `count` parallel links. Returns their numbers.
+    pub(crate) fn links(&mut self, a: NodeId, b: NodeId, spec: LinkSpec, count: u32) -> Range<u32> {
         let LinkSpec { rate, delay, error_rate } = spec;
+        let first = self.links.len() as u32;
         self.links.extend((0..count).map(|_| Link { a, b, rate, delay, error_rate }));
+        first..first + count
+    }
+    /// A network of several sites.
+    pub(crate) fn joined(self, name: String, sites: Sites) -> Result<Topology, TopoError> {
+        Topology::new(name, self.hosts, self.switches, self.links).map(|all| all.declare_sites(sites))
     }
     pub(crate) fn regular_clos(self, name: String) -> Result<Topology, TopoError> {
         Topology::new(name, self.hosts, self.switches, self.links).map(Topology::declare_regular_clos)

@@ -29,6 +29,10 @@ pub enum Pairs {
     Any,
     /// Any two in different racks: an evenly drawn sender, then a receiver in another rack.
     InterRack,
+    /// Any two in the same data centre.
+    IntraSite,
+    /// Any two in different data centres: an evenly drawn sender, then a receiver in another one.
+    InterSite,
 }
 
 /// Flows between random hosts, each on its own connection, with exponential times between arrivals.
@@ -105,7 +109,16 @@ impl Poisson {
         let capacity = match self.load_of {
             LoadOf::HostLinks => out.env.host_rate.as_bps() as f64 * f64::from(out.env.hosts),
             LoadOf::RackUplinks => match out.env.rack_uplinks {
-                Some(rate) => rate.as_bps() as f64 / pairs.inter_rack_share(),
+                Some(rate) => match pairs.inter_rack_share {
+                    Some(share) => rate.as_bps() as f64 / share,
+                    None => {
+                        return out.bad(
+                            "load_of",
+                            "rack-uplinks",
+                            "expected \"host-links\" with these pairs",
+                        );
+                    }
+                },
                 None => {
                     return out.bad("load_of", "rack-uplinks", "this topology has no links above its racks");
                 }
@@ -121,11 +134,13 @@ impl Poisson {
 
 /// Draws pairs of different hosts.
 struct PairPicker {
-    /// Hosts ordered by class; a pair is never of one class.
+    /// Hosts ordered by class; a pair is never of one class, or always.
     order: Vec<u32>,
     /// Where the class of each position of `order` begins and ends.
     class: Vec<(u32, u32)>,
-    inter_rack_share: f64,
+    within: bool,
+    /// Share of the pairs that cross racks, where load on their uplinks makes sense.
+    inter_rack_share: Option<f64>,
 }
 
 impl PairPicker {
@@ -144,9 +159,26 @@ impl PairPicker {
             Pairs::Any => {
                 let crossing: f64 = by_rack.class.iter().map(|&(a, b)| n - f64::from(b - a)).sum();
                 let any = PairPicker::of_classes(env, |h| h);
-                Ok(PairPicker { inter_rack_share: crossing / (n * (n - 1.0)), ..any })
+                Ok(PairPicker { inter_rack_share: Some(crossing / (n * (n - 1.0))), ..any })
             }
+            Pairs::IntraSite | Pairs::InterSite => PairPicker::of_sites(pairs, out),
         }
+    }
+
+    fn of_sites(pairs: Pairs, out: &Sink<'_>) -> Result<Self, WorkloadError> {
+        let env = out.env;
+        let by_site = PairPicker { inter_rack_share: None, ..PairPicker::of_classes(env, |h| env.site(h)) };
+        if pairs == Pairs::InterSite {
+            return if by_site.class[0] == (0, env.hosts) {
+                out.bad("pairs", "inter-site", "this topology is one data centre; expected \"any\"")
+            } else {
+                Ok(by_site)
+            };
+        }
+        if by_site.class.iter().any(|(begin, end)| end - begin < 2) {
+            return out.bad("pairs", "intra-site", "expected data centres of 2 hosts or more");
+        }
+        Ok(PairPicker { within: true, ..by_site })
     }
 
     fn of_classes(env: &WorkloadEnv, class_of: impl Fn(u32) -> u32) -> Self {
@@ -157,18 +189,17 @@ impl PairPicker {
             let begin = class.len() as u32;
             class.extend(members.iter().map(|_| (begin, begin + members.len() as u32)));
         }
-        PairPicker { order, class, inter_rack_share: 1.0 }
-    }
-
-    /// Share of the pairs that cross racks.
-    fn inter_rack_share(&self) -> f64 {
-        self.inter_rack_share
+        PairPicker { order, class, within: false, inter_rack_share: Some(1.0) }
     }
 
     fn draw(&self, rng: &mut Rng) -> (u32, u32) {
         let n = self.order.len() as u32;
         let src = rng.below(n);
         let (begin, end) = self.class[src as usize];
+        if self.within {
+            let dst = begin + rng.below(end - begin - 1);
+            return (self.order[src as usize], self.order[(dst + u32::from(dst >= src)) as usize]);
+        }
         let dst = rng.below(n - (end - begin));
         let dst = if dst < begin { dst } else { dst + (end - begin) };
         (self.order[src as usize], self.order[dst as usize])
@@ -240,6 +271,27 @@ mod tests {
     }
 
     #[test]
+    fn pairs_stay_in_their_data_centre_or_leave_it() {
+        let sites = || WorkloadEnv { sites: (0..32).map(|h| h / 16).collect(), ..env() };
+        let of = |pairs| {
+            let config = Poisson { pairs, ..poisson(0.5, 40_000) };
+            build(&[WorkloadConfig::new(Traffic::Poisson(config))], &sites()).unwrap().graph
+        };
+        let (inside, across) = (of(Pairs::IntraSite), of(Pairs::InterSite));
+        let crosses = |m: &Message| m.src.0 / 16 != m.dst.0 / 16;
+        assert!(inside.messages().iter().all(|m| !crosses(m) && m.src != m.dst));
+        assert!(across.messages().iter().all(crosses));
+        for graph in [inside, across] {
+            let load = share(&graph, Rate::from_gbps(3200), |_| true);
+            assert!((load / 0.5 - 1.0).abs() < 0.05, "{load}");
+            // 40,000 over 32 hosts.
+            let mut got = [0u32; 32];
+            graph.messages().iter().for_each(|m| got[m.dst.index()] += 1);
+            assert!(got.iter().all(|&n| (1_100..1_400).contains(&n)), "{got:?}");
+        }
+    }
+
+    #[test]
     fn times_between_arrivals_are_exponential() {
         let graph = graph(poisson(0.6, 200_000));
         let gaps: Vec<f64> =
@@ -279,6 +331,7 @@ mod tests {
         assert!(error(|c| c.flows = None).ends_with("expected flows or duration"));
         assert!(error(|c| c.flows = Some(1 << 40)).contains("more than 268435456 messages"));
         assert!(error(|c| c.pairs = Pairs::InterRack).contains("single rack"));
+        assert!(error(|c| c.pairs = Pairs::InterSite).contains("one data centre"));
         assert!(error(|c| c.load_of = LoadOf::RackUplinks).contains("no links above its racks"));
         assert!(graph(poisson(0.6, 100)).messages().iter().all(|m| m.size >= Bytes::new(1)));
     }
