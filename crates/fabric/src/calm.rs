@@ -9,9 +9,29 @@ use pathweave_units::Time;
 use crate::fabric::Fabric;
 use crate::hop::{as_queued, next_served};
 use crate::packet::Header;
-use crate::port::Port;
+use crate::port::{Held, Port};
 use crate::switch::Window;
 use crate::wires::Wires;
+
+/// What has left a port in the window, and the accounts it leaves.
+struct Departures<'a, const C: usize> {
+    /// By ingress port of the switch.
+    held: &'a mut [Held<C>],
+    first: usize,
+    packets: u64,
+    bytes: u64,
+}
+
+impl<const C: usize> Departures<'_, C> {
+    #[inline(always)]
+    fn put(&mut self, wires: &mut Wires, queue: &mut EventQueue, port: &mut Port<C>, header: &Header) {
+        wires.put(queue, port, header);
+        self.packets += 1;
+        self.bytes += u64::from(header.wire_bytes());
+        let account = &mut self.held[header.ingress() as usize - self.first];
+        account.bytes[usize::from(header.class())] -= u32::from(header.wire_bytes());
+    }
+}
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Whether nothing that can happen in the window reaches a limit: not even if everything that arrives stayed.
@@ -54,37 +74,29 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         let mut arrivals = window.in_order();
         for (index, port) in self.ports[first..end].iter_mut().enumerate() {
             let id = (first + index) as u32;
-            let mut sent_packets = 0;
-            let mut sent_bytes = 0;
+            let mut departures = Departures { held, first, packets: 0, bytes: 0 };
             loop {
                 let arrival = arrivals.next_at(index as u64);
                 let until = arrival.map_or(last, Header::arrival);
-                let mut put = |wires: &mut Wires, port: &mut Port<C>, header: &Header| {
-                    wires.put(queue, port, header);
-                    sent_packets += 1;
-                    sent_bytes += u64::from(header.wire_bytes());
-                    let account = &mut held[header.ingress() as usize - first];
-                    account.bytes[usize::from(header.class())] -= u32::from(header.wire_bytes());
-                };
                 while port.serves_by(until) {
                     let header =
                         next_served(&mut self.scheduler, &mut self.marker, &self.wires.specs, id, port);
-                    put(&mut self.wires, port, &header);
+                    departures.put(&mut self.wires, queue, port, &header);
                 }
                 let Some(header) = arrival else { break };
                 let mut room = None;
                 let header = as_queued(&mut self.marker, &self.wires.specs, id, port, header, &mut room);
                 let class = usize::from(header.class());
                 if port.is_turn_of(class, until) {
-                    put(&mut self.wires, port, header);
+                    departures.put(&mut self.wires, queue, port, header);
                 } else {
                     port.push(class, header);
                 }
             }
-            port.sent_packets += sent_packets;
-            port.sent_bytes += sent_bytes;
-            self.packet_hops += sent_packets;
-            left_bytes += sent_bytes;
+            port.sent_packets += departures.packets;
+            port.sent_bytes += departures.bytes;
+            self.packet_hops += departures.packets;
+            left_bytes += departures.bytes;
             let service = if port.eligible() != 0 { port.tx_free } else { Time::MAX };
             next = next.min(service);
         }
