@@ -7,7 +7,7 @@ use pathweave_des::EventQueue;
 use pathweave_units::Time;
 
 use crate::fabric::Fabric;
-use crate::hop::{as_queued, next_served};
+use crate::hop::{as_queued, served};
 use crate::packet::Header;
 use crate::port::{Held, Port};
 use crate::switch::Window;
@@ -78,9 +78,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             loop {
                 let arrival = arrivals.next_at(index as u64);
                 let until = arrival.map_or(last, Header::arrival);
-                while port.serves_by(until) {
-                    let header =
-                        next_served(&mut self.scheduler, &mut self.marker, &self.wires.specs, id, port);
+                while let Some(eligible) = port.serves_by(until) {
+                    let class = self.scheduler.next_class(id, port, eligible);
+                    let header = served(&mut self.marker, &self.wires.specs, id, port, class);
                     departures.put(&mut self.wires, queue, port, &header);
                 }
                 let Some(header) = arrival else { break };

@@ -9,7 +9,6 @@ use crate::fabric::Fabric;
 use crate::marking::Marker;
 use crate::packet::Header;
 use crate::port::{LinkSpec, Port, PortId};
-use crate::scheduling::Scheduler;
 
 /// A packet as it joins the queue of its class: perhaps marked.
 #[inline(always)]
@@ -27,16 +26,15 @@ pub(crate) fn as_queued<'a, const C: usize>(
     header
 }
 
-/// Takes the packet whose turn it is out of its queue. Some class is eligible.
+/// Takes the next packet out of the queue of a class: perhaps marked.
 #[inline(always)]
-pub(crate) fn next_served<const C: usize>(
-    scheduler: &mut Scheduler<C>,
+pub(crate) fn served<const C: usize>(
     marker: &mut Marker,
     specs: &[LinkSpec],
     id: PortId,
     port: &mut Port<C>,
+    class: usize,
 ) -> Header {
-    let class = scheduler.next_class(id, port, port.eligible());
     let header = port.pop(class);
     if port.may_mark(class) && marker.at == MarkAt::Dequeue {
         return marker.mark(id, port, specs, &header);
@@ -62,16 +60,16 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Starts every service of a port that begins up to `now`.
     #[inline(always)]
     pub(crate) fn advance(&mut self, queue: &mut EventQueue, now: Time, id: PortId) {
-        if self.ports[id as usize].serves_by(now) {
+        if self.ports[id as usize].serves_by(now).is_some() {
             self.serve_backlog(queue, now, id);
         }
     }
 
     #[inline(never)]
     fn serve_backlog(&mut self, queue: &mut EventQueue, now: Time, id: PortId) {
-        while self.ports[id as usize].serves_by(now) {
-            let port = &mut self.ports[id as usize];
-            let header = next_served(&mut self.scheduler, &mut self.marker, &self.wires.specs, id, port);
+        while let Some(eligible) = self.ports[id as usize].serves_by(now) {
+            let class = self.scheduler.next_class(id, &mut self.ports[id as usize], eligible);
+            let header = served(&mut self.marker, &self.wires.specs, id, &mut self.ports[id as usize], class);
             self.transmit(queue, now, id, &header);
         }
     }

@@ -105,11 +105,12 @@ impl<const C: usize> Port<C> {
         idle & (self.paused >> class & 1 == 0)
     }
 
-    /// Whether a service begins up to `now`.
+    /// The classes of which one is served next, if that service begins up to `now`.
     #[inline(always)]
-    pub(crate) fn serves_by(&self, now: Time) -> bool {
+    pub(crate) fn serves_by(&self, now: Time) -> Option<u8> {
+        let eligible = self.eligible();
         // One branch: either half alone is a coin toss.
-        (self.eligible() != 0) & (self.tx_free <= now)
+        if (eligible == 0) | (self.tx_free > now) { None } else { Some(eligible) }
     }
 
     #[inline(always)]
