@@ -49,15 +49,21 @@ pub(crate) fn for_hosts(
     paths: u16,
     receive_buffer_bytes: Option<usize>,
 ) -> Scheme {
-    if let (Recovery::SelectiveRepeat { window_packets, .. }, Some(bytes)) =
-        (&mut scheme.recovery, receive_buffer_bytes)
+    let by_path = matches!(scheme.recovery, Recovery::PathOrder { .. });
+    if let (
+        Recovery::SelectiveRepeat { window_packets, .. } | Recovery::PathOrder { window_packets, .. },
+        Some(bytes),
+    ) = (&mut scheme.recovery, receive_buffer_bytes)
     {
         let packet = usize::from(config.mtu_payload) + BUFFER_BYTES_A_PACKET;
         let fits = u32::try_from(bytes / 2 / packet).unwrap_or(u32::MAX);
         *window_packets = (*window_packets).min(fits.max(LEAST_WINDOW_PACKETS));
     }
-    if paths == 1 {
-        // On several paths the loop joins them, path by path.
+    if let Recovery::PathOrder { rto_min, .. } = &mut scheme.recovery {
+        *rto_min = (*rto_min).max(timeouts(config).initial);
+    }
+    if paths == 1 && !by_path {
+        // On several paths the loop joins them, path by path, and so where each path is listened to by itself.
         scheme.acks = AckPolicy {
             every_packets: scheme.acks.every_packets.max(ACK_EVERY_PACKETS),
             max_delay: scheme.acks.max_delay.max(ACK_DELAY),
@@ -72,6 +78,9 @@ pub(crate) fn for_hosts(
         }
         // A stall of a host must not pass for severe congestion.
         udmp.severe_rtt += 10.0 * (1.0 + host_ps as f64 / base_ps as f64);
+    }
+    if let PolicyConfig::Laps(laps) = &mut scheme.policy {
+        laps.host_delay = Span::from_ps(laps.host_delay.as_ps() + picoseconds(config.host_delay));
     }
     scheme
 }

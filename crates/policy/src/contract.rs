@@ -82,6 +82,9 @@ pub enum FeedbackKind {
     /// A switch at the edge of the sender's site answered for the network behind it: `rtt` is that of the way to the
     /// edge and back. Acknowledges nothing; `psn` and `memo` say nothing.
     EdgeEcho,
+    /// The acknowledgement of a packet that another one has told of before: a measurement of its path, and nothing else.
+    /// Only under [`Recovery::PathOrder`](crate::Recovery::PathOrder), which listens to each path by itself.
+    Echo,
 }
 
 /// Feedback on a packet.
@@ -97,7 +100,7 @@ pub struct Feedback {
     pub memo: Memo,
     /// Bytes on the wire of the packet.
     pub wire_bytes: u32,
-    /// From the packet's wire timestamp to now. Zero unless `timed` or a probe reply.
+    /// From the packet's wire timestamp to now. Zero unless `timed`, a probe reply or an echo.
     pub rtt: Duration,
     /// Receiver's stamp minus sender's stamp, in picoseconds; meaningful up to a constant clock offset.
     pub one_way_ps: i64,
@@ -210,6 +213,10 @@ pub trait Policy {
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant;
     /// Commits a granted packet.
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo;
+    /// A probe granted has left.
+    fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+        let _ = (now, path, cx);
+    }
     /// Feedback on one packet.
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>);
     /// The set of paths, whenever it changes. Never empty. Where every path is down a policy sends as if all were

@@ -5,7 +5,7 @@
 //! [`Policy::on_sent`] only if the packet really left, and hands the [`Memo`] back with the feedback on it.
 //!
 //! - [`PolicyConfig`] is the factory, [`AnyPolicy`] what it makes; [`registry`] says how to add one.
-//! - [`Udmp`], [`MpRdma`] and [`Reps`] decide rate and path together; the first two share [`ack_clock`] and [`ooo`].
+//! - [`Udmp`], [`MpRdma`], [`Reps`] and [`laps`] decide rate and path together; the first two share [`ack_clock`] and [`ooo`].
 //! - [`cc`] holds congestion controls and [`picker`] path pickers, which `Split` pairs freely.
 //! - [`Scheme`] is a policy with loss recovery, acknowledgements and queue pairs; [`schemes()`] names them.
 //! - [`shared`] holds what queue pairs of an endpoint have in common; it is lent with every call.
@@ -51,6 +51,7 @@ pub mod ack_clock;
 pub mod cc;
 mod contract;
 mod error;
+pub mod laps;
 mod mprdma;
 pub mod ooo;
 pub mod picker;
@@ -75,7 +76,7 @@ pub use mprdma::{Decrease, MpRdma, MpRdmaConfig};
 pub use reflex::{E2eMode, Reflex, ReflexConfig};
 pub use registry::{AnyPolicy, PolicyConfig};
 pub use reps::{Reps, RepsConfig};
-pub use scheme::{AckPolicy, CnpMode, CnpPolicy, Recovery, Scheme};
+pub use scheme::{AckPolicy, CnpMode, CnpPolicy, PathRto, Recovery, RingScope, Scheme};
 pub use schemes::{SchemeInfo, find_scheme, schemes};
 pub use service::{Announce, DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, Service};
 pub use shared::{Member, Shared};

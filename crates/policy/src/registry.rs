@@ -6,9 +6,10 @@
 //! (`policy.kind`), the JSON Schema, validation, building and dispatch. Where a named scheme uses it, the preset
 //! is one more file and line in `src/schemes/`.
 
-use pathweave_units::{Rate, Rng, Time};
+use pathweave_units::{PathId, Rate, Rng, Time};
 
 use crate::cc::AnyCc;
+use crate::laps::{Laps, LapsConfig};
 use crate::mprdma::{MpRdma, MpRdmaConfig};
 use crate::picker::AnyPicker;
 use crate::reflex::{Reflex, ReflexConfig};
@@ -59,6 +60,9 @@ macro_rules! policies {
             fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
                 match self { $( AnyPolicy::$name(policy) => policy.on_sent(now, sent, cx) ),* }
             }
+            fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyPolicy::$name(policy) => policy.on_probe_sent(now, path, cx) ),* }
+            }
             #[inline]
             fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
                 match self { $( AnyPolicy::$name(policy) => policy.on_feedback(now, feedback, cx) ),* }
@@ -91,4 +95,6 @@ policies! {
     Reps(Reps, RepsConfig),
     /// Reflex: a congestion control that flows to other sites feed with echoes of their own site's edge.
     Reflex(Reflex, ReflexConfig),
+    /// LAPS: a softmax over one-way delays, and a rate that falls when the fastest path is congested.
+    Laps(Laps, LapsConfig),
 }

@@ -36,8 +36,20 @@ impl Scheme {
         check(self.queue_pairs > 0, "queue_pairs", self.queue_pairs, "at least 1")?;
         check(self.paths > 0, "paths", self.paths, "at least 1")?;
         check(self.acks.every_packets > 0, "acks.every_packets", self.acks.every_packets, "at least 1")?;
-        if let Recovery::SelectiveRepeat { window_packets, .. } = self.recovery {
+        if let Recovery::SelectiveRepeat { window_packets, .. } | Recovery::PathOrder { window_packets, .. } =
+            self.recovery
+        {
             check(window_packets > 0, "recovery.window_packets", window_packets, "at least 1")?;
+        }
+        if let Recovery::PathOrder { rto_min, .. } = self.recovery {
+            let min = rto_min > Duration::ZERO && rto_min <= Duration::from_ms(10_000);
+            check(min, "recovery.rto_min", rto_min, "more than 0s, at most 10s")?;
+            check(
+                self.acks.every_packets == 1,
+                "acks.every_packets",
+                self.acks.every_packets,
+                "1 with recovery \"path_order\": a packet that is not answered by itself counts as lost",
+            )?;
         }
         if let Some(dcqcn) = self.dcqcn() {
             let p = dcqcn.params();
@@ -76,6 +88,49 @@ pub enum Recovery {
         /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
         window_packets: u32,
     },
+    /// As selective repeat, with losses found by the order of packets on each path, which keeps it there and back: once a
+    /// packet is acknowledged, what left before it on its path and is not is lost. Wants an acknowledgement for every
+    /// packet. What leaves last on a path is found lost by the path's timer (LAPS, algorithm 3).
+    PathOrder {
+        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
+        window_packets: u32,
+        /// Whose packets keep one order.
+        scope: RingScope,
+        /// How long a path may say nothing.
+        rto: PathRto,
+        /// The least of that (8 ms where PFC may hold packets up, 100 us where it does not).
+        rto_min: Duration,
+        /// Added to it: 16 packets on the slowest link.
+        rto_slack: Duration,
+    },
+}
+
+/// Whose packets keep one order on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum RingScope {
+    /// Those of all queue pairs to a host: what is heard of one shows the losses of another (LAPS, its code).
+    #[default]
+    Host,
+    /// Those of a queue pair (LAPS, section III-D).
+    QueuePair,
+}
+
+/// How long a path may say nothing before all that is outstanding on it counts as lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum PathRto {
+    /// Twice its delay and `rto_slack`, at least `rto_min`.
+    #[default]
+    Guarded,
+    /// Twice its latest one-way delay, which any growing queue exceeds (LAPS, section III-D). Needs clocks that agree.
+    Published,
+    /// `rto_min` always (LAPS, its code).
+    Fixed,
 }
 
 /// When the receiver acknowledges.

@@ -144,6 +144,8 @@ macro_rules! stores {
 }
 
 stores! {
+    /// Paths and their delays as LAPS knows them.
+    Laps(crate::laps::LapsHost),
     /// For tests of the mechanism.
     #[cfg(test)] Count(tests::Count),
     /// For tests of the mechanism.

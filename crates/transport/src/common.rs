@@ -1,5 +1,6 @@
 //! What the queue pairs of an endpoint share.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -10,6 +11,7 @@ use pathweave_wire::Segment;
 use crate::config::EndpointConfig;
 use crate::events::Event;
 use crate::memory::Memory;
+use crate::recovery::path_order::Rings;
 use crate::scheduler::Scheduler;
 use crate::sizes::Sizes;
 use crate::timers::Timers;
@@ -28,6 +30,8 @@ pub(crate) struct Common {
     pub(crate) scheduler: Scheduler,
     /// What policies share.
     pub(crate) shared: Shared,
+    /// What is outstanding path by path; made for the first queue pair that wants it.
+    pub(crate) rings: Option<Box<Rings>>,
     pub(crate) memory: Memory,
     /// Packets just declared lost; empty between calls, kept for its allocation.
     pub(crate) lost: Vec<u64>,
@@ -43,8 +47,21 @@ impl Common {
             config,
             scheduler: Scheduler::new(config.nic_ports),
             shared: Shared::new(),
+            rings: None,
             memory: Memory::new(),
             lost: Vec::new(),
+        }
+    }
+
+    /// Sees to it that the endpoint is woken for the rings.
+    #[inline]
+    pub(crate) fn arm_rings(&mut self) {
+        if let Some(rings) = &mut self.rings
+            && let Some(at) = rings.next_timer()
+            && at < rings.armed
+        {
+            rings.armed = at;
+            self.timers.arm_path_order(at);
         }
     }
 

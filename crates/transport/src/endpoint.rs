@@ -135,7 +135,7 @@ impl<P: Policy> Endpoint<P> {
             .qps
             .insert_with(|num| Qp::new(now, num, config, common))
             .expect("at most 262,142 queue pairs a host");
-        self.ask_woken(now);
+        self.settle(now);
         num
     }
 
@@ -161,7 +161,7 @@ impl<P: Policy> Endpoint<P> {
         self.advance(now);
         let qp = self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?;
         qp.set_paths(now, paths, &mut self.common);
-        self.ask_woken(now);
+        self.settle(now);
         Ok(())
     }
 
@@ -204,7 +204,7 @@ impl<P: Policy> Endpoint<P> {
         let common = &mut self.common;
         match &segment.body {
             Body::Data(data) => return qp.on_data(now, data, segment.path, ce, common),
-            Body::Ack(ack) => qp.on_ack(now, ack, common),
+            Body::Ack(ack) => qp.on_ack(now, ack, segment.path, common),
             Body::Nack(nack) => qp.on_nack(now, nack, common),
             Body::Cnp => qp.on_cnp(now, segment.path, common),
             // A connection has no datagrams.
@@ -218,7 +218,7 @@ impl<P: Policy> Endpoint<P> {
             }
             Body::EdgeEcho { sent_at } => qp.on_edge_echo(now, segment.path, *sent_at, common),
         }
-        self.ask_woken(now);
+        self.settle(now);
         None
     }
 
@@ -331,11 +331,47 @@ impl<P: Policy> Endpoint<P> {
     pub fn on_timer(&mut self, now: Time) {
         self.advance(now);
         while let Some((at, num, kind)) = self.common.timers.pop(now) {
-            if let Some(qp) = self.qps.get_mut(num) {
+            if kind == TimerKind::PathOrder {
+                self.on_path_timer(now, at);
+            } else if let Some(qp) = self.qps.get_mut(num) {
                 qp.on_timer(now, at, kind, &mut self.common);
             }
         }
         self.ask_woken(now);
+    }
+
+    /// What one queue pair has found out concerns others.
+    #[inline(always)]
+    fn settle(&mut self, now: Time) {
+        if self.common.rings.is_some() {
+            self.tell_suspects(now);
+        }
+        self.ask_woken(now);
+    }
+
+    /// Tells queue pairs of packets that the order on their paths shows to be lost.
+    fn tell_suspects(&mut self, now: Time) {
+        while let Some(suspect) = self.common.rings.as_mut().and_then(|rings| rings.take_suspect()) {
+            if let Some(qp) = self.qps.get_mut(suspect.of.qp) {
+                qp.on_suspect(now, &suspect, &mut self.common);
+            }
+        }
+    }
+
+    /// The time of some path has come.
+    #[cold]
+    fn on_path_timer(&mut self, now: Time, at: Time) {
+        let Some(rings) = &mut self.common.rings else { return };
+        if rings.armed != at {
+            return;
+        }
+        rings.armed = Time::MAX;
+        let qps = &self.qps;
+        rings.expire(now, |of| {
+            qps.get(of.qp).is_some_and(|qp| qp.send.flight.is_outstanding(of.psn, of.sent_at))
+        });
+        self.tell_suspects(now);
+        self.common.arm_rings();
     }
 
     /// Queue pairs of which the policy of another says that something has changed for them.

@@ -19,16 +19,20 @@ pub enum TimerKind {
     Policy,
     /// The back-off after "receiver not ready" ends.
     RnrBackoff,
+    /// A path to some host may have been silent for too long (recovery by path order). Belongs to no queue pair: its
+    /// number is 0, which none has.
+    PathOrder,
 }
 
-/// Number of timer kinds.
+/// Number of timer kinds of a queue pair.
 const KINDS: usize = 5;
-const ALL: [TimerKind; KINDS] = [
+const ALL: [TimerKind; KINDS + 1] = [
     TimerKind::Retransmit,
     TimerKind::DelayedAck,
     TimerKind::Pacing,
     TimerKind::Policy,
     TimerKind::RnrBackoff,
+    TimerKind::PathOrder,
 ];
 
 /// For each timer of a queue pair, when the heap will wake it: [`Time::MAX`] if it will not. Re-arming for later
@@ -77,6 +81,11 @@ impl Timers {
             self.next = self.next.min(at);
             self.heap.push(Reverse((at, qp.0 << 3 | kind as u32)));
         }
+    }
+    /// Wakes the endpoint itself at `at`.
+    pub(crate) fn arm_path_order(&mut self, at: Time) {
+        self.next = self.next.min(at);
+        self.heap.push(Reverse((at, TimerKind::PathOrder as u32)));
     }
     /// The next wake-up; it may turn out to be early or void.
     #[inline]

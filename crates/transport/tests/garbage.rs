@@ -3,9 +3,9 @@
 mod pair;
 
 use pair::{Channel, MTU, Pair};
-use pathweave_policy::Recovery;
+use pathweave_policy::{PathRto, Recovery, RingScope};
 use pathweave_transport::{Op, ReceiveMode};
-use pathweave_units::{HostId, PathId, QpNum, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::{Ack, Body, Data, Nack, NackReason, Operation, Segment};
 use proptest::prelude::*;
 
@@ -103,12 +103,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_segment_panics(inputs in prop::collection::vec(input(), 1..120), go_back_n: bool, discard: bool) {
+    fn no_segment_panics(inputs in prop::collection::vec(input(), 1..120), kind in 0..3, discard: bool) {
         let mut pair = Pair::new(Channel::new(1), 1 << 17, |config| {
-            config.recovery = if go_back_n {
-                Recovery::GoBackN
-            } else {
-                Recovery::SelectiveRepeat { reorder_packets: 3, window_packets: 32 }
+            config.recovery = match kind {
+                0 => Recovery::GoBackN,
+                1 => Recovery::SelectiveRepeat { reorder_packets: 3, window_packets: 32 },
+                _ => Recovery::PathOrder {
+                    window_packets: 32,
+                    scope: RingScope::Host,
+                    rto: PathRto::Published,
+                    rto_min: Duration::from_us(50),
+                    rto_slack: Duration::ZERO,
+                },
             };
             if discard {
                 config.receive = ReceiveMode::Discard;

@@ -4,7 +4,7 @@
 mod pair;
 
 use pair::{Channel, MTU, Pair};
-use pathweave_policy::{AckPolicy, Recovery};
+use pathweave_policy::{AckPolicy, PathRto, Recovery, RingScope};
 use pathweave_transport::{Completion, Event, Op, Opcode, Status};
 use pathweave_units::{Duration, Time};
 use pathweave_wire::Operation;
@@ -57,6 +57,15 @@ fn recovery() -> impl Strategy<Value = Recovery> {
         (prop_oneof![Just(0), 1u32..20], prop_oneof![1u32..5, 5u32..200]).prop_map(
             |(reorder_packets, window_packets)| Recovery::SelectiveRepeat { reorder_packets, window_packets }
         ),
+        (any::<bool>(), 1u32..200, 20u64..200).prop_map(|(own, window_packets, rto_us)| {
+            Recovery::PathOrder {
+                window_packets,
+                scope: if own { RingScope::QueuePair } else { RingScope::Host },
+                rto: PathRto::Guarded,
+                rto_min: Duration::from_us(rto_us),
+                rto_slack: Duration::ZERO,
+            }
+        }),
     ]
 }
 
@@ -242,7 +251,7 @@ proptest! {
         prop_assert!(waiting.is_empty() || steps < 50);
         check_bytes(&pair, &setup, &before);
         check_completions(&pair, &setup);
-        if let Recovery::SelectiveRepeat { .. } = setup.recovery {
+        if setup.recovery != Recovery::GoBackN {
             let drops = pair.counters(0).beyond_window_drops + pair.counters(1).beyond_window_drops;
             prop_assert_eq!(drops, 0, "the sender keeps to the receiver's window");
         }

@@ -160,6 +160,10 @@ impl Policy for Watched {
         self.inner.on_sent(now, sent, cx)
     }
 
+    fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+        self.inner.on_probe_sent(now, path, cx);
+    }
+
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         let Some(path) = self.paths.get_mut(feedback.path.index()) else { return };
@@ -183,7 +187,7 @@ impl Policy for Watched {
             }
             FeedbackKind::Lost | FeedbackKind::Timeout => path.lost += 1,
             FeedbackKind::Cnp => {}
-            FeedbackKind::ProbeReply => path.measured(feedback.rtt),
+            FeedbackKind::ProbeReply | FeedbackKind::Echo => path.measured(feedback.rtt),
             // Of a part of the path.
             FeedbackKind::EdgeEcho => {}
         }

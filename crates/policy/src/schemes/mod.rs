@@ -3,6 +3,7 @@
 mod common;
 mod ecmp;
 mod ecmp_sr;
+mod laps;
 mod mprdma;
 mod mprdma_half_window;
 mod per_message;
@@ -55,6 +56,9 @@ pub fn schemes() -> &'static [SchemeInfo] {
         reflex::REFLEX_TIMELY,
         reflex::REFLEX_TIMELY_SCALED,
         reflex::REFLEX_SWIFT,
+        laps::LAPS,
+        laps::LAPS_PUBLISHED,
+        laps::LAPS_CODE_2025,
     ]
 }
 

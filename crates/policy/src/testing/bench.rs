@@ -343,7 +343,10 @@ impl<'a, P: Policy> Bench<'a, P> {
     }
 
     fn probe(&mut self, now: Time, index: usize, path: PathId) {
-        self.senders[index].report.probes += 1;
+        let sender = &mut self.senders[index];
+        sender.report.probes += 1;
+        let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
+        sender.policy.on_probe_sent(now, path, &mut cx);
         if let Some((passage, back)) = self.cross(now, path, 84) {
             let one_way_ps = (passage.arrives - now).as_ps();
             self.push(passage.arrives + back, index, Event::ProbeReply { path, sent_at: now, one_way_ps });

@@ -82,10 +82,18 @@ impl<P: Policy> Policy for Checked<P> {
         assert_eq!(granted, Some(sent.path), "{}: a packet left without a grant", self.context);
         self.policy.on_sent(now, sent, cx)
     }
+    fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+        self.at(now);
+        let granted = self.granted.take();
+        assert_eq!(granted, Some(path), "{}: a probe left without a grant", self.context);
+        self.policy.on_probe_sent(now, path, cx);
+    }
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         self.at(now);
-        let measured =
-            matches!(feedback.kind, FeedbackKind::Ack { timed: true, .. } | FeedbackKind::ProbeReply);
+        let measured = matches!(
+            feedback.kind,
+            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::ProbeReply | FeedbackKind::Echo
+        );
         assert!(
             measured || feedback.rtt.as_ps() == 0,
             "{}: a round-trip time without a measurement",

@@ -131,6 +131,10 @@ impl<P: Policy> Model<P> {
             self.flying.push(Flying { psn: want.psn, path, memo, sent_at: self.now });
             self.next_psn += 1;
         }
+        if let Grant::Probe(path) = grant {
+            let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+            self.policy.on_probe_sent(self.now, path, &mut cx);
+        }
         grant
     }
 
@@ -190,12 +194,19 @@ impl<P: Policy> Model<P> {
     fn must_send(&mut self, packets: u32) {
         let deadline = self.now + Duration::from_ms(1_000);
         let mut left = packets;
+        let mut probes = 0u32;
         while left > 0 {
             assert!(self.now < deadline, "{}: {left} packets not sent in a second", self.policy.context);
             match self.try_send() {
                 Grant::Send(_) => left -= 1,
                 Grant::At(when) => self.advance(when),
-                Grant::Probe(_) | Grant::Blocked => {
+                // Asked again; it must not want to probe for ever.
+                Grant::Probe(_) => {
+                    probes += 1;
+                    let context = &self.policy.context;
+                    assert!(probes < 100_000, "{context}: probes and never a packet");
+                }
+                Grant::Blocked => {
                     let at = self.now + self.env.base_rtt;
                     self.advance(at);
                     for flying in core::mem::take(&mut self.flying) {

@@ -314,7 +314,7 @@ impl Policy for Udmp {
                     self.good = None;
                 }
             }
-            FeedbackKind::Cnp | FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho => {}
+            FeedbackKind::Cnp | FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho | FeedbackKind::Echo => {}
         }
     }
 

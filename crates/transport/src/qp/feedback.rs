@@ -22,21 +22,34 @@ struct Arrived {
 }
 
 #[derive(Clone, Copy)]
-struct Stamps {
-    sent_at: Time,
-    received_at: Time,
+pub(super) struct Stamps {
+    pub(super) sent_at: Time,
+    pub(super) received_at: Time,
+}
+
+impl Stamps {
+    /// From the packet's departure to now, which is not before.
+    pub(super) fn rtt(self, now: Time) -> Duration {
+        now - self.sent_at
+    }
+    /// Receiver's stamp minus sender's, for clocks that may differ.
+    pub(super) fn one_way_ps(self) -> i64 {
+        self.received_at.as_ps().wrapping_sub(self.sent_at.as_ps()) as i64
+    }
 }
 
 impl<P: Policy> Qp<P> {
     /// An acknowledgement.
     #[inline]
-    pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack, common: &mut Common) {
+    pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack, path: PathId, common: &mut Common) {
         if ack.psn >= self.send.flight.next() || ack.cumulative > self.send.flight.next() {
             self.counters.malformed += 1;
             return;
         }
         self.counters.acks_received += 1;
         let stamps = Stamps { sent_at: ack.echo_sent_at, received_at: ack.received_at };
+        let rings = self.send.recovery.rings();
+        let is_news = rings.is_some() && self.send.flight.is_outstanding(ack.psn, ack.echo_sent_at);
         self.arrived(
             now,
             &Arrived {
@@ -48,6 +61,9 @@ impl<P: Policy> Qp<P> {
             },
             common,
         );
+        if let Some(group) = rings {
+            self.heard_on_path(now, group, path, ack, is_news, common);
+        }
         if self.send.recovery.detect(&mut self.send.flight, &mut common.lost) {
             self.tell_lost(now, FeedbackKind::Lost, common);
         }
@@ -140,7 +156,7 @@ impl<P: Policy> Qp<P> {
         shared: &mut Shared,
     ) {
         let (rtt, one_way_ps) = match stamps {
-            Some(Stamps { sent_at, received_at }) => (now - sent_at, one_way(sent_at, received_at)),
+            Some(stamps) => (stamps.rtt(now), stamps.one_way_ps()),
             None => (Duration::ZERO, 0),
         };
         let feedback = Feedback {
@@ -158,7 +174,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Tells the policy of packets that do not come from a slot: notifications and probes.
-    fn feedback_on_path(
+    pub(super) fn feedback_on_path(
         &mut self,
         now: Time,
         kind: FeedbackKind,
@@ -271,8 +287,9 @@ impl<P: Policy> Qp<P> {
             self.counters.malformed += 1;
             return;
         }
-        let one_way_ps = one_way(sent_at, received_at);
-        self.feedback_on_path(now, FeedbackKind::ProbeReply, path, now - sent_at, one_way_ps, common);
+        let stamps = Stamps { sent_at, received_at };
+        let (rtt, one_way_ps) = (stamps.rtt(now), stamps.one_way_ps());
+        self.feedback_on_path(now, FeedbackKind::ProbeReply, path, rtt, one_way_ps, common);
     }
 
     /// The edge of the site answers for the network behind it. No acknowledgement: nothing is delivered by it, and
@@ -284,9 +301,4 @@ impl<P: Policy> Qp<P> {
         }
         self.feedback_on_path(now, FeedbackKind::EdgeEcho, path, now - sent_at, 0, common);
     }
-}
-
-/// Receiver's stamp minus sender's, for clocks that may differ.
-fn one_way(sent_at: Time, received_at: Time) -> i64 {
-    received_at.as_ps().wrapping_sub(sent_at.as_ps()) as i64
 }

@@ -3,6 +3,7 @@
 mod data;
 mod feedback;
 mod output;
+mod path_order;
 mod timing;
 
 use pathweave_policy::{Member, PathView, Policy, PolicyCx, Recovery};
@@ -15,6 +16,7 @@ use crate::counters::Counters;
 use crate::events::{Completion, Event, Opcode, Status};
 use crate::line::Line;
 use crate::receive::ReceiveStream;
+use crate::recovery::path_order::Transmission;
 use crate::scheduler::Turn;
 use crate::send::SendStream;
 use crate::send::message::Message;
@@ -75,7 +77,9 @@ impl<P: Policy> Qp<P> {
             max_reads_out,
             max_reads_in,
         } = config;
-        if let Recovery::SelectiveRepeat { window_packets, .. } = recovery {
+        if let Recovery::SelectiveRepeat { window_packets, .. } | Recovery::PathOrder { window_packets, .. } =
+            recovery
+        {
             assert!(window_packets > 0, "window_packets is 0; at least 1 packet is needed");
         }
         let mut qp = Qp {
@@ -100,6 +104,7 @@ impl<P: Policy> Qp<P> {
             backoff_until: Time::ZERO,
             counters: Counters::default(),
         };
+        qp.join_rings(recovery, common);
         let member = Member { qp: num, peer };
         qp.policy.on_open(now, &member, &mut PolicyCx { rng: &mut qp.rng, shared: &mut common.shared });
         if !paths.is_empty() {
@@ -113,6 +118,7 @@ impl<P: Policy> Qp<P> {
         assert!(!paths.is_empty(), "a queue pair needs a path");
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         self.policy.on_paths(now, paths, &mut cx);
+        self.fail_paths(paths, common);
         self.ask_again(now, common);
     }
 
@@ -253,6 +259,7 @@ impl<P: Policy> Qp<P> {
     /// The queue pair is destroyed.
     pub(crate) fn close(&mut self, common: &mut Common) {
         self.policy.on_close(&mut PolicyCx { rng: &mut self.rng, shared: &mut common.shared });
+        self.leave_rings(common);
         self.release_memory(common);
     }
 
@@ -278,8 +285,15 @@ impl<P: Policy> Qp<P> {
         if self.backing_off {
             assert!(self.armed.is_armed(TimerKind::RnrBackoff), "a queue pair that backs off will be woken");
         }
-        if self.send.flight.inflight_packets() > 0 || self.send.awaits_answer() {
+        let rings = self.send.recovery.rings();
+        if rings.is_none() && self.send.flight.inflight_packets() > 0 || self.send.awaits_answer() {
             assert!(self.armed.is_armed(TimerKind::Retransmit), "what is outstanding has a timer");
+        }
+        if let (Some(group), Some(rings)) = (rings, &common.rings) {
+            for (psn, slot) in self.send.flight.in_flight() {
+                let of = Transmission { sent_at: slot.sent_at, psn, qp: self.num };
+                assert!(rings.is_watched(group, slot.path, &of), "{of:?} on {:?} is in no ring", slot.path);
+            }
         }
         if self.receive.acks.due.is_some() {
             assert!(self.armed.is_armed(TimerKind::DelayedAck), "a held acknowledgement has a timer");

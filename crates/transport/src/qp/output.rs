@@ -105,8 +105,12 @@ impl<P: Policy> Qp<P> {
         self.counters.data_sent += 1;
         self.counters.payload_bytes_sent += u64::from(data.len);
         self.counters.retransmitted += u64::from(data.retransmit);
-        let deadline = now.saturating_add(self.send.timeout());
-        common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, deadline);
+        if let Some(group) = self.send.recovery.rings() {
+            self.enter_ring(now, group, path, data.psn, common);
+        } else {
+            let deadline = now.saturating_add(self.send.timeout());
+            common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, deadline);
+        }
         self.arm_policy(now, common);
         self.wake(common);
         Transmit {
@@ -126,6 +130,8 @@ impl<P: Policy> Qp<P> {
         let body = Body::Probe { sent_at: now };
         let segment = Segment { dst_qp: self.remote, src_qp: self.num, path, body };
         self.counters.probes_sent += 1;
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+        self.policy.on_probe_sent(now, path, &mut cx);
         self.wake(common);
         Transmit {
             to: self.peer,

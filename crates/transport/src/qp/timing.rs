@@ -52,7 +52,8 @@ impl<P: Policy> Qp<P> {
                     self.wake(common);
                 }
             }
-            TimerKind::RnrBackoff => {}
+            // The endpoint's own.
+            TimerKind::RnrBackoff | TimerKind::PathOrder => {}
         }
     }
 

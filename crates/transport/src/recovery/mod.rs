@@ -2,6 +2,7 @@
 //! which packets are taken. Everything else (timers, back-off, what to send, feedback to the policy) is common.
 
 mod go_back_n;
+pub(crate) mod path_order;
 mod selective_repeat;
 
 use alloc::vec::Vec;
@@ -19,26 +20,53 @@ pub(crate) const MAX_WINDOW_PACKETS: u32 = 1 << 22;
 /// The sender's half. Packets it declares lost are marked so in the [`Flight`] and appended to `lost`.
 #[derive(Debug)]
 pub(crate) enum Sender {
-    GoBackN(go_back_n::Sender),
     SelectiveRepeat(selective_repeat::Sender),
+    Other(OtherSender),
+}
+
+/// Those that keep less. Two levels, because the state of selective repeat has one value to spare that tells it from
+/// others: so a queue pair finds all of it in one cache line.
+#[derive(Debug)]
+pub(crate) enum OtherSender {
+    GoBackN(go_back_n::Sender),
+    PathOrder(path_order::Sender),
 }
 
 /// Calls the method of whichever kind it is.
 macro_rules! each {
     ($on:expr, $kind:ident => $call:expr) => {
         match $on {
-            Self::GoBackN($kind) => $call,
             Self::SelectiveRepeat($kind) => $call,
+            Self::Other(OtherSender::GoBackN($kind)) => $call,
+            Self::Other(OtherSender::PathOrder($kind)) => $call,
         }
     };
 }
 
 impl Sender {
+    /// Where the rings of the queue pair are, under [`Recovery::PathOrder`].
+    #[inline(always)]
+    pub(crate) fn rings(&self) -> Option<u32> {
+        match self {
+            Sender::Other(OtherSender::PathOrder(sender)) => Some(sender.group),
+            Sender::SelectiveRepeat(_) | Sender::Other(OtherSender::GoBackN(_)) => None,
+        }
+    }
+    /// The state of recovery by path order, where it is that.
+    pub(crate) fn path_order(&mut self) -> Option<&mut path_order::Sender> {
+        match self {
+            Sender::Other(OtherSender::PathOrder(sender)) => Some(sender),
+            Sender::SelectiveRepeat(_) | Sender::Other(OtherSender::GoBackN(_)) => None,
+        }
+    }
     pub(crate) fn new(recovery: Recovery) -> Self {
         match recovery {
-            Recovery::GoBackN => Sender::GoBackN(go_back_n::Sender),
+            Recovery::GoBackN => Sender::Other(OtherSender::GoBackN(go_back_n::Sender)),
             Recovery::SelectiveRepeat { reorder_packets, .. } => {
                 Sender::SelectiveRepeat(selective_repeat::Sender::new(reorder_packets))
+            }
+            Recovery::PathOrder { scope, .. } => {
+                Sender::Other(OtherSender::PathOrder(path_order::Sender::new(scope)))
             }
         }
     }
@@ -71,6 +99,15 @@ impl Sender {
     }
 }
 
+/// Selective: only the packet that was refused, or the one that is missing.
+fn lose_refused(nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
+    let psn = if nack.reason == NackReason::Sequence { nack.expected } else { nack.psn };
+    if flight.can_lose(psn) {
+        flight.lose(psn);
+        lost.push(psn);
+    }
+}
+
 /// What to do with a packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
@@ -84,6 +121,16 @@ pub(crate) enum Arrival {
     Refused { reason: NackReason, tell: bool },
 }
 
+/// The same for receivers: those of selective repeat serve any order of packets.
+macro_rules! both {
+    ($on:expr, $kind:ident => $call:expr) => {
+        match $on {
+            Self::GoBackN($kind) => $call,
+            Self::SelectiveRepeat($kind) => $call,
+        }
+    };
+}
+
 /// The receiver's half. Knows which packets have arrived.
 #[derive(Debug)]
 pub(crate) enum Receiver {
@@ -95,35 +142,36 @@ impl Receiver {
     pub(crate) fn new(recovery: Recovery) -> Self {
         match recovery {
             Recovery::GoBackN => Receiver::GoBackN(go_back_n::Receiver::default()),
-            Recovery::SelectiveRepeat { window_packets, .. } => Receiver::SelectiveRepeat(
-                selective_repeat::Receiver::new(u64::from(window_of(window_packets))),
-            ),
+            Recovery::SelectiveRepeat { window_packets, .. } | Recovery::PathOrder { window_packets, .. } => {
+                let window = u64::from(window_of(window_packets));
+                Receiver::SelectiveRepeat(selective_repeat::Receiver::new(window))
+            }
         }
     }
     /// First PSN that has not arrived.
     #[inline]
     pub(crate) fn expected(&self) -> u64 {
-        each!(self, kind => kind.expected())
+        both!(self, kind => kind.expected())
     }
     /// Whether packets ahead of a gap are held.
     #[inline]
     pub(crate) fn has_gap(&self) -> bool {
-        each!(self, kind => kind.has_gap())
+        both!(self, kind => kind.has_gap())
     }
     /// Judges a packet; takes note only of having complained about it.
     #[inline]
     pub(crate) fn judge(&mut self, psn: u64) -> Arrival {
-        each!(self, kind => kind.judge(psn))
+        both!(self, kind => kind.judge(psn))
     }
     /// Takes a packet that was judged `InOrder` or `Ahead`.
     #[inline]
     pub(crate) fn accept(&mut self, psn: u64) {
-        each!(self, kind => kind.accept(psn));
+        both!(self, kind => kind.accept(psn));
     }
     /// Bit i: `psn - i` has arrived.
     #[inline]
     pub(crate) fn sack(&self, psn: u64) -> u64 {
-        each!(self, kind => kind.sack(psn))
+        both!(self, kind => kind.sack(psn))
     }
 }
 
@@ -131,7 +179,9 @@ impl Receiver {
 pub(crate) fn sender_window(recovery: Recovery) -> u32 {
     match recovery {
         Recovery::GoBackN => MAX_WINDOW_PACKETS,
-        Recovery::SelectiveRepeat { window_packets, .. } => window_of(window_packets),
+        Recovery::SelectiveRepeat { window_packets, .. } | Recovery::PathOrder { window_packets, .. } => {
+            window_of(window_packets)
+        }
     }
 }
 

@@ -124,13 +124,8 @@ impl Sender {
         !lost.is_empty()
     }
 
-    /// Only the packet that was refused, or the one that is missing.
     pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
-        let psn = if nack.reason == NackReason::Sequence { nack.expected } else { nack.psn };
-        if flight.can_lose(psn) {
-            flight.lose(psn);
-            lost.push(psn);
-        }
+        super::lose_refused(nack, flight, lost);
     }
 
     pub(super) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {

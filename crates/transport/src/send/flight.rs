@@ -132,6 +132,15 @@ impl Flight {
         }
     }
 
+    /// Whether the latest transmission of `psn` is the one that left at `sent_at`, and nothing has been heard of it.
+    #[inline]
+    pub(crate) fn is_outstanding(&self, psn: u64, sent_at: Time) -> bool {
+        self.contains(psn) && {
+            let slot = self.slot(psn);
+            slot.state == State::InFlight && slot.sent_at == sent_at
+        }
+    }
+
     /// The packet to send again next.
     #[inline]
     pub(crate) fn first_to_resend(&mut self) -> Option<u64> {
@@ -300,6 +309,12 @@ impl Flight {
                 }
             }
         }
+    }
+
+    /// The packets in flight.
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = (u64, &Slot)> {
+        let slots = (self.una..self.next).map(|psn| (psn, self.slot(psn)));
+        slots.filter(|(_, slot)| slot.state == State::InFlight)
     }
 
     /// Forgets every packet; memory is given back.

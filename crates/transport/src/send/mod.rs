@@ -278,6 +278,18 @@ impl SendStream {
         true
     }
 
+    /// The timer of a path has fired for packets of this queue pair. That counts as a timeout once in the time of one,
+    /// since many paths may fail together. False if it has happened too often.
+    pub(crate) fn path_timed_out(&mut self, now: Time) -> bool {
+        if now < self.timer_base.saturating_add(self.timeout) {
+            return true;
+        }
+        self.timeouts += 1;
+        self.timeout = self.rto.after(self.timeouts);
+        self.timer_base = now;
+        self.timeouts <= self.rto.retry_limit
+    }
+
     /// When the retransmission timer has to fire, and whether for want of an answer to a READ.
     pub(crate) fn deadline(&mut self) -> Option<(Time, Waiting)> {
         if let Some(sent_at) = self.recovery.oldest_in_flight(&self.flight) {

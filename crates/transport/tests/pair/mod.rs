@@ -64,7 +64,10 @@ impl Policy for Fixed {
         Memo(sent.psn ^ 0xabcd)
     }
     fn on_feedback(&mut self, _: Time, feedback: &Feedback, _: &mut PolicyCx<'_>) {
-        if !matches!(feedback.kind, FeedbackKind::Cnp | FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho) {
+        if !matches!(
+            feedback.kind,
+            FeedbackKind::Cnp | FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho | FeedbackKind::Echo
+        ) {
             assert_eq!(feedback.memo, Memo(feedback.psn ^ 0xabcd), "the memo of PSN {}", feedback.psn);
             self.inflight -= 1;
         }
@@ -85,6 +88,8 @@ pub(crate) struct Channel {
     pub(crate) delay: Duration,
     /// Extra delay, drawn evenly below this: reorders.
     pub(crate) jitter: Duration,
+    /// Extra delay of each path, there and back.
+    pub(crate) by_path: Vec<Duration>,
     pub(crate) loss: f64,
     pub(crate) duplicate: f64,
     pub(crate) mark: f64,
@@ -101,6 +106,7 @@ impl Channel {
         Channel {
             delay: Duration::from_us(1),
             jitter: Duration::ZERO,
+            by_path: vec![],
             loss: 0.0,
             duplicate: 0.0,
             mark: 0.0,
@@ -120,9 +126,11 @@ impl Channel {
             None if self.rng.chance(self.loss) => 0,
             None => 1 + usize::from(self.rng.chance(self.duplicate)),
         };
+        let path = self.by_path.get(packet.segment.path.index()).copied().unwrap_or(Duration::ZERO);
         (0..copies)
             .map(|_| {
-                self.delay + Duration::from_ps((self.jitter.as_ps() as f64 * self.rng.unit_f64()) as u64)
+                path + self.delay
+                    + Duration::from_ps((self.jitter.as_ps() as f64 * self.rng.unit_f64()) as u64)
             })
             .collect()
     }

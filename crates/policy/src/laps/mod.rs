@@ -1,0 +1,179 @@
+//! LAPS (IEEE ToN 2026): every packet is sprayed over explicit paths of unequal length by a softmax over their one-way
+//! delays; a flow slows down only when even its fastest path is congested.
+//!
+//! - [`table`]: what a host knows of its paths, shared by its queue pairs.
+//! - [`spray`]: the softmax. [`rate`]: algorithm 2. [`calibration`]: delays by clocks that differ.
+//!
+//! Loss recovery by the order of packets on each path is the transport's
+//! ([`Recovery::PathOrder`](crate::Recovery::PathOrder)).
+//!
+//! What is printed in algorithms 1 to 3 has gaps and contradictions; each choice is a field of [`LapsConfig`]. The
+//! presets are the defaults (repaired), [`LapsConfig::published`] and [`LapsConfig::code_2025`]. Where every path is
+//! down the packet goes by any (the paper's draw is undefined then): what is known may be stale, and the retry limit of
+//! the endpoint ends what is truly dead.
+
+mod calibration;
+mod config;
+mod rate;
+mod spray;
+mod table;
+
+use alloc::boxed::Box;
+
+use pathweave_units::{Duration, PathId, Rate, Rng, Time};
+
+use crate::shared::StoreId;
+use crate::{Feedback, FeedbackKind, Grant, Member, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+use rate::RateControl;
+use table::Pair;
+
+pub use config::{
+    AfterProbe, Clock, Congested, HoldOff, HoldOffTest, LapsConfig, Limit, Margin, Probing, RateCap,
+    StageCount, Unmeasured,
+};
+pub use table::{LapsHost, TableSizes};
+
+/// A flow's state: its rate. What is known of paths is the host's.
+#[derive(Clone, Debug)]
+pub struct Laps {
+    store: Option<StoreId<LapsHost>>,
+    pair: u32,
+    probing: Probing,
+    limit: Limit,
+    /// The data packet to be sent next has had its probe.
+    probed: bool,
+    /// Where in the sum of weights the next packet falls, and which of the silent paths gets the next probe: drawn ahead,
+    /// so that asking changes nothing.
+    draw: f64,
+    probe_draw: f64,
+    rate: RateControl,
+    /// No packet leaves before.
+    next_send: Time,
+    line_rate: Rate,
+    mtu_wire_bytes: u32,
+    /// For the store, until it is joined.
+    config: Option<Box<(LapsConfig, PolicyEnv)>>,
+}
+
+impl Laps {
+    pub(crate) fn new(config: &LapsConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
+        Laps {
+            store: None,
+            pair: 0,
+            probing: config.probing,
+            limit: config.limit,
+            probed: false,
+            draw: rng.unit_f64(),
+            probe_draw: rng.unit_f64(),
+            rate: RateControl::new(config, env.line_rate),
+            next_send: Time::ZERO,
+            line_rate: env.line_rate,
+            mtu_wire_bytes: env.mtu_wire_bytes,
+            config: Some(Box::new((*config, *env))),
+        }
+    }
+
+    #[inline]
+    fn paths<'a>(&self, cx: &'a mut PolicyCx<'_>) -> &'a mut Pair {
+        cx.shared.get(self.store.expect("on_open comes before any other call")).pair(self.pair)
+    }
+
+    /// Bytes that may be in flight: two threshold delays of the line, and a packet.
+    #[inline]
+    fn window_bytes(&self, threshold: Duration) -> u64 {
+        let rate = match self.limit {
+            Limit::RateAndScaledWindow => self.rate.rate(),
+            Limit::RateAndWindow | Limit::Window => self.line_rate,
+        };
+        rate.bytes_in(threshold * 2) + u64::from(self.mtu_wire_bytes)
+    }
+
+    fn is_paced(&self) -> bool {
+        self.limit != Limit::Window && !self.rate.is_line()
+    }
+
+    #[inline]
+    fn measured(&self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        self.paths(cx).measured(now, feedback.path, feedback.one_way_ps);
+    }
+}
+
+impl Policy for Laps {
+    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+        let Some(made_for) = self.config.take() else { return };
+        let (config, env) = *made_for;
+        let id = cx.shared.join(|host: &LapsHost| *host.config() == config, || LapsHost::new(config));
+        self.pair = cx.shared.get(id).join(now, member.peer, &env);
+        self.store = Some(id);
+    }
+
+    #[inline]
+    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+        if now < self.next_send && self.is_paced() {
+            return Grant::At(self.next_send);
+        }
+        let pair = self.paths(cx);
+        let window = self.window_bytes(pair.threshold());
+        // With nothing in flight one always fits: a window must slow a sender down, never stop it.
+        if want.inflight_packets > 0 && want.inflight_bytes + u64::from(want.wire_bytes) > window {
+            return Grant::Blocked;
+        }
+        if !self.probed
+            && self.probing != Probing::Off
+            && let Some(path) = pair.silent(now, self.probe_draw)
+        {
+            return Grant::Probe(path);
+        }
+        Grant::Send(pair.at(self.draw))
+    }
+
+    fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+        self.paths(cx).probed(now, path);
+        self.probe_draw = cx.rng.unit_f64();
+        self.probed = self.probing == Probing::One;
+    }
+
+    #[inline]
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        self.draw = cx.rng.unit_f64();
+        self.probed = false;
+        if self.is_paced() {
+            self.next_send = now.saturating_add(self.rate.rate().time_for(u64::from(sent.wire_bytes)));
+        }
+        Memo::default()
+    }
+
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        match feedback.kind {
+            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::Echo => {
+                self.measured(now, feedback, cx);
+                if self.rate.may_act(now)
+                    && let Some(delays) = self.paths(cx).delays()
+                {
+                    self.rate.on_ack(now, &delays);
+                }
+            }
+            FeedbackKind::ProbeReply => self.measured(now, feedback, cx),
+            FeedbackKind::Timeout => self.paths(cx).timed_out(feedback.path),
+            FeedbackKind::Ack { timed: false, .. }
+            | FeedbackKind::Lost
+            | FeedbackKind::Cnp
+            | FeedbackKind::EdgeEcho => {}
+        }
+    }
+
+    fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.paths(cx).on_paths(now, paths);
+    }
+    fn on_timer(&mut self, _now: Time, _cx: &mut PolicyCx<'_>) {}
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+    fn rate(&self, _now: Time) -> Option<Rate> {
+        Some(self.rate.rate())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! The rate of a flow (algorithm 2): halved when even the fastest path is congested, else raised towards the rate it had
+//! before, which doubles after a few quiet stages.
+
+use pathweave_units::{Duration, Rate, Time};
+
+use super::config::{HoldOff, HoldOffTest, LapsConfig, RateCap, StageCount};
+
+/// What an acknowledgement shows of the paths to the destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Delays {
+    /// Whether every path measured is congested.
+    pub congested: bool,
+    /// t: the shortest delay measured.
+    pub fastest: Duration,
+    /// The longest.
+    pub slowest: Duration,
+    /// T: what the slowest path takes when it is as good as idle.
+    pub threshold: Duration,
+}
+
+/// Rates in bits per second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RateControl {
+    current: u64,
+    expected: u64,
+    line: u64,
+    floor: u64,
+    least_increase: u64,
+    /// Increases since the last decrease or doubling... of the expected rate on.
+    stage: u32,
+    stages: u32,
+    next_increase: Time,
+    next_decrease: Time,
+    hold_off: HoldOff,
+    hold_off_test: HoldOffTest,
+    stage_count: StageCount,
+    cap: RateCap,
+}
+
+impl RateControl {
+    pub(super) fn new(config: &LapsConfig, line: Rate) -> Self {
+        RateControl {
+            current: line.as_bps(),
+            expected: line.as_bps(),
+            line: line.as_bps(),
+            floor: line.scale(config.floor).as_bps().max(1),
+            least_increase: config.least_increase.as_bps(),
+            stage: 0,
+            stages: config.stages,
+            next_increase: Time::ZERO,
+            next_decrease: Time::ZERO,
+            hold_off: config.hold_off,
+            hold_off_test: config.hold_off_test,
+            stage_count: config.stage_count,
+            cap: config.cap,
+        }
+    }
+
+    /// The rate at which the flow may send.
+    #[inline]
+    pub(super) fn rate(&self) -> Rate {
+        Rate::from_bps(self.current.min(self.line))
+    }
+
+    /// Whether it is that of the line, which needs no pacing.
+    #[inline]
+    pub(super) fn is_line(&self) -> bool {
+        self.current >= self.line
+    }
+
+    /// Whether an acknowledgement may change anything now.
+    #[inline]
+    pub(super) fn may_act(&self, now: Time) -> bool {
+        self.over(now, self.next_increase) || self.over(now, self.next_decrease)
+    }
+
+    #[inline]
+    fn over(&self, now: Time, next: Time) -> bool {
+        match self.hold_off_test {
+            HoldOffTest::Elapsed => now >= next,
+            HoldOffTest::Printed => next > now,
+        }
+    }
+
+    /// An acknowledgement has been taken in.
+    pub(super) fn on_ack(&mut self, now: Time, delays: &Delays) {
+        if delays.congested {
+            if self.over(now, self.next_decrease) {
+                self.decrease();
+                self.next_decrease = now.saturating_add(self.hold_after_decrease(delays) * 2);
+            }
+        } else if self.over(now, self.next_increase) {
+            self.increase();
+            self.next_increase = now.saturating_add(self.hold_after_increase(delays) * 2);
+        }
+    }
+
+    fn decrease(&mut self) {
+        self.expected = self.current;
+        self.current = (self.current / 2).max(self.floor);
+        self.stage = 0;
+    }
+
+    fn increase(&mut self) {
+        let doubles = match self.stage_count {
+            StageCount::BeforeTest => self.stage >= self.stages,
+            StageCount::AfterTest => self.stage > self.stages,
+        };
+        self.stage = self.stage.saturating_add(1);
+        let cap = match self.cap {
+            RateCap::Line => self.line,
+            // A bound all the same, far from where it matters, so that numbers stay finite.
+            RateCap::Unbounded => self.line.saturating_mul(1 << 20),
+        };
+        if doubles {
+            self.expected = self.expected.saturating_mul(2).min(cap);
+        }
+        let middle = self.current.midpoint(self.expected);
+        self.current = middle.max(self.current.saturating_add(self.least_increase)).min(cap);
+        self.expected = self.expected.max(self.current);
+    }
+
+    fn hold_after_decrease(&self, delays: &Delays) -> Duration {
+        match self.hold_off {
+            HoldOff::Slowest => delays.slowest,
+            HoldOff::Threshold => delays.threshold,
+            HoldOff::Fastest => delays.fastest,
+        }
+    }
+    fn hold_after_increase(&self, delays: &Delays) -> Duration {
+        match self.hold_off {
+            HoldOff::Slowest | HoldOff::Threshold => delays.threshold,
+            HoldOff::Fastest => delays.fastest,
+        }
+    }
+
+    #[cfg(test)]
+    fn assert_invariants(&self) {
+        assert!(self.floor <= self.current && self.current <= self.expected, "{self:?}");
+        assert!(self.cap == RateCap::Unbounded || self.expected <= self.line, "{self:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_units::Rng;
+    use std::vec::Vec;
+
+    const US: fn(u64) -> Duration = Duration::from_us;
+
+    /// Delays against a threshold of 9 us; the slowest path takes 20 us.
+    fn delays(fastest_us: u64) -> Delays {
+        let (fastest, threshold) = (US(fastest_us), US(9));
+        Delays { congested: fastest > threshold, fastest, slowest: US(20), threshold }
+    }
+    fn control(config: LapsConfig) -> RateControl {
+        RateControl::new(&config, Rate::from_gbps(64))
+    }
+    /// The rate after each of `count` increases, 1.0 being a line of 64 Gb/s.
+    fn increases(control: &mut RateControl, count: usize) -> Vec<f64> {
+        (0..count)
+            .map(|_| {
+                let now = control.next_increase;
+                control.on_ack(now, &delays(5));
+                control.assert_invariants();
+                control.current as f64 / 64e9
+            })
+            .collect()
+    }
+
+    #[test]
+    fn increases_approach_the_expected_rate_which_doubles_after_five_stages() {
+        let uncapped = LapsConfig { cap: RateCap::Unbounded, ..LapsConfig::default() };
+        let mut paper = control(uncapped);
+        paper.expected = 2 * paper.current;
+        let seven = [1.5, 1.75, 1.875, 1.937_5, 1.968_75, 2.984_375, 5.492_187_5];
+        assert_eq!(increases(&mut paper, 7), seven);
+        let mut code = control(LapsConfig { stage_count: StageCount::AfterTest, ..uncapped });
+        code.expected = 2 * code.current;
+        assert_eq!(increases(&mut code, 7)[5..], [1.984_375, 2.992_187_5]);
+        let before = paper.current;
+        paper.on_ack(Time::from_us(1_000), &delays(10));
+        assert_eq!((paper.expected, paper.current, paper.stage), (before, before / 2, 0));
+    }
+
+    #[test]
+    fn the_line_caps_both_rates() {
+        let mut control = control(LapsConfig::default());
+        assert_eq!(increases(&mut control, 9), [1.0; 9]);
+        control.on_ack(Time::from_us(1_000), &delays(10));
+        assert_eq!((control.current, control.expected), (32_000_000_000, 64_000_000_000));
+        control.next_increase = Time::from_us(1_000);
+        let steps = [0.75, 0.875, 0.937_5, 0.968_75, 0.984_375];
+        assert_eq!(increases(&mut control, 5), steps);
+        increases(&mut control, 1);
+        assert_eq!(control.expected, 64_000_000_000);
+    }
+
+    #[test]
+    fn changes_are_a_hold_off_apart_and_the_two_kinds_do_not_wait_for_each_other() {
+        let mut control = control(LapsConfig::default());
+        // Both hold-offs are over at the start: the first acknowledgement may act.
+        control.on_ack(Time::ZERO, &delays(10));
+        assert_eq!(control.rate(), Rate::from_gbps(32));
+        control.on_ack(Time::ZERO, &delays(5));
+        assert_eq!(control.rate(), Rate::from_gbps(48), "a decrease does not postpone an increase");
+        // Twice the slowest path, 40 us; twice the threshold, 18 us.
+        control.on_ack(Time::from_ns(39_999), &delays(10));
+        control.on_ack(Time::from_ns(17_999), &delays(5));
+        assert_eq!(control.rate(), Rate::from_gbps(48));
+        control.on_ack(Time::from_us(18), &delays(9));
+        assert_eq!(control.rate(), Rate::from_gbps(56), "as slow as the threshold is not congested");
+        control.on_ack(Time::from_us(40), &delays(10));
+        assert_eq!(control.rate(), Rate::from_gbps(28));
+    }
+
+    #[test]
+    fn hold_offs_of_the_text_and_of_algorithm_2() {
+        let decrease = |hold_off| {
+            let mut control = control(LapsConfig { hold_off, ..LapsConfig::default() });
+            control.on_ack(Time::ZERO, &delays(10));
+            control.next_decrease
+        };
+        assert_eq!(decrease(HoldOff::Threshold), Time::from_us(18));
+        assert_eq!(decrease(HoldOff::Fastest), Time::from_us(20));
+    }
+
+    #[test]
+    fn the_printed_inequality_never_lets_the_rate_change() {
+        let mut control =
+            control(LapsConfig { hold_off_test: HoldOffTest::Printed, ..LapsConfig::default() });
+        for us in 0..1_000 {
+            control.on_ack(Time::from_us(us), &delays(10));
+        }
+        assert_eq!(control.rate(), Rate::from_gbps(64));
+    }
+
+    #[test]
+    fn the_least_increase_of_the_code() {
+        let mut control = control(LapsConfig::code_2025());
+        control.current = 63_900_000_000;
+        assert_eq!(increases(&mut control, 1), [1.0], "half of the way is 0.05 Gb/s, the least 1 Gb/s");
+    }
+
+    #[test]
+    fn rates_stay_in_order_whatever_comes() {
+        let mut rng = Rng::for_component(1, "test", 0);
+        for config in [LapsConfig::default(), LapsConfig::published(), LapsConfig::code_2025()] {
+            let mut control = control(config);
+            let (mut now, mut last_decrease) = (Time::ZERO, None::<(Time, Duration)>);
+            for _ in 0..20_000 {
+                now += Duration::from_ns(u64::from(rng.below(20_000)));
+                let before = control;
+                let seen = delays(4 + u64::from(rng.below(9)));
+                control.on_ack(now, &seen);
+                control.assert_invariants();
+                if control.current < before.current {
+                    assert!(seen.congested);
+                    if let Some((at, hold)) = last_decrease {
+                        assert!(now >= at + hold * 2);
+                    }
+                    last_decrease = Some((now, control.hold_after_decrease(&seen)));
+                }
+            }
+        }
+    }
+}

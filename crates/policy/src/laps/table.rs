@@ -1,0 +1,354 @@
+//! What a host knows of its paths: the path search table (destination to paths) and the path information table, shared
+//! by all its queue pairs.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use pathweave_units::{Duration, HostId, PathId, Rate, Time};
+
+use super::calibration::Calibration;
+use super::config::{AfterProbe, Clock, Congested, LapsConfig, Margin, Unmeasured};
+use super::rate::Delays;
+use super::spray::Spray;
+use crate::{PathState, PathView, PolicyEnv};
+
+/// Delays are kept below this many of the path's base, however often it is probed in vain.
+const MOST_BASES: u64 = 1 << 20;
+
+/// Links of a path nobody has described: a leaf-spine fabric's.
+const USUAL_LINKS: u64 = 4;
+
+/// An entry of the path information table.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    /// Delay of the idle path with the margin: above it is congestion.
+    base: Duration,
+    /// Latest delay measured, or the guess that replaces it while the path is probed.
+    real: Duration,
+    updated: Time,
+    state: PathState,
+    /// `real` is a measurement.
+    measured: bool,
+}
+
+/// The paths to one host.
+#[derive(Debug)]
+pub(super) struct Pair {
+    paths: Box<[Path]>,
+    spray: Spray,
+    /// T: the largest base of the paths in use.
+    threshold: Duration,
+    /// No path has been silent for too long before this instant.
+    silent_from: Time,
+    /// With free clocks.
+    calibration: Option<Box<Calibration>>,
+    rules: Rules,
+}
+
+/// What of the configuration and the environment concerns paths.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    alpha: f64,
+    probe_after: f64,
+    clock: Clock,
+    congested: Congested,
+    unmeasured: Unmeasured,
+    after_probe: AfterProbe,
+    calibrate_every: Duration,
+    margin: Margin,
+    margin_packets: f64,
+    host_delay: Duration,
+    packet_bytes: u64,
+    line_rate: Rate,
+    /// One-way delay of a path of which nothing is known.
+    usual_delay: Duration,
+}
+
+impl Rules {
+    /// What queues may add to the delay of a path before it counts as congested.
+    fn margin(&self, view: Option<&PathView>) -> Duration {
+        let links = view.and_then(|view| view.links).map_or(USUAL_LINKS, u64::from);
+        let rate = view.and_then(|view| view.rate).unwrap_or(self.line_rate);
+        let packet = rate.time_for(self.packet_bytes);
+        let places = match self.margin {
+            Margin::PerSwitch => links.saturating_sub(1),
+            Margin::PerLink => links,
+        };
+        packet.scale(self.margin_packets * places as f64) + self.host_delay
+    }
+}
+
+impl Pair {
+    fn new(now: Time, config: &LapsConfig, env: &PolicyEnv) -> Self {
+        let rules = Rules {
+            alpha: config.alpha,
+            probe_after: config.probe_after,
+            clock: config.clock,
+            congested: config.congested,
+            unmeasured: config.unmeasured,
+            after_probe: config.after_probe,
+            calibrate_every: config.calibrate_every,
+            margin: config.margin,
+            margin_packets: config.margin_packets,
+            host_delay: config.host_delay,
+            packet_bytes: u64::from(env.mtu_wire_bytes),
+            line_rate: env.line_rate,
+            usual_delay: env.base_rtt / 2,
+        };
+        let real = rules.usual_delay;
+        let base = real + rules.margin(None);
+        let path = Path { base, real, updated: now, state: PathState::Up, measured: false };
+        let paths = vec![path; usize::from(env.paths)].into_boxed_slice();
+        let mut pair = Pair {
+            spray: Spray::new(paths.len()),
+            threshold: Duration::ZERO,
+            silent_from: now,
+            calibration: None,
+            paths,
+            rules,
+        };
+        pair.set_clock(rules.clock == Clock::Synchronised);
+        pair.rebuild();
+        pair
+    }
+
+    /// Absolute delays, or delays above the shortest one.
+    fn set_clock(&mut self, absolute: bool) {
+        if absolute {
+            self.calibration = None;
+        } else if self.calibration.is_none() {
+            self.calibration = Some(Box::new(Calibration::new(self.paths.len(), self.rules.calibrate_every)));
+        }
+    }
+
+    /// Paths went down, came up or became known. Idempotent: every queue pair to this host tells the same.
+    pub(super) fn on_paths(&mut self, now: Time, views: &[PathView]) {
+        let known = views.iter().all(|view| view.base_one_way.is_some());
+        self.set_clock(self.rules.clock == Clock::Synchronised || self.rules.clock == Clock::Auto && known);
+        let rules = self.rules;
+        // What is not told of any more cannot be used.
+        let mut told = vec![false; self.paths.len()];
+        for view in views {
+            let Some(path) = self.paths.get_mut(view.id.index()) else { continue };
+            told[view.id.index()] = true;
+            let idle = view.base_one_way.unwrap_or(rules.usual_delay);
+            let base = idle + rules.margin(Some(view));
+            if path.base != base && self.calibration.is_none() {
+                path.base = base;
+                if !path.measured {
+                    path.real = idle;
+                }
+            }
+            if path.state != view.state {
+                path.state = view.state;
+                path.measured = false;
+                path.updated = now;
+            }
+        }
+        for (path, _) in self.paths.iter_mut().zip(told).filter(|(_, told)| !told) {
+            path.state = PathState::Down;
+            path.measured = false;
+        }
+        self.silent_from = now;
+        self.rebuild();
+    }
+
+    /// Whether a path may be used: it is up, or none is.
+    fn usable(&self, path: usize) -> bool {
+        self.paths[path].state == PathState::Up || self.paths.iter().all(|path| path.state == PathState::Down)
+    }
+
+    /// Threshold and weights of all paths, from what is known now.
+    fn rebuild(&mut self) {
+        let any_up = self.paths.iter().any(|path| path.state == PathState::Up);
+        let usable = |path: &&Path| !any_up || path.state == PathState::Up;
+        let bases = self.paths.iter().filter(usable).map(|path| path.base);
+        self.threshold = bases.max().expect("a queue pair has a path").max(Duration::from_ps(1));
+        let beta = self.rules.alpha / self.threshold.as_ps() as f64;
+        self.spray.rebuild(beta, self.paths.iter().map(|path| usable(&path).then(|| path.real.as_ps())));
+    }
+
+    /// A path has another delay.
+    #[inline]
+    fn set_real(&mut self, now: Time, index: usize, real: Duration) {
+        let path = &mut self.paths[index];
+        path.real = real.min(path.base * MOST_BASES);
+        path.updated = now;
+        let real = path.real;
+        let silent_from = now.saturating_add(real.scale(self.rules.probe_after));
+        self.silent_from = self.silent_from.min(silent_from);
+        if self.usable(index) && !self.spray.set(index, real.as_ps()) {
+            self.rebuild();
+        }
+    }
+
+    /// A packet or a probe has come back: receiver's stamp minus sender's.
+    pub(super) fn measured(&mut self, now: Time, path: PathId, one_way_ps: i64) {
+        let index = path.index();
+        // Whoever forges an acknowledgement may name any path.
+        if index >= self.paths.len() {
+            return;
+        }
+        self.paths[index].measured = true;
+        let Some(calibration) = &mut self.calibration else {
+            return self.set_real(now, index, Duration::from_ps(one_way_ps.max(0) as u64));
+        };
+        let moved_ps = calibration.note(now, index, one_way_ps);
+        let above_ps = calibration.above_shortest(one_way_ps);
+        if let Some(moved_ps) = moved_ps {
+            self.recalibrate(moved_ps);
+        }
+        self.set_real(now, index, self.rules.usual_delay + Duration::from_ps(above_ps));
+    }
+
+    /// The shortest delays have changed, that of all by `moved_ps`: so much more is every delay above it.
+    #[cold]
+    fn recalibrate(&mut self, moved_ps: i64) {
+        let Some(calibration) = &self.calibration else { return };
+        let margin = self.rules.margin(None).max(self.rules.usual_delay / 4 + self.rules.host_delay);
+        for (index, path) in self.paths.iter_mut().enumerate() {
+            path.base = self.rules.usual_delay + Duration::from_ps(calibration.idle_above(index)) + margin;
+            path.real = Duration::from_ps(path.real.as_ps().saturating_add_signed(moved_ps));
+        }
+        self.rebuild();
+    }
+
+    /// A path that nothing was heard of for too long, if there is any; which of several, `draw` (0 to less than 1) says.
+    #[inline]
+    pub(super) fn silent(&mut self, now: Time, draw: f64) -> Option<PathId> {
+        if now <= self.silent_from { None } else { self.find_silent(now, draw) }
+    }
+
+    fn find_silent(&mut self, now: Time, draw: f64) -> Option<PathId> {
+        let due = |path: &Path| path.updated.saturating_add(path.real.scale(self.rules.probe_after));
+        let is_silent = |path: &&Path| path.state == PathState::Up && now > due(path);
+        let count = self.paths.iter().filter(is_silent).count();
+        if count == 0 {
+            let up = self.paths.iter().filter(|path| path.state == PathState::Up);
+            self.silent_from = up.map(due).min().unwrap_or(Time::MAX);
+            return None;
+        }
+        let chosen = ((draw * count as f64) as usize).min(count - 1);
+        let found = self.paths.iter().enumerate().filter(|(_, path)| is_silent(path)).nth(chosen);
+        found.map(|(index, _)| PathId(index as u16))
+    }
+
+    /// A probe has left.
+    pub(super) fn probed(&mut self, now: Time, path: PathId) {
+        let entry = &mut self.paths[path.index()];
+        let real = match self.rules.after_probe {
+            AfterProbe::Doubled => {
+                entry.measured = false;
+                entry.real * 2
+            }
+            AfterProbe::Kept => entry.real,
+        };
+        self.set_real(now, path.index(), real);
+    }
+
+    /// Nothing came back from a path until its timer fired.
+    pub(super) fn timed_out(&mut self, path: PathId) {
+        if let Some(path) = self.paths.get_mut(path.index()) {
+            path.measured = false;
+        }
+    }
+
+    /// The path for a packet; `draw` is 0 to less than 1.
+    #[inline]
+    pub(super) fn at(&self, draw: f64) -> PathId {
+        PathId(self.spray.at(draw) as u16)
+    }
+
+    /// T.
+    #[inline]
+    pub(super) fn threshold(&self) -> Duration {
+        self.threshold
+    }
+
+    /// What congestion control looks at; `None` while nothing is measured.
+    pub(super) fn delays(&self) -> Option<Delays> {
+        let counts = |path: &&Path| {
+            path.state == PathState::Up && (path.measured || self.rules.unmeasured == Unmeasured::Counted)
+        };
+        let mut paths = self.paths.iter().filter(counts);
+        let first = paths.next()?;
+        let (mut fastest, mut slowest) = (first.real, first.real);
+        let mut all_above = first.real > first.base;
+        for path in paths {
+            fastest = fastest.min(path.real);
+            slowest = slowest.max(path.real);
+            all_above &= path.real > path.base;
+        }
+        let congested = match self.rules.congested {
+            Congested::AboveSlowestBase => fastest > self.threshold,
+            Congested::AboveOwnBase => all_above,
+        };
+        Some(Delays { congested, fastest, slowest, threshold: self.threshold })
+    }
+
+    /// The delay a path is thought to have, and its share of the packets.
+    #[cfg(test)]
+    pub(super) fn view(&self, path: u16) -> (Duration, f64) {
+        (self.paths[usize::from(path)].real, self.spray.share(usize::from(path)))
+    }
+
+    /// Bytes of tables.
+    fn bytes(&self) -> usize {
+        self.paths.len() * size_of::<Path>() + self.spray.bytes()
+    }
+}
+
+/// Everything LAPS knows at one host.
+#[derive(Debug)]
+pub struct LapsHost {
+    config: LapsConfig,
+    /// The path search table: where the paths to a host are.
+    search: BTreeMap<HostId, u32>,
+    pairs: Vec<Pair>,
+}
+
+/// How large the tables of a host are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableSizes {
+    /// Entries of the path search table: destinations.
+    pub destinations: usize,
+    /// Entries of the path information table: paths.
+    pub paths: usize,
+    /// Bytes of the latter, with what the choice among paths needs.
+    pub bytes: usize,
+}
+
+impl LapsHost {
+    pub(super) fn new(config: LapsConfig) -> Self {
+        LapsHost { config, search: BTreeMap::new(), pairs: Vec::new() }
+    }
+    pub(super) fn config(&self) -> &LapsConfig {
+        &self.config
+    }
+    /// The paths to a host, entered now if they are not known.
+    pub(super) fn join(&mut self, now: Time, peer: HostId, env: &PolicyEnv) -> u32 {
+        let pairs = &mut self.pairs;
+        *self.search.entry(peer).or_insert_with(|| {
+            pairs.push(Pair::new(now, &self.config, env));
+            pairs.len() as u32 - 1
+        })
+    }
+    #[inline]
+    pub(super) fn pair(&mut self, index: u32) -> &mut Pair {
+        &mut self.pairs[index as usize]
+    }
+    /// How large the tables have become.
+    pub fn sizes(&self) -> TableSizes {
+        TableSizes {
+            destinations: self.search.len(),
+            paths: self.pairs.iter().map(|pair| pair.paths.len()).sum(),
+            bytes: self.pairs.iter().map(Pair::bytes).sum(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

@@ -1,0 +1,223 @@
+//! What must hold of the tables, by hand.
+
+use std::vec::Vec;
+
+use super::*;
+
+const US: fn(u64) -> Duration = Duration::from_us;
+const RATE: Rate = Rate::from_gbps(100);
+
+fn env(paths: u16) -> PolicyEnv {
+    PolicyEnv {
+        line_rate: RATE,
+        base_rtt: US(10),
+        mtu_wire_bytes: 1_048,
+        mtu_payload_bytes: 1_000,
+        paths,
+        ..crate::testing::Scenario::steady().env
+    }
+}
+/// Paths of 100 Gb/s and 1 us a link: 1.08384 us each for a packet of 1,048 bytes.
+fn views(links: &[u8]) -> Vec<PathView> {
+    let view = |(id, &links): (usize, &u8)| PathView {
+        base_one_way: Some(Duration::from_ps(1_083_840) * u64::from(links)),
+        rate: Some(RATE),
+        links: Some(links),
+        ..PathView::new(PathId(id as u16), PathState::Up)
+    };
+    links.iter().enumerate().map(view).collect()
+}
+fn pair(config: &LapsConfig, links: &[u8]) -> Pair {
+    let mut pair = Pair::new(Time::ZERO, config, &env(links.len() as u16));
+    pair.on_paths(Time::ZERO, &views(links));
+    pair
+}
+fn at(us: u64) -> Time {
+    Time::from_us(us)
+}
+
+#[test]
+fn bases_of_the_paper_and_of_its_code() {
+    let base = |config: &LapsConfig| pair(config, &[5]).threshold().as_ps();
+    assert_eq!(base(&LapsConfig::default()), 5_419_200 + 4 * 5 * 83_840);
+    assert_eq!(base(&LapsConfig::code_2025()), 5_838_400);
+    assert_eq!(base(&LapsConfig { margin_packets: 0.0, ..LapsConfig::default() }), 5_419_200);
+}
+
+#[test]
+fn an_entry_with_what_the_choice_needs_takes_at_most_64_bytes() {
+    for paths in 1..200u16 {
+        let mut host = LapsHost::new(LapsConfig::default());
+        host.join(Time::ZERO, HostId(1), &env(paths));
+        host.join(Time::ZERO, HostId(1), &env(paths));
+        host.join(Time::ZERO, HostId(2), &env(paths));
+        let sizes = host.sizes();
+        assert_eq!((sizes.destinations, sizes.paths), (2, 2 * usize::from(paths)));
+        assert!(sizes.bytes <= 64 * sizes.paths, "{paths} paths: {sizes:?}");
+    }
+}
+
+#[test]
+fn a_silent_path_is_probed_after_twice_its_delay_which_then_doubles() {
+    let mut pair = pair(&LapsConfig::default(), &[5]);
+    pair.measured(at(0), PathId(0), 10_000_000);
+    let eps = Duration::from_ps(1);
+    let probe = |pair: &mut Pair, now| {
+        let path = pair.silent(now, 0.5);
+        path.into_iter().for_each(|path| pair.probed(now, path));
+        path.is_some()
+    };
+    assert!(!probe(&mut pair, at(20)));
+    assert!(probe(&mut pair, at(20) + eps));
+    assert_eq!(pair.view(0).0, US(20));
+    // Then 40 us later and 80 us after that; 2 us of slack for the picoseconds above.
+    assert!(!probe(&mut pair, at(60)) && probe(&mut pair, at(61)));
+    assert!(!probe(&mut pair, at(140)) && probe(&mut pair, at(142)));
+    assert_eq!(pair.view(0).0, US(80));
+    // The answer ends that.
+    pair.measured(at(150), PathId(0), 7_000_000);
+    assert_eq!(pair.view(0).0, US(7));
+    assert!(!probe(&mut pair, at(164)) && probe(&mut pair, at(165)));
+}
+
+#[test]
+fn a_path_probed_in_vain_for_ever_stays_finite() {
+    let mut pair = pair(&LapsConfig::default(), &[5, 5]);
+    for hour in 0..200 {
+        let now = Time::from_us(3_600_000_000 * hour);
+        pair.measured(now, PathId(1), 6_000_000);
+        if pair.silent(now, 0.0).is_some() {
+            pair.probed(now, PathId(0));
+        }
+    }
+    let (real, share) = pair.view(0);
+    assert!(real <= Duration::from_ps(7_096_000) * MOST_BASES && share < 1e-9, "{real} {share}");
+    assert_eq!(pair.at(0.999_999), PathId(1));
+}
+
+#[test]
+fn of_several_silent_paths_the_draw_says_which() {
+    let mut pair = pair(&LapsConfig::default(), &[5, 5, 5]);
+    pair.measured(at(100), PathId(1), 6_000_000);
+    assert_eq!([0.0, 0.49, 0.5, 0.99].map(|draw| pair.silent(at(101), draw).unwrap().0), [0, 0, 2, 2]);
+    pair.probed(at(101), PathId(0));
+    assert_eq!(pair.silent(at(101), 0.1), Some(PathId(2)));
+    pair.probed(at(101), PathId(2));
+    assert_eq!(pair.silent(at(101), 0.1), None);
+}
+
+#[test]
+fn congestion_is_when_the_fastest_measured_path_is_above_the_slowest_base() {
+    let seen = |config: &LapsConfig| {
+        let mut pair = pair(config, &[5, 8]);
+        assert_eq!(pair.delays().is_none(), config.unmeasured == Unmeasured::Ignored);
+        // Bases 7.096 and 8.671 us with 3 and 7 switches of 5 packets... the larger one is T.
+        pair.measured(at(1), PathId(0), 9_000_000);
+        let alone = pair.delays().unwrap().congested;
+        pair.measured(at(2), PathId(1), 20_000_000);
+        let both = pair.delays().unwrap();
+        assert_eq!((both.fastest, both.slowest), (US(9), US(20)));
+        (alone, both.congested)
+    };
+    let threshold = pair(&LapsConfig::default(), &[5, 8]).threshold();
+    assert_eq!(threshold.as_ps(), 8 * 1_083_840 + 7 * 5 * 83_840);
+    assert_eq!(seen(&LapsConfig::default()), (false, false));
+    let own = LapsConfig { congested: Congested::AboveOwnBase, ..LapsConfig::default() };
+    assert_eq!(seen(&own), (true, true));
+    seen(&LapsConfig { unmeasured: Unmeasured::Counted, ..LapsConfig::default() });
+    let mut pair = pair(&LapsConfig::default(), &[5]);
+    pair.measured(at(1), PathId(0), 7_096_000);
+    assert!(!pair.delays().unwrap().congested, "as slow as the threshold is not above it");
+    pair.measured(at(2), PathId(0), 7_096_001);
+    assert!(pair.delays().unwrap().congested);
+}
+
+#[test]
+fn guesses_of_an_idle_sender_are_no_congestion() {
+    let mut quiet = pair(&LapsConfig::default(), &[5, 5]);
+    let mut literal = pair(&LapsConfig::published(), &[5, 5]);
+    for pair in [&mut quiet, &mut literal] {
+        pair.measured(at(0), PathId(0), 6_000_000);
+        pair.measured(at(0), PathId(1), 6_000_000);
+        (0..2).for_each(|path| pair.probed(at(1_000), PathId(path)));
+    }
+    assert_eq!(quiet.delays(), None);
+    assert!(literal.delays().unwrap().congested);
+    quiet.measured(at(1_001), PathId(1), 6_000_000);
+    assert_eq!(quiet.delays().map(|delays| (delays.fastest, delays.congested)), Some((US(6), false)));
+}
+
+#[test]
+fn a_path_that_is_down_has_no_share_and_a_new_start_when_it_is_back() {
+    let mut pair = pair(&LapsConfig::default(), &[5, 5, 8]);
+    pair.measured(at(1), PathId(2), 9_000_000);
+    let mut views = views(&[5, 5, 8]);
+    views[2].state = PathState::Down;
+    pair.on_paths(at(2), &views);
+    assert_eq!((pair.view(2).1, pair.threshold().as_ps()), (0.0, 7_096_000));
+    // What still comes back of it does not bring it back.
+    pair.measured(at(3), PathId(2), 9_000_000);
+    assert_eq!((pair.view(2).1, pair.delays()), (0.0, None));
+    assert_ne!(pair.silent(at(1_000), 0.99), Some(PathId(2)));
+    views.iter_mut().for_each(|view| view.state = PathState::Down);
+    pair.on_paths(at(4), &views);
+    assert!((0..3).all(|path| pair.view(path).1 > 0.0), "with all down, all are tried");
+    views.iter_mut().for_each(|view| view.state = PathState::Up);
+    pair.on_paths(at(5), &views);
+    assert!(pair.view(2).1 > 0.0);
+}
+
+/// One flow's samples: (path, delay in ns).
+fn samples() -> impl Iterator<Item = (Time, PathId, i64)> {
+    let mut rng = pathweave_units::Rng::for_component(1, "samples", 0);
+    (0..400).map(move |i| {
+        let path = rng.below(3) as u16;
+        let queue = i64::from(rng.below(4_000_000)) * i64::from(rng.below(2));
+        (Time::from_ns(500 * i), PathId(path), 5_419_200 + i64::from(path) * 1_083_840 + queue)
+    })
+}
+
+#[test]
+fn with_free_clocks_an_offset_changes_nothing() {
+    let config = LapsConfig { clock: Clock::Free, ..LapsConfig::default() };
+    let run = |offset_ps: i64| {
+        let mut pair = pair(&config, &[5, 6, 7]);
+        samples()
+            .map(|(now, path, one_way_ps)| {
+                pair.measured(now, path, one_way_ps + offset_ps);
+                let shares: Vec<u64> = (0..3).map(|path| pair.view(path).1.to_bits()).collect();
+                (shares, pair.delays(), pair.threshold(), pair.silent(now + US(30), 0.5))
+            })
+            .collect::<Vec<_>>()
+    };
+    let agreeing = run(0);
+    // Behind by the base delay, which made every delay zero; ahead by 1 ms, which was congestion for ever (E11).
+    assert_eq!(run(-5_419_200), agreeing);
+    assert_eq!(run(1_000_000_000), agreeing);
+}
+
+#[test]
+fn free_clocks_learn_how_much_longer_a_path_is() {
+    let mut pair = pair(&LapsConfig { clock: Clock::Free, ..LapsConfig::default() }, &[5, 6, 7]);
+    for (now, path, one_way_ps) in samples() {
+        pair.measured(now, path, one_way_ps - 77_000_000);
+    }
+    for path in 0..3u64 {
+        pair.measured(at(201), PathId(path as u16), 5_419_200 + path as i64 * 1_083_840 - 77_000_000);
+        // Half the idle round trip stands for the shortest one.
+        assert_eq!(pair.view(path as u16).0, US(5) + Duration::from_ps(path * 1_083_840));
+    }
+    assert!(!pair.delays().unwrap().congested);
+}
+
+#[test]
+fn clocks_are_free_where_nothing_is_known_of_the_paths() {
+    let mut pair = Pair::new(Time::ZERO, &LapsConfig::default(), &env(2));
+    pair.measured(at(1), PathId(0), -3_000_000);
+    assert_eq!(pair.view(0).0, US(5));
+    pair.measured(at(2), PathId(1), -2_000_000);
+    assert_eq!(pair.view(1).0, US(6));
+    // A path that nobody has: forged.
+    pair.measured(at(3), PathId(9), 0);
+    pair.timed_out(PathId(9));
+}

@@ -1,0 +1,248 @@
+//! What must hold of LAPS as a policy, by hand and on the bench.
+
+use std::vec::Vec;
+
+use pathweave_units::{HostId, QpNum};
+
+use super::*;
+use crate::testing::{Scenario, random_operations};
+use crate::{PathState, Shared};
+
+const US: fn(u64) -> Duration = Duration::from_us;
+const LINE: Rate = Rate::from_gbps(100);
+
+fn env(paths: u16) -> PolicyEnv {
+    PolicyEnv {
+        line_rate: LINE,
+        base_rtt: US(11),
+        mtu_wire_bytes: 1_048,
+        mtu_payload_bytes: 1_000,
+        paths,
+        ..Scenario::steady().env
+    }
+}
+/// Paths of 5 links of 1 us: 5,419,200 ps idle, 7,096,000 ps with the margin.
+fn views(paths: u16) -> Vec<PathView> {
+    let view = |id| PathView {
+        base_one_way: Some(Duration::from_ps(5_419_200)),
+        rate: Some(LINE),
+        links: Some(5),
+        ..PathView::new(PathId(id), PathState::Up)
+    };
+    (0..paths).map(view).collect()
+}
+
+/// A host with flows to another, driven by hand.
+struct Host {
+    flows: Vec<Laps>,
+    rng: Rng,
+    shared: Shared,
+    now: Time,
+    inflight: u32,
+}
+
+impl Host {
+    fn new(config: &LapsConfig, flows: u32, paths: u16) -> Self {
+        let mut host = Host {
+            flows: Vec::new(),
+            rng: Rng::for_component(1, "qp", 0),
+            shared: Shared::new(),
+            now: Time::ZERO,
+            inflight: 0,
+        };
+        for flow in 0..flows {
+            let mut laps = Laps::new(config, &env(paths), &mut host.rng);
+            let mut cx = PolicyCx { rng: &mut host.rng, shared: &mut host.shared };
+            laps.on_open(host.now, &Member { qp: QpNum(2 + flow), peer: HostId(1) }, &mut cx);
+            laps.on_paths(host.now, &views(paths), &mut cx);
+            host.flows.push(laps);
+        }
+        host
+    }
+    fn poll(&mut self, flow: usize) -> Grant {
+        let want = Want {
+            psn: 0,
+            payload_bytes: 1_000,
+            wire_bytes: 1_048,
+            msn: 0,
+            retransmit: false,
+            inflight_packets: self.inflight,
+            inflight_bytes: u64::from(self.inflight) * 1_048,
+        };
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        self.flows[flow].poll_send(self.now, &want, &mut cx)
+    }
+    fn sent(&mut self, flow: usize, path: PathId) {
+        self.inflight += 1;
+        let sent = Sent {
+            path,
+            psn: 0,
+            msn: 0,
+            payload_bytes: 1_000,
+            wire_bytes: 1_048,
+            retransmit: false,
+            inflight_packets: self.inflight,
+        };
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        self.flows[flow].on_sent(self.now, &sent, &mut cx);
+    }
+    fn probe(&mut self, flow: usize, path: PathId) {
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        self.flows[flow].on_probe_sent(self.now, path, &mut cx);
+    }
+    fn feed(&mut self, flow: usize, kind: FeedbackKind, path: u16, one_way_ps: i64) {
+        let feedback = Feedback {
+            kind,
+            path: PathId(path),
+            psn: 0,
+            memo: Memo::default(),
+            wire_bytes: 1_048,
+            rtt: US(11),
+            one_way_ps,
+            inflight_packets: self.inflight,
+            backlogged: true,
+        };
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        self.flows[flow].on_feedback(self.now, &feedback, &mut cx);
+    }
+    fn ack(&mut self, flow: usize, path: u16, one_way_ps: i64) {
+        self.inflight = self.inflight.saturating_sub(1);
+        self.feed(flow, FeedbackKind::Ack { timed: true, marked: false }, path, one_way_ps);
+    }
+}
+
+#[test]
+fn what_one_flow_measures_all_flows_to_that_host_know() {
+    let mut host = Host::new(&LapsConfig { alpha: 1e6, ..LapsConfig::default() }, 2, 4);
+    host.now = Time::from_us(7);
+    for path in [0, 1, 3] {
+        host.ack(0, path, 6_000_000);
+    }
+    // Path 2 is not measured and thought to be idle, so everybody takes it.
+    assert_eq!([host.poll(0), host.poll(1)], [Grant::Send(PathId(2)); 2]);
+    host.ack(1, 2, 6_500_000);
+    assert_ne!(host.poll(0), Grant::Send(PathId(2)));
+}
+
+#[test]
+fn a_flow_starts_at_line_rate_with_two_thresholds_in_flight() {
+    let mut host = Host::new(&LapsConfig::default(), 1, 4);
+    let mut sent = 0;
+    while let Grant::Send(path) = host.poll(0) {
+        host.sent(0, path);
+        sent += 1;
+    }
+    assert_eq!(host.poll(0), Grant::Blocked);
+    // 2 x 7.096 us at 100 Gb/s are 177,400 bytes, and a packet: 170 packets.
+    assert_eq!(sent, 178_448 / 1_048);
+    assert_eq!(host.flows[0].rate(host.now), Some(LINE));
+}
+
+#[test]
+fn a_halved_rate_is_paced() {
+    let mut host = Host::new(&LapsConfig::default(), 1, 1);
+    host.now = Time::from_us(100);
+    host.ack(0, 0, 8_000_000);
+    assert_eq!(host.flows[0].rate(host.now), Some(Rate::from_gbps(50)));
+    host.sent(0, PathId(0));
+    // 1,048 bytes at 50 Gb/s.
+    assert_eq!(host.poll(0), Grant::At(host.now + Duration::from_ps(167_680)));
+    let mut unpaced = Host::new(&LapsConfig::code_2025(), 1, 1);
+    unpaced.ack(0, 0, 80_000_000);
+    unpaced.sent(0, PathId(0));
+    assert_eq!(unpaced.poll(0), Grant::Send(PathId(0)));
+}
+
+#[test]
+fn a_data_packet_brings_one_probe_or_as_the_paper_has_it_one_a_silent_path() {
+    let mut host = Host::new(&LapsConfig::default(), 1, 4);
+    host.now = Time::from_us(50);
+    let Grant::Probe(first) = host.poll(0) else { panic!("all paths are silent") };
+    assert_eq!(host.poll(0), Grant::Probe(first), "asking changes nothing");
+    host.probe(0, first);
+    let Grant::Send(path) = host.poll(0) else { panic!("one probe a packet") };
+    host.sent(0, path);
+    assert!(matches!(host.poll(0), Grant::Probe(second) if second != first));
+
+    let mut all = Host::new(&LapsConfig { probing: Probing::All, ..LapsConfig::default() }, 1, 4);
+    all.now = Time::from_us(50);
+    let mut probed = Vec::new();
+    while let Grant::Probe(path) = all.poll(0) {
+        all.probe(0, path);
+        probed.push(path.0);
+    }
+    probed.sort_unstable();
+    assert_eq!(probed, [0, 1, 2, 3]);
+    let mut off = Host::new(&LapsConfig { probing: Probing::Off, ..LapsConfig::default() }, 1, 4);
+    off.now = Time::from_us(50);
+    assert!(matches!(off.poll(0), Grant::Send(_)));
+}
+
+#[test]
+fn an_answered_probe_measures_and_leaves_the_rate_alone() {
+    let mut host = Host::new(&LapsConfig::default(), 1, 1);
+    host.now = Time::from_us(50);
+    host.feed(0, FeedbackKind::ProbeReply, 0, 30_000_000);
+    assert_eq!(host.flows[0].rate(host.now), Some(LINE));
+    // An echo is an acknowledgement.
+    host.feed(0, FeedbackKind::Echo, 0, 30_000_000);
+    assert_eq!(host.flows[0].rate(host.now), Some(Rate::from_gbps(50)));
+}
+
+#[test]
+fn flows_of_different_configurations_share_nothing() {
+    let mut host = Host::new(&LapsConfig::default(), 1, 2);
+    let mut other = Laps::new(&LapsConfig::code_2025(), &env(2), &mut host.rng);
+    let mut cx = PolicyCx { rng: &mut host.rng, shared: &mut host.shared };
+    other.on_open(host.now, &Member { qp: QpNum(9), peer: HostId(1) }, &mut cx);
+    assert_ne!(other.store, host.flows[0].store);
+}
+
+#[test]
+fn beta_zero_sprays_evenly_and_a_longer_path_gets_less_with_the_default() {
+    let count = |alpha: f64| {
+        let mut host = Host::new(&LapsConfig { alpha, ..LapsConfig::default() }, 1, 2);
+        let (mut far, mut sent) = (0, 0);
+        for i in 0..20_000u64 {
+            host.now = Time::from_ns(100 * i);
+            host.ack(0, 0, 5_419_200);
+            host.ack(0, 1, 5_419_200 + 7_096_000);
+            if let Grant::Send(path) = host.poll(0) {
+                host.sent(0, path);
+                far += i32::from(path.0);
+                sent += 1;
+            }
+        }
+        assert_eq!(sent, 20_000);
+        far
+    };
+    assert!((9_600..10_400).contains(&count(0.0)));
+    // 1/e against 1: 0.2689 of them.
+    let far = count(1.0);
+    assert!((5_100..5_660).contains(&far), "{far}");
+}
+
+#[test]
+fn random_operations_break_no_invariant() {
+    for seed in 0..60 {
+        let config =
+            [LapsConfig::default(), LapsConfig::published(), LapsConfig::code_2025()][seed as usize % 3];
+        assert_eq!(config.validate(), Ok(()));
+        random_operations(seed, 2_000, &Scenario::steady().env, |env, rng| config.build(env, rng));
+    }
+}
+
+#[test]
+fn errors_name_the_field() {
+    let wrong = |change: fn(&mut LapsConfig)| {
+        let mut config = LapsConfig::default();
+        change(&mut config);
+        config.validate().expect_err("must be refused").field
+    };
+    assert_eq!(wrong(|config| config.alpha = -1.0), "alpha");
+    assert_eq!(wrong(|config| config.alpha = f64::NAN), "alpha");
+    assert_eq!(wrong(|config| config.margin_packets = f64::INFINITY), "margin_packets");
+    assert_eq!(wrong(|config| config.probe_after = 0.0), "probe_after");
+    assert_eq!(wrong(|config| config.floor = 0.0), "floor");
+    assert_eq!(wrong(|config| config.calibrate_every = Duration::ZERO), "calibrate_every");
+}

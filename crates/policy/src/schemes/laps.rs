@@ -1,0 +1,52 @@
+//! LAPS: repaired, as printed, and as its code was.
+
+use pathweave_units::Duration;
+
+use super::{SchemeInfo, common};
+use crate::laps::LapsConfig;
+use crate::{PathRto, PolicyConfig, Recovery, RingScope, Scheme};
+
+pub(super) const LAPS: SchemeInfo = SchemeInfo {
+    name: "laps",
+    aliases: &[],
+    help: "A softmax over one-way delays of paths, losses found by the order on each path, repaired",
+    source: "LAPS (IEEE ToN 2026); repairs by pathweave: capped rates, one probe a packet, guarded timers",
+    make: || scheme(LapsConfig::default(), RingScope::Host, PathRto::Guarded),
+};
+
+pub(super) const LAPS_PUBLISHED: SchemeInfo = SchemeInfo {
+    name: "laps-published",
+    aliases: &[],
+    help: "LAPS as printed, with the inequality that lets it change its rate",
+    source: "LAPS (IEEE ToN 2026), algorithms 1 to 3",
+    make: || scheme(LapsConfig::published(), RingScope::QueuePair, PathRto::Published),
+};
+
+pub(super) const LAPS_CODE_2025: SchemeInfo = SchemeInfo {
+    name: "laps-code-2025",
+    aliases: &[],
+    help: "LAPS as its authors' code of January 2025 runs: a fixed window, no pacing",
+    source: "LAPS (IEEE ToN 2026), repository snapshot 4a4be64",
+    make: || scheme(LapsConfig::code_2025(), RingScope::Host, PathRto::Fixed),
+};
+
+/// Paths of a queue pair where the source has no routes of its own: as many as the longest path set of the paper has,
+/// and as many source ports, hashed over whatever the fabric has.
+const PATHS: u16 = 8;
+
+fn scheme(policy: LapsConfig, scope: RingScope, rto: PathRto) -> Scheme {
+    let Recovery::SelectiveRepeat { window_packets, .. } = common::UNORDERED else {
+        unreachable!("a constant of selective repeat")
+    };
+    Scheme {
+        recovery: Recovery::PathOrder {
+            window_packets,
+            scope,
+            rto,
+            rto_min: Duration::from_ms(8),
+            rto_slack: Duration::from_us(10),
+        },
+        paths: PATHS,
+        ..common::clocked(PolicyConfig::Laps(policy))
+    }
+}

@@ -1,0 +1,99 @@
+//! Recovery by path order, seen from a queue pair: what it has outstanding is in rings of the endpoint.
+
+use pathweave_policy::{FeedbackKind, PathState, PathView, Policy, Recovery};
+use pathweave_units::{PathId, Time};
+use pathweave_wire::Ack;
+
+use super::Qp;
+use super::feedback::Stamps;
+use crate::common::Common;
+use crate::events::Status;
+use crate::recovery::path_order::{Heard, Patience, Rings, Suspect, Transmission};
+
+impl<P: Policy> Qp<P> {
+    /// Finds the rings of a new queue pair.
+    pub(super) fn join_rings(&mut self, recovery: Recovery, common: &mut Common) {
+        if let (Recovery::PathOrder { scope, rto, rto_min, rto_slack, .. }, Some(sender)) =
+            (recovery, self.send.recovery.path_order())
+        {
+            let rings = common.rings.get_or_insert_with(|| Rings::new().into());
+            let rule = Patience { rto, min: rto_min, slack: rto_slack };
+            sender.group = rings.join(scope, self.peer, rule);
+        }
+    }
+
+    pub(super) fn leave_rings(&mut self, common: &mut Common) {
+        if let (Some(sender), Some(rings)) = (self.send.recovery.path_order(), &mut common.rings) {
+            rings.leave(sender.scope, sender.group);
+        }
+    }
+
+    pub(super) fn enter_ring(&mut self, now: Time, group: u32, path: PathId, psn: u64, common: &mut Common) {
+        if let Some(rings) = &mut common.rings {
+            rings.sent(group, path, Transmission { sent_at: now, psn, qp: self.num });
+            common.arm_rings();
+        }
+    }
+
+    /// The acknowledgement of a packet has been taken in, which came back by `path`. `is_news`: it was the first to tell
+    /// of that packet.
+    pub(super) fn heard_on_path(
+        &mut self,
+        now: Time,
+        group: u32,
+        path: PathId,
+        ack: &Ack,
+        is_news: bool,
+        common: &mut Common,
+    ) {
+        let stamps = Stamps { sent_at: ack.echo_sent_at, received_at: ack.received_at };
+        if stamps.sent_at > now {
+            return;
+        }
+        let of = Transmission { sent_at: stamps.sent_at, psn: ack.psn, qp: self.num };
+        let heard = Heard { of, rtt: stamps.rtt(now), one_way_ps: stamps.one_way_ps() };
+        if let Some(rings) = &mut common.rings {
+            rings.heard(now, group, path, &heard);
+        }
+        if !is_news {
+            self.feedback_on_path(now, FeedbackKind::Echo, path, heard.rtt, heard.one_way_ps, common);
+        }
+    }
+
+    /// Paths that are down lose what is on them.
+    pub(super) fn fail_paths(&mut self, paths: &[PathView], common: &mut Common) {
+        if let (Some(group), Some(rings)) = (self.send.recovery.rings(), &mut common.rings) {
+            let down = paths.iter().filter(|path| path.state == PathState::Down);
+            down.for_each(|path| rings.failed(group, path.id));
+        }
+    }
+
+    /// A transmission of this queue pair is lost, unless it has been heard of or was sent again since.
+    pub(crate) fn on_suspect(&mut self, now: Time, suspect: &Suspect, common: &mut Common) {
+        let Suspect { of, kind } = *suspect;
+        if !self.send.flight.is_outstanding(of.psn, of.sent_at) || self.failed {
+            return;
+        }
+        if kind == FeedbackKind::Timeout && !self.count_timeout(now) {
+            let culprit = self.send.culprit(self.send.flight.una());
+            return self.fail(Status::RetryExceeded, culprit, common);
+        }
+        self.send.flight.lose(of.psn);
+        common.lost.push(of.psn);
+        self.tell_lost(now, kind, common);
+        self.arm_policy(now, common);
+        self.wake(common);
+    }
+
+    /// A path's timer has fired; what it takes with it comes one by one, at one instant. False if the queue pair has
+    /// tried often enough.
+    fn count_timeout(&mut self, now: Time) -> bool {
+        let Some(sender) = self.send.recovery.path_order() else { return true };
+        if sender.timed_out_at == now {
+            return true;
+        }
+        sender.timed_out_at = now;
+        self.counters.timeouts += 1;
+        self.send.path_timed_out(now)
+    }
+}

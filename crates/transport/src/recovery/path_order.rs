@@ -1,0 +1,399 @@
+//! Loss recovery by the order of packets on each path (LAPS, algorithm 3): a path delivers in order, and so does its way
+//! back, so when the acknowledgement of a packet arrives, what left before it on the same path and is not acknowledged is
+//! lost. What left last on a path is found lost by the path's own timer.
+//!
+//! The packets outstanding on a path are one list for all queue pairs to a host, since they keep one order: what is heard
+//! of one flow shows the losses of another. So the lists belong to the endpoint ([`Rings`]), and what they find is told
+//! to the queue pairs as [`Suspect`]s, which know whether the packet has been heard of otherwise.
+//!
+//! A transmission is told from others of the same packet by the time it left, which its acknowledgement echoes.
+
+use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use pathweave_policy::{FeedbackKind, PathRto, RingScope};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
+use pathweave_wire::Nack;
+
+use crate::send::flight::{Flight, Slot};
+
+/// Timeouts of a path in a row double its time at most so often.
+const MOST_DOUBLINGS: u32 = 6;
+
+/// What a queue pair keeps: where its rings are. It looks for no losses itself, and its timer for none.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    pub(crate) scope: RingScope,
+    pub(crate) group: u32,
+    /// When packets were last found lost by the timer of a path.
+    pub(crate) timed_out_at: Time,
+}
+
+impl Sender {
+    pub(super) fn new(scope: RingScope) -> Self {
+        Sender { scope, group: u32::MAX, timed_out_at: Time::MAX }
+    }
+    pub(super) fn on_sent(&mut self, _psn: u64, _tx: u32) {}
+    pub(super) fn on_acked(&mut self, _slot: &Slot, _certain: bool) {}
+    pub(super) fn detect(&mut self, _flight: &mut Flight, _lost: &mut Vec<u64>) -> bool {
+        false
+    }
+    pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
+        super::lose_refused(nack, flight, lost);
+    }
+    pub(super) fn on_timeout(&mut self, _before: Time, _flight: &mut Flight, _lost: &mut Vec<u64>) {}
+    pub(super) fn oldest_in_flight(&mut self, _flight: &Flight) -> Option<Time> {
+        None
+    }
+}
+
+/// How long a path may say nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patience {
+    pub(crate) rto: PathRto,
+    pub(crate) min: Duration,
+    pub(crate) slack: Duration,
+}
+
+/// A transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transmission {
+    pub(crate) sent_at: Time,
+    pub(crate) psn: u64,
+    pub(crate) qp: QpNum,
+}
+
+/// A transmission that is lost unless its queue pair knows better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Suspect {
+    pub(crate) of: Transmission,
+    /// [`FeedbackKind::Lost`] or [`FeedbackKind::Timeout`].
+    pub(crate) kind: FeedbackKind,
+}
+
+/// What an acknowledgement says of its own packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    pub(crate) of: Transmission,
+    pub(crate) rtt: Duration,
+    pub(crate) one_way_ps: i64,
+}
+
+/// The packets outstanding on a path, in the order they left.
+#[derive(Debug)]
+struct Ring {
+    outstanding: VecDeque<Transmission>,
+    /// Last time anything came back.
+    heard_at: Time,
+    /// Of the newest acknowledgement; none yet.
+    measured: Option<(Duration, i64)>,
+    shortest_rtt: Duration,
+    /// Timeouts in a row.
+    timeouts: u32,
+    /// The timer will look at this ring.
+    armed: bool,
+}
+
+impl Ring {
+    const fn new() -> Self {
+        Ring {
+            outstanding: VecDeque::new(),
+            heard_at: Time::ZERO,
+            measured: None,
+            shortest_rtt: Duration::MAX,
+            timeouts: 0,
+            armed: false,
+        }
+    }
+
+    fn patience(&self, rule: &Patience) -> Duration {
+        let Some((rtt, one_way_ps)) = self.measured else { return rule.min * (1 << self.timeouts) };
+        let once = match rule.rto {
+            PathRto::Fixed => rule.min,
+            PathRto::Published => Duration::from_ps(2 * one_way_ps.max(0) as u64),
+            // Twice the delay forward: the round trip, and what it is longer than an idle one, which is the queue on the
+            // way there, once more. So said, it needs no clocks that agree.
+            PathRto::Guarded => {
+                let queued = rtt.saturating_sub(self.shortest_rtt);
+                (rtt + queued + rule.slack).max(rule.min)
+            }
+        };
+        once * (1 << self.timeouts)
+    }
+
+    /// When the path has been silent for too long, if nothing is heard; from the first packet outstanding, or from the
+    /// last thing heard.
+    fn deadline(&self, rule: &Patience) -> Option<Time> {
+        let first = self.outstanding.front()?;
+        Some(first.sent_at.max(self.heard_at).saturating_add(self.patience(rule)))
+    }
+
+    /// Where a transmission is. They are in order of time; on several NIC ports some may leave at one instant.
+    fn position(&self, of: &Transmission) -> Option<usize> {
+        let from = self.outstanding.partition_point(|other| other.sent_at < of.sent_at);
+        let same_time = self.outstanding.range(from..).take_while(|other| other.sent_at == of.sent_at);
+        same_time.zip(from..).find(|(other, _)| *other == of).map(|(_, index)| index)
+    }
+}
+
+/// The paths to a host, or of a queue pair.
+#[derive(Debug)]
+struct Group {
+    rule: Patience,
+    /// By path.
+    rings: Vec<Ring>,
+}
+
+/// The rings of an endpoint.
+#[derive(Debug)]
+pub(crate) struct Rings {
+    groups: Vec<Group>,
+    by_host: BTreeMap<HostId, u32>,
+    /// Groups of queue pairs that are gone.
+    free: Vec<u32>,
+    /// When to look at which ring.
+    timers: BinaryHeap<Reverse<(Time, u32, u16)>>,
+    suspects: VecDeque<Suspect>,
+    /// When the endpoint's timer calls [`Rings::expire`]; [`Time::MAX`] if it will not.
+    pub(crate) armed: Time,
+}
+
+impl Rings {
+    pub(crate) const fn new() -> Self {
+        Rings {
+            groups: Vec::new(),
+            by_host: BTreeMap::new(),
+            free: Vec::new(),
+            timers: BinaryHeap::new(),
+            suspects: VecDeque::new(),
+            armed: Time::MAX,
+        }
+    }
+
+    /// The group of a queue pair to `peer`.
+    pub(crate) fn join(&mut self, scope: RingScope, peer: HostId, rule: Patience) -> u32 {
+        let Rings { groups, by_host, free, .. } = self;
+        let mut open = || match free.pop() {
+            Some(group) => {
+                groups[group as usize].rule = rule;
+                group
+            }
+            None => {
+                groups.push(Group { rule, rings: Vec::new() });
+                groups.len() as u32 - 1
+            }
+        };
+        match scope {
+            RingScope::Host => *by_host.entry(peer).or_insert_with(open),
+            RingScope::QueuePair => open(),
+        }
+    }
+
+    /// A queue pair is gone. What it had outstanding in a shared group stays and is nobody's.
+    pub(crate) fn leave(&mut self, scope: RingScope, group: u32) {
+        if scope == RingScope::QueuePair {
+            self.groups[group as usize].rings.clear();
+            self.free.push(group);
+        }
+    }
+
+    /// A packet has left.
+    #[inline]
+    pub(crate) fn sent(&mut self, group: u32, path: PathId, of: Transmission) {
+        let Group { rule, rings } = &mut self.groups[group as usize];
+        if path.index() >= rings.len() {
+            rings.resize_with(path.index() + 1, Ring::new);
+        }
+        let ring = &mut rings[path.index()];
+        ring.outstanding.push_back(of);
+        if !ring.armed {
+            ring.armed = true;
+            let deadline = of.sent_at.saturating_add(ring.patience(rule));
+            self.timers.push(Reverse((deadline, group, path.0)));
+        }
+    }
+
+    /// The acknowledgement of a packet came back by the path it took. What left before it is suspect. Of one that is
+    /// not outstanding (acknowledged twice, or given up) nothing follows.
+    pub(crate) fn heard(&mut self, now: Time, group: u32, path: PathId, heard: &Heard) {
+        let Some(ring) = self.groups[group as usize].rings.get_mut(path.index()) else { return };
+        ring.heard_at = now;
+        ring.measured = Some((heard.rtt, heard.one_way_ps));
+        ring.shortest_rtt = ring.shortest_rtt.min(heard.rtt);
+        let Some(index) = ring.position(&heard.of) else { return };
+        ring.timeouts = 0;
+        let before = ring.outstanding.drain(..=index).take(index);
+        self.suspects.extend(before.map(|of| Suspect { of, kind: FeedbackKind::Lost }));
+    }
+
+    /// A path has failed: all that is outstanding on it is suspect.
+    pub(crate) fn failed(&mut self, group: u32, path: PathId) {
+        if let Some(ring) = self.groups[group as usize].rings.get_mut(path.index()) {
+            let all = ring.outstanding.drain(..);
+            self.suspects.extend(all.map(|of| Suspect { of, kind: FeedbackKind::Lost }));
+        }
+    }
+
+    /// When [`Rings::expire`] wants to be called.
+    #[inline]
+    pub(crate) fn next_timer(&self) -> Option<Time> {
+        self.timers.peek().map(|&Reverse((at, ..))| at)
+    }
+
+    /// Looks at the paths whose time has come. `is_in_flight` knows whether a transmission has not been heard of by an
+    /// acknowledgement that came another way. All that is outstanding on a path that has said nothing for too long is
+    /// suspect.
+    pub(crate) fn expire(&mut self, now: Time, is_in_flight: impl Fn(&Transmission) -> bool) {
+        while let Some(&Reverse((at, group, path))) = self.timers.peek()
+            && at <= now
+        {
+            self.timers.pop();
+            let Group { rule, rings } = &mut self.groups[group as usize];
+            // Gone, with its queue pair.
+            let Some(ring) = rings.get_mut(usize::from(path)) else { continue };
+            ring.armed = false;
+            while ring.outstanding.front().is_some_and(|first| !is_in_flight(first)) {
+                ring.outstanding.pop_front();
+            }
+            let Some(deadline) = ring.deadline(rule) else { continue };
+            if deadline > now {
+                ring.armed = true;
+                self.timers.push(Reverse((deadline, group, path)));
+            } else {
+                ring.timeouts = (ring.timeouts + 1).min(MOST_DOUBLINGS);
+                let all = ring.outstanding.drain(..);
+                self.suspects.extend(all.map(|of| Suspect { of, kind: FeedbackKind::Timeout }));
+            }
+        }
+    }
+
+    pub(crate) fn take_suspect(&mut self) -> Option<Suspect> {
+        self.suspects.pop_front()
+    }
+
+    /// For tests: whether a transmission is outstanding on a path with a timer.
+    pub(crate) fn is_watched(&self, group: u32, path: PathId, of: &Transmission) -> bool {
+        let ring = self.groups[group as usize].rings.get(path.index());
+        ring.is_some_and(|ring| ring.armed && ring.position(of).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: Patience =
+        Patience { rto: PathRto::Guarded, min: Duration::from_us(100), slack: Duration::from_us(1) };
+    const A: PathId = PathId(0);
+
+    fn of(psn: u64) -> Transmission {
+        Transmission { sent_at: Time::from_us(psn), psn, qp: QpNum(2) }
+    }
+    fn heard(psn: u64) -> Heard {
+        Heard { of: of(psn), rtt: Duration::from_us(10), one_way_ps: 5_000_000 }
+    }
+    /// Packets 1 to 4 are outstanding on path A.
+    fn four() -> (Rings, u32) {
+        let mut rings = Rings::new();
+        let group = rings.join(RingScope::Host, HostId(1), RULE);
+        (1..=4).for_each(|psn| rings.sent(group, A, of(psn)));
+        (rings, group)
+    }
+    fn suspects(rings: &mut Rings) -> Vec<(u64, FeedbackKind)> {
+        core::iter::from_fn(|| rings.take_suspect()).map(|suspect| (suspect.of.psn, suspect.kind)).collect()
+    }
+    use FeedbackKind::{Lost, Timeout};
+
+    #[test]
+    fn what_left_before_on_the_path_is_lost() {
+        let (mut rings, group) = four();
+        let now = Time::from_us(20);
+        rings.heard(now, group, A, &heard(3));
+        assert_eq!(suspects(&mut rings), [(1, Lost), (2, Lost)]);
+        // Again, and of one never sent, and of one sent at another time: nothing follows.
+        rings.heard(now, group, A, &heard(3));
+        rings.heard(now, group, A, &heard(9));
+        let other = Transmission { sent_at: Time::from_us(5), ..of(4) };
+        rings.heard(now, group, A, &Heard { of: other, ..heard(4) });
+        rings.heard(now, group, PathId(7), &heard(4));
+        assert_eq!(suspects(&mut rings), []);
+        assert!(rings.is_watched(group, A, &of(4)) && !rings.is_watched(group, A, &of(3)));
+    }
+
+    #[test]
+    fn the_last_of_a_path_are_found_by_its_timer_and_a_late_acknowledgement_proves_nothing() {
+        let (mut rings, group) = four();
+        rings.heard(Time::from_us(20), group, A, &heard(2));
+        suspects(&mut rings);
+        // Armed by the first packet for 101 us; something was heard at 20 us.
+        let first = rings.next_timer().expect("armed");
+        assert_eq!(first, Time::from_us(101));
+        rings.expire(first, |_| true);
+        assert_eq!((suspects(&mut rings).len(), rings.next_timer()), (0, Some(Time::from_us(120))));
+        rings.expire(Time::from_us(120), |_| true);
+        assert_eq!(suspects(&mut rings), [(3, Timeout), (4, Timeout)]);
+        rings.heard(Time::from_us(130), group, A, &heard(4));
+        assert_eq!((suspects(&mut rings).len(), rings.next_timer()), (0, None));
+    }
+
+    #[test]
+    fn what_was_heard_of_another_way_does_not_keep_the_timer_going() {
+        let (mut rings, _) = four();
+        rings.expire(Time::from_us(102), |of| of.psn > 2);
+        assert_eq!((suspects(&mut rings).len(), rings.next_timer()), (0, Some(Time::from_us(103))));
+        rings.expire(Time::from_us(200), |_| false);
+        assert_eq!((suspects(&mut rings).len(), rings.next_timer()), (0, None));
+    }
+
+    #[test]
+    fn timeouts_in_a_row_double_the_patience_and_hearing_ends_that() {
+        let (mut rings, group) = four();
+        rings.expire(Time::from_us(101), |_| true);
+        assert_eq!(suspects(&mut rings).len(), 4);
+        rings.sent(group, A, of(200));
+        assert_eq!(rings.next_timer(), Some(Time::from_us(400)));
+        rings.heard(Time::from_us(210), group, A, &heard(200));
+        rings.expire(Time::from_us(400), |_| true);
+        rings.sent(group, A, of(500));
+        assert_eq!(rings.next_timer(), Some(Time::from_us(600)));
+    }
+
+    #[test]
+    fn patience_covers_twice_the_delay_with_its_queue() {
+        let mut ring = Ring::new();
+        let us = Duration::from_us;
+        (ring.measured, ring.shortest_rtt) = (Some((us(70), 65_000_000)), us(10));
+        let rule = Patience { min: us(20), ..RULE };
+        // 5 us each way and 60 us of queue: twice 65 us, and the slack.
+        assert_eq!(ring.patience(&rule), us(131));
+        assert_eq!(ring.patience(&Patience { rto: PathRto::Published, ..rule }), us(130));
+        assert_eq!(ring.patience(&Patience { rto: PathRto::Fixed, ..rule }), us(20));
+        ring.measured = Some((us(10), -3));
+        assert_eq!(ring.patience(&rule), us(20));
+    }
+
+    #[test]
+    fn queue_pairs_to_a_host_share_and_by_configuration_do_not() {
+        let mut rings = Rings::new();
+        let join = |rings: &mut Rings, scope, host| rings.join(scope, HostId(host), RULE);
+        let host: [u32; 3] = [1, 1, 2].map(|host| join(&mut rings, RingScope::Host, host));
+        assert_eq!(host, [0, 0, 1]);
+        let own: [u32; 2] = [1, 1].map(|host| join(&mut rings, RingScope::QueuePair, host));
+        assert_eq!(own, [2, 3]);
+        rings.sent(2, A, of(1));
+        rings.leave(RingScope::QueuePair, 2);
+        rings.leave(RingScope::Host, 0);
+        assert_eq!(join(&mut rings, RingScope::QueuePair, 5), 2);
+        rings.expire(Time::from_us(1_000), |_| true);
+        assert_eq!(rings.take_suspect(), None, "the ring of a queue pair goes with it");
+    }
+
+    #[test]
+    fn a_failed_path_loses_all_that_is_on_it() {
+        let (mut rings, group) = four();
+        rings.failed(group, A);
+        rings.failed(group, PathId(3));
+        assert_eq!(suspects(&mut rings), [(1, Lost), (2, Lost), (3, Lost), (4, Lost)]);
+    }
+}
