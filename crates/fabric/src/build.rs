@@ -1,12 +1,12 @@
 //! Putting a fabric together: nodes, cables, buffers.
 
 use pathweave_des::SourceId;
-use pathweave_units::{Bytes, Duration, Rate, Time, derive_seed};
+use pathweave_units::{Bytes, Duration, HostId, Rate, Time, derive_seed};
 
-use crate::config::{EcmpHash, SwitchConfig};
+use crate::config::{EcmpHash, Forwarding, SwitchConfig};
 use crate::fabric::Fabric;
 use crate::faults::Impairments;
-use crate::forwarding::SwitchRoutes;
+use crate::forwarding::{Balancer, ForwardingStats, Outbox, SwitchRoutes};
 use crate::link::Link;
 use crate::marking::Marker;
 use crate::packet::Contents;
@@ -39,6 +39,13 @@ pub enum BuildError {
         headroom: Bytes,
         /// Bytes there are.
         buffer: Bytes,
+    },
+    /// Load balancing between leaves, and a host at more than one.
+    ManyLeaves {
+        /// The host.
+        host: HostId,
+        /// What the switches were to do.
+        forwarding: Forwarding,
     },
     /// More different pairs of rate and delay than can be told apart (65,536).
     TooManyLinkKinds,
@@ -188,6 +195,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             lookahead: wires.lookahead(),
             wires,
             contents: Contents::new(),
+            balancer: Balancer::new(config, seed, built.len(), &ports, hosts)?,
+            forwarding_stats: ForwardingStats::default(),
+            outbox: Outbox::default(),
             switches: built,
             scheduler: Scheduler::new(ports.len(), weights),
             marker: Marker::new(config.ecn.at, ports.len(), dice),

@@ -2,6 +2,10 @@
 
 use pathweave_units::{Bytes, Duration, Rate};
 
+pub use crate::forwarding::config::{
+    ConWeaveConfig, CongaConfig, DrillConfig, Forwarding, ForwardingConfig, LetFlowConfig,
+};
+
 /// Traffic classes a packet can be in: class 0 is control (acknowledgements, notifications), the rest is data.
 pub const MAX_CLASSES: usize = 8;
 
@@ -23,7 +27,7 @@ impl std::fmt::Display for ConfigError {
 }
 impl std::error::Error for ConfigError {}
 
-fn out_of_range(field: &'static str, value: impl ToString, allowed: impl ToString) -> ConfigError {
+pub(crate) fn out_of_range(field: &'static str, value: impl ToString, allowed: impl ToString) -> ConfigError {
     ConfigError { field, value: value.to_string(), allowed: allowed.to_string() }
 }
 
@@ -45,8 +49,10 @@ pub struct SwitchConfig {
     /// Data classes and their weights: class i gets `weights[i]` shares of what strict-priority control traffic
     /// leaves. Default one class. At most 7.
     pub weights: Vec<u32>,
-    /// How equal-cost next hops are chosen.
+    /// Seeds of the hash that chooses among equal-cost next hops, where no other load balancing does.
     pub hash: EcmpHash,
+    /// Load balancing in the switches.
+    pub forwarding: ForwardingConfig,
     /// Class of acknowledgements and other control packets.
     pub acks: AckClass,
     /// Time from a link or switch failing (or coming back) until routing everywhere avoids (or uses) it again.
@@ -63,6 +69,7 @@ impl Default for SwitchConfig {
             ecn: EcnConfig::default(),
             weights: vec![1],
             hash: EcmpHash::default(),
+            forwarding: ForwardingConfig::default(),
             acks: AckClass::default(),
             reroute_after: Duration::from_ms(1),
         }
@@ -333,7 +340,7 @@ impl SwitchConfig {
                 return Err(out_of_range(field, span, "above 0"));
             }
         }
-        Ok(())
+        self.forwarding.validate()
     }
 }
 

@@ -18,6 +18,7 @@ use pathweave_units::{Duration, HostId, Time};
 use crate::config::EcnConfig;
 use crate::event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 use crate::faults::Impairments;
+use crate::forwarding::{Balancer, ForwardingStats, Outbox};
 use crate::link::Link;
 use crate::marking::Marker;
 use crate::packet::{CORRUPT, Contents, Header, LOST, PFC};
@@ -45,6 +46,10 @@ pub struct Fabric<P, const C: usize> {
     pub(crate) wires: Wires,
     pub(crate) contents: Contents<P>,
     pub(crate) switches: Vec<Switch>,
+    pub(crate) balancer: Balancer,
+    pub(crate) forwarding_stats: ForwardingStats,
+    /// Packets that a balancing switch is about to send besides the one it looks at.
+    pub(crate) outbox: Outbox,
     pub(crate) scheduler: Scheduler<C>,
     pub(crate) marker: Marker,
     pub(crate) impairments: Impairments,
@@ -223,9 +228,12 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// A packet is lost at `port`.
     #[cold]
     pub(crate) fn lose(&mut self, now: Time, port: PortId, header: &Header, reason: DropReason) {
+        self.stats[port as usize].dropped_packets += 1;
+        if header.is_message() {
+            return self.balancer.discard_message(header);
+        }
         let content = *self.contents.get(header);
         self.contents.free(header);
-        self.stats[port as usize].dropped_packets += 1;
         let kind = FabricEventKind::Dropped { reason, header: *header, content };
         self.log.push(FabricEvent { time: now, port, kind });
     }

@@ -27,7 +27,7 @@ mod wires;
 pub use build::{BuildError, Cable, PortMap, event_sources};
 pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 pub use fabric::Fabric;
-pub use forwarding::{IntervalRoutes, SwitchRoutes, TableRoutes};
+pub use forwarding::{ForwardingStats, IntervalRoutes, SwitchRoutes, TableRoutes};
 pub use packet::Header;
 pub use port::{PortId, PortStats};
 pub use source_route::{Attachment, RouteHop, SourceRoutes};

@@ -5,6 +5,7 @@ use pathweave_units::{Bytes, Duration, HostId, Time};
 
 use crate::event::FabricEvent;
 use crate::fabric::Fabric;
+use crate::forwarding::ForwardingStats;
 use crate::port::{PortId, PortStats};
 use crate::ring::Ring;
 
@@ -73,6 +74,16 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.packet_hops
     }
 
+    /// What load balancing in the switches did so far.
+    pub fn forwarding(&self) -> &ForwardingStats {
+        &self.forwarding_stats
+    }
+
+    /// Packets between switches that are under way.
+    pub fn messages_alive(&self) -> usize {
+        self.balancer.messages_alive()
+    }
+
     /// Packets inside the fabric, queued or in flight.
     pub fn packets_alive(&self) -> u32 {
         self.contents.alive()
@@ -80,7 +91,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Contents of all packets queued at a port, for checkers.
     pub fn queued(&self, port: PortId) -> impl Iterator<Item = &P> {
-        self.ports[port as usize].queues.iter().flat_map(Ring::iter).map(|header| self.contents.get(header))
+        let waiting = self.ports[port as usize].queues.iter().flat_map(Ring::iter);
+        waiting.filter(|header| !header.is_message()).map(|header| self.contents.get(header))
     }
 
     /// Whether any port is paused.
@@ -117,6 +129,10 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                     held[header.ingress() as usize][class] += u32::from(header.wire_bytes());
                 }
             }
+        }
+        for (switch, header) in self.balancer.held() {
+            used[switch as usize] += u64::from(header.wire_bytes());
+            held[header.ingress() as usize][usize::from(header.class())] += u32::from(header.wire_bytes());
         }
         for (index, account) in self.held.iter().enumerate() {
             assert_eq!(account.bytes, held[index], "ingress account of port {index}");

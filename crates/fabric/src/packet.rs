@@ -33,6 +33,8 @@ const FLAGS: u32 = 40;
 const LINKS: u32 = 48;
 
 const NO_CONTENT: u32 = u32::MAX;
+/// Marks the content of packets between switches.
+const MESSAGE: u32 = 1 << 31;
 
 /// Fewer bytes on a link than any packet has: what the look-ahead of the fabric is computed for.
 pub(crate) const MIN_WIRE_BYTES: u16 = 40;
@@ -160,8 +162,28 @@ impl Header {
         Header { place: self.place & !0xffff_ffff | u64::from(content), ..self }
     }
 
+    /// A packet that a switch makes for another one: the place of its content is a slot of theirs.
+    pub(crate) fn message(src: HostId, dst: HostId, path: PathId, wire_bytes: u32, slot: u32) -> Self {
+        debug_assert!(slot < MESSAGE - 1);
+        Header::new(src, dst, path, wire_bytes, 0, false).with_content(MESSAGE | slot)
+    }
+
+    pub(crate) fn is_message(&self) -> bool {
+        let content = self.place as u32;
+        content & MESSAGE != 0 && content != NO_CONTENT
+    }
+
+    pub(crate) fn message_slot(&self) -> u32 {
+        self.place as u32 & !MESSAGE
+    }
+
+    /// As if it had come in by this port.
+    pub(crate) fn with_ingress(self, ingress: PortId) -> Self {
+        Header { place: self.place & 0xffff_ffff | u64::from(ingress) << 32, ..self }
+    }
+
     #[inline(always)]
-    fn content(&self) -> usize {
+    pub(crate) fn content(&self) -> usize {
         self.place as u32 as usize
     }
 

@@ -122,20 +122,27 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     pub(crate) fn run_switch(&mut self, queue: &mut EventQueue, end: Time, switch: u32) {
         let mut window = std::mem::replace(&mut self.window, Window::new());
         let last = Time::from_ps(end.as_ps() - 1);
-        let next_arrival = self.collect(&mut window, end, switch);
-        let next_service = if self.is_calm(switch, &window) {
-            window.order.sort_unstable();
-            self.run_calm(queue, last, switch, &window)
+        let (next_arrival, next_service);
+        if !self.balancer.is_hash() {
+            next_arrival = self.collect::<false>(&mut window, end, switch);
+            next_service = self.run_in_order::<false>(queue, last, switch, &mut window);
         } else {
-            self.run_in_order(queue, last, switch, &mut window)
-        };
+            next_arrival = self.collect::<true>(&mut window, end, switch);
+            next_service = if self.is_calm(switch, &window) {
+                window.order.sort_unstable();
+                self.run_calm(queue, last, switch, &window)
+            } else {
+                self.run_in_order::<true>(queue, last, switch, &mut window)
+            };
+        }
         self.events += window.order.len() as u64;
         self.window = window;
         self.wires.due[switch as usize] = next_arrival.min(next_service);
     }
 
-    /// Takes from the links what arrives before `end`, in order of port and time. Returns when more arrives.
-    fn collect(&mut self, window: &mut Window<C>, end: Time, switch: u32) -> Time {
+    /// Takes from the links what arrives before `end`. Returns when more arrives. Where ports are chosen by a `HASH` the
+    /// window notes them; other choices have to wait until what comes before is done.
+    fn collect<const HASH: bool>(&mut self, window: &mut Window<C>, end: Time, switch: u32) -> Time {
         let start_ps = end.as_ps().saturating_sub(LONGEST_WINDOW.as_ps());
         let at = &self.switches[switch as usize];
         let (first, ports) = (at.first_port, (at.end_port - at.first_port) as usize);
@@ -151,7 +158,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             while let Some(header) = link.pop_before(end) {
                 flags |= header.flags();
                 came_bytes[usize::from(header.class())] += u32::from(header.wire_bytes());
-                let egress = at.choose(&header).unwrap_or(PortId::MAX);
+                let egress = if HASH { at.choose(&header).unwrap_or(PortId::MAX) } else { first };
                 let down = egress == PortId::MAX || header.links() > MAX_HOPS;
                 flags |= u8::from(down) * LOST;
                 let since = header.arrival().as_ps() - start_ps;
@@ -171,8 +178,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         next
     }
 
-    /// Takes a switch through the window in order of time. Returns when the next service begins.
-    fn run_in_order(
+    /// Takes a switch through the window in order of time. Returns when the next service begins, or what it does by the
+    /// clock.
+    fn run_in_order<const HASH: bool>(
         &mut self,
         queue: &mut EventQueue,
         last: Time,
@@ -184,16 +192,23 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         for &key in &window.order {
             let header = &window.arrivals[(key & INDEX) as usize];
             let now = header.arrival();
+            if !HASH {
+                self.run_clock(queue, now, switch);
+            }
             if self.switches[switch as usize].paused_neighbours > 0 {
                 self.serve_on_time(queue, now, switch);
             }
-            self.on_switch_arrival(queue, now, switch, header);
+            self.on_switch_arrival::<HASH>(queue, now, switch, header);
         }
-        self.finish(queue, last, switch)
+        if HASH {
+            return self.finish(queue, last, switch);
+        }
+        self.run_clock(queue, last, switch);
+        self.finish(queue, last, switch).min(self.balancer.alarm(switch))
     }
 
     /// Executes the services due up to `until`, as long as somebody waits for them.
-    fn serve_on_time(&mut self, queue: &mut EventQueue, until: Time, switch: u32) {
+    pub(crate) fn serve_on_time(&mut self, queue: &mut EventQueue, until: Time, switch: u32) {
         while self.switches[switch as usize].paused_neighbours > 0 {
             let Some((due, port)) = self.next_service(switch) else { return };
             if due > until {
@@ -227,13 +242,19 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// A packet has come into a switch by its ingress port.
     #[inline(always)]
-    fn on_switch_arrival(&mut self, queue: &mut EventQueue, now: Time, switch: u32, header: &Header) {
+    fn on_switch_arrival<const HASH: bool>(
+        &mut self,
+        queue: &mut EventQueue,
+        now: Time,
+        switch: u32,
+        header: &Header,
+    ) {
         if self.wires.links[header.ingress() as usize].impaired | header.is(LOST | PFC) {
             if let Some(header) = self.inspect(queue, now, *header) {
-                self.forward(queue, now, switch, &header);
+                self.forward::<HASH>(queue, now, switch, &header);
             }
         } else {
-            self.forward(queue, now, switch, header);
+            self.forward::<HASH>(queue, now, switch, header);
         }
     }
 
@@ -252,21 +273,39 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     #[inline(always)]
-    fn forward(&mut self, queue: &mut EventQueue, now: Time, switch: u32, header: &Header) {
+    fn forward<const HASH: bool>(&mut self, queue: &mut EventQueue, now: Time, switch: u32, header: &Header) {
+        if !HASH {
+            return self.balance(queue, now, switch, header);
+        }
         let Some(egress) = self.switches[switch as usize].choose(header) else {
             return self.lose(now, header.ingress(), header, DropReason::NoRoute);
         };
+        if self.may_leave(queue, now, switch, egress, header) {
+            self.enqueue(queue, now, egress, header);
+        }
+    }
+
+    /// Takes a packet into the buffer for a port that is up; false if that is not to be, and the packet lost.
+    #[inline(always)]
+    pub(crate) fn may_leave(
+        &mut self,
+        queue: &mut EventQueue,
+        now: Time,
+        switch: u32,
+        egress: PortId,
+        header: &Header,
+    ) -> bool {
         if header.links() > MAX_HOPS {
-            return self.lose(now, egress, header, DropReason::Loop);
+            self.lose(now, egress, header, DropReason::Loop);
+            return false;
         }
         if self.ports[egress as usize].is(DOWN) {
-            return self.lose(now, egress, header, DropReason::LinkDown);
+            self.lose(now, egress, header, DropReason::LinkDown);
+            return false;
         }
         // Before the buffer is asked, so that this port's share of it is exact.
         self.advance(queue, now, egress);
-        if self.admit(queue, now, switch, egress, header) {
-            self.enqueue(queue, now, egress, header);
-        }
+        self.admit(queue, now, switch, egress, header)
     }
 
     /// Brings every port of a switch up to `now`.

@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use pathweave_fabric::config::{EcnConfig, MarkAt, SwitchConfig, Thresholds};
+use pathweave_fabric::config::{EcnConfig, Forwarding, MarkAt, SwitchConfig, Thresholds};
 use pathweave_fabric::{Cable, DropReason, FabricEventKind, PortMap};
 use pathweave_units::{Bytes, Duration, Rate, Rng, Time};
 use proptest::prelude::*;
@@ -143,7 +143,28 @@ fn scenario(kind: u32, seed: u64, pfc: bool, faulty: bool, round: bool) -> Scena
     Scenario { hosts, switches, cables, config, script, faults, seed }
 }
 
+/// Every kind of load balancing that is not a hash.
+const BALANCING: [Forwarding; 5] =
+    [Forwarding::Rps, Forwarding::LetFlow, Forwarding::Drill, Forwarding::Conga, Forwarding::ConWeave];
+
 impl Scenario {
+    /// The same with switches that balance; flowlets are as short as what the script sends.
+    fn balanced(mut self, kind: Forwarding) -> Self {
+        self.config.forwarding.kind = Some(kind);
+        let forwarding = &mut self.config.forwarding;
+        forwarding.letflow.gap = Duration::from_ns(500);
+        forwarding.conga.gap = Duration::from_ns(500);
+        forwarding.conga.dre_interval = Duration::from_ns(300);
+        // Late answers all the time; a queue for one flow only, emptied soon.
+        forwarding.conweave.reply_extra = Duration::from_ns(200);
+        forwarding.conweave.path_pause = Duration::from_ns(800);
+        forwarding.conweave.flush_extra = Duration::from_ns(100);
+        forwarding.conweave.flush_default = Duration::from_ns(2_000);
+        forwarding.conweave.idle_after = Duration::from_ns(5_000);
+        forwarding.conweave.reorder_queues = 2;
+        self
+    }
+
     fn net(&self) -> Net<2> {
         let mut net = Net::new(self.hosts, self.switches, &self.cables, &self.config, self.seed);
         for &(at, packet) in &self.script {
@@ -305,6 +326,45 @@ proptest! {
         prop_assert_eq!(&whole.delivered, &cut.delivered);
         prop_assert_eq!(whole.drops(), cut.drops());
         prop_assert_eq!(whole.pauses(), cut.pauses());
+    }
+
+    #[test]
+    fn balancing_switches_are_as_exact(
+        kind in 0..4u32, balancing in 0..BALANCING.len(), seed: u64, pfc: bool, faulty: bool, window_ps in 1..200_000u64,
+    ) {
+        let scenario = scenario(kind, seed, pfc, faulty, true).balanced(BALANCING[balancing]);
+        let whole = scenario.run(Some(audit));
+        // Messages between switches are packets of nobody.
+        if whole.fabric.forwarding().messages == 0 {
+            check_nodes(&whole);
+        }
+        whole.check_conservation();
+        let seen = scenario.run(Some(look_at_some));
+        let mut cut = scenario.net();
+        cut.longest_window = Duration::from_ps(window_ps);
+        cut.run();
+        for other in [&seen, &cut] {
+            same(&other.delivered, &whole.delivered);
+            same(&other.drops(), &whole.drops());
+            same(&other.pauses(), &whole.pauses());
+            prop_assert_eq!(other.fabric.forwarding(), whole.fabric.forwarding());
+        }
+    }
+
+    #[test]
+    fn conweave_keeps_order_where_its_resources_suffice(seed: u64, pfc: bool, round: bool) {
+        let mut scenario = scenario(2, seed, pfc, false, round).balanced(Forwarding::ConWeave);
+        scenario.config.buffer = Bytes::from_mb(100);
+        let conweave = &mut scenario.config.forwarding.conweave;
+        conweave.reorder_queues = 1_000;
+        conweave.idle_after = Duration::from_ms(1_000);
+        conweave.flush_extra = Duration::from_ms(1_000);
+        let net = scenario.run(Some(audit));
+        check_order(&net);
+        net.check_conservation();
+        prop_assert!(net.drops().is_empty());
+        let stats = net.fabric.forwarding();
+        prop_assert_eq!((stats.unheld_packets, stats.late_flushes, stats.untracked_packets), (0, 0, 0));
     }
 
     #[test]

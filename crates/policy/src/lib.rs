@@ -76,7 +76,7 @@ pub use mprdma::{Decrease, MpRdma, MpRdmaConfig};
 pub use reflex::{E2eMode, Reflex, ReflexConfig};
 pub use registry::{AnyPolicy, PolicyConfig};
 pub use reps::{Reps, RepsConfig};
-pub use scheme::{AckPolicy, CnpMode, CnpPolicy, PathRto, Recovery, RingScope, Scheme};
+pub use scheme::{AckPolicy, CnpMode, CnpPolicy, Forwarding, PathRto, Recovery, RingScope, Scheme};
 pub use schemes::{SchemeInfo, find_scheme, schemes};
 pub use service::{Announce, DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, Service};
 pub use shared::{Member, Shared};

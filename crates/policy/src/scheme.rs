@@ -27,6 +27,32 @@ pub struct Scheme {
     pub queue_pairs: u16,
     /// Paths (UDP source ports) each queue pair may choose from.
     pub paths: u16,
+    /// Load balancing that the switches of a simulated fabric must do for this scheme. Absent: any; where no scheme and
+    /// no `switch.forwarding.kind` says otherwise, they hash.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub forwarding: Option<Forwarding>,
+}
+
+/// Load balancing in switches that a scheme is made for. What it does and its parameters are the switches' affair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Forwarding {
+    /// A hash of source, destination and path.
+    Ecmp,
+    /// A random next hop for each packet.
+    Rps,
+    /// A random next hop for each flowlet.
+    #[cfg_attr(feature = "serde", serde(rename = "letflow"))]
+    LetFlow,
+    /// The shortest of a few queues for each packet.
+    Drill,
+    /// The least congested way between leaves for each flowlet.
+    Conga,
+    /// Flows change slow ways, and switches put them in order.
+    #[cfg_attr(feature = "serde", serde(rename = "conweave"))]
+    ConWeave,
 }
 
 impl Scheme {

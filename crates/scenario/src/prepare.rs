@@ -168,6 +168,8 @@ impl Loaded {
                 Diagnostic::new(root.key("fault").index(*index), message)
             }
             SimError::BufferTooSmall { .. } => Diagnostic::new(root.key("switch.buffer"), why.to_string()),
+            SimError::Forwarding(message) => Diagnostic::new(root.key("switch.forwarding.kind"), message)
+                .help("one fabric does one kind of load balancing; `switch.forwarding.kind` says which for schemes that go over any"),
             SimError::Network(message) => Diagnostic::new(root.key("topology"), message),
         };
         self.place(finding).into()

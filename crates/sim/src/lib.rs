@@ -9,6 +9,7 @@ mod connections;
 mod digest;
 mod faults;
 mod flows;
+mod forwarding;
 mod host;
 mod ideal;
 mod monitor;

@@ -18,6 +18,7 @@ use crate::connections::Connections;
 use crate::digest::Digest;
 use crate::faults::{Action, Entry, agenda};
 use crate::flows::Flow;
+use crate::forwarding;
 use crate::host::{Content, Host};
 use crate::monitor::{Control, Monitor, Snapshot};
 use crate::observe::Recorder;
@@ -130,13 +131,15 @@ impl<'a, const C: usize> Runner<'a, C> {
         let hosts = topology.hosts();
         let (cables, map) = routes::cables(topology);
         let sources = Sources::new(event_sources(&map, hosts), hosts);
+        let mut switch = spec.switch.clone();
+        switch.forwarding.kind = Some(forwarding::of_run(spec)?);
         let fabric = Fabric::new(
             hosts,
             topology.switches().len() as u32,
             &cables,
             &map,
             routes::routes(topology, &map, &|_| true),
-            &spec.switch,
+            &switch,
             spec.seed,
         )
         .map_err(|error| match error {
@@ -145,6 +148,11 @@ impl<'a, const C: usize> Runner<'a, C> {
                 headroom,
                 buffer,
             },
+            BuildError::ManyLeaves { host, forwarding } => SimError::Forwarding(format!(
+                "switches that do \"{}\" work between the switches of the two hosts, but {} is at more than one switch",
+                forwarding.name(),
+                topology.node_name(host.into())
+            )),
             BuildError::TooManyLinkKinds => {
                 SimError::Network("more than 65,536 different pairs of link rate and delay".into())
             }

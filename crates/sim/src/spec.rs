@@ -166,6 +166,9 @@ pub enum SimError {
         /// Bytes there are.
         buffer: Bytes,
     },
+    /// Schemes and switches that do not go together.
+    #[error("{0}")]
+    Forwarding(String),
     /// Something else about the network.
     #[error("{0}")]
     Network(String),

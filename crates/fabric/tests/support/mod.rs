@@ -374,6 +374,9 @@ impl<const C: usize> Net<C> {
         let alive = self.packets.len() as u32 - (self.delivered.len() + self.drops().len()) as u32;
         assert!(self.queue.is_empty() && self.fabric.next_due() == Time::MAX);
         assert_eq!(self.fabric.packets_alive(), alive, "packets inside");
+        if !self.fabric.any_paused() {
+            assert_eq!(self.fabric.messages_alive(), 0, "messages inside");
+        }
         self.fabric.check_accounts();
     }
 }

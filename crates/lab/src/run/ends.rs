@@ -259,6 +259,12 @@ fn scheme_of<'a>(spec: &'a SimSpec, key: &Key) -> &'a NamedScheme {
 /// The name under which the datapath knows a scheme. It runs the preset as it is; only paths and queue pairs may differ,
 /// because those are ours to choose here.
 fn preset(named: &NamedScheme) -> Result<&'static str, LabError> {
+    if named.scheme.forwarding.is_some() {
+        return Err(LabError::Run(format!(
+            "scheme \"{}\" needs switches that balance load; those of a lab are the kernel's and hash",
+            named.name
+        )));
+    }
     let same = |made: Scheme| {
         let Scheme { paths, queue_pairs, .. } = named.scheme;
         Scheme { paths, queue_pairs, ..made } == named.scheme

@@ -4,7 +4,7 @@ use pathweave_units::Duration;
 
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset, HopScaling, SwiftConfig};
 use crate::picker::PickerConfig;
-use crate::{AckPolicy, CnpMode, CnpPolicy, PolicyConfig, Recovery, Scheme, SplitConfig};
+use crate::{AckPolicy, CnpMode, CnpPolicy, Forwarding, PolicyConfig, Recovery, Scheme, SplitConfig};
 
 /// Source ports a queue pair may use: the dynamic range 49152 to 65535 that RoCEv2 leaves for entropy. So many
 /// that hashing them over 16 paths gives each its share within 3 % (one standard deviation).
@@ -24,7 +24,13 @@ pub(super) fn dcqcn(picker: PickerConfig, recovery: Recovery) -> Scheme {
         cnp: CnpPolicy { mode: CnpMode::OnMark, interval: preset.info().cnp_interval },
         queue_pairs: 1,
         paths: SOURCE_PORTS,
+        forwarding: None,
     }
+}
+
+/// RoCEv2 as deployed over switches that balance load: one path for the hosts, whatever the switches make of it.
+pub(super) fn balanced(forwarding: Forwarding, recovery: Recovery) -> Scheme {
+    Scheme { forwarding: Some(forwarding), ..dcqcn(PickerConfig::Ecmp, recovery) }
 }
 
 /// Selective repeat where packets of a queue pair overtake each other: only the timer declares them lost.
@@ -53,6 +59,7 @@ pub(super) fn clocked(policy: PolicyConfig) -> Scheme {
         cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
         queue_pairs: 1,
         paths: SOURCE_PORTS,
+        forwarding: None,
     }
 }
 

@@ -1,9 +1,13 @@
 //! The named schemes. Each is one file here, its `mod` line and one line of [`schemes`].
 
 mod common;
+mod conga;
+mod conweave;
+mod drill;
 mod ecmp;
 mod ecmp_sr;
 mod laps;
+mod letflow;
 mod mprdma;
 mod mprdma_half_window;
 mod per_message;
@@ -14,6 +18,7 @@ mod rps;
 mod rps_nocc;
 mod swift;
 mod swift_rps;
+mod switch_rps;
 mod timely;
 mod udmp;
 mod udmp_published;
@@ -59,6 +64,11 @@ pub fn schemes() -> &'static [SchemeInfo] {
         laps::LAPS,
         laps::LAPS_PUBLISHED,
         laps::LAPS_CODE_2025,
+        letflow::LETFLOW,
+        conga::CONGA,
+        conweave::CONWEAVE,
+        drill::DRILL,
+        switch_rps::SWITCH_RPS,
     ]
 }
 

@@ -1,7 +1,4 @@
-//! Where a switch sends a packet.
-//!
-//! Routes name sets of equal-cost egress ports; the choice within a set is a hash of source, destination and path
-//! entropy (ECMP), so the source selects a path by its entropy and nothing is stored per flow.
+//! Routes: sets of equal-cost egress ports by destination.
 
 use std::sync::Arc;
 
@@ -66,7 +63,70 @@ impl TableRoutes {
     }
 }
 
+/// Egress ports of equal cost. A port may be listed more than once: then it gets so many shares.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Candidates<'a> {
+    /// Consecutive ports: the first, and how many.
+    Range(PortId, u32),
+    List(&'a [PortId]),
+}
+
+impl Candidates<'_> {
+    pub(crate) fn len(self) -> u32 {
+        match self {
+            Candidates::Range(_, count) => count,
+            Candidates::List(ports) => ports.len() as u32,
+        }
+    }
+
+    /// The `i`-th, below `len`.
+    pub(crate) fn get(self, i: u32) -> PortId {
+        match self {
+            Candidates::Range(first, _) => first + i,
+            Candidates::List(ports) => ports[i as usize],
+        }
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = PortId> {
+        (0..self.len()).map(move |i| self.get(i))
+    }
+
+    pub(crate) fn contains(self, port: PortId) -> bool {
+        match self {
+            Candidates::Range(first, count) => port.wrapping_sub(first) < count,
+            Candidates::List(ports) => ports.contains(&port),
+        }
+    }
+
+    /// The port a hash falls on; there must be one.
+    pub(crate) fn by_hash(self, hash: u64) -> PortId {
+        self.get(spread(hash, self.len()))
+    }
+}
+
 impl SwitchRoutes {
+    /// All ports for a packet; none where its destination cannot be reached.
+    pub(crate) fn candidates(&self, dst: HostId) -> Candidates<'_> {
+        match self {
+            SwitchRoutes::Interval(routes) => {
+                let below = dst.0.wrapping_sub(routes.first_host);
+                if below < routes.hosts_per_child * routes.children {
+                    let child = below / routes.hosts_per_child;
+                    return Candidates::Range(
+                        routes.down_base + child * routes.down_bundle,
+                        routes.down_bundle,
+                    );
+                }
+                Candidates::Range(routes.up_base, routes.up_count)
+            }
+            SwitchRoutes::Table(routes) => {
+                let (start, end) = routes.group(dst);
+                Candidates::List(&routes.ports[start as usize..end as usize])
+            }
+            SwitchRoutes::Source(_) => unreachable!("there is nothing to balance where sources choose"),
+        }
+    }
+
     /// The port for a packet, or `None` where its destination cannot be reached.
     #[inline]
     pub(crate) fn choose(&self, dst: HostId, flow_hash: u64) -> Option<PortId> {
@@ -132,6 +192,28 @@ mod tests {
             assert!((104..108).contains(&routes.choose(HostId(12), hash(path, 1)).unwrap()));
             assert!((104..108).contains(&routes.choose(HostId(7), hash(path, 1)).unwrap()));
         }
+    }
+
+    #[test]
+    fn the_choice_is_one_of_the_candidates_and_the_one_the_hash_says() {
+        let table = TableRoutes {
+            class_of_host: Arc::from([0, 1, 2]),
+            groups: vec![(0, 3), TableRoutes::ATTACHED, (3, 3)],
+            attached: vec![(HostId(1), (3, 4))],
+            ports: vec![7, 9, 11, 4],
+        };
+        let routes =
+            SwitchRoutes::Table(TableRoutes { groups: vec![(0, 3), TableRoutes::ATTACHED, (4, 4)], ..table });
+        let all = routes.candidates(HostId(0));
+        assert_eq!(all.iter().collect::<Vec<_>>(), [7, 9, 11]);
+        assert!(all.contains(9) && !all.contains(8) && !all.contains(4));
+        assert_eq!(routes.candidates(HostId(1)).iter().collect::<Vec<_>>(), [4]);
+        assert_eq!(routes.candidates(HostId(2)).len(), 0);
+        for path in 0..64 {
+            assert_eq!(routes.choose(HostId(0), hash(path, 1)), Some(all.by_hash(hash(path, 1))));
+        }
+        let range = Candidates::Range(10, 4);
+        assert!(range.contains(13) && !range.contains(14) && !range.contains(9));
     }
 
     #[test]

@@ -1,0 +1,305 @@
+//! CONGA (Alizadeh et al., "CONGA: Distributed Congestion-Aware Load Balancing for Datacenters", SIGCOMM 2014).
+//!
+//! A leaf sends each flowlet up by the uplink whose way to the leaf of the receiver is least congested. It knows its own
+//! links by a [`Dre`] each, and the rest because every packet gathers the largest metric on its way, the leaf that
+//! receives it remembers that by sender and uplink, and packets the other way bring it back.
+//!
+//! Published for two tiers. With more, what is beyond the first uplink is chosen by hash, and the metric is that of the
+//! ways the packets took.
+
+use pathweave_units::{Duration, Time};
+
+use crate::fabric::Fabric;
+use crate::forwarding::config::CongaConfig;
+use crate::forwarding::dice::SwitchDice;
+use crate::forwarding::dre::Dre;
+use crate::forwarding::flowlets::{FlowletTable, Lookup};
+use crate::forwarding::routes::Candidates;
+use crate::forwarding::{ForwardingStats, ecmp_hash, flow_hash};
+use crate::packet::Header;
+use crate::port::{LinkSpec, Port, PortId};
+use pathweave_des::EventQueue;
+
+use super::Balancer;
+
+/// What a packet between leaves carries (section 3.1), by the place of its content.
+#[derive(Clone, Copy, Default)]
+struct Tag {
+    /// Uplink of the sending leaf, counted from its first port.
+    uplink: u16,
+    /// Largest metric of the links so far.
+    congestion: u8,
+    /// Congestion of an uplink of the receiving leaf, as the sending one knows it.
+    feedback: Option<(u16, u8)>,
+}
+
+/// A metric that is forgotten after a while.
+#[derive(Clone, Copy, Default)]
+struct Metric {
+    value: u8,
+    known: bool,
+    /// It has changed since it was last fed back.
+    changed: bool,
+    since: Time,
+}
+
+impl Metric {
+    fn at(&self, now: Time, ageing: Duration) -> u8 {
+        if now.saturating_since(self.since) > ageing { 0 } else { self.value }
+    }
+
+    fn set(&mut self, value: u8, now: Time) {
+        *self = Metric { value, known: true, changed: self.changed || value != self.value, since: now };
+    }
+}
+
+/// Metrics of the ways between a leaf and another one, by uplink of the leaf that sends.
+#[derive(Clone, Default)]
+struct Ways {
+    metrics: Vec<Metric>,
+    /// Where feedback goes on.
+    turn: u16,
+}
+
+impl Ways {
+    fn metric(&mut self, uplink: u16) -> &mut Metric {
+        if self.metrics.len() <= usize::from(uplink) {
+            self.metrics.resize(usize::from(uplink) + 1, Metric::default());
+        }
+        &mut self.metrics[usize::from(uplink)]
+    }
+
+    /// What to feed back next: in turn, those that have changed before the others.
+    fn feedback(&mut self, now: Time, ageing: Duration) -> Option<(u16, u8)> {
+        let n = self.metrics.len();
+        let in_turn = (0..n).map(|step| (usize::from(self.turn) + step) % n);
+        let next = in_turn
+            .clone()
+            .find(|&i| self.metrics[i].changed)
+            .or_else(|| in_turn.clone().find(|&i| self.metrics[i].known))?;
+        self.turn = ((next + 1) % n) as u16;
+        self.metrics[next].changed = false;
+        Some((next as u16, self.metrics[next].at(now, ageing)))
+    }
+}
+
+/// What a leaf knows.
+#[derive(Clone, Default)]
+struct Leaf {
+    flowlets: FlowletTable,
+    /// By leaf: how congested the ways there are.
+    to: Vec<Ways>,
+    /// By leaf: how congested the ways from there are, to be told to it.
+    from: Vec<Ways>,
+}
+
+impl Leaf {
+    fn ways(of: &mut Vec<Ways>, leaf: u32) -> &mut Ways {
+        if of.len() <= leaf as usize {
+            of.resize(leaf as usize + 1, Ways::default());
+        }
+        &mut of[leaf as usize]
+    }
+}
+
+/// The state of all switches.
+pub(crate) struct Conga {
+    config: CongaConfig,
+    dre: Dre,
+    leaf_of_host: Vec<u32>,
+    /// By switch.
+    leaves: Vec<Leaf>,
+    /// By place of the content.
+    tags: Vec<Tag>,
+    dice: SwitchDice,
+}
+
+impl Conga {
+    pub(crate) fn new(
+        config: &CongaConfig,
+        seed: u64,
+        leaf_of_host: Vec<u32>,
+        switches: usize,
+        ports: usize,
+    ) -> Self {
+        Conga {
+            dre: Dre::new(config.dre_interval, config.dre_alpha, config.metric_bits, switches, ports),
+            config: config.clone(),
+            leaf_of_host,
+            leaves: vec![Leaf::default(); switches],
+            tags: Vec::new(),
+            dice: SwitchDice::new(seed, switches),
+        }
+    }
+
+    /// When the registers of a switch decay next.
+    pub(crate) fn next_tick(&self, switch: u32) -> Time {
+        self.dre.next_tick(switch)
+    }
+
+    pub(crate) fn tick<const C: usize>(
+        &mut self,
+        switch: u32,
+        first: PortId,
+        ports: &[Port<C>],
+        until: Time,
+    ) {
+        self.dre.tick(switch, first, ports, until);
+    }
+
+    /// The leaves of a packet's ends.
+    fn ends(&self, header: &Header) -> (u32, u32) {
+        (self.leaf_of_host[header.src().index()], self.leaf_of_host[header.dst().index()])
+    }
+
+    fn tag(&mut self, header: &Header) -> &mut Tag {
+        let place = header.content();
+        if self.tags.len() <= place {
+            self.tags.resize(place + 1, Tag::default());
+        }
+        &mut self.tags[place]
+    }
+
+    /// The uplink for a packet at the leaf of its sender, by what its flowlet did or by the metrics (section 3.5).
+    #[allow(clippy::too_many_arguments, reason = "all of them are what the choice depends on")]
+    fn uplink<const C: usize>(
+        &mut self,
+        (switch, to): (u32, u32),
+        now: Time,
+        hash: u64,
+        candidates: Candidates<'_>,
+        (first, ports, specs): (PortId, &[Port<C>], &[LinkSpec]),
+        stats: &mut ForwardingStats,
+    ) -> PortId {
+        let leaf = &mut self.leaves[switch as usize];
+        let before = match leaf.flowlets.look(hash, now, self.config.gap, self.config.entries) {
+            Lookup::Known(port) if candidates.contains(port) => return port,
+            Lookup::Known(port) => Some(port),
+            Lookup::Fresh(before) => before,
+        };
+        let ways = Leaf::ways(&mut leaf.to, to);
+        let mut metric = |port: PortId| {
+            let remote = ways.metric((port - first) as u16).at(now, self.config.ageing);
+            remote.max(self.dre.metric(port, ports, specs))
+        };
+        let best = candidates.iter().map(&mut metric).min().expect("there is a way");
+        // A flow moves only for something better; among what is equally good the choice is random.
+        let port = match before.filter(|&port| candidates.contains(port) && metric(port) == best) {
+            Some(port) => port,
+            None => {
+                let good = candidates.iter().filter(|&port| metric(port) == best).count() as u32;
+                let nth = Candidates::Range(0, good).by_hash(self.dice.draw(switch)) as usize;
+                candidates.iter().filter(|&port| metric(port) == best).nth(nth).expect("one of them")
+            }
+        };
+        leaf.flowlets.assign(hash, port);
+        stats.flowlets += 1;
+        stats.reroutes += u64::from(before.is_some_and(|before| before != port));
+        port
+    }
+
+    /// A packet has reached the leaf of its receiver: what it says of the ways between the two leaves.
+    fn arrived(&mut self, switch: u32, from: u32, now: Time, header: &Header) {
+        let tag = *self.tag(header);
+        let leaf = &mut self.leaves[switch as usize];
+        Leaf::ways(&mut leaf.from, from).metric(tag.uplink).set(tag.congestion, now);
+        if let Some((uplink, value)) = tag.feedback {
+            Leaf::ways(&mut leaf.to, from).metric(uplink).set(value, now);
+        }
+    }
+}
+
+impl<P: Copy, const C: usize> Fabric<P, C> {
+    /// The port for a packet, which can be reached.
+    pub(crate) fn conga(
+        &mut self,
+        queue: &mut EventQueue,
+        now: Time,
+        switch: u32,
+        header: &Header,
+    ) -> PortId {
+        let Balancer::Conga(conga) = &mut self.balancer else { unreachable!("asked for by CONGA only") };
+        let (from, to) = conga.ends(header);
+        let at = &self.switches[switch as usize];
+        let hash = ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path());
+        let candidates = at.routes.candidates(header.dst());
+        if switch == to {
+            if from != to {
+                conga.arrived(switch, from, now, header);
+            }
+            return candidates.by_hash(hash);
+        }
+        if switch != from {
+            let port = candidates.by_hash(hash);
+            self.gather(queue, now, port, header);
+            return port;
+        }
+        for i in 0..candidates.len() {
+            let port = self.switches[switch as usize].routes.candidates(header.dst()).get(i);
+            self.advance(queue, now, port);
+        }
+        let Balancer::Conga(conga) = &mut self.balancer else { unreachable!("asked for by CONGA only") };
+        let at = &self.switches[switch as usize];
+        let port = conga.uplink(
+            (switch, to),
+            now,
+            flow_hash(hash),
+            at.routes.candidates(header.dst()),
+            (at.first_port, &self.ports, &self.wires.specs),
+            &mut self.forwarding_stats,
+        );
+        let feedback =
+            Leaf::ways(&mut conga.leaves[switch as usize].from, to).feedback(now, conga.config.ageing);
+        *conga.tag(header) = Tag { uplink: (port - at.first_port) as u16, congestion: 0, feedback };
+        self.gather(queue, now, port, header);
+        port
+    }
+
+    /// The packet takes the metric of the link it is about to take along, if that is the largest yet.
+    fn gather(&mut self, queue: &mut EventQueue, now: Time, port: PortId, header: &Header) {
+        self.advance(queue, now, port);
+        let Balancer::Conga(conga) = &mut self.balancer else { unreachable!("asked for by CONGA only") };
+        let metric = conga.dre.metric(port, &self.ports, &self.wires.specs);
+        let tag = conga.tag(header);
+        tag.congestion = tag.congestion.max(metric);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us(us: u64) -> Time {
+        Time::ZERO + Duration::from_us(us)
+    }
+
+    const AGEING: Duration = Duration::from_ms(10);
+
+    #[test]
+    fn feedback_goes_round_and_prefers_news() {
+        let mut ways = Ways::default();
+        assert_eq!(ways.feedback(us(0), AGEING), None);
+        for (uplink, value) in [(4, 1), (5, 2), (7, 3)] {
+            ways.metric(uplink).set(value, us(0));
+        }
+        let mut next = |now| ways.feedback(us(now), AGEING);
+        // All are news; then all are old, in turn.
+        assert_eq!([next(0), next(0), next(0)], [Some((4, 1)), Some((5, 2)), Some((7, 3))]);
+        assert_eq!([next(0), next(0)], [Some((4, 1)), Some((5, 2))]);
+        ways.metric(4).set(6, us(1));
+        // The same value again is no news.
+        ways.metric(5).set(2, us(1));
+        let mut next = |now| ways.feedback(us(now), AGEING);
+        assert_eq!([next(2), next(2)], [Some((4, 6)), Some((5, 2))]);
+        // Uplink 7 was last heard of at 0, 10 ms and more ago.
+        assert_eq!(next(10_001), Some((7, 0)));
+    }
+
+    #[test]
+    fn a_metric_is_forgotten() {
+        let mut metric = Metric::default();
+        metric.set(5, us(100));
+        assert_eq!(metric.at(us(10_100), AGEING), 5);
+        assert_eq!(metric.at(us(10_101), AGEING), 0);
+    }
+}

@@ -1,0 +1,150 @@
+//! The discounting rate estimator of CONGA (SIGCOMM 2014, section 3.2): how busy a link has been of late.
+//!
+//! A register counts the bytes sent and loses the share `alpha` of itself every `interval`. At a rate R it settles at
+//! R * interval / alpha, so its fill relative to that of the whole link rate C is the utilisation over about
+//! `interval / alpha`.
+
+use pathweave_units::{Duration, Time};
+
+use crate::port::{LinkSpec, Port, PortId};
+
+/// The registers of all ports of all switches.
+///
+/// Registers are read and decayed by what each port has sent in all, so that sending itself does nothing for them. Ports
+/// must be up to date: the tick at an instant counts what was sent up to and including it.
+pub(crate) struct Dre {
+    interval: Duration,
+    /// What a tick takes away, as 16-bit fixed point.
+    alpha: u64,
+    /// `interval / alpha`.
+    window: Duration,
+    levels: u64,
+    registers: Vec<Register>,
+    /// By switch.
+    next_tick: Vec<Time>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Register {
+    /// After the last tick.
+    bytes: u64,
+    /// What the port had sent in all by then.
+    sent_bytes: u64,
+}
+
+impl Dre {
+    /// Metrics go from 0 to `2^bits - 1`.
+    pub(crate) fn new(interval: Duration, alpha: f64, bits: u32, switches: usize, ports: usize) -> Self {
+        let alpha = (alpha * 65_536.0).round() as u64;
+        Dre {
+            interval,
+            alpha,
+            window: Duration::from_ps((u128::from(interval.as_ps()) * 65_536 / u128::from(alpha)) as u64),
+            levels: 1 << bits,
+            registers: vec![Register::default(); ports],
+            next_tick: vec![Time::ZERO + interval; switches],
+        }
+    }
+
+    /// When the registers of a switch decay next.
+    pub(crate) fn next_tick(&self, switch: u32) -> Time {
+        self.next_tick[switch as usize]
+    }
+
+    /// Decays the registers of a switch whose ports are up to date to its next tick. Where all have become zero and
+    /// nothing can be sent before `until`, further ticks up to then are skipped: they change nothing.
+    pub(crate) fn tick<const C: usize>(
+        &mut self,
+        switch: u32,
+        first: PortId,
+        ports: &[Port<C>],
+        until: Time,
+    ) {
+        let mut busy = false;
+        for (register, port) in self.registers[first as usize..].iter_mut().zip(ports) {
+            let bytes = register.bytes + (port.sent_bytes - register.sent_bytes);
+            // Rounded up, so that a register empties at last.
+            let decay = (bytes * self.alpha).div_ceil(65_536);
+            *register = Register { bytes: bytes - decay, sent_bytes: port.sent_bytes };
+            busy |= register.bytes > 0 || port.eligible() != 0;
+        }
+        let next = &mut self.next_tick[switch as usize];
+        let skip = if busy { 0 } else { until.saturating_since(*next).as_ps() / self.interval.as_ps() };
+        *next += self.interval * (skip + 1);
+    }
+
+    /// The congestion metric of a port that is up to date.
+    pub(crate) fn metric<const C: usize>(&self, id: PortId, ports: &[Port<C>], specs: &[LinkSpec]) -> u8 {
+        let (register, port) = (&self.registers[id as usize], &ports[id as usize]);
+        let bytes = register.bytes + (port.sent_bytes - register.sent_bytes);
+        let full = specs[usize::from(port.spec)].rate.bytes_in(self.window).max(1);
+        (bytes * self.levels / full).min(self.levels - 1) as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::EcnConfig;
+    use pathweave_units::Rate;
+
+    /// One port of 100 Gb/s at switch 0, with a tick each 20 us that takes an eighth: the window is 160 us, 2 MB.
+    fn port() -> (Dre, Vec<Port<2>>, Vec<LinkSpec>) {
+        let specs = vec![LinkSpec::new(Rate::from_gbps(100), Duration::ZERO, &EcnConfig::default())];
+        let mut port = Port::new(0, 0, 1);
+        port.set_spec(0, &specs, true);
+        (Dre::new(Duration::from_us(20), 0.125, 3, 1, 1), vec![port], specs)
+    }
+
+    fn us(us: u64) -> Time {
+        Time::ZERO + Duration::from_us(us)
+    }
+
+    #[test]
+    fn the_register_by_hand() {
+        let (mut dre, mut ports, specs) = port();
+        assert_eq!(dre.metric(0, &ports, &specs), 0);
+        // An eighth of 2 MB is the first level.
+        ports[0].sent_bytes = 249_999;
+        assert_eq!(dre.metric(0, &ports, &specs), 0);
+        ports[0].sent_bytes = 250_000;
+        assert_eq!(dre.metric(0, &ports, &specs), 1);
+        ports[0].sent_bytes = 1_000_000;
+        assert_eq!(dre.metric(0, &ports, &specs), 4);
+        // 1,000,000 * 7/8 = 875,000 is 3.5 eighths.
+        dre.tick(0, 0, &ports, us(20));
+        assert_eq!((dre.registers[0].bytes, dre.metric(0, &ports, &specs)), (875_000, 3));
+        assert_eq!(dre.next_tick(0), us(40));
+        // 765,625 and 2,000,000 more are beyond the top.
+        dre.tick(0, 0, &ports, us(40));
+        ports[0].sent_bytes += 2_000_000;
+        assert_eq!((dre.registers[0].bytes, dre.metric(0, &ports, &specs)), (765_625, 7));
+    }
+
+    #[test]
+    fn a_busy_link_is_at_the_top_and_half_a_load_in_the_middle() {
+        for (share, metric) in [(1, 6..=7), (2, 3..=4)] {
+            let (mut dre, mut ports, specs) = port();
+            for _ in 0..200 {
+                // 100 Gb/s for 20 us are 250,000 bytes.
+                ports[0].sent_bytes += 250_000 / share;
+                dre.tick(0, 0, &ports, Time::ZERO);
+            }
+            assert!(metric.contains(&dre.metric(0, &ports, &specs)));
+        }
+    }
+
+    #[test]
+    fn an_idle_register_empties_and_skips() {
+        let (mut dre, mut ports, _) = port();
+        ports[0].sent_bytes = 2_000_000;
+        let mut ticks = 0;
+        while dre.next_tick(0) <= us(1_000_000) {
+            dre.tick(0, 0, &ports, us(1_000_000));
+            ticks += 1;
+        }
+        // A factor of 7/8 each until rounding takes the rest: well below the 50,000 ticks of a second.
+        assert!((50..150).contains(&ticks), "{ticks}");
+        assert_eq!(dre.next_tick(0), us(1_000_020));
+    }
+}

@@ -1,0 +1,12 @@
+//! Flowlets on the least congested paths.
+
+use super::{SchemeInfo, common};
+use crate::{Forwarding, Recovery};
+
+pub(super) const CONGA: SchemeInfo = SchemeInfo {
+    name: "conga",
+    aliases: &[],
+    help: "Leaf switches send each flowlet the least congested way; DCQCN, go-back-N",
+    source: "CONGA (SIGCOMM 2014); over DCQCN as in the evaluations of ConWeave (SIGCOMM 2023) and LAPS",
+    make: || common::balanced(Forwarding::Conga, Recovery::GoBackN),
+};

@@ -1,0 +1,12 @@
+//! Spraying by switches.
+
+use super::{SchemeInfo, common};
+use crate::Forwarding;
+
+pub(super) const SWITCH_RPS: SchemeInfo = SchemeInfo {
+    name: "switch-rps",
+    aliases: &[],
+    help: "Switches send each packet a random way; DCQCN, selective repeat in any order",
+    source: "Random packet spraying (Dixit et al., INFOCOM 2013), done by switches as there",
+    make: || common::balanced(Forwarding::Rps, common::UNORDERED),
+};

@@ -1,0 +1,54 @@
+//! Which load balancing the switches do: schemes may need one, the fabric has one.
+
+use pathweave_fabric::config::Forwarding;
+use pathweave_policy as policy;
+
+use crate::spec::{SimError, SimSpec};
+
+/// What all switches of a run do: what the configuration says, or else what the schemes in use need.
+pub(crate) fn of_run(spec: &SimSpec) -> Result<Forwarding, SimError> {
+    let mut in_use: Vec<u16> = spec.groups.iter().map(|group| group.scheme).collect();
+    in_use.sort_unstable();
+    in_use.dedup();
+    let needs = in_use.iter().map(|&index| {
+        let named = &spec.schemes[usize::from(index)];
+        (named.name.as_str(), named.scheme.forwarding.map(of_scheme))
+    });
+    if let Some(kind) = spec.switch.forwarding.kind {
+        return match needs.clone().find(|(_, need)| need.is_some_and(|need| need != kind)) {
+            Some((name, need)) => Err(SimError::Forwarding(format!(
+                "scheme \"{name}\" is made for switches that do {}, but switch.forwarding.kind is {}",
+                quoted(need.unwrap_or_default()),
+                quoted(kind)
+            ))),
+            None => Ok(kind),
+        };
+    }
+    let mut needs = needs.map(|(name, need)| (name, need.unwrap_or_default()));
+    let Some((first, kind)) = needs.next() else { return Ok(Forwarding::default()) };
+    match needs.find(|(_, need)| *need != kind) {
+        Some((second, need)) => Err(SimError::Forwarding(format!(
+            "the groups share one fabric, but scheme \"{first}\" has switches that do {} and scheme \"{second}\" such \
+             that do {}",
+            quoted(kind),
+            quoted(need)
+        ))),
+        None => Ok(kind),
+    }
+}
+
+/// The fabric's name for what a scheme asks of it.
+fn of_scheme(need: policy::Forwarding) -> Forwarding {
+    match need {
+        policy::Forwarding::Ecmp => Forwarding::Ecmp,
+        policy::Forwarding::Rps => Forwarding::Rps,
+        policy::Forwarding::LetFlow => Forwarding::LetFlow,
+        policy::Forwarding::Drill => Forwarding::Drill,
+        policy::Forwarding::Conga => Forwarding::Conga,
+        policy::Forwarding::ConWeave => Forwarding::ConWeave,
+    }
+}
+
+fn quoted(kind: Forwarding) -> String {
+    format!("\"{}\"", kind.name())
+}
