@@ -86,6 +86,7 @@ impl Bench {
             name: self.name.into(),
             seed: 1,
             topology: Arc::new(topology),
+            routing: pathweave_sim::RouteChoice::Switches,
             switch: SwitchConfig::default(),
             host: HostConfig {
                 mtu: Bytes::new(4_096),

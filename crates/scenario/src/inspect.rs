@@ -1,7 +1,10 @@
 //! What can be said of a scenario before it runs: its size, what no run can beat, what a run will cost.
 
-use pathweave_topo::{PathFinder, Routing, Topology};
-use pathweave_units::Time;
+use std::collections::BTreeMap;
+
+use pathweave_sim::RouteChoice;
+use pathweave_topo::{PathFinder, PathSets, Routing, Topology};
+use pathweave_units::{HostId, Time};
 use pathweave_workload::{Bounds, Message, MessageGraph};
 use serde::Serialize;
 
@@ -51,6 +54,48 @@ pub struct NetworkSize {
     pub paths: Vec<Paths>,
     /// Only some destinations were looked at for `paths`.
     pub paths_sampled: bool,
+    /// The paths that sources choose from; absent where switches choose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explicit_paths: Option<ExplicitPaths>,
+}
+
+/// The explicit paths between hosts that talk.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExplicitPaths {
+    /// Paths from one host to all it may talk to: the fewest, and the most.
+    pub of_host: (u64, u64),
+    /// How many ordered pairs of hosts have how many paths: (paths, pairs).
+    pub of_pair: Vec<(u32, u64)>,
+    /// Paths of all pairs of switches with hosts together.
+    pub lists: u64,
+    /// Memory of these.
+    pub memory_bytes: u64,
+}
+
+impl ExplicitPaths {
+    /// Counts them.
+    pub fn of(topology: &Topology, sets: &PathSets) -> Self {
+        let mut hosts_at = vec![0u64; sets.edges().len()];
+        (0..topology.hosts()).for_each(|host| hosts_at[sets.edge_of(HostId(host)) as usize] += 1);
+        let mut of_pair = BTreeMap::new();
+        let mut of_host = (u64::MAX, 0);
+        let mut lists = 0;
+        for (from, &here) in (0u32..).zip(&hosts_at) {
+            let mut mine = 0;
+            for (to, &there) in (0u32..).zip(&hosts_at) {
+                let paths = sets.between_edges(from, to).len() as u64;
+                lists += paths;
+                let peers = if from == to { there - 1 } else { there };
+                mine += paths * peers;
+                if paths * peers > 0 {
+                    *of_pair.entry(paths as u32).or_insert(0) += here * peers;
+                }
+            }
+            of_host = (of_host.0.min(mine), of_host.1.max(mine));
+        }
+        let memory_bytes = sets.memory_bytes();
+        ExplicitPaths { of_host, of_pair: of_pair.into_iter().collect(), lists, memory_bytes }
+    }
 }
 
 /// Switches of a tier.
@@ -137,7 +182,7 @@ impl Prepared {
             name: spec.name.clone(),
             seed: spec.seed,
             estimate: self.estimate(&mut finder),
-            network: network(&spec.topology, &mut finder),
+            network: network(&spec.topology, &spec.routing, &mut finder),
             traffic: self.traffic(),
             bounds: BoundTimes {
                 links_ns: ns(bounds.links),
@@ -214,7 +259,7 @@ fn memory(topology: &Topology, graph: &MessageGraph) -> f64 {
     PROGRAM + PER_PORT * ports + PER_HOST * hosts + PER_MESSAGE * graph.task_count() as f64
 }
 
-fn network(topology: &Topology, finder: &mut PathFinder<'_>) -> NetworkSize {
+fn network(topology: &Topology, routing: &RouteChoice, finder: &mut PathFinder<'_>) -> NetworkSize {
     let paths = finder.distribution(PATH_WALKS);
     NetworkSize {
         topology: topology.name().to_owned(),
@@ -236,5 +281,9 @@ fn network(topology: &Topology, finder: &mut PathFinder<'_>) -> NetworkSize {
             .map(|group| Paths { hops: group.hops, paths: group.paths, pairs: group.pairs })
             .collect(),
         paths_sampled: paths.sampled,
+        explicit_paths: match routing {
+            RouteChoice::Switches => None,
+            RouteChoice::Sources(sets) => Some(ExplicitPaths::of(topology, sets)),
+        },
     }
 }

@@ -11,7 +11,9 @@ mod schema;
 mod surroundings;
 mod text;
 
-pub use inspect::{BoundTimes, Estimate, GroupSize, Inspection, NetworkSize, Paths, Tier, TrafficSize};
+pub use inspect::{
+    BoundTimes, Estimate, ExplicitPaths, GroupSize, Inspection, NetworkSize, Paths, Tier, TrafficSize,
+};
 pub use load::{Changes, Loaded};
 pub use model::{
     NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig, Scenario, Verb, WorkloadEntry,

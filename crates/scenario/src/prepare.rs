@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pathweave_sim::{GroupSpec, SimError, SimSpec, StopConfig};
-use pathweave_topo::{TopoError, Topology};
+use pathweave_sim::{GroupSpec, RouteChoice, SimError, SimSpec, StopConfig};
+use pathweave_topo::{PathSets, RoutingConfig, TopoError, Topology, Wanted};
 use pathweave_units::Rng;
 use pathweave_workload::{
     FileError, GraphBuilder, GraphError, MessageGraph, Traffic, WorkloadEnv, WorkloadError,
@@ -31,6 +31,7 @@ impl Loaded {
         let topology = self.topology()?;
         self.check_faults(&topology)?;
         let (graph, notes) = self.messages(&topology)?;
+        let routing = self.routing(&topology, &graph)?;
         let scenario = &self.scenario;
         let mut schemes: Vec<pathweave_sim::NamedScheme> = Vec::new();
         for (_, scheme) in scenario.schemes() {
@@ -56,6 +57,7 @@ impl Loaded {
             seed: scenario.seed,
             groups: graph.groups().iter().map(of_group).collect(),
             topology,
+            routing,
             switch: scenario.switch.clone(),
             host: scenario.network.to_sim(),
             schemes,
@@ -101,6 +103,15 @@ impl Loaded {
             made.insert(name, env.of_members(&members));
         }
         Ok(made)
+    }
+
+    /// Finds the paths that sources choose from, if they do.
+    fn routing(&self, topology: &Topology, graph: &MessageGraph) -> Result<RouteChoice, Diagnostics> {
+        let RoutingConfig::Source(source) = &self.scenario.routing else { return Ok(RouteChoice::Switches) };
+        let pairs: Vec<_> = graph.messages().iter().map(|message| (message.src, message.dst)).collect();
+        let sets = PathSets::build(&source.paths, topology, &self.base_dir, Wanted::Pairs(&pairs));
+        sets.map(|sets| RouteChoice::Sources(Arc::new(sets)))
+            .map_err(|why| self.place(paths_error(&why)).into())
     }
 
     fn messages(&self, topology: &Topology) -> Result<(Arc<MessageGraph>, Vec<String>), Diagnostics> {
@@ -207,6 +218,15 @@ fn topology_error(why: &TopoError) -> Diagnostic {
         // These name a file, which is where the mistake is.
         TopoError::File { .. } | TopoError::Read { .. } => Diagnostic::new(path.key("path"), why.to_string()),
         _ => Diagnostic::new(path, message(why)).suggest(nearest_of(why)),
+    }
+}
+
+fn paths_error(why: &TopoError) -> Diagnostic {
+    let path = FieldPath::root().key("routing").key("paths");
+    match why {
+        TopoError::Field { field, value, allowed } => out_of_range(path.key(field), value, allowed),
+        TopoError::File { .. } | TopoError::Read { .. } => Diagnostic::new(path.key("path"), why.to_string()),
+        _ => Diagnostic::new(FieldPath::root().key("routing"), message(why)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pathweave_topo::TopologyConfig;
+use pathweave_topo::{PathSetConfig, RoutingConfig, TopologyConfig};
 use pathweave_workload::{Traffic, builtin_cdfs};
 
 use crate::model::Scenario;
@@ -16,6 +16,11 @@ pub(crate) fn to_toml(scenario: &Scenario, base_dir: &Path) -> String {
         TopologyConfig::TopologyFile(file) => file.path = absolute(&file.path),
         TopologyConfig::HpccFile(file) => file.path = absolute(&file.path),
         _ => {}
+    }
+    if let RoutingConfig::Source(source) = &mut scenario.routing
+        && let PathSetConfig::File(file) = &mut source.paths
+    {
+        file.path = absolute(&file.path);
     }
     let name = |file: &str| absolute(Path::new(file)).display().to_string();
     for workload in &mut scenario.workload {

@@ -35,6 +35,8 @@ pub(crate) struct Nic {
     /// How many; at most 64.
     ports: u8,
     acks_as_data: bool,
+    /// Its paths are explicit: acknowledgements go back over the links of what they answer.
+    pub(crate) source_routed: bool,
     /// None of its links is up: what it sends is lost, until its queue pairs give up.
     pub(crate) cut_off: bool,
     /// Event sources: the transmitter is free; a timer of the endpoint.
@@ -67,6 +69,7 @@ impl Host {
             first_port: ports.start,
             ports: (ports.end - ports.start) as u8,
             acks_as_data,
+            source_routed: false,
             cut_off: false,
             transmit_source: sources.0,
             timer_source: sources.1,
@@ -239,7 +242,10 @@ impl Nic {
         let port = self.first_port + u32::from(packet.port);
         let class = self.class(&packet);
         let path = packet.segment.path;
-        let header = Header::new(from, packet.to, path, packet.wire_bytes, class, packet.ecn_capable);
+        let mut header = Header::new(from, packet.to, path, packet.wire_bytes, class, packet.ecn_capable);
+        if self.source_routed && packet.class == Class::Control {
+            header = header.reversed();
+        }
         fabric.send(queue, now, port, header, packet.segment);
     }
 

@@ -21,6 +21,7 @@ mod records;
 mod routes;
 mod runner;
 mod spec;
+mod ways;
 mod work;
 
 pub use ideal::ideal_fct;
@@ -29,4 +30,6 @@ pub use paths::{PathProfile, profile};
 pub use pathweave_results::Role;
 pub use pending::Pending;
 pub use runner::{Simulation, run};
-pub use spec::{GroupSpec, HostConfig, NamedScheme, ObserveConfig, SimError, SimSpec, StopConfig, Verb};
+pub use spec::{
+    GroupSpec, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec, StopConfig, Verb,
+};

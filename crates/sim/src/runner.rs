@@ -24,7 +24,8 @@ use crate::monitor::{Control, Monitor, Snapshot};
 use crate::observe::Recorder;
 use crate::pending::Pending;
 use crate::routes;
-use crate::spec::{SimError, SimSpec, Verb};
+use crate::spec::{RouteChoice, SimError, SimSpec, Verb};
+use crate::ways::Ways;
 
 /// Events between two looks of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
@@ -43,7 +44,7 @@ impl Warm for Cache {
 pub(crate) struct Runner<'a, const C: usize> {
     pub(crate) spec: &'a SimSpec,
     pub(crate) map: PortMap,
-    pub(crate) routing: Routing,
+    pub(crate) ways: Ways,
     pub(crate) queue: EventQueue,
     pub(crate) fabric: Fabric<Content, C>,
     pub(crate) hosts: Vec<Host>,
@@ -138,7 +139,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             topology.switches().len() as u32,
             &cables,
             &map,
-            routes::routes(topology, &map, &|_| true),
+            Ways::switch_routes(topology, &map, &spec.routing),
             &switch,
             spec.seed,
         )
@@ -197,11 +198,14 @@ impl<'a, const C: usize> Runner<'a, C> {
             links_down: vec![0; topology.links().len()],
             watch: PfcWatch::default(),
             host_events: 0,
-            routing: Routing::whole(topology),
+            ways: Ways::whole(topology, &spec.routing),
             spec,
             map,
             sources,
         };
+        if matches!(spec.routing, RouteChoice::Sources(_)) {
+            runner.hosts.iter_mut().for_each(|host| host.nic.source_routed = true);
+        }
         for (index, link) in topology.links().iter().enumerate() {
             if link.error_rate > 0.0 {
                 let (port, _) = runner.map.ends(index);
@@ -475,7 +479,7 @@ impl<'a, const C: usize> Runner<'a, C> {
                 let step = self.fabric.stop_pause_storm(&mut self.queue, now, port);
                 self.on_step(now, step);
             }
-            Action::Reroute => self.reroute(),
+            Action::Reroute => self.reroute(now),
         }
         self.record_log();
     }
@@ -502,11 +506,22 @@ impl<'a, const C: usize> Runner<'a, C> {
         }
     }
 
-    fn reroute(&mut self) {
-        let down = &self.links_down;
-        let alive = |link: pathweave_topo::LinkId| down[link.index()] == 0;
-        self.fabric.set_routes(routes::routes(&self.spec.topology, &self.map, &alive));
-        self.routing = Routing::compute(&self.spec.topology, &alive);
+    /// Routing has noticed which links are down.
+    fn reroute(&mut self, now: Time) {
+        let down = |link: &u32| *link > 0;
+        match &mut self.ways {
+            Ways::Switches(routing) => {
+                let links = &self.links_down;
+                let alive = |link: pathweave_topo::LinkId| !down(&links[link.index()]);
+                self.fabric.set_routes(routes::routes(&self.spec.topology, &self.map, &alive));
+                *routing = Routing::compute(&self.spec.topology, &alive);
+            }
+            Ways::Sources { dead, .. } => {
+                let now_dead = self.links_down.iter().map(down).collect();
+                let before = std::mem::replace(dead, now_dead);
+                self.tell_of_paths(now, &before);
+            }
+        }
     }
 
     pub(crate) fn schedule_work(&mut self) {

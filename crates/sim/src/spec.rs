@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pathweave_fabric::config::{ConfigError, FaultConfig, SwitchConfig};
 use pathweave_policy::Scheme;
 use pathweave_results::Role;
-use pathweave_topo::Topology;
+use pathweave_topo::{PathSets, Topology};
 use pathweave_transport::RtoConfig;
 use pathweave_units::{Bytes, Duration};
 use pathweave_wire::Framing;
@@ -20,6 +20,8 @@ pub struct SimSpec {
     pub seed: u64,
     /// The network.
     pub topology: Arc<Topology>,
+    /// Who chooses packets' ways through it.
+    pub routing: RouteChoice,
     /// All switches.
     pub switch: SwitchConfig,
     /// All hosts.
@@ -70,6 +72,16 @@ impl GroupSpec {
     pub const fn new(scheme: u16) -> Self {
         GroupSpec { scheme, class: 1, role: Role::Foreground }
     }
+}
+
+/// Who chooses packets' ways.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum RouteChoice {
+    /// Switches, among the shortest ones, by a hash of what the source gives them.
+    #[default]
+    Switches,
+    /// Sources, among explicit paths. There must be some for every pair of hosts that talk.
+    Sources(Arc<PathSets>),
 }
 
 /// A scheme with the name it goes by in results.

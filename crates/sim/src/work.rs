@@ -5,14 +5,14 @@ use std::cmp::Reverse;
 use pathweave_policy::{Leg, PolicyEnv};
 use pathweave_results::{FlowRecord, FlowStatus};
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
-use pathweave_units::{HostId, QpNum, Rng, Time};
+use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
 use pathweave_workload::{Due, TaskId};
 
 use crate::check;
 use crate::connections::{ConnId, part_bytes};
 use crate::flows::{Flow, Tally};
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct};
-use crate::paths::{PathProfile, profile};
+use crate::paths::PathProfile;
 use crate::runner::Runner;
 use crate::spec::Verb;
 
@@ -72,20 +72,24 @@ impl<const C: usize> Runner<'_, C> {
         let message = self.spec.graph.messages()[flow as usize];
         let conn = self.connections.of(flow);
         let record = FlowRecord { start_ps: now.as_ps(), ..self.spec.flow_record(flow) };
-        let Some(path) = profile(&self.spec.topology, &self.routing, message.src, message.dst) else {
+        let paths = self.ways.profiles(&self.spec.topology, message.src, message.dst);
+        if paths.is_empty() {
             let record = FlowRecord { status: FlowStatus::Unreachable, ..record };
             self.flows[flow as usize] = Some(Flow::posted(record, 0, Default::default()));
             self.connections.list[conn as usize].messages_left -= 1;
             self.pending.ended(&self.spec.graph, TaskId(flow));
             return;
-        };
+        }
         if self.connections.list[conn as usize].qps.is_empty() {
-            self.open(now, conn, &path);
+            self.open(now, conn, &paths);
         }
         let framing = self.spec.host.framing;
         let mtu = self.spec.host.mtu.get() as u16;
-        let ideal = ideal_fct(&path, message.size.get(), mtu, framing, self.spec.host.verb);
-        let record = FlowRecord { ideal_fct_ps: ideal.as_ps(), ..record };
+        let ideal = paths
+            .iter()
+            .map(|path| ideal_fct(path, message.size.get(), mtu, framing, self.spec.host.verb))
+            .min();
+        let record = FlowRecord { ideal_fct_ps: ideal.map_or(0, Duration::as_ps), ..record };
         let qps = self.connections.list[conn as usize].qps.clone();
         // A message of fewer bytes than queue pairs leaves some of them idle.
         let parts = (qps.len() as u64).min(message.size.get().max(1));
@@ -115,7 +119,7 @@ impl<const C: usize> Runner<'_, C> {
     }
 
     /// Makes the queue pairs of a connection.
-    fn open(&mut self, now: Time, conn: ConnId, path: &PathProfile) {
+    fn open(&mut self, now: Time, conn: ConnId, paths: &[PathProfile]) {
         let spec = self.spec;
         let (src, dst, group) = {
             let c = &self.connections.list[conn as usize];
@@ -125,18 +129,24 @@ impl<const C: usize> Runner<'_, C> {
         let scheme = &spec.scheme_of(group).scheme;
         let mtu = spec.host.mtu.get() as u16;
         let mtu_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
-        let base_rtt = path.round_trip(mtu_wire, ack_wire_bytes(spec.host.framing));
+        let ack_wire = ack_wire_bytes(spec.host.framing);
+        let base_rtt = paths.iter().map(|path| path.round_trip(mtu_wire, ack_wire)).min();
         let env = PolicyEnv {
-            line_rate: path.line_rate(),
-            base_rtt,
+            line_rate: paths[0].line_rate(),
+            base_rtt: base_rtt.expect("there is a path"),
             mtu_wire_bytes: mtu_wire,
             mtu_payload_bytes: u32::from(mtu),
             paths: scheme.paths,
             measured: Leg { base_rtt, links: u8::try_from(path.hops.len()).unwrap_or(u8::MAX) },
             edge: None,
         };
+        let [there, back] = [(src, dst), (dst, src)].map(|(from, to)| {
+            let env = PolicyEnv { paths: self.ways.count(from, to, scheme.paths), ..env };
+            (env, self.ways.views(&spec.topology, (from, to), (mtu_wire, ack_wire)))
+        });
         for index in 0..scheme.queue_pairs {
             let make = |host: &mut crate::host::Host, peer: HostId, side: u64| -> QpNum {
+                let (env, views) = if side == 0 { &there } else { &back };
                 let stream = u64::from(conn) << 20 | u64::from(index) << 1 | side;
                 let mut rng = Rng::for_component(spec.seed, "policy", stream);
                 let config = QpConfig {
@@ -146,7 +156,7 @@ impl<const C: usize> Runner<'_, C> {
                     rto: spec.host.rto,
                     rnr: RnrConfig::default(),
                     receive: ReceiveMode::Discard,
-                    ..QpConfig::new(peer, scheme.policy.build(&env, &mut rng), &[])
+                    ..QpConfig::new(peer, scheme.policy.build(env, &mut rng), views)
                 };
                 let qp = host.endpoint.create_qp(now, config);
                 if class != 1 {
@@ -159,6 +169,34 @@ impl<const C: usize> Runner<'_, C> {
             self.hosts[src.index()].endpoint.connect(at_src, at_dst).expect("just made");
             self.hosts[dst.index()].endpoint.connect(at_dst, at_src).expect("just made");
             self.connections.list[conn as usize].qps.push((at_src, at_dst));
+        }
+    }
+
+    /// Where sources choose their paths: tells the queue pairs whose paths have failed or come back since links were as
+    /// in `before`.
+    pub(crate) fn tell_of_paths(&mut self, now: Time, before: &[bool]) {
+        let spec = self.spec;
+        let mtu = spec.host.mtu.get() as u16;
+        let data_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
+        let bytes = (data_wire, ack_wire_bytes(spec.host.framing));
+        for conn in 0..self.connections.list.len() {
+            let connection = &self.connections.list[conn];
+            let (src, dst, qps) = (connection.src, connection.dst, connection.qps.clone());
+            if qps.is_empty() {
+                continue;
+            }
+            for (from, to, at_from) in [(src, dst, true), (dst, src, false)] {
+                if !self.ways.differs(&spec.topology, before, from, to) {
+                    continue;
+                }
+                let views = self.ways.views(&spec.topology, (from, to), bytes);
+                for &(at_src, at_dst) in &qps {
+                    let qp = if at_from { at_src } else { at_dst };
+                    // One that has failed has no use for paths.
+                    let _ = self.hosts[from.index()].endpoint.set_paths(now, qp, &views);
+                }
+                self.after_input(now, from.index());
+            }
         }
     }
 

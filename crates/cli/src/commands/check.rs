@@ -51,6 +51,17 @@ fn describe(inspection: &Inspection) -> String {
         ));
     }
     let bytes = |bytes: u64| Quantity::Bytes.show(bytes as f64);
+    if let Some(explicit) = &network.explicit_paths {
+        for (paths, pairs) in &explicit.of_pair {
+            lines.push(format!("routes     explicit paths: {paths}, pairs of hosts: {pairs}"));
+        }
+        let of_host = match explicit.of_host {
+            (fewest, most) if fewest == most => most.to_string(),
+            (fewest, most) => format!("{fewest} to {most}"),
+        };
+        let (lists, memory) = (explicit.lists, bytes(explicit.memory_bytes));
+        lines.push(format!("           paths from a host: {of_host}; lists of hops: {lists}, {memory}"));
+    }
     for group in &inspection.traffic.groups {
         lines.push(format!(
             "traffic    {}; messages: {}, {}, scheme {}",

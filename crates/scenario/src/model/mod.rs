@@ -10,7 +10,7 @@ mod workload;
 use std::collections::BTreeMap;
 
 use pathweave_fabric::config::{FaultConfig, SwitchConfig};
-use pathweave_topo::TopologyConfig;
+use pathweave_topo::{RoutingConfig, TopologyConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,9 @@ pub struct Scenario {
     pub seed: u64,
     /// Hosts, switches and links. `preset = "..."` instead of `kind` starts from a preset, whose fields can be set.
     pub topology: TopologyConfig,
+    /// Who chooses packets' ways: switches, or sources among explicit paths.
+    #[serde(default)]
+    pub routing: RoutingConfig,
     /// Packets: their size, their headers, and what a sender does about lost ones.
     #[serde(default)]
     pub network: NetworkConfig,

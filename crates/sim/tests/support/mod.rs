@@ -8,7 +8,8 @@ use std::sync::Arc;
 use pathweave_fabric::config::{FaultConfig, SwitchConfig};
 use pathweave_results::{FlowRecord, FlowStatus, RunResult};
 use pathweave_sim::{
-    GroupSpec, HostConfig, NamedScheme, ObserveConfig, Quiet, SimSpec, StopConfig, Verb, check, profile, run,
+    GroupSpec, HostConfig, NamedScheme, ObserveConfig, Quiet, RouteChoice, SimSpec, StopConfig, Verb, check,
+    profile, run,
 };
 use pathweave_topo::{Build, FatTree, LeafSpine, Link, NodeId, Routing, Star, Topology};
 use pathweave_transport::RtoConfig;
@@ -97,6 +98,7 @@ pub(crate) fn with_graph(topology: Topology, graph: MessageGraph, scheme: &str) 
         name: "test".into(),
         seed: 1,
         topology: Arc::new(topology),
+        routing: RouteChoice::Switches,
         switch: SwitchConfig::default(),
         host: HostConfig {
             mtu: Bytes::new(4_096),

@@ -51,7 +51,7 @@ impl Default for PathSetConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OwnPathsConfig {
-    /// Paths of a pair at most, 1 to 65536; of more, evenly spaced ones are taken. Default 256.
+    /// Paths of a pair at most, 1 to 65535; of more, evenly spaced ones are taken. Default 256.
     pub max_paths: u32,
 }
 
@@ -59,7 +59,7 @@ pub struct OwnPathsConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AllShortest {
-    /// Paths of a pair at most, 1 to 65536; of more, evenly spaced ones are taken. Default 256.
+    /// Paths of a pair at most, 1 to 65535; of more, evenly spaced ones are taken. Default 256.
     pub max_paths: u32,
 }
 

@@ -11,11 +11,11 @@ const MAX_K: u32 = 256;
 
 pub(super) fn build(config: &KShortest, plan: Plan<'_>) -> Result<PathSets, TopoError> {
     if !(1..=MAX_K).contains(&config.k) {
-        return Err(refuse("routing.paths.k", config.k, format!("must be 1 to {MAX_K}")));
+        return Err(refuse("k", config.k, format!("must be 1 to {MAX_K}")));
     }
     if config.max_extra_hops as usize > MAX_SWITCHES - 2 {
         let allowed = format!("must be 0 to {}", MAX_SWITCHES - 2);
-        return Err(refuse("routing.paths.max_extra_hops", config.max_extra_hops, allowed));
+        return Err(refuse("max_extra_hops", config.max_extra_hops, allowed));
     }
     let neighbours = neighbours(plan.topology);
     let first_switch = plan.topology.hosts();

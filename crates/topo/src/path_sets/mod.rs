@@ -26,7 +26,7 @@ const MAX_HOPS: usize = 1 << 26;
 /// Most edges: their pairs have a table.
 const MAX_EDGES: usize = 1 << 13;
 /// Most paths of a pair.
-pub(crate) const MAX_PATHS: u32 = 1 << 16;
+pub(crate) const MAX_PATHS: u32 = u16::MAX as u32;
 /// Most switches on a path: a packet that has passed more counts as caught in a loop.
 pub(crate) const MAX_SWITCHES: usize = 64;
 

@@ -50,7 +50,7 @@ pub(super) fn max_paths(value: u32) -> Result<u32, TopoError> {
     if (1..=MAX_PATHS).contains(&value) {
         return Ok(value);
     }
-    Err(refuse("routing.paths.max_paths", value, format!("must be 1 to {MAX_PATHS}")))
+    Err(refuse("max_paths", value, format!("must be 1 to {MAX_PATHS}")))
 }
 
 /// At most `max` of `0..count`, evenly spaced, the first one among them.

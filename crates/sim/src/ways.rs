@@ -1,0 +1,137 @@
+//! Who chooses packets' ways, and what is known of them: the hops of paths, which are dead, what to tell the schemes.
+
+use std::sync::Arc;
+
+use pathweave_fabric::{Attachment, PortMap, RouteHop, SourceRoutes, SwitchRoutes};
+use pathweave_policy::{PathState, PathView};
+use pathweave_topo::{LinkId, PathSets, Routing, Topology};
+use pathweave_units::{HostId, PathId, Rate};
+
+use crate::paths::{PathProfile, profile};
+use crate::routes;
+use crate::spec::RouteChoice;
+
+/// What routing knows, as of when it last looked.
+pub(crate) enum Ways {
+    /// Switches choose.
+    Switches(Routing),
+    /// Sources choose.
+    Sources {
+        /// Among these.
+        sets: Arc<PathSets>,
+        /// Links known to be down.
+        dead: Vec<bool>,
+    },
+}
+
+impl Ways {
+    pub(crate) fn whole(topology: &Topology, choice: &RouteChoice) -> Self {
+        match choice {
+            RouteChoice::Switches => Ways::Switches(Routing::whole(topology)),
+            RouteChoice::Sources(sets) => {
+                Ways::Sources { sets: Arc::clone(sets), dead: vec![false; topology.links().len()] }
+            }
+        }
+    }
+
+    /// What the switches hold at first.
+    pub(crate) fn switch_routes(
+        topology: &Topology,
+        map: &PortMap,
+        choice: &RouteChoice,
+    ) -> Vec<SwitchRoutes> {
+        match choice {
+            RouteChoice::Switches => routes::routes(topology, map, &|_| true),
+            RouteChoice::Sources(sets) => {
+                let lists = Arc::new(source_routes(topology, map, sets));
+                topology.switches().iter().map(|_| SwitchRoutes::Source(Arc::clone(&lists))).collect()
+            }
+        }
+    }
+
+    /// The paths between two hosts that are not known to be dead, the ideal ones among them: one stands for all that
+    /// switches choose from. None: there is no way.
+    pub(crate) fn profiles(&self, topology: &Topology, src: HostId, dst: HostId) -> Vec<PathProfile> {
+        match self {
+            Ways::Switches(routing) => profile(topology, routing, src, dst).into_iter().collect(),
+            Ways::Sources { sets, dead } => {
+                let alive = sets.alive(topology, src, dst, |link| !dead[link.index()]);
+                let all = sets.profiles(topology, src, dst);
+                let mut profiles: Vec<PathProfile> = Vec::new();
+                for (hops, _) in all.zip(alive).filter(|(_, alive)| *alive) {
+                    // In regular networks most are alike.
+                    if profiles.iter().all(|known| known.hops != hops) {
+                        profiles.push(PathProfile { hops, nic_ports: (1, 1) });
+                    }
+                }
+                profiles
+            }
+        }
+    }
+
+    /// How many paths a scheme may choose from that would take `wished` of a network whose switches choose.
+    pub(crate) fn count(&self, src: HostId, dst: HostId, wished: u16) -> u16 {
+        match self {
+            Ways::Switches(_) => wished,
+            Ways::Sources { sets, .. } => sets.count(src, dst) as u16,
+        }
+    }
+
+    /// What there is to tell of the paths between two hosts; nothing where switches choose.
+    pub(crate) fn views(
+        &self,
+        topology: &Topology,
+        (src, dst): (HostId, HostId),
+        (data_wire_bytes, ack_wire_bytes): (u32, u32),
+    ) -> Vec<PathView> {
+        let Ways::Sources { sets, dead } = self else { return Vec::new() };
+        let states = sets.alive(topology, src, dst, |link| !dead[link.index()]);
+        let view = |((id, hops), alive): ((u16, Vec<_>), bool)| {
+            let links = u8::try_from(hops.len()).ok();
+            let path = PathProfile { hops, nic_ports: (1, 1) };
+            let rate = path.hops.iter().map(|(rate, _)| *rate).min();
+            PathView {
+                base_rtt: Some(path.round_trip(data_wire_bytes, ack_wire_bytes)),
+                base_one_way: Some(path.one_way(data_wire_bytes)),
+                rate: rate.filter(|rate| *rate > Rate::ZERO),
+                links,
+                ..PathView::new(PathId(id), if alive { PathState::Up } else { PathState::Down })
+            }
+        };
+        (0..).zip(sets.profiles(topology, src, dst)).zip(states).map(view).collect()
+    }
+
+    /// Whether the state of any path between two hosts differs from what `before` said.
+    pub(crate) fn differs(&self, topology: &Topology, before: &[bool], src: HostId, dst: HostId) -> bool {
+        let Ways::Sources { sets, dead } = self else { return false };
+        let now = sets.alive(topology, src, dst, |link| !dead[link.index()]);
+        let then = sets.alive(topology, src, dst, |link| !before[link.index()]);
+        now.ne(then)
+    }
+}
+
+fn source_routes(topology: &Topology, map: &PortMap, sets: &PathSets) -> SourceRoutes {
+    let ends = |link: LinkId| map.ends(link.index());
+    let hosts = (0..topology.hosts()).map(|host| {
+        let port = topology.ports(HostId(host).into())[0];
+        let (at_a, at_b) = ends(port.link);
+        Attachment { edge: sets.edge_of(HostId(host)), port: if port.is_a { at_b } else { at_a } }
+    });
+    let edges = sets.edges().len() as u32;
+    let mut routes = SourceRoutes::new(hosts.collect(), edges);
+    for from in 0..edges {
+        for to in 0..edges {
+            routes.add_pair(sets.between_edges(from, to).map(|path| {
+                path.iter().map(|hop| {
+                    let (at_a, at_b) = ends(hop.link());
+                    if hop.from_a() {
+                        RouteHop { out: at_a, back: at_b }
+                    } else {
+                        RouteHop { out: at_b, back: at_a }
+                    }
+                })
+            }));
+        }
+    }
+    routes
+}
