@@ -138,7 +138,24 @@ fn what_is_refused_and_how() {
 #[test]
 fn lists_say_all_that_is_needed() {
     let kinds: Vec<_> = topologies().iter().map(|kind| kind.name).collect();
-    assert_eq!(kinds, ["star", "dumbbell", "leaf-spine", "fat-tree", "cross-dc", "file", "hpcc", "preset"]);
+    assert_eq!(
+        kinds,
+        [
+            "star",
+            "dumbbell",
+            "leaf-spine",
+            "fat-tree",
+            "cross-dc",
+            "dragonfly",
+            "rail",
+            "torus",
+            "full-mesh",
+            "jellyfish",
+            "file",
+            "hpcc",
+            "preset"
+        ]
+    );
     for kind in topologies() {
         assert!(!kind.help.is_empty(), "{} has no help", kind.name);
         for field in &kind.fields {

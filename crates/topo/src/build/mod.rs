@@ -1,26 +1,37 @@
 //! The kinds of topology a scenario can name.
 //!
-//! To add one (a Dragonfly, a torus, rails, a Jellyfish): write one file here with a struct
-//! that holds its fields and implements [`Build`], and name it below, once as a module and once in the
-//! registry. Configuration, JSON Schema, `list topologies`, presets and error texts follow from that.
+//! To add one: write one file here with a struct that holds its fields and implements [`Build`], and name it
+//! below, once as a module and once in the registry. Configuration, JSON Schema, `list topologies`, presets and
+//! error texts follow from that.
 
 mod cross_dc;
+mod dragonfly;
 mod dumbbell;
 mod fat_tree;
 mod file;
+mod full_mesh;
+mod grid;
 mod hpcc;
+mod jellyfish;
 mod leaf_spine;
 mod preset;
+mod rail;
 mod star;
+mod torus;
 
 pub use cross_dc::CrossDc;
+pub use dragonfly::Dragonfly;
 pub use dumbbell::Dumbbell;
 pub use fat_tree::{CoreWiring, FatTree};
 pub use file::{TopologyFile, parse_topology_file};
+pub use full_mesh::FullMesh;
 pub use hpcc::{HpccFile, parse_hpcc_topology};
+pub use jellyfish::Jellyfish;
 pub use leaf_spine::LeafSpine;
 pub use preset::PresetName;
+pub use rail::Rail;
 pub use star::Star;
+pub use torus::{Torus, TorusEnds};
 
 use std::ops::Range;
 use std::path::Path;
@@ -89,6 +100,11 @@ registry! {
     "leaf-spine" => LeafSpine,
     "fat-tree" => FatTree,
     "cross-dc" => CrossDc,
+    "dragonfly" => Dragonfly,
+    "rail" => Rail,
+    "torus" => Torus,
+    "full-mesh" => FullMesh,
+    "jellyfish" => Jellyfish,
     "file" => TopologyFile,
     "hpcc" => HpccFile,
     "preset" => PresetName,
@@ -132,8 +148,11 @@ impl Parts {
     pub(crate) fn joined(self, name: String, sites: Sites) -> Result<Topology, TopoError> {
         Topology::new(name, self.hosts, self.switches, self.links).map(|all| all.declare_sites(sites))
     }
+    pub(crate) fn finish(self, name: String) -> Result<Topology, TopoError> {
+        Topology::new(name, self.hosts, self.switches, self.links)
+    }
     pub(crate) fn regular_clos(self, name: String) -> Result<Topology, TopoError> {
-        Topology::new(name, self.hosts, self.switches, self.links).map(Topology::declare_regular_clos)
+        self.finish(name).map(Topology::declare_regular_clos)
     }
 }
 

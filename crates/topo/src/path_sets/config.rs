@@ -34,7 +34,7 @@ pub enum PathSetConfig {
     Own(OwnPathsConfig),
     /// All paths of the least number of hops; parallel links count.
     AllShortest(AllShortest),
-    /// The `k` paths of fewest hops that visit no switch twice, found by Yen's algorithm: for irregular networks.
+    /// The `k` paths of fewest hops that visit no switch twice: for irregular networks.
     /// Parallel links count once.
     KShortest(KShortest),
     /// Paths from a file; see `docs/path-file.md`.

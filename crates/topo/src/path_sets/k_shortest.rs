@@ -1,6 +1,10 @@
-//! The k paths of fewest hops without a loop, by Yen's algorithm.
+//! The k paths of fewest hops without a loop.
+//!
+//! Hops are whole numbers, so the paths are listed length by length: a search from the source that turns back where the
+//! rest of the length does not suffice. Two libraries were tried for it: Yen's algorithm in `pathfinding` 4.16 misses
+//! paths where many are equally long, as they are here; `petgraph` has lengths of paths only.
 
-use pathfinding::directed::yen::yen;
+use pathweave_units::mix64;
 
 use super::{KShortest, MAX_SWITCHES, PathSets, Plan};
 use crate::build::refuse;
@@ -21,21 +25,67 @@ pub(super) fn build(config: &KShortest, plan: Plan<'_>) -> Result<PathSets, Topo
     let first_switch = plan.topology.hosts();
     plan.collect(|plan, from, to, out| {
         let [src, dst] = [from, to].map(|edge| plan.edges[edge].0 - first_switch);
-        let [to_src, to_dst] = [src, dst].map(|end| distances(&neighbours, end));
-        let longest = to_src[dst as usize].saturating_add(config.max_extra_hops);
-        // The search need not go where no path that counts can lead.
-        let near = |&switch: &u32| to_src[switch as usize].saturating_add(to_dst[switch as usize]) <= longest;
-        let successors =
-            |switch: &u32| neighbours[*switch as usize].iter().copied().filter(near).map(|next| (next, 1u32));
-        let mut paths = yen(&src, successors, |switch| *switch == dst, config.k as usize);
-        paths.retain(|(path, hops)| *hops <= longest && path.len() <= MAX_SWITCHES);
-        paths.sort_unstable_by(|(a, a_hops), (b, b_hops)| (a_hops, a).cmp(&(b_hops, b)));
-        for (path, _) in paths {
+        let to_dst = distances(&neighbours, dst);
+        let shortest = to_dst[src as usize];
+        let longest = shortest.saturating_add(config.max_extra_hops).min(MAX_SWITCHES as u32 - 1);
+        let mut search = Search {
+            neighbours: &neighbours,
+            to_dst: &to_dst,
+            dst,
+            start: mix64(u64::from(src) << 32 | u64::from(dst)),
+            most: config.k as usize,
+            path: vec![src],
+            found: Vec::new(),
+        };
+        for hops in shortest..=longest {
+            search.extend(hops);
+        }
+        search.found.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+        for path in search.found {
             let nodes: Vec<NodeId> = path.iter().map(|switch| NodeId(first_switch + switch)).collect();
             out.path_over(&nodes);
         }
         Ok(())
     })
+}
+
+/// Lists the paths to a switch that have a given number of hops.
+struct Search<'a> {
+    neighbours: &'a [Vec<u32>],
+    to_dst: &'a [u32],
+    dst: u32,
+    /// Where in its list of neighbours a switch is left first: another place for each pair and switch, so that pairs
+    /// with more paths of a length than they may have do not all crowd the same links.
+    start: u64,
+    most: usize,
+    /// From the source so far.
+    path: Vec<u32>,
+    found: Vec<Vec<u32>>,
+}
+
+impl Search<'_> {
+    /// Completes the path at hand by exactly `left` more hops in every way.
+    fn extend(&mut self, left: u32) {
+        let at = *self.path.last().expect("begins with the source");
+        if at == self.dst {
+            if left == 0 && self.found.len() < self.most {
+                self.found.push(self.path.clone());
+            }
+            return;
+        }
+        let peers = &self.neighbours[at as usize];
+        let first = (mix64(self.start ^ u64::from(at)) % peers.len().max(1) as u64) as usize;
+        for &peer in peers[first..].iter().chain(&peers[..first]) {
+            if self.found.len() == self.most {
+                return;
+            }
+            if left > 0 && self.to_dst[peer as usize] < left && !self.path.contains(&peer) {
+                self.path.push(peer);
+                self.extend(left - 1);
+                self.path.pop();
+            }
+        }
+    }
 }
 
 /// The switches linked to each switch, ascending, each once.
@@ -51,11 +101,11 @@ fn neighbours(topology: &Topology) -> Vec<Vec<u32>> {
     (0..topology.switches().len()).map(of).collect()
 }
 
-/// Hops from a switch to each other one over switches only.
-fn distances(neighbours: &[Vec<u32>], from: u32) -> Vec<u32> {
+/// Hops from each switch to this one over switches only.
+fn distances(neighbours: &[Vec<u32>], to: u32) -> Vec<u32> {
     let mut hops = vec![u32::MAX; neighbours.len()];
-    hops[from as usize] = 0;
-    let mut order = vec![from as usize];
+    hops[to as usize] = 0;
+    let mut order = vec![to as usize];
     let mut next = 0;
     while let Some(&switch) = order.get(next) {
         next += 1;

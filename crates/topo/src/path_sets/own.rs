@@ -1,5 +1,6 @@
 //! The paths a topology means its sources to use, from its own arithmetic.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::graph::NodeId;
 /// Arithmetic that a kind of topology knows about its paths.
 pub(crate) trait OwnPaths: Debug + Send + Sync {
     /// Emits each path between two different switches with hosts, as the indices of the switches on it, both ends
-    /// included; neighbours are linked. The best path comes first. No switch is visited twice.
+    /// included; neighbours are linked. No switch is visited twice.
     fn emit(&self, from: u32, to: u32, path: &mut dyn FnMut(&[u32]));
 }
 
@@ -39,6 +40,10 @@ pub(super) fn build(config: &OwnPathsConfig, plan: Plan<'_>) -> Result<PathSets,
         own.emit(index(from), index(to), &mut |switches| {
             found.push(switches.iter().map(|switch| NodeId(first_switch + switch)).collect());
         });
+        // The shortest ones first; once each, where a way is the same over several of parallel links.
+        found.sort_by_key(Vec::len);
+        let mut known = BTreeSet::new();
+        found.retain(|path| known.insert(path.clone()));
         for path in evenly(found.len() as u64, max) {
             out.path_over(&found[path as usize]);
         }

@@ -1,0 +1,165 @@
+//! Torus and mesh of two or three dimensions (or one, a ring).
+
+use std::path::Path;
+
+use pathweave_units::{Duration, Rate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::grid::{Grid, orders};
+use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive, probability};
+use crate::error::TopoError;
+use crate::graph::Topology;
+use crate::path_sets::OwnPaths;
+
+/// Torus of one to three dimensions, or mesh: switches on a grid, each linked to its neighbours. Its paths go through one
+/// dimension after the other, in any order of them, the short way round first; in a torus each dimension also the long
+/// way. Lossless traffic can deadlock around a ring, whatever its routes (there are no dateline channels here); the
+/// watch names the cycle. A mesh does not while all paths take its dimensions in one order (`max_paths` = 1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Torus {
+    /// Switches along each dimension, one to three numbers, such as [4, 4].
+    pub size: Vec<u32>,
+    /// Hosts at each switch.
+    #[serde(default = "one")]
+    pub hosts_per_switch: u32,
+    /// Whether the ends of each dimension are linked.
+    #[serde(default)]
+    pub ends: TorusEnds,
+    /// Rate of the links between hosts and switches. Default: UDMP, section V-A.
+    #[serde(default = "default_rate")]
+    pub host_rate: Rate,
+    /// Rate of the links between switches. Default: `host_rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch_rate: Option<Rate>,
+    /// One-way propagation delay between hosts and switches. Default: UDMP, section V-A.
+    #[serde(default = "default_delay")]
+    pub host_delay: Duration,
+    /// One-way propagation delay between switches. Default: `host_delay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch_delay: Option<Duration>,
+    /// Probability that a link loses a packet, on every link.
+    #[serde(default)]
+    pub error_rate: f64,
+}
+
+/// Whether the ends of a dimension are linked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TorusEnds {
+    /// Each dimension of three or more switches is a ring: a torus.
+    #[default]
+    Joined,
+    /// Each dimension is a line: a mesh.
+    Open,
+}
+
+impl Torus {
+    /// One host a switch, links of the default rate and delay.
+    pub fn new(size: Vec<u32>) -> Self {
+        Torus {
+            size,
+            hosts_per_switch: 1,
+            ends: TorusEnds::Joined,
+            host_rate: default_rate(),
+            switch_rate: None,
+            host_delay: default_delay(),
+            switch_delay: None,
+            error_rate: 0.0,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Wiring {
+    grid: Grid,
+    ends: TorusEnds,
+}
+
+impl Wiring {
+    /// Whether the ends of dimension `d` are linked by a link of their own.
+    fn is_ring(&self, d: usize) -> bool {
+        self.ends == TorusEnds::Joined && self.grid.size[d] > 2
+    }
+
+    /// Steps from one coordinate to another: forwards (positive) or backwards, the shorter way first.
+    fn ways(&self, d: usize, from: u32, to: u32) -> Vec<i64> {
+        let direct = i64::from(to) - i64::from(from);
+        if direct == 0 || !self.is_ring(d) {
+            return vec![direct];
+        }
+        let around = direct - direct.signum() * i64::from(self.grid.size[d]);
+        if around.abs() < direct.abs() { vec![around, direct] } else { vec![direct, around] }
+    }
+
+    /// The switches of a way: dimensions in this order, so many steps in each.
+    fn walk(&self, src: u32, order: &[usize], steps: &[i64]) -> Vec<u32> {
+        let mut at = self.grid.coordinates(src);
+        let mut switches = vec![src];
+        for &d in order {
+            let size = i64::from(self.grid.size[d]);
+            for _ in 0..steps[d].abs() {
+                at[d] = (i64::from(at[d]) + steps[d].signum()).rem_euclid(size) as u32;
+                switches.push(self.grid.index(&at));
+            }
+        }
+        switches
+    }
+}
+
+impl OwnPaths for Wiring {
+    fn emit(&self, src: u32, dst: u32, path: &mut dyn FnMut(&[u32])) {
+        let [from, to] = [src, dst].map(|switch| self.grid.coordinates(switch));
+        let ways: Vec<Vec<i64>> = (0..from.len()).map(|d| self.ways(d, from[d], to[d])).collect();
+        let mut combinations: Vec<Vec<i64>> = vec![vec![]];
+        for of_dimension in &ways {
+            combinations = combinations
+                .iter()
+                .flat_map(|steps| of_dimension.iter().map(move |&way| [&steps[..], &[way]].concat()))
+                .collect();
+        }
+        combinations.sort_by_key(|steps| steps.iter().map(|way| way.abs()).sum::<i64>());
+        let moving: Vec<usize> = (0..from.len()).filter(|&d| from[d] != to[d]).collect();
+        for steps in &combinations {
+            orders(&moving, &mut |order| path(&self.walk(src, order, steps)));
+        }
+    }
+}
+
+impl Build for Torus {
+    fn build(&self, _: &Path) -> Result<Topology, TopoError> {
+        let error_rate = probability("error_rate", self.error_rate)?;
+        let grid = Grid::new(&self.size)?;
+        let per_switch = at_least_one("hosts_per_switch", self.hosts_per_switch)?;
+        let (switches, dimensions) = (grid.len(), self.size.len() as u32);
+        let hosts = switches.saturating_mul(per_switch);
+        super::within_limits("torus", &[hosts, switches], &[&[hosts], &[switches, dimensions]])?;
+        let host_rate = positive("host_rate", self.host_rate)?;
+        let switch_rate = positive("switch_rate", self.switch_rate.unwrap_or(host_rate))?;
+        let spec = |rate, delay| LinkSpec { rate, delay, error_rate };
+        let between = spec(switch_rate, self.switch_delay.unwrap_or(self.host_delay));
+
+        let wiring = Wiring { grid, ends: self.ends };
+        let mut parts = Parts::new(hosts);
+        let node = wiring.grid.add(&mut parts, per_switch, spec(host_rate, self.host_delay));
+        for switch in 0..switches {
+            let at = wiring.grid.coordinates(switch);
+            for (d, &size) in wiring.grid.size.iter().enumerate() {
+                let last = at[d] + 1 == size;
+                if last && !wiring.is_ring(d) {
+                    continue;
+                }
+                let mut next = at.clone();
+                next[d] = if last { 0 } else { at[d] + 1 };
+                parts.links(node(switch), node(wiring.grid.index(&next)), between, 1);
+            }
+        }
+        let kind = match self.ends {
+            TorusEnds::Joined => "torus",
+            TorusEnds::Open => "mesh",
+        };
+        let name = format!("{} {kind} of {hosts} hosts", wiring.grid);
+        Ok(parts.finish(name)?.with_own_paths(wiring))
+    }
+}
