@@ -130,14 +130,16 @@ impl<const C: usize> Runner<'_, C> {
         let mtu = spec.host.mtu.get() as u16;
         let mtu_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
         let ack_wire = ack_wire_bytes(spec.host.framing);
-        let base_rtt = paths.iter().map(|path| path.round_trip(mtu_wire, ack_wire)).min();
+        let nearest =
+            paths.iter().min_by_key(|path| path.round_trip(mtu_wire, ack_wire)).expect("there is a path");
+        let base_rtt = nearest.round_trip(mtu_wire, ack_wire);
         let env = PolicyEnv {
-            line_rate: paths[0].line_rate(),
-            base_rtt: base_rtt.expect("there is a path"),
+            line_rate: nearest.line_rate(),
+            base_rtt,
             mtu_wire_bytes: mtu_wire,
             mtu_payload_bytes: u32::from(mtu),
             paths: scheme.paths,
-            measured: Leg { base_rtt, links: u8::try_from(path.hops.len()).unwrap_or(u8::MAX) },
+            measured: Leg { base_rtt, links: u8::try_from(nearest.hops.len()).unwrap_or(u8::MAX) },
             edge: None,
         };
         let [there, back] = [(src, dst), (dst, src)].map(|(from, to)| {
