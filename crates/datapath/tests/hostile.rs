@@ -9,7 +9,8 @@ use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{Access, Device, DeviceConfig, Region};
 use pathweave_units::{PathId, QpNum, Rng, Time};
 use pathweave_wire::{
-    Ack, Body, Data, DatagramLayout, Nack, NackReason, Operation, Segment, datagram_crc, emit_datagram_header,
+    Ack, Body, Data, DatagramLayout, Nack, NackReason, Notices, Operation, Segment, datagram_crc,
+    emit_datagram_header,
 };
 use support::{PATIENCE, Pair, done, pattern, region_of};
 
@@ -84,6 +85,7 @@ fn any_body(rng: &mut Rng) -> Body {
             received_at: Time::from_ps(any_number(rng)),
             packets: rng.next_u64() as u16,
             marked: rng.next_u64() as u16,
+            notices: Notices::Paused,
         }),
         1 => Body::Nack(Nack {
             expected: any_number(rng),

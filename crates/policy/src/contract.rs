@@ -1,6 +1,7 @@
 //! The contract between the endpoint and a scheme.
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
+use pathweave_wire::Notices;
 
 use crate::{Member, Shared};
 
@@ -30,6 +31,17 @@ pub enum Grant {
     Send(PathId),
     /// Send a probe on this path, then ask again.
     Probe(PathId),
+    /// Send a copy of this packet, which is not yet acknowledged, on this path, then ask again. It is no retransmission:
+    /// what is in flight stays as it is.
+    Copy {
+        /// Its PSN.
+        psn: u64,
+        /// The path.
+        path: PathId,
+    },
+    /// Announce on this path that what was sent before may arrive after what follows, then ask again. There is
+    /// something in flight.
+    Notice(PathId),
     /// Not before this instant (pacing). Must be later than now.
     At(Time),
     /// Not before feedback arrives or a timer fires. With nothing in flight and no timer this is a deadlock,
@@ -71,7 +83,7 @@ pub enum FeedbackKind {
         /// The acknowledgement reported Congestion Experienced for it.
         marked: bool,
     },
-    /// A congestion notification packet arrived. `path`, `psn`, `memo` say nothing.
+    /// A congestion notification packet arrived; `path` is that of the packet it answers. `psn`, `memo` say nothing.
     Cnp,
     /// Declared lost by loss recovery (gap, reordering bound, NACK); will be retransmitted.
     Lost,
@@ -85,6 +97,17 @@ pub enum FeedbackKind {
     /// The acknowledgement of a packet that another one has told of before: a measurement of its path, and nothing else.
     /// Only under [`Recovery::PathOrder`](crate::Recovery::PathOrder), which listens to each path by itself.
     Echo,
+    /// An arrival that is no news of its packet: a copy, or the original after its copy, or a notice. `path`, `rtt` and
+    /// `one_way_ps` are those of the arrival.
+    Heard {
+        /// It was marked Congestion Experienced.
+        marked: bool,
+    },
+    /// The receiver misses this packet and takes it for late, not lost. `path` and `memo` are those of its latest
+    /// transmission.
+    Late,
+    /// The receiver says whether notices are welcome. `path`, `psn`, `memo` say nothing.
+    Notices(Notices),
 }
 
 /// Feedback on a packet.
@@ -100,7 +123,7 @@ pub struct Feedback {
     pub memo: Memo,
     /// Bytes on the wire of the packet.
     pub wire_bytes: u32,
-    /// From the packet's wire timestamp to now. Zero unless `timed`, a probe reply or an echo.
+    /// From the packet's wire timestamp to now. Zero unless `timed`, heard, a probe reply or an echo.
     pub rtt: Duration,
     /// Receiver's stamp minus sender's stamp, in picoseconds; meaningful up to a constant clock offset.
     pub one_way_ps: i64,
@@ -215,6 +238,14 @@ pub trait Policy {
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo;
     /// A probe granted has left.
     fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+        let _ = (now, path, cx);
+    }
+    /// A copy granted has left; `wire_bytes` it took.
+    fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
+        let _ = (now, psn, path, wire_bytes, cx);
+    }
+    /// A notice granted has left.
+    fn on_notice_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
         let _ = (now, path, cx);
     }
     /// Feedback on one packet.

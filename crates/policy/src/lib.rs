@@ -50,6 +50,7 @@ extern crate std;
 pub mod ack_clock;
 pub mod cc;
 mod contract;
+mod dlbf;
 mod error;
 pub mod laps;
 mod mprdma;
@@ -57,6 +58,7 @@ pub mod ooo;
 pub mod picker;
 mod reflex;
 pub mod registry;
+mod reordering;
 mod reps;
 mod scheme;
 mod schemes;
@@ -71,10 +73,15 @@ pub use cc::dcqcn::presets;
 pub use contract::{
     Feedback, FeedbackKind, Grant, Leg, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
 };
+pub use dlbf::{
+    Dlbf, DlbfConfig, DlbfCounts, DlbfHost, DlbfScope, DlbfVariant, History, Knowledge, MarkedRate, OnSwitch,
+    PathTable, Sending,
+};
 pub use error::ConfigError;
 pub use mprdma::{Decrease, MpRdma, MpRdmaConfig};
 pub use reflex::{E2eMode, Reflex, ReflexConfig};
 pub use registry::{AnyPolicy, PolicyConfig};
+pub use reordering::{CleanNotice, CopyMarks, Reordering, ReportPolicy};
 pub use reps::{Reps, RepsConfig};
 pub use scheme::{AckPolicy, CnpMode, CnpPolicy, Forwarding, PathRto, Recovery, RingScope, Scheme};
 pub use schemes::{SchemeInfo, find_scheme, schemes};

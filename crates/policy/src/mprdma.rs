@@ -271,7 +271,13 @@ impl Policy for MpRdma {
             FeedbackKind::Lost => self.make_way(feedback.path, cx.rng),
             // Nothing came back at all: from one packet on again, by what is left of the window.
             FeedbackKind::Timeout => self.shrink(1.0),
-            FeedbackKind::Cnp | FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho | FeedbackKind::Echo => {}
+            FeedbackKind::Cnp
+            | FeedbackKind::ProbeReply
+            | FeedbackKind::EdgeEcho
+            | FeedbackKind::Echo
+            | FeedbackKind::Heard { .. }
+            | FeedbackKind::Late
+            | FeedbackKind::Notices(_) => {}
         }
     }
 

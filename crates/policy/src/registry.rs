@@ -9,6 +9,7 @@
 use pathweave_units::{PathId, Rate, Rng, Time};
 
 use crate::cc::AnyCc;
+use crate::dlbf::{Dlbf, DlbfConfig};
 use crate::laps::{Laps, LapsConfig};
 use crate::mprdma::{MpRdma, MpRdmaConfig};
 use crate::picker::AnyPicker;
@@ -63,6 +64,19 @@ macro_rules! policies {
             fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
                 match self { $( AnyPolicy::$name(policy) => policy.on_probe_sent(now, path, cx) ),* }
             }
+            fn on_copy_sent(
+                &mut self,
+                now: Time,
+                psn: u64,
+                path: PathId,
+                wire_bytes: u32,
+                cx: &mut PolicyCx<'_>,
+            ) {
+                match self { $( AnyPolicy::$name(policy) => policy.on_copy_sent(now, psn, path, wire_bytes, cx) ),* }
+            }
+            fn on_notice_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyPolicy::$name(policy) => policy.on_notice_sent(now, path, cx) ),* }
+            }
             #[inline]
             fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
                 match self { $( AnyPolicy::$name(policy) => policy.on_feedback(now, feedback, cx) ),* }
@@ -91,6 +105,8 @@ policies! {
     Udmp(Udmp, UdmpConfig),
     /// MP-RDMA: an ECN-driven window, ACK-clocked on the path of the acknowledgement.
     Mprdma(MpRdma, MpRdmaConfig),
+    /// DLBF: a path until it marks, with copies of what a switch would make late.
+    Dlbf(Dlbf, DlbfConfig),
     /// REPS: recycled entropies, with a window for delay and ECN.
     Reps(Reps, RepsConfig),
     /// Reflex: a congestion control that flows to other sites feed with echoes of their own site's edge.

@@ -5,7 +5,7 @@ use pathweave_units::Duration;
 use crate::cc::CcConfig;
 use crate::cc::dcqcn::Reaction;
 use crate::error::check;
-use crate::{ConfigError, PolicyConfig, SplitConfig};
+use crate::{ConfigError, DlbfConfig, PolicyConfig, Reordering, SplitConfig};
 
 /// A named preset, or one with overrides. In a scenario it is a name (`scheme = "rps"`) or a table whose `base` is a
 /// name and whose other fields are these, merged over the preset's: `{ base = "rps", paths = 64 }`. Merging is by
@@ -23,6 +23,9 @@ pub struct Scheme {
     pub acks: AckPolicy,
     /// Whether and when the receiver sends congestion notifications.
     pub cnp: CnpPolicy,
+    /// What the receiver says of packets that arrive ahead of a gap.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Reordering::is_silent"))]
+    pub reordering: Reordering,
     /// Queue pairs a message is split over evenly (QP scaling); 1 for everything else.
     pub queue_pairs: u16,
     /// Paths (UDP source ports) each queue pair may choose from.
@@ -77,6 +80,7 @@ impl Scheme {
                 "1 with recovery \"path_order\": a packet that is not answered by itself counts as lost",
             )?;
         }
+        self.reordering.validate(self.recovery).map_err(|error| error.within("reordering"))?;
         if let Some(dcqcn) = self.dcqcn() {
             let p = dcqcn.params();
             let spaced = p.decrease_interval > Duration::ZERO || self.cnp.interval > Duration::ZERO;
@@ -92,7 +96,8 @@ impl Scheme {
     /// The DCQCN parameters, where the scheme has any.
     pub fn dcqcn(&self) -> Option<&crate::cc::DcqcnConfig> {
         match &self.policy {
-            PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(config), .. }) => Some(config),
+            PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(config), .. })
+            | PolicyConfig::Dlbf(DlbfConfig { cc: CcConfig::Dcqcn(config), .. }) => Some(config),
             _ => None,
         }
     }
@@ -194,6 +199,10 @@ pub enum CnpMode {
     Off,
     /// For packets marked Congestion Experienced.
     OnMark,
+    /// For these, and for packets that arrive ahead of a gap, which RoCE adapters take for a sign of loss and answer
+    /// with a notification even where only the missing packet is sent again (so the ConWeave simulator: a selective
+    /// acknowledgement of a gap carries the notification bit). Under DCQCN reordering then costs rate.
+    OnMarkOrGap,
 }
 
 #[cfg(all(test, feature = "serde"))]

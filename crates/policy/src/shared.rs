@@ -146,6 +146,8 @@ macro_rules! stores {
 stores! {
     /// Paths and their delays as LAPS knows them.
     Laps(crate::laps::LapsHost),
+    /// Paths by host, as DLBF knows them.
+    DlbfHosts(crate::DlbfHost),
     /// For tests of the mechanism.
     #[cfg(test)] Count(tests::Count),
     /// For tests of the mechanism.

@@ -50,6 +50,9 @@ fn with_packet(hash: u64, now: Time, host: HostId, segment: &Segment) -> u64 {
         Body::Probe { .. } => (4, 0),
         Body::ProbeReply { .. } => (5, 0),
         Body::EdgeEcho { .. } => (6, 0),
+        Body::Notice(notice) => (16, notice.first),
+        Body::NoticeReply { .. } => (17, 0),
+        Body::Missing(missing) => (18, missing.first),
     };
     let hash = with_word(hash, now.as_ps());
     let hash = with_word(hash, u64::from(host.0) << 32 | u64::from(segment.path.0) << 16 | kind);

@@ -1,7 +1,7 @@
 //! Completion time of a message on an idle network: the denominator of slowdown.
 
 use pathweave_units::{Duration, PathId, QpNum, Time};
-use pathweave_wire::{Ack, Body, Data, Framing, Operation, Segment};
+use pathweave_wire::{Ack, Body, Data, Framing, Notices, Operation, Segment};
 
 use crate::paths::PathProfile;
 use crate::spec::Verb;
@@ -91,6 +91,7 @@ pub(crate) fn ack_wire_bytes(framing: Framing) -> u32 {
         received_at: Time::ZERO,
         packets: 1,
         marked: 0,
+        notices: Notices::Welcome,
     })))
 }
 

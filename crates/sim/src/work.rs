@@ -155,6 +155,7 @@ impl<const C: usize> Runner<'_, C> {
                     recovery: scheme.recovery,
                     acks: scheme.acks,
                     cnp: scheme.cnp,
+                    reordering: scheme.reordering,
                     rto: spec.host.rto,
                     rnr: RnrConfig::default(),
                     receive: ReceiveMode::Discard,

@@ -94,6 +94,7 @@ fn queue_pairs() {
                     recovery: scheme.recovery,
                     acks: scheme.acks,
                     cnp: scheme.cnp,
+                    reordering: scheme.reordering,
                     ..QpConfig::new(HostId(1), policy, &[])
                 };
                 endpoint.create_qp(Time::ZERO, config);

@@ -29,10 +29,9 @@ impl Policy for Fixed {
         Memo(0)
     }
     fn on_feedback(&mut self, _: Time, feedback: &Feedback, _: &mut PolicyCx<'_>) {
-        self.inflight -= u32::from(!matches!(
-            feedback.kind,
-            FeedbackKind::Cnp | FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho | FeedbackKind::Echo
-        ));
+        let of_packet =
+            matches!(feedback.kind, FeedbackKind::Ack { .. } | FeedbackKind::Lost | FeedbackKind::Timeout);
+        self.inflight -= u32::from(of_packet);
     }
     fn on_paths(&mut self, _: Time, _: &[PathView], _: &mut PolicyCx<'_>) {}
     fn on_timer(&mut self, _: Time, _: &mut PolicyCx<'_>) {}

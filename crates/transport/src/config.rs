@@ -1,6 +1,6 @@
 //! What an endpoint and a queue pair are made from.
 
-use pathweave_policy::{AckPolicy, CnpMode, CnpPolicy, PathView, Recovery};
+use pathweave_policy::{AckPolicy, CnpMode, CnpPolicy, PathView, Recovery, Reordering};
 use pathweave_units::{Duration, HostId};
 use pathweave_wire::Framing;
 
@@ -56,6 +56,8 @@ pub struct QpConfig<'a, P> {
     pub acks: AckPolicy,
     /// When this end notifies of congestion.
     pub cnp: CnpPolicy,
+    /// What this end says of packets that arrive ahead of a gap.
+    pub reordering: Reordering,
     /// Retransmission timer.
     pub rto: RtoConfig,
     /// Back-off when the other end has no receive posted.
@@ -80,6 +82,7 @@ impl<'a, P> QpConfig<'a, P> {
             recovery: Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 1_024 },
             acks: AckPolicy { every_packets: 1, max_delay: Duration::from_us(10) },
             cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
+            reordering: Reordering::Silent,
             rto: RtoConfig::default(),
             rnr: RnrConfig::default(),
             receive: ReceiveMode::Posted,

@@ -79,6 +79,21 @@ counters! {
     foreign,
 }
 
+/// Counts of what only some schemes do, of one queue pair. Packets unless said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OrderCounters {
+    /// Copies sent of packets that may be late.
+    pub copies_sent: u64,
+    /// Bytes of these on the wire.
+    pub copied_wire_bytes: u64,
+    /// Notices of a change of path sent.
+    pub notices_sent: u64,
+    /// Missing packets named to the other end, as often as they were.
+    pub missing_named: u64,
+    /// Data packets that arrived ahead of a gap which no notice explained, where the receiver says something of gaps.
+    pub ahead_received: u64,
+}
+
 impl Counters {
     /// Takes note of a packet that arrived `degree` PSNs behind the highest before it.
     #[inline]

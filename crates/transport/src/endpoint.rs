@@ -8,7 +8,7 @@ use pathweave_wire::{Body, Segment};
 
 use crate::common::Common;
 use crate::config::{EndpointConfig, QpConfig};
-use crate::counters::Counters;
+use crate::counters::{Counters, OrderCounters};
 use crate::events::Event;
 use crate::memory::{MemoryError, MemoryRegion};
 use crate::qp::{Outcome, Qp, port_of};
@@ -213,6 +213,11 @@ impl<P: Policy> Endpoint<P> {
                 let body = Body::ProbeReply { sent_at: *sent_at, received_at: now };
                 qp.control(segment.path, body, common);
             }
+            Body::Notice(notice) => qp.on_notice(now, notice, segment.path, ce, common),
+            Body::NoticeReply { sent_at, received_at, marked } => {
+                qp.on_notice_reply(now, segment.path, *sent_at, *received_at, *marked, common);
+            }
+            Body::Missing(missing) => qp.on_missing(now, missing, common),
             Body::ProbeReply { sent_at, received_at } => {
                 qp.on_probe_reply(now, segment.path, *sent_at, *received_at, common);
             }
@@ -277,6 +282,14 @@ impl<P: Policy> Endpoint<P> {
                 }
                 Outcome::Probe(path) => {
                     send(qp.probe(now, path, &mut self.common));
+                    return true;
+                }
+                Outcome::Copy(psn, path) => {
+                    send(qp.copy(now, psn, path, &mut self.common));
+                    return true;
+                }
+                Outcome::Notice(path) => {
+                    send(qp.notice(now, path, &mut self.common));
                     return true;
                 }
                 Outcome::Port(port) => self.common.scheduler.wait_for(&mut qp.turn, num, port),
@@ -401,6 +414,21 @@ impl<P: Policy> Endpoint<P> {
     /// Counts of one queue pair.
     pub fn qp_counters(&self, qp: QpNum) -> Option<&Counters> {
         self.qps.get(qp).map(|qp| &qp.counters)
+    }
+
+    /// What a queue pair counts of copies, notices and gaps; zeros where there are none of these.
+    pub fn order_counters(&self, qp: QpNum) -> Option<OrderCounters> {
+        self.qps.get(qp).map(|qp| qp.order.as_deref().copied().unwrap_or_default())
+    }
+
+    /// Packets a queue pair holds ahead of a gap.
+    pub fn held_ahead(&self, qp: QpNum) -> Option<u64> {
+        self.qps.get(qp).map(|qp| qp.receive.recovery.held())
+    }
+
+    /// Whether a queue pair has data to send, new or again, or in flight.
+    pub fn is_busy(&self, qp: QpNum) -> Option<bool> {
+        self.qps.get(qp).map(|qp| qp.send.backlogged() || qp.send.flight.inflight_packets() > 0)
     }
 
     /// The policy of a queue pair, for observers.

@@ -1,7 +1,7 @@
 //! Wire bytes of the packets that are sent most, worked out once.
 
 use pathweave_units::{PathId, QpNum, Time};
-use pathweave_wire::{Ack, Body, Data, Framing, Operation, Segment};
+use pathweave_wire::{Ack, Body, Data, Framing, Notices, Operation, Segment};
 
 use crate::config::EndpointConfig;
 
@@ -24,6 +24,7 @@ impl Sizes {
             received_at: Time::ZERO,
             packets: 1,
             marked: 0,
+            notices: Notices::Welcome,
         };
         let middle = |op| {
             Body::Data(Data {
@@ -107,6 +108,7 @@ mod tests {
                     received_at: Time::MAX,
                     packets: 3,
                     marked: 2,
+                    notices: Notices::Welcome,
                 };
                 let ack = segment(Body::Ack(ack));
                 assert_eq!(sizes.of_control(framing, &ack), framing.wire_bytes(&ack), "{framing:?}");

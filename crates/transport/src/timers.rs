@@ -11,7 +11,7 @@ use pathweave_units::{QpNum, Time};
 pub enum TimerKind {
     /// A packet in flight, or a READ asked for, may have been lost.
     Retransmit,
-    /// An acknowledgement was held back and must leave.
+    /// An acknowledgement was held back and must leave, or packets announced to be late are due.
     DelayedAck,
     /// The policy granted a packet for this instant.
     Pacing,

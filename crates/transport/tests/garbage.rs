@@ -6,7 +6,9 @@ use pair::{Channel, MTU, Pair};
 use pathweave_policy::{PathRto, Recovery, RingScope};
 use pathweave_transport::{Op, ReceiveMode};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
-use pathweave_wire::{Ack, Body, Data, Nack, NackReason, Operation, Segment};
+use pathweave_wire::{
+    Ack, Body, Cause, Data, Missing, Nack, NackReason, Notice, Notices, Operation, Segment,
+};
 use proptest::prelude::*;
 
 /// Numbers near what is in use, and numbers far from it.
@@ -57,7 +59,8 @@ fn body() -> impl Strategy<Value = Body> {
     let sack = || prop_oneof![Just(0), Just(u64::MAX), any::<u64>()];
     let ack = (number(), number(), sack(), time(), time(), any::<u16>(), any::<u16>()).prop_map(
         |(cumulative, psn, sack, echo_sent_at, received_at, packets, marked)| {
-            Body::Ack(Ack { cumulative, psn, sack, echo_sent_at, received_at, packets, marked })
+            let notices = if packets == 1 { Notices::Paused } else { Notices::Welcome };
+            Body::Ack(Ack { cumulative, psn, sack, echo_sent_at, received_at, packets, marked, notices })
         },
     );
     let reason = prop_oneof![
@@ -74,6 +77,16 @@ fn body() -> impl Strategy<Value = Body> {
         5 => ack,
         2 => nack,
         1 => Just(Body::Cnp),
+        1 => (number(), number(), time()).prop_map(|(first, last, sent_at)| {
+            Body::Notice(Notice { first, last, sent_at })
+        }),
+        1 => (time(), time(), any::<bool>()).prop_map(|(sent_at, received_at, marked)| {
+            Body::NoticeReply { sent_at, received_at, marked }
+        }),
+        1 => (number(), sack(), any::<bool>()).prop_map(|(first, missing, late)| {
+            let cause = if late { Cause::Late } else { Cause::Lost };
+            Body::Missing(Missing { first, missing, cause })
+        }),
         1 => time().prop_map(|sent_at| Body::Probe { sent_at }),
         1 => (time(), time()).prop_map(|(sent_at, received_at)| Body::ProbeReply { sent_at, received_at }),
     ]

@@ -9,7 +9,7 @@ use pathweave_transport::{
     ReceiveMode, Status, Transmit, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
-use pathweave_wire::{Ack, Body, Operation, Segment};
+use pathweave_wire::{Ack, Body, Notices, Operation, Segment};
 
 const SR: fn(u32) -> Recovery =
     |reorder_packets| Recovery::SelectiveRepeat { reorder_packets, window_packets: 64 };
@@ -448,6 +448,7 @@ fn a_stamp_renewed_on_the_way_measures_from_there() {
         received_at: Time::from_us(503),
         packets: 1,
         marked: 0,
+        notices: Notices::Welcome,
     };
     let segment = Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), body: Body::Ack(ack) };
     endpoint.on_packet(Time::from_us(1_006), HostId(1), &segment, false);

@@ -46,7 +46,7 @@ impl Framing {
             Framing::Ns3 => match &segment.body {
                 Body::Data(data) => 48 + u32::from(data.len),
                 Body::Rd(data) => 48 + u32::from(data.len),
-                Body::Probe { .. } => 48,
+                Body::Probe { .. } | Body::Notice(_) => 48,
                 _ => 60,
             },
             Framing::Pathweave => ethernet(ip_packet_len(segment)),
@@ -65,7 +65,8 @@ fn rocev2_extended(body: &Body) -> usize {
         Body::Data(data) => rocev2_data(data),
         // The common part of our extension is a DETH in all but name.
         Body::Rd(data) => RDETH_LEN + COMMON_LEN + (EETH_LEN + usize::from(data.len)).next_multiple_of(4),
-        Body::Ack(_) | Body::Nack(_) => AETH_LEN,
+        Body::Ack(_) | Body::Nack(_) | Body::NoticeReply { .. } | Body::Missing(_) => AETH_LEN,
+        Body::Notice(_) => 0,
         // An acknowledgement with a flag, in the paper.
         Body::EdgeEcho { .. } => AETH_LEN,
         Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } => CNP_LEN,

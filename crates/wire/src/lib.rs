@@ -17,7 +17,9 @@ pub use frame::{
     datagram_crc, emit, emit_datagram_header, entropy_port, extend_psn, ip_packet_len, layout, wire_psn,
 };
 pub use framing::Framing;
-pub use segment::{Ack, Body, Data, Nack, NackReason, Operation, RdData, Segment};
+pub use segment::{
+    Ack, Body, Cause, Data, Missing, Nack, NackReason, Notice, Notices, Operation, RdData, Segment,
+};
 pub use side::{
     MAX_NACK_RUNS, NackRuns, PsnRun, RdFlow, SIDE_MAGIC, SIDE_VERSION, SideError, SideFrame, emit_nack,
     emit_side, side_abort_len, side_done_len, side_nack_len, side_start_len,

@@ -34,6 +34,19 @@ pub enum Body {
         /// When the probe left.
         sent_at: Time,
     },
+    /// Announces that packets sent before on other paths may arrive after those that follow on this one.
+    Notice(Notice),
+    /// Answer to a notice.
+    NoticeReply {
+        /// When the notice left, by its sender's clock.
+        sent_at: Time,
+        /// When it arrived, by the answerer's clock.
+        received_at: Time,
+        /// It carried Congestion Experienced.
+        marked: bool,
+    },
+    /// Names packets that have not arrived.
+    Missing(Missing),
     /// Answer to a probe.
     ProbeReply {
         /// When the probe left, by the prober's clock.
@@ -134,6 +147,51 @@ pub struct Ack {
     pub packets: u16,
     /// How many of `packets` carried Congestion Experienced.
     pub marked: u16,
+    /// Whether the sender may announce a change of path by a notice.
+    pub notices: Notices,
+}
+
+/// Whether notices are welcome: the receiver holds what arrives ahead of packets announced to be late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Notices {
+    /// They are.
+    #[default]
+    Welcome,
+    /// Not now: too much is held already.
+    Paused,
+}
+
+/// Announces a change of path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// First PSN that may be late.
+    pub first: u64,
+    /// Last PSN that may be late; not below `first`, and less than 2^23 above it.
+    pub last: u64,
+    /// When the notice left the NIC, by the sender's clock.
+    pub sent_at: Time,
+}
+
+/// Names packets that have not arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// First PSN that is missing.
+    pub first: u64,
+    /// Bit i: `first + i` is missing (bit 0 is always set).
+    pub missing: u64,
+    /// What the receiver makes of it.
+    pub cause: Cause,
+}
+
+/// What a receiver makes of packets that have not arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cause {
+    /// Lost: to be sent again.
+    Lost,
+    /// Late, as a notice announced: worth a copy on the new path if the sender thinks so.
+    Late,
 }
 
 /// A negative acknowledgement.

@@ -5,7 +5,8 @@ mod common;
 use common::plain_route;
 use pathweave_units::{PathId, QpNum, Time};
 use pathweave_wire::{
-    Ack, Body, Data, Ecn, Nack, NackReason, Operation, Packet, RdData, Route, Segment, emit,
+    Ack, Body, Cause, Data, Ecn, Missing, Nack, NackReason, Notice, Notices, Operation, Packet, RdData,
+    Route, Segment, emit,
 };
 
 fn bytes(lines: &[&str]) -> Vec<u8> {
@@ -88,6 +89,7 @@ fn acknowledgement_across_a_wrap_of_the_psn() {
             received_at: Time::from_us(2),
             packets: 4,
             marked: 1,
+            notices: Notices::Welcome,
         }),
     };
     let route = Route { src_port: 0xffff, dscp: 48, ..plain_route() };
@@ -162,6 +164,90 @@ fn part_of_a_message_between_datagram_queue_pairs() {
             "80 12 34 00 03 00 00 1f ee",
             "07 08 09",
             "fb 81 a9 67",
+        ],
+    );
+}
+
+/// Addresses of the frames below, and the lines of a frame behind IPv4 and UDP headers.
+fn check_answer(body: Body, near: u64, lines: &[&str]) {
+    let segment = Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(7), body };
+    check(&segment, &Route { src_port: 0xffff, dscp: 48, ..plain_route() }, &[], near, lines);
+}
+
+#[test]
+fn acknowledgement_that_pauses_notices() {
+    let ack = Ack {
+        cumulative: 0x200_0005,
+        psn: 0x1ff_fffe,
+        sack: !0x10,
+        echo_sent_at: Time::from_ps(1_000_001),
+        received_at: Time::from_us(2),
+        packets: 4,
+        marked: 1,
+        notices: Notices::Paused,
+    };
+    check_answer(
+        Body::Ack(ack),
+        0x1ff_fff0,
+        &[
+            "45 c0 00 58 00 00 40 00 40 11 1e c8 0a 01 02 03 0a 04 05 06",
+            "ff ff 12 b7 00 44 00 00",
+            "d1 00 ff ff 00 00 0d ef 00 ff ff fe",
+            "1f 00 00 00",
+            "70 01 00 07 04 00 0a bc",
+            "00 00 00 05 00 04 00 01 ff ff ff ff ff ff ff ef 00 00 00 00 00 0f 42 41 00 00 00 00 00 1e 84 80",
+            "ca 38 77 43",
+        ],
+    );
+}
+
+#[test]
+fn notice_across_a_wrap_of_the_psn() {
+    let notice = Notice { first: 0x1ff_fffe, last: 0x200_0005, sent_at: Time::from_ps(1_000_001) };
+    check_answer(
+        Body::Notice(notice),
+        0x1ff_fff0,
+        &[
+            "45 c0 00 40 00 00 40 00 40 11 1e e0 0a 01 02 03 0a 04 05 06",
+            "ff ff 12 b7 00 2c 00 00",
+            "d5 00 ff ff 00 00 0d ef 00 ff ff fe",
+            "70 01 00 07 00 00 0a bc",
+            // last 5, sent at
+            "00 00 00 05 00 00 00 00 00 0f 42 41",
+            "43 52 9f d2",
+        ],
+    );
+}
+
+#[test]
+fn answer_to_a_marked_notice() {
+    let (sent_at, received_at) = (Time::from_ps(1_000_001), Time::from_us(2));
+    check_answer(
+        Body::NoticeReply { sent_at, received_at, marked: true },
+        0,
+        &[
+            "45 c0 00 44 00 00 40 00 40 11 1e dc 0a 01 02 03 0a 04 05 06",
+            "ff ff 12 b7 00 30 00 00",
+            "d6 00 ff ff 00 00 0d ef 00 00 00 00",
+            "70 01 00 07 08 00 0a bc",
+            "00 00 00 00 00 0f 42 41 00 00 00 00 00 1e 84 80",
+            "c8 7d 88 a6",
+        ],
+    );
+}
+
+#[test]
+fn packets_that_are_late() {
+    check_answer(
+        Body::Missing(Missing { first: 0x1ff_fffe, missing: 5, cause: Cause::Late }),
+        0x1ff_fff0,
+        &[
+            "45 c0 00 3c 00 00 40 00 40 11 1e e4 0a 01 02 03 0a 04 05 06",
+            "ff ff 12 b7 00 28 00 00",
+            "d7 00 ff ff 00 00 0d ef 00 ff ff fe",
+            "70 01 00 07 10 00 0a bc",
+            "00 00 00 00 00 00 00 05",
+            "2e f2 e6 a8",
         ],
     );
 }

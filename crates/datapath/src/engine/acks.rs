@@ -32,6 +32,7 @@ pub(crate) fn join(earlier: &mut Segment, later: &Segment) -> bool {
         sack: if distance < BITMAP { high.sack | low.sack << distance } else { high.sack },
         packets: old.packets.saturating_add(new.packets),
         marked: old.marked.saturating_add(new.marked),
+        notices: new.notices,
         ..*high
     };
     *old = joined;
@@ -42,6 +43,7 @@ pub(crate) fn join(earlier: &mut Segment, later: &Segment) -> bool {
 mod tests {
     use super::*;
     use pathweave_units::{PathId, QpNum, Time};
+    use pathweave_wire::Notices;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -58,6 +60,7 @@ mod tests {
             received_at: Time::from_us(psn),
             packets: 1,
             marked: psn.is_multiple_of(3).into(),
+            notices: Notices::Welcome,
         });
         Segment { dst_qp: QpNum(2), src_qp: QpNum(3), path: PathId(0), body }
     }

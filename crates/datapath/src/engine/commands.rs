@@ -262,6 +262,7 @@ impl Core {
             recovery: scheme.recovery,
             acks: scheme.acks,
             cnp: scheme.cnp,
+            reordering: scheme.reordering,
             rto: scheme::timeouts(&self.config),
             ..QpConfig::new(peer, policy, &[])
         };

@@ -127,12 +127,23 @@ impl Core {
                 return None;
             }
             // What the policy is told must be about a path it has.
-            Body::Cnp | Body::EdgeEcho { .. } if segment.path.0 >= connection.paths => return None,
+            Body::Cnp | Body::EdgeEcho { .. } | Body::NoticeReply { .. }
+                if segment.path.0 >= connection.paths =>
+            {
+                return None;
+            }
             Body::ProbeReply { sent_at, .. } => {
                 let sent_at = *sent_at;
                 return self.on_probe_reply(now, id, &segment, sent_at);
             }
-            Body::Cnp | Body::Ack(_) | Body::Nack(_) | Body::Probe { .. } | Body::EdgeEcho { .. } => {}
+            Body::Cnp
+            | Body::Ack(_)
+            | Body::Nack(_)
+            | Body::Probe { .. }
+            | Body::Notice(_)
+            | Body::NoticeReply { .. }
+            | Body::Missing(_)
+            | Body::EdgeEcho { .. } => {}
         }
         let answers = datagram.is_answer();
         let host = connection.host();

@@ -164,6 +164,15 @@ impl Policy for Watched {
         self.inner.on_probe_sent(now, path, cx);
     }
 
+    fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
+        self.paths[path.index()].packets += 1;
+        self.inner.on_copy_sent(now, psn, path, wire_bytes, cx);
+    }
+
+    fn on_notice_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+        self.inner.on_notice_sent(now, path, cx);
+    }
+
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         let Some(path) = self.paths.get_mut(feedback.path.index()) else { return };
@@ -186,7 +195,11 @@ impl Policy for Watched {
                 }
             }
             FeedbackKind::Lost | FeedbackKind::Timeout => path.lost += 1,
-            FeedbackKind::Cnp => {}
+            FeedbackKind::Heard { marked } => {
+                path.unanswered = 0;
+                path.marked += u64::from(marked);
+            }
+            FeedbackKind::Cnp | FeedbackKind::Late | FeedbackKind::Notices(_) => {}
             FeedbackKind::ProbeReply | FeedbackKind::Echo => path.measured(feedback.rtt),
             // Of a part of the path.
             FeedbackKind::EdgeEcho => {}

@@ -105,6 +105,7 @@ impl Simulated {
                 recovery: scheme.recovery,
                 acks: scheme.acks,
                 cnp: scheme.cnp,
+                reordering: scheme.reordering,
                 rto,
                 ..QpConfig::new(peer, scheme.policy.build(&env, &mut rng), &[])
             };

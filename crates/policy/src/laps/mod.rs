@@ -159,7 +159,10 @@ impl Policy for Laps {
             FeedbackKind::Ack { timed: false, .. }
             | FeedbackKind::Lost
             | FeedbackKind::Cnp
-            | FeedbackKind::EdgeEcho => {}
+            | FeedbackKind::EdgeEcho
+            | FeedbackKind::Heard { .. }
+            | FeedbackKind::Late
+            | FeedbackKind::Notices(_) => {}
         }
     }
 

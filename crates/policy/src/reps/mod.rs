@@ -133,7 +133,13 @@ impl Policy for Reps {
                 self.window.on_loss();
                 self.entropies.on_failure(now);
             }
-            FeedbackKind::Cnp | FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho | FeedbackKind::Echo => {}
+            FeedbackKind::Cnp
+            | FeedbackKind::ProbeReply
+            | FeedbackKind::EdgeEcho
+            | FeedbackKind::Echo
+            | FeedbackKind::Heard { .. }
+            | FeedbackKind::Late
+            | FeedbackKind::Notices(_) => {}
         }
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {

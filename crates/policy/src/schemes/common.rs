@@ -4,7 +4,9 @@ use pathweave_units::Duration;
 
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset, HopScaling, SwiftConfig};
 use crate::picker::PickerConfig;
-use crate::{AckPolicy, CnpMode, CnpPolicy, Forwarding, PolicyConfig, Recovery, Scheme, SplitConfig};
+use crate::{
+    AckPolicy, CnpMode, CnpPolicy, Forwarding, PolicyConfig, Recovery, Reordering, Scheme, SplitConfig,
+};
 
 /// Source ports a queue pair may use: the dynamic range 49152 to 65535 that RoCEv2 leaves for entropy. So many
 /// that hashing them over 16 paths gives each its share within 3 % (one standard deviation).
@@ -22,6 +24,7 @@ pub(super) fn dcqcn(picker: PickerConfig, recovery: Recovery) -> Scheme {
         recovery,
         acks: AckPolicy { every_packets: 1, max_delay: Duration::from_us(1) },
         cnp: CnpPolicy { mode: CnpMode::OnMark, interval: preset.info().cnp_interval },
+        reordering: Reordering::Silent,
         queue_pairs: 1,
         paths: SOURCE_PORTS,
         forwarding: None,
@@ -57,6 +60,7 @@ pub(super) fn clocked(policy: PolicyConfig) -> Scheme {
         recovery: CLOCKED,
         acks: AckPolicy { every_packets: 1, max_delay: Duration::from_us(1) },
         cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
+        reordering: Reordering::Silent,
         queue_pairs: 1,
         paths: SOURCE_PORTS,
         forwarding: None,

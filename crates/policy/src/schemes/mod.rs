@@ -3,6 +3,8 @@
 mod common;
 mod conga;
 mod conweave;
+mod dlbf;
+mod dlbf_published;
 mod drill;
 mod ecmp;
 mod ecmp_sr;
@@ -69,6 +71,8 @@ pub fn schemes() -> &'static [SchemeInfo] {
         conweave::CONWEAVE,
         drill::DRILL,
         switch_rps::SWITCH_RPS,
+        dlbf::INFO,
+        dlbf_published::INFO,
     ]
 }
 

@@ -28,6 +28,14 @@ enum Event {
         one_way_ps: u64,
     },
     Cnp,
+    /// A copy of a packet, or a notice (without a PSN), is answered.
+    Heard {
+        psn: Option<u64>,
+        path: PathId,
+        sent_at: Time,
+        marked: bool,
+        one_way_ps: u64,
+    },
     ProbeReply {
         path: PathId,
         sent_at: Time,
@@ -183,6 +191,20 @@ impl<'a, P: Policy> Bench<'a, P> {
                 let probe = Flying { path, memo: Memo::default(), sent_at, attempt: 0 };
                 self.feed(now, index, FeedbackKind::ProbeReply, 0, probe, one_way_ps);
             }
+            Event::Heard { psn, path, sent_at, marked, one_way_ps } => {
+                if let Some(psn) = psn
+                    && let Some(flying) = sender.flying.remove(&psn)
+                {
+                    sender.acked += 1;
+                    if sender.acked == self.scenario.packets {
+                        sender.report.done_at = Some(now);
+                    }
+                    let kind = FeedbackKind::Ack { timed: false, marked: false };
+                    self.feed(now, index, kind, psn, flying, 0);
+                }
+                let copy = Flying { path, memo: Memo::default(), sent_at, attempt: 0 };
+                self.feed(now, index, FeedbackKind::Heard { marked }, psn.unwrap_or(0), copy, one_way_ps);
+            }
             Event::Sample => {
                 if let Some(rate) = sender.policy.rate(now) {
                     sender.report.rates.push((now, rate));
@@ -205,7 +227,10 @@ impl<'a, P: Policy> Bench<'a, P> {
         flying: Flying,
         one_way_ps: u64,
     ) {
-        let measured = matches!(kind, FeedbackKind::Ack { .. } | FeedbackKind::ProbeReply);
+        let measured = matches!(
+            kind,
+            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::ProbeReply | FeedbackKind::Heard { .. }
+        );
         let sender = &mut self.senders[index];
         let feedback = Feedback {
             kind,
@@ -293,6 +318,12 @@ impl<'a, P: Policy> Bench<'a, P> {
                     return self.wake(index, at);
                 }
                 Grant::Probe(path) => self.probe(now, index, path),
+                Grant::Copy { psn, path } => {
+                    self.copy(now, index, psn, path);
+                    let at = self.senders[index].nic_free_at;
+                    return self.wake(index, at);
+                }
+                Grant::Notice(path) => self.notice(now, index, path),
                 Grant::At(when) => return self.wake(index, when),
                 Grant::Blocked => {
                     // Being asked may have set the timer.
@@ -340,6 +371,39 @@ impl<'a, P: Policy> Bench<'a, P> {
         }
         let one_way_ps = (passage.arrives - now).as_ps();
         self.push(answered, index, Event::Ack { psn: want.psn, attempt, marked: passage.marked, one_way_ps });
+    }
+
+    fn copy(&mut self, now: Time, index: usize, psn: u64, path: PathId) {
+        let wire_bytes = self.scenario.env.mtu_wire_bytes;
+        let sender = &mut self.senders[index];
+        assert!(sender.flying.contains_key(&psn), "seed {}: PSN {psn} is not in flight", self.scenario.seed);
+        let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
+        sender.policy.on_copy_sent(now, psn, path, wire_bytes, &mut cx);
+        sender.report.sent[path.index()] += 1;
+        sender.report.copies += 1;
+        sender.nic_free_at = now + self.scenario.env.line_rate.time_for(u64::from(wire_bytes));
+        self.extra(now, index, Some(psn), path, wire_bytes);
+    }
+
+    fn notice(&mut self, now: Time, index: usize, path: PathId) {
+        let sender = &mut self.senders[index];
+        assert!(!sender.flying.is_empty(), "seed {}: a notice of nothing", self.scenario.seed);
+        let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
+        sender.policy.on_notice_sent(now, path, &mut cx);
+        sender.report.notices += 1;
+        self.extra(now, index, None, path, 84);
+    }
+
+    fn extra(&mut self, now: Time, index: usize, psn: Option<u64>, path: PathId, wire_bytes: u32) {
+        if let Some((passage, back)) = self.cross(now, path, wire_bytes) {
+            let one_way_ps = (passage.arrives - now).as_ps();
+            let marked = passage.marked;
+            self.push(
+                passage.arrives + back,
+                index,
+                Event::Heard { psn, path, sent_at: now, marked, one_way_ps },
+            );
+        }
     }
 
     fn probe(&mut self, now: Time, index: usize, path: PathId) {

@@ -63,7 +63,7 @@ impl<P: Policy> Policy for Checked<P> {
         let grant = self.policy.poll_send(now, want, cx);
         self.granted = None;
         match grant {
-            Grant::Send(path) | Grant::Probe(path) => {
+            Grant::Send(path) | Grant::Probe(path) | Grant::Notice(path) | Grant::Copy { path, .. } => {
                 assert!(self.is_up(path), "{}: {path:?} is granted but down", self.context);
                 self.granted = Some(path);
             }
@@ -88,11 +88,26 @@ impl<P: Policy> Policy for Checked<P> {
         assert_eq!(granted, Some(path), "{}: a probe left without a grant", self.context);
         self.policy.on_probe_sent(now, path, cx);
     }
+    fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
+        self.at(now);
+        let granted = self.granted.take();
+        assert_eq!(granted, Some(path), "{}: a copy left without a grant", self.context);
+        self.policy.on_copy_sent(now, psn, path, wire_bytes, cx);
+    }
+    fn on_notice_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+        self.at(now);
+        let granted = self.granted.take();
+        assert_eq!(granted, Some(path), "{}: a notice left without a grant", self.context);
+        self.policy.on_notice_sent(now, path, cx);
+    }
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         self.at(now);
         let measured = matches!(
             feedback.kind,
-            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::ProbeReply | FeedbackKind::Echo
+            FeedbackKind::Ack { timed: true, .. }
+                | FeedbackKind::ProbeReply
+                | FeedbackKind::Heard { .. }
+                | FeedbackKind::Echo
         );
         assert!(
             measured || feedback.rtt.as_ps() == 0,

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
+use pathweave_wire::Notices;
 
 use super::checked::Checked;
 use crate::{
@@ -65,7 +66,7 @@ pub fn random_operations<P: Policy>(
 
 impl<P: Policy> Model<P> {
     fn step(&mut self, dice: &mut Rng) {
-        match dice.below(16) {
+        match dice.below(18) {
             0..6 => {
                 self.try_send();
             }
@@ -83,6 +84,19 @@ impl<P: Policy> Model<P> {
                 self.feed(FeedbackKind::Cnp, nothing);
             }
             14 => self.change_paths(dice),
+            15 => {
+                let path = PathId(dice.below(u32::from(self.env.paths)) as u16);
+                let other = Flying { psn: 0, path, memo: Memo::default(), sent_at: self.now };
+                let notices = if dice.chance(0.5) { Notices::Welcome } else { Notices::Paused };
+                let heard = FeedbackKind::Heard { marked: dice.chance(0.3) };
+                self.feed(if dice.chance(0.7) { heard } else { FeedbackKind::Notices(notices) }, other);
+            }
+            16 => {
+                if !self.flying.is_empty() {
+                    let of = self.flying[dice.below(self.flying.len() as u32) as usize];
+                    self.feed(FeedbackKind::Late, of);
+                }
+            }
             _ => {
                 let most_ps = [1_000, 1_000_000, 100_000_000][dice.below(3) as usize];
                 self.advance(self.now + Duration::from_ps(u64::from(dice.below(most_ps))));
@@ -131,9 +145,24 @@ impl<P: Policy> Model<P> {
             self.flying.push(Flying { psn: want.psn, path, memo, sent_at: self.now });
             self.next_psn += 1;
         }
-        if let Grant::Probe(path) = grant {
-            let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
-            self.policy.on_probe_sent(self.now, path, &mut cx);
+        match grant {
+            Grant::Copy { psn, path } => {
+                let flying = self.flying.iter().any(|flying| flying.psn == psn);
+                assert!(flying, "{}: PSN {psn} is copied and not in flight", self.policy.context);
+                let (now, bytes) = (self.now, want.wire_bytes);
+                let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+                self.policy.on_copy_sent(now, psn, path, bytes, &mut cx);
+            }
+            Grant::Notice(path) => {
+                assert!(!self.flying.is_empty(), "{}: a notice of nothing", self.policy.context);
+                let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+                self.policy.on_notice_sent(self.now, path, &mut cx);
+            }
+            Grant::Probe(path) => {
+                let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+                self.policy.on_probe_sent(self.now, path, &mut cx);
+            }
+            _ => {}
         }
         grant
     }
@@ -148,7 +177,7 @@ impl<P: Policy> Model<P> {
     }
 
     fn feed(&mut self, kind: FeedbackKind, of: Flying) {
-        let timed = matches!(kind, FeedbackKind::Ack { timed: true, .. });
+        let timed = matches!(kind, FeedbackKind::Ack { timed: true, .. } | FeedbackKind::Heard { .. });
         let rtt = if timed { self.now - of.sent_at } else { Duration::ZERO };
         let feedback = Feedback {
             kind,
@@ -200,6 +229,7 @@ impl<P: Policy> Model<P> {
             match self.try_send() {
                 Grant::Send(_) => left -= 1,
                 Grant::At(when) => self.advance(when),
+                Grant::Copy { .. } | Grant::Notice(_) => {}
                 // Asked again; it must not want to probe for ever.
                 Grant::Probe(_) => {
                     probes += 1;

@@ -22,6 +22,10 @@ pub struct SenderReport {
     pub retransmitted: u64,
     /// Probes sent.
     pub probes: u64,
+    /// Copies sent.
+    pub copies: u64,
+    /// Notices sent.
+    pub notices: u64,
     /// Acknowledgements that reported a mark.
     pub marked: u64,
     /// Congestion notifications received.

@@ -314,7 +314,13 @@ impl Policy for Udmp {
                     self.good = None;
                 }
             }
-            FeedbackKind::Cnp | FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho | FeedbackKind::Echo => {}
+            FeedbackKind::Cnp
+            | FeedbackKind::ProbeReply
+            | FeedbackKind::EdgeEcho
+            | FeedbackKind::Echo
+            | FeedbackKind::Heard { .. }
+            | FeedbackKind::Late
+            | FeedbackKind::Notices(_) => {}
         }
     }
 

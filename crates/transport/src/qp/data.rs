@@ -4,7 +4,7 @@ use pathweave_policy::{CnpMode, Policy};
 use pathweave_units::{PathId, Time};
 use pathweave_wire::{Ack, Body, Data, NackReason, Operation};
 
-use super::Qp;
+use super::{Health, Qp};
 use crate::common::Common;
 use crate::config::ReceiveMode;
 use crate::events::{Completion, Event, Opcode, Status};
@@ -27,15 +27,19 @@ impl<P: Policy> Qp<P> {
         common: &mut Common,
     ) -> Option<Placement> {
         self.counters.data_received += 1;
-        if ce {
-            self.notify_congestion(now, path, common);
-        }
         let expected = self.receive.recovery.expected();
         if data.psn > expected + u64::from(MAX_WINDOW_PACKETS) * 2 {
             self.counters.malformed += 1;
             return None;
         }
-        match self.receive.recovery.judge(data.psn) {
+        let arrival = self.receive.recovery.judge(data.psn);
+        if ce {
+            self.counters.marked_received += 1;
+            if arrival != Arrival::Duplicate || self.notifies_copies() {
+                self.notify_congestion(now, path, common);
+            }
+        }
+        match arrival {
             Arrival::InOrder | Arrival::Ahead => {}
             Arrival::Duplicate => {
                 self.counters.duplicates += 1;
@@ -84,13 +88,17 @@ impl<P: Policy> Qp<P> {
                 self.deliver(data, common);
             }
             if self.receive.recovery.expected() > expected + 1 {
+                self.gap_closed(common);
                 while let Some(end) = self.receive.pop_end() {
                     self.deliver(&end, common);
                 }
             }
             self.wake(common);
-        } else if data.last {
-            self.receive.hold_end(data);
+        } else {
+            if data.last {
+                self.receive.hold_end(data);
+            }
+            self.arrived_ahead(now, data.psn, path, common);
         }
         placement
     }
@@ -123,8 +131,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// DCQCN's notification point: at most one CNP an interval.
-    fn notify_congestion(&mut self, now: Time, path: PathId, common: &mut Common) {
-        self.counters.marked_received += 1;
+    pub(super) fn notify_congestion(&mut self, now: Time, path: PathId, common: &mut Common) {
         if self.receive.cnp.mode == CnpMode::Off {
             return;
         }
@@ -163,7 +170,7 @@ impl<P: Policy> Qp<P> {
     /// All packets of a message and of those before it have arrived; `end` is its last.
     #[inline]
     fn deliver(&mut self, end: &Data, common: &mut Common) {
-        if self.failed {
+        if self.health == Health::Failed {
             return;
         }
         let bytes = match end.op {

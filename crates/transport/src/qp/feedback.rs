@@ -1,10 +1,12 @@
 //! What the other end says of packets sent: ACK, NACK, CNP, answers to probes.
 
+use alloc::vec::Vec;
+
 use pathweave_policy::{Feedback, FeedbackKind, Memo, Policy, PolicyCx, Shared};
 use pathweave_units::{Duration, PathId, Time};
-use pathweave_wire::{Ack, Nack, NackReason};
+use pathweave_wire::{Ack, Cause, Missing, Nack, NackReason};
 
-use super::Qp;
+use super::{Health, Qp};
 use crate::common::Common;
 use crate::events::Status;
 use crate::send::flight::Slot;
@@ -25,6 +27,8 @@ struct Arrived {
 pub(super) struct Stamps {
     pub(super) sent_at: Time,
     pub(super) received_at: Time,
+    /// The path it took, which tells a copy from the original.
+    pub(super) path: PathId,
 }
 
 impl Stamps {
@@ -47,22 +51,26 @@ impl<P: Policy> Qp<P> {
             return;
         }
         self.counters.acks_received += 1;
-        let stamps = Stamps { sent_at: ack.echo_sent_at, received_at: ack.received_at };
+        let stamps = Stamps { sent_at: ack.echo_sent_at, received_at: ack.received_at, path };
         let rings = self.send.recovery.rings();
         let is_news = rings.is_some() && self.send.flight.is_outstanding(ack.psn, ack.echo_sent_at);
-        self.arrived(
-            now,
-            &Arrived {
-                cumulative: ack.cumulative,
-                psn: ack.psn,
-                sack: ack.sack,
-                stamps: Some(stamps),
-                marked: u32::from(ack.marked),
-            },
-            common,
-        );
+        let arrived = Arrived {
+            cumulative: ack.cumulative,
+            psn: ack.psn,
+            sack: ack.sack,
+            stamps: Some(stamps),
+            marked: u32::from(ack.marked),
+        };
+        let measured = self.arrived(now, &arrived, common);
+        if ack.notices != self.notices {
+            self.notices = ack.notices;
+            let kind = FeedbackKind::Notices(ack.notices);
+            self.feedback_on_path(now, kind, path, Duration::ZERO, 0, common);
+        }
         if let Some(group) = rings {
             self.heard_on_path(now, group, path, ack, is_news, common);
+        } else if !measured {
+            self.heard(now, stamps, ack.marked > 0, common);
         }
         if self.send.recovery.detect(&mut self.send.flight, &mut common.lost) {
             self.tell_lost(now, FeedbackKind::Lost, common);
@@ -71,9 +79,11 @@ impl<P: Policy> Qp<P> {
         self.wake(common);
     }
 
-    /// Takes in what has arrived: feedback to the policy, progress of the stream, completions.
+    /// Takes in what has arrived: feedback to the policy, progress of the stream, completions. Whether the policy was
+    /// given a measurement.
     #[inline]
-    fn arrived(&mut self, now: Time, arrived: &Arrived, common: &mut Common) {
+    fn arrived(&mut self, now: Time, arrived: &Arrived, common: &mut Common) -> bool {
+        let mut timed = false;
         let una = self.send.flight.una();
         let cumulative = arrived.cumulative.max(una);
         // Those that were marked are the newest ones of this acknowledgement, the trigger first of all: known
@@ -85,7 +95,7 @@ impl<P: Policy> Qp<P> {
         if cumulative > una {
             let mut from = una;
             while let Some(psn) = self.send.flight.first_missing(from, cumulative) {
-                self.one_arrived(now, psn, arrived, &mut unmarked, &mut common.shared);
+                timed |= self.one_arrived(now, psn, arrived, &mut unmarked, &mut common.shared);
                 from = psn + 1;
             }
             self.send.flight.advance(cumulative);
@@ -96,7 +106,7 @@ impl<P: Policy> Qp<P> {
             let back = 63 - news.leading_zeros();
             news &= !(1 << back);
             let psn = arrived.psn - u64::from(back);
-            self.one_arrived(now, psn, arrived, &mut unmarked, &mut common.shared);
+            timed |= self.one_arrived(now, psn, arrived, &mut unmarked, &mut common.shared);
         }
         self.send.flight.advance_over_acked();
         if self.send.flight.una() > una {
@@ -105,6 +115,18 @@ impl<P: Policy> Qp<P> {
             if self.send.answers_out > 0 {
                 self.retire_answers(common);
             }
+        }
+        timed
+    }
+
+    /// An arrival that was no news of its packet tells of its path all the same.
+    #[cold]
+    fn heard(&mut self, now: Time, stamps: Stamps, marked: bool, common: &mut Common) {
+        // What the other end echoes need not be ours.
+        if stamps.sent_at <= now {
+            let one_way_ps = stamps.one_way_ps();
+            let kind = FeedbackKind::Heard { marked };
+            self.feedback_on_path(now, kind, stamps.path, stamps.rtt(now), one_way_ps, common);
         }
     }
 
@@ -131,18 +153,20 @@ impl<P: Policy> Qp<P> {
         arrived: &Arrived,
         unmarked: &mut u32,
         shared: &mut Shared,
-    ) {
-        let Some(slot) = self.send.flight.ack(psn) else { return };
+    ) -> bool {
+        let Some(slot) = self.send.flight.ack(psn) else { return false };
         // Only the very transmission that is echoed gives a measurement. A later stamp than its own was written on
         // the way, by a switch that measures from there on; what it says is as true.
         let stamps = arrived
             .stamps
-            .filter(|stamps| psn == arrived.psn && stamps.sent_at >= slot.sent_at && stamps.sent_at <= now);
+            .filter(|stamps| psn == arrived.psn && stamps.path == slot.path)
+            .filter(|stamps| stamps.sent_at >= slot.sent_at && stamps.sent_at <= now);
         self.send.recovery.on_acked(&slot, stamps.is_some() || !slot.retransmitted);
         let marked = *unmarked == 0;
         *unmarked = unmarked.saturating_sub(1);
         let kind = FeedbackKind::Ack { timed: stamps.is_some(), marked };
         self.feedback(now, kind, psn, &slot, stamps, shared);
+        stamps.is_some()
     }
 
     #[inline]
@@ -225,7 +249,7 @@ impl<P: Policy> Qp<P> {
         self.counters.nacks_received += 1;
         let arrived =
             Arrived { cumulative: nack.expected, psn: nack.psn, sack: nack.sack, stamps: None, marked: 0 };
-        self.arrived(now, &arrived, common);
+        let _measured = self.arrived(now, &arrived, common);
         let culprit = match nack.reason {
             // What it complains of has arrived by now, by another copy.
             _ if !self.send.flight.contains(nack.psn) => None,
@@ -255,14 +279,14 @@ impl<P: Policy> Qp<P> {
 
     /// Pauses for want of a receive at the other end, or gives up.
     fn back_off(&mut self, now: Time, _psn: u64, common: &mut Common) -> Option<Status> {
-        if self.backing_off {
+        if self.health == Health::BackingOff {
             return None;
         }
         if self.rnr.retry_limit.is_some_and(|limit| self.send.rnr_backoffs >= limit) {
             return Some(Status::RnrRetryExceeded);
         }
         self.send.rnr_backoffs += 1;
-        self.backing_off = true;
+        self.health = Health::BackingOff;
         self.backoff_until = now.saturating_add(self.rnr.delay).max(super::next_instant(now));
         common.timers.arm(&mut self.armed, self.num, TimerKind::RnrBackoff, self.backoff_until);
         None
@@ -272,6 +296,50 @@ impl<P: Policy> Qp<P> {
     pub(crate) fn on_cnp(&mut self, now: Time, path: PathId, common: &mut Common) {
         self.counters.cnps_received += 1;
         self.feedback_on_path(now, FeedbackKind::Cnp, path, Duration::ZERO, 0, common);
+    }
+
+    /// The answer to a notice.
+    pub(crate) fn on_notice_reply(
+        &mut self,
+        now: Time,
+        path: PathId,
+        sent_at: Time,
+        received_at: Time,
+        marked: bool,
+        common: &mut Common,
+    ) {
+        if self.order.as_ref().is_none_or(|counts| counts.notices_sent == 0) {
+            self.counters.malformed += 1;
+            return;
+        }
+        self.heard(now, Stamps { sent_at, received_at, path }, marked, common);
+    }
+
+    /// The receiver names packets that it misses.
+    #[cold]
+    pub(crate) fn on_missing(&mut self, now: Time, missing: &Missing, common: &mut Common) {
+        let Missing { first, missing, cause } = *missing;
+        if first >= self.send.flight.next() {
+            self.counters.malformed += 1;
+            return;
+        }
+        let flight = &self.send.flight;
+        let named = (0..64).filter(|bit| missing >> bit & 1 == 1).map(|bit| first.saturating_add(bit));
+        let psns: Vec<u64> = named.filter(|&psn| flight.can_lose(psn)).collect();
+        match cause {
+            Cause::Lost => {
+                self.send.recovery.on_missing(&psns, &mut self.send.flight, &mut common.lost);
+                self.tell_lost(now, FeedbackKind::Lost, common);
+            }
+            Cause::Late => {
+                for psn in psns {
+                    let slot = *self.send.flight.slot(psn);
+                    self.feedback(now, FeedbackKind::Late, psn, &slot, None, &mut common.shared);
+                }
+            }
+        }
+        self.arm_policy(now, common);
+        self.wake(common);
     }
 
     /// A probe came back.
@@ -287,7 +355,7 @@ impl<P: Policy> Qp<P> {
             self.counters.malformed += 1;
             return;
         }
-        let stamps = Stamps { sent_at, received_at };
+        let stamps = Stamps { sent_at, received_at, path };
         let (rtt, one_way_ps) = (stamps.rtt(now), stamps.one_way_ps());
         self.feedback_on_path(now, FeedbackKind::ProbeReply, path, rtt, one_way_ps, common);
     }

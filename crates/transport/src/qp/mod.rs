@@ -2,17 +2,20 @@
 
 mod data;
 mod feedback;
+mod order;
 mod output;
 mod path_order;
 mod timing;
 
+use alloc::boxed::Box;
+
 use pathweave_policy::{Member, PathView, Policy, PolicyCx, Recovery};
 use pathweave_units::{HostId, PathId, QpNum, Rng, Time};
-use pathweave_wire::{Body, Nack, NackReason, Operation, Segment};
+use pathweave_wire::{Body, Nack, NackReason, Notices, Operation, Segment};
 
 use crate::common::Common;
 use crate::config::{QpConfig, ReceiveMode, RnrConfig};
-use crate::counters::Counters;
+use crate::counters::{Counters, OrderCounters};
 use crate::events::{Completion, Event, Opcode, Status};
 use crate::line::Line;
 use crate::receive::ReceiveStream;
@@ -38,21 +41,32 @@ pub(crate) struct Qp<P> {
     /// The queue pair there, if `connected`.
     remote: QpNum,
     connected: bool,
-    failed: bool,
-    /// Sends nothing until the RNR back-off ends.
-    backing_off: bool,
+    health: Health,
+    /// What the other end last said of notices.
+    notices: Notices,
     pub(crate) turn: Turn,
     pub(crate) send: SendStream,
     /// When the pacing timer has to fire, while `turn` is paced.
     paced_until: Time,
-    /// When the RNR back-off ends, while `backing_off`.
+    /// When the RNR back-off ends, while it lasts.
     backoff_until: Time,
     pub(crate) armed: Armed,
     pub(crate) counters: Counters,
     pub(crate) rnr: RnrConfig,
     pub(crate) rng: Rng,
     pub(crate) receive: ReceiveStream,
+    /// Allocated by those who count something in it.
+    pub(crate) order: Option<Box<OrderCounters>>,
     pub(crate) policy: Line<P>,
+}
+
+/// Whether a queue pair works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+    Well,
+    /// Sends nothing until the RNR back-off ends.
+    BackingOff,
+    Failed,
 }
 
 impl<P> Numbered for Qp<P> {
@@ -71,6 +85,7 @@ impl<P: Policy> Qp<P> {
             recovery,
             acks,
             cnp,
+            reordering,
             rto,
             rnr,
             receive,
@@ -87,8 +102,8 @@ impl<P: Policy> Qp<P> {
             peer,
             remote: QpNum(0),
             connected: false,
-            failed: false,
-            backing_off: false,
+            health: Health::Well,
+            notices: Notices::Welcome,
             turn: Turn::Off,
             rnr,
             policy: Line(policy),
@@ -98,11 +113,12 @@ impl<P: Policy> Qp<P> {
                 u64::from(common.config.host.0) << 32 | u64::from(num.0),
             ),
             send: SendStream::new(recovery, rto, max_reads_out),
-            receive: ReceiveStream::new(recovery, acks, cnp, receive, max_reads_in),
+            receive: ReceiveStream::new(recovery, acks, cnp, reordering, receive, max_reads_in),
             armed: Armed::NONE,
             paced_until: Time::ZERO,
             backoff_until: Time::ZERO,
             counters: Counters::default(),
+            order: None,
         };
         qp.join_rings(recovery, common);
         let member = Member { qp: num, peer };
@@ -144,11 +160,11 @@ impl<P: Policy> Qp<P> {
     }
     #[inline]
     pub(crate) fn has_failed(&self) -> bool {
-        self.failed
+        self.health == Health::Failed
     }
 
     pub(crate) fn post(&mut self, request: &WorkRequest, common: &mut Common) -> Result<(), PostError> {
-        if self.failed {
+        if self.health == Health::Failed {
             return Err(PostError::QpFailed);
         }
         if request.len > MAX_MESSAGE_BYTES {
@@ -160,7 +176,7 @@ impl<P: Policy> Qp<P> {
     }
 
     pub(crate) fn post_recv(&mut self, request: RecvRequest) -> Result<(), PostError> {
-        if self.failed {
+        if self.health == Health::Failed {
             return Err(PostError::QpFailed);
         }
         debug_assert!(self.receive.mode == ReceiveMode::Posted, "this queue pair discards what it receives");
@@ -171,7 +187,11 @@ impl<P: Policy> Qp<P> {
     /// Into the ready queue, if there is something to send and nothing known stands against it.
     #[inline]
     fn wake(&mut self, common: &mut Common) {
-        if self.turn == Turn::Off && !self.backing_off && self.send.sendable() && self.connected {
+        if self.turn == Turn::Off
+            && self.health != Health::BackingOff
+            && self.send.sendable()
+            && self.connected
+        {
             common.scheduler.ready(&mut self.turn, self.num);
         }
     }
@@ -228,11 +248,10 @@ impl<P: Policy> Qp<P> {
     /// first receive ends with `status`, everything else posted is flushed.
     #[cold]
     fn fail(&mut self, status: Status, culprit: Option<usize>, common: &mut Common) {
-        if self.failed {
+        if self.health == Health::Failed {
             return;
         }
-        self.failed = true;
-        self.backing_off = false;
+        self.health = Health::Failed;
         if self.turn == Turn::Paced {
             self.turn = Turn::Off;
         }
@@ -282,7 +301,7 @@ impl<P: Policy> Qp<P> {
         if self.turn == Turn::Paced {
             assert!(self.armed.is_armed(TimerKind::Pacing), "a paced queue pair will be woken");
         }
-        if self.backing_off {
+        if self.health == Health::BackingOff {
             assert!(self.armed.is_armed(TimerKind::RnrBackoff), "a queue pair that backs off will be woken");
         }
         let rings = self.send.recovery.rings();
@@ -317,7 +336,7 @@ impl<P: Policy> Qp<P> {
     /// Data could leave, and nothing will ever ask the policy again.
     fn is_stuck(&self) -> bool {
         self.turn == Turn::Off
-            && !self.backing_off
+            && self.health != Health::BackingOff
             && self.connected
             && self.send.sendable()
             && self.send.flight.inflight_packets() == 0

@@ -2,14 +2,14 @@
 
 use pathweave_policy::{Grant, Policy, PolicyCx, Sent, Want};
 use pathweave_units::{PathId, Time};
-use pathweave_wire::{Body, Data, Segment};
+use pathweave_wire::{Body, Data, Notice, Segment};
 
-use super::{Qp, next_instant};
+use super::{Health, Qp, next_instant};
 use crate::common::Common;
 use crate::scheduler::Turn;
 use crate::send::Candidate;
 use crate::timers::TimerKind;
-use crate::transmit::{Class, Gate, Transmit};
+use crate::transmit::{Class, Gate, PayloadRef, Transmit};
 
 /// What a queue pair whose turn it is does.
 pub(crate) enum Outcome {
@@ -17,6 +17,10 @@ pub(crate) enum Outcome {
     Send(Granted),
     /// Sends a probe on this path.
     Probe(PathId),
+    /// Sends a copy of a packet on this path.
+    Copy(u64, PathId),
+    /// Sends a notice on this path.
+    Notice(PathId),
     /// Waits for this NIC port.
     Port(u8),
     /// Nothing; it has been queued elsewhere or will be woken.
@@ -37,7 +41,7 @@ impl<P: Policy> Qp<P> {
     #[inline(always)]
     pub(crate) fn grant(&mut self, now: Time, gate: Gate, common: &mut Common) -> Outcome {
         self.turn = Turn::Off;
-        if !self.connected || self.backing_off {
+        if !self.connected || self.health == Health::BackingOff {
             return Outcome::Nothing;
         }
         let Some(candidate) = self.send.candidate() else { return Outcome::Nothing };
@@ -57,7 +61,8 @@ impl<P: Policy> Qp<P> {
         };
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         let grant = self.policy.poll_send(now, &want, &mut cx);
-        let (Grant::Send(path) | Grant::Probe(path)) = grant else {
+        let (Grant::Send(path) | Grant::Probe(path) | Grant::Notice(path) | Grant::Copy { path, .. }) = grant
+        else {
             self.wait(now, grant, common);
             return Outcome::Nothing;
         };
@@ -67,6 +72,8 @@ impl<P: Policy> Qp<P> {
         }
         match grant {
             Grant::Probe(_) => Outcome::Probe(path),
+            Grant::Notice(_) => Outcome::Notice(path),
+            Grant::Copy { psn, .. } => Outcome::Copy(psn, path),
             _ => Outcome::Send(Granted { candidate, data, path, wire_bytes, inflight_packets }),
         }
     }
@@ -141,6 +148,59 @@ impl<P: Policy> Qp<P> {
             wire_bytes: common.config.framing.wire_bytes(&segment),
             segment,
             payload: None,
+        }
+    }
+}
+
+impl<P: Policy> Qp<P> {
+    /// A copy of a packet leaves. The packet itself stays in flight as it is; whichever arrives first counts.
+    #[cold]
+    pub(crate) fn copy(&mut self, now: Time, psn: u64, path: PathId, common: &mut Common) -> Transmit {
+        let (message, msn) = self.send.message_of(psn);
+        let data = message.packet(psn, msn, common.config.mtu_payload, true, now);
+        let payload = message.payload(&data);
+        let wire_bytes = common.sizes.of_data(common.config.framing, &data);
+        let counts = self.order.get_or_insert_default();
+        counts.copies_sent += 1;
+        counts.copied_wire_bytes += u64::from(wire_bytes);
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+        self.policy.on_copy_sent(now, psn, path, wire_bytes, &mut cx);
+        self.arm_policy(now, common);
+        self.extra(path, wire_bytes, Body::Data(data), payload, common)
+    }
+
+    /// A notice of all that is in flight leaves.
+    #[cold]
+    pub(crate) fn notice(&mut self, now: Time, path: PathId, common: &mut Common) -> Transmit {
+        let (una, next) = (self.send.flight.una(), self.send.flight.next());
+        let notice = Notice { first: una, last: next.saturating_sub(1).max(una), sent_at: now };
+        let body = Body::Notice(notice);
+        let segment = Segment { dst_qp: self.remote, src_qp: self.num, path, body };
+        let wire_bytes = common.config.framing.wire_bytes(&segment);
+        self.order.get_or_insert_default().notices_sent += 1;
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+        self.policy.on_notice_sent(now, path, &mut cx);
+        self.arm_policy(now, common);
+        self.extra(path, wire_bytes, body, None, common)
+    }
+
+    fn extra(
+        &mut self,
+        path: PathId,
+        wire_bytes: u32,
+        body: Body,
+        payload: Option<PayloadRef>,
+        common: &mut Common,
+    ) -> Transmit {
+        self.wake(common);
+        Transmit {
+            to: self.peer,
+            port: port_of(path.0, common),
+            class: Class::Data,
+            ecn_capable: true,
+            wire_bytes,
+            segment: Segment { dst_qp: self.remote, src_qp: self.num, path, body },
+            payload,
         }
     }
 }

@@ -4,8 +4,8 @@ use pathweave_policy::{FeedbackKind, PathState, PathView, Policy, Recovery};
 use pathweave_units::{PathId, Time};
 use pathweave_wire::Ack;
 
-use super::Qp;
 use super::feedback::Stamps;
+use super::{Health, Qp};
 use crate::common::Common;
 use crate::events::Status;
 use crate::recovery::path_order::{Heard, Patience, Rings, Suspect, Transmission};
@@ -46,7 +46,7 @@ impl<P: Policy> Qp<P> {
         is_news: bool,
         common: &mut Common,
     ) {
-        let stamps = Stamps { sent_at: ack.echo_sent_at, received_at: ack.received_at };
+        let stamps = Stamps { sent_at: ack.echo_sent_at, received_at: ack.received_at, path };
         if stamps.sent_at > now {
             return;
         }
@@ -71,7 +71,7 @@ impl<P: Policy> Qp<P> {
     /// A transmission of this queue pair is lost, unless it has been heard of or was sent again since.
     pub(crate) fn on_suspect(&mut self, now: Time, suspect: &Suspect, common: &mut Common) {
         let Suspect { of, kind } = *suspect;
-        if !self.send.flight.is_outstanding(of.psn, of.sent_at) || self.failed {
+        if !self.send.flight.is_outstanding(of.psn, of.sent_at) || self.health == Health::Failed {
             return;
         }
         if kind == FeedbackKind::Timeout && !self.count_timeout(now) {

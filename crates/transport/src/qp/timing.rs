@@ -4,7 +4,7 @@ use pathweave_policy::{FeedbackKind, Policy, PolicyCx};
 use pathweave_units::{Duration, Time};
 use pathweave_wire::Operation;
 
-use super::{Qp, next_instant};
+use super::{Health, Qp, next_instant};
 use crate::common::Common;
 use crate::events::Status;
 use crate::scheduler::Turn;
@@ -14,19 +14,24 @@ use crate::timers::TimerKind;
 impl<P: Policy> Qp<P> {
     /// The heap's entry for `kind`, set to `at`, has come up. It may be void or early.
     pub(crate) fn on_timer(&mut self, now: Time, at: Time, kind: TimerKind, common: &mut Common) {
-        if !self.armed.take(at, kind) || self.failed {
+        if !self.armed.take(at, kind) || self.health == Health::Failed {
             return;
         }
         match kind {
             TimerKind::Retransmit => self.on_retransmit_timer(now, common),
-            TimerKind::DelayedAck => match self.receive.acks.due {
-                Some(due) if due > now => common.timers.arm(&mut self.armed, self.num, kind, due),
-                Some(_) => {
-                    let ack = self.receive.acks.take_held(&self.receive.recovery);
-                    self.send_ack(ack, common);
+            TimerKind::DelayedAck => {
+                match self.receive.acks.due {
+                    Some(due) if due > now => common.timers.arm(&mut self.armed, self.num, kind, due),
+                    Some(_) => {
+                        let ack = self.receive.acks.take_held(&self.receive.recovery);
+                        self.send_ack(ack, common);
+                    }
+                    None => {}
                 }
-                None => {}
-            },
+                if self.receive.reorder.is_some() {
+                    self.on_reorder_timer(now, common);
+                }
+            }
             TimerKind::Pacing if self.turn == Turn::Paced => {
                 if self.paced_until > now {
                     common.timers.arm(&mut self.armed, self.num, kind, self.paced_until);
@@ -44,11 +49,11 @@ impl<P: Policy> Qp<P> {
                 }
                 self.arm_policy(now, common);
             }
-            TimerKind::RnrBackoff if self.backing_off => {
+            TimerKind::RnrBackoff if self.health == Health::BackingOff => {
                 if self.backoff_until > now {
                     common.timers.arm(&mut self.armed, self.num, kind, self.backoff_until);
                 } else {
-                    self.backing_off = false;
+                    self.health = Health::Well;
                     self.wake(common);
                 }
             }

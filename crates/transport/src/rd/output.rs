@@ -59,7 +59,8 @@ impl<P: Policy> RdQp<P> {
                 self.paced_until = when;
                 return None;
             }
-            Grant::Probe(_) | Grant::Blocked => return None,
+            // Connections have those; what a datagram queue pair waits for is feedback.
+            Grant::Probe(_) | Grant::Copy { .. } | Grant::Notice(_) | Grant::Blocked => return None,
         };
         let port = (path.0 % u16::from(self.config.nic_ports)) as u8;
         if !gate.allows(port) {

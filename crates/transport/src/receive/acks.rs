@@ -2,7 +2,7 @@
 
 use pathweave_policy::AckPolicy;
 use pathweave_units::{Duration, PathId, Time};
-use pathweave_wire::Ack;
+use pathweave_wire::{Ack, Notices};
 
 use crate::recovery::Receiver;
 
@@ -13,6 +13,8 @@ pub(crate) struct AckState {
     every_packets: u16,
     packets: u16,
     marked: u16,
+    /// What acknowledgements say of notices.
+    pub(crate) notices: Notices,
     max_delay: Duration,
     /// When the acknowledgement held back must leave.
     pub(crate) due: Option<Time>,
@@ -35,6 +37,7 @@ impl AckState {
             every_packets: policy.every_packets,
             packets: 0,
             marked: 0,
+            notices: Notices::Welcome,
             max_delay: policy.max_delay,
             due: None,
             held: Trigger { psn: 0, path: PathId(0), sent_at: Time::ZERO, received_at: Time::ZERO },
@@ -68,6 +71,7 @@ impl AckState {
             received_at: trigger.received_at,
             packets: self.packets,
             marked: self.marked,
+            notices: self.notices,
         };
         if self.packets > 1 {
             // Those before this one were held.

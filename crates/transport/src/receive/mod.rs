@@ -3,10 +3,12 @@
 
 pub(crate) mod acks;
 pub(crate) mod content;
+pub(crate) mod reorder;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use pathweave_policy::{AckPolicy, CnpPolicy, Recovery};
+use pathweave_policy::{AckPolicy, CnpPolicy, Recovery, Reordering};
 use pathweave_units::Time;
 use pathweave_wire::Data;
 
@@ -14,6 +16,7 @@ use crate::config::ReceiveMode;
 use crate::recovery::Receiver;
 use crate::work::RecvRequest;
 use acks::AckState;
+use reorder::Reorder;
 
 /// The receiving direction of a queue pair.
 // In the order of use; see `Qp`.
@@ -41,6 +44,8 @@ pub(crate) struct ReceiveStream {
     pub(crate) reads_in: u16,
     pub(crate) max_reads_in: u16,
     pub(crate) mode: ReceiveMode,
+    /// What it makes of gaps, where it says anything about them.
+    pub(crate) reorder: Option<Box<Reorder>>,
 }
 
 impl ReceiveStream {
@@ -48,10 +53,15 @@ impl ReceiveStream {
         recovery: Recovery,
         acks: AckPolicy,
         cnp: CnpPolicy,
+        reordering: Reordering,
         mode: ReceiveMode,
         max_reads_in: u16,
     ) -> Self {
         ReceiveStream {
+            reorder: match reordering {
+                Reordering::Silent => None,
+                Reordering::Reported(policy) => Some(Reorder::new(policy)),
+            },
             recovery: Receiver::new(recovery),
             highest: 0,
             next_msn: 0,

@@ -22,6 +22,8 @@ impl Sender {
     pub(super) fn on_nack(&mut self, _nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
         flight.go_back(lost);
     }
+    /// Its receiver complains instead.
+    pub(super) fn on_missing(&mut self, _psns: &[u64], _flight: &mut Flight, _lost: &mut Vec<u64>) {}
     pub(super) fn on_timeout(&mut self, _before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
         flight.go_back(lost);
     }
@@ -41,6 +43,13 @@ pub(crate) struct Receiver {
 impl Receiver {
     pub(super) fn expected(&self) -> u64 {
         self.expected
+    }
+    /// Nothing is taken ahead of a gap.
+    pub(super) fn first_missing(&self, from: u64, _to: u64) -> Option<u64> {
+        Some(from)
+    }
+    pub(super) fn held(&self) -> u64 {
+        0
     }
     pub(super) fn has_gap(&self) -> bool {
         false

@@ -89,6 +89,10 @@ impl Sender {
     pub(crate) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
         each!(self, kind => kind.on_nack(nack, flight, lost));
     }
+    /// The other end says that it misses these, which are in flight, and takes them for lost.
+    pub(crate) fn on_missing(&mut self, psns: &[u64], flight: &mut Flight, lost: &mut Vec<u64>) {
+        each!(self, kind => kind.on_missing(psns, flight, lost));
+    }
     /// The retransmission timer fired; `before`: packets sent until then count as lost.
     pub(crate) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
         each!(self, kind => kind.on_timeout(before, flight, lost));
@@ -152,6 +156,15 @@ impl Receiver {
     #[inline]
     pub(crate) fn expected(&self) -> u64 {
         both!(self, kind => kind.expected())
+    }
+    /// The first PSN of `from..to` that has not arrived. What is beyond the window counts as missing.
+    pub(crate) fn first_missing(&self, from: u64, to: u64) -> Option<u64> {
+        let from = from.max(self.expected());
+        if from < to { both!(self, kind => kind.first_missing(from, to)) } else { None }
+    }
+    /// Packets ahead of the gap that are held.
+    pub(crate) fn held(&self) -> u64 {
+        both!(self, kind => kind.held())
     }
     /// Whether packets ahead of a gap are held.
     #[inline]

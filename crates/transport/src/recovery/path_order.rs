@@ -39,6 +39,8 @@ impl Sender {
     pub(super) fn detect(&mut self, _flight: &mut Flight, _lost: &mut Vec<u64>) -> bool {
         false
     }
+    /// Paths tell what is lost, not the receiver.
+    pub(super) fn on_missing(&mut self, _psns: &[u64], _flight: &mut Flight, _lost: &mut Vec<u64>) {}
     pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
         super::lose_refused(nack, flight, lost);
     }

@@ -128,6 +128,16 @@ impl Sender {
         super::lose_refused(nack, flight, lost);
     }
 
+    /// Those of which a later transmission has arrived; the others may still be on their way.
+    pub(super) fn on_missing(&mut self, psns: &[u64], flight: &mut Flight, lost: &mut Vec<u64>) {
+        for &psn in psns {
+            if self.arrived_tx.wrapping_sub(flight.slot(psn).tx) as i32 > 0 {
+                flight.lose(psn);
+                lost.push(psn);
+            }
+        }
+    }
+
     pub(super) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
         while let Some((psn, tx)) = self.order.front() {
             if flight.is_in_flight(psn, tx) {
@@ -170,6 +180,18 @@ impl Receiver {
     #[inline]
     pub(super) fn expected(&self) -> u64 {
         self.expected
+    }
+    /// The first PSN of `from..to` that has not arrived; `from` is not below `expected`.
+    pub(super) fn first_missing(&self, from: u64, to: u64) -> Option<u64> {
+        let end = to.min(self.expected + self.window);
+        if self.held == 0 || from >= end {
+            return Some(from);
+        }
+        let psn = from + self.ahead.run_of_ones(from, end - from);
+        (psn < to).then_some(psn)
+    }
+    pub(super) fn held(&self) -> u64 {
+        self.held
     }
     #[inline]
     pub(super) fn has_gap(&self) -> bool {

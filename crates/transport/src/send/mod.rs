@@ -189,6 +189,12 @@ impl SendStream {
         if candidate.retransmit { &self.messages[candidate.index as usize] } else { &self.sending }
     }
 
+    /// The message of a packet that is not yet acknowledged, and its number.
+    pub(crate) fn message_of(&self, psn: u64) -> (&Message, u32) {
+        let index = self.index_of(psn);
+        (&self.messages[index as usize], self.msn(index))
+    }
+
     /// The message `psn` belongs to, as index. `psn` is below `end_psn` and not yet acknowledged.
     fn index_of(&self, psn: u64) -> u32 {
         // Retransmissions are mostly of the oldest message.

@@ -64,6 +64,10 @@ impl Policy for Fixed {
         Memo(sent.psn ^ 0xabcd)
     }
     fn on_feedback(&mut self, _: Time, feedback: &Feedback, _: &mut PolicyCx<'_>) {
+        if let FeedbackKind::Heard { .. } | FeedbackKind::Late | FeedbackKind::Notices(_) = feedback.kind {
+            // For policies that send copies and notices.
+            return;
+        }
         if !matches!(
             feedback.kind,
             FeedbackKind::Cnp | FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho | FeedbackKind::Echo

@@ -8,7 +8,7 @@ use super::opcode::{Opcode, Position, Transfer, nack_reason};
 use super::outer::bth_and_lengths;
 use super::psn::extend_psn;
 use super::read::{take, time_at, u16_at, u24_at, u32_at, u64_at, zero};
-use crate::segment::{Ack, Body, Data, Nack, Operation, RdData, Segment};
+use crate::segment::{Ack, Body, Cause, Data, Missing, Nack, Notice, Notices, Operation, RdData, Segment};
 use pathweave_units::{PathId, QpNum};
 
 /// Lengths of the parts of a datagram, in bytes.
@@ -90,9 +90,9 @@ impl<'a> Datagram<'a> {
         Ok(datagram)
     }
 
-    /// Whether its PSN is one of the other direction: an acknowledgement, positive or negative.
+    /// Whether its PSN is one of the other direction: an acknowledgement, positive or negative, or what is missing.
     pub fn is_answer(&self) -> bool {
-        self.opcode == Opcode::Acknowledge
+        matches!(self.opcode, Opcode::Acknowledge | Opcode::Missing)
     }
     /// The queue pair the packet is for.
     pub fn dst_qp(&self) -> QpNum {
@@ -130,6 +130,21 @@ impl<'a> Datagram<'a> {
             Opcode::Cnp => Body::Cnp,
             Opcode::Rd => Body::Rd(self.rd(psn)),
             Opcode::Probe => Body::Probe { sent_at: time_at(extension, ext::PROBE_SENT_AT) },
+            Opcode::Notice => Body::Notice(Notice {
+                first: psn,
+                last: extend_psn(u24_at(extension, ext::NOTICE_LAST + 1), psn),
+                sent_at: time_at(extension, ext::NOTICE_SENT_AT),
+            }),
+            Opcode::NoticeReply => Body::NoticeReply {
+                sent_at: time_at(extension, ext::PROBE_SENT_AT),
+                received_at: time_at(extension, ext::PROBE_RECEIVED_AT),
+                marked: extension[ext::FLAGS] & flag::MARKED != 0,
+            },
+            Opcode::Missing => Body::Missing(Missing {
+                first: psn,
+                missing: u64_at(extension, ext::MISSING_BITS),
+                cause: if extension[ext::FLAGS] & flag::LATE != 0 { Cause::Late } else { Cause::Lost },
+            }),
             Opcode::ProbeReply => Body::ProbeReply {
                 sent_at: time_at(extension, ext::PROBE_SENT_AT),
                 received_at: time_at(extension, ext::PROBE_RECEIVED_AT),
@@ -247,6 +262,10 @@ impl<'a> Datagram<'a> {
             Opcode::Transfer(Transfer::ReadResponse, ..) | Opcode::ReadRequest | Opcode::Rd => {
                 flag::RETRANSMIT
             }
+            // Those of a negative acknowledgement are checked below.
+            Opcode::Acknowledge => flag::PAUSED,
+            Opcode::NoticeReply => flag::MARKED,
+            Opcode::Missing => flag::LATE,
             _ => 0,
         };
         if flags & !allowed != 0 {
@@ -267,10 +286,25 @@ impl<'a> Datagram<'a> {
             }
             Opcode::Acknowledge => {
                 zero("AETH message sequence number", u24_at(self.standard(), 1))?;
+                if flags != 0 && nack_reason(self.standard()[0]).is_some() {
+                    return Err(ParseError::Flags { flags, allowed: 0 });
+                }
                 // ACK_CUMULATIVE and NACK_EXPECTED are at the same place.
                 zero("high byte of the acknowledged PSN", extension[ext::ACK_CUMULATIVE].into())
             }
-            Opcode::Cnp | Opcode::Probe | Opcode::ProbeReply | Opcode::EdgeEcho => {
+            Opcode::Notice => {
+                zero("high byte of the last PSN of a notice", extension[ext::NOTICE_LAST].into())?;
+                let (first, last) = (u24_at(self.bytes, bth::PSN), u24_at(extension, ext::NOTICE_LAST + 1));
+                if last.wrapping_sub(first) & 0xff_ffff >= 1 << 23 {
+                    return Err(ParseError::Range { first, last });
+                }
+                Ok(())
+            }
+            Opcode::Missing => match u64_at(extension, ext::MISSING_BITS) & 1 {
+                0 => Err(ParseError::NothingMissing(u24_at(self.bytes, bth::PSN))),
+                _ => Ok(()),
+            },
+            Opcode::NoticeReply | Opcode::Cnp | Opcode::Probe | Opcode::ProbeReply | Opcode::EdgeEcho => {
                 zero("PSN", u24_at(self.bytes, bth::PSN))
             }
         }
@@ -312,5 +346,6 @@ fn ack(extension: &[u8], psn: u64, near: u64) -> Ack {
         received_at: time_at(extension, ext::ACK_RECEIVED_AT),
         packets: u16_at(extension, ext::ACK_PACKETS),
         marked: u16_at(extension, ext::ACK_MARKED),
+        notices: if extension[ext::FLAGS] & flag::PAUSED != 0 { Notices::Paused } else { Notices::Welcome },
     }
 }

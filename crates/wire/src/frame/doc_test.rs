@@ -2,8 +2,9 @@
 
 use super::layout::{
     ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, COMMON_LEN, DATA_EXT_LEN, EDGE_ECHO_EXT_LEN, ETHERNET_LEN,
-    ICRC_LEN, IMMDT_LEN, IPV4_LEN, MAGIC, NACK_EXT_LEN, PROBE_EXT_LEN, PROBE_REPLY_EXT_LEN, RD_EXT_LEN,
-    RDETH_LEN, RETH_LEN, ROCE_PORT, UDP_LEN, VERSION, bth, ext, reth,
+    ICRC_LEN, IMMDT_LEN, IPV4_LEN, MAGIC, MISSING_EXT_LEN, NACK_EXT_LEN, NOTICE_EXT_LEN,
+    NOTICE_REPLY_EXT_LEN, PROBE_EXT_LEN, PROBE_REPLY_EXT_LEN, RD_EXT_LEN, RDETH_LEN, RETH_LEN, ROCE_PORT,
+    UDP_LEN, VERSION, bth, ext, reth,
 };
 use super::opcode::{Opcode, nack_reason};
 use std::string::{String, ToString};
@@ -119,6 +120,19 @@ fn fields_lie_where_the_document_says() {
             ("offset", ext::RD_OFFSET),
         ],
     );
+    check(
+        "### Notice extension",
+        COMMON_LEN,
+        NOTICE_EXT_LEN,
+        &[("last", ext::NOTICE_LAST), ("sent at", ext::NOTICE_SENT_AT)],
+    );
+    check(
+        "### NoticeReply extension",
+        COMMON_LEN,
+        NOTICE_REPLY_EXT_LEN,
+        &[("sent at", ext::PROBE_SENT_AT), ("received at", ext::PROBE_RECEIVED_AT)],
+    );
+    check("### Missing extension", COMMON_LEN, MISSING_EXT_LEN, &[("missing", ext::MISSING_BITS)]);
     check("### Probe extension", COMMON_LEN, PROBE_EXT_LEN, &[("sent at", ext::PROBE_SENT_AT)]);
     check(
         "### ProbeReply extension",

@@ -105,6 +105,17 @@ pub enum ParseError {
         /// What the opcode allows.
         allowed: u8,
     },
+    /// A notice whose last PSN is not at or shortly after its first.
+    #[error("notice of PSNs {first} to {last}; the last must be less than 2^23 after the first")]
+    Range {
+        /// In the BTH.
+        first: u32,
+        /// In the extension.
+        last: u32,
+    },
+    /// A list of missing packets that does not begin with one.
+    #[error("bit 0 of the missing packets is 0, but PSN {0} is said to be the first of them")]
+    NothingMissing(u32),
     /// Something that must be zero is not.
     #[error("{field} is {value:#x}, expected 0")]
     Reserved {

@@ -41,6 +41,12 @@ pub const NACK_EXT_LEN: usize = COMMON_LEN + 12;
 pub const CNP_EXT_LEN: usize = COMMON_LEN;
 /// Extension of a probe.
 pub const PROBE_EXT_LEN: usize = COMMON_LEN + 8;
+/// Extension of a notice.
+pub const NOTICE_EXT_LEN: usize = COMMON_LEN + 12;
+/// Extension of the answer to a notice.
+pub const NOTICE_REPLY_EXT_LEN: usize = COMMON_LEN + 16;
+/// Extension of a list of missing packets.
+pub const MISSING_EXT_LEN: usize = COMMON_LEN + 8;
 /// Extension of the answer to a probe.
 pub const PROBE_REPLY_EXT_LEN: usize = COMMON_LEN + 16;
 /// Extension of an echo from the edge.
@@ -101,6 +107,11 @@ pub(crate) mod ext {
     pub(crate) const RD_LEN: usize = 11;
     pub(crate) const RD_OFFSET: usize = 13;
 
+    pub(crate) const NOTICE_LAST: usize = 8;
+    pub(crate) const NOTICE_SENT_AT: usize = 12;
+
+    pub(crate) const MISSING_BITS: usize = 8;
+
     pub(crate) const PROBE_SENT_AT: usize = 8;
     pub(crate) const PROBE_RECEIVED_AT: usize = 16;
 }
@@ -113,4 +124,10 @@ pub(crate) mod flag {
     pub(crate) const MULTI: u8 = 0x80;
     /// The message carries an immediate; its last packet has it.
     pub(crate) const IMMEDIATE: u8 = 0x02;
+    /// Acknowledgement: no notices for now.
+    pub(crate) const PAUSED: u8 = 0x04;
+    /// Answer to a notice: it was marked.
+    pub(crate) const MARKED: u8 = 0x08;
+    /// Missing packets: late, not lost.
+    pub(crate) const LATE: u8 = 0x10;
 }

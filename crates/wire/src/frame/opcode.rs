@@ -2,8 +2,9 @@
 //! manufacturers (0xc0 to 0xff; IBTA volume 1, table of BTH opcodes), because what follows the header differs.
 
 use super::layout::{
-    ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, DATA_EXT_LEN, EDGE_ECHO_EXT_LEN, IMMDT_LEN, NACK_EXT_LEN,
-    PROBE_EXT_LEN, PROBE_REPLY_EXT_LEN, RD_EXT_LEN, RDETH_LEN, RETH_LEN,
+    ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, DATA_EXT_LEN, EDGE_ECHO_EXT_LEN, IMMDT_LEN, MISSING_EXT_LEN,
+    NACK_EXT_LEN, NOTICE_EXT_LEN, NOTICE_REPLY_EXT_LEN, PROBE_EXT_LEN, PROBE_REPLY_EXT_LEN, RD_EXT_LEN,
+    RDETH_LEN, RETH_LEN,
 };
 use crate::segment::{Body, Data, NackReason, Operation};
 
@@ -35,6 +36,9 @@ pub(crate) enum Opcode {
     Cnp,
     Probe,
     ProbeReply,
+    Notice,
+    NoticeReply,
+    Missing,
     /// Part of a message between datagram queue pairs.
     Rd,
     EdgeEcho,
@@ -43,8 +47,11 @@ pub(crate) enum Opcode {
 const RANGE: u8 = 0xc0;
 
 /// Low six bits of each opcode. Up to 0x11 they are InfiniBand's reliable-connection opcodes.
-const TABLE: [(u8, Opcode); 23] = {
-    use Opcode::{Acknowledge, Cnp, EdgeEcho, Probe, ProbeReply, Rd, ReadRequest, Transfer as T};
+const TABLE: [(u8, Opcode); 26] = {
+    use Opcode::{
+        Acknowledge, Cnp, EdgeEcho, Missing, Notice, NoticeReply, Probe, ProbeReply, Rd, ReadRequest,
+        Transfer as T,
+    };
     use Position::{First, Last, Middle, Only};
     use Transfer::{ReadResponse, Send, Write};
     [
@@ -71,6 +78,9 @@ const TABLE: [(u8, Opcode); 23] = {
         (0x1a, ProbeReply),
         (0x1b, Rd),
         (0x1c, EdgeEcho),
+        (0x15, Notice),
+        (0x16, NoticeReply),
+        (0x17, Missing),
     ]
 };
 
@@ -119,6 +129,9 @@ impl Opcode {
             Body::Cnp => Opcode::Cnp,
             Body::Probe { .. } => Opcode::Probe,
             Body::ProbeReply { .. } => Opcode::ProbeReply,
+            Body::Notice(_) => Opcode::Notice,
+            Body::NoticeReply { .. } => Opcode::NoticeReply,
+            Body::Missing(_) => Opcode::Missing,
             Body::Rd(_) => Opcode::Rd,
             Body::EdgeEcho { .. } => Opcode::EdgeEcho,
         }
@@ -159,6 +172,9 @@ impl Opcode {
                 Opcode::Cnp => 0x18,
                 Opcode::Probe => 0x19,
                 Opcode::ProbeReply => 0x1a,
+                Opcode::Notice => 0x15,
+                Opcode::NoticeReply => 0x16,
+                Opcode::Missing => 0x17,
                 Opcode::Rd => 0x1b,
                 Opcode::EdgeEcho => 0x1c,
             }
@@ -179,6 +195,9 @@ impl Opcode {
             Opcode::Cnp => "CNP",
             Opcode::Probe => "Probe",
             Opcode::ProbeReply => "ProbeReply",
+            Opcode::Notice => "Notice",
+            Opcode::NoticeReply => "NoticeReply",
+            Opcode::Missing => "Missing",
             Opcode::Rd => "RD",
             Opcode::EdgeEcho => "EdgeEcho",
         }
@@ -194,6 +213,7 @@ impl Opcode {
             Opcode::ReadRequest => RETH_LEN,
             Opcode::Acknowledge => AETH_LEN,
             Opcode::Rd => RDETH_LEN,
+            Opcode::Notice | Opcode::NoticeReply | Opcode::Missing => 0,
             Opcode::Cnp | Opcode::Probe | Opcode::ProbeReply | Opcode::EdgeEcho => 0,
         }
     }
@@ -208,6 +228,9 @@ impl Opcode {
             Opcode::Cnp => CNP_EXT_LEN,
             Opcode::Probe => PROBE_EXT_LEN,
             Opcode::ProbeReply => PROBE_REPLY_EXT_LEN,
+            Opcode::Notice => NOTICE_EXT_LEN,
+            Opcode::NoticeReply => NOTICE_REPLY_EXT_LEN,
+            Opcode::Missing => MISSING_EXT_LEN,
             Opcode::Rd => RD_EXT_LEN,
             Opcode::EdgeEcho => EDGE_ECHO_EXT_LEN,
         };

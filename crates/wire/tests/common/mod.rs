@@ -3,8 +3,8 @@
 
 use pathweave_units::{PathId, QpNum, Time};
 use pathweave_wire::{
-    Ack, Body, Data, Ecn, EthernetRoute, Nack, NackReason, Operation, RdData, Route, Segment, emit,
-    entropy_port,
+    Ack, Body, Cause, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notice, Notices, Operation,
+    RdData, Route, Segment, emit, entropy_port,
 };
 use proptest::prelude::*;
 
@@ -54,12 +54,25 @@ fn data(near: u64) -> impl Strategy<Value = Body> {
     )
 }
 
+fn notices(sack: u64) -> Notices {
+    if sack & 1 == 0 { Notices::Welcome } else { Notices::Paused }
+}
+
 fn body(near: u64) -> impl Strategy<Value = Body> {
     use NackReason::{BeyondWindow, InvalidRequest, ReceiverNotReady, RemoteAccess, Sequence};
     let reasons = vec![Sequence, BeyondWindow, ReceiverNotReady, RemoteAccess, InvalidRequest];
     let ack = (psn(near), psn(near), any::<(u64, u16, u16)>(), time(), time()).prop_map(
         |(cumulative, psn, (sack, packets, marked), echo_sent_at, received_at)| {
-            Body::Ack(Ack { cumulative, psn, sack, echo_sent_at, received_at, packets, marked })
+            Body::Ack(Ack {
+                cumulative,
+                psn,
+                sack,
+                echo_sent_at,
+                received_at,
+                packets,
+                marked,
+                notices: notices(sack),
+            })
         },
     );
     let nack = (psn(near), psn(near), any::<u64>(), prop::sample::select(reasons))
@@ -76,6 +89,16 @@ fn body(near: u64) -> impl Strategy<Value = Body> {
         1 => ack,
         1 => nack,
         1 => Just(Body::Cnp),
+        1 => (psn(near), 0..1u64 << 23, time()).prop_map(|(first, more, sent_at)| {
+            Body::Notice(Notice { first, last: first + more, sent_at })
+        }),
+        1 => (time(), time(), any::<bool>()).prop_map(|(sent_at, received_at, marked)| {
+            Body::NoticeReply { sent_at, received_at, marked }
+        }),
+        1 => (psn(near), any::<u64>(), any::<bool>()).prop_map(|(first, missing, late)| {
+            let cause = if late { Cause::Late } else { Cause::Lost };
+            Body::Missing(Missing { first, missing: missing | 1, cause })
+        }),
         1 => time().prop_map(|sent_at| Body::Probe { sent_at }),
         1 => time().prop_map(|sent_at| Body::EdgeEcho { sent_at }),
         1 => (time(), time()).prop_map(|(sent_at, received_at)| Body::ProbeReply { sent_at, received_at }),

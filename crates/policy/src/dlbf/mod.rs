@@ -1,0 +1,345 @@
+//! DLBF: a path is kept until a packet on it is marked, and what would arrive late after a switch is sent again ahead of
+//! the data of the new path (Dynamic Load Balancing for RDMA networks without reordering, section III).
+//!
+//! Selection is event-driven, as in section III-B: at the begin of a message or after a pause, and when an
+//! acknowledgement of the path in use was marked. The receiver's part is [`Reordering`](crate::Reordering).
+
+mod config;
+mod history;
+mod paths;
+mod store;
+#[cfg(test)]
+mod tests;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use pathweave_units::{Duration, PathId, Rate, Time};
+use pathweave_wire::Notices;
+
+use crate::cc::{AnyCc, CongestionControl, Permit};
+use crate::{Feedback, FeedbackKind, Grant, Member, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+
+pub use config::{DlbfConfig, DlbfScope, DlbfVariant, MarkedRate, OnSwitch};
+pub use history::{History, Sending};
+pub use paths::{Knowledge, PathTable};
+pub use store::DlbfHost;
+use store::Place;
+
+/// One direction of one queue pair.
+#[derive(Clone, Debug)]
+pub struct Dlbf {
+    cc: AnyCc,
+    state: Box<State>,
+}
+
+/// What DLBF adds to the congestion control.
+#[derive(Clone, Debug)]
+struct State {
+    config: Box<DlbfConfig>,
+    env: PolicyEnv,
+    place: Place,
+    current: Option<PathId>,
+    /// The message of the last new packet.
+    msn: Option<u32>,
+    sent_at: Time,
+    history: History,
+    /// What must leave on the current path before data.
+    ahead: Option<Ahead>,
+    /// Packets to copy onto the current path.
+    copies: VecDeque<u64>,
+    notices: Notices,
+    rtt: Duration,
+    switched_at: Option<Time>,
+    counts: DlbfCounts,
+}
+
+/// What must leave on a new path before data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ahead {
+    /// Copies of what would arrive late, given the delay of the new path; of the one left, for the variant as printed.
+    Copies { left: PathId, one_way_ps: i64 },
+    /// A notice.
+    Notice,
+}
+
+/// What a queue pair has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DlbfCounts {
+    /// Changes of path.
+    pub switches: u64,
+    /// Times it stayed on a congested path because every other was congested too.
+    pub saturated: u64,
+    /// Copies sent.
+    pub copies: u64,
+    /// Notices sent.
+    pub notices: u64,
+}
+
+impl Dlbf {
+    pub(crate) fn new(config: Box<DlbfConfig>, env: &PolicyEnv) -> Self {
+        let table = PathTable::new(env.paths, config.available_for, config.unavailable_for);
+        Dlbf {
+            cc: config.cc.build(env),
+            state: Box::new(State {
+                config,
+                env: *env,
+                place: Place::Own(table),
+                current: None,
+                msn: None,
+                sent_at: Time::ZERO,
+                history: History::default(),
+                ahead: None,
+                copies: VecDeque::new(),
+                notices: Notices::Welcome,
+                rtt: env.base_rtt,
+                switched_at: None,
+                counts: DlbfCounts::default(),
+            }),
+        }
+    }
+    /// What it has done so far.
+    pub fn counts(&self) -> DlbfCounts {
+        self.state.counts
+    }
+    /// The path in use; none before the first packet.
+    pub fn path(&self) -> Option<PathId> {
+        self.state.current
+    }
+}
+
+impl State {
+    /// The path for what follows: algorithm 1.
+    fn choose(&mut self, now: Time, cx: &mut PolicyCx<'_>) -> PathId {
+        let table = self.place.table(cx.shared);
+        let old = self.current;
+        let new = table.select(now, old, cx.rng);
+        if old != Some(new) {
+            self.current = Some(new);
+            self.copies.clear();
+            self.ahead = None;
+            if let Some(old) = old {
+                self.counts.switches += 1;
+                self.switched_at = Some(now);
+                self.ahead = ahead(&self.config, self.notices, table, now, old, new);
+            }
+        }
+        new
+    }
+
+    /// An acknowledgement of the path in use was marked.
+    fn leave(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
+        let recent = self.switched_at.is_some_and(|at| now - at < self.rtt);
+        if recent && self.config.variant == DlbfVariant::Repaired {
+            return;
+        }
+        let old = self.current;
+        if old == Some(self.choose(now, cx)) {
+            self.counts.saturated += 1;
+        }
+    }
+
+    /// Lists what would arrive late (equations 1 to 3), in order of PSN.
+    fn list_copies(&mut self, now: Time, left: PathId, new_ps: i64, cx: &mut PolicyCx<'_>) {
+        let table = self.place.table(cx.shared);
+        let left_ps = table.one_way_ps(left);
+        for (psn, sending) in self.history.iter() {
+            let old_ps = match self.config.variant {
+                DlbfVariant::Repaired => table.one_way_ps(sending.path),
+                DlbfVariant::Published => left_ps,
+            };
+            let on_new = Some(sending.path) == self.current;
+            if !on_new && is_late(now, sending.at, old_ps, new_ps, self.config.gap_margin) {
+                self.copies.push_back(psn);
+            }
+        }
+    }
+
+    /// The receiver misses a packet that a notice announced.
+    fn on_late(&mut self, now: Time, psn: u64, cx: &mut PolicyCx<'_>) {
+        let table = self.place.table(cx.shared);
+        let (Some(sending), Some(current)) = (self.history.get(psn), self.current) else { return };
+        let Some(new_ps) = table.one_way_ps(current).filter(|_| sending.path != current) else { return };
+        let old_ps = table.one_way_ps(sending.path);
+        let late = is_late(now, sending.at, old_ps, new_ps, self.config.gap_margin);
+        if late && self.config.on_switch.copies() && !self.copies.contains(&psn) {
+            self.copies.push_back(psn);
+        }
+    }
+
+    fn on_heard(&mut self, now: Time, feedback: &Feedback, marked: bool, cx: &mut PolicyCx<'_>) {
+        self.rtt = feedback.rtt;
+        self.place.table(cx.shared).heard(now, feedback.path, marked, feedback.one_way_ps);
+        if marked && self.current == Some(feedback.path) {
+            self.leave(now, cx);
+        }
+    }
+}
+
+/// Whether a packet sent at `at` on a path of delay `old_ps` arrives after one sent now on a path of delay `new_ps`:
+/// the time it has been under way is less than the gap of the delays. Delays may contain an offset of clocks, and so be
+/// negative; their difference does not.
+fn is_late(now: Time, at: Time, old_ps: Option<i64>, new_ps: i64, margin: Duration) -> bool {
+    let Some(old_ps) = old_ps else { return false };
+    let gap = i128::from(old_ps) - i128::from(new_ps) + i128::from(margin.as_ps());
+    i128::from((now - at).as_ps()) < gap
+}
+
+/// What must leave before data on a path just chosen (section III-D).
+fn ahead(
+    config: &DlbfConfig,
+    notices: Notices,
+    table: &PathTable,
+    now: Time,
+    left: PathId,
+    new: PathId,
+) -> Option<Ahead> {
+    let known = table.one_way_ps(new);
+    let unprobed = table.knowledge(new, now) == Knowledge::Unprobed;
+    if unprobed && notices == Notices::Welcome && config.on_switch.notices() {
+        return Some(Ahead::Notice);
+    }
+    // The least delay of any makes the gap largest, and copies most.
+    let one_way_ps = known.or_else(|| table.least_one_way_ps())?;
+    config.on_switch.copies().then_some(Ahead::Copies { left, one_way_ps })
+}
+
+impl OnSwitch {
+    const fn copies(self) -> bool {
+        matches!(self, OnSwitch::CopiesAndNotices | OnSwitch::Copies)
+    }
+    const fn notices(self) -> bool {
+        matches!(self, OnSwitch::CopiesAndNotices | OnSwitch::Notices)
+    }
+}
+
+impl Policy for Dlbf {
+    fn on_open(&mut self, _now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+        let State { config, env, place, .. } = &mut *self.state;
+        if config.scope == DlbfScope::HostPair {
+            *place = Place::join(config, env, member.peer, cx.shared);
+        }
+    }
+
+    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+        let state = &mut *self.state;
+        let begins = !want.retransmit
+            && (state.msn != Some(want.msn) || now - state.sent_at > state.config.available_for);
+        let path = match state.current {
+            Some(path) if !begins => path,
+            // Stands whether the packet leaves at once or not, and asked again the answer is the same.
+            _ => state.choose(now, cx),
+        };
+        if !want.retransmit {
+            state.msn = Some(want.msn);
+        }
+        match state.ahead {
+            Some(_) if state.history.is_empty() => state.ahead = None,
+            Some(Ahead::Notice) => return Grant::Notice(path),
+            Some(Ahead::Copies { left, one_way_ps }) => {
+                state.ahead = None;
+                state.list_copies(now, left, one_way_ps, cx);
+            }
+            None => {}
+        }
+        while let Some(&psn) = state.copies.front()
+            && state.history.get(psn).is_none()
+        {
+            state.copies.pop_front();
+        }
+        match (self.cc.permit(now, want), state.copies.front()) {
+            (Permit::At(when), _) => Grant::At(when),
+            (Permit::Blocked, _) => Grant::Blocked,
+            (Permit::Now, Some(&psn)) => Grant::Copy { psn, path },
+            (Permit::Now, None) => Grant::Send(path),
+        }
+    }
+
+    fn on_sent(&mut self, now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> Memo {
+        self.cc.on_sent(now, sent);
+        self.state.history.sent(sent.psn, Sending { at: now, path: sent.path });
+        self.state.sent_at = now;
+        Memo::default()
+    }
+
+    fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, _cx: &mut PolicyCx<'_>) {
+        let state = &mut *self.state;
+        // Bytes of a rate like any others, but no more in flight.
+        let sent = Sent {
+            path,
+            psn,
+            msn: state.msn.unwrap_or(0),
+            payload_bytes: 0,
+            wire_bytes,
+            retransmit: true,
+            inflight_packets: state.history.iter().count() as u32,
+        };
+        self.cc.on_sent(now, &sent);
+        state.history.sent(psn, Sending { at: now, path });
+        state.copies.retain(|&other| other != psn);
+        state.counts.copies += 1;
+        state.sent_at = now;
+    }
+
+    fn on_notice_sent(&mut self, now: Time, _path: PathId, _cx: &mut PolicyCx<'_>) {
+        let state = &mut *self.state;
+        state.ahead = None;
+        state.counts.notices += 1;
+        state.sent_at = now;
+    }
+
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        let state = &mut *self.state;
+        match feedback.kind {
+            FeedbackKind::Ack { timed, marked } => {
+                state.history.gone(feedback.psn);
+                if timed {
+                    state.on_heard(now, feedback, marked, cx);
+                }
+                self.cc.on_feedback(now, feedback);
+            }
+            FeedbackKind::Heard { marked } => state.on_heard(now, feedback, marked, cx),
+            FeedbackKind::Lost | FeedbackKind::Timeout => {
+                state.history.gone(feedback.psn);
+                if feedback.kind == FeedbackKind::Timeout && state.config.variant == DlbfVariant::Repaired {
+                    state.place.table(cx.shared).failed(now, feedback.path);
+                    if state.current == Some(feedback.path) {
+                        state.leave(now, cx);
+                    }
+                }
+                self.cc.on_feedback(now, feedback);
+            }
+            FeedbackKind::Cnp => {
+                let keeps = state.config.marked_rate == MarkedRate::Kept
+                    && state.place.table(cx.shared).has_other(now, feedback.path);
+                if !keeps {
+                    self.cc.on_feedback(now, feedback);
+                }
+            }
+            FeedbackKind::Late => state.on_late(now, feedback.psn, cx),
+            FeedbackKind::Notices(notices) => state.notices = notices,
+            FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho | FeedbackKind::Echo => {}
+        }
+    }
+
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        let state = &mut *self.state;
+        let table = state.place.table(cx.shared);
+        table.set(paths);
+        if state.current.is_some_and(|path| !table.is_usable(path)) {
+            // As a queue pair that begins: what is under way on a dead path is for loss recovery.
+            (state.current, state.ahead) = (None, None);
+            state.copies.clear();
+        }
+    }
+
+    fn on_timer(&mut self, now: Time, _cx: &mut PolicyCx<'_>) {
+        self.cc.on_timer(now);
+    }
+    fn next_timer(&self) -> Option<Time> {
+        self.cc.next_timer()
+    }
+    fn rate(&self, now: Time) -> Option<Rate> {
+        self.cc.rate(now)
+    }
+}

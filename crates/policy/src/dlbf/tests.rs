@@ -1,0 +1,429 @@
+//! The oracles of the specification, by hand; then the bench.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::*;
+use crate::cc::CcConfig;
+use crate::testing::{Scenario, random_operations};
+use crate::{PathState, Shared};
+use pathweave_units::Rng;
+
+const US: u64 = 1_000_000;
+
+fn us(n: u64) -> Time {
+    Time::from_us(n)
+}
+
+/// A queue pair without congestion control, and what it may use.
+struct Alone {
+    dlbf: Dlbf,
+    rng: Rng,
+    shared: Shared,
+    next: u64,
+}
+
+impl Alone {
+    fn new(config: DlbfConfig, paths: u16) -> Self {
+        let env = PolicyEnv {
+            line_rate: Rate::from_gbps(400),
+            base_rtt: Duration::from_us(1),
+            mtu_wire_bytes: 1_048,
+            mtu_payload_bytes: 1_000,
+            paths,
+            ..Scenario::steady().env
+        };
+        let cc = CcConfig::None(Default::default());
+        let config = DlbfConfig { cc, scope: DlbfScope::QueuePair, ..config };
+        assert_eq!(config.validate(), Ok(()));
+        let mut rng = Rng::for_component(7, "dlbf", 0);
+        let dlbf = config.build(&env, &mut rng);
+        Alone { dlbf, rng, shared: Shared::new(), next: 0 }
+    }
+    fn table(&mut self) -> &mut PathTable {
+        self.dlbf.state.place.table(&mut self.shared)
+    }
+    /// Begins on this path, with these one-way delays in microseconds, all of them fresh at `now`.
+    fn on(mut self, now: u64, path: u16, delays: &[i64]) -> Self {
+        for (id, delay) in (0..).zip(delays) {
+            self.table().heard(us(now), PathId(id), false, delay * US as i64);
+        }
+        self.dlbf.state.current = Some(PathId(path));
+        self.dlbf.state.msn = Some(0);
+        self.dlbf.state.sent_at = us(now);
+        self
+    }
+    fn poll(&mut self, now: u64) -> Grant {
+        let want = Want {
+            psn: self.next,
+            payload_bytes: 1_000,
+            wire_bytes: 1_048,
+            msn: 0,
+            retransmit: false,
+            inflight_packets: 0,
+            inflight_bytes: 0,
+        };
+        self.dlbf.poll_send(us(now), &want, &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared })
+    }
+    fn send(&mut self, now: u64) -> PathId {
+        let Grant::Send(path) = self.poll(now) else { panic!("{:?} at {now}", self.poll(now)) };
+        let sent = Sent {
+            path,
+            psn: self.next,
+            msn: 0,
+            payload_bytes: 1_000,
+            wire_bytes: 1_048,
+            retransmit: false,
+            inflight_packets: 1,
+        };
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        self.dlbf.on_sent(us(now), &sent, &mut cx);
+        self.next += 1;
+        path
+    }
+    fn feed(&mut self, now: u64, kind: FeedbackKind, path: u16, psn: u64, rtt: u64, delay: i64) {
+        let feedback = Feedback {
+            kind,
+            path: PathId(path),
+            psn,
+            memo: Memo::default(),
+            wire_bytes: 1_048,
+            rtt: Duration::from_us(rtt),
+            one_way_ps: delay * US as i64,
+            inflight_packets: 1,
+            backlogged: true,
+        };
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        self.dlbf.on_feedback(us(now), &feedback, &mut cx);
+    }
+    /// A marked packet of no PSN that matters is heard of.
+    fn mark(&mut self, now: u64, path: u16, delay: i64) {
+        self.feed(now, FeedbackKind::Heard { marked: true }, path, 0, 1, delay);
+    }
+    /// Copies granted at `now`, in order; each leaves.
+    fn copies(&mut self, now: u64) -> Vec<u64> {
+        let mut list = Vec::new();
+        while let Grant::Copy { psn, path } = self.poll(now) {
+            list.push(psn);
+            let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+            self.dlbf.on_copy_sent(us(now), psn, path, 1_048, &mut cx);
+        }
+        list
+    }
+}
+
+/// Oracle 1: delays of 40 and 25, packets sent at 0 and 10, switch at 20. Oracle 3: clocks a second apart.
+#[test]
+fn only_what_would_arrive_late_is_copied() {
+    for offset in [0, 1_000_000, -1_000_000] {
+        let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40 + offset, 25 + offset]);
+        qp.send(0);
+        qp.send(10);
+        qp.mark(20, 0, 40 + offset);
+        assert_eq!(qp.dlbf.path(), Some(PathId(1)));
+        // 20 under way is more than the gap of 15; 10 is less.
+        assert_eq!(qp.copies(20), [1], "offset {offset}");
+        assert_eq!(qp.send(20), PathId(1));
+        assert_eq!(qp.dlbf.counts(), DlbfCounts { switches: 1, copies: 1, ..Default::default() });
+    }
+}
+
+/// Oracle 2.
+#[test]
+fn as_long_under_way_as_the_gap_is_in_time() {
+    let switch_with = |delays: [i64; 2]| {
+        let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &delays);
+        qp.send(5);
+        qp.mark(20, 0, delays[0]);
+        qp.copies(20)
+    };
+    assert!(switch_with([40, 25]).is_empty());
+    assert_eq!(switch_with([41, 25]), [0]);
+    assert!(switch_with([25, 25]).is_empty());
+    assert!(switch_with([25, 40]).is_empty());
+}
+
+/// Oracle 4: twenty packets a microsecond apart, gap 7.5. Oracle 15: the copies are the last ones sent.
+#[test]
+fn the_seven_most_recent_packets() {
+    let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[30, 0]);
+    let gap = 7_500_000;
+    qp.table().heard(us(0), PathId(0), false, gap);
+    for at in 0..20 {
+        qp.send(at);
+    }
+    let mut cx = PolicyCx { rng: &mut qp.rng, shared: &mut qp.shared };
+    let feedback = Feedback {
+        kind: FeedbackKind::Heard { marked: true },
+        path: PathId(0),
+        psn: 0,
+        memo: Memo::default(),
+        wire_bytes: 0,
+        rtt: Duration::from_us(1),
+        one_way_ps: gap,
+        inflight_packets: 20,
+        backlogged: true,
+    };
+    qp.dlbf.on_feedback(us(20), &feedback, &mut cx);
+    assert_eq!(qp.copies(20), (13..20).collect::<Vec<_>>());
+}
+
+/// Oracle 5: A (60), then B (30), then C (10). The printed rule has one gap, that of B and C.
+#[test]
+fn after_two_switches_each_packet_has_its_own_gap() {
+    for (variant, copied) in [(DlbfVariant::Repaired, vec![0]), (DlbfVariant::Published, vec![])] {
+        let config = DlbfConfig { variant, on_switch: OnSwitch::Copies, ..DlbfConfig::default() };
+        let mut qp = Alone::new(config, 3).on(0, 0, &[60, 30, 10]);
+        // As after a switch from A to B without copies; 25 and 20 before the next one.
+        qp.dlbf.state.history.sent(1, Sending { at: us(75), path: PathId(1) });
+        qp.dlbf.state.history.sent(0, Sending { at: us(80), path: PathId(0) });
+        qp.dlbf.state.current = Some(PathId(1));
+        qp.dlbf.state.sent_at = us(80);
+        qp.next = 2;
+        qp.table().failed(us(100), PathId(0));
+        qp.table().heard(us(100), PathId(2), false, 10 * US as i64);
+        qp.mark(100, 1, 30);
+        assert_eq!(qp.dlbf.path(), Some(PathId(2)));
+        assert_eq!(qp.copies(100), copied, "{variant}");
+    }
+}
+
+/// Oracle 6.
+#[test]
+fn the_table_of_algorithm_1() {
+    let mut rng = Rng::for_component(1, "table", 0);
+    let table = |states: [Knowledge; 3]| {
+        let mut table = PathTable::new(3, Duration::from_us(100), Duration::from_us(100));
+        for (id, known) in (0..).zip(states) {
+            match known {
+                Knowledge::Unprobed => {}
+                Knowledge::Available => table.heard(us(1), PathId(id), false, 1),
+                Knowledge::Unavailable => table.heard(us(1), PathId(id), true, 1),
+            }
+        }
+        table
+    };
+    use Knowledge::{Available as A, Unavailable as U, Unprobed as N};
+    let mut pick = |old: Option<u16>, states| table(states).select(us(2), old.map(PathId), &mut rng).0;
+    assert_eq!(pick(None, [N, A, N]), 1);
+    assert_eq!(pick(Some(0), [A, A, A]), 0);
+    assert_eq!(pick(Some(0), [N, A, A]), 0);
+    assert_eq!(pick(Some(0), [U, N, A]), 2);
+    assert_eq!(pick(Some(0), [U, U, N]), 2);
+    assert_eq!(pick(Some(1), [U, U, U]), 1);
+    assert!(pick(None, [U, U, U]) < 3);
+}
+
+/// Oracle 7.
+#[test]
+fn what_is_known_expires() {
+    let mut table = PathTable::new(1, Duration::from_us(100), Duration::from_us(200));
+    let path = PathId(0);
+    let at = |ps: u64| Time::from_ps(ps);
+    table.heard(at(0), path, false, 5);
+    assert_eq!(table.knowledge(path, us(100)), Knowledge::Available);
+    assert_eq!(table.knowledge(path, at(100 * US + 1)), Knowledge::Unprobed);
+    table.heard(us(300), path, true, 5);
+    assert_eq!(table.knowledge(path, us(500)), Knowledge::Unavailable);
+    assert_eq!(table.knowledge(path, at(500 * US + 1)), Knowledge::Unprobed);
+    // Marked again half-way, it begins anew; an unmarked packet changes nothing but the delay.
+    table.heard(us(400), path, true, 5);
+    table.heard(us(450), path, false, 9);
+    assert_eq!(table.knowledge(path, us(600)), Knowledge::Unavailable);
+    assert_eq!(table.knowledge(path, at(600 * US + 1)), Knowledge::Unprobed);
+    assert_eq!(table.one_way_ps(path), Some(9));
+    table.heard(us(700), path, false, 9);
+    assert_eq!(table.knowledge(path, us(700)), Knowledge::Available);
+}
+
+/// Oracle 8, and the limit of one switch a round-trip time.
+#[test]
+fn late_marks_of_the_path_left_change_nothing() {
+    let mut qp = Alone::new(DlbfConfig::default(), 4).on(0, 0, &[10, 10, 10, 10]);
+    qp.send(0);
+    qp.mark(5, 0, 10);
+    let second = qp.dlbf.path();
+    (6..20).for_each(|at| qp.mark(at, 0, 12));
+    assert_eq!((qp.dlbf.path(), qp.dlbf.counts().switches), (second, 1));
+    // A mark of the new path half a round trip of 8 us later does not count; one a round trip later does.
+    let new = second.expect("in use").0;
+    qp.feed(20, FeedbackKind::Heard { marked: false }, new, 0, 8, 10);
+    qp.feed(21, FeedbackKind::Heard { marked: true }, new, 0, 8, 10);
+    let third = qp.dlbf.path();
+    assert_ne!(third, second);
+    qp.feed(25, FeedbackKind::Heard { marked: true }, third.expect("in use").0, 0, 8, 10);
+    assert_eq!((qp.dlbf.path(), qp.dlbf.counts().switches), (third, 2));
+    qp.feed(29, FeedbackKind::Heard { marked: true }, third.expect("in use").0, 0, 8, 10);
+    assert_eq!(qp.dlbf.counts().switches, 3);
+}
+
+/// Oracle 9.
+#[test]
+fn available_paths_are_equally_likely() {
+    let mut table = PathTable::new(5, Duration::from_us(100), Duration::from_us(100));
+    (1..5).for_each(|id| table.heard(us(0), PathId(id), false, 0));
+    table.heard(us(0), PathId(0), true, 0);
+    let mut rng = Rng::for_component(3, "uniform", 0);
+    let mut count = [0u32; 5];
+    for _ in 0..100_000 {
+        count[table.select(us(1), Some(PathId(0)), &mut rng).index()] += 1;
+    }
+    assert_eq!(count[0], 0);
+    assert!(count[1..].iter().all(|&n| (24_500..25_500).contains(&n)), "{count:?}");
+}
+
+#[test]
+fn an_unknown_path_gets_a_notice_unless_they_are_paused_or_off() {
+    let unknown = |on_switch| {
+        let config = DlbfConfig { on_switch, ..DlbfConfig::default() };
+        let mut qp = Alone::new(config, 2).on(0, 0, &[40]);
+        qp.send(0);
+        qp.send(39);
+        qp
+    };
+    let mut qp = unknown(OnSwitch::CopiesAndNotices);
+    qp.mark(40, 0, 40);
+    assert_eq!(qp.poll(40), Grant::Notice(PathId(1)));
+    assert_eq!(qp.poll(41), Grant::Notice(PathId(1)), "asked again, the same");
+    qp.dlbf.on_notice_sent(us(41), PathId(1), &mut PolicyCx { rng: &mut qp.rng, shared: &mut qp.shared });
+    assert_eq!(qp.send(41), PathId(1));
+    // The answer: 30 on the new path, and the receiver misses both.
+    qp.feed(45, FeedbackKind::Heard { marked: false }, 1, 0, 4, 30);
+    qp.feed(45, FeedbackKind::Late, 0, 0, 0, 0);
+    qp.feed(45, FeedbackKind::Late, 0, 1, 0, 0);
+    assert_eq!(qp.copies(45), [1], "6 under way, less than the gap of 10");
+    assert_eq!(qp.dlbf.counts().notices, 1);
+
+    // With no other path measured the least delay is that of the old one, and the gap is nothing.
+    let mut qp = unknown(OnSwitch::CopiesAndNotices);
+    qp.feed(39, FeedbackKind::Notices(Notices::Paused), 0, 0, 0, 0);
+    qp.mark(40, 0, 40);
+    assert!(qp.copies(40).is_empty());
+    assert_eq!(qp.send(40), PathId(1));
+    let mut qp = unknown(OnSwitch::Nothing);
+    qp.mark(40, 0, 40);
+    assert_eq!(qp.send(40), PathId(1));
+}
+
+#[test]
+fn the_margin_copies_more_and_nothing_of_the_new_path() {
+    let config = DlbfConfig { gap_margin: Duration::from_us(6), ..DlbfConfig::default() };
+    let mut qp = Alone::new(config, 2).on(0, 0, &[40, 25]);
+    qp.send(0);
+    qp.dlbf.state.history.sent(1, Sending { at: us(19), path: PathId(1) });
+    qp.next = 2;
+    qp.mark(20, 0, 40);
+    assert_eq!(qp.copies(20), [0], "20 under way is less than 15 and 6");
+}
+
+#[test]
+fn with_every_path_congested_it_stays_and_says_so() {
+    let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40, 25]);
+    qp.send(0);
+    qp.mark(1, 1, 25);
+    qp.mark(2, 0, 40);
+    assert_eq!(
+        (qp.dlbf.path(), qp.dlbf.counts()),
+        (Some(PathId(0)), DlbfCounts { saturated: 1, ..Default::default() })
+    );
+}
+
+#[test]
+fn marks_leave_the_rate_alone_where_asked_and_while_there_is_a_way_out() {
+    let rate_after = |marked_rate, others_marked: bool| {
+        let mut qp = Alone::new(DlbfConfig { marked_rate, ..DlbfConfig::default() }, 2);
+        qp.dlbf.cc = DlbfConfig::default().cc.build(&qp.dlbf.state.env);
+        let mut qp = qp.on(0, 0, &[40, 25]);
+        qp.send(0);
+        if others_marked {
+            qp.mark(1, 1, 25);
+        }
+        qp.feed(2, FeedbackKind::Cnp, 0, 0, 0, 0);
+        qp.dlbf.rate(us(3)).expect("DCQCN has one").as_bps() / 1_000_000_000
+    };
+    assert_eq!(rate_after(MarkedRate::Reduced, false), 200);
+    assert_eq!(rate_after(MarkedRate::Kept, false), 400);
+    assert_eq!(rate_after(MarkedRate::Kept, true), 200);
+}
+
+#[test]
+fn queue_pairs_to_one_host_know_the_same() {
+    let mut shared = Shared::new();
+    let mut rng = Rng::for_component(1, "pair", 0);
+    let env = Alone::new(DlbfConfig::default(), 4).dlbf.state.env;
+    let mut open = |qp: u32, peer: u32, shared: &mut Shared| {
+        let mut dlbf = DlbfConfig::default().build(&env, &mut rng);
+        let member = Member { qp: pathweave_units::QpNum(qp), peer: pathweave_units::HostId(peer) };
+        dlbf.on_open(Time::ZERO, &member, &mut PolicyCx { rng: &mut rng, shared });
+        dlbf
+    };
+    let mut first = open(2, 9, &mut shared);
+    let mut second = open(3, 9, &mut shared);
+    let mut other = open(4, 8, &mut shared);
+    first.state.place.table(&mut shared).heard(us(1), PathId(2), true, 5);
+    let known =
+        |dlbf: &mut Dlbf, shared: &mut Shared| dlbf.state.place.table(shared).knowledge(PathId(2), us(2));
+    assert_eq!(known(&mut second, &mut shared), Knowledge::Unavailable);
+    assert_eq!(known(&mut other, &mut shared), Knowledge::Unprobed);
+}
+
+#[test]
+fn a_dead_path_is_left_and_what_is_known_of_others_stays() {
+    let mut qp = Alone::new(DlbfConfig::default(), 3).on(0, 0, &[40, 25, 25]);
+    qp.send(0);
+    let view = |id, state| PathView { base_rtt: None, ..PathView::new(PathId(id), state) };
+    let views = [view(0, PathState::Down), view(1, PathState::Up), view(2, PathState::Up)];
+    let mut cx = PolicyCx { rng: &mut qp.rng, shared: &mut qp.shared };
+    qp.dlbf.on_paths(us(1), &views, &mut cx);
+    assert_ne!(qp.send(1), PathId(0));
+    assert_eq!(qp.table().knowledge(PathId(2), us(1)), Knowledge::Available);
+}
+
+#[test]
+fn history_takes_any_order() {
+    let mut history = History::default();
+    let at = |n| Sending { at: us(n), path: PathId(n as u16) };
+    [5, 6, 8].into_iter().for_each(|psn| history.sent(psn, at(psn)));
+    history.gone(5);
+    history.sent(4, at(4)); // lost before, sent again
+    assert_eq!(history.iter().map(|(psn, _)| psn).collect::<Vec<_>>(), [4, 6, 8]);
+    assert_eq!((history.get(5), history.get(8), history.get(9)), (None, Some(at(8)), None));
+    [8, 4, 6, 6, 3, 99].into_iter().for_each(|psn| history.gone(psn));
+    assert!(history.is_empty());
+    history.sent(1_000, at(1));
+    assert_eq!(history.get(1_000), Some(at(1)));
+}
+
+#[test]
+fn values_out_of_range_are_named() {
+    let wrong = |config: DlbfConfig| config.validate().expect_err("refused").field;
+    assert_eq!(wrong(DlbfConfig { available_for: Duration::ZERO, ..DlbfConfig::default() }), "available_for");
+    assert_eq!(
+        wrong(DlbfConfig { unavailable_for: Duration::from_ms(2_000), ..DlbfConfig::default() }),
+        "unavailable_for"
+    );
+    assert_eq!(
+        wrong(DlbfConfig { gap_margin: Duration::from_ms(2_000), ..DlbfConfig::default() }),
+        "gap_margin"
+    );
+}
+
+#[test]
+fn a_marked_path_is_left_for_good() {
+    let scenario = Scenario { packets: 10_000, ..Scenario::one_path_marked() };
+    let config = DlbfConfig { cc: CcConfig::None(Default::default()), ..DlbfConfig::default() };
+    let report = scenario.run(|env, rng| config.build(env, rng));
+    let sent = &report.senders[0].sent;
+    assert!(sent.iter().max().expect("paths") > &9_000, "{sent:?}");
+}
+
+#[test]
+fn random_operations_break_no_invariant() {
+    let env = Scenario::steady().env;
+    for seed in 0..60 {
+        let variant = [DlbfVariant::Published, DlbfVariant::Repaired][seed as usize % 2];
+        let on_switch = [OnSwitch::CopiesAndNotices, OnSwitch::Copies, OnSwitch::Nothing][seed as usize % 3];
+        let config = DlbfConfig { variant, on_switch, ..DlbfConfig::default() };
+        random_operations(seed, 2_000, &env, |env, rng| config.build(env, rng));
+    }
+}

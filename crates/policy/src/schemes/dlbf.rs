@@ -1,0 +1,24 @@
+//! DLBF.
+
+use super::{SchemeInfo, common};
+use crate::{CnpMode, CnpPolicy, DlbfConfig, PolicyConfig, Reordering, ReportPolicy, Scheme};
+use pathweave_units::Duration;
+
+pub(super) const INFO: SchemeInfo = SchemeInfo {
+    name: "dlbf",
+    aliases: &[],
+    help: "DLBF: leaves a path when it marks; copies what would arrive late",
+    source: "DLBF (BUPT et al.), section III",
+    make,
+};
+
+fn make() -> Scheme {
+    Scheme {
+        recovery: common::UNORDERED,
+        cnp: CnpPolicy { mode: CnpMode::OnMark, interval: Duration::ZERO },
+        reordering: Reordering::Reported(ReportPolicy::default()),
+        // As many as there are between pods of the paper's network; it says nothing of ports.
+        paths: 16,
+        ..common::clocked(PolicyConfig::Dlbf(DlbfConfig::default()))
+    }
+}

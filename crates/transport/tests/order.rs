@@ -1,0 +1,355 @@
+//! Packets out of order: what a receiver says of gaps, what notices change, and copies of what may be late.
+
+use std::collections::VecDeque;
+
+use pathweave_policy::{
+    CnpMode, CnpPolicy, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, Reordering,
+    ReportPolicy, Sent, Want,
+};
+use pathweave_transport::{
+    Buffer, Endpoint, EndpointConfig, Event, Gate, Op, QpConfig, ReceiveMode, Transmit, WorkRequest,
+};
+use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time};
+use pathweave_wire::{Ack, Body, Cause, Data, Missing, Notice, Notices, Operation, Segment};
+
+const MTU: u16 = 1_000;
+
+/// Grants what it is told to, then everything on path 0.
+#[derive(Debug, Default)]
+struct Scripted {
+    grants: VecDeque<Grant>,
+    sent: Vec<(u64, PathId)>,
+    copied: Vec<(u64, PathId)>,
+    notices: Vec<PathId>,
+    log: Vec<(FeedbackKind, PathId, u64)>,
+}
+
+impl Policy for Scripted {
+    fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant {
+        self.grants.front().copied().unwrap_or(Grant::Send(PathId(0)))
+    }
+    fn on_sent(&mut self, _: Time, sent: &Sent, _: &mut PolicyCx<'_>) -> Memo {
+        self.grants.pop_front();
+        self.sent.push((sent.psn, sent.path));
+        Memo::default()
+    }
+    fn on_copy_sent(&mut self, _: Time, psn: u64, path: PathId, _: u32, _: &mut PolicyCx<'_>) {
+        self.grants.pop_front();
+        self.copied.push((psn, path));
+    }
+    fn on_notice_sent(&mut self, _: Time, path: PathId, _: &mut PolicyCx<'_>) {
+        self.grants.pop_front();
+        self.notices.push(path);
+    }
+    fn on_feedback(&mut self, _: Time, feedback: &Feedback, _: &mut PolicyCx<'_>) {
+        self.log.push((feedback.kind, feedback.path, feedback.psn));
+    }
+    fn on_paths(&mut self, _: Time, _: &[PathView], _: &mut PolicyCx<'_>) {}
+    fn on_timer(&mut self, _: Time, _: &mut PolicyCx<'_>) {}
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+    fn rate(&self, _: Time) -> Option<Rate> {
+        None
+    }
+}
+
+/// One end, whose other end is the test.
+struct End {
+    endpoint: Endpoint<Scripted>,
+    qp: QpNum,
+    now: Time,
+}
+
+const PEER: (HostId, QpNum) = (HostId(1), QpNum(77));
+
+impl End {
+    fn new(grants: impl IntoIterator<Item = Grant>, cnp: CnpMode) -> Self {
+        let mut endpoint =
+            Endpoint::new(EndpointConfig { mtu_payload: MTU, ..EndpointConfig::new(HostId(0)) });
+        let policy = Scripted { grants: grants.into_iter().collect(), ..Scripted::default() };
+        let reordering = Reordering::Reported(ReportPolicy {
+            high: Bytes::new(2_500),
+            low: Bytes::new(1_500),
+            ..ReportPolicy::default()
+        });
+        let config = QpConfig {
+            reordering,
+            cnp: CnpPolicy { mode: cnp, interval: Duration::ZERO },
+            receive: ReceiveMode::Discard,
+            ..QpConfig::new(PEER.0, policy, &[])
+        };
+        let qp = endpoint.create_qp(Time::ZERO, config);
+        endpoint.connect(qp, PEER.1).expect("just made");
+        End { endpoint, qp, now: Time::ZERO }
+    }
+    fn at(&mut self, us: u64) -> &mut Self {
+        self.now = Time::from_us(us);
+        self.endpoint.on_timer(self.now);
+        self
+    }
+    fn arrives(&mut self, path: u16, body: Body, ce: bool) -> Vec<Body> {
+        let segment = Segment { dst_qp: self.qp, src_qp: PEER.1, path: PathId(path), body };
+        self.endpoint.on_packet(self.now, PEER.0, &segment, ce);
+        self.control()
+    }
+    /// A data packet of a message of ten.
+    fn data(&mut self, psn: u64, ce: bool) -> Vec<Body> {
+        let data = Data {
+            psn,
+            msn: 0,
+            offset: psn as u32 * u32::from(MTU),
+            len: MTU,
+            op: Operation::Send,
+            last: psn == 9,
+            retransmit: false,
+            rkey: 0,
+            remote_addr: 0,
+            imm: 0,
+            receive_index: 0,
+            sent_at: Time::ZERO,
+        };
+        self.arrives(0, Body::Data(data), ce)
+    }
+    fn notice(&mut self, first: u64, last: u64, ce: bool) -> Vec<Body> {
+        self.arrives(3, Body::Notice(Notice { first, last, sent_at: Time::ZERO }), ce)
+    }
+    fn control(&mut self) -> Vec<Body> {
+        let mut list = Vec::new();
+        while let Some(packet) = self.endpoint.poll_transmit(self.now, Gate::CONTROL) {
+            list.push(packet.segment.body);
+        }
+        self.endpoint.assert_invariants();
+        list
+    }
+    fn send(&mut self) -> Option<Transmit> {
+        let packet = self.endpoint.poll_transmit(self.now, Gate::OPEN);
+        self.endpoint.assert_invariants();
+        packet
+    }
+    fn post(&mut self, packets: u64) {
+        let len = packets * u64::from(MTU);
+        let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len };
+        self.endpoint.post(self.now, self.qp, request).expect("room");
+    }
+    fn policy(&self) -> &Scripted {
+        self.endpoint.policy(self.qp).expect("there")
+    }
+}
+
+/// How many acknowledgements, notifications of congestion, and what is named as missing.
+fn told(bodies: &[Body]) -> (usize, usize, Vec<Missing>) {
+    let acks = bodies.iter().filter(|body| matches!(body, Body::Ack(_))).count();
+    let cnps = bodies.iter().filter(|body| matches!(body, Body::Cnp)).count();
+    let missing = bodies.iter().filter_map(|body| match body {
+        Body::Missing(missing) => Some(*missing),
+        _ => None,
+    });
+    (acks, cnps, missing.collect())
+}
+
+fn lost(first: u64, missing: u64) -> Vec<Missing> {
+    vec![Missing { first, missing, cause: Cause::Lost }]
+}
+
+#[test]
+fn a_gap_is_named_as_lost_and_notifies_where_it_shall() {
+    for (mode, cnps) in [(CnpMode::OnMark, 0), (CnpMode::OnMarkOrGap, 1), (CnpMode::Off, 0)] {
+        let mut end = End::new([], mode);
+        assert_eq!(told(&end.data(0, false)), (1, 0, vec![]));
+        assert_eq!(told(&end.data(3, false)), (1, cnps, lost(1, 0b11)));
+        // Named once; but every packet ahead of a gap notifies.
+        assert_eq!(told(&end.at(1).data(4, false)), (1, cnps, vec![]));
+        assert_eq!(told(&end.at(4).data(5, false)), (1, cnps, lost(1, 0b11)));
+        assert_eq!(told(&end.data(1, false)), (1, 0, vec![]));
+    }
+}
+
+/// Oracle 10: a marked notice of 1 to 3, then 4, then the rest in time; and with 2 lost.
+#[test]
+fn what_a_marked_notice_announced_is_waited_for() {
+    for lose in [false, true] {
+        let mut end = End::new([], CnpMode::OnMarkOrGap);
+        end.data(0, false);
+        let reply = end.notice(1, 3, true);
+        assert!(matches!(reply[..], [Body::NoticeReply { marked: true, .. }]), "{reply:?}");
+        assert_eq!(told(&end.at(1).data(4, false)), (1, 0, vec![]));
+        for psn in [1, 2, 3].into_iter().filter(|&psn| !(lose && psn == 2)) {
+            assert_eq!(told(&end.at(10 + psn).data(psn, false)), (1, 0, vec![]));
+        }
+        end.at(99);
+        assert_eq!(told(&end.control()), (0, 0, vec![]));
+        end.at(100);
+        let expected = if lose { (0, 1, lost(2, 1)) } else { (0, 0, vec![]) };
+        assert_eq!(told(&end.control()), expected);
+        end.at(500);
+        assert_eq!(told(&end.control()), (0, 0, vec![]), "once");
+    }
+}
+
+/// Oracle 11, the receiver's half.
+#[test]
+fn what_a_clean_notice_announced_is_asked_for() {
+    let mut end = End::new([], CnpMode::OnMarkOrGap);
+    end.data(0, false);
+    end.data(1, false);
+    let (_, cnps, missing) = told(&end.notice(1, 3, false));
+    assert_eq!((cnps, missing), (0, vec![Missing { first: 2, missing: 0b11, cause: Cause::Late }]));
+    assert_eq!(told(&end.data(4, false)), (1, 0, vec![]), "announced, so no loss");
+}
+
+/// Oracle 11, the sender's half: the policy is asked, and nothing counts as lost.
+#[test]
+fn late_packets_are_the_policys_affair() {
+    let mut end = End::new([], CnpMode::OnMark);
+    end.post(5);
+    for _ in 0..4 {
+        end.send().expect("data");
+    }
+    end.arrives(3, Body::Missing(Missing { first: 2, missing: 0b1011, cause: Cause::Late }), false);
+    // 2 and 3 are in flight; 5 was never sent.
+    let late: Vec<_> = end.policy().log.iter().map(|(kind, _, psn)| (*kind, *psn)).collect();
+    assert_eq!(late, [(FeedbackKind::Late, 2), (FeedbackKind::Late, 3)]);
+    assert_eq!(end.endpoint.counters().lost, 0);
+}
+
+/// Oracle 12: with at most 1,500 held notices are welcome, with more than 2,500 they are not.
+#[test]
+fn acknowledgements_pause_notices_while_much_is_held() {
+    let mut end = End::new([], CnpMode::Off);
+    let mut says = |psn| {
+        let bodies = end.data(psn, false);
+        let Some(Body::Ack(ack)) = bodies.first() else { panic!("{bodies:?}") };
+        ack.notices
+    };
+    // Held behind the gap at 0: one, two, three packets; each acknowledgement is of the state before.
+    let ahead = [1, 2, 3, 5].map(&mut says);
+    assert_eq!(ahead, [Notices::Welcome, Notices::Welcome, Notices::Welcome, Notices::Paused]);
+    // 0 passes 1 to 3; one is left.
+    assert_eq!([says(0), says(6)], [Notices::Paused, Notices::Welcome]);
+}
+
+/// Oracle 13: a packet that has arrived before is acknowledged, and costs nothing.
+#[test]
+fn a_duplicate_is_acknowledged_and_does_not_notify() {
+    let mut end = End::new([], CnpMode::OnMarkOrGap);
+    end.data(0, false);
+    end.data(1, false);
+    let before = end.endpoint.counters().payload_bytes_received;
+    let bodies = end.data(0, true);
+    let [Body::Ack(ack)] = bodies[..] else { panic!("{bodies:?}") };
+    assert_eq!((ack.cumulative, ack.psn, ack.marked), (2, 0, 1), "the mark is told, for the path's sake");
+    assert_eq!(end.endpoint.counters().payload_bytes_received, before);
+    assert!(end.endpoint.poll_event().is_none());
+}
+
+fn ack(psn: u64, cumulative: u64, sent_at: Time, now: Time, marked: u16) -> Body {
+    Body::Ack(Ack {
+        cumulative,
+        psn,
+        sack: 1,
+        echo_sent_at: sent_at,
+        received_at: now,
+        packets: 1,
+        marked,
+        notices: Notices::Welcome,
+    })
+}
+
+/// Oracle 14, and what a copy is: not in flight, not lost, whichever arrives first counts.
+#[test]
+fn a_copy_is_accounted_apart() {
+    use Grant::{Copy, Notice, Send};
+    let (old, new) = (PathId(0), PathId(4));
+    let grants = [Send(old), Send(old), Notice(new), Copy { psn: 1, path: new }, Send(new)];
+    let mut end = End::new(grants, CnpMode::OnMark);
+    end.post(3);
+    let mut packets = Vec::new();
+    for us in 0..5 {
+        end.at(us);
+        packets.push(end.send().expect("granted"));
+    }
+    assert!(end.send().is_none());
+    let Body::Notice(notice) = packets[2].segment.body else { panic!("{:?}", packets[2]) };
+    assert_eq!((notice.first, notice.last, packets[2].ecn_capable), (0, 1, true));
+    let Body::Data(copy) = packets[3].segment.body else { panic!("{:?}", packets[3]) };
+    let Body::Data(original) = packets[1].segment.body else { panic!("{:?}", packets[1]) };
+    assert_eq!(Data { retransmit: false, sent_at: original.sent_at, ..copy }, original);
+    assert!(packets[3].payload.is_some() && packets[3].segment.path == new);
+    let counters = end.endpoint.counters();
+    let order = end.endpoint.order_counters(end.qp).expect("there");
+    assert_eq!((counters.data_sent, order.copies_sent, order.notices_sent), (3, 1, 1));
+    assert_eq!((counters.payload_bytes_sent, counters.retransmitted), (3_000, 0));
+    assert_eq!(order.copied_wire_bytes, u64::from(packets[3].wire_bytes));
+    assert_eq!(end.endpoint.inflight(end.qp).expect("there").0, 3);
+
+    // The copy arrives first, on the new path, marked; then the original.
+    let at = Time::from_us;
+    end.at(6).arrives(4, ack(1, 0, at(3), at(5), 1), false);
+    end.at(7).arrives(0, ack(1, 0, at(1), at(6), 0), false);
+    end.at(8).arrives(0, ack(0, 2, at(0), at(7), 0), false);
+    let log = &end.policy().log;
+    let untimed = FeedbackKind::Ack { timed: false, marked: true };
+    assert_eq!(log[0], (untimed, old, 1), "arrived, by whatever way");
+    assert_eq!(
+        log[1],
+        (FeedbackKind::Heard { marked: true }, new, 0),
+        "and this is what it says of the path"
+    );
+    assert_eq!(log[2], (FeedbackKind::Heard { marked: false }, old, 0));
+    assert_eq!(log[3], (FeedbackKind::Ack { timed: true, marked: false }, old, 0));
+    assert_eq!(end.endpoint.inflight(end.qp).expect("there").0, 1);
+    end.at(9).arrives(4, ack(2, 3, at(4), at(8), 0), false);
+    let done = std::iter::from_fn(|| end.endpoint.poll_event()).filter(|e| matches!(e, Event::Completion(_)));
+    assert_eq!(done.count(), 1);
+}
+
+#[test]
+fn what_is_named_as_lost_is_sent_again_unless_it_may_still_be_on_its_way() {
+    let mut end = End::new([], CnpMode::OnMark);
+    end.post(5);
+    for us in 0..4 {
+        end.at(us);
+        end.send().expect("data");
+    }
+    let at = Time::from_us;
+    // 2 has arrived, so 1 left before something that has; 3 did not.
+    end.at(5).arrives(0, ack(2, 1, at(2), at(4), 0), false);
+    end.arrives(0, Body::Missing(Missing { first: 1, missing: 0b101, cause: Cause::Lost }), false);
+    assert_eq!(end.endpoint.counters().lost, 1);
+    let Some(Transmit { segment: Segment { body: Body::Data(again), .. }, .. }) = end.send() else {
+        panic!("nothing is sent again")
+    };
+    assert_eq!((again.psn, again.retransmit), (1, true));
+    // Said again at once: the retransmission has had no time to arrive.
+    end.arrives(0, Body::Missing(Missing { first: 1, missing: 1, cause: Cause::Lost }), false);
+    assert_eq!(end.endpoint.counters().lost, 1);
+}
+
+#[test]
+fn the_policy_hears_when_notices_are_paused_and_welcome_again() {
+    let mut end = End::new([], CnpMode::OnMark);
+    end.post(4);
+    for us in 0..3 {
+        end.at(us);
+        end.send().expect("data");
+    }
+    let says = |psn: u64, notices| {
+        let Body::Ack(ack) = ack(psn, psn + 1, Time::from_us(psn), Time::from_us(3), 0) else {
+            unreachable!()
+        };
+        Body::Ack(Ack { notices, ..ack })
+    };
+    end.at(5);
+    for (psn, notices) in [(0, Notices::Paused), (1, Notices::Paused), (2, Notices::Welcome)] {
+        end.arrives(0, says(psn, notices), false);
+    }
+    let toggles: Vec<_> = end
+        .policy()
+        .log
+        .iter()
+        .filter(|(kind, ..)| matches!(kind, FeedbackKind::Notices(_)))
+        .map(|e| e.0)
+        .collect();
+    assert_eq!(toggles, [Notices::Paused, Notices::Welcome].map(FeedbackKind::Notices));
+}
