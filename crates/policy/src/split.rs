@@ -33,8 +33,9 @@ impl<C: CongestionControl, P: PathPicker> Policy for Split<C, P> {
         Memo::default()
     }
     #[inline]
-    fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         self.cc.on_feedback(now, feedback);
+        self.picker.on_feedback(now, feedback, cx.rng);
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
         self.picker.on_paths(paths, cx.rng);
@@ -66,7 +67,8 @@ pub struct SplitConfig {
 impl SplitConfig {
     /// Names the first field that is wrong.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        self.cc.validate().map_err(|error| error.within("cc"))
+        self.cc.validate().map_err(|error| error.within("cc"))?;
+        self.picker.validate().map_err(|error| error.within("picker"))
     }
     /// The policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Split<AnyCc, AnyPicker> {

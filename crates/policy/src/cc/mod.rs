@@ -3,6 +3,7 @@
 //! Add one: a file with the algorithm, its configuration and its factory, and one line in [`AnyCc`]'s list below.
 
 pub mod dcqcn;
+mod dctcp;
 mod swift;
 mod timely;
 mod unlimited;
@@ -13,6 +14,7 @@ use pathweave_units::{Rate, Time};
 use crate::{ConfigError, Feedback, PolicyEnv, Sent, Want};
 
 pub use dcqcn::{Dcqcn, DcqcnConfig, DcqcnParams, DcqcnPreset};
+pub use dctcp::{Dctcp, DctcpConfig};
 pub use swift::{HopScaling, Swift, SwiftConfig, SwiftHops};
 pub use timely::{Timely, TimelyConfig, TimelyParams, TimelyPreset};
 pub use unlimited::{Unlimited, UnlimitedConfig};
@@ -106,6 +108,8 @@ congestion_controls! {
     None(Unlimited, UnlimitedConfig),
     /// DCQCN's reaction point: rate-based, driven by congestion notifications.
     Dcqcn(Dcqcn, DcqcnConfig),
+    /// DCTCP: window-based, driven by the share of marked packets.
+    Dctcp(Dctcp, DctcpConfig),
     /// Swift: window-based, driven by delay against a target.
     Swift(Swift, SwiftConfig),
     /// TIMELY: rate-based, driven by the gradient of round-trip times.

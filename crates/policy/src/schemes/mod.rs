@@ -13,6 +13,7 @@ mod letflow;
 mod mprdma;
 mod mprdma_half_window;
 mod per_message;
+mod plb;
 mod qp_scaling;
 mod reflex;
 mod reps;
@@ -63,6 +64,8 @@ pub fn schemes() -> &'static [SchemeInfo] {
         reflex::REFLEX_TIMELY,
         reflex::REFLEX_TIMELY_SCALED,
         reflex::REFLEX_SWIFT,
+        plb::DCTCP,
+        plb::PLB,
         laps::LAPS,
         laps::LAPS_PUBLISHED,
         laps::LAPS_CODE_2025,

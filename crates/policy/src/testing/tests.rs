@@ -122,7 +122,8 @@ fn every_scheme_through_every_scenario() {
 }
 
 /// The schemes driven by acknowledgements, one for every packet.
-const CLOCKED: [&str; 6] = ["udmp", "udmp-published", "mprdma", "mprdma-half-window", "swift-rps", "reps"];
+const CLOCKED: [&str; 9] =
+    ["udmp", "udmp-published", "mprdma", "mprdma-half-window", "swift-rps", "reps", "dctcp", "plb", "laps"];
 
 #[test]
 fn any_incast_completes_with_every_clocked_scheme() {

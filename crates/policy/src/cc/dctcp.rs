@@ -1,0 +1,271 @@
+//! DCTCP (RFC 8257): a window that shrinks by half the share of packets that were marked, once a round trip.
+//!
+//! Windows count packets. Above a bandwidth-delay product the window grows a packet a round trip; below it doubles, as
+//! in slow start, until the first mark.
+
+use pathweave_units::{Duration, Rate, Time};
+
+use super::window::{Window, fits};
+use super::{CongestionControl, Permit};
+use crate::error::check;
+use crate::{ConfigError, Feedback, FeedbackKind, PolicyEnv, Sent, Want};
+
+/// Parameters of [`Dctcp`].
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DctcpConfig {
+    /// g: weight of the newest round in the average share of marked packets (RFC 8257, section 4.2: 1/16).
+    pub gain: f64,
+    /// Packets added a round trip (1). The study of LAPS has 1 Gb/s a round trip instead: about 1.6 packets of 1,000
+    /// bytes at 13 us.
+    pub increase: f64,
+    /// Smallest window, in packets (Linux: 2).
+    pub min_packets: f64,
+    /// Largest window, in bandwidth-delay products. It must hold what waits at the marking threshold, too.
+    pub max_bdp: f64,
+    /// Window at the start: one bandwidth-delay product, as NICs that begin at line rate; Linux has 10 packets.
+    pub initial: Window,
+}
+
+impl Default for DctcpConfig {
+    fn default() -> Self {
+        DctcpConfig {
+            gain: 1.0 / 16.0,
+            increase: 1.0,
+            min_packets: 2.0,
+            max_bdp: 8.0,
+            initial: Window::Bdp(1.0),
+        }
+    }
+}
+
+impl DctcpConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let gain = self.gain > 0.0 && self.gain <= 1.0;
+        check(gain, "gain", self.gain, "more than 0, at most 1")?;
+        let increase = self.increase > 0.0 && self.increase <= 1e3;
+        check(increase, "increase", self.increase, "more than 0, at most 1000 (packets a round trip)")?;
+        let least = (1.0..=1e3).contains(&self.min_packets);
+        check(least, "min_packets", self.min_packets, "1 to 1000")?;
+        let most = self.max_bdp > 0.0 && self.max_bdp <= 1e3;
+        check(most, "max_bdp", self.max_bdp, "more than 0, at most 1000")?;
+        self.initial
+            .validate()
+            .map_err(|error| ConfigError { field: error.field.replace("window", "initial"), ..error })
+    }
+}
+
+/// State of one queue pair. Windows in packets.
+#[derive(Clone, Debug)]
+pub struct Dctcp {
+    window: f64,
+    /// Up to here the window doubles each round trip.
+    slow_start_below: f64,
+    /// alpha: average share of marked packets.
+    marked_share: f64,
+    /// Packets acknowledged in this round, and how many of them were marked.
+    acked: u32,
+    marked: u32,
+    /// The round is over when this one is acknowledged.
+    round_end: u64,
+    /// A loss has halved the window in this round.
+    halved: bool,
+    next_psn: u64,
+    gain: f64,
+    increase: f64,
+    min: f64,
+    max: f64,
+    packet_bytes: f64,
+    base_rtt: Duration,
+}
+
+impl Dctcp {
+    pub(crate) fn new(config: &DctcpConfig, env: &PolicyEnv) -> Self {
+        let packet_bytes = f64::from(env.mtu_wire_bytes);
+        let bdp = (env.bdp_bytes() as f64 / packet_bytes).max(1.0);
+        let max = (config.max_bdp * bdp).max(config.min_packets);
+        let initial = config.initial.bytes(env) as f64 / packet_bytes;
+        Dctcp {
+            window: initial.clamp(config.min_packets, max),
+            slow_start_below: bdp.min(max),
+            // RFC 8257, section 3.3: cautious at first.
+            marked_share: 1.0,
+            acked: 0,
+            marked: 0,
+            round_end: 0,
+            halved: false,
+            next_psn: 0,
+            gain: config.gain,
+            increase: config.increase,
+            min: config.min_packets,
+            max,
+            packet_bytes,
+            base_rtt: env.base_rtt,
+        }
+    }
+
+    fn on_ack(&mut self, psn: u64, marked: bool) {
+        self.acked += 1;
+        self.marked += u32::from(marked);
+        if marked {
+            self.slow_start_below = self.slow_start_below.min(self.window);
+        } else if self.window < self.slow_start_below {
+            self.window = (self.window + 1.0).min(self.slow_start_below);
+        } else {
+            self.window += self.increase / self.window;
+        }
+        self.window = self.window.min(self.max);
+        if psn >= self.round_end {
+            self.end_round();
+        }
+    }
+
+    /// Section 3.3: once a window of data.
+    fn end_round(&mut self) {
+        let share = f64::from(self.marked) / f64::from(self.acked);
+        self.marked_share += self.gain * (share - self.marked_share);
+        if self.marked > 0 {
+            self.shrink(1.0 - self.marked_share / 2.0);
+        }
+        (self.acked, self.marked) = (0, 0);
+        self.round_end = self.next_psn;
+        self.halved = false;
+    }
+
+    fn shrink(&mut self, factor: f64) {
+        self.window = (self.window * factor).max(self.min);
+        self.slow_start_below = self.window;
+    }
+}
+
+impl CongestionControl for Dctcp {
+    #[inline]
+    fn permit(&mut self, _now: Time, want: &Want) -> Permit {
+        let window_bytes = (self.window * self.packet_bytes) as u64;
+        if fits(want, window_bytes) { Permit::Now } else { Permit::Blocked }
+    }
+    #[inline]
+    fn on_sent(&mut self, _now: Time, sent: &Sent) {
+        self.next_psn = self.next_psn.max(sent.psn + 1);
+    }
+    #[inline]
+    fn on_feedback(&mut self, _now: Time, feedback: &Feedback) {
+        match feedback.kind {
+            FeedbackKind::Ack { marked, .. } => self.on_ack(feedback.psn, marked),
+            // Section 3.5: as any TCP, once a window.
+            FeedbackKind::Lost if !self.halved => {
+                self.halved = true;
+                self.shrink(0.5);
+            }
+            FeedbackKind::Timeout => {
+                self.slow_start_below = (self.window / 2.0).max(self.min);
+                self.window = self.min;
+            }
+            _ => {}
+        }
+    }
+    fn rate(&self, _now: Time) -> Option<Rate> {
+        let bits = self.window * self.packet_bytes * 8.0;
+        Some(Rate::from_bps((bits / self.base_rtt.as_secs_f64().max(1e-12)) as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scenario, random_operations};
+    use crate::{Memo, PolicyConfig, SplitConfig};
+    use pathweave_units::PathId;
+
+    /// 102 packets of 1,250 bytes are a bandwidth-delay product.
+    fn dctcp(config: &DctcpConfig) -> Dctcp {
+        Dctcp::new(config, &Scenario::steady().env)
+    }
+    fn feed(dctcp: &mut Dctcp, kind: FeedbackKind, psn: u64) {
+        let feedback = Feedback {
+            kind,
+            path: PathId(0),
+            psn,
+            memo: Memo::default(),
+            wire_bytes: 1_250,
+            rtt: Duration::ZERO,
+            one_way_ps: 0,
+            inflight_packets: 1,
+            backlogged: true,
+        };
+        dctcp.on_feedback(Time::ZERO, &feedback);
+    }
+    /// A round of `packets`, the first `marked` of them marked.
+    fn round(dctcp: &mut Dctcp, packets: u64, marked: u64) {
+        let first = dctcp.next_psn;
+        (dctcp.round_end, dctcp.next_psn) = (first + packets - 1, first + packets);
+        for n in 0..packets {
+            feed(dctcp, FeedbackKind::Ack { timed: true, marked: n < marked }, first + n);
+        }
+    }
+
+    #[test]
+    fn the_window_shrinks_by_half_the_average_share_of_marks() {
+        let mut dctcp = dctcp(&DctcpConfig::default());
+        assert_eq!(dctcp.window, 102.0);
+        // All marked: the average stays 1, the window halves.
+        round(&mut dctcp, 100, 100);
+        assert_eq!((dctcp.marked_share, dctcp.window), (1.0, 51.0));
+        // None marked: 15/16 of the average, about a packet more.
+        round(&mut dctcp, 50, 0);
+        assert_eq!(dctcp.marked_share, 0.9375);
+        assert!((dctcp.window - 51.97).abs() < 0.01, "{}", dctcp.window);
+        // A quarter marked: the average moves by 1/16 of the way to it.
+        let before = dctcp.window;
+        round(&mut dctcp, 52, 13);
+        assert_eq!(dctcp.marked_share, 0.9375 + (0.25 - 0.9375) / 16.0);
+        let grown = before + 39.0 / before;
+        assert!((dctcp.window - grown * (1.0 - dctcp.marked_share / 2.0)).abs() < 0.05, "{}", dctcp.window);
+    }
+
+    #[test]
+    fn a_small_start_doubles_each_round_up_to_a_bandwidth_delay_product() {
+        let mut dctcp = dctcp(&DctcpConfig { initial: Window::Packets(10), ..DctcpConfig::default() });
+        for (packets, after) in [(10, 20.0), (20, 40.0), (40, 80.0), (80, 102.0)] {
+            round(&mut dctcp, packets, 0);
+            assert!((dctcp.window - after).abs() < 0.6, "{} {after}", dctcp.window);
+        }
+        round(&mut dctcp, 102, 0);
+        assert!((dctcp.window - 103.0).abs() < 0.6, "{}", dctcp.window);
+    }
+
+    #[test]
+    fn losses_halve_once_a_round_and_a_timeout_starts_anew() {
+        let mut dctcp = dctcp(&DctcpConfig::default());
+        dctcp.round_end = 1_000;
+        (0..5).for_each(|psn| feed(&mut dctcp, FeedbackKind::Lost, psn));
+        assert_eq!(dctcp.window, 51.0);
+        feed(&mut dctcp, FeedbackKind::Timeout, 9);
+        assert_eq!((dctcp.window, dctcp.slow_start_below), (2.0, 25.5));
+    }
+
+    #[test]
+    fn random_operations_break_no_invariant() {
+        for seed in 0..40 {
+            let cc = crate::cc::CcConfig::Dctcp(DctcpConfig { max_bdp: 1.0, ..DctcpConfig::default() });
+            let picker = crate::picker::PickerConfig::Plb(Default::default());
+            let config = PolicyConfig::Split(SplitConfig { cc, picker });
+            assert_eq!(config.validate(), Ok(()));
+            random_operations(seed, 2_000, &Scenario::steady().env, |env, rng| config.build(env, rng));
+        }
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        let wrong = |config: DctcpConfig| config.validate().expect_err("must be refused").field;
+        assert_eq!(wrong(DctcpConfig { gain: 0.0, ..DctcpConfig::default() }), "gain");
+        assert_eq!(wrong(DctcpConfig { min_packets: 0.5, ..DctcpConfig::default() }), "min_packets");
+        assert_eq!(
+            wrong(DctcpConfig { initial: Window::Packets(0), ..DctcpConfig::default() }),
+            "initial.packets"
+        );
+    }
+}

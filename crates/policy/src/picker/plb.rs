@@ -1,0 +1,233 @@
+//! PLB (Qureshi et al., "PLB: Congestion Signals are Simple and Effective for Network Load Balancing", SIGCOMM 2022): a
+//! flow stays on its path until it was congested for some rounds in a row, then takes another, drawn at random; at once
+//! if that is a good moment (nothing in flight, so nothing is reordered), else when it lasts.
+//!
+//! A round is a window of data, and congested if enough of its packets were marked. Defaults are those of Linux
+//! (`tcp_plb_*` in ip-sysctl).
+
+use alloc::boxed::Box;
+
+use pathweave_units::{Duration, PathId, Rng, Time};
+
+use super::{PathPicker, PathSet};
+use crate::error::check;
+use crate::{ConfigError, Feedback, FeedbackKind, PathView, Sent, Want};
+
+/// Parameters of [`Plb`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlbConfig {
+    /// K: share of marked packets from which on a round is congested (Linux: 128 of 256).
+    pub congested_share: f64,
+    /// M: congested rounds in a row after which the path changes if nothing is in flight (Linux: 3).
+    pub idle_rounds: u32,
+    /// N: congested rounds in a row after which it changes anyway (Linux: 12). 0: never.
+    pub forced_rounds: u32,
+    /// After a timeout, which changes the path too, congestion changes it no more for this long to twice as long, drawn
+    /// at random (Linux: 60 s): there may be no better path, and a new one each time would only reorder.
+    pub suspend_after_timeout: Duration,
+}
+
+impl Default for PlbConfig {
+    fn default() -> Self {
+        PlbConfig {
+            congested_share: 0.5,
+            idle_rounds: 3,
+            forced_rounds: 12,
+            suspend_after_timeout: Duration::from_ms(60_000),
+        }
+    }
+}
+
+impl PlbConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let share = self.congested_share > 0.0 && self.congested_share <= 1.0;
+        check(share, "congested_share", self.congested_share, "more than 0, at most 1")?;
+        check(self.idle_rounds > 0, "idle_rounds", self.idle_rounds, "at least 1")?;
+        let forced = self.forced_rounds == 0 || self.forced_rounds >= self.idle_rounds;
+        check(forced, "forced_rounds", self.forced_rounds, "0 (never), or at least idle_rounds")
+    }
+}
+
+/// State of one queue pair.
+#[derive(Clone, Debug)]
+pub struct Plb {
+    path: PathId,
+    // Apart, because most queue pairs have another picker.
+    rounds: Box<Rounds>,
+}
+
+/// What it goes by.
+#[derive(Clone, Debug)]
+struct Rounds {
+    paths: PathSet,
+    config: PlbConfig,
+    /// Packets acknowledged in this round, and how many of them were marked.
+    acked: u32,
+    marked: u32,
+    /// The round is over when this one is acknowledged.
+    round_end: u64,
+    next_psn: u64,
+    /// Congested rounds in a row.
+    congested: u32,
+    suspended_until: Time,
+}
+
+impl Plb {
+    /// A queue pair with `paths` paths to choose from.
+    pub fn new(config: &PlbConfig, paths: u16, rng: &mut Rng) -> Self {
+        let paths = PathSet::all(paths);
+        let path = paths.draw(rng);
+        let rounds = Rounds {
+            paths,
+            config: *config,
+            acked: 0,
+            marked: 0,
+            round_end: 0,
+            next_psn: 0,
+            congested: 0,
+            suspended_until: Time::ZERO,
+        };
+        Plb { path, rounds: Box::new(rounds) }
+    }
+
+    fn change(&mut self, rng: &mut Rng) {
+        self.path = self.rounds.paths.draw_other(self.path, rng);
+        self.rounds.congested = 0;
+    }
+}
+
+impl Rounds {
+    /// A packet was acknowledged. True if the path is to change.
+    fn on_ack(&mut self, now: Time, psn: u64, marked: bool, idle: bool) -> bool {
+        self.acked += 1;
+        self.marked += u32::from(marked);
+        psn >= self.round_end && self.end_round(now, idle)
+    }
+
+    fn end_round(&mut self, now: Time, idle: bool) -> bool {
+        let is_congested = f64::from(self.marked) >= self.config.congested_share * f64::from(self.acked);
+        self.congested = if is_congested { self.congested + 1 } else { 0 };
+        (self.acked, self.marked) = (0, 0);
+        self.round_end = self.next_psn;
+        let forced = self.config.forced_rounds > 0 && self.congested >= self.config.forced_rounds;
+        let at_ease = idle && self.congested >= self.config.idle_rounds;
+        (forced || at_ease) && now >= self.suspended_until
+    }
+
+    fn suspend(&mut self, now: Time, rng: &mut Rng) {
+        let longer = self.config.suspend_after_timeout.scale(1.0 + rng.unit_f64());
+        self.suspended_until = now.saturating_add(longer);
+    }
+}
+
+impl PathPicker for Plb {
+    #[inline]
+    fn pick(&self, _want: &Want) -> PathId {
+        self.path
+    }
+    #[inline]
+    fn on_sent(&mut self, sent: &Sent, _rng: &mut Rng) {
+        self.rounds.next_psn = self.rounds.next_psn.max(sent.psn + 1);
+    }
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, rng: &mut Rng) {
+        match feedback.kind {
+            FeedbackKind::Ack { marked, .. } => {
+                if self.rounds.on_ack(now, feedback.psn, marked, feedback.inflight_packets == 0) {
+                    self.change(rng);
+                }
+            }
+            // One timeout tells of many packets; those of the path left are not heard.
+            FeedbackKind::Timeout if feedback.path == self.path => {
+                self.change(rng);
+                self.rounds.suspend(now, rng);
+            }
+            _ => {}
+        }
+    }
+    fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
+        self.rounds.paths = PathSet::of(paths);
+        self.path = self.rounds.paths.keep_or_draw(self.path, rng);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Memo;
+
+    fn rng() -> Rng {
+        Rng::for_component(1, "qp", 0)
+    }
+    /// A round of ten packets, `marked` of them marked, `left` still in flight at its end. The path after it.
+    fn round(plb: &mut Plb, at_us: u64, marked: u64, left: u32, rng: &mut Rng) -> PathId {
+        let first = plb.rounds.next_psn;
+        (plb.rounds.round_end, plb.rounds.next_psn) = (first + 9, first + 10);
+        for n in 0..10 {
+            let kind = FeedbackKind::Ack { timed: true, marked: n < marked };
+            feed(plb, at_us, kind, first + n, left, rng);
+        }
+        plb.path
+    }
+    fn feed(plb: &mut Plb, at_us: u64, kind: FeedbackKind, psn: u64, left: u32, rng: &mut Rng) {
+        let feedback = Feedback {
+            kind,
+            path: plb.path,
+            psn,
+            memo: Memo::default(),
+            wire_bytes: 1_250,
+            rtt: Duration::ZERO,
+            one_way_ps: 0,
+            inflight_packets: left,
+            backlogged: true,
+        };
+        plb.on_feedback(Time::from_us(at_us), &feedback, rng);
+    }
+
+    #[test]
+    fn twelve_congested_rounds_force_another_path_and_a_calm_one_starts_the_count_anew() {
+        let mut rng = rng();
+        let mut plb = Plb::new(&PlbConfig::default(), 64, &mut rng);
+        let start = plb.path;
+        assert!((0..11).all(|at| round(&mut plb, at, 5, 3, &mut rng) == start));
+        assert_eq!(round(&mut plb, 11, 4, 3, &mut rng), start, "four of ten are no congestion");
+        assert!((12..23).all(|at| round(&mut plb, at, 10, 3, &mut rng) == start));
+        assert_ne!(round(&mut plb, 23, 5, 3, &mut rng), start);
+    }
+
+    #[test]
+    fn three_are_enough_when_nothing_is_in_flight() {
+        let mut rng = rng();
+        let mut plb = Plb::new(&PlbConfig::default(), 64, &mut rng);
+        let start = plb.path;
+        assert!((0..2).all(|at| round(&mut plb, at, 10, 0, &mut rng) == start));
+        assert_eq!(round(&mut plb, 2, 10, 1, &mut rng), start);
+        assert_ne!(round(&mut plb, 3, 10, 0, &mut rng), start);
+        assert_eq!(plb.rounds.congested, 0);
+    }
+
+    #[test]
+    fn a_timeout_changes_the_path_and_suspends_for_one_to_two_minutes() {
+        let mut rng = rng();
+        let mut plb = Plb::new(&PlbConfig::default(), 64, &mut rng);
+        let start = plb.path;
+        feed(&mut plb, 100, FeedbackKind::Timeout, 0, 0, &mut rng);
+        let second = plb.path;
+        assert_ne!(second, start);
+        assert!((1..50).all(|s| round(&mut plb, 1_000_000 * s, 10, 0, &mut rng) == second));
+        let until = plb.rounds.suspended_until;
+        assert!(until >= Time::from_us(60_000_100) && until <= Time::from_us(120_000_100), "{until}");
+        assert_ne!(round(&mut plb, 121_000_000, 10, 0, &mut rng), second);
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        let wrong = |config: PlbConfig| config.validate().expect_err("must be refused").field;
+        assert_eq!(wrong(PlbConfig { congested_share: 0.0, ..PlbConfig::default() }), "congested_share");
+        assert_eq!(wrong(PlbConfig { forced_rounds: 2, ..PlbConfig::default() }), "forced_rounds");
+        assert_eq!(PlbConfig { forced_rounds: 0, ..PlbConfig::default() }.validate(), Ok(()));
+    }
+}

@@ -1,0 +1,28 @@
+//! PLB, and what it balances: DCTCP.
+
+use super::{SchemeInfo, common};
+use crate::cc::{CcConfig, DctcpConfig};
+use crate::picker::{PickerConfig, PlbConfig};
+use crate::{PolicyConfig, Scheme, SplitConfig};
+
+pub(super) const DCTCP: SchemeInfo = SchemeInfo {
+    name: "dctcp",
+    aliases: &[],
+    help: "One path a queue pair by ECMP hash, DCTCP's window, selective repeat",
+    source: "DCTCP (SIGCOMM 2010, RFC 8257)",
+    make: || scheme(PickerConfig::Ecmp),
+};
+
+pub(super) const PLB: SchemeInfo = SchemeInfo {
+    name: "plb",
+    aliases: &[],
+    help: "DCTCP whose path changes after rounds of congestion, at best when nothing is in flight",
+    source: "PLB (SIGCOMM 2022), with the defaults of Linux",
+    make: || scheme(PickerConfig::Plb(PlbConfig::default())),
+};
+
+/// Marks come with the acknowledgements, one for every packet, so that each round's share is exact. Packets overtake
+/// each other where the path changes, so a loss is one of those that [`common::CLOCKED`] tells from that.
+fn scheme(picker: PickerConfig) -> Scheme {
+    common::clocked(PolicyConfig::Split(SplitConfig { cc: CcConfig::Dctcp(DctcpConfig::default()), picker }))
+}
