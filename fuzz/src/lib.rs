@@ -12,12 +12,14 @@ use pathweave_wire::{Packet, SideFrame, emit, emit_nack, emit_side};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 12] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
     ("topology_file", topology_file),
     ("hpcc_topology", hpcc_topology),
+    ("path_file", path_file),
+    ("source_route", source_route),
     ("ns3_flows", ns3_flows),
     ("csv_flows", csv_flows),
     ("size_cdf", size_cdf),
@@ -111,6 +113,31 @@ pub fn topology_file(data: &[u8]) {
 pub fn hpcc_topology(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = pathweave_topo::parse_hpcc_topology("fuzz", &text).map_err(|error| error.to_string());
+}
+
+/// A source-route header: what is accepted can be passed waypoint by waypoint.
+pub fn source_route(data: &[u8]) {
+    let Ok(route) = pathweave_wire::SourceRoute::parse(data) else { return };
+    let left = route.left();
+    assert_eq!(route.backwards().count(), route.len());
+    let mut bytes = data.to_vec();
+    for _ in 0..left {
+        assert!(pathweave_wire::pass_waypoint(&mut bytes, 1).expect("it was accepted").is_some());
+    }
+    assert_eq!(pathweave_wire::pass_waypoint(&mut bytes, 1), Ok(None));
+}
+
+/// A file of paths, about a small leaf-spine with parallel links.
+pub fn path_file(data: &[u8]) {
+    use pathweave_topo::{Build, LeafSpine, Wanted, parse_path_file};
+    let network = LeafSpine { leaf_spine_links: 2, ..LeafSpine::new(3, 2, 1) };
+    let topology = network.build(".".as_ref()).expect("a leaf-spine");
+    let text = String::from_utf8_lossy(data);
+    let pairs = [(pathweave_units::HostId(0), pathweave_units::HostId(1))];
+    match parse_path_file("fuzz", &text, &topology, Wanted::Pairs(&pairs)) {
+        Ok(sets) => assert!(sets.count(pairs[0].0, pairs[0].1) > 0),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
 }
 
 /// `flow.txt` of the ns-3 simulators.

@@ -6,6 +6,7 @@ use crate::frame::layout::{
     RETH_LEN, UDP_LEN,
 };
 use crate::segment::{Body, Data, Operation, Segment};
+use crate::source_route::RouteForm;
 
 /// Ethernet's preamble and start delimiter (8 bytes) and the gap between frames (12).
 const PREAMBLE_AND_GAP_LEN: u32 = 20;
@@ -39,10 +40,7 @@ impl Framing {
     /// Bytes `segment` occupies on a link, preamble and gap included.
     pub fn wire_bytes(self, segment: &Segment) -> u32 {
         match self {
-            Framing::Rocev2 => {
-                let inner = BTH_LEN + rocev2_extended(&segment.body) + ICRC_LEN;
-                ethernet(IPV4_LEN + UDP_LEN + inner)
-            }
+            Framing::Rocev2 => ethernet(rocev2_ip_packet(segment)),
             Framing::Ns3 => match &segment.body {
                 Body::Data(data) => 48 + u32::from(data.len),
                 Body::Rd(data) => 48 + u32::from(data.len),
@@ -52,6 +50,21 @@ impl Framing {
             Framing::Pathweave => ethernet(ip_packet_len(segment)),
         }
     }
+
+    /// The same with a source-route header of so many entries.
+    pub fn wire_bytes_routed(self, segment: &Segment, form: RouteForm, entries: usize) -> u32 {
+        let header = form.header_len(entries);
+        match self {
+            Framing::Ns3 => self.wire_bytes(segment) + header as u32,
+            Framing::Pathweave => ethernet(header + ip_packet_len(segment)),
+            Framing::Rocev2 => ethernet(header + rocev2_ip_packet(segment)),
+        }
+    }
+}
+
+/// Bytes of the IP packet of standard RoCEv2.
+fn rocev2_ip_packet(segment: &Segment) -> usize {
+    IPV4_LEN + UDP_LEN + BTH_LEN + rocev2_extended(&segment.body) + ICRC_LEN
 }
 
 /// Bytes on a link of an IP packet.
@@ -144,6 +157,19 @@ mod tests {
         ] {
             assert_eq!(Framing::Rocev2.wire_bytes(&segment), bytes, "{segment:?}");
         }
+    }
+
+    #[test]
+    fn a_source_route_takes_its_header() {
+        use RouteForm::{Anchors, Hops, Segments};
+        let full = data(Operation::Send, 0, 4096, false);
+        for (form, entries, header) in [(Anchors, 3, 20), (Hops, 5, 20), (Hops, 4, 16), (Segments, 3, 56)] {
+            assert_eq!(Framing::Rocev2.wire_bytes_routed(&full, form, entries), 4096 + 82 + header);
+            assert_eq!(Framing::Ns3.wire_bytes_routed(&full, form, entries), 4096 + 48 + header);
+        }
+        // What fills a frame up to its least size makes room for the header: 62 bytes without, 64 with padding.
+        let empty = data(Operation::Send, 0, 0, true);
+        assert_eq!(Framing::Rocev2.wire_bytes_routed(&empty, Hops, 1), 84 - 2 + 12);
     }
 
     #[test]

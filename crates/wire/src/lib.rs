@@ -11,6 +11,7 @@ mod frame;
 mod framing;
 mod segment;
 mod side;
+mod source_route;
 
 pub use frame::{
     Datagram, DatagramLayout, Ecn, EmitError, EthernetRoute, PSN_BITS, Packet, ParseError, Route,
@@ -23,4 +24,8 @@ pub use segment::{
 pub use side::{
     MAX_NACK_RUNS, NackRuns, PsnRun, RdFlow, SIDE_MAGIC, SIDE_VERSION, SideError, SideFrame, emit_nack,
     emit_side, side_abort_len, side_done_len, side_nack_len, side_start_len,
+};
+pub use source_route::{
+    MAX_WAYPOINTS, RouteError, RouteForm, SOURCE_ROUTE_PROTOCOL, SOURCE_ROUTE_VERSION, SourceRoute, Waypoint,
+    Waypoints, emit_source_route, pass_waypoint,
 };
