@@ -24,11 +24,83 @@
       + "Red dashes: packets were dropped.", true);
     if (links.length === 0) { card.append(pw.element("p", "note", "No links recorded.")); return; }
     scale(card);
+    const switchTiers = new Set(nodes.filter((n) => n.kind !== "host").map((n) => n.tier));
+    const isSwitch = (n) => nodes[n] && nodes[n].kind !== "host";
+    const direct = switchTiers.size === 1 && links.some((l) => isSwitch(l.from) && isSwitch(l.to));
+    if (direct) ring(card, nodes, links);
+    else tiered(card, nodes, links);
+  }
+
+  // A link's half beside the node it leaves, and what there is to say of it.
+  function halfLink(svg, nodes, link, a, mid, width) {
+    const line = pw.svg("line", { x1: a.x, y1: a.y, x2: mid.x, y2: mid.y, stroke: pw.heat(link.utilisation),
+      "stroke-width": width, class: "halfway" });
+    pw.tip(line, () => `${nodes[link.from].name} to ${nodes[link.to].name}: ${percent(link.utilisation)} busy\n`
+      + `largest queue ${pw.show("bytes", link.max_queue_bytes)}, ${link.pauses} pauses, ${link.dropped} drops`);
+    svg.append(line);
+    if (link.dropped > 0) {
+      svg.append(pw.svg("line", { x1: a.x, y1: a.y, x2: mid.x, y2: mid.y, stroke: pw.css("--bad"),
+        "stroke-width": 1, "stroke-dasharray": "2 5", "pointer-events": "none" }));
+    }
+  }
+
+  function nodeShape(node, { x, y }, radius) {
+    const shape = node.kind === "host"
+      ? pw.svg("circle", { cx: x, cy: y, r: Math.min(radius, 5), class: "node host" })
+      : pw.svg("rect", { x: x - radius, y: y - radius, width: 2 * radius, height: 2 * radius, rx: 2, class: "node" });
+    pw.tip(shape, () => node.name);
+    return shape;
+  }
+
+  const lineWidth = (links) => (links.length > 400 ? 1.4 : links.length > 100 ? 2 : 3);
+  const leastBusyFirst = (links) => [...links].sort((a, b) => a.utilisation - b.utilisation);
+
+  // A network without tiers: its switches on a ring in their order, so that groups stay together, hosts outside.
+  function ring(card, nodes, links) {
+    const W = Math.max(560, card.clientWidth - 30), H = Math.min(W, 720);
+    const outer = H / 2 - 34, inner = outer - 46;
+    const switches = nodes.map((n, i) => i).filter((i) => nodes[i].kind !== "host");
+    const hostsOf = new Map(switches.map((n) => [n, []]));
+    for (const link of links) if (hostsOf.has(link.to) && nodes[link.from].kind === "host") hostsOf.get(link.to).push(link.from);
+    const at = new Array(nodes.length);
+    const place = (angle, radius) => ({ x: W / 2 + radius * Math.sin(angle), y: H / 2 - radius * Math.cos(angle) });
+    const step = (2 * Math.PI) / switches.length;
+    const svg = pw.svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "Link utilisation on the topology" });
+    switches.forEach((n, i) => {
+      at[n] = place(i * step, inner);
+      const hosts = hostsOf.get(n);
+      hosts.forEach((h, k) => { at[h] = place(i * step + ((k + 0.5) / hosts.length - 0.5) * step * 0.8, outer); });
+    });
+    const width = lineWidth(links);
+    for (const link of leastBusyFirst(links)) {
+      const [a, b] = [at[link.from], at[link.to]];
+      if (a && b) halfLink(svg, nodes, link, a, { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 }, width);
+    }
+    const room = inner * step;
+    const radius = Math.max(2, Math.min(8, room * 0.3));
+    nodes.forEach((node, n) => {
+      if (at[n]) svg.append(nodeShape(node, at[n], node.kind === "host" ? Math.max(1.5, radius / 2) : radius));
+    });
+    if (room >= 16) {
+      switches.forEach((n, i) => {
+        const { x, y } = place(i * step, outer + 16);
+        const side = Math.abs(x - W / 2) < 8 ? "middle" : x > W / 2 ? "start" : "end";
+        const text = pw.svg("text", { x, y: y + 4, "text-anchor": side });
+        text.textContent = nodes[n].name;
+        svg.append(text);
+      });
+    }
+    card.append(svg);
+  }
+
+  function tiered(card, nodes, links) {
     const W = Math.max(560, card.clientWidth - 30), left = 84, rowHeight = 120, top = 34;
-    const tiers = [...new Set(nodes.map((n) => n.tier))].sort((a, b) => b - a);
+    // Hosts and the switches they are attached to are of tier 0 both.
+    const rank = (n) => (n.kind === "host" ? -1 : n.tier);
+    const tiers = [...new Set(nodes.map(rank))].sort((a, b) => b - a);
     const at = new Array(nodes.length);
     const rows = tiers.map((tier, r) => {
-      const members = nodes.map((n, i) => i).filter((i) => nodes[i].tier === tier);
+      const members = nodes.map((n, i) => i).filter((i) => rank(nodes[i]) === tier);
       members.forEach((n, i) => {
         at[n] = { x: left + ((i + 0.5) * (W - left)) / members.length, y: top + r * rowHeight };
       });
@@ -36,21 +108,13 @@
     });
     const H = top + (tiers.length - 1) * rowHeight + 56;
     const svg = pw.svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "Link utilisation on the topology" });
-    const width = links.length > 400 ? 1.4 : links.length > 100 ? 2 : 3;
-    for (const link of [...links].sort((a, b) => a.utilisation - b.utilisation)) {
+    const width = lineWidth(links);
+    for (const link of leastBusyFirst(links)) {
       const [a, b] = [at[link.from], at[link.to]];
       if (!a || !b) continue;
       // Links within a tier bow out below it.
       const mid = { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 + (a.y === b.y ? Math.min(44, Math.abs(a.x - b.x) / 4) : 0) };
-      const line = pw.svg("line", { x1: a.x, y1: a.y, x2: mid.x, y2: mid.y, stroke: pw.heat(link.utilisation),
-        "stroke-width": width, class: "halfway" });
-      pw.tip(line, () => `${nodes[link.from].name} to ${nodes[link.to].name}: ${percent(link.utilisation)} busy\n`
-        + `largest queue ${pw.show("bytes", link.max_queue_bytes)}, ${link.pauses} pauses, ${link.dropped} drops`);
-      svg.append(line);
-      if (link.dropped > 0) {
-        svg.append(pw.svg("line", { x1: a.x, y1: a.y, x2: mid.x, y2: mid.y, stroke: pw.css("--bad"),
-          "stroke-width": 1, "stroke-dasharray": "2 5", "pointer-events": "none" }));
-      }
+      halfLink(svg, nodes, link, a, mid, width);
     }
     rows.forEach((members, r) => {
       const label = pw.svg("text", { x: 0, y: top + r * rowHeight + 4 });
@@ -59,12 +123,7 @@
       const room = (W - left) / members.length;
       const radius = Math.max(2, Math.min(8, room * 0.36));
       for (const n of members) {
-        const host = nodes[n].kind === "host";
-        const shape = host
-          ? pw.svg("circle", { cx: at[n].x, cy: at[n].y, r: Math.min(radius, 5), class: "node host" })
-          : pw.svg("rect", { x: at[n].x - radius, y: at[n].y - radius, width: 2 * radius, height: 2 * radius, rx: 2, class: "node" });
-        pw.tip(shape, () => nodes[n].name);
-        svg.append(shape);
+        svg.append(nodeShape(nodes[n], at[n], radius));
         if (room >= 7 * nodes[n].name.length + 6) {
           // Beside a switch with links above and below, clear of most of them.
           const [first, last] = [r === 0, r === rows.length - 1];
