@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pathweave_sim::{GroupSpec, RouteChoice, SimError, SimSpec, StopConfig};
-use pathweave_topo::{PathSets, RoutingConfig, TopoError, Topology, Wanted};
+use pathweave_topo::{PathSetConfig, PathSets, RoutingConfig, TopoError, Topology, Wanted};
 use pathweave_units::Rng;
 use pathweave_workload::{
     FileError, GraphBuilder, GraphError, MessageGraph, Traffic, WorkloadEnv, WorkloadError,
@@ -15,6 +15,9 @@ use crate::model::validate::out_of_range;
 use crate::resolved;
 use crate::surroundings::workload_env;
 use crate::text::{Diagnostic, Diagnostics, FieldPath};
+
+/// Hosts up to which explicit paths are found for all pairs, not only for those that talk.
+const SMALL_NETWORK: u32 = 256;
 
 /// A scenario that is ready to run.
 #[derive(Clone, Debug)]
@@ -109,7 +112,10 @@ impl Loaded {
     fn routing(&self, topology: &Topology, graph: &MessageGraph) -> Result<RouteChoice, Diagnostics> {
         let RoutingConfig::Source(source) = &self.scenario.routing else { return Ok(RouteChoice::Switches) };
         let pairs: Vec<_> = graph.messages().iter().map(|message| (message.src, message.dst)).collect();
-        let sets = PathSets::build(&source.paths, topology, &self.base_dir, Wanted::Pairs(&pairs));
+        // A small network's paths are cheap, and all of them say more of it; a file need not have them all.
+        let all = topology.hosts() <= SMALL_NETWORK && !matches!(source.paths, PathSetConfig::File(_));
+        let wanted = if all { Wanted::All } else { Wanted::Pairs(&pairs) };
+        let sets = PathSets::build(&source.paths, topology, &self.base_dir, wanted);
         sets.map(|sets| RouteChoice::Sources(Arc::new(sets)))
             .map_err(|why| self.place(paths_error(&why)).into())
     }

@@ -3,10 +3,22 @@
 use pathweave_fabric::config::Forwarding;
 use pathweave_policy as policy;
 
-use crate::spec::{SimError, SimSpec};
+use crate::spec::{RouteChoice, SimError, SimSpec};
 
-/// What all switches of a run do: what the configuration says, or else what the schemes in use need.
+/// What all switches of a run do. They have nothing to balance where sources choose.
 pub(crate) fn of_run(spec: &SimSpec) -> Result<Forwarding, SimError> {
+    let kind = asked_for(spec)?;
+    if kind != Forwarding::Ecmp && spec.routing != RouteChoice::Switches {
+        let what = quoted(kind);
+        return Err(SimError::Forwarding(format!(
+            "switches cannot do {what} where routing.kind is \"source\": every hop has been chosen by then"
+        )));
+    }
+    Ok(kind)
+}
+
+/// What the configuration says, or else what the schemes in use need.
+fn asked_for(spec: &SimSpec) -> Result<Forwarding, SimError> {
     let mut in_use: Vec<u16> = spec.groups.iter().map(|group| group.scheme).collect();
     in_use.sort_unstable();
     in_use.dedup();

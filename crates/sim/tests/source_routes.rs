@@ -7,10 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pathweave_fabric::config::FaultConfig;
-use pathweave_results::{DropReason, EventKind, FlowStatus};
-use pathweave_sim::{RouteChoice, SimSpec};
-use pathweave_topo::{AllShortest, LinkId, NodeId, PathSetConfig, PathSets, Wanted, parse_path_file};
-use pathweave_units::{Duration, HostId};
+use pathweave_policy::Forwarding;
+use pathweave_results::{DropReason, EndReason, EventKind, FlowStatus};
+use pathweave_sim::{Quiet, RouteChoice, SimSpec, run};
+use pathweave_topo::{
+    AllShortest, Build, Dragonfly, FullMesh, Jellyfish, LinkId, NodeId, OwnPathsConfig, PathSetConfig,
+    PathSets, Rail, Torus, Wanted, parse_path_file,
+};
+use pathweave_units::{Bytes, Duration, HostId};
 use support::{Flow, all_to_all, fat_tree, finish, incast, leaf_spine, lossy, permutation, play, spec};
 
 /// The sources choose among all shortest paths.
@@ -22,8 +26,22 @@ fn sourced(mut spec: SimSpec) -> SimSpec {
     spec
 }
 
+/// All schemes but those that leave the choice to switches.
+fn schemes() -> impl Iterator<Item = &'static pathweave_policy::SchemeInfo> {
+    pathweave_policy::schemes()
+        .iter()
+        .filter(|info| (info.make)().forwarding.is_none_or(|kind| kind == Forwarding::Ecmp))
+}
+
+#[test]
+fn schemes_that_need_switches_to_choose_are_refused() {
+    let spec = sourced(spec(leaf_spine(), &[(0, 5, 1_000, 0)], "conga"));
+    let error = run(&spec, &mut Quiet).expect_err("nothing to balance").to_string();
+    assert!(error.contains("switches cannot do \"conga\" where routing.kind is \"source\""), "{error}");
+}
+
 fn every_scheme(flows: &[Flow], change: impl Fn(&mut SimSpec)) {
-    for info in pathweave_policy::schemes() {
+    for info in schemes() {
         for topology in [leaf_spine(), fat_tree()] {
             let mut spec = sourced(spec(topology, flows, info.name));
             change(&mut spec);
@@ -133,6 +151,51 @@ fn paths_that_come_back_are_used_again() {
     // 8 MB take 680 us at 100 Gb/s: 195 us of it over spine 3 alone, the rest over all four.
     let (alone, other) = (carried("spine3"), carried("spine0"));
     assert!(other > 1_000_000 && alone > other + 1_500_000, "{alone} and {other} bytes");
+}
+
+/// Five switches in a ring; each host sends two switches on, all the same way around, so that every link has to carry
+/// twice what it can.
+fn around_the_ring() -> SimSpec {
+    let ring = Torus::new(vec![5]).build(Path::new(".")).expect("a ring");
+    let flows: Vec<Flow> = (0..5).map(|host| (host, (host + 2) % 5, 1_000_000, 0)).collect();
+    let config = PathSetConfig::Own(OwnPathsConfig { max_paths: 1 });
+    let sets = PathSets::build(&config, &ring, Path::new("."), Wanted::All).expect("hosts with one port");
+    let mut spec = spec(ring, &flows, "rps-nocc");
+    spec.routing = RouteChoice::Sources(Arc::new(sets));
+    spec.switch.buffer = Bytes::new(400_000);
+    spec
+}
+
+#[test]
+fn a_ring_of_pauses_is_named() {
+    let result = play(&around_the_ring());
+    assert_eq!(result.info.ended, EndReason::PfcDeadlock, "{}", result.info.ended_detail);
+    for link in ["sw0 -> sw1", "sw1 -> sw2", "sw2 -> sw3", "sw3 -> sw4", "sw4 -> sw0"] {
+        assert!(result.info.ended_detail.contains(link), "{}", result.info.ended_detail);
+    }
+    // What may drop does not stop.
+    finish(&lossy(around_the_ring()));
+}
+
+#[test]
+fn every_network_without_tiers_carries_every_scheme_on_its_own_paths() {
+    let networks = [
+        Dragonfly::new(5, 2, 2).build(Path::new(".")),
+        Rail::new(4, 4).build(Path::new(".")),
+        Torus::new(vec![4, 4]).build(Path::new(".")),
+        FullMesh::new(vec![4, 4]).build(Path::new(".")),
+        Jellyfish::new(8, 3, 2).build(Path::new(".")),
+    ];
+    for topology in networks.map(|built| built.expect("a network")) {
+        let flows = permutation(topology.hosts().min(16), 100_000);
+        let sets = PathSets::build(&PathSetConfig::default(), &topology, Path::new("."), Wanted::All);
+        let choice = RouteChoice::Sources(Arc::new(sets.expect("hosts with one port")));
+        for info in schemes() {
+            let mut spec = lossy(spec(topology.clone(), &flows, info.name));
+            spec.routing = choice.clone();
+            finish(&spec);
+        }
+    }
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub enum PathSetConfig {
     /// The `k` paths of fewest hops that visit no switch twice: for irregular networks.
     /// Parallel links count once.
     KShortest(KShortest),
-    /// Paths from a file; see `docs/path-file.md`.
+    /// Paths from a file; see `docs/explicit-paths.md`.
     File(PathFile),
 }
 
@@ -91,7 +91,7 @@ impl Default for KShortest {
     }
 }
 
-/// Paths from a file; see `docs/path-file.md`.
+/// Paths from a file; see `docs/explicit-paths.md`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathFile {

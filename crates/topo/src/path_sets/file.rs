@@ -1,4 +1,4 @@
-//! Paths from a file (TOML). The format is told to users in `docs/path-file.md`.
+//! Paths from a file (TOML). The format is told to users in `docs/explicit-paths.md`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
