@@ -93,6 +93,8 @@ impl Bench {
                 framing: Framing::Rocev2,
                 verb: Verb::Write,
                 rto: RtoConfig::default(),
+                nic: None,
+                side_channel: pathweave_sim::nic::SideChannelConfig::default(),
             },
             schemes: vec![NamedScheme { name: "rps".into(), scheme: (scheme.make)() }],
             groups: vec![pathweave_sim::GroupSpec::new(0)],

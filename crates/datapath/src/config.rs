@@ -225,6 +225,12 @@ pub enum ConfigError {
         /// All names.
         all: String,
     },
+    /// A scheme whose queue pairs are not a connection's own.
+    #[error("scheme {name:?} has queue pairs that serve more than one connection, which are simulated only")]
+    NotConnections {
+        /// Its name.
+        name: String,
+    },
     /// Protection without a key.
     #[error(
         "protection {protection} needs the cluster's key; give a key file, or choose insecure on a closed fabric"
@@ -261,6 +267,8 @@ mod tests {
         assert_eq!(port, "first source port is 65530; allowed: 1 to 65535, with all paths' ports after it");
         let scheme = wrong(|c| c.scheme = "udpm".into());
         assert!(scheme.starts_with("there is no scheme \"udpm\"; the nearest is \"udmp\""), "{scheme}");
+        let scheme = wrong(|c| c.scheme = "erd".into());
+        assert!(scheme.starts_with("scheme \"erd\" has queue pairs that serve more"), "{scheme}");
     }
 
     #[test]

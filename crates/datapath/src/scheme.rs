@@ -24,7 +24,11 @@ const LATE_PACKETS: u32 = 512;
 /// The scheme of this name or alias.
 pub(crate) fn find(name: &str) -> Result<Scheme, ConfigError> {
     if let Some(info) = pathweave_policy::find_scheme(name) {
-        return Ok((info.make)());
+        let scheme = (info.make)();
+        if !scheme.service.is_connection() {
+            return Err(ConfigError::NotConnections { name: name.into() });
+        }
+        return Ok(scheme);
     }
     let nearest = schemes().iter().min_by_key(|scheme| distance(scheme.name, name));
     let all: Vec<&str> = schemes().iter().map(|scheme| scheme.name).collect();

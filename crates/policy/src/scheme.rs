@@ -5,7 +5,7 @@ use pathweave_units::Duration;
 use crate::cc::CcConfig;
 use crate::cc::dcqcn::Reaction;
 use crate::error::check;
-use crate::{ConfigError, DlbfConfig, PolicyConfig, Reordering, SplitConfig};
+use crate::{ConfigError, DlbfConfig, PolicyConfig, Reordering, Service, SplitConfig};
 
 /// A named preset, or one with overrides. In a scenario it is a name (`scheme = "rps"`) or a table whose `base` is a
 /// name and whose other fields are these, merged over the preset's: `{ base = "rps", paths = 64 }`. Merging is by
@@ -34,6 +34,9 @@ pub struct Scheme {
     /// no `switch.forwarding.kind` says otherwise, they hash.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub forwarding: Option<Forwarding>,
+    /// Whom a queue pair serves: "connection" (default) one process at the other end.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Service::is_connection"))]
+    pub service: Service,
 }
 
 /// Load balancing in switches that a scheme is made for. What it does and its parameters are the switches' affair.
@@ -81,6 +84,19 @@ impl Scheme {
             )?;
         }
         self.reordering.validate(self.recovery).map_err(|error| error.within("reordering"))?;
+        self.service.validate().map_err(|error| error.within("service"))?;
+        if matches!(self.service, Service::Datagram(_)) {
+            let free = matches!(&self.policy, PolicyConfig::Split(SplitConfig { cc: CcConfig::None(config), .. })
+                if config.window == crate::cc::Window::Unlimited);
+            let allowed = "a split policy with congestion control \"none\" and no window: nobody acknowledges datagrams";
+            check(free, "policy", "(this policy)", allowed)?;
+            check(
+                self.queue_pairs == 1,
+                "queue_pairs",
+                self.queue_pairs,
+                "1, as a datagram queue pair serves everybody",
+            )?;
+        }
         if let Some(dcqcn) = self.dcqcn() {
             let p = dcqcn.params();
             let spaced = p.decrease_interval > Duration::ZERO || self.cnp.interval > Duration::ZERO;

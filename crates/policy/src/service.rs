@@ -101,7 +101,17 @@ impl Default for DatagramConfig {
     }
 }
 
+/// Bytes of ERD's header.
+const EETH_BYTES: u16 = pathweave_wire::layout::EETH_LEN as u16;
+
 impl DatagramConfig {
+    /// Payload bytes of a full packet where the NIC's MTU is `mtu_payload`.
+    pub const fn capacity(&self, mtu_payload: u16) -> u16 {
+        match self.eeth {
+            EethPlace::InsideMtu => mtu_payload - EETH_BYTES,
+            EethPlace::OutsideMtu => mtu_payload,
+        }
+    }
     /// Names the first field that is wrong.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let allowed = "1 to 100 round-trip times";

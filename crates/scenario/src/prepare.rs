@@ -187,6 +187,9 @@ impl Loaded {
             SimError::BufferTooSmall { .. } => Diagnostic::new(root.key("switch.buffer"), why.to_string()),
             SimError::Forwarding(message) => Diagnostic::new(root.key("switch.forwarding.kind"), message)
                 .help("one fabric does one kind of load balancing; `switch.forwarding.kind` says which for schemes that go over any"),
+            SimError::Nic { field, value, allowed } => {
+                out_of_range(root.key("network").key(field), value, allowed)
+            }
             SimError::Network(message) => Diagnostic::new(root.key("topology"), message),
         };
         self.place(finding).into()

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use pathweave_policy::Service;
 use pathweave_units::{HostId, QpNum};
-use pathweave_workload::{GroupId, MessageGraph};
+use pathweave_workload::GroupId;
+
+use crate::spec::SimSpec;
 
 /// Index of a connection.
 pub(crate) type ConnId = u32;
@@ -15,6 +18,8 @@ pub(crate) struct Connection {
     pub(crate) group: GroupId,
     /// Messages that are yet to be acknowledged, posted or not.
     pub(crate) messages_left: u32,
+    /// Of datagram queue pairs, which are not a connection's own: messages posted, by their number.
+    pub(crate) posted: Vec<u32>,
     /// (At `src`, at `dst`); empty until the first message is posted.
     pub(crate) qps: Vec<(QpNum, QpNum)>,
 }
@@ -26,20 +31,30 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// One for each distinct (source, destination, group, stream), numbered by first use.
-    pub(crate) fn new(graph: &MessageGraph) -> Self {
+    /// One for each distinct (source, destination, group, stream), numbered by first use. Where queue pairs serve more
+    /// than a pair of processes, what they serve takes the place of the stream.
+    pub(crate) fn new(spec: &SimSpec) -> Self {
+        let graph = &spec.graph;
         let mut known = BTreeMap::new();
         let mut list: Vec<Connection> = Vec::new();
         let of_message = graph
             .messages()
             .iter()
             .map(|m| {
-                let conn = *known.entry((m.src, m.dst, m.group, m.stream)).or_insert_with(|| {
+                let (process, peer_process) = m.processes();
+                let shared = match spec.scheme_of(m.group).scheme.service {
+                    Service::Connection => m.stream,
+                    Service::SharedReceive => u32::from(process),
+                    Service::EndToEnd => 0,
+                    Service::Datagram(_) => u32::from(process) << 16 | u32::from(peer_process),
+                };
+                let conn = *known.entry((m.src, m.dst, m.group, shared)).or_insert_with(|| {
                     list.push(Connection {
                         src: m.src,
                         dst: m.dst,
                         group: m.group,
                         messages_left: 0,
+                        posted: vec![],
                         qps: vec![],
                     });
                     list.len() as ConnId - 1

@@ -8,7 +8,10 @@ use pathweave_fabric::{Fabric, Header, PortId};
 use pathweave_policy::AnyPolicy;
 use pathweave_transport::{Class, Endpoint, Gate, MemoryRegion, Transmit, Warm};
 use pathweave_units::{HostId, QpNum, Time};
-use pathweave_wire::Segment;
+use pathweave_wire::{Body, Segment};
+
+use crate::datagram::Extra;
+use crate::nic::Engine;
 
 /// What the fabric carries: the packet as the endpoint made it.
 pub(crate) type Content = Segment;
@@ -19,6 +22,8 @@ pub(crate) type Content = Segment;
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint<AnyPolicy>,
     pub(crate) nic: Nic,
+    /// Datagram queue pairs and the NIC beyond its link, where the run has any.
+    pub(crate) extra: Option<Box<Extra>>,
     /// Payload that arrived, for the rate series.
     pub(crate) received_bytes: u64,
     pub(crate) id: HostId,
@@ -81,6 +86,7 @@ impl Host {
         Host {
             endpoint,
             nic,
+            extra: None,
             received_bytes: 0,
             id,
             rkey,
@@ -112,6 +118,9 @@ impl Host {
     pub(crate) fn on_alarm(&mut self, now: Time) {
         self.nic.alarm = Time::MAX;
         self.endpoint.on_timer(now);
+        if let Some(extra) = &mut self.extra {
+            extra.rd.on_timer(now);
+        }
     }
 
     /// Sends what the endpoint has to send now, and sees to being woken for the rest. To be called after everything
@@ -128,15 +137,29 @@ impl Host {
         if self.endpoint.has_control() {
             taken = self.send_control(fabric, queue, now, asleep);
         }
-        if !asleep && self.endpoint.has_ready_data() {
+        if !asleep && (self.endpoint.has_ready_data() || self.has_datagrams()) {
             self.send_data(fabric, queue, now, taken);
         }
-        if let Some(timer) = self.endpoint.poll_timer()
+        let timer = self.endpoint.poll_timer();
+        let timer = if self.extra.is_some() { self.earliest(timer) } else { timer };
+        if let Some(timer) = timer
             && timer.max(now) < self.nic.alarm
         {
             self.nic.alarm = timer.max(now);
             queue.reschedule(self.nic.timer_source, self.nic.alarm);
         }
+    }
+
+    #[inline]
+    fn has_datagrams(&self) -> bool {
+        self.extra.as_ref().is_some_and(|extra| extra.rd.has_ready_data())
+    }
+
+    /// The earlier of a timer and those of datagram queue pairs.
+    #[cold]
+    fn earliest(&self, timer: Option<Time>) -> Option<Time> {
+        let datagrams = self.extra.as_ref().and_then(|extra| extra.rd.poll_timer());
+        timer.into_iter().chain(datagrams).min()
     }
 
     /// The same where links have changed.
@@ -184,24 +207,82 @@ impl Host {
         now: Time,
         taken: u64,
     ) {
+        if let Some(engine) = self.extra.as_ref().and_then(|extra| extra.engine.as_ref())
+            && engine.free_at() > now
+        {
+            let free = engine.free_at();
+            return self.sleep_until(queue, free);
+        }
         let mut open = self.open_ports(fabric, queue, now) & !taken;
-        let Host { id, endpoint, nic, .. } = self;
-        while open != 0
-            && endpoint.send_data(now, Gate { data_ports: open }, |packet| {
-                open &= !(1 << packet.port);
-                nic.send(fabric, queue, now, *id, packet);
-            })
-        {}
-        if endpoint.has_ready_data() {
+        let Host { id, endpoint, nic, extra, .. } = self;
+        if let Some(extra) = extra {
+            Self::send_beyond(fabric, queue, now, *id, (endpoint, nic, extra), open);
+        } else {
+            while open != 0
+                && endpoint.send_data(now, Gate { data_ports: open }, |packet| {
+                    open &= !(1 << packet.port);
+                    nic.send(fabric, queue, now, *id, packet);
+                })
+            {}
+        }
+        if self.endpoint.has_ready_data() || self.has_datagrams() {
             // A port that is free but refuses data is paused or down; the fabric tells when that ends.
-            let free = nic.ports().map(|port| fabric.port_free_at(port)).filter(|&free| free > now).min();
+            let free =
+                self.nic.ports().map(|port| fabric.port_free_at(port)).filter(|&free| free > now).min();
             if let Some(free) = free {
-                self.nic.busy_until = if nic.ports == 1 { free } else { Time::ZERO };
-                if free < self.nic.wake {
-                    self.nic.wake = free;
-                    queue.reschedule(self.nic.transmit_source, free);
+                let engine = self.extra.as_ref().and_then(|extra| extra.engine.as_ref());
+                let engine = engine.map_or(Time::ZERO, Engine::free_at);
+                // With several ports one may be free while the engine is not.
+                let free = if self.nic.ports > 1 && engine > now { engine } else { free.max(engine) };
+                self.sleep_until(queue, free);
+            }
+        }
+    }
+
+    /// There is data to send and no NIC port to take it before this time.
+    #[inline(always)]
+    fn sleep_until(&mut self, queue: &mut EventQueue, free: Time) {
+        self.nic.busy_until = if self.nic.ports == 1 { free } else { Time::ZERO };
+        if free < self.nic.wake {
+            self.nic.wake = free;
+            queue.reschedule(self.nic.transmit_source, free);
+        }
+    }
+
+    /// Sends what the endpoint and datagram queue pairs have, in turns, by a NIC whose engine takes one packet at a
+    /// time.
+    #[cold]
+    fn send_beyond<const C: usize>(
+        fabric: &mut Fabric<Content, C>,
+        queue: &mut EventQueue,
+        now: Time,
+        id: HostId,
+        (endpoint, nic, extra): (&mut Endpoint<AnyPolicy>, &Nic, &mut Extra),
+        mut open: u64,
+    ) {
+        while open != 0 {
+            let gate = Gate { data_ports: open };
+            let mut packet = None;
+            extra.datagrams_next = !extra.datagrams_next;
+            if extra.datagrams_next {
+                packet = extra.rd.poll_transmit(now, gate);
+            }
+            if packet.is_none() {
+                endpoint.send_data(now, gate, |data| packet = Some(data));
+            }
+            let Some(mut packet) = packet.or_else(|| extra.rd.poll_transmit(now, gate)) else { break };
+            if let Body::Rd(_) = packet.segment.body {
+                packet.segment.path = extra.route(packet.to, packet.segment.path);
+            }
+            open &= !(1 << packet.port);
+            if let Some(engine) = &mut extra.engine {
+                engine.sent(now, packet.wire_bytes);
+                if engine.free_at() > now {
+                    // The next one waits for the engine, whatever port is free.
+                    open = 0;
                 }
             }
+            nic.send(fabric, queue, now, id, packet);
         }
     }
 

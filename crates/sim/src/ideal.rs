@@ -1,7 +1,7 @@
 //! Completion time of a message on an idle network: the denominator of slowdown.
 
 use pathweave_units::{Duration, PathId, QpNum, Time};
-use pathweave_wire::{Ack, Body, Data, Framing, Notices, Operation, Segment};
+use pathweave_wire::{Ack, Body, Data, Framing, Notices, Operation, RdData, Segment};
 
 use crate::paths::PathProfile;
 use crate::spec::Verb;
@@ -43,12 +43,37 @@ pub(crate) fn segment(body: Body) -> Segment {
 /// hops between may be shared among parallel paths, so each packet meets them idle: nothing can be faster, and where
 /// the hops between are no slower than the ends, a single path attains it.
 pub fn ideal_fct(profile: &PathProfile, size_bytes: u64, mtu: u16, framing: Framing, verb: Verb) -> Duration {
+    let wire = |offset, len, last| data_wire_bytes(framing, verb, offset, len, last);
+    ideal_of(profile, size_bytes, mtu, wire)
+}
+
+/// The same for packets of datagram queue pairs, which carry `capacity` bytes each.
+pub(crate) fn ideal_datagrams(
+    profile: &PathProfile,
+    size_bytes: u64,
+    capacity: u16,
+    framing: Framing,
+) -> Duration {
+    let multi = size_bytes > u64::from(capacity);
+    ideal_of(profile, size_bytes, capacity, |_, len, _| {
+        let data = RdData { psn: 0, msg_id: 0, multi, offset: 0, len, retransmit: false };
+        framing.wire_bytes(&segment(Body::Rd(data)))
+    })
+}
+
+/// `wire` tells what a packet of this offset (0 or not) and length, the last one or not, takes.
+fn ideal_of(
+    profile: &PathProfile,
+    size_bytes: u64,
+    mtu: u16,
+    wire: impl Fn(u32, u16, bool) -> u32,
+) -> Duration {
     let mtu64 = u64::from(mtu);
     let packets = size_bytes.div_ceil(mtu64).max(1);
     let last_len = (size_bytes - (packets - 1) * mtu64) as u16;
-    let first = data_wire_bytes(framing, verb, 0, if packets == 1 { last_len } else { mtu }, packets == 1);
-    let middle = data_wire_bytes(framing, verb, 1, mtu, false);
-    let last = if packets == 1 { first } else { data_wire_bytes(framing, verb, 1, last_len, true) };
+    let first = wire(0, if packets == 1 { last_len } else { mtu }, packets == 1);
+    let middle = wire(1, mtu, false);
+    let last = if packets == 1 { first } else { wire(1, last_len, true) };
     let time = |hop: usize, bytes: u32, parallel: u32| {
         let ps = profile.hops[hop].0.time_for(u64::from(bytes)).as_ps();
         Duration::from_ps(ps / u64::from(parallel))

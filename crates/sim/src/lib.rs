@@ -6,13 +6,16 @@
 mod calendar;
 pub mod check;
 mod connections;
+mod datagram;
 mod digest;
 mod faults;
 mod flows;
 mod forwarding;
 mod host;
 mod ideal;
+mod later;
 mod monitor;
+pub mod nic;
 mod observe;
 mod outline;
 mod paths;

@@ -143,6 +143,9 @@ impl<const C: usize> Runner<'_, C> {
                     record.value = f64::from(header.wire_bytes());
                     record.reason = Some(reason_of(reason));
                     self.digest.lost(event.time, header.dst(), &content);
+                    if let Body::Rd(data) = content.body {
+                        record.flow = self.lost_datagram(header.src(), header.dst(), &content, &data);
+                    }
                     if let Body::Data(data) = content.body {
                         let sent = &self.hosts[header.src().index()].outgoing;
                         let flow = sent.get(&content.src_qp).and_then(|list| list.get(data.msn as usize));

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use pathweave_des::{EventQueue, SourceId, prefetch_line};
-use pathweave_fabric::{BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step, event_sources};
+use pathweave_fabric::{Arrived, BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step, event_sources};
 use pathweave_results::{EndReason, RunResult};
 use pathweave_topo::Routing;
 use pathweave_transport::{Endpoint, EndpointConfig, Event, Warm};
@@ -15,6 +15,7 @@ use pathweave_workload::{Progress, TaskId};
 use crate::calendar::{Calendar, Duty};
 use crate::check::Ledger;
 use crate::connections::Connections;
+use crate::datagram::Beyond;
 use crate::digest::Digest;
 use crate::faults::{Action, Entry, agenda};
 use crate::flows::Flow;
@@ -49,6 +50,8 @@ pub(crate) struct Runner<'a, const C: usize> {
     pub(crate) fabric: Fabric<Content, C>,
     pub(crate) hosts: Vec<Host>,
     pub(crate) connections: Connections,
+    /// Datagram queue pairs and NICs beyond their links, where the run has any.
+    pub(crate) beyond: Option<Box<Beyond>>,
     /// By message; `None` until posted.
     pub(crate) flows: Vec<Option<Flow>>,
     pub(crate) progress: Progress,
@@ -78,6 +81,8 @@ struct Sources {
     transmit: SourceId,
     timer: SourceId,
     work: SourceId,
+    /// What happens later beyond NICs.
+    later: SourceId,
     end: SourceId,
 }
 
@@ -85,7 +90,7 @@ impl Sources {
     fn new(fabric: SourceId, hosts: u32) -> Self {
         let timer = fabric + hosts;
         let work = timer + hosts;
-        Sources { transmit: fabric, timer, work, end: work + 1 }
+        Sources { transmit: fabric, timer, work, later: work + 1, end: work + 2 }
     }
 }
 
@@ -109,6 +114,7 @@ impl<'a> Simulation<'a> {
     /// Builds fabric and hosts.
     pub fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
         spec.switch.validate().map_err(SimError::Switch)?;
+        spec.check_beyond()?;
         Ok(Simulation(match spec.switch.classes() {
             0..=2 => Width::Two(Box::new(Runner::new(spec)?)),
             3..=4 => Width::Four(Box::new(Runner::new(spec)?)),
@@ -181,7 +187,8 @@ impl<'a, const C: usize> Runner<'a, C> {
             queue: EventQueue::new(sources.end as usize),
             fabric,
             hosts: list,
-            connections: Connections::new(&spec.graph),
+            connections: Connections::new(spec),
+            beyond: None,
             flows: spec.graph.messages().iter().map(|_| None).collect(),
             progress: Progress::new(&spec.graph),
             due: BinaryHeap::new(),
@@ -206,6 +213,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         if matches!(spec.routing, RouteChoice::Sources(_)) {
             runner.hosts.iter_mut().for_each(|host| host.nic.source_routed = true);
         }
+        runner.set_up_beyond();
         for (index, link) in topology.links().iter().enumerate() {
             if link.error_rate > 0.0 {
                 let (port, _) = runner.map.ends(index);
@@ -273,12 +281,15 @@ impl<'a, const C: usize> Runner<'a, C> {
             } else if source < self.sources.timer {
                 let host = (source - self.sources.transmit) as usize;
                 self.hosts[host].on_wake(&mut self.fabric, &mut self.queue, now);
+                self.drain_if_extra(now, host);
             } else if source < self.sources.work {
                 let host = (source - self.sources.timer) as usize;
                 self.hosts[host].on_alarm(now);
                 self.after_input(now, host);
-            } else {
+            } else if source == self.sources.work {
                 self.on_work(now);
+            } else {
+                self.on_later(now);
             }
             if self.pending.is_over() {
                 // So that what is recorded does not depend on where the window would have ended.
@@ -346,6 +357,9 @@ impl<'a, const C: usize> Runner<'a, C> {
             Step::Delivered { host, packet, .. } => {
                 let (header, segment) = self.fabric.delivered(&packet);
                 self.digest.delivered(now, host, segment);
+                if let Body::Rd(_) = segment.body {
+                    return self.on_datagram_packet(now, host, packet);
+                }
                 let at = &mut self.hosts[host.index()];
                 if let Body::Data(data) = &segment.body {
                     at.received_bytes += u64::from(data.len);
@@ -385,6 +399,26 @@ impl<'a, const C: usize> Runner<'a, C> {
     #[inline(always)]
     pub(crate) fn transmit(&mut self, now: Time, host: usize) {
         self.hosts[host].transmit(&mut self.fabric, &mut self.queue, now);
+        self.drain_if_extra(now, host);
+    }
+
+    #[inline(always)]
+    fn drain_if_extra(&mut self, now: Time, host: usize) {
+        if self.hosts[host].extra.is_some() {
+            self.drain_extra(now, host);
+        }
+    }
+
+    #[cold]
+    fn on_datagram_packet(&mut self, now: Time, host: HostId, packet: Arrived) {
+        let (header, segment) = self.fabric.take(packet);
+        self.on_datagram(now, host, header.src(), segment);
+    }
+
+    pub(crate) fn schedule_later(&mut self) {
+        if let Some(at) = self.beyond.as_ref().and_then(|beyond| beyond.agenda.next()) {
+            self.queue.schedule_no_later(self.sources.later, at.max(self.queue.now()));
+        }
     }
 
     /// Does what concerns the whole network: everything before this instant is done, nothing at it.
@@ -502,6 +536,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         for node in [topology.link(link).a, topology.link(link).b] {
             if topology.is_host(node) {
                 self.hosts[node.index()].transmit_anew(&mut self.fabric, &mut self.queue, now);
+                self.drain_if_extra(now, node.index());
             }
         }
     }

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use pathweave_fabric::config::{ConfigError, FaultConfig, SwitchConfig};
-use pathweave_policy::Scheme;
+use pathweave_policy::{Scheme, Service};
 use pathweave_results::Role;
 use pathweave_topo::{PathSets, Topology};
 use pathweave_transport::RtoConfig;
 use pathweave_units::{Bytes, Duration};
 use pathweave_wire::Framing;
 use pathweave_workload::{GroupId, MessageGraph};
+
+use crate::nic::{NicConfig, SideChannelConfig};
 
 /// Everything a run depends on. Equal specs give equal digests.
 #[derive(Clone, Debug)]
@@ -46,6 +48,10 @@ pub struct SimSpec {
 }
 
 impl SimSpec {
+    /// Whether any messages go by datagram queue pairs.
+    pub(crate) fn has_datagrams(&self) -> bool {
+        self.schemes.iter().any(|named| matches!(named.scheme.service, Service::Datagram(_)))
+    }
     /// Whether the run ends before some of its traffic does.
     pub fn has_background(&self) -> bool {
         self.groups.iter().any(|group| group.role == Role::Background)
@@ -104,6 +110,10 @@ pub struct HostConfig {
     pub verb: Verb,
     /// Retransmission timer.
     pub rto: RtoConfig,
+    /// The NIC beyond its link, and the host; `None`: it costs no time.
+    pub nic: Option<NicConfig>,
+    /// The side channel of datagram queue pairs.
+    pub side_channel: SideChannelConfig,
 }
 
 /// The verb that messages are posted with.
@@ -181,6 +191,16 @@ pub enum SimError {
     /// Schemes and switches that do not go together.
     #[error("{0}")]
     Forwarding(String),
+    /// A value of NICs or side channels out of its range.
+    #[error("{field} = {value} is not allowed: {allowed}")]
+    Nic {
+        /// Which one.
+        field: &'static str,
+        /// Its value.
+        value: String,
+        /// What is allowed.
+        allowed: String,
+    },
     /// Something else about the network.
     #[error("{0}")]
     Network(String),

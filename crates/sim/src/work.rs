@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use pathweave_policy::{Leg, PolicyEnv};
+use pathweave_policy::{Leg, PolicyEnv, Service};
 use pathweave_results::{FlowRecord, FlowStatus};
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
@@ -10,8 +10,10 @@ use pathweave_workload::{Due, TaskId};
 
 use crate::check;
 use crate::connections::{ConnId, part_bytes};
+use crate::datagram::is_raw;
 use crate::flows::{Flow, Tally};
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct};
+use crate::later::Later;
 use crate::paths::PathProfile;
 use crate::runner::Runner;
 use crate::spec::Verb;
@@ -69,9 +71,17 @@ impl<const C: usize> Runner<'_, C> {
     }
 
     fn post(&mut self, now: Time, flow: u32) {
+        match &self.spec.host.nic {
+            None => self.issue(now, now, flow, false),
+            Some(nic) => self.later(now + nic.post_delay(), Later::Posted { flow, at: now, granted: false }),
+        }
+    }
+
+    /// The NIC has the work request of a message that was posted at `posted`.
+    pub(crate) fn issue(&mut self, now: Time, posted: Time, flow: u32, granted: bool) {
         let message = self.spec.graph.messages()[flow as usize];
         let conn = self.connections.of(flow);
-        let record = FlowRecord { start_ps: now.as_ps(), ..self.spec.flow_record(flow) };
+        let record = FlowRecord { start_ps: posted.as_ps(), ..self.spec.flow_record(flow) };
         let paths = self.ways.profiles(&self.spec.topology, message.src, message.dst);
         if paths.is_empty() {
             let record = FlowRecord { status: FlowStatus::Unreachable, ..record };
@@ -79,6 +89,15 @@ impl<const C: usize> Runner<'_, C> {
             self.connections.list[conn as usize].messages_left -= 1;
             self.pending.ended(&self.spec.graph, TaskId(flow));
             return;
+        }
+        let spec = self.spec;
+        let service = &spec.scheme_of(message.group).scheme.service;
+        if *service == Service::EndToEnd && !granted && !self.take_context(conn, flow, posted) {
+            return;
+        }
+        self.note_contexts(flow, true);
+        if let Service::Datagram(config) = service {
+            return self.post_datagram(now, flow, &paths[0], config, record);
         }
         if self.connections.list[conn as usize].qps.is_empty() {
             self.open(now, conn, &paths);
@@ -219,6 +238,13 @@ impl<const C: usize> Runner<'_, C> {
     pub(crate) fn on_delivered(&mut self, now: Time, host: usize, qp: QpNum, msn: u32, bytes: u64) {
         self.bytes_done += u128::from(bytes);
         let flow = self.hosts[host].incoming[&qp][msn as usize];
+        // The host hears of it when its NIC has told.
+        let nic = self.spec.host.nic.as_ref();
+        self.delivered(now + nic.map_or(Duration::ZERO, |nic| nic.arrival_delay(0)), flow);
+    }
+
+    /// A message, or the share of one queue pair in it, has arrived.
+    pub(crate) fn delivered(&mut self, now: Time, flow: u32) {
         let state = self.flows[flow as usize].as_mut().expect("delivered after it was posted");
         if state.part_delivered(now) {
             if let Some(ledger) = &mut self.ledger {
@@ -236,8 +262,23 @@ impl<const C: usize> Runner<'_, C> {
         if !state.part_completed(now, status) {
             return;
         }
-        self.pending.ended(&self.spec.graph, TaskId(flow));
         let conn = self.connections.of(flow);
+        self.note_contexts(flow, false);
+        let service = &self.spec.scheme_of(self.connections.list[conn as usize].group).scheme.service;
+        if is_raw(service) {
+            // Sent, and nobody will say whether it arrived.
+            if let Some(state) = &mut self.flows[flow as usize] {
+                state.record.acked_ps = None;
+            }
+        } else {
+            self.pending.ended(&self.spec.graph, TaskId(flow));
+        }
+        if let Service::Datagram(_) = service {
+            return;
+        }
+        if *service == Service::EndToEnd {
+            self.free_context(now, conn);
+        }
         self.settle(flow);
         let connection = &mut self.connections.list[conn as usize];
         connection.messages_left -= 1;

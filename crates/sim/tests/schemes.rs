@@ -241,7 +241,9 @@ fn ring_all_reduce_on_one_switch() {
         assert_eq!(took, last_finish(&result));
         let step = 25 * 334_240 + 2 * 1_280 + 142_240 + 2_000_000;
         // Ring steps are short: a window that has to open, and parts of a message on queue pairs that take turns, show.
-        let at_line_rate = (info.make)().queue_pairs == 1 && (info.make)().dcqcn().is_some();
+        // One message at a time on a context waits for the last one's acknowledgement.
+        let alone = (info.make)().service == pathweave_policy::Service::EndToEnd;
+        let at_line_rate = (info.make)().queue_pairs == 1 && (info.make)().dcqcn().is_some() && !alone;
         let most = if at_line_rate { step + 400_000 } else { step * 3 / 2 };
         assert!(took < 14 * most, "{}: {took} of {}", info.name, 14 * step);
         assert!(took >= 14 * step || (info.make)().queue_pairs > 1, "{}: {took} of {}", info.name, 14 * step);

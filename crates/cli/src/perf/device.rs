@@ -89,7 +89,7 @@ pub(crate) fn open(config: DeviceConfig) -> Result<Device, Failure> {
 
 fn wrong_setting(why: &ConfigError) -> Failure {
     Failure::Input(match why {
-        ConfigError::UnknownScheme { .. } => format!("--scheme: {why}"),
+        ConfigError::UnknownScheme { .. } | ConfigError::NotConnections { .. } => format!("--scheme: {why}"),
         why => why.to_string(),
     })
 }

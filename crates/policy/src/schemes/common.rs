@@ -5,7 +5,7 @@ use pathweave_units::Duration;
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset, HopScaling, SwiftConfig};
 use crate::picker::PickerConfig;
 use crate::{
-    AckPolicy, CnpMode, CnpPolicy, Forwarding, PolicyConfig, Recovery, Reordering, Scheme, SplitConfig,
+    AckPolicy, CnpMode, CnpPolicy, Forwarding, PolicyConfig, Recovery, Reordering, Scheme, Service, SplitConfig,
 };
 
 /// Source ports a queue pair may use: the dynamic range 49152 to 65535 that RoCEv2 leaves for entropy. So many
@@ -28,6 +28,7 @@ pub(super) fn dcqcn(picker: PickerConfig, recovery: Recovery) -> Scheme {
         queue_pairs: 1,
         paths: SOURCE_PORTS,
         forwarding: None,
+        service: Service::Connection,
     }
 }
 
@@ -64,6 +65,7 @@ pub(super) fn clocked(policy: PolicyConfig) -> Scheme {
         queue_pairs: 1,
         paths: SOURCE_PORTS,
         forwarding: None,
+        service: Service::Connection,
     }
 }
 

@@ -8,6 +8,7 @@ mod dlbf_published;
 mod drill;
 mod ecmp;
 mod ecmp_sr;
+mod erd;
 mod laps;
 mod letflow;
 mod mprdma;
@@ -76,6 +77,9 @@ pub fn schemes() -> &'static [SchemeInfo] {
         switch_rps::SWITCH_RPS,
         dlbf::INFO,
         dlbf_published::INFO,
+        erd::ERD,
+        erd::XRC,
+        erd::RD,
     ]
 }
 

@@ -1,5 +1,6 @@
 //! Packets and what a sender does about lost ones.
 
+use pathweave_sim::nic::{NicConfig, SideChannelConfig};
 use pathweave_transport::RtoConfig;
 use pathweave_units::{Bytes, Duration};
 use pathweave_wire::Framing;
@@ -19,6 +20,12 @@ pub struct NetworkConfig {
     pub verb: Verb,
     /// Retransmission timer of every queue pair.
     pub retransmission: RetransmissionConfig,
+    /// NICs and hosts beyond the link: queue-pair contexts, PCIe, cores. Absent: they cost no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nic: Option<NicConfig>,
+    /// The channel that datagram queue pairs have beside them.
+    #[serde(skip_serializing_if = "is_default")]
+    pub side_channel: SideChannelConfig,
 }
 
 impl Default for NetworkConfig {
@@ -28,8 +35,14 @@ impl Default for NetworkConfig {
             mtu: Bytes::new(4_096),
             verb: Verb::default(),
             retransmission: RetransmissionConfig::default(),
+            nic: None,
+            side_channel: SideChannelConfig::default(),
         }
     }
+}
+
+fn is_default(config: &SideChannelConfig) -> bool {
+    *config == SideChannelConfig::default()
 }
 
 /// The verb that messages are posted with.
@@ -54,6 +67,8 @@ impl NetworkConfig {
                 Verb::Send => pathweave_sim::Verb::Send,
             },
             rto: self.retransmission.to_transport(),
+            nic: self.nic.clone(),
+            side_channel: self.side_channel.clone(),
         }
     }
 }

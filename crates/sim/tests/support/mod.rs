@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pathweave_fabric::config::{FaultConfig, SwitchConfig};
+use pathweave_policy::Service;
 use pathweave_results::{FlowRecord, FlowStatus, RunResult};
 use pathweave_sim::{
     GroupSpec, HostConfig, NamedScheme, ObserveConfig, Quiet, RouteChoice, SimSpec, StopConfig, Verb, check,
@@ -14,7 +15,7 @@ use pathweave_sim::{
 use pathweave_topo::{Build, FatTree, LeafSpine, Link, NodeId, Routing, Star, Topology};
 use pathweave_transport::RtoConfig;
 use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time};
-use pathweave_wire::{Body, Data, Framing, Operation, Segment};
+use pathweave_wire::{Body, Data, Framing, Operation, RdData, Segment};
 use pathweave_workload::{GraphBuilder, MessageGraph, NewMessage, Stream};
 
 /// A message: from, to, bytes, start in nanoseconds.
@@ -105,6 +106,8 @@ pub(crate) fn with_graph(topology: Topology, graph: MessageGraph, scheme: &str) 
             framing: Framing::Rocev2,
             verb: Verb::Write,
             rto: RtoConfig::default(),
+            nic: None,
+            side_channel: pathweave_sim::nic::SideChannelConfig::default(),
         },
         schemes: vec![NamedScheme { name: scheme.into(), scheme: (info.make)() }],
         groups: graph.groups().iter().map(|_| GroupSpec::new(0)).collect(),
@@ -145,13 +148,21 @@ pub(crate) fn lower_bound(spec: &SimSpec, flow: &FlowRecord) -> Duration {
     let path =
         profile(&spec.topology, &routing, HostId(flow.src_host), HostId(flow.dst_host)).expect("a path");
     let parts = u64::from(spec.schemes[usize::from(flow.scheme)].scheme.queue_pairs).min(flow.size_bytes);
+    let service = &spec.schemes[usize::from(flow.scheme)].scheme.service;
+    let mtu = match service {
+        Service::Datagram(config) => config.capacity(spec.host.mtu.get() as u16).into(),
+        _ => spec.host.mtu.get(),
+    };
     let mut packets = vec![];
     for part in 0..parts {
         let (mut left, mut offset) = (flow.size_bytes / parts + u64::from(part < flow.size_bytes % parts), 0);
         while left > 0 {
-            let len = left.min(spec.host.mtu.get());
+            let len = left.min(mtu);
             left -= len;
-            packets.push(wire_bytes(spec, offset, len as u16, left == 0));
+            packets.push(match service {
+                Service::Datagram(_) => datagram_bytes(spec, len as u16),
+                _ => wire_bytes(spec, offset, len as u16, left == 0),
+            });
             offset += len as u32;
         }
     }
@@ -165,6 +176,11 @@ pub(crate) fn lower_bound(spec: &SimSpec, flow: &FlowRecord) -> Duration {
     let receiver = through(0..last, least) + all(last);
     let largest = through(0..last + 1, most);
     sender.max(receiver).max(largest) + delay
+}
+
+fn datagram_bytes(spec: &SimSpec, len: u16) -> u32 {
+    let body = Body::Rd(RdData { psn: 0, msg_id: 0, multi: false, offset: 0, len, retransmit: false });
+    spec.host.framing.wire_bytes(&Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), body })
 }
 
 fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {

@@ -2,7 +2,7 @@
 
 use pathweave_policy::DatagramConfig;
 use pathweave_units::{Duration, HostId, QpNum};
-use pathweave_wire::{Framing, layout::EETH_LEN};
+use pathweave_wire::Framing;
 
 use crate::config::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
 
@@ -43,10 +43,7 @@ pub struct RdConfig<P> {
 impl<P> RdConfig<P> {
     /// Payload bytes of a full packet.
     pub fn capacity(&self) -> u16 {
-        match self.behaviour.eeth {
-            pathweave_policy::EethPlace::InsideMtu => self.mtu_payload - EETH_LEN as u16,
-            pathweave_policy::EethPlace::OutsideMtu => self.mtu_payload,
-        }
+        self.behaviour.capacity(self.mtu_payload)
     }
 
     /// Panics if a field is out of its range: a configuration is checked before it gets here.

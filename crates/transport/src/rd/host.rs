@@ -40,6 +40,12 @@ impl<P: Policy> RdHost<P> {
         self.qps.get_mut(at)
     }
 
+    /// As [`get_mut`](RdHost::get_mut), to look at.
+    pub fn get(&self, qp: QpNum) -> Option<&RdQp<P>> {
+        let at = self.qps.binary_search_by_key(&qp, RdQp::num).ok()?;
+        self.qps.get(at)
+    }
+
     /// All of them, ascending by number.
     pub fn iter(&self) -> impl Iterator<Item = &RdQp<P>> {
         self.qps.iter()

@@ -26,12 +26,7 @@ impl<P: Policy> RdQp<P> {
         self.counters.data_received += 1;
         let window = u64::from(self.config.behaviour.window_packets);
         let rx = &mut self.flows[flow as usize].rx;
-        let verdict = if data.len > self.config.capacity() {
-            Verdict::Malformed
-        } else {
-            rx.on_packet(now, data, window)
-        };
-        let (msg, in_order) = match verdict {
+        let (msg, in_order) = match rx.on_packet(now, data, window, self.config.capacity()) {
             Verdict::New { msg, in_order } => (msg, in_order),
             Verdict::Duplicate => {
                 self.counters.duplicates += 1;
@@ -55,6 +50,15 @@ impl<P: Policy> RdQp<P> {
         }
         self.watch(now, flow);
         Some(RdPlacement { from: peer, msg, offset: data.offset, len: data.len, in_order })
+    }
+
+    /// Whether a packet would be the next of its flow.
+    pub fn is_next(&self, from: HostId, segment: &Segment) -> bool {
+        let flow = self.index.get(&PeerId { host: from, qp: segment.src_qp });
+        match (&segment.body, flow) {
+            (Body::Rd(data), Some(&flow)) => self.flows[flow as usize].rx.base == data.psn,
+            _ => false,
+        }
     }
 
     /// A message of the side channel has arrived from a host.

@@ -57,8 +57,8 @@ struct Open {
 #[derive(Debug, Default)]
 struct InMessage {
     there: Intervals,
-    /// PSN of its first packet and its bytes, once the sender has said so.
-    announced: Option<(u64, u64)>,
+    /// PSN of its first packet and its bytes, once they are known: the sender has said so, or its last packet is there.
+    extent: Option<(u64, u64)>,
 }
 
 /// What became of a packet.
@@ -135,11 +135,13 @@ impl RxFlow {
     }
 
     /// A packet has arrived. Takes note of its PSN and its bytes.
-    pub(super) fn on_packet(&mut self, now: Time, data: &RdData, window: u64) -> Verdict {
+    /// `capacity` is what all packets of a message carry but the last.
+    pub(super) fn on_packet(&mut self, now: Time, data: &RdData, window: u64, capacity: u16) -> Verdict {
         let end = u64::from(data.offset) + u64::from(data.len);
         if data.len == 0
             || (!data.multi && data.offset != 0)
             || end > 1 << 32
+            || data.len > capacity
             || data.psn > self.base + MAX_AHEAD
         {
             return Verdict::Malformed;
@@ -153,7 +155,15 @@ impl RxFlow {
         let msg = self.extend_msg(data.msg_id);
         if data.multi {
             let message = self.open(window).messages.entry(msg).or_default();
-            let beyond = message.announced.is_some_and(|(_, total)| end > total);
+            if data.len < capacity {
+                // Only the last packet is not full: here the message ends.
+                let index = u64::from(data.offset / u32::from(capacity));
+                let Some(first) = data.psn.checked_sub(index) else { return Verdict::Malformed };
+                if *message.extent.get_or_insert((first, end)) != (first, end) {
+                    return Verdict::Malformed;
+                }
+            }
+            let beyond = message.extent.is_some_and(|(_, total)| end > total);
             if beyond || message.there.add(u64::from(data.offset), end) != u64::from(data.len) {
                 return Verdict::Malformed;
             }
@@ -233,14 +243,16 @@ impl RxFlow {
         if message.there.end() > total {
             return Err(Malformed);
         }
-        message.announced = Some((first_psn, total));
+        if *message.extent.get_or_insert((first_psn, total)) != (first_psn, total) {
+            return Err(Malformed);
+        }
         Ok(false)
     }
 
     /// Whether a message is whole: then it is taken out, with the PSN of its first packet and its bytes.
     pub(super) fn take_whole(&mut self, msg: u64) -> Option<(u64, u64)> {
         let messages = &mut self.open.as_deref_mut()?.messages;
-        let (first_psn, total) = messages.get(&msg)?.announced?;
+        let (first_psn, total) = messages.get(&msg)?.extent?;
         if !messages[&msg].there.is_whole(total) {
             return None;
         }
@@ -331,6 +343,7 @@ mod tests {
     use std::vec;
 
     const WINDOW: u64 = 4_096;
+    const CAPACITY: u16 = 10;
 
     fn single(psn: u64) -> RdData {
         RdData { psn, msg_id: psn as u16, multi: false, offset: 0, len: 1, retransmit: false }
@@ -339,7 +352,7 @@ mod tests {
     fn flow_with(psns: &[u64]) -> RxFlow {
         let mut flow = RxFlow::new(Time::ZERO);
         for &psn in psns {
-            let verdict = flow.on_packet(Time::ZERO, &single(psn), WINDOW);
+            let verdict = flow.on_packet(Time::ZERO, &single(psn), WINDOW, CAPACITY);
             assert!(matches!(verdict, Verdict::New { .. }), "{psn}: {verdict:?}");
         }
         flow
@@ -361,7 +374,7 @@ mod tests {
         assert_eq!(scan(&mut flow, 20, false), [2, 5, 6]);
         let mut flow = flow_with(&there);
         assert!(scan(&mut flow, 10, false).is_empty());
-        flow.on_packet(Time::from_us(15), &single(5), WINDOW);
+        flow.on_packet(Time::from_us(15), &single(5), WINDOW, CAPACITY);
         assert_eq!(scan(&mut flow, 20, false), [2, 6]);
         // As printed.
         assert_eq!(scan(&mut flow_with(&there), 10, true), [2, 5, 6]);
@@ -400,11 +413,17 @@ mod tests {
     fn a_flow_in_order_keeps_nothing_and_duplicates_are_told() {
         let mut flow = flow_with(&[0, 1, 2]);
         assert!(!flow.is_open());
-        assert_eq!(flow.on_packet(Time::ZERO, &single(1), WINDOW), Verdict::Duplicate);
-        assert_eq!(flow.on_packet(Time::ZERO, &single(3 + WINDOW), WINDOW), Verdict::BeyondWindow);
-        assert_eq!(flow.on_packet(Time::ZERO, &single(4), WINDOW), Verdict::New { msg: 4, in_order: false });
-        assert_eq!(flow.on_packet(Time::ZERO, &single(4), WINDOW), Verdict::Duplicate);
-        assert_eq!(flow.on_packet(Time::ZERO, &single(3), WINDOW), Verdict::New { msg: 3, in_order: true });
+        assert_eq!(flow.on_packet(Time::ZERO, &single(1), WINDOW, CAPACITY), Verdict::Duplicate);
+        assert_eq!(flow.on_packet(Time::ZERO, &single(3 + WINDOW), WINDOW, CAPACITY), Verdict::BeyondWindow);
+        assert_eq!(
+            flow.on_packet(Time::ZERO, &single(4), WINDOW, CAPACITY),
+            Verdict::New { msg: 4, in_order: false }
+        );
+        assert_eq!(flow.on_packet(Time::ZERO, &single(4), WINDOW, CAPACITY), Verdict::Duplicate);
+        assert_eq!(
+            flow.on_packet(Time::ZERO, &single(3), WINDOW, CAPACITY),
+            Verdict::New { msg: 3, in_order: true }
+        );
         flow.ended(Ended { msg: 3, bytes: Some(1) }, false, WINDOW, |_| {});
         assert!(!flow.is_open() && flow.base == 5);
     }
@@ -434,13 +453,16 @@ mod tests {
         let mut flow = flow_with(&[0]);
         // Message 1 is PSN 1 to 4, of which 2 arrived; message 2 is PSN 5.
         let part = RdData { psn: 2, msg_id: 1, multi: true, offset: 10, len: 10, retransmit: false };
-        assert!(matches!(flow.on_packet(Time::ZERO, &part, WINDOW), Verdict::New { .. }));
+        assert!(matches!(flow.on_packet(Time::ZERO, &part, WINDOW, CAPACITY), Verdict::New { .. }));
         assert!(matches!(
-            flow.on_packet(Time::ZERO, &RdData { msg_id: 2, ..single(5) }, WINDOW),
+            flow.on_packet(Time::ZERO, &RdData { msg_id: 2, ..single(5) }, WINDOW, CAPACITY),
             Verdict::New { .. }
         ));
         assert_eq!(flow.on_abort(1, 1, 4, WINDOW), Some(1));
         assert_eq!((flow.base, flow.on_abort(1, 1, 4, WINDOW)), (6, None));
-        assert_eq!(flow.on_packet(Time::ZERO, &RdData { psn: 3, ..part }, WINDOW), Verdict::Duplicate);
+        assert_eq!(
+            flow.on_packet(Time::ZERO, &RdData { psn: 3, ..part }, WINDOW, CAPACITY),
+            Verdict::Duplicate
+        );
     }
 }

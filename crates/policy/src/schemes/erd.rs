@@ -1,0 +1,55 @@
+//! Reliable datagrams, and what they are compared with.
+
+use pathweave_units::Duration;
+
+use super::{SchemeInfo, common};
+use crate::cc::{CcConfig, UnlimitedConfig};
+use crate::picker::PickerConfig;
+use crate::{
+    AckPolicy, CnpMode, CnpPolicy, DatagramConfig, PolicyConfig, Recovery, Reordering, Scheme, Service, SplitConfig,
+};
+
+pub(super) const ERD: SchemeInfo = SchemeInfo {
+    name: "erd",
+    aliases: &[],
+    help: "One datagram queue pair a process, packets round robin over 4 ports, what two scans miss is sent again",
+    source: "ERD (preprint, 2024), scan repaired; no congestion control is described",
+    make: datagrams,
+};
+
+pub(super) const XRC: SchemeInfo = SchemeInfo {
+    name: "xrc",
+    aliases: &[],
+    help: "As ecmp with a queue pair for each process and remote host",
+    source: "IBTA annex A14",
+    make: || Scheme {
+        service: Service::SharedReceive,
+        ..common::dcqcn(PickerConfig::Ecmp, Recovery::GoBackN)
+    },
+};
+
+pub(super) const RD: SchemeInfo = SchemeInfo {
+    name: "rd",
+    aliases: &[],
+    help: "As ecmp with a context for each two hosts that carries one message at a time",
+    source: "IBTA, reliable datagrams with end-to-end contexts",
+    make: || Scheme { service: Service::EndToEnd, ..common::dcqcn(PickerConfig::Ecmp, Recovery::GoBackN) },
+};
+
+/// Recovery and acknowledgements are of connections and say nothing here.
+fn datagrams() -> Scheme {
+    Scheme {
+        policy: PolicyConfig::Split(SplitConfig {
+            cc: CcConfig::None(UnlimitedConfig::default()),
+            picker: PickerConfig::RoundRobin,
+        }),
+        recovery: Recovery::GoBackN,
+        acks: AckPolicy { every_packets: 1, max_delay: Duration::from_us(1) },
+        cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
+        queue_pairs: 1,
+        paths: 4,
+        forwarding: None,
+        reordering: Reordering::default(),
+        service: Service::Datagram(DatagramConfig::default()),
+    }
+}

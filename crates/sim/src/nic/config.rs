@@ -1,0 +1,177 @@
+//! What is known of NICs and hosts beyond their links, and of the side channel between hosts.
+
+use pathweave_units::{Duration, Rate};
+
+use crate::spec::SimError;
+
+/// A NIC and the host behind it: what its queue pairs, the bus between the two, and software cost. Only receivers of
+/// datagrams have software in the way of their packets; the NIC does the rest by itself.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NicConfig {
+    /// Queue-pair contexts in use up to which the NIC sends at line rate: its cache. Default 1000 (ERD, Fig. 1a).
+    pub qp_fits: u32,
+    /// Contexts in use from which it is slowest; between the two it slows down with their logarithm. At least
+    /// `qp_fits`. Default 4000 (our reading of the same figure).
+    pub qp_thrash: u32,
+    /// What is left of its rate then, above 0, at most 1; 1.0: contexts cost nothing. Default 0.5 (ERD, Fig. 1a).
+    pub qp_floor: f64,
+    /// Time across PCIe, one way. Default 2 us (ERD, section 4).
+    pub pcie_latency: Duration,
+    /// Rate of PCIe, above 0. Default 256 Gbit/s (ERD, table 2).
+    pub pcie_rate: Rate,
+    /// Crossings before the NIC can send what was posted: 1 (default) if the doorbell carries the work request, 3 if
+    /// the NIC reads it from memory.
+    pub post_crossings: u32,
+    /// Bytes of a work request or completion that cross with each packet. Default 64 B.
+    pub entry_bytes: u32,
+    /// Time a core takes for a datagram that is the next of its flow; a core for each queue pair. Default 40 ns (ours:
+    /// two cache misses; the paper has a cost in Fig. 9 but no number).
+    pub packet_cost: Duration,
+    /// What a datagram out of order takes beyond that. Default 60 ns (ours).
+    pub reorder_cost: Duration,
+}
+
+impl Default for NicConfig {
+    fn default() -> Self {
+        NicConfig {
+            qp_fits: 1_000,
+            qp_thrash: 4_000,
+            qp_floor: 0.5,
+            pcie_latency: Duration::from_us(2),
+            pcie_rate: Rate::from_gbps(256),
+            post_crossings: 1,
+            entry_bytes: 64,
+            packet_cost: Duration::from_ns(40),
+            reorder_cost: Duration::from_ns(60),
+        }
+    }
+}
+
+impl NicConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), SimError> {
+        let refuse = |field, value: String, allowed: &str| {
+            Err(SimError::Nic { field, value, allowed: allowed.to_owned() })
+        };
+        if self.qp_fits == 0 {
+            return refuse("nic.qp_fits", "0".into(), "at least 1");
+        }
+        if self.qp_thrash < self.qp_fits {
+            let allowed = format!("at least `qp_fits`, {}", self.qp_fits);
+            return refuse("nic.qp_thrash", self.qp_thrash.to_string(), &allowed);
+        }
+        if !(self.qp_floor > 0.0 && self.qp_floor <= 1.0) {
+            return refuse("nic.qp_floor", self.qp_floor.to_string(), "above 0, at most 1");
+        }
+        if self.pcie_rate == Rate::ZERO {
+            return refuse("nic.pcie_rate", self.pcie_rate.to_string(), "above 0");
+        }
+        if !(1..=16).contains(&self.post_crossings) {
+            return refuse("nic.post_crossings", self.post_crossings.to_string(), "1 to 16");
+        }
+        Ok(())
+    }
+
+    /// The share of its rate at which a NIC sends with so many contexts in use.
+    pub fn rate_factor(&self, contexts: usize) -> f64 {
+        let (n, fits, thrash) = (contexts as f64, f64::from(self.qp_fits), f64::from(self.qp_thrash));
+        if n <= fits {
+            1.0
+        } else if n >= thrash {
+            self.qp_floor
+        } else {
+            1.0 - (1.0 - self.qp_floor) * libm::log(n / fits) / libm::log(thrash / fits)
+        }
+    }
+
+    /// From posting to the NIC's having the work request.
+    pub fn post_delay(&self) -> Duration {
+        self.pcie_latency * u64::from(self.post_crossings)
+    }
+
+    /// From a packet's arrival to the host's knowing it.
+    pub fn arrival_delay(&self, payload_bytes: u16) -> Duration {
+        self.pcie_latency + self.pcie_rate.time_for(u64::from(payload_bytes) + u64::from(self.entry_bytes))
+    }
+}
+
+/// The reliable channel between each two hosts that datagram queue pairs have beside them: TCP connections, modelled as
+/// a delay and a rate; their packets do not cross the fabric.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SideChannelConfig {
+    /// Time in the stack of each end, beside that of the path when it is idle. Default 5 us (ours: what a kernel's TCP
+    /// takes).
+    pub stack: Duration,
+    /// Rate of each connection, above 0. Default 1 Gbit/s (ours).
+    pub rate: Rate,
+}
+
+impl Default for SideChannelConfig {
+    fn default() -> Self {
+        SideChannelConfig { stack: Duration::from_us(5), rate: Rate::from_gbps(1) }
+    }
+}
+
+impl SideChannelConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), SimError> {
+        if self.rate == Rate::ZERO {
+            let field = "side_channel.rate";
+            return Err(SimError::Nic { field, value: self.rate.to_string(), allowed: "above 0".into() });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Line rate up to 1,000 contexts, half of it from 4,000, never more with more of them.
+    #[test]
+    fn contexts_slow_a_nic_down() {
+        let nic = NicConfig::default();
+        assert_eq!([1, 1_000, 4_000, 10_000].map(|n| nic.rate_factor(n)), [1.0, 1.0, 0.5, 0.5]);
+        // Half-way by logarithm.
+        assert!((nic.rate_factor(2_000) - 0.75).abs() < 1e-12);
+        let factors: Vec<f64> = (0..5_000).map(|n| nic.rate_factor(n)).collect();
+        assert!(factors.windows(2).all(|pair| pair[0] >= pair[1]));
+        let free = NicConfig { qp_floor: 1.0, ..nic };
+        assert!((0..5_000).all(|n| free.rate_factor(n) == 1.0));
+    }
+
+    #[test]
+    fn delays_by_hand() {
+        let nic = NicConfig::default();
+        // 4096 + 64 B at 256 Gb/s: 130 ns.
+        assert_eq!(nic.arrival_delay(4_096), Duration::from_ns(2_130));
+        assert_eq!(NicConfig { post_crossings: 3, ..nic }.post_delay(), Duration::from_us(6));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let nic = NicConfig::default;
+        let wrong = [
+            NicConfig { qp_fits: 0, ..nic() },
+            NicConfig { qp_thrash: 999, ..nic() },
+            NicConfig { qp_floor: 0.0, ..nic() },
+            NicConfig { pcie_rate: Rate::ZERO, ..nic() },
+            NicConfig { post_crossings: 0, ..nic() },
+        ];
+        let fields = wrong.map(|config| match config.validate() {
+            Err(SimError::Nic { field, .. }) => field,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(
+            fields,
+            ["nic.qp_fits", "nic.qp_thrash", "nic.qp_floor", "nic.pcie_rate", "nic.post_crossings"]
+        );
+        assert!(SideChannelConfig { rate: Rate::ZERO, ..Default::default() }.validate().is_err());
+    }
+}
