@@ -5,7 +5,8 @@ use pathweave_units::Duration;
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset, HopScaling, SwiftConfig};
 use crate::picker::PickerConfig;
 use crate::{
-    AckPolicy, CnpMode, CnpPolicy, Forwarding, PolicyConfig, Recovery, Reordering, Scheme, Service, SplitConfig,
+    AckPolicy, CnpMode, CnpPolicy, Forwarding, PolicyConfig, Recovery, Reordering, Scheme, Service,
+    SplitConfig,
 };
 
 /// Source ports a queue pair may use: the dynamic range 49152 to 65535 that RoCEv2 leaves for entropy. So many

@@ -6,7 +6,8 @@ use super::{SchemeInfo, common};
 use crate::cc::{CcConfig, UnlimitedConfig};
 use crate::picker::PickerConfig;
 use crate::{
-    AckPolicy, CnpMode, CnpPolicy, DatagramConfig, PolicyConfig, Recovery, Reordering, Scheme, Service, SplitConfig,
+    AckPolicy, CnpMode, CnpPolicy, DatagramConfig, PolicyConfig, Recovery, Reordering, Scheme, Service,
+    SplitConfig,
 };
 
 pub(super) const ERD: SchemeInfo = SchemeInfo {
