@@ -13,7 +13,13 @@ FUZZ_TARGETS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 # Shares what the workspace has built already.
 FUZZ_RUN = $(CARGO) run --quiet --manifest-path fuzz/Cargo.toml --target-dir $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help build demo test lint bench docs fuzz smoke bare soak clean
+# The Python that tests and `make python` start from.
+PYTHON ?= python3
+VENV = .venv
+# The environment's tools, and the wheel's build with what the workspace has built already.
+IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
+
+.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python soak clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +32,7 @@ demo: build ## Compare four transports on real traffic; ends with a table and a 
 
 test: bare smoke ## All tests.
 	$(CARGO) test --locked --workspace
+	$(MAKE) test-python
 
 lint: ## Formatting and lints, all features.
 	$(CARGO) fmt --all --check
@@ -36,6 +43,19 @@ lint: ## Formatting and lints, all features.
 
 bench: build ## Measure speed and memory, of simulator and transport; writes target/bench.json.
 	$(CARGO) run --locked --release --quiet -p pathweave-bench
+
+$(VENV)/tools: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'tqdm>=4.66' 'polars>=1.0' 'pandas>=2.2' 'pyarrow>=16' 'pytest>=8'
+	touch $@
+
+python: $(VENV)/tools ## The Python package, into .venv.
+	$(IN_VENV) maturin develop --quiet --release --locked
+
+test-python: $(VENV)/tools ## Tests of the Python package.
+	$(IN_VENV) maturin develop --quiet --locked
+	$(CARGO) build --quiet --locked -p pathweave-cli
+	PATHWEAVE_PROGRAM=$(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug/pathweave $(VENV)/bin/pytest --quiet
 
 docs: ## Reference of every crate, into target/doc.
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --all-features
@@ -62,4 +82,4 @@ soak: ## Random requests in random weather over real sockets; every byte checked
 
 clean: ## Remove what was built.
 	$(CARGO) clean
-	rm -rf fuzz/target fuzz/corpus fuzz/artifacts results
+	rm -rf fuzz/target fuzz/corpus fuzz/artifacts results $(VENV)

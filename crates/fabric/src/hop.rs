@@ -68,7 +68,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     #[inline(never)]
     fn serve_backlog(&mut self, queue: &mut EventQueue, now: Time, id: PortId) {
         while let Some(eligible) = self.ports[id as usize].serves_by(now) {
-            let class = self.scheduler.next_class(id, &mut self.ports[id as usize], eligible);
+            let class = self.scheduler.next_class(id, &self.ports[id as usize], eligible);
             let header = served(&mut self.marker, &self.wires.specs, id, &mut self.ports[id as usize], class);
             self.transmit(queue, now, id, &header);
         }

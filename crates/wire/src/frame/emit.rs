@@ -186,7 +186,7 @@ pub(super) fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
         Body::Cnp => {}
         Body::Rd(data) => emit_rd(data, extension),
         Body::Probe { sent_at } | Body::EdgeEcho { sent_at } => {
-            put(extension, ext::PROBE_SENT_AT, sent_at.as_ps().to_be_bytes())
+            put(extension, ext::PROBE_SENT_AT, sent_at.as_ps().to_be_bytes());
         }
         Body::Notice(notice) => {
             put_u24(extension, ext::NOTICE_LAST + 1, wire_psn(notice.last));

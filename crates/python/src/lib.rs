@@ -1,0 +1,34 @@
+//! The engine for Python, as the module `pathweave._pathweave`. The package in `python/pathweave` is what people import;
+//! this is what it stands on: scenarios, runs, and records as Arrow streams.
+
+mod catalogue;
+mod error;
+mod result;
+mod run;
+mod scenario;
+mod table;
+
+use pyo3::prelude::*;
+
+/// The engine of pathweave; use the package `pathweave`.
+#[pymodule]
+mod _pathweave {
+    #[pymodule_export]
+    use crate::catalogue::{presets, schema, schemes, topologies, workloads};
+    #[pymodule_export]
+    use crate::error::ScenarioError;
+    #[pymodule_export]
+    use crate::result::{RunResult, comparison_table, write_comparison};
+    #[pymodule_export]
+    use crate::run::{Cancel, Progress, run};
+    #[pymodule_export]
+    use crate::scenario::Scenario;
+    #[pymodule_export]
+    use crate::table::Table;
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,125 @@
+//! What a run leaves.
+
+use std::path::PathBuf;
+
+use pathweave_results as results;
+use pathweave_results::{ResultFolder, Summary};
+use pyo3::prelude::*;
+
+use crate::error::output_error;
+use crate::table::{Table, bug};
+
+/// A run's records and their summary.
+#[pyclass(frozen, module = "pathweave._pathweave")]
+pub(crate) struct RunResult {
+    run: results::RunResult,
+    summary: Summary,
+    notes: Vec<String>,
+}
+
+impl RunResult {
+    pub(crate) fn new(run: results::RunResult, notes: Vec<String>) -> Self {
+        RunResult { summary: Summary::of(&run), run, notes }
+    }
+}
+
+#[pymethods]
+impl RunResult {
+    /// Name of the run.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.run.info.name
+    }
+    /// Seed of every random stream.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.run.info.seed
+    }
+    /// Digest of the event trace: the same for the same scenario and seed, on every machine.
+    #[getter]
+    fn digest(&self) -> String {
+        self.run.info.digest_hex()
+    }
+    /// How the run ended: "completed", "time_limit", ...
+    #[getter]
+    fn ended(&self) -> &'static str {
+        self.run.info.ended.name()
+    }
+    /// Assumptions made about input files, input not used.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+    /// The figures of `summary.json`, as a dict.
+    #[getter]
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.summary)
+    }
+    /// A row a flow.
+    #[getter]
+    fn flows(&self) -> PyResult<Table> {
+        Table::of(&self.run, results::FLOWS, &self.run.flows).map_err(|e| bug(&e))
+    }
+    /// Samples of queues, rates and shares over time.
+    #[getter]
+    fn series(&self) -> PyResult<Table> {
+        Table::of(&self.run, results::SERIES, &self.run.series).map_err(|e| bug(&e))
+    }
+    /// Drops, pauses, faults.
+    #[getter]
+    fn events(&self) -> PyResult<Table> {
+        Table::of(&self.run, results::EVENTS, &self.run.events).map_err(|e| bug(&e))
+    }
+    /// A row a direction of a link.
+    #[getter]
+    fn links(&self) -> PyResult<Table> {
+        Table::of(&self.run, results::LINKS, &self.run.links).map_err(|e| bug(&e))
+    }
+    /// A row a job.
+    #[getter]
+    fn jobs(&self) -> PyResult<Table> {
+        Table::of(&self.run, results::JOBS, &self.run.jobs).map_err(|e| bug(&e))
+    }
+    /// The report: one page of HTML with everything in it.
+    fn report_html(&self, py: Python<'_>) -> String {
+        py.detach(|| results::report_html(&[(&self.run, &self.summary)]))
+    }
+    /// Writes the folder that `pathweave run` writes: Parquet tables, summary, scenario and report.
+    ///
+    /// Raises `OSError` if `folder` holds something else or cannot be written; nothing is left half-written.
+    fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<PathBuf> {
+        py.detach(|| {
+            let target = ResultFolder::create(&folder)?;
+            target.write_run(&self.run, &self.summary)?;
+            target.commit()
+        })
+        .map_err(|e| output_error(&e))
+    }
+    /// The table `pathweave run` prints.
+    fn __str__(&self) -> String {
+        results::summary_table(&self.summary)
+    }
+    fn __repr__(&self) -> String {
+        let info = &self.run.info;
+        format!("<RunResult {:?}, seed {}, {}, digest {}>", info.name, info.seed, self.ended(), self.digest())
+    }
+}
+
+/// The table `pathweave compare` prints: ratios are to the first run.
+#[pyfunction]
+pub(crate) fn comparison_table(runs: Vec<PyRef<'_, RunResult>>) -> String {
+    results::comparison_table(&runs.iter().map(|run| &run.summary).collect::<Vec<_>>())
+}
+
+/// Writes the folder that `pathweave compare` writes: a folder a run, and a report of all.
+#[pyfunction]
+pub(crate) fn write_comparison(runs: Vec<PyRef<'_, RunResult>>, folder: PathBuf) -> PyResult<PathBuf> {
+    let all: Vec<_> = runs.iter().map(|run| (&run.run, &run.summary)).collect();
+    let target = ResultFolder::create(&folder).map_err(|e| output_error(&e))?;
+    target.write_comparison(&all).and_then(|()| target.commit()).map_err(|e| output_error(&e))
+}
+
+/// What serde can write, as dicts, lists and numbers.
+pub(crate) fn to_python<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bound<'py, PyAny>> {
+    Ok(pythonize::pythonize(py, value)?)
+}

@@ -1,0 +1,144 @@
+//! Runs, watched from Python.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pathweave_sim::{Control, Monitor, Snapshot};
+use pyo3::prelude::*;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::scenario_error;
+use crate::result::RunResult;
+use crate::scenario::Scenario;
+
+/// The interpreter is asked this often whether the user wants to stop, and told how far the run is.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Stops runs from another thread.
+#[pyclass(frozen, module = "pathweave._pathweave")]
+#[derive(Default)]
+pub(crate) struct Cancel {
+    wanted: AtomicBool,
+}
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Self {
+        Cancel::default()
+    }
+    /// Every run that was given this ends where it is; its result says interrupted.
+    fn cancel(&self) {
+        self.wanted.store(true, Ordering::Relaxed);
+    }
+    /// Whether `cancel` was called.
+    #[getter]
+    fn cancelled(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+}
+
+/// How far a run has come.
+#[pyclass(frozen, get_all, module = "pathweave._pathweave")]
+pub(crate) struct Progress {
+    /// Share of the run that is done, 0 to 1.
+    done: f64,
+    /// Simulated time, nanoseconds.
+    simulated_ns: f64,
+    /// Packets that crossed a link, so far.
+    packet_hops: u64,
+    /// Flows that are done.
+    flows_done: usize,
+    /// Flows in all.
+    flows_total: usize,
+    /// Wall-clock time since the start, seconds.
+    elapsed_s: f64,
+}
+
+struct Watcher<'a> {
+    callback: Option<&'a Py<PyAny>>,
+    cancel: Option<&'a Cancel>,
+    until_ps: Option<u64>,
+    started: Instant,
+    looked: Instant,
+    /// What Python raised: an interruption, or an error of the callback.
+    raised: Option<PyErr>,
+}
+
+impl Watcher<'_> {
+    fn tell(&self, py: Python<'_>, at: &Snapshot) -> PyResult<()> {
+        py.check_signals()?;
+        let Some(callback) = self.callback else { return Ok(()) };
+        let of_bytes = at.bytes_done as f64 / (at.bytes_total as f64).max(1.0);
+        let of_time = self.until_ps.map_or(0.0, |until| at.now.as_ps() as f64 / until as f64);
+        let progress = Progress {
+            done: of_bytes.max(of_time).min(1.0),
+            simulated_ns: at.now.as_ps() as f64 / 1e3,
+            packet_hops: at.packet_hops,
+            flows_done: at.flows_done,
+            flows_total: at.flows_total,
+            elapsed_s: self.started.elapsed().as_secs_f64(),
+        };
+        callback.call1(py, (progress,)).map(drop)
+    }
+}
+
+impl Monitor for Watcher<'_> {
+    fn look(&mut self, at: &Snapshot) -> Control {
+        if self.cancel.is_some_and(Cancel::cancelled) {
+            return Control::Stop;
+        }
+        if self.looked.elapsed() < LOOK_EVERY {
+            return Control::Continue;
+        }
+        self.looked = Instant::now();
+        match Python::attach(|py| self.tell(py, at)) {
+            Ok(()) => Control::Continue,
+            Err(error) => {
+                self.raised = Some(error);
+                Control::Stop
+            }
+        }
+    }
+}
+
+/// Runs a scenario to its end. Other Python threads go on meanwhile.
+///
+/// `progress` is called with a `Progress` ten times a second. Ctrl-C raises `KeyboardInterrupt`; so does whatever the
+/// callback raises.
+#[pyfunction]
+#[pyo3(signature = (scenario, progress = None, cancel = None))]
+pub(crate) fn run(
+    py: Python<'_>,
+    scenario: &Scenario,
+    progress: Option<Py<PyAny>>,
+    cancel: Option<&Cancel>,
+) -> PyResult<RunResult> {
+    let prepared = scenario.prepare(py)?;
+    let now = Instant::now();
+    let mut watcher = Watcher {
+        callback: progress.as_ref(),
+        cancel,
+        until_ps: prepared.spec.stop.until.map(pathweave_scenario::units::Duration::as_ps),
+        started: now,
+        looked: now,
+        raised: None,
+    };
+    let (result, cpu_s) = py.detach(|| {
+        let before = thread_cpu_s();
+        let result = pathweave_sim::run(&prepared.spec, &mut watcher);
+        (result, thread_cpu_s() - before)
+    });
+    if let Some(raised) = watcher.raised {
+        return Err(raised);
+    }
+    let mut run = result.map_err(|why| scenario_error(py, &scenario.loaded.sim_error(&why)))?;
+    run.info.wall_s = now.elapsed().as_secs_f64();
+    run.info.cpu_s = cpu_s;
+    Ok(RunResult::new(run, prepared.notes))
+}
+
+fn thread_cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}

@@ -1,0 +1,114 @@
+//! Scenarios.
+
+use std::path::PathBuf;
+
+use pathweave_scenario::{Changes, Loaded, Prepared};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::error::scenario_error;
+use crate::result::to_python;
+
+/// A scenario: network, traffic, schemes and what goes wrong, complete and checked. It does not change; `with_` makes
+/// another one.
+#[pyclass(frozen, module = "pathweave._pathweave")]
+pub(crate) struct Scenario {
+    origin: Origin,
+    changes: Changes,
+    pub(crate) loaded: Loaded,
+}
+
+/// Where the text is, so that it can be read anew with other changes.
+#[derive(Clone)]
+enum Origin {
+    File(PathBuf),
+    Text { text: String, name: String, base_dir: PathBuf },
+}
+
+impl Scenario {
+    fn read(py: Python<'_>, origin: Origin, changes: Changes) -> PyResult<Self> {
+        let loaded = match &origin {
+            Origin::File(path) => Loaded::read(path, &changes),
+            Origin::Text { text, name, base_dir } => Loaded::parse(text, name, base_dir, &changes),
+        };
+        let loaded = loaded.map_err(|found| scenario_error(py, &found))?;
+        Ok(Scenario { origin, changes, loaded })
+    }
+
+    /// Builds network and messages; what is found wrong then is an error, too.
+    pub(crate) fn prepare(&self, py: Python<'_>) -> PyResult<Prepared> {
+        py.detach(|| self.loaded.prepare()).map_err(|found| scenario_error(py, &found))
+    }
+}
+
+#[pymethods]
+impl Scenario {
+    /// Reads a scenario file. File names in it are relative to its folder.
+    ///
+    /// Raises `ScenarioError` with every mistake found.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Scenario::read(py, Origin::File(path), Changes::default())
+    }
+
+    /// Reads a scenario from TOML text, called `name` in errors. File names in it are relative to `base_dir`.
+    #[staticmethod]
+    #[pyo3(signature = (text, name = "scenario.toml", base_dir = PathBuf::new()))]
+    fn from_toml(py: Python<'_>, text: &str, name: &str, base_dir: PathBuf) -> PyResult<Self> {
+        let origin = Origin::Text { text: text.to_owned(), name: name.to_owned(), base_dir };
+        Scenario::read(py, origin, Changes::default())
+    }
+
+    /// A scenario from a dict laid out as the file is.
+    #[staticmethod]
+    #[pyo3(signature = (fields, name = "scenario", base_dir = PathBuf::new()))]
+    fn from_dict(py: Python<'_>, fields: &Bound<'_, PyAny>, name: &str, base_dir: PathBuf) -> PyResult<Self> {
+        let value: toml::Table = pythonize::depythonize(fields)?;
+        let text = toml::to_string(&value).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Scenario::from_toml(py, &text, name, base_dir)
+    }
+
+    /// The same scenario with changes: `set` are `key=value` as for `--set`; `seed` and `scheme` replace those of the
+    /// file. Changes add to those made before.
+    #[pyo3(signature = (set = Vec::new(), seed = None, scheme = None))]
+    fn with_(
+        &self,
+        py: Python<'_>,
+        set: Vec<String>,
+        seed: Option<u64>,
+        scheme: Option<String>,
+    ) -> PyResult<Self> {
+        let mut changes = self.changes.clone();
+        changes.set.extend(set);
+        changes.seed = seed.or(changes.seed);
+        changes.scheme = scheme.or(changes.scheme);
+        Scenario::read(py, self.origin.clone(), changes)
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.loaded.scenario.name
+    }
+
+    /// The seed of every random stream.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.loaded.scenario.seed
+    }
+
+    /// Every field with its value, defaults included: what a run's folder keeps as `scenario.toml`.
+    fn to_toml(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.prepare(py)?.spec.scenario_toml)
+    }
+
+    /// What can be said before a run: size of network and traffic, path counts, bounds, cost; a dict.
+    fn check<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let prepared = self.prepare(py)?;
+        to_python(py, &py.detach(|| prepared.inspect()))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Scenario {:?}, seed {}>", self.name(), self.seed())
+    }
+}

@@ -1,0 +1,44 @@
+"""Transport for AI-cluster fabrics: build a scenario, run it, read its records as frames.
+
+>>> import pathweave as pw
+>>> scenario = pw.Scenario.load("scenarios/quickstart.toml")
+>>> result = pw.run(scenario, progress=False)
+>>> result.flows.to_polars()  # a row a flow: fct_ns, slowdown, goodput_bps, ...
+
+The defaults and the errors are those of the program `pathweave`; the same scenario and seed give the same digest.
+"""
+
+from ._compare import Comparison, compare
+from ._pathweave import (
+    Cancel,
+    Progress,
+    RunResult,
+    Scenario,
+    ScenarioError,
+    Table,
+    __version__,
+    presets,
+    schema,
+    schemes,
+    topologies,
+    workloads,
+)
+from ._run import run
+
+__all__ = [
+    "Cancel",
+    "Comparison",
+    "Progress",
+    "RunResult",
+    "Scenario",
+    "ScenarioError",
+    "Table",
+    "__version__",
+    "compare",
+    "presets",
+    "run",
+    "schema",
+    "schemes",
+    "topologies",
+    "workloads",
+]

@@ -1,0 +1,145 @@
+"""The compiled engine. Use it through the package `pathweave`."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, final
+
+import pandas
+import polars
+import pyarrow
+
+__version__: str
+
+class ScenarioError(ValueError):
+    """A scenario that cannot run. The text shows each finding with the line it is about."""
+
+    findings: list[dict[str, Any]]
+    """Each with `message`, `field`, `line` (None where it was not written), `allowed` and `help`."""
+
+@final
+class Scenario:
+    """A scenario: network, traffic, schemes and what goes wrong, complete and checked. It does not change."""
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Scenario:
+        """Reads a scenario file. Raises `ScenarioError` with every mistake found."""
+    @staticmethod
+    def from_toml(text: str, name: str = "scenario.toml", base_dir: str | os.PathLike[str] = "") -> Scenario:
+        """Reads a scenario from TOML, called `name` in errors. File names in it are relative to `base_dir`."""
+    @staticmethod
+    def from_dict(
+        fields: Mapping[str, Any], name: str = "scenario", base_dir: str | os.PathLike[str] = ""
+    ) -> Scenario:
+        """A scenario from a dict laid out as the file is."""
+    def with_(self, set: list[str] = ..., seed: int | None = None, scheme: str | None = None) -> Scenario:
+        """The same scenario with changes; `set` has `key=value` as for `--set`. They add to those made before."""
+    @property
+    def name(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    def to_toml(self) -> str:
+        """Every field with its value, defaults included."""
+    def check(self) -> dict[str, Any]:
+        """Size of network and traffic, path counts, bounds (`..._ns`) and cost, before a run."""
+
+@final
+class Cancel:
+    """Stops runs from another thread."""
+
+    def __init__(self) -> None: ...
+    def cancel(self) -> None:
+        """Every run that was given this ends where it is; its result says interrupted."""
+    @property
+    def cancelled(self) -> bool: ...
+
+@final
+class Progress:
+    """How far a run has come."""
+
+    done: float
+    """Share of the run that is done, 0 to 1."""
+    simulated_ns: float
+    """Simulated time, nanoseconds."""
+    packet_hops: int
+    """Packets that crossed a link, so far."""
+    flows_done: int
+    flows_total: int
+    elapsed_s: float
+    """Wall-clock time since the start, seconds."""
+
+@final
+class Table:
+    """A table of a run's records; anything that reads the Arrow C stream interface takes it as it is."""
+
+    def __len__(self) -> int: ...
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, with units last in them."""
+    @property
+    def description(self) -> list[tuple[str, str, str]]:
+        """Of each column: name, unit ("" where there is none) and meaning."""
+    def to_arrow(self) -> pyarrow.Table: ...
+    def to_polars(self) -> polars.DataFrame: ...
+    def to_pandas(self) -> pandas.DataFrame: ...
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+@final
+class RunResult:
+    """A run's records and their summary. Printing shows the table that `pathweave run` prints."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def digest(self) -> str:
+        """Of the event trace: the same for the same scenario and seed, on every machine."""
+    @property
+    def ended(self) -> str:
+        """"completed", "time_limit", "interrupted", ..."""
+    @property
+    def notes(self) -> list[str]:
+        """Assumptions made about input files, input not used."""
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The figures of `summary.json`."""
+    @property
+    def flows(self) -> Table:
+        """A row a flow."""
+    @property
+    def series(self) -> Table:
+        """Samples of queues, rates and shares over time."""
+    @property
+    def events(self) -> Table:
+        """Drops, pauses, faults."""
+    @property
+    def links(self) -> Table:
+        """A row a direction of a link."""
+    @property
+    def jobs(self) -> Table:
+        """A row a job."""
+    def report_html(self) -> str:
+        """The report: one page with everything in it."""
+    def write(self, folder: str | os.PathLike[str]) -> Path:
+        """Writes the folder that `pathweave run` writes. Raises `OSError`; nothing is left half-written."""
+
+def run(
+    scenario: Scenario, progress: Callable[[Progress], object] | None = None, cancel: Cancel | None = None
+) -> RunResult: ...
+def comparison_table(runs: list[RunResult]) -> str: ...
+def write_comparison(runs: list[RunResult], folder: str | os.PathLike[str]) -> Path: ...
+def schemes() -> list[dict[str, Any]]:
+    """All schemes: dicts with `name`, `help`, `source`, `aliases` and `fields`."""
+
+def topologies() -> list[dict[str, Any]]:
+    """All topologies, with their fields, defaults and units."""
+
+def workloads() -> list[dict[str, Any]]:
+    """All workloads, with their fields, defaults and units."""
+
+def presets() -> list[dict[str, Any]]:
+    """All presets: topologies, congestion control parameters, flow-size distributions."""
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of scenario files."""

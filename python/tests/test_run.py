@@ -1,0 +1,129 @@
+"""Runs and their results."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import pyarrow
+import pytest
+
+import pathweave as pw
+
+from conftest import ROOT
+
+LONG = ["topology.hosts_per_leaf=16", "workload[0].size=256MB"]
+
+
+def test_the_tables_say_what_the_summary_says(small):
+    result = pw.run(small, progress=False)
+    flows = result.flows.to_polars()
+    assert result.ended == "completed" and len(flows) == len(result.flows) == 4
+    assert flows["size_bytes"].to_list() == [64_000] * 4
+    measured = result.summary["overall"]
+    assert measured["fct_ns"]["max"] == pytest.approx(flows["fct_ns"].max())
+    assert measured["slowdown"]["mean"] == pytest.approx(flows["slowdown"].mean())
+    assert flows["slowdown"].min() >= 1.0
+
+
+def test_frames_of_every_library_agree(small):
+    table = pw.run(small, progress=False).links
+    arrow, polars, pandas = table.to_arrow(), table.to_polars(), table.to_pandas()
+    assert arrow.column_names == polars.columns == list(pandas.columns) == table.columns
+    assert arrow["tx_bytes"].to_pylist() == polars["tx_bytes"].to_list() == pandas["tx_bytes"].tolist()
+    assert arrow.schema.field("tx_bytes").metadata[b"unit"] == b"B"
+    assert [name for name, _, meaning in table.description if not meaning] == []
+
+
+def test_arrow_is_handed_over_by_the_stream_interface(small):
+    result = pw.run(small, progress=False)
+    for table in (result.flows, result.series, result.events, result.links, result.jobs):
+        reader = pyarrow.RecordBatchReader.from_stream(table)
+        assert sum(batch.num_rows for batch in reader) == len(table)
+
+
+def test_the_program_gives_the_same_digest_and_folder(tmp_path):
+    program = os.environ.get("PATHWEAVE_PROGRAM")
+    if program is None:
+        pytest.skip("PATHWEAVE_PROGRAM names no program to compare with")
+    scenario = ROOT / "scenarios" / "quickstart.toml"
+    told = subprocess.run(
+        [program, "run", scenario, "--quiet", "--out", tmp_path / "cli"], capture_output=True, check=True
+    )
+    assert told.returncode == 0
+    result = pw.run(scenario, progress=False)
+    assert result.write(tmp_path / "python") == tmp_path / "python"
+    ours, theirs = (json.loads((tmp_path / who / "summary.json").read_text()) for who in ("python", "cli"))
+    assert ours["overall"] == theirs["overall"]
+    assert ours["run"]["digest"] == theirs["run"]["digest"] == result.digest
+    assert sorted(p.name for p in (tmp_path / "python").iterdir()) == sorted(
+        p.name for p in (tmp_path / "cli").iterdir()
+    )
+
+
+def test_a_folder_that_holds_something_else_is_not_touched(small, tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(OSError, match=str(tmp_path)):
+        pw.run(small, progress=False).write(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_the_report_is_one_page(small):
+    page = pw.run(small, progress=False).report_html()
+    assert page.lstrip().lower().startswith("<!doctype html>") and "<script src=" not in page
+
+
+def test_schemes_are_compared_over_the_same_traffic(small, tmp_path):
+    comparison = pw.compare(small, ["ecmp", "rps"], progress=False)
+    assert list(comparison) == comparison.schemes == ["ecmp", "rps"]
+    sizes = [comparison[s].flows.to_polars().select("src_host", "dst_host", "size_bytes") for s in comparison]
+    assert sizes[0].equals(sizes[1])
+    assert comparison["rps"].digest == pw.run(small, scheme="rps", progress=False).digest
+    assert "ecmp" in str(comparison) and "rps" in str(comparison)
+    comparison.write(tmp_path / "both")
+    assert (tmp_path / "both" / "rps" / "flows.parquet").exists()
+    with pytest.raises(ValueError, match="twice"):
+        pw.compare(small, ["ecmp", "ecmp"])
+    with pytest.raises(pw.ScenarioError, match="rsp"):
+        pw.compare(small, ["ecmp", "rsp"])
+
+
+def test_progress_rises_and_what_the_callback_raises_comes_out(small):
+    seen = []
+    pw.run(small.with_(set=["topology.hosts_per_leaf=16", "workload[0].size=8MB"]), progress=seen.append)
+    done = [p.done for p in seen]
+    assert done == sorted(done) and all(0 <= d <= 1 for d in done)
+
+    def broken(_):
+        raise RuntimeError("the callback is broken")
+
+    with pytest.raises(RuntimeError, match="callback is broken"):
+        pw.run(small.with_(set=LONG), progress=broken)
+
+
+def test_another_thread_can_stop_a_run_and_gets_its_turn_meanwhile(small):
+    cancel, results = pw.Cancel(), []
+    thread = threading.Thread(
+        target=lambda: results.append(pw.run(small.with_(set=LONG), progress=False, cancel=cancel))
+    )
+    thread.start()
+    # If the run held the interpreter's lock, this would not be reached before its end.
+    cancel.cancel()
+    thread.join()
+    assert cancel.cancelled and results[0].ended == "interrupted"
+
+
+def test_ctrl_c_stops_a_run(small):
+    main = threading.get_ident()
+
+    def interrupt():
+        time.sleep(0.2)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        pw.run(small.with_(set=LONG), progress=False)
+    thread.join()
