@@ -75,6 +75,42 @@ fn unknown_scheme() {
 }
 
 #[test]
+fn routing_that_cannot_be() {
+    refused_set(
+        "routing=sorce",
+        &["unknown routing kind \"sorce\"", "did you mean `source`?", "ecmp, source"],
+    );
+    let paths = |paths: &str, parts: &[&str]| {
+        refused_set(&format!("routing={{ kind = \"source\", paths = {{ {paths} }} }}"), parts);
+    };
+    paths("kind = \"k-shrtest\"", &["unknown paths kind", "did you mean `k-shortest`?"]);
+    paths("kind = \"k-shortest\", k = 0", &["`routing.paths.k` cannot be 0", "must be 1 to 256"]);
+    paths("kind = \"own\", max_paths = 0", &["`routing.paths.max_paths` cannot be 0", "1 to 65535"]);
+    paths(
+        "kind = \"file\", path = \"nowhere.toml\"",
+        &["cannot read file nowhere.toml", "routing.paths.path"],
+    );
+    let leaves = SMALL.replace(
+        "kind = \"star\"\nhosts = 4",
+        "kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2",
+    );
+    let text = format!(
+        "routing = {{ kind = \"source\", paths = {{ kind = \"file\", path = \"p.toml\" }} }}\n{leaves}"
+    );
+    let with = |file: &str| Lab::new().file("a.toml", &text).file("p.toml", file);
+    let unknown = with("[[path]]\nvia = [\"leaf0\", \"spin0\", \"leaf1\"]\n");
+    refused(
+        &unknown,
+        &["run", "a.toml"],
+        &["p.toml:2:17", "no node is named \"spin0\"", "did you mean \"spine0\"?"],
+    );
+    refused(&with(""), &["run", "a.toml"], &["p.toml", "no path from leaf0 to leaf1, whose hosts talk"]);
+    let sourced = Lab::new().file("a.toml", format!("routing = \"source\"\n{SMALL}"));
+    let parts = ["switches cannot do \"conga\" where routing.kind is \"source\"", "switch.forwarding.kind"];
+    refused(&sourced, &["run", "a.toml", "--set", "scheme=conga"], &parts);
+}
+
+#[test]
 fn missing_topology_field() {
     let text = SMALL.replace("hosts = 4\n", "");
     refused_text(&text, &["missing field `hosts` in `topology`", "a.toml:1:1", "`hosts` is needed"]);

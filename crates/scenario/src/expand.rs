@@ -1,4 +1,4 @@
-//! Spells shorthands out: names of schemes and topology presets become the settings they stand for, with what the
+//! Spells shorthands out: names of schemes, topology presets and kinds of routing become the settings they stand for, with what the
 //! user set laid over them.
 
 use pathweave_policy::{find_scheme, schemes};
@@ -15,6 +15,9 @@ pub(crate) fn expand(root: &mut Node, found: &mut Vec<Diagnostic>) {
     let own = OwnSchemes::take(table, found);
     if let Some(topology) = table.get_mut("topology") {
         keep(topology_preset(topology), found);
+    }
+    if let Some(routing) = table.get_mut("routing") {
+        routing_kind(routing);
     }
     let default = || Node::unplaced(Value::Text(DEFAULT_SCHEME.to_owned()));
     let scheme = table.entry("scheme".to_owned()).or_insert_with(default);
@@ -67,6 +70,15 @@ fn topology_preset(topology: &mut Node) -> Result<(), Diagnostic> {
     let over = std::mem::replace(topology, tree_of(&preset.config));
     topology.merge(over);
     Ok(())
+}
+
+/// `routing = "source"` stands for that kind with its defaults.
+fn routing_kind(routing: &mut Node) {
+    if let Value::Text(kind) = &mut routing.value {
+        let kind = Value::Text(std::mem::take(kind));
+        let kind = Node { value: kind, key: None, span: routing.span.clone() };
+        routing.value = Value::Table(Table::from([("kind".to_owned(), kind)]));
+    }
 }
 
 /// Schemes the scenario defines itself: `[schemes.NAME]`.

@@ -17,7 +17,7 @@ use crate::surroundings::workload_env;
 use crate::text::{Diagnostic, Diagnostics, FieldPath};
 
 /// Hosts up to which explicit paths are found for all pairs, not only for those that talk.
-const SMALL_NETWORK: u32 = 256;
+const SMALL_NETWORK: u32 = 160;
 
 /// A scenario that is ready to run.
 #[derive(Clone, Debug)]

@@ -48,6 +48,9 @@ pub fn schema() -> Json {
         ),
     );
     schema["$defs"]["TopologyConfig"] = json!({ "anyOf": [kinds, preset] });
+    let routing = schema["$defs"]["RoutingConfig"].take();
+    let kind = json!({ "type": "string", "description": "The kind, with its defaults.", "enum": ["ecmp", "source"] });
+    schema["$defs"]["RoutingConfig"] = json!({ "anyOf": [kind, routing] });
     schema
 }
 

@@ -25,7 +25,7 @@ pub enum TopoError {
         what: String,
     },
     /// A file cannot be read.
-    #[error("cannot read topology file {path}: {why}")]
+    #[error("cannot read file {path}: {why}")]
     Read {
         /// The file.
         path: String,

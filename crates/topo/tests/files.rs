@@ -201,7 +201,7 @@ fn rates_in_bytes_and_with_a_slash() {
 #[test]
 fn a_file_that_is_not_there() {
     let error = HpccFile { path: "nowhere.txt".into() }.build(Path::new("dir")).unwrap_err();
-    assert!(error.to_string().starts_with("cannot read topology file dir/nowhere.txt: No such file"));
+    assert!(error.to_string().starts_with("cannot read file dir/nowhere.txt: No such file"));
 }
 
 /// Texts close to the grammar of `topology.txt`.
