@@ -26,6 +26,7 @@ macro_rules! policies {
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", tag = "kind"))]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[allow(clippy::large_enum_variant, reason = "a scenario has a handful of them")]
         pub enum PolicyConfig { $( $(#[$doc])* $name($config) ),* }
 
         /// Any policy, dispatched without a virtual call.

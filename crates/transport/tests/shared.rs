@@ -70,9 +70,9 @@ fn bed() -> Bed {
             qps[host][i] = endpoint.create_qp(Time::ZERO, config);
         }
     }
-    for i in 0..2 {
-        hosts[0].connect(qps[0][i], qps[1][i]).unwrap();
-        hosts[1].connect(qps[1][i], qps[0][i]).unwrap();
+    for (here, there) in qps[0].into_iter().zip(qps[1]) {
+        hosts[0].connect(here, there).unwrap();
+        hosts[1].connect(there, here).unwrap();
     }
     assert_eq!(qps[0], [QpNum(2), QpNum(3)]);
     Bed { hosts, qps, open, told, closed }

@@ -272,7 +272,7 @@ impl CongestionControl for Swift {
     fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
         match feedback.kind {
             FeedbackKind::Ack { timed: true, .. } | FeedbackKind::EdgeEcho => {
-                self.on_ack(now, feedback.rtt, feedback.backlogged)
+                self.on_ack(now, feedback.rtt, feedback.backlogged);
             }
             FeedbackKind::Lost => self.shrink(now, 1.0 - self.params.max_decrease),
             FeedbackKind::Timeout => self.on_timeout(now),

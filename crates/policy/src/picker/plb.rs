@@ -134,11 +134,10 @@ impl PathPicker for Plb {
         self.rounds.next_psn = self.rounds.next_psn.max(sent.psn + 1);
     }
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, rng: &mut Rng) {
+        let idle = feedback.inflight_packets == 0;
         match feedback.kind {
-            FeedbackKind::Ack { marked, .. } => {
-                if self.rounds.on_ack(now, feedback.psn, marked, feedback.inflight_packets == 0) {
-                    self.change(rng);
-                }
+            FeedbackKind::Ack { marked, .. } if self.rounds.on_ack(now, feedback.psn, marked, idle) => {
+                self.change(rng);
             }
             // One timeout tells of many packets; those of the path left are not heard.
             FeedbackKind::Timeout if feedback.path == self.path => {

@@ -95,19 +95,15 @@ fn nack(runs: &[(u64, u16)]) -> SideMessage {
     SideMessage::Nack { flow, runs: runs.iter().map(|&(first, count)| PsnRun { first, count }).collect() }
 }
 
-fn sender_of(
-    packets: u64,
-    retries: RetryOrder,
-) -> (
-    RdQp<pathweave_policy::AnyPolicy>,
-    impl FnMut(&mut RdQp<pathweave_policy::AnyPolicy>) -> Option<(u64, bool)>,
-) {
+type Qp = RdQp<pathweave_policy::AnyPolicy>;
+
+fn sender_of(packets: u64, retries: RetryOrder) -> (Qp, impl FnMut(&mut Qp) -> Option<(u64, bool)>) {
     let mut qp = queue_pair(0, DatagramConfig { retries, ..behaviour() }, 1, 1);
     qp.add_peer(Time::ZERO, peer(1), world::RTT);
     for message in 0..packets {
         qp.post(Time::ZERO, peer(1), message, 100).expect("room");
     }
-    let next = |qp: &mut RdQp<_>| {
+    let next = |qp: &mut Qp| {
         let packet = qp.poll_transmit(Time::ZERO, Gate::OPEN)?;
         Some((data_of(&packet.segment).psn, data_of(&packet.segment).retransmit))
     };
@@ -333,8 +329,9 @@ fn what_comes_from_strangers_or_makes_no_sense_is_counted_and_dropped() {
 
 /// What every peer costs, whatever the number of paths.
 #[test]
+#[expect(clippy::print_stdout, reason = "the size is the point; see it with --nocapture")]
 fn bytes_of_a_peer() {
-    let bytes = RdQp::<pathweave_policy::AnyPolicy>::bytes_a_peer();
+    let bytes = Qp::bytes_a_peer();
     println!("a peer costs {bytes} B while idle, any number of paths");
     assert!(bytes <= 192, "{bytes}");
     for paths in [1, 64] {

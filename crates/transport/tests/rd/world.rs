@@ -51,13 +51,16 @@ pub(crate) struct World {
     /// What was posted: by host and work request.
     pub(crate) sent: BTreeMap<(usize, u64), Vec<u8>>,
     /// By host, peer and message: bytes placed, and how often each.
-    pub(crate) placed: BTreeMap<(usize, PeerId, u64), (Vec<u8>, Vec<u8>)>,
+    pub(crate) placed: BTreeMap<(usize, PeerId, u64), Placed>,
     pub(crate) delivered: Vec<(Time, usize, PeerId, u64, u64)>,
     pub(crate) abandoned: u64,
     pub(crate) completed: Vec<(usize, u64, Status, u32)>,
     pub(crate) per_path: BTreeMap<u16, u64>,
     pub(crate) wire_bytes: u64,
 }
+
+/// Bytes of a message, and how often each was placed.
+pub(crate) type Placed = (Vec<u8>, Vec<u8>);
 
 pub(crate) fn peer(host: usize) -> PeerId {
     PeerId { host: HostId(host as u32), qp: QpNum(host as u32 + 1) }

@@ -129,10 +129,8 @@ impl CongestionControl for Timely {
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
         match feedback.kind {
-            FeedbackKind::Ack { timed: true, .. } => {
-                if now.saturating_since(self.updated) >= feedback.rtt {
-                    self.update(now, feedback.rtt);
-                }
+            FeedbackKind::Ack { timed: true, .. } if now.saturating_since(self.updated) >= feedback.rtt => {
+                self.update(now, feedback.rtt);
             }
             FeedbackKind::EdgeEcho => self.update(now, feedback.rtt),
             _ => {}
