@@ -3,7 +3,8 @@
 use pathweave_units::{Bytes, Duration, Rate};
 
 pub use crate::forwarding::config::{
-    ConWeaveConfig, CongaConfig, DrillConfig, Forwarding, ForwardingConfig, LetFlowConfig,
+    ConWeaveConfig, CongaConfig, DrillConfig, Forwarding, ForwardingConfig, LetFlowConfig, Shares,
+    UgalConfig, WcmpConfig,
 };
 
 /// Traffic classes a packet can be in: class 0 is control (acknowledgements, notifications), the rest is data.

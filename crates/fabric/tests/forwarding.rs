@@ -4,7 +4,7 @@ mod support;
 
 use pathweave_fabric::ForwardingStats;
 use pathweave_fabric::config::{ConWeaveConfig, Forwarding, SwitchConfig};
-use pathweave_units::{Duration, Time};
+use pathweave_units::{Bytes, Duration, Time};
 use support::{Net, Packet, cable, control, data, leaf_spine, plain, ps};
 
 fn balancing(kind: Forwarding) -> SwitchConfig {
@@ -211,4 +211,32 @@ fn conga_avoids_the_way_that_is_congested_beyond_its_own_links() {
     let letflow = share(Forwarding::LetFlow);
     assert!(letflow[0] > 70 && letflow[1] > 70, "{letflow:?}");
     assert!(conga[0] < 20 && conga[1] > 180, "{conga:?}");
+}
+
+#[test]
+fn ugal_takes_detours_only_when_the_short_way_is_full() {
+    // Switches 6, 7 and 8 in a triangle, two hosts each.
+    let mut cables: Vec<_> = (0..6).map(|host| cable(host, 6 + host / 2, 100, 500)).collect();
+    cables.extend([cable(6, 7, 100, 500), cable(7, 8, 100, 500), cable(8, 6, 100, 500)]);
+    let detours = |senders: u32, bias| {
+        let mut config = balancing(Forwarding::Ugal);
+        config.forwarding.ugal.bias = Bytes::new(bias);
+        let mut net = Net::<2>::new(6, 3, &cables, &config, 1);
+        for src in 0..senders {
+            net.send_many(Time::ZERO, 400, data(src, 2 + src, 1_000));
+        }
+        net.run();
+        net.check_conservation();
+        assert_eq!(net.delivered.len() as u32, 400 * senders);
+        let detours = net.fabric.stats(net.port(6, 8)).tx_packets;
+        assert_eq!(net.fabric.stats(net.port(8, 7)).tx_packets, detours);
+        assert_eq!(net.delivered.iter().filter(|d| d.hops == 3).count() as u64, detours);
+        detours
+    };
+    // What one host sends leaves as it comes: the port is idle when the next packet is there.
+    assert_eq!(detours(1, 0), 0);
+    // Of 200 Gb/s, half can go the short way.
+    assert!((250..=420).contains(&detours(2, 0)), "{}", detours(2, 0));
+    // A detour has to be better by so much that it never is: 400 packets are 400 kB.
+    assert_eq!(detours(2, 1_000_000), 0);
 }

@@ -144,8 +144,14 @@ fn scenario(kind: u32, seed: u64, pfc: bool, faulty: bool, round: bool) -> Scena
 }
 
 /// Every kind of load balancing that is not a hash.
-const BALANCING: [Forwarding; 5] =
-    [Forwarding::Rps, Forwarding::LetFlow, Forwarding::Drill, Forwarding::Conga, Forwarding::ConWeave];
+const BALANCING: [Forwarding; 6] = [
+    Forwarding::Rps,
+    Forwarding::LetFlow,
+    Forwarding::Drill,
+    Forwarding::Ugal,
+    Forwarding::Conga,
+    Forwarding::ConWeave,
+];
 
 impl Scenario {
     /// The same with switches that balance; flowlets are as short as what the script sends.

@@ -47,13 +47,19 @@ pub struct Scheme {
 pub enum Forwarding {
     /// A hash of source, destination and path.
     Ecmp,
+    /// A hash, with shares by capacity.
+    Wcmp,
     /// A random next hop for each packet.
     Rps,
+    /// A random next hop for each packet, with shares by capacity.
+    WeightedRps,
     /// A random next hop for each flowlet.
     #[cfg_attr(feature = "serde", serde(rename = "letflow"))]
     LetFlow,
     /// The shortest of a few queues for each packet.
     Drill,
+    /// The shortest way or a detour for each packet.
+    Ugal,
     /// The least congested way between leaves for each flowlet.
     Conga,
     /// Flows change slow ways, and switches put them in order.

@@ -71,6 +71,12 @@ pub const RUN_METRICS: &[RunMetric] = &[
     run("ECN marks", Count, |s| Some(s.fabric.ecn_marked_packets as f64)),
     run("Drops, all packets", Count, |s| Some(s.fabric.dropped_packets as f64)),
     run("Largest queue", Bytes, |s| Some(s.fabric.max_queue_bytes as f64)),
+    run("Flowlets", Count, |s| if_any(s.fabric.balancing.flowlets)),
+    run("Rerouted by switches", Count, |s| if_any(s.fabric.balancing.reroutes)),
+    run("Held by switches", Count, |s| if_any(s.fabric.balancing.held_packets)),
+    run("Overtook and not held", Count, |s| if_any(s.fabric.balancing.unheld_packets)),
+    run("Held and let go too soon", Count, |s| if_any(s.fabric.balancing.late_flushes)),
+    run("Packets between switches", Count, |s| if_any(s.fabric.balancing.message_packets)),
     run("Host link utilisation", Percent, |s| tier_mean(s, true)),
     run("Fabric link utilisation", Percent, |s| tier_mean(s, false)),
     run("Job completion mean", TimeNs, |s| jobs(s).map(|j| j.mean)),
@@ -78,6 +84,11 @@ pub const RUN_METRICS: &[RunMetric] = &[
     run("Simulated time", TimeNs, |s| Some(s.run.simulated_ns)),
     run("Packet-hops", Count, |s| Some(s.run.packet_hops as f64)),
 ];
+
+/// A figure of something that most runs do not have.
+fn if_any(count: u64) -> Option<f64> {
+    (count > 0).then_some(count as f64)
+}
 
 fn jobs(summary: &Summary) -> Option<&crate::stats::Distribution> {
     (summary.jobs.completion_ns.count > 0).then_some(&summary.jobs.completion_ns)

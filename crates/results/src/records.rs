@@ -25,6 +25,8 @@ pub struct RunResult {
     pub links: Vec<LinkTotals>,
     /// One record a job: a graph of messages that completes as a whole; `jobs[i].job == i`.
     pub jobs: Vec<JobRecord>,
+    /// What load balancing in the switches did.
+    pub balancing: BalancingTotals,
 }
 
 impl RunResult {
@@ -339,6 +341,25 @@ named_enum! {
         /// A middlebox on a link.
         Middlebox = "middlebox",
     }
+}
+
+/// What load balancing in the switches did, all switches together. All zero where they hash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct BalancingTotals {
+    /// Flowlets begun.
+    pub flowlets: u64,
+    /// Times a switch sent a flow another way than before.
+    pub reroutes: u64,
+    /// Packets switches held until those before them had come.
+    pub held_packets: u64,
+    /// Packets that overtook others and were not held, for want of a queue.
+    pub unheld_packets: u64,
+    /// Queues of held packets emptied because what they waited for was overdue.
+    pub late_flushes: u64,
+    /// Packets of flows for which a switch's table had no room.
+    pub untracked_packets: u64,
+    /// Packets that switches sent each other.
+    pub message_packets: u64,
 }
 
 /// A directed link with the egress port that feeds it, and what it carried.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::columns::ns;
-use crate::records::{EventKind, RunResult};
+use crate::records::{BalancingTotals, EventKind, RunResult};
 use crate::stats::Distribution;
 
 /// Links and queues of the whole fabric.
@@ -29,6 +29,8 @@ pub struct FabricSummary {
     pub max_queue_bytes: u64,
     /// Events beyond the recording limit: the totals count them, `events.parquet` does not hold them.
     pub events_not_recorded: u64,
+    /// What load balancing in the switches did.
+    pub balancing: BalancingTotals,
     /// Utilisation by tier and direction, from the hosts up.
     pub tiers: Vec<TierSummary>,
 }
@@ -56,6 +58,7 @@ impl FabricSummary {
         let mut summary = FabricSummary {
             links: run.links.len() as u64,
             events_not_recorded: run.events_not_recorded,
+            balancing: run.balancing,
             ..FabricSummary::default()
         };
         let mut paused_ps = 0;

@@ -135,7 +135,29 @@ pub const SUMMARY: &[Object] = &[
                 "integer",
                 "Events beyond the recording limit: totals count them, `events.parquet` does not hold them.",
             ),
+            field("balancing", "object", "What load balancing in the switches did."),
             field("tiers", "array", "Utilisation by tier and direction, from the hosts up."),
+        ],
+    },
+    Object {
+        path: "fabric.balancing",
+        meaning: "What load balancing in the switches did, all switches together. All zero where they hash.",
+        fields: &[
+            field("flowlets", "integer", "Flowlets begun."),
+            field("reroutes", "integer", "Times a switch sent a flow another way than before."),
+            field("held_packets", "integer", "Packets switches held until those before them had come."),
+            field(
+                "unheld_packets",
+                "integer",
+                "Packets that overtook others and were not held, for want of a queue.",
+            ),
+            field(
+                "late_flushes",
+                "integer",
+                "Queues of held packets emptied because what they waited for was overdue.",
+            ),
+            field("untracked_packets", "integer", "Packets of flows for which a switch's table had no room."),
+            field("message_packets", "integer", "Packets that switches sent each other."),
         ],
     },
     Object {

@@ -102,6 +102,7 @@ fn the_summary_has_exactly_the_documented_fields() {
         ("overall, foreground, groups[]", &json["groups"][0]),
         ("by_size[]", &json["overall"]["by_size"][0]),
         ("fabric", &json["fabric"]),
+        ("fabric.balancing", &json["fabric"]["balancing"]),
         ("fabric.tiers[]", &json["fabric"]["tiers"][0]),
         ("jobs", &json["jobs"]),
         ("distribution", &json["overall"]["fct_ns"]),

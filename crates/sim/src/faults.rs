@@ -1,6 +1,6 @@
 //! The agenda of faults: scenario entries resolved to ports and put in order of time.
 
-use pathweave_fabric::config::FaultConfig;
+use pathweave_fabric::config::{FaultConfig, Shares, SwitchConfig};
 use pathweave_fabric::{PortId, PortMap};
 use pathweave_topo::{LinkId, Topology};
 use pathweave_units::{Duration, Rate, Time};
@@ -36,7 +36,7 @@ pub(crate) fn agenda(
     topology: &Topology,
     map: &PortMap,
     faults: &[FaultConfig],
-    reroute_after: Duration,
+    switch: &SwitchConfig,
 ) -> Result<Vec<Entry>, SimError> {
     let mut entries = Vec::new();
     for (index, fault) in faults.iter().enumerate() {
@@ -46,8 +46,13 @@ pub(crate) fn agenda(
         let link = |name: &str| topology.link_by_name(name).map_err(target);
         let mut add = |at: Duration, action| {
             entries.push(Entry { at: Time::ZERO + at, fault: Some(index), action });
-            if matches!(action, Action::Down(_) | Action::Up(_)) {
-                let at = (Time::ZERO + at).saturating_add(reroute_after);
+            let routing_sees = match action {
+                Action::Down(_) | Action::Up(_) => true,
+                Action::Rate(..) => switch.forwarding.shares() != Shares::Equal,
+                _ => false,
+            };
+            if routing_sees {
+                let at = (Time::ZERO + at).saturating_add(switch.reroute_after);
                 entries.push(Entry { at, fault: None, action: Action::Reroute });
             }
         };

@@ -53,9 +53,12 @@ fn asked_for(spec: &SimSpec) -> Result<Forwarding, SimError> {
 fn of_scheme(need: policy::Forwarding) -> Forwarding {
     match need {
         policy::Forwarding::Ecmp => Forwarding::Ecmp,
+        policy::Forwarding::Wcmp => Forwarding::Wcmp,
         policy::Forwarding::Rps => Forwarding::Rps,
+        policy::Forwarding::WeightedRps => Forwarding::WeightedRps,
         policy::Forwarding::LetFlow => Forwarding::LetFlow,
         policy::Forwarding::Drill => Forwarding::Drill,
+        policy::Forwarding::Ugal => Forwarding::Ugal,
         policy::Forwarding::Conga => Forwarding::Conga,
         policy::Forwarding::ConWeave => Forwarding::ConWeave,
     }

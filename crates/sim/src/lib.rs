@@ -25,6 +25,7 @@ mod routes;
 mod runner;
 mod spec;
 mod ways;
+mod weights;
 mod work;
 
 pub use ideal::ideal_fct;

@@ -1,6 +1,6 @@
 //! From the state at the end of a run to its records.
 
-use pathweave_results::{EndReason, FlowRecord, LinkTotals, RunInfo, RunResult};
+use pathweave_results::{BalancingTotals, EndReason, FlowRecord, LinkTotals, RunInfo, RunResult};
 use pathweave_units::{Rate, Time};
 
 use crate::runner::Runner;
@@ -17,6 +17,7 @@ impl<const C: usize> Runner<'_, C> {
         let jobs = spec.job_records(&self.progress, &self.job_finish);
         let links = self.links(end);
         let nodes = spec.node_infos();
+        let balancing = self.balancing();
         let flows = self.flow_records();
         RunResult {
             info: RunInfo {
@@ -35,6 +36,20 @@ impl<const C: usize> Runner<'_, C> {
             nodes,
             links,
             jobs,
+            balancing,
+        }
+    }
+
+    fn balancing(&self) -> BalancingTotals {
+        let stats = self.fabric.forwarding();
+        BalancingTotals {
+            flowlets: stats.flowlets,
+            reroutes: stats.reroutes,
+            held_packets: stats.held_packets,
+            unheld_packets: stats.unheld_packets,
+            late_flushes: stats.late_flushes,
+            untracked_packets: stats.untracked_packets,
+            message_packets: stats.messages,
         }
     }
 

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use pathweave_fabric::config::Shares;
 use pathweave_fabric::{Cable, IntervalRoutes, PortId, PortMap, SwitchRoutes, TableRoutes};
 use pathweave_topo::{LinkId, NextHops, NodeId, Routing, Topology};
-use pathweave_units::HostId;
+use pathweave_units::{HostId, Rate};
+
+use crate::weights::Weights;
 
 /// Cables and port numbers. The k-th port of a node in the fabric is its k-th in the topology.
 pub(crate) fn cables(topology: &Topology) -> (Vec<Cable>, PortMap) {
@@ -17,14 +20,26 @@ pub(crate) fn cables(topology: &Topology) -> (Vec<Cable>, PortMap) {
     (cables, map)
 }
 
+/// The links as routing sees them, and how it shares traffic among them.
+pub(crate) struct View<'a> {
+    pub(crate) topology: &'a Topology,
+    pub(crate) alive: &'a dyn Fn(LinkId) -> bool,
+    pub(crate) rate: &'a dyn Fn(LinkId) -> Rate,
+    pub(crate) shares: Shares,
+}
+
 /// Routes of every switch over the links that are alive.
-pub(crate) fn routes(
-    topology: &Topology,
-    map: &PortMap,
-    alive: &dyn Fn(LinkId) -> bool,
-) -> Vec<SwitchRoutes> {
-    let routing = Routing::compute(topology, alive);
+pub(crate) fn routes(map: &PortMap, view: &View<'_>) -> Vec<SwitchRoutes> {
+    let (topology, alive) = (view.topology, view.alive);
+    let routing = match view.shares {
+        Shares::Equal => Routing::compute(topology, alive),
+        Shares::ByCapacity { .. } => Routing::compute_table(topology, alive),
+    };
     let classes = routing.destination_classes().map(|(of_host, members)| (Arc::from(of_host), members));
+    let mut weights = match view.shares {
+        Shares::Equal => None,
+        Shares::ByCapacity { most_entries } => Some(Weights::new(view, most_entries)),
+    };
     (0..topology.switches().len())
         .map(|index| {
             let switch = topology.switch_node(index);
@@ -39,7 +54,13 @@ pub(crate) fn routes(
                     up_base: base + PortId::from(a.up_base),
                     up_count: u32::from(a.up_count),
                 }),
-                (Some((of_host, members)), None) => table(topology, &routing, switch, base, of_host, members),
+                (Some((of_host, members)), None) => {
+                    let mut entries = |hops: NextHops<'_>, dst| match &mut weights {
+                        Some(weights) => weights.entries(&routing, switch, hops, dst),
+                        None => hops.iter().collect(),
+                    };
+                    table(topology, &routing, switch, base, of_host, members, &mut entries)
+                }
                 (None, None) => unreachable!("routes are arithmetic or a table"),
             }
         })
@@ -53,22 +74,23 @@ fn table(
     base: PortId,
     class_of_host: &Arc<[u32]>,
     members: &[HostId],
+    entries: &mut dyn FnMut(NextHops<'_>, HostId) -> Vec<u16>,
 ) -> SwitchRoutes {
     let mut ports = Vec::new();
-    let mut group = |hops: NextHops<'_>| {
+    let mut group = |host: HostId| {
         let start = ports.len() as u32;
-        ports.extend(hops.iter().map(|port| base + PortId::from(port)));
+        let hops = entries(routing.next_hops(switch, host), host);
+        ports.extend(hops.into_iter().map(|port| base + PortId::from(port)));
         (start, ports.len() as u32)
     };
     let mut attached: Vec<HostId> =
         topology.ports(switch).iter().filter_map(|port| topology.as_host(port.peer)).collect();
     attached.sort_unstable();
     attached.dedup();
-    let mut groups: Vec<(u32, u32)> =
-        members.iter().map(|&host| group(routing.next_hops(switch, host))).collect();
+    let mut groups: Vec<(u32, u32)> = members.iter().map(|&host| group(host)).collect();
     for host in &attached {
         groups[class_of_host[host.index()] as usize] = TableRoutes::ATTACHED;
     }
-    let attached = attached.into_iter().map(|host| (host, group(routing.next_hops(switch, host)))).collect();
+    let attached = attached.into_iter().map(|host| (host, group(host))).collect();
     SwitchRoutes::Table(TableRoutes { class_of_host: class_of_host.clone(), groups, attached, ports })
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use pathweave_des::{EventQueue, SourceId, prefetch_line};
+use pathweave_fabric::config::Shares;
 use pathweave_fabric::{Arrived, BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step, event_sources};
 use pathweave_results::{EndReason, RunResult};
 use pathweave_topo::Routing;
@@ -24,7 +25,7 @@ use crate::host::{Content, Host};
 use crate::monitor::{Control, Monitor, Snapshot};
 use crate::observe::Recorder;
 use crate::pending::Pending;
-use crate::routes;
+use crate::routes::{self, View};
 use crate::spec::{RouteChoice, SimError, SimSpec, Verb};
 use crate::ways::Ways;
 
@@ -69,6 +70,7 @@ pub(crate) struct Runner<'a, const C: usize> {
     pub(crate) flows_done: usize,
     calendar: Calendar,
     links_down: Vec<u32>,
+    shares: Shares,
     watch: PfcWatch,
     /// Events of hosts so far.
     host_events: u64,
@@ -140,12 +142,14 @@ impl<'a, const C: usize> Runner<'a, C> {
         let sources = Sources::new(event_sources(&map, hosts), hosts);
         let mut switch = spec.switch.clone();
         switch.forwarding.kind = Some(forwarding::of_run(spec)?);
+        let shares = switch.forwarding.shares();
+        let view = View { topology, alive: &|_| true, rate: &|link| topology.link(link).rate, shares };
         let fabric = Fabric::new(
             hosts,
             topology.switches().len() as u32,
             &cables,
             &map,
-            Ways::switch_routes(topology, &map, &spec.routing),
+            Ways::switch_routes(&map, &spec.routing, &view),
             &switch,
             spec.seed,
         )
@@ -201,8 +205,9 @@ impl<'a, const C: usize> Runner<'a, C> {
             digest: Digest::new(),
             bytes_done: 0,
             flows_done: 0,
-            calendar: Calendar::new(spec, agenda(topology, &map, &spec.faults, spec.switch.reroute_after)?),
+            calendar: Calendar::new(spec, agenda(topology, &map, &spec.faults, &switch)?),
             links_down: vec![0; topology.links().len()],
+            shares,
             watch: PfcWatch::default(),
             host_events: 0,
             ways: Ways::whole(topology, &spec.routing),
@@ -548,8 +553,12 @@ impl<'a, const C: usize> Runner<'a, C> {
             Ways::Switches(routing) => {
                 let links = &self.links_down;
                 let alive = |link: pathweave_topo::LinkId| !down(&links[link.index()]);
-                self.fabric.set_routes(routes::routes(&self.spec.topology, &self.map, &alive));
-                *routing = Routing::compute(&self.spec.topology, &alive);
+                let topology = &*self.spec.topology;
+                let rate = |link: pathweave_topo::LinkId| self.fabric.link(self.map.ends(link.index()).0).0;
+                let view = View { topology, alive: &alive, rate: &rate, shares: self.shares };
+                let routes = routes::routes(&self.map, &view);
+                self.fabric.set_routes(routes);
+                *routing = Routing::compute(topology, &alive);
             }
             Ways::Sources { dead, .. } => {
                 let now_dead = self.links_down.iter().map(down).collect();

@@ -8,7 +8,7 @@ use pathweave_topo::{LinkId, PathSets, Routing, Topology};
 use pathweave_units::{HostId, PathId, Rate};
 
 use crate::paths::{PathProfile, profile};
-use crate::routes;
+use crate::routes::{self, View};
 use crate::spec::RouteChoice;
 
 /// What routing knows, as of when it last looked.
@@ -35,14 +35,11 @@ impl Ways {
     }
 
     /// What the switches hold at first.
-    pub(crate) fn switch_routes(
-        topology: &Topology,
-        map: &PortMap,
-        choice: &RouteChoice,
-    ) -> Vec<SwitchRoutes> {
+    pub(crate) fn switch_routes(map: &PortMap, choice: &RouteChoice, view: &View<'_>) -> Vec<SwitchRoutes> {
         match choice {
-            RouteChoice::Switches => routes::routes(topology, map, &|_| true),
+            RouteChoice::Switches => routes::routes(map, view),
             RouteChoice::Sources(sets) => {
+                let topology = view.topology;
                 let lists = Arc::new(source_routes(topology, map, sets));
                 topology.switches().iter().map(|_| SwitchRoutes::Source(Arc::clone(&lists))).collect()
             }

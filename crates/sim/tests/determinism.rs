@@ -14,7 +14,9 @@ use support::{Flow, all_to_all, fat_tree, impair, incast, leaf_spine, permutatio
 /// Short runs that between them use pausing, marking, dropping, loss, faults and several queue pairs.
 fn runs() -> Vec<(String, SimSpec)> {
     let mut runs = vec![];
-    for scheme in ["ecmp", "ecmp-sr", "rps", "rps-nocc", "qp-scaling", "per-message", "dlbf"] {
+    let hashing = ["ecmp", "ecmp-sr", "rps", "rps-nocc", "qp-scaling", "per-message", "dlbf"];
+    let balancing = ["letflow", "conga", "conweave", "drill", "switch-rps", "wcmp"];
+    for scheme in hashing.into_iter().chain(balancing) {
         runs.push((format!("{scheme} permutation"), spec(fat_tree(), &permutation(16, 300_000), scheme)));
         let mut pausing = spec(leaf_spine(), &incast(16, 200_000), scheme);
         pausing.switch.buffer = Bytes::from_kb(900);

@@ -1,6 +1,6 @@
 //! Which load balancing the switches do, and its parameters.
 
-use pathweave_units::Duration;
+use pathweave_units::{Bytes, Duration};
 
 use crate::config::{ConfigError, out_of_range};
 
@@ -13,10 +13,14 @@ pub struct ForwardingConfig {
     /// What all switches do. Absent: what the schemes in use are made for, "ecmp" where they do not say.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub kind: Option<Forwarding>,
+    /// Parameters of "wcmp" and "weighted-rps".
+    pub wcmp: WcmpConfig,
     /// Parameters of "letflow".
     pub letflow: LetFlowConfig,
     /// Parameters of "drill".
     pub drill: DrillConfig,
+    /// Parameters of "ugal".
+    pub ugal: UgalConfig,
     /// Parameters of "conga".
     pub conga: CongaConfig,
     /// Parameters of "conweave".
@@ -32,13 +36,20 @@ pub enum Forwarding {
     /// By a hash of source, destination and path entropy.
     #[default]
     Ecmp,
+    /// By that hash, with shares by the capacity that each next hop has to the destination (WCMP, EuroSys 2014).
+    Wcmp,
     /// A random one for every packet.
     Rps,
+    /// A random one for every packet, with shares by capacity.
+    WeightedRps,
     /// A random one for every flowlet (LetFlow, NSDI 2017).
     #[cfg_attr(feature = "serde", serde(rename = "letflow"))]
     LetFlow,
     /// For every packet the shortest queue among a few random ones and the best one seen before (DRILL, SIGCOMM 2017).
     Drill,
+    /// For every packet the shortest way, or one by a random other switch where less waits for that (UGAL-L, ISCA 2008;
+    /// made for Dragonfly). Each host must be at one switch.
+    Ugal,
     /// For every flowlet the way that is least congested as far as the leaf of the receiver (CONGA, SIGCOMM 2014). Each
     /// host must be at one switch.
     Conga,
@@ -53,12 +64,56 @@ impl Forwarding {
     pub fn name(self) -> &'static str {
         match self {
             Forwarding::Ecmp => "ecmp",
+            Forwarding::Wcmp => "wcmp",
             Forwarding::Rps => "rps",
+            Forwarding::WeightedRps => "weighted-rps",
             Forwarding::LetFlow => "letflow",
             Forwarding::Drill => "drill",
+            Forwarding::Ugal => "ugal",
             Forwarding::Conga => "conga",
             Forwarding::ConWeave => "conweave",
         }
+    }
+}
+
+/// What routing gives the next hops of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shares {
+    /// As much to each.
+    Equal,
+    /// In proportion to the capacity there is beyond them.
+    ByCapacity {
+        /// Entries a set of next hops may take, beyond one for each.
+        most_entries: u32,
+    },
+}
+
+impl ForwardingConfig {
+    /// What routing gives the next hops of a switch.
+    pub fn shares(&self) -> Shares {
+        match self.kind.unwrap_or_default() {
+            Forwarding::Wcmp | Forwarding::WeightedRps => {
+                Shares::ByCapacity { most_entries: self.wcmp.most_entries }
+            }
+            _ => Shares::Equal,
+        }
+    }
+}
+
+/// Parameters of weighted next hops. Weights follow the rates of links and links that fail, `switch.reroute_after` later.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WcmpConfig {
+    /// Entries of a switch's table that a set of next hops may take (one for each it takes in any case): how finely the
+    /// capacities are told apart. Default 64 (ours; the paper studies how few will do).
+    pub most_entries: u32,
+}
+
+impl Default for WcmpConfig {
+    fn default() -> Self {
+        WcmpConfig { most_entries: 64 }
     }
 }
 
@@ -98,6 +153,17 @@ impl Default for DrillConfig {
     fn default() -> Self {
         DrillConfig { samples: 2, memory: 1 }
     }
+}
+
+/// Parameters of UGAL-L.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UgalConfig {
+    /// Bytes by which the port of a detour counts as fuller than it is. Default 0 (the published comparison); more keeps
+    /// packets on the shortest way where little waits anywhere.
+    pub bias: Bytes,
 }
 
 /// Parameters of CONGA.
@@ -210,6 +276,9 @@ impl ForwardingConfig {
         }
         if !(1..=8).contains(&conga.metric_bits) {
             return Err(out_of_range("forwarding.conga.metric_bits", conga.metric_bits, "1 to 8"));
+        }
+        if !(1..=4_096).contains(&self.wcmp.most_entries) {
+            return Err(out_of_range("forwarding.wcmp.most_entries", self.wcmp.most_entries, "1 to 4096"));
         }
         if !(1..=64).contains(&self.drill.samples) {
             return Err(out_of_range("forwarding.drill.samples", self.drill.samples, "1 to 64"));

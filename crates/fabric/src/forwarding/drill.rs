@@ -66,11 +66,4 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             }
         }
     }
-
-    /// What waits at a port that is up to date, and what is left of the packet it is sending.
-    fn unsent_bytes(&self, now: Time, port: PortId) -> u64 {
-        let port = &self.ports[port as usize];
-        let rate = self.wires.specs[usize::from(port.spec)].rate;
-        u64::from(port.total_queued_bytes()) + rate.bytes_in(port.tx_free.saturating_since(now))
-    }
 }

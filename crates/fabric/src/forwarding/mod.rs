@@ -21,6 +21,7 @@ mod leaves;
 mod letflow;
 mod routes;
 mod run;
+mod ugal;
 
 use pathweave_units::{Time, mix64};
 
@@ -39,6 +40,7 @@ use dice::SwitchDice;
 use drill::Drill;
 use leaves::leaf_of_hosts;
 use letflow::LetFlow;
+use ugal::Ugal;
 
 /// What becomes of a packet at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,7 @@ pub(crate) enum Balancer {
     Rps(SwitchDice),
     LetFlow(LetFlow),
     Drill(Drill),
+    Ugal(Box<Ugal>),
     Conga(Box<Conga>),
     ConWeave(Box<ConWeave>),
 }
@@ -93,10 +96,12 @@ impl Balancer {
         let leaves =
             || leaf_of_hosts(ports, hosts).map_err(|host| BuildError::ManyLeaves { host, forwarding: kind });
         Ok(match kind {
-            Forwarding::Ecmp => Balancer::Ecmp,
-            Forwarding::Rps => Balancer::Rps(SwitchDice::new(seed, switches)),
+            // Weights are a matter of routes, which list a port more than once.
+            Forwarding::Ecmp | Forwarding::Wcmp => Balancer::Ecmp,
+            Forwarding::Rps | Forwarding::WeightedRps => Balancer::Rps(SwitchDice::new(seed, switches)),
             Forwarding::LetFlow => Balancer::LetFlow(LetFlow::new(&config.letflow, seed, switches)),
             Forwarding::Drill => Balancer::Drill(Drill::new(&config.drill, seed, switches, ports.len())),
+            Forwarding::Ugal => Balancer::Ugal(Box::new(Ugal::new(&config.ugal, seed, leaves()?, switches))),
             Forwarding::Conga => {
                 let conga = Conga::new(&config.conga, seed, leaves()?, switches, ports.len());
                 Balancer::Conga(Box::new(conga))
@@ -168,7 +173,7 @@ impl Balancer {
 pub struct ForwardingStats {
     /// Flowlets begun.
     pub flowlets: u64,
-    /// Times a flow was sent another way than before.
+    /// Times a flow was sent another way than before; packets sent a detour.
     pub reroutes: u64,
     /// Packets held until those before them had come.
     pub held_packets: u64,

@@ -48,6 +48,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         let hash = || ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path());
         Action::Forward(match &mut self.balancer {
             Balancer::Conga(_) => self.conga(queue, now, switch, header),
+            Balancer::Ugal(_) => self.ugal(queue, now, switch, header),
             Balancer::ConWeave(_) => return self.conweave(now, switch, header),
             _ if ways == 1 => candidates.get(0),
             Balancer::Ecmp => candidates.by_hash(hash()),
@@ -83,6 +84,13 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
         self.advance(queue, now, egress);
         self.enqueue(queue, now, egress, header);
+    }
+
+    /// What waits at a port that is up to date, and what is left of the packet it is sending.
+    pub(crate) fn unsent_bytes(&self, now: Time, port: PortId) -> u64 {
+        let port = &self.ports[port as usize];
+        let rate = self.wires.specs[usize::from(port.spec)].rate;
+        u64::from(port.total_queued_bytes()) + rate.bytes_in(port.tx_free.saturating_since(now))
     }
 
     /// Does what the switch does by the clock up to `until`, each at its time.

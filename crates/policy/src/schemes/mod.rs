@@ -26,6 +26,8 @@ mod switch_rps;
 mod timely;
 mod udmp;
 mod udmp_published;
+mod ugal;
+mod wcmp;
 
 use crate::Scheme;
 
@@ -75,6 +77,9 @@ pub fn schemes() -> &'static [SchemeInfo] {
         conweave::CONWEAVE,
         drill::DRILL,
         switch_rps::SWITCH_RPS,
+        switch_rps::SWITCH_WRPS,
+        wcmp::WCMP,
+        ugal::UGAL,
         dlbf::INFO,
         dlbf_published::INFO,
         erd::ERD,

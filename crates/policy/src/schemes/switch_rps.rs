@@ -10,3 +10,11 @@ pub(super) const SWITCH_RPS: SchemeInfo = SchemeInfo {
     source: "Random packet spraying (Dixit et al., INFOCOM 2013), done by switches as there",
     make: || common::balanced(Forwarding::Rps, common::UNORDERED),
 };
+
+pub(super) const SWITCH_WRPS: SchemeInfo = SchemeInfo {
+    name: "switch-wrps",
+    aliases: &[],
+    help: "As switch-rps, with shares of the ways by their capacity",
+    source: "Random packet spraying (INFOCOM 2013) with the weights of WCMP (EuroSys 2014)",
+    make: || common::balanced(Forwarding::WeightedRps, common::UNORDERED),
+};

@@ -1,0 +1,144 @@
+//! Shares of next hops by the capacity behind them, as WCMP has them (Zhou et al., "WCMP: Weighted Cost Multipathing for
+//! Improved Fairness in Data Centers", EuroSys 2014): a port is in the table as often as its weight says.
+
+use std::collections::BTreeMap;
+
+use pathweave_topo::{NextHops, NodeId, Routing};
+use pathweave_units::HostId;
+
+use crate::routes::View;
+
+/// Weights by what can get through to the switch of the destination.
+pub(crate) struct Weights<'a> {
+    view: &'a View<'a>,
+    most_entries: u32,
+    /// Bits per second that get through from a switch to a host's switch: by (host, switch).
+    capacity: BTreeMap<(HostId, NodeId), u64>,
+}
+
+impl<'a> Weights<'a> {
+    pub(crate) fn new(view: &'a View<'a>, most_entries: u32) -> Self {
+        Weights { view, most_entries, capacity: BTreeMap::new() }
+    }
+
+    /// The next hops of a switch, each as often as it has shares.
+    pub(crate) fn entries(
+        &mut self,
+        routing: &Routing,
+        switch: NodeId,
+        hops: NextHops<'_>,
+        dst: HostId,
+    ) -> Vec<u16> {
+        let weights: Vec<u64> = hops.iter().map(|port| self.through(routing, switch, port, dst)).collect();
+        let shares = shares(&weights, self.most_entries);
+        hops.iter().zip(shares).flat_map(|(port, share)| std::iter::repeat_n(port, share as usize)).collect()
+    }
+
+    /// What gets through to a host's switch by a port.
+    fn through(&mut self, routing: &Routing, switch: NodeId, port: u16, dst: HostId) -> u64 {
+        let port = self.view.topology.ports(switch)[usize::from(port)];
+        (self.view.rate)(port.link).as_bps().min(self.from(routing, port.peer, dst))
+    }
+
+    /// What gets through from a node to a host's switch: no limit where it is that switch.
+    fn from(&mut self, routing: &Routing, node: NodeId, dst: HostId) -> u64 {
+        let topology = self.view.topology;
+        if topology.is_host(node) || topology.ports(node).iter().any(|port| port.peer == NodeId::from(dst)) {
+            return u64::MAX;
+        }
+        if let Some(&known) = self.capacity.get(&(dst, node)) {
+            return known;
+        }
+        // Shortest paths never come back, so this ends.
+        let hops: Vec<u16> = routing.next_hops(node, dst).iter().collect();
+        let sum = hops
+            .into_iter()
+            .fold(0u64, |sum, port| sum.saturating_add(self.through(routing, node, port, dst)));
+        self.capacity.insert((dst, node), sum);
+        sum
+    }
+}
+
+/// Whole shares in the ratio of the weights, at most `most` of them together but one for each weight: reduced by what
+/// all have in common, then rounded.
+fn shares(weights: &[u64], most: u32) -> Vec<u32> {
+    let common = weights.iter().fold(0, |a, &b| gcd(a, b)).max(1);
+    let reduced: Vec<u64> = weights.iter().map(|weight| weight / common).collect();
+    let sum: u128 = reduced.iter().map(|&weight| u128::from(weight)).sum();
+    if sum <= u128::from(most) {
+        return reduced.into_iter().map(|weight| weight as u32).collect();
+    }
+    let scaled = |weight: u64| ((u128::from(weight) * u128::from(most) * 2 + sum) / (2 * sum)) as u32;
+    reduced.into_iter().map(|weight| scaled(weight).max(1)).collect()
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_fabric::config::Shares;
+    use pathweave_topo::{Build, FatTree, LeafSpine, Topology};
+    use pathweave_units::Rate;
+    use std::path::Path;
+
+    #[test]
+    fn shares_by_hand() {
+        assert_eq!(shares(&[100, 100, 25], 64), [4, 4, 1]);
+        assert_eq!(shares(&[400, 400], 64), [1, 1]);
+        assert_eq!(shares(&[7], 64), [1]);
+        assert_eq!(shares(&[], 64), [] as [u32; 0]);
+        // 1000 : 3 of 16 are 15.95 and 0.05.
+        assert_eq!(shares(&[1_000, 3], 16), [16, 1]);
+        assert_eq!(shares(&[70, 30, 33], 10), [5, 2, 2]);
+    }
+
+    /// How often each port of a switch is in the entries for a host, where links named in `slow` have a quarter of the
+    /// rate.
+    fn of(topology: &Topology, switch: &str, dst: u32, slow: &[&str]) -> Vec<(u16, usize)> {
+        let slow: Vec<_> = slow.iter().map(|name| topology.link_by_name(name).unwrap()).collect();
+        let rate = |link| {
+            let whole = topology.link(link).rate;
+            if slow.contains(&link) { Rate::from_bps(whole.as_bps() / 4) } else { whole }
+        };
+        let shares = Shares::ByCapacity { most_entries: 64 };
+        let view = View { topology, alive: &|_| true, rate: &rate, shares };
+        let routing = Routing::compute_table(topology, &|_| true);
+        let switch = topology.node_by_name(switch).unwrap();
+        let hops = routing.next_hops(switch, HostId(dst));
+        let entries = Weights::new(&view, 64).entries(&routing, switch, hops, HostId(dst));
+        hops.iter().map(|port| (port, entries.iter().filter(|&&entry| entry == port).count())).collect()
+    }
+
+    #[test]
+    fn a_slow_link_behind_a_spine_counts_as_one_before_it() {
+        // Two hosts a leaf, so uplinks are ports 2 to 4.
+        let topology = LeafSpine::new(3, 3, 2).build(Path::new(".")).unwrap();
+        assert_eq!(of(&topology, "leaf0", 5, &[]), [(2, 1), (3, 1), (4, 1)]);
+        assert_eq!(of(&topology, "leaf0", 5, &["leaf0-spine1"]), [(2, 4), (3, 1), (4, 4)]);
+        assert_eq!(of(&topology, "leaf0", 5, &["leaf2-spine1"]), [(2, 4), (3, 1), (4, 4)]);
+        // Not on the way to leaf 1.
+        assert_eq!(of(&topology, "leaf0", 3, &["leaf2-spine1"]), [(2, 1), (3, 1), (4, 1)]);
+    }
+
+    #[test]
+    fn in_three_tiers_capacities_add_up() {
+        // A 4-ary fat tree: host 15 is in the last pod, behind tor7. One of the two cores of agg0 has a slow link there.
+        let topology = FatTree::k_ary(4).build(Path::new(".")).unwrap();
+        let routing = Routing::compute_table(&topology, &|_| true);
+        let tor = topology.node_by_name("tor0").unwrap();
+        let up = routing.next_hops(tor, HostId(15)).iter().collect::<Vec<_>>();
+        assert_eq!(of(&topology, "tor0", 15, &[]), [(up[0], 1), (up[1], 1)]);
+        let agg = topology.ports(tor)[usize::from(up[0])].peer;
+        let core = topology.ports(agg)[usize::from(routing.next_hops(agg, HostId(15)).get(0))].peer;
+        let last = topology.ports(core)[usize::from(routing.next_hops(core, HostId(15)).get(0))].peer;
+        let name = |node| topology.node_name(node).into_owned();
+        let slow = format!("{}-{}", name(last), name(core));
+        // One core gives a quarter, the other all: 5 to 4 * 2, both limited by the uplink itself, which is as fast as
+        // one of the links above.
+        assert_eq!(of(&topology, "tor0", 15, &[&slow]), [(up[0], 1), (up[1], 1)]);
+        assert_eq!(of(&topology, &name(agg), 15, &[&slow]).iter().map(|e| e.1).collect::<Vec<_>>(), [1, 4]);
+    }
+}
