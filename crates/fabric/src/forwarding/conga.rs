@@ -161,7 +161,6 @@ impl Conga {
     }
 
     /// The uplink for a packet at the leaf of its sender, by what its flowlet did or by the metrics (section 3.5).
-    #[allow(clippy::too_many_arguments, reason = "all of them are what the choice depends on")]
     fn uplink<const C: usize>(
         &mut self,
         (switch, to): (u32, u32),

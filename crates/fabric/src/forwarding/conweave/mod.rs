@@ -31,7 +31,7 @@ use crate::packet::{CE, Header};
 use crate::port::PortId;
 use destination::Destination;
 use message::{Kind, Message, Messages};
-use source::Source;
+use source::{Source, Uplinks};
 
 /// What a data packet between leaves carries, by the place of its content.
 #[derive(Clone, Copy)]
@@ -168,19 +168,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             unreachable!("asked for by ConWeave only")
         };
         let source = &mut conweave.sources[switch as usize];
-        let mut pick = || {
-            let dice = &mut conweave.dice;
-            [(); 2].map(|()| candidates.by_hash(dice.draw(switch)))
-        };
-        let leaving = source.depart(
-            key,
-            (to, first),
-            now,
-            &conweave.config,
-            &mut pick,
-            |port| candidates.contains(port),
-            &mut self.forwarding_stats,
-        );
+        let mut uplinks = Uplinks { to, switch, first, all: candidates, dice: &mut conweave.dice };
+        let leaving = source.depart(key, &mut uplinks, now, &conweave.config, &mut self.forwarding_stats);
         let Some(leaving) = leaving else {
             self.forwarding_stats.untracked_packets += 1;
             conweave.set_tag(header, Tag::UNTRACKED);

@@ -6,7 +6,9 @@ use super::Flag;
 use super::message::{Kind, Message};
 use crate::forwarding::ForwardingStats;
 use crate::forwarding::config::ConWeaveConfig;
+use crate::forwarding::dice::SwitchDice;
 use crate::forwarding::flow_table::{Entry, FlowKey, FlowTable};
+use crate::forwarding::routes::Candidates;
 use crate::port::PortId;
 
 /// What the leaf knows of a flow.
@@ -46,6 +48,17 @@ pub(super) struct Leaving {
     pub(super) tail_sent: Time,
 }
 
+/// What a flow may choose from.
+pub(super) struct Uplinks<'a> {
+    /// The leaf it is for, and its own.
+    pub(super) to: u32,
+    pub(super) switch: u32,
+    /// The first port of its leaf, from which uplinks are counted.
+    pub(super) first: PortId,
+    pub(super) all: Candidates<'a>,
+    pub(super) dice: &'a mut SwitchDice,
+}
+
 pub(super) struct Source {
     flows: FlowTable<Flow>,
     /// Epochs begun; their numbers.
@@ -61,16 +74,13 @@ impl Source {
         Source { flows: FlowTable::new(entries), epochs: 0, paused: Vec::new() }
     }
 
-    /// A packet for leaf `to` leaves by one of the ports that `pick` draws two of (the leaf's first is `first`). `None`
-    /// where the table has no room for its flow.
+    /// A packet leaves by one of the uplinks. `None` where the table has no room for its flow.
     pub(super) fn depart(
         &mut self,
         key: FlowKey,
-        (to, first): (u32, PortId),
+        uplinks: &mut Uplinks<'_>,
         now: Time,
         config: &ConWeaveConfig,
-        pick: &mut dyn FnMut() -> [PortId; 2],
-        leads_there: impl Fn(PortId) -> bool,
         stats: &mut ForwardingStats,
     ) -> Option<Leaving> {
         let fresh = || Flow {
@@ -85,12 +95,15 @@ impl Source {
             tail_sent: Time::ZERO,
         };
         let flow = self.flows.get_or_insert(key, now, fresh)?;
-        let paused = self.paused.get(to as usize);
+        let paused = self.paused.get(uplinks.to as usize);
+        let all = uplinks.all;
         let mut good_port = || {
             let free = |port: PortId| {
-                paused.and_then(|of| of.get((port - first) as usize)).is_none_or(|until| *until <= now)
+                paused
+                    .and_then(|of| of.get((port - uplinks.first) as usize))
+                    .is_none_or(|until| *until <= now)
             };
-            let drawn = pick();
+            let drawn = [(); 2].map(|()| uplinks.all.by_hash(uplinks.dice.draw(uplinks.switch)));
             // A new flow, or one whose way is gone, has to go somewhere.
             (drawn.into_iter().find(|&port| free(port)), drawn[0])
         };
@@ -122,7 +135,7 @@ impl Source {
             flow.port = good_port().0.unwrap_or(port);
             stats.reroutes += u64::from(flow.port != port);
         }
-        if !leads_there(port) {
+        if !all.contains(port) {
             // Routing has taken the way from it. What was on it is lost or late; order is not to be had.
             let (good, any) = good_port();
             flow.port = good.unwrap_or(any);
@@ -162,5 +175,105 @@ impl Source {
             flow.settled = true;
             flow.reply_by = Time::MAX;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Header;
+    use pathweave_units::{HostId, PathId};
+
+    struct Leaf {
+        source: Source,
+        dice: SwitchDice,
+        stats: ForwardingStats,
+    }
+
+    fn key() -> FlowKey {
+        FlowKey::of(&Header::new(HostId(1), HostId(2), PathId(3), 1_000, 1, true))
+    }
+
+    fn us(us: u64) -> Time {
+        Time::ZERO + Duration::from_us(us)
+    }
+
+    impl Leaf {
+        fn new() -> Self {
+            Leaf { source: Source::new(16), dice: SwitchDice::new(1, 1), stats: ForwardingStats::default() }
+        }
+
+        /// A packet leaves leaf 0 for leaf 5 by one of ports 10 and 11.
+        fn depart(&mut self, at_us: u64) -> Leaving {
+            let all = Candidates::Range(10, 2);
+            let mut uplinks = Uplinks { to: 5, switch: 0, first: 10, all, dice: &mut self.dice };
+            let config = ConWeaveConfig::default();
+            self.source
+                .depart(key(), &mut uplinks, us(at_us), &config, &mut self.stats)
+                .expect("there is room")
+        }
+
+        fn hear(&mut self, kind: Kind, epoch: u32, uplink: u16, at_us: u64) {
+            let message = Message { kind, key: key(), epoch, uplink, leaf: 5 };
+            self.source.on_message(&message, us(at_us), Duration::from_us(16));
+        }
+    }
+
+    #[test]
+    fn an_answer_in_time_begins_another_epoch_on_the_same_way() {
+        let mut leaf = Leaf::new();
+        let first = leaf.depart(0);
+        assert_eq!((first.flag, first.rerouted), (Flag::Probe, false));
+        leaf.source.expect_reply(key(), us(10));
+        assert_eq!(leaf.depart(1).flag, Flag::Data);
+        leaf.hear(Kind::Reply, first.epoch, 0, 9);
+        let next = leaf.depart(20);
+        assert_eq!((next.flag, next.port), (Flag::Probe, first.port));
+        assert!(next.epoch > first.epoch);
+        // An answer to the old epoch, or too late, says nothing.
+        leaf.source.expect_reply(key(), us(30));
+        leaf.hear(Kind::Reply, first.epoch, 0, 25);
+        leaf.hear(Kind::Reply, next.epoch, 0, 30);
+        assert_eq!(leaf.depart(29).flag, Flag::Data);
+    }
+
+    #[test]
+    fn a_late_answer_makes_a_tail_and_then_the_other_way_until_it_is_cleared() {
+        let mut leaf = Leaf::new();
+        let first = leaf.depart(0);
+        leaf.source.expect_reply(key(), us(10));
+        // The other way is the only one without complaints.
+        leaf.hear(Kind::Notify, first.epoch, (first.port - 10) as u16, 5);
+        let tail = leaf.depart(11);
+        assert_eq!((tail.flag, tail.rerouted, tail.port), (Flag::Tail, false, first.port));
+        let behind = leaf.depart(12);
+        assert_eq!((behind.flag, behind.rerouted, behind.tail_sent), (Flag::Data, true, us(11)));
+        assert_eq!(behind.epoch, first.epoch);
+        // Two draws may both be the old way, which is paused: then it stays.
+        assert_eq!(u64::from(behind.port != first.port), leaf.stats.reroutes);
+        // Only the CLEAR ends it, and only of this epoch.
+        leaf.hear(Kind::Reply, first.epoch, 0, 13);
+        leaf.hear(Kind::Clear, first.epoch + 1, 0, 14);
+        assert!(leaf.depart(15).rerouted);
+        leaf.hear(Kind::Clear, first.epoch, 0, 16);
+        let next = leaf.depart(17);
+        assert_eq!((next.flag, next.rerouted, next.port), (Flag::Probe, false, behind.port));
+    }
+
+    #[test]
+    fn a_way_with_complaints_is_left_alone_for_a_while() {
+        let mut leaf = Leaf::new();
+        // 400 us apart, so that every packet may choose anew.
+        let mut at_us = 0;
+        while leaf.depart(at_us).port != 10 {
+            at_us += 400;
+        }
+        for _ in 0..50 {
+            at_us += 400;
+            leaf.hear(Kind::Notify, 0, 1, at_us - 10);
+            assert_eq!(leaf.depart(at_us).port, 10, "paused for 16 us");
+        }
+        let ports: Vec<PortId> = (1..50).map(|round| leaf.depart(at_us + 400 * round).port).collect();
+        assert!(ports.contains(&10) && ports.contains(&11));
     }
 }
