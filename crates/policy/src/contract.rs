@@ -153,6 +153,8 @@ pub struct PathView {
     pub base_rtt: Option<Duration>,
     /// Time of a full packet from its first bit sent to its last bit received when idle, if known.
     pub base_one_way: Option<Duration>,
+    /// Of `base_one_way`, what the transmitters of all its links take, one after another; the rest is propagation.
+    pub transmission: Option<Duration>,
     /// Bottleneck rate when idle, if known.
     pub rate: Option<Rate>,
     /// Links from host to host, if known: one more than it has switches.
@@ -162,7 +164,15 @@ pub struct PathView {
 impl PathView {
     /// A path of which nothing else is known.
     pub const fn new(id: PathId, state: PathState) -> Self {
-        PathView { id, state, base_rtt: None, base_one_way: None, rate: None, links: None }
+        PathView {
+            id,
+            state,
+            base_rtt: None,
+            base_one_way: None,
+            transmission: None,
+            rate: None,
+            links: None,
+        }
     }
 }
 

@@ -18,6 +18,11 @@ impl PathProfile {
         self.hops.iter().map(|(rate, delay)| rate.time_for(u64::from(wire_bytes)) + *delay).sum()
     }
 
+    /// Of that, what transmitters take.
+    pub fn transmission(&self, wire_bytes: u32) -> Duration {
+        self.hops.iter().map(|(rate, _)| rate.time_for(u64::from(wire_bytes))).sum()
+    }
+
     /// Time from a packet's first bit to the last bit of its acknowledgement, when idle and the way back is alike.
     pub fn round_trip(&self, data_wire_bytes: u32, ack_wire_bytes: u32) -> Duration {
         self.one_way(data_wire_bytes) + self.one_way(ack_wire_bytes)

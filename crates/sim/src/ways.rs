@@ -90,6 +90,7 @@ impl Ways {
             PathView {
                 base_rtt: Some(path.round_trip(data_wire_bytes, ack_wire_bytes)),
                 base_one_way: Some(path.one_way(data_wire_bytes)),
+                transmission: Some(path.transmission(data_wire_bytes)),
                 rate: rate.filter(|rate| *rate > Rate::ZERO),
                 links,
                 ..PathView::new(PathId(id), if alive { PathState::Up } else { PathState::Down })

@@ -72,11 +72,13 @@ impl Rules {
         let links = view.and_then(|view| view.links).map_or(USUAL_LINKS, u64::from);
         let rate = view.and_then(|view| view.rate).unwrap_or(self.line_rate);
         let packet = rate.time_for(self.packet_bytes);
-        let places = match self.margin {
-            Margin::PerSwitch => links.saturating_sub(1),
-            Margin::PerLink => links,
+        let once = match (self.margin, view.and_then(|view| view.transmission)) {
+            // At each switch what a packet takes at the port it leaves by: all links but the first.
+            (Margin::PerSwitch, Some(all)) => all.saturating_sub(self.line_rate.time_for(self.packet_bytes)),
+            (Margin::PerSwitch, None) => packet * links.saturating_sub(1),
+            (Margin::PerLink, _) => packet * links,
         };
-        packet.scale(self.margin_packets * places as f64) + self.host_delay
+        once.scale(self.margin_packets) + self.host_delay
     }
 }
 

@@ -45,6 +45,28 @@ fn bases_of_the_paper_and_of_its_code() {
 }
 
 #[test]
+fn bases_over_rails_where_hosts_have_twice_the_rate_of_the_fabric() {
+    // 4, 6 and 8 links, the first and the last of 200 Gb/s: 41,920 ps a packet there, 83,840 ps on the others.
+    let base = |config: &LapsConfig, links: u64| {
+        let transmission = Duration::from_ps((links - 2) * 83_840 + 2 * 41_920);
+        let view = PathView {
+            base_one_way: Some(transmission + Duration::from_us(links)),
+            transmission: Some(transmission),
+            rate: Some(RATE),
+            links: Some(links as u8),
+            ..PathView::new(PathId(0), PathState::Up)
+        };
+        let env = PolicyEnv { line_rate: Rate::from_gbps(200), ..env(1) };
+        let mut pair = Pair::new(Time::ZERO, config, &env);
+        pair.on_paths(Time::ZERO, &[view]);
+        (pair.threshold().as_ps() + 500) / 1_000
+    };
+    let (paper, code) = (LapsConfig::default(), LapsConfig::code_2025());
+    assert_eq!([4, 6, 8].map(|links| base(&paper, links)), [5_300, 8_306, 11_312]);
+    assert_eq!([4, 6, 8].map(|links| base(&code, links)), [4_587, 6_922, 9_258]);
+}
+
+#[test]
 fn an_entry_with_what_the_choice_needs_takes_at_most_64_bytes() {
     for paths in 1..200u16 {
         let mut host = LapsHost::new(LapsConfig::default());
