@@ -1,0 +1,96 @@
+//! LAPS where paths differ in length: over rails and in a Dragonfly, on the paths the topology means its sources to use.
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pathweave_fabric::config::FaultConfig;
+use pathweave_results::{DropReason, EventKind, RunResult};
+use pathweave_sim::{RouteChoice, SimSpec};
+use pathweave_topo::{Build, Dragonfly, PathSetConfig, PathSets, Rail, Topology, Wanted};
+use pathweave_units::Duration;
+use support::{Flow, all_to_all, finish, impair, incast, permutation, spec};
+
+/// 4 clusters of 4 GPUs.
+fn rails() -> Topology {
+    Rail::new(4, 4).build(Path::new(".")).expect("rails")
+}
+/// 5 groups of 2 switches with 2 hosts each.
+fn dragonfly() -> Topology {
+    Dragonfly::new(5, 2, 2).build(Path::new(".")).expect("a Dragonfly")
+}
+
+fn laps(topology: Topology, flows: &[Flow]) -> SimSpec {
+    let mut spec = spec(topology, flows, "laps");
+    let sets = PathSets::build(&PathSetConfig::default(), &spec.topology, Path::new("."), Wanted::All)
+        .expect("hosts with one port");
+    spec.routing = RouteChoice::Sources(Arc::new(sets));
+    spec
+}
+
+fn resent(result: &RunResult) -> u32 {
+    result.flows.iter().map(|flow| flow.retransmitted_packets).sum()
+}
+fn last_finish(result: &RunResult) -> u64 {
+    result.flows.iter().filter_map(|flow| flow.finish_ps).max().expect("flows finished")
+}
+
+#[test]
+fn paths_that_differ_by_microseconds_cause_no_retransmission_where_nothing_is_lost() {
+    for (topology, hosts) in [(rails(), 16), (dragonfly(), 20)] {
+        for flows in [permutation(hosts, 1_000_000), incast(hosts, 400_000), all_to_all(hosts, 30_000)] {
+            let result = finish(&laps(topology.clone(), &flows));
+            let out_of_order: u64 = result.flows.iter().map(|flow| u64::from(flow.ooo_packets)).sum();
+            assert!(out_of_order > 100, "packets overtake each other: {out_of_order}");
+            assert_eq!(resent(&result), 0);
+        }
+    }
+}
+
+#[test]
+fn what_is_lost_is_sent_again_once() {
+    for topology in [rails(), dragonfly()] {
+        let mut spec = laps(topology, &permutation(16, 2_000_000));
+        impair(&mut spec, 1e-3, true);
+        let result = finish(&spec);
+        // An acknowledgement that is lost may cost a retransmission of what arrived.
+        let lost = result.events.iter().filter(|event| event.kind == EventKind::Drop).count();
+        let resent = resent(&result) as usize;
+        assert!(lost > 30 && resent <= lost, "{lost} lost, {resent} sent again");
+        // Only what leaves last on a path has to wait for a timer.
+        let timeouts: u32 = result.flows.iter().map(|flow| flow.timeouts).sum();
+        assert!(timeouts <= 16, "{timeouts} timeouts");
+    }
+}
+
+#[test]
+fn an_incast_ends_close_to_what_the_receivers_link_takes() {
+    let senders = 15;
+    let result = finish(&laps(rails(), &incast(16, 4_000_000)));
+    // 200 Gb/s, payload alone. Senders halve together and come back together, which leaves the link idle for a tenth.
+    let bound = senders * 4_000_000 * 40;
+    let took = last_finish(&result);
+    assert!(took >= bound && took < bound * 125 / 100, "{took} ps, {bound} ps at least");
+}
+
+#[test]
+fn a_dead_rail_is_left_and_what_was_on_it_is_sent_again() {
+    let mut spec = laps(rails(), &permutation(16, 4_000_000));
+    spec.switch.reroute_after = Duration::from_us(30);
+    let links: Vec<String> = (0..spec.topology.links().len())
+        .map(|link| spec.topology.link_name(pathweave_topo::LinkId(link as u32)))
+        .filter(|name| name.contains("rail"))
+        .collect();
+    let link = links.first().expect("a link to a rail switch").clone();
+    spec.faults = vec![FaultConfig::LinkDown { link, at: Duration::from_us(50), up_at: None }];
+    let result = finish(&spec);
+    let lost = result
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Drop && event.reason == Some(DropReason::LinkDown))
+        .count();
+    assert!(lost > 0 && resent(&result) > 0, "{lost} packets lost on the dead link");
+    // Nobody waits for a timer of 8 ms.
+    assert!(last_finish(&result) < Duration::from_ms(5).as_ps(), "{}", last_finish(&result));
+}
