@@ -1,13 +1,17 @@
 //! Looking at a fabric without disturbing it.
 
 use pathweave_des::EventQueue;
-use pathweave_units::{Bytes, Duration, HostId, Time};
+use pathweave_units::{Bytes, Duration, HostId, PathId, Time};
 
 use crate::event::FabricEvent;
 use crate::fabric::Fabric;
 use crate::forwarding::ForwardingStats;
+use crate::forwarding::{SwitchRoutes, ecmp_hash};
 use crate::port::{PortId, PortStats};
 use crate::ring::Ring;
+
+/// A route longer than this goes round in circles.
+const MOST_HOPS: usize = 64;
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Counters of a port up to the last time it was brought up to date; see [`Fabric::settle`].
@@ -55,6 +59,23 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Ports of the fabric; hosts' ports come first.
     pub fn port_count(&self) -> u32 {
         self.ports.len() as u32
+    }
+
+    /// The egress ports of a packet of `src`, `dst` and path entropy, from the first port of the host on: the hashes of
+    /// all switches on the way, evaluated. `None` where sources choose, or where it would not arrive.
+    pub fn hashed_route(&self, src: HostId, dst: HostId, path: PathId) -> Option<Vec<PortId>> {
+        let mut port = self.ports.iter().position(|port| port.node == src.0)? as PortId;
+        let mut route = vec![port];
+        while self.ports[port as usize].peer_node != dst.0 {
+            let at = self.ports[port as usize].peer_node.checked_sub(self.wires.hosts)?;
+            let switch = &self.switches[at as usize];
+            if matches!(switch.routes, SwitchRoutes::Source(_)) || route.len() > MOST_HOPS {
+                return None;
+            }
+            port = switch.routes.choose(dst, ecmp_hash(switch.hash_seed, src, dst, path))?;
+            route.push(port);
+        }
+        Some(route)
     }
 
     /// The node a port belongs to and the one at the far end.

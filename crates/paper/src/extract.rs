@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_results::{FlowRecord, FlowStatus, RunResult, SeriesKind, jain_index, percentile};
+use pathweave_results::{FlowRecord, FlowStatus, Role, RunResult, SeriesKind, jain_index, percentile};
 
 use crate::model::{FigureFile, Measure, Of, PlotKind, Stat, Term, Trace};
 
@@ -52,7 +52,13 @@ pub fn observe(figure: &FigureFile, run: &RunResult) -> Observed {
 /// flatter a scheme whose others hang.
 fn values(of: Of, group: Option<&str>, run: &RunResult) -> Option<Vec<f64>> {
     let of_group = |index: u16| group.is_none_or(|name| run.info.groups[usize::from(index)] == name);
-    let flows = || run.flows.iter().filter(|flow| of_group(flow.group));
+    // Without a group, what the run is about.
+    let measured = |index: u16| group.is_some() || run.info.role(index) == Role::Foreground;
+    let flows = || run.flows.iter().filter(|flow| of_group(flow.group) && measured(flow.group));
+    let totals = || {
+        let of_run = (0..).zip(&run.groups);
+        of_run.filter(|&(index, _)| of_group(index) && measured(index)).map(|(_, totals)| totals)
+    };
     let per_flow = |get: fn(&FlowRecord) -> Option<f64>| flows().map(get).collect::<Option<Vec<_>>>();
     let total = |value: u64| Some(vec![value as f64]);
     match of {
@@ -60,8 +66,19 @@ fn values(of: Of, group: Option<&str>, run: &RunResult) -> Option<Vec<f64>> {
         Of::Throughput => per_flow(FlowRecord::goodput_bps),
         Of::Slowdown => per_flow(FlowRecord::slowdown),
         Of::OooDegree => per_flow(|flow| Some(f64::from(flow.ooo_degree_max))),
+        Of::OooPackets => per_flow(|flow| Some(f64::from(flow.ooo_packets))),
+        Of::Cnps => per_flow(|flow| Some(f64::from(flow.cnp_packets))),
+        Of::Copies => total(flows().map(|flow| u64::from(flow.copied_packets)).sum()),
+        Of::Notices => total(flows().map(|flow| u64::from(flow.notice_packets)).sum()),
+        Of::Overhead => {
+            let payload: u64 = flows().map(|flow| flow.size_bytes).sum();
+            let extra: u64 = flows().map(|flow| flow.extra_wire_bytes).sum();
+            (payload > 0).then(|| vec![extra as f64 / payload as f64])
+        }
+        Of::PolicyRate => totals().map(|totals| totals.policy_rate_bps).collect(),
+        Of::Held => totals().map(|totals| totals.held_bytes).collect(),
         Of::JobTime => {
-            let jobs = run.jobs.iter().filter(|job| of_group(job.group));
+            let jobs = run.jobs.iter().filter(|job| of_group(job.group) && measured(job.group));
             jobs.map(|job| Some((job.finish_ps? - job.start_ps) as f64 / 1e3)).collect()
         }
         Of::Queue => Some(run.links.iter().map(|link| link.max_queue_bytes as f64).collect()),

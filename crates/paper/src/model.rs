@@ -201,6 +201,20 @@ pub enum Of {
     Slowdown,
     /// Largest out-of-order degree of each flow, packets.
     OooDegree,
+    /// Packets that arrived behind a later one, of each flow.
+    OooPackets,
+    /// Congestion notifications that reached the sender, of each flow.
+    Cnps,
+    /// Bytes on the wire of copies and notices over payload, in all.
+    Overhead,
+    /// Copies of packets in flight, in all.
+    Copies,
+    /// Notices of a change of path, in all.
+    Notices,
+    /// Rate the policies of a group allowed, mean over samples.
+    PolicyRate,
+    /// Bytes a receiver of a group held ahead of a gap, mean over samples.
+    Held,
     /// Completion time of each job.
     JobTime,
     /// Largest egress queue of each link.

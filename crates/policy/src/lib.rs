@@ -83,7 +83,7 @@ pub use reflex::{E2eMode, Reflex, ReflexConfig};
 pub use registry::{AnyPolicy, PolicyConfig};
 pub use reordering::{CleanNotice, CopyMarks, Reordering, ReportPolicy};
 pub use reps::{Reps, RepsConfig};
-pub use scheme::{AckPolicy, CnpMode, CnpPolicy, Forwarding, PathRto, Recovery, RingScope, Scheme};
+pub use scheme::{AckPolicy, CnpMode, CnpPolicy, Forwarding, PathRto, Ports, Recovery, RingScope, Scheme};
 pub use schemes::{SchemeInfo, find_scheme, schemes};
 pub use service::{Announce, DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, Service};
 pub use shared::{Member, Shared};

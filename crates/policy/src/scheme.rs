@@ -30,6 +30,9 @@ pub struct Scheme {
     pub queue_pairs: u16,
     /// Paths (UDP source ports) each queue pair may choose from.
     pub paths: u16,
+    /// Which ports these are.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_any"))]
+    pub ports: Ports,
     /// Load balancing that the switches of a simulated fabric must do for this scheme. Absent: any; where no scheme and
     /// no `switch.forwarding.kind` says otherwise, they hash.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
@@ -123,6 +126,25 @@ impl Scheme {
             _ => None,
         }
     }
+}
+
+#[cfg(feature = "serde")]
+fn is_any(ports: &Ports) -> bool {
+    *ports == Ports::Any
+}
+
+/// Which source ports a queue pair uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Ports {
+    /// Any: several may take the same way, as switches hash them.
+    #[default]
+    Any,
+    /// One for each way the fabric has to the receiver, up to `paths` of them, found by evaluating the hashes of the
+    /// switches. For simulations: hosts do not know these hashes, but can find as much by tracing.
+    Distinct,
 }
 
 /// Loss recovery of the sender and what the receiver does with packets out of order.

@@ -144,6 +144,30 @@ pub const FLOWS: &[Column<FlowRecord>] = &[
         "Largest out-of-order degree: packets a late one was behind the latest received.",
         Get::U32(|f| Some(f.ooo_degree_max)),
     ),
+    column(
+        "copied_packets",
+        "packets",
+        "Copies sent of packets in flight, after a change of path.",
+        Get::U32(|f| Some(f.copied_packets)),
+    ),
+    column(
+        "notice_packets",
+        "packets",
+        "Notices of a change of path sent.",
+        Get::U32(|f| Some(f.notice_packets)),
+    ),
+    column(
+        "extra_wire_bytes",
+        "B",
+        "Bytes on the wire of copies and notices.",
+        Get::U64(|f| Some(f.extra_wire_bytes)),
+    ),
+    column(
+        "cnp_packets",
+        "packets",
+        "Congestion notifications that reached the sender.",
+        Get::U32(|f| Some(f.cnp_packets)),
+    ),
     column("timeouts", "", "Retransmission timeouts.", Get::U32(|f| Some(f.timeouts))),
     column(
         "status",

@@ -36,8 +36,8 @@ pub use folder::{FILES, OutputError, ResultFolder};
 pub use human::{Quantity, ratio};
 pub use metrics::{FLOW_METRICS, FlowMetric, RUN_METRICS, RunMetric};
 pub use records::{
-    BalancingTotals, DropReason, EndReason, EventKind, EventRecord, FlowRecord, FlowStatus, JobRecord,
-    LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult, SeriesKind, SeriesSample,
+    BalancingTotals, DropReason, EndReason, EventKind, EventRecord, FlowRecord, FlowStatus, GroupTotals,
+    JobRecord, LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult, SeriesKind, SeriesSample,
 };
 pub use report::html as report_html;
 pub use stats::{Distribution, jain_index, percentile};

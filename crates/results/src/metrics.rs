@@ -36,6 +36,11 @@ fn if_finished(flows: &FlowSummary, value: f64) -> Option<f64> {
     (flows.finished > 0).then_some(value)
 }
 
+/// A count of what most schemes do not do.
+fn if_any(count: u64) -> Option<f64> {
+    (count > 0).then_some(count as f64)
+}
+
 use Quantity::{Bytes, Count, Percent, Plain, RateBps, TimeNs};
 
 /// Rows on flows.
@@ -60,6 +65,9 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
     flow("Jain's index", Plain, |f| f.jain_index),
     flow("Dropped packets", Count, |f| Some(f.dropped_packets as f64)),
     flow("Retransmissions", Count, |f| Some(f.retransmitted_packets as f64)),
+    flow("Copies", Count, |f| if_any(f.copied_packets)),
+    flow("Notices", Count, |f| if_any(f.notice_packets)),
+    flow("Congestion notifications", Count, |f| if_any(f.cnp_packets)),
     flow("Timeouts", Count, |f| Some(f.timeouts as f64)),
     flow("Out-of-order degree P99", Count, |f| Some(f.ooo_degree_packets.p99)),
     flow("Out-of-order degree max", Count, |f| Some(f.ooo_degree_packets.max)),

@@ -13,6 +13,8 @@ pub struct RunResult {
     pub info: RunInfo,
     /// One record a flow (a message), finished or not.
     pub flows: Vec<FlowRecord>,
+    /// What was averaged over samples for each group; `groups[i]` is of `info.groups[i]`. Empty without samples.
+    pub groups: Vec<GroupTotals>,
     /// Samples over time, in order of time.
     pub series: Vec<SeriesSample>,
     /// Things that happened, in order of time.
@@ -160,6 +162,14 @@ pub struct FlowRecord {
     pub ooo_packets: u32,
     /// Largest out-of-order degree: how many packets a late one was behind the latest received.
     pub ooo_degree_max: u32,
+    /// Copies sent of packets in flight, so that they arrive in time after a change of path.
+    pub copied_packets: u32,
+    /// Notices of a change of path sent.
+    pub notice_packets: u32,
+    /// Bytes on the wire of copies and notices.
+    pub extra_wire_bytes: u64,
+    /// Congestion notifications that reached the sender.
+    pub cnp_packets: u32,
     /// Retransmission timeouts.
     pub timeouts: u32,
     /// How it ended.
@@ -180,6 +190,16 @@ impl FlowRecord {
         let fct_ps = self.fct_ps().filter(|&fct| fct > 0)?;
         Some(self.size_bytes as f64 * 8.0 * 1e12 / fct_ps as f64)
     }
+}
+
+/// What the queue pairs of a group did, averaged over samples and queue pairs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct GroupTotals {
+    /// Rate that the policy allowed while there was data to send or in flight; `None` without such a sample, or where
+    /// policies set no rate.
+    pub policy_rate_bps: Option<f64>,
+    /// Bytes held at the receiver ahead of a gap, all packets taken as full; `None` without a sample.
+    pub held_bytes: Option<f64>,
 }
 
 named_enum! {

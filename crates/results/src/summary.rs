@@ -78,6 +78,10 @@ pub struct GroupSummary {
     pub role: Role,
     /// Schemes that carried its flows.
     pub schemes: Vec<String>,
+    /// Rate that policies allowed their queue pairs while these had data, mean over samples; absent where they set none.
+    pub policy_rate_bps: Option<f64>,
+    /// Bytes a receiver's queue pair held ahead of a gap, mean over samples; absent without one.
+    pub held_bytes: Option<f64>,
     /// Its figures.
     #[serde(flatten)]
     pub flows: FlowSummary,
@@ -116,6 +120,14 @@ pub struct FlowSummary {
     pub ooo_packets: u64,
     /// Largest out-of-order degree of each flow, finished or not.
     pub ooo_degree_packets: Distribution,
+    /// Copies sent of packets in flight, after a change of path.
+    pub copied_packets: u64,
+    /// Notices of a change of path sent.
+    pub notice_packets: u64,
+    /// Bytes on the wire of copies and notices.
+    pub extra_wire_bytes: u64,
+    /// Congestion notifications that reached senders.
+    pub cnp_packets: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
     /// Finished flows by size; bins without one are left out.
@@ -198,6 +210,8 @@ fn group_summaries(run: &RunResult) -> Vec<GroupSummary> {
         GroupSummary {
             group: name.clone(),
             role: run.info.role(group),
+            policy_rate_bps: run.groups.get(usize::from(group)).and_then(|totals| totals.policy_rate_bps),
+            held_bytes: run.groups.get(usize::from(group)).and_then(|totals| totals.held_bytes),
             schemes: used.into_iter().map(|s| run.info.schemes[usize::from(s)].clone()).collect(),
             flows: FlowSummary::of(flows),
         }
@@ -239,6 +253,10 @@ impl FlowSummary {
             summary.retransmitted_packets += u64::from(flow.retransmitted_packets);
             summary.dropped_packets += u64::from(flow.dropped_packets);
             summary.ooo_packets += u64::from(flow.ooo_packets);
+            summary.copied_packets += u64::from(flow.copied_packets);
+            summary.notice_packets += u64::from(flow.notice_packets);
+            summary.extra_wire_bytes += flow.extra_wire_bytes;
+            summary.cnp_packets += u64::from(flow.cnp_packets);
             summary.timeouts += u64::from(flow.timeouts);
         }
         let finished = || flows().filter(|f| f.status == FlowStatus::Finished);

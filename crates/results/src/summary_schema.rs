@@ -72,11 +72,21 @@ pub const SUMMARY: &[Object] = &[
     Object {
         path: "overall, foreground, groups[]",
         meaning: "Figures of a set of flows. Times, slowdown and goodput are of finished flows, counts are of all. A \
-                  group has three fields more.",
+                  group has five fields more.",
         fields: &[
             field("group", "string", "Groups only: name of the group."),
             field("role", "string", "Groups only: \"foreground\" or \"background\"."),
             field("schemes", "array", "Groups only: names of the schemes that carried its flows."),
+            field(
+                "policy_rate_bps",
+                "number or null",
+                "Groups only: rate that policies allowed while there was data, mean over samples and queue pairs.",
+            ),
+            field(
+                "held_bytes",
+                "number or null",
+                "Groups only: held ahead of a gap by a receiver's queue pair, mean over samples and queue pairs.",
+            ),
             field("count", "integer", "Flows."),
             field("finished", "integer", "Flows that finished."),
             field("unfinished", "integer", "Flows the run ended before."),
@@ -104,6 +114,10 @@ pub const SUMMARY: &[Object] = &[
                 "distribution",
                 "Largest out-of-order degree of each flow, finished or not.",
             ),
+            field("copied_packets", "integer", "Copies sent of packets in flight, after a change of path."),
+            field("notice_packets", "integer", "Notices of a change of path sent."),
+            field("extra_wire_bytes", "integer", "Bytes on the wire of copies and notices."),
+            field("cnp_packets", "integer", "Congestion notifications that reached senders."),
             field("timeouts", "integer", "Retransmission timeouts."),
             field("by_size", "array", "Finished flows by size; bins without one are left out."),
         ],

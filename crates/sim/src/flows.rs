@@ -1,7 +1,7 @@
 //! What is known of each message while it is under way.
 
 use pathweave_results::{FlowRecord, FlowStatus};
-use pathweave_transport::{Counters, Status};
+use pathweave_transport::{Counters, OrderCounters, Status};
 use pathweave_units::Time;
 
 /// A message's record and what is left of it.
@@ -25,6 +25,10 @@ pub(crate) struct Tally {
     timeouts: u64,
     out_of_order: u64,
     pub(crate) out_of_order_max: u64,
+    copied: u64,
+    notices: u64,
+    extra_wire_bytes: u64,
+    cnps: u64,
 }
 
 impl Tally {
@@ -34,6 +38,12 @@ impl Tally {
         self.timeouts += counters.timeouts;
         self.out_of_order += counters.out_of_order_packets();
         self.out_of_order_max = self.out_of_order_max.max(counters.out_of_order_max);
+        self.cnps += counters.cnps_received;
+    }
+    pub(crate) fn add_order(&mut self, counters: &OrderCounters, notice_wire_bytes: u64) {
+        self.copied += counters.copies_sent;
+        self.notices += counters.notices_sent;
+        self.extra_wire_bytes += counters.copied_wire_bytes + counters.notices_sent * notice_wire_bytes;
     }
 }
 
@@ -52,6 +62,10 @@ impl Flow {
         record.retransmitted_packets = grown(sender.retransmitted, src.retransmitted);
         record.timeouts = grown(sender.timeouts, src.timeouts);
         record.ooo_packets = grown(receiver.out_of_order, dst.out_of_order);
+        record.copied_packets = grown(sender.copied, src.copied);
+        record.notice_packets = grown(sender.notices, src.notices);
+        record.extra_wire_bytes = sender.extra_wire_bytes - src.extra_wire_bytes;
+        record.cnp_packets = grown(sender.cnps, src.cnps);
         record.ooo_degree_max = u32::try_from(receiver.out_of_order_max).unwrap_or(u32::MAX);
     }
 

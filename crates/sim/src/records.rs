@@ -3,6 +3,7 @@
 use pathweave_results::{BalancingTotals, EndReason, FlowRecord, LinkTotals, RunInfo, RunResult};
 use pathweave_units::{Rate, Time};
 
+use crate::groups::GroupSums;
 use crate::runner::Runner;
 
 impl<const C: usize> Runner<'_, C> {
@@ -19,6 +20,7 @@ impl<const C: usize> Runner<'_, C> {
         let nodes = spec.node_infos();
         let balancing = self.balancing();
         let flows = self.flow_records();
+        let groups = self.group_sums.iter().map(GroupSums::totals).collect();
         RunResult {
             info: RunInfo {
                 digest: self.digest.value(),
@@ -30,6 +32,7 @@ impl<const C: usize> Runner<'_, C> {
                 ..spec.run_info()
             },
             flows,
+            groups,
             series: self.recorder.series,
             events: self.recorder.events,
             events_not_recorded: self.recorder.events_not_recorded,

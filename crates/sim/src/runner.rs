@@ -21,6 +21,7 @@ use crate::digest::Digest;
 use crate::faults::{Action, Entry, agenda};
 use crate::flows::Flow;
 use crate::forwarding;
+use crate::groups::GroupSums;
 use crate::host::{Content, Host};
 use crate::monitor::{Control, Monitor, Snapshot};
 use crate::observe::Recorder;
@@ -64,6 +65,8 @@ pub(crate) struct Runner<'a, const C: usize> {
     /// When each job finished.
     pub(crate) job_finish: Vec<Option<Time>>,
     pub(crate) recorder: Recorder,
+    /// By group.
+    pub(crate) group_sums: Vec<GroupSums>,
     pub(crate) ledger: Option<Ledger>,
     pub(crate) digest: Digest,
     pub(crate) bytes_done: u128,
@@ -200,6 +203,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             pending: Pending::new(spec),
             job_finish: vec![None; spec.graph.jobs().len()],
             recorder: Recorder::new(spec, map.len()),
+            group_sums: vec![GroupSums::default(); spec.groups.len()],
             // A SEND that consumes no posted receive is placed nowhere.
             ledger: (spec.verify && spec.host.verb == Verb::Write).then(Ledger::default),
             digest: Digest::new(),
@@ -434,6 +438,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             Duty::Sample => {
                 let next = self.recorder.sample(&mut self.fabric, &mut self.queue, &self.hosts, now);
                 self.calendar.sample_at(next);
+                self.sample_groups(now);
             }
             Duty::Watch => {
                 let trouble = self.watch.look(&self.fabric, now, self.spec.switch.pfc.storm_after)?;

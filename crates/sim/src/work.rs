@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use pathweave_policy::{Leg, PolicyEnv, Service};
+use pathweave_policy::{Leg, PolicyEnv, Ports, Service};
 use pathweave_results::{FlowRecord, FlowStatus};
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
@@ -11,8 +11,9 @@ use pathweave_workload::{Due, TaskId};
 use crate::check;
 use crate::connections::{ConnId, part_bytes};
 use crate::datagram::is_raw;
+use crate::distinct::distinct_paths;
 use crate::flows::{Flow, Tally};
-use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct};
+use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct, notice_wire_bytes};
 use crate::later::Later;
 use crate::paths::PathProfile;
 use crate::runner::Runner;
@@ -161,10 +162,13 @@ impl<const C: usize> Runner<'_, C> {
             measured: Leg { base_rtt, links: u8::try_from(nearest.hops.len()).unwrap_or(u8::MAX) },
             edge: None,
         };
-        let [there, back] = [(src, dst), (dst, src)].map(|(from, to)| {
+        let [mut there, back] = [(src, dst), (dst, src)].map(|(from, to)| {
             let env = PolicyEnv { paths: self.ways.count(from, to, scheme.paths), ..env };
             (env, self.ways.views(&spec.topology, (from, to), (mtu_wire, ack_wire)))
         });
+        if scheme.ports == Ports::Distinct && there.1.is_empty() {
+            there.1 = distinct_paths(&self.fabric, (src, dst), scheme.paths);
+        }
         for index in 0..scheme.queue_pairs {
             let make = |host: &mut crate::host::Host, peer: HostId, side: u64| -> QpNum {
                 let (env, views) = if side == 0 { &there } else { &back };
@@ -227,9 +231,11 @@ impl<const C: usize> Runner<'_, C> {
         let connection = &self.connections.list[conn as usize];
         let (src, dst) = (&self.hosts[connection.src.index()], &self.hosts[connection.dst.index()]);
         let mut sums = (Tally::default(), Tally::default());
+        let notice_bytes = u64::from(notice_wire_bytes(self.spec.host.framing));
         for &(at_src, at_dst) in &connection.qps {
             src.endpoint.qp_counters(at_src).into_iter().for_each(|c| sums.0.add(c));
             dst.endpoint.qp_counters(at_dst).into_iter().for_each(|c| sums.1.add(c));
+            src.endpoint.order_counters(at_src).into_iter().for_each(|c| sums.0.add_order(&c, notice_bytes));
         }
         sums
     }

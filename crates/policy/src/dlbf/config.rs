@@ -135,7 +135,7 @@ impl DlbfConfig {
         check(self.gap_margin <= Duration::from_ms(1_000), "gap_margin", self.gap_margin, "at most 1s")
     }
     /// The policy of one direction of one queue pair.
-    pub fn build(&self, env: &PolicyEnv, _rng: &mut Rng) -> Dlbf {
-        Dlbf::new(Box::new(self.clone()), env)
+    pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Dlbf {
+        Dlbf::new(Box::new(self.clone()), env, rng)
     }
 }

@@ -14,10 +14,11 @@ mod tests;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use pathweave_units::{Duration, PathId, Rate, Time};
+use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 use pathweave_wire::Notices;
 
 use crate::cc::{AnyCc, CongestionControl, Permit};
+use crate::picker::PathSet;
 use crate::{Feedback, FeedbackKind, Grant, Member, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
 
 pub use config::{DlbfConfig, DlbfScope, DlbfVariant, MarkedRate, OnSwitch};
@@ -39,6 +40,8 @@ struct State {
     config: Box<DlbfConfig>,
     env: PolicyEnv,
     place: Place,
+    /// The path to begin with where nothing is known of any: drawn as ECMP draws its own, so that both compare.
+    first: PathId,
     current: Option<PathId>,
     /// The message of the last new packet.
     msn: Option<u32>,
@@ -77,7 +80,7 @@ pub struct DlbfCounts {
 }
 
 impl Dlbf {
-    pub(crate) fn new(config: Box<DlbfConfig>, env: &PolicyEnv) -> Self {
+    pub(crate) fn new(config: Box<DlbfConfig>, env: &PolicyEnv, rng: &mut Rng) -> Self {
         let table = PathTable::new(env.paths, config.available_for, config.unavailable_for);
         Dlbf {
             cc: config.cc.build(env),
@@ -85,6 +88,7 @@ impl Dlbf {
                 config,
                 env: *env,
                 place: Place::Own(table),
+                first: PathSet::all(env.paths).draw(rng),
                 current: None,
                 msn: None,
                 sent_at: Time::ZERO,
@@ -113,7 +117,11 @@ impl State {
     fn choose(&mut self, now: Time, cx: &mut PolicyCx<'_>) -> PathId {
         let table = self.place.table(cx.shared);
         let old = self.current;
-        let new = table.select(now, old, cx.rng);
+        let mut new = table.select(now, old, cx.rng);
+        let unknown = |path| table.is_usable(path) && table.knowledge(path, now) == Knowledge::Unprobed;
+        if old.is_none() && unknown(new) && unknown(self.first) {
+            new = self.first;
+        }
         if old != Some(new) {
             self.current = Some(new);
             self.copies.clear();
@@ -326,6 +334,7 @@ impl Policy for Dlbf {
         let state = &mut *self.state;
         let table = state.place.table(cx.shared);
         table.set(paths);
+        state.first = PathSet::of(paths).keep_or_draw(state.first, cx.rng);
         if state.current.is_some_and(|path| !table.is_usable(path)) {
             // As a queue pair that begins: what is under way on a dead path is for loss recovery.
             (state.current, state.ahead) = (None, None);

@@ -5,7 +5,7 @@ use pathweave_units::Duration;
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset, HopScaling, SwiftConfig};
 use crate::picker::PickerConfig;
 use crate::{
-    AckPolicy, CnpMode, CnpPolicy, Forwarding, PolicyConfig, Recovery, Reordering, Scheme, Service,
+    AckPolicy, CnpMode, CnpPolicy, Forwarding, PolicyConfig, Ports, Recovery, Reordering, Scheme, Service,
     SplitConfig,
 };
 
@@ -28,6 +28,7 @@ pub(super) fn dcqcn(picker: PickerConfig, recovery: Recovery) -> Scheme {
         reordering: Reordering::Silent,
         queue_pairs: 1,
         paths: SOURCE_PORTS,
+        ports: Ports::Any,
         forwarding: None,
         service: Service::Connection,
     }
@@ -65,6 +66,7 @@ pub(super) fn clocked(policy: PolicyConfig) -> Scheme {
         reordering: Reordering::Silent,
         queue_pairs: 1,
         paths: SOURCE_PORTS,
+        ports: Ports::Any,
         forwarding: None,
         service: Service::Connection,
     }

@@ -1,7 +1,7 @@
 //! DLBF.
 
 use super::{SchemeInfo, common};
-use crate::{CnpMode, CnpPolicy, DlbfConfig, PolicyConfig, Reordering, ReportPolicy, Scheme};
+use crate::{CnpMode, CnpPolicy, DlbfConfig, PolicyConfig, Ports, Reordering, ReportPolicy, Scheme};
 use pathweave_units::Duration;
 
 pub(super) const INFO: SchemeInfo = SchemeInfo {
@@ -19,6 +19,7 @@ fn make() -> Scheme {
         reordering: Reordering::Reported(ReportPolicy::default()),
         // As many as there are between pods of the paper's network; it says nothing of ports.
         paths: 16,
+        ports: Ports::Distinct,
         ..common::clocked(PolicyConfig::Dlbf(DlbfConfig::default()))
     }
 }

@@ -6,8 +6,8 @@ use super::{SchemeInfo, common};
 use crate::cc::{CcConfig, UnlimitedConfig};
 use crate::picker::PickerConfig;
 use crate::{
-    AckPolicy, CnpMode, CnpPolicy, DatagramConfig, PolicyConfig, Recovery, Reordering, Scheme, Service,
-    SplitConfig,
+    AckPolicy, CnpMode, CnpPolicy, DatagramConfig, PolicyConfig, Ports, Recovery, Reordering, Scheme,
+    Service, SplitConfig,
 };
 
 pub(super) const ERD: SchemeInfo = SchemeInfo {
@@ -49,6 +49,7 @@ fn datagrams() -> Scheme {
         cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
         queue_pairs: 1,
         paths: 4,
+        ports: Ports::Any,
         forwarding: None,
         reordering: Reordering::default(),
         service: Service::Datagram(DatagramConfig::default()),
