@@ -37,7 +37,7 @@ fn fcts(result: &RunResult) -> Vec<Option<u64>> {
 /// Oracle 17.
 #[test]
 fn without_marks_it_is_ecmp_on_the_same_ports() {
-    let run = |name| {
+    let run = |name: &str| {
         let mut spec = spec(fat_tree(), &permutation(16, 300_000), "ecmp");
         spec.schemes =
             vec![NamedScheme { name: name.to_owned(), scheme: scheme(name, CnpMode::OnMarkOrGap) }];
@@ -154,7 +154,7 @@ fn in_a_mix_it_leaves_paths_and_keeps_the_order() {
 #[test]
 fn without_notifications_for_gaps_spraying_loses_nothing() {
     // Without marks, so that nothing else notifies.
-    let slowest = |name, cnp| {
+    let slowest = |name: &str, cnp| {
         let mut spec = mix(name, cnp);
         spec.switch.ecn.enabled = false;
         let result = play(&spec);

@@ -131,6 +131,10 @@ fn flows(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
             dropped_packets: rng.below(100) / 99,
             ooo_packets: rng.below(20),
             ooo_degree_max: rng.below(12),
+            copied_packets: 0,
+            notice_packets: 0,
+            extra_wire_bytes: 0,
+            cnp_packets: 0,
             timeouts: 0,
             status: if finished { FlowStatus::Finished } else { FlowStatus::Unfinished },
         });
