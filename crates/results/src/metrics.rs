@@ -36,11 +36,6 @@ fn if_finished(flows: &FlowSummary, value: f64) -> Option<f64> {
     (flows.finished > 0).then_some(value)
 }
 
-/// A count of what most schemes do not do.
-fn if_any(count: u64) -> Option<f64> {
-    (count > 0).then_some(count as f64)
-}
-
 use Quantity::{Bytes, Count, Percent, Plain, RateBps, TimeNs};
 
 /// Rows on flows.
