@@ -1,6 +1,6 @@
 //! From a run to the few numbers a figure needs, so that the run itself need not be kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pathweave_results::{FlowRecord, FlowStatus, Role, RunResult, SeriesKind, jain_index, percentile};
 
@@ -65,6 +65,7 @@ fn values(of: Of, group: Option<&str>, run: &RunResult) -> Option<Vec<f64>> {
         Of::Fct => per_flow(|flow| Some(flow.fct_ps()? as f64 / 1e3)),
         Of::Throughput => per_flow(FlowRecord::goodput_bps),
         Of::Slowdown => per_flow(FlowRecord::slowdown),
+        Of::HostThroughput => host_throughput(flows()).map(|rate| vec![rate]),
         Of::OooDegree => per_flow(|flow| Some(f64::from(flow.ooo_degree_max))),
         Of::OooPackets => per_flow(|flow| Some(f64::from(flow.ooo_packets))),
         Of::Cnps => per_flow(|flow| Some(f64::from(flow.cnp_packets))),
@@ -85,10 +86,30 @@ fn values(of: Of, group: Option<&str>, run: &RunResult) -> Option<Vec<f64>> {
         Of::AckShare => ack_share(run).map(|share| vec![share]),
         Of::Pauses => total(run.links.iter().map(|link| link.pfc_pauses).sum()),
         Of::Drops => total(run.links.iter().map(|link| link.dropped_packets).sum()),
+        Of::LossShare => {
+            let sent: u64 = flows().map(|flow| u64::from(flow.sent_packets)).sum();
+            let lost: u64 = run.links.iter().map(|link| link.dropped_packets).sum();
+            (sent > 0).then(|| vec![lost as f64 / sent as f64])
+        }
         Of::Retransmissions => total(flows().map(|flow| u64::from(flow.retransmitted_packets)).sum()),
         Of::Unfinished => total(flows().filter(|flow| flow.status != FlowStatus::Finished).count() as u64),
         Of::Trace | Of::StateBytes => None,
     }
+}
+
+/// Bits per second of payload from the first post to the last delivery, for each host that sends. What did not arrive
+/// does not count.
+fn host_throughput<'a>(flows: impl Iterator<Item = &'a FlowRecord>) -> Option<f64> {
+    let (mut bits, mut start, mut end, mut hosts) = (0.0, u64::MAX, 0, BTreeSet::new());
+    for flow in flows {
+        start = start.min(flow.start_ps);
+        hosts.insert(flow.src_host);
+        if let Some(finish) = flow.finish_ps {
+            bits += 8.0 * flow.size_bytes as f64;
+            end = end.max(finish);
+        }
+    }
+    (end > start).then(|| bits / ((end - start) as f64 * 1e-12) / hosts.len() as f64)
 }
 
 /// Bytes of every data packet that are not payload, as the ns-3 simulators count.
@@ -238,6 +259,9 @@ mod tests {
         assert_eq!(of(&run, "of = \"fct\"\nstat = \"max-over-mean\""), Some(2.0 / 1.5));
         // (8 + 4)^2 / (2 (64 + 16))
         assert_eq!(of(&run, "of = \"throughput\"\nstat = \"jain\""), Some(0.9));
+        // 16 Mbit in 2 ms from one host.
+        assert_eq!(of(&run, "of = \"host-throughput\""), Some(8e9));
+        assert_eq!(of(&run, "of = \"loss-share\""), Some(0.0));
         assert_eq!(of(&run, "of = \"queue\"\nstat = \"max\""), Some(7.0));
         assert_eq!(of(&run, "of = \"fct\"\ngroup = \"g\""), Some(1.5e6));
         assert_eq!(of(&run, "of = \"fct\"\ngroup = \"other\""), None);

@@ -199,6 +199,8 @@ pub enum Of {
     Throughput,
     /// Completion time over that of an idle network, of each flow.
     Slowdown,
+    /// What was delivered until the last flow finished, for each host that sends.
+    HostThroughput,
     /// Largest out-of-order degree of each flow, packets.
     OooDegree,
     /// Packets that arrived behind a later one, of each flow.
@@ -225,6 +227,8 @@ pub enum Of {
     Pauses,
     /// Packets dropped, in all.
     Drops,
+    /// Packets dropped, as a share of the data packets sent.
+    LossShare,
     /// Packets sent again, in all.
     Retransmissions,
     /// Flows that did not finish.

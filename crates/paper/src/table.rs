@@ -98,9 +98,9 @@ pub(crate) fn quantity(of: Of, stat: Stat) -> Quantity {
     match (of, stat) {
         (_, Stat::Jain | Stat::MaxOverMean) => Quantity::Plain,
         (_, Stat::TimeBelow) | (Of::Fct | Of::JobTime, _) => Quantity::TimeNs,
-        (Of::Throughput | Of::Trace | Of::PolicyRate, _) => Quantity::RateBps,
+        (Of::Throughput | Of::HostThroughput | Of::Trace | Of::PolicyRate, _) => Quantity::RateBps,
         (Of::Queue | Of::StateBytes | Of::Held, _) => Quantity::Bytes,
-        (Of::AckShare | Of::Overhead, _) => Quantity::Percent,
+        (Of::AckShare | Of::LossShare | Of::Overhead, _) => Quantity::Percent,
         (Of::Slowdown | Of::OooDegree | Of::OooPackets | Of::Cnps, _) => Quantity::Plain,
         (Of::Copies | Of::Notices | Of::Pauses | Of::Drops | Of::Retransmissions | Of::Unfinished, _) => {
             Quantity::Count
