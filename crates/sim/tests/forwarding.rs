@@ -54,7 +54,6 @@ fn where_paths_differ_balancing_beats_the_hash() {
     for (scheme, percent) in [("wcmp", 80), ("conga", 80), ("conweave", 80)] {
         let result = finish(&degraded(scheme));
         let mean = mean_fct_us(&result);
-        println!("{scheme} {mean} us, ecmp {ecmp} us, {:?}", result.balancing);
         assert!(mean * 100 < ecmp * percent, "{scheme}: {mean} us against {ecmp} us");
         let done = result.balancing;
         match scheme {
