@@ -29,13 +29,13 @@ pub fn observe(figure: &FigureFile, run: &RunResult) -> Observed {
             let index = figure.trace.iter().position(|trace| Some(&trace.name) == measure.trace.as_ref());
             span_statistic(measure, &traces[index?])
         }
-        of => statistic(measure.stat, values(of, measure.group.as_deref(), run)?),
+        of => statistic(measure.stat, values(of, &Which::of(measure), run)?),
     };
     let mut samples = Vec::new();
     if figure.plot.kind == PlotKind::Cdf
         && let Some(of) = figure.plot.of
     {
-        samples = values(of, None, run).unwrap_or_default();
+        samples = values(of, &Which::default(), run).unwrap_or_default();
         samples.sort_by(f64::total_cmp);
     }
     let unfinished = |flow: &&FlowRecord| flow.status != FlowStatus::Finished;
@@ -48,13 +48,30 @@ pub fn observe(figure: &FigureFile, run: &RunResult) -> Observed {
     }
 }
 
+/// Which flows a measure looks at.
+#[derive(Default)]
+struct Which<'a> {
+    group: Option<&'a str>,
+    larger_than_bytes: Option<u64>,
+}
+
+impl<'a> Which<'a> {
+    fn of(measure: &'a Measure) -> Self {
+        Which { group: measure.group.as_deref(), larger_than_bytes: measure.larger_than_bytes }
+    }
+    fn takes(&self, flow: &FlowRecord) -> bool {
+        self.larger_than_bytes.is_none_or(|size| flow.size_bytes > size)
+    }
+}
+
 /// The values a statistic is taken of. `None` where some are missing: the statistics of those that finished would
 /// flatter a scheme whose others hang.
-fn values(of: Of, group: Option<&str>, run: &RunResult) -> Option<Vec<f64>> {
-    let of_group = |index: u16| group.is_none_or(|name| run.info.groups[usize::from(index)] == name);
+fn values(of: Of, which: &Which<'_>, run: &RunResult) -> Option<Vec<f64>> {
+    let of_group = |index: u16| which.group.is_none_or(|name| run.info.groups[usize::from(index)] == name);
     // Without a group, what the run is about.
-    let measured = |index: u16| group.is_some() || run.info.role(index) == Role::Foreground;
-    let flows = || run.flows.iter().filter(|flow| of_group(flow.group) && measured(flow.group));
+    let measured = |index: u16| which.group.is_some() || run.info.role(index) == Role::Foreground;
+    let flows =
+        || run.flows.iter().filter(|flow| of_group(flow.group) && measured(flow.group) && which.takes(flow));
     let totals = || {
         let of_run = (0..).zip(&run.groups);
         of_run.filter(|&(index, _)| of_group(index) && measured(index)).map(|(_, totals)| totals)
@@ -84,6 +101,8 @@ fn values(of: Of, group: Option<&str>, run: &RunResult) -> Option<Vec<f64>> {
         }
         Of::Queue => Some(run.links.iter().map(|link| link.max_queue_bytes as f64).collect()),
         Of::AckShare => ack_share(run).map(|share| vec![share]),
+        Of::Answers => total(run.middleboxes.iter().map(|at| at.nsf_answers).sum()),
+        Of::IsolatedFlows => total(run.middleboxes.iter().map(|at| at.ndt_isolated_flows).sum()),
         Of::Pauses => total(run.links.iter().map(|link| link.pfc_pauses).sum()),
         Of::Drops => total(run.links.iter().map(|link| link.dropped_packets).sum()),
         Of::LossShare => {
@@ -246,7 +265,7 @@ mod tests {
 
     fn of(run: &RunResult, what: &str) -> Option<f64> {
         let m = measure(&format!("name = \"m\"\n{what}"));
-        statistic(m.stat, values(m.of, m.group.as_deref(), run)?)
+        statistic(m.stat, values(m.of, &Which::of(&m), run)?)
     }
 
     #[test]

@@ -225,6 +225,10 @@ pub enum Of {
     AckShare,
     /// Times PFC paused a link, in all.
     Pauses,
+    /// Answers that external switches gave in place of the far end.
+    Answers,
+    /// Flows that external switches found congested and kept apart.
+    IsolatedFlows,
     /// Packets dropped, in all.
     Drops,
     /// Packets dropped, as a share of the data packets sent.
@@ -279,6 +283,8 @@ pub struct Measure {
     pub stat: Stat,
     /// Only flows and jobs of this workload group.
     pub group: Option<String>,
+    /// Only flows of more bytes than this.
+    pub larger_than_bytes: Option<u64>,
     /// For traces: which one.
     pub trace: Option<String>,
     /// For traces: from this time, microseconds.
