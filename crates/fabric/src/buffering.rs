@@ -7,7 +7,7 @@ use crate::build::PAUSE_FRAME_BYTES;
 use crate::event::{DropReason, FabricEvent, FabricEventKind, Step};
 use crate::fabric::Fabric;
 use crate::packet::{Header, PFC, PFC_RESUME};
-use crate::port::{DOWN, PortId, STORM};
+use crate::port::{BOXED, CONTROLLED, DOWN, PortId, STORM};
 
 /// An account that has shrunk while the neighbour behind it is paused.
 #[derive(Clone, Copy)]
@@ -76,6 +76,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         ingress: PortId,
         class: usize,
     ) {
+        if self.held[ingress as usize].lossy {
+            return;
+        }
         self.advance_switch(queue, now, switch);
         let at = &self.switches[switch as usize];
         let over = u64::from(self.held[ingress as usize].bytes[class]) > at.xoff_limit_bytes(at.used_bytes);
@@ -163,7 +166,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             self.paused_since[port_id as usize] = now;
             self.stats[port_id as usize].pauses += 1;
         }
-        port.paused |= 1 << class;
+        port.paused |= 1 << class | if port.is(BOXED) { CONTROLLED } else { 0 };
         self.log.push(FabricEvent { time: now, port: port_id, kind: FabricEventKind::Paused(class) });
     }
 
@@ -187,6 +190,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             return Step::Done;
         }
         port.paused &= !(1 << class);
+        if port.is(BOXED) && port.paused == CONTROLLED {
+            port.paused = 0;
+        }
         // The paused class could not be served before this instant.
         port.tx_free = port.tx_free.max(now);
         let node = port.node;

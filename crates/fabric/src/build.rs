@@ -10,7 +10,7 @@ use crate::forwarding::{Balancer, ForwardingStats, Outbox, SwitchRoutes};
 use crate::link::Link;
 use crate::marking::Marker;
 use crate::packet::Contents;
-use crate::port::{Held, LinkSpec, Port, PortId, PortStats};
+use crate::port::{Held, LinkSpec, Port, PortId, PortStats, WAN};
 use crate::scheduling::Scheduler;
 use crate::switch::{Switch, Window};
 use crate::wires::Wires;
@@ -26,6 +26,21 @@ pub struct Cable {
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Duration,
+    /// Whether it stays within a site.
+    pub span: Span,
+}
+
+/// Whether a cable stays within a site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Span {
+    /// It does.
+    #[default]
+    Local,
+    /// It joins two external switches.
+    Wan {
+        /// Whether they pause each other where PFC is on.
+        pfc: bool,
+    },
 }
 
 /// What cannot be built.
@@ -130,6 +145,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         assert!(config.classes() <= C, "built for {C} classes, configured with {}", config.classes());
         assert_eq!(routes.len(), switches as usize);
         let mut specs: Vec<LinkSpec> = Vec::new();
+        let mut held = vec![Held::NOTHING; map.len() as usize];
         let mut by_port: Vec<Option<Port<C>>> = (0..map.len()).map(|_| None).collect();
         for (index, cable) in cables.iter().enumerate() {
             let spec = LinkSpec::new(cable.rate, cable.delay, &config.ecn);
@@ -140,6 +156,10 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             {
                 let mut port = Port::new(node, peer, peer_node);
                 port.set_spec(spec, &specs, node >= hosts);
+                if let Span::Wan { pfc } = cable.span {
+                    port.flags |= WAN;
+                    held[at as usize].lossy = !pfc;
+                }
                 by_port[at as usize] = Some(port);
             }
         }
@@ -150,17 +170,20 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             let headroom: u64 = if config.pfc.enabled {
                 range
                     .clone()
+                    .filter(|&p| !held[p as usize].lossy)
                     .map(|p| headroom_bytes(&specs[ports[p as usize].spec as usize], config))
                     .sum::<u64>()
                     * config.weights.len() as u64
             } else {
                 0
             };
-            if headroom >= config.buffer.get() {
+            let external = range.clone().any(|p| ports[p as usize].is(WAN));
+            let buffer = if external { config.external.buffer } else { config.buffer };
+            if headroom >= buffer.get() {
                 return Err(BuildError::BufferTooSmall {
                     switch: index,
                     headroom: Bytes::new(headroom),
-                    buffer: config.buffer,
+                    buffer,
                 });
             }
             let hash_index = match config.hash {
@@ -171,8 +194,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 routes,
                 hash_seed: derive_seed(seed, "ecmp", hash_index),
                 used_bytes: 0,
-                buffer_bytes: config.buffer.get(),
-                shared_bytes: config.buffer.get() - headroom,
+                buffer_bytes: buffer.get(),
+                shared_bytes: buffer.get() - headroom,
                 paused_neighbours: 0,
                 first_port: range.start,
                 end_port: range.end,
@@ -191,7 +214,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         };
         let dice = derive_seed(seed, "fabric", 0);
         Ok(Fabric {
-            held: vec![Held::NOTHING; ports.len()],
+            held,
             lookahead: wires.lookahead(),
             wires,
             contents: Contents::new(),
@@ -199,6 +222,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             forwarding_stats: ForwardingStats::default(),
             outbox: Outbox::default(),
             switches: built,
+            boxes: Vec::new(),
             scheduler: Scheduler::new(ports.len(), weights),
             marker: Marker::new(config.ecn.at, ports.len(), dice),
             impairments: Impairments::new(dice, ports.len()),

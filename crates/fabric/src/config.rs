@@ -6,6 +6,7 @@ pub use crate::forwarding::config::{
     ConWeaveConfig, CongaConfig, DrillConfig, Forwarding, ForwardingConfig, LetFlowConfig, Shares,
     UgalConfig, WcmpConfig,
 };
+pub use crate::middlebox::{CoolMode, ExternalConfig, NdtConfig, NsfConfig, OrderGuards};
 
 /// Traffic classes a packet can be in: class 0 is control (acknowledgements, notifications), the rest is data.
 pub const MAX_CLASSES: usize = 8;
@@ -59,6 +60,8 @@ pub struct SwitchConfig {
     /// Time from a link or switch failing (or coming back) until routing everywhere avoids (or uses) it again.
     /// Default 1 ms; until then packets for a dead link are lost.
     pub reroute_after: Duration,
+    /// External switches, which join data centres: their buffer, and what they do beyond switching.
+    pub external: ExternalConfig,
 }
 
 impl Default for SwitchConfig {
@@ -73,6 +76,7 @@ impl Default for SwitchConfig {
             forwarding: ForwardingConfig::default(),
             acks: AckClass::default(),
             reroute_after: Duration::from_ms(1),
+            external: ExternalConfig::default(),
         }
     }
 }
@@ -341,7 +345,8 @@ impl SwitchConfig {
                 return Err(out_of_range(field, span, "above 0"));
             }
         }
-        self.forwarding.validate()
+        self.forwarding.validate()?;
+        self.external.validate(self.weights.len())
     }
 }
 

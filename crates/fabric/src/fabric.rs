@@ -21,6 +21,7 @@ use crate::faults::Impairments;
 use crate::forwarding::{Balancer, ForwardingStats, Outbox};
 use crate::link::Link;
 use crate::marking::Marker;
+use crate::middlebox::Middlebox;
 use crate::packet::{CORRUPT, Contents, Header, LOST, PFC};
 use crate::port::{DOWN, Held, LISTED, Port, PortId, PortStats};
 use crate::scheduling::Scheduler;
@@ -50,6 +51,8 @@ pub struct Fabric<P, const C: usize> {
     pub(crate) forwarding_stats: ForwardingStats,
     /// Packets that a balancing switch is about to send besides the one it looks at.
     pub(crate) outbox: Outbox,
+    /// By switch; empty where none has one.
+    pub(crate) boxes: Vec<Option<Box<Middlebox<P>>>>,
     pub(crate) scheduler: Scheduler<C>,
     pub(crate) marker: Marker,
     pub(crate) impairments: Impairments,

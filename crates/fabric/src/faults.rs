@@ -10,7 +10,7 @@ use crate::fabric::Fabric;
 use crate::forwarding::SwitchRoutes;
 use crate::marking::{Dice, Purpose};
 use crate::packet::{CORRUPT, Header, LOST, PFC};
-use crate::port::{DOWN, LinkSpec, PortId, STORM};
+use crate::port::{BOXED, DOWN, LinkSpec, PortId, STORM};
 use crate::ring::Ring;
 
 /// Random loss and corruption on the link of a port.
@@ -161,6 +161,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     fn drop_queued(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) {
+        if self.ports[port_id as usize].is(BOXED) {
+            self.give_up_controlled(port_id);
+        }
         for class in 0..C {
             let port = &mut self.ports[port_id as usize];
             let waiting = std::mem::replace(&mut port.queues[class], Ring::new());

@@ -8,7 +8,7 @@ use crate::config::MarkAt;
 use crate::fabric::Fabric;
 use crate::marking::Marker;
 use crate::packet::Header;
-use crate::port::{LinkSpec, Port, PortId};
+use crate::port::{BOXED, LinkSpec, Port, PortId};
 
 /// A packet as it joins the queue of its class: perhaps marked.
 #[inline(always)]
@@ -67,6 +67,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     #[inline(never)]
     fn serve_backlog(&mut self, queue: &mut EventQueue, now: Time, id: PortId) {
+        if self.ports[id as usize].is(BOXED) {
+            return self.serve_boxed_port(queue, now, id);
+        }
         while let Some(eligible) = self.ports[id as usize].serves_by(now) {
             let class = self.scheduler.next_class(id, &self.ports[id as usize], eligible);
             let header = served(&mut self.marker, &self.wires.specs, id, &mut self.ports[id as usize], class);
@@ -76,7 +79,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Transmits a packet from the instant the port became free, and takes it out of the buffer.
     #[inline(always)]
-    fn transmit(&mut self, queue: &mut EventQueue, now: Time, id: PortId, header: &Header) {
+    pub(crate) fn transmit(&mut self, queue: &mut EventQueue, now: Time, id: PortId, header: &Header) {
         let port = &mut self.ports[id as usize];
         self.wires.put(queue, port, header);
         port.sent_bytes += u64::from(header.wire_bytes());

@@ -43,7 +43,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Whether the services of a port are executed on time, because somebody waits for its switch to drain.
     fn serves_on_time(&self, port: PortId) -> bool {
         let node = self.ports[port as usize].node;
-        node >= self.wires.hosts && self.switches[(node - self.wires.hosts) as usize].paused_neighbours > 0
+        let Some(switch) = node.checked_sub(self.wires.hosts) else { return false };
+        self.has_middlebox(switch) || self.switches[switch as usize].paused_neighbours > 0
     }
 
     /// Total time a port's classes have been paused up to `now`.
@@ -112,7 +113,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Contents of all packets queued at a port, for checkers.
     pub fn queued(&self, port: PortId) -> impl Iterator<Item = &P> {
-        let waiting = self.ports[port as usize].queues.iter().flat_map(Ring::iter);
+        let waiting =
+            self.ports[port as usize].queues.iter().flat_map(Ring::iter).chain(self.controlled(port));
         waiting.filter(|header| !header.is_message()).map(|header| self.contents.get(header))
     }
 
@@ -137,16 +139,18 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     pub fn check_accounts(&self) {
         let mut held = vec![[0u32; C]; self.ports.len()];
         let mut used = vec![0u64; self.switches.len()];
-        for port in &self.ports {
+        for (id, port) in (0..).zip(&self.ports) {
             for (class, queue) in port.queues.iter().enumerate() {
                 let bytes: u32 = queue.iter().map(|header| u32::from(header.wire_bytes())).sum();
-                assert_eq!(bytes, port.queued_bytes[class], "queue account");
+                let aside = || self.controlled(id).filter(|header| usize::from(header.class()) == class);
+                let all = bytes + aside().map(|header| u32::from(header.wire_bytes())).sum::<u32>();
+                assert_eq!(all, port.queued_bytes[class], "queue account");
                 assert_eq!(bytes > 0, port.backlog >> class & 1 != 0, "backlog bit");
                 if port.node < self.wires.hosts {
                     continue;
                 }
-                used[(port.node - self.wires.hosts) as usize] += u64::from(bytes);
-                for header in queue.iter() {
+                used[(port.node - self.wires.hosts) as usize] += u64::from(all);
+                for header in queue.iter().chain(aside()) {
                     held[header.ingress() as usize][class] += u32::from(header.wire_bytes());
                 }
             }

@@ -241,6 +241,11 @@ impl<P: Copy> Contents<P> {
     }
 
     #[inline]
+    pub(crate) fn get_mut(&mut self, header: &Header) -> &mut P {
+        &mut self.slots[header.content()]
+    }
+
+    #[inline]
     pub(crate) fn free(&mut self, header: &Header) {
         self.free.push(header.content() as u32);
     }

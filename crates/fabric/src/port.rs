@@ -17,6 +17,14 @@ pub(crate) const LISTED: u8 = 1 << 1;
 /// Paused by a broken neighbour, whatever resume frames say.
 pub(crate) const STORM: u8 = 1 << 2;
 
+/// Its switch has a middlebox.
+pub(crate) const BOXED: u8 = 1 << 3;
+/// Its link leads to another site.
+pub(crate) const WAN: u8 = 1 << 4;
+
+/// In `backlog` and `paused`, beside the classes: the queue a middlebox keeps for flows it throttles.
+pub(crate) const CONTROLLED: u8 = 1 << 7;
+
 /// A port with all that a hop looks at: two cache lines for the usual two classes, the second one mostly for a packet
 /// that has to wait.
 #[repr(C, align(64))]
@@ -161,10 +169,12 @@ pub(crate) struct Held<const C: usize> {
     pub(crate) bytes: [u32; C],
     /// Classes for which the neighbour behind the port is paused.
     pub(crate) xoff_sent: u8,
+    /// The neighbour is never paused.
+    pub(crate) lossy: bool,
 }
 
 impl<const C: usize> Held<C> {
-    pub(crate) const NOTHING: Held<C> = Held { bytes: [0; C], xoff_sent: 0 };
+    pub(crate) const NOTHING: Held<C> = Held { bytes: [0; C], xoff_sent: 0, lossy: false };
 }
 
 /// Rate, delay and marking thresholds. Few are distinct in a fabric, so ports share them.

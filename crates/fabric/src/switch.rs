@@ -54,7 +54,7 @@ impl Switch {
 
     /// The egress port of a packet, or `None` where its destination cannot be reached.
     #[inline(always)]
-    fn choose(&self, header: &Header) -> Option<PortId> {
+    pub(crate) fn choose(&self, header: &Header) -> Option<PortId> {
         if let SwitchRoutes::Source(routes) = &self.routes {
             return routes.choose(header);
         }
@@ -90,6 +90,17 @@ impl<const C: usize> Window<C> {
 
     pub(crate) fn is_rough(&self) -> bool {
         self.rough
+    }
+
+    /// Puts the arrivals in order of time and port.
+    pub(crate) fn sort_by_time(&mut self) {
+        self.order.iter_mut().for_each(|key| *key &= (1 << EGRESS_SHIFT) - 1);
+        self.order.sort_unstable();
+    }
+
+    /// The arrivals in that order.
+    pub(crate) fn by_time(&self) -> impl Iterator<Item = &Header> {
+        self.order.iter().map(|key| &self.arrivals[(key & INDEX) as usize])
     }
 
     /// The arrivals by egress port and time.
@@ -128,7 +139,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             next_service = self.run_in_order::<false>(queue, last, switch, &mut window);
         } else {
             next_arrival = self.collect::<true>(&mut window, end, switch);
-            next_service = if self.is_calm(switch, &window) {
+            next_service = if self.has_middlebox(switch) {
+                self.run_boxed(queue, last, switch, &mut window)
+            } else if self.is_calm(switch, &window) {
                 window.order.sort_unstable();
                 self.run_calm(queue, last, switch, &window)
             } else {
@@ -187,10 +200,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         switch: u32,
         window: &mut Window<C>,
     ) -> Time {
-        window.order.iter_mut().for_each(|key| *key &= (1 << EGRESS_SHIFT) - 1);
-        window.order.sort_unstable();
-        for &key in &window.order {
-            let header = &window.arrivals[(key & INDEX) as usize];
+        window.sort_by_time();
+        for header in window.by_time() {
             let now = header.arrival();
             if !HASH {
                 self.run_clock(queue, now, switch);
@@ -220,7 +231,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// The next service of a switch: when, and of which port.
-    fn next_service(&self, switch: u32) -> Option<(Time, PortId)> {
+    pub(crate) fn next_service(&self, switch: u32) -> Option<(Time, PortId)> {
         let ports = self.switches[switch as usize].ports();
         let eligible = ports.filter(|&port| self.ports[port as usize].eligible() != 0);
         eligible.map(|port| (self.ports[port as usize].tx_free, port)).min()
@@ -260,7 +271,12 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// A pause frame, or a packet that may not have come through: returns what is to be forwarded.
     #[cold]
-    fn inspect(&mut self, queue: &mut EventQueue, now: Time, mut header: Header) -> Option<Header> {
+    pub(crate) fn inspect(
+        &mut self,
+        queue: &mut EventQueue,
+        now: Time,
+        mut header: Header,
+    ) -> Option<Header> {
         let ingress = header.ingress();
         if self.wires.links[ingress as usize].impaired {
             self.impair(ingress, &mut header);

@@ -2,7 +2,7 @@
 
 mod support;
 
-use pathweave_fabric::Cable;
+use pathweave_fabric::{Cable, Span};
 use pathweave_units::{Duration, Rate, Time};
 use support::{Net, cable, control, data, plain, ps, star};
 
@@ -102,7 +102,8 @@ fn control_overtakes_what_waits_but_not_what_is_being_sent() {
 #[test]
 fn odd_rates_round_each_packet_up() {
     // 1000 B at 3 Gb/s is 2,666,666.67 ps: never faster than the link, so 2,666,667 each.
-    let cables = [Cable { a: 0, b: 1, rate: Rate::from_gbps(3), delay: Duration::from_ps(13) }];
+    let cables =
+        [Cable { a: 0, b: 1, rate: Rate::from_gbps(3), delay: Duration::from_ps(13), span: Span::Local }];
     let mut net = Net::<2>::new(2, 0, &cables, &plain(), 1);
     net.send_many(Time::ZERO, 3, data(0, 1, 1_000));
     net.run();

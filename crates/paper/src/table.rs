@@ -102,9 +102,17 @@ pub(crate) fn quantity(of: Of, stat: Stat) -> Quantity {
         (Of::Queue | Of::StateBytes | Of::Held, _) => Quantity::Bytes,
         (Of::AckShare | Of::LossShare | Of::Overhead, _) => Quantity::Percent,
         (Of::Slowdown | Of::OooDegree | Of::OooPackets | Of::Cnps, _) => Quantity::Plain,
-        (Of::Copies | Of::Notices | Of::Pauses | Of::Drops | Of::Retransmissions | Of::Unfinished, _) => {
-            Quantity::Count
-        }
+        (
+            Of::Answers
+            | Of::IsolatedFlows
+            | Of::Copies
+            | Of::Notices
+            | Of::Pauses
+            | Of::Drops
+            | Of::Retransmissions
+            | Of::Unfinished,
+            _,
+        ) => Quantity::Count,
     }
 }
 

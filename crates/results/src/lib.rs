@@ -21,6 +21,7 @@ mod folder;
 mod grid;
 mod human;
 mod metrics;
+mod middlebox;
 mod names;
 mod parquet_file;
 mod records;
@@ -35,6 +36,7 @@ pub use columns::{Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
 pub use folder::{FILES, OutputError, ResultFolder};
 pub use human::{Quantity, ratio};
 pub use metrics::{FLOW_METRICS, FlowMetric, RUN_METRICS, RunMetric};
+pub use middlebox::MiddleboxTotals;
 pub use records::{
     BalancingTotals, DropReason, EndReason, EventKind, EventRecord, FlowRecord, FlowStatus, GroupTotals,
     JobRecord, LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult, SeriesKind, SeriesSample,

@@ -4,6 +4,7 @@
 //! Times are picoseconds since the start of the run. Links are directed, so that a link also names the egress
 //! port that feeds it: there is one queue a link.
 
+use crate::middlebox::MiddleboxTotals;
 use crate::names::named_enum;
 
 /// Everything a run leaves behind.
@@ -29,6 +30,8 @@ pub struct RunResult {
     pub jobs: Vec<JobRecord>,
     /// What load balancing in the switches did.
     pub balancing: BalancingTotals,
+    /// One record an external switch with a middlebox.
+    pub middleboxes: Vec<MiddleboxTotals>,
 }
 
 impl RunResult {

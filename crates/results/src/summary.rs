@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::columns::ns;
+use crate::middlebox::MiddleboxTotals;
 use crate::parquet_file::SCHEMA_VERSION;
 use crate::records::{EndReason, FlowRecord, FlowStatus, JobRecord, Role, RunResult};
 use crate::stats::{Distribution, jain_index};
@@ -32,6 +33,8 @@ pub struct Summary {
     pub fabric: FabricSummary,
     /// Jobs.
     pub jobs: JobSummary,
+    /// External switches with a middlebox.
+    pub middleboxes: Vec<MiddleboxTotals>,
 }
 
 /// What was run and how it ended.
@@ -188,6 +191,7 @@ impl Summary {
             groups: group_summaries(run),
             fabric: FabricSummary::of(run),
             jobs: job_summary(run),
+            middleboxes: run.middleboxes.clone(),
         }
     }
     /// The flows that the run is about: all, or those of the foreground where there is a background.

@@ -20,7 +20,7 @@ pub struct Field {
     pub meaning: &'static str,
 }
 
-const fn field(name: &'static str, kind: &'static str, meaning: &'static str) -> Field {
+pub(crate) const fn field(name: &'static str, kind: &'static str, meaning: &'static str) -> Field {
     Field { name, kind, meaning }
 }
 
@@ -42,6 +42,7 @@ pub const SUMMARY: &[Object] = &[
             field("groups", "array", "The same for each workload group, in order of declaration."),
             field("fabric", "object", "Links and queues."),
             field("jobs", "object", "Jobs of foreground groups."),
+            field("middleboxes", "array", "Counts of each external switch with a middlebox."),
         ],
     },
     Object {
@@ -202,6 +203,11 @@ pub const SUMMARY: &[Object] = &[
             field("unfinished", "integer", "Jobs the run ended before."),
             field("completion_ns", "distribution", "Completion time of finished jobs."),
         ],
+    },
+    Object {
+        path: "middleboxes[]",
+        meaning: "What the middlebox of an external switch has counted; 0 where a part of it is off.",
+        fields: crate::middlebox::MIDDLEBOX_FIELDS,
     },
     Object {
         path: "distribution",

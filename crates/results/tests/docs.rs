@@ -91,7 +91,8 @@ fn the_document_is_up_to_date() {
 
 #[test]
 fn the_summary_has_exactly_the_documented_fields() {
-    let run = run("small", Shape::SMALL);
+    let mut run = run("small", Shape::SMALL);
+    run.middleboxes.push(MiddleboxTotals::default());
     let json = serde_json::to_value(Summary::of(&run)).unwrap();
     let keys = |value: &serde_json::Value| -> BTreeSet<String> {
         value.as_object().expect("an object").keys().cloned().collect()
@@ -105,6 +106,7 @@ fn the_summary_has_exactly_the_documented_fields() {
         ("fabric.balancing", &json["fabric"]["balancing"]),
         ("fabric.tiers[]", &json["fabric"]["tiers"][0]),
         ("jobs", &json["jobs"]),
+        ("middleboxes[]", &json["middleboxes"][0]),
         ("distribution", &json["overall"]["fct_ns"]),
     ];
     assert_eq!(objects.len(), SUMMARY.len());

@@ -190,6 +190,7 @@ impl Loaded {
             SimError::Nic { field, value, allowed } => {
                 out_of_range(root.key("network").key(field), value, allowed)
             }
+            SimError::Middlebox(message) => Diagnostic::new(root.key("switch.external"), message),
             SimError::Network(message) => Diagnostic::new(root.key("topology"), message),
         };
         self.place(finding).into()

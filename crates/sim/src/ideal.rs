@@ -132,7 +132,7 @@ mod tests {
 
     fn path(hops: &[(u64, u64)]) -> PathProfile {
         let hops = hops.iter().map(|&(gbps, us)| (Rate::from_gbps(gbps), Duration::from_us(us))).collect();
-        PathProfile { hops, nic_ports: (1, 1) }
+        PathProfile { hops, nic_ports: (1, 1), to_edge: None }
     }
 
     #[test]

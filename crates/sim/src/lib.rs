@@ -9,6 +9,7 @@ mod connections;
 mod datagram;
 mod digest;
 mod distinct;
+mod edge;
 mod faults;
 mod flows;
 mod forwarding;

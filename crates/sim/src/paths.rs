@@ -10,6 +10,8 @@ pub struct PathProfile {
     pub hops: Vec<(Rate, Duration)>,
     /// NIC ports of the sender and of the receiver.
     pub nic_ports: (u32, u32),
+    /// Links to the external switch by which it leaves the sender's site, if it does and switches choose the way.
+    pub to_edge: Option<u8>,
 }
 
 impl PathProfile {
@@ -38,6 +40,7 @@ impl PathProfile {
 pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> Option<PathProfile> {
     let mut node = NodeId(src.0);
     let mut hops = Vec::with_capacity(8);
+    let mut to_edge = None;
     while node.0 != dst.0 {
         let next = routing.from_node(node, dst);
         if next.is_empty() || hops.len() > 64 {
@@ -45,9 +48,12 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
         }
         let port = topology.ports(node)[usize::from(next.get(0))];
         let link = topology.link(port.link);
+        if to_edge.is_none() && topology.sites().is_some_and(|sites| sites.is_wan(port.link)) {
+            to_edge = u8::try_from(hops.len()).ok();
+        }
         hops.push((link.rate, link.delay));
         node = port.peer;
     }
     let nics = |host: HostId| topology.ports(NodeId(host.0)).len() as u32;
-    Some(PathProfile { hops, nic_ports: (nics(src), nics(dst)) })
+    Some(PathProfile { hops, nic_ports: (nics(src), nics(dst)), to_edge })
 }

@@ -3,6 +3,7 @@
 use pathweave_results::{BalancingTotals, EndReason, FlowRecord, LinkTotals, RunInfo, RunResult};
 use pathweave_units::{Rate, Time};
 
+use crate::edge;
 use crate::groups::GroupSums;
 use crate::runner::Runner;
 
@@ -40,6 +41,7 @@ impl<const C: usize> Runner<'_, C> {
             links,
             jobs,
             balancing,
+            middleboxes: edge::totals(&self.fabric, &spec.topology),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pathweave_fabric::config::Shares;
-use pathweave_fabric::{Cable, IntervalRoutes, PortId, PortMap, SwitchRoutes, TableRoutes};
+use pathweave_fabric::{Cable, IntervalRoutes, PortId, PortMap, Span, SwitchRoutes, TableRoutes};
 use pathweave_topo::{LinkId, NextHops, NodeId, Routing, Topology};
 use pathweave_units::{HostId, Rate};
 
@@ -14,10 +14,24 @@ pub(crate) fn cables(topology: &Topology) -> (Vec<Cable>, PortMap) {
     let cables: Vec<Cable> = topology
         .links()
         .iter()
-        .map(|link| Cable { a: link.a.0, b: link.b.0, rate: link.rate, delay: link.delay })
+        .enumerate()
+        .map(|(index, link)| Cable {
+            a: link.a.0,
+            b: link.b.0,
+            rate: link.rate,
+            delay: link.delay,
+            span: span(topology, LinkId(index as u32)),
+        })
         .collect();
     let map = PortMap::new(topology.nodes(), &cables);
     (cables, map)
+}
+
+fn span(topology: &Topology, link: LinkId) -> Span {
+    match topology.sites() {
+        Some(sites) if sites.is_wan(link) => Span::Wan { pfc: sites.wan_pfc() },
+        _ => Span::Local,
+    }
 }
 
 /// The links as routing sees them, and how it shares traffic among them.

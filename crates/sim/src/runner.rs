@@ -18,6 +18,7 @@ use crate::check::Ledger;
 use crate::connections::Connections;
 use crate::datagram::Beyond;
 use crate::digest::Digest;
+use crate::edge;
 use crate::faults::{Action, Entry, agenda};
 use crate::flows::Flow;
 use crate::forwarding;
@@ -147,7 +148,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         switch.forwarding.kind = Some(forwarding::of_run(spec)?);
         let shares = switch.forwarding.shares();
         let view = View { topology, alive: &|_| true, rate: &|link| topology.link(link).rate, shares };
-        let fabric = Fabric::new(
+        let mut fabric = Fabric::new(
             hosts,
             topology.switches().len() as u32,
             &cables,
@@ -171,6 +172,7 @@ impl<'a, const C: usize> Runner<'a, C> {
                 SimError::Network("more than 65,536 different pairs of link rate and delay".into())
             }
         })?;
+        edge::attach(&mut fabric, spec)?;
         let acks_as_data = spec.switch.acks == pathweave_fabric::config::AckClass::Data;
         let list = (0..hosts)
             .map(|id| {

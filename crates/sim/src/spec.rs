@@ -177,8 +177,8 @@ pub enum SimError {
     },
     /// PFC headroom does not leave any shared buffer.
     #[error(
-        "switch.buffer is {buffer}, but PFC headroom alone takes {headroom} in {switch}; enlarge the buffer or set \
-         switch.pfc.headroom"
+        "the buffer of {switch} is {buffer}, but PFC headroom alone takes {headroom}; enlarge switch.buffer (or, for an \
+         external switch, switch.external.buffer) or set switch.pfc.headroom"
     )]
     BufferTooSmall {
         /// The switch.
@@ -201,6 +201,9 @@ pub enum SimError {
         /// What is allowed.
         allowed: String,
     },
+    /// Middleboxes that cannot work on this network.
+    #[error("{0}")]
+    Middlebox(String),
     /// Something else about the network.
     #[error("{0}")]
     Network(String),

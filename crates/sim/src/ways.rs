@@ -58,7 +58,7 @@ impl Ways {
                 for (hops, _) in all.zip(alive).filter(|(_, alive)| *alive) {
                     // In regular networks most are alike.
                     if profiles.iter().all(|known| known.hops != hops) {
-                        profiles.push(PathProfile { hops, nic_ports: (1, 1) });
+                        profiles.push(PathProfile { hops, nic_ports: (1, 1), to_edge: None });
                     }
                 }
                 profiles
@@ -85,7 +85,7 @@ impl Ways {
         let states = sets.alive(topology, src, dst, |link| !dead[link.index()]);
         let view = |((id, hops), alive): ((u16, Vec<_>), bool)| {
             let links = u8::try_from(hops.len()).ok();
-            let path = PathProfile { hops, nic_ports: (1, 1) };
+            let path = PathProfile { hops, nic_ports: (1, 1), to_edge: None };
             let rate = path.hops.iter().map(|(rate, _)| *rate).min();
             PathView {
                 base_rtt: Some(path.round_trip(data_wire_bytes, ack_wire_bytes)),

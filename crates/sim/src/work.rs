@@ -12,6 +12,7 @@ use crate::check;
 use crate::connections::{ConnId, part_bytes};
 use crate::datagram::is_raw;
 use crate::distinct::distinct_paths;
+use crate::edge;
 use crate::flows::{Flow, Tally};
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct, notice_wire_bytes};
 use crate::later::Later;
@@ -160,7 +161,7 @@ impl<const C: usize> Runner<'_, C> {
             mtu_payload_bytes: u32::from(mtu),
             paths: scheme.paths,
             measured: Leg { base_rtt, links: u8::try_from(nearest.hops.len()).unwrap_or(u8::MAX) },
-            edge: None,
+            edge: edge::leg(&spec.switch.external, spec.host.framing, nearest, mtu_wire),
         };
         let [mut there, back] = [(src, dst), (dst, src)].map(|(from, to)| {
             let env = PolicyEnv { paths: self.ways.count(from, to, scheme.paths), ..env };

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use allocation_counter::measure;
 use pathweave_fabric::config::SwitchConfig;
-use pathweave_fabric::{Cable, Fabric, Header, IntervalRoutes, PortMap, SwitchRoutes};
+use pathweave_fabric::{Cable, Fabric, Header, IntervalRoutes, PortMap, Span, SwitchRoutes};
 use pathweave_policy::{AnyPolicy, Leg, PolicyEnv};
 use pathweave_sim::{Quiet, run};
 use pathweave_topo::{Build, Star};
@@ -41,8 +41,13 @@ fn sizes_of_what_is_many() {
 #[test]
 fn an_idle_host_with_its_ports_is_at_most_a_kilobyte() {
     let fabric = |hosts: u32| {
-        let cable =
-            |host| Cable { a: host, b: hosts, rate: Rate::from_gbps(100), delay: Duration::from_us(1) };
+        let cable = |host| Cable {
+            a: host,
+            b: hosts,
+            rate: Rate::from_gbps(100),
+            delay: Duration::from_us(1),
+            span: Span::Local,
+        };
         let cables: Vec<Cable> = (0..hosts).map(cable).collect();
         let map = PortMap::new(hosts + 1, &cables);
         let routes = IntervalRoutes {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use pathweave_des::EventQueue;
 use pathweave_fabric::config::SwitchConfig;
 use pathweave_fabric::{
-    Cable, DropReason, Fabric, FabricEvent, FabricEventKind, Header, PortId, PortMap, Step, SwitchRoutes,
-    TableRoutes, event_sources,
+    Cable, DropReason, Fabric, FabricEvent, FabricEventKind, Header, PortId, PortMap, Span, Step,
+    SwitchRoutes, TableRoutes, event_sources,
 };
 use pathweave_units::{Bytes, Duration, HostId, PathId, Rate, Time};
 
@@ -75,7 +75,7 @@ pub(crate) fn ps(ps: u64) -> Time {
 }
 
 pub(crate) fn cable(a: u32, b: u32, gbps: u64, delay_ns: u64) -> Cable {
-    Cable { a, b, rate: Rate::from_gbps(gbps), delay: Duration::from_ns(delay_ns) }
+    Cable { a, b, rate: Rate::from_gbps(gbps), delay: Duration::from_ns(delay_ns), span: Span::Local }
 }
 
 /// `hosts` hosts on one switch.

@@ -15,7 +15,7 @@ use crate::{ConfigError, Feedback, PolicyEnv, Sent, Want};
 
 pub use dcqcn::{Dcqcn, DcqcnConfig, DcqcnParams, DcqcnPreset};
 pub use dctcp::{Dctcp, DctcpConfig};
-pub use swift::{HopScaling, Swift, SwiftConfig, SwiftHops};
+pub use swift::{HopScaling, IncreaseOver, Swift, SwiftConfig, SwiftHops};
 pub use timely::{Timely, TimelyConfig, TimelyParams, TimelyPreset};
 pub use unlimited::{Unlimited, UnlimitedConfig};
 pub use window::Window;

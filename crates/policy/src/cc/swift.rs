@@ -34,14 +34,34 @@ pub struct SwiftConfig {
     pub scaling_max_packets: f64,
     /// ai: packets added a round trip (SIGCOMM 2020: 1).
     pub increase: f64,
+    /// Which round trip that is, where delays are measured over a part of the way only.
+    pub increase_over: IncreaseOver,
     /// beta: decrease for each share of the delay above the target (SIGCOMM 2020: 0.8).
     pub decrease: f64,
     /// max_mdf: most of the window that goes at once (SIGCOMM 2020: 0.5).
     pub max_decrease: f64,
     /// Smallest window, in packets (SIGCOMM 2020: 0.001).
     pub min_packets: f64,
+    /// The window never falls below what this rate needs over the idle path. Default 0bps: no such floor. Where the
+    /// target is far below the idle round-trip time, as over a WAN, it is all that keeps a flow going.
+    pub min_rate: Rate,
     /// Largest window, in bandwidth-delay products; the flow starts with one.
     pub max_bdp: f64,
+}
+
+/// The round trip in which a window grows by `increase`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum IncreaseOver {
+    /// That to the peer. Over a WAN this is a packet a millisecond, so a window cut on what a near switch told stays
+    /// small for seconds.
+    #[default]
+    Path,
+    /// That of the way measured, by as much rate as a flow that ends there gains: a packet of its window. Grows as fast as
+    /// it shrinks.
+    Measured,
 }
 
 /// Topology-based scaling of the target (section 3.2): `base + hops * per_hop`.
@@ -101,9 +121,11 @@ impl Default for SwiftConfig {
             scaling_min_packets: 0.1,
             scaling_max_packets: 100.0,
             increase: 1.0,
+            increase_over: IncreaseOver::default(),
             decrease: 0.8,
             max_decrease: 0.5,
             min_packets: 0.001,
+            min_rate: Rate::ZERO,
             max_bdp: 2.0,
         }
     }
@@ -183,6 +205,14 @@ impl Swift {
     pub fn new(config: &SwiftConfig, env: &PolicyEnv) -> Self {
         let ps = |span: Duration| span.as_ps() as f64;
         let bdp = env.bdp_bytes() as f64 / f64::from(env.mtu_wire_bytes);
+        let floor = config.min_rate.bytes_in(env.base_rtt) as f64 / f64::from(env.mtu_wire_bytes);
+        // A flow that ends where the measured way does gains `increase` a window of `bdp / ratio` in a round trip shorter
+        // by the same ratio.
+        let ratio = ps(env.base_rtt) / ps(env.measured.base_rtt).max(1.0);
+        let gain = match config.increase_over {
+            IncreaseOver::Path => 1.0,
+            IncreaseOver::Measured => (ratio * ratio).max(1.0),
+        };
         let root = |x: f64| 1.0 / libm::sqrt(x);
         let range = ps(config.scaling_range);
         let alpha = range / (root(config.scaling_min_packets) - root(config.scaling_max_packets));
@@ -201,10 +231,10 @@ impl Swift {
                 range,
                 alpha,
                 beta: -alpha * root(config.scaling_max_packets),
-                increase: config.increase,
+                increase: config.increase * gain,
                 decrease: config.decrease,
                 max_decrease: config.max_decrease,
-                min: config.min_packets,
+                min: config.min_packets.max(floor).min(bdp + 1.0),
                 max: (config.max_bdp * bdp).max(2.0),
             },
         }
@@ -352,6 +382,48 @@ mod tests {
         assert_eq!(swift.window_packets(), full / 2.0);
         ack(&mut swift, Time::from_us(3_012), 1_012);
         assert_eq!(swift.window_packets(), full / 4.0);
+    }
+
+    #[test]
+    fn the_floor_is_what_the_least_rate_needs_over_the_path() {
+        let config = SwiftConfig { min_rate: Rate::from_gbps(1), ..SwiftConfig::default() };
+        let env = PolicyEnv {
+            line_rate: Rate::from_gbps(100),
+            base_rtt: Duration::from_us(1_000),
+            mtu_wire_bytes: 1_250,
+            mtu_payload_bytes: 1_172,
+            paths: 1,
+            measured: Leg { base_rtt: Duration::from_us(8), links: 4 },
+            edge: None,
+        };
+        let mut swift = Swift::new(&config, &env);
+        (1..100).for_each(|n| ack(&mut swift, Time::from_us(n * 10_000), 1_000));
+        // 1 Gb/s for 1 ms are 125 KB.
+        assert_eq!(swift.window_packets(), 100.0);
+    }
+
+    #[test]
+    fn increases_over_the_measured_way_are_those_of_a_flow_that_ends_there() {
+        let env = |base_us| PolicyEnv {
+            line_rate: Rate::from_gbps(100),
+            base_rtt: Duration::from_us(base_us),
+            mtu_wire_bytes: 1_250,
+            mtu_payload_bytes: 1_172,
+            paths: 1,
+            measured: Leg { base_rtt: Duration::from_us(10), links: 4 },
+            edge: None,
+        };
+        let config =
+            SwiftConfig { increase_over: IncreaseOver::Measured, max_bdp: 9.0, ..SwiftConfig::default() };
+        // 10 and 1,000 us: a hundred times the window, 10,000 times the increase for each packet acknowledged.
+        let gained = |base_us| {
+            let mut swift = Swift::new(&config, &env(base_us));
+            swift.cwnd = 10.0 * base_us as f64;
+            let before = swift.cwnd;
+            ack(&mut swift, Time::from_us(5_000), 10);
+            (swift.cwnd - before) * before
+        };
+        assert!((gained(10) - 1.0).abs() < 1e-6 && (gained(1_000) - 10_000.0).abs() < 1e-6);
     }
 
     #[test]

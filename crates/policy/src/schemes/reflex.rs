@@ -3,7 +3,7 @@
 use pathweave_units::Duration;
 
 use super::{SchemeInfo, common};
-use crate::cc::{CcConfig, TimelyConfig, TimelyPreset};
+use crate::cc::{CcConfig, IncreaseOver, SwiftConfig, TimelyConfig, TimelyPreset};
 use crate::picker::PickerConfig;
 use crate::reflex::{E2eMode, ReflexConfig};
 use crate::{PolicyConfig, Scheme};
@@ -35,7 +35,10 @@ pub(super) const REFLEX_SWIFT: SchemeInfo = SchemeInfo {
     aliases: &[],
     help: "Swift; flows to another site hear the edge of their own instead of the far end",
     source: SOURCE,
-    make: || fed(CcConfig::Swift(common::swift_by_hops()), None, 6),
+    make: || {
+        let near = SwiftConfig { increase_over: IncreaseOver::Measured, ..common::swift_by_hops() };
+        fed(CcConfig::Swift(common::swift_by_hops()), Some(CcConfig::Swift(near)), 6)
+    },
 };
 
 fn fed(cc: CcConfig, edge_cc: Option<CcConfig>, hold_us: u64) -> Scheme {

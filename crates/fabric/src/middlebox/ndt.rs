@@ -1,0 +1,470 @@
+//! Near-destination throttling (Reflex, section III-D): the external switch of the receiver's site measures the way from
+//! itself to the receiver and back, and keeps flows for which that is long in a queue of their own.
+
+use pathweave_units::{Duration, Time};
+
+use super::table::{FlowKey, FlowTable, Touched};
+use crate::config::{ConfigError, out_of_range};
+use crate::packet::Header;
+use crate::ring::Ring;
+
+/// Near-destination throttling.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NdtConfig {
+    /// T_dst_thresh: a flow with a longer round trip from here to its receiver is congested. Default 10 us (Reflex,
+    /// table I).
+    pub threshold: Duration,
+    /// N_throttle: packets of the normal queue for one of the controlled queue, on each port into the site. Default 8
+    /// (Reflex, table I).
+    pub weight: u32,
+    /// alpha: controlled queues pause while a larger share of the active flows is congested. Default 0.7 (Reflex, table I).
+    pub alpha: f64,
+    /// T_maxpause: a pause ends after this time. Default 500 us (Reflex, table I).
+    pub max_pause: Duration,
+    /// No pause with fewer active flows. Default 1, the literal reading: one congested flow out of one is paused. 4 or
+    /// more keep a few flows from being stopped.
+    pub min_active: u32,
+    /// A flow is active for this long after its last packet or acknowledgement. More than `max_pause`. Default 1 ms.
+    pub active_for: Duration,
+    /// What keeps the packets of a flow in order when it changes queues.
+    pub guards: OrderGuards,
+    /// Flows remembered at most; further ones are not throttled. Default 65536.
+    pub max_flows: u32,
+    /// A flow not seen for this long is forgotten. More than `active_for`. Default 10 ms.
+    pub forget_after: Duration,
+}
+
+impl Default for NdtConfig {
+    fn default() -> Self {
+        NdtConfig {
+            threshold: Duration::from_us(10),
+            weight: 8,
+            alpha: 0.7,
+            max_pause: Duration::from_us(500),
+            min_active: 1,
+            active_for: Duration::from_ms(1),
+            guards: OrderGuards::default(),
+            max_flows: 65_536,
+            forget_after: Duration::from_ms(10),
+        }
+    }
+}
+
+/// What keeps the packets of a flow in order when it changes queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum OrderGuards {
+    /// Its packets follow those of its own that wait, whichever queue they are in.
+    #[default]
+    Both,
+    /// Only on recovery, out of the controlled queue, as the paper has it: a flow that becomes congested may be
+    /// overtaken by itself.
+    Recovery,
+    /// None.
+    Off,
+}
+
+impl NdtConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if self.threshold == Duration::ZERO {
+            return Err(out_of_range("external.ndt.threshold", self.threshold, "above 0"));
+        }
+        if !(1..=1_000_000).contains(&self.weight) {
+            return Err(out_of_range("external.ndt.weight", self.weight, "1 to 1000000"));
+        }
+        if !(self.alpha > 0.0 && self.alpha <= 1.0) {
+            return Err(out_of_range("external.ndt.alpha", self.alpha, "above 0, at most 1"));
+        }
+        if self.max_pause == Duration::ZERO {
+            return Err(out_of_range("external.ndt.max_pause", self.max_pause, "above 0"));
+        }
+        if self.active_for <= self.max_pause {
+            let allowed = format!("above max_pause, {}: who is paused must not fall asleep", self.max_pause);
+            return Err(out_of_range("external.ndt.active_for", self.active_for, allowed));
+        }
+        if self.forget_after <= self.active_for {
+            let allowed = format!("above active_for, {}", self.active_for);
+            return Err(out_of_range("external.ndt.forget_after", self.forget_after, allowed));
+        }
+        if self.max_flows == 0 || self.max_flows > 1 << 24 {
+            return Err(out_of_range("external.ndt.max_flows", self.max_flows, "1 to 16777216"));
+        }
+        Ok(())
+    }
+}
+
+/// Which queue of a port into the site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    Normal,
+    Controlled,
+}
+
+/// What is remembered of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    congested: bool,
+    was_congested: bool,
+    /// Packets that wait in each queue.
+    normal: u32,
+    controlled: u32,
+}
+
+impl Flow {
+    fn idle(&self) -> bool {
+        self.normal == 0 && self.controlled == 0
+    }
+    fn lane(&self, guards: OrderGuards) -> Lane {
+        match (self.congested, guards) {
+            (false, OrderGuards::Both | OrderGuards::Recovery) if self.controlled > 0 => Lane::Controlled,
+            (true, OrderGuards::Both) if self.normal > 0 => Lane::Normal,
+            (congested, _) => [Lane::Normal, Lane::Controlled][usize::from(congested)],
+        }
+    }
+}
+
+/// A port of the switch.
+pub(crate) struct Queues {
+    pub(crate) controlled: Ring<Header>,
+    /// Packets served from the normal queue since the last of the controlled one.
+    served: u32,
+}
+
+/// What near-destination throttling has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NdtStats {
+    /// Data packets from other sites.
+    pub data_packets: u64,
+    /// Those that went through a controlled queue.
+    pub controlled_packets: u64,
+    /// Acknowledgements that told a round-trip time.
+    pub samples: u64,
+    /// Those above the threshold.
+    pub congested_samples: u64,
+    /// Flows that were found congested, each once.
+    pub isolated_flows: u64,
+    /// Packets of recovered flows kept behind their own in the controlled queue.
+    pub guarded_recovery: u64,
+    /// Packets of congested flows kept behind their own in the normal queue.
+    pub guarded_isolation: u64,
+    /// Pauses of the controlled queues.
+    pub pauses: u64,
+    /// Pauses ended by their longest time.
+    pub timed_out_pauses: u64,
+    /// Time the controlled queues were paused.
+    pub paused: Duration,
+    /// Most bytes in the controlled queues.
+    pub max_controlled_bytes: u64,
+    /// Packets of flows there was no room for in the table.
+    pub untracked_packets: u64,
+    /// Most flows remembered at a time.
+    pub max_flows: u64,
+}
+
+/// Near-destination throttling at one switch.
+pub(crate) struct Ndt {
+    config: NdtConfig,
+    flows: FlowTable<Flow>,
+    /// Active flows that are congested.
+    congested: u32,
+    /// By port of the switch.
+    pub(crate) queues: Vec<Queues>,
+    pub(crate) controlled_bytes: u64,
+    /// Since when the controlled queues are paused.
+    paused_at: Option<Time>,
+    /// When the last pause timed out. Samples of what left before say nothing new.
+    timed_out_at: Option<Time>,
+}
+
+/// What a sample has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Nothing,
+    Pause,
+    Resume,
+}
+
+impl Ndt {
+    pub(crate) fn new(config: &NdtConfig, ports: usize) -> Self {
+        Ndt {
+            flows: FlowTable::new(config.max_flows, config.forget_after),
+            congested: 0,
+            queues: (0..ports).map(|_| Queues { controlled: Ring::new(), served: 0 }).collect(),
+            controlled_bytes: 0,
+            paused_at: None,
+            timed_out_at: None,
+            config: config.clone(),
+        }
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused_at.is_some()
+    }
+
+    /// When the pause ends, if nothing ends it before.
+    pub(crate) fn resumes_at(&self) -> Option<Time> {
+        self.paused_at.map(|at| at + self.config.max_pause)
+    }
+
+    fn touch(&mut self, now: Time, key: FlowKey, stats: &mut NdtStats) -> Option<u32> {
+        while let Some(flow) = self.flows.fall_asleep(now, self.config.active_for) {
+            self.congested -= u32::from(flow.congested);
+        }
+        let Touched { at, woke } = self.flows.touch(now, key, Flow::idle)?;
+        stats.max_flows = stats.max_flows.max(u64::from(self.flows.len()));
+        if woke {
+            self.congested += u32::from(self.flows.state(at).congested);
+        }
+        Some(at)
+    }
+
+    /// A data packet from another site joins a queue.
+    pub(crate) fn on_data(&mut self, now: Time, key: FlowKey, stats: &mut NdtStats) -> Lane {
+        stats.data_packets += 1;
+        let Some(at) = self.touch(now, key, stats) else {
+            stats.untracked_packets += 1;
+            return Lane::Normal;
+        };
+        let guards = self.config.guards;
+        let flow = self.flows.state(at);
+        let lane = flow.lane(guards);
+        match lane {
+            Lane::Normal => {
+                stats.guarded_isolation += u64::from(flow.congested);
+                flow.normal += 1;
+            }
+            Lane::Controlled => {
+                stats.guarded_recovery += u64::from(!flow.congested);
+                stats.controlled_packets += 1;
+                flow.controlled += 1;
+            }
+        }
+        lane
+    }
+
+    /// It leaves the queue again.
+    pub(crate) fn on_left(&mut self, key: &FlowKey, lane: Lane) {
+        let Some(at) = self.flows.find(key) else { return };
+        let flow = self.flows.state(at);
+        // A flow that was not tracked when its packet came counts fewer than leave.
+        match lane {
+            Lane::Normal => flow.normal = flow.normal.saturating_sub(1),
+            Lane::Controlled => flow.controlled = flow.controlled.saturating_sub(1),
+        }
+    }
+
+    /// An acknowledgement passes whose data left here at `left_at`.
+    pub(crate) fn on_ack(&mut self, now: Time, left_at: Time, key: FlowKey, stats: &mut NdtStats) -> Turn {
+        let Some(at) = self.touch(now, key, stats) else { return Turn::Nothing };
+        let congested = now.saturating_since(left_at) > self.config.threshold;
+        stats.samples += 1;
+        stats.congested_samples += u64::from(congested);
+        let flow = self.flows.state(at);
+        stats.isolated_flows += u64::from(congested && !flow.was_congested);
+        flow.was_congested |= congested;
+        let before = std::mem::replace(&mut flow.congested, congested);
+        self.congested = self.congested - u32::from(before) + u32::from(congested);
+        self.judge(now, left_at, stats)
+    }
+
+    fn judge(&mut self, now: Time, left_at: Time, stats: &mut NdtStats) -> Turn {
+        let active = self.flows.active();
+        let many = f64::from(self.congested) > self.config.alpha * f64::from(active);
+        match self.paused_at {
+            Some(since) if !many => {
+                self.paused_at = None;
+                stats.paused += now - since;
+                Turn::Resume
+            }
+            None if many && active >= self.config.min_active && !self.is_stale(now, left_at) => {
+                self.paused_at = Some(now);
+                stats.pauses += 1;
+                Turn::Pause
+            }
+            _ => Turn::Nothing,
+        }
+    }
+
+    /// After a pause that timed out, what left before its end must not begin the next one.
+    fn is_stale(&self, now: Time, left_at: Time) -> bool {
+        self.timed_out_at.is_some_and(|at| left_at < at && now < at + self.config.max_pause)
+    }
+
+    /// The pause has lasted its longest time.
+    pub(crate) fn time_out(&mut self, now: Time, stats: &mut NdtStats) {
+        let since = self.paused_at.take().expect("a pause that timed out");
+        stats.paused += now - since;
+        stats.timed_out_pauses += 1;
+        self.timed_out_at = Some(now);
+    }
+
+    /// Which queue of a port is served, given which have something to send.
+    pub(crate) fn next_lane(&mut self, port: usize, normal: bool, controlled: bool) -> Lane {
+        let queues = &mut self.queues[port];
+        let throttled = queues.served >= self.config.weight;
+        if controlled && (throttled || !normal) {
+            queues.served = 0;
+            return Lane::Controlled;
+        }
+        queues.served = (queues.served + 1).min(self.config.weight);
+        Lane::Normal
+    }
+
+    /// A port's normal queue has run dry.
+    pub(crate) fn drained(&mut self, port: usize) {
+        self.queues[port].served = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_units::HostId;
+
+    fn key(flow: u64) -> FlowKey {
+        FlowKey { src: HostId(16), dst: HostId(0), flow }
+    }
+
+    struct Bench {
+        ndt: Ndt,
+        stats: NdtStats,
+    }
+
+    impl Bench {
+        fn new(config: NdtConfig) -> Self {
+            Bench { ndt: Ndt::new(&config, 1), stats: NdtStats::default() }
+        }
+        fn data(&mut self, at_us: u64, flow: u64) -> Lane {
+            self.ndt.on_data(Time::from_us(at_us), key(flow), &mut self.stats)
+        }
+        /// An acknowledgement with this round-trip time.
+        fn ack(&mut self, at_us: u64, flow: u64, rtt_us: u64) -> Turn {
+            let now = Time::from_us(at_us);
+            self.ndt.on_ack(now, now - Duration::from_us(rtt_us), key(flow), &mut self.stats)
+        }
+    }
+
+    #[test]
+    fn eight_to_one_when_both_wait_and_everything_to_who_waits_alone() {
+        let mut bench = Bench::new(NdtConfig::default());
+        let lanes: Vec<Lane> = (0..90).map(|_| bench.ndt.next_lane(0, true, true)).collect();
+        for round in lanes.chunks(9) {
+            assert!(round[..8].iter().all(|&lane| lane == Lane::Normal));
+            assert_eq!(round[8], Lane::Controlled);
+        }
+        assert!((0..20).all(|_| bench.ndt.next_lane(0, false, true) == Lane::Controlled));
+        assert!((0..20).all(|_| bench.ndt.next_lane(0, true, false) == Lane::Normal));
+        // Its turn has come up meanwhile, and is not lost.
+        assert_eq!(bench.ndt.next_lane(0, true, true), Lane::Controlled);
+    }
+
+    #[test]
+    fn a_recovered_flow_follows_its_own_out_of_the_controlled_queue() {
+        let mut bench = Bench::new(NdtConfig::default());
+        bench.ack(100, 1, 11);
+        for _ in 0..3 {
+            assert_eq!(bench.data(101, 1), Lane::Controlled);
+        }
+        bench.ack(102, 1, 10); // The threshold itself is not above it.
+        assert_eq!(bench.data(103, 1), Lane::Controlled, "behind three of its own");
+        for _ in 0..4 {
+            bench.ndt.on_left(&key(1), Lane::Controlled);
+        }
+        assert_eq!(bench.data(104, 1), Lane::Normal);
+        assert_eq!((bench.stats.guarded_recovery, bench.stats.controlled_packets), (1, 4));
+    }
+
+    #[test]
+    fn a_congested_flow_follows_its_own_out_of_the_normal_queue() {
+        for (guards, lane) in [
+            (OrderGuards::Both, Lane::Normal),
+            (OrderGuards::Recovery, Lane::Controlled),
+            (OrderGuards::Off, Lane::Controlled),
+        ] {
+            let mut bench = Bench::new(NdtConfig { guards, ..NdtConfig::default() });
+            bench.data(100, 1);
+            bench.data(100, 1);
+            bench.ack(101, 1, 11);
+            assert_eq!(bench.data(102, 1), lane, "{guards:?}");
+            let waiting = if lane == Lane::Normal { 3 } else { 2 };
+            for _ in 0..waiting {
+                bench.ndt.on_left(&key(1), Lane::Normal);
+            }
+            assert_eq!(bench.data(103, 1), Lane::Controlled);
+        }
+    }
+
+    /// Ten active flows, `n` of which are congested one after the other; what the last one changed.
+    fn congest(bench: &mut Bench, n: u64) -> Turn {
+        for flow in 0..10 {
+            bench.ack(100, flow, 7);
+        }
+        (0..n).map(|flow| bench.ack(101, flow, 20)).last().unwrap()
+    }
+
+    #[test]
+    fn eight_of_ten_congested_flows_pause_and_seven_do_not() {
+        let mut bench = Bench::new(NdtConfig::default());
+        assert_eq!(congest(&mut bench, 7), Turn::Nothing);
+        assert_eq!(bench.ack(102, 7, 20), Turn::Pause);
+        assert!(bench.ndt.is_paused());
+        assert_eq!(bench.ack(150, 7, 7), Turn::Resume);
+        assert_eq!((bench.stats.pauses, bench.stats.timed_out_pauses), (1, 0));
+        assert_eq!(bench.stats.paused, Duration::from_us(48));
+        assert_eq!(bench.stats.isolated_flows, 8);
+    }
+
+    #[test]
+    fn a_pause_ends_after_its_longest_time_and_old_news_do_not_begin_the_next() {
+        let mut bench = Bench::new(NdtConfig::default());
+        assert_eq!(congest(&mut bench, 8), Turn::Pause);
+        let end = bench.ndt.resumes_at().unwrap();
+        assert_eq!(end, Time::from_us(601));
+        bench.ndt.time_out(end, &mut bench.stats);
+        assert!(!bench.ndt.is_paused());
+        // Left before the end of the pause.
+        assert_eq!(bench.ack(610, 0, 20), Turn::Nothing);
+        assert_eq!(bench.ack(630, 0, 20), Turn::Pause);
+        assert_eq!(bench.stats.timed_out_pauses, 1);
+    }
+
+    #[test]
+    fn few_flows_are_not_paused_where_more_are_asked_for() {
+        let mut literal = Bench::new(NdtConfig::default());
+        assert_eq!(literal.ack(100, 1, 20), Turn::Pause);
+        let mut spared = Bench::new(NdtConfig { min_active: 4, ..NdtConfig::default() });
+        assert_eq!((1..=3).map(|flow| spared.ack(100, flow, 20)).last(), Some(Turn::Nothing));
+        assert_eq!(spared.ack(100, 4, 20), Turn::Pause);
+    }
+
+    #[test]
+    fn who_sleeps_counts_neither_as_active_nor_as_congested() {
+        let mut bench = Bench::new(NdtConfig { min_active: 2, ..NdtConfig::default() });
+        bench.ack(100, 1, 7);
+        bench.ack(101, 2, 20);
+        bench.ack(1_102, 3, 7);
+        assert_eq!((bench.ndt.flows.active(), bench.ndt.congested), (1, 0));
+        // Congested still, when it comes back.
+        bench.data(1_103, 2);
+        assert_eq!((bench.ndt.flows.active(), bench.ndt.congested), (2, 1));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = |change: fn(&mut NdtConfig)| {
+            let mut config = NdtConfig::default();
+            change(&mut config);
+            config.validate().unwrap_err().to_string()
+        };
+        assert!(error(|c| c.alpha = 0.0).starts_with("external.ndt.alpha is 0"));
+        assert!(error(|c| c.weight = 0).contains("external.ndt.weight"));
+        assert!(error(|c| c.active_for = Duration::from_us(500)).contains("above max_pause, 500us"));
+        assert!(error(|c| c.forget_after = Duration::from_us(500)).contains("above active_for, 1ms"));
+    }
+}

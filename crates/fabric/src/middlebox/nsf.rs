@@ -1,0 +1,260 @@
+//! Near-source feedback (Reflex, section III-C): the external switch of the sender's site watches how long data takes to
+//! get that far, and while that is long answers some of it in place of the far end.
+
+use pathweave_units::{Duration, Time};
+
+use super::table::{FlowKey, FlowTable};
+use crate::config::{ConfigError, out_of_range};
+
+/// Near-source feedback.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NsfConfig {
+    /// T_src_thresh: data that took longer from its NIC to the WAN port is hot. Default 5 us (Reflex, table I).
+    pub threshold: Duration,
+    /// T_interval: least time between answers to a flow. Default 5 us, for TIMELY; 3 us for Swift (Reflex, table I).
+    pub interval: Duration,
+    /// N_cool: answers a flow gets after it has cooled down. Default 5 (Reflex, table I).
+    pub cooling: u32,
+    /// What `cooling` counts.
+    pub cool_mode: CoolMode,
+    /// Flows remembered at most; further ones get no answers. Default 65536.
+    pub max_flows: u32,
+    /// A flow not seen for this long is forgotten. Default 10 ms.
+    pub forget_after: Duration,
+    /// How far the clock of the switch is ahead of those of the hosts: the time to get there is measured with both.
+    /// Default 0.
+    pub clock_ahead: Duration,
+}
+
+impl Default for NsfConfig {
+    fn default() -> Self {
+        NsfConfig {
+            threshold: Duration::from_us(5),
+            interval: Duration::from_us(5),
+            cooling: 5,
+            cool_mode: CoolMode::default(),
+            max_flows: 65_536,
+            forget_after: Duration::from_ms(10),
+            clock_ahead: Duration::ZERO,
+        }
+    }
+}
+
+/// What cooling down counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum CoolMode {
+    /// Answers, spaced as ever, so that the sender sees the delay fall.
+    #[default]
+    Answers,
+    /// Packets, each answered, as the paper has it: at 100 Gb/s all within 0.4 us.
+    Literal,
+}
+
+impl NsfConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        for (field, span) in
+            [("external.nsf.threshold", self.threshold), ("external.nsf.forget_after", self.forget_after)]
+        {
+            if span == Duration::ZERO {
+                return Err(out_of_range(field, span, "above 0"));
+            }
+        }
+        if self.max_flows == 0 || self.max_flows > 1 << 24 {
+            return Err(out_of_range("external.nsf.max_flows", self.max_flows, "1 to 16777216"));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Heat {
+    #[default]
+    Silent,
+    Active,
+    Cooling,
+}
+
+/// What is remembered of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    heat: Heat,
+    answered: Time,
+    /// Answers still to come while cooling.
+    left: u32,
+}
+
+impl Flow {
+    /// A data packet leaves for the WAN. Whether it is answered.
+    fn on_data(&mut self, now: Time, hot: bool, config: &NsfConfig) -> bool {
+        let due = now.saturating_since(self.answered) >= config.interval;
+        let answer = match (self.heat, hot) {
+            (Heat::Silent, false) => false,
+            (Heat::Silent, true) => {
+                self.heat = Heat::Active;
+                true
+            }
+            (Heat::Active | Heat::Cooling, true) => {
+                self.heat = Heat::Active;
+                due
+            }
+            (Heat::Active, false) => {
+                (self.heat, self.left) = (Heat::Cooling, config.cooling);
+                self.cool(due, config)
+            }
+            (Heat::Cooling, false) => self.cool(due, config),
+        };
+        if answer {
+            self.answered = now;
+        }
+        answer
+    }
+
+    fn cool(&mut self, due: bool, config: &NsfConfig) -> bool {
+        let answer = self.left > 0 && (due || config.cool_mode == CoolMode::Literal);
+        self.left -= u32::from(answer);
+        if self.left == 0 {
+            self.heat = Heat::Silent;
+        }
+        answer
+    }
+}
+
+/// Near-source feedback at one switch.
+pub(crate) struct Nsf {
+    config: NsfConfig,
+    flows: FlowTable<Flow>,
+}
+
+/// What near-source feedback has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NsfStats {
+    /// Data packets to other sites.
+    pub data_packets: u64,
+    /// Those that took longer than the threshold.
+    pub hot_packets: u64,
+    /// Answers sent.
+    pub answers: u64,
+    /// Answers there was no room for in the buffer.
+    pub answers_lost: u64,
+    /// Packets of flows there was no room for in the table.
+    pub untracked_packets: u64,
+    /// Most flows remembered at a time.
+    pub max_flows: u64,
+}
+
+impl Nsf {
+    pub(crate) fn new(config: &NsfConfig) -> Self {
+        Nsf { flows: FlowTable::new(config.max_flows, config.forget_after), config: config.clone() }
+    }
+
+    /// A data packet that left its host at `sent_at` leaves for the WAN. Whether it is to be answered.
+    pub(crate) fn on_data(&mut self, now: Time, sent_at: Time, key: FlowKey, stats: &mut NsfStats) -> bool {
+        stats.data_packets += 1;
+        let took = now.saturating_since(sent_at) + self.config.clock_ahead;
+        let hot = took > self.config.threshold;
+        stats.hot_packets += u64::from(hot);
+        while self.flows.fall_asleep(now, self.config.forget_after).is_some() {}
+        let Some(touched) = self.flows.touch(now, key, |_| true) else {
+            stats.untracked_packets += 1;
+            return false;
+        };
+        stats.max_flows = stats.max_flows.max(u64::from(self.flows.len()));
+        let answer = self.flows.state(touched.at).on_data(now, hot, &self.config);
+        stats.answers += u64::from(answer);
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_units::HostId;
+
+    fn key() -> FlowKey {
+        FlowKey { src: HostId(0), dst: HostId(16), flow: 7 }
+    }
+
+    /// Feeds packets `gap_ns` apart, each of which took so many nanoseconds; which of them were answered.
+    fn answered(config: &NsfConfig, gap_ns: u64, took_ns: &[u64]) -> Vec<bool> {
+        let (mut nsf, mut stats) = (Nsf::new(config), NsfStats::default());
+        let times = (0..).map(|n| Time::from_us(100) + Duration::from_ns(gap_ns * n));
+        let one =
+            |(now, &took): (Time, &u64)| nsf.on_data(now, now - Duration::from_ns(took), key(), &mut stats);
+        times.zip(took_ns).map(one).collect()
+    }
+
+    fn numbers(answered: &[bool]) -> Vec<usize> {
+        (1..).zip(answered).filter(|(_, answered)| **answered).map(|(n, _)| n).collect()
+    }
+
+    #[test]
+    fn three_hot_packets_and_five_answers_while_cooling() {
+        let took = [4_000, 6_000, 6_000, 6_000, 4_000, 4_000, 4_000, 4_000, 4_000, 4_000, 4_000];
+        let all = answered(&NsfConfig::default(), 5_000, &took);
+        assert_eq!(numbers(&all), [2, 3, 4, 5, 6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn answers_are_spaced() {
+        let took = [6_000; 200];
+        let all = answered(&NsfConfig::default(), 1_000, &took);
+        for (start, window) in (0..200).flat_map(|s| (1..=200 - s).map(move |w| (s, w))) {
+            let count = all[start..start + window].iter().filter(|&&answered| answered).count();
+            assert!(count <= (window - 1) / 5 + 1, "{count} in {window} us");
+        }
+        assert_eq!(numbers(&all).len(), 40);
+    }
+
+    #[test]
+    fn a_hot_packet_interrupts_cooling_and_arms_it_anew() {
+        let config = NsfConfig::default();
+        let mut flow = Flow::default();
+        let at = |n: u64| Time::from_us(100 + 5 * n);
+        for (n, hot) in [true, false, false].into_iter().enumerate() {
+            flow.on_data(at(n as u64), hot, &config);
+        }
+        assert_eq!((flow.heat, flow.left), (Heat::Cooling, 3));
+        flow.on_data(at(3), true, &config);
+        assert_eq!(flow.heat, Heat::Active);
+        // Too early for an answer: armed with all five.
+        flow.on_data(at(3) + Duration::from_ns(84), false, &config);
+        assert_eq!((flow.heat, flow.left), (Heat::Cooling, 5));
+    }
+
+    #[test]
+    fn literally_five_cold_packets_are_answered_in_less_than_half_a_microsecond() {
+        let config = NsfConfig { cool_mode: CoolMode::Literal, ..NsfConfig::default() };
+        let took = [6_000, 4_000, 4_000, 4_000, 4_000, 4_000, 4_000];
+        assert_eq!(numbers(&answered(&config, 84, &took)), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(numbers(&answered(&NsfConfig::default(), 84, &took)), [1]);
+    }
+
+    #[test]
+    fn the_threshold_itself_is_not_hot_and_who_is_cold_is_never_answered() {
+        assert!(!answered(&NsfConfig::default(), 84, &[5_000; 1_000]).contains(&true));
+        assert!(answered(&NsfConfig::default(), 84, &[5_001; 1])[0]);
+        let ahead = NsfConfig { clock_ahead: Duration::from_ns(2), ..NsfConfig::default() };
+        assert!(answered(&ahead, 84, &[4_999; 1])[0], "clocks that differ are taken for delay");
+    }
+
+    #[test]
+    fn a_flow_beyond_the_table_is_counted_and_not_answered() {
+        let config = NsfConfig { max_flows: 1, ..NsfConfig::default() };
+        let (mut nsf, mut stats) = (Nsf::new(&config), NsfStats::default());
+        let mut feed = |flow, at_us| {
+            let now = Time::from_us(at_us);
+            nsf.on_data(now, now - Duration::from_us(9), FlowKey { flow, ..key() }, &mut stats)
+        };
+        assert!(feed(1, 100));
+        assert!(!feed(2, 101));
+        assert!(feed(2, 20_000), "the first one has been forgotten");
+        assert_eq!((stats.untracked_packets, stats.max_flows, stats.answers), (1, 1, 2));
+    }
+}

@@ -1,0 +1,193 @@
+//! External switches with middleboxes: where they stand, what they see of packets, what hosts may expect of them.
+
+use std::sync::Arc;
+
+use pathweave_fabric::config::{ExternalConfig, Forwarding};
+use pathweave_fabric::{Fabric, Lens, Look, Place};
+use pathweave_policy::Leg;
+use pathweave_results::MiddleboxTotals;
+use pathweave_topo::{Sites, Topology};
+use pathweave_units::{QpNum, Time};
+use pathweave_wire::{Body, Framing, Segment};
+
+use crate::forwarding;
+use crate::host::Content;
+use crate::ideal::segment;
+use crate::paths::PathProfile;
+use crate::spec::{RouteChoice, SimError, SimSpec};
+
+/// What a middlebox sees of a segment, and does to it.
+fn lens(framing: Framing) -> Lens<Content> {
+    Lens { look, restamp, answer, answer_bytes: answer_bytes(framing) }
+}
+
+fn answer_bytes(framing: Framing) -> u32 {
+    framing.wire_bytes(&segment(Body::EdgeEcho { sent_at: Time::ZERO }))
+}
+
+/// The queue pairs at both ends of a flow, the sender's above.
+fn flow(sender: QpNum, receiver: QpNum) -> u64 {
+    u64::from(sender.0) << 32 | u64::from(receiver.0)
+}
+
+fn look(segment: &Segment) -> Look {
+    match &segment.body {
+        Body::Data(data) => Look::Data { flow: flow(segment.src_qp, segment.dst_qp), sent_at: data.sent_at },
+        Body::Ack(ack) => Look::Ack { flow: flow(segment.dst_qp, segment.src_qp), echo: ack.echo_sent_at },
+        _ => Look::Other,
+    }
+}
+
+fn restamp(segment: &mut Segment, now: Time) {
+    if let Body::Data(data) = &mut segment.body {
+        data.sent_at = now;
+    }
+}
+
+fn answer(segment: &Segment) -> Segment {
+    let sent_at = match &segment.body {
+        Body::Data(data) => data.sent_at,
+        _ => Time::ZERO,
+    };
+    Segment {
+        dst_qp: segment.src_qp,
+        src_qp: segment.dst_qp,
+        path: segment.path,
+        body: Body::EdgeEcho { sent_at },
+    }
+}
+
+/// Makes the external switches of a network what the configuration says.
+pub(crate) fn attach<const C: usize>(
+    fabric: &mut Fabric<Content, C>,
+    spec: &SimSpec,
+) -> Result<(), SimError> {
+    let config = &spec.switch.external;
+    if !config.has_middlebox() {
+        return Ok(());
+    }
+    let kind = forwarding::of_run(spec)?;
+    if spec.routing != RouteChoice::Switches {
+        return Err(SimError::Middlebox(
+            "middleboxes need routing.kind = \"switches\": where sources choose every hop, acknowledgements need not \
+             come back by the same switch"
+                .into(),
+        ));
+    }
+    if kind != Forwarding::Ecmp {
+        return Err(SimError::Middlebox(format!(
+            "external switches with middleboxes choose ports by a hash, but switches are to do \"{}\"; leave out \
+             switch.external.nsf and switch.external.ndt, or set switch.forwarding.kind = \"ecmp\"",
+            kind.name()
+        )));
+    }
+    let topology = &*spec.topology;
+    let sites = topology.sites().ok_or_else(|| {
+        SimError::Middlebox(
+            "this network has no external switches; a topology of kind \"cross-dc\" has them".into(),
+        )
+    })?;
+    check_way_back(topology, sites)?;
+    let of_host: Arc<[u32]> = sites.of_hosts().into();
+    for &(node, site) in sites.external() {
+        let switch = topology.switch_index(node).expect("an external switch is a switch") as u32;
+        let place = Place { site, of_host: of_host.clone() };
+        fabric.attach_middlebox(switch, config, lens(spec.host.framing), place);
+    }
+    Ok(())
+}
+
+/// Every way into a site and out of it must lead over one switch, or what it measures means nothing.
+fn check_way_back(topology: &Topology, sites: &Sites) -> Result<(), SimError> {
+    for pair in sites.external().windows(2) {
+        let [(one, site), (other, of_other)] = pair else { continue };
+        if site == of_other {
+            let (one, other) = (topology.node_name(*one), topology.node_name(*other));
+            return Err(SimError::Middlebox(format!(
+                "site {site} has two external switches, {one} and {other}: data may come by one of them and its \
+                 acknowledgement return by the other, whose clock did not stamp it, so the delay measured would mean \
+                 nothing; set topology.external_switches = 1, or leave out switch.external.nsf and \
+                 switch.external.ndt"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The way to the external switch of the sender's site and back, where that answers for the network behind it.
+pub(crate) fn leg(
+    config: &ExternalConfig,
+    framing: Framing,
+    profile: &PathProfile,
+    data_wire_bytes: u32,
+) -> Option<Leg> {
+    config.nsf.as_ref()?;
+    let links = profile.to_edge?;
+    let way = PathProfile { hops: profile.hops[..usize::from(links)].to_vec(), ..profile.clone() };
+    let base_rtt = way.one_way(data_wire_bytes) + way.one_way(answer_bytes(framing));
+    Some(Leg { base_rtt, links })
+}
+
+/// What the middleboxes have counted.
+pub(crate) fn totals<const C: usize>(
+    fabric: &Fabric<Content, C>,
+    topology: &Topology,
+) -> Vec<MiddleboxTotals> {
+    let switches = topology.switches().iter().zip(0..);
+    let counted = switches.filter_map(|(switch, index)| Some((switch, fabric.middlebox_stats(index)?)));
+    counted
+        .map(|(switch, stats)| {
+            let (nsf, ndt) = (stats.nsf.unwrap_or_default(), stats.ndt.unwrap_or_default());
+            MiddleboxTotals {
+                name: switch.name.clone(),
+                nsf_data_packets: nsf.data_packets,
+                nsf_hot_packets: nsf.hot_packets,
+                nsf_answers: nsf.answers,
+                nsf_answers_lost: nsf.answers_lost,
+                nsf_untracked_packets: nsf.untracked_packets,
+                nsf_max_flows: nsf.max_flows,
+                ndt_data_packets: ndt.data_packets,
+                ndt_controlled_packets: ndt.controlled_packets,
+                ndt_samples: ndt.samples,
+                ndt_congested_samples: ndt.congested_samples,
+                ndt_isolated_flows: ndt.isolated_flows,
+                ndt_guarded_recovery_packets: ndt.guarded_recovery,
+                ndt_guarded_isolation_packets: ndt.guarded_isolation,
+                ndt_pauses: ndt.pauses,
+                ndt_timed_out_pauses: ndt.timed_out_pauses,
+                ndt_paused_ns: ndt.paused.as_ns(),
+                ndt_max_controlled_bytes: ndt.max_controlled_bytes,
+                ndt_untracked_packets: ndt.untracked_packets,
+                ndt_max_flows: ndt.max_flows,
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths::profile;
+    use pathweave_fabric::config::NsfConfig;
+    use pathweave_topo::{Routing, presets};
+    use pathweave_units::{Duration, HostId};
+    use std::path::Path;
+
+    #[test]
+    fn the_way_to_the_edge_by_hand() {
+        let preset = presets().iter().find(|preset| preset.name == "reflex-32").expect("a preset");
+        let topology = preset.config.build(Path::new(".")).expect("two sites");
+        let routing = Routing::whole(&topology);
+        let config = ExternalConfig { nsf: Some(NsfConfig::default()), ..ExternalConfig::default() };
+        let between = |config: &ExternalConfig, dst| {
+            let ends = (HostId(0), HostId(dst));
+            let profile = profile(&topology, &routing, ends.0, ends.1).expect("a way");
+            leg(config, Framing::Ns3, &profile, 1_048)
+        };
+        // Three links of 1 us; 1,048 bytes there and 60 back at 100 Gb/s.
+        let base_rtt = Duration::from_ps(6_000_000 + 3 * (83_840 + 4_800));
+        assert_eq!(between(&config, 20), Some(Leg { base_rtt, links: 3 }));
+        assert_eq!(between(&config, 5), None, "it stays inside");
+        assert_eq!(between(&ExternalConfig::default(), 20), None, "nobody answers");
+    }
+}
