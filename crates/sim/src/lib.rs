@@ -4,6 +4,7 @@
 //! that the datapath drives; nothing here decides when a packet leaves or on which path.
 
 mod calendar;
+mod changes;
 pub mod check;
 mod connections;
 mod datagram;

@@ -7,7 +7,6 @@ use pathweave_des::{EventQueue, SourceId, prefetch_line};
 use pathweave_fabric::config::Shares;
 use pathweave_fabric::{Arrived, BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step, event_sources};
 use pathweave_results::{EndReason, RunResult};
-use pathweave_topo::Routing;
 use pathweave_transport::{Endpoint, EndpointConfig, Event, Warm};
 use pathweave_units::{Duration, HostId, Time};
 use pathweave_wire::Body;
@@ -19,7 +18,7 @@ use crate::connections::Connections;
 use crate::datagram::Beyond;
 use crate::digest::Digest;
 use crate::edge;
-use crate::faults::{Action, Entry, agenda};
+use crate::faults::agenda;
 use crate::flows::Flow;
 use crate::forwarding;
 use crate::groups::GroupSums;
@@ -73,8 +72,8 @@ pub(crate) struct Runner<'a, const C: usize> {
     pub(crate) bytes_done: u128,
     pub(crate) flows_done: usize,
     calendar: Calendar,
-    links_down: Vec<u32>,
-    shares: Shares,
+    pub(crate) links_down: Vec<u32>,
+    pub(crate) shares: Shares,
     watch: PfcWatch,
     /// Events of hosts so far.
     host_events: u64,
@@ -414,7 +413,7 @@ impl<'a, const C: usize> Runner<'a, C> {
     }
 
     #[inline(always)]
-    fn drain_if_extra(&mut self, now: Time, host: usize) {
+    pub(crate) fn drain_if_extra(&mut self, now: Time, host: usize) {
         if self.hosts[host].extra.is_some() {
             self.drain_extra(now, host);
         }
@@ -473,104 +472,6 @@ impl<'a, const C: usize> Runner<'a, C> {
                     name(*port)
                 );
                 (EndReason::PfcStorm, text)
-            }
-        }
-    }
-
-    fn on_fault(&mut self, now: Time, entry: Entry) {
-        self.recorder.fault(now, &entry);
-        let port = |runner: &Self, link: pathweave_topo::LinkId| runner.map.ends(link.index()).0;
-        match entry.action {
-            Action::Down(link) => {
-                self.links_down[link.index()] += 1;
-                if self.links_down[link.index()] == 1 {
-                    let port = port(self, link);
-                    self.fabric.link_down(&mut self.queue, now, port);
-                    self.tell_hosts(now, link);
-                }
-            }
-            Action::Up(link) => {
-                // Two faults may hold a link down; it is up when the last one ends.
-                self.links_down[link.index()] = self.links_down[link.index()].saturating_sub(1);
-                if self.links_down[link.index()] == 0 {
-                    let port = port(self, link);
-                    self.fabric.link_up(now, port);
-                    self.tell_hosts(now, link);
-                }
-            }
-            Action::Rate(link, rate) => {
-                let rate = rate.unwrap_or(self.spec.topology.link(link).rate);
-                let port = port(self, link);
-                self.fabric.set_link(&mut self.queue, now, port, Some(rate), None);
-                self.wake_hosts(now, link);
-            }
-            Action::Delay(link, delay) => {
-                let delay = delay.unwrap_or(self.spec.topology.link(link).delay);
-                let port = port(self, link);
-                self.fabric.set_link(&mut self.queue, now, port, None, Some(delay));
-            }
-            Action::Loss(link, loss) => {
-                let port = port(self, link);
-                let (_, corruption) = self.fabric.impairment(port);
-                self.fabric.set_impairment(port, loss, corruption);
-            }
-            Action::Corruption(link, corruption) => {
-                let port = port(self, link);
-                let (loss, _) = self.fabric.impairment(port);
-                let floor = self.spec.topology.link(link).error_rate;
-                self.fabric.set_impairment(port, loss, corruption.max(floor));
-            }
-            Action::StormStart(port) => self.fabric.start_pause_storm(&mut self.queue, now, port),
-            Action::StormStop(port) => {
-                let step = self.fabric.stop_pause_storm(&mut self.queue, now, port);
-                self.on_step(now, step);
-            }
-            Action::Reroute => self.reroute(now),
-        }
-        self.record_log();
-    }
-
-    /// Hosts at a link's ends see it fail or come back.
-    fn tell_hosts(&mut self, now: Time, link: pathweave_topo::LinkId) {
-        let topology = &*self.spec.topology;
-        for node in [topology.link(link).a, topology.link(link).b] {
-            if topology.is_host(node) {
-                let dead = |port: &pathweave_topo::PortRef| self.links_down[port.link.index()] > 0;
-                self.hosts[node.index()].nic.cut_off = topology.ports(node).iter().all(dead);
-            }
-        }
-        self.wake_hosts(now, link);
-    }
-
-    /// A link has changed: what the hosts at its ends knew of their transmitters need not hold.
-    fn wake_hosts(&mut self, now: Time, link: pathweave_topo::LinkId) {
-        let topology = &*self.spec.topology;
-        for node in [topology.link(link).a, topology.link(link).b] {
-            if topology.is_host(node) {
-                self.hosts[node.index()].transmit_anew(&mut self.fabric, &mut self.queue, now);
-                self.drain_if_extra(now, node.index());
-            }
-        }
-    }
-
-    /// Routing has noticed which links are down.
-    fn reroute(&mut self, now: Time) {
-        let down = |link: &u32| *link > 0;
-        match &mut self.ways {
-            Ways::Switches(routing) => {
-                let links = &self.links_down;
-                let alive = |link: pathweave_topo::LinkId| !down(&links[link.index()]);
-                let topology = &*self.spec.topology;
-                let rate = |link: pathweave_topo::LinkId| self.fabric.link(self.map.ends(link.index()).0).0;
-                let view = View { topology, alive: &alive, rate: &rate, shares: self.shares };
-                let routes = routes::routes(&self.map, &view);
-                self.fabric.set_routes(routes);
-                *routing = Routing::compute(topology, &alive);
-            }
-            Ways::Sources { dead, .. } => {
-                let now_dead = self.links_down.iter().map(down).collect();
-                let before = std::mem::replace(dead, now_dead);
-                self.tell_of_paths(now, &before);
             }
         }
     }
