@@ -4,17 +4,24 @@ use pathweave_paper::model::Of;
 use pathweave_paper::{Catalogue, Plan, Size};
 
 #[test]
-fn every_scenario_of_every_paper_resolves() {
+fn every_scenario_of_every_paper_resolves_when_shortened() {
+    assert!(Catalogue::embedded().names().count() > 0);
+    every_scenario_resolves(Size::Quick);
+}
+
+#[test]
+fn every_scenario_of_every_paper_resolves_at_its_own_size() {
+    every_scenario_resolves(Size::Full);
+}
+
+fn every_scenario_resolves(size: Size) {
     let catalogue = Catalogue::embedded();
-    assert!(catalogue.names().count() > 0);
     for name in catalogue.names() {
-        for size in [Size::Quick, Size::Full] {
-            let paper = catalogue.paper(name).unwrap_or_else(|why| panic!("{why}"));
-            let plan = Plan::new(paper, None, size, Some(1)).unwrap_or_else(|why| panic!("{name}: {why}"));
-            for figure in &plan.figures {
-                let shortened = size == Size::Quick || figure.figure.file.quick.set.is_empty();
-                assert!(shortened || !figure.figure.file.quick.says.is_empty(), "{}", figure.figure.id);
-            }
+        let paper = catalogue.paper(name).unwrap_or_else(|why| panic!("{why}"));
+        let plan = Plan::new(paper, None, size, Some(1)).unwrap_or_else(|why| panic!("{name}: {why}"));
+        for figure in &plan.figures {
+            let shortened = size == Size::Quick || figure.figure.file.quick.set.is_empty();
+            assert!(shortened || !figure.figure.file.quick.says.is_empty(), "{}", figure.figure.id);
         }
     }
 }

@@ -225,7 +225,7 @@ mod tests {
             let mut model: BTreeMap<u64, Time> = BTreeMap::new();
             let mut now = Time::ZERO;
             for (flow, gap) in steps {
-                now = now + Duration::from_us(gap);
+                now += Duration::from_us(gap);
                 while let Some(state) = table.fall_asleep(now, ACTIVE) {
                     prop_assert!(now - model[state] > ACTIVE);
                 }
