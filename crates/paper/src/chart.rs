@@ -48,8 +48,11 @@ pub(crate) struct Look {
     pub(crate) marked: bool,
 }
 
+/// So many names of a figure have a colour of their own.
+pub(crate) const COLOUR_COUNT: usize = 8;
+
 /// Okabe and Ito's colours, which people with colour blindness can tell apart.
-const COLOURS: [RGBColor; 8] = [
+const COLOURS: [RGBColor; COLOUR_COUNT] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),

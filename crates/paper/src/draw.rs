@@ -1,6 +1,6 @@
 //! From the points of a figure to its picture.
 
-use crate::chart::{Chart, Curve, Look, PanelChart};
+use crate::chart::{COLOUR_COUNT, Chart, Curve, Look, PanelChart};
 use crate::model::{PlotKind, Variant};
 use crate::plan::FigurePlan;
 
@@ -36,10 +36,23 @@ pub(crate) fn unit_factor(unit: &str) -> Option<f64> {
     })
 }
 
-/// The same name has the same colour in every figure; variants differ in dashes.
+/// Variants of a name share a colour and differ in dashes.
 fn look(figure: &FigurePlan, series: usize, marked: bool) -> Look {
     let file = &figure.figure.file;
     let one = &file.series[series];
+    let mut names: Vec<&str> = Vec::new();
+    for series in &file.series {
+        if !names.contains(&series.name.as_str()) {
+            names.push(&series.name);
+        }
+    }
+    let own = names.iter().position(|name| *name == one.name).unwrap_or(0);
+    Look { colour: colours(&names)[own], dashed: one.variant == Some(Variant::Published), marked }
+}
+
+/// Colours of different names. Some have theirs in every figure; others take what is left, and only when nothing is, two
+/// share one.
+fn colours(names: &[&str]) -> Vec<usize> {
     const KNOWN: [(&str, usize); 8] = [
         ("UDMP", 0),
         ("MPRDMA", 1),
@@ -50,15 +63,11 @@ fn look(figure: &FigurePlan, series: usize, marked: bool) -> Look {
         ("Swift over RPS", 4),
         ("REPS", 7),
     ];
-    let known = KNOWN.iter().find(|(name, _)| *name == one.name).map(|(_, colour)| *colour);
-    let mut names: Vec<&str> = Vec::new();
-    for series in &file.series {
-        if !names.contains(&series.name.as_str()) {
-            names.push(&series.name);
-        }
-    }
-    let own = names.iter().position(|name| *name == one.name).unwrap_or(0);
-    Look { colour: known.unwrap_or(own), dashed: one.variant == Some(Variant::Published), marked }
+    let known = |name: &str| KNOWN.iter().find(|(known, _)| *known == name).map(|(_, colour)| *colour);
+    let taken: Vec<usize> = names.iter().filter_map(|name| known(name)).collect();
+    let left = (0..COLOUR_COUNT).filter(|colour| !taken.contains(colour));
+    let mut left = left.chain((0..COLOUR_COUNT).cycle());
+    names.iter().map(|name| known(name).unwrap_or_else(|| left.next().unwrap_or(0))).collect()
 }
 
 /// Steps of a drawn distribution at most, about.
@@ -161,4 +170,19 @@ fn by_panel(figure: &FigurePlan, curve: impl Fn(&crate::plan::Point) -> Curve) -
             ..PanelChart::default()
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_have_a_colour_keep_it_and_others_differ() {
+        assert_eq!(colours(&["LAPS", "UDMP", "REPS", "RPS", "PLB"]), [1, 0, 7, 6, 2]);
+        let many = ["a", "RPS", "b", "c", "d", "e", "f", "g"];
+        let mut all = colours(&many);
+        all.sort_unstable();
+        assert_eq!(all, (0..COLOUR_COUNT).collect::<Vec<_>>());
+        assert_eq!(colours(&[&many[..], &["one too many"]].concat())[8], 0);
+    }
 }
