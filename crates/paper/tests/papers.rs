@@ -14,16 +14,22 @@ fn every_scenario_of_every_paper_resolves_at_its_own_size() {
     every_scenario_resolves(Size::Full);
 }
 
+/// A paper a thread: the largest take minutes.
 fn every_scenario_resolves(size: Size) {
-    let catalogue = Catalogue::embedded();
-    for name in catalogue.names() {
+    let catalogue = &Catalogue::embedded();
+    let check = |name: &str| {
         let paper = catalogue.paper(name).unwrap_or_else(|why| panic!("{why}"));
         let plan = Plan::new(paper, None, size, Some(1)).unwrap_or_else(|why| panic!("{name}: {why}"));
         for figure in &plan.figures {
             let shortened = size == Size::Quick || figure.figure.file.quick.set.is_empty();
             assert!(shortened || !figure.figure.file.quick.says.is_empty(), "{}", figure.figure.id);
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        catalogue.names().for_each(|name| {
+            scope.spawn(move || check(name));
+        });
+    });
 }
 
 #[test]
