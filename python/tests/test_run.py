@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 
 import pyarrow
 import pytest
@@ -116,14 +115,5 @@ def test_another_thread_can_stop_a_run_and_gets_its_turn_meanwhile(small):
 
 
 def test_ctrl_c_stops_a_run(small):
-    main = threading.get_ident()
-
-    def interrupt():
-        time.sleep(0.2)
-        signal.pthread_kill(main, signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
     with pytest.raises(KeyboardInterrupt):
-        pw.run(small.with_(set=LONG), progress=False)
-    thread.join()
+        pw.run(small.with_(set=LONG), progress=lambda _: signal.raise_signal(signal.SIGINT))
