@@ -40,6 +40,17 @@ pub enum Waiting {
         /// Looks again for so long before it sleeps.
         spin: Duration,
     },
+    /// As `Blocking`, but where small messages have lately been answered at once it looks for the next answer instead of
+    /// sleeping, unless that has proved wrong: then the other end needs the core.
+    Adaptive {
+        /// The longest that it looks.
+        most: Duration,
+    },
+}
+
+impl Waiting {
+    /// What most hosts want: sleeps, but for answers that come within the time a sleep and a wake-up would take.
+    pub const ADAPTIVE: Waiting = Waiting::Adaptive { most: Duration::from_micros(25) };
 }
 
 /// What a device is opened with. Start with [`DeviceConfig::new`] and change what you like.
@@ -101,7 +112,7 @@ impl DeviceConfig {
             host_delay: Duration::from_millis(1),
             scheme: "udmp".into(),
             driving: Driving::Thread { core: None },
-            waiting: Waiting::Blocking { spin: Duration::ZERO },
+            waiting: Waiting::ADAPTIVE,
             protection: Protection::default(),
             key: None,
             socket_buffer_bytes: 8 << 20,

@@ -115,7 +115,7 @@ pub(crate) struct DeviceArgs {
     /// Look for packets without a rest; takes a whole core
     #[arg(long, conflicts_with = "blocking")]
     pub(crate) busy_poll: bool,
-    /// Sleep when there is nothing to do [default]
+    /// Always sleep when there is nothing to do [default: sleep, but look for answers that come at once]
     #[arg(long)]
     pub(crate) blocking: bool,
     /// Stay on this core

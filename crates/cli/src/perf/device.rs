@@ -51,8 +51,11 @@ impl DeviceArgs {
         config.fit_link(self.mtu as usize).map_err(|why| Failure::Input(format!("--mtu: {why}")))?;
         config.line_rate = self.line_rate;
         self.protection.apply(&mut config)?;
-        config.waiting =
-            if self.busy_poll { Waiting::Busy } else { Waiting::Blocking { spin: Duration::ZERO } };
+        config.waiting = match (self.busy_poll, self.blocking) {
+            (true, _) => Waiting::Busy,
+            (false, true) => Waiting::Blocking { spin: Duration::ZERO },
+            (false, false) => Waiting::ADAPTIVE,
+        };
         config.driving = match self.driven_by {
             DrivenBy::Caller => Driving::Caller,
             DrivenBy::Thread => Driving::Thread { core: self.cpu },

@@ -85,6 +85,8 @@ impl Driver {
                 let spin = match waiting {
                     Waiting::Busy => Duration::MAX,
                     Waiting::Blocking { spin } => *spin,
+                    // The loop's thread looks; two would be in each other's way.
+                    Waiting::Adaptive { .. } => Duration::ZERO,
                 };
                 if spin > Duration::ZERO
                     && let Some(result) = look(spin, deadline, &mut ready)

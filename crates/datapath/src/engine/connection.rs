@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pathweave_transport::Opcode;
-use pathweave_units::{HostId, QpNum, Time};
+use pathweave_units::{HostId, PathId, QpNum, Time};
 
 use super::watch::PathProbe;
 use crate::secure::{RequestId, Session};
@@ -71,6 +71,13 @@ impl Connection {
     /// Whether what is posted can still be done.
     pub(crate) fn takes_requests(&self) -> bool {
         matches!(self.phase, Phase::Open | Phase::PeerClosing { .. })
+    }
+
+    /// The path a packet that names `path` takes: answers echo the path of what they answer, which without protection may
+    /// be any number.
+    #[inline]
+    pub(crate) fn on_wire(&self, path: PathId) -> PathId {
+        PathId(path.0 % self.paths)
     }
 
     /// The endpoint's name for the peer.

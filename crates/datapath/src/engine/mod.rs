@@ -1,6 +1,7 @@
 //! The loop: arrivals, timers and requests go into the endpoint; packets, completions and wake-ups come out.
 
 pub(crate) mod acks;
+mod anticipation;
 mod commands;
 mod connection;
 mod control;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pathweave_transport::{Completion as Done, Endpoint, EndpointConfig, Event, Opcode, Status, TimerKind};
-use pathweave_units::{HostId, Time};
+use pathweave_units::{Duration as Span, HostId, Time};
 use pathweave_wire::{Framing, Segment};
 
 use crate::backend::{Arrivals, Backend, Wait};
@@ -27,8 +28,10 @@ use crate::clock::Clock;
 use crate::completion::Completion;
 use crate::config::{DeviceConfig, Waiting};
 use crate::places::Places;
+use crate::scheme;
 use crate::secure::SetupError;
 use crate::shared::{CloseReason, ConnectionId, Delivered, Shared, Side};
+use anticipation::Anticipation;
 use connection::{Connection, Connections};
 use line::Line;
 use outbound::Outbound;
@@ -43,8 +46,8 @@ const COMMANDS_A_TURN: usize = 256;
 const RECEIVES_A_TURN: usize = 4;
 /// Waits shorter than this are spent looking: going to sleep and waking up takes about as long.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(15);
-/// Acknowledgements due so soon leave at once.
-const ACK_GRACE: pathweave_units::Duration = pathweave_units::Duration::from_us(1);
+/// Acknowledgements due so soon leave at once: no sleep is that short.
+const ACK_GRACE: Span = Span::from_us(15);
 /// So much earlier a sleep ends than its timer, to be awake in time.
 const WAKE_EARLY: Duration = Duration::from_micros(5);
 
@@ -135,6 +138,7 @@ pub(crate) struct Core {
     next_upkeep: Time,
     /// When there was last anything to do.
     idle_since: Time,
+    anticipation: Anticipation,
     /// All that had arrived has been received, and there was no sleep since.
     drained: bool,
     /// Everything that followed from inputs so far has been done.
@@ -197,6 +201,10 @@ impl<B: Backend> Engine<B> {
             counts: Counts::default(),
             next_upkeep: Time::ZERO,
             idle_since: Time::ZERO,
+            anticipation: Anticipation::new(match config.waiting {
+                Waiting::Adaptive { most } => scheme::span(most),
+                Waiting::Busy | Waiting::Blocking { .. } => Span::ZERO,
+            }),
             drained: false,
             settled: false,
             stopping: false,
@@ -223,12 +231,22 @@ impl<B: Backend> Drive for Engine<B> {
         if !core.drained {
             for _ in 0..RECEIVES_A_TURN {
                 arrivals = self.backend.receive(&mut |received| core.on_received(received))?;
-                active |= arrivals != Arrivals::None;
+                if arrivals != Arrivals::None {
+                    active = true;
+                    core.anticipation.arrived(core.now);
+                }
                 if arrivals != Arrivals::More {
                     core.drained = true;
                     break;
                 }
                 core.after_input(&mut self.backend);
+            }
+        }
+        if !active && core.settled && !core.outbound.is_stuck() {
+            // Whoever looks again and again finds mostly nothing.
+            let (now, until) = (core.tick(), core.next_timer());
+            if until.into_iter().chain(core.held_until()).all(|due| due > now) {
+                return Ok(Turn { more: false, active, until, stopped: core.stopping });
             }
         }
         let left = core.after_input(&mut self.backend);
@@ -241,17 +259,14 @@ impl<B: Backend> Drive for Engine<B> {
     fn push(&mut self) {
         let core = &mut self.core;
         if core.take_commands(&self.backend) {
+            core.anticipation.interrupted();
             core.settled = core.after_input(&mut self.backend) != Left::More;
         }
     }
 
     fn park(&mut self, turn: &Turn, until: Until) -> io::Result<()> {
         let core = &mut self.core;
-        let Waiting::Blocking { spin } = core.config.waiting else {
-            core.drained = false;
-            return Ok(());
-        };
-        if turn.more {
+        if turn.more || core.config.waiting == Waiting::Busy {
             core.drained = false;
             return Ok(());
         }
@@ -270,7 +285,7 @@ impl<B: Backend> Drive for Engine<B> {
         }
         let timer = turn.until.into_iter().chain(core.held_until()).min();
         let left = timer.map(|until| Duration::from_nanos(until.saturating_since(now).as_ns()));
-        let spinning = Duration::from_nanos((now - core.idle_since).as_ns()) < spin;
+        let spinning = core.looks_again(now);
         if spinning || left.is_some_and(|left| left < SHORTEST_SLEEP) {
             core.drained = false;
             std::hint::spin_loop();
@@ -306,6 +321,18 @@ impl Core {
     fn tick(&mut self) -> Time {
         self.now = self.clock.now().max(self.now);
         self.now
+    }
+
+    /// Whether to look for packets rather than sleep.
+    fn looks_again(&mut self, now: Time) -> bool {
+        match self.config.waiting {
+            Waiting::Busy => true,
+            Waiting::Blocking { spin } => now - self.idle_since < scheme::span(spin),
+            Waiting::Adaptive { .. } => {
+                let bytes = self.counts.received_bytes + self.outbound.counters().bytes;
+                self.anticipation.looks(now, bytes)
+            }
+        }
     }
 
     /// After every input, all outputs.

@@ -131,6 +131,35 @@ impl Outbound {
         }
     }
 
+    /// Whether something leaves for this peer on this path anyway.
+    pub(crate) fn leaves_for(&self, to: SocketAddr, path: PathId) -> bool {
+        let open = self.of_path[path.index()].map(|index| &self.filling[usize::from(index)]);
+        open.is_some_and(|batch| batch.target.to == to && batch.segments > 0)
+    }
+
+    /// Adds a packet for which no congestion codepoint is asked: it goes along with the batch that leaves for the same
+    /// peer on the same path, if there is one. An answer so rides with data, and both are one system call here and one
+    /// wake-up there.
+    pub(crate) fn add_along(
+        &mut self,
+        to: SocketAddr,
+        path: PathId,
+        len: usize,
+        write: impl FnOnce(&mut [u8]) -> bool,
+    ) {
+        let open = self.of_path[path.index()].filter(|_| self.leaves_for(to, path));
+        let Some(open) = open else {
+            return self.add(Target { to, path, ecn: Ecn::NotCapable }, len, write);
+        };
+        let batch = &mut self.filling[usize::from(open)];
+        if batch.takes_in_front(len, self.limits) {
+            batch.put_in_front(len, write);
+        } else {
+            let target = batch.target;
+            self.add(target, len, write);
+        }
+    }
+
     /// Sends all that was added, in the order in which it was, as far as there is room.
     pub(crate) fn flush<B: Backend>(&mut self, backend: &mut B) {
         for index in 0..self.filling.len() {
@@ -221,6 +250,27 @@ impl Batch {
             && self.segments < limits.batch_segments
             && self.len + len <= limits.batch_bytes
     }
+
+    /// Whether a packet longer than the only one it has may go before that, as the short one must be the last.
+    fn takes_in_front(&self, len: usize, limits: Limits) -> bool {
+        self.segments == 1
+            && len > self.segment_bytes
+            && limits.batch_segments > 1
+            && self.len + len <= limits.batch_bytes
+    }
+
+    fn put_in_front(&mut self, len: usize, write: impl FnOnce(&mut [u8]) -> bool) {
+        let (behind, end) = (self.len, self.len + len);
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        self.bytes.copy_within(..behind, len);
+        if write(&mut self.bytes[..len]) {
+            (self.segments, self.segment_bytes, self.len) = (2, len, end);
+        } else {
+            self.bytes.copy_within(len..end, 0);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -297,6 +347,60 @@ mod tests {
             ]
         );
         assert_eq!(outbound.counters().datagrams, 6);
+    }
+
+    fn add_along(outbound: &mut Outbound, path: u16, len: usize, byte: u8) {
+        outbound.add_along(target(path).to, PathId(path), len, |out| {
+            out.fill(byte);
+            true
+        });
+    }
+
+    #[test]
+    fn an_answer_goes_along_with_data_of_its_path() {
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 99, sent: vec![] });
+        // Longer than the data, shorter, and where there is none.
+        add(&mut outbound, 0, 10, 1);
+        add_along(&mut outbound, 0, 15, 2);
+        add(&mut outbound, 1, 20, 3);
+        add_along(&mut outbound, 1, 15, 4);
+        add_along(&mut outbound, 2, 15, 5);
+        outbound.flush(&mut sink);
+        let joined = |parts: &[(u8, usize)]| {
+            parts.iter().flat_map(|&(byte, len)| std::iter::repeat_n(byte, len)).collect::<Vec<u8>>()
+        };
+        let all = [
+            (0, 15, joined(&[(2, 15), (1, 10)])),
+            (1, 20, joined(&[(3, 20), (4, 15)])),
+            (2, 15, joined(&[(5, 15)])),
+        ];
+        assert_eq!(sink.sent, all);
+        assert_eq!(outbound.counters().datagrams, 5);
+    }
+
+    #[test]
+    fn an_answer_that_cannot_go_along_goes_alone_and_one_that_is_not_written_leaves_no_trace() {
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 99, sent: vec![] });
+        // Behind a short packet, before two, and beyond the limit of 100 bytes.
+        for len in [20, 5] {
+            add(&mut outbound, 0, len, 1);
+        }
+        add_along(&mut outbound, 0, 30, 2);
+        add(&mut outbound, 1, 45, 3);
+        add_along(&mut outbound, 1, 60, 4);
+        add(&mut outbound, 2, 10, 5);
+        outbound.add_along(target(2).to, PathId(2), 20, |_| false);
+        add(&mut outbound, 2, 10, 6);
+        // Another peer's data is nothing to go along with.
+        add(&mut outbound, 3, 20, 7);
+        outbound.add_along("10.0.0.2:5".parse().unwrap(), PathId(3), 10, |_| true);
+        outbound.flush(&mut sink);
+        let mut sizes: Vec<_> = sink.sent.iter().map(|(path, len, all)| (*path, *len, all.len())).collect();
+        sizes.sort_unstable();
+        let all = [(0, 20, 25), (0, 30, 30), (1, 45, 45), (1, 60, 60), (2, 10, 20), (3, 10, 10), (3, 20, 20)];
+        assert_eq!(sizes, all);
+        let two = sink.sent.iter().find(|(path, ..)| *path == 2).map(|(.., all)| all.clone());
+        assert_eq!(two, Some([[5; 10], [6; 10]].concat()));
     }
 
     #[test]

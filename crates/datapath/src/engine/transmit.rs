@@ -1,5 +1,7 @@
 //! From the endpoint to the batches.
 
+use std::net::SocketAddr;
+
 use pathweave_transport::{Class, Gate, PayloadRef};
 use pathweave_units::{Duration, HostId, PathId, Time};
 use pathweave_wire::{Body, DatagramLayout, Ecn, Segment, datagram_crc, emit_datagram_header};
@@ -32,14 +34,16 @@ pub(super) const CRC_LEN: usize = 4;
 impl Core {
     /// Sends what the endpoint has to send. `told`: the application has just been told something.
     ///
-    /// Acknowledgements leave after data, for the peer waits for data. Where the application drives the loop and was
-    /// told of what is acknowledged, they are held for a moment: mostly it answers, the peer goes on with the answer,
-    /// and one acknowledgement does for several messages.
+    /// Acknowledgements leave after data, for the peer waits for data, and in the same batch where they can. Where the
+    /// application drives the loop and was told of what is acknowledged, they are held for a moment: mostly it answers,
+    /// and they go along with the answer.
     pub(super) fn transmit<B: Backend>(&mut self, backend: &mut B, told: bool) -> Left {
         let (packets, left) = self.collect(PACKETS_A_TURN);
         if self.acks.is_empty() {
             self.held_since = None;
-        } else if !self.may_hold(told) {
+        } else if self.may_hold(told) {
+            self.emit_acks_along();
+        } else {
             self.emit_acks();
         }
         self.outbound.flush(backend);
@@ -74,7 +78,7 @@ impl Core {
                 continue;
             }
             let ecn = if packet.ecn_capable { Ecn::Capable0 } else { Ecn::NotCapable };
-            self.emit(packet.to, &packet.segment, packet.payload, ecn);
+            self.emit(packet.to, &packet.segment, packet.payload, Codepoint::Is(ecn));
             if packets % PACKETS_A_LOOK == 0 {
                 now = self.tick();
             }
@@ -106,16 +110,33 @@ impl Core {
     fn emit_acks(&mut self) {
         for index in 0..self.acks.len() {
             let (to, segment) = self.acks[index];
-            self.emit(to, &segment, None, Ecn::NotCapable);
+            self.emit(to, &segment, None, Codepoint::Any);
         }
         self.acks.clear();
         self.held_since = None;
     }
 
+    /// Of the acknowledgements that are held, those that cost no batch of their own leave.
+    fn emit_acks_along(&mut self) {
+        let mut acks = std::mem::take(&mut self.acks);
+        acks.retain(|(to, segment)| {
+            let Some(connection) = self.connections.get(ConnectionId(to.0)) else { return false };
+            let along = self.outbound.leaves_for(connection.peer, connection.on_wire(segment.path));
+            if along {
+                self.emit(*to, segment, None, Codepoint::Any);
+            }
+            !along
+        });
+        self.acks = acks;
+        if self.acks.is_empty() {
+            self.held_since = None;
+        }
+    }
+
     #[inline]
-    fn emit(&mut self, to: HostId, segment: &Segment, payload: Option<PayloadRef>, ecn: Ecn) {
+    fn emit(&mut self, to: HostId, segment: &Segment, payload: Option<PayloadRef>, codepoint: Codepoint) {
         let Some(connection) = self.connections.get_mut(ConnectionId(to.0)) else { return };
-        emit(&mut self.outbound, &self.places, connection, segment, payload, ecn);
+        emit(&mut self.outbound, &self.places, connection, segment, payload, codepoint);
     }
 
     /// Sends a packet that the endpoint does not know of: a probe.
@@ -128,7 +149,8 @@ impl Core {
             path,
             body: Body::Probe { sent_at: now },
         };
-        emit(&mut self.outbound, &self.places, connection, &segment, None, Ecn::NotCapable);
+        let alone = Codepoint::Is(Ecn::NotCapable);
+        emit(&mut self.outbound, &self.places, connection, &segment, None, alone);
     }
 
     /// Tells the peer something about the connection.
@@ -137,7 +159,8 @@ impl Core {
         connection.probes = connection.probes.wrapping_add(1);
         let path = PathId(connection.probes % connection.paths);
         let control = Control { message, to: connection.remote_id, from: id };
-        frame(&mut self.outbound, connection, path, Ecn::NotCapable, control::LEN, |out| {
+        let alone = Codepoint::Is(Ecn::NotCapable);
+        frame(&mut self.outbound, connection, path, alone, control::LEN, |out| {
             control.write(out);
             true
         });
@@ -150,15 +173,14 @@ fn emit(
     connection: &mut Connection,
     segment: &Segment,
     payload: Option<PayloadRef>,
-    ecn: Ecn,
+    codepoint: Codepoint,
 ) {
     if let Body::Data(data) = &segment.body {
         connection.near_answers = connection.near_answers.max(data.psn);
     }
     let layout = DatagramLayout::of(segment);
-    // Answers echo the path of what they answer, which without protection may be any number.
-    let path = PathId(segment.path.0 % connection.paths);
-    frame(outbound, connection, path, ecn, layout.len(), |out| {
+    let path = connection.on_wire(segment.path);
+    frame(outbound, connection, path, codepoint, layout.len(), |out| {
         if emit_datagram_header(segment, out).is_err() {
             return false;
         }
@@ -170,20 +192,28 @@ fn emit(
     });
 }
 
+/// Congestion codepoint of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Codepoint {
+    Is(Ecn),
+    /// That of what it leaves with: a mark on it is nothing anybody looks at.
+    Any,
+}
+
 /// Adds a frame whose `len` bytes of content `write` writes, with what protects it.
 #[inline]
 fn frame(
     outbound: &mut Outbound,
     connection: &mut Connection,
     path: PathId,
-    ecn: Ecn,
+    codepoint: Codepoint,
     len: usize,
     write: impl FnOnce(&mut [u8]) -> bool,
 ) {
     let Some(session) = connection.session.as_mut() else { return };
-    let target = Target { to: connection.peer, path, ecn };
+    let to = connection.peer;
     if session.protection() == Protection::Insecure {
-        outbound.add(target, len + CRC_LEN, |out| {
+        add(outbound, to, path, codepoint, len + CRC_LEN, |out| {
             let (content, crc) = out.split_at_mut(len);
             let written = write(content);
             crc.copy_from_slice(&datagram_crc(content).to_le_bytes());
@@ -191,6 +221,23 @@ fn frame(
         });
     } else {
         let (head, all) = (session.header_len(), session.overhead() + len);
-        outbound.add(target, all, |out| write(&mut out[head..head + len]) && session.seal(path, out).is_ok());
+        add(outbound, to, path, codepoint, all, |out| {
+            write(&mut out[head..head + len]) && session.seal(path, out).is_ok()
+        });
+    }
+}
+
+#[inline]
+fn add(
+    outbound: &mut Outbound,
+    to: SocketAddr,
+    path: PathId,
+    codepoint: Codepoint,
+    len: usize,
+    write: impl FnOnce(&mut [u8]) -> bool,
+) {
+    match codepoint {
+        Codepoint::Is(ecn) => outbound.add(Target { to, path, ecn }, len, write),
+        Codepoint::Any => outbound.add_along(to, path, len, write),
     }
 }
