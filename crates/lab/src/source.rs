@@ -29,8 +29,10 @@ pub fn topology_of_file(path: &Path) -> Result<Option<Topology>, TopoError> {
 /// A topology file has links at its top; a scenario has a topology and a workload there, and no links.
 fn is_topology(text: &str) -> bool {
     let headers = || text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    let scenario = |header: &str| header.starts_with("[topology") || header.starts_with("[[workload");
-    headers().any(|header| header == "[[link]]") && !headers().any(scenario)
+    let key = |line: &str, key: &str| line.split_once('=').is_some_and(|(name, _)| name.trim() == key);
+    let scenario =
+        |line: &str| line.starts_with("[topology") || line.starts_with("[[workload") || key(line, "topology");
+    headers().any(|line| line == "[[link]]" || key(line, "link")) && !headers().any(scenario)
 }
 
 #[cfg(test)]
@@ -40,6 +42,7 @@ mod tests {
     #[test]
     fn topologies_are_known_by_their_links() {
         assert!(is_topology("hosts = 2\n  [[link]] # the only one\na = \"x\""));
+        assert!(is_topology("hosts = 2\nlink = [\n    { a = \"x\", b = \"y\" },\n]\n"));
         assert!(!is_topology("[topology]\nkind = \"star\"\n[[workload]]\n"));
         assert!(!is_topology("[topology]\n# [[link]]\n"));
         assert!(!is_topology("topology = \"testbed\"\n"));
