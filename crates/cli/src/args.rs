@@ -24,7 +24,7 @@ Exit codes:
   0    done
   1    internal error
   2    bad input: scenario, a file it names, command line, or an output folder that cannot be used
-  3    the run ended with unfinished flows; it says which and why
+  3    the run ended with unfinished flows, or runs of a sweep failed; it says which and why
   130  interrupted (Ctrl-C); what was finished is written and marked partial";
 
 #[derive(Debug, Subcommand)]
@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Run the evaluation of a publication again and compare every number it states
     Paper(PaperArgs),
+    /// Run a scenario with every combination of the values its fields are given; goes on where it was stopped
+    Sweep(SweepArgs),
     /// Make a small real network on this machine from a scenario or a topology file
     Lab(crate::lab::LabArgs),
     /// Measure the real datapath between two hosts
@@ -180,6 +182,29 @@ pub(crate) struct PaperArgs {
     /// Print the claims as JSON on standard output, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SweepArgs {
+    /// Sweep file (TOML)
+    pub(crate) sweep: PathBuf,
+    /// Folder of the dataset [default: results/NAME-sweep]. Runs that are finished there are not run again
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Runs at a time [default: number of cores]. Results do not depend on it
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Make at most N runs, then stop; the next call goes on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) most: Option<u32>,
+    /// Say what would run, and what is finished; run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Remove runs from the folder that the sweep no longer asks for
+    #[arg(long)]
+    pub(crate) prune: bool,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
 }
 
 /// What can be listed.

@@ -29,6 +29,10 @@ impl Interrupt {
         ctrlc::set_handler(handler).map_err(|why| Failure::Internal(format!("no signal handler: {why}")))?;
         Ok(interrupt)
     }
+    /// Stops everything as if the user wanted it.
+    pub(crate) fn request(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
     /// Whether the user wants to stop.
     pub(crate) fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -1,6 +1,7 @@
 //! The `pathweave` program: the command line around the scenario, simulator and results crates.
 
 mod args;
+mod batch;
 mod commands;
 mod execute;
 mod failure;
@@ -50,6 +51,7 @@ fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::List(args) => commands::list(args),
         Command::Demo(args) => commands::demo(args),
         Command::Paper(args) => commands::paper(args),
+        Command::Sweep(args) => commands::sweep(args),
         Command::Lab(args) => lab::lab(args),
         Command::Perf(args) => perf::perf(args),
         Command::Ping(args) => ping::ping(args),

@@ -27,9 +27,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lab", &["units", "policy", "topo", "fabric", "workload", "results", "sim", "datapath"]),
     // Plans runs and judges their results; whoever uses it executes them.
     ("paper", &["policy", "scenario", "results"]),
-    ("cli", &["units", "scenario", "results", "sim", "paper", "lab", "datapath"]),
-    // Bindings: what Python sees of scenarios, runs and results.
-    ("python", &["scenario", "results", "sim"]),
+    // Plans runs and keeps what they leave; whoever uses it executes them.
+    ("sweep", &["units", "scenario", "results"]),
+    ("cli", &["units", "scenario", "results", "sim", "paper", "sweep", "lab", "datapath"]),
+    // Bindings: what Python sees of scenarios, runs, sweeps and results.
+    ("python", &["scenario", "results", "sim", "sweep"]),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
     (
         "bench",

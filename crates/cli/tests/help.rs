@@ -19,8 +19,20 @@ the exit code is 130; a second Ctrl-C gives the results up.
 fn the_document_is_the_help() {
     let lab = Lab::new();
     let mut text = INTRODUCTION.to_owned();
-    let names =
-        ["run", "compare", "check", "list", "schema", "demo", "paper", "lab", "perf", "ping", "completions"];
+    let names = [
+        "run",
+        "compare",
+        "check",
+        "list",
+        "schema",
+        "demo",
+        "paper",
+        "sweep",
+        "lab",
+        "perf",
+        "ping",
+        "completions",
+    ];
     let of_perf = ["server", "client"];
     let of_lab = ["up", "down", "run", "list", "show", "exec", "fail"];
     let commands = std::iter::once(Vec::new())

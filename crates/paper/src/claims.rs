@@ -3,9 +3,9 @@
 use pathweave_results::Quantity;
 use serde::Serialize;
 
-use crate::estimate::Estimate;
 use crate::model::{Claim, Compare, Over, Show, Variant};
 use crate::plan::{FigurePlan, Plan, plain};
+use pathweave_results::Estimate;
 
 /// A claim and what we have to say about it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

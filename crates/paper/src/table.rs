@@ -1,9 +1,9 @@
 //! Claims and measures as text: for the terminal, as CSV.
 
 use crate::claims::Verdict;
-use crate::estimate::Estimate;
 use crate::model::{Of, Stat, Variant};
 use crate::plan::{FigurePlan, Plan};
+use pathweave_results::Estimate;
 use pathweave_results::Quantity;
 
 /// Per claim: published, ours as published, ours repaired, whether each agrees, and why not.

@@ -17,7 +17,9 @@
 //! ```
 
 mod columns;
+mod estimate;
 mod folder;
+mod frame;
 mod grid;
 mod human;
 mod metrics;
@@ -33,15 +35,18 @@ mod summary_schema;
 mod text;
 
 pub use columns::{Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
+pub use estimate::Estimate;
 pub use folder::{FILES, OutputError, ResultFolder};
+pub use frame::{Frame, Series};
 pub use human::{Quantity, ratio};
-pub use metrics::{FLOW_METRICS, FlowMetric, RUN_METRICS, RunMetric};
+pub use metrics::{Better, FLOW_METRICS, Figure, FlowMetric, RUN_METRICS, RunMetric, figures};
 pub use middlebox::MiddleboxTotals;
+pub use parquet_file::{RunTable, table_bytes};
 pub use records::{
     BalancingTotals, DropReason, EndReason, EventKind, EventRecord, FlowRecord, FlowStatus, GroupTotals,
     JobRecord, LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult, SeriesKind, SeriesSample,
 };
-pub use report::html as report_html;
+pub use report::{Page, escape, html as report_html};
 pub use stats::{Distribution, jain_index, percentile};
 pub use summary::{FlowSummary, GroupSummary, JobSummary, RunSummary, SizeBin, Summary};
 pub use summary_fabric::{FabricSummary, TierSummary};

@@ -10,6 +10,8 @@ pub struct FlowMetric {
     pub label: &'static str,
     /// How it is shown.
     pub quantity: Quantity,
+    /// Which of two is better.
+    pub better: Better,
     /// The figure; `None` where there is none (no flow finished).
     pub get: fn(&FlowSummary) -> Option<f64>,
 }
@@ -20,15 +22,86 @@ pub struct RunMetric {
     pub label: &'static str,
     /// How it is shown.
     pub quantity: Quantity,
+    /// Which of two is better.
+    pub better: Better,
     /// The figure.
     pub get: fn(&Summary) -> Option<f64>,
 }
 
+/// Which of two figures is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// The lower.
+    Lower,
+    /// The higher.
+    Higher,
+    /// Neither: it says what the load was, or what it cost to simulate.
+    Neither,
+}
+
+/// A figure of a run under a name for files: label and unit in lower case, "FCT P99" is `fct_p99_ns`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Its name.
+    pub name: String,
+    /// What it is, for people.
+    pub label: &'static str,
+    /// How it is shown.
+    pub quantity: Quantity,
+    /// Which of two is better.
+    pub better: Better,
+    /// The figure; `None` where the run has none.
+    pub value: Option<f64>,
+}
+
+/// Every figure of a run that tables show, of the flows it is about. The same ones in the same order for every run.
+pub fn figures(summary: &Summary) -> Vec<Figure> {
+    let of = |label, quantity, better, value| Figure {
+        name: name(label, quantity),
+        label,
+        quantity,
+        better,
+        value,
+    };
+    let flows = FLOW_METRICS.iter().map(|m| of(m.label, m.quantity, m.better, (m.get)(summary.measured())));
+    let run = RUN_METRICS.iter().map(|m| of(m.label, m.quantity, m.better, (m.get)(summary)));
+    flows.chain(run).collect()
+}
+
+/// A label and the unit of its figure as the name of a column.
+fn name(label: &str, quantity: Quantity) -> String {
+    let lower = label.to_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric() && !".'".contains(c));
+    let words: Vec<String> = words.filter(|w| !w.is_empty()).map(|w| w.replace(['.', '\''], "")).collect();
+    let unit = match quantity {
+        TimeNs => "_ns",
+        RateBps => "_bps",
+        Bytes => "_bytes",
+        Percent => "_ratio",
+        Count | Plain => "",
+    };
+    words.join("_") + unit
+}
+
 const fn flow(label: &'static str, quantity: Quantity, get: fn(&FlowSummary) -> Option<f64>) -> FlowMetric {
-    FlowMetric { label, quantity, get }
+    FlowMetric { label, quantity, better: Better::Lower, get }
 }
 const fn run(label: &'static str, quantity: Quantity, get: fn(&Summary) -> Option<f64>) -> RunMetric {
-    RunMetric { label, quantity, get }
+    RunMetric { label, quantity, better: Better::Lower, get }
+}
+impl FlowMetric {
+    const fn higher(self) -> Self {
+        FlowMetric { better: Better::Higher, ..self }
+    }
+    const fn neither(self) -> Self {
+        FlowMetric { better: Better::Neither, ..self }
+    }
+}
+impl RunMetric {
+    const fn neither(self) -> Self {
+        RunMetric { better: Better::Neither, ..self }
+    }
 }
 
 /// A figure that means nothing unless a flow finished.
@@ -40,7 +113,7 @@ use Quantity::{Bytes, Count, Percent, Plain, RateBps, TimeNs};
 
 /// Rows on flows.
 pub const FLOW_METRICS: &[FlowMetric] = &[
-    flow("Flows", Count, |f| Some(f.count as f64)),
+    flow("Flows", Count, |f| Some(f.count as f64)).neither(),
     flow("Unfinished", Count, |f| Some(f.unfinished as f64)),
     flow("Failed", Count, |f| Some(f.failed as f64)),
     flow("FCT mean", TimeNs, |f| if_finished(f, f.fct_ns.mean)),
@@ -55,14 +128,14 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
     flow("Slowdown P99", Plain, |f| if_finished(f, f.slowdown.p99)),
     flow("Slowdown P99.9", Plain, |f| if_finished(f, f.slowdown.p999)),
     flow("Slowdown max", Plain, |f| if_finished(f, f.slowdown.max)),
-    flow("Goodput aggregate", RateBps, |f| if_finished(f, f.aggregate_goodput_bps)),
-    flow("Goodput per flow", RateBps, |f| if_finished(f, f.mean_goodput_bps)),
-    flow("Jain's index", Plain, |f| f.jain_index),
+    flow("Goodput aggregate", RateBps, |f| if_finished(f, f.aggregate_goodput_bps)).higher(),
+    flow("Goodput per flow", RateBps, |f| if_finished(f, f.mean_goodput_bps)).higher(),
+    flow("Jain's index", Plain, |f| f.jain_index).higher(),
     flow("Dropped packets", Count, |f| Some(f.dropped_packets as f64)),
     flow("Retransmissions", Count, |f| Some(f.retransmitted_packets as f64)),
-    flow("Copies", Count, |f| if_any(f.copied_packets)),
-    flow("Notices", Count, |f| if_any(f.notice_packets)),
-    flow("Congestion notifications", Count, |f| if_any(f.cnp_packets)),
+    flow("Copies", Count, |f| if_any(f.copied_packets)).neither(),
+    flow("Notices", Count, |f| if_any(f.notice_packets)).neither(),
+    flow("Congestion notifications", Count, |f| if_any(f.cnp_packets)).neither(),
     flow("Timeouts", Count, |f| Some(f.timeouts as f64)),
     flow("Out-of-order degree P99", Count, |f| Some(f.ooo_degree_packets.p99)),
     flow("Out-of-order degree max", Count, |f| Some(f.ooo_degree_packets.max)),
@@ -71,21 +144,21 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
 /// Rows on the fabric and the run.
 pub const RUN_METRICS: &[RunMetric] = &[
     run("PFC pauses", Count, |s| Some(s.fabric.pfc_pauses as f64)),
-    run("ECN marks", Count, |s| Some(s.fabric.ecn_marked_packets as f64)),
+    run("ECN marks", Count, |s| Some(s.fabric.ecn_marked_packets as f64)).neither(),
     run("Drops, all packets", Count, |s| Some(s.fabric.dropped_packets as f64)),
     run("Largest queue", Bytes, |s| Some(s.fabric.max_queue_bytes as f64)),
-    run("Flowlets", Count, |s| if_any(s.fabric.balancing.flowlets)),
-    run("Rerouted by switches", Count, |s| if_any(s.fabric.balancing.reroutes)),
-    run("Held by switches", Count, |s| if_any(s.fabric.balancing.held_packets)),
+    run("Flowlets", Count, |s| if_any(s.fabric.balancing.flowlets)).neither(),
+    run("Rerouted by switches", Count, |s| if_any(s.fabric.balancing.reroutes)).neither(),
+    run("Held by switches", Count, |s| if_any(s.fabric.balancing.held_packets)).neither(),
     run("Overtook and not held", Count, |s| if_any(s.fabric.balancing.unheld_packets)),
     run("Held and let go too soon", Count, |s| if_any(s.fabric.balancing.late_flushes)),
-    run("Packets between switches", Count, |s| if_any(s.fabric.balancing.message_packets)),
-    run("Host link utilisation", Percent, |s| tier_mean(s, true)),
-    run("Fabric link utilisation", Percent, |s| tier_mean(s, false)),
+    run("Packets between switches", Count, |s| if_any(s.fabric.balancing.message_packets)).neither(),
+    run("Host link utilisation", Percent, |s| tier_mean(s, true)).neither(),
+    run("Fabric link utilisation", Percent, |s| tier_mean(s, false)).neither(),
     run("Job completion mean", TimeNs, |s| jobs(s).map(|j| j.mean)),
     run("Job completion max", TimeNs, |s| jobs(s).map(|j| j.max)),
-    run("Simulated time", TimeNs, |s| Some(s.run.simulated_ns)),
-    run("Packet-hops", Count, |s| Some(s.run.packet_hops as f64)),
+    run("Simulated time", TimeNs, |s| Some(s.run.simulated_ns)).neither(),
+    run("Packet-hops", Count, |s| Some(s.run.packet_hops as f64)).neither(),
 ];
 
 /// A figure of something that most runs do not have.
@@ -103,4 +176,21 @@ fn tier_mean(summary: &Summary, of_hosts: bool) -> Option<f64> {
         || summary.fabric.tiers.iter().filter(|t| (t.tier <= 1) == of_hosts).map(|t| t.utilisation_ratio);
     let links: u64 = chosen().map(|u| u.count).sum();
     (links > 0).then(|| chosen().map(|u| u.mean * u.count as f64).sum::<f64>() / links as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::RunResult;
+
+    #[test]
+    fn names_are_of_columns_and_unique() {
+        assert_eq!(name("FCT P99.9", TimeNs), "fct_p999_ns");
+        assert_eq!(name("Jain's index", Plain), "jains_index");
+        assert_eq!(name("Drops, all packets", Count), "drops_all_packets");
+        assert_eq!(name("Fabric link utilisation", Percent), "fabric_link_utilisation_ratio");
+        let all = figures(&Summary::of(&RunResult::default()));
+        let names: std::collections::BTreeSet<_> = all.iter().map(|figure| figure.name.as_str()).collect();
+        assert_eq!(names.len(), FLOW_METRICS.len() + RUN_METRICS.len());
+    }
 }

@@ -13,7 +13,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
-use crate::columns::{Column, Get};
+use crate::columns::{self, Column, Get};
 use crate::records::RunResult;
 
 /// Records a row group: what is held in memory beside the records themselves is one column of these plus the
@@ -23,6 +23,32 @@ const ROWS_A_GROUP: usize = 1 << 18;
 /// Version of the columns; rises when one is renamed, removed or changes meaning.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
 
+/// A table of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RunTable {
+    /// One row a flow.
+    Flows,
+    /// One row a job.
+    Jobs,
+    /// One row a directed link.
+    Links,
+    /// Samples over time.
+    Series,
+    /// Drops, pauses, retransmissions, faults.
+    Events,
+}
+
+/// A table of a run as the bytes of its Parquet file.
+pub fn table_bytes(run: &RunResult, table: RunTable) -> Result<Vec<u8>, ParquetError> {
+    match table {
+        RunTable::Flows => write_to(Vec::new(), run, columns::FLOWS, &run.flows),
+        RunTable::Jobs => write_to(Vec::new(), run, columns::JOBS, &run.jobs),
+        RunTable::Links => write_to(Vec::new(), run, columns::LINKS, &run.links),
+        RunTable::Series => write_to(Vec::new(), run, columns::SERIES, &run.series),
+        RunTable::Events => write_to(Vec::new(), run, columns::EVENTS, &run.events),
+    }
+}
+
 /// Writes `records` with `columns` to a new file at `path`.
 pub(crate) fn write<R>(
     path: &Path,
@@ -31,7 +57,18 @@ pub(crate) fn write<R>(
     records: &[R],
 ) -> Result<(), ParquetError> {
     let file = io::BufWriter::with_capacity(1 << 20, File::create(path)?);
-    let mut writer = SerializedFileWriter::new(file, schema(columns)?, Arc::new(properties(run)))?;
+    let file = write_to(file, run, columns, records)?.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.sync_all()?;
+    Ok(())
+}
+
+fn write_to<W: io::Write + Send, R>(
+    out: W,
+    run: &RunResult,
+    columns: &[Column<R>],
+    records: &[R],
+) -> Result<W, ParquetError> {
+    let mut writer = SerializedFileWriter::new(out, schema(columns)?, Arc::new(properties(run)))?;
     let labels: Vec<Vec<ByteArray>> = columns.iter().map(|c| labels_of(c, run)).collect();
     for rows in records.chunks(ROWS_A_GROUP) {
         let mut group = writer.next_row_group()?;
@@ -42,9 +79,7 @@ pub(crate) fn write<R>(
         }
         group.close()?;
     }
-    let file = writer.into_inner()?.into_inner().map_err(io::IntoInnerError::into_error)?;
-    file.sync_all()?;
-    Ok(())
+    writer.into_inner()
 }
 
 fn schema<R>(columns: &[Column<R>]) -> Result<Arc<Type>, ParquetError> {

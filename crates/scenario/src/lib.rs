@@ -21,4 +21,4 @@ pub use model::{
 pub use pathweave_units as units;
 pub use prepare::Prepared;
 pub use schema::schema;
-pub use text::{Diagnostic, Diagnostics, FieldPath, Source, Span, Style, nearest};
+pub use text::{Diagnostic, Diagnostics, Document, FieldPath, Source, Span, Style, nearest};

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use crate::expand::{DEFAULT_SCHEME, expand};
 use crate::model::Scenario;
+use crate::resolved;
 use crate::text::shape::Shape;
 use crate::text::{
-    Diagnostic, Diagnostics, FieldPath, Node, Override, Source, Value, parse_document, read_document,
+    Diagnostic, Diagnostics, Document, FieldPath, Node, Override, Source, Value, parse_document,
+    read_document,
 };
 
 /// What changes a scenario from outside its file, in this order.
@@ -51,6 +53,44 @@ impl Loaded {
         let tree = parse_document(&Source::new(source_name, text))?;
         let name = source_name.trim_end_matches(".toml").to_owned();
         Self::complete(tree, name, base_dir.into(), changes)
+    }
+
+    /// The same for a scenario that is the table `field` of another document.
+    pub fn within(
+        document: &Document,
+        field: &FieldPath,
+        name: &str,
+        changes: &Changes,
+    ) -> Result<Self, Diagnostics> {
+        let Some(tree) = document.table(field) else {
+            let finding = Diagnostic::new(field.clone(), format!("`{field}` is no scenario"));
+            return Err(document
+                .place(finding.allowed("expected a table laid out as a scenario file is"))
+                .into());
+        };
+        Self::complete(tree.clone(), name.to_owned(), document.base_dir.clone(), changes)
+    }
+
+    /// The same with another seed.
+    pub fn with_seed(&self, seed: u64) -> Result<Self, Diagnostics> {
+        if i64::try_from(seed).is_err() {
+            return Err(self.place(seed_too_large(seed)).into());
+        }
+        let mut other = self.clone();
+        other.scenario.seed = seed;
+        Ok(other)
+    }
+
+    /// The scenario as TOML with every default filled in and files named by absolute paths: it runs again from
+    /// anywhere.
+    pub fn resolved(&self) -> String {
+        resolved::to_toml(&self.scenario, &self.base_dir)
+    }
+
+    /// What decides the outcome of a run, as a text: the scenario with every default filled in, without its name, and
+    /// with the contents of files in place of their names. Equal texts give equal digests.
+    pub fn identity(&self) -> Result<String, Diagnostics> {
+        resolved::identity(&self.scenario, &self.base_dir).map_err(Diagnostics::from)
     }
 
     fn complete(
@@ -108,9 +148,7 @@ fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnost
     if let Some(seed) = changes.seed {
         let given = flag(format!("--seed {seed}"), Value::Integer(i64::try_from(seed).unwrap_or(i64::MAX)));
         if i64::try_from(seed).is_err() {
-            // TOML's integers end there, and a scenario must be able to say its seed.
-            let finding = Diagnostic::new(FieldPath::root().key("seed"), format!("`seed` cannot be {seed}"));
-            found.push(finding.at(given.span.clone()).allowed(format!("at most {}", i64::MAX)));
+            found.push(seed_too_large(seed).at(given.span.clone()));
         }
         insert("seed", given);
     }
@@ -118,6 +156,12 @@ fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnost
         insert("scheme", flag(format!("--schemes {scheme}"), Value::Text(scheme.clone())));
     }
     Ok(found)
+}
+
+/// TOML's integers end there, and a scenario must be able to say its seed.
+fn seed_too_large(seed: u64) -> Diagnostic {
+    let finding = Diagnostic::new(FieldPath::root().key("seed"), format!("`seed` cannot be {seed}"));
+    finding.allowed(format!("at most {}", i64::MAX))
 }
 
 /// A value that a flag of the command line sets.

@@ -1,36 +1,98 @@
 //! The scenario as it goes into results: complete, and able to run again from anywhere.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pathweave_topo::{PathSetConfig, RoutingConfig, TopologyConfig};
 use pathweave_workload::{Traffic, builtin_cdfs};
+use sha2::{Digest, Sha256};
 
 use crate::model::Scenario;
+use crate::text::{Diagnostic, FieldPath};
 
 /// The scenario as TOML, every default filled in, files named by absolute paths.
 pub(crate) fn to_toml(scenario: &Scenario, base_dir: &Path) -> String {
     let mut scenario = scenario.clone();
-    let absolute =
-        |path: &Path| std::path::absolute(base_dir.join(path)).unwrap_or_else(|_| base_dir.join(path));
+    let absolute = |path: &str| -> Result<String, std::convert::Infallible> {
+        let path = base_dir.join(path);
+        Ok(std::path::absolute(&path).unwrap_or(path).display().to_string())
+    };
+    let Ok(()) = each_file(&mut scenario, absolute);
+    write(&scenario)
+}
+
+/// The same without its name, and with a digest of each file's contents in place of its name.
+pub(crate) fn identity(scenario: &Scenario, base_dir: &Path) -> Result<String, Diagnostic> {
+    let mut scenario = Scenario { name: String::new(), ..scenario.clone() };
+    each_file(&mut scenario, |path| {
+        let path = base_dir.join(path);
+        let content = std::fs::read(&path).map_err(|why| {
+            Diagnostic::new(FieldPath::root(), format!("cannot read {}: {why}", path.display()))
+        })?;
+        let digest = Sha256::digest(content);
+        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    })?;
+    Ok(write(&scenario))
+}
+
+fn write(scenario: &Scenario) -> String {
+    toml::to_string(scenario).expect("configurations are structs, enums and numbers, which TOML can express")
+}
+
+/// Renames every file that the scenario names.
+fn each_file<E>(scenario: &mut Scenario, rename: impl Fn(&str) -> Result<String, E>) -> Result<(), E> {
+    let rename_path = |path: &mut PathBuf| -> Result<(), E> {
+        *path = rename(&path.to_string_lossy())?.into();
+        Ok(())
+    };
     match &mut scenario.topology {
-        TopologyConfig::TopologyFile(file) => file.path = absolute(&file.path),
-        TopologyConfig::HpccFile(file) => file.path = absolute(&file.path),
+        TopologyConfig::TopologyFile(file) => rename_path(&mut file.path)?,
+        TopologyConfig::HpccFile(file) => rename_path(&mut file.path)?,
         _ => {}
     }
     if let RoutingConfig::Source(source) = &mut scenario.routing
         && let PathSetConfig::File(file) = &mut source.paths
     {
-        file.path = absolute(&file.path);
+        rename_path(&mut file.path)?;
     }
-    let name = |file: &str| absolute(Path::new(file)).display().to_string();
     for workload in &mut scenario.workload {
         match &mut workload.traffic {
             Traffic::Poisson(poisson) if !builtin_cdfs().iter().any(|cdf| cdf.name == poisson.sizes) => {
-                poisson.sizes = name(&poisson.sizes);
+                poisson.sizes = rename(&poisson.sizes)?;
             }
-            Traffic::Flows(flows) => flows.file = flows.file.as_deref().map(name),
+            Traffic::Flows(flows) => {
+                if let Some(file) = &mut flows.file {
+                    *file = rename(file)?;
+                }
+            }
             _ => {}
         }
     }
-    toml::to_string(&scenario).expect("configurations are structs, enums and numbers, which TOML can express")
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Changes, Loaded};
+
+    #[test]
+    fn the_identity_is_of_what_files_hold_and_not_of_names() {
+        let one = tempfile::tempdir().unwrap();
+        let two = tempfile::tempdir().unwrap();
+        let text =
+            "[topology]\nkind = \"star\"\nhosts = 4\n[[workload]]\nkind = \"flows\"\nfile = \"f.csv\"\n";
+        let write = |folder: &tempfile::TempDir, flows: &str| {
+            std::fs::write(folder.path().join("f.csv"), flows).unwrap();
+        };
+        let identity = |folder: &tempfile::TempDir, name: &str| {
+            Loaded::parse(text, name, folder.path(), &Changes::default()).unwrap().identity()
+        };
+        write(&one, "src,dst,size\n0,1,1KB\n");
+        write(&two, "src,dst,size\n0,1,1KB\n");
+        let first = identity(&one, "a.toml").unwrap();
+        assert_eq!(first, identity(&two, "b.toml").unwrap());
+        write(&two, "src,dst,size\n0,1,2KB\n");
+        assert_ne!(first, identity(&two, "a.toml").unwrap());
+        std::fs::remove_file(two.path().join("f.csv")).unwrap();
+        assert!(identity(&two, "a.toml").unwrap_err().to_string().contains("cannot read"));
+    }
 }

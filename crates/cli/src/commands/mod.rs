@@ -6,6 +6,7 @@ mod demo;
 mod list;
 mod paper;
 mod run;
+mod sweep;
 
 pub(crate) use check::check;
 pub(crate) use compare::compare;
@@ -13,6 +14,7 @@ pub(crate) use demo::demo;
 pub(crate) use list::list;
 pub(crate) use paper::paper;
 pub(crate) use run::run;
+pub(crate) use sweep::sweep;
 
 use std::path::PathBuf;
 

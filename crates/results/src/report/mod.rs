@@ -4,13 +4,16 @@
 //! thinned out here, so that the file stays small however long the run was.
 
 mod curves;
+mod frame;
 mod page;
 mod series;
 mod tables;
 mod timeline;
 mod topology;
 
+pub use frame::Page;
 pub use page::html;
+pub use tables::escape;
 
 /// Bounds on what a report holds. They are for all runs together: more runs, less of each.
 #[derive(Clone, Copy, Debug)]

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::curves::{Cdf, cdfs};
+use super::frame::{self, Page};
 use super::series::{Chart, charts};
 use super::tables::{escape, html_table};
 use super::timeline::{Timeline, timeline};
@@ -13,17 +14,16 @@ use crate::human::Quantity;
 use crate::records::RunResult;
 use crate::summary::Summary;
 
-const TEMPLATE: &str = include_str!("../../assets/report.html");
-const STYLE: &str = include_str!("../../assets/report.css");
-const SCRIPTS: [&str; 6] = [
-    include_str!("../../assets/vendor/uplot/uPlot.iife.min.js"),
-    include_str!("../../assets/look.js"),
+const CHARTS: &str = include_str!("../../assets/vendor/uplot/uPlot.iife.min.js");
+const CHART_STYLE: &str = include_str!("../../assets/vendor/uplot/uPlot.min.css");
+const SCRIPTS: [&str; 4] = [
     include_str!("../../assets/charts.js"),
     include_str!("../../assets/topology.js"),
     include_str!("../../assets/timeline.js"),
     include_str!("../../assets/report.js"),
 ];
-const CHART_STYLE: &str = include_str!("../../assets/vendor/uplot/uPlot.min.css");
+const FOOTER: &str = "<p>Percentiles are by nearest rank. Slowdown is the completion time over that on an idle network. \
+Times, slowdown and\ngoodput are of finished flows.</p>";
 
 /// A report is never larger than this.
 const MOST_BYTES: usize = 5_000_000;
@@ -59,28 +59,22 @@ fn page(runs: &[(&RunResult, &Summary)], budget: &Budget) -> String {
     let pictures: Vec<RunPictures> = runs.iter().map(|(run, _)| pictures(run, budget)).collect();
     let summaries: Vec<Summary> = runs.iter().map(|(_, summary)| shortened(summary, budget)).collect();
     let names: Vec<&str> = runs.iter().map(|(run, _)| run.info.name.as_str()).collect();
-    let scenarios = runs.iter().map(|(run, _)| scenario(run, runs.len() == 1, budget)).collect();
-    let fill = [
-        ("title", escape(&names.join(" / "))),
-        ("style", format!("{CHART_STYLE}\n{STYLE}")),
-        ("header", header(runs)),
-        ("tables", tables(&summaries, runs[0].1.groups.len())),
-        ("scenarios", scenarios),
-        ("summaries", script_safe(&summaries)),
-        ("pictures", script_safe(&pictures)),
-        ("scripts", SCRIPTS.join("\n")),
-    ];
-    let mut page = String::new();
-    let mut rest = TEMPLATE;
-    // One pass over the template, so that nothing inserted is searched for placeholders.
-    while let Some((before, after)) = rest.split_once("{{") {
-        let (key, after) = after.split_once("}}").expect("the template closes what it opens");
-        let (_, text) = fill.iter().find(|(k, _)| *k == key).expect("the template asks for known parts");
-        page.push_str(before);
-        page.push_str(text);
-        rest = after;
-    }
-    page + rest
+    let scenarios: String = runs.iter().map(|(run, _)| scenario(run, runs.len() == 1, budget)).collect();
+    let body = format!(
+        "<section>\n<h2>Summary</h2>\n<div class=\"tables\">\n{}\n</div>\n</section>\n<div id=\"pictures\"><noscript>The \
+         pictures need scripts; the tables do not.</noscript></div>\n<section>\n<h2>Scenario</h2>\n{scenarios}\n</section>",
+        tables(&summaries, runs[0].1.groups.len())
+    );
+    let page = Page {
+        title: names.join(" / "),
+        style: CHART_STYLE,
+        header: header(runs),
+        body,
+        footer: FOOTER.to_owned(),
+        data: vec![("summaries", json(&summaries)), ("picture-data", json(&pictures))],
+        scripts: [&[CHARTS][..], &[frame::LOOK], &SCRIPTS].concat(),
+    };
+    page.html()
 }
 
 fn pictures(run: &RunResult, budget: &Budget) -> RunPictures {
@@ -199,8 +193,6 @@ fn scenario(run: &RunResult, open: bool, budget: &Budget) -> String {
     )
 }
 
-/// JSON that cannot end the script element it is in.
-fn script_safe(value: &impl Serialize) -> String {
-    let text = serde_json::to_string(value).expect("plain data with text keys serialises");
-    text.replace('<', "\\u003c")
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("plain data with text keys serialises")
 }

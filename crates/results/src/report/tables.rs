@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::grid::Grid;
 
 /// `text` with the characters HTML gives a meaning replaced; safe in an attribute too.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

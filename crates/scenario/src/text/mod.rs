@@ -2,6 +2,7 @@
 //! Schema, nothing of networks.
 
 mod diagnostic;
+mod document;
 mod nearest;
 mod overrides;
 mod parse;
@@ -11,6 +12,7 @@ mod source;
 mod tree;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Style};
+pub use document::Document;
 pub use nearest::nearest;
 pub(crate) use overrides::Override;
 pub(crate) use parse::{parse_document, read_document};

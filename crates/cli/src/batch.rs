@@ -1,0 +1,152 @@
+//! Many runs at a time, and how far they are together.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration as Wall, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use pathweave_sim::{Control, Monitor, SimSpec, Snapshot};
+
+use crate::args::Bar;
+use crate::interrupt::Interrupt;
+use crate::progress::clock;
+use crate::terminal;
+
+/// Calls `work` with each of `order`, `jobs` at a time. Threads take the next that nobody has taken, until the user
+/// interrupts.
+pub(crate) fn in_threads(jobs: usize, order: &[usize], interrupt: &Interrupt, work: impl Fn(usize) + Sync) {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if interrupt.requested() {
+                return;
+            }
+            work(index);
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs.min(order.len())).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            if let Err(panic) = worker.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+}
+
+/// Tells the batch how far a run is, and the run when to stop.
+pub(crate) struct Watcher<'a> {
+    index: usize,
+    batch: &'a Batch,
+    interrupt: &'a Interrupt,
+    until_ps: Option<u64>,
+}
+
+impl Monitor for Watcher<'_> {
+    fn look(&mut self, at: &Snapshot) -> Control {
+        let of_bytes = at.bytes_done as f64 / (at.bytes_total as f64).max(1.0);
+        let of_time = self.until_ps.map_or(0.0, |until| at.now.as_ps() as f64 / until as f64);
+        self.batch.update(self.index, Some(of_bytes.max(of_time).min(1.0)));
+        if self.interrupt.requested() { Control::Stop } else { Control::Continue }
+    }
+}
+
+/// How far all runs are together: one bar on a terminal, a line now and then elsewhere.
+pub(crate) struct Batch {
+    costs: Vec<f64>,
+    labels: Vec<String>,
+    started: Instant,
+    bar: Option<ProgressBar>,
+    state: Mutex<State>,
+    quiet: bool,
+}
+
+struct State {
+    done: f64,
+    finished: usize,
+    running: BTreeMap<usize, f64>,
+    next_line: Instant,
+}
+
+/// Time between lines where there is no terminal.
+const LINE_EVERY: Wall = Wall::from_secs(5);
+const BAR_STEPS: u64 = 1_000;
+
+impl Batch {
+    /// Of so many runs, by what each costs in any unit, and what to call it.
+    pub(crate) fn new(costs: Vec<f64>, labels: Vec<String>, quiet: bool, show: Bar) -> Self {
+        let wanted = match show {
+            Bar::Always => true,
+            Bar::Never => false,
+            Bar::Auto => std::io::stderr().is_terminal(),
+        };
+        let bar = (!quiet && wanted).then(|| {
+            let style = ProgressStyle::with_template("{bar:24} {wide_msg}").expect("the template is valid");
+            ProgressBar::new(BAR_STEPS).with_style(style.progress_chars("=> "))
+        });
+        let started = Instant::now();
+        let state =
+            State { done: 0.0, finished: 0, running: BTreeMap::new(), next_line: started + LINE_EVERY };
+        Batch { costs, labels, started, bar, state: Mutex::new(state), quiet }
+    }
+
+    /// A monitor for run `index`.
+    pub(crate) fn watch<'a>(&'a self, index: usize, spec: &SimSpec, interrupt: &'a Interrupt) -> Watcher<'a> {
+        let until_ps = spec.stop.until.map(pathweave_scenario::units::Duration::as_ps);
+        Watcher { index, batch: self, interrupt, until_ps }
+    }
+
+    /// So much of run `index` is done; `None`: it is over.
+    pub(crate) fn update(&self, index: usize, part: Option<f64>) {
+        if self.quiet {
+            return;
+        }
+        let mut state = self.state.lock().expect("no thread panics while it holds the lock");
+        match part {
+            Some(part) => {
+                state.running.insert(index, part);
+            }
+            None => {
+                state.running.remove(&index);
+                state.done += self.costs[index];
+                state.finished += 1;
+            }
+        }
+        let running: f64 = state.running.iter().map(|(&run, part)| self.costs[run] * part).sum();
+        let share = (state.done + running) / self.costs.iter().sum::<f64>().max(1.0);
+        let now = Instant::now();
+        if self.bar.is_none() && now < state.next_line {
+            return;
+        }
+        state.next_line = now + LINE_EVERY;
+        let elapsed = now.saturating_duration_since(self.started);
+        let left = if share > 0.0 {
+            clock(Wall::from_secs_f64(elapsed.as_secs_f64() * (1.0 - share).max(0.0) / share))
+        } else {
+            "-:--".to_owned()
+        };
+        let (finished, runs) = (state.finished, self.costs.len());
+        let label = &self.labels[index];
+        let line = format!("{:>3.0} %  {finished} of {runs} runs  {left} left  {label}", share * 100.0);
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position((share * BAR_STEPS as f64) as u64);
+                bar.set_message(line);
+            }
+            None => terminal::note(&line),
+        }
+    }
+
+    /// A last line: how many runs, and how long they took.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        if !self.quiet {
+            let finished = self.state.lock().expect("no thread panics while it holds the lock").finished;
+            terminal::note(&format!("{finished} runs in {}", clock(self.started.elapsed())));
+        }
+    }
+}

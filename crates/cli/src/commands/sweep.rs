@@ -1,0 +1,195 @@
+//! `pathweave sweep`: a scenario over values of its fields.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use pathweave_results::{EndReason, Summary};
+use pathweave_scenario::{Changes, Loaded};
+use pathweave_sweep::{Dataset, Files, Outcome as RunOutcome, Plan, SweepError, SweepSummary, pack};
+
+use crate::args::SweepArgs;
+use crate::batch::{Batch, in_threads};
+use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::terminal;
+use crate::usage;
+
+/// Failures said at most; the report and `summary.json` have all of them.
+const SHOWN: usize = 10;
+
+pub(crate) fn sweep(args: &SweepArgs) -> Result<Outcome, Failure> {
+    let plan = Plan::read(&args.sweep).map_err(failure)?;
+    let path = args.out.clone().unwrap_or_else(|| super::default_folder(&format!("{}-sweep", plan.name)));
+    if args.dry_run && !path.exists() {
+        return Ok(list(&plan, &BTreeMap::new()));
+    }
+    let dataset = Dataset::open(&path).map_err(failure)?;
+    let kept = kept(&plan, &dataset);
+    if args.dry_run {
+        return Ok(list(&plan, &kept));
+    }
+    tell(args, &plan, &dataset, kept.len())?;
+    let mut todo: Vec<usize> = (0..plan.runs.len()).filter(|run| !kept.contains_key(run)).collect();
+    todo.truncate(args.most.map_or(usize::MAX, |most| most as usize));
+
+    let interrupt = Interrupt::listen_saying("stopping: finished runs are kept; Ctrl-C again stops at once")?;
+    let outcomes = run_all(args, &plan, &dataset, kept, &todo, &interrupt)?;
+    let summary = SweepSummary::of(&plan, outcomes);
+    dataset.write(&plan, &summary).map_err(failure)?;
+    if args.prune {
+        dataset.prune(&plan).map_err(failure)?;
+    }
+    if args.talk.json {
+        terminal::out(&super::json(&summary));
+    } else if !args.talk.quiet {
+        let table = pathweave_sweep::table(&plan, &summary);
+        let report = path.join("report.html");
+        terminal::out(&format!("{table}dataset digest: {}\nreport: {}\n", summary.digest, report.display()));
+    }
+    complain(&summary);
+    Ok(match () {
+        () if interrupt.requested() && summary.partial => Outcome::Interrupted,
+        () if summary.partial || summary.has_trouble() => Outcome::Unfinished,
+        () => Outcome::Done,
+    })
+}
+
+/// What would run.
+fn list(plan: &Plan, kept: &BTreeMap<usize, RunOutcome>) -> Outcome {
+    let todo = plan.runs.iter().enumerate().filter(|(run, _)| !kept.contains_key(run));
+    let lines: String = todo.map(|(_, run)| format!("{}\n", run.label)).collect();
+    let (cells, runs) = (plan.cells.len(), plan.runs.len());
+    terminal::out(&format!("{cells} cells, {runs} runs, {} of them finished before\n{lines}", kept.len()));
+    Outcome::Done
+}
+
+/// The runs that an earlier call finished.
+fn kept(plan: &Plan, dataset: &Dataset) -> BTreeMap<usize, RunOutcome> {
+    let record = |(number, run): (usize, &pathweave_sweep::Run)| {
+        Some((number, RunOutcome::Finished(dataset.record(plan, &run.key)?)))
+    };
+    plan.runs.iter().enumerate().filter_map(record).collect()
+}
+
+fn tell(args: &SweepArgs, plan: &Plan, dataset: &Dataset, kept: usize) -> Result<(), Failure> {
+    if args.talk.quiet {
+        return Ok(());
+    }
+    let (cells, runs) = (plan.cells.len(), plan.runs.len());
+    terminal::note(&format!("{cells} cells, {runs} runs, {kept} of them finished before"));
+    let strangers = dataset.strangers(plan).map_err(failure)?.len();
+    if strangers > 0 && !args.prune {
+        terminal::note(&format!(
+            "note: {strangers} more runs in the folder are of none of them; --prune removes those"
+        ));
+    }
+    Ok(())
+}
+
+/// Makes the runs `todo` and keeps each as soon as it is finished.
+fn run_all(
+    args: &SweepArgs,
+    plan: &Plan,
+    dataset: &Dataset,
+    kept: BTreeMap<usize, RunOutcome>,
+    todo: &[usize],
+    interrupt: &Interrupt,
+) -> Result<BTreeMap<usize, RunOutcome>, Failure> {
+    // What a run costs is known only once its network is built, which is much of the cost of a small one.
+    let labels = todo.iter().map(|&run| plan.runs[run].label.clone()).collect();
+    let batch = Batch::new(vec![1.0; todo.len()], labels, args.talk.quiet, args.talk.progress);
+    let outcomes = Mutex::new(kept);
+    let broken: Mutex<Option<SweepError>> = Mutex::new(None);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let places: Vec<usize> = (0..todo.len()).collect();
+    in_threads(args.jobs.map_or(cores, usize::from), &places, interrupt, |place| {
+        let run = todo[place];
+        // One run that hits a bug must not cost the others.
+        let made = catch_unwind(AssertUnwindSafe(|| run_one(plan, run, place, &batch, interrupt)));
+        let made =
+            made.unwrap_or_else(|_| Err("a bug in the simulator; the lines above have its place".to_owned()));
+        let outcome = match made.transpose() {
+            None => return,
+            Some(Err(why)) => RunOutcome::Failed(why),
+            Some(Ok(files)) => match dataset.put(&plan.runs[run].key, &files) {
+                Ok(record) => RunOutcome::Finished(record),
+                // A full disk is full for all.
+                Err(why) => {
+                    broken.lock().expect("no thread panics while it holds the lock").get_or_insert(why);
+                    interrupt.request();
+                    return;
+                }
+            },
+        };
+        batch.update(place, None);
+        outcomes.lock().expect("no thread panics while it holds the lock").insert(run, outcome);
+    });
+    batch.finish();
+    match broken.into_inner().expect("every thread has ended well") {
+        Some(why) => Err(failure(why)),
+        None => Ok(outcomes.into_inner().expect("every thread has ended well")),
+    }
+}
+
+/// The files of a run; `None` if it was interrupted: half a run says nothing. The error is for people.
+fn run_one(
+    plan: &Plan,
+    run: usize,
+    place: usize,
+    batch: &Batch,
+    interrupt: &Interrupt,
+) -> Result<Option<Files>, String> {
+    let run = &plan.runs[run];
+    let told = |findings: pathweave_scenario::Diagnostics| findings.to_string();
+    let loaded = Loaded::parse(&run.scenario, "scenario.toml", "", &Changes::default()).map_err(told)?;
+    let prepared = loaded.prepare().map_err(told)?;
+    let mut watcher = batch.watch(place, &prepared.spec, interrupt);
+    let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
+    let result = pathweave_sim::run(&prepared.spec, &mut watcher);
+    let mut result = result.map_err(|why| told(loaded.sim_error(&why)))?;
+    if result.info.ended == EndReason::Interrupted {
+        return Ok(None);
+    }
+    result.info.wall_s = wall.elapsed().as_secs_f64();
+    result.info.cpu_s = usage::thread_cpu_s() - cpu_s;
+    result.info.version = pathweave_sweep::ENGINE.to_owned();
+    let summary = Summary::of(&result);
+    pack(&run.key, &result, &summary, &plan.tables).map(Some).map_err(|why| why.to_string())
+}
+
+/// Which cells failed or have unfinished flows, and why.
+fn complain(summary: &SweepSummary) {
+    let mut lines = Vec::new();
+    for cell in &summary.cells {
+        lines.extend(cell.failed.iter().map(|why| format!("failed: {}: {}", cell.label, why.trim_end())));
+        if cell.open_flows > 0 {
+            lines.push(format!("unfinished: {}: {} flows", cell.label, cell.open_flows));
+        }
+    }
+    for line in lines.iter().take(SHOWN) {
+        terminal::note(line);
+    }
+    if lines.len() > SHOWN {
+        terminal::note(&format!("and {} more: see summary.json", lines.len() - SHOWN));
+    }
+    if summary.partial {
+        let missing = summary.runs - summary.finished_runs - summary.failed_runs;
+        terminal::note(&format!(
+            "PARTIAL: {missing} of {} runs are missing; the same command goes on",
+            summary.runs
+        ));
+    }
+}
+
+fn failure(why: SweepError) -> Failure {
+    match why {
+        SweepError::File(findings) => Failure::Scenario(findings),
+        SweepError::Table { .. } => Failure::Internal(why.to_string()),
+        SweepError::Scenario { .. }
+        | SweepError::Occupied { .. }
+        | SweepError::Busy { .. }
+        | SweepError::Io { .. } => Failure::Input(why.to_string()),
+    }
+}

@@ -1,0 +1,30 @@
+//! Sweeps as data: a file says which fields of a scenario take which values. This crate plans the runs, knows which of
+//! them are done, keeps what they leave, and writes the dataset with its summary and report; whoever uses it executes
+//! the runs, on threads, processes or other machines.
+
+mod best;
+mod cells;
+mod dataset;
+mod error;
+mod model;
+mod plan;
+mod range;
+mod record;
+mod report;
+mod summary;
+mod table;
+
+pub use best::Best;
+pub use cells::{Axis, AxisKind, Cell};
+pub use dataset::Dataset;
+pub use error::SweepError;
+pub use model::{
+    GridAxis, HypercubeAxis, LatinHypercube, NamedCell, ReportConfig, Scale, Seeds, SweepFile, TableName,
+};
+pub use plan::{Plan, Run};
+pub use record::{Files, Record, pack, task_key};
+pub use summary::{CellSummary, Figures, Outcome, SweepSummary};
+pub use table::table;
+
+/// Version of the engine that runs are made with. Runs of another one are not taken for finished.
+pub const ENGINE: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,112 @@
+//! What is kept of a run.
+
+use std::collections::BTreeMap;
+
+use pathweave_results::{FlowStatus, RunResult, Summary, figures, table_bytes};
+use pathweave_scenario::{Changes, Diagnostics, Loaded};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::ENGINE;
+use crate::error::SweepError;
+use crate::model::TableName;
+
+/// Marks a `run.json` as ours.
+const SCHEMA: &str = "pathweave.sweep-run";
+/// Rises when a field is renamed, removed or changes meaning. Part of every key, so that older runs run again.
+const SCHEMA_VERSION: u32 = 1;
+/// The file that says a run is finished.
+pub(crate) const MARK: &str = "run.json";
+
+/// Files of a run by name.
+pub type Files = Vec<(String, Vec<u8>)>;
+
+/// A finished run: `run.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    schema: String,
+    schema_version: u32,
+    /// What its outcome depends on; see [`Run::key`](crate::Run::key).
+    pub key: String,
+    /// Version of the engine.
+    pub engine: String,
+    /// Seed.
+    pub seed: u64,
+    /// Digest of the event trace, 16 hexadecimal digits.
+    pub digest: String,
+    /// Why the run ended.
+    pub ended: String,
+    /// More on why; may be empty.
+    pub ended_detail: String,
+    /// Flows the run was about.
+    pub flows: u64,
+    /// Those of them that did not finish.
+    pub open_flows: u64,
+    /// CPU time of the run, seconds.
+    pub cpu_s: f64,
+    /// Every figure of the run that has a value.
+    pub metrics: BTreeMap<String, f64>,
+}
+
+impl Record {
+    fn of(key: &str, run: &RunResult, summary: &Summary) -> Self {
+        let value = |figure: pathweave_results::Figure| Some((figure.name, figure.value?));
+        let open = run.foreground().filter(|flow| flow.status != FlowStatus::Finished).count();
+        Record {
+            schema: SCHEMA.to_owned(),
+            schema_version: SCHEMA_VERSION,
+            key: key.to_owned(),
+            engine: ENGINE.to_owned(),
+            seed: run.info.seed,
+            digest: run.info.digest_hex(),
+            ended: run.info.ended.name().to_owned(),
+            ended_detail: run.info.ended_detail.clone(),
+            flows: run.foreground().count() as u64,
+            open_flows: open as u64,
+            cpu_s: run.info.cpu_s,
+            metrics: figures(summary).into_iter().filter_map(value).collect(),
+        }
+    }
+
+    /// From the text of a `run.json`. `None` if it is not one, or not whole, or of another run.
+    pub(crate) fn parse(text: &[u8], key: &str) -> Option<Self> {
+        let record: Record = serde_json::from_slice(text).ok()?;
+        let ours = record.schema == SCHEMA && record.schema_version == SCHEMA_VERSION && record.key == key;
+        ours.then_some(record)
+    }
+}
+
+/// The files of a finished run: the mark with its figures, the scenario, and `tables`.
+pub fn pack(
+    key: &str,
+    run: &RunResult,
+    summary: &Summary,
+    tables: &[TableName],
+) -> Result<Files, SweepError> {
+    let record = Record::of(key, run, summary);
+    let mark = serde_json::to_vec_pretty(&record).expect("plain data with text keys serialises");
+    let mut files = vec![(MARK.to_owned(), mark)];
+    files.push(("scenario.toml".to_owned(), run.info.scenario_toml.clone().into_bytes()));
+    for name in tables {
+        let bytes = table_bytes(run, name.table())
+            .map_err(|why| SweepError::Table { name: name.file().to_owned(), why: why.to_string() })?;
+        files.push((name.file().to_owned(), bytes));
+    }
+    Ok(files)
+}
+
+/// The digest of what decides a run: its scenario, and the engine.
+pub(crate) fn key_of(identity: &str) -> String {
+    digest(&format!("pathweave sweep {SCHEMA_VERSION}\nengine {ENGINE}\n{identity}"))
+}
+
+/// The key of a resolved scenario. Elsewhere than where the sweep was planned it differs if the engine is another one,
+/// or a file that the scenario names has other contents there.
+pub fn task_key(scenario: &str) -> Result<String, Diagnostics> {
+    Ok(key_of(&Loaded::parse(scenario, "scenario.toml", "", &Changes::default())?.identity()?))
+}
+
+/// The first half of SHA-256, as 32 hexadecimal digits.
+pub(crate) fn digest(text: &str) -> String {
+    Sha256::digest(text)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
