@@ -19,7 +19,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python soak clean
+.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python web test-web soak clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,7 @@ demo: build ## Compare four transports on real traffic; ends with a table and a 
 test: bare smoke ## All tests.
 	$(CARGO) test --locked --workspace
 	$(MAKE) test-python
+	$(MAKE) test-web
 
 lint: ## Formatting and lints, all features.
 	$(CARGO) fmt --all --check
@@ -56,6 +57,12 @@ test-python: $(VENV)/tools ## Tests of the Python package.
 	$(IN_VENV) maturin develop --quiet --locked
 	$(CARGO) build --quiet --locked -p pathweave-cli
 	PATHWEAVE_PROGRAM=$(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug/pathweave $(VENV)/bin/pytest --quiet
+
+web: ## Build the report viewer into web/dist; needs Node. The result is committed.
+	cd web && npm ci --silent && npm run --silent check && npm run --silent build
+
+test-web: ## The viewer: source and built page agree, reports work in Chromium. Skipped without Node.
+	.ci/web
 
 docs: ## Reference of every crate, into target/doc.
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --all-features
@@ -82,4 +89,4 @@ soak: ## Random requests in random weather over real sockets; every byte checked
 
 clean: ## Remove what was built.
 	$(CARGO) clean
-	rm -rf fuzz/target fuzz/corpus fuzz/artifacts results $(VENV)
+	rm -rf web/node_modules fuzz/target fuzz/corpus fuzz/artifacts results $(VENV)

@@ -1,98 +1,30 @@
-//! The report in a real browser: no script error, pictures drawn, figures equal to the summary.
+//! The report as text: its figures are the summary's, it is one file, and it stays small. In a browser it is tested
+//! by `web/test`.
 
 mod support;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use pathweave_results::{EndReason, RunResult, Summary, report_html};
+use pathweave_results::{
+    EndReason, FlowRecord, FlowStatus, RunInfo, RunResult, Summary, percentile, report_html,
+};
+use serde_json::Value;
 use support::{Shape, run};
 
-fn browser() -> Option<&'static str> {
-    let found = ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(|b| Command::new(b).arg("--version").output().is_ok_and(|o| o.status.success()));
-    if found.is_none() {
-        #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-        {
-            eprintln!("SKIPPED: no Chromium found, the report was not opened in a browser");
-        }
-    }
-    found
-}
-
-/// Runs the browser on a page in a profile of its own and returns what it printed.
-fn open(browser: &str, page: &Path, extra: &[&str]) -> String {
-    let profile = tempfile::tempdir().unwrap();
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .args(["--hide-scrollbars", "--window-size=1400,3200", "--virtual-time-budget=4000"])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .args(extra)
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .expect("the browser starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("a page is text")
-}
-
-fn write(name: &str, runs: &[&RunResult]) -> PathBuf {
+fn report(runs: &[&RunResult]) -> String {
     let summaries: Vec<Summary> = runs.iter().map(|r| Summary::of(r)).collect();
     let pairs: Vec<_> = runs.iter().copied().zip(&summaries).collect();
     let html = report_html(&pairs);
     assert!(html.len() <= 5_000_000, "{} bytes", html.len());
-    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::write(&page, html).unwrap();
-    page
+    html
 }
 
-/// Opens the page: no script error, and every picture there.
-fn check(page: &Path, cards: u32) {
-    let Some(browser) = browser() else { return };
-    let dom = open(browser, page, &["--dump-dom"]);
-    let head = &dom[..dom.len().min(300)];
-    assert!(!dom.contains("data-script-error"), "{head}");
-    assert!(dom.contains(&format!("data-drawn=\"{cards}\"")), "{head}");
-    assert!(!dom.contains("NaN"), "a figure is not a number");
-
-    // Two cards a row of 1,272 px: a chart as wide as the page lies over its neighbour.
-    for chart in dom.split("class=\"u-wrap\" style=\"width: ").skip(1) {
-        let width: f64 = chart.split_once("px").unwrap().0.parse().unwrap();
-        assert!((280.0..640.0).contains(&width), "a chart is {width} px wide");
-    }
-
-    let picture = page.with_extension("png");
-    open(browser, page, &[&format!("--screenshot={}", picture.display())]);
-    // A blank page of this size compresses to a few kilobytes.
-    let bytes = std::fs::metadata(&picture).unwrap().len();
-    assert!(bytes > 60_000, "the picture has {bytes} bytes: blank?");
+/// The data of one script element.
+fn embedded(html: &str, id: &str) -> Value {
+    let text = html.split_once(&format!("id=\"{id}\">")).unwrap().1.split_once("</script>").unwrap().0;
+    serde_json::from_str(text).unwrap()
 }
 
-#[test]
-fn one_run_on_a_small_fabric() {
-    check(&write("small.html", &[&run("small", Shape::SMALL)]), 6);
-}
-
-#[test]
-fn one_run_on_a_large_fabric() {
-    let mut run = run("large", Shape::LARGE);
-    run.info.ended = EndReason::PfcDeadlock;
-    run.info.ended_detail = "tor3->spine1 waits for spine1->tor9 waits for tor3->spine1".to_owned();
-    run.events_not_recorded = 12_345;
-    check(&write("large.html", &[&run]), 6);
-}
-
-#[test]
-fn a_comparison() {
-    let shape = |load, seed| Shape { load, seed, ..Shape::SMALL };
-    let runs = [run("ecmp", shape(2.0, 1)), run("rps", shape(0.6, 2)), run("qp-scaling-16", shape(1.2, 3))];
-    check(&write("compare.html", &runs.iter().collect::<Vec<_>>()), 8);
-}
-
-#[test]
-fn a_run_in_which_nothing_happened() {
-    check(&write("empty.html", &[&RunResult::default()]), 4);
+fn numbers(list: &Value) -> Vec<f64> {
+    list.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
 }
 
 #[test]
@@ -132,7 +64,89 @@ fn many_runs_with_many_groups_stay_within_the_size() {
             run
         })
         .collect();
-    write("many.html", &runs.iter().collect::<Vec<_>>());
-    let one = write("groups.html", &[&runs[0]]);
-    assert!(std::fs::read_to_string(one).unwrap().contains("288 more workload groups"));
+    report(&runs.iter().collect::<Vec<_>>());
+    assert!(report(&[&runs[0]]).contains("288 more workload groups"));
+}
+
+#[test]
+fn a_large_fabric_is_drawn_as_matrices_that_hold_every_link() {
+    let mut run = run("large", Shape::LARGE);
+    run.info.ended = EndReason::PfcDeadlock;
+    run.events_not_recorded = 12_345;
+    // 64 ToRs of 16 hosts below 16 spines: 2 * (1,024 + 1,024) directed links.
+    assert_eq!(run.links.len(), 4_096);
+    let fabric = &embedded(&report(&[&run]), "picture-data")[0]["fabric"];
+    assert_eq!(fabric["mode"], "matrices");
+    let links: f64 = fabric["panels"].as_array().unwrap().iter().map(|p| p["links"].as_f64().unwrap()).sum();
+    assert_eq!(links, 4_096.0);
+    let dropped: f64 = numbers(&fabric["totals"]["dropped"]).iter().sum();
+    assert_eq!(dropped, run.links.iter().map(|l| l.dropped_packets as f64).sum::<f64>());
+}
+
+#[test]
+fn a_run_in_which_nothing_happened_has_a_report() {
+    let html = report(&[&RunResult::default()]);
+    assert!(!html.contains("NaN") && !html.contains("[[summaries]]"));
+}
+
+/// Half a million flows: what the page holds of them is bounded, exact where it claims to be, and the same every time.
+#[test]
+fn many_flows_are_thinned_out_to_exact_quantiles_and_a_fixed_sample() {
+    const FLOWS: u32 = 500_000;
+    // 7 and 500,000 have no common factor: every number of picoseconds once.
+    let flow = |flow: u32| FlowRecord {
+        flow,
+        size_bytes: 1_000,
+        finish_ps: Some(1_000 + 7 * u64::from(flow) % u64::from(FLOWS)),
+        ideal_fct_ps: 1_000,
+        status: FlowStatus::Finished,
+        ..FlowRecord::default()
+    };
+    let run = RunResult {
+        info: RunInfo { groups: vec!["all".into()], schemes: vec!["ecmp".into()], ..RunInfo::default() },
+        flows: (0..FLOWS).map(flow).collect(),
+        ..RunResult::default()
+    };
+    let html = report(&[&run]);
+    assert!(html.len() < 800_000, "{} bytes", html.len());
+    assert_eq!(html, report(&[&run]));
+    let data = &embedded(&html, "picture-data")[0];
+
+    let cdf = data["cdfs"].as_array().unwrap().iter().find(|c| c["measure"] == "slowdown").unwrap();
+    let (values, fractions) = (numbers(&cdf["value"]), numbers(&cdf["fraction"]));
+    let mut all: Vec<f64> = run.flows.iter().filter_map(FlowRecord::slowdown).collect();
+    all.sort_by(f64::total_cmp);
+    for (per_mille, of_summary) in {
+        let s = Summary::of(&run).overall.slowdown;
+        [(500, s.p50), (950, s.p95), (990, s.p99), (999, s.p999), (1_000, s.max)]
+    } {
+        let at = fractions.iter().position(|f| *f == f64::from(per_mille) / 1_000.0).expect("it is shown");
+        assert_eq!(of_summary, percentile(&all, per_mille as u64));
+        // The page has five digits.
+        assert!((values[at] / of_summary - 1.0).abs() < 1e-4, "{per_mille}: {} {of_summary}", values[at]);
+    }
+
+    let flows = &data["flows"];
+    let (picked, slowest) = (numbers(&flows["flow"]), flows["slowest"].as_u64().unwrap() as usize);
+    assert_eq!((flows["of"].as_u64(), slowest), (Some(u64::from(FLOWS)), 300));
+    assert!(picked.len() <= 3_300 && picked.len() > 3_200, "{}", picked.len());
+    let slowdowns = numbers(&flows["slowdown"]);
+    for (shown, exact) in slowdowns[..slowest].iter().zip(all.iter().rev()) {
+        assert!((shown / exact - 1.0).abs() < 1e-4);
+    }
+    // The random part: its mean is that of all, 251.0 times the ideal, within five standard errors (144/sqrt(3,000)).
+    let sample = &slowdowns[slowest..];
+    let mean = sample.iter().sum::<f64>() / sample.len() as f64;
+    assert!((mean - 251.0).abs() < 13.2, "{mean}");
+}
+
+/// The viewer's packages come from whatever registry its builder uses, and are known by their hashes.
+#[test]
+fn the_lock_file_of_the_viewer_names_no_registry() {
+    let lock: Value = serde_json::from_str(include_str!("../../../web/package-lock.json")).unwrap();
+    let packages = lock["packages"].as_object().unwrap();
+    for (name, package) in packages.iter().filter(|(name, _)| !name.is_empty()) {
+        assert!(package["resolved"].is_null(), "{name}: npm install in web/ with its .npmrc leaves that out");
+        assert!(package["integrity"].is_string(), "{name} has no hash");
+    }
 }

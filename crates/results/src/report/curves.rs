@@ -1,49 +1,103 @@
-//! The distribution of flow completion times.
+//! Distributions of what flows did, as exact quantiles.
 
 use serde::Serialize;
 
 use super::{Budget, rounded};
 use crate::columns::ns;
+use crate::human::Quantity;
 use crate::records::{FlowRecord, FlowStatus, RunResult};
+
+/// A figure of a flow whose distribution is drawn.
+struct Measure {
+    name: &'static str,
+    title: &'static str,
+    quantity: Quantity,
+    get: fn(&FlowRecord) -> Option<f64>,
+}
+
+fn if_finished(flow: &FlowRecord, value: Option<f64>) -> Option<f64> {
+    value.filter(|_| flow.status == FlowStatus::Finished)
+}
+
+const MEASURES: [Measure; 4] = [
+    Measure {
+        name: "fct_ns",
+        title: "Flow completion time",
+        quantity: Quantity::TimeNs,
+        get: |f| if_finished(f, f.fct_ps().map(ns)),
+    },
+    Measure {
+        name: "slowdown",
+        title: "Slowdown",
+        quantity: Quantity::Plain,
+        get: |f| if_finished(f, f.slowdown()),
+    },
+    Measure {
+        name: "goodput_bps",
+        title: "Goodput",
+        quantity: Quantity::RateBps,
+        get: |f| if_finished(f, f.goodput_bps()),
+    },
+    Measure {
+        name: "ooo_degree_packets",
+        title: "Out-of-order degree",
+        quantity: Quantity::Count,
+        get: |f| Some(f64::from(f.ooo_degree_max)),
+    },
+];
 
 /// An empirical distribution function.
 #[derive(Debug, Serialize)]
 pub(super) struct Cdf {
     /// Workload group; empty for all flows.
     group: String,
-    /// Completion times, rising.
-    fct_ns: Vec<f64>,
-    /// Fraction of the finished flows that took at most that.
+    /// What is distributed.
+    measure: &'static str,
+    title: &'static str,
+    quantity: Quantity,
+    /// Values, rising.
+    value: Vec<f64>,
+    /// Fraction of the flows that have at most that.
     fraction: Vec<f64>,
 }
 
 /// Of all flows, or those of the foreground where there is a background, and of each group where there are several.
 pub(super) fn cdfs(run: &RunResult, budget: &Budget) -> Vec<Cdf> {
-    let mut out = vec![cdf(String::new(), run.foreground(), budget.points)];
-    if run.info.groups.len() > 1 {
-        for (group, name) in (0u16..).zip(&run.info.groups).take(budget.groups) {
-            let flows = run.flows.iter().filter(|f| f.group == group);
-            out.push(cdf(name.clone(), flows, budget.points));
+    let mut out = Vec::new();
+    for measure in &MEASURES {
+        out.push(cdf(measure, String::new(), run.foreground(), budget.points));
+        if run.info.groups.len() > 1 {
+            for (group, name) in (0u16..).zip(&run.info.groups).take(budget.groups) {
+                let flows = run.flows.iter().filter(|f| f.group == group);
+                out.push(cdf(measure, name.clone(), flows, budget.points));
+            }
         }
     }
-    out.retain(|c| !c.fct_ns.is_empty());
+    out.retain(|c| !c.value.is_empty());
     out
 }
 
-fn cdf<'a>(group: String, flows: impl Iterator<Item = &'a FlowRecord>, points: usize) -> Cdf {
-    let finished = flows.filter(|f| f.status == FlowStatus::Finished);
-    let mut fcts: Vec<u64> = finished.filter_map(FlowRecord::fct_ps).collect();
-    fcts.sort_unstable();
-    let ranks = ranks(fcts.len(), points);
+fn cdf<'a>(
+    measure: &Measure,
+    group: String,
+    flows: impl Iterator<Item = &'a FlowRecord>,
+    points: usize,
+) -> Cdf {
+    let mut values: Vec<f64> = flows.filter_map(measure.get).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let ranks = ranks(values.len(), points);
     Cdf {
         group,
-        fct_ns: ranks.iter().map(|&r| rounded(ns(fcts[r - 1]))).collect(),
-        fraction: ranks.iter().map(|&r| rounded(r as f64 / fcts.len() as f64)).collect(),
+        measure: measure.name,
+        title: measure.title,
+        quantity: measure.quantity,
+        value: ranks.iter().map(|&r| rounded(values[r - 1])).collect(),
+        fraction: ranks.iter().map(|&r| rounded(r as f64 / values.len() as f64)).collect(),
     }
 }
 
-/// Ranks (from 1) to show of `n` sorted values: half spread evenly, half closing in on the tail, first and last
-/// always.
+/// Ranks (from 1) to show of `n` sorted values: half spread evenly, half closing in on the tail, and always the
+/// first, the last and those of the percentiles a summary names. What is shown is exact, however much is left out.
 fn ranks(n: usize, points: usize) -> Vec<usize> {
     if n <= points {
         return (1..=n).collect();
@@ -53,6 +107,7 @@ fn ranks(n: usize, points: usize) -> Vec<usize> {
     // n - n^(1 - i/half) runs from 0 to n - 1, ever more slowly.
     let tail = (0..half).map(|i| n as f64 - (n as f64).powf(1.0 - (i + 1) as f64 / half as f64));
     ranks.extend(tail.map(|r| (r as usize).clamp(1, n)));
+    ranks.extend([500, 950, 990, 999].map(|per_mille| (n * per_mille).div_ceil(1_000)));
     ranks.sort_unstable();
     ranks.dedup();
     ranks
@@ -69,11 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn many_values_keep_the_ends_and_the_tail() {
-        let ranks = ranks(1_000_000, 1_000);
-        assert!(ranks.len() <= 1_000);
+    fn many_values_keep_the_ends_the_percentiles_and_the_tail() {
+        let ranks = ranks(1_000_000, 500);
+        assert!(ranks.len() <= 504);
         assert_eq!((ranks[0], *ranks.last().unwrap()), (1, 1_000_000));
         let beyond_p999 = ranks.iter().filter(|&&r| r > 999_000).count();
-        assert!(beyond_p999 > 100, "{beyond_p999} points in the last thousandth");
+        assert!(beyond_p999 > 50, "{beyond_p999} points in the last thousandth");
+        for rank in [500_000, 950_000, 990_000, 999_000] {
+            assert!(ranks.contains(&rank), "{rank}");
+        }
     }
 }

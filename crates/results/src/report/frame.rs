@@ -1,11 +1,11 @@
-//! What all our pages have in common: one file, nothing fetched, our look, errors of scripts shown.
+//! What our pages beside the viewer have in common: one file, nothing fetched, our look, errors of scripts shown.
 
 use super::tables::escape;
 
 const TEMPLATE: &str = include_str!("../../assets/report.html");
 const STYLE: &str = include_str!("../../assets/report.css");
 /// Colours, numbers with units and small helpers, under the name `pw`.
-pub(super) const LOOK: &str = include_str!("../../assets/look.js");
+const LOOK: &str = include_str!("../../assets/look.js");
 
 /// A page with everything in it.
 #[derive(Clone, Debug, Default)]

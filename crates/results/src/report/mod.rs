@@ -1,15 +1,21 @@
 //! `report.html`: one file with everything in it, for one run or for several side by side.
 //!
-//! Tables are made here, from the same metrics as the terminal's. Pictures are drawn in the browser from data
-//! thinned out here, so that the file stays small however long the run was.
+//! Tables are made here, from the same metrics as the terminal's. Pictures are drawn in the browser by the viewer
+//! (`web/`, whose built page is embedded) from data thinned out here, so that the file stays small and the page quick
+//! however long the run was.
 
 mod curves;
+mod fabric;
+mod flows;
 mod frame;
+mod frames;
+mod jobs;
 mod page;
+mod pauses;
+mod plane;
 mod series;
 mod tables;
 mod timeline;
-mod topology;
 
 pub use frame::Page;
 pub use page::html;
@@ -24,8 +30,16 @@ struct Budget {
     curves: usize,
     /// Workload groups.
     groups: usize,
-    /// Cells of the link heat maps of a run.
+    /// Links drawn one by one; where there are more, neighbours share a cell of a matrix.
+    links: usize,
+    /// Values in the pictures over time of a run: links and hosts, times instants, times what is shown of them.
     cells: usize,
+    /// Flows picked at random.
+    flows: usize,
+    /// Jobs.
+    jobs: usize,
+    /// Links in the account of pauses.
+    pauses: usize,
     /// Bytes of scenario text.
     scenario_bytes: usize,
 }
@@ -34,10 +48,14 @@ impl Budget {
     fn for_runs(runs: usize) -> Self {
         let runs = runs.max(1);
         Budget {
-            points: (6_000 / runs).clamp(50, 1_000),
+            points: (3_000 / runs).clamp(50, 500),
             curves: if runs <= 8 { 6 } else { 2 },
             groups: if runs <= 8 { 12 } else { 2 },
-            cells: (120_000 / runs).clamp(500, 20_000),
+            links: (16_000 / runs).min(4_000),
+            cells: 1_600_000 / runs,
+            flows: (6_000 / runs).clamp(50, 3_000),
+            jobs: (1_600 / runs).clamp(20, 400),
+            pauses: (1_600 / runs).clamp(20, 400),
             scenario_bytes: (800_000 / runs).min(300_000),
         }
     }
@@ -47,7 +65,11 @@ impl Budget {
             points: self.points / 2,
             curves: (self.curves / 2).max(1),
             groups: self.groups / 2,
+            links: self.links / 2,
             cells: self.cells / 2,
+            flows: self.flows / 2,
+            jobs: self.jobs / 2,
+            pauses: self.pauses / 2,
             scenario_bytes: self.scenario_bytes / 2,
         }
     }

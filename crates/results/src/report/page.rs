@@ -2,40 +2,41 @@
 
 use serde::Serialize;
 
+use super::Budget;
 use super::curves::{Cdf, cdfs};
-use super::frame::{self, Page};
+use super::fabric::{Fabric, fabric};
+use super::flows::{Flows, flows};
+use super::frames::{Frames, frames};
+use super::jobs::{Jobs, jobs};
+use super::pauses::{PauseTree, tree};
 use super::series::{Chart, charts};
 use super::tables::{escape, html_table};
 use super::timeline::{Timeline, timeline};
-use super::topology::{Topology, topology};
-use super::{Budget, rounded};
 use crate::grid;
 use crate::human::Quantity;
 use crate::records::RunResult;
 use crate::summary::Summary;
 
-const CHARTS: &str = include_str!("../../assets/vendor/uplot/uPlot.iife.min.js");
-const CHART_STYLE: &str = include_str!("../../assets/vendor/uplot/uPlot.min.css");
-const SCRIPTS: [&str; 4] = [
-    include_str!("../../assets/charts.js"),
-    include_str!("../../assets/topology.js"),
-    include_str!("../../assets/timeline.js"),
-    include_str!("../../assets/report.js"),
-];
-const FOOTER: &str = "<p>Percentiles are by nearest rank. Slowdown is the completion time over that on an idle network. \
-Times, slowdown and\ngoodput are of finished flows.</p>";
+/// The viewer, built from `web/`. Built pages are part of the source, so that building the program takes no Node.
+const VIEWER: &str = include_str!("../../../../web/dist/report.html");
 
 /// A report is never larger than this.
 const MOST_BYTES: usize = 5_000_000;
 
-/// What the scripts draw, beside the summaries.
+/// What the viewer draws, beside the summaries. `web/src/data.ts` has the same fields.
 #[derive(Serialize)]
-struct RunPictures {
-    name: String,
+struct RunPictures<'a> {
+    name: &'a str,
     simulated_ns: f64,
+    groups: &'a [String],
+    schemes: &'a [String],
     cdfs: Vec<Cdf>,
     charts: Vec<Chart>,
-    topology: Topology,
+    fabric: Fabric,
+    frames: Frames,
+    flows: Flows,
+    pauses: PauseTree,
+    jobs: Jobs,
     timeline: Timeline,
 }
 
@@ -59,31 +60,48 @@ fn page(runs: &[(&RunResult, &Summary)], budget: &Budget) -> String {
     let pictures: Vec<RunPictures> = runs.iter().map(|(run, _)| pictures(run, budget)).collect();
     let summaries: Vec<Summary> = runs.iter().map(|(_, summary)| shortened(summary, budget)).collect();
     let names: Vec<&str> = runs.iter().map(|(run, _)| run.info.name.as_str()).collect();
-    let scenarios: String = runs.iter().map(|(run, _)| scenario(run, runs.len() == 1, budget)).collect();
-    let body = format!(
-        "<section>\n<h2>Summary</h2>\n<div class=\"tables\">\n{}\n</div>\n</section>\n<div id=\"pictures\"><noscript>The \
-         pictures need scripts; the tables do not.</noscript></div>\n<section>\n<h2>Scenario</h2>\n{scenarios}\n</section>",
-        tables(&summaries, runs[0].1.groups.len())
-    );
-    let page = Page {
-        title: names.join(" / "),
-        style: CHART_STYLE,
-        header: header(runs),
-        body,
-        footer: FOOTER.to_owned(),
-        data: vec![("summaries", json(&summaries)), ("picture-data", json(&pictures))],
-        scripts: [&[CHARTS][..], &[frame::LOOK], &SCRIPTS].concat(),
-    };
-    page.html()
+    let scenarios = runs.iter().map(|(run, _)| scenario(run, runs.len() == 1, budget)).collect();
+    let fill = [
+        ("title", escape(&names.join(" / "))),
+        ("header", header(runs)),
+        ("tables", tables(&summaries, runs[0].1.groups.len())),
+        ("scenarios", scenarios),
+        ("summaries", script_safe(&summaries)),
+        ("pictures", script_safe(&pictures)),
+    ];
+    fill_in(VIEWER, &fill)
 }
 
-fn pictures(run: &RunResult, budget: &Budget) -> RunPictures {
+/// A page with texts in the places named `[[name]]`, each of which it has once and in this order. What is inserted is
+/// not searched for places.
+fn fill_in(page: &str, texts: &[(&str, String)]) -> String {
+    let mut out = String::with_capacity(page.len() + texts.iter().map(|(_, text)| text.len()).sum::<usize>());
+    let mut rest = page;
+    for (name, text) in texts {
+        let (before, after) =
+            rest.split_once(&format!("[[{name}]]")).expect("the viewer has a place for every text");
+        out.push_str(before);
+        out.push_str(text);
+        rest = after;
+    }
+    out + rest
+}
+
+fn pictures<'a>(run: &'a RunResult, budget: &Budget) -> RunPictures<'a> {
+    let (fabric, rows) = fabric(run, budget);
+    let frames = frames(run, &rows, budget);
     RunPictures {
-        name: run.info.name.clone(),
-        simulated_ns: rounded(crate::columns::ns(run.info.simulated_ps)),
+        name: &run.info.name,
+        simulated_ns: super::rounded(crate::columns::ns(run.info.simulated_ps)),
+        groups: &run.info.groups,
+        schemes: &run.info.schemes,
         cdfs: cdfs(run, budget),
         charts: charts(run, budget),
-        topology: topology(run, budget),
+        flows: flows(run, &frames.flows, budget),
+        fabric,
+        frames,
+        pauses: tree(run, budget),
+        jobs: jobs(run, budget),
         timeline: timeline(run),
     }
 }
@@ -193,6 +211,8 @@ fn scenario(run: &RunResult, open: bool, budget: &Budget) -> String {
     )
 }
 
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("plain data with text keys serialises")
+/// JSON that cannot end the script element it is in.
+fn script_safe(value: &impl Serialize) -> String {
+    let text = serde_json::to_string(value).expect("plain data with text keys serialises");
+    text.replace('<', "\\u003c")
 }

@@ -62,9 +62,10 @@ fn look(kind: SeriesKind) -> Look {
     }
 }
 
-/// A chart for every kind that was sampled.
+/// A chart for every kind that was sampled. Shares of paths say something of one flow only, and are shown there.
 pub(super) fn charts(run: &RunResult, budget: &Budget) -> Vec<Chart> {
-    SeriesKind::ALL.iter().filter_map(|&kind| chart(run, kind, budget)).collect()
+    let kinds = SeriesKind::ALL.iter().filter(|&&kind| kind != SeriesKind::PathShare);
+    kinds.filter_map(|&kind| chart(run, kind, budget)).collect()
 }
 
 #[derive(Clone, Copy, Default)]

@@ -19,6 +19,8 @@ pub(crate) struct Shape {
 impl Shape {
     pub(crate) const SMALL: Shape =
         Shape { tors: 6, hosts_per_tor: 4, spines: 4, flows: 2_000, load: 1.0, seed: 7 };
+    pub(crate) const HOSTS_320: Shape =
+        Shape { tors: 20, hosts_per_tor: 16, spines: 10, flows: 20_000, load: 1.2, seed: 9 };
     pub(crate) const LARGE: Shape =
         Shape { tors: 64, hosts_per_tor: 16, spines: 16, flows: 20_000, load: 1.5, seed: 8 };
 }
@@ -118,7 +120,7 @@ fn flows(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
             flow,
             group,
             scheme: group,
-            job: None,
+            job: (group == 1).then_some(flow % 3),
             src_host: rng.below(hosts),
             dst_host: rng.below(hosts),
             size_bytes,
@@ -139,13 +141,11 @@ fn flows(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
             status: if finished { FlowStatus::Finished } else { FlowStatus::Unfinished },
         });
     }
-    run.jobs.push(JobRecord {
-        job: 0,
-        name: "allreduce".into(),
-        group: 1,
-        start_ps: 0,
-        finish_ps: Some(END_PS),
-    });
+    for job in 0..3u32 {
+        let start_ps = u64::from(job) * END_PS / 8;
+        let finish_ps = (job < 2).then_some(start_ps + END_PS / 2);
+        run.jobs.push(JobRecord { job, name: format!("allreduce {job}"), group: 1, start_ps, finish_ps });
+    }
 }
 
 fn observations(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
@@ -158,6 +158,15 @@ fn observations(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
             *queue = (*queue * 0.8 + (rng.unit_f64() - 0.4) * 90_000.0 * (0.2 + wave)).max(0.0);
             let sample = |kind, value| SeriesSample { time_ps, value, entity, index: 0, kind };
             run.series.push(sample(SeriesKind::QueueBytes, *queue));
+            let used = (0.2 + 0.5 * wave / (1.0 + wave) + 0.3 * rng.unit_f64()).min(1.0);
+            run.series.push(sample(SeriesKind::LinkUtilisation, used));
+            if entity < 4 {
+                run.series.push(sample(SeriesKind::PolicyRateBps, RATE_BPS as f64 * used));
+                for path in 0..4 {
+                    let share = 0.25 + 0.1 * (f64::from(path) - 1.5) * wave;
+                    run.series.push(SeriesSample { index: path, ..sample(SeriesKind::PathShare, share) });
+                }
+            }
             if entity < hosts {
                 let rate = RATE_BPS as f64 * (0.5 + 0.4 * wave / (1.0 + wave) + 0.1 * rng.unit_f64());
                 run.series.push(sample(SeriesKind::HostRateBps, rate));
@@ -172,16 +181,29 @@ fn observations(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
                 _ => (EventKind::EcnMark, None),
             };
             let link = rng.below(links);
+            let value = if kind == EventKind::PfcPause { 3.0 } else { 1.0 };
             let at = time_ps + u64::from(rng.below(10_000_000));
             run.events.push(EventRecord {
                 time_ps: at,
-                value: 1.0,
+                value,
                 node: 0,
                 link: Some(link),
                 flow: None,
                 kind,
                 reason,
             });
+            if kind == EventKind::PfcPause {
+                let resumed = EventRecord {
+                    time_ps: at + u64::from(rng.below(40_000_000)),
+                    value,
+                    node: 0,
+                    link: Some(link),
+                    flow: None,
+                    kind: EventKind::PfcResume,
+                    reason: None,
+                };
+                run.events.push(resumed);
+            }
         }
     }
     run.events.sort_by_key(|e| e.time_ps);

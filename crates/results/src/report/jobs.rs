@@ -1,0 +1,40 @@
+//! Jobs over time.
+
+use serde::Serialize;
+
+use super::{Budget, rounded};
+use crate::columns::ns;
+use crate::records::RunResult;
+
+/// Jobs, in order of their start.
+#[derive(Debug, Serialize)]
+pub(super) struct Jobs {
+    /// Of how many; the longest are kept, and those that did not finish.
+    of: usize,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    job: u32,
+    name: String,
+    group: u16,
+    start_ns: f64,
+    finish_ns: Option<f64>,
+}
+
+/// The jobs of a run.
+pub(super) fn jobs(run: &RunResult, budget: &Budget) -> Jobs {
+    let mut jobs: Vec<_> = run.jobs.iter().collect();
+    jobs.sort_by_key(|j| std::cmp::Reverse(j.finish_ps.map_or(u64::MAX, |finish| finish - j.start_ps)));
+    jobs.truncate(budget.jobs);
+    jobs.sort_by_key(|j| (j.start_ps, j.job));
+    let row = |j: &crate::JobRecord| Row {
+        job: j.job,
+        name: j.name.clone(),
+        group: j.group,
+        start_ns: rounded(ns(j.start_ps)),
+        finish_ns: j.finish_ps.map(|t| rounded(ns(t))),
+    };
+    Jobs { of: run.jobs.len(), rows: jobs.into_iter().map(row).collect() }
+}

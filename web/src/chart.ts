@@ -1,0 +1,138 @@
+// Curves: a thin layer over uPlot with our axes, colours and legends.
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import type { Quantity } from "./data";
+import { element } from "./dom";
+import { digits, show, unitOf } from "./format";
+import { colour, css } from "./theme";
+
+export interface Axis { label: string; quantity: Quantity; log?: boolean; categories?: string[]; max?: number }
+export interface Line {
+  label: string; x: number[]; y: (number | null)[]; colour?: string; dash?: number; width?: number; stepped?: boolean; points?: boolean;
+}
+interface Spec { x: Axis; y: Axis; lines: Line[]; height?: number; marker?: () => number | undefined }
+
+const dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
+// What needs the width of its card is drawn once every card has found its place.
+let waiting: (() => void)[] = [];
+export const later = (draw: () => void): void => { waiting.push(draw); };
+export function drawWaiting(): void {
+  waiting.forEach((draw) => draw());
+  waiting = [];
+}
+
+export const chart = (parent: HTMLElement, spec: Spec): void => later(() => { chartNow(parent, spec); });
+
+const largest = (lists: (number | null)[][]): number =>
+  lists.reduce((most, list) => list.reduce<number>((m, v) => (v == null ? m : Math.max(m, Math.abs(v))), most), 0);
+
+export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
+  const place = element("div", { class: "chart" });
+  parent.append(place);
+  const tables = spec.lines.map((l) => [l.x, l.y] as uPlot.AlignedData);
+  // Lines with x values of their own share an axis; null where one has no point.
+  const data = tables.length === 1 ? tables[0] : uPlot.join(tables);
+  const ys = spec.lines.map((l) => l.y);
+  const plot = new uPlot({
+    width: Math.max(260, parent.clientWidth - 30),
+    height: spec.height ?? 270,
+    scales: {
+      x: { time: false, distr: spec.x.log ? 3 : 1, log: 10, range: xRange(spec) },
+      y: { distr: spec.y.log ? 3 : 1, log: 10, range: yRange(spec, largest(ys)) },
+    },
+    axes: [axis(spec.x, spec.lines.map((l) => l.x)), { ...axis(spec.y, ys), size: 56 }],
+    cursor: { points: { size: 6 }, drag: { x: true, y: false } },
+    hooks: { draw: [(u) => drawMarker(u, spec.marker?.())] },
+    series: [
+      {
+        label: spec.x.label,
+        value: (_, v: number | null) => (v == null ? "" : spec.x.categories ? spec.x.categories[v] : show(spec.x.quantity, v)),
+      },
+      ...spec.lines.map((l, i): uPlot.Series => ({
+        label: l.label,
+        stroke: l.colour ?? colour(i),
+        width: l.width ?? 1.6,
+        dash: dashes[(l.dash ?? 0) % dashes.length],
+        spanGaps: true,
+        points: { show: (l.points ?? false) && l.x.length <= 40, size: 6 },
+        paths: l.stepped ? uPlot.paths.stepped!({ align: 1 }) : undefined,
+        value: (_, v: number | null) => (v == null ? "" : show(spec.y.quantity, v)),
+      })),
+    ],
+  }, data, place);
+  return plot;
+}
+
+// The instant that is shown elsewhere on the page.
+function drawMarker(u: uPlot, at: number | undefined): void {
+  if (at === undefined) return;
+  const x = Math.round(u.valToPos(at, "x", true));
+  const { ctx, bbox } = u;
+  if (x < bbox.left || x > bbox.left + bbox.width) return;
+  ctx.save();
+  ctx.strokeStyle = css("--text");
+  ctx.setLineDash([4, 4]);
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  ctx.restore();
+}
+
+function axis(side: Axis, values: (number | null)[][]): uPlot.Axis {
+  const unit = unitOf(side.quantity, largest(values));
+  const common: uPlot.Axis = {
+    label: side.label,
+    stroke: css("--soft"),
+    grid: { stroke: css("--grid"), width: 1 },
+    ticks: { stroke: css("--line"), width: 1 },
+    font: "12px system-ui, sans-serif",
+    labelFont: "12px system-ui, sans-serif",
+    labelSize: 18,
+    labelGap: 2,
+    size: 34,
+  };
+  const { categories } = side;
+  if (categories) {
+    return { ...common, splits: () => categories.map((_, i) => i), values: (u, splits) => thinned(u, categories, splits) };
+  }
+  if (side.log) {
+    // Each label has its own unit.
+    return { ...common, splits: (_u, _a, min, max) => logSplits(min, max), filter: (_, splits) => splits,
+      values: (_, splits) => splits.map((v) => show(side.quantity, v)) };
+  }
+  const label = unit.name ? `${side.label} (${unit.name})` : side.label;
+  return { ...common, label, values: (_, splits) => splits.map((v) => digits(v / unit.scale, 6)) };
+}
+
+function xRange(spec: Spec): uPlot.Scale.Range | undefined {
+  if (spec.x.categories) return [-0.5, spec.x.categories.length - 0.5];
+  // A curve of a single value still needs an axis with a width.
+  if (!spec.x.log) return (_, min, max) => (min == null ? [0, 1] : min === max ? [min - 1, max + 1] : [min, max]);
+  return (_, min, max) => (min == null ? [1, 10] : max / min < 1.5 ? [min / 2, max * 2] : [min / 1.05, max * 1.05]);
+}
+
+function yRange(spec: Spec, most: number): uPlot.Scale.Range {
+  if (spec.y.log) return (_, min, max) => [10 ** Math.floor(Math.log10(min || 1)), Math.max((max || 1) * 1.3, 2)];
+  return [0, spec.y.max ?? (most > 0 ? most * 1.08 : 1)];
+}
+
+// Powers of ten, and 2 and 5 times them where there is room.
+export function logSplits(min: number, max: number): number[] {
+  const leads = Math.log10(max / min) > 3.2 ? [1] : [1, 2, 5];
+  const out: number[] = [];
+  for (let e = Math.floor(Math.log10(min)); e <= Math.log10(max); e++) {
+    for (const lead of leads) {
+      const v = lead * 10 ** e;
+      if (v >= min && v <= max) out.push(v);
+    }
+  }
+  return out;
+}
+
+// Labels of categories, every n-th where they would touch.
+function thinned(u: uPlot, categories: string[], splits: number[]): string[] {
+  const room = Math.max(1, Math.floor(u.width / 80));
+  const every = Math.ceil(categories.length / room);
+  return splits.map((v) => (v % every === 0 ? categories[v] : ""));
+}

@@ -1,0 +1,88 @@
+// What the program puts into the page. The fields are those of `crates/results/src/report` and of summary.json.
+
+export type Quantity = "time_ns" | "rate_bps" | "bytes" | "count" | "plain" | "percent";
+
+export interface Distribution { count: number; mean: number; min: number; p50: number; p95: number; p99: number; p999: number; max: number }
+export interface SizeBin { above_bytes: number; up_to_bytes: number; fct_ns: Distribution; slowdown: Distribution }
+export interface FlowSummary { count: number; finished: number; by_size: SizeBin[]; ooo_degree_packets: Distribution }
+export interface Summary {
+  overall: FlowSummary;
+  foreground: FlowSummary | null;
+  groups: (FlowSummary & { group: string })[];
+}
+
+export interface Cdf { group: string; measure: string; title: string; quantity: Quantity; value: number[]; fraction: number[] }
+export interface Curve { label: string; aggregate: boolean; value: (number | null)[] }
+export interface Chart { kind: string; title: string; axis: string; quantity: Quantity; time_ns: number[]; curves: Curve[] }
+
+export interface Node { name: string; kind: "host" | "switch" | "middlebox"; tier: number }
+/** What the links of each row did in the whole run. A row is a link, or links that share a cell of a matrix. */
+export interface Totals {
+  utilisation: number[]; tx_bytes: number[]; dropped: number[]; marked: number[]; pauses: number[]; paused_ns: number[];
+  max_queue_bytes: number[];
+}
+export interface Panel {
+  tier: number; direction: string; owners: number; ports: number; first_row: number; owner_nodes: number; links: number;
+  first_owner: string; last_owner: string;
+}
+export interface Graph { mode: "graph"; nodes: Node[]; totals: Totals; from: number[]; to: number[] }
+export interface Matrices { mode: "matrices"; panels: Panel[]; totals: Totals }
+export type Fabric = Graph | Matrices;
+
+export interface PackedPlane { top: number; data: string }
+export interface WatchedCurve { kind: string; quantity: Quantity; index: number; value: (number | null)[] }
+export interface Frames {
+  time_ns: number[];
+  utilisation: PackedPlane | null; queue_bytes: PackedPlane | null; dropped: PackedPlane | null; paused: PackedPlane | null;
+  host_rate_bps: PackedPlane | null;
+  events_until_ns: number | null;
+  flows: { flow: number; curves: WatchedCurve[] }[];
+}
+
+export interface Flows {
+  of: number; slowest: number;
+  flow: number[]; group: number[]; scheme: number[]; job: (number | null)[]; src_host: number[]; dst_host: number[];
+  size_bytes: number[]; start_ns: number[]; fct_ns: (number | null)[]; slowdown: (number | null)[];
+  retransmitted: number[]; dropped: number[]; ooo_degree: number[]; timeouts: number[]; status: string[];
+}
+export interface PausedLink {
+  link: number; name: string; paused: string; by: string; pauses: number; paused_ns: number;
+  passed_on: { link: number; pauses: number }[];
+}
+export interface Job { job: number; name: string; group: number; start_ns: number; finish_ns: number | null }
+
+export interface Run {
+  name: string; simulated_ns: number; groups: string[]; schemes: string[];
+  cdfs: Cdf[]; charts: Chart[]; fabric: Fabric; frames: Frames; flows: Flows;
+  pauses: { of: number; links: PausedLink[]; until_ns: number | null };
+  jobs: { of: number; rows: Job[] };
+  timeline: { interval_ns: number; rows: { kind: string; total: number; counts: number[] }[]; not_recorded: number };
+}
+
+const read = (id: string): unknown => JSON.parse(document.getElementById(id)!.textContent!);
+export const summaries = read("summaries") as Summary[];
+export const runs = read("picture-data") as Run[];
+
+/** Values of rows over instants, unpacked when first asked for. */
+export class Plane {
+  private constructor(readonly top: number, private readonly bytes: Uint8Array, readonly instants: number) {}
+
+  private static unpacked = new WeakMap<PackedPlane, Plane>();
+  static of(packed: PackedPlane | null, instants: number): Plane | undefined {
+    if (!packed) return undefined;
+    let plane = Plane.unpacked.get(packed);
+    if (!plane) {
+      const text = atob(packed.data);
+      plane = new Plane(packed.top, Uint8Array.from(text, (c) => c.charCodeAt(0)), instants);
+      Plane.unpacked.set(packed, plane);
+    }
+    return plane;
+  }
+  at(row: number, instant: number): number {
+    const step = this.bytes[row * this.instants + instant] / 255;
+    return this.top * step * step;
+  }
+  row(row: number): number[] {
+    return Array.from({ length: this.instants }, (_, i) => this.at(row, i));
+  }
+}

@@ -1,0 +1,84 @@
+// Flows: slowdown by size, distributions, single flows.
+import { runs, summaries, type Cdf, type FlowSummary } from "./data";
+import { card, choice } from "./dom";
+import { chart } from "./chart";
+import { show } from "./format";
+import { state } from "./state";
+import { colour } from "./theme";
+
+interface Set { label: string; index: number; summary: FlowSummary; cdf: Cdf | undefined }
+
+export const comparing = runs.length > 1;
+const groupNames = (): string[] => {
+  const names = summaries[0].groups.map((g) => g.group);
+  return names.length > 1 ? names : [];
+};
+
+// What is drawn in one colour: a run (of the chosen group), or a group of the only run and all its flows.
+function sets(): Set[] {
+  const of = (r: number, group: string, label: string, index: number): Set[] => {
+    const measured = summaries[r].foreground ?? summaries[r].overall;
+    const summary = group ? summaries[r].groups.find((g) => g.group === group) : measured;
+    return summary
+      ? [{ label, index, summary, cdf: runs[r].cdfs.find((c) => c.group === group && c.measure === state.measure) }]
+      : [];
+  };
+  if (comparing) return runs.flatMap((run, r) => of(r, state.group, run.name, r));
+  const all = summaries[0].foreground ? "foreground" : "all flows";
+  return ["", ...groupNames()].flatMap((g, i) => of(0, g, g || all, i));
+}
+
+export function flows(cards: HTMLElement, redraw: () => void): void {
+  if (comparing && groupNames().length) {
+    const options: [string, string][] = [["", "all"], ...groupNames().map((g): [string, string] => [g, g])];
+    cards.before(choice("Workload group", options, state.group, (v) => { state.group = v; redraw(); }));
+  }
+  const shown = sets().filter((s) => s.summary.finished > 0);
+  if (!shown.length) {
+    card(cards, "No flow finished");
+    return;
+  }
+  slowdown(cards, shown);
+  distribution(cards, redraw);
+}
+
+function slowdown(cards: HTMLElement, shown: Set[]): void {
+  const box = card(cards, "Slowdown by size", "Completion time over that on an idle network; solid P99, dashed P50.");
+  const edges = new Map(shown.flatMap((s) => s.summary.by_size.map((b): [number, number] => [b.up_to_bytes, b.above_bytes])));
+  const tops = [...edges.keys()].sort((a, b) => a - b);
+  const size = (bytes: number) => show("bytes", bytes).replace(" ", "");
+  const categories = tops.map((top) => {
+    const above = edges.get(top)!;
+    return above === 0 ? `to ${size(top)}` : `${size(above)}-${size(top)}`.replace(/^(\d+)([A-Z]+)-(\d+\2)$/, "$1-$3");
+  });
+  const lines = shown.flatMap((s) => (["p99", "p50"] as const).map((p, dash) => ({
+    label: `${s.label} ${p.toUpperCase()}`,
+    x: s.summary.by_size.map((b) => tops.indexOf(b.up_to_bytes)),
+    y: s.summary.by_size.map((b) => b.slowdown[p]),
+    colour: colour(s.index), dash, points: true, width: dash ? 1.4 : 2,
+  })));
+  const values = lines.flatMap((l) => l.y).filter((v) => v > 0);
+  chart(box, {
+    x: { label: "Message size", quantity: "plain", categories },
+    y: { label: "Slowdown", quantity: "plain", log: Math.max(...values) / Math.min(...values) > 20 },
+    lines,
+  });
+}
+
+function distribution(cards: HTMLElement, redraw: () => void): void {
+  const shown = sets().filter((s) => s.cdf);
+  const measures = [...new Map(runs.flatMap((r) => r.cdfs.map((c): [string, string] => [c.measure, c.title])))];
+  const title = measures.find(([m]) => m === state.measure)?.[1] ?? "Distribution";
+  const box = card(cards, title, "Fraction of flows that have at most this. The points shown are exact.");
+  box.append(choice("Distribution of", measures, state.measure, (v) => { state.measure = v; redraw(); }));
+  if (!shown.length) return;
+  const quantity = shown[0].cdf!.quantity;
+  const values = shown.flatMap((s) => s.cdf!.value);
+  const log = Math.min(...values) > 0;
+  chart(box, {
+    x: { label: title, quantity, log },
+    y: { label: "Fraction of flows", quantity: "plain", max: 1.02 },
+    lines: shown.map((s) => ({ label: s.label, x: s.cdf!.value, y: s.cdf!.fraction, colour: colour(s.index),
+      dash: Math.floor(s.index / 8), stepped: true, width: 2 })),
+  });
+}

@@ -1,0 +1,143 @@
+// What is chosen - a link, a host, a switch, a flow - with its figures and its series.
+import { Plane, type Graph } from "./data";
+import { chartNow, type Line } from "./chart";
+import { button, card, element, table } from "./dom";
+import { digits, show } from "./format";
+import { metrics, on, planeOf, rowName, run, select, state, values, type Metric } from "./state";
+import { colour } from "./theme";
+import type uPlot from "uplot";
+
+let plots: uPlot[] = [];
+
+export function inspector(cards: HTMLElement): void {
+  const box = card(cards, "Chosen", "", true);
+  box.id = "chosen";
+  box.setAttribute("aria-live", "polite");
+  const body = element("div");
+  box.append(body);
+  const draw = () => {
+    plots.forEach((plot) => plot.destroy());
+    plots = [];
+    body.replaceChildren();
+    const s = state.selected;
+    if (!s) body.append(element("p", { class: "note" }, "Nothing yet: choose a link, a node or a flow in a picture, or find a name above the topology."));
+    else if (s.kind === "row") row(body, s.row);
+    else if (s.kind === "node") node(body, s.node);
+    else flow(body, s.index);
+    if (s) body.prepend(button("Choose nothing", () => select(null), { class: "close" }));
+  };
+  on("selected", draw);
+  on("look", () => plots.forEach((plot) => plot.redraw(false)));
+  draw();
+}
+
+const title = (body: HTMLElement, text: string): void => body.append(element("h4", {}, text));
+
+function facts(body: HTMLElement, list: [string, string][]): void {
+  body.append(element("dl", { class: "facts" }, ...list.map(([k, v]) => element("div", {}, element("dt", {}, k), element("dd", {}, v)))));
+}
+
+function series(body: HTMLElement, charts: { label: string; axis?: string; quantity: "percent" | "bytes" | "count" | "rate_bps"; lines: Line[]; max?: number }[]): void {
+  const grid = element("div", { class: "cards small" });
+  body.append(grid);
+  const boxes = charts.map(({ label }) => card(grid, label));
+  const marker = () => (state.instant < 0 ? undefined : run().frames.time_ns[state.instant]);
+  charts.forEach(({ label, axis, quantity, lines, max }, i) => {
+    plots.push(chartNow(boxes[i], { x: { label: "Time", quantity: "time_ns" }, y: { label: axis ?? label, quantity, max }, lines, height: 190, marker }));
+  });
+}
+
+function row(body: HTMLElement, row: number): void {
+  const r = run(), t = r.fabric.totals;
+  title(body, rowName(r.fabric, row));
+  facts(body, [
+    ["busy", show("percent", t.utilisation[row])], ["sent", show("bytes", t.tx_bytes[row])],
+    ["largest queue", show("bytes", t.max_queue_bytes[row])], ["drops", show("count", t.dropped[row])],
+    ["ECN marks", show("count", t.marked[row])], ["pauses", show("count", t.pauses[row])], ["paused for", show("time_ns", t.paused_ns[row])],
+  ]);
+  if (r.fabric.mode === "graph") {
+    const [from, to] = [r.fabric.from[row], r.fabric.to[row]];
+    body.append(element("p", {}, ...[from, to].map((n) => button((r.fabric as Graph).nodes[n].name, () => select({ kind: "node", node: n }), { class: "link" }))));
+  }
+  const time = r.frames.time_ns;
+  const charts = (Object.keys(metrics) as Metric[]).flatMap((m) => {
+    const y = planeOf(r, m)?.row(row);
+    if (!y || (m !== "utilisation" && m !== "queue" && !y.some((v) => v > 0))) return [];
+    const q = metrics[m].quantity as "percent" | "bytes" | "count";
+    return [{ label: metrics[m].title, quantity: q, max: m === "utilisation" ? 1 : undefined, lines: [{ label: metrics[m].title, x: time, y }] }];
+  });
+  if (charts.length) series(body, charts);
+  else body.append(element("p", { class: "note" }, "No series of it was recorded."));
+}
+
+function node(body: HTMLElement, node: number): void {
+  const r = run();
+  if (r.fabric.mode !== "graph") return;
+  const g = r.fabric, info = g.nodes[node];
+  title(body, `${info.name} (${info.kind === "host" ? "host" : `${info.kind}, tier ${info.tier}`})`);
+  const links = g.from.map((_, l) => l).filter((l) => g.from[l] === node || g.to[l] === node);
+  const { at } = values(r), { title: what, quantity } = metrics[state.metric];
+  const most = [...links].sort((a, b) => at(b) - at(a)).slice(0, 24);
+  const rate = info.kind === "host" ? Plane.of(r.frames.host_rate_bps, r.frames.time_ns.length)?.row(node) : undefined;
+  if (rate) series(body, [{ label: "Goodput received", quantity: "rate_bps", lines: [{ label: info.name, x: r.frames.time_ns, y: rate }] }]);
+  else if (r.frames.time_ns.length) {
+    const use = planeOf(r, "utilisation"), lines = most.filter((l) => g.from[l] === node).slice(0, 6);
+    if (use && lines.length) {
+      series(body, [{ label: "Its busiest links out", axis: "Utilisation", quantity: "percent", max: 1,
+        lines: lines.map((l) => ({ label: rowName(g, l), x: r.frames.time_ns, y: use.row(l) })) }]);
+    }
+  }
+  body.append(table(["Link", what, "Drops", "Pauses"], most.map((l) => ({
+    cells: [rowName(g, l), show(quantity, at(l)), show("count", g.totals.dropped[l]), show("count", g.totals.pauses[l])],
+    choose: () => select({ kind: "row", row: l }),
+  }))));
+  if (links.length > most.length) body.append(element("p", { class: "note" }, `${links.length - most.length} more links.`));
+  if (info.kind === "host") flowsOf(body, node);
+}
+
+function flowsOf(body: HTMLElement, host: number): void {
+  const f = run().flows;
+  const found = f.flow.map((_, i) => i).filter((i) => f.src_host[i] === host || f.dst_host[i] === host);
+  if (!found.length) return;
+  const slow = (i: number) => f.slowdown[i] ?? Infinity;
+  const rows = found.sort((a, b) => slow(b) - slow(a)).slice(0, 12).map((i) => ({
+    cells: [`flow ${f.flow[i]}`, `host ${f.src_host[i]} > ${f.dst_host[i]}`, show("bytes", f.size_bytes[i]), show("time_ns", f.fct_ns[i]),
+      f.slowdown[i] == null ? f.status[i] : digits(f.slowdown[i]!)],
+    choose: () => select({ kind: "flow", index: i }),
+  }));
+  body.append(element("p", { class: "note" }, `Slowest of the ${found.length} flows from or to it that are in this page.`),
+    table(["Flow", "Hosts", "Size", "Time", "Slowdown"], rows));
+}
+
+function flow(body: HTMLElement, i: number): void {
+  const r = run(), f = r.flows;
+  title(body, `flow ${f.flow[i]}`);
+  const name = (host: number) => (r.fabric.mode === "graph" ? r.fabric.nodes[host]?.name : undefined) ?? `host ${host}`;
+  const job = f.job[i] == null ? [] : [["job", r.jobs.rows.find((j) => j.job === f.job[i])?.name ?? String(f.job[i])] as [string, string]];
+  facts(body, [
+    ["from", name(f.src_host[i])], ["to", name(f.dst_host[i])], ["size", show("bytes", f.size_bytes[i])],
+    ["posted", show("time_ns", f.start_ns[i])], ["completion time", show("time_ns", f.fct_ns[i])],
+    ["slowdown", f.slowdown[i] == null ? "-" : digits(f.slowdown[i]!)], ["status", f.status[i].replaceAll("_", " ")],
+    ["group", r.groups[f.group[i]]], ["scheme", r.schemes[f.scheme[i]]], ...job,
+    ["drops", show("count", f.dropped[i])], ["sent again", show("count", f.retransmitted[i])],
+    ["out-of-order degree", show("count", f.ooo_degree[i])], ["timeouts", show("count", f.timeouts[i])],
+  ]);
+  const watched = r.frames.flows.find((w) => w.flow === f.flow[i]);
+  if (!watched) {
+    const others = r.frames.flows.length
+      ? `It was not watched over time; ${r.frames.flows.length} flows were (see "Paths").`
+      : "No flow was watched over time in this run.";
+    body.append(element("p", { class: "note" }, others));
+    return;
+  }
+  const kinds = new Map<string, typeof watched.curves>();
+  watched.curves.forEach((c) => kinds.set(c.kind, [...(kinds.get(c.kind) ?? []), c]));
+  const names: Record<string, string> = { policy_rate_bps: "Rate allowed", inflight_bytes: "In flight", path_share_ratio: "Share of each path" };
+  series(body, [...kinds].map(([kind, curves]) => ({
+    label: names[kind] ?? kind,
+    quantity: curves[0].quantity as "percent",
+    lines: curves.slice(0, 16).map((c, k) => ({
+      label: kind === "path_share_ratio" ? `path ${c.index}` : names[kind], x: r.frames.time_ns, y: c.value, colour: colour(k), dash: Math.floor(k / 8),
+    })),
+  })));
+}

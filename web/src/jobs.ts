@@ -1,0 +1,97 @@
+// Jobs and events over time.
+import { card, element, svg, tip } from "./dom";
+import { later } from "./chart";
+import { digits, show, unitOf } from "./format";
+import { run, select } from "./state";
+import { colour, css } from "./theme";
+
+const LEFT = 170;
+
+// A picture with a time axis below it; `x` of nanoseconds.
+function frame(box: HTMLElement, height: number, end: number, label: string): { picture: SVGElement; x: (ns: number) => number; text: (x: number, y: number, content: string, anchor?: string) => SVGElement; width: number } {
+  const width = Math.max(360, box.clientWidth - 30);
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height + 30}`, role: "img", "aria-label": label });
+  const x = (ns: number) => LEFT + (ns / (end || 1)) * (width - LEFT - 10);
+  const text = (at: number, y: number, content: string, anchor = "start") => {
+    const t = svg("text", { x: at, y, "text-anchor": anchor });
+    t.textContent = content;
+    picture.append(t);
+    return t;
+  };
+  const unit = unitOf("time_ns", end);
+  for (let k = 0; k <= 4; k++) {
+    const at = x((end * k) / 4);
+    picture.append(svg("line", { x1: at, y1: 0, x2: at, y2: height, stroke: css("--grid") }));
+    text(at, height + 20, `${digits((k * end) / 4 / unit.scale, 3)} ${unit.name}`, k === 4 ? "end" : "middle");
+  }
+  box.append(picture);
+  return { picture, x, text, width };
+}
+
+export function jobs(cards: HTMLElement): void {
+  const r = run(), { of, rows } = r.jobs;
+  if (!rows.length) return;
+  const part = rows.length < of ? `The ${rows.length} longest of ${show("count", of)} jobs, by start.` : `${show("count", of)} ${of === 1 ? "job" : "jobs"}, by start.`;
+  const box = card(cards, "Jobs", `${part} A bar is from when its first task could start to when its last was over; striped ones did not finish. Below a job: those of its flows that are in this page.`, true);
+  later(() => {
+    // Few jobs are shown with their flows.
+    const f = r.flows, flowsOf = (job: number) => (rows.length <= 6 ? f.flow.map((_, i) => i).filter((i) => f.job[i] === job && f.fct_ns[i] != null).slice(0, 160) : []);
+    const high = rows.length <= 40 ? 18 : Math.max(2, Math.floor(720 / rows.length));
+    const lanes = rows.map((job) => flowsOf(job.job).sort((a, b) => f.start_ns[a] - f.start_ns[b]));
+    const height = lanes.reduce((sum, lane) => sum + high + (lane.length ? Math.min(lane.length, 80) * 2 + 6 : 0), 0);
+    const { picture, x, text } = frame(box, height, r.simulated_ns, "Jobs over time");
+    let y = 0;
+    rows.forEach((job, i) => {
+      const until = job.finish_ns ?? r.simulated_ns;
+      const bar = svg("rect", { x: x(job.start_ns), y: y + 1, width: Math.max(1, x(until) - x(job.start_ns)), height: Math.max(1, high - 2), fill: colour(job.group), class: job.finish_ns == null ? "unfinished" : "" });
+      if (job.finish_ns == null) bar.setAttribute("stroke-dasharray", "3 3"), bar.setAttribute("stroke", css("--text")), bar.setAttribute("fill-opacity", "0.35");
+      tip(bar, () => `${job.name}: ${show("time_ns", job.start_ns)} to ${job.finish_ns == null ? "beyond the end" : show("time_ns", job.finish_ns)}\ntook ${show("time_ns", until - job.start_ns)}`);
+      picture.append(bar);
+      if (high >= 12) text(0, y + high / 2 + 4, job.name.length > 24 ? job.name.slice(0, 23) + "…" : job.name);
+      y += high;
+      const lane = lanes[i];
+      if (!lane.length) return;
+      const each = Math.min(2, (Math.min(lane.length, 80) * 2) / lane.length);
+      lane.forEach((flow, k) => {
+        const thin = svg("rect", { x: x(f.start_ns[flow]), y: y + k * each, width: Math.max(1, x(f.start_ns[flow] + f.fct_ns[flow]!) - x(f.start_ns[flow])), height: Math.max(0.6, each * 0.8), fill: css("--soft"), class: "choosable" });
+        tip(thin, () => `flow ${f.flow[flow]}: host ${f.src_host[flow]} > ${f.dst_host[flow]}, ${show("time_ns", f.fct_ns[flow])}`);
+        thin.addEventListener("click", () => select({ kind: "flow", index: flow }));
+        picture.append(thin);
+      });
+      y += Math.min(lane.length, 80) * 2 + 6;
+    });
+  });
+}
+
+const names: Record<string, string> = { drop: "Drops", pfc_pause: "PFC pauses", ecn_mark: "ECN marks", retransmit: "Retransmissions",
+  timeout: "Timeouts", fault: "Faults", repair: "Repairs" };
+
+/** Drops, pauses, retransmissions and faults: a strip of bars for each kind. */
+export function events(cards: HTMLElement): void {
+  const { rows, interval_ns, not_recorded } = run().timeline;
+  const note = rows.length
+    ? `Events in intervals of ${show("time_ns", interval_ns)}. Each strip has its own scale; the largest interval is named beside it.`
+    : "No drops, pauses, marks, retransmissions or faults were recorded.";
+  const box = card(cards, "Events", note, true);
+  if (not_recorded > 0) {
+    box.append(element("p", { class: "note" }, `${show("count", not_recorded)} more events were beyond the recording limit and are missing here; the totals of the summary count them.`));
+  }
+  if (!rows.length) return;
+  later(() => {
+    const strip = 40, gap = 12, intervals = rows[0].counts.length;
+    const { picture, x, text, width } = frame(box, rows.length * (strip + gap), intervals * interval_ns, "Events over time");
+    rows.forEach((row, r) => {
+      const base = r * (strip + gap) + strip, most = Math.max(...row.counts);
+      text(0, base - 22, names[row.kind] ?? row.kind).setAttribute("class", "strong");
+      text(0, base - 6, `${show("count", row.total)}, at most ${show("count", most)}`);
+      picture.append(svg("line", { x1: LEFT, y1: base, x2: width - 10, y2: base, stroke: css("--line") }));
+      row.counts.forEach((n, i) => {
+        if (!n) return;
+        const h = Math.max(2, (n / most) * strip);
+        const bar = svg("rect", { x: x(i * interval_ns), y: base - h, width: Math.max(1, x(interval_ns) - LEFT - 0.6), height: h, fill: colour(r) });
+        tip(bar, () => `${show("count", n)} from ${show("time_ns", i * interval_ns)}`);
+        picture.append(bar);
+      });
+    });
+  });
+}

@@ -1,0 +1,74 @@
+// Series: of the whole fabric, and of single links as a heat map.
+import { runs } from "./data";
+import { card, element } from "./dom";
+import { chart, later } from "./chart";
+import { show } from "./format";
+import { heatmap } from "./heatmap";
+import { metrics, on, planeOf, rowName, rows, run, select, state } from "./state";
+import { colour, css } from "./theme";
+
+// Rows of the heat map.
+const MOST = 120;
+
+/** In a comparison, each run's aggregate of each kind of sample. */
+export function overlays(cards: HTMLElement): void {
+  const kinds = [...new Map(runs.flatMap((r) => r.charts.map((c) => [c.kind, c] as const))).values()];
+  for (const kind of kinds) {
+    const lines = runs.flatMap((r, i) => {
+      const c = r.charts.find((other) => other.kind === kind.kind);
+      const a = c?.curves.find((curve) => curve.aggregate);
+      return c && a ? [{ label: `${r.name}: ${a.label}`, x: c.time_ns, y: a.value, colour: colour(i), dash: Math.floor(i / 8) }] : [];
+    });
+    chart(card(cards, kind.title), { x: { label: "Time", quantity: "time_ns" }, y: { label: kind.axis, quantity: kind.quantity }, lines });
+  }
+}
+
+export function overTime(cards: HTMLElement): void {
+  const r = run();
+  if (!r.charts.length) {
+    card(cards, "Over time", "No time series were sampled; the scenario sets what is sampled and how often.", true);
+    return;
+  }
+  linkHeat(cards);
+  const marker = () => (state.instant < 0 ? undefined : r.frames.time_ns[state.instant]);
+  for (const c of r.charts) {
+    // The aggregate goes on top, thicker and in the text's colour.
+    const lines = c.curves.map((curve, i) => ({ label: curve.label, x: c.time_ns, y: curve.value, width: curve.aggregate ? 2.2 : 1.3,
+      colour: curve.aggregate ? css("--text") : colour(i - 1) }));
+    if (lines.length > 1) lines.push(lines.shift()!);
+    chart(card(cards, c.title), { x: { label: "Time", quantity: "time_ns" }, y: { label: c.axis, quantity: c.quantity }, lines, marker });
+  }
+}
+
+function linkHeat(cards: HTMLElement): void {
+  const r = run();
+  if (!planeOf(r, "utilisation")) return;
+  const box = card(cards, "Links over time", "", true);
+  const body = element("div");
+  box.append(body);
+  let metric: string | undefined, redraw = () => {};
+  const draw = () => {
+    if (metric === state.metric) return redraw();
+    metric = state.metric;
+    const plane = planeOf(r, state.metric), { title, quantity, scale } = metrics[state.metric];
+    body.replaceChildren();
+    if (!plane) {
+      body.append(element("p", { class: "note" }, `${title}: none recorded.`));
+      return;
+    }
+    const all = Array.from({ length: rows(r.fabric) }, (_, row) => ({ row, values: plane.row(row) }))
+      .map((x) => ({ ...x, weight: x.values.reduce((a, b) => a + b, 0) }));
+    const shown = all.sort((a, b) => b.weight - a.weight).slice(0, MOST).filter((x) => x.weight > 0);
+    const which = shown.length < all.length ? `the ${shown.length} with the most, of ${show("count", all.length)} rows` : "all rows";
+    body.append(element("p", { class: "note" }, `${title}, ${which}; the strongest colour is ${show(quantity, plane.top)} ${scale}. "Colour by" above chooses what is shown.`));
+    redraw = heatmap(body, Math.max(320, box.clientWidth - 30), {
+      label: title, times: r.frames.time_ns, top: plane.top,
+      rows: shown.map((x) => ({ name: rowName(r.fabric, x.row), values: x.values })),
+      say: (row, i) => `${rowName(r.fabric, shown[row].row)}\n${show("time_ns", r.frames.time_ns[i])}: ${show(quantity, shown[row].values[i])} ${scale}`,
+      choose: (row) => select({ kind: "row", row: shown[row].row }),
+      marker: () => state.instant,
+    });
+  };
+  on("look", draw);
+  later(draw);
+}

@@ -1,0 +1,72 @@
+// What is chosen on the page. Parts that depend on it ask to be told.
+import { Plane, runs, type Fabric, type Run } from "./data";
+import type { Quantity } from "./data";
+
+export type Metric = "utilisation" | "queue" | "dropped" | "paused";
+export type Selection =
+  | { kind: "row"; row: number }
+  | { kind: "node"; node: number }
+  | { kind: "flow"; index: number };
+
+export const state = {
+  run: 0,
+  group: "",
+  measure: "fct_ns",
+  metric: "utilisation" as Metric,
+  /** -1 is the whole run. */
+  instant: -1,
+  selected: null as Selection | null,
+};
+
+type Topic = "look" | "selected";
+let listeners: { topic: Topic; tell: () => void }[] = [];
+/** Forgets who listened: the page is drawn anew. */
+export const forget = (): void => { listeners = []; };
+export const on = (topic: Topic, tell: () => void): void => { listeners.push({ topic, tell }); };
+/** The metric or the instant has changed, or what is selected. */
+export const changed = (topic: Topic): void => listeners.filter((l) => l.topic === topic).forEach((l) => l.tell());
+
+export const run = (): Run => runs[state.run];
+
+export function select(selection: Selection | null): void {
+  state.selected = selection;
+  changed("selected");
+}
+
+export const metrics: Record<Metric, { title: string; scale: string; quantity: Quantity }> = {
+  utilisation: { title: "Utilisation", scale: "busy", quantity: "percent" },
+  queue: { title: "Largest queue", scale: "queued", quantity: "bytes" },
+  dropped: { title: "Drops", scale: "packets dropped", quantity: "count" },
+  paused: { title: "Time paused", scale: "of the time paused", quantity: "percent" },
+};
+
+export function planeOf(r: Run, metric: Metric): Plane | undefined {
+  const f = r.frames;
+  const packed = { utilisation: f.utilisation, queue: f.queue_bytes, dropped: f.dropped, paused: f.paused }[metric];
+  return Plane.of(packed, f.time_ns.length);
+}
+
+function totalsOf(r: Run, metric: Metric): number[] {
+  const t = r.fabric.totals;
+  if (metric === "paused") return t.paused_ns.map((ns) => ns / (r.simulated_ns || 1));
+  return { utilisation: t.utilisation, queue: t.max_queue_bytes, dropped: t.dropped }[metric];
+}
+
+/** The value of each row, as it is coloured, and the value that has the strongest colour. */
+export function values(r: Run, metric = state.metric, instant = state.instant): { at: (row: number) => number; top: number } {
+  const totals = totalsOf(r, metric);
+  if (instant < 0) return { at: (row) => totals[row], top: metric === "utilisation" ? 1 : Math.max(0, ...totals) };
+  const plane = planeOf(r, metric);
+  return { at: (row) => plane?.at(row, instant) ?? 0, top: metric === "utilisation" ? 1 : plane?.top ?? 0 };
+}
+
+export const rows = (fabric: Fabric): number => fabric.totals.utilisation.length;
+
+export function rowName(fabric: Fabric, row: number): string {
+  if (fabric.mode === "graph") return `${fabric.nodes[fabric.from[row]]?.name} > ${fabric.nodes[fabric.to[row]]?.name}`;
+  const panel = fabric.panels.findLast((p) => p.first_row <= row)!;
+  const cell = row - panel.first_row;
+  return `${panelName(panel)}, ${Math.floor(cell / panel.ports) + 1} of ${panel.owners}, link ${(cell % panel.ports) + 1}`;
+}
+export const panelName = (p: { tier: number; direction: string }): string =>
+  `${p.tier === 1 ? "host links" : `tier ${p.tier - 1} to ${p.tier}`} ${p.direction}`;

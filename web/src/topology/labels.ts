@@ -1,0 +1,38 @@
+// Names of nodes, where there is room: no two lie over each other.
+import type { Graph } from "../data";
+import { isHost, type Layout } from "./layout";
+
+export interface Box { x: number; y: number; width: number; height: number; text: string; node: number }
+
+const HEIGHT = 14;
+
+/** The names to draw, the more important first: those in `first`, then switches from the top, then hosts. */
+export function labels(
+  g: Graph, layout: Layout, first: number[], measure: (text: string) => number,
+  toScreen: (x: number, y: number) => [number, number], size: { width: number; height: number }, scale: number,
+): Box[] {
+  const switches = g.nodes.map((_, n) => n).filter((n) => !isHost(g, n)).sort((a, b) => g.nodes[b].tier - g.nodes[a].tier || a - b);
+  const hosts = g.nodes.map((_, n) => n).filter((n) => isHost(g, n));
+  const boxes: Box[] = [];
+  for (const node of [...new Set([...first, ...switches, ...hosts])]) {
+    const place = layout.places[node];
+    if (!place) continue;
+    const [x, y] = toScreen(place.x, place.y);
+    if (x < 0 || y < 0 || x > size.width || y > size.height) continue;
+    const text = g.nodes[node].name, width = measure(text) + 4, r = place.r * scale;
+    const [above, beside, below] = [
+      { x: x - width / 2, y: y - r - HEIGHT - 1 }, { x: x + r + 4, y: y - HEIGHT / 2 }, { x: x - width / 2, y: y + r + 1 },
+    ];
+    const tile = layout.tiles.length > 0 && isHost(g, node);
+    // A tile's name fits inside it or is left out, unless it was asked for.
+    if (tile && !first.includes(node) && width > 2 * r) continue;
+    const inside = { x: x - width / 2, y: y - HEIGHT / 2 };
+    const order = tile ? (width <= 2 * r ? [inside] : [above, below]) : place.row === 0 && layout.names.length > 2 ? [above, beside]
+      : layout.tiles.length > 0 && layout.bottom === place.row ? [below, beside, above] : [beside, below, above];
+    const free = order.map((at) => ({ ...at, width, height: HEIGHT, text, node })).find((box) =>
+      box.x >= 0 && box.x + box.width <= size.width && box.y >= 0 && box.y + box.height <= size.height
+      && !boxes.some((b) => box.x < b.x + b.width && b.x < box.x + box.width && box.y < b.y + b.height && b.y < box.y + box.height));
+    if (free) boxes.push(free);
+  }
+  return boxes;
+}

@@ -1,0 +1,114 @@
+// Where nodes and links of a small topology are drawn.
+import type { Graph } from "../data";
+
+export interface Place { x: number; y: number; /** Half the side of what is drawn. */ r: number; /** Row from the top, for the keys. */ row: number }
+export interface Half { row: number; x1: number; y1: number; x2: number; y2: number }
+export interface Layout {
+  height: number;
+  places: Place[];
+  /** Halves of links that are drawn as lines, each beside the node the link leaves. */
+  halves: Half[];
+  /** Hosts drawn as tiles below their switch: their links up and down are the two halves of the tile. */
+  tiles: { host: number; up: number; down: number }[];
+  /** Names of the rows, where there are rows. */
+  names: { text: string; y: number }[];
+  /** The last row of switches. */
+  bottom: number;
+}
+
+export const isHost = (g: Graph, n: number): boolean => g.nodes[n].kind === "host";
+
+interface Attached { hosts: Map<number, number[]>; up: Map<number, number>; down: Map<number, number>; single: boolean }
+
+// Which hosts hang on each switch, and their links, where each has only one pair of them.
+function attached(g: Graph): Attached {
+  const out: Attached = { hosts: new Map(), up: new Map(), down: new Map(), single: true };
+  g.from.forEach((from, link) => {
+    const to = g.to[link];
+    if (isHost(g, from)) {
+      if (out.up.has(from) || isHost(g, to)) out.single = false;
+      out.up.set(from, link);
+      out.hosts.set(to, [...(out.hosts.get(to) ?? []), from]);
+    } else if (isHost(g, to)) {
+      if (out.down.has(to)) out.single = false;
+      out.down.set(to, link);
+    }
+  });
+  out.single &&= g.nodes.every((n, i) => n.kind !== "host" || (out.up.has(i) && out.down.has(i)));
+  return out;
+}
+
+export function layout(g: Graph, width: number): Layout {
+  const on = attached(g);
+  const switches = g.nodes.map((_, n) => n).filter((n) => !isHost(g, n));
+  const tiers = new Set(switches.map((n) => g.nodes[n].tier));
+  const level = g.from.some((from, l) => !isHost(g, from) && !isHost(g, g.to[l]));
+  return tiers.size === 1 && level ? ring(g, width, switches, on) : tiered(g, width, switches, on);
+}
+
+function halves(g: Graph, places: Place[], skip: (link: number) => boolean): Half[] {
+  return g.from.flatMap((from, row) => {
+    const [a, b] = [places[from], places[g.to[row]]];
+    if (!a || !b || skip(row)) return [];
+    // Links within a row bow out below it.
+    const bow = a.y === b.y ? Math.min(44, Math.abs(a.x - b.x) / 4) : 0;
+    return [{ row, x1: a.x, y1: a.y, x2: (a.x + b.x) / 2, y2: (a.y + b.y) / 2 + bow }];
+  });
+}
+
+function tiered(g: Graph, width: number, switches: number[], on: Attached): Layout {
+  const left = 92, rowHeight = 128;
+  const tiers = [...new Set(switches.map((n) => g.nodes[n].tier))].sort((a, b) => b - a);
+  const rows = tiers.map((tier) => switches.filter((n) => g.nodes[n].tier === tier));
+  // Tiles need room below the last row, and all hosts there.
+  const tiled = on.single && [...on.hosts.keys()].every((n) => g.nodes[n].tier === tiers.at(-1));
+  if (!tiled) rows.push(g.nodes.map((_, n) => n).filter((n) => isHost(g, n)));
+  const places: Place[] = new Array(g.nodes.length);
+  const names: Layout["names"] = [];
+  rows.forEach((members, row) => {
+    const room = (width - left) / Math.max(1, members.length), y = 36 + row * rowHeight;
+    members.forEach((n, i) => { places[n] = { x: left + (i + 0.5) * room, y, r: Math.max(1.5, Math.min(9, room * 0.36)), row }; });
+    const what = row < tiers.length ? `tier ${tiers[row]}` : "hosts";
+    names.push({ text: `${what} (${members.length})`, y });
+  });
+  let height = 36 + (rows.length - 1) * rowHeight + 60;
+  const tiles: Layout["tiles"] = [];
+  if (tiled) {
+    const last = rows.at(-1)!, room = (width - left) / Math.max(1, last.length), top = height - 24;
+    const most = Math.max(0, ...[...on.hosts.values()].map((h) => h.length));
+    // The largest tiles that leave the block lower than a row.
+    let side = 22;
+    const columns = () => Math.max(1, Math.floor((room * 0.9) / side));
+    while (side > 3 && Math.ceil(most / columns()) * side > rowHeight) side -= 0.5;
+    for (const n of last) {
+      const hosts = on.hosts.get(n) ?? [], across = Math.min(columns(), hosts.length);
+      hosts.forEach((host, i) => {
+        const [column, line] = [i % across, Math.floor(i / across)];
+        const x = places[n].x + (column - (across - 1) / 2) * side, y = top + (line + 0.5) * side;
+        places[host] = { x, y, r: side / 2 - Math.min(1, side / 8), row: rows.length + line };
+        tiles.push({ host, up: on.up.get(host)!, down: on.down.get(host)! });
+      });
+    }
+    names.push({ text: `hosts (${tiles.length})`, y: top + side / 2 });
+    height = top + Math.ceil(most / columns()) * side + 26;
+  }
+  const skip = (link: number) => tiled && (isHost(g, g.from[link]) || isHost(g, g.to[link]));
+  return { height, places, halves: halves(g, places, skip), tiles, names, bottom: tiers.length - 1 };
+}
+
+// A network without tiers: its switches on a ring in their order, so that groups stay together, hosts outside.
+function ring(g: Graph, width: number, switches: number[], on: Attached): Layout {
+  const height = Math.min(width, 760), outer = height / 2 - 40, inner = outer - 46;
+  const at = (angle: number, radius: number) => ({ x: width / 2 + radius * Math.sin(angle), y: height / 2 - radius * Math.cos(angle) });
+  const step = (2 * Math.PI) / switches.length;
+  const places: Place[] = new Array(g.nodes.length);
+  const r = Math.max(2, Math.min(8, inner * step * 0.3));
+  switches.forEach((n, i) => {
+    places[n] = { ...at(i * step, inner), r, row: 0 };
+    const hosts = on.hosts.get(n) ?? [];
+    hosts.forEach((h, k) => {
+      places[h] = { ...at(i * step + ((k + 0.5) / hosts.length - 0.5) * step * 0.8, outer), r: Math.max(1.5, r / 2), row: 1 };
+    });
+  });
+  return { height, places, halves: halves(g, places, () => false), tiles: [], names: [], bottom: 0 };
+}

@@ -1,0 +1,87 @@
+// The fabric: what is coloured, at which instant, and what is chosen.
+import { button, canvas, card, choice, element } from "../dom";
+import { show } from "../format";
+import { later } from "../chart";
+import { changed, metrics, on, planeOf, rowName, rows, run, select, state, values, type Metric } from "../state";
+import { heat } from "../theme";
+import { graph } from "./graph";
+import { matrices } from "./matrices";
+
+// Frames a second while it plays.
+const SPEED = 12;
+
+export function topology(cards: HTMLElement): void {
+  const r = run(), fabric = r.fabric;
+  const note = fabric.mode === "graph"
+    ? "Half a line beside a node is the link that leaves it; the two halves of a host's tile are its links up (left) and down (right). Choose a link, a switch or a host."
+    : "A matrix a tier and direction; a cell is a link, or neighbouring ones where they are many. Choose a cell.";
+  const box = card(cards, "Topology", note, true);
+  box.id = "topology";
+  if (rows(fabric) === 0) {
+    box.append(element("p", { class: "note" }, "No links were recorded."));
+    return;
+  }
+  controls(box);
+  later(() => {
+    const width = Math.max(320, box.clientWidth - 30);
+    if (fabric.mode === "graph") graph(box, fabric, width);
+    else matrices(box, fabric, width);
+  });
+}
+
+function controls(box: HTMLElement): void {
+  const r = run(), times = r.frames.time_ns;
+  if (state.instant >= times.length) state.instant = -1;
+  const legend = element("span", { class: "scale" });
+  const moment = element("output", { class: "moment" });
+  const slider = element("input", { type: "range", min: -1, max: times.length - 1, value: state.instant, "aria-label": "Instant", id: "instant" });
+  const tell = () => {
+    const { top } = values(r), { quantity, scale } = metrics[state.metric];
+    const [ramp, g] = canvas(160, 12, "From little to much");
+    for (let x = 0; x < 160; x++) { g.fillStyle = heat(x / 159); g.fillRect(x, 0, 1, 12); }
+    legend.replaceChildren(top > 0 ? show(quantity, 0) : "", top > 0 ? ramp : "", top > 0 ? `${show(quantity, top)} ${scale}` : "none recorded");
+    const whole = state.instant < 0;
+    const late = !whole && (state.metric === "dropped" || state.metric === "paused") && r.frames.events_until_ns != null
+      && times[state.instant] > r.frames.events_until_ns;
+    moment.textContent = whole ? "the whole run" : `at ${show("time_ns", times[state.instant])}${late ? " (no longer recorded)" : ""}`;
+    slider.value = String(state.instant);
+  };
+  const options = (Object.keys(metrics) as Metric[]).map((m): [string, string] => [m, metrics[m].title]);
+  const bar = element("div", { class: "bar" },
+    choice("Colour by", options, state.metric, (m) => { state.metric = m as Metric; changed("look"); }), legend);
+  if (times.length > 1 && planeOf(r, "utilisation")) {
+    let timer: ReturnType<typeof setInterval> | undefined;
+    const stop = () => { clearInterval(timer); timer = undefined; play.textContent = "Play"; };
+    const play: HTMLButtonElement = button("Play", () => {
+      if (timer) return stop();
+      play.textContent = "Stop";
+      timer = setInterval(() => {
+        if (!play.isConnected || state.instant + 1 >= times.length) return stop();
+        state.instant++;
+        changed("look");
+      }, 1000 / SPEED);
+      if (state.instant + 1 >= times.length) state.instant = -1;
+    }, { id: "play" });
+    slider.addEventListener("input", () => { state.instant = Number(slider.value); changed("look"); });
+    bar.append(play, slider, moment, button("Whole run", () => { state.instant = -1; changed("look"); }));
+  } else {
+    bar.append(element("span", { class: "note" }, "No samples over time: `observe.interval` sets how often they are taken."));
+  }
+  if (r.fabric.mode === "graph") bar.append(finder());
+  box.append(bar);
+  on("look", tell);
+  tell();
+}
+
+// A field in which a name can be typed.
+function finder(): HTMLElement {
+  const fabric = run().fabric;
+  if (fabric.mode !== "graph") return element("span");
+  const names = new Map<string, () => void>();
+  fabric.nodes.forEach((n, node) => names.set(n.name, () => select({ kind: "node", node })));
+  if (rows(fabric) <= 2000) for (let row = 0; row < rows(fabric); row++) names.set(rowName(fabric, row), () => select({ kind: "row", row }));
+  const list = element("datalist", { id: "names" }, ...[...names.keys()].map((value) => element("option", { value })));
+  const input = element("input", { list: "names", placeholder: "name of a node or link", id: "find" });
+  input.addEventListener("change", () => names.get(input.value.trim())?.());
+  return element("label", { class: "choice" }, "Find", input, list);
+}
