@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pathweave_policy::{AckPolicy, PolicyConfig, Recovery, Scheme, schemes};
+use pathweave_policy::{AckPolicy, PolicyConfig, Recovery, Scheme, UdmpConfig, schemes};
 use pathweave_transport::RtoConfig;
 use pathweave_units::Duration as Span;
 
@@ -17,6 +17,15 @@ const ACK_DELAY: Span = Span::from_us(1);
 const BUFFER_BYTES_A_PACKET: usize = 1_024;
 /// However small a buffer is, so many packets may be on the way.
 const LEAST_WINDOW_PACKETS: u32 = 32;
+
+/// Of what the line sends in a round trip, hosts' delay included, so much may be on the way.
+const HELD_BDPS: f64 = 0.5;
+/// Most bytes on the way that only the delay of hosts asks for: about what caches hold.
+const HELD_BYTES: f64 = 524_288.0;
+/// Packets that try another path: after one has died, those on the others are spread anew by them alone.
+const EXPLORE: f64 = 0.03;
+/// Queueing delay UDMP's rate settles at, in round-trip times, hosts' delay included.
+const QUEUE_RTTS: u64 = 5;
 
 /// Packets that may overtake one without its path being slow: several batches.
 const LATE_PACKETS: u32 = 512;
@@ -52,6 +61,7 @@ pub(crate) fn for_hosts(
     config: &DeviceConfig,
     paths: u16,
     receive_buffer_bytes: Option<usize>,
+    round_trip: Option<Span>,
 ) -> Scheme {
     let by_path = matches!(scheme.recovery, Recovery::PathOrder { .. });
     if let (
@@ -74,19 +84,65 @@ pub(crate) fn for_hosts(
         };
     }
     if let PolicyConfig::Udmp(udmp) = &mut scheme.policy {
-        let (host_ps, base_ps) = (picoseconds(config.host_delay), picoseconds(config.base_rtt).max(1));
-        udmp.queue_target = Span::from_ps(udmp.queue_target.as_ps() + host_ps);
-        if udmp.ooo_packets > 0 {
-            // Batches of a path arrive whole, so what is behind by some of them is not late.
-            udmp.ooo_packets = udmp.ooo_packets.max(LATE_PACKETS);
-        }
-        // A stall of a host must not pass for severe congestion.
-        udmp.severe_rtt += 10.0 * (1.0 + host_ps as f64 / base_ps as f64);
+        suit_udmp(udmp, config, round_trip);
     }
     if let PolicyConfig::Laps(laps) = &mut scheme.policy {
         laps.host_delay = Span::from_ps(laps.host_delay.as_ps() + picoseconds(config.host_delay));
     }
     scheme
+}
+
+/// UDMP decides by round-trip times to a fraction of the shortest, and every acknowledgement that seems late takes a
+/// packet off the way. Hosts made of software are late by more than that all the time: what is on the way would dwindle
+/// to one packet, on whichever path it happens to be. So times up to `host_delay` above the shortest are one and the
+/// same to it ([`rtts`]), and its measures of delay are in proportion to that.
+///
+/// Paths share the load by the rule that an acknowledgement that comes late releases nothing and leaves its packet to
+/// faster paths. That rule is in force while packets on the way are what limits it; where the rate does, every path
+/// takes from the pool what it can, and the fullest one, which has most acknowledgements, takes most. So the rate is to
+/// hold back only once queues are several times as long as the packets allowed would make them on links of a quarter of
+/// the line's rate. Over four paths of 100, 100, 50 and 10 Mb/s behind 1 Gb/s that is the difference between 60 and
+/// 100 % of their sum.
+fn suit_udmp(udmp: &mut UdmpConfig, config: &DeviceConfig, round_trip: Option<Span>) {
+    let network = network_rtt(config, round_trip);
+    let rtt = network + span(config.host_delay);
+    let bytes = |time: Span| config.line_rate.bytes_in(time) as f64;
+    let held = (HELD_BDPS * bytes(rtt)).min(HELD_BYTES);
+    let bdps = (bytes(network).max(held) / bytes(rtt).max(1.0)).min(1.0);
+    udmp.inflight_bdp *= bdps;
+    udmp.pool_bdp *= bdps;
+    udmp.queue_target = udmp.queue_target.max(Span::from_ps(rtt.as_ps().saturating_mul(QUEUE_RTTS)));
+    if udmp.ooo_packets > 0 {
+        // Batches of a path arrive whole, so what is behind by some of them is not late.
+        udmp.ooo_packets = udmp.ooo_packets.max(LATE_PACKETS);
+    }
+    // A stall of a host must not pass for severe congestion.
+    udmp.severe_rtt += 10.0;
+    udmp.explore = udmp.explore.max(EXPLORE);
+}
+
+/// Round-trip time of the network: as configured, or as the handshake found it where that is more.
+fn network_rtt(config: &DeviceConfig, round_trip: Option<Span>) -> Span {
+    span(config.base_rtt).max(round_trip.unwrap_or(Span::ZERO))
+}
+
+/// Round-trip times of idle paths, as a scheme is told of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rtts {
+    /// What it starts from.
+    pub(crate) base: Span,
+    /// It is told of no shorter one: the shortest that a host made of software now and then achieves says nothing of
+    /// the usual one, and schemes measure everything in units of the shortest.
+    pub(crate) least: Span,
+}
+
+/// Round-trip times for a scheme. `round_trip`: the handshake's.
+pub(crate) fn rtts(scheme: &Scheme, config: &DeviceConfig, round_trip: Option<Span>) -> Rtts {
+    let hosts = match scheme.policy {
+        PolicyConfig::Udmp(_) => span(config.host_delay),
+        _ => Span::ZERO,
+    };
+    Rtts { base: network_rtt(config, round_trip) + hosts, least: span(config.base_rtt) + hosts }
 }
 
 /// Retransmission timer: patient enough for a host that is not scheduled for a while, and not done before the peer
@@ -131,6 +187,7 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pathweave_units::Rate;
 
     #[test]
     fn gives_up_when_the_peer_counts_as_dead() {
@@ -143,6 +200,30 @@ mod tests {
     }
 
     #[test]
+    fn udmp_takes_no_delay_of_hosts_for_a_queue_and_keeps_their_window_in_bounds() {
+        let udmp = |gbps, round_trip| {
+            let config = DeviceConfig { line_rate: Rate::from_gbps(gbps), ..DeviceConfig::loopback() };
+            let scheme = for_hosts(find("udmp").unwrap(), &config, 16, None, round_trip);
+            let rtts = rtts(&scheme, &config, round_trip);
+            let PolicyConfig::Udmp(udmp) = scheme.policy else { panic!("{:?}", scheme.policy) };
+            (udmp.inflight_bdp * config.line_rate.bytes_in(rtts.base) as f64, udmp.queue_target, rtts)
+        };
+        // The network takes 50 us and hosts 1 ms. 1 Gb/s sends 131,250 bytes meanwhile, of which half is allowed for;
+        // 100 Gb/s sends 625,000 bytes in 50 us, more than is held for hosts' sake. A quarter more each is UDMP's.
+        let both = Span::from_us(1_050);
+        let (window, target, rtts) = udmp(1, None);
+        assert_eq!((window.round(), target), (82_031.0, Span::from_us(5_250)));
+        assert_eq!(rtts, Rtts { base: both, least: both });
+        assert_eq!(udmp(100, None).0.round(), 781_250.0);
+        // 10 Gb/s: half of 1,312,500 bytes is beyond the bound.
+        assert_eq!(udmp(10, None).0.round(), 655_360.0);
+        // The handshake took 10 ms: 12.5 MB at 10 Gb/s.
+        let (window, target, rtts) = udmp(10, Some(Span::from_ms(10)));
+        assert_eq!((window.round(), target), (15_625_000.0, Span::from_ms(55)));
+        assert_eq!(rtts, Rtts { base: Span::from_ms(11), least: both });
+    }
+
+    #[test]
     fn letters_count() {
         assert_eq!((distance("udmp", "udpm"), distance("rps", "rps"), distance("", "abc")), (2, 0, 3));
     }
@@ -152,7 +233,7 @@ mod tests {
         let config = DeviceConfig::loopback();
         for info in schemes() {
             for buffer in [None, Some(100_000), Some(16 << 20)] {
-                let scheme = for_hosts((info.make)(), &config, 1, buffer);
+                let scheme = for_hosts((info.make)(), &config, 1, buffer, None);
                 assert_eq!(scheme.validate(), Ok(()), "{}", info.name);
             }
         }

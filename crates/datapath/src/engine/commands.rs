@@ -245,18 +245,21 @@ impl Core {
 
     /// A queue pair that speaks a scheme.
     pub(super) fn create_qp(&mut self, now: Time, id: ConnectionId, scheme: &Scheme, paths: u16) -> QpNum {
-        let scheme = scheme::for_hosts(scheme.clone(), &self.config, paths, self.receive_buffer_bytes);
+        let buffer = self.receive_buffer_bytes;
+        let scheme = scheme::for_hosts(scheme.clone(), &self.config, paths, buffer, None);
+        let rtts = scheme::rtts(&scheme, &self.config, None);
         let env = PolicyEnv {
             line_rate: self.config.line_rate,
-            base_rtt: scheme::span(self.config.base_rtt),
+            base_rtt: rtts.base,
             mtu_wire_bytes: u32::from(self.config.mtu_payload) + AROUND_PAYLOAD_BYTES,
             mtu_payload_bytes: u32::from(self.config.mtu_payload),
             paths,
-            measured: Leg::of(scheme::span(self.config.base_rtt)),
+            measured: Leg::of(rtts.base),
             edge: None,
         };
         let mut rng = Rng::for_component(self.endpoint.config().seed, "policy", id.0.into());
-        let policy = Watched::new(scheme.policy.build(&env, &mut rng), paths, env.base_rtt);
+        let policy =
+            Watched::new(scheme.policy.build(&env, &mut rng), paths, rtts.least, self.deaths.clone());
         let peer = pathweave_units::HostId(id.0);
         let config = QpConfig {
             recovery: scheme.recovery,

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use pathweave_transport::{Completion as Done, Endpoint, EndpointConfig, Event, Opcode, Status, TimerKind};
@@ -36,7 +37,7 @@ use connection::{Connection, Connections};
 use line::Line;
 use outbound::Outbound;
 use setup::Setup;
-use watch::Watched;
+use watch::{Deaths, Watched};
 
 /// Requests and receives that may be outstanding on a connection, unless said otherwise.
 pub(crate) const QUEUE_DEPTH: u32 = 4_096;
@@ -136,6 +137,7 @@ pub(crate) struct Core {
     releases: Vec<u32>,
     counts: Counts,
     next_upkeep: Time,
+    deaths: Deaths,
     /// When there was last anything to do.
     idle_since: Time,
     anticipation: Anticipation,
@@ -200,6 +202,7 @@ impl<B: Backend> Engine<B> {
             releases: Vec::new(),
             counts: Counts::default(),
             next_upkeep: Time::ZERO,
+            deaths: Deaths::default(),
             idle_since: Time::ZERO,
             anticipation: Anticipation::new(match config.waiting {
                 Waiting::Adaptive { most } => scheme::span(most),
@@ -343,7 +346,8 @@ impl Core {
         if self.endpoint.poll_timer().is_some_and(|due| due <= now) {
             self.endpoint.on_timer(now);
         }
-        if now >= self.next_upkeep {
+        if now >= self.next_upkeep || self.deaths.load(Ordering::Relaxed) {
+            self.deaths.store(false, Ordering::Relaxed);
             self.upkeep(now);
         }
         // The application hears first: it has work to do, too.

@@ -1,6 +1,9 @@
 //! What becomes of packets, path by path: a policy around the scheme's policy that takes notes, and tells the scheme
 //! which paths are dead.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pathweave_policy::{
     AnyPolicy, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx, Sent, Want,
 };
@@ -10,8 +13,12 @@ use pathweave_units::{Duration, PathId, Rate, Time};
 const DEAD_AFTER_RTTS: u64 = 8;
 /// And for at least this long: hosts made of software may stop for a while.
 const DEAD_AFTER_LEAST: Duration = Duration::from_ms(2);
-/// And has been sent this many packets meanwhile: one may be lost without any path being dead.
+/// And has been sent this many packets meanwhile: one may be lost without any path being dead. A packet that timed out
+/// is enough if nothing has been heard of its path since; a path that was lively is back with the first probe.
 const DEAD_AFTER_PACKETS: u32 = 3;
+
+/// Set when a path dies, for whoever asks dead paths whether they live.
+pub(crate) type Deaths = Arc<AtomicBool>;
 
 /// What is known of a path of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,13 +94,25 @@ pub(crate) struct Watched {
     rtt: Duration,
     /// When to look for dead paths next.
     next_look: Time,
+    /// When anything last came back, on whichever path.
+    heard: Time,
     dead: u16,
+    deaths: Deaths,
 }
 
 impl Watched {
-    pub(crate) fn new(inner: AnyPolicy, paths: u16, least_rtt: Duration) -> Self {
+    pub(crate) fn new(inner: AnyPolicy, paths: u16, least_rtt: Duration, deaths: Deaths) -> Self {
         let paths = vec![PathRecord::NEW; usize::from(paths)].into_boxed_slice();
-        Watched { inner, least_rtt, paths, rtt: Duration::ZERO, next_look: Time::ZERO, dead: 0 }
+        Watched {
+            inner,
+            least_rtt,
+            paths,
+            rtt: Duration::ZERO,
+            next_look: Time::ZERO,
+            heard: Time::ZERO,
+            dead: 0,
+            deaths,
+        }
     }
 
     pub(crate) fn paths(&self) -> &[PathRecord] {
@@ -129,6 +148,22 @@ impl Watched {
             }
         }
         if found {
+            self.deaths.store(true, Ordering::Relaxed);
+            self.inner.on_paths(now, &self.views(None), cx);
+        }
+    }
+
+    /// A packet on a path has timed out: dead if it has said nothing since while others have.
+    fn suspect(&mut self, now: Time, id: PathId, cx: &mut PolicyCx<'_>) {
+        let (heard, rtt) = (self.heard, self.rtt);
+        let last = usize::from(self.dead) + 1 >= self.paths.len();
+        let Some(path) = self.paths.get_mut(id.index()).filter(|path| path.state == PathState::Up) else {
+            return;
+        };
+        if path.unanswered > 0 && heard > path.silent_since + rtt && !last {
+            path.state = PathState::Down;
+            self.dead += 1;
+            self.deaths.store(true, Ordering::Relaxed);
             self.inner.on_paths(now, &self.views(None), cx);
         }
     }
@@ -180,6 +215,7 @@ impl Policy for Watched {
             FeedbackKind::Ack { timed, marked } => {
                 path.unanswered = 0;
                 path.marked += u64::from(marked);
+                self.heard = now;
                 if timed {
                     path.measured(feedback.rtt);
                     let (old, new) = (self.rtt.as_ps(), feedback.rtt.as_ps());
@@ -194,7 +230,11 @@ impl Policy for Watched {
                     self.look_for_dead(now, cx);
                 }
             }
-            FeedbackKind::Lost | FeedbackKind::Timeout => path.lost += 1,
+            FeedbackKind::Lost => path.lost += 1,
+            FeedbackKind::Timeout => {
+                path.lost += 1;
+                self.suspect(now, feedback.path, cx);
+            }
             FeedbackKind::Heard { marked } => {
                 path.unanswered = 0;
                 path.marked += u64::from(marked);
@@ -259,7 +299,7 @@ mod tests {
             edge: None,
         };
         let scheme = (find_scheme("rps-nocc").expect("a scheme").make)();
-        Watched::new(scheme.policy.build(&env, rng), PATHS, Duration::from_us(50))
+        Watched::new(scheme.policy.build(&env, rng), PATHS, Duration::from_us(50), Deaths::default())
     }
 
     fn sent(path: u16, psn: u64) -> Sent {
@@ -329,6 +369,32 @@ mod tests {
         let acked = FeedbackKind::Ack { timed: false, marked: false };
         watched.on_feedback(Time::from_us(9_000), &back(acked, 2), &mut cx);
         assert_eq!((watched.dead(), watched.paths()[2].state), (0, PathState::Up));
+    }
+
+    #[test]
+    fn a_timeout_kills_a_path_that_was_silent_while_others_were_not_and_never_the_last() {
+        let (mut rng, mut shared) = (Rng::for_component(1, "test", 0), Shared::new());
+        let mut watched = watched(&mut rng);
+        let late = |path| back(FeedbackKind::Timeout, path);
+        steps(&mut watched, &mut rng, 1..2);
+        let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
+        // All that was heard came 100 us after the packet left, a round trip: the answer may have been on its way.
+        watched.on_feedback(Time::from_us(1_200), &late(2), &mut cx);
+        assert_eq!(watched.dead(), 0);
+        let acked = FeedbackKind::Ack { timed: true, marked: false };
+        watched.on_feedback(Time::from_us(1_300), &back(acked, 0), &mut cx);
+        watched.on_feedback(Time::from_us(1_400), &late(0), &mut cx);
+        assert_eq!(watched.dead(), 0, "path 0 has just been heard of");
+        watched.on_feedback(Time::from_us(1_400), &late(2), &mut cx);
+        assert_eq!((watched.dead(), watched.paths()[2].state), (1, PathState::Down));
+        assert!(watched.deaths.load(Ordering::Relaxed));
+        // The others fall silent one after the other.
+        for (now_us, path) in [(2_000, 0), (3_000, 1), (4_000, 3)] {
+            watched.on_sent(Time::from_us(now_us), &sent(path, 9), &mut cx);
+            watched.heard = Time::from_us(now_us + 900);
+            watched.on_feedback(Time::from_us(now_us + 950), &late(path), &mut cx);
+        }
+        assert_eq!((watched.dead(), watched.paths()[3].state), (3, PathState::Up));
     }
 
     #[test]
