@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod paths;
 mod transport;
 mod workloads;
 
@@ -95,6 +96,11 @@ fn all(only: Option<&str>) -> ExitCode {
         let (value, all_met) = transport::run();
         met &= all_met;
         report.insert(transport::NAME.into(), value);
+    }
+    if only.is_none_or(|name| name == paths::NAME) {
+        let (value, all_met) = paths::run();
+        met &= all_met;
+        report.insert(paths::NAME.into(), value);
     }
     std::fs::create_dir_all("target").expect("target/ can be made");
     let text = serde_json::to_string_pretty(&Value::Object(report)).expect("JSON");

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use figures::{Bandwidth, Floor};
+use figures::Bandwidth;
+pub(crate) use figures::Floor;
 use ours::{Ours, Protection};
 use peers::Fabric;
 use place::{Packets, Place};

@@ -1,0 +1,232 @@
+//! The datapath over several paths, in a lab of this machine: whether it takes what unequal ones have together, and how
+//! soon it has left one that is cut.
+
+mod stream;
+
+use std::time::{Duration, Instant};
+
+use pathweave_lab::{Lab, LabName, LinkState, Plan, RateScale, Settings};
+use pathweave_topo::{NodeId, parse_topology_file};
+use pathweave_units::Rate;
+use serde_json::{Value, json};
+
+use crate::transport::Floor;
+use stream::{MTU_BYTES, Stream, payload_rate};
+
+/// As it is called on the command line and in the report.
+pub(crate) const NAME: &str = "paths";
+
+/// Source ports, so many that hardly ever all of them miss one of four paths.
+const PORTS: u16 = 32;
+/// Rates of the four paths, as the file has them; the lab is a thousand times slower.
+const UNEQUAL_GBPS: [u64; 4] = [100, 100, 50, 10];
+const EQUAL_GBPS: [u64; 4] = [100; 4];
+const HOST_GBPS: u64 = 1_000;
+const SCALE: f64 = 1e-3;
+/// Queue in front of each path: 12 ms of the fastest, 120 ms of the slowest.
+const QUEUE_BYTES: u64 = 150_000;
+/// Slow start, caches, the scheduler: not measured.
+const WARM_UP: Duration = Duration::from_millis(700);
+const MEASURED: Duration = Duration::from_secs(2);
+/// After a cut, and after it was mended.
+const WATCHED: Duration = Duration::from_millis(800);
+/// A rate is that of so long.
+const WINDOW: Duration = Duration::from_millis(50);
+const CUTS: usize = 3;
+
+/// Bars of the project: of the sum of rates at least, and after a cut so many milliseconds until so much of what is left.
+const SHARE_OF_SUM: f64 = 0.9;
+const SHARE_OF_REST: f64 = 0.9;
+const RECOVERY_MS: f64 = 50.0;
+
+/// Measures and prints. True if all floors are met.
+#[allow(clippy::print_stdout)]
+pub(crate) fn run() -> (Value, bool) {
+    println!("{NAME}  the datapath over four paths, in a lab of network namespaces");
+    if let Some(missing) = pathweave_lab::missing_privileges() {
+        println!("    note: left out: {missing}");
+        return (json!({ "notes": [missing] }), true);
+    }
+    let mut report = Report::default();
+    for measured in [unequal(&mut report), cut(&mut report)] {
+        if let Err(why) = measured {
+            println!("    note: {why}");
+            report.notes.push(why);
+        }
+    }
+    report.floors.iter().for_each(|floor| println!("{}", floor.line()));
+    let met = report.notes.is_empty() && report.floors.iter().all(Floor::is_met);
+    (report.json(), met)
+}
+
+#[derive(Default)]
+struct Report {
+    unequal: Vec<Value>,
+    cuts: Vec<Value>,
+    floors: Vec<Floor>,
+    notes: Vec<String>,
+}
+
+impl Report {
+    fn json(&self) -> Value {
+        json!({
+            "unequal": self.unequal,
+            "cuts": self.cuts,
+            "floors": self.floors.iter().map(Floor::json).collect::<Vec<_>>(),
+            "notes": self.notes,
+        })
+    }
+}
+
+/// What four unequal paths have together, by UDMP and by one path of ECMP.
+#[allow(clippy::print_stdout)]
+fn unequal(report: &mut Report) -> Result<(), String> {
+    let net = Net::make(UNEQUAL_GBPS)?;
+    let sum = net.payload_rate(&[0, 1, 2, 3]);
+    for (scheme, ports) in [("udmp", PORTS), ("ecmp-sr", 1)] {
+        let mut stream = net.stream(scheme, ports)?;
+        stream.run(WARM_UP + MEASURED)?;
+        let from = stream.begun() + WARM_UP;
+        let goodput = stream.goodput(from, from + MEASURED);
+        let share = goodput / sum;
+        println!(
+            "    100, 100, 50, 10 Mb/s, {scheme:<8} {:>7.1} Mb/s of payload, {:>5.1} % of their sum",
+            goodput / 1e6,
+            100.0 * share
+        );
+        report.unequal.push(json!({ "scheme": scheme, "mbps": goodput / 1e6, "share_of_sum": share }));
+        if scheme == "udmp" {
+            report.floors.push(Floor {
+                what: "four unequal paths: sum of their rates over UDMP's".into(),
+                measured: 1.0 / share.max(1e-9),
+                at_most: 1.0 / SHARE_OF_SUM,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// One of four equal paths is cut and mended, several times, each time another.
+#[allow(clippy::print_stdout)]
+fn cut(report: &mut Report) -> Result<(), String> {
+    let mut net = Net::make(EQUAL_GBPS)?;
+    let (all, rest) = (net.payload_rate(&[0, 1, 2, 3]), net.payload_rate(&[0, 1, 2]));
+    let mut stream = net.stream("udmp", PORTS)?;
+    stream.run(WARM_UP)?;
+    let mut times_ms = Vec::new();
+    for spine in 0..CUTS {
+        let before = Instant::now();
+        net.set(spine, LinkState::Down)?;
+        let down = Instant::now();
+        stream.run(WATCHED)?;
+        net.set(spine, LinkState::Up)?;
+        let up = Instant::now();
+        stream.run(WATCHED)?;
+        let back =
+            |since, share| recovery(&stream, since, WATCHED, share).map(|time| time.as_secs_f64() * 1e3);
+        let (left, again) = (back(down, SHARE_OF_REST * rest), back(up, SHARE_OF_REST * all));
+        let text = |ms: Option<f64>| ms.map_or("never".into(), |ms: f64| format!("after {ms:.0} ms"));
+        println!(
+            "    one of four paths cut: 90 % of what is left {}, {:.1} % in the end; mended: 90 % of all {}",
+            text(left),
+            100.0 * stream.goodput(down + WATCHED / 2, down + WATCHED) / rest,
+            text(again),
+        );
+        report.cuts.push(json!({
+            "before_mbps": stream.goodput(before - WARM_UP / 2, before) / 1e6,
+            "recovered_ms": left,
+            "mended_ms": again,
+        }));
+        times_ms.push(left.unwrap_or(f64::INFINITY));
+    }
+    times_ms.sort_by(f64::total_cmp);
+    report.floors.push(Floor {
+        what: "one of four paths cut: ms until 90 % of what is left, median".into(),
+        measured: times_ms[times_ms.len() / 2].min(WATCHED.as_secs_f64() * 1e3),
+        at_most: RECOVERY_MS,
+    });
+    Ok(())
+}
+
+/// How long after `since` the goodput of a window reached `least` bits a second.
+fn recovery(stream: &Stream, since: Instant, within: Duration, least: f64) -> Option<Duration> {
+    let steps = (within - WINDOW).as_millis() as u32;
+    let at = (0..=steps).map(|ms| Duration::from_millis(ms.into()));
+    at.into_iter().find(|at| stream.goodput(since + *at, since + *at + WINDOW) >= least)
+}
+
+/// Two hosts with four paths between them. The lab goes with it.
+struct Net {
+    lab: Lab,
+    hosts: [NodeId; 2],
+    rates: [Rate; 4],
+}
+
+impl Net {
+    fn make(gbps: [u64; 4]) -> Result<Net, String> {
+        let text = |why: &dyn std::fmt::Display| why.to_string();
+        let topology = parse_topology_file("four paths", &file(gbps)).map_err(|why| text(&why))?;
+        let scale = RateScale::new(SCALE).map_err(|why| text(&why))?;
+        let settings = Settings { mtu_bytes: MTU_BYTES, queue_bytes: QUEUE_BYTES, ..Settings::new(scale) };
+        let name: LabName = format!("bench{}", std::process::id()).parse().map_err(|why| text(&why))?;
+        let plan = Plan::new(name, topology, settings).map_err(|why| text(&why))?;
+        let lab = Lab::make(plan, &|| false).map_err(|why| text(&why))?;
+        let host = |name| lab.node(name).map_err(|why| text(&why));
+        let hosts = [host("host0")?, host("host1")?];
+        Ok(Net { hosts, lab, rates: gbps.map(|gbps| scale.apply(Rate::from_gbps(gbps))) })
+    }
+
+    fn stream(&self, scheme: &str, ports: u16) -> Result<Stream, String> {
+        let line = Rate::from_bps((Rate::from_gbps(HOST_GBPS).as_bps() as f64 * SCALE) as u64);
+        Stream::open(&self.lab, self.hosts, scheme, ports, line)
+    }
+
+    /// What these paths can carry of payload together.
+    fn payload_rate(&self, paths: &[usize]) -> f64 {
+        paths.iter().map(|path| payload_rate(self.rates[*path])).sum()
+    }
+
+    /// Cuts or mends a path; routes stay as they are.
+    fn set(&mut self, spine: usize, state: LinkState) -> Result<(), String> {
+        let text = |why: &dyn std::fmt::Display| why.to_string();
+        let link = self.lab.link(&format!("leaf0-spine{spine}")).map_err(|why| text(&why))?;
+        self.lab.set_link(link, state).map_err(|why| text(&why))
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        // What is left of it `pathweave lab list` shows.
+        let _ = Lab::remove(self.lab.plan().lab());
+    }
+}
+
+fn file(gbps: [u64; 4]) -> String {
+    let mut text = format!("hosts = 2\nrate = \"{HOST_GBPS}Gbps\"\ndelay = \"1us\"\n");
+    let link =
+        |a: &str, b: &str, gbps: u64| format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\nrate = \"{gbps}Gbps\"\n");
+    let names = ["leaf0", "leaf1", "spine0", "spine1", "spine2", "spine3"];
+    names.iter().for_each(|name| text += &format!("[[switch]]\nname = \"{name}\"\n"));
+    text += &(link("host0", "leaf0", HOST_GBPS) + &link("host1", "leaf1", HOST_GBPS));
+    for (spine, gbps) in gbps.into_iter().enumerate() {
+        for leaf in ["leaf0", "leaf1"] {
+            text += &link(leaf, &format!("spine{spine}"), gbps);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_paths_of_the_rates_asked_for() {
+        let topology = parse_topology_file("four", &file(UNEQUAL_GBPS)).unwrap();
+        assert_eq!((topology.hosts(), topology.switches().len(), topology.links().len()), (2, 6, 10));
+        let spines: u64 = topology.links()[2..].iter().map(|link| link.rate.as_bps()).sum();
+        assert_eq!(spines, 2 * 260_000_000_000);
+        // 1,344 bytes of payload in 1,470 of the link.
+        assert_eq!(payload_rate(Rate::from_mbps(147)).round(), 134_400_000.0);
+    }
+}
