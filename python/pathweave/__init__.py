@@ -15,6 +15,7 @@ from ._pathweave import (
     RunResult,
     Scenario,
     ScenarioError,
+    Sweep,
     Table,
     __version__,
     presets,
@@ -24,6 +25,7 @@ from ._pathweave import (
     workloads,
 )
 from ._run import run
+from ._sweep import SweepResult, sweep
 
 __all__ = [
     "Cancel",
@@ -32,6 +34,8 @@ __all__ = [
     "RunResult",
     "Scenario",
     "ScenarioError",
+    "Sweep",
+    "SweepResult",
     "Table",
     "__version__",
     "compare",
@@ -39,6 +43,7 @@ __all__ = [
     "run",
     "schema",
     "schemes",
+    "sweep",
     "topologies",
     "workloads",
 ]

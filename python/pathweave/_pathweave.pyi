@@ -127,6 +127,60 @@ class RunResult:
 def run(
     scenario: Scenario, progress: Callable[[Progress], object] | None = None, cancel: Cancel | None = None
 ) -> RunResult: ...
+class SweepRun:
+    """A run of a sweep, with all that is needed to make it elsewhere."""
+
+    key: str
+    """Digest of what its outcome depends on."""
+    label: str
+    """Cell and seed, for people."""
+    seed: int
+    scenario: str
+    """The scenario, complete, as TOML."""
+    tables: list[str]
+    """Tables that are kept of it."""
+
+class SweepFolder:
+    """The folder of a sweep, locked while this lives."""
+
+    @property
+    def path(self) -> Path: ...
+    def finished(self) -> list[str]:
+        """Keys of the runs that are finished."""
+
+    def put(self, key: str, files: dict[str, bytes]) -> None:
+        """Keeps what `sweep_run` has returned for the run `key`."""
+
+    def write(self, failed: dict[str, str]) -> dict[str, Any]:
+        """Writes summary, tables and report; `failed` says why runs have failed, by key."""
+
+class Sweep:
+    """A sweep: a scenario, the values its fields take, and the runs that makes."""
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Sweep:
+        """Reads a sweep file. Raises `ScenarioError` with every mistake found."""
+
+    @staticmethod
+    def from_toml(text: str, name: str = "sweep.toml", base_dir: str | os.PathLike[str] = "") -> Sweep: ...
+    @staticmethod
+    def from_dict(fields: Any, name: str = "sweep", base_dir: str | os.PathLike[str] = "") -> Sweep: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def cells(self) -> list[dict[str, str]]:
+        """Cells, each from the key of an axis to the value there."""
+
+    @property
+    def runs(self) -> list[SweepRun]:
+        """What has to run, equal runs once."""
+
+    def open(self, path: str | os.PathLike[str]) -> SweepFolder:
+        """The folder `path` for this sweep. Raises `OSError` if it holds something else or is in use."""
+
+def sweep_run(key: str, scenario: str, tables: list[str], cancel: Cancel | None = None) -> dict[str, bytes] | None:
+    """Makes a run of a sweep and returns its files by name; `None` if it was cancelled."""
+
 def comparison_table(runs: list[RunResult]) -> str: ...
 def write_comparison(runs: list[RunResult], folder: str | os.PathLike[str]) -> Path: ...
 def schemes() -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ mod error;
 mod result;
 mod run;
 mod scenario;
+mod sweep;
 mod table;
 
 use pyo3::prelude::*;
@@ -23,6 +24,8 @@ mod _pathweave {
     use crate::run::{Cancel, Progress, run};
     #[pymodule_export]
     use crate::scenario::Scenario;
+    #[pymodule_export]
+    use crate::sweep::{Sweep, SweepFolder, SweepRun, sweep_run};
     #[pymodule_export]
     use crate::table::Table;
     use pyo3::prelude::*;

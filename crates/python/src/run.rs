@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use pathweave_scenario::{Loaded, Prepared};
 use pathweave_sim::{Control, Monitor, Snapshot};
 use pyo3::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
@@ -115,9 +116,21 @@ pub(crate) fn run(
     cancel: Option<&Cancel>,
 ) -> PyResult<RunResult> {
     let prepared = scenario.prepare(py)?;
+    let run = simulate(py, &scenario.loaded, &prepared, progress.as_ref(), cancel)?;
+    Ok(RunResult::new(run, prepared.notes))
+}
+
+/// The run, watched and timed, with the interpreter's lock released.
+pub(crate) fn simulate(
+    py: Python<'_>,
+    loaded: &Loaded,
+    prepared: &Prepared,
+    progress: Option<&Py<PyAny>>,
+    cancel: Option<&Cancel>,
+) -> PyResult<pathweave_results::RunResult> {
     let now = Instant::now();
     let mut watcher = Watcher {
-        callback: progress.as_ref(),
+        callback: progress,
         cancel,
         until_ps: prepared.spec.stop.until.map(pathweave_scenario::units::Duration::as_ps),
         started: now,
@@ -132,10 +145,10 @@ pub(crate) fn run(
     if let Some(raised) = watcher.raised {
         return Err(raised);
     }
-    let mut run = result.map_err(|why| scenario_error(py, &scenario.loaded.sim_error(&why)))?;
+    let mut run = result.map_err(|why| scenario_error(py, &loaded.sim_error(&why)))?;
     run.info.wall_s = now.elapsed().as_secs_f64();
     run.info.cpu_s = cpu_s;
-    Ok(RunResult::new(run, prepared.notes))
+    Ok(run)
 }
 
 fn thread_cpu_s() -> f64 {

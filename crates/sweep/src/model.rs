@@ -152,7 +152,8 @@ impl TableName {
             TableName::Events => RunTable::Events,
         }
     }
-    pub(crate) fn file(self) -> &'static str {
+    /// The file it is kept in.
+    pub fn file(self) -> &'static str {
         match self {
             TableName::Flows => "flows.parquet",
             TableName::Jobs => "jobs.parquet",

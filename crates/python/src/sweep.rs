@@ -1,0 +1,230 @@
+//! Sweeps: planned and kept here, made run by run from Python, so that any machine can make them.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pathweave_results::{EndReason, Summary};
+use pathweave_scenario::{Changes, Loaded};
+use pathweave_sweep::{
+    Dataset, ENGINE, Files, Outcome, Plan, SweepError, SweepSummary, TableName, pack, task_key,
+};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::error::scenario_error;
+use crate::result::to_python;
+use crate::run::{Cancel, simulate};
+
+/// A sweep: a scenario, the values its fields take, and the runs that makes.
+#[pyclass(frozen, module = "pathweave._pathweave")]
+pub(crate) struct Sweep {
+    plan: Arc<Plan>,
+}
+
+/// The folder of a sweep, locked while this lives.
+#[pyclass(frozen, module = "pathweave._pathweave")]
+pub(crate) struct SweepFolder {
+    plan: Arc<Plan>,
+    dataset: Dataset,
+}
+
+/// A run of a sweep, with all that is needed to make it elsewhere.
+#[pyclass(frozen, get_all, module = "pathweave._pathweave")]
+pub(crate) struct SweepRun {
+    /// Digest of what its outcome depends on.
+    key: String,
+    /// Cell and seed, for people.
+    label: String,
+    /// Its seed.
+    seed: u64,
+    /// The scenario, complete, as TOML.
+    scenario: String,
+    /// Tables that are kept of it.
+    tables: Vec<String>,
+}
+
+#[pymethods]
+impl Sweep {
+    /// Reads a sweep file. File names in it are relative to its folder.
+    ///
+    /// Raises `ScenarioError` with every mistake found.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Self::of(py, py.detach(|| Plan::read(&path)))
+    }
+
+    /// The same from TOML text, called `name` in errors. File names in it are relative to `base_dir`.
+    #[staticmethod]
+    #[pyo3(signature = (text, name = "sweep.toml", base_dir = PathBuf::new()))]
+    fn from_toml(py: Python<'_>, text: &str, name: &str, base_dir: PathBuf) -> PyResult<Self> {
+        Self::of(py, py.detach(|| Plan::parse(text, name, &base_dir)))
+    }
+
+    /// A sweep from a dict laid out as the file is.
+    #[staticmethod]
+    #[pyo3(signature = (fields, name = "sweep", base_dir = PathBuf::new()))]
+    fn from_dict(py: Python<'_>, fields: &Bound<'_, PyAny>, name: &str, base_dir: PathBuf) -> PyResult<Self> {
+        let value: toml::Table = pythonize::depythonize(fields)?;
+        let text = toml::to_string(&value).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Self::from_toml(py, &text, name, base_dir)
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.plan.name
+    }
+
+    /// Its cells, each a dict from the key of an axis to the value there.
+    #[getter]
+    fn cells<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let mut cells = Vec::new();
+        for cell in &self.plan.cells {
+            let dict = PyDict::new(py);
+            for (axis, &at) in self.plan.axes.iter().zip(&cell.at) {
+                dict.set_item(&axis.key, &axis.values[at])?;
+            }
+            cells.push(dict);
+        }
+        Ok(cells)
+    }
+
+    /// What has to run, equal runs once.
+    #[getter]
+    fn runs(&self) -> Vec<SweepRun> {
+        let tables: Vec<String> = self.plan.tables.iter().map(|table| name_of(*table).to_owned()).collect();
+        let run = |run: &pathweave_sweep::Run| SweepRun {
+            key: run.key.clone(),
+            label: run.label.clone(),
+            seed: run.seed,
+            scenario: run.scenario.clone(),
+            tables: tables.clone(),
+        };
+        self.plan.runs.iter().map(run).collect()
+    }
+
+    /// The folder `path` for this sweep, new or of an earlier call. Nobody else can write there meanwhile.
+    fn open(&self, path: PathBuf) -> PyResult<SweepFolder> {
+        let dataset = Dataset::open(&path).map_err(|why| PyOSError::new_err(why.to_string()))?;
+        Ok(SweepFolder { plan: Arc::clone(&self.plan), dataset })
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<Sweep {:?}, {} cells, {} runs>",
+            self.plan.name,
+            self.plan.cells.len(),
+            self.plan.runs.len()
+        )
+    }
+}
+
+impl Sweep {
+    fn of(py: Python<'_>, plan: Result<Plan, SweepError>) -> PyResult<Self> {
+        match plan {
+            Ok(plan) => Ok(Sweep { plan: Arc::new(plan) }),
+            Err(SweepError::File(findings) | SweepError::Scenario { findings, .. }) => {
+                Err(scenario_error(py, &findings))
+            }
+            Err(other) => Err(PyOSError::new_err(other.to_string())),
+        }
+    }
+}
+
+#[pymethods]
+impl SweepFolder {
+    /// Where it is.
+    #[getter]
+    fn path(&self) -> &Path {
+        self.dataset.path()
+    }
+
+    /// Keys of the runs that are finished.
+    fn finished(&self, py: Python<'_>) -> Vec<String> {
+        let done = |run: &&pathweave_sweep::Run| self.dataset.record(&self.plan, &run.key).is_some();
+        py.detach(|| self.plan.runs.iter().filter(done).map(|run| run.key.clone()).collect())
+    }
+
+    /// Keeps what `sweep_run` has returned for the run `key`.
+    fn put(&self, py: Python<'_>, key: &str, files: BTreeMap<String, Vec<u8>>) -> PyResult<()> {
+        let files: Files = files.into_iter().collect();
+        py.detach(|| self.dataset.put(key, &files))
+            .map(drop)
+            .map_err(|why| PyOSError::new_err(why.to_string()))
+    }
+
+    /// Writes summary, tables and report of what is finished. `failed` says why runs have failed, by key. Returns the
+    /// summary as a dict.
+    fn write<'py>(&self, py: Python<'py>, failed: BTreeMap<String, String>) -> PyResult<Bound<'py, PyAny>> {
+        let summary = py.detach(|| {
+            let outcome = |(number, run): (usize, &pathweave_sweep::Run)| {
+                let failed = || failed.get(&run.key).map(|why| Outcome::Failed(why.clone()));
+                let finished = self.dataset.record(&self.plan, &run.key).map(Outcome::Finished);
+                Some((number, finished.or_else(failed)?))
+            };
+            let outcomes = self.plan.runs.iter().enumerate().filter_map(outcome).collect();
+            let summary = SweepSummary::of(&self.plan, outcomes);
+            self.dataset.write(&self.plan, &summary).map(|()| summary)
+        });
+        to_python(py, &summary.map_err(|why| PyOSError::new_err(why.to_string()))?)
+    }
+
+    /// The table `pathweave sweep` prints, of a summary that was just written.
+    fn __repr__(&self) -> String {
+        format!("<SweepFolder {:?}>", self.dataset.path())
+    }
+}
+
+/// Makes a run of a sweep, here or on another machine, and returns its files by name. Other Python threads go on
+/// meanwhile.
+///
+/// Raises `ScenarioError` if it cannot run, and `RuntimeError` if its outcome here would be that of another run: the
+/// engine is of another version, or a file that the scenario names has other contents here.
+#[pyfunction]
+#[pyo3(signature = (key, scenario, tables, cancel = None))]
+pub(crate) fn sweep_run<'py>(
+    py: Python<'py>,
+    key: &str,
+    scenario: &str,
+    tables: Vec<String>,
+    cancel: Option<&Cancel>,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let tables = tables.iter().map(|name| table_of(name)).collect::<PyResult<Vec<_>>>()?;
+    let here = task_key(scenario).map_err(|found| scenario_error(py, &found))?;
+    if here != key {
+        let why = format!(
+            "this is another run here: engine {ENGINE} is not that of the sweep, or a file of the scenario differs"
+        );
+        return Err(PyRuntimeError::new_err(why));
+    }
+    let loaded = Loaded::parse(scenario, "scenario.toml", "", &Changes::default());
+    let loaded = loaded.map_err(|found| scenario_error(py, &found))?;
+    let prepared = py.detach(|| loaded.prepare()).map_err(|found| scenario_error(py, &found))?;
+    let made = catch_unwind(AssertUnwindSafe(|| simulate(py, &loaded, &prepared, None, cancel)));
+    let mut run = made.map_err(|_| PyRuntimeError::new_err("a bug in the simulator"))??;
+    if run.info.ended == EndReason::Interrupted {
+        return Ok(None);
+    }
+    run.info.version = ENGINE.to_owned();
+    let files = py.detach(|| pack(key, &run, &Summary::of(&run), &tables));
+    let dict = PyDict::new(py);
+    for (name, content) in files.map_err(|why| PyRuntimeError::new_err(why.to_string()))? {
+        dict.set_item(name, PyBytes::new(py, &content))?;
+    }
+    Ok(Some(dict))
+}
+
+const TABLES: [TableName; 5] =
+    [TableName::Flows, TableName::Jobs, TableName::Links, TableName::Series, TableName::Events];
+
+fn name_of(table: TableName) -> &'static str {
+    table.file().trim_end_matches(".parquet")
+}
+
+fn table_of(name: &str) -> PyResult<TableName> {
+    let found = TABLES.into_iter().find(|table| name_of(*table) == name);
+    found.ok_or_else(|| PyValueError::new_err(format!("no table is named {name:?}")))
+}
