@@ -92,6 +92,8 @@ pub(crate) struct RunArgs {
     /// Result folder [default: results/NAME-seedN]. An existing one is replaced only if it holds results
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Files for other programs")]
+    pub(crate) traces: crate::traces::TraceArgs,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }

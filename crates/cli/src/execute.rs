@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use pathweave_results::{EndReason, FlowStatus, RunResult, Summary};
 use pathweave_scenario::{Loaded, Prepared};
-use pathweave_sim::{Control, Monitor};
+use pathweave_sim::{Control, Monitor, Simulation, Tap};
 
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -17,18 +17,24 @@ pub(crate) struct Finished {
     pub(crate) summary: Summary,
 }
 
-/// Runs `prepared` to its end, or to where the user interrupts it.
+/// Runs `prepared` to its end, or to where the user interrupts it. `tap` is shown its packets.
 pub(crate) fn execute(
     loaded: &Loaded,
     prepared: &Prepared,
     progress: RunProgress,
     interrupt: &Interrupt,
+    tap: Option<&mut dyn Tap>,
 ) -> Result<Finished, Failure> {
     let until_ps = prepared.spec.stop.until.map(pathweave_scenario::units::Duration::as_ps);
     let mut watcher = Watcher { progress, interrupt, until_ps };
     let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
-    let result = pathweave_sim::run(&prepared.spec, &mut watcher);
-    let mut run = result.map_err(|why| Failure::Scenario(loaded.sim_error(&why)))?;
+    let simulation =
+        Simulation::new(&prepared.spec).map_err(|why| Failure::Scenario(loaded.sim_error(&why)))?;
+    let simulation = match tap {
+        Some(tap) => simulation.watched_by(tap),
+        None => simulation,
+    };
+    let mut run = simulation.run(&mut watcher);
     let info = &mut run.info;
     info.wall_s = wall.elapsed().as_secs_f64();
     info.cpu_s = usage::thread_cpu_s() - cpu_s;

@@ -12,6 +12,7 @@ mod perf;
 mod ping;
 mod progress;
 mod terminal;
+mod traces;
 mod usage;
 
 use std::process::ExitCode;

@@ -121,6 +121,11 @@ impl Header {
         self.links().saturating_sub(1)
     }
 
+    /// Whether switches may mark it.
+    pub fn ecn_capable(&self) -> bool {
+        self.is(ECN_CAPABLE)
+    }
+
     /// Whether a switch marked it Congestion Experienced.
     pub fn congestion_experienced(&self) -> bool {
         self.is(CE)

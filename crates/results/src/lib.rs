@@ -18,6 +18,7 @@
 
 mod columns;
 mod estimate;
+mod export;
 mod folder;
 mod frame;
 mod grid;
@@ -36,6 +37,7 @@ mod text;
 
 pub use columns::{Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
 pub use estimate::Estimate;
+pub use export::{FctFormat, fct, flows_csv, perfetto};
 pub use folder::{FILES, OutputError, ResultFolder};
 pub use frame::{Frame, Series};
 pub use human::{Quantity, ratio};

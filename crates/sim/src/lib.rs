@@ -4,6 +4,7 @@
 //! that the datapath drives; nothing here decides when a packet leaves or on which path.
 
 mod calendar;
+mod capture;
 mod changes;
 pub mod check;
 mod connections;
@@ -28,10 +29,12 @@ mod records;
 mod routes;
 mod runner;
 mod spec;
+mod tap;
 mod ways;
 mod weights;
 mod work;
 
+pub use capture::{Capture, CaptureFilter, Frames};
 pub use ideal::ideal_fct;
 pub use monitor::{Control, Monitor, Quiet, Snapshot};
 pub use paths::{PathProfile, profile};
@@ -41,3 +44,4 @@ pub use runner::{Simulation, run};
 pub use spec::{
     GroupSpec, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec, StopConfig, Verb,
 };
+pub use tap::{Arrival, Tap};

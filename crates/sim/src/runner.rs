@@ -28,6 +28,7 @@ use crate::observe::Recorder;
 use crate::pending::Pending;
 use crate::routes::{self, View};
 use crate::spec::{RouteChoice, SimError, SimSpec, Verb};
+use crate::tap::{Arrival, Tap};
 use crate::ways::Ways;
 
 /// Events between two looks of the monitor.
@@ -69,6 +70,8 @@ pub(crate) struct Runner<'a, const C: usize> {
     pub(crate) group_sums: Vec<GroupSums>,
     pub(crate) ledger: Option<Ledger>,
     pub(crate) digest: Digest,
+    /// Who watches packets, if anybody does.
+    tap: Option<&'a mut dyn Tap>,
     pub(crate) bytes_done: u128,
     pub(crate) flows_done: usize,
     calendar: Calendar,
@@ -125,6 +128,17 @@ impl<'a> Simulation<'a> {
             3..=4 => Width::Four(Box::new(Runner::new(spec)?)),
             _ => Width::Eight(Box::new(Runner::new(spec)?)),
         }))
+    }
+
+    /// Shows `tap` every packet that reaches a host.
+    #[must_use]
+    pub fn watched_by(mut self, tap: &'a mut dyn Tap) -> Self {
+        match &mut self.0 {
+            Width::Two(runner) => runner.tap = Some(tap),
+            Width::Four(runner) => runner.tap = Some(tap),
+            Width::Eight(runner) => runner.tap = Some(tap),
+        }
+        self
     }
 
     /// Runs it to its end.
@@ -208,6 +222,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             // A SEND that consumes no posted receive is placed nowhere.
             ledger: (spec.verify && spec.host.verb == Verb::Write).then(Ledger::default),
             digest: Digest::new(),
+            tap: None,
             bytes_done: 0,
             flows_done: 0,
             calendar: Calendar::new(spec, agenda(topology, &map, &spec.faults, &switch)?),
@@ -367,6 +382,9 @@ impl<'a, const C: usize> Runner<'a, C> {
             Step::Delivered { host, packet, .. } => {
                 let (header, segment) = self.fabric.delivered(&packet);
                 self.digest.delivered(now, host, segment);
+                if let Some(tap) = &mut self.tap {
+                    tap.arrived(&Arrival::new(now, host, header, segment));
+                }
                 if let Body::Rd(_) = segment.body {
                     return self.on_datagram_packet(now, host, packet);
                 }

@@ -15,7 +15,8 @@ mod source_route;
 
 pub use frame::{
     Datagram, DatagramLayout, Ecn, EmitError, EthernetRoute, PSN_BITS, Packet, ParseError, Route,
-    datagram_crc, emit, emit_datagram_header, entropy_port, extend_psn, ip_packet_len, layout, wire_psn,
+    datagram_crc, emit, emit_datagram_header, emit_standard, entropy_port, extend_psn, ip_packet_len, layout,
+    wire_psn,
 };
 pub use framing::Framing;
 pub use segment::{

@@ -194,7 +194,7 @@ fn run_all(
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((label, run)) = planned.get(index).filter(|_| !interrupt.requested()) else { return };
             let progress = reporter.start(label, width);
-            let result = execute(&run.loaded, &run.prepared, progress, interrupt);
+            let result = execute(&run.loaded, &run.prepared, progress, interrupt, None);
             *results[index].lock().expect("no thread panics while it holds the lock") = Some(result);
         }
     };

@@ -2,6 +2,7 @@
 
 use pathweave_results::{ResultFolder, summary_table};
 use pathweave_scenario::Loaded;
+use pathweave_sim::Tap;
 
 use super::{default_folder, output};
 use crate::args::RunArgs;
@@ -10,6 +11,7 @@ use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::progress::Reporter;
 use crate::terminal;
+use crate::traces::Traces;
 
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
@@ -18,15 +20,20 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let target =
         args.out.clone().unwrap_or_else(|| default_folder(&format!("{}-seed{}", spec.name, spec.seed)));
     let folder = ResultFolder::create(&target).map_err(output)?;
+    let mut traces = Traces::open(&args.traces, spec)?;
     let reporter = Reporter::new(&args.talk);
     for note in &prepared.notes {
         reporter.say(&format!("note: {note}"));
     }
     let interrupt = Interrupt::listen()?;
     let progress = reporter.start(&spec.name, spec.name.len());
-    let finished = execute(&loaded, &prepared, progress, &interrupt)?;
+    let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
+    let finished = execute(&loaded, &prepared, progress, &interrupt, tap)?;
     folder.write_run(&finished.run, &finished.summary).map_err(output)?;
     folder.commit().map_err(output)?;
+    for note in traces.write(&finished.run)? {
+        reporter.say(&format!("note: {note}"));
+    }
     if args.talk.json {
         terminal::out(&super::json(&finished.summary));
     } else if !args.talk.quiet {

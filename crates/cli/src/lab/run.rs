@@ -30,7 +30,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let mut runs = vec![real];
     if args.simulate && !interrupt.requested() {
         let progress = reporter.start("simulated", LABEL_WIDTH);
-        let mut simulated = execute(&loaded, &prepared, progress, &interrupt)?;
+        let mut simulated = execute(&loaded, &prepared, progress, &interrupt, None)?;
         rename(&mut simulated, "simulated");
         rename(&mut runs[0], "lab");
         // What others are compared with comes first.

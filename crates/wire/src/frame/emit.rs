@@ -60,11 +60,11 @@ pub fn emit(segment: &Segment, route: &Route, payload: &[u8], out: &mut [u8]) ->
     Ok(needed)
 }
 
-fn put<const N: usize>(out: &mut [u8], at: usize, bytes: [u8; N]) {
+pub(super) fn put<const N: usize>(out: &mut [u8], at: usize, bytes: [u8; N]) {
     out[at..at + N].copy_from_slice(&bytes);
 }
 
-fn put_u24(out: &mut [u8], at: usize, value: u32) {
+pub(super) fn put_u24(out: &mut [u8], at: usize, value: u32) {
     let [_, a, b, c] = value.to_be_bytes();
     put(out, at, [a, b, c]);
 }
@@ -128,7 +128,7 @@ pub(super) fn check(segment: &Segment) -> Result<(), EmitError> {
     Ok(())
 }
 
-fn emit_ip_udp(route: &Route, packet: &mut [u8]) {
+pub(super) fn emit_ip_udp(route: &Route, packet: &mut [u8]) {
     let total = packet.len() as u16;
     // Not fragmentable and therefore without identification (RFC 6864).
     put(packet, 0, [0x45, (route.dscp & 0x3f) << 2 | route.ecn as u8]);

@@ -14,6 +14,7 @@ mod packet;
 mod psn;
 mod read;
 mod route;
+mod standard;
 
 pub use datagram::{Datagram, DatagramLayout, datagram_crc, emit_datagram_header};
 pub use emit::{emit, ip_packet_len};
@@ -21,3 +22,4 @@ pub use error::{EmitError, ParseError};
 pub use packet::Packet;
 pub use psn::{PSN_BITS, extend_psn, wire_psn};
 pub use route::{Ecn, EthernetRoute, Route, entropy_port};
+pub use standard::emit_standard;

@@ -1,0 +1,187 @@
+//! A run in formats of others: tables of flows, a timeline, packets.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use pathweave_results::{FctFormat, RunResult, fct, flows_csv, perfetto};
+use pathweave_scenario::nearest;
+use pathweave_scenario::units::HostId;
+use pathweave_sim::{Capture, CaptureFilter, Frames, SimSpec};
+
+use crate::failure::Failure;
+
+/// Files to write beside the result folder.
+#[derive(Args, Debug, Default)]
+pub(crate) struct TraceArgs {
+    /// Write flows as comma-separated values, with the columns of flows.parquet
+    #[arg(long, value_name = "FILE")]
+    flows_csv: Option<PathBuf>,
+    /// Write finished flows as the fct.txt of ns-3 RDMA simulators
+    #[arg(long, value_name = "FILE")]
+    fct: Option<PathBuf>,
+    /// How hosts are written in --fct
+    #[arg(long, value_enum, default_value_t = FctHosts::Hpcc, value_name = "FORMAT", requires = "fct")]
+    fct_format: FctHosts,
+    /// Write a timeline for ui.perfetto.dev: jobs, flows, queues, pauses, events
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+    /// Write packets as RoCEv2 frames for Wireshark, as they arrive at hosts
+    #[arg(long, value_name = "FILE")]
+    pcapng: Option<PathBuf>,
+    /// Only packets to and from this host: its name or number
+    #[arg(long, value_name = "HOST", requires = "pcapng")]
+    pcapng_host: Option<String>,
+    /// Only packets that arrive at --pcapng-host, over its link
+    #[arg(long, requires = "pcapng_host")]
+    pcapng_inbound: bool,
+    /// Packets written at most, the first ones
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "pcapng", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pcapng_packets: u32,
+    /// Which frames: plain RoCEv2, or with the extension header of the datapath
+    #[arg(long, value_enum, default_value_t = FrameKind::Standard, value_name = "KIND", requires = "pcapng")]
+    pcapng_frames: FrameKind,
+}
+
+/// How hosts are written in fct.txt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum FctHosts {
+    /// As addresses in hexadecimal
+    #[default]
+    Hpcc,
+    /// As numbers
+    Conweave,
+}
+
+/// Which frames a capture has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum FrameKind {
+    /// RoCEv2 as adapters send it
+    #[default]
+    Standard,
+    /// As the datapath sends it, with its extension header
+    Pathweave,
+}
+
+/// The files asked for, made before the run: a place that cannot be written should not cost one.
+pub(crate) struct Traces {
+    flows_csv: Option<Output>,
+    fct: Option<(Output, FctFormat)>,
+    perfetto: Option<Output>,
+    pcapng: Option<(Output, Frames)>,
+    /// To be shown the packets of the run.
+    pub(crate) capture: Option<Capture>,
+}
+
+impl Traces {
+    /// Makes the files that `args` ask for.
+    pub(crate) fn open(args: &TraceArgs, spec: &SimSpec) -> Result<Self, Failure> {
+        let open = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
+        let format = match args.fct_format {
+            FctHosts::Hpcc => FctFormat::Hpcc,
+            FctHosts::Conweave => FctFormat::ConWeave,
+        };
+        let frames = match args.pcapng_frames {
+            FrameKind::Standard => Frames::Standard,
+            FrameKind::Pathweave => Frames::Pathweave,
+        };
+        let host = args.pcapng_host.as_deref().map(|name| host(name, spec)).transpose()?;
+        let filter = match (host, args.pcapng_inbound) {
+            (None, _) => CaptureFilter::All,
+            (Some(host), false) => CaptureFilter::Host(host),
+            (Some(host), true) => CaptureFilter::Into(host),
+        };
+        let pcapng = open(&args.pcapng)?;
+        Ok(Traces {
+            flows_csv: open(&args.flows_csv)?,
+            fct: open(&args.fct)?.map(|output| (output, format)),
+            perfetto: open(&args.perfetto)?,
+            capture: pcapng.as_ref().map(|_| Capture::new(filter, args.pcapng_packets as usize)),
+            pcapng: pcapng.map(|output| (output, frames)),
+        })
+    }
+
+    /// Writes them. Returns what the user should know.
+    pub(crate) fn write(self, run: &RunResult) -> Result<Vec<String>, Failure> {
+        let mut notes = Vec::new();
+        if let Some(output) = self.flows_csv {
+            output.write(|out| flows_csv(run, out))?;
+        }
+        if let Some((output, format)) = self.fct {
+            output.write(|out| fct(run, format, out))?;
+        }
+        if let Some(output) = self.perfetto {
+            output.write(|out| perfetto(run, out))?;
+            if run.events_not_recorded > 0 {
+                let events = run.events_not_recorded;
+                notes.push(format!("{events} events are not in the timeline: raise observe.max_events"));
+            }
+        }
+        if let (Some((output, frames)), Some(capture)) = (self.pcapng, &self.capture) {
+            let name =
+                |host: HostId| run.nodes.get(host.index()).map_or_else(String::new, |node| node.name.clone());
+            output.write(|out| capture.write(frames, name, out))?;
+            if capture.left_out() > 0 {
+                let (kept, more) = (capture.len(), capture.left_out());
+                notes.push(format!(
+                    "the capture has the first {kept} packets; {more} more: raise --pcapng-packets"
+                ));
+            }
+        }
+        Ok(notes)
+    }
+}
+
+/// The host of a name or number.
+fn host(name: &str, spec: &SimSpec) -> Result<HostId, Failure> {
+    let hosts = spec.topology.hosts();
+    let names: Vec<String> =
+        (0..hosts).map(|id| spec.topology.node_name(HostId(id).into()).into_owned()).collect();
+    let by_number = name.parse().ok().filter(|&id: &u32| id < hosts);
+    let by_name = names.iter().position(|known| known == name).map(|at| at as u32);
+    by_name.or(by_number).map(HostId).ok_or_else(|| {
+        let near = nearest(name, names.iter().map(String::as_str));
+        let near = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
+        let last = names.last().map_or("", String::as_str);
+        Failure::Input(format!(
+            "--pcapng-host: no host is \"{name}\"; there are {} to {last}{near}",
+            names[0]
+        ))
+    })
+}
+
+/// A file that appears under its name when it is whole.
+struct Output {
+    path: PathBuf,
+    partial: PathBuf,
+    file: File,
+}
+
+impl Output {
+    fn create(path: &Path) -> Result<Self, Failure> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let partial = path.with_file_name(format!(".{name}.partial-{}", std::process::id()));
+        if path.is_dir() {
+            return Err(Failure::Input(format!("cannot write {}: it is a folder", path.display())));
+        }
+        let file = File::create(&partial)
+            .map_err(|why| Failure::Input(format!("cannot write {}: {why}", path.display())))?;
+        Ok(Output { path: path.to_owned(), partial, file })
+    }
+
+    fn write(&self, content: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>) -> Result<(), Failure> {
+        let mut out = BufWriter::with_capacity(1 << 20, &self.file);
+        let written = content(&mut out).and_then(|()| out.flush());
+        written
+            .and_then(|()| fs::rename(&self.partial, &self.path))
+            .map_err(|why| Failure::Input(format!("cannot write {}: {why}", self.path.display())))
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        // After a success it is gone already.
+        let _ = fs::remove_file(&self.partial);
+    }
+}

@@ -1,0 +1,92 @@
+//! `fct.txt` as simulators of the ns-3 RDMA family write it: a line a finished flow, in order of finishing.
+//!
+//! `source destination source_port destination_port bytes start_ns fct_ns standalone_fct_ns`, separated by blanks.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use crate::records::RunResult;
+
+/// How hosts are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FctFormat {
+    /// As addresses in eight hexadecimal digits, 11.x.y.1 with x and y from the host's number: HPCC.
+    #[default]
+    Hpcc,
+    /// As numbers: ConWeave.
+    ConWeave,
+}
+
+/// These simulators number ports from here, one more for each flow of a pair of hosts.
+const FIRST_PORT: u32 = 10_000;
+const DESTINATION_PORT: u32 = 100;
+
+/// Writes the finished flows of `run`. A flow's time ends when the receiver has its last byte, and so does the
+/// standalone time, which is ours: that of the same flow on an idle network. Times are rounded to nanoseconds.
+pub fn fct(run: &RunResult, format: FctFormat, out: &mut impl Write) -> io::Result<()> {
+    let mut flows: Vec<_> = run.flows.iter().filter_map(|flow| Some((flow.finish_ps?, flow))).collect();
+    let mut of_pair: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    // Ports follow the order of starting, as flows are numbered.
+    let port = |flow: &crate::FlowRecord, of_pair: &mut BTreeMap<(u32, u32), u32>| {
+        let count = of_pair.entry((flow.src_host, flow.dst_host)).or_default();
+        *count += 1;
+        FIRST_PORT + (*count - 1) % (65_536 - FIRST_PORT)
+    };
+    let ports: BTreeMap<u32, u32> =
+        run.flows.iter().map(|flow| (flow.flow, port(flow, &mut of_pair))).collect();
+    flows.sort_by_key(|(finish_ps, flow)| (*finish_ps, flow.flow));
+    let host = |id: u32| match format {
+        FctFormat::Hpcc => format!("{:08x}", 0x0b00_0001 + ((id / 256) << 16) + ((id % 256) << 8)),
+        FctFormat::ConWeave => id.to_string(),
+    };
+    for (finish_ps, flow) in flows {
+        writeln!(
+            out,
+            "{} {} {} {DESTINATION_PORT} {} {} {} {}",
+            host(flow.src_host),
+            host(flow.dst_host),
+            ports[&flow.flow],
+            flow.size_bytes,
+            round_ns(flow.start_ps),
+            round_ns(finish_ps - flow.start_ps),
+            round_ns(flow.ideal_fct_ps),
+        )?;
+    }
+    Ok(())
+}
+
+fn round_ns(ps: u64) -> u64 {
+    (ps + 500) / 1_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::FlowRecord;
+
+    #[test]
+    fn lines_by_hand() {
+        let flow = |flow, src_host, start_ps, finish_ps| FlowRecord {
+            flow,
+            src_host,
+            dst_host: 258,
+            size_bytes: 5_000,
+            start_ps,
+            finish_ps,
+            ideal_fct_ps: 1_499,
+            ..FlowRecord::default()
+        };
+        let flows = vec![flow(0, 1, 0, Some(9_000_500)), flow(1, 1, 2_000, Some(4_000)), flow(2, 1, 0, None)];
+        let run = RunResult { flows, ..RunResult::default() };
+        let text = |format| {
+            let mut out = Vec::new();
+            fct(&run, format, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(
+            text(FctFormat::Hpcc),
+            "0b000101 0b010201 10001 100 5000 2 2 1\n0b000101 0b010201 10000 100 5000 0 9001 1\n"
+        );
+        assert_eq!(text(FctFormat::ConWeave), "1 258 10001 100 5000 2 2 1\n1 258 10000 100 5000 0 9001 1\n");
+    }
+}

@@ -1,0 +1,292 @@
+//! A timeline that ui.perfetto.dev and chrome://tracing open: JSON of trace events, times in microseconds.
+//!
+//! A row group each for jobs, flows (by sending host), queues (by link, as counters) and pauses (by link); faults,
+//! drops and timeouts as instants.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::records::{DropReason, EventKind, EventRecord, FlowRecord, RunResult, SeriesKind};
+
+/// Row groups, in the order they are shown.
+const JOBS: u32 = 1;
+const FLOWS: u32 = 2;
+const QUEUES: u32 = 3;
+const PAUSES: u32 = 4;
+const EVENTS: u32 = 5;
+
+/// A trace event. Fields are those of the format.
+#[derive(Serialize)]
+struct Item<'a> {
+    ph: &'a str,
+    name: &'a str,
+    pid: u32,
+    tid: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ts: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cat: Option<&'a str>,
+    /// Slices that belong together; they may overlap others of the row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    s: Option<&'a str>,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    args: Value,
+}
+
+struct Writer<'a, W> {
+    out: &'a mut W,
+    first: bool,
+}
+
+/// Writes the timeline of `run`. What did not end, ends with the run.
+pub fn perfetto(run: &RunResult, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
+    let mut writer = Writer { out, first: true };
+    for (pid, name) in
+        [(JOBS, "jobs"), (FLOWS, "flows"), (QUEUES, "queues"), (PAUSES, "pauses"), (EVENTS, "events")]
+    {
+        writer.put(&meta("process_name", pid, 0, json!({ "name": name })))?;
+        writer.put(&meta("process_sort_index", pid, 0, json!({ "sort_index": pid })))?;
+    }
+    writer.jobs(run)?;
+    writer.flows(run)?;
+    writer.queues(run)?;
+    writer.pauses(run)?;
+    writer.instants(run)?;
+    let info = &run.info;
+    let other = json!({
+        "program": format!("pathweave {}", info.version),
+        "scenario": info.name,
+        "seed": info.seed,
+        "digest": info.digest_hex(),
+        "events_not_recorded": run.events_not_recorded,
+    });
+    write!(writer.out, "\n],\"otherData\":{other}}}\n")
+}
+
+fn meta(name: &str, pid: u32, tid: u32, args: Value) -> Item<'_> {
+    Item { ph: "M", name, pid, tid, ts: None, cat: None, id: None, s: None, args }
+}
+
+/// Microseconds; three digits of nanoseconds and three of picoseconds.
+fn us(ps: u64) -> Value {
+    json!(ps as f64 / 1e6)
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn put(&mut self, item: &Item<'_>) -> io::Result<()> {
+        if !self.first {
+            self.out.write_all(b",\n")?;
+        }
+        self.first = false;
+        serde_json::to_writer(&mut *self.out, item).map_err(io::Error::from)
+    }
+
+    /// A slice that may overlap others.
+    fn slice(
+        &mut self,
+        (pid, tid): (u32, u32),
+        (cat, id): (&str, u32),
+        name: &str,
+        (from_ps, to_ps): (u64, u64),
+        args: Value,
+    ) -> io::Result<()> {
+        let id = Some(format!("{cat}{id}"));
+        let item = |ph, at, args| Item {
+            ph,
+            name,
+            pid,
+            tid,
+            ts: Some(us(at)),
+            cat: Some(cat),
+            id: id.clone(),
+            s: None,
+            args,
+        };
+        self.put(&item("b", from_ps, args))?;
+        self.put(&item("e", to_ps, Value::Null))
+    }
+
+    fn jobs(&mut self, run: &RunResult) -> io::Result<()> {
+        for job in &run.jobs {
+            let span = (job.start_ps, job.finish_ps.unwrap_or(run.info.simulated_ps).max(job.start_ps));
+            let finished = job.finish_ps.is_some();
+            self.slice((JOBS, 0), ("job", job.job), &job.name, span, json!({ "finished": finished }))?;
+        }
+        Ok(())
+    }
+
+    fn flows(&mut self, run: &RunResult) -> io::Result<()> {
+        let senders: BTreeSet<u32> = run.flows.iter().map(|flow| flow.src_host).collect();
+        for host in senders {
+            self.put(&meta("thread_name", FLOWS, host, json!({ "name": node(run, host) })))?;
+        }
+        for flow in &run.flows {
+            let name = format!("{} to {}", node(run, flow.src_host), node(run, flow.dst_host));
+            let end = flow.finish_ps.unwrap_or(run.info.simulated_ps).max(flow.start_ps);
+            let args = flow_args(run, flow);
+            self.slice((FLOWS, flow.src_host), ("flow", flow.flow), &name, (flow.start_ps, end), args)?;
+        }
+        Ok(())
+    }
+
+    /// Links that ever had a queue.
+    fn queues(&mut self, run: &RunResult) -> io::Result<()> {
+        let samples = || run.series.iter().filter(|sample| sample.kind == SeriesKind::QueueBytes);
+        let busy: BTreeSet<(u32, u16)> = samples()
+            .filter(|sample| sample.value > 0.0)
+            .map(|sample| (sample.entity, sample.index))
+            .collect();
+        for sample in samples().filter(|sample| busy.contains(&(sample.entity, sample.index))) {
+            let class = if sample.index == 0 { String::new() } else { format!(" class {}", sample.index) };
+            let name = format!("{}{class}", link(run, sample.entity));
+            let args = json!({ "bytes": sample.value });
+            let ts = Some(us(sample.time_ps));
+            self.put(&Item {
+                ph: "C",
+                name: &name,
+                pid: QUEUES,
+                tid: 0,
+                ts,
+                cat: None,
+                id: None,
+                s: None,
+                args,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn pauses(&mut self, run: &RunResult) -> io::Result<()> {
+        let mut open: Vec<(&EventRecord, u32)> = Vec::new();
+        let mut named = BTreeSet::new();
+        let mut count = 0;
+        let mut done = Vec::new();
+        for event in &run.events {
+            let same =
+                |(begun, _): &(&EventRecord, u32)| begun.link == event.link && begun.value == event.value;
+            match event.kind {
+                EventKind::PfcPause if !open.iter().any(same) => {
+                    open.push((event, count));
+                    count += 1;
+                }
+                EventKind::PfcResume => {
+                    if let Some(at) = open.iter().position(same) {
+                        let (begun, id) = open.swap_remove(at);
+                        done.push((begun, id, event.time_ps));
+                    }
+                }
+                _ => {}
+            }
+        }
+        done.extend(
+            open.into_iter().map(|(begun, id)| (begun, id, run.info.simulated_ps.max(begun.time_ps))),
+        );
+        done.sort_by_key(|&(_, id, _)| id);
+        for (begun, id, end_ps) in done {
+            let on = begun.link.unwrap_or(0);
+            if named.insert(on) {
+                self.put(&meta("thread_name", PAUSES, on, json!({ "name": link(run, on) })))?;
+            }
+            let name = format!("{} paused", link(run, on));
+            let args = json!({ "class": begun.value });
+            self.slice((PAUSES, on), ("pause", id), &name, (begun.time_ps, end_ps), args)?;
+        }
+        Ok(())
+    }
+
+    fn instants(&mut self, run: &RunResult) -> io::Result<()> {
+        let paused = |kind| matches!(kind, EventKind::PfcPause | EventKind::PfcResume);
+        for event in run.events.iter().filter(|event| !paused(event.kind)) {
+            let reason = event.reason.map(DropReason::name);
+            let place = event.link.map(|on| link(run, on)).unwrap_or_else(|| node(run, event.node));
+            let args = json!({ "at": place, "flow": event.flow, "value": event.value, "reason": reason });
+            let ts = Some(us(event.time_ps));
+            let (name, tid) = (event.kind.name(), event.kind as u32);
+            self.put(&Item { ph: "i", name, pid: EVENTS, tid, ts, cat: None, id: None, s: Some("t"), args })?;
+        }
+        Ok(())
+    }
+}
+
+fn flow_args(run: &RunResult, flow: &FlowRecord) -> Value {
+    json!({
+        "flow": flow.flow,
+        "group": run.info.groups.get(usize::from(flow.group)),
+        "scheme": run.info.schemes.get(usize::from(flow.scheme)),
+        "size_bytes": flow.size_bytes,
+        "slowdown": flow.slowdown(),
+        "retransmitted_packets": flow.retransmitted_packets,
+        "status": flow.status.name(),
+    })
+}
+
+fn node(run: &RunResult, node: u32) -> String {
+    run.nodes.get(node as usize).map_or(format!("node{node}"), |node| node.name.clone())
+}
+
+fn link(run: &RunResult, link: u32) -> String {
+    run.links.get(link as usize).map_or(format!("link{link}"), |link| link.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::SeriesSample;
+
+    #[test]
+    fn slices_counters_and_instants() {
+        let event = |time_ps, kind, value| EventRecord {
+            time_ps,
+            value,
+            node: 0,
+            link: Some(3),
+            flow: None,
+            kind,
+            reason: None,
+        };
+        let sample = |entity, value| SeriesSample {
+            time_ps: 5_000_000,
+            value,
+            entity,
+            index: 0,
+            kind: SeriesKind::QueueBytes,
+        };
+        let mut run = RunResult {
+            flows: vec![FlowRecord {
+                finish_ps: Some(2_000_001),
+                start_ps: 1_000_000,
+                ..FlowRecord::default()
+            }],
+            events: vec![
+                event(1, EventKind::PfcPause, 1.0),
+                event(2, EventKind::PfcPause, 2.0),
+                event(3_000_000, EventKind::PfcResume, 1.0),
+                event(4_000_000, EventKind::Drop, 64.0),
+            ],
+            series: vec![sample(1, 0.0), sample(2, 9.0)],
+            ..RunResult::default()
+        };
+        run.info.simulated_ps = 9_000_000;
+        let mut out = Vec::new();
+        perfetto(&run, &mut out).unwrap();
+        let value: Value = serde_json::from_slice(&out).unwrap();
+        let all = value["traceEvents"].as_array().unwrap();
+        let of = |ph: &str| all.iter().filter(|item| item["ph"] == ph).collect::<Vec<_>>();
+        let (begins, ends) = (of("b"), of("e"));
+        assert_eq!((begins.len(), ends.len()), (3, 3));
+        assert_eq!((begins[0]["ts"].as_f64(), ends[0]["ts"].as_f64()), (Some(1.0), Some(2.000001)));
+        // The pause of class 1 ended, that of class 2 lasted to the end.
+        assert_eq!((begins[1]["args"]["class"].as_f64(), ends[1]["ts"].as_f64()), (Some(1.0), Some(3.0)));
+        assert_eq!((begins[2]["args"]["class"].as_f64(), ends[2]["ts"].as_f64()), (Some(2.0), Some(9.0)));
+        assert!(begins.iter().zip(&ends).all(|(b, e)| b["id"] == e["id"] && b["cat"] == e["cat"]));
+        // A queue that was always empty is left out.
+        assert_eq!(of("C").len(), 1);
+        assert_eq!(of("i")[0]["name"], "drop");
+    }
+}

@@ -1,0 +1,316 @@
+//! Packets as a capture file: pcapng (IETF draft-ietf-opsawg-pcapng) with an interface a receiving host.
+
+use core::net::Ipv4Addr;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use pathweave_units::{HostId, QpNum, Time};
+use pathweave_wire::{
+    Body, Ecn, EmitError, EthernetRoute, Operation, Route, Segment, emit, emit_standard, entropy_port,
+};
+
+use crate::tap::{Arrival, Tap};
+
+/// Which packets are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CaptureFilter {
+    /// All.
+    #[default]
+    All,
+    /// Those to and from a host, as they arrive.
+    Host(HostId),
+    /// Those that reach a host: what crosses its link inwards.
+    Into(HostId),
+}
+
+/// How packets are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Frames {
+    /// As an adapter of today would: plain RoCEv2. What it has no packet for is written as ours.
+    #[default]
+    Standard,
+    /// As the datapath sends them, with the extension header.
+    Pathweave,
+}
+
+/// Collects the first packets of a run that pass its filter.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    filter: CaptureFilter,
+    most: usize,
+    packets: Vec<Packet>,
+    left_out: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    at: Time,
+    from: HostId,
+    to: HostId,
+    segment: Segment,
+    ecn: Ecn,
+}
+
+/// A message on its way: whose it is, and which.
+type Message = (HostId, HostId, QpNum, QpNum, u32);
+
+impl Capture {
+    /// Keeps at most `most` packets.
+    pub fn new(filter: CaptureFilter, most: usize) -> Self {
+        Capture { filter, most, packets: Vec::new(), left_out: 0 }
+    }
+
+    /// Packets kept.
+    pub fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Whether none was kept.
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// Packets that passed the filter and were too many.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Writes the capture. `name` answers the names of hosts.
+    ///
+    /// # Errors
+    /// Of `out`; and of a packet that has no frame, which would be a bug, as invalid data.
+    pub fn write(
+        &self,
+        frames: Frames,
+        name: impl Fn(HostId) -> String,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let lengths = self.message_lengths();
+        let mut writer = Pcapng { out };
+        writer.section(concat!("pathweave ", env!("CARGO_PKG_VERSION")))?;
+        let mut interfaces: BTreeMap<HostId, u32> = BTreeMap::new();
+        let mut frame = vec![0; 1 << 16];
+        let payload = vec![0; 1 << 16];
+        for packet in &self.packets {
+            let count = interfaces.len() as u32;
+            let interface = match interfaces.get(&packet.to) {
+                Some(&known) => known,
+                None => {
+                    writer.interface(&name(packet.to))?;
+                    interfaces.insert(packet.to, count);
+                    count
+                }
+            };
+            let len = packet.frame(frames, &lengths, &payload, &mut frame);
+            let len = len.map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why.to_string()))?;
+            writer.packet(interface, packet.at, &frame[..len])?;
+        }
+        writer.out.flush()
+    }
+
+    /// Lengths of messages whose last packet is here.
+    fn message_lengths(&self) -> BTreeMap<Message, u32> {
+        let of = |packet: &Packet| match packet.segment.body {
+            Body::Data(data) if data.last => {
+                Some((packet.message(data.msn), data.offset.wrapping_add(u32::from(data.len))))
+            }
+            _ => None,
+        };
+        self.packets.iter().filter_map(of).collect()
+    }
+}
+
+impl Tap for Capture {
+    fn arrived(&mut self, arrival: &Arrival<'_>) {
+        let &Arrival { at, from, to, segment, ecn_capable, congestion_experienced } = arrival;
+        let wanted = match self.filter {
+            CaptureFilter::All => true,
+            CaptureFilter::Host(host) => from == host || to == host,
+            CaptureFilter::Into(host) => to == host,
+        };
+        if !wanted {
+            return;
+        }
+        if self.packets.len() == self.most {
+            self.left_out += 1;
+            return;
+        }
+        let ecn = match (ecn_capable, congestion_experienced) {
+            (_, true) => Ecn::Experienced,
+            (true, false) => Ecn::Capable0,
+            (false, false) => Ecn::NotCapable,
+        };
+        self.packets.push(Packet { at, from, to, segment: *segment, ecn });
+    }
+}
+
+impl Packet {
+    fn message(&self, msn: u32) -> Message {
+        (self.from, self.to, self.segment.src_qp, self.segment.dst_qp, msn)
+    }
+
+    fn frame(
+        &self,
+        frames: Frames,
+        lengths: &BTreeMap<Message, u32>,
+        payload: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, EmitError> {
+        let Segment { src_qp, dst_qp, path, .. } = self.segment;
+        let route = Route {
+            ethernet: Some(EthernetRoute { dst: mac(self.to), src: mac(self.from) }),
+            src_ip: address(self.from),
+            dst_ip: address(self.to),
+            src_port: entropy_port(src_qp, dst_qp, path),
+            dscp: 0,
+            ecn: self.ecn,
+            ttl: 64,
+        };
+        if frames == Frames::Standard {
+            let bytes = match self.segment.body {
+                Body::Data(data) => lengths.get(&self.message(data.msn)).copied().unwrap_or(0),
+                _ => 0,
+            };
+            if let Some(len) = emit_standard(&self.segment, bytes, &route, out)? {
+                return Ok(len);
+            }
+        }
+        let len = match self.segment.body {
+            Body::Data(data) if data.op != Operation::ReadRequest => usize::from(data.len),
+            Body::Rd(data) => usize::from(data.len),
+            _ => 0,
+        };
+        emit(&self.segment, &route, &payload[..len], out)
+    }
+}
+
+/// 10.0.0.0/8 has room for 16 million hosts.
+fn address(host: HostId) -> Ipv4Addr {
+    Ipv4Addr::from(0x0a00_0000 | ((host.0 + 1) & 0xff_ffff))
+}
+
+/// A locally administered address with the host's number.
+fn mac(host: HostId) -> [u8; 6] {
+    let [a, b, c, d] = (host.0 + 1).to_be_bytes();
+    [2, 0, a, b, c, d]
+}
+
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const ENHANCED_PACKET: u32 = 6;
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+const LINK_ETHERNET: u16 = 1;
+/// Options: who wrote the section; name and resolution of an interface; direction of a packet.
+const USER_APPLICATION: u16 = 4;
+const INTERFACE_NAME: u16 = 2;
+const RESOLUTION: u16 = 9;
+const FLAGS: u16 = 2;
+/// Times are in units of 10^-9 seconds.
+const NANOSECONDS: u8 = 9;
+const INBOUND: u32 = 1;
+
+/// Blocks, little-endian.
+struct Pcapng<'a, W> {
+    out: &'a mut W,
+}
+
+impl<W: Write> Pcapng<'_, W> {
+    fn section(&mut self, program: &str) -> io::Result<()> {
+        let mut body = Vec::new();
+        body.extend(BYTE_ORDER.to_le_bytes());
+        body.extend([1, 0, 0, 0]); // version 1.0
+        body.extend(u64::MAX.to_le_bytes()); // of unknown length
+        option(&mut body, USER_APPLICATION, program.as_bytes());
+        self.block(SECTION_HEADER, body)
+    }
+
+    fn interface(&mut self, name: &str) -> io::Result<()> {
+        let mut body = Vec::new();
+        body.extend(LINK_ETHERNET.to_le_bytes());
+        body.extend([0; 2]);
+        body.extend(0u32.to_le_bytes()); // packets are whole
+        option(&mut body, INTERFACE_NAME, name.as_bytes());
+        option(&mut body, RESOLUTION, &[NANOSECONDS]);
+        self.block(INTERFACE, body)
+    }
+
+    fn packet(&mut self, interface: u32, at: Time, frame: &[u8]) -> io::Result<()> {
+        let ns = (at.as_ps() + 500) / 1_000;
+        let mut body = Vec::with_capacity(frame.len() + 40);
+        body.extend(interface.to_le_bytes());
+        body.extend(((ns >> 32) as u32).to_le_bytes());
+        body.extend((ns as u32).to_le_bytes());
+        body.extend((frame.len() as u32).to_le_bytes());
+        body.extend((frame.len() as u32).to_le_bytes());
+        body.extend(frame);
+        pad(&mut body);
+        option(&mut body, FLAGS, &INBOUND.to_le_bytes());
+        self.block(ENHANCED_PACKET, body)
+    }
+
+    /// A block with its options at the end, which it closes.
+    fn block(&mut self, kind: u32, mut body: Vec<u8>) -> io::Result<()> {
+        option(&mut body, 0, &[]);
+        let total = (body.len() + 12) as u32;
+        self.out.write_all(&kind.to_le_bytes())?;
+        self.out.write_all(&total.to_le_bytes())?;
+        self.out.write_all(&body)?;
+        self.out.write_all(&total.to_le_bytes())
+    }
+}
+
+fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
+    let value = &value[..value.len().min(usize::from(u16::MAX))];
+    body.extend(code.to_le_bytes());
+    body.extend((value.len() as u16).to_le_bytes());
+    body.extend(value);
+    pad(body);
+}
+
+/// To a multiple of four bytes.
+fn pad(body: &mut Vec<u8>) {
+    body.resize(body.len().next_multiple_of(4), 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_units::PathId;
+
+    #[test]
+    fn blocks_by_hand() {
+        let segment = Segment { dst_qp: QpNum(3), src_qp: QpNum(4), path: PathId(0), body: Body::Cnp };
+        let arrival = |to, at| Arrival {
+            at: Time::from_ps(at),
+            from: HostId(9),
+            to: HostId(to),
+            segment: &segment,
+            ecn_capable: false,
+            congestion_experienced: false,
+        };
+        let mut capture = Capture::new(CaptureFilter::Into(HostId(1)), 1);
+        for (to, at) in [(2, 100), (1, (5 << 32) * 1_000 + 2_600), (1, u64::MAX / 4)] {
+            capture.arrived(&arrival(to, at));
+        }
+        assert_eq!((capture.len(), capture.left_out()), (1, 1));
+        let mut out = Vec::new();
+        capture.write(Frames::Standard, |host| format!("h{}", host.0), &mut out).unwrap();
+        let word = |at: usize| u32::from_le_bytes(out[at..at + 4].try_into().unwrap());
+        // Section header: its length twice, byte order, version.
+        let section = word(4) as usize;
+        assert_eq!(
+            (word(0), word(8), word(12), word(section - 4)),
+            (0x0a0d_0d0a, 0x1a2b_3c4d, 1, section as u32)
+        );
+        // Interface: 8 of head, 8 of body, name 4 + 4, resolution 4 + 4, end 4, length 4.
+        let at = section;
+        assert_eq!((word(at), word(at + 4), word(at + 8), word(at + 12)), (1, 40, 1, 0));
+        assert_eq!(out[at + 16..at + 36], [2, 0, 2, 0, b'h', b'1', 0, 0, 9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
+        // Packet: time in two words, length 74 twice, frame padded to 76, flags, end.
+        let at = at + 40;
+        assert_eq!((word(at), word(at + 4)), (6, 8 + 20 + 76 + 8 + 4 + 4));
+        assert_eq!([8, 12, 16, 20, 24].map(|o| word(at + o)), [0, 5, 3, 74, 74]);
+        assert_eq!(out[at + 28..at + 42], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 10, 8, 0]);
+        assert_eq!(out.len(), at + word(at + 4) as usize);
+    }
+}

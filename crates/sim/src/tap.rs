@@ -1,0 +1,43 @@
+//! Watching packets: what arrives at hosts, as it arrives.
+
+use pathweave_fabric::Header;
+use pathweave_units::{HostId, Time};
+use pathweave_wire::Segment;
+
+/// A packet that has reached a host.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// When its last byte arrived.
+    pub at: Time,
+    /// The host that sent it.
+    pub from: HostId,
+    /// The host it has reached.
+    pub to: HostId,
+    /// What it is.
+    pub segment: &'a Segment,
+    /// Switches may mark it.
+    pub ecn_capable: bool,
+    /// A switch has marked it.
+    pub congestion_experienced: bool,
+}
+
+impl<'a> Arrival<'a> {
+    #[cold]
+    pub(crate) fn new(at: Time, to: HostId, header: &Header, segment: &'a Segment) -> Self {
+        let congestion_experienced = header.congestion_experienced();
+        Arrival {
+            at,
+            from: header.src(),
+            to,
+            segment,
+            ecn_capable: header.ecn_capable(),
+            congestion_experienced,
+        }
+    }
+}
+
+/// Is shown every packet that reaches a host, in order of time. Cannot influence the run.
+pub trait Tap {
+    /// This packet has arrived.
+    fn arrived(&mut self, arrival: &Arrival<'_>);
+}
