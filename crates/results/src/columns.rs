@@ -299,7 +299,37 @@ pub const JOBS: &[Column<JobRecord>] = &[
         "completion_ns",
         "ns",
         "`finish_ns` minus `start_ns`.",
-        Get::F64(|_, j| j.finish_ps.map(|f| ns(f - j.start_ps))),
+        Get::F64(|_, j| j.completion_ps().map(ns)),
+    ),
+    column(
+        "compute_ns",
+        "ns",
+        "What it would take if messages took no time: its computations, delays, and starts; 0 in a run without computations.",
+        Get::F64(|_, j| Some(ns(j.compute_ps))),
+    ),
+    nullable(
+        "exposed_ns",
+        "ns",
+        "Exposed communication: `completion_ns` minus `compute_ns`, 0 at least.",
+        Get::F64(|_, j| j.exposed_ps().map(ns)),
+    ),
+    nullable(
+        "size_bytes",
+        "B",
+        "Size of the collective it is, as nccl-tests count it; null where it is none.",
+        Get::U64(|j| j.size_bytes),
+    ),
+    nullable(
+        "algorithm_bandwidth_bps",
+        "bit/s",
+        "`size_bytes` over `completion_ns`.",
+        Get::F64(|_, j| j.algorithm_bandwidth_bps()),
+    ),
+    nullable(
+        "bus_bandwidth_bps",
+        "bit/s",
+        "The same times the factor of nccl-tests: 2 (n - 1) / n for an all-reduce, (n - 1) / n for all-gather, reduce-scatter and all-to-all, 1 for broadcast and reduce.",
+        Get::F64(|_, j| j.bus_bandwidth_bps()),
     ),
 ];
 

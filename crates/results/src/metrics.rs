@@ -99,6 +99,9 @@ impl FlowMetric {
     }
 }
 impl RunMetric {
+    const fn higher(self) -> Self {
+        RunMetric { better: Better::Higher, ..self }
+    }
     const fn neither(self) -> Self {
         RunMetric { better: Better::Neither, ..self }
     }
@@ -157,6 +160,9 @@ pub const RUN_METRICS: &[RunMetric] = &[
     run("Fabric link utilisation", Percent, |s| tier_mean(s, false)).neither(),
     run("Job completion mean", TimeNs, |s| jobs(s).map(|j| j.mean)),
     run("Job completion max", TimeNs, |s| jobs(s).map(|j| j.max)),
+    run("Exposed communication mean", TimeNs, |s| some(&s.jobs.exposed_ns)),
+    run("Algorithm bandwidth mean", RateBps, |s| some(&s.jobs.algorithm_bandwidth_bps)).higher(),
+    run("Bus bandwidth mean", RateBps, |s| some(&s.jobs.bus_bandwidth_bps)).higher(),
     run("Simulated time", TimeNs, |s| Some(s.run.simulated_ns)).neither(),
     run("Packet-hops", Count, |s| Some(s.run.packet_hops as f64)).neither(),
 ];
@@ -164,6 +170,11 @@ pub const RUN_METRICS: &[RunMetric] = &[
 /// A figure of something that most runs do not have.
 fn if_any(count: u64) -> Option<f64> {
     (count > 0).then_some(count as f64)
+}
+
+/// The mean of what most runs do not have.
+fn some(of: &crate::stats::Distribution) -> Option<f64> {
+    (of.count > 0).then_some(of.mean)
 }
 
 fn jobs(summary: &Summary) -> Option<&crate::stats::Distribution> {

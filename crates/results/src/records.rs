@@ -235,6 +235,35 @@ pub struct JobRecord {
     pub start_ps: u64,
     /// When its last one was over.
     pub finish_ps: Option<u64>,
+    /// What it would take if messages took no time: its computations, delays, and starts. 0 in a run without computations.
+    pub compute_ps: u64,
+    /// Size of the collective it is, as nccl-tests count it; `None` where it is none.
+    pub size_bytes: Option<u64>,
+    /// What its bus bandwidth counts, likewise.
+    pub bus_bytes: Option<u64>,
+}
+
+impl JobRecord {
+    /// How long it took.
+    pub fn completion_ps(&self) -> Option<u64> {
+        Some(self.finish_ps? - self.start_ps)
+    }
+    /// Time it took beyond what it would take if messages took none: communication that nothing hid.
+    pub fn exposed_ps(&self) -> Option<u64> {
+        Some(self.completion_ps()?.saturating_sub(self.compute_ps))
+    }
+    /// Its size over the time it took, bits per second.
+    pub fn algorithm_bandwidth_bps(&self) -> Option<f64> {
+        self.bandwidth_bps(self.size_bytes?)
+    }
+    /// What the busiest link must carry at least over the time it took, bits per second.
+    pub fn bus_bandwidth_bps(&self) -> Option<f64> {
+        self.bandwidth_bps(self.bus_bytes?)
+    }
+    fn bandwidth_bps(&self, bytes: u64) -> Option<f64> {
+        let ps = self.completion_ps().filter(|&ps| ps > 0)?;
+        Some(bytes as f64 * 8e12 / ps as f64)
+    }
 }
 
 /// One sample of something that varies over time.

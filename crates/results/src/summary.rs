@@ -159,6 +159,12 @@ pub struct JobSummary {
     pub unfinished: u64,
     /// Completion time of finished jobs, nanoseconds.
     pub completion_ns: Distribution,
+    /// Exposed communication of finished jobs that compute, nanoseconds.
+    pub exposed_ns: Distribution,
+    /// Algorithm bandwidth of finished collectives, bits per second.
+    pub algorithm_bandwidth_bps: Distribution,
+    /// Their bus bandwidth, bits per second.
+    pub bus_bandwidth_bps: Distribution,
 }
 
 impl Summary {
@@ -225,13 +231,21 @@ fn group_summaries(run: &RunResult) -> Vec<GroupSummary> {
 
 fn job_summary(run: &RunResult) -> JobSummary {
     let jobs = || run.jobs.iter().filter(|job| run.info.role(job.group) == Role::Foreground);
-    let mut completion: Vec<f64> =
-        jobs().filter_map(|j: &JobRecord| Some(ns(j.finish_ps? - j.start_ps))).collect();
+    let mut completion: Vec<f64> = jobs().filter_map(|j| j.completion_ps().map(ns)).collect();
+    let computing = || jobs().filter(|j| j.compute_ps > 0);
+    let of = |value: fn(&JobRecord) -> Option<f64>| {
+        Distribution::of(&mut jobs().filter_map(value).collect::<Vec<_>>())
+    };
     let count = jobs().count();
     JobSummary {
         count: count as u64,
         unfinished: (count - completion.len()) as u64,
         completion_ns: Distribution::of(&mut completion),
+        exposed_ns: Distribution::of(
+            &mut computing().filter_map(|j| j.exposed_ps().map(ns)).collect::<Vec<_>>(),
+        ),
+        algorithm_bandwidth_bps: of(JobRecord::algorithm_bandwidth_bps),
+        bus_bandwidth_bps: of(JobRecord::bus_bandwidth_bps),
     }
 }
 

@@ -202,6 +202,17 @@ pub const SUMMARY: &[Object] = &[
             field("count", "integer", "Jobs."),
             field("unfinished", "integer", "Jobs the run ended before."),
             field("completion_ns", "distribution", "Completion time of finished jobs."),
+            field(
+                "exposed_ns",
+                "distribution",
+                "Exposed communication of finished jobs that compute: their completion time less what they would take if messages took no time.",
+            ),
+            field(
+                "algorithm_bandwidth_bps",
+                "distribution",
+                "Algorithm bandwidth of finished collectives, as nccl-tests define it.",
+            ),
+            field("bus_bandwidth_bps", "distribution", "Their bus bandwidth, likewise."),
         ],
     },
     Object {

@@ -52,7 +52,14 @@ fn run() -> RunResult {
         nodes: vec![node(0, 0), node(1, 1)],
         links: vec![link(0, 0, 1, 50), link(1, 1, 0, 25)],
         jobs: vec![
-            JobRecord { finish_ps: Some(5_000), start_ps: 2_000, ..JobRecord::default() },
+            JobRecord {
+                finish_ps: Some(5_000),
+                start_ps: 2_000,
+                compute_ps: 1_000,
+                size_bytes: Some(300),
+                bus_bytes: Some(600),
+                ..JobRecord::default()
+            },
             JobRecord { job: 1, ..JobRecord::default() },
         ],
         ..RunResult::default()
@@ -104,6 +111,9 @@ fn fabric_jobs_and_cost() {
         s.fabric.tiers.iter().map(|t| (t.tier, t.direction, t.utilisation_ratio.mean)).collect();
     assert_eq!(tiers, [(1, "up", 0.5), (1, "down", 0.25)]);
     assert_eq!((s.jobs.count, s.jobs.unfinished, s.jobs.completion_ns.max), (2, 1, 3.0));
+    // 3 ns, of which 1 would pass without a network; 300 bytes are 800 Gb/s, twice that on the bus.
+    assert_eq!((s.jobs.exposed_ns.count, s.jobs.exposed_ns.max), (1, 2.0));
+    assert_eq!((s.jobs.algorithm_bandwidth_bps.mean, s.jobs.bus_bandwidth_bps.mean), (8e11, 1.6e12));
     assert_eq!((s.run.events_per_packet_hop, s.run.packet_hops_per_cpu_s), (1.5, 5.0));
 }
 

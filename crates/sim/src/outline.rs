@@ -3,7 +3,7 @@
 use pathweave_results::{FlowRecord, FlowStatus, JobRecord, LinkTotals, NodeInfo, NodeKind, RunInfo};
 use pathweave_topo::{NodeId, Switch};
 use pathweave_units::{Rate, Time};
-use pathweave_workload::{JobId, Progress};
+use pathweave_workload::{JobId, JobSpans, Progress};
 
 use crate::spec::SimSpec;
 
@@ -48,12 +48,16 @@ impl SimSpec {
         for (job, start) in messages.chain(computes).filter_map(|(job, start)| Some((job?, start))) {
             earliest[job.index()] = earliest[job.index()].min(start.as_ps());
         }
+        let spans = JobSpans::of(graph);
         let record = |(job, number): (&pathweave_workload::Job, u32)| JobRecord {
             job: number,
             name: job.name.clone(),
             group: job.group.0,
             start_ps: progress.job_begin(JobId(number)).map_or(earliest[number as usize], Time::as_ps),
             finish_ps: finish[number as usize].map(Time::as_ps),
+            compute_ps: spans.span(JobId(number)).as_ps(),
+            size_bytes: job.measure.map(|measure| measure.size.get()),
+            bus_bytes: job.measure.map(|measure| measure.bus.get()),
         };
         graph.jobs().iter().zip(0..).map(record).collect()
     }

@@ -2,7 +2,7 @@
 
 use pathweave_units::{Duration, HostId, Rate, Time};
 
-use crate::graph::{MessageGraph, Task, TaskId};
+use crate::graph::{JobId, MessageGraph, Task, TaskId};
 
 /// Lower bounds on completion. They count payload only (no headers, no propagation), so that no run, whatever
 /// its scheme and framing, can be faster.
@@ -49,7 +49,42 @@ impl Bounds {
     }
 }
 
-/// End of the longest chain. Tasks are visited as their predecessors are done.
+/// What jobs would take on an infinitely fast network: what is left of them when messages take no time, so that only
+/// computations, delays and the starts of messages count. The rest of a job's time is communication that nothing hides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobSpans(Vec<Duration>);
+
+impl JobSpans {
+    /// The spans of all jobs of `graph`; zero where nothing computes.
+    pub fn of(graph: &MessageGraph) -> Self {
+        if graph.computes().is_empty() {
+            return JobSpans(vec![Duration::ZERO; graph.jobs().len()]);
+        }
+        let mut spans = vec![(Time::MAX, Time::ZERO); graph.jobs().len()];
+        let time_of = |id: TaskId| match graph.task(id) {
+            Task::Compute(compute) => compute.duration,
+            Task::Message(_) => Duration::ZERO,
+        };
+        walk(graph, time_of, |id, begin, end| {
+            if let Some(job) = graph.job(id) {
+                let (first, last) = &mut spans[job.index()];
+                (*first, *last) = (begin.min(*first), end.max(*last));
+            }
+        });
+        JobSpans(
+            spans
+                .into_iter()
+                .map(|(first, last)| if last > first { last - first } else { Duration::ZERO })
+                .collect(),
+        )
+    }
+    /// That of one job.
+    pub fn span(&self, job: JobId) -> Duration {
+        self.0[job.index()]
+    }
+}
+
+/// End of the longest chain, each message alone on its links.
 fn chain(graph: &MessageGraph, rates: &[Rate]) -> Time {
     let time_of = |id: TaskId| match graph.task(id) {
         Task::Compute(compute) => compute.duration,
@@ -58,20 +93,37 @@ fn chain(graph: &MessageGraph, rates: &[Rate]) -> Time {
             rate.time_for(m.size.get())
         }
     };
+    let mut last = Time::ZERO;
+    walk(graph, time_of, |_, _, end| last = last.max(end));
+    last
+}
+
+/// Visits each task as its predecessors are done, with its begin and end if each takes `time_of` and nothing else.
+fn walk(
+    graph: &MessageGraph,
+    time_of: impl Fn(TaskId) -> Duration,
+    mut visit: impl FnMut(TaskId, Time, Time),
+) {
     let tasks = graph.task_count() as u32;
-    let finish = |id: TaskId, ready: Time| ready.max(graph.start(id)).saturating_add(time_of(id));
+    let mut ends_of = |id: TaskId, ready: Time| {
+        let begin = ready.max(graph.start(id));
+        let end = begin.saturating_add(time_of(id));
+        visit(id, begin, end);
+        end
+    };
     if !graph.has_dependencies() {
-        return (0..tasks).map(|i| finish(TaskId(i), Time::ZERO)).max().unwrap_or_default();
+        (0..tasks).for_each(|i| {
+            ends_of(TaskId(i), Time::ZERO);
+        });
+        return;
     }
     let mut waiting: Vec<u32> = (0..tasks).map(|i| graph.predecessors(TaskId(i))).collect();
     let mut ready: Vec<(Time, Duration)> =
         (0..tasks).map(|i| (Time::ZERO, graph.delay_after_deps(TaskId(i)))).collect();
     let mut free: Vec<TaskId> = (0..tasks).map(TaskId).filter(|id| waiting[id.index()] == 0).collect();
-    let mut last = Time::ZERO;
     while let Some(id) = free.pop() {
         let (after, delay) = ready[id.index()];
-        let end = finish(id, after.saturating_add(delay));
-        last = last.max(end);
+        let end = ends_of(id, after.saturating_add(delay));
         for &next in graph.dependents(id) {
             ready[next.index()].0 = ready[next.index()].0.max(end);
             waiting[next.index()] -= 1;
@@ -80,7 +132,6 @@ fn chain(graph: &MessageGraph, rates: &[Rate]) -> Time {
             }
         }
     }
-    last
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ mod tests;
 use pathweave_units::{Bytes, Duration, HostId, Time};
 
 use crate::error::GraphError;
-use crate::graph::{Compute, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Message, OWN, PROCESS_BITS};
+use crate::graph::{
+    Compute, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Measure, Message, OWN, PROCESS_BITS,
+};
 
 /// Tasks, and as many edges, a graph may have.
 pub const MAX_TASKS: usize = 1 << 28;
@@ -110,8 +112,12 @@ impl GraphBuilder {
     /// A new job.
     pub fn job(&mut self, name: String, group: GroupId) -> Result<JobId, GraphError> {
         check_room("jobs", self.jobs.len(), MAX_TASKS)?;
-        self.jobs.push(Job { name, group });
+        self.jobs.push(Job { name, group, measure: None });
         Ok(JobId((self.jobs.len() - 1) as u32))
+    }
+    /// A job is a collective, of which bandwidth is reported.
+    pub fn measure(&mut self, job: JobId, measure: Measure) {
+        self.jobs[job.index()].measure = Some(measure);
     }
     /// A new message.
     pub fn message(&mut self, new: NewMessage) -> Result<Draft, GraphError> {

@@ -57,6 +57,17 @@ pub struct Job {
     pub name: String,
     /// The group it is reported with.
     pub group: GroupId,
+    /// What its bandwidth counts, where it is a collective.
+    pub measure: Option<Measure>,
+}
+
+/// What the bandwidth of a collective counts, as nccl-tests define it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Measure {
+    /// The size it is named by: over the time it takes, that is the algorithm bandwidth.
+    pub size: Bytes,
+    /// What the busiest link has to carry at least: over the time it takes, that is the bus bandwidth.
+    pub bus: Bytes,
 }
 
 /// A transfer from one host to another.

@@ -8,7 +8,7 @@ use pathweave_units::{Bytes, Duration, Rng, Time, derive_seed};
 use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, GraphError, WorkloadError};
-use crate::graph::{Compute, GroupId, JobId};
+use crate::graph::{Compute, GroupId, JobId, Measure};
 
 /// Files beyond this size are refused, so that a wrong path cannot fill the memory.
 const MAX_FILE_BYTES: u64 = 4 << 30;
@@ -97,6 +97,10 @@ impl<'a> Sink<'a> {
         let number = if self.nth > 0 { format!(" #{}", self.nth + 1) } else { String::new() };
         let result = self.builder.job(format!("{}{number}: {name}", self.name), self.group);
         self.name_it(result)
+    }
+    /// A job is a collective, of which bandwidth is reported.
+    pub(crate) fn measure(&mut self, job: JobId, measure: Measure) {
+        self.builder.measure(job, measure);
     }
     /// Something the user should know and that is not an error.
     pub(crate) fn note(&mut self, text: impl Display) {

@@ -144,7 +144,16 @@ fn flows(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
     for job in 0..3u32 {
         let start_ps = u64::from(job) * END_PS / 8;
         let finish_ps = (job < 2).then_some(start_ps + END_PS / 2);
-        run.jobs.push(JobRecord { job, name: format!("allreduce {job}"), group: 1, start_ps, finish_ps });
+        run.jobs.push(JobRecord {
+            job,
+            name: format!("allreduce {job}"),
+            group: 1,
+            start_ps,
+            finish_ps,
+            compute_ps: END_PS / 4,
+            size_bytes: Some(1_000_000),
+            bus_bytes: Some(1_875_000),
+        });
     }
 }
 

@@ -44,3 +44,34 @@ pub(super) fn groups(
     };
     Ok((0..count).map(|g| (0..size).map(|k| order[member(g, k) as usize]).collect()).collect())
 }
+
+/// The same where the scenario may list the groups itself; `size` and `placement` are then not used.
+pub(super) fn listed_or_groups(
+    out: &mut Sink<'_>,
+    listed: &[Vec<u32>],
+    size: Option<u32>,
+    placement: Placement,
+) -> Result<Vec<Vec<u32>>, WorkloadError> {
+    if listed.is_empty() {
+        return groups(out, size, placement);
+    }
+    if let Some(size) = size {
+        return out.bad("group_size", size, "expected group_size or groups, not both");
+    }
+    for group in listed {
+        let mut sorted = group.clone();
+        sorted.sort_unstable();
+        let shown = || format!("{group:?}");
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return out.bad("groups", shown(), format!("host {} is in it twice", twice[0]));
+        }
+        if group.len() < 2 {
+            return out.bad("groups", shown(), "expected two hosts or more in each group");
+        }
+        let hosts = out.env.hosts;
+        if sorted.last().is_some_and(|&last| last >= hosts) {
+            return out.bad("groups", shown(), format!("hosts are 0 to {}", hosts - 1));
+        }
+    }
+    Ok(listed.to_vec())
+}

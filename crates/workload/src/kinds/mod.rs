@@ -1,20 +1,26 @@
 //! The kinds of workload, one file each. To add one, write its file and a line in the registry below.
 
 mod all_to_all;
+mod collective;
 mod flows;
 mod incast;
 mod members;
+mod moe;
 mod permutation;
+mod pipeline;
 mod poisson;
 mod ring;
 mod ring_all_reduce;
 mod training;
 
 pub use all_to_all::AllToAll;
+pub use collective::{Collective, ComputeWhen};
 pub use flows::{FlowFormat, FlowSpec, Flows};
 pub use incast::{Draw, Incast};
 pub use members::Placement;
+pub use moe::{Exchange, Moe};
 pub use permutation::{Pattern, Permutation};
+pub use pipeline::{Pipeline, Schedule};
 pub use poisson::{LoadOf, Pairs, Poisson};
 pub use ring_all_reduce::RingAllReduce;
 pub use training::{Model, Training};
@@ -55,6 +61,9 @@ registry! {
     "incast" Incast: "Many hosts send to one at the same time.",
     "all-to-all" AllToAll: "Every host of a group sends to every other.",
     "ring-all-reduce" RingAllReduce: "Groups of hosts add up a vector around a ring, step by step.",
+    "collective" Collective: "All-reduce, all-gather, reduce-scatter, all-to-all, broadcast, reduce, by several algorithms.",
+    "moe" Moe: "Mixture-of-experts layers: tokens go to the hosts of their experts and come back.",
+    "pipeline" Pipeline: "Pipeline-parallel training: stages pass activations on and gradients back.",
     "training" Training: "Data-parallel training: gradients of real models, reduced while backward still computes.",
     "poisson" Poisson: "Flows between random hosts, sizes from a distribution, at a given load.",
     "flows" Flows: "A list of flows, inline or from a file (CSV, HPCC, ConWeave).",

@@ -1,0 +1,78 @@
+//! All-to-all: everybody has a block for everybody.
+
+use super::{Arrived, Blocks, Medium, Transfer};
+use crate::error::WorkloadError;
+
+/// All blocks at once, as NCCL does it with grouped sends and receives.
+pub(super) fn direct<M: Medium>(on: &mut M, n: usize) -> Result<(), WorkloadError> {
+    direct_unless(on, n, |_, _| false)
+}
+
+/// The same where some pairs have nothing to send.
+pub(crate) fn direct_unless<M: Medium>(
+    on: &mut M,
+    n: usize,
+    nothing: impl Fn(usize, usize) -> bool,
+) -> Result<(), WorkloadError> {
+    for step in 1..n {
+        for src in 0..n {
+            let dst = (src + step) % n;
+            if !nothing(src, dst) {
+                send(on, src, dst, &[])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// In step s rank i sends to i + s and receives from i - s; the next step begins when both are through.
+pub(super) fn pairwise<M: Medium>(on: &mut M, n: usize) -> Result<(), WorkloadError> {
+    pairwise_unless(on, n, |_, _| false)
+}
+
+/// The same where some pairs have nothing to send.
+pub(crate) fn pairwise_unless<M: Medium>(
+    on: &mut M,
+    n: usize,
+    nothing: impl Fn(usize, usize) -> bool,
+) -> Result<(), WorkloadError> {
+    let mut over: Arrived<M::Sent> = vec![Vec::new(); n];
+    for step in 1..n {
+        let mut next: Arrived<M::Sent> = vec![Vec::new(); n];
+        for src in 0..n {
+            let dst = (src + step) % n;
+            if nothing(src, dst) {
+                next[src].extend(&over[src]);
+                continue;
+            }
+            let sent = send(on, src, dst, &over[src])?;
+            next[src].push(sent);
+            next[dst].push(sent);
+        }
+        over = next;
+    }
+    Ok(())
+}
+
+/// In step s rank i sends to i + 2^s all it holds, its own or others', that has that distance still to go: few messages,
+/// each block several times (Bruck et al., "Efficient algorithms for all-to-all communications in multiport
+/// message-passing systems", 1997, section 3).
+pub(super) fn bruck<M: Medium>(on: &mut M, n: usize) -> Result<(), WorkloadError> {
+    let mut arrived: Arrived<M::Sent> = vec![Vec::new(); n];
+    for step in 0..usize::BITS - (n - 1).leading_zeros() {
+        let mut sent = Vec::with_capacity(n);
+        for (src, arrived) in arrived.iter().enumerate() {
+            let blocks = Blocks::Bruck { at: src, step, ranks: n };
+            let dst = (src + (1 << step)) % n;
+            sent.push(on.send(Transfer { src, dst, blocks, own: true }, arrived)?);
+        }
+        for (src, &message) in sent.iter().enumerate() {
+            arrived[(src + (1 << step)) % n].push(message);
+        }
+    }
+    Ok(())
+}
+
+fn send<M: Medium>(on: &mut M, src: usize, dst: usize, after: &[M::Sent]) -> Result<M::Sent, WorkloadError> {
+    on.send(Transfer { src, dst, blocks: Blocks::Pair { src, dst }, own: true }, after)
+}

@@ -1,0 +1,32 @@
+//! A vector cut in parts.
+
+/// Parts of a vector that differ by a byte at most; the first ones take the bytes that are left over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) bytes: u64,
+    pub(crate) parts: usize,
+}
+
+impl Cut {
+    /// Where a part begins.
+    fn offset(self, part: usize) -> u64 {
+        let (part, parts) = (part as u64, self.parts as u64);
+        self.bytes / parts * part + part.min(self.bytes % parts)
+    }
+    /// Bytes of the parts `first .. first + count`.
+    pub(crate) fn of(self, first: usize, count: usize) -> u64 {
+        self.offset(first + count) - self.offset(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_parts_take_what_is_left_over() {
+        let cut = Cut { bytes: 10, parts: 4 };
+        assert_eq!([0, 1, 2, 3].map(|part| cut.of(part, 1)), [3, 3, 2, 2]);
+        assert_eq!((cut.of(0, 4), cut.of(1, 2), cut.of(2, 0)), (10, 5, 0));
+    }
+}

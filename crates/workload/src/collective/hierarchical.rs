@@ -1,0 +1,44 @@
+//! All-reduce in two levels: within each server, then between servers, then within each again.
+
+use super::ring::Ring;
+use super::{Arrived, Medium};
+use crate::error::WorkloadError;
+
+/// All-reduce of `ranks`, of which `local` in a row are near each other, say in one server.
+///
+/// The near ones scatter the sum of their vectors among them around a ring; then those with the same part, one of each
+/// server, add it up around a ring of theirs; then the near ones gather the parts. So only 1/`local` of the vector leaves
+/// a server for each of its ranks.
+pub(super) fn all_reduce<M: Medium>(on: &mut M, ranks: usize, local: usize) -> Result<(), WorkloadError> {
+    let servers = ranks / local;
+    let mut arrived: Arrived<M::Sent> = vec![Vec::new(); ranks];
+    let near: Vec<Vec<usize>> = (0..servers).map(|s| (s * local..(s + 1) * local).collect()).collect();
+    let far: Vec<Vec<usize>> = (0..local).map(|l| (l..ranks).step_by(local).collect()).collect();
+
+    let within = |ranks| Ring { ranks, first: 0, width: servers };
+    for ranks in &near {
+        let entry = take(&mut arrived, ranks);
+        put(&mut arrived, ranks, within(ranks).reduce_scatter(on, &entry)?);
+    }
+    for (l, ranks) in far.iter().enumerate() {
+        let ring = Ring { ranks, first: l * servers, width: 1 };
+        let entry = take(&mut arrived, ranks);
+        let reduced = ring.reduce_scatter(on, &entry)?;
+        put(&mut arrived, ranks, ring.all_gather(on, &reduced)?);
+    }
+    for ranks in &near {
+        let entry = take(&mut arrived, ranks);
+        within(ranks).all_gather(on, &entry)?;
+    }
+    Ok(())
+}
+
+fn take<S>(of: &mut Arrived<S>, ranks: &[usize]) -> Arrived<S> {
+    ranks.iter().map(|&rank| std::mem::take(&mut of[rank])).collect()
+}
+
+fn put<S>(of: &mut Arrived<S>, ranks: &[usize], what: Arrived<S>) {
+    for (&rank, what) in ranks.iter().zip(what) {
+        of[rank] = what;
+    }
+}

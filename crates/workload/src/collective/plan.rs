@@ -1,0 +1,222 @@
+//! Which collective, by which algorithm, over how much.
+
+use pathweave_units::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::ring::Ring;
+use super::{Arrived, Cut, Medium, Sizes, all_to_all, broadcast, halving, hierarchical, tree};
+use crate::error::WorkloadError;
+use crate::graph::Measure;
+
+/// What a collective achieves, named as in NCCL. Sizes are those of nccl-tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// Everybody ends with the sum of everybody's vector; the size is that of the vector.
+    AllReduce,
+    /// The vectors are added up and everybody ends with its share of the sum; the size is that of the vector.
+    ReduceScatter,
+    /// Everybody ends with everybody's part; the size is that of all parts together.
+    AllGather,
+    /// Everybody has a block for everybody; the size is that of what one rank has, its block for itself included.
+    AllToAll,
+    /// Rank 0's vector goes to all; the size is that of the vector.
+    Broadcast,
+    /// Rank 0 ends with the sum of everybody's vector; the size is that of the vector.
+    Reduce,
+}
+
+/// How a collective is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// Around a ring in n - 1 steps, twice that for an all-reduce; a broadcast or reduction goes along the ring as a
+    /// chain, chunk by chunk.
+    Ring,
+    /// All-reduce up and down two binary trees, half of the vector each, chunk by chunk.
+    DoubleBinaryTree,
+    /// With partners at distances that halve or double. Other than for an all-reduce, the ranks must be a power of two.
+    HalvingDoubling,
+    /// All-reduce within servers, between them, and within them again, each around rings.
+    Hierarchical,
+    /// All-to-all at once.
+    Direct,
+    /// All-to-all in n - 1 steps, each of which waits for the one before.
+    Pairwise,
+    /// All-to-all in about log2 n steps, in which blocks are passed on.
+    Bruck,
+    /// Broadcast or reduction over a binomial tree.
+    Binomial,
+}
+
+impl Operation {
+    /// How it can be done; the first is the default.
+    pub(crate) const fn algorithms(self) -> &'static [Algorithm] {
+        use Algorithm::*;
+        match self {
+            Operation::AllReduce => &[Ring, DoubleBinaryTree, HalvingDoubling, Hierarchical],
+            Operation::ReduceScatter | Operation::AllGather => &[Ring, HalvingDoubling],
+            Operation::AllToAll => &[Direct, Pairwise, Bruck],
+            Operation::Broadcast | Operation::Reduce => &[Ring, Binomial],
+        }
+    }
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Operation::AllReduce => "all-reduce",
+            Operation::ReduceScatter => "reduce-scatter",
+            Operation::AllGather => "all-gather",
+            Operation::AllToAll => "all-to-all",
+            Operation::Broadcast => "broadcast",
+            Operation::Reduce => "reduce",
+        }
+    }
+    /// What its bandwidth counts: the size, and for the bus bandwidth the factors of nccl-tests (doc/PERFORMANCE.md), so
+    /// that it does not depend on the number of ranks and can be held against the rate of a link.
+    pub(crate) fn measure(self, ranks: usize, size: u64) -> Measure {
+        let n = ranks as u128;
+        let bus = match self {
+            Operation::AllReduce => u128::from(size) * 2 * (n - 1) / n,
+            Operation::ReduceScatter | Operation::AllGather | Operation::AllToAll => {
+                u128::from(size) * (n - 1) / n
+            }
+            Operation::Broadcast | Operation::Reduce => u128::from(size),
+        };
+        Measure { size: Bytes::new(size), bus: Bytes::new(u64::try_from(bus).unwrap_or(u64::MAX)) }
+    }
+}
+
+impl Algorithm {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Algorithm::Ring => "ring",
+            Algorithm::DoubleBinaryTree => "double-binary-tree",
+            Algorithm::HalvingDoubling => "halving-doubling",
+            Algorithm::Hierarchical => "hierarchical",
+            Algorithm::Direct => "direct",
+            Algorithm::Pairwise => "pairwise",
+            Algorithm::Bruck => "bruck",
+            Algorithm::Binomial => "binomial",
+        }
+    }
+}
+
+/// A collective to be put on a medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) operation: Operation,
+    pub(crate) algorithm: Algorithm,
+    /// Two or more.
+    pub(crate) ranks: usize,
+    /// As [`Operation`] defines it, bytes.
+    pub(crate) size: u64,
+    /// Trees and chains send pieces of at most so many bytes.
+    pub(crate) chunk: u64,
+    /// Ranks of a server, for the hierarchical all-reduce.
+    pub(crate) local: usize,
+}
+
+/// What is wrong with a plan: field, value, what is allowed.
+pub(crate) type BadPlan = (&'static str, String, String);
+
+impl Plan {
+    pub(crate) fn check(&self) -> Result<(), BadPlan> {
+        let Plan { operation, algorithm, ranks, size, chunk, local } = *self;
+        let known = operation.algorithms();
+        if !known.contains(&algorithm) {
+            let names: Vec<&str> = known.iter().map(|a| a.name()).collect();
+            let allowed = format!("{} is done by {}", operation.name(), names.join(", "));
+            return Err(("algorithm", algorithm.name().to_owned(), allowed));
+        }
+        if algorithm == Algorithm::HalvingDoubling
+            && operation != Operation::AllReduce
+            && !ranks.is_power_of_two()
+        {
+            let allowed =
+                format!("{} over {ranks} ranks; halving and doubling needs a power of two", operation.name());
+            return Err(("algorithm", algorithm.name().to_owned(), allowed));
+        }
+        if algorithm == Algorithm::Hierarchical && (local == 0 || !ranks.is_multiple_of(local)) {
+            let allowed = format!("expected a number that divides the {ranks} ranks");
+            return Err(("local_size", local.to_string(), allowed));
+        }
+        if chunk == 0 {
+            return Err(("chunk", "0B".to_owned(), "expected 1 byte or more".to_owned()));
+        }
+        let parts = self.parts();
+        if size < parts as u64 {
+            let allowed =
+                format!("expected at least {parts} bytes, as the algorithm cuts it in so many parts");
+            return Err(("size", Bytes::new(size).to_string(), allowed));
+        }
+        Ok(())
+    }
+
+    /// Parts of the vector.
+    fn parts(&self) -> usize {
+        let chunks =
+            |bytes: u64| usize::try_from(bytes.div_ceil(self.chunk.max(1)).max(1)).unwrap_or(usize::MAX);
+        match (self.operation, self.algorithm) {
+            (_, Algorithm::DoubleBinaryTree) => chunks(self.size.div_ceil(2)).saturating_mul(2),
+            (Operation::Broadcast | Operation::Reduce, Algorithm::Ring) => chunks(self.size),
+            (Operation::Broadcast | Operation::Reduce, _) => 1,
+            (Operation::AllReduce, Algorithm::HalvingDoubling) => halving::power_within(self.ranks),
+            _ => self.ranks,
+        }
+    }
+
+    /// How many bytes blocks have.
+    pub(crate) fn sizes(&self) -> Sizes<'static> {
+        let cut = Cut { bytes: self.size, parts: self.parts() };
+        if self.operation == Operation::AllToAll { Sizes::Destinations(cut) } else { Sizes::Vector(cut) }
+    }
+
+    /// Messages it takes.
+    pub(crate) fn messages(&self) -> f64 {
+        let n = self.ranks as f64;
+        let parts = self.parts() as f64;
+        match (self.operation, self.algorithm) {
+            (Operation::AllReduce, Algorithm::Ring) => 2.0 * n * (n - 1.0),
+            (_, Algorithm::DoubleBinaryTree) => 2.0 * (n - 1.0) * parts,
+            (Operation::AllReduce, Algorithm::HalvingDoubling) => 2.0 * n * n.log2().ceil(),
+            (_, Algorithm::HalvingDoubling | Algorithm::Bruck) => n * n.log2().ceil(),
+            (_, Algorithm::Hierarchical) => {
+                let local = self.local as f64;
+                2.0 * n * (local - 1.0 + n / local - 1.0)
+            }
+            (Operation::Broadcast | Operation::Reduce, _) => (n - 1.0) * parts,
+            _ => n * (n - 1.0),
+        }
+    }
+
+    /// Declares all its transfers. The plan must have been checked.
+    pub(crate) fn run<M: Medium>(&self, on: &mut M) -> Result<(), WorkloadError> {
+        let n = self.ranks;
+        let nothing = || -> Arrived<M::Sent> { vec![Vec::new(); n] };
+        let all: Vec<usize> = (0..n).collect();
+        let ring = Ring { ranks: &all, first: 0, width: 1 };
+        match (self.operation, self.algorithm) {
+            (Operation::AllReduce, Algorithm::DoubleBinaryTree) => {
+                tree::double_binary_all_reduce(on, n, self.parts() / 2)
+            }
+            (Operation::AllReduce, Algorithm::HalvingDoubling) => halving::all_reduce(on, n),
+            (Operation::AllReduce, Algorithm::Hierarchical) => hierarchical::all_reduce(on, n, self.local),
+            (Operation::AllReduce, _) => {
+                let reduced = ring.reduce_scatter(on, &nothing())?;
+                ring.all_gather(on, &reduced).map(|_| ())
+            }
+            (Operation::ReduceScatter, Algorithm::HalvingDoubling) => {
+                halving::reduce_scatter(on, n, &mut nothing())
+            }
+            (Operation::ReduceScatter, _) => ring.reduce_scatter(on, &nothing()).map(|_| ()),
+            (Operation::AllGather, Algorithm::HalvingDoubling) => halving::all_gather(on, n, &mut nothing()),
+            (Operation::AllGather, _) => ring.all_gather(on, &nothing()).map(|_| ()),
+            (Operation::AllToAll, Algorithm::Pairwise) => all_to_all::pairwise(on, n),
+            (Operation::AllToAll, Algorithm::Bruck) => all_to_all::bruck(on, n),
+            (Operation::AllToAll, _) => all_to_all::direct(on, n),
+            (Operation::Broadcast, Algorithm::Binomial) => broadcast::binomial_broadcast(on, n),
+            (Operation::Broadcast, _) => broadcast::chain_broadcast(on, n, self.parts()),
+            (Operation::Reduce, Algorithm::Binomial) => broadcast::binomial_reduce(on, n),
+            (Operation::Reduce, _) => broadcast::chain_reduce(on, n, self.parts()),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Collectives as messages of the graph.
+
+use pathweave_units::{Bytes, Duration};
+
+use super::{Blocks, Cut, Medium, Transfer};
+use crate::builder::{Draft, Stream};
+use crate::error::WorkloadError;
+use crate::graph::{JobId, MAX_MESSAGE_SIZE};
+use crate::sink::Sink;
+
+/// Bytes of blocks.
+pub(crate) enum Sizes<'a> {
+    /// A vector, cut in blocks.
+    Vector(Cut),
+    /// All-to-all: what each rank has, cut by destination.
+    Destinations(Cut),
+    /// All-to-all: by source and destination.
+    Pairs(&'a dyn Fn(usize, usize) -> u64),
+}
+
+impl Sizes<'_> {
+    /// Bytes of these blocks.
+    pub(crate) fn of(&self, blocks: Blocks) -> u64 {
+        match (self, blocks) {
+            (Sizes::Vector(cut), Blocks::Range { first, count }) => cut.of(first, count),
+            (Sizes::Vector(_), _) => unreachable!("a vector is sent in ranges"),
+            (Sizes::Destinations(cut), blocks) => blocks.pairs().map(|(_, dst)| cut.of(dst, 1)).sum(),
+            (Sizes::Pairs(size), blocks) => blocks.pairs().map(|(src, dst)| size(src, dst)).sum(),
+        }
+    }
+}
+
+/// The graph, as ranks see it.
+pub(crate) struct Wires<'s, 'e> {
+    pub(crate) out: &'s mut Sink<'e>,
+    /// Host of each rank.
+    pub(crate) members: &'s [u32],
+    /// What each rank's input waits for; empty if all have it from the start.
+    pub(crate) ready: &'s [Draft],
+    pub(crate) sizes: Sizes<'s>,
+    /// Messages of the same two hosts and label follow each other on one connection.
+    pub(crate) stream: u32,
+    pub(crate) job: Option<JobId>,
+    /// By rank, all it sends and receives: the collective is through there once that is delivered.
+    pub(crate) through: Vec<Vec<Draft>>,
+}
+
+impl<'s, 'e> Wires<'s, 'e> {
+    pub(crate) fn new(
+        out: &'s mut Sink<'e>,
+        members: &'s [u32],
+        ready: &'s [Draft],
+        sizes: Sizes<'s>,
+        job: Option<JobId>,
+    ) -> Self {
+        Wires { out, members, ready, sizes, stream: 0, job, through: vec![Vec::new(); members.len()] }
+    }
+}
+
+impl Medium for Wires<'_, '_> {
+    type Sent = Draft;
+
+    fn send(&mut self, transfer: Transfer, after: &[Draft]) -> Result<Draft, WorkloadError> {
+        let Transfer { src, dst, blocks, own } = transfer;
+        let bytes = self.sizes.of(blocks);
+        let pair = (self.members[src], self.members[dst]);
+        let ready = if own { self.ready.get(src) } else { None };
+        let most = MAX_MESSAGE_SIZE.get();
+        let mut sent = None;
+        // What is too large for a message takes several, one behind the other.
+        for piece in 0..bytes.div_ceil(most) {
+            let size = Bytes::new(most.min(bytes - piece * most));
+            let message =
+                self.out.message(pair, size, Duration::ZERO, Stream::Shared(self.stream), self.job)?;
+            for &before in after.iter().chain(ready).chain(&sent) {
+                self.out.after(message, before)?;
+            }
+            sent = Some(message);
+        }
+        let sent = sent.expect("a transfer has a byte at least");
+        self.through[src].push(sent);
+        self.through[dst].push(sent);
+        Ok(sent)
+    }
+}

@@ -1,0 +1,262 @@
+//! Collectives, each by the algorithms that libraries have for it.
+
+use pathweave_units::{Bytes, Duration};
+use serde::{Deserialize, Serialize};
+
+use super::members::{Placement, listed_or_groups};
+use crate::builder::Draft;
+use crate::collective::{Algorithm, Operation, Plan, Wires};
+use crate::error::WorkloadError;
+use crate::sink::{Generate, Sink};
+
+/// Groups of hosts that run a collective, as NCCL and MPI do them. Each round of each group is a job, of which results
+/// give algorithm and bus bandwidth as nccl-tests define them.
+///
+/// A host sends a block once everything that is in it has arrived. It is through a round when all it sends and receives
+/// is delivered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Collective {
+    /// What it achieves.
+    pub operation: Operation,
+    /// How it is done. Default: ring; for all-to-all direct.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub algorithm: Option<Algorithm>,
+    /// Its size as nccl-tests count it, see `operation`; at least a byte for each part the algorithm cuts it in.
+    pub size: Bytes,
+    /// Hosts in a group. Default: one group of all hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_size: Option<u32>,
+    /// Which hosts form a group, and with it their ranks.
+    #[serde(default)]
+    pub placement: Placement,
+    /// The hosts of each group in the order of their ranks, instead of `group_size` and `placement`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Vec<u32>>,
+    /// Ranks in a row that form a server, for the hierarchical all-reduce (default 8, the GPUs of an HGX board).
+    #[serde(default = "eight")]
+    pub local_size: u32,
+    /// Double binary trees and chains send pieces of at most so many bytes (default 512 KiB: NCCL's buffer of 4 MiB has 8
+    /// steps).
+    #[serde(default = "chunk")]
+    pub chunk: Bytes,
+    /// Rounds, one after another: a host begins the next when its part of the last is over.
+    #[serde(default = "one")]
+    pub repetitions: u32,
+    /// Time each host computes in each round; part of the round's job.
+    #[serde(default)]
+    pub compute: Duration,
+    /// When it computes.
+    #[serde(default)]
+    pub compute_when: ComputeWhen,
+}
+
+/// When a host computes in a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ComputeWhen {
+    /// After its part of the collective.
+    #[default]
+    After,
+    /// While it communicates; the round is over when both are.
+    Beside,
+}
+
+fn one() -> u32 {
+    1
+}
+fn eight() -> u32 {
+    8
+}
+pub(super) fn chunk() -> Bytes {
+    Bytes::new(512 << 10)
+}
+
+impl Generate for Collective {
+    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+        if self.repetitions == 0 {
+            return out.bad("repetitions", 0, "expected 1 or more");
+        }
+        let groups = listed_or_groups(out, &self.groups, self.group_size, self.placement)?;
+        let mut expected = 0.0;
+        for group in &groups {
+            let plan = self.plan(group.len());
+            if let Err((field, value, allowed)) = plan.check() {
+                return out.bad(field, value, allowed);
+            }
+            expected += (plan.messages() + 2.0 * group.len() as f64) * f64::from(self.repetitions);
+        }
+        out.check_count(expected)?;
+        for (number, members) in groups.iter().enumerate() {
+            let mut ready: Vec<Draft> = Vec::new();
+            for round in 0..self.repetitions {
+                ready = self.round(out, (number, members), round, &ready)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Collective {
+    fn plan(&self, ranks: usize) -> Plan {
+        Plan {
+            operation: self.operation,
+            algorithm: self.algorithm.unwrap_or(self.operation.algorithms()[0]),
+            ranks,
+            size: self.size.get(),
+            chunk: self.chunk.get(),
+            local: self.local_size as usize,
+        }
+    }
+
+    /// One round; `ready` are the tasks after which each member may begin (none in the first). Returns those for the next.
+    fn round(
+        &self,
+        out: &mut Sink<'_>,
+        (number, members): (usize, &[u32]),
+        round: u32,
+        ready: &[Draft],
+    ) -> Result<Vec<Draft>, WorkloadError> {
+        let plan = self.plan(members.len());
+        let job = out.job(format_args!("group {number}, round {round}"))?;
+        out.measure(job, plan.operation.measure(plan.ranks, plan.size));
+        let mut wires = Wires::new(out, members, ready, plan.sizes(), Some(job));
+        plan.run(&mut wires)?;
+        let through = std::mem::take(&mut wires.through);
+        if round + 1 == self.repetitions && self.compute == Duration::ZERO {
+            return Ok(Vec::new());
+        }
+        let mut done = Vec::with_capacity(members.len());
+        for (rank, (&host, through)) in members.iter().zip(&through).enumerate() {
+            let task = match self.compute_when {
+                ComputeWhen::After => out.compute(host, self.compute, job)?,
+                ComputeWhen::Beside => {
+                    let beside = out.compute(host, self.compute, job)?;
+                    if let Some(&before) = ready.get(rank) {
+                        out.after(beside, before)?;
+                    }
+                    let both = out.compute(host, Duration::ZERO, job)?;
+                    out.after(both, beside)?;
+                    both
+                }
+            };
+            for &message in through {
+                out.after(task, message)?;
+            }
+            done.push(task);
+        }
+        Ok(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pathweave_units::Time;
+
+    use super::*;
+    use crate::bounds::JobSpans;
+    use crate::graph::{JobId, MessageGraph};
+    use crate::kinds::Traffic;
+    use crate::testing::{error_of, graph_of, job_ends};
+
+    fn collective(operation: Operation, size: u64) -> Collective {
+        Collective {
+            operation,
+            algorithm: None,
+            size: Bytes::new(size),
+            group_size: None,
+            placement: Placement::Consecutive,
+            groups: Vec::new(),
+            local_size: 8,
+            chunk: chunk(),
+            repetitions: 1,
+            compute: Duration::ZERO,
+            compute_when: ComputeWhen::After,
+        }
+    }
+    fn graph(hosts: u32, config: Collective) -> MessageGraph {
+        graph_of(hosts, Traffic::Collective(config))
+    }
+    fn error(config: Collective) -> String {
+        error_of(8, Traffic::Collective(config))
+    }
+
+    #[test]
+    fn rounds_follow_each_other_and_computation_hides_what_is_beside_it() {
+        // Four hosts, a nanosecond a byte: 3 steps of 1000 bytes.
+        let all_gather = Collective {
+            repetitions: 2,
+            compute: Duration::from_us(2),
+            ..collective(Operation::AllGather, 4000)
+        };
+        assert_eq!(job_ends(&graph(4, all_gather.clone())), [Time::from_us(5), Time::from_us(10)]);
+        let beside = graph(4, Collective { compute_when: ComputeWhen::Beside, ..all_gather.clone() });
+        assert_eq!(job_ends(&beside), [Time::from_us(3), Time::from_us(6)]);
+        let hidden =
+            Collective { compute: Duration::from_us(7), compute_when: ComputeWhen::Beside, ..all_gather };
+        let hidden = graph(4, hidden);
+        assert_eq!(job_ends(&hidden), [Time::from_us(7), Time::from_us(14)]);
+        // On an infinitely fast network only the computation is left.
+        assert_eq!(JobSpans::of(&hidden).span(JobId(1)), Duration::from_us(7));
+        assert_eq!(JobSpans::of(&beside).span(JobId(0)), Duration::from_us(2));
+    }
+
+    #[test]
+    fn it_is_the_ring_all_reduce_that_has_always_been_there() {
+        use crate::kinds::RingAllReduce;
+        let ring = RingAllReduce {
+            size: Bytes::new(4000),
+            group_size: None,
+            placement: Placement::Consecutive,
+            repetitions: 1,
+            compute: Duration::ZERO,
+        };
+        let (old, new) =
+            (graph_of(4, Traffic::RingAllReduce(ring)), graph(4, collective(Operation::AllReduce, 4000)));
+        assert_eq!(old.messages().len(), new.messages().len());
+        assert_eq!(job_ends(&old), job_ends(&new));
+        assert_eq!(old.total_bytes(), new.total_bytes());
+    }
+
+    #[test]
+    fn groups_may_be_listed() {
+        let listed =
+            Collective { groups: vec![vec![5, 1], vec![0, 2, 4]], ..collective(Operation::AllToAll, 3000) };
+        let made = graph(6, listed.clone());
+        assert_eq!(made.messages().len(), 2 + 6);
+        let measures: Vec<_> = made.jobs().iter().map(|j| j.measure.unwrap().bus.get()).collect();
+        assert_eq!(measures, [1500, 2000]);
+        for (groups, what) in [
+            (vec![vec![1, 2, 1]], "workload \"collective\": groups = [1, 2, 1]: host 1 is in it twice"),
+            (vec![vec![7, 8]], "workload \"collective\": groups = [7, 8]: hosts are 0 to 7"),
+            (
+                vec![vec![3]],
+                "workload \"collective\": groups = [3]: expected two hosts or more in each group",
+            ),
+        ] {
+            assert_eq!(error(Collective { groups, ..listed.clone() }), what);
+        }
+        assert!(
+            error(Collective { group_size: Some(2), ..listed }).contains("group_size or groups, not both")
+        );
+    }
+
+    #[test]
+    fn fields_out_of_range_are_named() {
+        let good = collective(Operation::AllReduce, 4000);
+        assert!(error(Collective { repetitions: 0, ..good.clone() }).contains("repetitions = 0"));
+        assert!(
+            error(Collective { size: Bytes::new(7), ..good.clone() })
+                .contains("size = 7B: expected at least 8 bytes")
+        );
+        assert!(error(Collective { group_size: Some(1), ..good.clone() }).contains("group_size = 1"));
+        let tree = Collective { algorithm: Some(Algorithm::DoubleBinaryTree), ..good.clone() };
+        assert!(
+            error(Collective { chunk: Bytes::ZERO, ..tree }).contains("chunk = 0B: expected 1 byte or more")
+        );
+        let odd = Collective { algorithm: Some(Algorithm::Hierarchical), local_size: 3, ..good.clone() };
+        assert!(error(odd).contains("local_size = 3: expected a number that divides the 8 ranks"));
+        let wrong = Collective { algorithm: Some(Algorithm::Bruck), ..good };
+        assert!(error(wrong).contains("algorithm = bruck: all-reduce is done by ring, double-binary-tree"));
+    }
+}
