@@ -12,7 +12,7 @@ use pathweave_wire::{Packet, SideFrame, emit, emit_nack, emit_side};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
@@ -23,6 +23,7 @@ pub const TARGETS: [Target; 12] = [
     ("ns3_flows", ns3_flows),
     ("csv_flows", csv_flows),
     ("size_cdf", size_cdf),
+    ("chakra", chakra),
     ("handshake", handshake),
     ("packet_open", packet_open),
 ];
@@ -150,6 +151,16 @@ pub fn ns3_flows(data: &[u8]) {
 pub fn csv_flows(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = pathweave_workload::parse_csv(&text, "fuzz").map_err(|error| error.to_string());
+}
+
+/// A rank's Chakra trace.
+pub fn chakra(data: &[u8]) {
+    match pathweave_workload::ChakraReader::new(data, "fuzz") {
+        Ok(reader) => {
+            let _ = reader.take_while(Result::is_ok).count();
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
 }
 
 /// A distribution of flow sizes.

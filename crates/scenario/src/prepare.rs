@@ -251,9 +251,11 @@ fn workload_error(path: &FieldPath, traffic: &Traffic, why: &WorkloadError) -> D
             Diagnostic::new(field.map_or(flow.clone(), |field| flow.key(field)), message)
         }
         // The file is where the mistake is; the scenario is where it is named.
-        WorkloadError::File(FileError { .. }) => {
-            let field = if matches!(traffic, Traffic::Poisson(_)) { "sizes" } else { "file" };
-            Diagnostic::new(path.key(field), why.to_string())
+        WorkloadError::File(FileError { file, .. }) => {
+            let mut traffic = traffic.clone();
+            let named: Vec<_> = traffic.files().into_iter().map(|(field, name)| (field, &*name)).collect();
+            let field = named.iter().find(|(_, name)| *name == file).or(named.first());
+            Diagnostic::new(field.map_or(path.clone(), |(field, _)| path.key(field)), why.to_string())
         }
         WorkloadError::Graph { error, .. } => graph_error(path, error),
     }

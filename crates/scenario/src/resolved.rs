@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use pathweave_topo::{PathSetConfig, RoutingConfig, TopologyConfig};
-use pathweave_workload::{Traffic, builtin_cdfs};
 use sha2::{Digest, Sha256};
 
 use crate::model::Scenario;
@@ -25,13 +24,44 @@ pub(crate) fn identity(scenario: &Scenario, base_dir: &Path) -> Result<String, D
     let mut scenario = Scenario { name: String::new(), ..scenario.clone() };
     each_file(&mut scenario, |path| {
         let path = base_dir.join(path);
-        let content = std::fs::read(&path).map_err(|why| {
+        let digest = digest(&path).map_err(|why| {
             Diagnostic::new(FieldPath::root(), format!("cannot read {}: {why}", path.display()))
         })?;
-        let digest = Sha256::digest(content);
         Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
     })?;
     Ok(write(&scenario))
+}
+
+/// The digest of a file; or of the files of a folder, or of those whose names begin with a prefix and a dot, which is how a
+/// trace of several files is named.
+fn digest(path: &Path) -> std::io::Result<Vec<u8>> {
+    if path.is_file() {
+        return Ok(Sha256::digest(std::fs::read(path)?).to_vec());
+    }
+    let (folder, prefix) = match (path.is_dir(), path.parent(), path.file_name()) {
+        (false, Some(folder), Some(name)) => (folder, format!("{}.", name.to_string_lossy())),
+        _ => (path, String::new()),
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(rest) = name.strip_prefix(&prefix)
+            && entry.path().is_file()
+        {
+            files.push((rest.to_owned(), entry.path()));
+        }
+    }
+    if files.is_empty() {
+        return Err(std::io::ErrorKind::NotFound.into());
+    }
+    files.sort();
+    let mut all = Sha256::new();
+    for (name, path) in files {
+        all.update(name.as_bytes());
+        all.update(Sha256::digest(std::fs::read(path)?));
+    }
+    Ok(all.finalize().to_vec())
 }
 
 fn write(scenario: &Scenario) -> String {
@@ -55,16 +85,8 @@ fn each_file<E>(scenario: &mut Scenario, rename: impl Fn(&str) -> Result<String,
         rename_path(&mut file.path)?;
     }
     for workload in &mut scenario.workload {
-        match &mut workload.traffic {
-            Traffic::Poisson(poisson) if !builtin_cdfs().iter().any(|cdf| cdf.name == poisson.sizes) => {
-                poisson.sizes = rename(&poisson.sizes)?;
-            }
-            Traffic::Flows(flows) => {
-                if let Some(file) = &mut flows.file {
-                    *file = rename(file)?;
-                }
-            }
-            _ => {}
+        for (_, file) in workload.traffic.files() {
+            *file = rename(file)?;
         }
     }
     Ok(())
@@ -94,5 +116,22 @@ mod tests {
         assert_ne!(first, identity(&two, "a.toml").unwrap());
         std::fs::remove_file(two.path().join("f.csv")).unwrap();
         assert!(identity(&two, "a.toml").unwrap_err().to_string().contains("cannot read"));
+    }
+
+    #[test]
+    fn a_trace_of_several_files_is_what_they_hold() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for (folder, prefix) in [(&one, "a"), (&two, "b")] {
+            for rank in 0..2 {
+                std::fs::write(folder.path().join(format!("{prefix}.{rank}.et")), [rank; 9]).unwrap();
+            }
+        }
+        let of =
+            |folder: &tempfile::TempDir, prefix: &str| super::digest(&folder.path().join(prefix)).unwrap();
+        assert_eq!(of(&one, "a"), of(&two, "b"));
+        std::fs::write(two.path().join("b.1.et"), "other").unwrap();
+        assert_ne!(of(&one, "a"), of(&two, "b"));
+        assert_ne!(of(&one, "a"), of(&one, ""));
+        assert!(super::digest(&one.path().join("c")).is_err());
     }
 }

@@ -43,17 +43,19 @@ mod testing;
 pub use bounds::{Bounds, JobSpans};
 pub use builder::{Draft, GraphBuilder, MAX_TASKS, NewMessage, Stream};
 pub use cdf::{BuiltinCdf, CdfScale, SizeCdf, builtin_cdfs};
-pub use collective::{Algorithm, Operation};
+pub use collective::{Algorithm, Algorithms, Operation};
 pub use config::{Workload, WorkloadConfig, build};
 pub use env::WorkloadEnv;
 pub use error::{FileError, GraphError, WorkloadError};
-pub use files::{FlowFile, FlowRecord, Ns3Dialect, parse_csv, parse_ns3};
+pub use files::{
+    ChakraAct, ChakraNode, ChakraReader, FlowFile, FlowRecord, Ns3Dialect, parse_csv, parse_ns3,
+};
 pub use graph::{
     Compute, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Measure, Message, MessageGraph, Task, TaskId,
 };
 pub use kinds::{
-    AllToAll, Collective, ComputeWhen, Draw, Exchange, FlowFormat, FlowSpec, Flows, Incast, LoadOf, Model,
-    Moe, Pairs, Pattern, Permutation, Pipeline, Placement, Poisson, RingAllReduce, Schedule, Traffic,
+    AllToAll, Chakra, Collective, ComputeWhen, Draw, Exchange, FlowFormat, FlowSpec, Flows, Incast, LoadOf,
+    Model, Moe, Pairs, Pattern, Permutation, Pipeline, Placement, Poisson, RingAllReduce, Schedule, Traffic,
     Training,
 };
 pub use progress::{Due, Progress};

@@ -17,7 +17,15 @@ const MAX_FILE_BYTES: u64 = 4 << 30;
 pub(crate) trait Generate {
     /// Declares every message, relative to the start of the workload.
     fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError>;
+
+    /// The files it names, with the field that does.
+    fn files(&mut self) -> Vec<NamedFile<'_>> {
+        Vec::new()
+    }
 }
+
+/// A field of the configuration and the file it names.
+pub(crate) type NamedFile<'a> = (&'static str, &'a mut String);
 
 /// A builder seen from one workload: adds its group and start, and puts its name on errors.
 pub(crate) struct Sink<'a> {
@@ -130,7 +138,11 @@ impl<'a> Sink<'a> {
     }
     /// Reads a file named in the configuration, relative to its folder.
     pub(crate) fn read(&self, file: &str) -> Result<String, WorkloadError> {
-        Ok(read_text(&self.env.base_dir.join(file), file)?)
+        self.read_at_most(file, MAX_FILE_BYTES)
+    }
+    /// The same, of so many bytes at most.
+    pub(crate) fn read_at_most(&self, file: &str, bytes: u64) -> Result<String, WorkloadError> {
+        Ok(read_text(&self.env.base_dir.join(file), file, bytes)?)
     }
 
     fn instant(&self, start: Duration) -> Result<Time, WorkloadError> {
@@ -142,14 +154,14 @@ impl<'a> Sink<'a> {
     }
 }
 
-fn read_text(path: &Path, file: &str) -> Result<String, FileError> {
+fn read_text(path: &Path, file: &str, most: u64) -> Result<String, FileError> {
     let fail = |why: String| FileError::whole(file, format!("cannot read it: {why}"));
     let size = std::fs::metadata(path).map_err(|e| fail(e.to_string()))?;
     if !size.is_file() {
         return Err(fail("not a regular file".to_owned()));
     }
-    if size.len() > MAX_FILE_BYTES {
-        return Err(fail(format!("{} bytes; at most {MAX_FILE_BYTES} are allowed", size.len())));
+    if size.len() > most {
+        return Err(fail(format!("{} bytes; at most {most} are allowed", size.len())));
     }
     std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))
 }

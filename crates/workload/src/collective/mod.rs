@@ -6,6 +6,7 @@
 
 mod all_to_all;
 mod broadcast;
+mod choice;
 mod cut;
 mod halving;
 mod hierarchical;
@@ -17,6 +18,8 @@ mod tree;
 mod wires;
 
 pub(crate) use all_to_all::{direct_unless, pairwise_unless};
+pub use choice::Algorithms;
+pub(crate) use choice::{chunk, eight};
 pub(crate) use cut::Cut;
 pub(crate) use plan::Plan;
 pub use plan::{Algorithm, Operation};

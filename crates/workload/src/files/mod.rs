@@ -1,8 +1,13 @@
 //! Flow lists of this and other programs. Parsers take text, never panic, and use memory in proportion to it.
 
+mod chakra;
 mod csv_list;
 mod ns3;
 
+pub(crate) use chakra::short;
+#[cfg(test)]
+pub(crate) use chakra::tests as chakra_tests;
+pub use chakra::{ChakraAct, ChakraNode, ChakraReader};
 pub use csv_list::parse_csv;
 pub use ns3::{Ns3Dialect, parse_ns3};
 

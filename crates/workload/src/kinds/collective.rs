@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::members::{Placement, listed_or_groups};
 use crate::builder::Draft;
-use crate::collective::{Algorithm, Operation, Plan, Wires};
+use crate::collective::{Algorithm, Operation, Plan, Wires, chunk, eight};
 use crate::error::WorkloadError;
 use crate::sink::{Generate, Sink};
 
@@ -64,12 +64,6 @@ pub enum ComputeWhen {
 
 fn one() -> u32 {
     1
-}
-fn eight() -> u32 {
-    8
-}
-pub(super) fn chunk() -> Bytes {
-    Bytes::new(512 << 10)
 }
 
 impl Generate for Collective {

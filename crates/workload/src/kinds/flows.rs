@@ -12,7 +12,7 @@ use crate::error::{FileError, WorkloadError};
 use crate::files::{FlowFile, FlowRecord, Ns3Dialect, parse_csv, parse_ns3};
 use crate::graph::MAX_MESSAGE_SIZE;
 use crate::names::nearest;
-use crate::sink::{Generate, Sink};
+use crate::sink::{Generate, NamedFile, Sink};
 
 /// How a file writes flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -100,6 +100,10 @@ impl Generate for Flows {
         list.flows.iter_mut().for_each(|f| f.after.sort_unstable());
         list.flows.sort_by(|a, b| content(a).cmp(&content(b)));
         declare(&list.flows, self.rebase, out)
+    }
+
+    fn files(&mut self) -> Vec<NamedFile<'_>> {
+        self.file.as_mut().map(|file| ("file", file)).into_iter().collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The kinds of workload, one file each. To add one, write its file and a line in the registry below.
 
 mod all_to_all;
+mod chakra;
 mod collective;
 mod flows;
 mod incast;
@@ -14,6 +15,7 @@ mod ring_all_reduce;
 mod training;
 
 pub use all_to_all::AllToAll;
+pub use chakra::Chakra;
 pub use collective::{Collective, ComputeWhen};
 pub use flows::{FlowFormat, FlowSpec, Flows};
 pub use incast::{Draw, Incast};
@@ -45,6 +47,10 @@ macro_rules! registry {
             pub fn kind(&self) -> &'static str {
                 match self { $(Traffic::$kind(_) => $name,)* }
             }
+            /// The files it names, with the field that does.
+            pub fn files(&mut self) -> Vec<(&'static str, &mut String)> {
+                match self { $(Traffic::$kind(config) => config.files(),)* }
+            }
             pub(crate) fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
                 match self { $(Traffic::$kind(config) => config.generate(out),)* }
             }
@@ -65,6 +71,7 @@ registry! {
     "moe" Moe: "Mixture-of-experts layers: tokens go to the hosts of their experts and come back.",
     "pipeline" Pipeline: "Pipeline-parallel training: stages pass activations on and gradients back.",
     "training" Training: "Data-parallel training: gradients of real models, reduced while backward still computes.",
+    "chakra" Chakra: "An execution trace of MLCommons Chakra: computations, sends and receives, collectives.",
     "poisson" Poisson: "Flows between random hosts, sizes from a distribution, at a given load.",
     "flows" Flows: "A list of flows, inline or from a file (CSV, HPCC, ConWeave).",
 }

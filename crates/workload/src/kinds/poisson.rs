@@ -4,10 +4,10 @@ use pathweave_units::{Duration, Rng};
 use serde::{Deserialize, Serialize};
 
 use crate::builder::Stream;
-use crate::cdf::SizeCdf;
+use crate::cdf::{SizeCdf, builtin_cdfs};
 use crate::env::WorkloadEnv;
 use crate::error::WorkloadError;
-use crate::sink::{Generate, Sink};
+use crate::sink::{Generate, NamedFile, Sink};
 
 /// What `load` is a share of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -86,6 +86,11 @@ impl Generate for Poisson {
             out.message(pair, sizes.sample(&mut draws), Duration::from_ps(now), Stream::Own, None)?;
         }
         Ok(())
+    }
+
+    fn files(&mut self) -> Vec<NamedFile<'_>> {
+        let is_builtin = builtin_cdfs().iter().any(|cdf| cdf.name == self.sizes);
+        if is_builtin { Vec::new() } else { vec![("sizes", &mut self.sizes)] }
     }
 }
 

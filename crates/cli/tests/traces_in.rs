@@ -1,0 +1,60 @@
+//! Traces from the outside: how long a known one takes, and what is said about those that cannot be.
+
+mod common;
+
+use common::{Lab, root};
+
+/// Time of a job in the summary of the only job, nanoseconds.
+fn completion_ns(scenario: &str) -> f64 {
+    let lab = Lab::new().file("my.toml", scenario);
+    let done = lab.run(&["run", "my.toml", "--out", "out", "--quiet"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let summary = lab.json("out/summary.json");
+    assert_eq!(summary["run"]["ended"], "completed");
+    summary["jobs"]["completion_ns"]["max"].as_f64().unwrap()
+}
+
+#[test]
+fn a_ring_of_eight_takes_the_analytical_time() {
+    let trace = root().join("scenarios/chakra-ring");
+    let ns = completion_ns(&format!(
+        "[topology]\nkind = \"star\"\nhosts = 8\nrate = \"100Gbps\"\ndelay = \"500ns\"\n\n\
+         [[workload]]\nkind = \"chakra\"\ntrace = {:?}\n",
+        trace.display().to_string()
+    ));
+    // 2 (n - 1) steps of an eighth of 1 MiB at 100 Gb/s, each over two links of 500 ns; half of them are added up in 7 us.
+    let step = 131_072.0 * 8.0 / 100.0 + 2.0 * 500.0;
+    let analytical = 14.0 * step + 7.0 * 7_000.0;
+    let ratio = ns / analytical;
+    assert!((1.0..1.05).contains(&ratio), "{ns} ns, where the ring takes {analytical}: {ratio}");
+}
+
+#[test]
+fn what_cannot_be_is_said_with_file_and_record() {
+    let trace = root().join("scenarios/chakra-ring");
+    let scenario = |hosts: u32, trace: &str| {
+        format!(
+            "[topology]\nkind = \"star\"\nhosts = {hosts}\n\n[[workload]]\nkind = \"chakra\"\ntrace = {trace:?}\n"
+        )
+    };
+    let error = |lab: &Lab| {
+        let done = lab.run(&["check", "my.toml"]);
+        assert_eq!(done.code, 2, "{}", done.err);
+        done.err
+    };
+    let lab = Lab::new().file("my.toml", scenario(4, &trace.display().to_string()));
+    let text = error(&lab);
+    assert!(text.contains("the trace has 8 ranks and the topology 4 hosts"), "{text}");
+    let whole = std::fs::read(trace.join("custom_allreduce.0.et")).unwrap();
+    let lab = Lab::new().file("my.toml", scenario(2, "t")).file("t.0.et", &whole).file("t.1.et", &whole);
+    let text = error(&lab);
+    assert!(text.contains("t.0.et: record 2: comm_src = 7: ranks are 0 to 1"), "{text}");
+    assert!(text.contains("my.toml:7:"), "the scenario is named, too: {text}");
+    let lab = lab.file("my.toml", scenario(8, "t")).file("t.0.et", &whole[..whole.len() - 3]);
+    for rank in 2..8 {
+        let from = trace.join(format!("custom_allreduce.{rank}.et"));
+        std::fs::copy(from, lab.path(&format!("t.{rank}.et"))).unwrap();
+    }
+    let text = error(&lab);
+    assert!(text.contains("t.0.et: record 35: ends after"), "{text}");
+}

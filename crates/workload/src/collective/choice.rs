@@ -1,0 +1,100 @@
+//! Which algorithm does which collective of a trace.
+
+use pathweave_units::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::plan::{Algorithm, Operation, Plan};
+
+/// How the collectives of a trace are done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Algorithms {
+    /// All-reduce.
+    #[serde(default = "ring")]
+    pub all_reduce: Algorithm,
+    /// Reduce-scatter. Halving and doubling only where the ranks are a power of two.
+    #[serde(default = "ring")]
+    pub reduce_scatter: Algorithm,
+    /// All-gather, likewise.
+    #[serde(default = "ring")]
+    pub all_gather: Algorithm,
+    /// All-to-all.
+    #[serde(default = "direct")]
+    pub all_to_all: Algorithm,
+    /// Broadcast and reduce.
+    #[serde(default = "ring")]
+    pub broadcast: Algorithm,
+    /// Ranks in a row that form a server, for the hierarchical all-reduce (default 8, the GPUs of an HGX board).
+    #[serde(default = "eight")]
+    pub local_size: u32,
+    /// Double binary trees and chains send pieces of at most so many bytes (default 512 KiB, as NCCL).
+    #[serde(default = "chunk")]
+    pub chunk: Bytes,
+}
+
+fn ring() -> Algorithm {
+    Algorithm::Ring
+}
+fn direct() -> Algorithm {
+    Algorithm::Direct
+}
+pub(crate) fn eight() -> u32 {
+    8
+}
+pub(crate) fn chunk() -> Bytes {
+    Bytes::new(512 << 10)
+}
+
+impl Default for Algorithms {
+    fn default() -> Self {
+        Algorithms {
+            all_reduce: ring(),
+            reduce_scatter: ring(),
+            all_gather: ring(),
+            all_to_all: direct(),
+            broadcast: ring(),
+            local_size: eight(),
+            chunk: chunk(),
+        }
+    }
+}
+
+impl Algorithms {
+    /// The plan of a collective of two ranks or more. What a trace says may be too small to be cut in as many parts as
+    /// there are ranks: then each part has a byte.
+    pub(crate) fn plan(&self, operation: Operation, ranks: usize, bytes: u64) -> Plan {
+        let algorithm = match operation {
+            Operation::AllReduce => self.all_reduce,
+            Operation::ReduceScatter => self.reduce_scatter,
+            Operation::AllGather => self.all_gather,
+            Operation::AllToAll => self.all_to_all,
+            Operation::Broadcast | Operation::Reduce => self.broadcast,
+        };
+        let least = ranks.max(2) as u64;
+        Plan {
+            operation,
+            algorithm,
+            ranks,
+            size: bytes.max(least),
+            chunk: self.chunk.get(),
+            local: self.local_size as usize,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_size_can_be_cut() {
+        use Algorithm::*;
+        for all_reduce in [Ring, DoubleBinaryTree, HalvingDoubling, Hierarchical] {
+            let algorithms = Algorithms { all_reduce, local_size: 3, ..Algorithms::default() };
+            for bytes in [0, 1, 7, 1 << 40] {
+                let plan = algorithms.plan(Operation::AllReduce, 6, bytes);
+                assert_eq!(plan.check(), Ok(()), "{all_reduce:?}, {bytes}");
+            }
+        }
+    }
+}

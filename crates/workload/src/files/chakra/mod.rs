@@ -1,0 +1,370 @@
+//! Execution traces of MLCommons Chakra: a file a rank, in it a header and then one node after the other, each a
+//! protobuf message behind its length.
+//!
+//! Files are read record by record: memory is bounded by the longest record, however long the trace is.
+
+mod schema;
+
+use std::io::{BufRead, ErrorKind, Read};
+
+use pathweave_units::Duration;
+use prost::Message as _;
+
+use self::schema::{Attributes, GlobalMetadata, Node};
+use crate::collective::Operation;
+use crate::error::FileError;
+
+/// The version of the schema that is understood.
+const VERSION: &str = "0.0.4";
+/// Longest record, bytes. The longest known, a header that quotes its source, has 27 kB.
+const MAX_RECORD: u64 = 16 << 20;
+
+/// A node of a rank's trace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChakraNode {
+    /// Which record of the file it is, from 1; the header is record 0.
+    pub record: u64,
+    /// Its identifier, unique in the file.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub act: ChakraAct,
+    /// Nodes that have to be done before, data and control alike.
+    pub deps: Vec<u64>,
+}
+
+/// What a node of a trace does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChakraAct {
+    /// Nothing that takes time: metadata.
+    Nothing,
+    /// Computes, or moves memory.
+    Compute {
+        /// How long; zero where the trace does not say.
+        duration: Duration,
+        /// Operations, if the trace counts them.
+        operations: u64,
+    },
+    /// Sends to a rank.
+    Send {
+        /// The other rank.
+        to: u32,
+        /// How much, bytes.
+        bytes: u64,
+        /// Which of several.
+        tag: i64,
+    },
+    /// Waits for what a rank sends.
+    Receive {
+        /// The other rank.
+        from: u32,
+        /// How much, bytes.
+        bytes: u64,
+        /// Which of several.
+        tag: i64,
+    },
+    /// Takes part in a collective.
+    Collective {
+        /// Which; a barrier is an all-reduce of nothing.
+        operation: Operation,
+        /// Its size as the trace counts it, bytes.
+        bytes: u64,
+        /// The name of the process group; none for all ranks.
+        group: Option<String>,
+    },
+}
+
+/// Reads the trace of one rank, node by node.
+#[derive(Debug)]
+pub struct ChakraReader<R> {
+    source: R,
+    file: String,
+    /// The record read next.
+    next: u64,
+    buffer: Vec<u8>,
+}
+
+impl<R: BufRead> ChakraReader<R> {
+    /// Reads the header; `file` is the name in errors.
+    pub fn new(source: R, file: &str) -> Result<Self, FileError> {
+        let mut reader = ChakraReader { source, file: file.to_owned(), next: 0, buffer: Vec::new() };
+        if !reader.fill()? {
+            return Err(FileError::whole(file, "empty; expected the header of a Chakra trace"));
+        }
+        let header = GlobalMetadata::decode(&reader.buffer[..])
+            .map_err(|why| reader.wrong(format!("no header of a Chakra trace: {why}")))?;
+        let attributes = Attributes(&header.attr);
+        let version =
+            if header.version.is_empty() { attributes.text("schema") } else { Some(&*header.version) };
+        match version {
+            // PyTorch writes "1.0.2-chakra.0.0.4": its own version, then that of the schema.
+            Some(version) if version.rsplit("chakra.").next() == Some(VERSION) => Ok(reader),
+            Some(other) => {
+                let shown: String = other.chars().take(40).collect();
+                Err(reader.wrong(format!("schema version = \"{shown}\": expected {VERSION}")))
+            }
+            None => Err(reader.wrong(format!("the header names no schema version; expected {VERSION}"))),
+        }
+    }
+
+    fn wrong(&self, what: impl Into<String>) -> FileError {
+        FileError::whole(&self.file, format!("record {}: {}", self.next, what.into()))
+    }
+
+    /// Reads the next record into the buffer; false at the end of the file.
+    fn fill(&mut self) -> Result<bool, FileError> {
+        let Some(length) = self.length()? else { return Ok(false) };
+        if length > MAX_RECORD {
+            return Err(self.wrong(format!("a length of {length} bytes; at most {MAX_RECORD} are allowed")));
+        }
+        self.buffer.clear();
+        // Grows with what is there, not with what the length claims.
+        let read = (&mut self.source).take(length).read_to_end(&mut self.buffer);
+        let read = read.map_err(|why| self.wrong(format!("cannot read it: {why}")))?;
+        if (read as u64) < length {
+            return Err(self.wrong(format!("ends after {read} of {length} bytes; truncated?")));
+        }
+        Ok(true)
+    }
+
+    /// The length of the next record; none at the end of the file.
+    fn length(&mut self) -> Result<Option<u64>, FileError> {
+        let mut length = 0u64;
+        for shift in (0..64).step_by(7) {
+            let mut byte = [0];
+            match self.source.read_exact(&mut byte) {
+                Ok(()) => {}
+                Err(why) if why.kind() == ErrorKind::UnexpectedEof && shift == 0 => return Ok(None),
+                Err(why) if why.kind() == ErrorKind::UnexpectedEof => {
+                    return Err(self.wrong("ends within the length of a record; truncated?"));
+                }
+                Err(why) => return Err(self.wrong(format!("cannot read it: {why}"))),
+            }
+            length |= u64::from(byte[0] & 0x7f) << shift;
+            if byte[0] < 0x80 {
+                return Ok(Some(length));
+            }
+        }
+        Err(self.wrong("the length of the record is no number; no Chakra trace?"))
+    }
+
+    fn node(&mut self) -> Result<Option<ChakraNode>, FileError> {
+        self.next += 1;
+        if !self.fill()? {
+            return Ok(None);
+        }
+        let node = Node::decode(&self.buffer[..]).map_err(|why| self.wrong(format!("no node: {why}")))?;
+        let act = act_of(&node)
+            .map_err(|what| self.wrong(format!("node {} \"{}\": {what}", node.id, short(&node.name))))?;
+        let mut deps = node.data_deps;
+        deps.extend(node.ctrl_deps);
+        deps.sort_unstable();
+        deps.dedup();
+        Ok(Some(ChakraNode { record: self.next, id: node.id, name: node.name, act, deps }))
+    }
+}
+
+impl<R: BufRead> Iterator for ChakraReader<R> {
+    type Item = Result<ChakraNode, FileError>;
+    fn next(&mut self) -> Option<Self::Item> {
+        self.node().transpose()
+    }
+}
+
+/// A name short enough for an error text.
+pub(crate) fn short(name: &str) -> String {
+    name.chars().take(60).collect()
+}
+
+fn act_of(node: &Node) -> Result<ChakraAct, String> {
+    let attributes = Attributes(&node.attr);
+    let number = |name: &str| {
+        let value =
+            attributes.number(name).ok_or_else(|| format!("attribute \"{name}\" is missing or no number"))?;
+        u64::try_from(value).map_err(|_| format!("{name} = {value}: expected 0 or more"))
+    };
+    let rank = |name: &str| {
+        let value = number(name)?;
+        u32::try_from(value).map_err(|_| format!("{name} = {value}: expected a rank"))
+    };
+    let tag = || attributes.number("comm_tag").map_or(0, |tag| i64::try_from(tag).unwrap_or(0));
+    match node.r#type {
+        1 => Ok(ChakraAct::Nothing),
+        2..=4 => {
+            let duration = node.duration_micros.checked_mul(1_000_000).map(Duration::from_ps);
+            let duration =
+                duration.ok_or_else(|| format!("duration_micros = {}: too long", node.duration_micros))?;
+            let operations = if node.duration_micros == 0 && node.r#type == 4 {
+                number("num_ops").unwrap_or(0)
+            } else {
+                0
+            };
+            Ok(ChakraAct::Compute { duration, operations })
+        }
+        5 => Ok(ChakraAct::Send { to: rank("comm_dst")?, bytes: number("comm_size")?, tag: tag() }),
+        6 => Ok(ChakraAct::Receive { from: rank("comm_src")?, bytes: number("comm_size")?, tag: tag() }),
+        7 => {
+            let operation = match number("comm_type")? {
+                0 | 9 => Operation::AllReduce,
+                1 => Operation::Reduce,
+                2 => Operation::AllGather,
+                5 => Operation::Broadcast,
+                6 => Operation::AllToAll,
+                7 | 8 => Operation::ReduceScatter,
+                other => {
+                    let known = "0 all-reduce, 1 reduce, 2 all-gather, 5 broadcast, 6 all-to-all, 7 and 8 reduce-scatter, \
+                                 9 barrier";
+                    return Err(format!("comm_type = {other}: expected {known}"));
+                }
+            };
+            let bytes = if number("comm_type")? == 9 { 0 } else { number("comm_size")? };
+            let group = attributes.text("pg_name").filter(|name| !name.is_empty()).map(str::to_owned);
+            Ok(ChakraAct::Collective { operation, bytes, group })
+        }
+        other => Err(format!("type = {other}: expected 1 (metadata) to 7 (collective)")),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proptest::prelude::*;
+
+    use super::schema::{Attribute, attribute};
+    use super::*;
+
+    /// Writes traces for tests.
+    #[derive(Default)]
+    pub(crate) struct Writer(pub(crate) Vec<u8>);
+
+    impl Writer {
+        pub(crate) fn new(version: &str) -> Self {
+            let mut writer = Writer::default();
+            writer.put(&GlobalMetadata { version: version.to_owned(), attr: Vec::new() });
+            writer
+        }
+        fn put(&mut self, message: &impl prost::Message) {
+            message.encode_length_delimited(&mut self.0).unwrap();
+        }
+        pub(crate) fn node(
+            mut self,
+            id: u64,
+            kind: i32,
+            deps: &[u64],
+            attributes: &[(&str, i64)],
+            micros: u64,
+        ) -> Self {
+            let attr = attributes
+                .iter()
+                .map(|&(name, value)| Attribute {
+                    name: name.to_owned(),
+                    value: Some(attribute::Value::Int64(value)),
+                })
+                .collect();
+            self.put(&Node {
+                id,
+                name: format!("node {id}"),
+                r#type: kind,
+                ctrl_deps: Vec::new(),
+                data_deps: deps.to_vec(),
+                duration_micros: micros,
+                attr,
+            });
+            self
+        }
+    }
+
+    pub(crate) fn read(bytes: &[u8]) -> Result<Vec<ChakraNode>, String> {
+        let reader = ChakraReader::new(bytes, "t.0.et").map_err(|e| e.to_string())?;
+        reader.collect::<Result<_, _>>().map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_file_of_the_ring_that_others_made() {
+        let bytes = include_bytes!("../../../../../scenarios/chakra-ring/custom_allreduce.0.et");
+        let nodes = read(bytes).unwrap();
+        assert_eq!(nodes.len(), 35);
+        assert_eq!(nodes[0].act, ChakraAct::Send { to: 1, bytes: 131_072, tag: 0 });
+        assert_eq!(nodes[1].act, ChakraAct::Receive { from: 7, bytes: 131_072, tag: 0 });
+        assert_eq!(nodes[2].act, ChakraAct::Compute { duration: Duration::from_us(7), operations: 0 });
+        assert_eq!((nodes[2].record, &nodes[2].deps[..]), (3, &[nodes[1].id][..]));
+    }
+
+    #[test]
+    fn every_kind_of_node() {
+        let bytes = Writer::new("0.0.4")
+            .node(1, 1, &[], &[], 0)
+            .node(2, 4, &[1, 1], &[("num_ops", 500)], 0)
+            .node(3, 7, &[2], &[("comm_type", 7), ("comm_size", 64)], 0)
+            .node(4, 7, &[3], &[("comm_type", 9)], 0);
+        let nodes = read(&bytes.0).unwrap();
+        let acts: Vec<_> = nodes.iter().map(|n| n.act.clone()).collect();
+        let collective = |operation, bytes| ChakraAct::Collective { operation, bytes, group: None };
+        let expected = [
+            ChakraAct::Nothing,
+            ChakraAct::Compute { duration: Duration::ZERO, operations: 500 },
+            collective(Operation::ReduceScatter, 64),
+            collective(Operation::AllReduce, 0),
+        ];
+        assert_eq!(acts, expected);
+        assert_eq!(nodes[1].deps, [1]);
+    }
+
+    #[test]
+    fn errors_name_record_field_and_what_is_allowed() {
+        let error = |bytes: Vec<u8>| read(&bytes).unwrap_err();
+        assert_eq!(error(Vec::new()), "t.0.et: empty; expected the header of a Chakra trace");
+        assert_eq!(
+            error(Writer::new("0.0.9").0),
+            "t.0.et: record 0: schema version = \"0.0.9\": expected 0.0.4"
+        );
+        assert_eq!(
+            error(Writer::new("").0),
+            "t.0.et: record 0: the header names no schema version; expected 0.0.4"
+        );
+        let send = |attributes: &[(&str, i64)]| {
+            error(Writer::new("1.0.2-chakra.0.0.4").node(1, 4, &[], &[], 1).node(9, 5, &[], attributes, 0).0)
+        };
+        assert_eq!(
+            send(&[("comm_size", 1)]),
+            "t.0.et: record 2: node 9 \"node 9\": attribute \"comm_dst\" is missing or no number"
+        );
+        assert_eq!(
+            send(&[("comm_dst", 1), ("comm_size", -1)]),
+            "t.0.et: record 2: node 9 \"node 9\": comm_size = -1: expected 0 or more"
+        );
+        let kind = |kind| error(Writer::new("0.0.4").node(1, kind, &[], &[("comm_type", 3)], 0).0);
+        assert!(kind(0).contains("type = 0: expected 1 (metadata) to 7 (collective)"));
+        assert!(kind(7).contains("comm_type = 3: expected 0 all-reduce"));
+        let mut cut = Writer::new("0.0.4").node(1, 4, &[], &[], 1).0;
+        cut.pop();
+        let whole = cut.len() - Writer::new("0.0.4").0.len();
+        let expected = format!("record 1: ends after {} of {whole} bytes; truncated?", whole - 1);
+        assert_eq!(error(cut), format!("t.0.et: {expected}"));
+        let mut long = Writer::new("0.0.4").0;
+        long.extend([0xff, 0xff, 0xff, 0xff, 0x0f]);
+        assert!(error(long).contains("record 1: a length of 4294967295 bytes; at most 16777216 are allowed"));
+        assert!(error(b"<?xml version".to_vec()).contains("record 0"));
+    }
+
+    #[test]
+    fn a_long_trace_is_read_in_the_memory_of_one_record() {
+        let one = Writer::default().node(7, 4, &[1, 2, 3], &[("num_ops", 1)], 5).0;
+        let records = 200_000;
+        let head = Writer::new("0.0.4").0;
+        let body = one.repeat(records);
+        let mut reader = ChakraReader::new((&head[..]).chain(&body[..]), "long").unwrap();
+        assert_eq!(reader.by_ref().map(Result::unwrap).count(), records);
+        assert!(reader.buffer.capacity() < 1024);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(&bytes);
+            let mut behind = Writer::new("0.0.4").0;
+            behind.extend(bytes);
+            let _ = read(&behind);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Which files a trace consists of, and who its ranks are.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use crate::error::{FileError, WorkloadError};
+use crate::sink::Sink;
+
+/// Longest file of process groups, bytes.
+const MAX_GROUPS: u64 = 64 << 20;
+
+/// Ranks by the name of their process group.
+pub(super) type ProcessGroups = BTreeMap<String, Vec<u32>>;
+
+/// The files of a trace by rank: name for errors, and where it is.
+pub(super) fn of_trace(out: &Sink<'_>, trace: &str) -> Result<Vec<(String, PathBuf)>, WorkloadError> {
+    let path = out.env.base_dir.join(trace);
+    let is_folder = path.is_dir();
+    let folder = if is_folder { path.clone() } else { path.parent().map(PathBuf::from).unwrap_or_default() };
+    let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+    let wanted =
+        if is_folder { None } else { path.file_name().map(|name| name.to_string_lossy().into_owned()) };
+    let fail = |what: String| WorkloadError::from(FileError::whole(trace, what));
+    let entries = fs::read_dir(&folder).map_err(|why| fail(format!("cannot read the folder: {why}")))?;
+    let mut found: BTreeMap<u32, (String, PathBuf)> = BTreeMap::new();
+    let mut prefix: Option<String> = wanted;
+    for entry in entries {
+        let entry = entry.map_err(|why| fail(format!("cannot read the folder: {why}")))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some((before, rank)) = name.strip_suffix(".et").and_then(|name| name.rsplit_once('.')) else {
+            continue;
+        };
+        let Ok(rank) = rank.parse::<u32>() else { continue };
+        match &prefix {
+            Some(prefix) if prefix != before && !is_folder => continue,
+            Some(prefix) if prefix != before => {
+                let what = format!(
+                    "traces of \"{before}\" and of \"{prefix}\" are in it; name one, as {trace}/{prefix}"
+                );
+                return Err(fail(what));
+            }
+            Some(_) => {}
+            None => prefix = Some(before.to_owned()),
+        }
+        if let Some((other, _)) = found.insert(rank, (name.clone(), entry.path())) {
+            return Err(fail(format!("{other} and {name} are both of rank {rank}")));
+        }
+    }
+    if found.is_empty() {
+        return Err(fail("no files PREFIX.RANK.et; give their folder, or folder and prefix".to_owned()));
+    }
+    if let Some(missing) = (0..).zip(found.keys()).find_map(|(i, &rank)| (i != rank).then_some(i)) {
+        let last = found.keys().next_back().expect("there is a file");
+        return Err(fail(format!("the file of rank {missing} is missing; there is one of rank {last}")));
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The host of each rank.
+pub(in crate::kinds) fn hosts_of_ranks(
+    out: &Sink<'_>,
+    listed: &[u32],
+    ranks: usize,
+) -> Result<Vec<u32>, WorkloadError> {
+    let hosts = out.env.hosts;
+    if listed.is_empty() {
+        if ranks > hosts as usize {
+            return out.bad(
+                "hosts",
+                "none",
+                format!("the trace has {ranks} ranks and the topology {hosts} hosts"),
+            );
+        }
+        return Ok((0..ranks as u32).collect());
+    }
+    if listed.len() != ranks {
+        let given = format!("{} hosts", listed.len());
+        return out.bad("hosts", given, format!("expected {ranks}, one for each rank of the trace"));
+    }
+    if let Some(beyond) = listed.iter().find(|&&host| host >= hosts) {
+        return out.bad("hosts", beyond, format!("hosts are 0 to {}", hosts.saturating_sub(1)));
+    }
+    let mut sorted = listed.to_vec();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(twice) => out.bad("hosts", twice[0], "this host is given to two ranks"),
+        None => Ok(listed.to_vec()),
+    }
+}
+
+/// The process groups of a JSON file.
+pub(super) fn process_groups(
+    out: &Sink<'_>,
+    file: Option<&str>,
+    ranks: usize,
+) -> Result<ProcessGroups, WorkloadError> {
+    let Some(file) = file else { return Ok(ProcessGroups::new()) };
+    let text = out.read_at_most(file, MAX_GROUPS)?;
+    parse_process_groups(&text, file, ranks).map_err(WorkloadError::from)
+}
+
+fn parse_process_groups(text: &str, file: &str, ranks: usize) -> Result<ProcessGroups, FileError> {
+    let groups: ProcessGroups = serde_json::from_str(text).map_err(|why| {
+        FileError::at(file, why.line() as u64, format!("expected {{\"name\": [ranks], ...}}: {why}"))
+    })?;
+    for (name, members) in &groups {
+        let mut sorted = members.clone();
+        sorted.sort_unstable();
+        let what = match (sorted.last(), sorted.windows(2).find(|pair| pair[0] == pair[1])) {
+            (None, _) => "no ranks".to_owned(),
+            (_, Some(twice)) => format!("rank {} is in it twice", twice[0]),
+            (Some(&last), None) if last as usize >= ranks => {
+                format!("rank {last}: ranks are 0 to {}", ranks - 1)
+            }
+            _ => continue,
+        };
+        return Err(FileError::whole(file, format!("group \"{name}\": {what}")));
+    }
+    Ok(groups)
+}

@@ -1,0 +1,361 @@
+//! From the nodes of all ranks to messages and computations.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use pathweave_units::{Bytes, Duration};
+
+use super::Chakra;
+use super::files::ProcessGroups;
+use crate::builder::{Draft, Stream};
+use crate::collective::{Operation, Wires};
+use crate::error::{FileError, WorkloadError};
+use crate::files::{ChakraAct, ChakraNode, ChakraReader, short};
+use crate::graph::JobId;
+use crate::sink::Sink;
+
+/// A place in a trace.
+#[derive(Clone, Copy)]
+struct Place {
+    rank: usize,
+    record: u64,
+}
+
+/// A node once it is part of the graph.
+struct Placed {
+    id: u64,
+    record: u64,
+    /// What waits for those it depends on.
+    begin: Draft,
+    /// What those that depend on it wait for.
+    end: Draft,
+    deps: Vec<u64>,
+}
+
+/// Which sends and receives belong together: from, to, tag.
+type Channel = (u32, u32, i64);
+
+/// A rank's part of a collective.
+struct Call {
+    place: Place,
+    operation: Operation,
+    bytes: u64,
+    begin: Draft,
+    end: Draft,
+}
+
+/// What is known of a trace while its ranks are read one after another.
+struct Play<'a, 's> {
+    config: &'a Chakra,
+    out: &'a mut Sink<'s>,
+    files: &'a [(String, PathBuf)],
+    hosts: &'a [u32],
+    job: JobId,
+    sends: BTreeMap<Channel, VecDeque<(Place, Draft, u64)>>,
+    receives: BTreeMap<Channel, VecDeque<(Place, Draft, u64)>>,
+    /// By process group and rank, in the order of the files.
+    calls: BTreeMap<Option<String>, BTreeMap<u32, Vec<Call>>>,
+    /// Computations of which the trace gives operations and no duration.
+    untimed: u64,
+}
+
+pub(super) fn play(
+    config: &Chakra,
+    out: &mut Sink<'_>,
+    files: &[(String, PathBuf)],
+    hosts: &[u32],
+    groups: &ProcessGroups,
+) -> Result<(), WorkloadError> {
+    let job = out.job("trace")?;
+    let mut play = Play {
+        config,
+        out,
+        files,
+        hosts,
+        job,
+        sends: BTreeMap::new(),
+        receives: BTreeMap::new(),
+        calls: BTreeMap::new(),
+        untimed: 0,
+    };
+    for rank in 0..files.len() {
+        play.rank(rank)?;
+    }
+    play.join_receives()?;
+    play.run_collectives(groups)?;
+    if play.untimed > 0 && config.peak_tflops.is_none() {
+        let count = play.untimed;
+        play.out.note(format_args!(
+            "{count} computations of the trace have operations and no duration; they take no time unless peak_tflops is set"
+        ));
+    }
+    Ok(())
+}
+
+impl Play<'_, '_> {
+    fn fail<T>(&self, place: Place, what: impl std::fmt::Display) -> Result<T, WorkloadError> {
+        let file = &self.files[place.rank].0;
+        Err(FileError::whole(file, format!("record {}: {what}", place.record)).into())
+    }
+
+    /// Reads a rank's file, and forgets its nodes when their dependencies are in the graph.
+    fn rank(&mut self, rank: usize) -> Result<(), WorkloadError> {
+        let (name, path) = &self.files[rank];
+        let file =
+            File::open(path).map_err(|why| FileError::whole(name, format!("cannot read it: {why}")))?;
+        let mut placed: Vec<Placed> = Vec::new();
+        for node in ChakraReader::new(BufReader::new(file), name)? {
+            placed.push(self.node(rank, node?)?);
+        }
+        let mut by_id: Vec<(u64, u32)> = placed.iter().zip(0..).map(|(node, i)| (node.id, i)).collect();
+        by_id.sort_unstable();
+        if let Some(twice) = by_id.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            let (first, second) = (&placed[twice[0].1 as usize], &placed[twice[1].1 as usize]);
+            let place = Place { rank, record: second.record };
+            return self
+                .fail(place, format_args!("id = {}: that of record {} already", second.id, first.record));
+        }
+        let of_id =
+            |id: u64| by_id.binary_search_by_key(&id, |entry| entry.0).ok().map(|at| by_id[at].1 as usize);
+        let mut before: Vec<Vec<u32>> = Vec::with_capacity(placed.len());
+        for node in &placed {
+            let mut rows = Vec::with_capacity(node.deps.len());
+            for &dep in &node.deps {
+                let Some(other) = of_id(dep) else {
+                    let place = Place { rank, record: node.record };
+                    return self.fail(
+                        place,
+                        format_args!("node {} waits for node {dep}, which is not in the file", node.id),
+                    );
+                };
+                self.out.after(node.begin, placed[other].end)?;
+                rows.push(other as u32);
+            }
+            before.push(rows);
+        }
+        match cycle(&before) {
+            None => Ok(()),
+            Some(cycle) => {
+                let place = Place { rank, record: placed[cycle[0] as usize].record };
+                let ids: Vec<String> =
+                    cycle.iter().take(8).map(|&i| placed[i as usize].id.to_string()).collect();
+                let more = if cycle.len() > 8 { ", ..." } else { "" };
+                self.fail(
+                    place,
+                    format_args!("nodes wait for each other in a cycle: {}{more}", ids.join(" for ")),
+                )
+            }
+        }
+    }
+
+    fn node(&mut self, rank: usize, node: ChakraNode) -> Result<Placed, WorkloadError> {
+        let place = Place { rank, record: node.record };
+        let (begin, end) = match node.act {
+            ChakraAct::Nothing => self.compute(rank, Duration::ZERO).map(|task| (task, task))?,
+            ChakraAct::Compute { duration, operations } => {
+                let duration =
+                    if duration == Duration::ZERO { self.time_of(place, operations)? } else { duration };
+                self.compute(rank, duration).map(|task| (task, task))?
+            }
+            ChakraAct::Send { to, bytes, tag } => {
+                self.check_peer(place, "comm_dst", to)?;
+                let pair = (self.hosts[rank], self.hosts[to as usize]);
+                // A message has a byte at least.
+                let size = Bytes::new(bytes.max(1));
+                let stream = Stream::Shared(0);
+                let message = self.out.message(pair, size, Duration::ZERO, stream, Some(self.job));
+                let message = message.or_else(|why| self.fail(place, why))?;
+                self.out.label(message, &format!("record {} of rank {rank}", node.record));
+                self.sends.entry((rank as u32, to, tag)).or_default().push_back((place, message, bytes));
+                (message, message)
+            }
+            ChakraAct::Receive { from, bytes, tag } => {
+                self.check_peer(place, "comm_src", from)?;
+                let task = self.compute(rank, Duration::ZERO)?;
+                self.receives.entry((from, rank as u32, tag)).or_default().push_back((place, task, bytes));
+                (task, task)
+            }
+            ChakraAct::Collective { operation, bytes, group } => {
+                let (begin, end) = (self.compute(rank, Duration::ZERO)?, self.compute(rank, Duration::ZERO)?);
+                self.out.label(begin, &format!("{} of rank {rank}", short(&node.name)));
+                self.out.after(end, begin)?;
+                let call = Call { place, operation, bytes, begin, end };
+                self.calls.entry(group).or_default().entry(rank as u32).or_default().push(call);
+                (begin, end)
+            }
+        };
+        Ok(Placed { id: node.id, record: node.record, begin, end, deps: node.deps })
+    }
+
+    fn compute(&mut self, rank: usize, duration: Duration) -> Result<Draft, WorkloadError> {
+        self.out.compute(self.hosts[rank], duration, self.job)
+    }
+
+    /// How long operations take.
+    fn time_of(&mut self, place: Place, operations: u64) -> Result<Duration, WorkloadError> {
+        self.untimed += u64::from(operations > 0);
+        let Some(peak) = self.config.peak_tflops else { return Ok(Duration::ZERO) };
+        // 10^12 operations a second are one a picosecond.
+        let ps = operations as f64 / peak;
+        if ps > 1e18 {
+            return self.fail(place, format_args!("num_ops = {operations}: takes longer than a run can"));
+        }
+        Ok(Duration::from_ps(ps as u64))
+    }
+
+    fn check_peer(&self, place: Place, field: &str, peer: u32) -> Result<(), WorkloadError> {
+        let ranks = self.files.len();
+        if peer as usize >= ranks {
+            return self.fail(place, format_args!("{field} = {peer}: ranks are 0 to {}", ranks - 1));
+        }
+        if peer as usize == place.rank {
+            return self.fail(place, format_args!("{field} = {peer}: the rank itself"));
+        }
+        Ok(())
+    }
+
+    /// A receive is over when what the other rank sent is there.
+    fn join_receives(&mut self) -> Result<(), WorkloadError> {
+        let mut sends = std::mem::take(&mut self.sends);
+        for ((from, to, tag), receives) in std::mem::take(&mut self.receives) {
+            let mut sent = sends.remove(&(from, to, tag)).unwrap_or_default();
+            for (place, task, bytes) in receives {
+                let Some((_, message, size)) = sent.pop_front() else {
+                    let what =
+                        format!("nothing is sent for it: rank {from} sends rank {to} too few with tag {tag}");
+                    return self.fail(place, what);
+                };
+                if size != bytes {
+                    return self.fail(
+                        place,
+                        format_args!("comm_size = {bytes}: what rank {from} sends has {size} bytes"),
+                    );
+                }
+                self.out.after(task, message)?;
+            }
+            if let Some(&(place, ..)) = sent.front() {
+                return self.fail(place, format_args!("rank {to} does not receive it (tag {tag})"));
+            }
+        }
+        match sends.into_iter().find_map(|((_, to, tag), sent)| Some((to, tag, sent.front()?.0))) {
+            Some((to, tag, place)) => {
+                self.fail(place, format_args!("rank {to} does not receive it (tag {tag})"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn run_collectives(&mut self, groups: &ProcessGroups) -> Result<(), WorkloadError> {
+        for (number, (name, mut by_rank)) in (1u32..).zip(std::mem::take(&mut self.calls)) {
+            let members: Vec<u32> = match &name {
+                None => (0..self.files.len() as u32).collect(),
+                Some(name) => match groups.get(name) {
+                    Some(members) => members.clone(),
+                    None => {
+                        let place = first_place(&by_rank);
+                        let what = format!("pg_name = \"{}\": no such group in process_groups", short(name));
+                        return self.fail(place, what);
+                    }
+                },
+            };
+            let some = first_place(&by_rank);
+            let mut calls: Vec<Vec<Call>> = Vec::with_capacity(members.len());
+            for rank in &members {
+                calls.push(by_rank.remove(rank).unwrap_or_default());
+            }
+            if let Some(outsider) = by_rank.values().next().and_then(|calls| calls.first()) {
+                return self.fail(outsider.place, "this rank is not of the process group");
+            }
+            let most = calls.iter().map(Vec::len).max().unwrap_or_default();
+            if let Some(short) = calls.iter().position(|calls| calls.len() < most) {
+                let (rank, has) = (members[short], calls[short].len());
+                return self.fail(
+                    some,
+                    format_args!(
+                        "rank {rank} takes part in {has} collectives of the group, another in {most}"
+                    ),
+                );
+            }
+            let hosts: Vec<u32> = members.iter().map(|&rank| self.hosts[rank as usize]).collect();
+            for round in 0..most {
+                let parts: Vec<&Call> = calls.iter().map(|calls| &calls[round]).collect();
+                self.collective(number, &hosts, &parts)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn collective(&mut self, group: u32, hosts: &[u32], parts: &[&Call]) -> Result<(), WorkloadError> {
+        let Call { operation, bytes, place, .. } = *parts[0];
+        if let Some(other) = parts.iter().find(|part| (part.operation, part.bytes) != (operation, bytes)) {
+            let what = format!(
+                "{} of {} bytes, where rank {} has {} of {bytes} bytes",
+                other.operation.name(),
+                other.bytes,
+                place.rank,
+                operation.name()
+            );
+            return self.fail(other.place, what);
+        }
+        if parts.len() < 2 {
+            return Ok(());
+        }
+        // ASTRA-sim counts the part each rank puts into an all-gather.
+        let factor = if operation == Operation::AllGather { parts.len() as u64 } else { 1 };
+        let plan = self.config.algorithms.plan(operation, parts.len(), bytes.saturating_mul(factor));
+        if let Err((field, value, allowed)) = plan.check() {
+            return self.fail(place, format_args!("algorithms.{field} = {value}: {allowed}"));
+        }
+        self.out.check_count(plan.messages())?;
+        let job =
+            self.out.job(format_args!("{} of record {}, group {group}", operation.name(), place.record))?;
+        self.out.measure(job, operation.measure(plan.ranks, plan.size));
+        let ready: Vec<Draft> = parts.iter().map(|part| part.begin).collect();
+        let mut wires = Wires::new(self.out, hosts, &ready, plan.sizes(), Some(job));
+        wires.stream = group;
+        plan.run(&mut wires)?;
+        for (part, through) in parts.iter().zip(wires.through) {
+            for message in through {
+                self.out.after(part.end, message)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn first_place(by_rank: &BTreeMap<u32, Vec<Call>>) -> Place {
+    by_rank.values().next().and_then(|calls| calls.first()).expect("a group is known from a call").place
+}
+
+/// Nodes that wait for each other, if any do; `before` is what each waits for.
+fn cycle(before: &[Vec<u32>]) -> Option<Vec<u32>> {
+    let mut waiting: Vec<u32> = before.iter().map(|rows| rows.len() as u32).collect();
+    let mut after: Vec<Vec<u32>> = vec![Vec::new(); before.len()];
+    for (i, rows) in (0..).zip(before) {
+        rows.iter().for_each(|&row| after[row as usize].push(i));
+    }
+    let mut free: Vec<u32> = (0..before.len() as u32).filter(|&i| waiting[i as usize] == 0).collect();
+    while let Some(i) = free.pop() {
+        for &next in &after[i as usize] {
+            waiting[next as usize] -= 1;
+            if waiting[next as usize] == 0 {
+                free.push(next);
+            }
+        }
+    }
+    // Each of those left waits for another one left, so walking back comes round.
+    let mut at = waiting.iter().position(|&n| n > 0)? as u32;
+    let mut walk: Vec<u32> = Vec::new();
+    let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
+    loop {
+        if let Some(&first) = seen.get(&at) {
+            return Some(walk.split_off(first));
+        }
+        seen.insert(at, walk.len());
+        walk.push(at);
+        let rows = &before[at as usize];
+        at = *rows.iter().find(|&&row| waiting[row as usize] > 0).expect("it waits for one of those left");
+    }
+}
