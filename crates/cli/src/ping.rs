@@ -40,7 +40,7 @@ pub(crate) struct PingArgs {
     /// Seconds between them: 0.1, 20ms
     #[arg(long, short, value_name = "SECONDS", default_value = "0.1", value_parser = seconds)]
     interval: Duration,
-    /// MTU of the links, bytes, as the server has it
+    /// MTU of the links, bytes; the smaller of both ends' is used
     #[arg(long, value_name = "BYTES", default_value_t = 1_500, value_parser = clap::value_parser!(u32).range(448..=65_536))]
     mtu: u32,
     #[command(flatten)]

@@ -242,7 +242,6 @@ fn what_cannot_be_is_told() {
         let fixed = ["perf", "client", address, "--insecure", "--timeout", "3"];
         refused(&lab, &[&fixed[..], args].concat(), parts);
     };
-    client(&["--mtu", "9000"], &["payloads of 1344 bytes", "8832", "--mtu"]);
     client(&["--size", "5GiB"], &["5GiB", "1 to 4294967296"]);
     client(&["--size", "0"], &["1 to 4294967296"]);
     client(&["--size", "2MB"], &["refuses the measurement", "2000000 bytes", "--max-memory"]);

@@ -62,7 +62,8 @@ pub struct DeviceConfig {
     pub paths: u16,
     /// Source ports of the paths.
     pub source_ports: SourcePorts,
-    /// Payload of a full packet in bytes, 256 to 9,000; the same at both ends. See [`DeviceConfig::fit_link`].
+    /// Payload of a full packet in bytes, 256 to 9,000; of both ends' the smaller is used. See
+    /// [`DeviceConfig::fit_link`].
     pub mtu_payload: u16,
     /// Rate of the network interface: the most a connection sends.
     pub line_rate: Rate,

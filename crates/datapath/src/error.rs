@@ -118,16 +118,6 @@ pub enum ConnectError {
         /// What this end speaks.
         ours: Vec<u8>,
     },
-    /// The ends are configured for packets of different sizes.
-    #[error("{peer} uses payloads of {theirs} bytes, this device {ours}; set mtu_payload alike")]
-    Mtu {
-        /// Who.
-        peer: SocketAddr,
-        /// Its size.
-        theirs: u16,
-        /// This end's.
-        ours: u16,
-    },
     /// The link to the peer does not take full packets.
     #[error(
         "the link to {peer} takes packets of {link_mtu} bytes, payloads of {mtu_payload} need {needed}; set mtu_payload lower"

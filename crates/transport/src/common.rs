@@ -1,11 +1,11 @@
 //! What the queue pairs of an endpoint share.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use pathweave_policy::Shared;
-use pathweave_units::HostId;
+use pathweave_units::{HostId, QpNum};
 use pathweave_wire::Segment;
 
 use crate::config::EndpointConfig;
@@ -32,6 +32,9 @@ pub(crate) struct Common {
     pub(crate) shared: Shared,
     /// What is outstanding path by path; made for the first queue pair that wants it.
     pub(crate) rings: Option<Box<Rings>>,
+    /// Payload of a full packet of queue pairs whose other end takes less than this endpoint does.
+    #[expect(clippy::box_collection, reason = "a third of the size, beside what every packet touches")]
+    smaller: Option<Box<BTreeMap<QpNum, u16>>>,
     pub(crate) memory: Memory,
     /// Packets just declared lost; empty between calls, kept for its allocation.
     pub(crate) lost: Vec<u64>,
@@ -48,8 +51,33 @@ impl Common {
             scheduler: Scheduler::new(config.nic_ports),
             shared: Shared::new(),
             rings: None,
+            smaller: None,
             memory: Memory::new(),
             lost: Vec::new(),
+        }
+    }
+
+    /// Payload of a full packet of a queue pair, in bytes.
+    #[inline(always)]
+    pub(crate) fn mtu_payload(&self, qp: QpNum) -> u16 {
+        match &self.smaller {
+            None => self.config.mtu_payload,
+            Some(smaller) => smaller.get(&qp).copied().unwrap_or(self.config.mtu_payload),
+        }
+    }
+
+    /// Sets it, or with `None` makes it the endpoint's again.
+    pub(crate) fn set_mtu_payload(&mut self, qp: QpNum, bytes: Option<u16>) {
+        match bytes.filter(|bytes| *bytes < self.config.mtu_payload) {
+            Some(bytes) => {
+                self.smaller.get_or_insert_default().insert(qp, bytes);
+            }
+            None => {
+                if let Some(smaller) = &mut self.smaller {
+                    smaller.remove(&qp);
+                }
+                self.smaller.take_if(|smaller| smaller.is_empty());
+            }
         }
     }
 

@@ -139,6 +139,21 @@ impl<P: Policy> Endpoint<P> {
         num
     }
 
+    /// What the ends of a queue pair have agreed on, before anything is posted and before
+    /// [`connect`](Endpoint::connect): its policy, in place of the one it was made with, and the payload of a full packet
+    /// where the other end takes less than this endpoint does. Panics if something was posted, or if `mtu_payload` is not
+    /// from [`MIN_MTU_PAYLOAD`](crate::MIN_MTU_PAYLOAD) up to the endpoint's own.
+    pub fn agree(&mut self, now: Time, num: QpNum, policy: P, mtu_payload: u16) -> Result<(), PostError> {
+        self.advance(now);
+        let allowed = crate::MIN_MTU_PAYLOAD..=self.common.config.mtu_payload;
+        assert!(allowed.contains(&mtu_payload), "mtu_payload is {mtu_payload}; allowed are {allowed:?}");
+        let qp = self.qps.get_mut(num).ok_or(PostError::UnknownQp)?;
+        self.common.set_mtu_payload(num, Some(mtu_payload));
+        qp.take_policy(now, policy, &mut self.common);
+        self.settle(now);
+        Ok(())
+    }
+
     /// Names the queue pair at the other end; data flows from now on.
     pub fn connect(&mut self, qp: QpNum, remote: QpNum) -> Result<(), PostError> {
         let qp = self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?;

@@ -10,6 +10,8 @@ use crate::config::EndpointConfig;
 #[derive(Debug)]
 pub(crate) struct Sizes {
     ack: u16,
+    /// Payload of a full packet.
+    full: u16,
     /// Packets that are neither the first nor the last of their message, by [`Operation`].
     middle: [u16; 6],
 }
@@ -55,7 +57,11 @@ impl Sizes {
             Operation::ReadRequest,
             Operation::ReadResponse,
         ];
-        Sizes { ack: size(Body::Ack(ack)), middle: every.map(|op| size(middle(op))) }
+        Sizes {
+            ack: size(Body::Ack(ack)),
+            full: config.mtu_payload,
+            middle: every.map(|op| size(middle(op))),
+        }
     }
 
     /// As [`Framing::wire_bytes`], for a control packet.
@@ -73,7 +79,7 @@ impl Sizes {
     /// As [`Framing::wire_bytes`], for a data packet.
     #[inline(always)]
     pub(crate) fn of_data(&self, framing: Framing, data: &Data) -> u32 {
-        if (data.offset == 0) | data.last {
+        if (data.offset == 0) | data.last | (data.len != self.full) {
             return Self::of_end(framing, data);
         }
         debug_assert_eq!(u32::from(self.middle[data.op as usize]), Self::of_end(framing, data));

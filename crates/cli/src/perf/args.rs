@@ -104,7 +104,7 @@ pub(crate) struct DeviceArgs {
     /// Paths to send on: UDP source ports, 1 to 256. Each direction has as many as the end with fewer
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) paths: u16,
-    /// MTU of the links, bytes, IP header included; the same at both ends
+    /// MTU of the links, bytes, IP header included; the smaller of both ends' is used
     #[arg(long, value_name = "BYTES", default_value_t = 1_500, value_parser = clap::value_parser!(u32).range(448..=65_536))]
     pub(crate) mtu: u32,
     /// Rate of the network interface, the most a connection sends

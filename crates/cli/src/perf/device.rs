@@ -107,7 +107,7 @@ pub(crate) fn connect(
 ) -> Result<Connection, Failure> {
     device.connect_with(peer, scheme, hello).map_err(|why| match why {
         ConnectError::Config(why) => wrong_setting(&why),
-        ConnectError::Mtu { .. } | ConnectError::LinkMtu { .. } => {
+        ConnectError::LinkMtu { .. } => {
             Failure::Input(format!("{why} (with --mtu, which is that of the link)"))
         }
         why => Failure::Input(why.to_string()),

@@ -7,7 +7,7 @@ use pathweave_policy::{Leg, PolicyEnv, Scheme};
 use pathweave_transport::{
     Access, Buffer, MemoryError, MemoryRegion, Op, Opcode, QpConfig, RecvRequest, Status, WorkRequest,
 };
-use pathweave_units::{QpNum, Rng, Time};
+use pathweave_units::{Duration, QpNum, Rng, Time};
 
 use super::connection::{Connection, Phase};
 use super::watch::Watched;
@@ -24,8 +24,11 @@ use crate::stats::{ConnectionStats, DeviceStats, PathStats};
 
 /// Bytes of headers and protection around a full payload on a link, for policies that count wire bytes.
 const AROUND_PAYLOAD_BYTES: u32 = 130;
+/// READs of a peer that are served at a time. It asks for 16, but for the next as soon as it has an answer, before its
+/// acknowledgement of that is here.
+const READS_IN: u16 = 128;
 /// How long packets on the way are acknowledged after the end of a connection.
-const LINGER: pathweave_units::Duration = pathweave_units::Duration::from_ms(1_000);
+const LINGER: Duration = Duration::from_ms(1_000);
 
 impl Core {
     /// Takes what the application asks for. Returns whether there was anything.
@@ -243,33 +246,46 @@ impl Core {
         self.config.paths.min(scheme.paths).max(1)
     }
 
-    /// A queue pair that speaks a scheme.
+    /// A queue pair that speaks a scheme. What it is to be like in full is known when the ends have agreed.
     pub(super) fn create_qp(&mut self, now: Time, id: ConnectionId, scheme: &Scheme, paths: u16) -> QpNum {
-        let buffer = self.receive_buffer_bytes;
-        let scheme = scheme::for_hosts(scheme.clone(), &self.config, paths, buffer, None);
-        let rtts = scheme::rtts(&scheme, &self.config, None);
-        let env = PolicyEnv {
-            line_rate: self.config.line_rate,
-            base_rtt: rtts.base,
-            mtu_wire_bytes: u32::from(self.config.mtu_payload) + AROUND_PAYLOAD_BYTES,
-            mtu_payload_bytes: u32::from(self.config.mtu_payload),
-            paths,
-            measured: Leg::of(rtts.base),
-            edge: None,
-        };
-        let mut rng = Rng::for_component(self.endpoint.config().seed, "policy", id.0.into());
-        let policy =
-            Watched::new(scheme.policy.build(&env, &mut rng), paths, rtts.least, self.deaths.clone());
-        let peer = pathweave_units::HostId(id.0);
+        let mtu_payload = self.config.mtu_payload;
+        let (scheme, policy) = self.on_hosts(id, scheme, paths, mtu_payload, None);
         let config = QpConfig {
             recovery: scheme.recovery,
             acks: scheme.acks,
             cnp: scheme.cnp,
             reordering: scheme.reordering,
             rto: scheme::timeouts(&self.config),
-            ..QpConfig::new(peer, policy, &[])
+            max_reads_in: READS_IN,
+            ..QpConfig::new(pathweave_units::HostId(id.0), policy, &[])
         };
         self.endpoint.create_qp(now, config)
+    }
+
+    /// A scheme for these hosts, and its policy for a connection. `round_trip`: that of the handshake.
+    pub(super) fn on_hosts(
+        &self,
+        id: ConnectionId,
+        scheme: &Scheme,
+        paths: u16,
+        mtu_payload: u16,
+        round_trip: Option<Duration>,
+    ) -> (Scheme, Watched) {
+        let buffer = self.receive_buffer_bytes;
+        let scheme = scheme::for_hosts(scheme.clone(), &self.config, paths, buffer, round_trip);
+        let rtts = scheme::rtts(&scheme, &self.config, round_trip);
+        let env = PolicyEnv {
+            line_rate: self.config.line_rate,
+            base_rtt: rtts.base,
+            mtu_wire_bytes: u32::from(mtu_payload) + AROUND_PAYLOAD_BYTES,
+            mtu_payload_bytes: u32::from(mtu_payload),
+            paths,
+            measured: Leg::of(rtts.base),
+            edge: None,
+        };
+        let mut rng = Rng::for_component(self.endpoint.config().seed, "policy", id.0.into());
+        let policy = scheme.policy.build(&env, &mut rng);
+        (scheme, Watched::new(policy, paths, rtts.least, self.deaths.clone()))
     }
 
     /// Ends a connection: everything posted is completed, and the peer is told.

@@ -45,6 +45,8 @@ pub(crate) const QUEUE_DEPTH: u32 = 4_096;
 const COMMANDS_A_TURN: usize = 256;
 /// Receive calls of one turn.
 const RECEIVES_A_TURN: usize = 4;
+/// And where a packet is about to count as lost: several socket buffers.
+const RECEIVES_BEFORE_TIMEOUT: usize = 256;
 /// Waits shorter than this are spent looking: going to sleep and waking up takes about as long.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(15);
 /// Acknowledgements due so soon leave at once: no sleep is that short.
@@ -143,6 +145,8 @@ pub(crate) struct Core {
     anticipation: Anticipation,
     /// All that had arrived has been received, and there was no sleep since.
     drained: bool,
+    /// Something may have arrived that nobody has looked at.
+    unread: bool,
     /// Everything that followed from inputs so far has been done.
     settled: bool,
     stopping: bool,
@@ -209,6 +213,7 @@ impl<B: Backend> Engine<B> {
                 Waiting::Busy | Waiting::Blocking { .. } => Span::ZERO,
             }),
             drained: false,
+            unread: true,
             settled: false,
             stopping: false,
             config,
@@ -232,17 +237,27 @@ impl<B: Backend> Drive for Engine<B> {
         let mut arrivals = Arrivals::None;
         // Where everything has been received and nobody has slept since, the sleep will tell whether there is more.
         if !core.drained {
-            for _ in 0..RECEIVES_A_TURN {
+            for receives in 1.. {
                 arrivals = self.backend.receive(&mut |received| core.on_received(received))?;
-                if arrivals != Arrivals::None {
+                core.unread = arrivals != Arrivals::None;
+                if core.unread {
                     active = true;
                     core.anticipation.arrived(core.now);
                 }
-                if arrivals != Arrivals::More {
+                // Before a packet counts as lost everything is looked at that may say otherwise.
+                let wants_all = core.unread && receives < RECEIVES_BEFORE_TIMEOUT && core.timeout_is_due();
+                if arrivals != Arrivals::More && !wants_all {
                     core.drained = true;
                     break;
                 }
+                if receives >= RECEIVES_A_TURN && !wants_all {
+                    break;
+                }
                 core.after_input(&mut self.backend);
+            }
+            if core.timeout_is_due() {
+                // However much there is: whoever is asked for an answer all the time must see that one is missing.
+                core.unread = false;
             }
         }
         if !active && core.settled && !core.outbound.is_stuck() {
@@ -262,6 +277,7 @@ impl<B: Backend> Drive for Engine<B> {
     fn push(&mut self) {
         let core = &mut self.core;
         if core.take_commands(&self.backend) {
+            core.unread = true;
             core.anticipation.interrupted();
             core.settled = core.after_input(&mut self.backend) != Left::More;
         }
@@ -343,8 +359,11 @@ impl Core {
         let now = self.tick();
         let mut active = self.setup_progress(now, backend);
         self.note_lateness(now);
-        if self.endpoint.poll_timer().is_some_and(|due| due <= now) {
-            self.endpoint.on_timer(now);
+        match self.endpoint.next_timer() {
+            Some((due, _, kind)) if due <= now && !(self.unread && is_timeout(kind)) => {
+                self.endpoint.on_timer(now);
+            }
+            _ => {}
         }
         if now >= self.next_upkeep || self.deaths.load(Ordering::Relaxed) {
             self.deaths.store(false, Ordering::Relaxed);
@@ -358,6 +377,12 @@ impl Core {
         // Sending may end something, too.
         active |= self.tell();
         if left == Left::Idle && active { Left::Done } else { left }
+    }
+
+    /// Whether a timer is due for which packets count as lost.
+    fn timeout_is_due(&mut self) -> bool {
+        let timer = self.endpoint.next_timer();
+        timer.is_some_and(|(due, _, kind)| is_timeout(kind) && due <= self.tick())
     }
 
     /// How late packets leave that a scheme or the line has made wait for an instant.
@@ -460,6 +485,11 @@ impl Core {
             deliver(connection, side, completion);
         }
     }
+}
+
+/// Whether packets count as lost when this timer fires.
+fn is_timeout(kind: TimerKind) -> bool {
+    matches!(kind, TimerKind::Retransmit | TimerKind::PathOrder)
 }
 
 /// Hands a completion to the application.

@@ -26,7 +26,6 @@ use crate::shared::{ConnectionId, ConnectionInfo, ConnectionShared, ConnectionSt
 const MOST_WAITING: usize = 256;
 /// Codes with which this loop declines for itself.
 const NOBODY_LISTENS: u32 = 0x7077_0001;
-const OTHER_MTU: u32 = 0x7078_0000;
 const UNKNOWN_SCHEME: u32 = 0x7077_0002;
 
 /// The handshake machines of a device.
@@ -221,32 +220,26 @@ impl Core {
         }
     }
 
-    /// Both ends know all they need. False if they do not fit.
+    /// Both ends know all they need. False if the connection is gone.
     fn establish(&mut self, now: Time, id: ConnectionId, established: Established) -> bool {
-        let Established { session, agreed, peer: hello, .. } = established;
+        let Established { session, agreed, peer: hello, round_trip } = established;
         let Some(connection) = self.connections.get_mut(id) else { return false };
         let shared = connection.shared.clone();
-        if agreed.mtu_payload != self.config.mtu_payload {
-            let (peer, theirs, ours) = (connection.peer, agreed.mtu_payload, self.config.mtu_payload);
-            refuse(&shared, ConnectError::Mtu { peer, theirs, ours });
-            self.shared.signal.notify();
-            self.remove(id);
-            return false;
-        }
         connection.session = Some(session);
         connection.request = None;
         connection.phase = Phase::Open;
         (connection.remote_qp, connection.remote_id) = (hello.qp, hello.session.0);
         connection.heard = now;
         let qp = connection.qp;
-        if agreed.paths < connection.paths {
-            connection.paths = agreed.paths;
-            let mut views = self.endpoint.policy(qp).map(|policy| policy.views(None)).unwrap_or_default();
-            views.truncate(usize::from(agreed.paths));
-            let _ = self.endpoint.set_paths(now, qp, &views);
-        }
+        connection.paths = agreed.paths;
+        connection.probed.truncate(usize::from(agreed.paths));
+        let peer = connection.peer;
+        // Both ends have said that they know it.
+        let Ok(scheme) = scheme::find(&agreed.scheme) else { return false };
+        let (_, policy) = self.on_hosts(id, &scheme, agreed.paths, agreed.mtu_payload, round_trip);
+        let _ = self.endpoint.agree(now, qp, policy, agreed.mtu_payload);
         let _ = shared.info.set(ConnectionInfo {
-            peer: connection.peer,
+            peer,
             mtu_payload: agreed.mtu_payload,
             paths: agreed.paths,
             scheme: agreed.scheme,
@@ -290,10 +283,6 @@ impl Core {
         if !self.setup.listening {
             return self.setup.responder.decline(request, NOBODY_LISTENS);
         }
-        if hello.mtu_payload != self.config.mtu_payload {
-            let code = OTHER_MTU | u32::from(self.config.mtu_payload);
-            return self.setup.responder.decline(request, code);
-        }
         let Ok(scheme) = scheme::find(&hello.scheme) else {
             return self.setup.responder.decline(request, UNKNOWN_SCHEME);
         };
@@ -328,9 +317,6 @@ impl Core {
             }
             HandshakeError::Refused(Refusal::Declined { code: UNKNOWN_SCHEME }) => {
                 ConnectError::Refused { peer, reason: Refusal::Scheme }
-            }
-            HandshakeError::Refused(Refusal::Declined { code }) if code & 0xffff_0000 == OTHER_MTU => {
-                ConnectError::Mtu { peer, theirs: code as u16, ours: self.config.mtu_payload }
             }
             HandshakeError::Refused(reason) | HandshakeError::Mismatch(reason) => {
                 ConnectError::Refused { peer, reason }

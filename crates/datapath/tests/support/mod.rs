@@ -38,7 +38,8 @@ impl Pair {
         Pair::of(open(seed), open(seed + 1))
     }
 
-    fn of(client: Device, server: Device) -> Self {
+    /// Of these devices.
+    pub(crate) fn of(client: Device, server: Device) -> Self {
         let listener = server.listen().expect("nobody listens yet");
         let near = client.connect(server.local_addr()).expect("a connection");
         let far = listener.accept(PATIENCE).expect("the other end of it");

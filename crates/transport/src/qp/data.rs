@@ -58,7 +58,7 @@ impl<P: Policy> Qp<P> {
                 return None;
             }
         }
-        let mtu_payload = common.config.mtu_payload;
+        let mtu_payload = common.mtu_payload(self.num);
         let placement = match examine(data, mtu_payload, &self.receive, &self.send, &mut common.memory) {
             Ok(placement) => placement,
             Err(objection) => {
@@ -236,7 +236,7 @@ impl<P: Policy> Qp<P> {
         };
         common.memory.retain(request.rkey);
         let response = Message::read_response(request, len, buffer, offset);
-        let end_psn = self.send.push(response, common.config.mtu_payload);
+        let end_psn = self.send.push(response, common.mtu_payload(self.num));
         self.receive.answers.push_back((end_psn, request.rkey));
         self.wake(common);
         true
@@ -248,7 +248,7 @@ impl<P: Policy> Qp<P> {
             Some(read) if read.len == bytes => {}
             _ => return false,
         }
-        self.send.answered(end.remote_addr, common.config.mtu_payload);
+        self.send.answered(end.remote_addr, common.mtu_payload(self.num));
         self.complete_sends(common);
         true
     }

@@ -130,6 +130,19 @@ impl<P: Policy> Qp<P> {
         qp
     }
 
+    /// Another policy, before anything was posted.
+    pub(crate) fn take_policy(&mut self, now: Time, policy: P, common: &mut Common) {
+        assert!(
+            !self.connected && self.send.messages().len() == 0,
+            "a queue pair that has begun keeps its policy"
+        );
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+        self.policy.on_close(&mut cx);
+        self.policy = Line(policy);
+        self.policy.on_open(now, &Member { qp: self.num, peer: self.peer }, &mut cx);
+        self.arm_policy(now, common);
+    }
+
     pub(crate) fn set_paths(&mut self, now: Time, paths: &[PathView], common: &mut Common) {
         assert!(!paths.is_empty(), "a queue pair needs a path");
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
@@ -170,7 +183,7 @@ impl<P: Policy> Qp<P> {
         if request.len > MAX_MESSAGE_BYTES {
             return Err(PostError::TooLong { len: request.len });
         }
-        self.send.request(Message::from_request(request), common.config.mtu_payload);
+        self.send.request(Message::from_request(request), common.mtu_payload(self.num));
         self.wake(common);
         Ok(())
     }
@@ -279,6 +292,7 @@ impl<P: Policy> Qp<P> {
     pub(crate) fn close(&mut self, common: &mut Common) {
         self.policy.on_close(&mut PolicyCx { rng: &mut self.rng, shared: &mut common.shared });
         self.leave_rings(common);
+        common.set_mtu_payload(self.num, None);
         self.release_memory(common);
     }
 

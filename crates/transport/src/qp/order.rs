@@ -31,7 +31,7 @@ impl<P: Policy> Qp<P> {
         };
         let verdict = reorder.on_ahead(now, psn, &self.receive.recovery);
         self.receive.acks.notices =
-            reorder.welcome(self.receive.recovery.held() * u64::from(common.config.mtu_payload));
+            reorder.welcome(self.receive.recovery.held() * u64::from(common.mtu_payload(self.num)));
         if !verdict.shielded {
             self.order.get_or_insert_default().ahead_received += 1;
             if let Some(range) = verdict.report {
@@ -48,7 +48,7 @@ impl<P: Policy> Qp<P> {
     pub(super) fn gap_closed(&mut self, common: &Common) {
         if let Some(reorder) = &mut self.receive.reorder {
             let held = self.receive.recovery.held();
-            self.receive.acks.notices = reorder.welcome(held * u64::from(common.config.mtu_payload));
+            self.receive.acks.notices = reorder.welcome(held * u64::from(common.mtu_payload(self.num)));
         }
     }
 

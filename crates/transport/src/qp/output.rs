@@ -45,7 +45,7 @@ impl<P: Policy> Qp<P> {
             return Outcome::Nothing;
         }
         let Some(candidate) = self.send.candidate() else { return Outcome::Nothing };
-        let mtu_payload = common.config.mtu_payload;
+        let mtu_payload = common.mtu_payload(self.num);
         let message = self.send.message(&candidate);
         let data = message.packet(candidate.psn, candidate.msn, mtu_payload, candidate.retransmit, now);
         let wire_bytes = common.sizes.of_data(common.config.framing, &data);
@@ -157,7 +157,7 @@ impl<P: Policy> Qp<P> {
     #[cold]
     pub(crate) fn copy(&mut self, now: Time, psn: u64, path: PathId, common: &mut Common) -> Transmit {
         let (message, msn) = self.send.message_of(psn);
-        let data = message.packet(psn, msn, common.config.mtu_payload, true, now);
+        let data = message.packet(psn, msn, common.mtu_payload(self.num), true, now);
         let payload = message.payload(&data);
         let wire_bytes = common.sizes.of_data(common.config.framing, &data);
         let counts = self.order.get_or_insert_default();
