@@ -126,7 +126,7 @@ function flow(body: HTMLElement, i: number): void {
   if (!watched) {
     const others = r.frames.flows.length
       ? `It was not watched over time; ${r.frames.flows.length} flows were (see "Paths").`
-      : "No flow was watched over time in this run.";
+      : "No flow was watched over time in this run: `observe.flows` sets how many are.";
     body.append(element("p", { class: "note" }, others));
     return;
   }

@@ -294,11 +294,11 @@ named_enum! {
         BufferBytes = "buffer_bytes",
         /// Payload bits per second host `entity` received in the last interval.
         HostRateBps = "host_rate_bps",
-        /// Sending rate the policy of flow `entity` allows, bits per second.
+        /// Sending rate the policy of flow `entity` allows, summed over its queue pairs, bits per second.
         PolicyRateBps = "policy_rate_bps",
-        /// Bytes flow `entity` has in flight.
+        /// Bytes flow `entity` has in flight, headers included.
         InflightBytes = "inflight_bytes",
-        /// Fraction of the packets of flow `entity` sent on path `index` in the last interval.
+        /// Fraction of what arrived of flow `entity` in the last interval that came by path `index` (queue pair, of several).
         PathShare = "path_share_ratio",
     }
 }

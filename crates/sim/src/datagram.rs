@@ -181,7 +181,7 @@ impl<const C: usize> Runner<'_, C> {
             if let Some(state) = &mut self.flows[flow as usize] {
                 state.record.ooo_packets += u32::from(!place.in_order);
             }
-            if let Some(ledger) = &mut self.ledger {
+            if let Some(ledger) = self.inspect.as_mut().and_then(|inspect| inspect.ledger.as_mut()) {
                 let offset = crate::check::flow_address(flow) + u64::from(place.offset);
                 let buffer = pathweave_transport::Buffer(0);
                 ledger.placed(&pathweave_transport::Placement { buffer, offset, len: place.len });

@@ -14,6 +14,7 @@ mod distinct;
 mod edge;
 mod faults;
 mod flows;
+mod followed;
 mod forwarding;
 mod groups;
 mod host;

@@ -20,6 +20,7 @@ use crate::digest::Digest;
 use crate::edge;
 use crate::faults::agenda;
 use crate::flows::Flow;
+use crate::followed::{Followed, Inspect};
 use crate::forwarding;
 use crate::groups::GroupSums;
 use crate::host::{Content, Host};
@@ -68,7 +69,7 @@ pub(crate) struct Runner<'a, const C: usize> {
     pub(crate) recorder: Recorder,
     /// By group.
     pub(crate) group_sums: Vec<GroupSums>,
-    pub(crate) ledger: Option<Ledger>,
+    pub(crate) inspect: Option<Box<Inspect>>,
     pub(crate) digest: Digest,
     /// Who watches packets, if anybody does.
     tap: Option<&'a mut dyn Tap>,
@@ -220,7 +221,10 @@ impl<'a, const C: usize> Runner<'a, C> {
             recorder: Recorder::new(spec, map.len()),
             group_sums: vec![GroupSums::default(); spec.groups.len()],
             // A SEND that consumes no posted receive is placed nowhere.
-            ledger: (spec.verify && spec.host.verb == Verb::Write).then(Ledger::default),
+            inspect: Inspect::new(
+                (spec.verify && spec.host.verb == Verb::Write).then(Ledger::default),
+                Followed::new(spec),
+            ),
             digest: Digest::new(),
             tap: None,
             bytes_done: 0,
@@ -394,8 +398,8 @@ impl<'a, const C: usize> Runner<'a, C> {
                 }
                 let placement =
                     at.endpoint.on_packet(now, header.src(), segment, header.congestion_experienced());
-                if let (Some(ledger), Some(placement)) = (&mut self.ledger, placement) {
-                    ledger.placed(&placement);
+                if let Some(inspect) = &mut self.inspect {
+                    inspect.arrived(header.src(), segment, placement);
                 }
                 self.fabric.discard(packet);
                 self.after_input(now, host.index());
@@ -456,6 +460,9 @@ impl<'a, const C: usize> Runner<'a, C> {
             Duty::Fault(entry) => self.on_fault(now, entry),
             Duty::Sample => {
                 let next = self.recorder.sample(&mut self.fabric, &mut self.queue, &self.hosts, now);
+                if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
+                    followed.sample(now, &self.hosts, &mut self.recorder.series);
+                }
                 self.calendar.sample_at(next);
                 self.sample_groups(now);
             }

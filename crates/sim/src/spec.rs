@@ -145,11 +145,18 @@ pub struct ObserveConfig {
     pub max_samples: u32,
     /// Events (drops, pauses, faults) kept at most; further ones are counted.
     pub max_events: u32,
+    /// Messages followed over time, the largest.
+    pub flows: u32,
 }
 
 impl Default for ObserveConfig {
     fn default() -> Self {
-        ObserveConfig { interval: Some(Duration::from_us(5)), max_samples: 256, max_events: 100_000 }
+        ObserveConfig {
+            interval: Some(Duration::from_us(5)),
+            max_samples: 256,
+            max_events: 100_000,
+            flows: 0,
+        }
     }
 }
 

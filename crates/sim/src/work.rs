@@ -117,6 +117,13 @@ impl<const C: usize> Runner<'_, C> {
         let before = self.tallies(conn);
         self.flows[flow as usize] = Some(Flow::posted(record, parts as u16, before));
         let (src, dst) = (message.src.index(), message.dst.index());
+        if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
+            let outgoing = &self.hosts[src].outgoing;
+            let number = |qp| outgoing.get(qp).map_or(0, Vec::len) as u32;
+            let carriers: Vec<_> =
+                qps.iter().take(parts as usize).map(|(src_qp, _)| (*src_qp, number(src_qp))).collect();
+            followed.posted(flow, message.src, &carriers);
+        }
         let mut offset = 0;
         for (part, (src_qp, dst_qp)) in (0..parts).zip(qps) {
             let op = match self.spec.host.verb {
@@ -254,7 +261,7 @@ impl<const C: usize> Runner<'_, C> {
     pub(crate) fn delivered(&mut self, now: Time, flow: u32) {
         let state = self.flows[flow as usize].as_mut().expect("delivered after it was posted");
         if state.part_delivered(now) {
-            if let Some(ledger) = &mut self.ledger {
+            if let Some(ledger) = self.inspect.as_mut().and_then(|inspect| inspect.ledger.as_mut()) {
                 ledger.delivered(flow, state.record.size_bytes);
             }
             self.flows_done += 1;
@@ -287,6 +294,9 @@ impl<const C: usize> Runner<'_, C> {
             self.free_context(now, conn);
         }
         self.settle(flow);
+        if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
+            followed.ended(flow);
+        }
         let connection = &mut self.connections.list[conn as usize];
         connection.messages_left -= 1;
         if connection.messages_left == 0 {

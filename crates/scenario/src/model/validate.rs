@@ -152,6 +152,10 @@ impl Scenario {
             let allowed = "2 or more; `observe.interval = \"0s\"` turns samples off";
             found.push(out_of_range(field, &self.observe.max_samples.to_string(), allowed));
         }
+        if self.observe.flows > 1_000 {
+            let field = FieldPath::root().key("observe.flows");
+            found.push(out_of_range(field, &self.observe.flows.to_string(), "0 to 1000"));
+        }
     }
 }
 

@@ -1,0 +1,75 @@
+//! Flows that are followed over time.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pathweave_results::{RunResult, SeriesKind, SeriesSample};
+use pathweave_sim::ObserveConfig;
+use pathweave_units::Duration;
+use support::{leaf_spine, play, spec};
+
+/// Host 0 sends 2 MB to a host of another leaf; a smaller message goes the same way, and another one elsewhere.
+fn run(scheme: &str, flows: u32) -> RunResult {
+    let messages = [(0, 5, 2_000_000, 0), (0, 5, 100_000, 0), (1, 6, 300_000, 0)];
+    let mut spec = spec(leaf_spine(), &messages, scheme);
+    let interval = Some(Duration::from_us(5));
+    spec.observe = ObserveConfig { interval, flows, ..ObserveConfig::default() };
+    play(&spec)
+}
+
+fn of(result: &RunResult, kind: SeriesKind) -> Vec<&SeriesSample> {
+    result.series.iter().filter(|s| s.kind == kind).collect()
+}
+
+/// Shares at each instant, by path.
+fn shares(result: &RunResult) -> BTreeMap<u64, Vec<(u16, f64)>> {
+    let mut out: BTreeMap<u64, Vec<(u16, f64)>> = BTreeMap::new();
+    for s in of(result, SeriesKind::PathShare) {
+        out.entry(s.time_ps).or_default().push((s.index, s.value));
+    }
+    out
+}
+
+fn paths(result: &RunResult) -> BTreeSet<u16> {
+    shares(result).values().flatten().map(|&(path, _)| path).collect()
+}
+
+#[test]
+fn the_largest_is_followed_and_its_shares_add_up() {
+    let result = run("rps", 1);
+    let largest = result.flows.iter().max_by_key(|f| f.size_bytes).unwrap().flow;
+    assert_eq!(of(&result, SeriesKind::InflightBytes)[0].entity, largest);
+    assert!(of(&result, SeriesKind::PathShare).iter().all(|s| s.entity == largest));
+    let shares = shares(&result);
+    // 2 MB at 100 Gb/s take 160 us, 32 samples, beside a twentieth for the small message.
+    assert!(shares.len() >= 30, "{} samples", shares.len());
+    for (time, shares) in &shares {
+        // Of all paths at most 32 are recorded at an instant.
+        let sum: f64 = shares.iter().map(|(_, share)| share).sum();
+        assert!(sum <= 1.0 + 1e-9 && sum > 0.5, "{sum} at {time}");
+    }
+    assert!(paths(&result).len() > 32, "spraying uses more paths than are recorded at an instant");
+    let rates = of(&result, SeriesKind::PolicyRateBps);
+    assert!(rates.iter().all(|s| s.value > 0.0 && s.value <= 100e9), "{rates:?}");
+}
+
+#[test]
+fn one_path_has_all_and_queue_pairs_are_told_apart() {
+    let one = run("ecmp", 1);
+    assert_eq!(paths(&one).len(), 1);
+    assert!(shares(&one).values().flatten().all(|&(_, share)| share == 1.0));
+    // Sixteen queue pairs, told apart by their own numbers: each keeps to one path.
+    assert_eq!(paths(&run("qp16", 1)), (0..16).collect());
+}
+
+#[test]
+fn nothing_is_followed_unless_asked_and_all_can_be() {
+    let nothing = run("rps", 0);
+    assert!(
+        of(&nothing, SeriesKind::PathShare).is_empty() && of(&nothing, SeriesKind::InflightBytes).is_empty()
+    );
+    let all = run("rps", 9);
+    let followed: BTreeSet<u32> = of(&all, SeriesKind::InflightBytes).iter().map(|s| s.entity).collect();
+    assert_eq!(followed, (0..3).collect());
+}
