@@ -19,10 +19,10 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python web test-web soak clean
+.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python web test-web site docs-serve soak clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build the program.
 	$(CARGO) build --locked --release -p pathweave-cli
@@ -34,6 +34,7 @@ test: bare smoke ## All tests.
 	$(CARGO) test --locked --workspace
 	$(MAKE) test-python
 	$(MAKE) test-web
+	$(MAKE) site
 
 lint: ## Formatting and lints, all features.
 	$(CARGO) fmt --all --check
@@ -64,8 +65,22 @@ web: ## Build the report viewer into web/dist; needs Node. The result is committ
 test-web: ## The viewer: source and built page agree, reports work in Chromium. Skipped without Node.
 	.ci/web
 
-docs: ## Reference of every crate, into target/doc.
+# MkDocs with Material: wheels of a few megabytes into the environment that the Python package has anyway, where mdBook
+# would have to be compiled first.
+$(VENV)/site:
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.7,<10'
+	touch $@
+
+site: $(VENV)/site ## The documents as a site, into target/site; every link is checked.
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+
+docs: site ## The site with the reference of every crate: open target/site/index.html.
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --all-features
+	cp -r $(or $(CARGO_TARGET_DIR),target)/doc target/site/rust
+
+docs-serve: ## The site of the last `make docs` on 127.0.0.1:8000, where its search works.
+	$(PYTHON) -m http.server --bind 127.0.0.1 --directory target/site 8000
 
 bare: ## Prove that the protocol core needs no operating system.
 	.ci/bare-target

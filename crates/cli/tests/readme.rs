@@ -8,11 +8,14 @@
 //! UPDATE_DOCS=1 cargo test -p pathweave-cli --test readme
 //! ```
 //!
+//! `cat > FILE <<'END'` (or `>>`) and the lines up to `END` write a file, as a reader who pastes them does.
+//!
 //! A comment on the line before a block says what is special about it: `<!-- exit 2 -->`, or
 //! `<!-- not run: why -->`.
 
 mod common;
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -43,7 +46,7 @@ struct Block<'a> {
 
 /// A command, and what the document says it prints.
 struct Command<'a> {
-    text: &'a str,
+    text: Cow<'a, str>,
     output: Option<Vec<&'a str>>,
 }
 
@@ -88,14 +91,20 @@ fn blocks<'a>(lines: &'a [&'a str]) -> Vec<Block<'a>> {
 /// The commands of a block, a comment behind them cut off.
 fn commands<'a>(block: &Block<'a>) -> Vec<Command<'a>> {
     let mut found: Vec<Command<'_>> = Vec::new();
-    for line in block.lines.iter().copied() {
+    let mut lines = block.lines.iter().copied();
+    while let Some(line) = lines.next() {
         let bare = |line: &'a str| line.split(" #").next().expect("the part before it").trim_end();
         match block.language {
+            "sh" if line.starts_with("cat >") && line.ends_with("<<'END'") => {
+                let rest: Vec<&str> = lines.by_ref().take_while(|line| *line != "END").collect();
+                let text = format!("{line}\n{}\nEND", rest.join("\n")).into();
+                found.push(Command { text, output: None });
+            }
             "sh" if !line.is_empty() && !line.starts_with('#') => {
-                found.push(Command { text: bare(line), output: None });
+                found.push(Command { text: bare(line).into(), output: None });
             }
             "console" => match line.strip_prefix("$ ") {
-                Some(command) => found.push(Command { text: bare(command), output: Some(Vec::new()) }),
+                Some(command) => found.push(Command { text: bare(command).into(), output: Some(Vec::new()) }),
                 None => {
                     let command = found.last_mut().expect("a console block begins with a command");
                     command.output.as_mut().expect("of a console").push(line);
@@ -168,12 +177,16 @@ fn play(document: &Document) -> Option<String> {
         let mut text = String::new();
         for command in commands(&block) {
             let place = format!("{}, block of line {}: {}", document.name, block.fence + 1, command.text);
+            if command.text.starts_with("cat >") {
+                assert_eq!(shell(&lab, &command.text).code, 0, "{place}");
+                continue;
+            }
             if !command.text.starts_with("pathweave ") {
                 assert!(command.output.is_none(), "{place}: only output of pathweave can be checked");
                 continue;
             }
             assert!(!command.text.contains('|'), "{place}: a pipe hides the exit code");
-            let done = shell(&lab, command.text);
+            let done = shell(&lab, &command.text);
             assert_eq!(done.code, expected, "{place}\n{}{}", done.out, done.err);
             let printed = if expected == 0 { &done.out } else { &done.err };
             let _ = writeln!(text, "$ {}\n{}", command.text, printed.trim_end());
@@ -259,4 +272,22 @@ fn the_index_lists_every_page() {
         .filter(|page| page != "README.md" && !text.contains(&format!("]({page})")))
         .collect();
     assert!(missing.is_empty(), "docs/README.md does not list {missing:?}");
+}
+
+#[test]
+fn the_worked_example_is_the_file_that_is_tested() {
+    let page = root().join("docs/add-a-scheme.md");
+    let text = fs::read_to_string(&page).unwrap();
+    let code = fs::read_to_string(root().join("crates/policy/tests/worked_example.rs")).unwrap();
+    assert!(code.lines().count() < 100, "an example of 100 lines is not one");
+    let (before, rest) = text.split_once("```rust\n").expect("a block of Rust");
+    let (is, after) = rest.split_once("```\n").expect("the block ends");
+    if is == code {
+        return;
+    }
+    assert!(
+        env::var_os("UPDATE_DOCS").is_some(),
+        "docs/add-a-scheme.md has other code: UPDATE_DOCS=1 copies it"
+    );
+    fs::write(page, format!("{before}```rust\n{code}```\n{after}")).unwrap();
 }

@@ -1,0 +1,75 @@
+"""What MkDocs has to be told of our documents, which are written to be read in the repository.
+
+Pages beside `docs/` become pages of the site, and links between them follow. Links to files that the site does not have
+(code, scenarios) become plain names. A page that the navigation leaves out is an error.
+"""
+
+import posixpath
+import re
+import tomllib
+from pathlib import Path
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parent.parent
+# Documents beside docs/: from the root of the repository, and in the site.
+BESIDE = {
+    "ARCHITECTURE.md": "architecture.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "python/README.md": "python.md",
+    # The site begins with the index of the documents.
+    "README.md": "README.md",
+}
+LINK = re.compile(r"(?<!!)\[([^\]\[]+)\]\(([^)\s]+)\)")
+
+
+def on_files(files, config):
+    for source, name in BESIDE.items():
+        if name != "README.md":
+            text = (ROOT / source).read_text(encoding="utf-8")
+            files.append(File.generated(config, name, content=text))
+    files.append(File.generated(config, "rust.md", content=crates()))
+    return files
+
+
+def crates():
+    """A page that leads to the reference of each crate, which `make docs` puts beside the site."""
+    lines = ["# Reference of the crates", "", "What rustdoc makes of the code, as `make docs` has built it.", "", "| Crate | What it is |", "|---|---|"]
+    for manifest in sorted(ROOT.glob("crates/*/Cargo.toml")):
+        package = tomllib.loads(manifest.read_text(encoding="utf-8"))["package"]
+        folder = package["name"].replace("-", "_")
+        lines.append(f'| <a href="rust/{folder}/index.html"><code>{package["name"]}</code></a> | {package["description"]} |')
+    return "\n".join(lines) + "\n"
+
+
+def on_nav(nav, config, files):
+    listed = {page.file.src_uri for page in nav.pages}
+    missing = sorted(f.src_uri for f in files.documentation_pages() if f.src_uri not in listed)
+    if missing:
+        raise PluginError(f"mkdocs.yml does not list {', '.join(missing)} under nav")
+    return nav
+
+
+def on_page_markdown(markdown, page, config, files):
+    here = page.file.src_uri
+    # Where the document is in the repository.
+    source = next((s for s, name in BESIDE.items() if name == here and s != "README.md"), f"docs/{here}")
+
+    def link(match):
+        text, target = match.groups()
+        path, hash_, anchor = target.partition("#")
+        if "://" in target or not path:
+            return match.group(0)
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        name = BESIDE.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
+        if name and files.get_file_from_path(name):
+            return f"[{text}]({posixpath.relpath(name, posixpath.dirname(here) or '.')}{hash_}{anchor})"
+        if not (ROOT / path).exists():
+            raise PluginError(f"{source}: a link to {target}, which does not exist")
+        return text
+
+    # Not in blocks of code.
+    parts = re.split(r"(^```.*?^```)", markdown, flags=re.M | re.S)
+    return "".join(part if i % 2 else LINK.sub(link, part) for i, part in enumerate(parts))
