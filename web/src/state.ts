@@ -68,5 +68,9 @@ export function rowName(fabric: Fabric, row: number): string {
   const cell = row - panel.first_row;
   return `${panelName(panel)}, ${Math.floor(cell / panel.ports) + 1} of ${panel.owners}, link ${(cell % panel.ports) + 1}`;
 }
-export const panelName = (p: { tier: number; direction: string }): string =>
-  `${p.tier === 1 ? "host links" : `tier ${p.tier - 1} to ${p.tier}`} ${p.direction}`;
+/** The links of hosts are those of the lowest tier. */
+export function panelName(p: { tier: number; direction: string }): string {
+  const fabric = run().fabric;
+  const lowest = fabric.mode === "matrices" ? Math.min(...fabric.panels.map((other) => other.tier)) : p.tier;
+  return `${p.tier === lowest ? "host links" : `tier ${p.tier - 1} to ${p.tier}`} ${p.direction}`;
+}

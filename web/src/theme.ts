@@ -37,18 +37,21 @@ export function themeButton(redraw: () => void): HTMLButtonElement {
 export const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 export const colour = (i: number): string => css("--c" + (i % 8));
 
-// After viridis: even in brightness for every kind of colour vision. Turned round on a light page, so that what is busy
-// stands out from the background on either.
-const anchors = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+// Even steps in brightness, for every kind of colour vision; what is busy stands out from the background. Dark pages have
+// viridis, light ones a way from pale green to deep blue.
+const anchors = {
+  dark: [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]],
+  light: [[224, 230, 208], [166, 214, 181], [86, 184, 190], [36, 132, 184], [34, 82, 150], [22, 32, 92]],
+};
 const ramps = new Map<boolean, string[]>();
 
 function ramp(isDark: boolean): string[] {
   let made = ramps.get(isDark);
   if (!made) {
     made = Array.from({ length: 256 }, (_, step) => {
-      const x = (isDark ? step / 255 : 1 - step / 255) * (anchors.length - 1);
-      const i = Math.min(Math.floor(x), anchors.length - 2);
-      return `rgb(${anchors[i].map((a, k) => Math.round(a + (anchors[i + 1][k] - a) * (x - i))).join(",")})`;
+      const stops = anchors[isDark ? "dark" : "light"], x = (step / 255) * (stops.length - 1);
+      const i = Math.min(Math.floor(x), stops.length - 2);
+      return `rgb(${stops[i].map((a, k) => Math.round(a + (stops[i + 1][k] - a) * (x - i))).join(",")})`;
     });
     ramps.set(isDark, made);
   }
