@@ -99,8 +99,9 @@ fuzz: ## Fuzz with coverage feedback (nightly Rust and cargo-fuzz), or longer wi
 		seed=$$(date +%s); $(FUZZ_RUN) --release --bin smoke -- --iterations 1000000 --seed $$seed; \
 	fi
 
-soak: ## Random requests in random weather over real sockets; every byte checked, memory flat.
+soak: ## Random requests in random weather over real sockets, and in a lab whose links flap; every byte checked, memory flat.
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-datapath --test conformance -- --ignored --exact soak::soak --nocapture
+	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-lab --test soak -- --ignored --nocapture
 
 clean: ## Remove what was built.
 	$(CARGO) clean
