@@ -246,6 +246,7 @@ fn what_cannot_be_is_told() {
     client(&["--size", "0"], &["1 to 4294967296"]);
     client(&["--size", "2MB"], &["refuses the measurement", "2000000 bytes", "--max-memory"]);
     client(&["--scheme", "udpm"], &["--scheme", "\"udpm\"", "\"udmp\"", "rps"]);
+    client(&["--scheme", "qp-scaling"], &["--scheme qp-scaling", "16 queue pairs", "lab run"]);
     client(&["--depth", "0"], &["1..=1000"]);
     client(&["--cpu", "4000"], &["--cpu 4000", "0 to 1023"]);
     client(&["--time", "0"], &["0.001 to 86400"]);

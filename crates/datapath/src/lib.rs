@@ -56,5 +56,6 @@ pub use error::{ConnectError, DeregisterError, OpenError, PostError, RegisterErr
 pub use pathweave_policy::PathState;
 pub use pathweave_transport::{Access, Counters, MAX_MESSAGE_BYTES, Opcode, Status};
 pub use region::{Region, RegionError, Slice};
+pub use scheme::queue_pairs_of;
 pub use shared::{CloseReason, ConnectionId, ConnectionInfo, ConnectionState};
 pub use stats::{ConnectionStats, DeviceStats, PathStats, SendCounters, SendError};

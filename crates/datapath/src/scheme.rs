@@ -48,6 +48,15 @@ pub(crate) fn find(name: &str) -> Result<Scheme, ConfigError> {
     })
 }
 
+/// Queue pairs over which a scheme divides a flow. A connection is one queue pair: whoever wants them all opens so many
+/// connections.
+///
+/// # Errors
+/// There is no such scheme, or it is none of connections.
+pub fn queue_pairs_of(name: &str) -> Result<u16, ConfigError> {
+    find(name).map(|scheme| scheme.queue_pairs)
+}
+
 /// The scheme as it runs on hosts made of software.
 ///
 /// Two things differ from the simulator's hosts, which take no time. Acknowledgements are made a batch, not a packet,

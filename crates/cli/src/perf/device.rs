@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{
-    ConfigError, ConnectError, Connection, Device, DeviceConfig, Driving, OpenError, Waiting,
+    ConfigError, ConnectError, Connection, Device, DeviceConfig, Driving, OpenError, Waiting, queue_pairs_of,
 };
 
 use super::args::{DEFAULT_PORT, DeviceArgs, DrivenBy, ProtectionArgs};
@@ -105,6 +105,13 @@ pub(crate) fn connect(
     scheme: &str,
     hello: &[u8],
 ) -> Result<Connection, Failure> {
+    let queue_pairs = queue_pairs_of(scheme).map_err(|why| wrong_setting(&why))?;
+    if queue_pairs > 1 {
+        return Err(Failure::Input(format!(
+            "--scheme {scheme}: it divides a flow over {queue_pairs} queue pairs, and this measures one connection, which is \
+             one queue pair; `pathweave lab run` has as many as the scheme wants"
+        )));
+    }
     device.connect_with(peer, scheme, hello).map_err(|why| match why {
         ConnectError::Config(why) => wrong_setting(&why),
         ConnectError::LinkMtu { .. } => {
