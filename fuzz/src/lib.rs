@@ -12,7 +12,7 @@ use pathweave_wire::{Packet, SideFrame, emit, emit_nack, emit_side};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 15] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
@@ -24,6 +24,8 @@ pub const TARGETS: [Target; 13] = [
     ("csv_flows", csv_flows),
     ("size_cdf", size_cdf),
     ("chakra", chakra),
+    ("simai", simai),
+    ("htsim_cm", htsim_cm),
     ("handshake", handshake),
     ("packet_open", packet_open),
 ];
@@ -161,6 +163,18 @@ pub fn chakra(data: &[u8]) {
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
+}
+
+/// A workload file of SimAI.
+pub fn simai(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = pathweave_workload::parse_simai(&text, "fuzz").map_err(|error| error.to_string());
+}
+
+/// A connection matrix of htsim.
+pub fn htsim_cm(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = pathweave_workload::parse_htsim_cm(&text, "fuzz").map_err(|error| error.to_string());
 }
 
 /// A distribution of flow sizes.

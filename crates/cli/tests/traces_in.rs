@@ -1,4 +1,4 @@
-//! Traces from the outside: how long a known one takes, and what is said about those that cannot be.
+//! Traces as workloads, from the outside: how long a known one takes, and what is said about those that cannot be.
 
 mod common;
 

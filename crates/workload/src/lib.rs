@@ -48,15 +48,16 @@ pub use config::{Workload, WorkloadConfig, build};
 pub use env::WorkloadEnv;
 pub use error::{FileError, GraphError, WorkloadError};
 pub use files::{
-    ChakraAct, ChakraNode, ChakraReader, FlowFile, FlowRecord, Ns3Dialect, parse_csv, parse_ns3,
+    ChakraAct, ChakraNode, ChakraReader, FlowFile, FlowRecord, Ns3Dialect, SimAiComm, SimAiFile, SimAiLayer,
+    SimAiPhase, Span, parse_csv, parse_htsim_cm, parse_ns3, parse_simai,
 };
 pub use graph::{
     Compute, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Measure, Message, MessageGraph, Task, TaskId,
 };
 pub use kinds::{
     AllToAll, Chakra, Collective, ComputeWhen, Draw, Exchange, FlowFormat, FlowSpec, Flows, Incast, LoadOf,
-    Model, Moe, Pairs, Pattern, Permutation, Pipeline, Placement, Poisson, RingAllReduce, Schedule, Traffic,
-    Training,
+    Model, Moe, Pairs, Pattern, Permutation, Pipeline, Placement, Poisson, RingAllReduce, Schedule, SimAi,
+    Traffic, Training,
 };
 pub use progress::{Due, Progress};
 pub use registry::{FieldInfo, WorkloadInfo, workloads};

@@ -2,14 +2,18 @@
 
 mod chakra;
 mod csv_list;
+mod htsim_cm;
 mod ns3;
+mod simai;
 
 pub(crate) use chakra::short;
 #[cfg(test)]
 pub(crate) use chakra::tests as chakra_tests;
 pub use chakra::{ChakraAct, ChakraNode, ChakraReader};
 pub use csv_list::parse_csv;
+pub use htsim_cm::parse_htsim_cm;
 pub use ns3::{Ns3Dialect, parse_ns3};
+pub use simai::{SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span, parse_simai};
 
 use pathweave_units::{Duration, Time};
 

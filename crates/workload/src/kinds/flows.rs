@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::builder::{Draft, Stream};
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, WorkloadError};
-use crate::files::{FlowFile, FlowRecord, Ns3Dialect, parse_csv, parse_ns3};
+use crate::files::{FlowFile, FlowRecord, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3};
 use crate::graph::MAX_MESSAGE_SIZE;
 use crate::names::nearest;
 use crate::sink::{Generate, NamedFile, Sink};
@@ -18,7 +18,7 @@ use crate::sink::{Generate, NamedFile, Sink};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowFormat {
-    /// CSV if the name ends in ".csv", else HPCC or ConWeave by the number of columns.
+    /// CSV if the name ends in ".csv", htsim if in ".cm", else HPCC or ConWeave by the number of columns.
     #[default]
     Auto,
     /// Comma-separated with column names: src, dst, size_bytes, and if wanted start_ns, id, after, delay_ns,
@@ -28,6 +28,8 @@ pub enum FlowFormat {
     Hpcc,
     /// `flow.txt` of ConWeave: src dst pg bytes start_seconds.
     Conweave,
+    /// Connection matrix of htsim, with triggers.
+    Htsim,
 }
 
 /// One flow of an inline list.
@@ -110,11 +112,13 @@ impl Generate for Flows {
 impl Flows {
     fn read(&self, out: &Sink<'_>, file: &str) -> Result<FlowFile, WorkloadError> {
         let text = out.read(file)?;
-        let is_csv = Path::new(file).extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
+        let ends_in = |end: &str| Path::new(file).extension().is_some_and(|e| e.eq_ignore_ascii_case(end));
         let list = match self.format {
             FlowFormat::Csv => parse_csv(&text, file)?,
-            FlowFormat::Auto if is_csv => parse_csv(&text, file)?,
+            FlowFormat::Auto if ends_in("csv") => parse_csv(&text, file)?,
+            FlowFormat::Auto if ends_in("cm") => parse_htsim_cm(&text, file)?,
             FlowFormat::Auto => parse_ns3(&text, file, None)?,
+            FlowFormat::Htsim => parse_htsim_cm(&text, file)?,
             FlowFormat::Hpcc => parse_ns3(&text, file, Some(Ns3Dialect::Hpcc))?,
             FlowFormat::Conweave => parse_ns3(&text, file, Some(Ns3Dialect::Conweave))?,
         };

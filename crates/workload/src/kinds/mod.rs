@@ -12,6 +12,7 @@ mod pipeline;
 mod poisson;
 mod ring;
 mod ring_all_reduce;
+mod simai;
 mod training;
 
 pub use all_to_all::AllToAll;
@@ -25,6 +26,7 @@ pub use permutation::{Pattern, Permutation};
 pub use pipeline::{Pipeline, Schedule};
 pub use poisson::{LoadOf, Pairs, Poisson};
 pub use ring_all_reduce::RingAllReduce;
+pub use simai::SimAi;
 pub use training::{Model, Training};
 
 use serde::{Deserialize, Serialize};
@@ -72,6 +74,7 @@ registry! {
     "pipeline" Pipeline: "Pipeline-parallel training: stages pass activations on and gradients back.",
     "training" Training: "Data-parallel training: gradients of real models, reduced while backward still computes.",
     "chakra" Chakra: "An execution trace of MLCommons Chakra: computations, sends and receives, collectives.",
+    "simai" SimAi: "A workload file of SimAI: layers with tensor-, expert-, data- and pipeline-parallel groups.",
     "poisson" Poisson: "Flows between random hosts, sizes from a distribution, at a given load.",
-    "flows" Flows: "A list of flows, inline or from a file (CSV, HPCC, ConWeave).",
+    "flows" Flows: "A list of flows, inline or from a file (CSV, HPCC, ConWeave, htsim).",
 }

@@ -5,6 +5,7 @@ mod play;
 #[cfg(test)]
 mod tests;
 
+pub(super) use files::hosts_of_ranks;
 use serde::{Deserialize, Serialize};
 
 use crate::collective::Algorithms;
@@ -45,7 +46,7 @@ impl Generate for Chakra {
             return out.bad("peak_tflops", peak, "expected a number above 0");
         }
         let files = files::of_trace(out, &self.trace)?;
-        let hosts = files::hosts_of_ranks(out, &self.hosts, files.len())?;
+        let hosts = hosts_of_ranks(out, &self.hosts, files.len())?;
         let groups = files::process_groups(out, self.process_groups.as_deref(), files.len())?;
         play::play(self, out, &files, &hosts, &groups)
     }

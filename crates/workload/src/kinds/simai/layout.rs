@@ -1,0 +1,52 @@
+//! Which GPUs form which groups.
+
+use crate::files::Span;
+
+/// GPU = tensor rank + TP x (data rank + DP x stage).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) tp: usize,
+    pub(super) ep: usize,
+    pub(super) dp: usize,
+    pub(super) pp: usize,
+}
+
+impl Layout {
+    pub(super) fn gpus(&self) -> usize {
+        self.tp * self.dp * self.pp
+    }
+    /// GPUs of a stage.
+    pub(super) fn stage(&self, stage: usize) -> std::ops::Range<usize> {
+        let each = self.tp * self.dp;
+        stage * each..(stage + 1) * each
+    }
+    /// The groups of a stage.
+    pub(super) fn groups(&self, span: Span, stage: usize) -> Vec<Vec<usize>> {
+        let Layout { tp, ep, dp, .. } = *self;
+        let gpu = |t: usize, d: usize| t + tp * (d + dp * stage);
+        // Data ranks of each group, for each tensor rank.
+        let data: Vec<Vec<usize>> = match span {
+            Span::Tp => return (0..dp).map(|d| (0..tp).map(|t| gpu(t, d)).collect()).collect(),
+            Span::Dp => vec![(0..dp).collect()],
+            Span::Ep => (0..dp / ep).map(|block| (block * ep..(block + 1) * ep).collect()).collect(),
+            Span::DpEp => (0..ep).map(|expert| (expert..dp).step_by(ep).collect()).collect(),
+        };
+        let of = |t: usize| data.iter().map(move |ranks| ranks.iter().map(|&d| gpu(t, d)).collect());
+        (0..tp).flat_map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixteen_gpus_by_hand() {
+        let layout = Layout { tp: 2, ep: 2, dp: 4, pp: 2 };
+        assert_eq!((layout.gpus(), layout.stage(1)), (16, 8..16));
+        assert_eq!(layout.groups(Span::Tp, 1), [[8, 9], [10, 11], [12, 13], [14, 15]]);
+        assert_eq!(layout.groups(Span::Dp, 0), [[0, 2, 4, 6], [1, 3, 5, 7]]);
+        assert_eq!(layout.groups(Span::Ep, 0), [[0, 2], [4, 6], [1, 3], [5, 7]]);
+        assert_eq!(layout.groups(Span::DpEp, 0), [[0, 4], [2, 6], [1, 5], [3, 7]]);
+    }
+}

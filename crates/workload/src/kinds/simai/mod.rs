@@ -1,0 +1,145 @@
+//! Workload files of SimAI.
+
+mod layout;
+mod play;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use self::layout::Layout;
+use super::chakra::hosts_of_ranks;
+use crate::collective::Algorithms;
+use crate::error::{FileError, WorkloadError};
+use crate::files::{SimAiFile, parse_simai};
+use crate::sink::{Generate, NamedFile, Sink};
+
+/// Training as SimAI and ASTRA-sim 1.0 describe it: layers with computations and collectives among tensor-, expert- and
+/// data-parallel groups. Each iteration is a job.
+///
+/// Every GPU goes forward through the layers and backward again. It waits for the collectives of forward passes and of
+/// input gradients; those of weight gradients go on beside what follows, and the iteration is over when they are.
+/// GPU = tensor rank + TP x (data rank + DP x stage); an expert-parallel group is EP data ranks in a row. With stages, a
+/// microbatch (it begins with a layer "embedding_layer") begins at a stage once the one before has passed on its
+/// activations, and goes backward once the one behind has passed on its gradients.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimAi {
+    /// The workload file, relative to the scenario.
+    pub file: String,
+    /// GPUs to run it on, a multiple of TP x PP; the number of data-parallel replicas follows from it. Default: as many as
+    /// the file names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<u32>,
+    /// GPUs of a tensor-parallel group. Default: that of the file. The sizes of collectives are those of the file whatever
+    /// the groups are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tp: Option<u32>,
+    /// GPUs of an expert-parallel group; it must divide the number of replicas. Default: that of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ep: Option<u32>,
+    /// Stages of the pipeline. Default: that of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pp: Option<u32>,
+    /// Microbatches to run, at most those of the file. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub microbatches: Option<u32>,
+    /// The host of each GPU. Default: GPU g is on host g.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<u32>,
+    /// How collectives are done.
+    #[serde(default)]
+    pub algorithms: Algorithms,
+    /// Factor above 0 and at most 1 on all sizes and durations, for quick runs: the ratio of computation to communication
+    /// stays, that to latency does not.
+    #[serde(default = "whole")]
+    pub scale: f64,
+    /// Iterations, one after another.
+    #[serde(default = "one")]
+    pub iterations: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+fn whole() -> f64 {
+    1.0
+}
+
+impl Generate for SimAi {
+    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+        if self.iterations == 0 {
+            return out.bad("iterations", 0, "expected 1 or more");
+        }
+        if !(self.scale > 0.0 && self.scale <= 1.0) {
+            return out.bad("scale", self.scale, "expected a factor above 0 and at most 1");
+        }
+        let file = parse_simai(&out.read(&self.file)?, &self.file)?;
+        let layout = self.layout(out, &file)?;
+        let hosts = hosts_of_ranks(out, &self.hosts, layout.gpus())?;
+        let batches = self.batches(out, &file, &layout)?;
+        play::play(self, out, &file, &layout, &hosts, &batches)
+    }
+
+    fn files(&mut self) -> Vec<NamedFile<'_>> {
+        vec![("file", &mut self.file)]
+    }
+}
+
+impl SimAi {
+    /// Who is in which group.
+    fn layout(&self, out: &Sink<'_>, file: &SimAiFile) -> Result<Layout, WorkloadError> {
+        let (tp, ep, pp) =
+            (self.tp.unwrap_or(file.tp), self.ep.unwrap_or(file.ep), self.pp.unwrap_or(file.pp));
+        for (field, value) in [("tp", tp), ("ep", ep), ("pp", pp)] {
+            if value == 0 {
+                return out.bad(field, 0, "expected 1 or more");
+            }
+        }
+        let gpus = self.gpus.unwrap_or(file.all_gpus);
+        let each = tp.saturating_mul(pp);
+        if gpus == 0 || !gpus.is_multiple_of(each) {
+            let allowed =
+                format!("expected a multiple of {each}, which is TP {tp} x PP {pp}; these may be set, too");
+            return out.bad("gpus", gpus, allowed);
+        }
+        let dp = gpus / each;
+        if !dp.is_multiple_of(ep) {
+            let allowed =
+                format!("expected a number that divides the {dp} data-parallel replicas of {gpus} GPUs");
+            return out.bad("ep", ep, allowed);
+        }
+        Ok(Layout { tp: tp as usize, ep: ep as usize, dp: dp as usize, pp: pp as usize })
+    }
+
+    /// The layers before the microbatches, and those of each microbatch.
+    fn batches(
+        &self,
+        out: &Sink<'_>,
+        file: &SimAiFile,
+        layout: &Layout,
+    ) -> Result<Vec<std::ops::Range<usize>>, WorkloadError> {
+        let mut starts: Vec<usize> =
+            (0..file.layers.len()).filter(|&i| file.layers[i].name == "embedding_layer").collect();
+        let found = starts.len();
+        if found != file.ga as usize {
+            if layout.pp > 1 || self.microbatches.is_some() {
+                let what = format!(
+                    "{found} layers are named \"embedding_layer\", which begins a microbatch, where ga = {}; without \
+                     microbatches to tell apart, pp must be 1 and microbatches left out",
+                    file.ga
+                );
+                return Err(FileError::at(&self.file, 1, what).into());
+            }
+            starts = vec![0];
+        }
+        let wanted = self.microbatches.map_or(starts.len(), |wanted| wanted as usize);
+        if wanted == 0 || wanted > starts.len() {
+            let allowed = format!("expected 1 to {}, those of the file", starts.len());
+            return out.bad("microbatches", wanted, allowed);
+        }
+        starts.push(file.layers.len());
+        let before = 0..starts[0];
+        Ok(std::iter::once(before).chain(starts.windows(2).take(wanted).map(|w| w[0]..w[1])).collect())
+    }
+}

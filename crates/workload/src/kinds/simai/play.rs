@@ -1,0 +1,214 @@
+//! From layers to messages and computations.
+
+use std::ops::Range;
+
+use pathweave_units::{Bytes, Duration};
+
+use super::SimAi;
+use super::layout::Layout;
+use crate::builder::{Draft, Stream};
+use crate::collective::{Plan, Wires};
+use crate::error::{FileError, WorkloadError};
+use crate::files::{SimAiComm, SimAiFile, SimAiPhase, Span};
+use crate::graph::JobId;
+use crate::sink::Sink;
+
+/// Label of connections between stages; those of collectives have the number of their span.
+const STAGES: u32 = 4;
+
+/// An iteration under way.
+struct Play<'a, 's> {
+    config: &'a SimAi,
+    out: &'a mut Sink<'s>,
+    file: &'a SimAiFile,
+    layout: &'a Layout,
+    hosts: &'a [u32],
+    job: JobId,
+    /// What each GPU did last; nothing in the beginning.
+    last: Vec<Option<Draft>>,
+    /// Collectives of weight gradients that each GPU has under way.
+    beside: Vec<Vec<Draft>>,
+}
+
+pub(super) fn play(
+    config: &SimAi,
+    out: &mut Sink<'_>,
+    file: &SimAiFile,
+    layout: &Layout,
+    hosts: &[u32],
+    batches: &[Range<usize>],
+) -> Result<(), WorkloadError> {
+    check(config, out, file, layout, batches)?;
+    let mut last: Vec<Option<Draft>> = vec![None; layout.gpus()];
+    for number in 0..config.iterations {
+        let job = out.job(format_args!("iteration {number}"))?;
+        let beside = vec![Vec::new(); layout.gpus()];
+        let mut play = Play { config, out: &mut *out, file, layout, hosts, job, last, beside };
+        play.iteration(batches)?;
+        last = play.last;
+    }
+    Ok(())
+}
+
+/// Refuses what cannot be, or is too much, before anything is made.
+fn check(
+    config: &SimAi,
+    out: &Sink<'_>,
+    file: &SimAiFile,
+    layout: &Layout,
+    batches: &[Range<usize>],
+) -> Result<(), WorkloadError> {
+    let mut messages = 0.0;
+    for layer in batches.iter().flat_map(|range| &file.layers[range.clone()]) {
+        for comm in [layer.forward, layer.input_grad, layer.weight_grad].iter().filter_map(|phase| phase.comm)
+        {
+            let ranks = layout.groups(comm.over, 0)[0].len();
+            if ranks < 2 {
+                continue;
+            }
+            let plan = plan(config, comm, ranks);
+            if let Err((field, value, allowed)) = plan.check() {
+                let what = format!("algorithms.{field} = {value}: {allowed}");
+                return Err(FileError::at(&config.file, layer.line, what).into());
+            }
+            messages += plan.messages() * (layout.gpus() / ranks) as f64;
+        }
+        messages += 4.0 * layout.gpus() as f64;
+    }
+    out.check_count(messages * f64::from(config.iterations))
+}
+
+fn plan(config: &SimAi, comm: SimAiComm, ranks: usize) -> Plan {
+    let bytes = (comm.bytes as f64 * config.scale + 0.5) as u64;
+    config.algorithms.plan(comm.operation, ranks, bytes)
+}
+
+impl Play<'_, '_> {
+    fn iteration(&mut self, batches: &[Range<usize>]) -> Result<(), WorkloadError> {
+        let stages = self.layout.pp;
+        for (number, layers) in batches.iter().enumerate() {
+            for stage in 0..stages {
+                if number > 0 && stage > 0 {
+                    self.pass(stage - 1, stage)?;
+                }
+                self.forward(layers.clone(), stage)?;
+            }
+        }
+        for (number, layers) in batches.iter().enumerate().rev() {
+            for stage in (0..stages).rev() {
+                if number > 0 && stage + 1 < stages {
+                    self.pass(stage + 1, stage)?;
+                }
+                self.backward(layers.clone(), stage)?;
+            }
+        }
+        for gpu in 0..self.layout.gpus() {
+            let end = self.compute(gpu, Duration::ZERO)?;
+            for task in std::mem::take(&mut self.beside[gpu]) {
+                self.out.after(end, task)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn forward(&mut self, layers: Range<usize>, stage: usize) -> Result<(), WorkloadError> {
+        for layer in layers {
+            self.phase(self.file.layers[layer].forward, stage)?;
+        }
+        Ok(())
+    }
+
+    fn backward(&mut self, layers: Range<usize>, stage: usize) -> Result<(), WorkloadError> {
+        for layer in layers.rev() {
+            let layer = &self.file.layers[layer];
+            for gpu in self.layout.stage(stage) {
+                self.compute(gpu, layer.weight_grad.compute)?;
+            }
+            if let Some(comm) = layer.weight_grad.comm {
+                for (gpu, reduced) in self.collective(comm, stage)? {
+                    let update = self.task(gpu, layer.update)?;
+                    self.after_all(update, &reduced)?;
+                    self.beside[gpu].push(update);
+                }
+            }
+            self.phase(layer.input_grad, stage)?;
+        }
+        Ok(())
+    }
+
+    /// A computation, and a collective that is waited for.
+    fn phase(&mut self, phase: SimAiPhase, stage: usize) -> Result<(), WorkloadError> {
+        for gpu in self.layout.stage(stage) {
+            self.compute(gpu, phase.compute)?;
+        }
+        if let Some(comm) = phase.comm {
+            for (gpu, through) in self.collective(comm, stage)? {
+                let next = self.compute(gpu, Duration::ZERO)?;
+                self.after_all(next, &through)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A collective in every group of a stage, from what its GPUs did last. Returns what each GPU sends and receives.
+    fn collective(
+        &mut self,
+        comm: SimAiComm,
+        stage: usize,
+    ) -> Result<Vec<(usize, Vec<Draft>)>, WorkloadError> {
+        let mut all = Vec::new();
+        for gpus in self.layout.groups(comm.over, stage) {
+            if gpus.len() < 2 {
+                continue;
+            }
+            let plan = plan(self.config, comm, gpus.len());
+            let hosts: Vec<u32> = gpus.iter().map(|&gpu| self.hosts[gpu]).collect();
+            let ready: Vec<Draft> =
+                gpus.iter().map(|&gpu| self.last[gpu].expect("a collective follows a computation")).collect();
+            let mut wires = Wires::new(self.out, &hosts, &ready, plan.sizes(), Some(self.job));
+            wires.stream = match comm.over {
+                Span::Tp => 0,
+                Span::Dp => 1,
+                Span::Ep => 2,
+                Span::DpEp => 3,
+            };
+            plan.run(&mut wires)?;
+            all.extend(gpus.into_iter().zip(wires.through));
+        }
+        Ok(all)
+    }
+
+    /// Every GPU of a stage passes what it has to its counterpart in another, which goes on after it.
+    fn pass(&mut self, from: usize, to: usize) -> Result<(), WorkloadError> {
+        let bytes = (self.file.pp_comm as f64 * self.config.scale + 0.5) as u64;
+        for (src, dst) in self.layout.stage(from).zip(self.layout.stage(to)) {
+            let pair = (self.hosts[src], self.hosts[dst]);
+            let size = Bytes::new(bytes.max(1));
+            let message =
+                self.out.message(pair, size, Duration::ZERO, Stream::Shared(STAGES), Some(self.job))?;
+            if let Some(before) = self.last[src] {
+                self.out.after(message, before)?;
+            }
+            let next = self.compute(dst, Duration::ZERO)?;
+            self.out.after(next, message)?;
+        }
+        Ok(())
+    }
+
+    /// What a GPU does next.
+    fn compute(&mut self, gpu: usize, duration: Duration) -> Result<Draft, WorkloadError> {
+        let task = self.task(gpu, duration)?;
+        if let Some(before) = self.last[gpu].replace(task) {
+            self.out.after(task, before)?;
+        }
+        Ok(task)
+    }
+
+    fn task(&mut self, gpu: usize, duration: Duration) -> Result<Draft, WorkloadError> {
+        self.out.compute(self.hosts[gpu], duration.scale(self.config.scale), self.job)
+    }
+
+    fn after_all(&mut self, task: Draft, all: &[Draft]) -> Result<(), WorkloadError> {
+        all.iter().try_for_each(|&before| self.out.after(task, before))
+    }
+}

@@ -1,0 +1,127 @@
+use std::path::Path;
+
+use pathweave_units::{Duration, Rate, Time};
+
+use super::*;
+use crate::bounds::JobSpans;
+use crate::config::{WorkloadConfig, build};
+use crate::env::WorkloadEnv;
+use crate::graph::{JobId, MessageGraph};
+use crate::kinds::Traffic;
+use crate::testing::job_ends;
+
+fn simai(file: &str) -> SimAi {
+    SimAi {
+        file: file.to_owned(),
+        gpus: None,
+        tp: None,
+        ep: None,
+        pp: None,
+        microbatches: None,
+        hosts: Vec::new(),
+        algorithms: Algorithms::default(),
+        scale: 1.0,
+        iterations: 1,
+    }
+}
+
+fn built(folder: &Path, config: SimAi, hosts: u32) -> Result<MessageGraph, String> {
+    let env = WorkloadEnv { base_dir: folder.to_owned(), ..WorkloadEnv::new(hosts, Rate::from_gbps(8)) };
+    build(&[WorkloadConfig::new(Traffic::SimAi(config))], &env).map(|w| w.graph).map_err(|e| e.to_string())
+}
+
+fn samples() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// The graph of a file with this text.
+fn of_text(
+    name: &str,
+    text: &str,
+    config: impl Fn(SimAi) -> SimAi,
+    hosts: u32,
+) -> Result<MessageGraph, String> {
+    let folder = std::env::temp_dir().join(format!("pathweave-simai-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("w.txt"), text).unwrap();
+    built(&folder, config(simai("w.txt")), hosts)
+}
+
+#[test]
+fn the_small_file_by_hand() {
+    // Twice 556 us and a ring all-reduce of 14 steps; backward four phases of 1 ns. A nanosecond a byte.
+    let graph = built(samples(), simai("tests/data/simai/micro-allreduce-8gpu.txt"), 8).unwrap();
+    let steps = 14 * ((1 << 24) / 8 + (1 << 26) / 8);
+    assert_eq!(job_ends(&graph), [Time::from_ns(2 * 556_000 + steps + 4)]);
+    assert_eq!(JobSpans::of(&graph).span(JobId(0)), Duration::from_ns(2 * 556_000 + 4));
+    assert_eq!(graph.messages().len(), 2 * 8 * 14);
+}
+
+const STAGES: &str = "\
+HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ep: 1 pp: 2 ga: 2 all_gpus: 4 pp_comm 1000
+3
+norm -1 0 NONE 0 0 NONE 0 0 ALLREDUCE 4000 500
+embedding_layer -1 10000 NONE 0 20000 NONE 0 5000 NONE 0 0
+embedding_layer -1 10000 NONE 0 20000 NONE 0 5000 NONE 0 0
+";
+
+#[test]
+fn stages_and_microbatches_by_hand() {
+    // Forward: stage 0 at 0-10, 10-20; stage 1 at 11-21, 21-31. Backward 25 us each: stage 1 at 31-56, 56-81; stage 0
+    // at 57-82, 82-107. Then the replicas of each stage reduce 4000 bytes in 4 us and update in 0.5 us.
+    let graph = of_text("stages", STAGES, |c| c, 4).unwrap();
+    assert_eq!(job_ends(&graph), [Time::from_ns(107_000 + 4_000 + 500)]);
+    // Two stages of 2 GPUs: 2 x 2 messages each way, and 2 rings of 2.
+    assert_eq!(graph.messages().len(), 8 + 2 * 4);
+    // One microbatch, and an iteration behind the other.
+    let short = of_text("short", STAGES, |c| SimAi { microbatches: Some(1), iterations: 2, ..c }, 4).unwrap();
+    // 10 + 1 + 10 + 25 + 1 + 25 + 4.5; stage 1 is through 26 us earlier and goes on.
+    assert_eq!(job_ends(&short)[0], Time::from_ns(76_500));
+    let half = of_text("half", STAGES, |c| SimAi { scale: 0.5, ..c }, 4).unwrap();
+    assert_eq!(job_ends(&half), [Time::from_ns(111_500 / 2)]);
+}
+
+#[test]
+fn weight_gradients_go_on_beside_the_rest() {
+    let text = "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ep: 1 pp: 1 all_gpus: 2\n2\n\
+                a -1 0 NONE 0 7000 NONE 0 0 NONE 0 0\nb -1 0 NONE 0 0 NONE 0 1000 ALLREDUCE 6000 0\n";
+    // Known at 1 us and reduced at 7 us, while layer a computes from 1 to 8 us.
+    assert_eq!(job_ends(&of_text("beside", text, |c| c, 2).unwrap()), [Time::from_us(8)]);
+}
+
+#[test]
+fn the_mixture_of_experts_on_few_gpus() {
+    let config = SimAi {
+        gpus: Some(32),
+        pp: Some(2),
+        ep: Some(4),
+        microbatches: Some(1),
+        scale: 1e-4,
+        ..simai("scenarios/simai-moe/moe-9216gpu.txt")
+    };
+    let graph = built(samples(), config.clone(), 32).unwrap();
+    let jobs = job_ends(&graph);
+    assert_eq!((jobs.len(), graph.hosts()), (1, 32));
+    assert!(jobs[0] > Time::ZERO);
+    // Everybody sends: tensor-parallel in pairs, experts among data ranks, stages to each other.
+    let sends = |a: u32, b: u32| graph.messages().iter().any(|m| (m.src.0, m.dst.0) == (a, b));
+    assert!(sends(0, 1) && sends(0, 2) && sends(0, 6) && sends(0, 16) && sends(16, 0));
+    assert!(!sends(0, 3) && !sends(0, 17));
+
+    let error = |config: SimAi, hosts| built(samples(), config, hosts).unwrap_err();
+    let whole = simai("scenarios/simai-moe/moe-9216gpu.txt");
+    assert!(error(whole.clone(), 32).contains("9216 ranks and the topology 32 hosts"));
+    assert!(
+        error(SimAi { gpus: Some(32), ..whole.clone() }, 32).contains("gpus = 32: expected a multiple of 24")
+    );
+    assert!(
+        error(SimAi { gpus: Some(48), ..whole.clone() }, 48)
+            .contains("ep = 16: expected a number that divides the 2 data-parallel")
+    );
+    assert!(
+        error(SimAi { microbatches: Some(25), ..config.clone() }, 32)
+            .contains("microbatches = 25: expected 1 to 24")
+    );
+    assert!(error(SimAi { scale: 2.0, ..config.clone() }, 32).contains("scale = 2"));
+    assert!(error(SimAi { pp: Some(0), ..config }, 32).contains("pp = 0"));
+}
