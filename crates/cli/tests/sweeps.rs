@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -171,6 +171,78 @@ values = [\"ecmp\", \"rps\"]
     assert_eq!(lab.run(&["sweep", "sweep.toml", "--out", "whole", "--quiet"]).code, 0);
     assert_eq!(digest(&lab, "killed"), digest(&lab, "whole"));
     assert_eq!(lab.json("killed/summary.json"), lab.json("whole/summary.json"));
+}
+
+#[test]
+fn ctrl_c_keeps_what_is_finished() {
+    let many = SMALL.replace("seeds = 2", "seeds = 500");
+    let lab = Lab::new().file("sweep.toml", many);
+    let child =
+        lab.command(&["sweep", "sweep.toml", "--out", "out", "--jobs", "1"]).stderr(Stdio::piped()).spawn();
+    let child = child.unwrap();
+    let patience = Instant::now() + Duration::from_secs(120);
+    while finished(&lab, "out").len() < 3 {
+        assert!(Instant::now() < patience, "nothing is finished");
+        sleep(Duration::from_millis(2));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let done = common::done(&child.wait_with_output().unwrap());
+    assert_eq!(done.code, 130, "{}", done.err);
+    assert!(
+        done.err.contains("stopping: finished runs are kept") && done.err.contains("PARTIAL: "),
+        "{}",
+        done.err
+    );
+    let summary = lab.json("out/summary.json");
+    assert_eq!(summary["partial"], true);
+    assert_eq!(summary["finished_runs"].as_u64().unwrap() as usize, finished(&lab, "out").len());
+}
+
+/// The report in a real browser: its three pictures are drawn, and no script fails.
+#[test]
+fn the_report_is_drawn() {
+    let browsers = ["chromium", "chromium-browser", "google-chrome"];
+    let runs =
+        |name: &&&str| Command::new(name).arg("--version").output().is_ok_and(|done| done.status.success());
+    let Some(browser) = browsers.iter().find(runs) else {
+        #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+        {
+            eprintln!("SKIPPED: no Chromium found, the report was not opened in a browser");
+        }
+        return;
+    };
+    let cube = "[latin-hypercube]\nsamples = 20\n[[latin-hypercube.axis]]\nkey = \"topology.delay\"\nfrom = \"1ns\"\nto = \"900ns\"\n";
+    let alone = SMALL.split("[[grid]]").next().unwrap().to_owned() + "[[list]]\nname = \"<b>&\"\n";
+    let lab = Lab::new()
+        .file("small.toml", SMALL)
+        .file("cube.toml", format!("{SMALL}{cube}"))
+        .file("alone.toml", alone);
+    // One axis has nothing to compare by.
+    for (sweep, pictures) in [("small", 3), ("cube", 3), ("alone", 2)] {
+        assert_eq!(lab.run(&["sweep", &format!("{sweep}.toml"), "--out", sweep, "--quiet"]).code, 0);
+        let page = lab.path(sweep).join("report.html").display().to_string();
+        let done = Command::new(browser)
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--no-first-run",
+                "--virtual-time-budget=4000",
+            ])
+            .args(["--disable-background-networking", "--disable-component-update", "--dump-dom"])
+            .arg(format!("--user-data-dir={}", lab.path("profile").display()))
+            .arg(format!("file://{page}"))
+            .output()
+            .unwrap();
+        let dom = String::from_utf8_lossy(&done.stdout);
+        assert!(!dom.contains("data-script-error"), "{sweep}: {}", &dom[..dom.len().min(300)]);
+        assert!(
+            dom.contains(&format!("data-drawn=\"{pictures}\"")),
+            "{sweep}: {}",
+            &dom[..dom.len().min(300)]
+        );
+        assert!(!dom.contains("NaN"), "{sweep}: a figure is not a number");
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@
     const bin = (v) => Math.min(bins - 1, Math.floor(log ? (bins * Math.log(v / low)) / Math.log(high / low) : (bins * (v - low)) / (high - low)));
     const middle = (i) => (log ? Math.sqrt(edge(i) * edge(i + 1)) : (edge(i) + edge(i + 1)) / 2);
     const range = [...Array(bins).keys()];
-    return { ...plain, names: range.map((i) => `${shown(edge(i))} to ${shown(edge(i + 1))}`), at: range.map(middle), slot: axis.numbers.map(bin) };
+    return { ...plain, names: range.map((i) => `~${pw.show(axis.quantity, Number(middle(i).toPrecision(2)))}`), at: range.map(middle), slot: axis.numbers.map(bin) };
   });
   const metric = (name) => sweep.metrics.find((m) => m.name === name);
   const show = (m, v) => (v == null ? "-" : m.quantity === "count" ? pw.number(v, 6) : pw.show(m.quantity, v));
@@ -109,7 +109,7 @@
       if (y >= 0) text(svg, left - 8, 24 + height * (j + 0.5) + 4, short(name, 24), "end");
       axes[x].names.forEach((_, i) => {
         const got = fill(i, j);
-        const rect = pw.svg("rect", { x: left + width * i + 1, y: 24 + height * j + 1, width: width - 2, height: height - 2, rx: 3, fill: got.colour });
+        const rect = pw.svg("rect", { x: left + width * i + 1, y: 24 + height * j + 1, width: width - 2, height: height - 2, rx: 3, fill: got.colour, opacity: got.faint ? 0.3 : 1 });
         const words = pw.svg("text", { x: left + width * (i + 0.5), y: 24 + height * (j + 0.5), class: "cell-text", style: `fill:${got.ink}` });
         words.textContent = short(got.words, Math.floor(width / 6));
         pw.tip(rect, () => got.tip);
@@ -277,7 +277,9 @@
       }
       const [first, score] = [...counts].sort((a, b) => b[1].wins - a[1].wins)[0];
       const tip = [...counts].map(([k, s]) => `${axes[c].names[k]}: best in ${s.wins} of ${found.length}${s.open ? `, ${s.open} of them undecided` : ""}`);
-      return { colour: pw.colour(first), ink: "#fff", words: axes[c].names[first] + (score.open ? " ?" : ""), tip: `${where}\n${tip.join("\n")}` };
+      // Pale where no setting is decided.
+      const faint = score.open === score.wins;
+      return { colour: pw.colour(first), faint, ink: faint ? pw.css("--text") : "#fff", words: axes[c].names[first] + (score.open ? " ?" : ""), tip: `${where}\n${tip.join("\n")}` };
     });
     legend(card, axes[c].names.map((name, k) => [pw.colour(k), name]));
   }

@@ -196,6 +196,10 @@ fn check(file: &SweepFile) -> Vec<Diagnostic> {
         if cube.samples == 0 {
             report(root.key("latin-hypercube").key("samples"), "a Latin hypercube needs a sample".to_owned());
         }
+        if u64::from(cube.samples) > MOST_RUNS {
+            let message = format!("{} samples, at most {MOST_RUNS} are allowed", cube.samples);
+            report(root.key("latin-hypercube").key("samples"), message);
+        }
         if cube.axis.is_empty() {
             report(root.key("latin-hypercube").key("axis"), "a Latin hypercube needs an axis".to_owned());
         }
@@ -292,6 +296,9 @@ mod tests {
         let range =
             grid("[latin-hypercube]\nsamples = 2\n[[latin-hypercube.axis]]\nkey = 'x'\nfrom = 3\nto = 1\n");
         assert!(range.contains("1 is not above 3") && range.contains("s.toml:7"), "{range}");
+        let many =
+            grid("[latin-hypercube]\nsamples = 4000000000\naxis = [{ key = 'x', from = 1, to = 2 }]\n");
+        assert!(many.contains("4000000000 samples") && many.contains("s.toml:3"), "{many}");
         assert!(grid("seeds = 2000000\n[[list]]\nname = 'a'\n").contains("at most 1000000"));
     }
 }
