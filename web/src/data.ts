@@ -49,7 +49,7 @@ export interface PausedLink {
   link: number; name: string; paused: string; by: string; pauses: number; paused_ns: number;
   passed_on: { link: number; pauses: number }[];
 }
-export interface Job { job: number; name: string; group: number; start_ns: number; finish_ns: number | null }
+export interface Job { job: number; name: string; group: number; start_ns: number; finish_ns: number | null; exposed_ns: number | null }
 
 export interface Run {
   name: string; simulated_ns: number; groups: string[]; schemes: string[];

@@ -45,7 +45,8 @@ export function jobs(cards: HTMLElement): void {
       const until = job.finish_ns ?? r.simulated_ns;
       const bar = svg("rect", { x: x(job.start_ns), y: y + 1, width: Math.max(1, x(until) - x(job.start_ns)), height: Math.max(1, high - 2), fill: colour(job.group), class: job.finish_ns == null ? "unfinished" : "" });
       if (job.finish_ns == null) bar.setAttribute("stroke-dasharray", "3 3"), bar.setAttribute("stroke", css("--text")), bar.setAttribute("fill-opacity", "0.35");
-      tip(bar, () => `${job.name}: ${show("time_ns", job.start_ns)} to ${job.finish_ns == null ? "beyond the end" : show("time_ns", job.finish_ns)}\ntook ${show("time_ns", until - job.start_ns)}`);
+      tip(bar, () => `${job.name}: ${show("time_ns", job.start_ns)} to ${job.finish_ns == null ? "beyond the end" : show("time_ns", job.finish_ns)}\ntook ${show("time_ns", until - job.start_ns)}`
+        + (job.exposed_ns == null ? "" : `, ${show("time_ns", job.exposed_ns)} of it communication that no computation hid`));
       picture.append(bar);
       if (high >= 12) text(0, y + high / 2 + 4, job.name.length > 24 ? job.name.slice(0, 23) + "…" : job.name);
       y += high;

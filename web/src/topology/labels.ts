@@ -2,7 +2,8 @@
 import type { Graph } from "../data";
 import { isHost, type Layout } from "./layout";
 
-export interface Box { x: number; y: number; width: number; height: number; text: string; node: number }
+interface Rect { x: number; y: number; width: number; height: number }
+export interface Box extends Rect { text: string; node: number }
 
 const HEIGHT = 14;
 
@@ -14,6 +15,14 @@ export function labels(
   const switches = g.nodes.map((_, n) => n).filter((n) => !isHost(g, n)).sort((a, b) => g.nodes[b].tier - g.nodes[a].tier || a - b);
   const hosts = g.nodes.map((_, n) => n).filter((n) => isHost(g, n));
   const boxes: Box[] = [];
+  const cross = (a: Rect, b: Rect) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+  // Squares of switches, which names keep clear of where they can.
+  const squares = switches.flatMap((n): (Rect & { node: number })[] => {
+    const place = layout.places[n];
+    if (!place) return [];
+    const [x, y] = toScreen(place.x, place.y), r = place.r * scale;
+    return [{ x: x - r, y: y - r, width: 2 * r, height: 2 * r, node: n }];
+  });
   for (const node of [...new Set([...first, ...switches, ...hosts])]) {
     const place = layout.places[node];
     if (!place) continue;
@@ -29,9 +38,9 @@ export function labels(
     const inside = { x: x - width / 2, y: y - HEIGHT / 2 };
     const order = tile ? (width <= 2 * r ? [inside] : [above, below]) : place.row === 0 && layout.names.length > 2 ? [above, beside]
       : layout.tiles.length > 0 && layout.bottom === place.row ? [below, beside, above] : [beside, below, above];
-    const free = order.map((at) => ({ ...at, width, height: HEIGHT, text, node })).find((box) =>
-      box.x >= 0 && box.x + box.width <= size.width && box.y >= 0 && box.y + box.height <= size.height
-      && !boxes.some((b) => box.x < b.x + b.width && b.x < box.x + box.width && box.y < b.y + b.height && b.y < box.y + box.height));
+    const fits = order.map((at) => ({ ...at, width, height: HEIGHT, text, node })).filter((box) =>
+      box.x >= 0 && box.x + box.width <= size.width && box.y >= 0 && box.y + box.height <= size.height && !boxes.some((b) => cross(box, b)));
+    const free = fits.find((box) => !squares.some((s) => s.node !== node && cross(box, s))) ?? (first.includes(node) ? fits[0] : undefined);
     if (free) boxes.push(free);
   }
   return boxes;

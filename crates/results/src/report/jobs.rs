@@ -21,6 +21,8 @@ struct Row {
     group: u16,
     start_ns: f64,
     finish_ns: Option<f64>,
+    /// Communication that nothing hid; nothing where the job computes nothing, or did not finish.
+    exposed_ns: Option<f64>,
 }
 
 /// The jobs of a run.
@@ -35,6 +37,7 @@ pub(super) fn jobs(run: &RunResult, budget: &Budget) -> Jobs {
         group: j.group,
         start_ns: rounded(ns(j.start_ps)),
         finish_ns: j.finish_ps.map(|t| rounded(ns(t))),
+        exposed_ns: j.exposed_ps().filter(|_| j.compute_ps > 0).map(|t| rounded(ns(t))),
     };
     Jobs { of: run.jobs.len(), rows: jobs.into_iter().map(row).collect() }
 }
