@@ -137,6 +137,7 @@ fn negative_or_absurd_rates() {
     refused_text(&text, &["`topology.rate` cannot be \"-3Gbps\"", "a.toml:4:8", "Kbps, Mbps, Gbps, Tbps"]);
     refused_set("topology.rate=99999999999Tbps", &["out of range", "command line:1:21"]);
     refused_set("topology.rate=0Gbps", &["`topology.rate` cannot be 0bps", "must be above 0"]);
+    refused_set("observe.flows=1001", &["`observe.flows` cannot be 1001", "0 to 1000"]);
     refused_set("topology.rate=100", &["cannot be a whole number 100", "\"100Gbps\""]);
     refused_set("topology.rate=100GB", &["unknown or missing unit"]);
 }

@@ -36,8 +36,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     folder.write_run(&run, &summary)?;
     let path = folder.commit()?;
     println!("files: {:.1} s in all, peak {} MB", start.elapsed().as_secs_f64(), peak_rss_mb());
-    let bytes = std::fs::metadata(path.join("flows.parquet"))?.len();
-    println!("flows.parquet: {} MB\n{}", bytes / 1_000_000, summary_table(&summary));
+    let bytes = |file: &str| std::fs::metadata(path.join(file)).map(|data| data.len());
+    println!("flows.parquet: {} MB", bytes("flows.parquet")? / 1_000_000);
+    println!("report.html: {} KB\n{}", bytes("report.html")? / 1_000, summary_table(&summary));
     std::fs::remove_dir_all(path)?;
     Ok(())
 }
