@@ -1,6 +1,5 @@
 //! The buffer that the ports of a switch share: admission, dynamic thresholds, priority flow control.
 
-use pathweave_des::EventQueue;
 use pathweave_units::{HostId, PathId, Time};
 
 use crate::build::PAUSE_FRAME_BYTES;
@@ -21,19 +20,12 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Takes a packet into the buffer, pausing the neighbour it came from if its account is over the threshold.
     /// False if there is no room: the packet is then lost.
     #[inline(always)]
-    pub(crate) fn admit(
-        &mut self,
-        queue: &mut EventQueue,
-        now: Time,
-        switch: u32,
-        egress: PortId,
-        header: &Header,
-    ) -> bool {
+    pub(crate) fn admit(&mut self, now: Time, switch: u32, egress: PortId, header: &Header) -> bool {
         let (bytes, class) = (u64::from(header.wire_bytes()), usize::from(header.class()));
         let ingress = header.ingress();
         if !self.has_room(switch, egress, class, bytes) {
             // The lazy account errs on the high side: refuse only by the exact one.
-            self.advance_switch(queue, now, switch);
+            self.advance_switch(now, switch);
             if !self.has_room(switch, egress, class, bytes) {
                 self.lose(now, egress, header, DropReason::Buffer);
                 return false;
@@ -46,7 +38,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         held.bytes[class] += bytes as u32;
         let may_pause = self.pfc && class > 0 && held.xoff_sent >> class & 1 == 0;
         if may_pause && u64::from(held.bytes[class]) > limit {
-            self.consider_pause(queue, now, switch, ingress, class);
+            self.consider_pause(now, switch, ingress, class);
         }
         true
     }
@@ -68,42 +60,35 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// The lazy account is over the threshold; pause the neighbour if the exact one is, too.
     #[cold]
-    fn consider_pause(
-        &mut self,
-        queue: &mut EventQueue,
-        now: Time,
-        switch: u32,
-        ingress: PortId,
-        class: usize,
-    ) {
+    fn consider_pause(&mut self, now: Time, switch: u32, ingress: PortId, class: usize) {
         if self.held[ingress as usize].lossy {
             return;
         }
-        self.advance_switch(queue, now, switch);
+        self.advance_switch(now, switch);
         let at = &self.switches[switch as usize];
         let over = u64::from(self.held[ingress as usize].bytes[class]) > at.xoff_limit_bytes(at.used_bytes);
         if !over || self.held[ingress as usize].xoff_sent >> class & 1 != 0 {
             return;
         }
         self.held[ingress as usize].xoff_sent |= 1 << class;
-        self.send_pause_frame(queue, now, ingress, class, 0);
+        self.send_pause_frame(now, ingress, class, 0);
         self.switches[switch as usize].paused_neighbours += 1;
     }
 
     /// A packet has left the buffer other than by service.
-    pub(crate) fn release(&mut self, queue: &mut EventQueue, now: Time, at: Resumable, bytes: u32) {
+    pub(crate) fn release(&mut self, now: Time, at: Resumable, bytes: u32) {
         let Resumable { switch, ingress, class } = at;
         self.switches[switch as usize].used_bytes -= u64::from(bytes);
         let held = &mut self.held[ingress as usize];
         held.bytes[class] -= bytes;
         if held.xoff_sent >> class & 1 != 0 {
-            self.consider_resume(queue, now, at);
+            self.consider_resume(now, at);
         }
     }
 
     /// Ends the neighbour's pause once the account is far enough below the threshold.
     #[cold]
-    pub(crate) fn consider_resume(&mut self, queue: &mut EventQueue, now: Time, at: Resumable) {
+    pub(crate) fn consider_resume(&mut self, now: Time, at: Resumable) {
         let Resumable { switch, ingress, class } = at;
         let held = u64::from(self.held[ingress as usize].bytes[class]);
         let at = &self.switches[switch as usize];
@@ -112,19 +97,12 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
         self.held[ingress as usize].xoff_sent &= !(1 << class);
         // Services are on time while a neighbour is paused, so this one starts now.
-        self.send_pause_frame(queue, now, ingress, class, PFC_RESUME);
+        self.send_pause_frame(now, ingress, class, PFC_RESUME);
         self.switches[switch as usize].paused_neighbours -= 1;
     }
 
     /// A MAC control frame: goes out as soon as the transmitter is free, before every queue.
-    fn send_pause_frame(
-        &mut self,
-        queue: &mut EventQueue,
-        now: Time,
-        port_id: PortId,
-        class: usize,
-        kind: u8,
-    ) {
+    fn send_pause_frame(&mut self, now: Time, port_id: PortId, class: usize, kind: u8) {
         if self.ports[port_id as usize].is(DOWN) {
             return;
         }
@@ -133,31 +111,25 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         header.set(PFC | kind);
         let port = &mut self.ports[port_id as usize];
         port.tx_free = port.tx_free.max(now);
-        self.wires.put(queue, port, &header);
+        self.wires.put(port, &header);
     }
 
     /// A pause frame from the neighbour at the far end of `port_id`'s cable.
-    pub(crate) fn on_pause_frame(
-        &mut self,
-        queue: &mut EventQueue,
-        now: Time,
-        port_id: PortId,
-        frame: &Header,
-    ) -> Step {
+    pub(crate) fn on_pause_frame(&mut self, now: Time, port_id: PortId, frame: &Header) -> Step {
         let class = frame.path().0 as u8;
         if frame.is(PFC_RESUME) {
             if self.ports[port_id as usize].is(STORM) {
                 return Step::Done;
             }
-            return self.resume(queue, now, port_id, class);
+            return self.resume(now, port_id, class);
         }
-        self.pause(queue, now, port_id, class);
+        self.pause(now, port_id, class);
         Step::Done
     }
 
-    pub(crate) fn pause(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId, class: u8) {
+    pub(crate) fn pause(&mut self, now: Time, port_id: PortId, class: u8) {
         // What has begun up to now goes out.
-        self.advance(queue, now, port_id);
+        self.advance(now, port_id);
         let port = &mut self.ports[port_id as usize];
         if port.paused >> class & 1 != 0 {
             return;
@@ -177,14 +149,14 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             return;
         }
         let due = match port.node.checked_sub(self.wires.hosts) {
-            Some(switch) => &mut self.wires.due[switch as usize],
+            Some(switch) => self.wires.due_of_switch(switch),
             None => &mut self.nic_due,
         };
         *due = port.tx_free.min(*due);
     }
 
-    pub(crate) fn resume(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId, class: u8) -> Step {
-        self.advance(queue, now, port_id);
+    pub(crate) fn resume(&mut self, now: Time, port_id: PortId, class: u8) -> Step {
+        self.advance(now, port_id);
         let port = &mut self.ports[port_id as usize];
         if port.paused >> class & 1 == 0 {
             return Step::Done;
@@ -201,7 +173,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             self.paused_since[port_id as usize] = Time::MAX;
         }
         self.log.push(FabricEvent { time: now, port: port_id, kind: FabricEventKind::Resumed(class) });
-        self.advance(queue, now, port_id);
+        self.advance(now, port_id);
         self.note_service(port_id);
         if node < self.wires.hosts { Step::Resumed { host: HostId(node), port: port_id } } else { Step::Done }
     }

@@ -1,6 +1,5 @@
 //! Putting a fabric together: nodes, cables, buffers.
 
-use pathweave_des::SourceId;
 use pathweave_units::{Bytes, Duration, HostId, Rate, Time, derive_seed};
 
 use crate::config::{EcmpHash, Forwarding, SwitchConfig};
@@ -125,14 +124,9 @@ impl PortMap {
     }
 }
 
-/// Event sources that a fabric of `hosts` hosts needs, from id 0 on: one for each port of a host.
-pub fn event_sources(map: &PortMap, hosts: u32) -> SourceId {
-    map.first_port[hosts as usize]
-}
-
 impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// A fabric of `hosts` hosts and then `switches` switches, idle at time zero. Its events use the sources from
-    /// 0 to [`event_sources`] of the caller's queue. `routes[i]` are those of switch i.
+    /// A fabric of `hosts` hosts and then `switches` switches, idle at time zero. `routes[i]` are those of
+    /// switch i.
     pub fn new(
         hosts: u32,
         switches: u32,
@@ -209,7 +203,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         let wires = Wires {
             links: (0..ports.len()).map(|_| Link::new()).collect(),
             specs,
-            due: vec![Time::MAX; built.len()],
+            due: vec![Time::MAX; hosts as usize + built.len()],
             hosts,
         };
         let dice = derive_seed(seed, "fabric", 0);
@@ -228,7 +222,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             impairments: Impairments::new(dice, ports.len()),
             stats: vec![PortStats::default(); ports.len()],
             paused_since: vec![Time::MAX; ports.len()],
-            host_ports: event_sources(map, hosts),
+            host_ports: map.first_port[hosts as usize],
             busy_nics: Vec::new(),
             nic_due: Time::MAX,
             active: Vec::new(),

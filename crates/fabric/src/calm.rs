@@ -3,7 +3,6 @@
 //! Then its ports have nothing to do with each other: nobody is paused or resumed, nothing is refused, and each port can
 //! be taken through the window on its own, its state at hand. The outcome is the same; it is merely found faster.
 
-use pathweave_des::EventQueue;
 use pathweave_units::Time;
 
 use crate::fabric::Fabric;
@@ -12,6 +11,9 @@ use crate::packet::Header;
 use crate::port::{Held, Port};
 use crate::switch::Window;
 use crate::wires::Wires;
+
+/// How many ports ahead of its turn the memory of one is asked for.
+pub(crate) const PORTS_AHEAD: usize = 3;
 
 /// What has left a port in the window, and the accounts it leaves.
 struct Departures<'a, const C: usize> {
@@ -24,8 +26,8 @@ struct Departures<'a, const C: usize> {
 
 impl<const C: usize> Departures<'_, C> {
     #[inline(always)]
-    fn put(&mut self, wires: &mut Wires, queue: &mut EventQueue, port: &mut Port<C>, header: &Header) {
-        wires.put(queue, port, header);
+    fn put(&mut self, wires: &mut Wires, port: &mut Port<C>, header: &Header) {
+        wires.put(port, header);
         self.packets += 1;
         self.bytes += u64::from(header.wire_bytes());
         let account = &mut self.held[header.ingress() as usize - self.first];
@@ -55,25 +57,28 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// Takes the ports of a switch one by one through the window. Returns when the next service begins.
-    pub(crate) fn run_calm(
-        &mut self,
-        queue: &mut EventQueue,
-        last: Time,
-        switch: u32,
-        window: &Window<C>,
-    ) -> Time {
+    pub(crate) fn run_calm(&mut self, last: Time, switch: u32, window: &Window<C>) -> Time {
         let at = &mut self.switches[switch as usize];
         let (first, end) = (at.first_port as usize, at.end_port as usize);
-        let held = &mut self.held[first..end];
-        for (held, came) in held.iter_mut().zip(&window.came_bytes) {
+        for (held, came) in self.held[first..end].iter_mut().zip(&window.came_bytes) {
             (0..C).for_each(|class| held.bytes[class] += came[class]);
         }
         at.used_bytes += window.bytes;
         let mut left_bytes = 0;
         let mut next = Time::MAX;
         let mut arrivals = window.in_order();
-        for (index, port) in self.ports[first..end].iter_mut().enumerate() {
+        for index in 0..end - first {
             let id = (first + index) as u32;
+            if index + PORTS_AHEAD < end - first {
+                self.prefetch_services(id + PORTS_AHEAD as u32);
+            }
+            if index + 1 < end - first {
+                let next = &self.ports[first + index + 1];
+                next.prefetch_end();
+                self.wires.links[next.peer as usize].prefetch_end();
+            }
+            let port = &mut self.ports[first + index];
+            let held = &mut self.held[first..end];
             let mut departures = Departures { held, first, packets: 0, bytes: 0 };
             loop {
                 let arrival = arrivals.next_at(index as u64);
@@ -81,14 +86,14 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 while let Some(eligible) = port.serves_by(until) {
                     let class = self.scheduler.next_class(id, port, eligible);
                     let header = served(&mut self.marker, &self.wires.specs, id, port, class);
-                    departures.put(&mut self.wires, queue, port, &header);
+                    departures.put(&mut self.wires, port, &header);
                 }
                 let Some(header) = arrival else { break };
                 let mut room = None;
                 let header = as_queued(&mut self.marker, &self.wires.specs, id, port, header, &mut room);
                 let class = usize::from(header.class());
                 if port.is_turn_of(class, until) {
-                    departures.put(&mut self.wires, queue, port, header);
+                    departures.put(&mut self.wires, port, header);
                 } else {
                     port.push(class, header);
                 }

@@ -12,14 +12,15 @@
 //! late. Until looked at, a queue or buffer seems fuller than it is; decisions that would mark, drop or pause bring up
 //! to date what they count first.
 
-use pathweave_des::{EventQueue, SourceId, prefetch};
+use std::ops::Range;
+
+use pathweave_des::{prefetch, prefetch_all};
 use pathweave_units::{Duration, HostId, Time};
 
 use crate::config::EcnConfig;
 use crate::event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 use crate::faults::Impairments;
 use crate::forwarding::{Balancer, ForwardingStats, Outbox};
-use crate::link::Link;
 use crate::marking::Marker;
 use crate::middlebox::Middlebox;
 use crate::packet::{CORRUPT, Contents, Header, LOST, PFC};
@@ -32,11 +33,12 @@ use crate::wires::Wires;
 ///
 /// Drive it so, from an instant at which everything before is done:
 ///
-/// 1. Choose the end of a window, at most [`Fabric::lookahead`] behind the earlier of the caller's next event and
-///    [`Fabric::next_due`].
-/// 2. Execute the events of hosts before that end in order of time: those whose source is below
-///    [`crate::event_sources`] go to [`Fabric::on_arrival`], others are the caller's own. Hosts put packets in with
-///    [`Fabric::send`].
+/// 1. Choose the end of a window, at most [`Fabric::lookahead`] behind [`Fabric::next_due`] and what else the caller
+///    knows of.
+/// 2. Take each host that is [due](Fabric::host_due) before that end through the window. In order of its time: packets
+///    that reach it ([`Fabric::next_arrival`], [`Fabric::on_arrival`]) and what it does of its own, putting packets in
+///    with [`Fabric::send`]. Then tell when the host is due next ([`Fabric::set_host_due`]). What hosts do in a window
+///    does not reach each other through the fabric, so their order is the caller's to choose.
 /// 3. Call [`Fabric::run_until`] with the end.
 ///
 /// What concerns more than one node (faults, samples) belongs between windows, before events of the same instant.
@@ -82,14 +84,14 @@ pub struct Fabric<P, const C: usize> {
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// A host puts a packet on its NIC port's queue.
     #[inline]
-    pub fn send(&mut self, queue: &mut EventQueue, now: Time, port: PortId, header: Header, content: P) {
+    pub fn send(&mut self, now: Time, port: PortId, header: Header, content: P) {
         debug_assert!(self.ports[port as usize].node == header.src().0);
         let header = header.with_content(self.contents.insert(content));
         if self.ports[port as usize].is(DOWN) {
             return self.send_into_the_void(now, port, &header);
         }
-        self.advance(queue, now, port);
-        self.enqueue(queue, now, port, &header);
+        self.advance(now, port);
+        self.enqueue(now, port, &header);
         let at = &mut self.ports[port as usize];
         if at.backlog != 0 && !at.is(LISTED) {
             at.flags |= LISTED;
@@ -107,8 +109,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Whether a host's port could start a data packet at `now`: up, idle once what waits before it is served, and no
     /// data class paused.
     #[inline]
-    pub fn port_ready(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) -> bool {
-        self.advance(queue, now, port_id);
+    pub fn port_ready(&mut self, now: Time, port_id: PortId) -> bool {
+        self.advance(now, port_id);
         let port = &self.ports[port_id as usize];
         port.tx_free <= now && (port.paused | port.backlog) & !1 == 0 && !port.is(DOWN)
     }
@@ -118,38 +120,74 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.lookahead
     }
 
-    /// No later than the next thing that happens in the fabric but for arrivals at hosts, which are events of the
-    /// queue. [`Time::MAX`] if nothing will.
+    /// No later than the next thing that happens, hosts included. [`Time::MAX`] if nothing will.
     pub fn next_due(&self) -> Time {
         self.wires.due.iter().copied().min().unwrap_or(Time::MAX).min(self.nic_due)
     }
 
+    /// No later than the next thing that happens at a host: the next arrival, and what the caller told.
+    #[inline(always)]
+    pub fn host_due(&self, host: HostId) -> Time {
+        self.wires.due[host.index()]
+    }
+
+    /// The hosts that are due before `end`.
+    pub fn hosts_due(&self, end: Time) -> impl Iterator<Item = HostId> {
+        let due = (0..).zip(&self.wires.due[..self.wires.hosts as usize]);
+        due.filter(move |(_, due)| **due < end).map(|(host, _)| HostId(host))
+    }
+
+    /// A host is due at this time, or before.
+    #[inline(always)]
+    pub fn host_due_by(&mut self, host: HostId, at: Time) {
+        self.wires.due_by(host.0, at);
+    }
+
+    /// All that happens at a host before this time has been executed.
+    #[inline(always)]
+    pub fn set_host_due(&mut self, host: HostId, at: Time) {
+        self.wires.due[host.index()] = at;
+    }
+
+    /// When the next packet reaches a host by one of its ports, and by which; [`Time::MAX`] if none is on its way. Of
+    /// several at one instant it is that of the first port.
+    #[inline(always)]
+    pub fn next_arrival(&self, ports: Range<PortId>) -> (Time, PortId) {
+        let mut first = (Time::MAX, ports.start);
+        for port in ports {
+            let arrival = self.wires.links[port as usize].next_arrival();
+            if arrival < first.0 {
+                first = (arrival, port);
+            }
+        }
+        first
+    }
+
     /// Simulates everything but the hosts through all that happens before `end`.
-    pub fn run_until(&mut self, queue: &mut EventQueue, end: Time) {
+    pub fn run_until(&mut self, end: Time) {
         let Some(last) = end.as_ps().checked_sub(1).map(Time::from_ps) else { return };
-        self.serve_nics(queue, last);
+        self.serve_nics(last);
         let mut active = std::mem::take(&mut self.active);
         active.clear();
-        active.extend((0..).zip(&self.wires.due).filter(|(_, due)| **due < end).map(|(switch, _)| switch));
+        let due = (0..).zip(&self.wires.due[self.wires.hosts as usize..]);
+        active.extend(due.filter(|(_, due)| **due < end).map(|(switch, _)| switch));
         for (turn, &switch) in active.iter().enumerate() {
-            for (ahead, stage) in
-                [Self::prefetch_tails, Self::prefetch_packets, Self::prefetch_ports].iter().enumerate()
-            {
-                if let Some(&next) = active.get(turn + ahead + 1) {
+            for (ahead, stage) in [(1, Self::prefetch_packets as fn(&Self, u32)), (2, Self::prefetch_ports)] {
+                if let Some(&next) = active.get(turn + ahead) {
                     stage(self, next);
                 }
             }
-            self.run_switch(queue, end, switch);
+            self.run_switch(end, switch);
         }
         self.active = active;
     }
 
     /// Starts what services of hosts' ports begin up to `last`.
-    fn serve_nics(&mut self, queue: &mut EventQueue, last: Time) {
+    fn serve_nics(&mut self, last: Time) {
         let mut busy = std::mem::take(&mut self.busy_nics);
         self.nic_due = Time::MAX;
         busy.retain(|&id| {
-            self.advance(queue, last, id);
+            self.advance(last, id);
             let port = &mut self.ports[id as usize];
             if port.backlog == 0 {
                 port.flags &= !LISTED;
@@ -165,36 +203,23 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// The first packet on the link into a host's port has arrived there.
     #[inline(always)]
-    pub fn on_arrival(&mut self, queue: &mut EventQueue, now: Time, port: SourceId) -> Step {
+    pub fn on_arrival(&mut self, now: Time, port: PortId) -> Step {
         let link = &mut self.wires.links[port as usize];
-        let mut header = link.pop_before(Time::MAX).expect("scheduled for it");
-        if link.next_arrival() != Time::MAX {
-            queue.schedule(port, link.next_arrival());
-        }
+        let mut header = link.pop_before(Time::MAX).expect("one is on its way");
         if link.impaired {
             self.impair(port, &mut header);
         }
         if header.is(LOST | CORRUPT | PFC) {
-            return self.on_special_arrival(queue, now, port, &header);
+            return self.on_special_arrival(now, port, &header);
         }
         Step::Delivered { host: HostId(self.ports[port as usize].node), port, packet: Arrived(header) }
     }
 
     /// A pause frame, or a packet that does not count as arrived.
     #[cold]
-    pub(crate) fn on_special_arrival(
-        &mut self,
-        queue: &mut EventQueue,
-        now: Time,
-        ingress: PortId,
-        header: &Header,
-    ) -> Step {
+    pub(crate) fn on_special_arrival(&mut self, now: Time, ingress: PortId, header: &Header) -> Step {
         if header.is(PFC) {
-            return if header.is(LOST) {
-                Step::Done
-            } else {
-                self.on_pause_frame(queue, now, ingress, header)
-            };
+            return if header.is(LOST) { Step::Done } else { self.on_pause_frame(now, ingress, header) };
         }
         let from = self.ports[ingress as usize].peer;
         let reason = if header.is(CORRUPT) {
@@ -241,36 +266,38 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.log.push(FabricEvent { time: now, port, kind });
     }
 
-    /// Loads ahead of time what an arrival at a host's port will touch first.
+    /// Begins to load what a host's turn touches first: its ports, and the links into them.
     #[inline(always)]
-    pub fn prefetch_link(&self, port: SourceId) {
-        if let (Some(link), Some(port)) = (self.wires.links.get(port as usize), self.ports.get(port as usize))
-        {
-            prefetch(link);
-            prefetch(port);
+    pub fn prefetch_host(&self, ports: Range<PortId>) {
+        for port in ports {
+            prefetch(&self.wires.links[port as usize]);
+            prefetch_all(&self.ports[port as usize]);
         }
     }
 
-    /// Then, once that is there: the packet that arrives.
+    /// Then, once that is there: the packets that arrive, and the links it feeds.
     #[inline(always)]
-    pub fn prefetch_header(&self, port: SourceId) {
-        if let Some(first) = self.wires.links.get(port as usize).and_then(Link::first) {
-            prefetch(first);
+    pub fn prefetch_arrivals(&self, ports: Range<PortId>) {
+        for port in ports {
+            self.wires.links[port as usize].prefetch();
+            prefetch(&self.wires.links[self.ports[port as usize].peer as usize]);
         }
     }
 
-    /// Then, once that is there: what it carries. Tells the host.
+    /// Then, once that is there: what the packets carry.
     #[inline(always)]
-    pub fn prefetch_content(&self, port: SourceId) -> Option<HostId> {
-        let first = self.wires.links[port as usize].first()?;
-        self.contents.prefetch(first);
-        Some(first.dst())
+    pub fn prefetch_contents(&self, ports: Range<PortId>, packets: usize) {
+        for port in ports {
+            let link = &self.wires.links[port as usize];
+            link.packets().take(packets).for_each(|header| self.contents.prefetch(header));
+            self.wires.links[self.ports[port as usize].peer as usize].prefetch_end();
+        }
     }
 
-    /// What the packet next to arrive at a host's port carries.
+    /// What the packets carry that are on their way to a host's port.
     #[inline(always)]
-    pub fn next_content(&self, port: PortId) -> Option<&P> {
-        let first = self.wires.links[port as usize].first()?;
-        (!first.is(PFC)).then(|| self.contents.get(first))
+    pub fn coming(&self, port: PortId) -> impl Iterator<Item = &P> {
+        let packets = self.wires.links[port as usize].packets();
+        packets.filter(|header| !header.is(PFC)).map(|header| self.contents.get(header))
     }
 }

@@ -1,6 +1,5 @@
 //! Links that fail, slow down, lose or corrupt; switches that die; NICs that pause for ever.
 
-use pathweave_des::EventQueue;
 use pathweave_units::{Duration, Rate, Time};
 
 use crate::buffering::Resumable;
@@ -35,12 +34,12 @@ impl Impairments {
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Takes both directions of a port's link down: what is queued or in flight is lost, pauses are forgotten.
-    pub fn link_down(&mut self, queue: &mut EventQueue, now: Time, port: PortId) {
+    pub fn link_down(&mut self, now: Time, port: PortId) {
         for end in [port, self.ports[port as usize].peer] {
-            self.advance(queue, now, end);
+            self.advance(now, end);
             self.set_down(end, true);
             self.wires.links[self.ports[end as usize].peer as usize].lose_all();
-            self.drop_queued(queue, now, end);
+            self.drop_queued(now, end);
             self.forget_pauses(now, end);
         }
     }
@@ -78,16 +77,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// Changes rate or delay of both directions of a port's link, for packets whose service is yet to start.
-    pub fn set_link(
-        &mut self,
-        queue: &mut EventQueue,
-        now: Time,
-        port: PortId,
-        rate: Option<Rate>,
-        delay: Option<Duration>,
-    ) {
+    pub fn set_link(&mut self, now: Time, port: PortId, rate: Option<Rate>, delay: Option<Duration>) {
         for end in [port, self.ports[port as usize].peer] {
-            self.advance(queue, now, end);
+            self.advance(now, end);
             let old = &self.wires.specs[usize::from(self.ports[end as usize].spec)];
             let spec = LinkSpec::new(rate.unwrap_or(old.rate), delay.unwrap_or(old.delay), &self.ecn);
             let spec =
@@ -122,17 +114,17 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// A broken NIC behind `port` pauses all data classes of the port for ever.
-    pub fn start_pause_storm(&mut self, queue: &mut EventQueue, now: Time, port: PortId) {
+    pub fn start_pause_storm(&mut self, now: Time, port: PortId) {
         self.ports[port as usize].flags |= STORM;
         for class in 1..C as u8 {
-            self.pause(queue, now, port, class);
+            self.pause(now, port, class);
         }
     }
 
     /// The broken NIC falls silent.
-    pub fn stop_pause_storm(&mut self, queue: &mut EventQueue, now: Time, port: PortId) -> Step {
+    pub fn stop_pause_storm(&mut self, now: Time, port: PortId) -> Step {
         self.ports[port as usize].flags &= !STORM;
-        (1..C as u8).fold(Step::Done, |_, class| self.resume(queue, now, port, class))
+        (1..C as u8).fold(Step::Done, |_, class| self.resume(now, port, class))
     }
 
     /// Replaces the routes of all switches, as routing does some time after a change.
@@ -160,7 +152,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    fn drop_queued(&mut self, queue: &mut EventQueue, now: Time, port_id: PortId) {
+    fn drop_queued(&mut self, now: Time, port_id: PortId) {
         if self.ports[port_id as usize].is(BOXED) {
             self.give_up_controlled(port_id);
         }
@@ -173,7 +165,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             for header in waiting.iter() {
                 if node >= self.wires.hosts {
                     let at = Resumable { switch: node - self.wires.hosts, ingress: header.ingress(), class };
-                    self.release(queue, now, at, u32::from(header.wire_bytes()));
+                    self.release(now, at, u32::from(header.wire_bytes()));
                 }
                 self.lose(now, port_id, header, DropReason::LinkDown);
             }

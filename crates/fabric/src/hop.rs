@@ -1,6 +1,5 @@
 //! What a port does with a packet at an instant: queue, service, link.
 
-use pathweave_des::EventQueue;
 use pathweave_units::Time;
 
 use crate::buffering::Resumable;
@@ -45,13 +44,13 @@ pub(crate) fn served<const C: usize>(
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Puts a packet in its class's queue, or on the link if the port is idle. The port is up to date.
     #[inline(always)]
-    pub(crate) fn enqueue(&mut self, queue: &mut EventQueue, now: Time, id: PortId, header: &Header) {
+    pub(crate) fn enqueue(&mut self, now: Time, id: PortId, header: &Header) {
         let port = &mut self.ports[id as usize];
         let mut room = None;
         let header = as_queued(&mut self.marker, &self.wires.specs, id, port, header, &mut room);
         let class = usize::from(header.class());
         if port.is_turn_of(class, now) {
-            self.transmit(queue, now, id, header);
+            self.transmit(now, id, header);
         } else {
             port.push(class, header);
         }
@@ -59,29 +58,29 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Starts every service of a port that begins up to `now`.
     #[inline(always)]
-    pub(crate) fn advance(&mut self, queue: &mut EventQueue, now: Time, id: PortId) {
+    pub(crate) fn advance(&mut self, now: Time, id: PortId) {
         if self.ports[id as usize].serves_by(now).is_some() {
-            self.serve_backlog(queue, now, id);
+            self.serve_backlog(now, id);
         }
     }
 
     #[inline(never)]
-    fn serve_backlog(&mut self, queue: &mut EventQueue, now: Time, id: PortId) {
+    fn serve_backlog(&mut self, now: Time, id: PortId) {
         if self.ports[id as usize].is(BOXED) {
-            return self.serve_boxed_port(queue, now, id);
+            return self.serve_boxed_port(now, id);
         }
         while let Some(eligible) = self.ports[id as usize].serves_by(now) {
             let class = self.scheduler.next_class(id, &self.ports[id as usize], eligible);
             let header = served(&mut self.marker, &self.wires.specs, id, &mut self.ports[id as usize], class);
-            self.transmit(queue, now, id, &header);
+            self.transmit(now, id, &header);
         }
     }
 
     /// Transmits a packet from the instant the port became free, and takes it out of the buffer.
     #[inline(always)]
-    pub(crate) fn transmit(&mut self, queue: &mut EventQueue, now: Time, id: PortId, header: &Header) {
+    pub(crate) fn transmit(&mut self, now: Time, id: PortId, header: &Header) {
         let port = &mut self.ports[id as usize];
-        self.wires.put(queue, port, header);
+        self.wires.put(port, header);
         port.sent_bytes += u64::from(header.wire_bytes());
         port.sent_packets += 1;
         self.packet_hops += 1;
@@ -93,7 +92,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         let held = &mut self.held[header.ingress() as usize];
         held.bytes[class] -= u32::from(header.wire_bytes());
         if held.xoff_sent >> class & 1 != 0 {
-            self.consider_resume(queue, now, Resumable { switch, ingress: header.ingress(), class });
+            self.consider_resume(now, Resumable { switch, ingress: header.ingress(), class });
         }
     }
 }

@@ -25,7 +25,7 @@ mod switch;
 mod watch;
 mod wires;
 
-pub use build::{BuildError, Cable, PortMap, Span, event_sources};
+pub use build::{BuildError, Cable, PortMap, Span};
 pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 pub use fabric::Fabric;
 pub use forwarding::{ForwardingStats, IntervalRoutes, SwitchRoutes, TableRoutes};

@@ -10,7 +10,7 @@ use crate::ring::Ring;
 /// The packets on their way into a port, in order of arrival. Kept at the receiving end, so that a switch finds all it
 /// has to look at in a row.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(crate) struct Link {
     packets: Ring<Header>,
     /// When the first of them arrives; [`Time::MAX`] when there is none.
@@ -26,17 +26,6 @@ impl Link {
         Link { packets: Ring::new(), next: Time::MAX, last: Time::ZERO, impaired: false }
     }
 
-    /// When the first packet arrives; [`Time::MAX`] when there is none.
-    #[inline(always)]
-    pub(crate) fn next_arrival(&self) -> Time {
-        self.next
-    }
-
-    #[inline(always)]
-    pub(crate) fn first(&self) -> Option<&Header> {
-        self.packets.front()
-    }
-
     /// Begins to load the next packets to arrive.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
@@ -45,22 +34,34 @@ impl Link {
         }
     }
 
-    /// The last packet, behind which the next one will be put.
+    /// When the first packet arrives; [`Time::MAX`] when there is none.
     #[inline(always)]
-    pub(crate) fn last(&self) -> Option<&Header> {
-        self.packets.back()
+    pub(crate) fn next_arrival(&self) -> Time {
+        self.next
+    }
+
+    /// The packets on it, in order.
+    #[inline(always)]
+    pub(crate) fn packets(&self) -> impl Iterator<Item = &Header> {
+        self.packets.iter()
+    }
+
+    /// Begins to load the place of the packet that comes next.
+    #[inline(always)]
+    pub(crate) fn prefetch_end(&self) {
+        if let Some(last) = self.packets.back() {
+            prefetch(last);
+        }
     }
 
     /// Puts a packet on the link into port `ingress`, to arrive at `arrival` or together with the packet before it: a
-    /// link whose delay has just shrunk still delivers in order. True if the link was empty.
+    /// link whose delay has just shrunk still delivers in order.
     #[inline(always)]
-    pub(crate) fn push(&mut self, header: &Header, ingress: PortId, arrival: Time) -> bool {
+    pub(crate) fn push(&mut self, header: &Header, ingress: PortId, arrival: Time) {
         let arrival = arrival.max(self.last);
-        let was_empty = self.next == Time::MAX;
         self.last = arrival;
         self.next = self.next.min(arrival);
         self.packets.push(header.on_link(ingress, arrival));
-        was_empty
     }
 
     /// Takes the first packet if it arrives before `end`.

@@ -1,6 +1,5 @@
 //! Looking at a fabric without disturbing it.
 
-use pathweave_des::EventQueue;
 use pathweave_units::{Bytes, Duration, HostId, PathId, Time};
 
 use crate::event::FabricEvent;
@@ -28,15 +27,15 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Bytes queued at a port now, exactly. Never changes what happens later: a port whose services are events is
     /// up to date as it is, and in any other an early service has the same outcome.
-    pub fn queued_bytes(&mut self, queue: &mut EventQueue, now: Time, port: PortId) -> Bytes {
-        self.settle(queue, now, port);
+    pub fn queued_bytes(&mut self, now: Time, port: PortId) -> Bytes {
+        self.settle(now, port);
         Bytes::new(u64::from(self.ports[port as usize].total_queued_bytes()))
     }
 
     /// Brings a port's counters up to `now`.
-    pub fn settle(&mut self, queue: &mut EventQueue, now: Time, port: PortId) {
+    pub fn settle(&mut self, now: Time, port: PortId) {
         if !self.serves_on_time(port) {
-            self.advance(queue, now, port);
+            self.advance(now, port);
         }
     }
 
@@ -126,7 +125,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Takes the log of rare events since the last call, in order of time. To be called between windows.
     pub fn drain_log(&mut self) -> std::vec::Drain<'_, FabricEvent<P>> {
         // Each node wrote its part of the window.
-        self.log.sort_by_key(|event| event.time);
+        self.log.sort_by_key(|event| (event.time, event.port));
         self.log.drain(..)
     }
 

@@ -55,7 +55,10 @@ impl<T: Copy> Ring<T> {
     pub(crate) fn pop(&mut self) -> T {
         debug_assert!(!self.is_empty());
         let element = self.places[self.place(self.head)];
-        self.head = self.head.wrapping_add(1);
+        let head = self.head.wrapping_add(1);
+        // An empty queue begins anew where it began before: those places are the most likely to be in a cache.
+        let empty = head == self.tail;
+        (self.head, self.tail) = if empty { (0, 0) } else { (head, self.tail) };
         element
     }
 

@@ -1,14 +1,18 @@
 //! A switch in a window of time: its arrivals in order, and what its ports make of them.
 
-use pathweave_des::{EventQueue, prefetch, prefetch_all};
+use pathweave_des::{prefetch, prefetch_all};
 use pathweave_units::Time;
 
+use crate::calm::PORTS_AHEAD;
 use crate::event::DropReason;
 use crate::fabric::Fabric;
 use crate::forwarding::{SwitchRoutes, ecmp_hash};
 use crate::packet::{CORRUPT, Header, LOST, PFC};
 use crate::port::{DOWN, PortId};
 use crate::wires::LONGEST_WINDOW;
+
+/// How many links ahead of its turn the packets on one are asked for.
+const LINKS_AHEAD: usize = 4;
 
 /// Switches a packet may pass before it counts as caught in a loop.
 const MAX_HOPS: u8 = 64;
@@ -69,6 +73,9 @@ pub(crate) struct Window<const C: usize> {
     /// From the high end: index of the egress port in the switch, time since the window can have begun, index into
     /// `arrivals`.
     order: Vec<u64>,
+    /// While `order` is sorted: where the next arrival for each port goes, and its new content. Kept for their memory.
+    places: Vec<u32>,
+    sorted: Vec<u64>,
     /// By ingress port and class.
     pub(crate) came_bytes: Vec<[u32; C]>,
     /// The sum of `came_bytes`.
@@ -85,7 +92,15 @@ const EGRESS_SHIFT: u32 = INDEX_BITS + TIME_BITS;
 
 impl<const C: usize> Window<C> {
     pub(crate) fn new() -> Self {
-        Window { arrivals: Vec::new(), order: Vec::new(), came_bytes: Vec::new(), bytes: 0, rough: false }
+        Window {
+            arrivals: Vec::new(),
+            order: Vec::new(),
+            places: Vec::new(),
+            sorted: Vec::new(),
+            came_bytes: Vec::new(),
+            bytes: 0,
+            rough: false,
+        }
     }
 
     pub(crate) fn is_rough(&self) -> bool {
@@ -98,6 +113,28 @@ impl<const C: usize> Window<C> {
         self.order.sort_unstable();
     }
 
+    /// Puts the arrivals in order of egress port and time: they are spread over the ports, which leaves few for each.
+    pub(crate) fn sort_by_egress(&mut self) {
+        let egress = |key: u64| (key >> EGRESS_SHIFT) as usize;
+        self.places.clear();
+        self.places.resize(self.came_bytes.len() + 1, 0);
+        self.order.iter().for_each(|&key| self.places[egress(key) + 1] += 1);
+        (1..self.places.len()).for_each(|port| self.places[port] += self.places[port - 1]);
+        self.sorted.resize(self.order.len(), 0);
+        for &key in &self.order {
+            let place = &mut self.places[egress(key)];
+            self.sorted[*place as usize] = key;
+            *place += 1;
+        }
+        std::mem::swap(&mut self.order, &mut self.sorted);
+        // Each place has come to where the next port's arrivals begin.
+        let mut first = 0;
+        for &end in &self.places[..self.came_bytes.len()] {
+            sort_few(&mut self.order[first..end as usize]);
+            first = end as usize;
+        }
+    }
+
     /// The arrivals in that order.
     pub(crate) fn by_time(&self) -> impl Iterator<Item = &Header> {
         self.order.iter().map(|key| &self.arrivals[(key & INDEX) as usize])
@@ -107,6 +144,22 @@ impl<const C: usize> Window<C> {
     pub(crate) fn in_order(&self) -> InOrder<'_> {
         InOrder { arrivals: &self.arrivals, order: self.order.iter() }
     }
+}
+
+/// Sorts different keys, mostly a handful: each goes where the number of smaller ones says, so that no branch hangs on how
+/// they compare.
+#[inline(always)]
+fn sort_few(keys: &mut [u64]) {
+    const FEW: usize = 12;
+    if keys.len() > FEW {
+        return keys.sort_unstable();
+    }
+    let mut sorted = [0; FEW];
+    for &key in &*keys {
+        let rank: usize = keys.iter().map(|&other| usize::from(other < key)).sum();
+        sorted[rank.min(FEW - 1)] = key;
+    }
+    keys.copy_from_slice(&sorted[..keys.len()]);
 }
 
 /// What is left of the arrivals of a window.
@@ -130,27 +183,30 @@ impl<'a> InOrder<'a> {
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Takes a switch through everything that happens there before `end`.
-    pub(crate) fn run_switch(&mut self, queue: &mut EventQueue, end: Time, switch: u32) {
+    pub(crate) fn run_switch(&mut self, end: Time, switch: u32) {
         let mut window = std::mem::replace(&mut self.window, Window::new());
         let last = Time::from_ps(end.as_ps() - 1);
+        for port in self.switches[switch as usize].ports().take(PORTS_AHEAD) {
+            self.prefetch_services(port);
+        }
         let (next_arrival, next_service);
         if !self.balancer.is_hash() {
             next_arrival = self.collect::<false>(&mut window, end, switch);
-            next_service = self.run_in_order::<false>(queue, last, switch, &mut window);
+            next_service = self.run_in_order::<false>(last, switch, &mut window);
         } else {
             next_arrival = self.collect::<true>(&mut window, end, switch);
             next_service = if self.has_middlebox(switch) {
-                self.run_boxed(queue, last, switch, &mut window)
+                self.run_boxed(last, switch, &mut window)
             } else if self.is_calm(switch, &window) {
-                window.order.sort_unstable();
-                self.run_calm(queue, last, switch, &window)
+                window.sort_by_egress();
+                self.run_calm(last, switch, &window)
             } else {
-                self.run_in_order::<true>(queue, last, switch, &mut window)
+                self.run_in_order::<true>(last, switch, &mut window)
             };
         }
         self.events += window.order.len() as u64;
         self.window = window;
-        self.wires.due[switch as usize] = next_arrival.min(next_service);
+        *self.wires.due_of_switch(switch) = next_arrival.min(next_service);
     }
 
     /// Takes from the links what arrives before `end`. Returns when more arrives. Where ports are chosen by a `HASH` the
@@ -165,7 +221,12 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         window.bytes = 0;
         window.rough = false;
         let mut next = Time::MAX;
-        for link in &mut self.wires.links[first as usize..][..ports] {
+        let links = &mut self.wires.links[first as usize..][..ports];
+        for index in 0..ports {
+            if let Some(link) = links.get(index + LINKS_AHEAD) {
+                link.prefetch();
+            }
+            let link = &mut links[index];
             let mut came_bytes = [0; C];
             let mut flags = if link.impaired { u8::MAX } else { 0 };
             while let Some(header) = link.pop_before(end) {
@@ -193,40 +254,34 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Takes a switch through the window in order of time. Returns when the next service begins, or what it does by the
     /// clock.
-    fn run_in_order<const HASH: bool>(
-        &mut self,
-        queue: &mut EventQueue,
-        last: Time,
-        switch: u32,
-        window: &mut Window<C>,
-    ) -> Time {
+    fn run_in_order<const HASH: bool>(&mut self, last: Time, switch: u32, window: &mut Window<C>) -> Time {
         window.sort_by_time();
         for header in window.by_time() {
             let now = header.arrival();
             if !HASH {
-                self.run_clock(queue, now, switch);
+                self.run_clock(now, switch);
             }
             if self.switches[switch as usize].paused_neighbours > 0 {
-                self.serve_on_time(queue, now, switch);
+                self.serve_on_time(now, switch);
             }
-            self.on_switch_arrival::<HASH>(queue, now, switch, header);
+            self.on_switch_arrival::<HASH>(now, switch, header);
         }
         if HASH {
-            return self.finish(queue, last, switch);
+            return self.finish(last, switch);
         }
-        self.run_clock(queue, last, switch);
-        self.finish(queue, last, switch).min(self.balancer.alarm(switch))
+        self.run_clock(last, switch);
+        self.finish(last, switch).min(self.balancer.alarm(switch))
     }
 
     /// Executes the services due up to `until`, as long as somebody waits for them.
-    pub(crate) fn serve_on_time(&mut self, queue: &mut EventQueue, until: Time, switch: u32) {
+    pub(crate) fn serve_on_time(&mut self, until: Time, switch: u32) {
         while self.switches[switch as usize].paused_neighbours > 0 {
             let Some((due, port)) = self.next_service(switch) else { return };
             if due > until {
                 return;
             }
             self.events += 1;
-            self.advance(queue, due, port);
+            self.advance(due, port);
         }
     }
 
@@ -238,11 +293,11 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// Starts what services begin up to `last`. Returns when the next one does.
-    fn finish(&mut self, queue: &mut EventQueue, last: Time, switch: u32) -> Time {
-        self.serve_on_time(queue, last, switch);
+    fn finish(&mut self, last: Time, switch: u32) -> Time {
+        self.serve_on_time(last, switch);
         let mut next = Time::MAX;
         for id in self.switches[switch as usize].ports() {
-            self.advance(queue, last, id);
+            self.advance(last, id);
             let port = &self.ports[id as usize];
             if port.eligible() != 0 {
                 next = next.min(port.tx_free);
@@ -253,30 +308,19 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// A packet has come into a switch by its ingress port.
     #[inline(always)]
-    fn on_switch_arrival<const HASH: bool>(
-        &mut self,
-        queue: &mut EventQueue,
-        now: Time,
-        switch: u32,
-        header: &Header,
-    ) {
+    fn on_switch_arrival<const HASH: bool>(&mut self, now: Time, switch: u32, header: &Header) {
         if self.wires.links[header.ingress() as usize].impaired | header.is(LOST | PFC) {
-            if let Some(header) = self.inspect(queue, now, *header) {
-                self.forward::<HASH>(queue, now, switch, &header);
+            if let Some(header) = self.inspect(now, *header) {
+                self.forward::<HASH>(now, switch, &header);
             }
         } else {
-            self.forward::<HASH>(queue, now, switch, header);
+            self.forward::<HASH>(now, switch, header);
         }
     }
 
     /// A pause frame, or a packet that may not have come through: returns what is to be forwarded.
     #[cold]
-    pub(crate) fn inspect(
-        &mut self,
-        queue: &mut EventQueue,
-        now: Time,
-        mut header: Header,
-    ) -> Option<Header> {
+    pub(crate) fn inspect(&mut self, now: Time, mut header: Header) -> Option<Header> {
         let ingress = header.ingress();
         if self.wires.links[ingress as usize].impaired {
             self.impair(ingress, &mut header);
@@ -284,33 +328,26 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         if !header.is(LOST | CORRUPT | PFC) {
             return Some(header);
         }
-        self.on_special_arrival(queue, now, ingress, &header);
+        self.on_special_arrival(now, ingress, &header);
         None
     }
 
     #[inline(always)]
-    fn forward<const HASH: bool>(&mut self, queue: &mut EventQueue, now: Time, switch: u32, header: &Header) {
+    fn forward<const HASH: bool>(&mut self, now: Time, switch: u32, header: &Header) {
         if !HASH {
-            return self.balance(queue, now, switch, header);
+            return self.balance(now, switch, header);
         }
         let Some(egress) = self.switches[switch as usize].choose(header) else {
             return self.lose(now, header.ingress(), header, DropReason::NoRoute);
         };
-        if self.may_leave(queue, now, switch, egress, header) {
-            self.enqueue(queue, now, egress, header);
+        if self.may_leave(now, switch, egress, header) {
+            self.enqueue(now, egress, header);
         }
     }
 
     /// Takes a packet into the buffer for a port that is up; false if that is not to be, and the packet lost.
     #[inline(always)]
-    pub(crate) fn may_leave(
-        &mut self,
-        queue: &mut EventQueue,
-        now: Time,
-        switch: u32,
-        egress: PortId,
-        header: &Header,
-    ) -> bool {
+    pub(crate) fn may_leave(&mut self, now: Time, switch: u32, egress: PortId, header: &Header) -> bool {
         if header.links() > MAX_HOPS {
             self.lose(now, egress, header, DropReason::Loop);
             return false;
@@ -320,14 +357,14 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             return false;
         }
         // Before the buffer is asked, so that this port's share of it is exact.
-        self.advance(queue, now, egress);
-        self.admit(queue, now, switch, egress, header)
+        self.advance(now, egress);
+        self.admit(now, switch, egress, header)
     }
 
     /// Brings every port of a switch up to `now`.
-    pub(crate) fn advance_switch(&mut self, queue: &mut EventQueue, now: Time, switch: u32) {
+    pub(crate) fn advance_switch(&mut self, now: Time, switch: u32) {
         for port in self.switches[switch as usize].ports() {
-            self.advance(queue, now, port);
+            self.advance(now, port);
         }
     }
 
@@ -340,32 +377,19 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// Then, once that is there: the packets that arrive, those that wait, and the links they will go to.
+    /// Then, once that is there: the packets that arrive first.
     #[inline(always)]
     pub(crate) fn prefetch_packets(&self, switch: u32) {
-        for id in self.switches[switch as usize].ports() {
+        for id in self.switches[switch as usize].ports().take(LINKS_AHEAD) {
             self.wires.links[id as usize].prefetch();
-            let port = &self.ports[id as usize];
-            for queue in &port.queues {
-                for n in [0, 2] {
-                    queue.peek(n).into_iter().for_each(prefetch);
-                }
-            }
-            prefetch(&self.wires.links[port.peer as usize]);
         }
     }
 
-    /// Then, once that is there: where packets will be put.
+    /// Begins to load what the services of a port touch: the packets that wait, and the link they will go to.
     #[inline(always)]
-    pub(crate) fn prefetch_tails(&self, switch: u32) {
-        for id in self.switches[switch as usize].ports() {
-            let port = &self.ports[id as usize];
-            if let Some(last) = self.wires.links[port.peer as usize].last() {
-                prefetch(last);
-            }
-            if let Some(last) = port.queues[1.min(C - 1)].back() {
-                prefetch(last);
-            }
-        }
+    pub(crate) fn prefetch_services(&self, id: PortId) {
+        let port = &self.ports[id as usize];
+        port.prefetch_waiting();
+        prefetch(&self.wires.links[port.peer as usize]);
     }
 }

@@ -85,7 +85,7 @@ fn a_deadlock_ends_when_a_link_of_the_cycle_fails() {
     let (now, _) = watch(&mut net, STORM).expect("the ring locks up");
     net.at(now, |net, now| {
         let port = net.port(4, 5);
-        net.fabric.link_down(&mut net.queue, now, port);
+        net.fabric.link_down(now, port);
     });
     net.run();
     assert!(!net.fabric.any_paused());
@@ -132,7 +132,7 @@ fn a_storm_is_reported_when_it_has_lasted() {
     net.send_many(Time::ZERO, 500, data(0, 2, 1_000));
     net.at(ps(50_000_000), |net, now| {
         let port = net.port(3, 2);
-        net.fabric.start_pause_storm(&mut net.queue, now, port);
+        net.fabric.start_pause_storm(now, port);
     });
     net.send(ps(60_000_000), data(1, 2, 1_000));
     let trouble = watch(&mut net, Duration::from_us(1_000));
@@ -150,7 +150,7 @@ fn a_storm_that_backs_up_is_blamed_on_its_source() {
     net.send_many(Time::ZERO, 5_000, data(0, 2, 1_000));
     net.at(ps(10_000_000), |net, now| {
         let port = net.port(3, 2);
-        net.fabric.start_pause_storm(&mut net.queue, now, port);
+        net.fabric.start_pause_storm(now, port);
     });
     let (_, trouble) = watch(&mut net, Duration::from_us(200)).expect("a storm");
     assert!(matches!(trouble, PfcTrouble::Storm(port, _) if port == net.port(3, 2)), "{trouble:?}");

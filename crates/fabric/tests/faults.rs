@@ -27,7 +27,7 @@ fn a_dead_link_loses_what_is_queued_sent_and_in_flight() {
     net.send_many(Time::ZERO, 100, data(0, 1, 1_000));
     net.at(ps(3_999_000), |net, now| {
         let port = net.port(1, 2);
-        net.fabric.link_down(&mut net.queue, now, port);
+        net.fabric.link_down(now, port);
     });
     net.run();
     assert_eq!(net.delivered.iter().map(|d| d.id).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
@@ -43,14 +43,14 @@ fn a_link_comes_back_empty() {
     let mut net = Net::<2>::new(2, 1, &star(2, 100, 1_000), &plain(), 1);
     net.at(Time::ZERO, |net, now| {
         let port = net.port(0, 2);
-        net.fabric.link_down(&mut net.queue, now, port);
-        assert!(!net.fabric.port_ready(&mut net.queue, now, port));
+        net.fabric.link_down(now, port);
+        assert!(!net.fabric.port_ready(now, port));
     });
     let dead = net.send(ps(1), data(0, 1, 1_000));
     net.at(ps(10_000_000), |net, now| {
         let port = net.port(0, 2);
         net.fabric.link_up(now, port);
-        assert!(net.fabric.port_ready(&mut net.queue, now, port));
+        assert!(net.fabric.port_ready(now, port));
     });
     let alive = net.send(ps(10_000_000), data(0, 1, 1_000));
     net.run();
@@ -70,7 +70,7 @@ fn a_flapping_link_serves_in_order_while_it_is_up() {
     for flap in 0..10u64 {
         net.at(ps(flap * 2_000_000 + 950_000), |net, now| {
             let port = net.port(2, 1);
-            net.fabric.link_down(&mut net.queue, now, port);
+            net.fabric.link_down(now, port);
         });
         net.at(ps(flap * 2_000_000 + 1_250_000), |net, now| {
             let port = net.port(2, 1);
@@ -96,9 +96,9 @@ fn pauses_do_not_outlive_the_link() {
     net.at(ps(10_000_000), |net, now| {
         let port = net.port(0, 3);
         assert!(net.fabric.any_paused());
-        net.fabric.link_down(&mut net.queue, now, port);
+        net.fabric.link_down(now, port);
         net.fabric.link_up(now, port);
-        assert!(net.fabric.port_ready(&mut net.queue, now, port));
+        assert!(net.fabric.port_ready(now, port));
     });
     let after = net.send(ps(10_000_000), data(0, 1, 1_000));
     net.run();
@@ -115,7 +115,7 @@ fn a_switch_forgets_whom_it_paused_over_a_dead_link() {
     net.send_many(Time::ZERO, 300, data(1, 2, 1_000));
     net.at(ps(10_000_000), |net, now| {
         let port = net.port(3, 2);
-        net.fabric.link_down(&mut net.queue, now, port);
+        net.fabric.link_down(now, port);
     });
     net.run();
     let resumed: Vec<Time> = net.pauses().iter().filter(|p| !p.3).map(|p| p.0).collect();
@@ -130,10 +130,10 @@ fn a_new_rate_holds_from_the_next_packet_on() {
     let mut net = Net::<2>::new(2, 0, &[cable(0, 1, 100, 0)], &plain(), 1);
     net.send_many(Time::ZERO, 6, data(0, 1, 1_000));
     net.at(ps(200_000), |net, now| {
-        net.fabric.set_link(&mut net.queue, now, 0, Some(Rate::from_gbps(10)), None);
+        net.fabric.set_link(now, 0, Some(Rate::from_gbps(10)), None);
     });
     net.at(ps(1_900_000), |net, now| {
-        net.fabric.set_link(&mut net.queue, now, 0, Some(Rate::from_gbps(100)), None);
+        net.fabric.set_link(now, 0, Some(Rate::from_gbps(100)), None);
     });
     net.run();
     let times: Vec<u64> = net.delivered.iter().map(|d| d.time.as_ns()).collect();
@@ -147,7 +147,7 @@ fn a_delay_spike_keeps_the_order() {
     net.send_many(Time::ZERO, 20, data(0, 1, 1_000));
     for (at, us) in [(100_000, 10), (1_000_000, 1)] {
         net.at(ps(at), move |net, now| {
-            net.fabric.set_link(&mut net.queue, now, 0, None, Some(Duration::from_us(us)));
+            net.fabric.set_link(now, 0, None, Some(Duration::from_us(us)));
         });
     }
     net.run();
@@ -205,7 +205,7 @@ fn a_dead_spine_and_routes_around_it() {
     }
     net.at(ps(10_000_000), |net, now| {
         for port in net.map.ports(5) {
-            net.fabric.link_down(&mut net.queue, now, port);
+            net.fabric.link_down(now, port);
         }
     });
     net.at(ps(20_000_000), |net, _| {
@@ -251,15 +251,15 @@ fn a_pause_storm_holds_data_and_lets_control_pass() {
     let mut net = Net::<2>::new(2, 1, &star(2, 100, 1_000), &lossless(1_000_000, 1.0, 50_000, 2, 1), 1);
     net.at(Time::ZERO, |net, now| {
         let port = net.port(2, 1);
-        net.fabric.start_pause_storm(&mut net.queue, now, port);
+        net.fabric.start_pause_storm(now, port);
     });
     let held = net.send(Time::ZERO, data(0, 1, 1_000));
     let urgent = net.send(Time::ZERO, control(0, 1, 100));
     net.at(ps(50_000_000), |net, now| {
         let port = net.port(2, 1);
-        assert_eq!(net.fabric.queued_bytes(&mut net.queue, now, port).get(), 1_000);
+        assert_eq!(net.fabric.queued_bytes(now, port).get(), 1_000);
         assert_eq!(net.fabric.paused_time(port, now), Duration::from_us(50));
-        net.fabric.stop_pause_storm(&mut net.queue, now, port);
+        net.fabric.stop_pause_storm(now, port);
     });
     net.run();
     // Behind the data packet in the NIC, past it in the switch.
@@ -297,7 +297,7 @@ fn a_shrunken_delay_that_is_noticed_late() {
     let mut net = Net::<2>::new(2, 0, &[cable(0, 1, 100, 10_000)], &plain(), 1);
     net.send_many(Time::ZERO, 3, data(0, 1, 1_000));
     net.at(ps(50_000), |net, now| {
-        net.fabric.set_link(&mut net.queue, now, 0, None, Some(Duration::ZERO));
+        net.fabric.set_link(now, 0, None, Some(Duration::ZERO));
     });
     net.run();
     let times: Vec<u64> = net.delivered.iter().map(|d| d.time.as_ns()).collect();
@@ -309,7 +309,7 @@ fn a_nic_that_spoke_to_a_dead_link_is_free_when_it_comes_back() {
     // A hundred packets of 80 ns are lost from 0 on; the link is back after 1 us.
     let mut net = Net::<2>::new(2, 1, &star(2, 100, 1_000), &plain(), 1);
     let port = net.port(0, 2);
-    net.at(Time::ZERO, move |net, now| net.fabric.link_down(&mut net.queue, now, port));
+    net.at(Time::ZERO, move |net, now| net.fabric.link_down(now, port));
     net.send_many(Time::ZERO, 100, data(0, 1, 1_000));
     net.at(ps(999_999), move |net, _| assert_eq!(net.fabric.port_free_at(port), ps(8_000_000)));
     net.at(ps(1_000_000), move |net, now| net.fabric.link_up(now, port));

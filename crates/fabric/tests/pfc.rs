@@ -189,11 +189,11 @@ fn held_back(until: Time) -> Net<2> {
     let mut net = Net::new(4, 1, &cables, &lossless(150_000, 0.5, 50_000, 4, 1), 1);
     net.at(Time::ZERO, |net, now| {
         let port = net.port(4, 1);
-        net.fabric.start_pause_storm(&mut net.queue, now, port);
+        net.fabric.start_pause_storm(now, port);
     });
     net.at(until, |net, now| {
         let port = net.port(4, 1);
-        net.fabric.stop_pause_storm(&mut net.queue, now, port);
+        net.fabric.stop_pause_storm(now, port);
     });
     net.send_many(Time::ZERO, 100, data(0, 1, 1_000));
     net
@@ -224,7 +224,7 @@ fn resume_frames_are_on_time_when_the_port_sends_a_pause_frame_itself() {
     let mut net = held_back(ps(100_000_000));
     net.at(Time::ZERO, |net, now| {
         let port = net.port(4, 3);
-        net.fabric.start_pause_storm(&mut net.queue, now, port);
+        net.fabric.start_pause_storm(now, port);
     });
     net.send_many(Time::ZERO, 24, data(1, 3, 1_000));
     net.send(ps(50_040_000), data(1, 3, 2_000));

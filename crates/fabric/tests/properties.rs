@@ -196,27 +196,27 @@ fn apply(net: &mut Net<2>, now: Time, fault: Fault) {
     match fault {
         Fault::Down(cable) => {
             let port = ends(net, cable).0;
-            net.fabric.link_down(&mut net.queue, now, port);
+            net.fabric.link_down(now, port);
         }
         Fault::Up(cable) => net.fabric.link_up(now, ends(net, cable).0),
         Fault::Rate(cable, gbps) => {
             let port = ends(net, cable).0;
-            net.fabric.set_link(&mut net.queue, now, port, Some(Rate::from_gbps(gbps)), None);
+            net.fabric.set_link(now, port, Some(Rate::from_gbps(gbps)), None);
         }
         Fault::Delay(cable, ns) => {
             let port = ends(net, cable).0;
-            net.fabric.set_link(&mut net.queue, now, port, None, Some(Duration::from_ns(ns)));
+            net.fabric.set_link(now, port, None, Some(Duration::from_ns(ns)));
         }
         Fault::Impair(cable, loss, corruption) => {
             net.fabric.set_impairment(ends(net, cable).0, loss, corruption);
         }
         Fault::Storm(cable) => {
             let port = ends(net, cable).1;
-            net.fabric.start_pause_storm(&mut net.queue, now, port);
+            net.fabric.start_pause_storm(now, port);
         }
         Fault::Calm(cable) => {
             let port = ends(net, cable).1;
-            net.fabric.stop_pause_storm(&mut net.queue, now, port);
+            net.fabric.stop_pause_storm(now, port);
         }
     }
 }
@@ -229,13 +229,13 @@ fn audit(net: &mut Net<2>, _: Time) {
 /// Does nothing but look: at every port, after every event.
 fn look(net: &mut Net<2>, now: Time) {
     for port in 0..net.map.len() {
-        net.fabric.settle(&mut net.queue, now, port);
+        net.fabric.settle(now, port);
     }
 }
 
 fn look_at_some(net: &mut Net<2>, now: Time) {
     for port in (0..net.map.len()).filter(|p| (now.as_ps() / 7 + u64::from(*p)).is_multiple_of(3)) {
-        net.fabric.queued_bytes(&mut net.queue, now, port);
+        net.fabric.queued_bytes(now, port);
     }
 }
 

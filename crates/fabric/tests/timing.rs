@@ -24,7 +24,7 @@ fn one_hop() {
 fn a_window_that_ends_when_time_begins_is_empty() {
     let mut net = Net::<2>::new(2, 0, &[cable(0, 1, 100, 500)], &plain(), 1);
     let id = net.send(Time::ZERO, data(0, 1, 1_000));
-    net.fabric.run_until(&mut net.queue, Time::ZERO);
+    net.fabric.run_until(Time::ZERO);
     net.run();
     assert_eq!(net.arrival(id), ps(580_000));
 }

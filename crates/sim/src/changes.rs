@@ -18,7 +18,7 @@ impl<const C: usize> Runner<'_, C> {
                 self.links_down[link.index()] += 1;
                 if self.links_down[link.index()] == 1 {
                     let port = port(self, link);
-                    self.fabric.link_down(&mut self.queue, now, port);
+                    self.fabric.link_down(now, port);
                     self.tell_hosts(now, link);
                 }
             }
@@ -34,13 +34,13 @@ impl<const C: usize> Runner<'_, C> {
             Action::Rate(link, rate) => {
                 let rate = rate.unwrap_or(self.spec.topology.link(link).rate);
                 let port = port(self, link);
-                self.fabric.set_link(&mut self.queue, now, port, Some(rate), None);
+                self.fabric.set_link(now, port, Some(rate), None);
                 self.wake_hosts(now, link);
             }
             Action::Delay(link, delay) => {
                 let delay = delay.unwrap_or(self.spec.topology.link(link).delay);
                 let port = port(self, link);
-                self.fabric.set_link(&mut self.queue, now, port, None, Some(delay));
+                self.fabric.set_link(now, port, None, Some(delay));
             }
             Action::Loss(link, loss) => {
                 let port = port(self, link);
@@ -53,9 +53,9 @@ impl<const C: usize> Runner<'_, C> {
                 let floor = self.spec.topology.link(link).error_rate;
                 self.fabric.set_impairment(port, loss, corruption.max(floor));
             }
-            Action::StormStart(port) => self.fabric.start_pause_storm(&mut self.queue, now, port),
+            Action::StormStart(port) => self.fabric.start_pause_storm(now, port),
             Action::StormStop(port) => {
-                let step = self.fabric.stop_pause_storm(&mut self.queue, now, port);
+                let step = self.fabric.stop_pause_storm(now, port);
                 self.on_step(now, step);
             }
             Action::Reroute => self.reroute(now),
@@ -80,8 +80,8 @@ impl<const C: usize> Runner<'_, C> {
         let topology = &*self.spec.topology;
         for node in [topology.link(link).a, topology.link(link).b] {
             if topology.is_host(node) {
-                self.hosts[node.index()].transmit_anew(&mut self.fabric, &mut self.queue, now);
-                self.drain_if_extra(now, node.index());
+                self.hosts[node.index()].on_links_changed();
+                self.transmit(now, node.index());
             }
         }
     }

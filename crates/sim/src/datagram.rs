@@ -109,7 +109,7 @@ impl<const C: usize> Runner<'_, C> {
             let ports = self.map.ports(host as u32);
             let rate: u64 = ports.map(|port| self.fabric.link(port).0.as_bps()).sum();
             let engine = nic.map(|nic| Engine::new(Rate::from_bps(rate), nic.clone()));
-            self.hosts[host].extra = Some(Box::new(Extra::new(engine)));
+            self.hosts[host].set_extra(Extra::new(engine));
         }
     }
 
@@ -147,7 +147,7 @@ impl<const C: usize> Runner<'_, C> {
     }
 
     fn extra(&mut self, host: HostId) -> &mut Extra {
-        self.hosts[host.index()].extra.as_mut().expect("every host of such a run has it")
+        self.hosts[host.index()].extra().expect("every host of such a run has it")
     }
 
     /// A datagram has reached the NIC of its host.
@@ -197,8 +197,7 @@ impl<const C: usize> Runner<'_, C> {
 
     /// Drains what datagram queue pairs of a host have to say.
     pub(crate) fn drain_extra(&mut self, now: Time, host: usize) {
-        while let Some((qp, event)) = self.hosts[host].extra.as_mut().and_then(|extra| extra.rd.poll_event())
-        {
+        while let Some((qp, event)) = self.hosts[host].extra().and_then(|extra| extra.rd.poll_event()) {
             let to = PeerId { host: HostId(host as u32), qp };
             match event {
                 RdEvent::Delivered { from, msg, bytes } => {
@@ -218,8 +217,7 @@ impl<const C: usize> Runner<'_, C> {
                 }
             }
         }
-        while let Some((to, message)) = self.hosts[host].extra.as_mut().and_then(|extra| extra.rd.poll_side())
-        {
+        while let Some((to, message)) = self.hosts[host].extra().and_then(|extra| extra.rd.poll_side()) {
             self.send_side(now, HostId(host as u32), to, message);
         }
     }
@@ -300,10 +298,10 @@ impl<const C: usize> Runner<'_, C> {
             edge: None,
         };
         for (own, peer) in [(from, to), (to, from)] {
-            let host = &mut self.hosts[own.host.index()];
-            let nic_ports = host.endpoint.config().nic_ports;
+            let host = self.hosts[own.host.index()].with_extra();
+            let (endpoint, nic, extra) = host.expect("every host of such a run has it");
+            let nic_ports = endpoint.config().nic_ports;
             let class = spec.groups[group.index()].class;
-            let extra = host.extra.as_mut().expect("every host of such a run has it");
             if extra.rd.get(own.qp).is_none() {
                 let stream = u64::from(own.host.0) << 24 | u64::from(own.qp.0);
                 let mut rng = Rng::for_component(spec.seed, "rd-policy", stream);
@@ -319,11 +317,10 @@ impl<const C: usize> Runner<'_, C> {
                     nack_delay: spec.host.nic.as_ref().map_or(Duration::ZERO, |nic| nic.pcie_latency),
                 }));
                 if class != 1 {
-                    host.nic.classes.get_or_insert_default().insert(own.qp, class);
+                    nic.classes.get_or_insert_default().insert(own.qp, class);
                 }
             }
-            let extra = host.extra.as_mut().expect("it is there");
-            if host.nic.source_routed {
+            if nic.source_routed {
                 let routes = self.ways.count(own.host, peer.host, scheme.paths);
                 extra.routes.insert(peer.host, (routes, scheme.paths));
             }
@@ -403,8 +400,7 @@ impl<const C: usize> Runner<'_, C> {
         let (src, dst) = message.processes();
         let ends = [(message.src, src, message.dst, dst), (message.dst, dst, message.src, src)];
         for (side, (host, process, peer, peer_process)) in ends.into_iter().enumerate() {
-            let Some(engine) =
-                self.hosts[host.index()].extra.as_mut().and_then(|extra| extra.engine.as_mut())
+            let Some(engine) = self.hosts[host.index()].extra().and_then(|extra| extra.engine.as_mut())
             else {
                 continue;
             };

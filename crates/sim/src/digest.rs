@@ -3,35 +3,28 @@
 use pathweave_units::{HostId, Time};
 use pathweave_wire::{Body, Segment};
 
-/// Two running hashes: windows of simulated time tell of deliveries and of losses one after the other, and where a
-/// window ends must not show. Not cryptographic: it tells runs apart, nobody attacks it.
+/// A running hash of packets: of those that reach one host, or of those lost. Hosts have one each, since what happens at
+/// one of them has an order and what happens at several may be simulated in any. Not cryptographic: it tells runs
+/// apart, nobody attacks it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Digest {
-    delivered: u64,
-    lost: u64,
+pub(crate) struct Trace(u64);
+
+impl Trace {
+    pub(crate) fn new() -> Self {
+        Trace(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// A packet has reached this host, or one to it was lost.
+    #[inline]
+    pub(crate) fn note(&mut self, now: Time, host: HostId, segment: &Segment) {
+        self.0 = with_packet(self.0, now, host, segment);
+    }
 }
 
-impl Digest {
-    pub(crate) fn new() -> Self {
-        Digest { delivered: 0x9e37_79b9_7f4a_7c15, lost: 0x9e37_79b9_7f4a_7c15 }
-    }
-
-    /// A packet has reached its host.
-    #[inline]
-    pub(crate) fn delivered(&mut self, now: Time, host: HostId, segment: &Segment) {
-        self.delivered = with_packet(self.delivered, now, host, segment);
-    }
-
-    /// A packet to this host was lost.
-    #[inline]
-    pub(crate) fn lost(&mut self, now: Time, host: HostId, segment: &Segment) {
-        self.lost = with_packet(self.lost, now, host, segment);
-    }
-
-    pub(crate) fn value(self) -> u64 {
-        let both = with_word(self.delivered, self.lost);
-        both ^ both >> 32
-    }
+/// All of them in one, in this order.
+pub(crate) fn digest(traces: impl Iterator<Item = Trace>) -> u64 {
+    let all = traces.fold(0, |hash, trace| with_word(hash, trace.0));
+    all ^ all >> 32
 }
 
 #[inline]

@@ -11,6 +11,10 @@ pub(crate) struct Flow {
     pub(crate) parts_to_deliver: u16,
     /// Parts whose sender does not know yet.
     pub(crate) parts_to_ack: u16,
+    /// Parts whose last packet has not been sent yet.
+    pub(crate) parts_to_send: u16,
+    /// Its hosts are coupled until it has ended.
+    pub(crate) may_end: bool,
     /// A raw datagram that arrived or was lost.
     pub(crate) over: bool,
     /// Counters of its queue pairs when it was posted, summed: at the sender and at the receiver.
@@ -49,7 +53,15 @@ impl Tally {
 
 impl Flow {
     pub(crate) fn posted(record: FlowRecord, parts: u16, before: (Tally, Tally)) -> Self {
-        Flow { record, parts_to_deliver: parts, parts_to_ack: parts, over: false, before }
+        Flow {
+            record,
+            parts_to_deliver: parts,
+            parts_to_ack: parts,
+            parts_to_send: parts,
+            may_end: false,
+            over: false,
+            before,
+        }
     }
 
     /// Takes the counters as they are now; what grew since it was posted counts for this flow. Messages that share a

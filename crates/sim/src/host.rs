@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use pathweave_des::{EventQueue, SourceId};
 use pathweave_fabric::{Fabric, Header, PortId};
 use pathweave_policy::AnyPolicy;
 use pathweave_transport::{Class, Endpoint, Gate, MemoryRegion, Transmit, Warm};
@@ -11,6 +10,7 @@ use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
 use crate::datagram::Extra;
+use crate::digest::Trace;
 use crate::nic::Engine;
 
 /// What the fabric carries: the packet as the endpoint made it.
@@ -22,11 +22,14 @@ pub(crate) type Content = Segment;
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint<AnyPolicy>,
     pub(crate) nic: Nic,
-    /// Datagram queue pairs and the NIC beyond its link, where the run has any.
-    pub(crate) extra: Option<Box<Extra>>,
+    /// Packets that have reached it.
+    pub(crate) delivered: Trace,
     /// Payload that arrived, for the rate series.
     pub(crate) received_bytes: u64,
-    pub(crate) id: HostId,
+    /// Datagram queue pairs and the NIC beyond its link, where the run has any.
+    extra: Option<Box<Extra>>,
+    /// Queue pair and number of messages whose last packet has left, until somebody takes note.
+    pub(crate) sent_whole: Vec<(QpNum, u32)>,
     /// Key to all its memory; there is none behind it.
     pub(crate) rkey: u32,
     /// Flows of the messages that each queue pair here sends, and receives; by message sequence number.
@@ -36,6 +39,7 @@ pub(crate) struct Host {
 
 /// The NIC ports of a host, and what wakes it.
 pub(crate) struct Nic {
+    pub(crate) host: HostId,
     first_port: PortId,
     /// How many; at most 64.
     ports: u8,
@@ -44,13 +48,13 @@ pub(crate) struct Nic {
     pub(crate) source_routed: bool,
     /// None of its links is up: what it sends is lost, until its queue pairs give up.
     pub(crate) cut_off: bool,
-    /// Event sources: the transmitter is free; a timer of the endpoint.
-    transmit_source: SourceId,
-    timer_source: SourceId,
-    /// When these are due, [`Time::MAX`] if they are not pending: asked with every packet, and kept here they cost no
-    /// access to the queue.
-    wake: Time,
-    alarm: Time,
+    /// There is something in [`Host::sent_whole`].
+    pub(crate) has_sent_whole: bool,
+    /// There is [`Host::extra`].
+    has_extra: bool,
+    /// When the transmitter is free for what waits, and when a timer of the endpoint is due; [`Time::MAX`] if not.
+    pub(crate) wake: Time,
+    pub(crate) alarm: Time,
     /// Until when the transmitter of the only port is certain to be busy; nothing is known of several ports.
     busy_until: Time,
     /// Data class of packets to and from each queue pair, where it is not 1.
@@ -62,22 +66,17 @@ pub(crate) struct Nic {
 const _: () = assert!(size_of::<Nic>() == 48 && std::mem::offset_of!(Host, nic).is_multiple_of(64));
 
 impl Host {
-    pub(crate) fn new(
-        mut endpoint: Endpoint<AnyPolicy>,
-        ports: Range<PortId>,
-        sources: (SourceId, SourceId),
-        acks_as_data: bool,
-    ) -> Self {
+    pub(crate) fn new(mut endpoint: Endpoint<AnyPolicy>, ports: Range<PortId>, acks_as_data: bool) -> Self {
         let rkey = endpoint.register(MemoryRegion::unbounded()).expect("the first region of an endpoint");
-        let id = endpoint.config().host;
         let nic = Nic {
+            host: endpoint.config().host,
             first_port: ports.start,
             ports: (ports.end - ports.start) as u8,
             acks_as_data,
             source_routed: false,
             cut_off: false,
-            transmit_source: sources.0,
-            timer_source: sources.1,
+            has_sent_whole: false,
+            has_extra: false,
             wake: Time::MAX,
             alarm: Time::MAX,
             busy_until: Time::ZERO,
@@ -86,9 +85,10 @@ impl Host {
         Host {
             endpoint,
             nic,
-            extra: None,
+            delivered: Trace::new(),
             received_bytes: 0,
-            id,
+            extra: None,
+            sent_whole: Vec::new(),
             rkey,
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
@@ -102,23 +102,19 @@ impl Host {
         cache.warm(&self.nic, 0);
     }
 
-    /// The event of the transmitter has come: it may be free.
+    /// The transmitter may be free. [`Host::transmit`] is to follow.
     #[inline(always)]
-    pub(crate) fn on_wake<const C: usize>(
-        &mut self,
-        fabric: &mut Fabric<Content, C>,
-        queue: &mut EventQueue,
-        now: Time,
-    ) {
+    pub(crate) fn on_wake(&mut self) {
         self.nic.wake = Time::MAX;
-        self.transmit(fabric, queue, now);
     }
 
     /// The endpoint's timer is due. [`Host::transmit`] is to follow.
     pub(crate) fn on_alarm(&mut self, now: Time) {
         self.nic.alarm = Time::MAX;
         self.endpoint.on_timer(now);
-        if let Some(extra) = &mut self.extra {
+        if self.nic.has_extra
+            && let Some(extra) = &mut self.extra
+        {
             extra.rd.on_timer(now);
         }
     }
@@ -126,33 +122,57 @@ impl Host {
     /// Sends what the endpoint has to send now, and sees to being woken for the rest. To be called after everything
     /// that may change what the endpoint wants.
     #[inline(always)]
-    pub(crate) fn transmit<const C: usize>(
-        &mut self,
-        fabric: &mut Fabric<Content, C>,
-        queue: &mut EventQueue,
-        now: Time,
-    ) {
+    pub(crate) fn transmit<const C: usize>(&mut self, fabric: &mut Fabric<Content, C>, now: Time) {
         let asleep = (self.nic.wake != Time::MAX) & (self.nic.busy_until > now);
         let mut taken = 0;
         if self.endpoint.has_control() {
-            taken = self.send_control(fabric, queue, now, asleep);
+            taken = self.send_control(fabric, now, asleep);
         }
         if !asleep && (self.endpoint.has_ready_data() || self.has_datagrams()) {
-            self.send_data(fabric, queue, now, taken);
+            self.send_data(fabric, now, taken);
         }
         let timer = self.endpoint.poll_timer();
-        let timer = if self.extra.is_some() { self.earliest(timer) } else { timer };
+        let timer = if self.nic.has_extra { self.earliest(timer) } else { timer };
         if let Some(timer) = timer
             && timer.max(now) < self.nic.alarm
         {
             self.nic.alarm = timer.max(now);
-            queue.reschedule(self.nic.timer_source, self.nic.alarm);
         }
     }
 
     #[inline]
     fn has_datagrams(&self) -> bool {
-        self.extra.as_ref().is_some_and(|extra| extra.rd.has_ready_data())
+        self.nic.has_extra && self.extra.as_ref().is_some_and(|extra| extra.rd.has_ready_data())
+    }
+
+    /// When the engine of the NIC is free, if that counts.
+    #[inline]
+    fn engine_free_at(&self) -> Time {
+        if !self.nic.has_extra {
+            return Time::ZERO;
+        }
+        let engine = self.extra.as_ref().and_then(|extra| extra.engine.as_ref());
+        engine.map_or(Time::ZERO, Engine::free_at)
+    }
+
+    /// Datagram queue pairs and the NIC beyond its link, where the run has any.
+    pub(crate) fn extra(&mut self) -> Option<&mut Extra> {
+        self.extra.as_deref_mut()
+    }
+
+    /// The same, with what else the host has.
+    pub(crate) fn with_extra(&mut self) -> Option<(&mut Endpoint<AnyPolicy>, &mut Nic, &mut Extra)> {
+        self.extra.as_deref_mut().map(|extra| (&mut self.endpoint, &mut self.nic, extra))
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_extra(&self) -> bool {
+        self.nic.has_extra
+    }
+
+    pub(crate) fn set_extra(&mut self, extra: Extra) {
+        self.nic.has_extra = true;
+        self.extra = Some(Box::new(extra));
     }
 
     /// The earlier of a timer and those of datagram queue pairs.
@@ -162,15 +182,9 @@ impl Host {
         timer.into_iter().chain(datagrams).min()
     }
 
-    /// The same where links have changed.
-    pub(crate) fn transmit_anew<const C: usize>(
-        &mut self,
-        fabric: &mut Fabric<Content, C>,
-        queue: &mut EventQueue,
-        now: Time,
-    ) {
+    /// Links have changed: what is known of the transmitter need not hold. [`Host::transmit`] is to follow.
+    pub(crate) fn on_links_changed(&mut self) {
         self.nic.busy_until = Time::ZERO;
-        self.transmit(fabric, queue, now);
     }
 
     /// Returns the ports whose transmitters that has taken, a bit each.
@@ -178,50 +192,47 @@ impl Host {
     fn send_control<const C: usize>(
         &mut self,
         fabric: &mut Fabric<Content, C>,
-        queue: &mut EventQueue,
         now: Time,
         asleep: bool,
     ) -> u64 {
         let (mut taken, mut bytes) = (0, 0);
-        let Host { id, endpoint, nic, .. } = self;
+        let Host { endpoint, nic, .. } = self;
         while endpoint.send_control(|packet| {
             taken |= 1 << packet.port;
             bytes += packet.wire_bytes;
-            nic.send(fabric, queue, now, *id, packet);
+            nic.send(fabric, now, packet);
         }) {}
         if asleep && !nic.acks_as_data {
             // They leave before the data that waits. Of several, the time may be a little short, which does no harm.
             let (rate, _) = fabric.link(nic.first_port);
             self.nic.busy_until = self.nic.busy_until.saturating_add(rate.time_for(u64::from(bytes)));
             self.nic.wake = self.nic.busy_until;
-            queue.reschedule(self.nic.transmit_source, self.nic.wake);
         }
         taken
     }
 
     #[inline(never)]
-    fn send_data<const C: usize>(
-        &mut self,
-        fabric: &mut Fabric<Content, C>,
-        queue: &mut EventQueue,
-        now: Time,
-        taken: u64,
-    ) {
-        if let Some(engine) = self.extra.as_ref().and_then(|extra| extra.engine.as_ref())
-            && engine.free_at() > now
-        {
-            let free = engine.free_at();
-            return self.sleep_until(queue, free);
+    fn send_data<const C: usize>(&mut self, fabric: &mut Fabric<Content, C>, now: Time, taken: u64) {
+        let engine = self.engine_free_at();
+        if engine > now {
+            return self.sleep_until(engine);
         }
-        let mut open = self.open_ports(fabric, queue, now) & !taken;
-        let Host { id, endpoint, nic, extra, .. } = self;
-        if let Some(extra) = extra {
-            Self::send_beyond(fabric, queue, now, *id, (endpoint, nic, extra), open);
+        let mut open = self.open_ports(fabric, now) & !taken;
+        let Host { endpoint, nic, sent_whole, .. } = self;
+        if nic.has_extra {
+            self.send_beyond(fabric, now, open);
         } else {
             while open != 0
                 && endpoint.send_data(now, Gate { data_ports: open }, |packet| {
                     open &= !(1 << packet.port);
-                    nic.send(fabric, queue, now, *id, packet);
+                    if let Body::Data(data) = &packet.segment.body
+                        && data.last
+                        && !data.retransmit
+                    {
+                        nic.has_sent_whole = true;
+                        sent_whole.push((packet.segment.src_qp, data.msn));
+                    }
+                    nic.send(fabric, now, packet);
                 })
             {}
         }
@@ -230,36 +241,28 @@ impl Host {
             let free =
                 self.nic.ports().map(|port| fabric.port_free_at(port)).filter(|&free| free > now).min();
             if let Some(free) = free {
-                let engine = self.extra.as_ref().and_then(|extra| extra.engine.as_ref());
-                let engine = engine.map_or(Time::ZERO, Engine::free_at);
+                let engine = self.engine_free_at();
                 // With several ports one may be free while the engine is not.
                 let free = if self.nic.ports > 1 && engine > now { engine } else { free.max(engine) };
-                self.sleep_until(queue, free);
+                self.sleep_until(free);
             }
         }
     }
 
     /// There is data to send and no NIC port to take it before this time.
     #[inline(always)]
-    fn sleep_until(&mut self, queue: &mut EventQueue, free: Time) {
+    fn sleep_until(&mut self, free: Time) {
         self.nic.busy_until = if self.nic.ports == 1 { free } else { Time::ZERO };
         if free < self.nic.wake {
             self.nic.wake = free;
-            queue.reschedule(self.nic.transmit_source, free);
         }
     }
 
     /// Sends what the endpoint and datagram queue pairs have, in turns, by a NIC whose engine takes one packet at a
     /// time.
     #[cold]
-    fn send_beyond<const C: usize>(
-        fabric: &mut Fabric<Content, C>,
-        queue: &mut EventQueue,
-        now: Time,
-        id: HostId,
-        (endpoint, nic, extra): (&mut Endpoint<AnyPolicy>, &Nic, &mut Extra),
-        mut open: u64,
-    ) {
+    fn send_beyond<const C: usize>(&mut self, fabric: &mut Fabric<Content, C>, now: Time, mut open: u64) {
+        let Some((endpoint, nic, extra)) = self.with_extra() else { return };
         while open != 0 {
             let gate = Gate { data_ports: open };
             let mut packet = None;
@@ -282,21 +285,16 @@ impl Host {
                     open = 0;
                 }
             }
-            nic.send(fabric, queue, now, id, packet);
+            nic.send(fabric, now, packet);
         }
     }
 
     /// The NIC ports that could start a data packet now.
     #[inline(always)]
-    fn open_ports<const C: usize>(
-        &self,
-        fabric: &mut Fabric<Content, C>,
-        queue: &mut EventQueue,
-        now: Time,
-    ) -> u64 {
+    fn open_ports<const C: usize>(&self, fabric: &mut Fabric<Content, C>, now: Time) -> u64 {
         let mut open = 0;
         for (bit, port) in (0..).zip(self.nic.ports()) {
-            open |= u64::from(fabric.port_ready(queue, now, port)) << bit;
+            open |= u64::from(fabric.port_ready(now, port)) << bit;
         }
         if self.nic.cut_off && fabric.port_free_at(self.nic.first_port) <= now {
             open = 1;
@@ -307,27 +305,21 @@ impl Host {
 
 impl Nic {
     #[inline(always)]
-    fn ports(&self) -> Range<PortId> {
+    pub(crate) fn ports(&self) -> Range<PortId> {
         self.first_port..self.first_port + u32::from(self.ports)
     }
 
     #[inline(always)]
-    fn send<const C: usize>(
-        &self,
-        fabric: &mut Fabric<Content, C>,
-        queue: &mut EventQueue,
-        now: Time,
-        from: HostId,
-        packet: Transmit,
-    ) {
+    fn send<const C: usize>(&self, fabric: &mut Fabric<Content, C>, now: Time, packet: Transmit) {
         let port = self.first_port + u32::from(packet.port);
         let class = self.class(&packet);
         let path = packet.segment.path;
-        let mut header = Header::new(from, packet.to, path, packet.wire_bytes, class, packet.ecn_capable);
+        let mut header =
+            Header::new(self.host, packet.to, path, packet.wire_bytes, class, packet.ecn_capable);
         if self.source_routed && packet.class == Class::Control {
             header = header.reversed();
         }
-        fabric.send(queue, now, port, header, packet.segment);
+        fabric.send(now, port, header, packet.segment);
     }
 
     #[inline(always)]
@@ -348,7 +340,7 @@ mod tests {
 
     #[test]
     fn an_idle_host_leaves_room_for_its_port_in_a_kilobyte() {
-        // A port takes 268 bytes (the memory tests weigh it), two event sources 32.
-        assert!(size_of::<Host>() <= 1_024 - 268 - 32, "{} B", size_of::<Host>());
+        // A port takes 268 bytes (the memory tests weigh it), an event source 16, its place in the fabric's agenda 8.
+        assert!(size_of::<Host>() <= 1_024 - 268 - 16 - 8, "{} B", size_of::<Host>());
     }
 }

@@ -8,6 +8,7 @@ mod capture;
 mod changes;
 pub mod check;
 mod connections;
+mod coupling;
 mod datagram;
 mod digest;
 mod distinct;
@@ -33,6 +34,7 @@ mod spec;
 mod tap;
 mod ways;
 mod weights;
+mod window;
 mod work;
 
 pub use capture::{Capture, CaptureFilter, Frames};

@@ -1,6 +1,5 @@
 //! Recording: samples over time, rare events.
 
-use pathweave_des::EventQueue;
 use pathweave_fabric::{DropReason, Fabric, FabricEvent, FabricEventKind};
 use pathweave_results::{DropReason as Reason, EventKind, EventRecord, SeriesKind, SeriesSample};
 use pathweave_units::{Duration, Time};
@@ -44,7 +43,6 @@ impl Recorder {
     pub(crate) fn sample<const C: usize>(
         &mut self,
         fabric: &mut Fabric<Content, C>,
-        queue: &mut EventQueue,
         hosts: &[Host],
         now: Time,
     ) -> Time {
@@ -61,7 +59,7 @@ impl Recorder {
             }
         };
         for port in 0..fabric.port_count() {
-            let queued = fabric.queued_bytes(queue, now, port).get();
+            let queued = fabric.queued_bytes(now, port).get();
             add(SeriesKind::QueueBytes, port, queued as f64);
             let sent = fabric.stats(port).tx_bytes;
             let bytes = sent - std::mem::replace(&mut self.tx_bytes[port as usize], sent);
@@ -70,10 +68,10 @@ impl Recorder {
             add(SeriesKind::LinkUtilisation, port, busy.min(1.0));
         }
         for host in hosts {
-            let last = &mut self.received_bytes[host.id.index()];
+            let last = &mut self.received_bytes[host.nic.host.index()];
             let received = host.received_bytes;
             let bytes = received - std::mem::replace(last, received);
-            add(SeriesKind::HostRateBps, host.id.0, bytes as f64 * 8.0 / since.as_secs_f64());
+            add(SeriesKind::HostRateBps, host.nic.host.0, bytes as f64 * 8.0 / since.as_secs_f64());
         }
         now + interval
     }
@@ -142,7 +140,7 @@ impl<const C: usize> Runner<'_, C> {
                 FabricEventKind::Dropped { reason, header, content } => {
                     record.value = f64::from(header.wire_bytes());
                     record.reason = Some(reason_of(reason));
-                    self.digest.lost(event.time, header.dst(), &content);
+                    self.lost.note(event.time, header.dst(), &content);
                     if let Body::Rd(data) = content.body {
                         record.flow = self.lost_datagram(header.src(), header.dst(), &content, &data);
                     }

@@ -3,6 +3,7 @@
 use pathweave_results::{BalancingTotals, EndReason, FlowRecord, LinkTotals, RunInfo, RunResult};
 use pathweave_units::{Rate, Time};
 
+use crate::digest::digest;
 use crate::edge;
 use crate::groups::GroupSums;
 use crate::runner::Runner;
@@ -24,7 +25,7 @@ impl<const C: usize> Runner<'_, C> {
         let groups = self.group_sums.iter().map(GroupSums::totals).collect();
         RunResult {
             info: RunInfo {
-                digest: self.digest.value(),
+                digest: digest(self.hosts.iter().map(|host| host.delivered).chain([self.lost])),
                 simulated_ps: end.as_ps(),
                 events: self.events(),
                 packet_hops: self.fabric.packet_hops(),
@@ -74,7 +75,7 @@ impl<const C: usize> Runner<'_, C> {
         }
         (0..self.map.len())
             .map(|port| {
-                self.fabric.settle(&mut self.queue, end, port);
+                self.fabric.settle(end, port);
                 let (from, to) = self.fabric.ends(port);
                 let stats = self.fabric.stats(port);
                 let (rate, _) = self.fabric.link(port);

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use pathweave_des::{EventQueue, SourceId, prefetch_line};
+use pathweave_des::{EventQueue, SourceId};
 use pathweave_fabric::config::Shares;
-use pathweave_fabric::{Arrived, BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step, event_sources};
+use pathweave_fabric::{Arrived, BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step};
 use pathweave_results::{EndReason, RunResult};
-use pathweave_transport::{Endpoint, EndpointConfig, Event, Warm};
+use pathweave_transport::{Endpoint, EndpointConfig, Event};
 use pathweave_units::{Duration, HostId, Time};
 use pathweave_wire::Body;
 use pathweave_workload::{Progress, TaskId};
@@ -15,8 +15,9 @@ use pathweave_workload::{Progress, TaskId};
 use crate::calendar::{Calendar, Duty};
 use crate::check::Ledger;
 use crate::connections::Connections;
+use crate::coupling::{Coupling, SentWhole};
 use crate::datagram::Beyond;
-use crate::digest::Digest;
+use crate::digest::Trace;
 use crate::edge;
 use crate::faults::agenda;
 use crate::flows::Flow;
@@ -34,16 +35,6 @@ use crate::ways::Ways;
 
 /// Events between two looks of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
-
-/// The processor's caches, for endpoints.
-struct Cache;
-
-impl Warm for Cache {
-    #[inline(always)]
-    fn warm<T>(&mut self, place: &T, line: usize) {
-        prefetch_line(place, line);
-    }
-}
 
 /// A run in progress.
 pub(crate) struct Runner<'a, const C: usize> {
@@ -70,7 +61,8 @@ pub(crate) struct Runner<'a, const C: usize> {
     /// By group.
     pub(crate) group_sums: Vec<GroupSums>,
     pub(crate) inspect: Option<Box<Inspect>>,
-    pub(crate) digest: Digest,
+    /// Packets lost.
+    pub(crate) lost: Trace,
     /// Who watches packets, if anybody does.
     tap: Option<&'a mut dyn Tap>,
     pub(crate) bytes_done: u128,
@@ -79,28 +71,16 @@ pub(crate) struct Runner<'a, const C: usize> {
     pub(crate) links_down: Vec<u32>,
     pub(crate) shares: Shares,
     watch: PfcWatch,
-    /// Events of hosts so far.
-    host_events: u64,
-    sources: Sources,
-}
-
-/// Event sources beyond those of the fabric.
-#[derive(Clone, Copy)]
-struct Sources {
-    transmit: SourceId,
-    timer: SourceId,
-    work: SourceId,
-    /// What happens later beyond NICs.
-    later: SourceId,
-    end: SourceId,
-}
-
-impl Sources {
-    fn new(fabric: SourceId, hosts: u32) -> Self {
-        let timer = fabric + hosts;
-        let work = timer + hosts;
-        Sources { transmit: fabric, timer, work, later: work + 1, end: work + 2 }
-    }
+    /// Hosts between which something may pass beside the network.
+    pub(crate) coupling: Coupling,
+    /// End of the window at hand while hosts are simulated together, and while they are one by one; else zero.
+    pub(crate) together_until: Time,
+    pub(crate) apart_until: Time,
+    /// Hosts to run in the window at hand. Kept for its memory.
+    pub(crate) active: Vec<HostId>,
+    /// Events of hosts so far, and the time of the latest.
+    pub(crate) host_events: u64,
+    pub(crate) latest: Time,
 }
 
 /// Runs a spec to its end and returns what was observed. Wall and CPU time are for the caller to fill in: the
@@ -131,13 +111,13 @@ impl<'a> Simulation<'a> {
         }))
     }
 
-    /// Shows `tap` every packet that reaches a host.
+    /// Shows `tap` every packet that reaches a host, in order of time.
     #[must_use]
     pub fn watched_by(mut self, tap: &'a mut dyn Tap) -> Self {
         match &mut self.0 {
-            Width::Two(runner) => runner.tap = Some(tap),
-            Width::Four(runner) => runner.tap = Some(tap),
-            Width::Eight(runner) => runner.tap = Some(tap),
+            Width::Two(runner) => runner.set_tap(tap),
+            Width::Four(runner) => runner.set_tap(tap),
+            Width::Eight(runner) => runner.set_tap(tap),
         }
         self
     }
@@ -153,11 +133,10 @@ impl<'a> Simulation<'a> {
 }
 
 impl<'a, const C: usize> Runner<'a, C> {
-    fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
+    pub(crate) fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
         let topology = &*spec.topology;
         let hosts = topology.hosts();
         let (cables, map) = routes::cables(topology);
-        let sources = Sources::new(event_sources(&map, hosts), hosts);
         let mut switch = spec.switch.clone();
         switch.forwarding.kind = Some(forwarding::of_run(spec)?);
         let shares = switch.forwarding.shares();
@@ -198,16 +177,12 @@ impl<'a, const C: usize> Runner<'a, C> {
                     seed: spec.seed,
                     ..EndpointConfig::new(HostId(id))
                 };
-                Host::new(
-                    Endpoint::new(config),
-                    ports,
-                    (sources.transmit + id, sources.timer + id),
-                    acks_as_data,
-                )
+                Host::new(Endpoint::new(config), ports, acks_as_data)
             })
             .collect();
         let mut runner = Runner {
-            queue: EventQueue::new(sources.end as usize),
+            // One event a host, one for work, one for what happens later.
+            queue: EventQueue::new(hosts as usize + 2),
             fabric,
             hosts: list,
             connections: Connections::new(spec),
@@ -225,7 +200,7 @@ impl<'a, const C: usize> Runner<'a, C> {
                 (spec.verify && spec.host.verb == Verb::Write).then(Ledger::default),
                 Followed::new(spec),
             ),
-            digest: Digest::new(),
+            lost: Trace::new(),
             tap: None,
             bytes_done: 0,
             flows_done: 0,
@@ -233,11 +208,15 @@ impl<'a, const C: usize> Runner<'a, C> {
             links_down: vec![0; topology.links().len()],
             shares,
             watch: PfcWatch::default(),
+            coupling: Coupling::new(hosts as usize),
+            together_until: Time::ZERO,
+            apart_until: Time::ZERO,
+            active: Vec::new(),
             host_events: 0,
+            latest: Time::ZERO,
             ways: Ways::whole(topology, &spec.routing),
             spec,
             map,
-            sources,
         };
         if matches!(spec.routing, RouteChoice::Sources(_)) {
             runner.hosts.iter_mut().for_each(|host| host.nic.source_routed = true);
@@ -252,7 +231,12 @@ impl<'a, const C: usize> Runner<'a, C> {
         Ok(runner)
     }
 
-    fn run(mut self, monitor: &mut dyn Monitor) -> RunResult {
+    fn set_tap(&mut self, tap: &'a mut dyn Tap) {
+        self.tap = Some(tap);
+        self.coupling.couple_all();
+    }
+
+    pub(crate) fn run(mut self, monitor: &mut dyn Monitor) -> RunResult {
         self.schedule_work();
         let until = self.spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span + Duration::from_ps(1));
         let max_events = self.spec.stop.max_events.unwrap_or(u64::MAX);
@@ -261,7 +245,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             let mut next = self.queue.next_time().unwrap_or(Time::MAX).min(self.fabric.next_due());
             if next == Time::MAX {
                 if !self.calendar.has_faults() && !self.fabric.any_paused() {
-                    break (EndReason::Stalled, String::new(), self.queue.now());
+                    break (EndReason::Stalled, String::new(), self.latest);
                 }
                 // A repair may set things going again; the watch explains pauses that do not end.
                 next = self.calendar.next();
@@ -279,87 +263,23 @@ impl<'a, const C: usize> Runner<'a, C> {
                 break (EndReason::TimeLimit, String::new(), until - Duration::from_ps(1));
             }
             let end = next.saturating_add(self.fabric.lookahead()).min(self.calendar.next()).min(until);
-            if let Some(finish) = self.run_window(end) {
+            if let Some(finish) = self.run_window(next, end) {
                 break (EndReason::Completed, String::new(), finish);
             }
             let events = self.events();
             if events - looked_at >= MONITOR_EVERY {
                 looked_at = events;
-                if monitor.look(&self.snapshot(self.queue.now())) == Control::Stop {
-                    break (EndReason::Interrupted, String::new(), self.queue.now());
+                if monitor.look(&self.snapshot(self.latest)) == Control::Stop {
+                    break (EndReason::Interrupted, String::new(), self.latest);
                 }
             }
             if events >= max_events {
-                break (EndReason::EventLimit, String::new(), self.queue.now());
+                break (EndReason::EventLimit, String::new(), self.latest);
             }
         };
         monitor.look(&self.snapshot(end));
         self.record_log();
         self.into_result(reason, detail, end)
-    }
-
-    /// Simulates everything before `end`, hosts first: what they do in a window reaches no switch in it, nor the other
-    /// way round. Returns when the last flow finished, if it did.
-    fn run_window(&mut self, end: Time) -> Option<Time> {
-        while let Some((now, source)) = self.queue.pop_before(end) {
-            self.look_ahead();
-            self.host_events += 1;
-            if source < self.sources.transmit {
-                let step = self.fabric.on_arrival(&mut self.queue, now, source);
-                self.on_step(now, step);
-            } else if source < self.sources.timer {
-                let host = (source - self.sources.transmit) as usize;
-                self.hosts[host].on_wake(&mut self.fabric, &mut self.queue, now);
-                self.drain_if_extra(now, host);
-            } else if source < self.sources.work {
-                let host = (source - self.sources.timer) as usize;
-                self.hosts[host].on_alarm(now);
-                self.after_input(now, host);
-            } else if source == self.sources.work {
-                self.on_work(now);
-            } else {
-                self.on_later(now);
-            }
-            if self.pending.is_over() {
-                // So that what is recorded does not depend on where the window would have ended.
-                self.fabric.run_until(&mut self.queue, now);
-                return Some(now);
-            }
-        }
-        self.fabric.run_until(&mut self.queue, end);
-        if self.fabric.has_log() {
-            self.record_log();
-        }
-        None
-    }
-
-    /// Loads what the next events of hosts will touch while this one is executed: memory is what they wait for. Each
-    /// stage needs what the one before it has loaded, so they work on events ever closer.
-    #[inline(always)]
-    fn look_ahead(&self) {
-        let Some([fourth, third, second, first]) = self.queue.upcoming([4, 8, 12, 16]) else { return };
-        let Sources { transmit, timer, .. } = self.sources;
-        let (fabric, hosts) = (&self.fabric, &self.hosts[..]);
-        if first < transmit {
-            fabric.prefetch_link(first);
-        }
-        if second < transmit {
-            fabric.prefetch_header(second);
-        } else if second < timer {
-            hosts[(second - transmit) as usize].warm(&mut Cache);
-        }
-        if third < transmit {
-            if let Some(host) = fabric.prefetch_content(third) {
-                hosts[host.index()].warm(&mut Cache);
-            }
-        } else if third < timer {
-            hosts[(third - transmit) as usize].endpoint.warm_next(&mut Cache);
-        }
-        if fourth < transmit
-            && let Some(segment) = fabric.next_content(fourth)
-        {
-            hosts[fabric.host_of(fourth).index()].endpoint.warm_packet(segment, &mut Cache);
-        }
     }
 
     /// Events so far, of hosts and of the fabric.
@@ -385,14 +305,14 @@ impl<'a, const C: usize> Runner<'a, C> {
             Step::Done => {}
             Step::Delivered { host, packet, .. } => {
                 let (header, segment) = self.fabric.delivered(&packet);
-                self.digest.delivered(now, host, segment);
                 if let Some(tap) = &mut self.tap {
                     tap.arrived(&Arrival::new(now, host, header, segment));
                 }
+                let at = &mut self.hosts[host.index()];
+                at.delivered.note(now, host, segment);
                 if let Body::Rd(_) = segment.body {
                     return self.on_datagram_packet(now, host, packet);
                 }
-                let at = &mut self.hosts[host.index()];
                 if let Body::Data(data) = &segment.body {
                     at.received_bytes += u64::from(data.len);
                 }
@@ -430,14 +350,35 @@ impl<'a, const C: usize> Runner<'a, C> {
 
     #[inline(always)]
     pub(crate) fn transmit(&mut self, now: Time, host: usize) {
-        self.hosts[host].transmit(&mut self.fabric, &mut self.queue, now);
-        self.drain_if_extra(now, host);
+        let at = &mut self.hosts[host];
+        at.transmit(&mut self.fabric, now);
+        let (id, due) = (at.nic.host, at.nic.wake.min(at.nic.alarm));
+        let (has_extra, has_sent_whole) = (at.has_extra(), at.nic.has_sent_whole);
+        self.fabric.host_due_by(id, due);
+        if due < self.together_until {
+            self.queue.schedule_no_later(id.0, due);
+        }
+        if has_sent_whole {
+            self.note_sent_whole(host);
+        }
+        if has_extra {
+            self.drain_extra(now, host);
+        }
     }
 
-    #[inline(always)]
-    pub(crate) fn drain_if_extra(&mut self, now: Time, host: usize) {
-        if self.hosts[host].extra.is_some() {
-            self.drain_extra(now, host);
+    #[cold]
+    fn note_sent_whole(&mut self, host: usize) {
+        let at = &mut self.hosts[host];
+        at.nic.has_sent_whole = false;
+        for (qp, msn) in at.sent_whole.drain(..) {
+            let flow = at.outgoing[&qp][msn as usize];
+            let state = self.flows[flow as usize].as_mut().expect("posted before it was sent");
+            // A copy of the last packet is sent after it.
+            let Some(left) = state.parts_to_send.checked_sub(1) else { continue };
+            state.parts_to_send = left;
+            if left == 0 {
+                self.coupling.sent_whole(Time::ZERO, SentWhole { message: TaskId(flow), qp, msn });
+            }
         }
     }
 
@@ -449,7 +390,8 @@ impl<'a, const C: usize> Runner<'a, C> {
 
     pub(crate) fn schedule_later(&mut self) {
         if let Some(at) = self.beyond.as_ref().and_then(|beyond| beyond.agenda.next()) {
-            self.queue.schedule_no_later(self.sources.later, at.max(self.queue.now()));
+            let at = at.max(self.queue.now());
+            self.queue.schedule_no_later(self.later_source(), at);
         }
     }
 
@@ -457,9 +399,12 @@ impl<'a, const C: usize> Runner<'a, C> {
     #[cold]
     fn on_duty(&mut self, now: Time, duty: Duty) -> Option<(EndReason, String)> {
         match duty {
-            Duty::Fault(entry) => self.on_fault(now, entry),
+            Duty::Fault(entry) => {
+                self.on_fault(now, entry);
+                self.coupling.forget_times();
+            }
             Duty::Sample => {
-                let next = self.recorder.sample(&mut self.fabric, &mut self.queue, &self.hosts, now);
+                let next = self.recorder.sample(&mut self.fabric, &self.hosts, now);
                 if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
                     followed.sample(now, &self.hosts, &mut self.recorder.series);
                 }
@@ -505,7 +450,18 @@ impl<'a, const C: usize> Runner<'a, C> {
         let root = self.progress.next_root(&self.spec.graph);
         let due = self.due.peek().map(|Reverse((at, ..))| *at);
         if let Some(at) = root.into_iter().chain(due).min() {
-            self.queue.schedule_no_later(self.sources.work, at.max(self.queue.now()));
+            // What nobody foresaw begins when all hosts are there.
+            let at = at.max(self.queue.now()).max(self.apart_until);
+            self.queue.schedule_no_later(self.work_source(), at);
         }
+    }
+
+    /// The source of tasks that begin. Those below are hosts.
+    pub(crate) fn work_source(&self) -> SourceId {
+        self.hosts.len() as SourceId
+    }
+
+    fn later_source(&self) -> SourceId {
+        self.work_source() + 1
     }
 }

@@ -43,7 +43,7 @@ impl<const C: usize> Runner<'_, C> {
         self.schedule_work();
     }
 
-    fn begin_later(&mut self, task: TaskId, at: Time) {
+    pub(crate) fn begin_later(&mut self, task: TaskId, at: Time) {
         self.due_count += 1;
         self.due.push(Reverse((at, self.due_count, task)));
     }
@@ -266,6 +266,7 @@ impl<const C: usize> Runner<'_, C> {
             }
             self.flows_done += 1;
             self.complete_task(now, TaskId(flow));
+            self.uncouple(flow);
         }
     }
 
@@ -276,6 +277,7 @@ impl<const C: usize> Runner<'_, C> {
         if !state.part_completed(now, status) {
             return;
         }
+        self.uncouple(flow);
         let conn = self.connections.of(flow);
         self.note_contexts(flow, false);
         let service = &self.spec.scheme_of(self.connections.list[conn as usize].group).scheme.service;
@@ -301,6 +303,15 @@ impl<const C: usize> Runner<'_, C> {
         connection.messages_left -= 1;
         if connection.messages_left == 0 {
             self.close(conn);
+        }
+    }
+
+    /// A message has ended for one of its ends, perhaps for both.
+    fn uncouple(&mut self, flow: u32) {
+        let Some(state) = &mut self.flows[flow as usize] else { return };
+        if state.may_end && state.parts_to_deliver == 0 && state.parts_to_ack == 0 {
+            state.may_end = false;
+            self.coupling.has_ended(&self.spec.graph, TaskId(flow));
         }
     }
 

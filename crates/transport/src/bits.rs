@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
+use crate::warm::Warm;
+
 /// Words kept in place: enough for 128 numbers, the window of most queue pairs.
 const FEW: usize = 2;
 
@@ -57,6 +59,14 @@ impl BitRing {
             BitRing::Many(words) => words,
         };
         &mut words[(number >> 6) as usize & (words.len() - 1)]
+    }
+
+    /// Begins to load the bit of a number.
+    #[inline]
+    pub(crate) fn warm(&self, number: u64, cache: &mut impl Warm) {
+        if let BitRing::Many(words) = self {
+            cache.warm(&words[(number >> 6) as usize & (words.len() - 1)], 0);
+        }
     }
 
     #[inline]

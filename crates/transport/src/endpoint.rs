@@ -1,6 +1,7 @@
 //! The endpoint.
 
 use alloc::boxed::Box;
+use core::ops::Range;
 
 use pathweave_policy::{PathView, Policy};
 use pathweave_units::{HostId, QpNum, Time};
@@ -429,6 +430,18 @@ impl<P: Policy> Endpoint<P> {
     /// Counts of one queue pair.
     pub fn qp_counters(&self, qp: QpNum) -> Option<&Counters> {
         self.qps.get(qp).map(|qp| &qp.counters)
+    }
+
+    /// The PSNs of a message that a queue pair sends, until its completion has been told.
+    pub fn psns_of(&self, qp: QpNum, msn: u32) -> Option<Range<u64>> {
+        self.qps.get(qp).and_then(|qp| qp.send.psns_of(msn))
+    }
+
+    /// How many packets of these PSNs have yet to reach a queue pair, at least.
+    pub fn missing_of(&self, qp: QpNum, psns: Range<u64>) -> Option<u64> {
+        let qp = self.qps.get(qp)?;
+        let first = psns.start.max(qp.receive.recovery.expected());
+        Some(psns.end.saturating_sub(first).saturating_sub(qp.receive.recovery.held()))
     }
 
     /// What a queue pair counts of copies, notices and gaps; zeros where there are none of these.

@@ -9,6 +9,7 @@ use pathweave_wire::{Body, Segment};
 use crate::endpoint::Endpoint;
 use crate::line::LINE_BYTES;
 use crate::qp::Qp;
+use crate::slab::Slot;
 
 /// Begins to load places into the processor's caches.
 pub trait Warm {
@@ -34,8 +35,14 @@ impl<P> Qp<P> {
         line(offset_of!(Self, policy)) + 1,
     ];
     /// To take in a data packet.
-    const DATA: [usize; 3] =
-        [0, line(offset_of!(Self, counters.data_received)), line(offset_of!(Self, receive.recovery))];
+    const DATA: [usize; 6] = [
+        0,
+        line(offset_of!(Self, counters.data_received)),
+        line(offset_of!(Self, counters.data_received)) + 1,
+        line(offset_of!(Self, receive.cnp)),
+        line(offset_of!(Self, receive.recovery)),
+        line(offset_of!(Self, receive.reorder)),
+    ];
     /// To take in anything else.
     const ANSWER: [usize; 5] = [
         0,
@@ -61,6 +68,26 @@ impl<P: Policy> Endpoint<P> {
                 Body::Data(_) => Qp::<P>::DATA.iter().for_each(|&line| cache.warm(place, line)),
                 _ => Qp::<P>::ANSWER.iter().for_each(|&line| cache.warm(place, line)),
             }
+        }
+    }
+
+    /// What it will touch beyond the queue pair, once [`Endpoint::warm_packet`] has taken effect.
+    #[inline]
+    pub fn warm_depths(&self, segment: &Segment, cache: &mut impl Warm) {
+        let Some(Slot::Taken(qp)) = self.place_of(segment.dst_qp) else { return };
+        match &segment.body {
+            Body::Data(data) => qp.receive.recovery.warm(data.psn, cache),
+            Body::Ack(ack) => qp.send.flight.warm(ack.psn, cache),
+            _ => {}
+        }
+    }
+
+    /// What the next data packet to be sent will touch beyond the queue pair, once [`Endpoint::warm_next`] has taken
+    /// effect.
+    #[inline]
+    pub fn warm_next_depths(&self, cache: &mut impl Warm) {
+        if let Some(Slot::Taken(qp)) = self.next_ready().and_then(|qp| self.place_of(qp)) {
+            qp.send.flight.warm(qp.send.flight.next(), cache);
         }
     }
 

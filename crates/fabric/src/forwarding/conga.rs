@@ -18,7 +18,6 @@ use crate::forwarding::routes::Candidates;
 use crate::forwarding::{ForwardingStats, ecmp_hash, flow_hash};
 use crate::packet::Header;
 use crate::port::{LinkSpec, Port, PortId};
-use pathweave_des::EventQueue;
 
 use super::Balancer;
 
@@ -210,13 +209,7 @@ impl Conga {
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// The port for a packet, which can be reached.
-    pub(crate) fn conga(
-        &mut self,
-        queue: &mut EventQueue,
-        now: Time,
-        switch: u32,
-        header: &Header,
-    ) -> PortId {
+    pub(crate) fn conga(&mut self, now: Time, switch: u32, header: &Header) -> PortId {
         let Balancer::Conga(conga) = &mut self.balancer else { unreachable!("asked for by CONGA only") };
         let (from, to) = conga.ends(header);
         let at = &self.switches[switch as usize];
@@ -230,12 +223,12 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
         if switch != from {
             let port = candidates.by_hash(hash);
-            self.gather(queue, now, port, header);
+            self.gather(now, port, header);
             return port;
         }
         for i in 0..candidates.len() {
             let port = self.switches[switch as usize].routes.candidates(header.dst()).get(i);
-            self.advance(queue, now, port);
+            self.advance(now, port);
         }
         let Balancer::Conga(conga) = &mut self.balancer else { unreachable!("asked for by CONGA only") };
         let at = &self.switches[switch as usize];
@@ -250,13 +243,13 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         let feedback =
             Leaf::ways(&mut conga.leaves[switch as usize].from, to).feedback(now, conga.config.ageing);
         *conga.tag(header) = Tag { uplink: (port - at.first_port) as u16, congestion: 0, feedback };
-        self.gather(queue, now, port, header);
+        self.gather(now, port, header);
         port
     }
 
     /// The packet takes the metric of the link it is about to take along, if that is the largest yet.
-    fn gather(&mut self, queue: &mut EventQueue, now: Time, port: PortId, header: &Header) {
-        self.advance(queue, now, port);
+    fn gather(&mut self, now: Time, port: PortId, header: &Header) {
+        self.advance(now, port);
         let Balancer::Conga(conga) = &mut self.balancer else { unreachable!("asked for by CONGA only") };
         let metric = conga.dre.metric(port, &self.ports, &self.wires.specs);
         let tag = conga.tag(header);

@@ -4,7 +4,6 @@
 //! The published scheme is for Clos networks whose equal-cost paths are alike; where links have failed it splits them
 //! into groups that are, which is not built here.
 
-use pathweave_des::EventQueue;
 use pathweave_units::Time;
 
 use crate::fabric::Fabric;
@@ -32,13 +31,7 @@ impl Drill {
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// The port for a packet, among two or more.
-    pub(crate) fn drill(
-        &mut self,
-        queue: &mut EventQueue,
-        now: Time,
-        switch: u32,
-        header: &Header,
-    ) -> PortId {
+    pub(crate) fn drill(&mut self, now: Time, switch: u32, header: &Header) -> PortId {
         let mut choice = (u64::MAX, NONE);
         let mut turn = 0;
         let first = self.switches[switch as usize].routes.candidates(header.dst()).get(0) as usize;
@@ -56,7 +49,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             turn += 1;
             // The memory may be empty, or older than the routes.
             if candidates.contains(port) {
-                self.advance(queue, now, port);
+                self.advance(now, port);
                 let bytes = self.unsent_bytes(now, port);
                 // The memory, looked at last, wins only if it is better: empty queues are all alike, and remembering one of
                 // them would send everything there.

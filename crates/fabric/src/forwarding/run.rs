@@ -1,6 +1,5 @@
 //! A balancing switch: asking its scheme about a packet, and doing what it says.
 
-use pathweave_des::EventQueue;
 use pathweave_units::Time;
 
 use crate::buffering::Resumable;
@@ -12,30 +11,30 @@ use crate::port::{DOWN, PortId};
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Does with a packet that has come into a switch what its scheme says.
-    pub(crate) fn balance(&mut self, queue: &mut EventQueue, now: Time, switch: u32, header: &Header) {
-        let action = self.decide(queue, now, switch, header);
+    pub(crate) fn balance(&mut self, now: Time, switch: u32, header: &Header) {
+        let action = self.decide(now, switch, header);
         for (egress, held) in self.outbox.held_before.split_off(0) {
-            self.let_go(queue, now, switch, egress, &held);
+            self.let_go(now, switch, egress, &held);
         }
         match action {
             Action::Forward(egress) => {
-                if self.may_leave(queue, now, switch, egress, header) {
-                    self.enqueue(queue, now, egress, header);
+                if self.may_leave(now, switch, egress, header) {
+                    self.enqueue(now, egress, header);
                 }
             }
             Action::Hold(egress) => {
-                if !self.may_leave(queue, now, switch, egress, header) {
+                if !self.may_leave(now, switch, egress, header) {
                     self.balancer.lost_instead_of_held(switch, header);
                 }
             }
             Action::Consume => {}
             Action::Drop(reason) => self.lose(now, header.ingress(), header, reason),
         }
-        self.send_outbox(queue, now, switch);
+        self.send_outbox(now, switch);
     }
 
     /// What becomes of a packet.
-    fn decide(&mut self, queue: &mut EventQueue, now: Time, switch: u32, header: &Header) -> Action {
+    fn decide(&mut self, now: Time, switch: u32, header: &Header) -> Action {
         let at = &self.switches[switch as usize];
         if let SwitchRoutes::Source(routes) = &at.routes {
             return routes.choose(header).map_or(Action::Drop(DropReason::NoRoute), Action::Forward);
@@ -47,8 +46,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
         let hash = || ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path());
         Action::Forward(match &mut self.balancer {
-            Balancer::Conga(_) => self.conga(queue, now, switch, header),
-            Balancer::Ugal(_) => self.ugal(queue, now, switch, header),
+            Balancer::Conga(_) => self.conga(now, switch, header),
+            Balancer::Ugal(_) => self.ugal(now, switch, header),
             Balancer::ConWeave(_) => return self.conweave(now, switch, header),
             _ if ways == 1 => candidates.get(0),
             Balancer::Ecmp => candidates.by_hash(hash()),
@@ -56,34 +55,34 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             Balancer::LetFlow(letflow) => {
                 letflow.choose(switch, now, flow_hash(hash()), candidates, &mut self.forwarding_stats)
             }
-            Balancer::Drill(_) => self.drill(queue, now, switch, header),
+            Balancer::Drill(_) => self.drill(now, switch, header),
         })
     }
 
     /// Sends what the switch held back or made itself, behind the packet at hand.
-    pub(crate) fn send_outbox(&mut self, queue: &mut EventQueue, now: Time, switch: u32) {
+    pub(crate) fn send_outbox(&mut self, now: Time, switch: u32) {
         if self.outbox.is_empty() {
             return;
         }
         for (egress, held) in self.outbox.held_after.split_off(0) {
-            self.let_go(queue, now, switch, egress, &held);
+            self.let_go(now, switch, egress, &held);
         }
         for (egress, made) in self.outbox.made.split_off(0) {
-            if self.may_leave(queue, now, switch, egress, &made) {
-                self.enqueue(queue, now, egress, &made);
+            if self.may_leave(now, switch, egress, &made) {
+                self.enqueue(now, egress, &made);
             }
         }
     }
 
     /// A held packet leaves. It is in the buffer already.
-    fn let_go(&mut self, queue: &mut EventQueue, now: Time, switch: u32, egress: PortId, header: &Header) {
+    fn let_go(&mut self, now: Time, switch: u32, egress: PortId, header: &Header) {
         if self.ports[egress as usize].is(DOWN) {
             let at = Resumable { switch, ingress: header.ingress(), class: usize::from(header.class()) };
-            self.release(queue, now, at, u32::from(header.wire_bytes()));
+            self.release(now, at, u32::from(header.wire_bytes()));
             return self.lose(now, egress, header, DropReason::LinkDown);
         }
-        self.advance(queue, now, egress);
-        self.enqueue(queue, now, egress, header);
+        self.advance(now, egress);
+        self.enqueue(now, egress, header);
     }
 
     /// What waits at a port that is up to date, and what is left of the packet it is sending.
@@ -94,19 +93,19 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// Does what the switch does by the clock up to `until`, each at its time.
-    pub(crate) fn run_clock(&mut self, queue: &mut EventQueue, until: Time, switch: u32) {
+    pub(crate) fn run_clock(&mut self, until: Time, switch: u32) {
         loop {
             let due = self.balancer.next_clock(switch);
             if due > until {
                 return;
             }
-            self.serve_on_time(queue, due, switch);
+            self.serve_on_time(due, switch);
             if matches!(self.balancer, Balancer::ConWeave(_)) {
                 self.events += 1;
-                self.flush_held(queue, due, switch);
+                self.flush_held(due, switch);
                 continue;
             }
-            self.advance_switch(queue, due, switch);
+            self.advance_switch(due, switch);
             let ports = self.switches[switch as usize].ports();
             if let Balancer::Conga(conga) = &mut self.balancer {
                 let of_switch = &self.ports[ports.start as usize..ports.end as usize];

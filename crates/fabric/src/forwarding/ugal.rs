@@ -9,7 +9,6 @@
 //! A lossless fabric wants a class for each part of such a way, or its pauses may wait for each other in a circle; here
 //! is one class, and the watch on pauses names the circle if there is one.
 
-use pathweave_des::EventQueue;
 use pathweave_units::{HostId, Time};
 
 use super::Balancer;
@@ -78,7 +77,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// The port for a packet that can be reached.
-    pub(crate) fn ugal(&mut self, queue: &mut EventQueue, now: Time, switch: u32, header: &Header) -> PortId {
+    pub(crate) fn ugal(&mut self, now: Time, switch: u32, header: &Header) -> PortId {
         let shortest = self.port_towards(switch, header, header.dst());
         let ugal = self.ugal_state();
         let (from, to) = (ugal.leaf(header.src()), ugal.leaf(header.dst()));
@@ -107,8 +106,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         else {
             return shortest;
         };
-        self.advance(queue, now, shortest);
-        self.advance(queue, now, longer);
+        self.advance(now, shortest);
+        self.advance(now, longer);
         let cost_direct = self.unsent_bytes(now, shortest) * direct;
         let cost_longer = (self.unsent_bytes(now, longer) + self.ugal_state().bias_bytes) * (first + second);
         if cost_direct <= cost_longer {

@@ -1,6 +1,5 @@
 //! A switch with a middlebox, through a window: everything in order of time, every service an event.
 
-use pathweave_des::EventQueue;
 use pathweave_units::Time;
 
 use super::{ExternalConfig, Lane, Lens, Middlebox, MiddleboxStats, Place, Turn};
@@ -40,28 +39,22 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// Takes the switch through the window. Returns when something happens there next, but for arrivals.
-    pub(crate) fn run_boxed(
-        &mut self,
-        queue: &mut EventQueue,
-        last: Time,
-        switch: u32,
-        window: &mut Window<C>,
-    ) -> Time {
+    pub(crate) fn run_boxed(&mut self, last: Time, switch: u32, window: &mut Window<C>) -> Time {
         window.sort_by_time();
         for header in window.by_time() {
             let now = header.arrival();
-            self.serve_boxed(queue, now, switch);
+            self.serve_boxed(now, switch);
             let impaired = self.wires.links[header.ingress() as usize].impaired;
             let header = if impaired | header.is(LOST | CORRUPT | PFC) {
-                self.inspect(queue, now, *header)
+                self.inspect(now, *header)
             } else {
                 Some(*header)
             };
             if let Some(header) = header {
-                self.forward_boxed(queue, now, switch, &header);
+                self.forward_boxed(now, switch, &header);
             }
         }
-        self.serve_boxed(queue, last, switch);
+        self.serve_boxed(last, switch);
         let service = self.next_service(switch).map_or(Time::MAX, |(due, _)| due);
         service.min(self.resumes_at(switch))
     }
@@ -72,9 +65,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// Executes everything due up to `until`, in order of time and port.
-    fn serve_boxed(&mut self, queue: &mut EventQueue, until: Time, switch: u32) {
+    fn serve_boxed(&mut self, until: Time, switch: u32) {
         loop {
-            self.post_answers(queue, switch);
+            self.post_answers(switch);
             let (due, port) = self.next_service(switch).unwrap_or((Time::MAX, 0));
             let resume = self.resumes_at(switch);
             if resume <= due.min(until) {
@@ -83,7 +76,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 self.resume_controlled(resume, switch);
             } else if due <= until {
                 self.events += 1;
-                self.serve_boxed_port_once(queue, port);
+                self.serve_boxed_port_once(port);
             } else {
                 return;
             }
@@ -91,12 +84,12 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// Sends what the middlebox has emitted.
-    fn post_answers(&mut self, queue: &mut EventQueue, switch: u32) {
+    fn post_answers(&mut self, switch: u32) {
         while let Some((at, ingress, header)) = self.middlebox(switch).outbox.pop_front() {
             // It counts as having come in by the port it answers for.
             let header = header.with_ingress(ingress);
             let before = self.contents.alive();
-            self.forward_boxed(queue, at, switch, &header);
+            self.forward_boxed(at, switch, &header);
             if self.contents.alive() < before
                 && let Some((_, stats)) = &mut self.middlebox(switch).nsf
             {
@@ -105,7 +98,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    fn forward_boxed(&mut self, queue: &mut EventQueue, now: Time, switch: u32, header: &Header) {
+    fn forward_boxed(&mut self, now: Time, switch: u32, header: &Header) {
         let Some(egress) = self.switches[switch as usize].choose(header) else {
             return self.lose(now, header.ingress(), header, DropReason::NoRoute);
         };
@@ -118,30 +111,30 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 Turn::Resume => self.resume_controlled(now, switch),
             }
         }
-        if self.may_leave(queue, now, switch, egress, header) {
+        if self.may_leave(now, switch, egress, header) {
             let content = self.contents.get(header);
             let made = self.boxes[switch as usize].as_mut().expect(BOXED_SWITCH);
             match made.lane(now, egress, header, content) {
-                Lane::Normal => self.enqueue_normal(queue, now, egress, header),
-                Lane::Controlled => self.enqueue_controlled(queue, now, egress, header),
+                Lane::Normal => self.enqueue_normal(now, egress, header),
+                Lane::Controlled => self.enqueue_controlled(now, egress, header),
             }
         }
     }
 
     /// As in any switch, but that the middlebox sees what leaves.
-    fn enqueue_normal(&mut self, queue: &mut EventQueue, now: Time, id: PortId, header: &Header) {
+    fn enqueue_normal(&mut self, now: Time, id: PortId, header: &Header) {
         let port = &mut self.ports[id as usize];
         let mut room = None;
         let header = as_queued(&mut self.marker, &self.wires.specs, id, port, header, &mut room);
         let class = usize::from(header.class());
         if port.is_turn_of(class, now) {
-            self.transmit_boxed(queue, now, id, header, Lane::Normal);
+            self.transmit_boxed(now, id, header, Lane::Normal);
         } else {
             port.push(class, header);
         }
     }
 
-    fn enqueue_controlled(&mut self, queue: &mut EventQueue, now: Time, id: PortId, header: &Header) {
+    fn enqueue_controlled(&mut self, now: Time, id: PortId, header: &Header) {
         let port = &mut self.ports[id as usize];
         let switch = port.node - self.wires.hosts;
         let (ndt, stats) =
@@ -156,17 +149,17 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             port.backlog |= CONTROLLED;
         }
         port.tx_free = port.tx_free.max(now);
-        self.advance(queue, now, id);
+        self.advance(now, id);
     }
 
     /// Every service of a port with a middlebox that begins up to `now`.
-    pub(crate) fn serve_boxed_port(&mut self, queue: &mut EventQueue, now: Time, id: PortId) {
+    pub(crate) fn serve_boxed_port(&mut self, now: Time, id: PortId) {
         while self.ports[id as usize].serves_by(now).is_some() {
-            self.serve_boxed_port_once(queue, id);
+            self.serve_boxed_port_once(id);
         }
     }
 
-    fn serve_boxed_port_once(&mut self, queue: &mut EventQueue, id: PortId) {
+    fn serve_boxed_port_once(&mut self, id: PortId) {
         let port = &mut self.ports[id as usize];
         let (start, eligible) = (port.tx_free, port.eligible());
         let switch = port.node - self.wires.hosts;
@@ -198,17 +191,10 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 header
             }
         };
-        self.transmit_boxed(queue, start, id, &header, lane);
+        self.transmit_boxed(start, id, &header, lane);
     }
 
-    fn transmit_boxed(
-        &mut self,
-        queue: &mut EventQueue,
-        start: Time,
-        id: PortId,
-        header: &Header,
-        lane: Lane,
-    ) {
+    fn transmit_boxed(&mut self, start: Time, id: PortId, header: &Header, lane: Lane) {
         let switch = self.ports[id as usize].node - self.wires.hosts;
         let made = self.boxes[switch as usize].as_mut().expect(BOXED_SWITCH);
         let answer = made.on_transmit(start, id, header, self.contents.get_mut(header), lane);
@@ -217,10 +203,10 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             let back = Header::new(header.dst(), header.src(), header.path(), bytes, 0, false);
             made.outbox.push_back((start, id, back.with_content(self.contents.insert(answer))));
             // Where this service was not one of a window, the next one must send it.
-            let due = &mut self.wires.due[switch as usize];
+            let due = self.wires.due_of_switch(switch);
             *due = start.min(*due);
         }
-        self.transmit(queue, start, id, header);
+        self.transmit(start, id, header);
     }
 
     fn pause_controlled(&mut self, switch: u32) {

@@ -7,11 +7,10 @@ pub(crate) mod reference;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use pathweave_des::EventQueue;
 use pathweave_fabric::config::SwitchConfig;
 use pathweave_fabric::{
     Cable, DropReason, Fabric, FabricEvent, FabricEventKind, Header, PortId, PortMap, Span, Step,
-    SwitchRoutes, TableRoutes, event_sources,
+    SwitchRoutes, TableRoutes,
 };
 use pathweave_units::{Bytes, Duration, HostId, PathId, Rate, Time};
 
@@ -51,7 +50,6 @@ type Act<const C: usize> = Box<dyn FnOnce(&mut Net<C>, Time)>;
 /// A fabric and its scripted hosts.
 pub(crate) struct Net<const C: usize> {
     pub(crate) fabric: Fabric<u32, C>,
-    pub(crate) queue: EventQueue,
     pub(crate) map: PortMap,
     pub(crate) cables: Vec<Cable>,
     pub(crate) hosts: u32,
@@ -231,7 +229,6 @@ impl<const C: usize> Net<C> {
             Fabric::new(hosts, switches, cables, &map, routes, config, seed).expect("it can be built");
         Net {
             fabric,
-            queue: EventQueue::new(event_sources(&map, hosts) as usize),
             cables: cables.to_vec(),
             map,
             hosts,
@@ -277,7 +274,7 @@ impl<const C: usize> Net<C> {
                 packet.ecn,
             );
             let port = net.map.ports(packet.src).start;
-            net.fabric.send(&mut net.queue, now, port, header, id);
+            net.fabric.send(now, port, header, id);
         });
         id
     }
@@ -292,7 +289,7 @@ impl<const C: usize> Net<C> {
     /// Simulates the next window, or what the script says for its beginning; false if nothing is to come.
     pub(crate) fn step(&mut self) -> bool {
         let scripted = self.script.first_key_value().map_or(Time::MAX, |(&(time, _), _)| time);
-        let next = self.queue.next_time().unwrap_or(Time::MAX).min(self.fabric.next_due());
+        let next = self.fabric.next_due();
         if scripted == Time::MAX && next == Time::MAX {
             return false;
         }
@@ -314,8 +311,13 @@ impl<const C: usize> Net<C> {
 
     /// Simulates everything before `end`; returns the last instant before it.
     fn window(&mut self, end: Time) -> Time {
-        while let Some((now, source)) = self.queue.pop_before(end) {
-            let step = self.fabric.on_arrival(&mut self.queue, now, source);
+        let ports = 0..self.map.ports(self.hosts - 1).end;
+        loop {
+            let (now, port) = self.fabric.next_arrival(ports.clone());
+            if now >= end {
+                break;
+            }
+            let step = self.fabric.on_arrival(now, port);
             if let Step::Delivered { host, packet, .. } = step {
                 let (header, id) = self.fabric.take(packet);
                 assert_eq!(header.dst(), host, "a packet at the wrong host");
@@ -323,7 +325,11 @@ impl<const C: usize> Net<C> {
                 self.delivered.push(Delivery { time: now, host: host.0, id, marked, hops: header.hops() });
             }
         }
-        self.fabric.run_until(&mut self.queue, end);
+        for host in (0..self.hosts).map(HostId) {
+            let (next, _) = self.fabric.next_arrival(self.map.ports(host.0));
+            self.fabric.set_host_due(host, next);
+        }
+        self.fabric.run_until(end);
         self.done = end;
         Time::from_ps(end.as_ps() - 1)
     }
@@ -372,7 +378,7 @@ impl<const C: usize> Net<C> {
     /// Every packet is delivered, lost, or still inside; when nothing is pending, none is inside.
     pub(crate) fn check_conservation(&self) {
         let alive = self.packets.len() as u32 - (self.delivered.len() + self.drops().len()) as u32;
-        assert!(self.queue.is_empty() && self.fabric.next_due() == Time::MAX);
+        assert!(self.fabric.next_due() == Time::MAX);
         assert_eq!(self.fabric.packets_alive(), alive, "packets inside");
         if !self.fabric.any_paused() {
             assert_eq!(self.fabric.messages_alive(), 0, "messages inside");

@@ -389,6 +389,7 @@ mod tests {
         );
         assert_eq!(line(offset_of!(Qp<()>, receive.recovery)), (12, 0));
         assert_eq!(line(offset_of!(Qp<()>, receive.acks)), (12, 56));
+        assert_eq!(line(offset_of!(Qp<()>, receive.reorder)), (13, 56));
         // The slab adds nothing.
         assert_eq!(size_of::<Option<Qp<()>>>(), size_of::<Qp<()>>());
     }

@@ -32,6 +32,8 @@ pub(crate) struct ReceiveStream {
     /// Highest PSN that has arrived, plus 1.
     pub(crate) highest: u64,
     pub(crate) acks: AckState,
+    /// What it makes of gaps, where it says anything about them.
+    pub(crate) reorder: Option<Box<Reorder>>,
     /// Last packets of messages that cannot be delivered yet, by PSN. Empty unless packets overtake others.
     pub(crate) ends: VecDeque<Data>,
     /// Receives posted and not consumed.
@@ -44,8 +46,6 @@ pub(crate) struct ReceiveStream {
     pub(crate) reads_in: u16,
     pub(crate) max_reads_in: u16,
     pub(crate) mode: ReceiveMode,
-    /// What it makes of gaps, where it says anything about them.
-    pub(crate) reorder: Option<Box<Reorder>>,
 }
 
 impl ReceiveStream {

@@ -12,6 +12,7 @@ use pathweave_units::Time;
 use pathweave_wire::{Nack, NackReason};
 
 use crate::send::flight::{Flight, Slot};
+use crate::warm::Warm;
 
 /// Most packets between the oldest unacknowledged and the newest, whatever the recovery: a quarter of the
 /// wire's 24-bit PSN space, so that every PSN can be told from its neighbours of other rounds.
@@ -156,6 +157,14 @@ impl Receiver {
     #[inline]
     pub(crate) fn expected(&self) -> u64 {
         both!(self, kind => kind.expected())
+    }
+    /// Begins to load what is known of a packet.
+    #[inline]
+    pub(crate) fn warm(&self, psn: u64, cache: &mut impl Warm) {
+        match self {
+            Receiver::GoBackN(_) => {}
+            Receiver::SelectiveRepeat(receiver) => receiver.warm(psn, cache),
+        }
     }
     /// The first PSN of `from..to` that has not arrived. What is beyond the window counts as missing.
     pub(crate) fn first_missing(&self, from: u64, to: u64) -> Option<u64> {

@@ -16,6 +16,7 @@ use pathweave_wire::{Nack, NackReason};
 use super::{Arrival, arrived_in_order};
 use crate::bits::BitRing;
 use crate::send::flight::{Flight, Slot};
+use crate::warm::Warm;
 
 /// Beyond what transmission numbers can tell apart.
 const NEVER: NonZero<u32> = NonZero::<u32>::MAX;
@@ -180,6 +181,11 @@ impl Receiver {
     #[inline]
     pub(super) fn expected(&self) -> u64 {
         self.expected
+    }
+    /// Begins to load what is known of a packet.
+    #[inline]
+    pub(super) fn warm(&self, psn: u64, cache: &mut impl Warm) {
+        self.ahead.warm(psn, cache);
     }
     /// The first PSN of `from..to` that has not arrived; `from` is not below `expected`.
     pub(super) fn first_missing(&self, from: u64, to: u64) -> Option<u64> {

@@ -9,6 +9,7 @@ use pathweave_policy::Memo;
 use pathweave_units::{PathId, Time};
 
 use crate::bits::BitRing;
+use crate::warm::Warm;
 
 /// Where a packet stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +23,9 @@ pub(crate) enum State {
     Acked,
 }
 
-/// What is kept of a packet's latest transmission: 32 bytes.
+/// What is kept of a packet's latest transmission: half a cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub(crate) struct Slot {
     pub(crate) sent_at: Time,
     pub(crate) memo: Memo,
@@ -83,6 +85,15 @@ impl Flight {
             next_tx: 0,
             resend: None,
         }
+    }
+
+    /// Begins to load what is kept of a packet, wherever it stands.
+    #[inline]
+    pub(crate) fn warm(&self, psn: u64, cache: &mut impl Warm) {
+        if let Some(slot) = self.slots.get(psn as usize & self.slots.len().wrapping_sub(1)) {
+            cache.warm(slot, 0);
+        }
+        self.acked.warm(psn, cache);
     }
 
     /// Oldest unacknowledged PSN.

@@ -5,6 +5,7 @@ pub(crate) mod message;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use pathweave_policy::Recovery;
 use pathweave_units::{Duration, Time};
@@ -94,6 +95,12 @@ impl SendStream {
             max_reads_out: max_reads_out.max(1),
             waiting: VecDeque::new(),
         }
+    }
+
+    /// The PSNs of a message, until its completion has been told.
+    pub(crate) fn psns_of(&self, msn: u32) -> Option<Range<u64>> {
+        let message = self.messages.get(msn.wrapping_sub(self.first_msn) as usize)?;
+        Some(message.start_psn..message.end_psn)
     }
 
     /// Appends what the application asks for, or makes it wait.

@@ -19,7 +19,6 @@ mod destination;
 mod message;
 mod source;
 
-use pathweave_des::EventQueue;
 use pathweave_units::{Duration, HostId, PathId, Time};
 
 use crate::fabric::Fabric;
@@ -283,13 +282,13 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// The time of a switch has come to let held packets go whose TAIL has not.
-    pub(crate) fn flush_held(&mut self, queue: &mut EventQueue, now: Time, switch: u32) {
+    pub(crate) fn flush_held(&mut self, now: Time, switch: u32) {
         let Balancer::ConWeave(conweave) = &mut self.balancer else {
             unreachable!("asked for by ConWeave only")
         };
         let held = conweave.destinations[switch as usize].flush(now);
         self.forwarding_stats.late_flushes += 1;
         self.outbox.held_after.extend(held);
-        self.send_outbox(queue, now, switch);
+        self.send_outbox(now, switch);
     }
 }
