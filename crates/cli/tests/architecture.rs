@@ -47,6 +47,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "results",
             "sim",
             "scenario",
+            "datapath",
+            "lab",
         ],
     ),
 ];
