@@ -243,6 +243,23 @@ fn a_read_whose_answer_never_comes_ends_in_an_error() {
 }
 
 #[test]
+fn a_read_is_patient_while_what_is_before_its_answer_is_refused() {
+    let mut pair = Pair::new(Channel::new(1), 40_000, |config| config.rto.retry_limit = 3);
+    let rkey = pair.open_memory(1);
+    // The answer is behind a message for which host 0 has no receive yet, longer than it would wait in silence.
+    pair.post(1, 1, Op::Send, 0, 100);
+    pair.post(0, 2, Op::Read { rkey, remote_addr: 0 }, 10_000, 5_000);
+    while pair.now < Time::from_us(2_000) {
+        assert!(pair.step());
+    }
+    assert!(pair.counters(0).rnr_drops > 0 && pair.statuses(0).is_empty());
+    pair.post_recv(0, 3, 20_000, 100);
+    pair.run(LIMIT);
+    assert_eq!(pair.statuses(1), [(1, Status::Success)]);
+    assert_eq!(pair.statuses(0), [(3, Status::Success), (2, Status::Success)]);
+}
+
+#[test]
 fn a_wrong_key_fails_that_request_and_spares_those_before() {
     for lost in [&[][..], &[0], &[1]] {
         let mut pair = Pair::new(dropping(lost), 40_000, |_| {});

@@ -32,6 +32,10 @@ impl<P: Policy> Qp<P> {
             self.counters.malformed += 1;
             return None;
         }
+        if self.send.reads_out() > 0 {
+            // Even what is refused: whoever sends it is there, and the answer may be behind it.
+            self.send.last_heard = now;
+        }
         let arrival = self.receive.recovery.judge(data.psn);
         if ce {
             self.counters.marked_received += 1;
@@ -76,9 +80,6 @@ impl<P: Policy> Qp<P> {
         }
         if data.op == Operation::ReadRequest {
             self.receive.reads_in += 1;
-        }
-        if self.send.reads_out() > 0 {
-            self.send.last_heard = now;
         }
         let in_order = data.psn == expected;
         let urgent = data.last || !in_order || self.receive.recovery.has_gap();
