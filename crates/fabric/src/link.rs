@@ -1,6 +1,5 @@
 //! One direction of a cable: what is between a transmitter and the far end.
 
-use pathweave_des::prefetch;
 use pathweave_units::Time;
 
 use crate::packet::{Header, LOST};
@@ -29,9 +28,7 @@ impl Link {
     /// Begins to load the next packets to arrive.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
-        for n in [0, 2, 4] {
-            self.packets.peek(n).into_iter().for_each(prefetch);
-        }
+        self.packets.prefetch_first::<3>();
     }
 
     /// When the first packet arrives; [`Time::MAX`] when there is none.
@@ -49,9 +46,7 @@ impl Link {
     /// Begins to load the place of the packet that comes next.
     #[inline(always)]
     pub(crate) fn prefetch_end(&self) {
-        if let Some(last) = self.packets.back() {
-            prefetch(last);
-        }
+        self.packets.prefetch_end();
     }
 
     /// Puts a packet on the link into port `ingress`, to arrive at `arrival` or together with the packet before it: a

@@ -1,6 +1,5 @@
 //! An egress port with its queues and the link it feeds.
 
-use pathweave_des::prefetch;
 use pathweave_units::{Duration, Rate, Time};
 
 use crate::config::EcnConfig;
@@ -154,19 +153,13 @@ impl<const C: usize> Port<C> {
     /// Begins to load the packets served next.
     #[inline(always)]
     pub(crate) fn prefetch_waiting(&self) {
-        for queue in &self.queues {
-            for n in [0, 2] {
-                queue.peek(n).into_iter().for_each(prefetch);
-            }
-        }
+        self.queues.iter().for_each(Ring::prefetch_first::<2>);
     }
 
     /// Begins to load the place of the packet that comes next.
     #[inline(always)]
     pub(crate) fn prefetch_end(&self) {
-        if let Some(last) = self.queues[1.min(C - 1)].back() {
-            prefetch(last);
-        }
+        self.queues[1.min(C - 1)].prefetch_end();
     }
 
     /// Lets the transmitter send so many bytes from when it is free; returns when they are at the far end.

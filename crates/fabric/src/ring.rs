@@ -1,11 +1,13 @@
 //! A first-in-first-out queue in one piece of memory, so that what is taken next lies beside what was taken before.
 
+use pathweave_des::prefetch;
+
 /// A ring of a power of two of places, doubled when it is full and never shrunk. Leaner than `VecDeque`: every packet
 /// passes two of these a hop.
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
     places: Box<[T]>,
-    /// Count of all ever taken and put, modulo 2^32; the low bits are places.
+    /// Counts of elements taken and put since it was last empty, modulo 2^32; the low bits are places.
     head: u32,
     tail: u32,
 }
@@ -38,6 +40,20 @@ impl<T: Copy> Ring<T> {
     #[inline(always)]
     pub(crate) fn back(&self) -> Option<&T> {
         if self.is_empty() { None } else { self.places.get(self.place(self.tail.wrapping_sub(1))) }
+    }
+
+    /// Begins to load the first elements, two to a cache line as packets are.
+    #[inline(always)]
+    pub(crate) fn prefetch_first<const LINES: u32>(&self) {
+        for line in 0..LINES {
+            self.peek(2 * line).into_iter().for_each(prefetch);
+        }
+    }
+
+    /// Begins to load the place of the element that comes next.
+    #[inline(always)]
+    pub(crate) fn prefetch_end(&self) {
+        self.back().into_iter().for_each(prefetch);
     }
 
     #[inline(always)]
@@ -78,7 +94,7 @@ impl<T: Copy> Ring<T> {
 
     /// The element `n` behind the one taken next, or some other; for who wants to load it.
     #[inline(always)]
-    pub(crate) fn peek(&self, n: u32) -> Option<&T> {
+    fn peek(&self, n: u32) -> Option<&T> {
         self.places.get(self.place(self.head.wrapping_add(n)))
     }
 

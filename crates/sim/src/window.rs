@@ -25,8 +25,8 @@ impl Warm for Cache {
 }
 
 impl<const C: usize> Runner<'_, C> {
-    /// Simulates everything from `start` to before `end`, hosts first: what they do in a window reaches no switch in it, nor the other
-    /// way round. Returns when the last flow finished, if it did.
+    /// Simulates everything from `start` to before `end`, hosts first: what they do in a window reaches no switch in it,
+    /// nor the other way round. Returns when the last flow finished, if it did.
     pub(crate) fn run_window(&mut self, start: Time, end: Time) -> Option<Time> {
         self.couple_tasks(end);
         self.couple_ends(start, end);
