@@ -6,7 +6,7 @@ mod secure;
 pub use mutate::mutate;
 pub use secure::{handshake, packet_open};
 
-use pathweave_wire::{Packet, SideFrame, emit, emit_nack, emit_side};
+use pathweave_wire::{Packet, Runs, SideFrame, emit};
 
 /// A target: its name, which is also the folder of its seeds, and its body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -91,14 +91,10 @@ pub fn wire_resealed(data: &[u8]) {
 pub fn side_channel(mut data: &[u8]) {
     while let Ok((frame, len)) = SideFrame::parse(data) {
         let mut again = vec![0; len];
-        let written = match frame {
-            SideFrame::Nack { flow, runs } => emit_nack(flow, &runs.iter().collect::<Vec<_>>(), &mut again),
-            _ => emit_side(&frame, &mut again),
-        };
-        assert_eq!(written, len);
+        assert_eq!(frame.emit(&mut again), len);
         match (SideFrame::parse(&again).expect("what was emitted can be parsed").0, frame) {
             (SideFrame::Nack { flow: a, runs: x }, SideFrame::Nack { flow: b, runs: y }) => {
-                assert!(a == b && x.iter().eq(y.iter()));
+                assert!(a == b && x.each().eq(y.each()));
             }
             (again, frame) => assert_eq!(again, frame),
         }

@@ -23,8 +23,8 @@ pub use segment::{
     Ack, Body, Cause, Data, Missing, Nack, NackReason, Notice, Notices, Operation, RdData, Segment,
 };
 pub use side::{
-    MAX_NACK_RUNS, NackRuns, PsnRun, RdFlow, SIDE_MAGIC, SIDE_VERSION, SideError, SideFrame, emit_nack,
-    emit_side, side_abort_len, side_done_len, side_nack_len, side_start_len,
+    MAX_NACK_RUNS, MAX_SIDE_LEN, NackRuns, PsnRun, RdFlow, Runs, SIDE_MAGIC, SIDE_VERSION, Side, SideError,
+    SideFrame,
 };
 pub use source_route::{
     MAX_WAYPOINTS, RouteError, RouteForm, SOURCE_ROUTE_PROTOCOL, SOURCE_ROUTE_VERSION, SourceRoute, Waypoint,

@@ -21,6 +21,8 @@ const START_LEN: usize = 32;
 const DONE_LEN: usize = 20;
 const ABORT_LEN: usize = 24;
 const NACK_LEN: usize = 20;
+/// Bytes of the longest message.
+pub const MAX_SIDE_LEN: usize = NACK_LEN + 4 * MAX_NACK_RUNS;
 
 /// Offsets. The head is the same in all messages.
 mod at {
@@ -59,9 +61,9 @@ pub struct PsnRun {
     pub count: u16,
 }
 
-/// A message of the side channel, as bytes say it.
+/// A message of the side channel; `R` are the runs of a NACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SideFrame<'a> {
+pub enum Side<R> {
     /// Sender: a message has begun; so long it is.
     Start {
         /// Between which queue pairs.
@@ -101,9 +103,24 @@ pub enum SideFrame<'a> {
     Nack {
         /// Between which queue pairs.
         flow: RdFlow,
-        /// Ascending.
-        runs: NackRuns<'a>,
+        /// Ascending, without overlap, 1 to 65,535 of them, within 2^24 PSNs.
+        runs: R,
     },
+}
+
+/// A message of the side channel, as bytes say it.
+pub type SideFrame<'a> = Side<NackRuns<'a>>;
+
+/// Runs of a NACK, one after the other.
+pub trait Runs {
+    /// Each of them, ascending.
+    fn each(&self) -> impl ExactSizeIterator<Item = PsnRun>;
+}
+
+impl<T: AsRef<[PsnRun]>> Runs for T {
+    fn each(&self) -> impl ExactSizeIterator<Item = PsnRun> {
+        self.as_ref().iter().copied()
+    }
 }
 
 /// The runs of a NACK, still as bytes; they have been checked.
@@ -113,9 +130,8 @@ pub struct NackRuns<'a> {
     bytes: &'a [u8],
 }
 
-impl NackRuns<'_> {
-    /// Each run, ascending and without overlap.
-    pub fn iter(&self) -> impl Iterator<Item = PsnRun> + '_ {
+impl Runs for NackRuns<'_> {
+    fn each(&self) -> impl ExactSizeIterator<Item = PsnRun> {
         self.bytes.chunks_exact(4).map(|entry| run(self.base, entry))
     }
 }
@@ -212,7 +228,7 @@ impl<'a> SideFrame<'a> {
                     return refuse("runs", 0, "1 to 65535");
                 }
                 let mut next = first_psn;
-                for run in runs.iter() {
+                for run in runs.each() {
                     if run.first < next {
                         return refuse("run", run.first, "ascending, without overlap");
                     }
@@ -229,23 +245,6 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + N].iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// Bytes of a Start.
-pub const fn side_start_len() -> usize {
-    START_LEN
-}
-/// Bytes of a Done.
-pub const fn side_done_len() -> usize {
-    DONE_LEN
-}
-/// Bytes of an Abort.
-pub const fn side_abort_len() -> usize {
-    ABORT_LEN
-}
-/// Bytes of a NACK of so many runs.
-pub const fn side_nack_len(runs: usize) -> usize {
-    NACK_LEN + 4 * runs
-}
-
 fn head(out: &mut [u8], kind: u8, flags: u8, flow: RdFlow, msg_id: u16, psn: u64) {
     out[..at::SRC_QP].copy_from_slice(&[SIDE_MAGIC, SIDE_VERSION, kind, flags]);
     out[at::SRC_QP..at::DST_QP].copy_from_slice(&flow.src_qp.0.to_be_bytes()[1..]);
@@ -254,42 +253,87 @@ fn head(out: &mut [u8], kind: u8, flags: u8, flow: RdFlow, msg_id: u16, psn: u64
     out[at::PSN..at::PSN + 8].copy_from_slice(&psn.to_be_bytes());
 }
 
-/// Writes a message other than a NACK at the beginning of `out`, which must have room for it (32 bytes are enough);
-/// returns its length. Panics without room, or for a NACK, whose runs [`emit_nack`] takes.
-pub fn emit_side(frame: &SideFrame<'_>, out: &mut [u8]) -> usize {
-    match *frame {
-        SideFrame::Start { flow, msg_id, first_psn, packets, total, again } => {
-            head(out, 1, u8::from(again), flow, msg_id, first_psn);
-            out[at::PACKETS..at::TOTAL].copy_from_slice(&packets.to_be_bytes());
-            out[at::TOTAL..START_LEN].copy_from_slice(&total.to_be_bytes());
-            START_LEN
+impl<R> Side<R> {
+    /// The pair of queue pairs it is about.
+    pub const fn flow(&self) -> RdFlow {
+        match self {
+            Side::Start { flow, .. }
+            | Side::Done { flow, .. }
+            | Side::Abort { flow, .. }
+            | Side::Nack { flow, .. } => *flow,
         }
-        SideFrame::Done { flow, msg_id, first_psn } => {
-            head(out, 2, 0, flow, msg_id, first_psn);
-            DONE_LEN
+    }
+
+    /// Whether the end that sends the data says it; otherwise the one that receives it does.
+    pub const fn is_of_sender(&self) -> bool {
+        matches!(self, Side::Start { .. } | Side::Abort { .. })
+    }
+
+    /// The same message with other runs.
+    pub fn map<S>(self, runs_of: impl FnOnce(R) -> S) -> Side<S> {
+        match self {
+            Side::Start { flow, msg_id, first_psn, packets, total, again } => {
+                Side::Start { flow, msg_id, first_psn, packets, total, again }
+            }
+            Side::Done { flow, msg_id, first_psn } => Side::Done { flow, msg_id, first_psn },
+            Side::Abort { flow, msg_id, first_psn, packets } => {
+                Side::Abort { flow, msg_id, first_psn, packets }
+            }
+            Side::Nack { flow, runs } => Side::Nack { flow, runs: runs_of(runs) },
         }
-        SideFrame::Abort { flow, msg_id, first_psn, packets } => {
-            head(out, 3, 0, flow, msg_id, first_psn);
-            out[at::PACKETS..ABORT_LEN].copy_from_slice(&packets.to_be_bytes());
-            ABORT_LEN
-        }
-        SideFrame::Nack { .. } => panic!("a NACK is written by emit_nack"),
     }
 }
 
-/// Writes a NACK of these runs, ascending, without overlap and 1 to 65,535 of them, within 2^24 PSNs; returns its
-/// length. Panics where they are not so, or `out` is too small ([`side_nack_len`]).
-pub fn emit_nack(flow: RdFlow, runs: &[PsnRun], out: &mut [u8]) -> usize {
-    assert!((1..=MAX_NACK_RUNS).contains(&runs.len()), "{} runs in a NACK", runs.len());
-    let base = runs[0].first;
-    head(out, 4, 0, flow, runs.len() as u16, base);
-    for (run, entry) in runs.iter().zip(out[at::RUNS..].chunks_exact_mut(4)) {
+impl SideFrame<'_> {
+    /// The message with runs of its own, apart from the bytes.
+    pub fn to_owned<S: FromIterator<PsnRun>>(self) -> Side<S> {
+        self.map(|runs| runs.each().collect())
+    }
+}
+
+impl<R: Runs> Side<R> {
+    /// Bytes it takes on the channel.
+    pub fn encoded_len(&self) -> usize {
+        match self {
+            Side::Start { .. } => START_LEN,
+            Side::Done { .. } => DONE_LEN,
+            Side::Abort { .. } => ABORT_LEN,
+            Side::Nack { runs, .. } => NACK_LEN + 4 * runs.each().len(),
+        }
+    }
+
+    /// Writes it at the beginning of `out`; returns its length. Panics if `out` is shorter than
+    /// [`encoded_len`](Side::encoded_len), and for runs that are not as [`Side::Nack`] says.
+    pub fn emit(&self, out: &mut [u8]) -> usize {
+        match self {
+            &Side::Start { flow, msg_id, first_psn, packets, total, again } => {
+                head(out, 1, u8::from(again), flow, msg_id, first_psn);
+                out[at::PACKETS..at::TOTAL].copy_from_slice(&packets.to_be_bytes());
+                out[at::TOTAL..START_LEN].copy_from_slice(&total.to_be_bytes());
+            }
+            &Side::Done { flow, msg_id, first_psn } => head(out, 2, 0, flow, msg_id, first_psn),
+            &Side::Abort { flow, msg_id, first_psn, packets } => {
+                head(out, 3, 0, flow, msg_id, first_psn);
+                out[at::PACKETS..ABORT_LEN].copy_from_slice(&packets.to_be_bytes());
+            }
+            Side::Nack { flow, runs } => emit_runs(*flow, runs, out),
+        }
+        self.encoded_len()
+    }
+}
+
+fn emit_runs(flow: RdFlow, runs: &impl Runs, out: &mut [u8]) {
+    let mut each = runs.each().peekable();
+    let count = each.len();
+    assert!((1..=MAX_NACK_RUNS).contains(&count), "{count} runs in a NACK");
+    let base = each.peek().map_or(0, |run| run.first);
+    head(out, 4, 0, flow, count as u16, base);
+    for (run, entry) in each.zip(out[at::RUNS..NACK_LEN + 4 * count].chunks_exact_mut(4)) {
         let delta = run.first - base;
         assert!(delta < MAX_SPAN && (1..=MAX_RUN).contains(&u64::from(run.count)), "{run:?} after {base}");
         entry.copy_from_slice(&(delta as u32).to_be_bytes());
         entry[0] = (run.count - 1) as u8;
     }
-    side_nack_len(runs.len())
 }
 
 #[cfg(test)]
@@ -303,7 +347,7 @@ mod tests {
     #[test]
     fn golden() {
         let mut out = [0; 64];
-        let start = SideFrame::Start {
+        let start: SideFrame<'_> = Side::Start {
             flow: FLOW,
             msg_id: 7,
             first_psn: 0x1_0000_0005,
@@ -315,18 +359,18 @@ mod tests {
             0x73, 1, 1, 1, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0,
             0x27, 0x10,
         ];
-        assert_eq!(emit_side(&start, &mut out), 32);
+        assert_eq!(start.emit(&mut out), 32);
         assert_eq!(out[..32], expected);
         assert_eq!(SideFrame::parse(&expected), Ok((start, 32)));
-        let done = SideFrame::Done { flow: FLOW, msg_id: 7, first_psn: 5 };
+        let done: SideFrame<'_> = Side::Done { flow: FLOW, msg_id: 7, first_psn: 5 };
         let expected = [0x73, 1, 2, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 5];
-        assert_eq!((emit_side(&done, &mut out), &out[..20]), (20, &expected[..]));
+        assert_eq!((done.emit(&mut out), &out[..20]), (20, &expected[..]));
         let runs = [
             PsnRun { first: 2, count: 1 },
             PsnRun { first: 5, count: 2 },
             PsnRun { first: 0x1_0002, count: 256 },
         ];
-        let len = emit_nack(FLOW, &runs, &mut out);
+        let len = Side::Nack { flow: FLOW, runs }.emit(&mut out);
         let expected = [
             0x73, 1, 4, 0, 1, 2, 3, 10, 11, 12, 0, 3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 3, 255, 1,
             0, 0,
@@ -336,15 +380,15 @@ mod tests {
             panic!("a NACK")
         };
         assert_eq!(flow, FLOW);
-        assert!(read.iter().eq(runs));
+        assert!(read.each().eq(runs));
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         let mut good = vec![0; 32];
-        let start =
-            SideFrame::Start { flow: FLOW, msg_id: 7, first_psn: 5, packets: 3, total: 9_000, again: false };
-        emit_side(&start, &mut good);
+        let start: SideFrame<'_> =
+            Side::Start { flow: FLOW, msg_id: 7, first_psn: 5, packets: 3, total: 9_000, again: false };
+        start.emit(&mut good);
         let after = |change: &[(usize, u8)]| {
             let mut bytes = good.clone();
             change.iter().for_each(|&(at, value)| bytes[at] = value);
@@ -365,7 +409,8 @@ mod tests {
             assert!(matches!(SideFrame::parse(&good[..len]), Err(SideError::Truncated { .. })), "{len}");
         }
         let mut nack = [0; 32];
-        emit_nack(FLOW, &[PsnRun { first: 9, count: 4 }, PsnRun { first: 14, count: 1 }], &mut nack);
+        let runs = [PsnRun { first: 9, count: 4 }, PsnRun { first: 14, count: 1 }];
+        Side::Nack { flow: FLOW, runs }.emit(&mut nack);
         nack[27] = 3;
         assert!(matches!(SideFrame::parse(&nack), Err(SideError::Field { field: "run", value: 12, .. })));
         nack[11] = 0;
@@ -382,17 +427,13 @@ mod tests {
             }
             if let Ok((frame, len)) = SideFrame::parse(&bytes) {
                 let mut again = vec![0; len];
-                let written = match frame {
-                    SideFrame::Nack { flow, runs } => {
-                        let runs: vec::Vec<_> = runs.iter().collect();
-                        // The first run need not begin at the base that was written; ours does.
-                        if runs[0].first != number::<8>(&bytes, at::PSN) {
-                            return Ok(());
-                        }
-                        emit_nack(flow, &runs, &mut again)
-                    }
-                    _ => emit_side(&frame, &mut again),
-                };
+                // The first run need not begin at the base that was written; ours does.
+                if let SideFrame::Nack { runs, .. } = frame
+                    && runs.each().next().map(|run| run.first) != Some(number::<8>(&bytes, at::PSN))
+                {
+                    return Ok(());
+                }
+                let written = frame.emit(&mut again);
                 proptest::prop_assert_eq!((&again[..], written), (&bytes[..len], len));
             }
         }

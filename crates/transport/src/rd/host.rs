@@ -63,8 +63,7 @@ impl<P: Policy> RdHost<P> {
     /// As [`RdQp::on_side`].
     pub fn on_side(&mut self, now: Time, from: HostId, message: &SideMessage) {
         let flow = message.flow();
-        let of_sender = matches!(message, SideMessage::Start { .. } | SideMessage::Abort { .. });
-        match self.get_mut(if of_sender { flow.dst_qp } else { flow.src_qp }) {
+        match self.get_mut(if message.is_of_sender() { flow.dst_qp } else { flow.src_qp }) {
             Some(qp) => qp.on_side(now, from, message),
             None => self.foreign += 1,
         }

@@ -66,8 +66,7 @@ impl<P: Policy> RdQp<P> {
         self.advance(now);
         let RdFlow { src_qp, dst_qp } = message.flow();
         // Of messages that come here the sender tells; of those that left here the receiver.
-        let of_sender = matches!(message, SideMessage::Start { .. } | SideMessage::Abort { .. });
-        let (own, other) = if of_sender { (dst_qp, src_qp) } else { (src_qp, dst_qp) };
+        let (own, other) = if message.is_of_sender() { (dst_qp, src_qp) } else { (src_qp, dst_qp) };
         let known = self.index.get(&PeerId { host: from, qp: other }).copied();
         let Some(flow) = known.filter(|_| own == self.config.num) else {
             self.counters.foreign += 1;

@@ -1,116 +1,11 @@
 //! What datagram queue pairs say to each other on the reliable side channel.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
-use pathweave_wire::{
-    MAX_NACK_RUNS, PsnRun, RdFlow, SideFrame, emit_nack, emit_side, side_abort_len, side_done_len,
-    side_nack_len, side_start_len,
-};
+use pathweave_wire::{MAX_NACK_RUNS, PsnRun, Side};
 
 /// A message of the side channel. The driver carries it, whole, once and in order, to the host it is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SideMessage {
-    /// Sender: a message has begun; so long it is.
-    Start {
-        /// Between which queue pairs.
-        flow: RdFlow,
-        /// The message.
-        msg_id: u16,
-        /// PSN of its first packet.
-        first_psn: u64,
-        /// Its packets.
-        packets: u32,
-        /// Its bytes.
-        total: u64,
-        /// Said before on a channel that broke.
-        again: bool,
-    },
-    /// Receiver: a message is whole.
-    Done {
-        /// Between which queue pairs.
-        flow: RdFlow,
-        /// The message.
-        msg_id: u16,
-        /// PSN of its first packet.
-        first_psn: u64,
-    },
-    /// Sender: a message is given up.
-    Abort {
-        /// Between which queue pairs.
-        flow: RdFlow,
-        /// The message.
-        msg_id: u16,
-        /// PSN of its first packet.
-        first_psn: u64,
-        /// Its packets.
-        packets: u32,
-    },
-    /// Receiver: these are missing.
-    Nack {
-        /// Between which queue pairs.
-        flow: RdFlow,
-        /// Ascending, 1 to 65,535 of them.
-        runs: Vec<PsnRun>,
-    },
-}
-
-impl SideMessage {
-    /// The pair of queue pairs it is about.
-    pub fn flow(&self) -> RdFlow {
-        match self {
-            SideMessage::Start { flow, .. }
-            | SideMessage::Done { flow, .. }
-            | SideMessage::Abort { flow, .. }
-            | SideMessage::Nack { flow, .. } => *flow,
-        }
-    }
-
-    /// Bytes it takes on the channel.
-    pub fn encoded_len(&self) -> usize {
-        match self {
-            SideMessage::Start { .. } => side_start_len(),
-            SideMessage::Done { .. } => side_done_len(),
-            SideMessage::Abort { .. } => side_abort_len(),
-            SideMessage::Nack { runs, .. } => side_nack_len(runs.len()),
-        }
-    }
-
-    /// Its bytes.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![0; self.encoded_len()];
-        match self {
-            SideMessage::Nack { flow, runs } => {
-                emit_nack(*flow, runs, &mut out);
-            }
-            &SideMessage::Start { flow, msg_id, first_psn, packets, total, again } => {
-                emit_side(&SideFrame::Start { flow, msg_id, first_psn, packets, total, again }, &mut out);
-            }
-            &SideMessage::Done { flow, msg_id, first_psn } => {
-                emit_side(&SideFrame::Done { flow, msg_id, first_psn }, &mut out);
-            }
-            &SideMessage::Abort { flow, msg_id, first_psn, packets } => {
-                emit_side(&SideFrame::Abort { flow, msg_id, first_psn, packets }, &mut out);
-            }
-        }
-        out
-    }
-}
-
-impl From<SideFrame<'_>> for SideMessage {
-    fn from(frame: SideFrame<'_>) -> Self {
-        match frame {
-            SideFrame::Start { flow, msg_id, first_psn, packets, total, again } => {
-                SideMessage::Start { flow, msg_id, first_psn, packets, total, again }
-            }
-            SideFrame::Done { flow, msg_id, first_psn } => SideMessage::Done { flow, msg_id, first_psn },
-            SideFrame::Abort { flow, msg_id, first_psn, packets } => {
-                SideMessage::Abort { flow, msg_id, first_psn, packets }
-            }
-            SideFrame::Nack { flow, runs } => SideMessage::Nack { flow, runs: runs.iter().collect() },
-        }
-    }
-}
+pub type SideMessage = Side<Vec<PsnRun>>;
 
 /// PSNs that are missing, put together into runs as they are named in ascending order.
 #[derive(Debug, Default)]
@@ -135,7 +30,9 @@ impl Missing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
     use pathweave_units::QpNum;
+    use pathweave_wire::{RdFlow, SideFrame};
 
     #[test]
     fn messages_survive_their_bytes() {
@@ -156,9 +53,10 @@ mod tests {
             SideMessage::Abort { flow, msg_id: 1, first_psn: 9, packets: 2 },
             SideMessage::Nack { flow, runs: missing.runs },
         ] {
-            let bytes = message.encode();
+            let mut bytes = vec![0; message.encoded_len()];
+            message.emit(&mut bytes);
             let (frame, len) = SideFrame::parse(&bytes).expect("our own");
-            assert_eq!((SideMessage::from(frame), len), (message.clone(), message.encoded_len()));
+            assert_eq!((frame.to_owned(), len), (message.clone(), message.encoded_len()));
         }
     }
 }

@@ -156,14 +156,15 @@ impl World {
             if self.side_down {
                 continue;
             }
-            let bytes = message.encode();
+            let mut bytes = vec![0; message.encoded_len()];
+            message.emit(&mut bytes);
             let (frame, len) = pathweave_wire::SideFrame::parse(&bytes).expect("our own");
             assert_eq!(len, bytes.len());
             let arrival = now + DELAY * 3;
             let last = self.side_at.entry((host, to.index())).or_insert(Time::ZERO);
             *last = arrival.max(*last);
             let at = *last;
-            self.at(at, Due::Side(to.index(), HostId(host as u32), frame.into()));
+            self.at(at, Due::Side(to.index(), HostId(host as u32), frame.to_owned()));
         }
         if let Some(timer) = self.qps[host].poll_timer() {
             self.at(timer.max(now), Due::Timer(host));
