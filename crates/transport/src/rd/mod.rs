@@ -15,13 +15,14 @@ mod receive;
 mod send;
 mod side;
 
+use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::fmt;
 
 use pathweave_policy::{Announce, Policy, Repair, Shared};
 use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
-use pathweave_wire::RdFlow;
+use pathweave_wire::{RdData, RdFlow};
 
 use crate::events::Status;
 use crate::work::MAX_MESSAGE_BYTES;
@@ -58,6 +59,8 @@ pub struct RdQp<P> {
     rtt: Duration,
     index: BTreeMap<PeerId, u32>,
     flows: Vec<Flow>,
+    /// Places in `flows` of peers that were removed.
+    vacant: Vec<u32>,
     queues: Queues,
     /// The policy grants nothing before.
     paced_until: Time,
@@ -171,6 +174,7 @@ impl<P: Policy> RdQp<P> {
             rtt: config.rtt,
             index: BTreeMap::new(),
             flows: Vec::new(),
+            vacant: Vec::new(),
             queues: Queues::default(),
             paced_until: Time::ZERO,
             watched: Vec::new(),
@@ -191,10 +195,50 @@ impl<P: Policy> RdQp<P> {
     pub fn add_peer(&mut self, now: Time, peer: PeerId, rtt: Duration) {
         self.advance(now);
         self.rtt = self.rtt.max(rtt);
-        let next = self.flows.len() as u32;
-        if *self.index.entry(peer).or_insert(next) == next {
-            self.flows.push(Flow { peer, tx: TxFlow::new(), rx: RxFlow::new(now) });
+        let Entry::Vacant(entry) = self.index.entry(peer) else { return };
+        let flow = Flow { peer, tx: TxFlow::new(), rx: RxFlow::new(now) };
+        match self.vacant.pop() {
+            Some(index) => {
+                self.flows[index as usize] = flow;
+                entry.insert(index);
+            }
+            None => {
+                entry.insert(self.flows.len() as u32);
+                self.flows.push(flow);
+            }
         }
+    }
+
+    /// Forgets a peer: what has been posted for it completes as [`Status::RetryExceeded`], what came of unfinished
+    /// messages means nothing, and packets of it are foreign from now on.
+    pub fn remove_peer(&mut self, now: Time, peer: PeerId) {
+        self.advance(now);
+        let Some(index) = self.index.remove(&peer) else { return };
+        let unfinished: Vec<u64> =
+            self.flows[index as usize].tx.unfinished().map(|(_, message)| message.first_psn).collect();
+        for first_psn in unfinished {
+            self.finish(index, first_psn, Status::RetryExceeded);
+        }
+        // What waits names a flow by its place, which another peer may take.
+        self.queues.forget(index);
+        self.watched.retain(|&flow| flow != index);
+        self.side.retain(|(host, message)| {
+            let RdFlow { src_qp, dst_qp } = message.flow();
+            let other = if message.is_of_sender() { dst_qp } else { src_qp };
+            (*host, other) != (peer.host, peer.qp)
+        });
+        self.flows[index as usize] = Flow { peer, tx: TxFlow::new(), rx: RxFlow::new(now) };
+        self.vacant.push(index);
+    }
+
+    /// Of a peer's flow to here: the first PSN that has not arrived, to which those of packets on the way are near.
+    pub fn expected_psn(&self, from: PeerId) -> Option<u64> {
+        self.index.get(&from).map(|&flow| self.flows[flow as usize].rx.base)
+    }
+
+    /// The number that the message of a packet would have, were it taken in now.
+    pub fn message_of(&self, from: PeerId, data: &RdData) -> Option<u64> {
+        self.index.get(&from).map(|&flow| self.flows[flow as usize].rx.extend_msg(data.msg_id))
     }
 
     /// Appends a message of `len` bytes. Its completion comes as an [`RdEvent`].

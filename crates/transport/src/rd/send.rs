@@ -180,6 +180,13 @@ impl Queues {
         }
     }
 
+    /// Takes out all of a flow.
+    pub(super) fn forget(&mut self, flow: u32) {
+        self.fresh.retain(|(other, _)| *other != flow);
+        self.retries.retain(|(other, _)| *other != flow);
+        self.queued.retain(|(other, _)| *other != flow);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.fresh.is_empty() && self.retries.is_empty()
     }

@@ -3,7 +3,7 @@
 mod world;
 
 use pathweave_policy::{DatagramConfig, Delivery, EethPlace, Repair, RetryOrder};
-use pathweave_transport::rd::{MAX_RD_OUTSTANDING, PeerId, RdPostError, RdQp, SideMessage};
+use pathweave_transport::rd::{MAX_RD_OUTSTANDING, PeerId, RdEvent, RdPostError, RdQp, SideMessage};
 use pathweave_transport::{Gate, Status};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::{Body, PsnRun, RdData, RdFlow, Segment};
@@ -325,6 +325,37 @@ fn what_comes_from_strangers_or_makes_no_sense_is_counted_and_dropped() {
     qp.on_side(Time::ZERO, HostId(0), &SideMessage::Done { flow, msg_id: 0, first_psn: 0 });
     assert_eq!((qp.counters().malformed, qp.counters().foreign), (7, 4));
     assert!(qp.poll_event().is_none() && qp.poll_side().is_none());
+}
+
+/// A peer that is removed leaves nothing behind, and whoever takes its place starts from nothing.
+#[test]
+fn a_peer_that_is_removed_leaves_nothing_to_the_next() {
+    let mut qp = queue_pair(0, behaviour(), 1, 1);
+    for to in [1, 2] {
+        qp.add_peer(Time::ZERO, peer(to), world::RTT);
+        for wr_id in 0..3 {
+            qp.post(Time::ZERO, peer(to), to as u64 * 10 + wr_id, 10_000).expect("room");
+        }
+    }
+    // Two packets of the first message to 1 have left, and one of them is asked for.
+    (0..2).for_each(|_| assert!(qp.poll_transmit(Time::ZERO, Gate::OPEN).is_some()));
+    qp.on_side(Time::ZERO, HostId(1), &nack(&[(0, 1)]));
+    qp.remove_peer(Time::ZERO, peer(1));
+    let ended: Vec<_> = std::iter::from_fn(|| qp.poll_event()).collect();
+    let failed = |wr_id| {
+        ended.iter().any(|event| {
+            matches!(event, RdEvent::Completion { wr_id: id, status: Status::RetryExceeded, .. } if *id == wr_id)
+        })
+    };
+    assert!(ended.len() == 3 && (10..13).all(failed), "{ended:?}");
+    assert!(qp.poll_side().is_none(), "what was to be said to it is not said");
+    assert_eq!(qp.post(Time::ZERO, peer(1), 1, 1), Err(RdPostError::UnknownPeer(peer(1))));
+    qp.add_peer(Time::ZERO, peer(3), world::RTT);
+    qp.post(Time::ZERO, peer(3), 30, 100).expect("room");
+    let sent: Vec<_> = std::iter::from_fn(|| qp.poll_transmit(Time::ZERO, Gate::OPEN)).collect();
+    let to: Vec<_> = sent.iter().map(|packet| (packet.to.0, data_of(&packet.segment).psn)).collect();
+    let expected = (0..9).map(|psn| (2, psn)).chain([(3, 0)]);
+    assert_eq!(to, expected.collect::<Vec<_>>());
 }
 
 /// What every peer costs, whatever the number of paths.
