@@ -8,7 +8,7 @@ use pathweave_transport::MAX_MESSAGE_BYTES;
 use thiserror::Error;
 
 use crate::config::ConfigError;
-use crate::secure::Refusal;
+use crate::secure::{HandshakeError, Refusal};
 
 /// Why a device could not be opened.
 #[derive(Debug, Error)]
@@ -155,6 +155,23 @@ pub enum ConnectError {
     /// The device is closed, or its loop has failed.
     #[error("the device is closed: {0}")]
     DeviceClosed(String),
+}
+
+impl ConnectError {
+    /// What a failed handshake means to the application.
+    pub(crate) fn of_handshake(peer: SocketAddr, timeout: Duration, error: HandshakeError) -> Self {
+        match error {
+            HandshakeError::NoAnswer { .. } | HandshakeError::Unreachable { .. } => {
+                ConnectError::Unreachable { peer, timeout }
+            }
+            HandshakeError::Version { ours, theirs } => ConnectError::Version { peer, theirs, ours },
+            HandshakeError::WrongKey { .. } => ConnectError::WrongKey { peer, reason: error.to_string() },
+            HandshakeError::Refused(reason) | HandshakeError::Mismatch(reason) => {
+                ConnectError::Refused { peer, reason }
+            }
+            other => ConnectError::Hello(other.to_string()),
+        }
+    }
 }
 
 /// Why a request was not taken.

@@ -130,34 +130,35 @@ pub(crate) enum Command {
     Stop,
 }
 
-/// What the application's threads and the loop of a device have in common.
-pub(crate) struct Shared {
-    pub(crate) commands: SegQueue<Command>,
+/// What the application's threads and the loop of a device have in common: commands `C` one way, `H` the other.
+pub(crate) struct Shared<C = Command, H = Arc<ConnectionShared>> {
+    pub(crate) commands: SegQueue<C>,
     /// The loop sleeps, or is about to; whoever adds a command must wake it.
     parked: AtomicBool,
     waker: Waker,
     pub(crate) signal: Signal,
-    /// Connections of peers that nobody has accepted.
-    pub(crate) accepted: SegQueue<Arc<ConnectionShared>>,
+    /// What is handed to the application, whoever takes it: connections of peers that nobody has accepted, or
+    /// completions of datagrams.
+    pub(crate) handed: SegQueue<H>,
     /// Why the loop has ended.
     pub(crate) broken: OnceLock<String>,
 }
 
-impl Shared {
+impl<C, H> Shared<C, H> {
     pub(crate) fn new(waker: Waker) -> Self {
         Shared {
             commands: SegQueue::new(),
             parked: AtomicBool::new(false),
             waker,
             signal: Signal::default(),
-            accepted: SegQueue::new(),
+            handed: SegQueue::new(),
             broken: OnceLock::new(),
         }
     }
 
     /// Hands a command to the loop.
     #[inline]
-    pub(crate) fn ask(&self, command: Command) {
+    pub(crate) fn ask(&self, command: C) {
         self.commands.push(command);
         fence(Ordering::SeqCst);
         if self.parked.load(Ordering::Relaxed) {
@@ -281,7 +282,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    fn new(most: u32) -> Self {
+    pub(crate) fn new(most: u32) -> Self {
         Room { left: AtomicU32::new(most), most }
     }
     #[inline]
@@ -343,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_loop_does_not_sleep_over_a_command() {
-        let shared = Shared::new(Waker::new().unwrap());
+        let shared: Shared = Shared::new(Waker::new().unwrap());
         assert!(shared.park());
         shared.unpark();
         shared.ask(Command::Stop);

@@ -11,11 +11,11 @@ use crossbeam_queue::SegQueue;
 use pathweave_transport::Access;
 
 use super::connection::Connection;
-use super::driver::{Driver, run};
+use super::driver::Driver;
 use super::listener::Listener;
 use super::memory::Registration;
 use crate::backend::{Backend, UdpBackend};
-use crate::config::{DeviceConfig, Driving};
+use crate::config::DeviceConfig;
 use crate::engine::{Drive, Engine, QUEUE_DEPTH};
 use crate::error::{ConnectError, OpenError, RegisterError, WaitError};
 use crate::region::Region;
@@ -71,13 +71,7 @@ impl Device {
         let engine = Engine::new(config, backend, ports, shared.clone())
             .map_err(|error| OpenError::System { address: local, source: std::io::Error::other(error) })?;
         let engine: Box<dyn Drive> = Box::new(engine);
-        let driver = match driving {
-            Driving::Caller => Driver::Caller { engine: Mutex::new(engine), ended: AtomicBool::new(false) },
-            Driving::Thread { core } => {
-                let handle = spawn(engine, shared.clone(), local, core)?;
-                Driver::Thread { handle: Mutex::new(Some(handle)), waiting }
-            }
-        };
+        let driver = Driver::start(engine, &shared, local, driving, waiting)?;
         let listening = AtomicBool::new(false);
         Ok(Device { inner: Arc::new(Inner { shared, driver, local, scheme, listening }) })
     }
@@ -248,44 +242,4 @@ impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Device").field("local_addr", &self.inner.local).finish_non_exhaustive()
     }
-}
-
-/// Starts the loop's thread, on its core and with timers as exact as the system has them.
-fn spawn(
-    engine: Box<dyn Drive>,
-    shared: Arc<Shared>,
-    local: SocketAddr,
-    core: Option<usize>,
-) -> Result<std::thread::JoinHandle<()>, OpenError> {
-    let (report, outcome) = std::sync::mpsc::sync_channel(1);
-    let body = move || {
-        let placed = match core {
-            Some(core) => stay_on(core),
-            None => Ok(()),
-        };
-        let fine = placed.is_ok();
-        let _ = report.send(placed);
-        if fine {
-            // Without it the kernel may be 50 us late. Where it is refused, pacing is as good as that.
-            let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
-            run(engine, &shared);
-        }
-    };
-    let handle = std::thread::Builder::new()
-        .name(format!("pathweave-{}", local.port()))
-        .spawn(body)
-        .map_err(|source| OpenError::System { address: local, source })?;
-    match (outcome.recv(), core) {
-        (Ok(Err(source)), Some(core)) => Err(OpenError::Core { core, source }),
-        _ => Ok(handle),
-    }
-}
-
-fn stay_on(core: usize) -> std::io::Result<()> {
-    let mut cores = rustix::thread::CpuSet::new();
-    if core >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(std::io::ErrorKind::InvalidInput.into());
-    }
-    cores.set(core);
-    Ok(rustix::thread::sched_setaffinity(None, &cores)?)
 }

@@ -1,14 +1,16 @@
 //! Who turns the loop: a thread of the device's own, or whoever calls.
 
 use std::io;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::config::Waiting;
+use crate::config::{Driving, Waiting};
 use crate::engine::{Drive, Until};
+use crate::error::OpenError;
 use crate::shared::{Shared, lock};
 
 /// Without luck in getting the loop, a caller looks again after this long.
@@ -23,7 +25,7 @@ pub(crate) enum Driver {
 }
 
 /// Runs the loop until it is told to stop or cannot go on.
-pub(crate) fn run(mut engine: Box<dyn Drive>, shared: &Arc<Shared>) {
+pub(crate) fn run<C, H>(mut engine: Box<dyn Drive>, shared: &Shared<C, H>) {
     // A panic is a bug, but nobody shall wait for ever because of one.
     let turns = AssertUnwindSafe(|| {
         loop {
@@ -49,6 +51,26 @@ fn failure(error: &io::Error) -> String {
 }
 
 impl Driver {
+    /// Whoever the configuration says turns `engine`.
+    ///
+    /// # Errors
+    /// The system has no thread for it, or not on that core.
+    pub(crate) fn start<C: Send + 'static, H: Send + 'static>(
+        engine: Box<dyn Drive>,
+        shared: &Arc<Shared<C, H>>,
+        local: SocketAddr,
+        driving: Driving,
+        waiting: Waiting,
+    ) -> Result<Self, OpenError> {
+        Ok(match driving {
+            Driving::Caller => Driver::Caller { engine: Mutex::new(engine), ended: AtomicBool::new(false) },
+            Driving::Thread { core } => {
+                let handle = spawn(engine, shared.clone(), local, core)?;
+                Driver::Thread { handle: Mutex::new(Some(handle)), waiting }
+            }
+        })
+    }
+
     /// Lets the loop see what was asked of it. Of use only where no thread turns it.
     #[inline]
     pub(crate) fn push(&self) {
@@ -62,7 +84,7 @@ impl Driver {
     }
 
     /// Turns the loop once. Of use only where no thread turns it.
-    pub(crate) fn nudge(&self, shared: &Shared) {
+    pub(crate) fn nudge<C, H>(&self, shared: &Shared<C, H>) {
         if let Driver::Caller { engine, ended } = self
             && let Ok(mut engine) = engine.try_lock()
         {
@@ -71,9 +93,9 @@ impl Driver {
     }
 
     /// Waits until `ready` gives something; `None` at the deadline.
-    pub(crate) fn wait<T>(
+    pub(crate) fn wait<T, C, H>(
         &self,
-        shared: &Shared,
+        shared: &Shared<C, H>,
         deadline: Option<Instant>,
         mut ready: impl FnMut() -> Option<T>,
     ) -> Option<T> {
@@ -121,7 +143,7 @@ impl Driver {
     }
 
     /// The loop is to end; waits until it has.
-    pub(crate) fn stop(&self, shared: &Shared) {
+    pub(crate) fn stop<C, H>(&self, shared: &Shared<C, H>) {
         match self {
             Driver::Thread { handle, .. } => {
                 if let Some(handle) = lock(handle).take() {
@@ -165,7 +187,7 @@ fn look<T>(
 }
 
 /// One turn, minding its end.
-fn turn(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared) {
+fn turn<C, H>(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared<C, H>) {
     if ended.load(Ordering::Acquire) {
         return;
     }
@@ -175,17 +197,17 @@ fn turn(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared) {
     }
 }
 
-fn fail(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared, error: &io::Error) {
+fn fail<C, H>(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared<C, H>, error: &io::Error) {
     ended.store(true, Ordering::Release);
     let _ = shared.broken.set(failure(error));
     engine.abandon();
 }
 
 /// Turns the loop until `ready` gives something.
-fn drive<T>(
+fn drive<T, C, H>(
     engine: &mut dyn Drive,
     ended: &AtomicBool,
-    shared: &Shared,
+    shared: &Shared<C, H>,
     deadline: Option<Instant>,
     ready: &mut impl FnMut() -> Option<T>,
 ) -> Option<T> {
@@ -208,4 +230,44 @@ fn drive<T>(
             fail(engine, ended, shared, &error);
         }
     }
+}
+
+/// Starts the loop's thread, on its core and with timers as exact as the system has them.
+fn spawn<C: Send + 'static, H: Send + 'static>(
+    engine: Box<dyn Drive>,
+    shared: Arc<Shared<C, H>>,
+    local: SocketAddr,
+    core: Option<usize>,
+) -> Result<JoinHandle<()>, OpenError> {
+    let (report, outcome) = std::sync::mpsc::sync_channel(1);
+    let body = move || {
+        let placed = match core {
+            Some(core) => stay_on(core),
+            None => Ok(()),
+        };
+        let fine = placed.is_ok();
+        let _ = report.send(placed);
+        if fine {
+            // Without it the kernel may be 50 us late. Where it is refused, pacing is as good as that.
+            let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
+            run(engine, &shared);
+        }
+    };
+    let handle = std::thread::Builder::new()
+        .name(format!("pathweave-{}", local.port()))
+        .spawn(body)
+        .map_err(|source| OpenError::System { address: local, source })?;
+    match (outcome.recv(), core) {
+        (Ok(Err(source)), Some(core)) => Err(OpenError::Core { core, source }),
+        _ => Ok(handle),
+    }
+}
+
+fn stay_on(core: usize) -> io::Result<()> {
+    let mut cores = rustix::thread::CpuSet::new();
+    if core >= rustix::thread::CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    cores.set(core);
+    Ok(rustix::thread::sched_setaffinity(None, &cores)?)
 }

@@ -21,7 +21,7 @@ impl Listener {
     /// [`WaitError`] when none has come within `timeout`, or the device is closed.
     pub fn accept(&self, timeout: Duration) -> Result<Connection, WaitError> {
         let deadline = Instant::now().checked_add(timeout);
-        let found = self.inner.wait(deadline, || self.inner.shared.accepted.pop());
+        let found = self.inner.wait(deadline, || self.inner.shared.handed.pop());
         match found {
             Ok(Some(shared)) => Ok(Connection::new(self.inner.clone(), shared)),
             Ok(None) => Err(WaitError::Timeout(timeout)),
@@ -31,7 +31,7 @@ impl Listener {
 
     /// The next connection a peer has opened, if there is one, without turning the loop.
     pub fn take(&self) -> Option<Connection> {
-        let shared = self.inner.shared.accepted.pop()?;
+        let shared = self.inner.shared.handed.pop()?;
         Some(Connection::new(self.inner.clone(), shared))
     }
 }

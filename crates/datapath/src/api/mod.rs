@@ -2,7 +2,7 @@
 
 mod connection;
 mod device;
-mod driver;
+pub(crate) mod driver;
 mod listener;
 mod memory;
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -161,5 +162,8 @@ impl<B: Backend> Backend for Faulty<B> {
 
     fn waker(&self) -> Waker {
         self.inner.waker()
+    }
+    fn watch(&mut self, other: OwnedFd) -> bool {
+        self.inner.watch(other)
     }
 }

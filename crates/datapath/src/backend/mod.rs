@@ -8,6 +8,7 @@ mod wake;
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use pathweave_units::PathId;
@@ -128,6 +129,11 @@ pub trait Backend: Send {
 
     /// Ends a [`wait`](Backend::wait) from another thread.
     fn waker(&self) -> Waker;
+
+    /// From now on a [`wait`](Backend::wait) also ends when this can be read. False: the backend cannot do that.
+    fn watch(&mut self, _other: OwnedFd) -> bool {
+        false
+    }
 }
 
 impl<B: Backend + ?Sized> Backend for Box<B> {
@@ -157,5 +163,8 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn waker(&self) -> Waker {
         (**self).waker()
+    }
+    fn watch(&mut self, other: OwnedFd) -> bool {
+        (**self).watch(other)
     }
 }

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -68,6 +68,8 @@ pub struct UdpBackend {
     segmentation: Segmentation,
     /// Where there was no room last.
     full: Option<PathId>,
+    /// What else ends a wait.
+    watched: Option<OwnedFd>,
 }
 
 /// Who divides batches into datagrams.
@@ -103,7 +105,7 @@ impl UdpBackend {
         let segmentation = if inbound.can_segment() { Segmentation::Offloaded } else { Segmentation::Here };
         let waker = Waker::new().map_err(|error| (config.bind, error))?;
         let receiver = Receiver::new(RECEIVE_BATCH, RECEIVE_BYTES);
-        Ok(UdpBackend { inbound, outbound, receiver, waker, segmentation, full: None })
+        Ok(UdpBackend { inbound, outbound, receiver, waker, segmentation, full: None, watched: None })
     }
 
     /// Source port of each path.
@@ -222,22 +224,17 @@ impl Backend for UdpBackend {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: time.subsec_nanos().into(),
         });
-        let inbound = PollFd::new(&self.inbound, PollFlags::IN);
         let waker_fd = self.waker.as_fd();
         let woken = PollFd::from_borrowed_fd(waker_fd, PollFlags::IN);
-        let result = match self.full.take().filter(|_| wait.for_room) {
-            None => {
-                let mut fds = [inbound, woken];
-                let result = poll(&mut fds, timeout.as_ref());
-                result.map(|_| !fds[1].revents().is_empty())
-            }
-            Some(path) => {
-                let room = PollFd::new(&self.outbound[path.index()], PollFlags::OUT);
-                let mut fds = [inbound, woken, room];
-                let result = poll(&mut fds, timeout.as_ref());
-                result.map(|_| !fds[1].revents().is_empty())
-            }
+        // Of what is not wanted the waker takes the place: it is looked at once more.
+        let room = match self.full.take().filter(|_| wait.for_room) {
+            Some(path) => PollFd::new(&self.outbound[path.index()], PollFlags::OUT),
+            None => woken.clone(),
         };
+        let other = self.watched.as_ref().map_or(woken.clone(), |other| PollFd::new(other, PollFlags::IN));
+        let count = if self.watched.is_some() { 4 } else { 2 + usize::from(wait.for_room) };
+        let mut fds = [PollFd::new(&self.inbound, PollFlags::IN), woken, room, other];
+        let result = poll(&mut fds[..count], timeout.as_ref()).map(|_| !fds[1].revents().is_empty());
         match result {
             Ok(true) => {
                 self.waker.clear();
@@ -250,5 +247,10 @@ impl Backend for UdpBackend {
 
     fn waker(&self) -> Waker {
         self.waker.clone()
+    }
+
+    fn watch(&mut self, other: OwnedFd) -> bool {
+        self.watched = Some(other);
+        true
     }
 }

@@ -6,9 +6,9 @@ mod commands;
 mod connection;
 mod control;
 mod inbound;
-mod line;
+pub(crate) mod line;
 pub(crate) mod outbound;
-mod setup;
+pub(crate) mod setup;
 mod transmit;
 mod upkeep;
 pub(crate) mod watch;
@@ -58,9 +58,9 @@ const WAKE_EARLY: Duration = Duration::from_micros(5);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     /// There is more to do at once.
-    more: bool,
+    pub(crate) more: bool,
     /// There was something to do.
-    active: bool,
+    pub(crate) active: bool,
     /// When the next timer is due.
     pub(crate) until: Option<Time>,
     /// The loop is to end.

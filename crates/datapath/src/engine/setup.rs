@@ -262,7 +262,7 @@ impl Core {
                     if self.establish(now, connection, *established)
                         && let Some(connection) = self.connections.get(connection)
                     {
-                        self.shared.accepted.push(connection.shared.clone());
+                        self.shared.handed.push(connection.shared.clone());
                         self.shared.signal.notify();
                     }
                 }
@@ -307,28 +307,20 @@ impl Core {
     /// What a failed handshake means to the application.
     fn explain(&self, peer: SocketAddr, error: HandshakeError) -> ConnectError {
         match error {
-            HandshakeError::NoAnswer { .. } | HandshakeError::Unreachable { .. } => {
-                ConnectError::Unreachable { peer, timeout: self.config.connect_timeout }
-            }
-            HandshakeError::Version { ours, theirs } => ConnectError::Version { peer, theirs, ours },
-            HandshakeError::WrongKey { .. } => ConnectError::WrongKey { peer, reason: error.to_string() },
             HandshakeError::Refused(Refusal::Declined { code: NOBODY_LISTENS }) => {
                 ConnectError::NobodyListens { peer }
             }
             HandshakeError::Refused(Refusal::Declined { code: UNKNOWN_SCHEME }) => {
                 ConnectError::Refused { peer, reason: Refusal::Scheme }
             }
-            HandshakeError::Refused(reason) | HandshakeError::Mismatch(reason) => {
-                ConnectError::Refused { peer, reason }
-            }
-            other => ConnectError::Hello(other.to_string()),
+            other => ConnectError::of_handshake(peer, self.config.connect_timeout, other),
         }
     }
 }
 
 /// Sends a datagram by itself, from the address at which this end is reached. If there is no room it is lost, and the
 /// handshake's timers send another.
-fn send_alone<B: Backend>(backend: &mut B, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn send_alone<B: Backend>(backend: &mut B, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
     let ecn = pathweave_wire::Ecn::NotCapable;
     backend.send(&SendBatch { to, path: None, ecn, segment_bytes: bytes.len().max(1), bytes }).map(|_| ())
 }

@@ -44,6 +44,13 @@ pub struct RequestId {
     pub(super) attempt: AttemptId,
 }
 
+impl RequestId {
+    /// What its initiator calls the attempt.
+    pub fn attempt(self) -> AttemptId {
+        self.attempt
+    }
+}
+
 /// What a responder has to tell.
 #[derive(Debug)]
 pub enum ResponderEvent {
