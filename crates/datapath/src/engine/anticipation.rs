@@ -43,6 +43,11 @@ impl Anticipation {
         Anticipation { most, gap, misses: 0, skips: 0, wait: None, bytes: 0 }
     }
 
+    /// Whether what arrives of late mostly does so within the time that it would look for it.
+    pub(super) fn is_near(&self) -> bool {
+        self.gap < self.most
+    }
+
     /// There is nothing to do at `now`, after `bytes` in all have been sent and received. Whether to look again rather
     /// than sleep.
     pub(super) fn looks(&mut self, now: Time, bytes: u64) -> bool {
@@ -51,7 +56,7 @@ impl Anticipation {
             None => {
                 let small = bytes - self.bytes <= SMALL_BYTES;
                 self.bytes = bytes;
-                let near = small && self.gap < self.most;
+                let near = small && self.is_near();
                 let looks = near && self.skips == 0;
                 if near {
                     self.skips = self.skips.saturating_sub(1);

@@ -287,6 +287,9 @@ impl<B: Backend> Drive for Engine<B> {
         let core = &mut self.core;
         if turn.more || core.config.waiting == Waiting::Busy {
             core.drained = false;
+            if !turn.active {
+                std::thread::yield_now();
+            }
             return Ok(());
         }
         // The turn has just ended: its time is good enough.
@@ -307,7 +310,9 @@ impl<B: Backend> Drive for Engine<B> {
         let spinning = core.looks_again(now);
         if spinning || left.is_some_and(|left| left < SHORTEST_SLEEP) {
             core.drained = false;
-            std::hint::spin_loop();
+            // Whoever else has work on this core does it meanwhile, the other end above all: where both share a core,
+            // its answer is here when this returns, without the sleep and the wake-up of either.
+            std::thread::yield_now();
             return Ok(());
         }
         if !core.shared.park() {
@@ -381,8 +386,10 @@ impl Core {
 
     /// Whether a timer is due for which packets count as lost.
     fn timeout_is_due(&mut self) -> bool {
+        // By the time of the last arrival. It fires only later, when the turn looks at the clock, and not before a look
+        // for arrivals has found none.
         let timer = self.endpoint.next_timer();
-        timer.is_some_and(|(due, _, kind)| is_timeout(kind) && due <= self.tick())
+        timer.is_some_and(|(due, _, kind)| is_timeout(kind) && due <= self.now)
     }
 
     /// How late packets leave that a scheme or the line has made wait for an instant.

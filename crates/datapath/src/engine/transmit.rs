@@ -26,6 +26,8 @@ const PACKETS_A_LOOK: usize = 32;
 /// How long acknowledgements are held where they may be: a few round trips within a rack, and far less than any
 /// retransmission timer.
 const HOLD_ACKS: Duration = Duration::from_us(50);
+/// And how long where answers come quickly: soon enough to leave along with one of them rather than alone.
+const RIDE_ACKS: Duration = Duration::from_us(25);
 /// How many are, that could not be joined.
 const HELD_ACKS: usize = 4;
 /// Bytes of the CRC behind unprotected packets.
@@ -42,7 +44,11 @@ impl Core {
         if self.acks.is_empty() {
             self.held_since = None;
         } else if self.may_hold(told) {
-            self.emit_acks_along();
+            // Even along with an answer they cost both ends something, and where answers come as quickly as that, the
+            // next few say it all at once.
+            if !self.anticipation.is_near() || self.now - self.held_since.unwrap_or(self.now) >= RIDE_ACKS {
+                self.emit_acks_along();
+            }
         } else {
             self.emit_acks();
         }
