@@ -33,7 +33,7 @@ pub enum Driving {
 /// What the loop does when there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// Looks again at once. Takes a whole core.
+    /// Looks again at once, having offered the core to whoever else has work on it. Takes a whole core.
     Busy,
     /// Sleeps until something arrives or a timer is due.
     Blocking {
@@ -41,7 +41,8 @@ pub enum Waiting {
         spin: Duration,
     },
     /// As `Blocking`, but where small messages have lately been answered at once it looks for the next answer instead of
-    /// sleeping, unless that has proved wrong: then the other end needs the core.
+    /// sleeping, and lets others have the core between two looks, the other end above all. Unless that has proved wrong:
+    /// then it sleeps as many times as make up for what was lost. Takes nothing while no messages go to and fro.
     Adaptive {
         /// The longest that it looks.
         most: Duration,

@@ -2,7 +2,8 @@
 //!
 //! A sleep and a wake-up take about as long as a small message and its answer. Who looks instead must be right: where
 //! the other end needs this core, or has nothing to say, looking only delays. So it is tried where small messages went
-//! to and fro quickly of late, and ever more rarely after having been wrong.
+//! to and fro quickly of late, and ever more rarely after having been wrong. Between two looks others have the core; who
+//! keeps it for long, as a computation does, makes the look dearer than many sleeps, and so many are slept.
 
 use pathweave_units::{Duration, Time};
 
@@ -10,6 +11,8 @@ use pathweave_units::{Duration, Time};
 const SMALL_BYTES: u64 = 1_024;
 /// After so many failures in a row it is tried once in two to this power times.
 const MOST_MISSES: u32 = 10;
+/// What looking saves over sleeping, roughly: a sleep and a wake-up.
+const GAIN: Duration = Duration::from_us(2);
 /// A gap counts as this many times the longest look at most, so that a long pause is soon forgotten.
 const LONGEST_GAP: u64 = 16;
 
@@ -44,8 +47,18 @@ impl Anticipation {
     }
 
     /// Whether what arrives of late mostly does so within the time that it would look for it.
-    pub(super) fn is_near(&self) -> bool {
+    fn is_near(&self) -> bool {
         self.gap < self.most
+    }
+
+    /// Whether messages go to and fro so quickly that it looks for them.
+    pub(super) fn is_quick(&self) -> bool {
+        self.is_near() && self.skips == 0
+    }
+
+    /// Whether it is looking now.
+    pub(super) fn is_looking(&self) -> bool {
+        self.wait.is_some_and(|wait| wait.looks)
     }
 
     /// There is nothing to do at `now`, after `bytes` in all have been sent and received. Whether to look again rather
@@ -67,23 +80,35 @@ impl Anticipation {
                 return near;
             }
         };
-        if wait.looks && now.saturating_since(wait.since) >= self.most {
+        let looked = now.saturating_since(wait.since);
+        if wait.looks && looked >= self.most {
             wait.looks = false;
-            self.misses = (self.misses + 1).min(MOST_MISSES);
-            self.skips = 1 << self.misses;
+            self.missed(looked);
         }
-        wait.looks
+        self.wait.is_some_and(|wait| wait.looks)
     }
 
-    /// Something has arrived, at `at`.
-    pub(super) fn arrived(&mut self, at: Time) {
+    /// Looking for so long was wrong: as many waits are slept through as make up for what was lost, and more each time.
+    fn missed(&mut self, looked: Duration) {
+        self.misses = (self.misses + 1).min(MOST_MISSES);
+        let worth = looked.saturating_sub(self.most).as_ps() / GAIN.as_ps();
+        self.skips = (1 << self.misses) + u32::try_from(worth).unwrap_or(u32::MAX / 2).min(u32::MAX / 2);
+    }
+
+    /// Something has arrived, at `at`, and was found at `found`.
+    pub(super) fn arrived(&mut self, at: Time, found: Time) {
         let Some(wait) = self.wait.take() else { return };
         let longest = self.most.as_ps().saturating_mul(LONGEST_GAP);
         let gap_ps = at.saturating_since(wait.since).as_ps().min(longest);
         let old_ps = self.gap.as_ps();
         self.gap = Duration::from_ps(old_ps - old_ps / 4 + gap_ps / 4);
         if wait.looks {
-            self.misses = 0;
+            let looked = found.saturating_since(wait.since);
+            if looked >= self.most {
+                self.missed(looked);
+            } else {
+                self.misses = self.misses.saturating_sub(1);
+            }
         }
     }
 
@@ -103,7 +128,8 @@ mod tests {
     fn looks(anticipation: &mut Anticipation, start_us: u64, gap_us: u64, bytes: u64) -> usize {
         let times = (start_us..start_us + gap_us).map(Time::from_us);
         let looks = times.take_while(|now| anticipation.looks(*now, bytes)).count();
-        anticipation.arrived(Time::from_us(start_us + gap_us));
+        let arrival = Time::from_us(start_us + gap_us);
+        anticipation.arrived(arrival, arrival);
         looks
     }
 
@@ -166,6 +192,19 @@ mod tests {
         assert_eq!(looks(&mut anticipation, 1_000_000, 8, bytes), 8, "until the answer is there");
         assert_eq!(looks(&mut anticipation, 1_001_000, 25, bytes), 20, "as long as allowed");
         assert_eq!(looks(&mut anticipation, 1_002_000, 8, bytes), 1, "it was wrong");
+    }
+
+    #[test]
+    fn a_look_that_lasted_is_made_up_for() {
+        let (mut anticipation, bytes) = settled();
+        assert!(anticipation.looks(Time::from_us(1_000_000), bytes));
+        // Something else had the core for 3 ms, though the answer was there after 8 us: 2 us a sleep makes up for 2,980.
+        anticipation.arrived(Time::from_us(1_000_008), Time::from_us(1_003_000));
+        assert_eq!((anticipation.skips, anticipation.is_quick()), (2 + 1_490, false));
+        for round in 0..1_492 {
+            assert!(!wait(&mut anticipation, 1_010_000 + 1_000 * round, 8, bytes));
+        }
+        assert!(wait(&mut anticipation, 3_000_000, 8, bytes));
     }
 
     #[test]

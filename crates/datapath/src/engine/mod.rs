@@ -242,7 +242,8 @@ impl<B: Backend> Drive for Engine<B> {
                 core.unread = arrivals != Arrivals::None;
                 if core.unread {
                     active = true;
-                    core.anticipation.arrived(core.now);
+                    let looks = core.anticipation.is_looking();
+                    core.anticipation.arrived(core.now, if looks { core.clock.now() } else { core.now });
                 }
                 // Before a packet counts as lost everything is looked at that may say otherwise.
                 let wants_all = core.unread && receives < RECEIVES_BEFORE_TIMEOUT && core.timeout_is_due();

@@ -46,7 +46,7 @@ impl Core {
         } else if self.may_hold(told) {
             // Even along with an answer they cost both ends something, and where answers come as quickly as that, the
             // next few say it all at once.
-            if !self.anticipation.is_near() || self.now - self.held_since.unwrap_or(self.now) >= RIDE_ACKS {
+            if !self.anticipation.is_quick() || self.now - self.held_since.unwrap_or(self.now) >= RIDE_ACKS {
                 self.emit_acks_along();
             }
         } else {
