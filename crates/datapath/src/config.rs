@@ -158,9 +158,12 @@ impl DeviceConfig {
     /// # Errors
     /// [`ConfigError`].
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let check = |ok: bool, field, value: String, allowed| {
-            if ok { Ok(()) } else { Err(ConfigError::OutOfRange { field, value, allowed }) }
-        };
+        self.validate_but_scheme()?;
+        crate::scheme::find(&self.scheme).map(|_| ())
+    }
+
+    /// As [`validate`](DeviceConfig::validate), whatever the scheme is of.
+    pub(crate) fn validate_but_scheme(&self) -> Result<(), ConfigError> {
         check((1..=MAX_PATHS).contains(&self.paths), "paths", self.paths.to_string(), "1 to 256")?;
         if let SourcePorts::From(first) = self.source_ports {
             let fits = first > 0 && first.checked_add(self.paths - 1).is_some();
@@ -190,8 +193,8 @@ impl DeviceConfig {
             format!("{:?}", self.host_delay),
             "less than 1 s",
         )?;
-        check(self.max_connections > 0, "max_connections", "0".into(), "at least 1")?;
-        check(self.max_connections_per_peer > 0, "max_connections_per_peer", "0".into(), "at least 1")?;
+        check(self.max_connections > 0, "max_connections", 0, "at least 1")?;
+        check(self.max_connections_per_peer > 0, "max_connections_per_peer", 0, "at least 1")?;
         if let Driving::Thread { core: Some(core) } = self.driving {
             let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             // Which cores exist is for the system to say; this only catches what cannot be.
@@ -200,7 +203,6 @@ impl DeviceConfig {
         if self.protection != Protection::Insecure && self.key.is_none() {
             return Err(ConfigError::NoKey { protection: self.protection });
         }
-        crate::scheme::find(&self.scheme)?;
         Ok(())
     }
 
@@ -212,6 +214,16 @@ impl DeviceConfig {
             socket_buffer_bytes: self.socket_buffer_bytes,
         }
     }
+}
+
+/// An error that names the field, unless `ok`.
+pub(crate) fn check(
+    ok: bool,
+    field: &'static str,
+    value: impl ToString,
+    allowed: &'static str,
+) -> Result<(), ConfigError> {
+    if ok { Ok(()) } else { Err(ConfigError::OutOfRange { field, value: value.to_string(), allowed }) }
 }
 
 /// What is wrong with a configuration.
@@ -239,10 +251,18 @@ pub enum ConfigError {
         all: String,
     },
     /// A scheme whose queue pairs are not a connection's own.
-    #[error("scheme {name:?} has queue pairs that serve more than one connection, which are simulated only")]
+    #[error("scheme {name:?} has queue pairs that serve more than one connection; see datagram endpoints")]
     NotConnections {
         /// Its name.
         name: String,
+    },
+    /// A scheme of connections, where datagrams are meant.
+    #[error("scheme {name:?} is one of connections; of datagrams there are: {all}")]
+    NotDatagrams {
+        /// Its name.
+        name: String,
+        /// Names of those that are.
+        all: String,
     },
     /// Protection without a key.
     #[error(

@@ -33,6 +33,7 @@
 //! | [`secure`] | handshake, keys, packet protection |
 //! | [`Region`] | memory that the network reads and writes |
 //! | `engine` | the loop |
+//! | [`rdm`] | reliable datagrams: one endpoint for any number of peers |
 #![cfg(target_os = "linux")]
 
 mod api;
@@ -43,6 +44,7 @@ mod config;
 mod engine;
 mod error;
 mod places;
+pub mod rdm;
 mod region;
 mod scheme;
 pub mod secure;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use pathweave_policy::{AckPolicy, PolicyConfig, Recovery, Scheme, UdmpConfig, schemes};
+use pathweave_policy::{
+    AckPolicy, DatagramConfig, PolicyConfig, Recovery, Scheme, Service, UdmpConfig, schemes,
+};
 use pathweave_transport::RtoConfig;
 use pathweave_units::Duration as Span;
 
@@ -30,14 +32,30 @@ const QUEUE_RTTS: u64 = 5;
 /// Packets that may overtake one without its path being slow: several batches.
 const LATE_PACKETS: u32 = 512;
 
-/// The scheme of this name or alias.
+/// The scheme of this name or alias, of connections.
 pub(crate) fn find(name: &str) -> Result<Scheme, ConfigError> {
+    let scheme = find_any(name)?;
+    if scheme.service.is_connection() {
+        Ok(scheme)
+    } else {
+        Err(ConfigError::NotConnections { name: name.into() })
+    }
+}
+
+/// The scheme of this name or alias, of datagrams, and how they behave.
+pub(crate) fn find_datagrams(name: &str) -> Result<(Scheme, DatagramConfig), ConfigError> {
+    let scheme = find_any(name)?;
+    let Service::Datagram(behaviour) = scheme.service else {
+        let datagrams = schemes().iter().filter(|info| matches!((info.make)().service, Service::Datagram(_)));
+        let all: Vec<&str> = datagrams.map(|info| info.name).collect();
+        return Err(ConfigError::NotDatagrams { name: name.into(), all: all.join(", ") });
+    };
+    Ok((scheme, behaviour))
+}
+
+fn find_any(name: &str) -> Result<Scheme, ConfigError> {
     if let Some(info) = pathweave_policy::find_scheme(name) {
-        let scheme = (info.make)();
-        if !scheme.service.is_connection() {
-            return Err(ConfigError::NotConnections { name: name.into() });
-        }
-        return Ok(scheme);
+        return Ok((info.make)());
     }
     let nearest = schemes().iter().min_by_key(|scheme| distance(scheme.name, name));
     let all: Vec<&str> = schemes().iter().map(|scheme| scheme.name).collect();

@@ -241,6 +241,11 @@ impl<P: Policy> RdQp<P> {
         self.index.get(&from).map(|&flow| self.flows[flow as usize].rx.extend_msg(data.msg_id))
     }
 
+    /// The length of a message that is on its way, once that is known.
+    pub fn announced_len(&self, from: PeerId, msg: u64) -> Option<u64> {
+        self.flows[*self.index.get(&from)? as usize].rx.announced_len(msg)
+    }
+
     /// Appends a message of `len` bytes. Its completion comes as an [`RdEvent`].
     pub fn post(&mut self, now: Time, to: PeerId, wr_id: u64, len: u64) -> Result<(), RdPostError> {
         self.advance(now);

@@ -249,6 +249,11 @@ impl RxFlow {
         Ok(false)
     }
 
+    /// Bytes of a message that is not whole, if they are known.
+    pub(super) fn announced_len(&self, msg: u64) -> Option<u64> {
+        self.open.as_deref()?.messages.get(&msg)?.extent.map(|(_, total)| total)
+    }
+
     /// Whether a message is whole: then it is taken out, with the PSN of its first packet and its bytes.
     pub(super) fn take_whole(&mut self, msg: u64) -> Option<(u64, u64)> {
         let messages = &mut self.open.as_deref_mut()?.messages;

@@ -15,6 +15,7 @@ use super::hello::SessionId;
 use super::layout::{TAG_LEN, data, kind};
 use super::protection::Protection;
 use super::schedule::{Direction, Secrets};
+use super::window::Window;
 use opener::Opener;
 use sealer::Sealer;
 
@@ -23,6 +24,10 @@ use sealer::Sealer;
 pub const MAX_PACKETS_PER_KEY: u64 = 1 << 23;
 /// Most bytes any key protects: 128 GiB, that is 2^33 blocks of AES.
 pub const MAX_BYTES_PER_KEY: u64 = 1 << 37;
+
+/// Bytes of a sequence of packets, in both directions: the next number to send, and a replay window.
+pub(crate) const BYTES_A_SEQUENCE: usize =
+    size_of::<u64>() + size_of::<Option<Box<Window>>>() + size_of::<Window>();
 
 /// When keys change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

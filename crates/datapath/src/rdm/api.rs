@@ -1,0 +1,268 @@
+//! What an application uses.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pathweave_transport::{MAX_MESSAGE_BYTES, Opcode};
+
+use super::book::{Book, Peer, PeerEntry};
+use super::config::RdmConfig;
+use super::engine::Engine;
+use super::error::{PeerError, RdmPostError};
+use super::shared::{Command, Mail, RdmCompletion, Rooms};
+use super::stats::RdmStats;
+use crate::api::driver::Driver;
+use crate::backend::{Backend, UdpBackend};
+use crate::engine::Drive;
+use crate::error::{ConnectError, OpenError, WaitError};
+use crate::region::Slice;
+use crate::shared::{Answer, Room, lock};
+
+/// Messages of an endpoint that may be under way or not taken out, and as many receives.
+const QUEUE_DEPTH: u32 = 1 << 20;
+
+/// A reliable datagram endpoint: messages to and from any number of peers, over one set of sockets, in the manner of
+/// libfabric's `FI_EP_RDM`.
+///
+/// Peers are named by address ([`insert`](RdmEndpoint::insert)); keys are agreed on with each when the first message
+/// goes there, or comes from there. A message arrives whole and once, in the receive that its place among its source's
+/// messages gives it: receives are taken in the order in which they were posted, those for one peer before those for
+/// any. A request's memory belongs to the network until its completion. Methods may be called from any thread. The
+/// endpoint closes when it is dropped, and completes nothing after that; wait for the completions of what matters first.
+///
+/// Bytes of a peer, while nothing is on the way: [`RdmEndpoint::BYTES_A_PEER`], whatever the number of paths.
+pub struct RdmEndpoint {
+    mail: Arc<Mail>,
+    rooms: Arc<Rooms>,
+    book: Arc<Book>,
+    driver: Driver,
+    local: SocketAddr,
+}
+
+impl RdmEndpoint {
+    /// Bytes an endpoint keeps for each peer while nothing is missing or on the way: the two halves of its flow, keys
+    /// and replay windows of two sequences of packets, and its places in tables. What cryptography allocates by itself
+    /// is not counted.
+    pub const BYTES_A_PEER: usize = super::BYTES_A_PEER;
+
+    /// Opens an endpoint over UDP sockets, with a TCP port for the side channel.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(config: RdmConfig) -> Result<Self, OpenError> {
+        config.validate()?;
+        let backend = UdpBackend::open(&config.device.udp())
+            .map_err(|(address, error)| OpenError::of_socket(address, error))?;
+        let ports = backend.source_ports();
+        RdmEndpoint::start(config, backend, ports)
+    }
+
+    /// Opens an endpoint over whatever carries packets; the side channel is TCP all the same.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn with_backend(config: RdmConfig, backend: impl Backend + 'static) -> Result<Self, OpenError> {
+        config.validate()?;
+        RdmEndpoint::start(config, backend, Vec::new())
+    }
+
+    fn start(
+        mut config: RdmConfig,
+        backend: impl Backend + 'static,
+        ports: Vec<u16>,
+    ) -> Result<Self, OpenError> {
+        let local = backend.local_addr();
+        config.device.paths = config.device.paths.min(backend.paths());
+        let (driving, waiting) = (config.device.driving, config.device.waiting);
+        let mail = Arc::new(Mail::new(backend.waker()));
+        let rooms = Arc::new(Rooms { sends: Room::new(QUEUE_DEPTH), receives: Room::new(QUEUE_DEPTH) });
+        let book = Arc::new(Book::new(local, config.max_peers));
+        let engine = Engine::new(config, backend, ports, mail.clone(), book.clone())?;
+        let engine: Box<dyn Drive> = Box::new(engine);
+        let driver = Driver::start(engine, &mail, local, driving, waiting)?;
+        Ok(RdmEndpoint { mail, rooms, book, driver, local })
+    }
+
+    /// Where peers reach it.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Makes a peer known, if it is not. Nothing is sent.
+    ///
+    /// # Errors
+    /// [`PeerError`].
+    pub fn insert(&self, address: SocketAddr) -> Result<Peer, PeerError> {
+        self.book.insert(address).map(|entry| entry.peer)
+    }
+
+    /// The address of a peer, unless it was removed.
+    pub fn addr_of(&self, peer: Peer) -> Option<SocketAddr> {
+        self.book.get(peer).map(|entry| entry.address)
+    }
+
+    /// Forgets a peer: messages to it, and receives for it alone, complete as flushed. If it speaks again it is a new
+    /// peer.
+    pub fn remove(&self, peer: Peer) {
+        if let Some(peer) = self.book.remove(peer) {
+            let answer = Arc::new(Mutex::new(None));
+            let _ = self.answer(Command::Remove { peer, answer: answer.clone() }, &answer);
+        }
+    }
+
+    /// Agrees on keys with a peer, if there are none, so that what is wrong is known before a message is sent.
+    ///
+    /// # Errors
+    /// [`ConnectError`], at the latest after the configured `connect_timeout`.
+    pub fn reach(&self, peer: Peer) -> Result<(), ConnectError> {
+        let Some(peer) = self.book.get(peer) else {
+            return Err(ConnectError::Hello(RdmPostError::UnknownPeer { peer }.to_string()));
+        };
+        let answer = Arc::new(Mutex::new(None));
+        let command = Command::Reach { peer, answer: answer.clone() };
+        self.answer(command, &answer).map_err(ConnectError::DeviceClosed)?
+    }
+
+    /// SEND: the bytes go to a receive of the peer.
+    ///
+    /// # Errors
+    /// [`RdmPostError`]; nothing was posted then.
+    pub fn send(&self, wr_id: u64, to: Peer, from: Slice) -> Result<(), RdmPostError> {
+        let len = from.len() as u64;
+        if !(1..=MAX_MESSAGE_BYTES).contains(&len) {
+            return Err(RdmPostError::Length { len });
+        }
+        let to = self.entry(to)?;
+        if !to.room.take() {
+            return Err(RdmPostError::Outstanding { peer: to.peer, limit: to.room.most() });
+        }
+        if !self.rooms.sends.take() {
+            to.room.give_back();
+            return Err(RdmPostError::Full { limit: self.rooms.sends.most() });
+        }
+        self.ask(Command::Send { to, wr_id, memory: from });
+        Ok(())
+    }
+
+    /// RECV: room for one message of any peer.
+    ///
+    /// # Errors
+    /// [`RdmPostError`]; nothing was posted then.
+    pub fn recv(&self, wr_id: u64, into: Slice) -> Result<(), RdmPostError> {
+        self.receive(None, wr_id, into)
+    }
+
+    /// RECV: room for one message of this peer.
+    ///
+    /// # Errors
+    /// [`RdmPostError`]; nothing was posted then.
+    pub fn recv_from(&self, peer: Peer, wr_id: u64, into: Slice) -> Result<(), RdmPostError> {
+        self.receive(Some(self.entry(peer)?), wr_id, into)
+    }
+
+    fn receive(&self, from: Option<Arc<PeerEntry>>, wr_id: u64, memory: Slice) -> Result<(), RdmPostError> {
+        if !self.rooms.receives.take() {
+            return Err(RdmPostError::Full { limit: self.rooms.receives.most() });
+        }
+        self.ask(Command::Receive { from, wr_id, memory });
+        Ok(())
+    }
+
+    fn entry(&self, peer: Peer) -> Result<Arc<PeerEntry>, RdmPostError> {
+        self.book.get(peer).ok_or(RdmPostError::UnknownPeer { peer })
+    }
+
+    /// The next completion, if there is one.
+    pub fn poll(&self) -> Option<RdmCompletion> {
+        if let Some(completion) = self.take() {
+            return Some(completion);
+        }
+        self.progress();
+        self.take()
+    }
+
+    /// The next completion, if there is one, without turning the loop: for [`wait_until`](RdmEndpoint::wait_until).
+    pub fn take(&self) -> Option<RdmCompletion> {
+        let completion = self.mail.handed.pop()?;
+        match completion.opcode {
+            Opcode::Send => self.rooms.sends.give_back(),
+            _ => self.rooms.receives.give_back(),
+        }
+        Some(completion)
+    }
+
+    /// The next completion, waiting for it.
+    ///
+    /// # Errors
+    /// [`WaitError`] when none has come within `timeout`, or the endpoint has failed.
+    pub fn wait(&self, timeout: Duration) -> Result<RdmCompletion, WaitError> {
+        self.wait_until(timeout, || self.take())?.ok_or(WaitError::Timeout(timeout))
+    }
+
+    /// Waits until `ready` gives something; `None` after `timeout`. It is asked whenever something may have happened, and
+    /// may only look, with [`take`](RdmEndpoint::take).
+    ///
+    /// # Errors
+    /// [`WaitError::DeviceClosed`].
+    pub fn wait_until<T>(
+        &self,
+        timeout: Duration,
+        ready: impl FnMut() -> Option<T>,
+    ) -> Result<Option<T>, WaitError> {
+        self.wait_for(Instant::now().checked_add(timeout), ready).map_err(WaitError::DeviceClosed)
+    }
+
+    /// Turns the loop once, where callers do ([`Driving::Caller`](crate::Driving)).
+    pub fn progress(&self) {
+        self.driver.nudge(&self.mail);
+    }
+
+    /// What it has counted; `None` once its loop has ended.
+    pub fn stats(&self) -> Option<RdmStats> {
+        let answer = Arc::new(Mutex::new(None));
+        self.answer(Command::Stats { answer: answer.clone() }, &answer).ok()
+    }
+
+    fn ask(&self, command: Command) {
+        self.mail.ask(command);
+        self.driver.push();
+    }
+
+    fn answer<T>(&self, command: Command, answer: &Answer<T>) -> Result<T, String> {
+        self.ask(command);
+        match self.wait_for(None, || lock(answer).take()) {
+            Ok(Some(value)) => Ok(value),
+            Ok(None) => Err("its loop does not answer".into()),
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// `Ok(None)` at the deadline, and the reason if the loop has ended.
+    fn wait_for<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Result<Option<T>, String> {
+        let broken = &self.mail.broken;
+        let found = self.driver.wait(&self.mail, deadline, || match ready() {
+            Some(value) => Some(Ok(value)),
+            None => broken.get().map(|reason| Err(reason.clone())),
+        });
+        found.transpose()
+    }
+}
+
+impl Drop for RdmEndpoint {
+    fn drop(&mut self) {
+        self.mail.ask(Command::Stop);
+        self.driver.stop(&self.mail);
+    }
+}
+
+impl fmt::Debug for RdmEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RdmEndpoint").field("local_addr", &self.local).finish_non_exhaustive()
+    }
+}

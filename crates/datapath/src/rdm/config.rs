@@ -1,0 +1,101 @@
+//! What a datagram endpoint is opened with.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use pathweave_policy::Delivery;
+
+use crate::config::{ConfigError, DeviceConfig, check};
+use crate::scheme;
+
+/// Most peers an endpoint can be told of: a session number has so many bits for them.
+pub(super) const MAX_PEERS: usize = 1 << 20;
+
+/// What a datagram endpoint is opened with. Start with [`RdmConfig::new`] and change what you like.
+#[derive(Clone, Debug)]
+pub struct RdmConfig {
+    /// Sockets, loop, protection and times, as of a device for connections. Its `scheme` is one of datagrams, `erd`
+    /// unless changed; its `mtu_payload` must be the same at both ends; its `max_connections` say nothing here.
+    /// `base_rtt` and `host_delay` together are the round-trip time in which the period of the scan is measured.
+    pub device: DeviceConfig,
+    /// Order in which messages of one source are delivered. Default: as they become whole.
+    pub delivery: Delivery,
+    /// Peers at a time, those included that have spoken first; 1 to 1,048,576. Default 16,384.
+    pub max_peers: usize,
+    /// Bytes kept of messages for which no receive is posted yet; beyond them packets are dropped, and asked for again
+    /// later. Default 64 MiB.
+    pub unexpected_bytes: usize,
+    /// TCP connections of the side channel at a time, 1 to 65,536; the one used least recently makes room. Default
+    /// 4,096.
+    pub side_channels: usize,
+    /// A TCP connection nobody has used for so long is closed, and made anew when needed. Default 10 s.
+    pub side_idle: Duration,
+    /// Bytes that may wait for a TCP connection; beyond them it counts as broken. 1 KiB to 1 GiB, default 4 MiB.
+    pub side_buffer_bytes: usize,
+}
+
+impl RdmConfig {
+    /// The defaults: those of [`DeviceConfig::new`], but four paths and the scheme `erd`.
+    pub fn new(bind: SocketAddr) -> Self {
+        RdmConfig::of(DeviceConfig::new(bind))
+    }
+
+    /// An endpoint on loopback, unprotected: for tests and examples in one machine.
+    pub fn loopback() -> Self {
+        RdmConfig::of(DeviceConfig::loopback())
+    }
+
+    /// With the sockets, loop and protection of `device`.
+    fn of(device: DeviceConfig) -> Self {
+        RdmConfig {
+            device: DeviceConfig { paths: 4, scheme: "erd".into(), ..device },
+            delivery: Delivery::Unordered,
+            max_peers: 16_384,
+            unexpected_bytes: 64 << 20,
+            side_channels: 4_096,
+            side_idle: Duration::from_secs(10),
+            side_buffer_bytes: 4 << 20,
+        }
+    }
+
+    /// Names the first field that is wrong.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.device.validate_but_scheme()?;
+        scheme::find_datagrams(&self.device.scheme)?;
+        let peers = (1..=MAX_PEERS).contains(&self.max_peers);
+        check(peers, "max_peers", self.max_peers, "1 to 1048576")?;
+        let channels = (1..=1 << 16).contains(&self.side_channels);
+        check(channels, "side_channels", self.side_channels, "1 to 65536")?;
+        let buffer = (1 << 10..=1 << 30).contains(&self.side_buffer_bytes);
+        check(buffer, "side_buffer_bytes", self.side_buffer_bytes, "1024 to 1073741824 bytes")?;
+        let idle = self.side_idle >= Duration::from_millis(10);
+        check(idle, "side_idle", format!("{:?}", self.side_idle), "at least 10 ms")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_is_allowed() {
+        assert_eq!(RdmConfig::loopback().validate(), Ok(()));
+        let wrong = |change: fn(&mut RdmConfig)| {
+            let mut config = RdmConfig::loopback();
+            change(&mut config);
+            config.validate().unwrap_err().to_string()
+        };
+        assert_eq!(wrong(|c| c.max_peers = 0), "max_peers is 0; allowed: 1 to 1048576");
+        assert_eq!(wrong(|c| c.device.paths = 0), "paths is 0; allowed: 1 to 256");
+        assert_eq!(wrong(|c| c.side_channels = 0), "side_channels is 0; allowed: 1 to 65536");
+        assert_eq!(
+            wrong(|c| c.device.scheme = "udmp".into()),
+            "scheme \"udmp\" is one of connections; of datagrams there are: erd"
+        );
+        let none = wrong(|c| c.device.scheme = "edr".into());
+        assert!(none.starts_with("there is no scheme \"edr\"; the nearest is \"erd\""), "{none}");
+    }
+}

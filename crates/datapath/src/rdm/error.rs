@@ -1,0 +1,65 @@
+//! What can be wrong with what is asked of a datagram endpoint.
+
+use std::net::SocketAddr;
+
+use pathweave_transport::MAX_MESSAGE_BYTES;
+use thiserror::Error;
+
+use super::Peer;
+
+/// Why a peer was not made known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// Another address family than the endpoint's.
+    #[error("{peer} is of another address family than the endpoint's {local}")]
+    Family {
+        /// Whom.
+        peer: SocketAddr,
+        /// This end's address.
+        local: SocketAddr,
+    },
+    /// An address nobody can have.
+    #[error("{0} is nobody's address: a peer has an address and a port that are not 0")]
+    Address(SocketAddr),
+    /// Limits of this endpoint.
+    #[error("the endpoint has {limit} peers, as many as it may; remove some first")]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// Why a message or a receive was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RdmPostError {
+    /// Not inserted, or removed.
+    #[error("{peer} is not known: it must be inserted first, and not have been removed")]
+    UnknownPeer {
+        /// As named.
+        peer: Peer,
+    },
+    /// No message is so long.
+    #[error("a message of {len} bytes; 1 to {MAX_MESSAGE_BYTES} are allowed")]
+    Length {
+        /// Bytes asked for.
+        len: u64,
+    },
+    /// Messages that are not done.
+    #[error("{limit} messages to {peer} are outstanding, as many as can be told apart; wait for completions")]
+    Outstanding {
+        /// To whom.
+        peer: Peer,
+        /// The limit.
+        limit: u32,
+    },
+    /// Completions nobody has taken out.
+    #[error(
+        "{limit} requests of the endpoint are outstanding, as many as there may be; poll completions first"
+    )]
+    Full {
+        /// The limit.
+        limit: u32,
+    },
+}

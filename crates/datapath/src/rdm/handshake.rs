@@ -1,0 +1,364 @@
+//! How two endpoints come to have keys: the handshake of connections, once for each pair of them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use pathweave_units::{Duration, HostId, Time};
+
+use super::RdmConfig;
+use super::engine::Core;
+use super::remote::{Association, Opening, SEQUENCES, index_of};
+use crate::backend::Backend;
+use crate::engine::setup::send_alone;
+use crate::error::ConnectError;
+use crate::scheme;
+use crate::secure::{
+    AttemptId, ClusterKey, Established, Features, HandshakeConfig, HandshakeError, Hello, Initiator,
+    InitiatorEvent, Kind, Limits, OsRandom, Refusal, RequestId, Responder, ResponderConfig, ResponderEvent,
+    Rotation, SessionId, SetupError, TransportType, kind_of,
+};
+use pathweave_transport::Status;
+
+/// Codes with which an endpoint declines for itself. The peer's attempt would cross ours, which goes on.
+const OURS_GOES_ON: u32 = 0x7064_0001;
+/// It knows as many peers as it may.
+const TOO_MANY_PEERS: u32 = 0x7064_0002;
+/// Its packets have another payload, which the low bits say.
+const OTHER_MTU: u32 = 0x7065_0000;
+/// How long an end that yields waits for the attempt of the other one.
+const YIELDS_FOR: Duration = Duration::from_ms(1_000);
+
+/// The handshake machines of an endpoint.
+pub(super) struct Handshakes {
+    key: ClusterKey,
+    config: HandshakeConfig,
+    responder: Responder,
+    attempts: BTreeMap<AttemptId, Attempt>,
+    /// When one of the attempts wants to be looked at.
+    due: Time,
+    /// Something may have to be sent or told.
+    stirred: bool,
+}
+
+struct Attempt {
+    initiator: Initiator,
+    index: u32,
+    id: u32,
+    to: SocketAddr,
+    /// It is through; kept to repeat its Confirm, until then.
+    done_until: Option<Time>,
+}
+
+impl Handshakes {
+    pub(super) fn new(config: &RdmConfig) -> Result<Self, SetupError> {
+        let key = config.device.key.clone().unwrap_or_else(ClusterKey::well_known);
+        let timeout = scheme::span(config.device.connect_timeout);
+        let handshake = HandshakeConfig { timeout, ..HandshakeConfig::default() };
+        // Peers are bounded by the book, wherever they are.
+        let limits = Limits {
+            connections: usize::MAX,
+            connections_per_peer: usize::MAX,
+            half_open: config.max_peers,
+            half_open_per_peer: config.max_peers,
+        };
+        let responder = ResponderConfig { handshake, limits, ..ResponderConfig::default() };
+        Ok(Handshakes {
+            responder: Responder::new(key.clone(), responder, Box::new(OsRandom))?,
+            key,
+            config: handshake,
+            attempts: BTreeMap::new(),
+            due: Time::MAX,
+            stirred: false,
+        })
+    }
+
+    pub(super) fn next_timer(&self) -> Option<Time> {
+        let due = Some(self.due).filter(|&due| due < Time::MAX);
+        due.into_iter().chain(self.responder.poll_timeout()).min()
+    }
+}
+
+impl Core {
+    /// A handshake datagram has arrived.
+    pub(super) fn on_handshake(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
+        self.handshakes.stirred = true;
+        match kind_of(datagram) {
+            Kind::ToResponder => {
+                self.handshakes.responder.handle(now, from, datagram);
+                self.requests(now);
+            }
+            Kind::ToInitiator(attempt) => {
+                if let Some(attempt) = self.handshakes.attempts.get_mut(&attempt) {
+                    attempt.initiator.handle(now, datagram);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A protected packet for an association whose peer has not confirmed: it is as good as a Confirm.
+    pub(super) fn confirm_by_packet(&mut self, now: Time, id: u32, frame: &[u8]) -> bool {
+        let ours = self.handshakes.responder.on_protected(now, SessionId(id), frame);
+        if ours {
+            self.requests(now);
+        }
+        ours
+    }
+
+    /// Goes on with handshakes. Returns whether there was anything to do.
+    pub(super) fn go_on_with_handshakes<B: Backend>(&mut self, now: Time, backend: &mut B) -> bool {
+        if !self.handshakes.stirred && self.handshakes.next_timer().is_none_or(|due| due > now) {
+            return false;
+        }
+        self.handshakes.stirred = false;
+        self.handshakes.responder.on_timer(now);
+        self.requests(now);
+        let ids: Vec<AttemptId> = self.handshakes.attempts.keys().copied().collect();
+        for attempt in ids {
+            self.go_on_with(now, attempt, backend);
+        }
+        while let Some((to, datagram)) = self.handshakes.responder.poll_transmit() {
+            // Whoever asks from where no answer can go is not answered.
+            let _ = send_alone(backend, to, &datagram);
+        }
+        let attempts = self.handshakes.attempts.values();
+        let due = attempts.filter_map(|attempt| attempt.initiator.poll_timeout().or(attempt.done_until));
+        self.handshakes.due = due.min().unwrap_or(Time::MAX);
+        true
+    }
+
+    fn go_on_with<B: Backend>(&mut self, now: Time, id: AttemptId, backend: &mut B) {
+        let Some(attempt) = self.handshakes.attempts.get_mut(&id) else { return };
+        attempt.initiator.on_timer(now);
+        let mut no_route = None;
+        while let Some(datagram) = attempt.initiator.poll_transmit() {
+            no_route = send_alone(backend, attempt.to, &datagram).err();
+        }
+        let (index, number, peer) = (attempt.index, attempt.id, attempt.to);
+        if let Some(error) = no_route.filter(|_| attempt.done_until.is_none()) {
+            let error = ConnectError::NoRoute { peer, reason: error.to_string() };
+            return self.in_vain(index, id, error);
+        }
+        match attempt.initiator.poll_event() {
+            None if attempt.done_until.is_some_and(|until| until <= now) => {
+                self.handshakes.attempts.remove(&id);
+            }
+            None => {}
+            Some(InitiatorEvent::Established(established)) => {
+                attempt.done_until = Some(now.saturating_add(self.handshakes.config.timeout));
+                self.establish(now, index, number, *established);
+            }
+            Some(InitiatorEvent::Failed(HandshakeError::Refused(Refusal::Declined {
+                code: OURS_GOES_ON,
+            }))) => {
+                self.handshakes.attempts.remove(&id);
+                if let Some(remote) = self.remotes.get_mut(index)
+                    && remote.opening == Opening::Asks(id)
+                {
+                    remote.opening = Opening::Yields(now.saturating_add(YIELDS_FOR));
+                    self.next_upkeep = self.next_upkeep.min(now.saturating_add(YIELDS_FOR));
+                }
+            }
+            Some(InitiatorEvent::Failed(error)) => {
+                let ours = self.config.device.mtu_payload;
+                let error = match error {
+                    HandshakeError::Refused(Refusal::Declined { code: TOO_MANY_PEERS }) => {
+                        ConnectError::Refused { peer, reason: Refusal::Busy }
+                    }
+                    HandshakeError::Refused(Refusal::Declined { code }) if code & !0xffff == OTHER_MTU => {
+                        other_mtu(peer, code as u16, ours)
+                    }
+                    error => ConnectError::of_handshake(peer, self.config.device.connect_timeout, error),
+                };
+                self.in_vain(index, id, error);
+            }
+        }
+    }
+
+    /// An attempt has failed, and with it what waits for it.
+    fn in_vain(&mut self, index: u32, attempt: AttemptId, error: ConnectError) {
+        self.handshakes.attempts.remove(&attempt);
+        if self.remotes.get_mut(index).is_some_and(|remote| remote.opening == Opening::Asks(attempt)) {
+            self.fail(index, Status::RetryExceeded);
+            self.answer_asked(index, &Err(error));
+        }
+    }
+
+    /// Asks a peer for an association, unless that is under way.
+    pub(super) fn ask(&mut self, index: u32) {
+        let now = self.now;
+        let id = self.remotes.next_id(index);
+        let hello = self.hello(id);
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        if remote.opening != Opening::No || remote.association.is_some() {
+            return;
+        }
+        let to = remote.entry.address;
+        let rotation = Rotation::default();
+        let (key, config) = (&self.handshakes.key, self.handshakes.config);
+        match Initiator::new(now, key, hello, config, rotation, &mut OsRandom) {
+            Ok(initiator) => {
+                let attempt = initiator.attempt();
+                remote.opening = Opening::Asks(attempt);
+                let attempted = Attempt { initiator, index, id, to, done_until: None };
+                self.handshakes.attempts.insert(attempt, attempted);
+                self.handshakes.stirred = true;
+            }
+            Err(error) => {
+                self.fail(index, Status::RetryExceeded);
+                self.answer_asked(index, &Err(ConnectError::Hello(error.to_string())));
+            }
+        }
+    }
+
+    /// Attempts to reach a peer are over.
+    pub(super) fn stop_asking(&mut self, index: u32) {
+        self.handshakes.attempts.retain(|_, attempt| attempt.index != index);
+    }
+
+    /// An end that has yielded in vain asks again.
+    pub(super) fn ask_again(&mut self, now: Time, index: u32) {
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        if matches!(remote.opening, Opening::Yields(until) if until <= now) {
+            remote.opening = Opening::No;
+            if !remote.pending.is_empty() || !remote.asked.is_empty() {
+                self.ask(index);
+            }
+        }
+    }
+
+    /// What this end says of itself.
+    fn hello(&self, id: u32) -> Hello {
+        let device = &self.config.device;
+        Hello {
+            protection: device.protection,
+            transport: TransportType::Erd,
+            scheme: device.scheme.clone(),
+            mtu_payload: device.mtu_payload,
+            // Sequences of protected packets; the paths of datagrams are the sender's affair alone.
+            paths: SEQUENCES,
+            nic_ports: 1,
+            host: HostId(0),
+            qp: self.qp,
+            session: SessionId(id),
+            features: Features::NONE,
+            required: Features::NONE,
+            private_data: self.lines.port().to_be_bytes().to_vec(),
+        }
+    }
+
+    /// What peers ask for.
+    fn requests(&mut self, now: Time) {
+        while let Some(event) = self.handshakes.responder.poll_event() {
+            match event {
+                ResponderEvent::Request { id, from, hello } => self.judge(now, id, from, &hello),
+                ResponderEvent::Established { established, .. } => {
+                    let id = established.session.local_id().0;
+                    let index = index_of(id);
+                    let awaited = self.remotes.get_mut(index).map(|remote| remote.opening);
+                    if awaited == Some(Opening::Answers(id)) {
+                        self.establish(now, index, id, *established);
+                    }
+                }
+                ResponderEvent::Abandoned { session, .. } => {
+                    if let Some(SessionId(id)) = session
+                        && let Some(remote) = self.remotes.get_mut(index_of(id))
+                        && remote.opening == Opening::Answers(id)
+                    {
+                        remote.opening = Opening::No;
+                        self.post_pending(index_of(id));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Accepts or declines a request.
+    fn judge(&mut self, now: Time, request: RequestId, from: SocketAddr, hello: &Hello) {
+        let decline = |core: &mut Core, code| core.handshakes.responder.decline(request, code);
+        let ours = self.config.device.mtu_payload;
+        if hello.mtu_payload != ours && hello.transport == TransportType::Erd {
+            return decline(self, OTHER_MTU | u32::from(ours));
+        }
+        let Ok(entry) = self.book.insert(from) else { return decline(self, TOO_MANY_PEERS) };
+        let index = entry.peer.index;
+        match self.remotes.meet(&entry).opening {
+            // Both ask: the lower attempt goes on, which both ends see alike.
+            Opening::Asks(own) if own < request.attempt() => return decline(self, OURS_GOES_ON),
+            Opening::Asks(own) => {
+                self.handshakes.attempts.remove(&own);
+            }
+            Opening::No | Opening::Answers(_) | Opening::Yields(_) => {}
+        }
+        let id = self.remotes.next_id(index);
+        let ours = self.hello(id);
+        let accepted = self.handshakes.responder.accept(now, request, ours).is_ok();
+        if let Some(remote) = self.remotes.get_mut(index) {
+            remote.opening = if accepted { Opening::Answers(id) } else { Opening::No };
+        }
+        self.handshakes.stirred = true;
+        if !accepted {
+            self.post_pending(index);
+        }
+    }
+
+    /// Both ends know all they need. What was under way with an earlier life of the peer is over.
+    fn establish(&mut self, now: Time, index: u32, id: u32, established: Established) {
+        let Established { session, peer, .. } = established;
+        self.end_association(index, Status::RetryExceeded);
+        let ours = self.config.device.mtu_payload;
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        let address = remote.entry.address;
+        let side_port = peer.private_data.as_slice().try_into().map(u16::from_be_bytes);
+        let wrong = match side_port {
+            _ if peer.mtu_payload != ours => Some(other_mtu(address, peer.mtu_payload, ours)),
+            Err(_) | Ok(0) => {
+                Some(ConnectError::Hello(format!("{address} names no port of its side channel")))
+            }
+            Ok(_) => None,
+        };
+        if let Some(error) = wrong {
+            self.fail(index, Status::RetryExceeded);
+            return self.answer_asked(index, &Err(error));
+        }
+        let association = Association::new(id, peer.session.0, peer.qp, session, side_port.unwrap_or(0));
+        let known_as = association.peer();
+        remote.opening = Opening::No;
+        remote.association = Some(Box::new(association));
+        // The transport's round trip is the configured one: what the handshake took is mostly computing.
+        self.rd.add_peer(now, known_as, Duration::ZERO);
+        self.next_upkeep = self.next_upkeep.min(now.saturating_add(super::side::BUSY));
+        self.answer_asked(index, &Ok(()));
+        self.post_pending(index);
+    }
+
+    /// Ends what was agreed on with a peer: messages to it end with `status`, receives wait for others.
+    pub(super) fn end_association(&mut self, index: u32, status: Status) {
+        self.tell();
+        let now = self.now;
+        let Some(association) = self.remotes.get_mut(index).and_then(|remote| remote.association.take())
+        else {
+            return;
+        };
+        self.rd.remove_peer(now, association.peer());
+        while let Some(event) = self.rd.poll_event() {
+            if let pathweave_transport::rd::RdEvent::Completion { wr_id, .. } = event {
+                self.end_send(wr_id, index, status);
+            }
+        }
+        for line in self.lines.indices() {
+            if self.lines.get_mut(line).is_some_and(|line| line.claims == Some(association.id)) {
+                self.lines.close(line);
+            }
+        }
+        let filled = self.inbox.begin_anew(&self.places, index);
+        self.end_filled(filled);
+        self.mail.signal.notify();
+    }
+}
+
+fn other_mtu(peer: SocketAddr, theirs: u16, ours: u16) -> ConnectError {
+    ConnectError::Hello(format!(
+        "{peer} sends payloads of {theirs} bytes, this end of {ours}: set mtu_payload alike"
+    ))
+}

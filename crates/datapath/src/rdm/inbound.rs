@@ -1,0 +1,109 @@
+//! From the backend to the transport.
+
+use std::net::SocketAddr;
+
+use pathweave_units::{HostId, PathId, Time};
+use pathweave_wire::{Body, Datagram, Ecn, datagram_crc};
+
+use super::engine::Core;
+use super::remote::{Association, DATAGRAMS, index_of};
+use crate::backend::Received;
+use crate::secure::{Kind, Protection, kind_of};
+
+/// Bytes of the CRC behind unprotected packets.
+pub(super) const CRC_LEN: usize = 4;
+
+impl Core {
+    /// Datagrams have arrived.
+    pub(super) fn on_received(&mut self, received: Received<'_>) {
+        let now = self.tick();
+        self.counts.received_bytes += received.bytes.len() as u64;
+        for frame in received.bytes.chunks_mut(received.segment_bytes.max(1)) {
+            self.counts.received_datagrams += 1;
+            self.counts.marked_datagrams += u64::from(received.ecn == Ecn::Experienced);
+            if self.on_datagram(now, received.from, frame).is_none() {
+                self.counts.refused_datagrams += 1;
+            }
+        }
+    }
+
+    /// `None`: it is nothing of ours.
+    fn on_datagram(&mut self, now: Time, from: SocketAddr, frame: &mut [u8]) -> Option<()> {
+        match kind_of(frame) {
+            Kind::Plain => {
+                let (content, crc) = frame.split_last_chunk::<CRC_LEN>()?;
+                if datagram_crc(content) != u32::from_le_bytes(*crc) {
+                    return None;
+                }
+                let datagram = Datagram::parse(content).ok()?;
+                let id = self.plain_source(from, &datagram)?;
+                self.on_packet(now, id, &datagram)
+            }
+            Kind::Protected(session) => {
+                let id = session.0;
+                if self.remotes.of_id(id).is_none() && !self.confirm_by_packet(now, id, frame) {
+                    return None;
+                }
+                let (_, association) = self.remotes.of_id(id)?;
+                let opened = association.session.open(now, frame).ok()?;
+                if opened.path != Some(PathId(DATAGRAMS)) {
+                    return None;
+                }
+                let datagram = Datagram::parse(&frame[opened.body]).ok()?;
+                self.on_packet(now, id, &datagram)
+            }
+            Kind::ToResponder | Kind::ToInitiator(_) => {
+                self.on_handshake(now, from, frame);
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// The association an unprotected packet is of. Endpoints at one address have the queue pairs of their ports.
+    fn plain_source(&mut self, from: SocketAddr, datagram: &Datagram<'_>) -> Option<u32> {
+        let port = u16::try_from(datagram.src_qp().0).ok()?;
+        let entry = self.book.find(SocketAddr::new(from.ip(), port))?;
+        let association = self.remotes.get_mut(entry.peer.index)?.association.as_deref()?;
+        let insecure = association.session.protection() == Protection::Insecure;
+        insecure.then_some(association.id)
+    }
+
+    /// A packet of a peer.
+    fn on_packet(&mut self, now: Time, id: u32, datagram: &Datagram<'_>) -> Option<()> {
+        let (_, association) = self.remotes.of_id(id)?;
+        let known_as = association.peer();
+        if datagram.dst_qp() != self.qp || datagram.src_qp() != known_as.qp {
+            return None;
+        }
+        association.heard();
+        let segment = datagram.segment(self.rd.expected_psn(known_as)?);
+        let Body::Rd(data) = &segment.body else { return None };
+        let msg = self.rd.message_of(known_as, data)?;
+        let payload = datagram.payload();
+        let end = u64::from(data.offset) + payload.len() as u64;
+        let rd = &self.rd;
+        let total = || if data.multi { rd.announced_len(known_as, msg) } else { Some(end) };
+        if !self.inbox.admits(index_of(id), msg, end, total) {
+            // As if it had been lost: it will be asked for.
+            self.counts.no_room_drops += 1;
+            return Some(());
+        }
+        if let Some(place) = self.rd.on_packet(now, HostId(id), &segment) {
+            let payload = &payload[..usize::from(place.len)];
+            self.inbox.place(&self.places, index_of(id), place.msg, u64::from(place.offset), payload);
+        }
+        Some(())
+    }
+}
+
+impl Association {
+    /// Bytes around a packet on its way.
+    pub(super) fn around(&self) -> (usize, usize) {
+        if self.session.protection() == Protection::Insecure {
+            (0, CRC_LEN)
+        } else {
+            (self.session.header_len(), self.session.tag_len())
+        }
+    }
+}

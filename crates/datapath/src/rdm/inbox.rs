@@ -1,0 +1,401 @@
+//! Which message goes into which receive.
+//!
+//! Messages of a source take receives in the order in which they were posted there, whatever order their packets arrive
+//! in: the first packet of a message that is seen gives receives to all messages of its source up to it. A receive for
+//! one source goes before one for any. Where there is none, what arrives is kept, within a bound, until one is posted.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use pathweave_transport::Status;
+
+use crate::places::Places;
+
+/// A receive that is posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Posted {
+    /// Of its memory.
+    pub(super) handle: u64,
+    /// Whose messages it takes; `None`: anybody's.
+    pub(super) from: Option<u32>,
+    /// Counts receives, in the order of posting.
+    order: u64,
+}
+
+/// A receive that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Filled {
+    pub(super) posted: Posted,
+    /// Whose message it has.
+    pub(super) by: u32,
+    pub(super) status: Status,
+    pub(super) bytes: u64,
+}
+
+/// Where a message goes.
+#[derive(Debug)]
+enum Target {
+    /// Into a receive; `cut`: not all of it fits.
+    Receive { posted: Posted, cut: bool },
+    /// To be kept under this number.
+    Kept(u64),
+}
+
+/// What has come of a message without a receive.
+#[derive(Debug)]
+struct Kept {
+    from: u32,
+    msg: u64,
+    bytes: Vec<u8>,
+    /// Bytes it may have: a part of what all may have together.
+    granted: u64,
+    /// Its length, once it is whole.
+    whole: Option<u64>,
+}
+
+/// Messages of a source.
+#[derive(Debug, Default)]
+struct Source {
+    /// The first message that has not been given a place.
+    next: u64,
+    bound: BTreeMap<u64, Target>,
+}
+
+/// Receives, and messages on their way into them.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    any: VecDeque<Posted>,
+    of_one: HashMap<u32, VecDeque<Posted>>,
+    sources: HashMap<u32, Source>,
+    /// In the order in which they came up.
+    kept: BTreeMap<u64, Kept>,
+    /// Bytes granted to all of them.
+    kept_bytes: u64,
+    kept_limit: u64,
+    count: u64,
+}
+
+/// Messages that are kept, besides the bound on their bytes: none is so small that it costs nothing.
+const BYTES_A_KEPT: u64 = 128;
+
+/// Bytes a source costs, besides what is on its way from it: its place in a map that is at most half empty.
+pub(super) const BYTES_A_SOURCE: usize = 2 * (size_of::<(u32, Source)>() + 1);
+
+impl Inbox {
+    /// Keeps at most `kept_limit` bytes for which there is no receive.
+    pub(super) fn new(kept_limit: usize) -> Self {
+        Inbox {
+            any: VecDeque::new(),
+            of_one: HashMap::new(),
+            sources: HashMap::new(),
+            kept: BTreeMap::new(),
+            kept_bytes: 0,
+            kept_limit: kept_limit as u64,
+            count: 0,
+        }
+    }
+
+    /// Bytes kept for receives that are not posted yet.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.kept_bytes
+    }
+
+    /// Whether a packet of message `msg` that ends at `end` can be taken in; gives the message a place if it has none.
+    /// `total`: the message's length, where that is known.
+    ///
+    /// A message that is kept is granted all of its length as soon as that is known, so that many halves of messages
+    /// never keep each other from becoming whole. Until then it may use what half of the bound leaves.
+    pub(super) fn admits(
+        &mut self,
+        from: u32,
+        msg: u64,
+        end: u64,
+        total: impl FnOnce() -> Option<u64>,
+    ) -> bool {
+        let source = self.sources.entry(from).or_default();
+        while source.next <= msg {
+            let own = self.of_one.get_mut(&from).and_then(VecDeque::pop_front);
+            let target = match own.or_else(|| self.any.pop_front()) {
+                Some(posted) => Target::Receive { posted, cut: false },
+                None if self.kept_bytes + BYTES_A_KEPT > self.kept_limit => return false,
+                None => {
+                    self.kept_bytes += BYTES_A_KEPT;
+                    let kept = Kept { from, msg: source.next, bytes: Vec::new(), granted: 0, whole: None };
+                    self.kept.insert(self.count, kept);
+                    self.count += 1;
+                    Target::Kept(self.count - 1)
+                }
+            };
+            source.bound.insert(source.next, target);
+            source.next += 1;
+        }
+        match source.bound.get(&msg) {
+            // It is over: what comes of it now is a duplicate, which is not placed.
+            None | Some(Target::Receive { .. }) => true,
+            Some(Target::Kept(number)) => {
+                let kept = self.kept.get_mut(number).expect("kept as long as it is bound");
+                let (wanted, limit) = match total() {
+                    Some(total) => (total, self.kept_limit),
+                    None => (end, self.kept_limit / 2),
+                };
+                let more = wanted.saturating_sub(kept.granted);
+                if self.kept_bytes + more <= limit {
+                    kept.granted += more;
+                    self.kept_bytes += more;
+                }
+                end <= kept.granted
+            }
+        }
+    }
+
+    /// Puts payload where it belongs. The packet has been admitted.
+    pub(super) fn place(&mut self, places: &Places, from: u32, msg: u64, offset: u64, payload: &[u8]) {
+        let target = self.sources.get_mut(&from).and_then(|source| source.bound.get_mut(&msg));
+        match target {
+            Some(Target::Receive { posted, cut }) => {
+                let place = places.get(posted.handle);
+                *cut |= !place.is_some_and(|place| place.memory.place(offset, payload));
+            }
+            Some(Target::Kept(number)) => {
+                let kept = self.kept.get_mut(number).expect("kept as long as it is bound");
+                let (start, end) = (offset as usize, offset as usize + payload.len());
+                if kept.bytes.len() < end {
+                    kept.bytes.resize(end, 0);
+                }
+                kept.bytes[start..end].copy_from_slice(payload);
+            }
+            None => {}
+        }
+    }
+
+    /// A message is whole. The receive that has it, if there is one.
+    pub(super) fn delivered(&mut self, from: u32, msg: u64, bytes: u64) -> Option<Filled> {
+        match self.sources.get_mut(&from)?.bound.remove(&msg)? {
+            Target::Receive { posted, cut } => Some(filled(posted, from, cut, bytes)),
+            Target::Kept(number) => {
+                self.kept.get_mut(&number).expect("kept as long as it is bound").whole = Some(bytes);
+                None
+            }
+        }
+    }
+
+    /// A message will never be whole: its receive takes another.
+    pub(super) fn abandoned(&mut self, places: &Places, from: u32, msg: u64) -> Vec<Filled> {
+        let target = self.sources.get_mut(&from).and_then(|source| source.bound.remove(&msg));
+        self.release(places, target)
+    }
+
+    /// A source begins anew, or is gone: what was under way from it is over. What is whole stays.
+    pub(super) fn begin_anew(&mut self, places: &Places, from: u32) -> Vec<Filled> {
+        let targets = self.sources.remove(&from).map(|source| source.bound).unwrap_or_default();
+        self.release(places, targets.into_values())
+    }
+
+    /// Nothing more comes from a source: also what is whole and was not asked for is dropped. Returns receives that only
+    /// it could have filled.
+    pub(super) fn forget(&mut self, places: &Places, from: u32) -> (Vec<Posted>, Vec<Filled>) {
+        let filled = self.begin_anew(places, from);
+        let own = self.of_one.remove(&from).unwrap_or_default().into();
+        let gone: Vec<u64> = self.kept.iter().filter(|(_, k)| k.from == from).map(|(n, _)| *n).collect();
+        gone.into_iter().for_each(|number| drop(self.take_kept(number)));
+        (own, filled)
+    }
+
+    /// Posts a receive; it may be filled at once.
+    pub(super) fn post(&mut self, places: &Places, handle: u64, from: Option<u32>) -> Option<Filled> {
+        let posted = Posted { handle, from, order: self.count };
+        self.count += 1;
+        self.offer(places, posted)
+    }
+
+    /// All receives that are posted, whether a message is on its way into them or not.
+    pub(super) fn drain(&mut self) -> Vec<Posted> {
+        let mut all: Vec<Posted> = self.any.drain(..).collect();
+        all.extend(self.of_one.drain().flat_map(|(_, posted)| posted));
+        for target in self.sources.drain().flat_map(|(_, source)| source.bound.into_values()) {
+            if let Target::Receive { posted, .. } = target {
+                all.push(posted);
+            }
+        }
+        all.sort_unstable_by_key(|posted| posted.order);
+        all
+    }
+
+    /// Receives whose messages are over without being whole take others, in their old order.
+    fn release(&mut self, places: &Places, targets: impl IntoIterator<Item = Target>) -> Vec<Filled> {
+        let mut receives = Vec::new();
+        for target in targets {
+            match target {
+                Target::Receive { posted, .. } => receives.push(posted),
+                Target::Kept(number) => drop(self.take_kept(number)),
+            }
+        }
+        receives.sort_unstable_by_key(|posted| posted.order);
+        receives.into_iter().filter_map(|posted| self.offer(places, posted)).collect()
+    }
+
+    fn take_kept(&mut self, number: u64) -> Option<Kept> {
+        let kept = self.kept.remove(&number)?;
+        self.kept_bytes -= kept.granted + BYTES_A_KEPT;
+        Some(kept)
+    }
+
+    /// A receive takes what has waited longest of what it can take, or waits itself.
+    fn offer(&mut self, places: &Places, posted: Posted) -> Option<Filled> {
+        let fits = |kept: &Kept| posted.from.is_none_or(|from| from == kept.from);
+        let Some(number) = self.kept.iter().find(|(_, kept)| fits(kept)).map(|(number, _)| *number) else {
+            let queue = match posted.from {
+                Some(from) => self.of_one.entry(from).or_default(),
+                None => &mut self.any,
+            };
+            let at = queue.partition_point(|other| other.order < posted.order);
+            queue.insert(at, posted);
+            return None;
+        };
+        let kept = self.take_kept(number)?;
+        let place = places.get(posted.handle);
+        let cut = !place.is_some_and(|place| {
+            let len = kept.bytes.len().min(place.memory.len());
+            place.memory.place(0, &kept.bytes[..len]) && len == kept.bytes.len()
+        });
+        if let Some(bytes) = kept.whole {
+            return Some(filled(posted, kept.from, cut, bytes));
+        }
+        if let Some(source) = self.sources.get_mut(&kept.from) {
+            source.bound.insert(kept.msg, Target::Receive { posted, cut });
+        }
+        None
+    }
+}
+
+fn filled(posted: Posted, by: u32, cut: bool, bytes: u64) -> Filled {
+    let status = if cut { Status::LocalLength } else { Status::Success };
+    Filled { posted, by, status, bytes: if cut { 0 } else { bytes } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::places::Place;
+    use crate::region::Region;
+
+    struct World {
+        inbox: Inbox,
+        places: Places,
+        memory: Region,
+    }
+
+    impl World {
+        fn new(kept_limit: usize) -> Self {
+            let memory = Region::zeroed(100).unwrap();
+            World { inbox: Inbox::new(kept_limit), places: Places::default(), memory }
+        }
+        /// A receive of ten bytes at ten times `wr_id`.
+        fn post(&mut self, wr_id: usize, from: Option<u32>) -> Option<(u64, Status, u64)> {
+            let memory = self.memory.slice(10 * wr_id..10 * wr_id + 10).unwrap();
+            let handle = self.places.insert(Place { memory, wr_id: wr_id as u64 });
+            let filled = self.inbox.post(&self.places, handle, from);
+            filled.map(|filled| self.name(filled))
+        }
+        fn name(&self, filled: Filled) -> (u64, Status, u64) {
+            (self.places.get(filled.posted.handle).unwrap().wr_id, filled.status, filled.bytes)
+        }
+        fn packet(&mut self, from: u32, msg: u64, offset: u64, payload: &[u8]) -> bool {
+            self.packet_of(from, msg, (offset, None), payload)
+        }
+        fn packet_of(
+            &mut self,
+            from: u32,
+            msg: u64,
+            (offset, total): (u64, Option<u64>),
+            payload: &[u8],
+        ) -> bool {
+            let admitted = self.inbox.admits(from, msg, offset + payload.len() as u64, || total);
+            if admitted {
+                self.inbox.place(&self.places, from, msg, offset, payload);
+            }
+            admitted
+        }
+        fn whole(&mut self, from: u32, msg: u64, bytes: u64) -> Option<(u64, Status, u64)> {
+            self.inbox.delivered(from, msg, bytes).map(|filled| self.name(filled))
+        }
+        fn bytes(&self, wr_id: usize) -> Vec<u8> {
+            self.memory.to_vec(10 * wr_id..10 * wr_id + 10).unwrap()
+        }
+    }
+
+    const OK: Status = Status::Success;
+
+    #[test]
+    fn messages_take_receives_in_their_order_whatever_arrives_first() {
+        let mut world = World::new(4_000);
+        (1..=3).for_each(|wr_id| assert_eq!(world.post(wr_id, None), None));
+        assert_eq!(world.post(4, Some(7)), None);
+        // Message 1 of source 7 comes first: message 0 has the receive for 7 all the same.
+        assert!(world.packet(7, 1, 0, b"second"));
+        assert_eq!(world.whole(7, 1, 6), Some((1, OK, 6)));
+        assert!(world.packet(7, 0, 0, b"first"));
+        assert!(world.packet(8, 0, 0, b"other"));
+        assert_eq!(world.whole(8, 0, 5), Some((2, OK, 5)));
+        assert_eq!(world.whole(7, 0, 5), Some((4, OK, 5)));
+        assert_eq!((&world.bytes(1)[..6], &world.bytes(4)[..5]), (&b"second"[..], &b"first"[..]));
+        assert_eq!(world.whole(7, 0, 5), None, "told once");
+    }
+
+    #[test]
+    fn what_comes_before_its_receive_is_kept_within_bounds() {
+        let bound = 10 * BYTES_A_KEPT;
+        let mut world = World::new(bound as usize);
+        let many = [1; 400];
+        // Of unknown length: half of the bound, for two messages and their bytes.
+        assert!(world.packet(1, 0, 4, b"efgh") && world.packet(2, 0, 0, &many[..60]));
+        assert_eq!(world.inbox.kept_bytes(), 2 * BYTES_A_KEPT + 8 + 60);
+        assert!(!world.packet(1, 0, 8, &many), "beyond half of the bound");
+        // The first is known to have ten bytes, and is granted them; a third one finds room beyond the half.
+        assert!(world.packet_of(1, 0, (8, Some(10)), b"ij"));
+        assert!(world.packet_of(3, 0, (0, Some(2)), b"xy"));
+        assert_eq!(world.inbox.kept_bytes(), 3 * BYTES_A_KEPT + 10 + 60 + 2);
+        assert!(!world.packet_of(4, 0, (0, Some(800)), b"x"), "more than is left");
+        assert_eq!(world.whole(3, 0, 2), None);
+        // The first to wait is the first to be taken; it goes on in the receive itself.
+        assert_eq!(world.post(1, None), None);
+        assert!(world.packet(1, 0, 0, b"abcd"));
+        assert_eq!(world.whole(1, 0, 10), Some((1, OK, 10)));
+        assert_eq!(world.bytes(1), b"abcdefghij");
+        assert_eq!(world.post(2, Some(3)), Some((2, OK, 2)));
+        assert_eq!(&world.bytes(2)[..2], b"xy");
+    }
+
+    #[test]
+    fn a_message_too_long_for_its_receive_is_an_error_and_touches_nothing_beside() {
+        let mut world = World::new(4_000);
+        (1..=2).for_each(|wr_id| assert_eq!(world.post(wr_id, None), None));
+        assert!(world.packet(1, 0, 0, b"01234567") && world.packet(1, 0, 8, b"890123"));
+        assert_eq!(world.whole(1, 0, 14), Some((1, Status::LocalLength, 0)));
+        assert_eq!(world.bytes(2), [0; 10]);
+        // And one that was kept.
+        assert!(world.packet(1, 1, 0, b"x") && world.packet(1, 2, 0, b"01234567890"));
+        assert_eq!((world.whole(1, 1, 1), world.whole(1, 2, 11)), (Some((2, OK, 1)), None));
+        assert_eq!(world.post(3, None), Some((3, Status::LocalLength, 0)));
+        assert_eq!(world.bytes(4), [0; 10]);
+    }
+
+    #[test]
+    fn receives_of_messages_that_never_come_take_others() {
+        let mut world = World::new(4_000);
+        (1..=2).for_each(|wr_id| assert_eq!(world.post(wr_id, None), None));
+        assert!(world.packet(1, 0, 0, b"lost") && world.packet(1, 1, 0, b"half"));
+        assert!(world.inbox.abandoned(&world.places, 1, 0).is_empty());
+        assert!(world.packet(2, 0, 0, b"next"));
+        assert_eq!(world.whole(2, 0, 4), Some((1, OK, 4)));
+        // Source 1 restarts: its messages count from 0 again.
+        assert!(world.inbox.begin_anew(&world.places, 1).is_empty());
+        assert!(world.packet(1, 0, 0, b"anew"));
+        assert_eq!(world.whole(1, 0, 4), Some((2, OK, 4)));
+        assert_eq!(world.post(3, Some(1)), None);
+        let (own, filled) = world.inbox.forget(&world.places, 1);
+        assert_eq!((own.len(), filled.len(), own[0].from), (1, 0, Some(1)));
+        assert_eq!(world.post(4, None), None);
+        assert!(world.packet(2, 1, 0, b"x"));
+        assert_eq!(world.inbox.drain().len(), 1, "the one on its way counts");
+    }
+}

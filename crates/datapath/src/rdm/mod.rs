@@ -1,0 +1,66 @@
+//! Reliable datagrams (ERD) on real hosts: one endpoint, any number of peers, no connection to any of them.
+//!
+//! ```
+//! use pathweave_datapath::{Region, rdm::{RdmConfig, RdmEndpoint}};
+//! use std::time::Duration;
+//!
+//! let server = RdmEndpoint::open(RdmConfig::loopback())?;
+//! let client = RdmEndpoint::open(RdmConfig::loopback())?;
+//!
+//! // The server takes a message of anybody.
+//! let room = Region::zeroed(1_000)?;
+//! server.recv(7, room.all())?;
+//! let to = client.insert(server.local_addr())?;
+//! client.send(1, to, Region::from_bytes(b"hello world")?.all())?;
+//!
+//! let arrived = server.wait(Duration::from_secs(5))?;
+//! assert_eq!((arrived.wr_id, arrived.result()), (7, Ok(11)));
+//! assert_eq!(room.to_vec(0..11)?, b"hello world");
+//! let from = arrived.peer.expect("it came from somebody");
+//! assert_eq!(server.addr_of(from), Some(client.local_addr()));
+//!
+//! // It is done when the server has all of it.
+//! assert_eq!(client.wait(Duration::from_secs(5))?.result(), Ok(11));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What goes where
+//!
+//! Datagrams carry data, on as many paths as the endpoint has source ports, and nobody acknowledges them. What is
+//! missing and what is whole is said on a TCP connection, which is made when there is something to say and closed when
+//! there has been nothing for a while. Both are protected with keys from one handshake for each two endpoints, that of
+//! connections. The protocol itself is [`pathweave_transport::rd`], the very code that simulations run.
+//!
+//! An endpoint sends as fast as its `line_rate` says: the published mechanism has no congestion control.
+
+mod api;
+mod book;
+mod config;
+mod engine;
+mod error;
+mod handshake;
+mod inbound;
+mod inbox;
+mod remote;
+mod requests;
+mod shared;
+mod side;
+mod stats;
+pub mod stream;
+mod tcp;
+mod transmit;
+
+pub use api::RdmEndpoint;
+pub use book::Peer;
+pub use config::RdmConfig;
+pub use error::{PeerError, RdmPostError};
+pub use pathweave_policy::Delivery;
+pub use pathweave_transport::rd::RdCounters;
+pub use shared::RdmCompletion;
+pub use stats::{RdmPath, RdmStats, SideStats};
+
+/// Bytes of a peer, all parts together.
+const BYTES_A_PEER: usize = book::BYTES_A_PEER
+    + remote::BYTES_A_PEER
+    + inbox::BYTES_A_SOURCE
+    + pathweave_transport::rd::RdQp::<pathweave_policy::AnyPolicy>::bytes_a_peer();

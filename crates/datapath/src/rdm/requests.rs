@@ -1,0 +1,143 @@
+//! What the application asks for.
+
+use std::sync::Arc;
+
+use pathweave_transport::Status;
+
+use super::book::{Peer, PeerEntry};
+use super::engine::Core;
+use super::remote::Opening;
+use super::shared::Command;
+use super::stats::{RdmPath, RdmStats};
+use crate::error::ConnectError;
+use crate::places::Place;
+use crate::shared::lock;
+
+impl Core {
+    pub(super) fn take(&mut self, command: Command) {
+        match command {
+            Command::Send { to, wr_id, memory } => {
+                let len = memory.len() as u64;
+                let handle = self.places.insert(Place { memory, wr_id });
+                self.remotes.meet(&to).pending.push_back((handle, len));
+                self.post_pending(to.peer.index);
+            }
+            Command::Receive { from, wr_id, memory } => {
+                let handle = self.places.insert(Place { memory, wr_id });
+                let from = from.map(|entry| {
+                    self.remotes.meet(&entry);
+                    entry.peer.index
+                });
+                let filled = self.inbox.post(&self.places, handle, from);
+                if filled.is_some() {
+                    self.end_filled(filled);
+                    self.mail.signal.notify();
+                }
+            }
+            Command::Reach { peer, answer } => {
+                let remote = self.remotes.meet(&peer);
+                if remote.association.is_some() {
+                    *lock(&answer) = Some(Ok(()));
+                    self.mail.signal.notify();
+                } else {
+                    remote.asked.push(answer);
+                    self.ask(peer.peer.index);
+                }
+            }
+            Command::Remove { peer, answer } => {
+                self.remove(&peer);
+                *lock(&answer) = Some(());
+                self.mail.signal.notify();
+            }
+            Command::Stats { answer } => {
+                *lock(&answer) = Some(self.stats());
+                self.mail.signal.notify();
+            }
+            Command::Stop => {}
+        }
+    }
+
+    /// Posts what waits for a peer, as far as the transport takes it. Without an association one is asked for.
+    pub(super) fn post_pending(&mut self, index: u32) {
+        let now = self.now;
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        let Some(association) = remote.association.as_deref_mut() else {
+            if !remote.pending.is_empty() {
+                self.ask(index);
+            }
+            return;
+        };
+        let first = association.outstanding == 0;
+        while let Some(&(handle, len)) = remote.pending.front() {
+            // Length and number were checked when it was posted; what the transport cannot tell apart waits.
+            if self.rd.post(now, association.peer(), handle, len).is_err() {
+                break;
+            }
+            remote.pending.pop_front();
+            association.outstanding += 1;
+        }
+        if first && association.outstanding > 0 {
+            self.next_upkeep = self.next_upkeep.min(now.saturating_add(super::side::BUSY));
+        }
+    }
+
+    /// Gives up everything that is under way with a peer; it may begin anew.
+    pub(super) fn fail(&mut self, index: u32, status: Status) {
+        self.end_association(index, status);
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        remote.opening = Opening::No;
+        for (handle, _) in std::mem::take(&mut remote.pending) {
+            self.end_send(handle, index, status);
+        }
+        self.mail.signal.notify();
+    }
+
+    /// Answers those who wait to hear whether a peer can be reached.
+    pub(super) fn answer_asked(&mut self, index: u32, result: &Result<(), ConnectError>) {
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        for answer in std::mem::take(&mut remote.asked) {
+            *lock(&answer) = Some(result.clone());
+        }
+        self.mail.signal.notify();
+    }
+
+    fn remove(&mut self, entry: &Arc<PeerEntry>) {
+        let Peer { index, .. } = entry.peer;
+        if self.remotes.get_mut(index).is_none_or(|remote| remote.entry.peer != entry.peer) {
+            return;
+        }
+        self.stop_asking(index);
+        self.fail(index, Status::Flushed);
+        self.answer_asked(index, &Err(ConnectError::DeviceClosed("the peer was removed".into())));
+        let (own, filled) = self.inbox.forget(&self.places, index);
+        self.end_filled(filled);
+        for posted in own {
+            self.end_receive(posted.handle, Some(index), Status::Flushed, 0);
+        }
+        self.remotes.remove(index);
+    }
+
+    fn stats(&self) -> RdmStats {
+        let paths = self.path_packets.iter().enumerate().take(usize::from(self.config.device.paths));
+        RdmStats {
+            peers: self.book.len(),
+            associations: self.remotes.associations(),
+            counters: *self.rd.counters(),
+            side: self.lines.stats,
+            sent: self.outbound.counters(),
+            last_send_error: self.outbound.last_error(),
+            received_datagrams: self.counts.received_datagrams,
+            received_bytes: self.counts.received_bytes,
+            refused_datagrams: self.counts.refused_datagrams,
+            marked_datagrams: self.counts.marked_datagrams,
+            no_room_drops: self.counts.no_room_drops,
+            kept_bytes: self.inbox.kept_bytes(),
+            paths: paths
+                .map(|(path, &packets)| RdmPath { source_port: self.port_of(path), packets })
+                .collect(),
+            scan_period: std::time::Duration::from_nanos(self.rd.scan_period().as_ns()),
+            turns: self.counts.turns,
+            sleeps: self.counts.sleeps,
+        }
+    }
+}

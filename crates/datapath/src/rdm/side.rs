@@ -1,0 +1,369 @@
+//! The side channel: what is missing and what is whole, over TCP.
+//!
+//! A connection to a peer is made when there is something to say and there is none. Either end may; where both do at the
+//! same moment each speaks on its own. Where one breaks with messages outstanding, it is made anew, and the transport
+//! says again what may not have arrived.
+
+use std::net::SocketAddr;
+
+use pathweave_transport::Status;
+use pathweave_transport::rd::SideMessage;
+use pathweave_units::{Duration, HostId, PathId, Time};
+use pathweave_wire::{SideError, SideFrame};
+
+use super::engine::Core;
+use super::remote::{Association, SIDE_CHANNEL};
+use super::stream::{MAX_RECORD, Preamble, RECORD_HEAD, record};
+use super::tcp::Happened;
+use crate::scheme::span;
+use crate::secure::{Protection, SessionId};
+
+/// Between two looks at peers with something under way, and at others.
+pub(super) const BUSY: Duration = Duration::from_ms(10);
+const QUIET: Duration = Duration::from_ms(200);
+/// Before a connection that broke is tried again; twice as long each time, up to a bound.
+const CALL_AGAIN: Duration = Duration::from_ms(10);
+const MOST_DOUBLINGS: u32 = 6;
+/// A connection that holds so long is one with the peer, even if it says nothing.
+const LASTING: Duration = Duration::from_ms(500);
+/// Messages given up that are said again on a new connection.
+const MOST_ABORTS: usize = 64;
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// By a fault, or the other end.
+    Broken,
+    /// What came was not ours.
+    Refused,
+    /// Nobody needs it, or another needs its place.
+    Closed,
+}
+
+impl Core {
+    /// A message for a peer; it leaves with the rest of the turn.
+    pub(super) fn say(&mut self, id: u32, message: SideMessage) {
+        let limit = self.config.side_buffer_bytes;
+        let Some((index, association)) = self.remotes.of_id(id) else { return };
+        let (start, len) = (association.unsaid.len(), message.encoded_len());
+        if start + len > limit {
+            // As if the connection had broken: what matters is said again.
+            association.unsaid.clear();
+            association.lost = true;
+            return;
+        }
+        association.unsaid.resize(start + len, 0);
+        message.emit(&mut association.unsaid[start..]);
+        if matches!(message, SideMessage::Abort { .. }) {
+            association.aborts.truncate(MOST_ABORTS - 1);
+            association.aborts.push_front(message);
+        }
+        if !std::mem::replace(&mut association.marked, true) {
+            self.talkers.push(index);
+        }
+    }
+
+    /// Says what there is to say, where there is a connection for it or one may be tried.
+    pub(super) fn flush_side(&mut self) {
+        let now = self.now;
+        for index in std::mem::take(&mut self.talkers) {
+            let Some(association) = self.association(index) else { continue };
+            association.marked = false;
+            let line = match association.line {
+                Some(line) => Some(line),
+                None if association.call_at <= now => self.call(index),
+                None => None,
+            };
+            if let Some(line) = line {
+                self.speak(index, line);
+            }
+        }
+    }
+
+    fn association(&mut self, index: u32) -> Option<&mut Association> {
+        self.remotes.get_mut(index)?.association.as_deref_mut()
+    }
+
+    /// Calls a peer.
+    fn call(&mut self, index: u32) -> Option<u32> {
+        let (now, give_up) = (self.now, self.give_up());
+        let remote = self.remotes.get_mut(index)?;
+        let address = remote.entry.address.ip();
+        let association = remote.association.as_deref_mut()?;
+        let to = SocketAddr::new(address, association.side_port);
+        self.make_room();
+        match self.lines.call(now, to, give_up) {
+            Ok(line) => {
+                let association = self.association(index)?;
+                association.line = Some(line);
+                let preamble = Preamble {
+                    protection: association.session.protection(),
+                    to: SessionId(association.remote_id),
+                    from: SessionId(association.id),
+                };
+                let id = association.id;
+                association.called_at = now;
+                self.lines.push(line, |out| out.extend_from_slice(&preamble.encode()));
+                let called = self.lines.get_mut(line)?;
+                (called.claims, called.owner) = (Some(id), Some(id));
+                Some(line)
+            }
+            Err(_) => {
+                self.broke(index);
+                None
+            }
+        }
+    }
+
+    /// The connection used least recently ends where there are as many as there may be.
+    fn make_room(&mut self) {
+        while self.lines.stats.open >= self.config.side_channels
+            && let Some(line) = self.lines.least_used()
+        {
+            self.hang_up(line, End::Closed);
+        }
+    }
+
+    /// Puts what an association has to say on a connection, and sends what it takes.
+    fn speak(&mut self, index: u32, line: u32) {
+        let now = self.now;
+        let Some(association) =
+            self.remotes.get_mut(index).and_then(|remote| remote.association.as_deref_mut())
+        else {
+            return;
+        };
+        let session = &mut association.session;
+        let mut sealed = true;
+        if !association.unsaid.is_empty() {
+            if session.protection() == Protection::Insecure {
+                self.lines.push(line, |out| out.extend_from_slice(&association.unsaid));
+            } else {
+                let (head, around) = (session.header_len(), session.overhead());
+                for part in association.unsaid.chunks(MAX_RECORD - around) {
+                    self.lines.push(line, |out| {
+                        let len = part.len() + around;
+                        out.extend_from_slice(&(len as u16).to_be_bytes());
+                        let start = out.len();
+                        out.resize(start + len, 0);
+                        out[start + head..start + head + part.len()].copy_from_slice(part);
+                        sealed &= session.seal(PathId(SIDE_CHANNEL), &mut out[start..]).is_ok();
+                    });
+                }
+            }
+            association.unsaid.clear();
+            if let Some(line) = self.lines.get_mut(line) {
+                line.used = now;
+            }
+        }
+        let full = self.lines.waiting_bytes(line) > 2 * self.config.side_buffer_bytes;
+        if !sealed || full || self.lines.write(line).is_err() {
+            self.hang_up(line, End::Broken);
+        }
+    }
+
+    /// Takes in what has happened on TCP. Returns whether there was anything.
+    pub(super) fn hear_side(&mut self, now: Time) -> bool {
+        let mut found = Vec::new();
+        self.lines.look(now, self.give_up(), &mut found);
+        for &Happened { line, readable, writable } in &found {
+            if writable && self.lines.write(line).is_err() {
+                self.hang_up(line, End::Broken);
+                continue;
+            }
+            if readable {
+                let ended = self.lines.read(line).is_err();
+                let result = self.listen(now, line);
+                match (result, ended) {
+                    (Err(()), _) => self.hang_up(line, End::Refused),
+                    (Ok(()), true) => self.hang_up(line, End::Broken),
+                    (Ok(()), false) => {}
+                }
+            }
+        }
+        !found.is_empty()
+    }
+
+    /// Takes the messages out of what has arrived. An error: it is nothing of ours.
+    fn listen(&mut self, now: Time, index: u32) -> Result<(), ()> {
+        let Some(line) = self.lines.get_mut(index) else { return Ok(()) };
+        if line.inbound.is_empty() {
+            return Ok(());
+        }
+        let mut inbound = std::mem::take(&mut line.inbound);
+        let mut plain = std::mem::take(&mut line.plain);
+        let claims = line.claims;
+        let result = self.understand(now, index, claims, &mut inbound, &mut plain);
+        if let Some(line) = self.lines.get_mut(index) {
+            (line.inbound, line.plain, line.used) = (inbound, plain, now);
+        }
+        result
+    }
+
+    fn understand(
+        &mut self,
+        now: Time,
+        line: u32,
+        claims: Option<u32>,
+        inbound: &mut Vec<u8>,
+        plain: &mut Vec<u8>,
+    ) -> Result<(), ()> {
+        let mut taken = 0;
+        let id = match claims {
+            Some(id) => id,
+            None => {
+                let Some(preamble) = Preamble::parse(inbound).map_err(|_| ())? else { return Ok(()) };
+                taken = super::stream::PREAMBLE_LEN;
+                self.answer_call(line, preamble)?
+            }
+        };
+        let (_, association) = self.remotes.of_id(id).ok_or(())?;
+        let mut proven = false;
+        if association.session.protection() == Protection::Insecure {
+            plain.extend_from_slice(&inbound[taken..]);
+            taken = inbound.len();
+            proven = true;
+        } else {
+            while let Some(range) = record(&inbound[taken..]).map_err(|_| ())? {
+                let frame = &mut inbound[taken..][range.clone()];
+                let opened = association.session.open(now, frame).map_err(|_| ())?;
+                if opened.path != Some(PathId(SIDE_CHANNEL)) {
+                    return Err(());
+                }
+                plain.extend_from_slice(&frame[opened.body]);
+                taken += RECORD_HEAD + range.len();
+                proven = true;
+            }
+        }
+        if proven {
+            association.heard();
+            // Whoever cannot prove to be the peer is not spoken to.
+            association.line.get_or_insert(line);
+            if let Some(line) = self.lines.get_mut(line) {
+                line.owner = Some(id);
+            }
+        }
+        inbound.drain(..taken);
+        let mut read = 0;
+        loop {
+            match SideFrame::parse(&plain[read..]) {
+                Ok((frame, len)) => {
+                    read += len;
+                    let message: SideMessage = frame.to_owned();
+                    self.rd.on_side(now, HostId(id), &message);
+                }
+                Err(SideError::Truncated { .. }) => break,
+                Err(_) => return Err(()),
+            }
+        }
+        plain.drain(..read);
+        Ok(())
+    }
+
+    /// Somebody calls, who says to be a peer.
+    fn answer_call(&mut self, line: u32, preamble: Preamble) -> Result<u32, ()> {
+        let id = preamble.to.0;
+        let (_, association) = self.remotes.of_id(id).ok_or(())?;
+        if association.remote_id != preamble.from.0 || association.session.protection() != preamble.protection
+        {
+            return Err(());
+        }
+        if let Some(line) = self.lines.get_mut(line) {
+            line.claims = Some(id);
+        }
+        while self.lines.stats.open > self.config.side_channels {
+            match self.lines.least_used() {
+                Some(other) if other != line => self.hang_up(other, End::Closed),
+                _ => break,
+            }
+        }
+        Ok(id)
+    }
+
+    /// A connection is over.
+    fn hang_up(&mut self, line: u32, end: End) {
+        let Some(closed) = self.lines.close(line) else { return };
+        let stats = &mut self.lines.stats;
+        match end {
+            End::Broken => stats.broken += 1,
+            End::Refused => stats.refused += 1,
+            End::Closed => stats.closed += 1,
+        }
+        if let Some((index, association)) = closed.owner.and_then(|id| self.remotes.of_id(id))
+            && association.line == Some(line)
+        {
+            association.line = None;
+            self.broke(index);
+        }
+    }
+
+    /// The connection on which this end spoke is gone, or could not be made.
+    fn broke(&mut self, index: u32) {
+        let now = self.now;
+        let Some(association) = self.association(index) else { return };
+        association.unsaid.clear();
+        association.lost = true;
+        let wait = CALL_AGAIN.as_ps() << association.calls.min(MOST_DOUBLINGS);
+        association.call_at = now.saturating_add(Duration::from_ps(wait));
+        association.calls = association.calls.saturating_add(1);
+        association.down_since.get_or_insert(now);
+        self.next_upkeep = self.next_upkeep.min(now.saturating_add(BUSY));
+    }
+
+    /// Looks after peers whose connection broke, those that are gone, and connections nobody uses.
+    pub(super) fn upkeep(&mut self, now: Time) {
+        let give_up = span(self.config.device.peer_timeout);
+        let mut wait = QUIET;
+        for index in self.remotes.indices() {
+            self.ask_again(now, index);
+            let Some(association) =
+                self.remotes.get_mut(index).and_then(|remote| remote.association.as_deref_mut())
+            else {
+                continue;
+            };
+            if association.outstanding == 0 && association.unsaid.is_empty() {
+                // Nothing of this end is at stake; what the peer misses it says itself.
+                (association.lost, association.down_since) = (false, None);
+                continue;
+            }
+            wait = BUSY;
+            let lasting = association.line.is_some_and(|line| self.lines.is_connected(line));
+            if lasting && now.saturating_since(association.called_at) >= LASTING {
+                association.heard();
+            }
+            if association.down_since.is_some_and(|since| now - since >= give_up) {
+                self.fail(index, Status::RetryExceeded);
+                continue;
+            }
+            if association.call_at > now {
+                continue;
+            }
+            let id = association.id;
+            if std::mem::take(&mut association.lost) {
+                let aborts: Vec<SideMessage> = association.aborts.drain(..).rev().collect();
+                self.rd.on_side_reset(now, HostId(id));
+                aborts.into_iter().for_each(|abort| self.say(id, abort));
+            }
+            let Some(association) = self.association(index) else { continue };
+            if !association.unsaid.is_empty() && !std::mem::replace(&mut association.marked, true) {
+                self.talkers.push(index);
+            }
+        }
+        self.close_idle(now);
+        self.next_upkeep = now.saturating_add(wait);
+    }
+
+    fn close_idle(&mut self, now: Time) {
+        let idle = span(self.config.side_idle);
+        for line in self.lines.indices() {
+            let Some(open) = self.lines.get_mut(line) else { continue };
+            if now - open.used < idle || self.lines.waiting_bytes(line) > 0 {
+                continue;
+            }
+            let owner = self.lines.get_mut(line).and_then(|open| open.owner);
+            let busy = owner.and_then(|id| self.remotes.of_id(id)).is_some_and(|(_, a)| a.outstanding > 0);
+            if !busy {
+                self.hang_up(line, End::Closed);
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What a datagram endpoint counts.
+
+use std::time::Duration;
+
+use pathweave_transport::rd::RdCounters;
+
+pub use super::tcp::SideStats;
+use crate::stats::{SendCounters, SendError};
+
+/// A datagram endpoint, as it is now.
+#[derive(Clone, Debug)]
+pub struct RdmStats {
+    /// Peers it knows.
+    pub peers: usize,
+    /// Of these, those with which keys are agreed on.
+    pub associations: usize,
+    /// Packets, NACKs, flows scanned, messages.
+    pub counters: RdCounters,
+    /// The side channel.
+    pub side: SideStats,
+    /// What was handed to the system.
+    pub sent: SendCounters,
+    /// The last batch that the system refused for good.
+    pub last_send_error: Option<SendError>,
+    /// Datagrams that arrived, of whatever kind.
+    pub received_datagrams: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Datagrams dropped: damaged, foreign, forged, replayed or senseless.
+    pub refused_datagrams: u64,
+    /// Datagrams that arrived marked Congestion Experienced.
+    pub marked_datagrams: u64,
+    /// Packets dropped because no receive was posted and what may be kept was used up.
+    pub no_room_drops: u64,
+    /// Bytes kept of messages for which no receive is posted.
+    pub kept_bytes: u64,
+    /// Data packets sent on each path, retransmissions included, and the path's UDP source port.
+    pub paths: Vec<RdmPath>,
+    /// Period of the scan.
+    pub scan_period: Duration,
+    /// Turns of the loop, and how often it slept.
+    pub turns: u64,
+    /// Times it slept.
+    pub sleeps: u64,
+}
+
+/// A path of a datagram endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RdmPath {
+    /// UDP source port; 0 where the backend has none.
+    pub source_port: u16,
+    /// Data packets sent, retransmissions included.
+    pub packets: u64,
+}

@@ -1,0 +1,335 @@
+//! TCP connections of the side channel: sockets that never block, and who has something to read.
+
+use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use pathweave_units::Time;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
+
+/// Connections whose caller has not proven who it is.
+const MOST_STRANGERS: usize = 256;
+/// Bytes one connection may bring before others have their turn.
+const READ_A_TURN: usize = 256 << 10;
+const READ_STEP: usize = 16 << 10;
+const EVENTS_A_TURN: usize = 64;
+const LISTENER: u64 = u64::MAX;
+
+/// A TCP connection.
+#[derive(Debug)]
+pub(super) struct Line {
+    stream: TcpStream,
+    /// The association its caller says it is for.
+    pub(super) claims: Option<u32>,
+    /// The association it serves, once that is proven.
+    pub(super) owner: Option<u32>,
+    /// What has arrived and was not looked at.
+    pub(super) inbound: Vec<u8>,
+    /// Messages that have arrived, without protection.
+    pub(super) plain: Vec<u8>,
+    outbound: Vec<u8>,
+    /// Bytes of `outbound` that have left.
+    sent: usize,
+    connected: bool,
+    /// When it was last of use.
+    pub(super) used: Time,
+}
+
+/// What the connections have done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SideStats {
+    /// TCP connections there are.
+    pub open: usize,
+    /// Opened by this end.
+    pub opened: u64,
+    /// Opened by peers.
+    pub accepted: u64,
+    /// Ended by a fault or by the other end.
+    pub broken: u64,
+    /// Closed because they were idle, or to make room.
+    pub closed: u64,
+    /// Ended because of what came: not ours, forged, or senseless.
+    pub refused: u64,
+    /// Bytes sent, protection included.
+    pub sent_bytes: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+}
+
+/// What has happened to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Happened {
+    pub(super) line: u32,
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+}
+
+/// All TCP connections of an endpoint.
+#[derive(Debug)]
+pub(super) struct Lines {
+    epoll: OwnedFd,
+    listener: TcpListener,
+    lines: Vec<Option<Box<Line>>>,
+    free: Vec<u32>,
+    /// Where there may be more to read.
+    again: Vec<u32>,
+    pub(super) stats: SideStats,
+}
+
+impl Lines {
+    /// Listens at `address`, or at another port there if that one is taken.
+    pub(super) fn open(address: SocketAddr) -> io::Result<Self> {
+        let listen = |address: SocketAddr| {
+            let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+            socket.set_nonblocking(true)?;
+            if address.is_ipv6() {
+                socket.set_only_v6(true)?;
+            }
+            socket.bind(&address.into())?;
+            socket.listen(1_024)?;
+            Ok::<TcpListener, io::Error>(socket.into())
+        };
+        let listener = match listen(address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                listen(SocketAddr::new(address.ip(), 0))?
+            }
+            other => other?,
+        };
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        Ok(Lines {
+            epoll,
+            listener,
+            lines: Vec::new(),
+            free: Vec::new(),
+            again: Vec::new(),
+            stats: SideStats::default(),
+        })
+    }
+
+    /// Where it listens.
+    pub(super) fn port(&self) -> u16 {
+        self.listener.local_addr().map_or(0, |address| address.port())
+    }
+
+    /// Readable when something has happened.
+    pub(super) fn happenings(&self) -> io::Result<OwnedFd> {
+        self.epoll.as_fd().try_clone_to_owned()
+    }
+
+    pub(super) fn get_mut(&mut self, line: u32) -> Option<&mut Line> {
+        self.lines.get_mut(line as usize)?.as_deref_mut()
+    }
+
+    /// Calls a peer. The connection is there at once, and may turn out not to come about.
+    pub(super) fn call(&mut self, now: Time, to: SocketAddr, give_up: Duration) -> io::Result<u32> {
+        let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(&to.into()) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
+            Err(error) => return Err(error),
+        }
+        self.stats.opened += 1;
+        self.add(now, socket, give_up)
+    }
+
+    fn add(&mut self, now: Time, socket: Socket, give_up: Duration) -> io::Result<u32> {
+        socket.set_tcp_nodelay(true)?;
+        // A peer that is gone without a word is found out, whether there is something to say to it or not.
+        socket.set_tcp_user_timeout(Some(give_up))?;
+        let every = Duration::from_secs(1).max(give_up / 4);
+        socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(every).with_interval(every))?;
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.lines.push(None);
+            self.lines.len() as u32 - 1
+        });
+        let stream: TcpStream = socket.into();
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        if let Err(error) = epoll::add(&self.epoll, &stream, EventData::new_u64(index.into()), flags) {
+            self.free.push(index);
+            return Err(error.into());
+        }
+        self.lines[index as usize] = Some(Box::new(Line {
+            stream,
+            claims: None,
+            owner: None,
+            inbound: Vec::new(),
+            plain: Vec::new(),
+            outbound: Vec::new(),
+            sent: 0,
+            connected: false,
+            used: now,
+        }));
+        self.stats.open += 1;
+        Ok(index)
+    }
+
+    /// Closes a connection. What was written and has not left the kernel still leaves.
+    pub(super) fn close(&mut self, line: u32) -> Option<Box<Line>> {
+        let closed = self.lines.get_mut(line as usize)?.take()?;
+        self.free.push(line);
+        self.stats.open -= 1;
+        Some(closed)
+    }
+
+    /// What has happened since the last look.
+    pub(super) fn look(&mut self, now: Time, give_up: Duration, found: &mut Vec<Happened>) {
+        let again = |line| Happened { line, readable: true, writable: false };
+        found.extend(self.again.drain(..).map(again));
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS_A_TURN];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut room[..], Some(&at_once)) else { return };
+        let mut calls = false;
+        for event in events.iter() {
+            let (data, flags) = (event.data.u64(), event.flags);
+            if data == LISTENER {
+                calls = true;
+                continue;
+            }
+            let ends = EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP;
+            found.push(Happened {
+                line: data as u32,
+                readable: flags.intersects(EventFlags::IN | ends),
+                writable: flags.intersects(EventFlags::OUT | ends),
+            });
+        }
+        if calls {
+            self.accept(now, give_up);
+        }
+    }
+
+    fn accept(&mut self, now: Time, give_up: Duration) {
+        for _ in 0..EVENTS_A_TURN {
+            let Ok((stream, _)) = self.listener.accept() else { break };
+            self.make_room_for_strangers();
+            let _ = stream.set_nonblocking(true);
+            if let Ok(line) = self.add(now, stream.into(), give_up) {
+                self.stats.accepted += 1;
+                if let Some(line) = self.get_mut(line) {
+                    line.connected = true;
+                }
+            }
+        }
+    }
+
+    /// Whoever has called first and not proven who it is gives way.
+    fn make_room_for_strangers(&mut self) {
+        let strangers =
+            || self.lines.iter().zip(0..).filter_map(|(line, index)| Some((line.as_ref()?, index)));
+        let strangers = || strangers().filter(|(line, _)| line.owner.is_none());
+        if strangers().count() >= MOST_STRANGERS
+            && let Some((_, oldest)) = strangers().min_by_key(|(line, _)| line.used)
+        {
+            self.close(oldest);
+            self.stats.refused += 1;
+        }
+    }
+
+    /// The connection used least recently.
+    pub(super) fn least_used(&self) -> Option<u32> {
+        let lines = self.lines.iter().zip(0..).filter_map(|(line, index)| Some((line.as_ref()?.used, index)));
+        lines.min().map(|(_, index)| index)
+    }
+
+    /// Whether both ends have it.
+    pub(super) fn is_connected(&self, line: u32) -> bool {
+        self.lines.get(line as usize).and_then(Option::as_deref).is_some_and(|line| line.connected)
+    }
+
+    /// All there are.
+    pub(super) fn indices(&self) -> Vec<u32> {
+        (0..).zip(&self.lines).filter_map(|(index, line)| line.as_ref().map(|_| index)).collect()
+    }
+
+    /// Takes in what has arrived.
+    ///
+    /// # Errors
+    /// The connection is over; what came before that is there.
+    pub(super) fn read(&mut self, line: u32) -> io::Result<()> {
+        let Some(open) = self.lines.get_mut(line as usize).and_then(Option::as_deref_mut) else {
+            return Ok(());
+        };
+        let mut taken = 0;
+        let result = loop {
+            let old = open.inbound.len();
+            open.inbound.resize(old + READ_STEP, 0);
+            let read = open.stream.read(&mut open.inbound[old..]);
+            open.inbound.truncate(old + *read.as_ref().unwrap_or(&0));
+            match read {
+                Ok(0) => break Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(len) => taken += len,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // It has not come about yet.
+                Err(error) if error.kind() == io::ErrorKind::NotConnected && !open.connected => break Ok(()),
+                Err(error) => break Err(error),
+            }
+            if taken >= READ_A_TURN {
+                self.again.push(line);
+                break Ok(());
+            }
+        };
+        self.stats.received_bytes += taken as u64;
+        result
+    }
+
+    /// Bytes to be sent, in front of which nothing is lost.
+    pub(super) fn waiting_bytes(&self, line: u32) -> usize {
+        let line = self.lines.get(line as usize).and_then(Option::as_deref);
+        line.map_or(0, |line| line.outbound.len() - line.sent)
+    }
+
+    /// Adds bytes to be sent.
+    pub(super) fn push(&mut self, line: u32, write: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(open) = self.get_mut(line) {
+            write(&mut open.outbound);
+        }
+    }
+
+    /// Sends what there is to send, as far as there is room.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub(super) fn write(&mut self, line: u32) -> io::Result<()> {
+        let Some(open) = self.lines.get_mut(line as usize).and_then(Option::as_deref_mut) else {
+            return Ok(());
+        };
+        if let Some(error) = open.stream.take_error()? {
+            return Err(error);
+        }
+        while open.sent < open.outbound.len() {
+            match open.stream.write(&open.outbound[open.sent..]) {
+                Ok(len) => {
+                    open.connected = true;
+                    open.sent += len;
+                    self.stats.sent_bytes += len as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::NotConnected && !open.connected => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        open.outbound.clear();
+        open.sent = 0;
+        Ok(())
+    }
+
+    /// Sends what is left, waiting for it for a moment: nobody will turn the loop again.
+    pub(super) fn finish(&mut self, at_most: Duration) {
+        for index in 0..self.lines.len() as u32 {
+            if self.waiting_bytes(index) > 0
+                && let Some(line) = self.get_mut(index)
+            {
+                let _ = line.stream.set_nonblocking(false);
+                let _ = line.stream.set_write_timeout(Some(at_most));
+                let _ = self.write(index);
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! From the transport to the batches.
+
+use pathweave_transport::{Gate, Transmit};
+use pathweave_units::{HostId, PathId};
+use pathweave_wire::{DatagramLayout, Ecn, datagram_crc, emit_datagram_header};
+
+use super::engine::Core;
+use super::inbound::CRC_LEN;
+use super::remote::DATAGRAMS;
+use crate::backend::Backend;
+use crate::engine::Left;
+use crate::engine::outbound::Target;
+use crate::secure::Protection;
+
+/// Packets of a turn; arrivals are looked at in between.
+const PACKETS_A_TURN: usize = 256;
+/// Packets between two looks at the clock: those of a batch leave at one time anyway.
+const PACKETS_A_LOOK: usize = 32;
+
+impl Core {
+    /// Sends what the transport has to send.
+    pub(super) fn transmit<B: Backend>(&mut self, backend: &mut B) -> Left {
+        let mut now = self.now;
+        let mut left = Left::Idle;
+        self.waits_for_line = None;
+        for packets in 1..=PACKETS_A_TURN {
+            if self.outbound.is_stuck() {
+                break;
+            }
+            if !self.line.is_open(now) {
+                self.waits_for_line = self.rd.has_ready_data().then(|| self.line.opens_at());
+                break;
+            }
+            let Some(packet) = self.rd.poll_transmit(now, Gate::OPEN) else { break };
+            left = if packets == PACKETS_A_TURN { Left::More } else { Left::Done };
+            self.line.take(now, packet.wire_bytes);
+            self.emit(&packet);
+            if packets % PACKETS_A_LOOK == 0 {
+                now = self.tick();
+            }
+        }
+        self.outbound.flush(backend);
+        left
+    }
+
+    fn emit(&mut self, packet: &Transmit) {
+        let HostId(id) = packet.to;
+        let Some(index) = self.remotes.of_id(id).map(|(index, _)| index) else { return };
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        let to = remote.entry.address;
+        let Some(association) = remote.association.as_deref_mut() else { return };
+        let segment = &packet.segment;
+        let layout = DatagramLayout::of(segment);
+        let (before, behind) = association.around();
+        let len = layout.len();
+        let (places, session) = (&self.places, &mut association.session);
+        // Nobody answers a mark, so none is asked for.
+        let target = Target { to, path: segment.path, ecn: Ecn::NotCapable };
+        self.path_packets[segment.path.index()] += 1;
+        self.outbound.add(target, before + len + behind, |out| {
+            let content = &mut out[before..before + len];
+            if emit_datagram_header(segment, content).is_err() {
+                return false;
+            }
+            let (body, padding) = content[layout.header_len..].split_at_mut(layout.payload_len);
+            padding.fill(0);
+            let place = packet.payload.and_then(|payload| Some((places.get(payload.buffer.0)?, payload)));
+            if !place.is_some_and(|(place, payload)| place.memory.fetch(payload.offset, body)) {
+                return false;
+            }
+            if session.protection() == Protection::Insecure {
+                let (content, crc) = out.split_at_mut(len);
+                debug_assert_eq!(crc.len(), CRC_LEN);
+                crc.copy_from_slice(&datagram_crc(content).to_le_bytes());
+                true
+            } else {
+                session.seal(PathId(DATAGRAMS), out).is_ok()
+            }
+        });
+    }
+}
