@@ -213,6 +213,21 @@ mod tests {
     }
 
     #[test]
+    fn shares_of_web_search_that_reflex_rests_on() {
+        let cdf = SizeCdf::builtin("websearch").unwrap();
+        // 10 MB at 0.97, 30 MB at 1: 12.5 MB, what a round trip over 1 ms holds at 100 Gb/s, is an eighth of the way.
+        assert!((cdf.quantile(0.97) - 10e6).abs() < 1.0);
+        assert!((cdf.quantile(0.973_75) - 12.5e6).abs() < 1.0);
+        let (mut rng, n) = (Rng::for_component(1, "cdf", 1), 200_000);
+        let sizes: Vec<u64> = (0..n).map(|_| cdf.sample(&mut rng).get()).collect();
+        for (most, share) in [(12_500_000, 0.973_75), (10_000_000, 0.97)] {
+            let found = sizes.iter().filter(|&&size| size <= most).count() as f64 / f64::from(n);
+            // Three standard deviations of a share of 0.97 of 200,000 are 0.0011.
+            assert!((found - share).abs() < 0.0012, "{found} up to {most} bytes, expected {share}");
+        }
+    }
+
+    #[test]
     fn percent_and_fraction_are_the_same_distribution() {
         let percent = SizeCdf::parse("0 0\n1000 25\n2000 100\n", "a").unwrap();
         let fraction = SizeCdf::parse("# sizes\n0 0\n\n1000 0.25\n2000 1.0", "b").unwrap();
