@@ -1,7 +1,7 @@
 //! What a scenario can name, in one form for listings.
 
 use pathweave_topo::{presets as topology_presets, topologies};
-use pathweave_workload::{builtin_cdfs, workloads};
+use pathweave_workload::{builtin_cdfs, builtin_simai, workloads};
 use serde::Serialize;
 
 /// Something a scenario can name.
@@ -105,9 +105,11 @@ pub fn workload_kinds() -> Vec<Section> {
         })
         .collect();
     let sizes = builtin_cdfs().iter().map(|cdf| plain(cdf.name, cdf.help, ""));
+    let simai = builtin_simai().iter().map(|file| plain(file.name, file.help, ""));
     vec![
         Section { title: "Workloads: [[workload]] kind = \"NAME\"", entries: kinds },
         Section { title: "Size distributions: sizes = \"NAME\"", entries: sizes.collect() },
+        Section { title: "Workload files of SimAI: file = \"NAME\"", entries: simai.collect() },
     ]
 }
 

@@ -55,9 +55,9 @@ pub use graph::{
     Compute, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Measure, Message, MessageGraph, Task, TaskId,
 };
 pub use kinds::{
-    AllToAll, Chakra, Collective, ComputeWhen, Draw, Exchange, FlowFormat, FlowSpec, Flows, Incast, LoadOf,
-    Model, Moe, Pairs, Pattern, Permutation, Pipeline, Placement, Poisson, RingAllReduce, Schedule, SimAi,
-    Traffic, Training,
+    AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, Draw, Exchange, FlowFormat, FlowSpec, Flows,
+    Incast, LoadOf, Model, Moe, Pairs, Pattern, Permutation, Pipeline, Placement, Poisson, RingAllReduce,
+    Schedule, SimAi, Traffic, Training, builtin_simai,
 };
 pub use progress::{Due, Progress};
 pub use registry::{FieldInfo, WorkloadInfo, workloads};

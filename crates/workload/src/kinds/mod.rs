@@ -26,7 +26,7 @@ pub use permutation::{Pattern, Permutation};
 pub use pipeline::{Pipeline, Schedule};
 pub use poisson::{LoadOf, Pairs, Poisson};
 pub use ring_all_reduce::RingAllReduce;
-pub use simai::SimAi;
+pub use simai::{BuiltinSimAi, SimAi, builtin_simai};
 pub use training::{Model, Training};
 
 use serde::{Deserialize, Serialize};

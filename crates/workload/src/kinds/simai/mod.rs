@@ -2,6 +2,7 @@
 
 mod layout;
 mod play;
+mod shipped;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,8 @@ use crate::error::{FileError, WorkloadError};
 use crate::files::{SimAiFile, parse_simai};
 use crate::sink::{Generate, NamedFile, Sink};
 
+pub use self::shipped::{BuiltinSimAi, builtin_simai};
+
 /// Training as SimAI and ASTRA-sim 1.0 describe it: layers with computations and collectives among tensor-, expert- and
 /// data-parallel groups. Each iteration is a job.
 ///
@@ -25,7 +28,7 @@ use crate::sink::{Generate, NamedFile, Sink};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SimAi {
-    /// The workload file, relative to the scenario.
+    /// The workload file, relative to the scenario, or the name of one that comes with the program: "moe-9216gpu".
     pub file: String,
     /// GPUs to run it on, a multiple of TP x PP; the number of data-parallel replicas follows from it. Default: as many as
     /// the file names.
@@ -74,7 +77,11 @@ impl Generate for SimAi {
         if !(self.scale > 0.0 && self.scale <= 1.0) {
             return out.bad("scale", self.scale, "expected a factor above 0 and at most 1");
         }
-        let file = parse_simai(&out.read(&self.file)?, &self.file)?;
+        let file = if shipped::is_name(&self.file) {
+            parse_simai(shipped::text(&self.file)?, &self.file)?
+        } else {
+            parse_simai(&out.read(&self.file)?, &self.file)?
+        };
         let layout = self.layout(out, &file)?;
         let hosts = hosts_of_ranks(out, &self.hosts, layout.gpus())?;
         let batches = self.batches(out, &file, &layout)?;
@@ -82,7 +89,7 @@ impl Generate for SimAi {
     }
 
     fn files(&mut self) -> Vec<NamedFile<'_>> {
-        vec![("file", &mut self.file)]
+        if shipped::is_name(&self.file) { Vec::new() } else { vec![("file", &mut self.file)] }
     }
 }
 

@@ -110,6 +110,14 @@ fn the_mixture_of_experts_on_few_gpus() {
 
     let error = |config: SimAi, hosts| built(samples(), config, hosts).unwrap_err();
     let whole = simai("scenarios/simai-moe/moe-9216gpu.txt");
+    // The same comes with the program, by name.
+    let named = built(samples(), SimAi { file: "moe-9216gpu".to_owned(), ..config.clone() }, 32).unwrap();
+    assert_eq!(named.messages(), graph.messages());
+    let unknown = error(SimAi { file: "moe-9216".to_owned(), ..config.clone() }, 32);
+    assert!(
+        unknown.contains("did you mean \"moe-9216gpu\"?") && unknown.contains("a dot or a slash"),
+        "{unknown}"
+    );
     assert!(error(whole.clone(), 32).contains("9216 ranks and the topology 32 hosts"));
     assert!(
         error(SimAi { gpus: Some(32), ..whole.clone() }, 32).contains("gpus = 32: expected a multiple of 24")

@@ -1,0 +1,44 @@
+//! Workload files that come with the program, so that a scenario needs no file beside it.
+
+use crate::error::FileError;
+use crate::names::nearest;
+
+/// A workload file of SimAI that comes with the program.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltinSimAi {
+    /// Its name in scenario files.
+    pub name: &'static str,
+    /// What it describes.
+    pub help: &'static str,
+    pub(super) text: &'static str,
+}
+
+const BUILTIN: &[BuiltinSimAi] = &[BuiltinSimAi {
+    name: "moe-9216gpu",
+    help: "an iteration of a mixture-of-experts model on 9,216 GPUs (TP 2, EP 16, PP 12, 24 microbatches)",
+    text: include_str!("../../../../../scenarios/simai-moe/moe-9216gpu.txt"),
+}];
+
+/// The workload files that come with the program.
+pub fn builtin_simai() -> &'static [BuiltinSimAi] {
+    BUILTIN
+}
+
+/// Whether `file` is a name rather than a path.
+pub(super) fn is_name(file: &str) -> bool {
+    !file.contains(['.', '/', '\\'])
+}
+
+/// The text of the one of this name.
+pub(super) fn text(name: &str) -> Result<&'static str, FileError> {
+    if let Some(found) = BUILTIN.iter().find(|builtin| builtin.name == name) {
+        return Ok(found.text);
+    }
+    let names = || BUILTIN.iter().map(|builtin| builtin.name);
+    let hint = nearest(name, names()).map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default();
+    let known = names().collect::<Vec<_>>().join(", ");
+    let what = format!(
+        "no workload file of that name comes with the program{hint}: there is {known}; a path has a dot or a slash"
+    );
+    Err(FileError::whole(name, what))
+}
