@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::ops::Range;
 
 use pathweave_policy::{PathView, Policy};
-use pathweave_units::{HostId, QpNum, Time};
+use pathweave_units::{HostId, PathId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
 use crate::common::Common;
@@ -177,6 +177,16 @@ impl<P: Policy> Endpoint<P> {
         self.advance(now);
         let qp = self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?;
         qp.set_paths(now, paths, &mut self.common);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Whoever drives the endpoint has found out that these paths are dead: what is in flight on them is lost, and
+    /// sent again at once instead of when the retransmission timer says so. With go-back-N that still waits for the
+    /// timer, since what came after it would be refused. Does not tell the policy of the paths.
+    pub fn abandon(&mut self, now: Time, qp: QpNum, paths: &[PathId]) -> Result<(), PostError> {
+        self.advance(now);
+        self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?.abandon(now, paths, &mut self.common);
         self.settle(now);
         Ok(())
     }

@@ -16,6 +16,15 @@ const GAIN: Duration = Duration::from_us(2);
 /// A gap counts as this many times the longest look at most, so that a long pause is soon forgotten.
 const LONGEST_GAP: u64 = 16;
 
+/// What to do instead of sleeping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// To look once more, and to keep the core meanwhile: whoever gets it may have it for long.
+    Once,
+    /// To let others have the core, and look again.
+    Again,
+}
+
 /// What the waits of late say of the next one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Anticipation {
@@ -61,9 +70,9 @@ impl Anticipation {
         self.wait.is_some_and(|wait| wait.looks)
     }
 
-    /// There is nothing to do at `now`, after `bytes` in all have been sent and received. Whether to look again rather
-    /// than sleep.
-    pub(super) fn looks(&mut self, now: Time, bytes: u64) -> bool {
+    /// There is nothing to do at `now`, after `bytes` in all have been sent and received. How to look again, if not to
+    /// sleep.
+    pub(super) fn looks(&mut self, now: Time, bytes: u64) -> Option<Look> {
         let wait = match &mut self.wait {
             Some(wait) => wait,
             None => {
@@ -77,7 +86,7 @@ impl Anticipation {
                 self.wait = Some(Wait { since: now, looks });
                 // Once always: where both ends share a core, the other one has often answered before this one came to
                 // wait, and a look costs less than a sleep that ends at once.
-                return near;
+                return near.then_some(if looks { Look::Again } else { Look::Once });
             }
         };
         let looked = now.saturating_since(wait.since);
@@ -85,7 +94,7 @@ impl Anticipation {
             wait.looks = false;
             self.missed(looked);
         }
-        self.wait.is_some_and(|wait| wait.looks)
+        self.is_looking().then_some(Look::Again)
     }
 
     /// Looking for so long was wrong: as many waits are slept through as make up for what was lost, and more each time.
@@ -127,7 +136,7 @@ mod tests {
     /// Waits from `start_us`, for an arrival after `gap_us`; how often it looked before it slept.
     fn looks(anticipation: &mut Anticipation, start_us: u64, gap_us: u64, bytes: u64) -> usize {
         let times = (start_us..start_us + gap_us).map(Time::from_us);
-        let looks = times.take_while(|now| anticipation.looks(*now, bytes)).count();
+        let looks = times.take_while(|now| anticipation.looks(*now, bytes).is_some()).count();
         let arrival = Time::from_us(start_us + gap_us);
         anticipation.arrived(arrival, arrival);
         looks
@@ -197,11 +206,14 @@ mod tests {
     #[test]
     fn a_look_that_lasted_is_made_up_for() {
         let (mut anticipation, bytes) = settled();
-        assert!(anticipation.looks(Time::from_us(1_000_000), bytes));
+        assert_eq!(anticipation.looks(Time::from_us(1_000_000), bytes), Some(Look::Again));
         // Something else had the core for 3 ms, though the answer was there after 8 us: 2 us a sleep makes up for 2,980.
         anticipation.arrived(Time::from_us(1_000_008), Time::from_us(1_003_000));
         assert_eq!((anticipation.skips, anticipation.is_quick()), (2 + 1_490, false));
-        for round in 0..1_492 {
+        let next = anticipation.looks(Time::from_us(1_009_000), bytes);
+        assert_eq!(next, Some(Look::Once), "and whatever it was may still be there");
+        anticipation.arrived(Time::from_us(1_009_008), Time::from_us(1_009_008));
+        for round in 0..1_491 {
             assert!(!wait(&mut anticipation, 1_010_000 + 1_000 * round, 8, bytes));
         }
         assert!(wait(&mut anticipation, 3_000_000, 8, bytes));

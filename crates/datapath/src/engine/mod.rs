@@ -5,6 +5,8 @@ mod anticipation;
 mod commands;
 mod connection;
 mod control;
+#[cfg(test)]
+mod cut_test;
 mod inbound;
 pub(crate) mod line;
 pub(crate) mod outbound;
@@ -32,7 +34,7 @@ use crate::places::Places;
 use crate::scheme;
 use crate::secure::SetupError;
 use crate::shared::{CloseReason, ConnectionId, Delivered, Shared, Side};
-use anticipation::Anticipation;
+use anticipation::{Anticipation, Look};
 use connection::{Connection, Connections};
 use line::Line;
 use outbound::Outbound;
@@ -308,12 +310,15 @@ impl<B: Backend> Drive for Engine<B> {
         }
         let timer = turn.until.into_iter().chain(core.held_until()).min();
         let left = timer.map(|until| Duration::from_nanos(until.saturating_since(now).as_ns()));
-        let spinning = core.looks_again(now);
-        if spinning || left.is_some_and(|left| left < SHORTEST_SLEEP) {
+        let look = core.looks_again(now).or(left.filter(|left| *left < SHORTEST_SLEEP).map(|_| Look::Once));
+        if let Some(look) = look {
             core.drained = false;
-            // Whoever else has work on this core does it meanwhile, the other end above all: where both share a core,
-            // its answer is here when this returns, without the sleep and the wake-up of either.
-            std::thread::yield_now();
+            match look {
+                Look::Once => std::hint::spin_loop(),
+                // Whoever else has work on this core does it meanwhile, the other end above all: where both share a
+                // core, its answer is here when this returns, without the sleep and the wake-up of either.
+                Look::Again => std::thread::yield_now(),
+            }
             return Ok(());
         }
         if !core.shared.park() {
@@ -349,10 +354,10 @@ impl Core {
     }
 
     /// Whether to look for packets rather than sleep.
-    fn looks_again(&mut self, now: Time) -> bool {
+    fn looks_again(&mut self, now: Time) -> Option<Look> {
         match self.config.waiting {
-            Waiting::Busy => true,
-            Waiting::Blocking { spin } => now - self.idle_since < scheme::span(spin),
+            Waiting::Busy => Some(Look::Again),
+            Waiting::Blocking { spin } => (now - self.idle_since < scheme::span(spin)).then_some(Look::Once),
             Waiting::Adaptive { .. } => {
                 let bytes = self.counts.received_bytes + self.outbound.counters().bytes;
                 self.anticipation.looks(now, bytes)
@@ -371,8 +376,11 @@ impl Core {
             }
             _ => {}
         }
-        if now >= self.next_upkeep || self.deaths.load(Ordering::Relaxed) {
+        if self.deaths.load(Ordering::Relaxed) {
             self.deaths.store(false, Ordering::Relaxed);
+            self.abandon_dead(now);
+            self.upkeep(now);
+        } else if now >= self.next_upkeep {
             self.upkeep(now);
         }
         // The application hears first: it has work to do, too.

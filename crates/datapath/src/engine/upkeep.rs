@@ -1,11 +1,11 @@
 //! What must be looked after from time to time: silent peers, dead paths, connections that end.
 
-use pathweave_policy::PathState;
 use pathweave_transport::{MemoryError, Status};
 use pathweave_units::{Duration, PathId, Time};
 
 use super::connection::Phase;
 use super::inbound::nth_path;
+use super::watch::Watched;
 use super::{Core, control};
 use crate::error::DeregisterError;
 use crate::scheme::span;
@@ -31,6 +31,17 @@ enum Need {
 }
 
 impl Core {
+    /// Paths have died: what is on them is sent again on others.
+    pub(super) fn abandon_dead(&mut self, now: Time) {
+        for id in self.connections.ids() {
+            let Some(qp) = self.connections.get(id).map(|connection| connection.qp) else { continue };
+            let dead = self.endpoint.policy(qp).map(Watched::dead_paths).unwrap_or_default();
+            if !dead.is_empty() {
+                let _ = self.endpoint.abandon(now, qp, &dead);
+            }
+        }
+    }
+
     /// Looks after every connection.
     pub(super) fn upkeep(&mut self, now: Time) {
         let mut wait = QUIET;
@@ -113,9 +124,7 @@ impl Core {
                     return Need::Attention;
                 }
                 connection.next_probe = now.saturating_add(PROBE_DEAD);
-                let records = policy.paths().iter().enumerate();
-                let down = records.filter(|(_, path)| path.state == PathState::Down);
-                let mut paths: Vec<PathId> = down.map(|(index, _)| PathId(index as u16)).collect();
+                let mut paths = policy.dead_paths();
                 if silent >= keepalive {
                     // A word from the peer on any path will do.
                     connection.next_probe = now.saturating_add(Duration::from_ps(keepalive.as_ps() / 4));

@@ -9,13 +9,17 @@ use pathweave_policy::{
 };
 use pathweave_units::{Duration, PathId, Rate, Time};
 
-/// A path is dead if it says nothing for this many round-trip times while others do.
-const DEAD_AFTER_RTTS: u64 = 8;
-/// And for at least this long: hosts made of software may stop for a while.
+/// A path is dead if packets that left so much later than the first it has not answered have been answered on others:
+/// its round-trip time and so many deviations. Times of leaving are compared, not times of answers, so that a host that
+/// stops for a while kills no path: nothing that left meanwhile is answered before what left earlier.
+const DEAD_AFTER_DEVIATIONS: u64 = 4;
+/// And at least so much later.
 const DEAD_AFTER_LEAST: Duration = Duration::from_ms(2);
-/// And has been sent this many packets meanwhile: one may be lost without any path being dead. A packet that timed out
-/// is enough if nothing has been heard of its path since; a path that was lively is back with the first probe.
+/// And if it has been sent so many packets; one may be lost without any path being dead, so fewer wait twice as long. A
+/// path that was lively is back with the first probe.
 const DEAD_AFTER_PACKETS: u32 = 3;
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_us(500);
 
 /// Set when a path dies, for whoever asks dead paths whether they live.
 pub(crate) type Deaths = Arc<AtomicBool>;
@@ -33,6 +37,8 @@ pub(crate) struct PathRecord {
     pub(crate) marked: u64,
     /// Smoothed round-trip time (gain 1/8); zero before the first measurement.
     pub(crate) rtt: Duration,
+    /// Smoothed distance of single ones from it (gain 1/4).
+    deviation: Duration,
     /// The shortest one measured; [`Duration::MAX`] before the first.
     pub(crate) shortest_rtt: Duration,
     /// Whether it carries packets.
@@ -50,6 +56,7 @@ impl PathRecord {
         lost: 0,
         marked: 0,
         rtt: Duration::ZERO,
+        deviation: Duration::ZERO,
         shortest_rtt: Duration::MAX,
         state: PathState::Up,
         unanswered: 0,
@@ -59,7 +66,31 @@ impl PathRecord {
     fn measured(&mut self, rtt: Duration) {
         self.shortest_rtt = self.shortest_rtt.min(rtt);
         let (old, new) = (self.rtt.as_ps(), rtt.as_ps());
-        self.rtt = if old == 0 { rtt } else { Duration::from_ps(old - old / 8 + new / 8) };
+        if old == 0 {
+            (self.rtt, self.deviation) = (rtt, Duration::from_ps(new / 2));
+            return;
+        }
+        let deviation = self.deviation.as_ps();
+        self.deviation = Duration::from_ps(deviation - deviation / 4 + old.abs_diff(new) / 4);
+        self.rtt = Duration::from_ps(old - old / 8 + new / 8);
+    }
+
+    /// How much later than a packet on this path those on others may leave and yet be answered before it.
+    fn patience(&self, usual: Duration) -> Duration {
+        // Of a path that has never answered nothing else is known than what is usual.
+        let (rtt, deviation) = if self.rtt == Duration::ZERO {
+            (usual, Duration::from_ps(usual.as_ps() / 2))
+        } else {
+            (self.rtt, self.deviation)
+        };
+        let patience = rtt.as_ps().saturating_add(DEAD_AFTER_DEVIATIONS.saturating_mul(deviation.as_ps()));
+        let factor = if self.unanswered >= DEAD_AFTER_PACKETS { 1 } else { 2 };
+        Duration::from_ps(factor * patience.max(DEAD_AFTER_LEAST.as_ps()))
+    }
+
+    /// Whether it has not answered what it should have, now that a packet that left at `answered` has been answered.
+    fn is_silent(&self, answered: Time, usual: Duration) -> bool {
+        self.unanswered > 0 && answered > self.silent_since.saturating_add(self.patience(usual))
     }
 }
 
@@ -96,6 +127,8 @@ pub(crate) struct Watched {
     next_look: Time,
     /// When anything last came back, on whichever path.
     heard: Time,
+    /// The latest that a packet left which has been answered.
+    answered: Time,
     dead: u16,
     deaths: Deaths,
 }
@@ -110,6 +143,7 @@ impl Watched {
             rtt: Duration::ZERO,
             next_look: Time::ZERO,
             heard: Time::ZERO,
+            answered: Time::ZERO,
             dead: 0,
             deaths,
         }
@@ -124,6 +158,13 @@ impl Watched {
         self.dead
     }
 
+    /// Those that are.
+    pub(crate) fn dead_paths(&self) -> Vec<PathId> {
+        let records = self.paths.iter().enumerate();
+        let down = records.filter(|(_, path)| path.state == PathState::Down);
+        down.map(|(index, _)| PathId(index as u16)).collect()
+    }
+
     /// The paths as the scheme sees them, `changed` in another state.
     pub(crate) fn views(&self, changed: Option<(PathId, PathState)>) -> Vec<PathView> {
         let view = |(index, record): (usize, &PathRecord)| {
@@ -135,13 +176,11 @@ impl Watched {
     }
 
     fn look_for_dead(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
-        let patience =
-            Duration::from_ps(self.rtt.as_ps().saturating_mul(DEAD_AFTER_RTTS)).max(DEAD_AFTER_LEAST);
-        self.next_look = now + Duration::from_ps(patience.as_ps() / 4);
-        let mut found = false;
+        self.next_look = now + LOOK_EVERY;
+        let (mut found, count) = (false, self.paths.len());
         for path in &mut self.paths {
-            let silent = path.unanswered >= DEAD_AFTER_PACKETS && now - path.silent_since > patience;
-            if silent && path.state == PathState::Up {
+            let last = usize::from(self.dead) + 1 >= count;
+            if path.state == PathState::Up && !last && path.is_silent(self.answered, self.rtt) {
                 path.state = PathState::Down;
                 self.dead += 1;
                 found = true;
@@ -218,6 +257,8 @@ impl Policy for Watched {
                 self.heard = now;
                 if timed {
                     path.measured(feedback.rtt);
+                    let left = Time::from_ps(now.as_ps().saturating_sub(feedback.rtt.as_ps()));
+                    self.answered = self.answered.max(left);
                     let (old, new) = (self.rtt.as_ps(), feedback.rtt.as_ps());
                     self.rtt = Duration::from_ps(if old == 0 { new } else { old - old / 8 + new / 8 });
                 }
@@ -257,7 +298,9 @@ impl Policy for Watched {
             self.paths = self.paths[..paths.len()].into();
         }
         for view in paths {
-            if let Some(path) = self.paths.get_mut(view.id.index()) {
+            if let Some(path) = self.paths.get_mut(view.id.index())
+                && path.state != view.state
+            {
                 path.state = view.state;
                 path.unanswered = 0;
             }
@@ -395,6 +438,32 @@ mod tests {
             watched.on_feedback(Time::from_us(now_us + 950), &late(path), &mut cx);
         }
         assert_eq!((watched.dead(), watched.paths()[3].state), (3, PathState::Up));
+    }
+
+    #[test]
+    fn a_host_that_stops_kills_no_path_and_a_single_packet_is_waited_for_twice_as_long() {
+        let (mut rng, mut shared) = (Rng::for_component(1, "test", 0), Shared::new());
+        let mut watched = watched(&mut rng);
+        steps(&mut watched, &mut rng, 1..2);
+        let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
+        let acked = FeedbackKind::Ack { timed: true, marked: false };
+        // Four packets on each path, and the peer stops for 50 ms before it answers, path by path.
+        for path in (0..PATHS).chain(0..PATHS).chain(0..PATHS).chain(0..PATHS) {
+            watched.on_sent(Time::from_us(2_000), &sent(path, 9), &mut cx);
+        }
+        for path in 0..PATHS {
+            let late = Feedback { rtt: Duration::from_us(50_000), ..back(acked, path) };
+            watched.on_feedback(Time::from_us(52_000), &late, &mut cx);
+        }
+        assert_eq!(watched.dead(), 0);
+        // One packet on path 2, whose only answer took 50 ms: that and four deviations of 25 ms, twice for a single packet.
+        watched.on_sent(Time::from_us(60_000), &sent(2, 10), &mut cx);
+        let mut answer = |us: u64| {
+            let now = Time::from_us(us + 100);
+            watched.on_feedback(now, &back(acked, 0), &mut cx);
+            watched.dead()
+        };
+        assert_eq!((answer(359_000), answer(361_000)), (0, 1));
     }
 
     #[test]

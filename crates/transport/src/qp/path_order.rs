@@ -68,6 +68,27 @@ impl<P: Policy> Qp<P> {
         }
     }
 
+    /// These paths are dead: what is on them is lost.
+    pub(crate) fn abandon(&mut self, now: Time, dead: &[PathId], common: &mut Common) {
+        if let (Some(group), Some(rings)) = (self.send.recovery.rings(), &mut common.rings) {
+            dead.iter().for_each(|path| rings.failed(group, *path));
+            return;
+        }
+        if self.health == Health::Failed || !self.send.recovery.is_selective() {
+            return;
+        }
+        let flight = &mut self.send.flight;
+        for psn in flight.una()..flight.next() {
+            if flight.can_lose(psn) && dead.contains(&flight.slot(psn).path) {
+                flight.lose(psn);
+                common.lost.push(psn);
+            }
+        }
+        self.tell_lost(now, FeedbackKind::Lost, common);
+        self.arm_policy(now, common);
+        self.wake(common);
+    }
+
     /// A transmission of this queue pair is lost, unless it has been heard of or was sent again since.
     pub(crate) fn on_suspect(&mut self, now: Time, suspect: &Suspect, common: &mut Common) {
         let Suspect { of, kind } = *suspect;

@@ -71,6 +71,10 @@ impl Sender {
             }
         }
     }
+    /// Whether a packet can be sent again without those after it.
+    pub(crate) fn is_selective(&self) -> bool {
+        !matches!(self, Sender::Other(OtherSender::GoBackN(_)))
+    }
     /// Transmission number `tx` carried `psn`.
     #[inline]
     pub(crate) fn on_sent(&mut self, psn: u64, tx: u32) {
