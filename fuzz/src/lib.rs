@@ -1,8 +1,10 @@
 //! What each fuzz target does with its bytes. A target fails by panicking; an error is a good answer.
 
+mod datagrams;
 mod mutate;
 mod secure;
 
+pub use datagrams::datagrams;
 pub use mutate::mutate;
 pub use secure::{handshake, packet_open};
 
@@ -12,10 +14,11 @@ use pathweave_wire::{Packet, Runs, SideFrame, emit};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
+    ("datagrams", datagrams),
     ("topology_file", topology_file),
     ("hpcc_topology", hpcc_topology),
     ("path_file", path_file),

@@ -72,6 +72,11 @@ impl Handshakes {
         })
     }
 
+    /// The peer has shown that an attempt is through.
+    pub(super) fn is_confirmed(&mut self, attempt: AttemptId) {
+        self.attempts.remove(&attempt);
+    }
+
     pub(super) fn next_timer(&self) -> Option<Time> {
         let due = Some(self.due).filter(|&due| due < Time::MAX);
         due.into_iter().chain(self.responder.poll_timeout()).min()
@@ -146,7 +151,7 @@ impl Core {
             None => {}
             Some(InitiatorEvent::Established(established)) => {
                 attempt.done_until = Some(now.saturating_add(self.handshakes.config.timeout));
-                self.establish(now, index, number, *established);
+                self.establish(now, index, number, Some(id), *established);
             }
             Some(InitiatorEvent::Failed(HandshakeError::Refused(Refusal::Declined {
                 code: OURS_GOES_ON,
@@ -257,7 +262,7 @@ impl Core {
                     let index = index_of(id);
                     let awaited = self.remotes.get_mut(index).map(|remote| remote.opening);
                     if awaited == Some(Opening::Answers(id)) {
-                        self.establish(now, index, id, *established);
+                        self.establish(now, index, id, None, *established);
                     }
                 }
                 ResponderEvent::Abandoned { session, .. } => {
@@ -303,7 +308,14 @@ impl Core {
     }
 
     /// Both ends know all they need. What was under way with an earlier life of the peer is over.
-    fn establish(&mut self, now: Time, index: u32, id: u32, established: Established) {
+    fn establish(
+        &mut self,
+        now: Time,
+        index: u32,
+        id: u32,
+        confirming: Option<AttemptId>,
+        established: Established,
+    ) {
         let Established { session, peer, .. } = established;
         self.end_association(index, Status::RetryExceeded);
         let ours = self.config.device.mtu_payload;
@@ -321,7 +333,8 @@ impl Core {
             self.fail(index, Status::RetryExceeded);
             return self.answer_asked(index, &Err(error));
         }
-        let association = Association::new(id, peer.session.0, peer.qp, session, side_port.unwrap_or(0));
+        let mut association = Association::new(id, peer.session.0, peer.qp, session, side_port.unwrap_or(0));
+        association.confirming = confirming;
         let known_as = association.peer();
         remote.opening = Opening::No;
         remote.association = Some(Box::new(association));

@@ -76,7 +76,9 @@ impl Core {
         if datagram.dst_qp() != self.qp || datagram.src_qp() != known_as.qp {
             return None;
         }
-        association.heard();
+        if let Some(attempt) = association.heard() {
+            self.handshakes.is_confirmed(attempt);
+        }
         let segment = datagram.segment(self.rd.expected_psn(known_as)?);
         let Body::Rd(data) = &segment.body else { return None };
         let msg = self.rd.message_of(known_as, data)?;

@@ -60,6 +60,17 @@ struct Source {
     bound: BTreeMap<u64, Target>,
 }
 
+impl Source {
+    /// A message is over. An empty map keeps a node, which would be a cost of every source.
+    fn take(&mut self, msg: u64) -> Option<Target> {
+        let target = self.bound.remove(&msg);
+        if self.bound.is_empty() {
+            self.bound = BTreeMap::new();
+        }
+        target
+    }
+}
+
 /// Receives, and messages on their way into them.
 #[derive(Debug)]
 pub(super) struct Inbox {
@@ -114,6 +125,9 @@ impl Inbox {
         let source = self.sources.entry(from).or_default();
         while source.next <= msg {
             let own = self.of_one.get_mut(&from).and_then(VecDeque::pop_front);
+            if own.is_some() && self.of_one.get(&from).is_some_and(VecDeque::is_empty) {
+                self.of_one.remove(&from);
+            }
             let target = match own.or_else(|| self.any.pop_front()) {
                 Some(posted) => Target::Receive { posted, cut: false },
                 None if self.kept_bytes + BYTES_A_KEPT > self.kept_limit => return false,
@@ -169,7 +183,7 @@ impl Inbox {
 
     /// A message is whole. The receive that has it, if there is one.
     pub(super) fn delivered(&mut self, from: u32, msg: u64, bytes: u64) -> Option<Filled> {
-        match self.sources.get_mut(&from)?.bound.remove(&msg)? {
+        match self.sources.get_mut(&from)?.take(msg)? {
             Target::Receive { posted, cut } => Some(filled(posted, from, cut, bytes)),
             Target::Kept(number) => {
                 self.kept.get_mut(&number).expect("kept as long as it is bound").whole = Some(bytes);
@@ -180,7 +194,7 @@ impl Inbox {
 
     /// A message will never be whole: its receive takes another.
     pub(super) fn abandoned(&mut self, places: &Places, from: u32, msg: u64) -> Vec<Filled> {
-        let target = self.sources.get_mut(&from).and_then(|source| source.bound.remove(&msg));
+        let target = self.sources.get_mut(&from).and_then(|source| source.take(msg));
         self.release(places, target)
     }
 

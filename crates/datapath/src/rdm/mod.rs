@@ -59,8 +59,12 @@ pub use pathweave_transport::rd::RdCounters;
 pub use shared::RdmCompletion;
 pub use stats::{RdmPath, RdmStats, SideStats};
 
+/// A peer's share of maps that are half empty, and of lists of what is waiting, which stay as long as they were once.
+const BYTES_IN_LISTS: usize = 64;
+
 /// Bytes of a peer, all parts together.
-const BYTES_A_PEER: usize = book::BYTES_A_PEER
+const BYTES_A_PEER: usize = BYTES_IN_LISTS
+    + book::BYTES_A_PEER
     + remote::BYTES_A_PEER
     + inbox::BYTES_A_SOURCE
     + pathweave_transport::rd::RdQp::<pathweave_policy::AnyPolicy>::bytes_a_peer();

@@ -75,6 +75,8 @@ pub(super) struct Association {
     pub(super) calls: u32,
     /// When one was tried last.
     pub(super) called_at: Time,
+    /// The attempt it came from, kept to repeat its Confirm until the peer shows that it has it.
+    pub(super) confirming: Option<AttemptId>,
 }
 
 impl Association {
@@ -95,6 +97,7 @@ impl Association {
             call_at: Time::ZERO,
             calls: 0,
             called_at: Time::ZERO,
+            confirming: None,
         }
     }
 
@@ -103,8 +106,14 @@ impl Association {
         PeerId { host: HostId(self.id), qp: self.qp }
     }
 
-    /// A word of the peer, however it came.
-    pub(super) fn heard(&mut self) {
+    /// A word of the peer, however it came. The attempt that need not be kept any longer, if there is one.
+    pub(super) fn heard(&mut self) -> Option<AttemptId> {
+        self.holds();
+        self.confirming.take()
+    }
+
+    /// The side channel holds, or the peer has said something.
+    pub(super) fn holds(&mut self) {
         (self.down_since, self.calls) = (None, 0);
     }
 }

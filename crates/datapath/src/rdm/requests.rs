@@ -1,5 +1,6 @@
 //! What the application asks for.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pathweave_transport::Status;
@@ -75,6 +76,9 @@ impl Core {
             }
             remote.pending.pop_front();
             association.outstanding += 1;
+        }
+        if remote.pending.is_empty() {
+            remote.pending = VecDeque::new();
         }
         if first && association.outstanding > 0 {
             self.next_upkeep = self.next_upkeep.min(now.saturating_add(super::side::BUSY));

@@ -48,7 +48,7 @@ impl Core {
         let (start, len) = (association.unsaid.len(), message.encoded_len());
         if start + len > limit {
             // As if the connection had broken: what matters is said again.
-            association.unsaid.clear();
+            association.unsaid = Vec::new();
             association.lost = true;
             return;
         }
@@ -150,7 +150,7 @@ impl Core {
                     });
                 }
             }
-            association.unsaid.clear();
+            association.unsaid = Vec::new();
             if let Some(line) = self.lines.get_mut(line) {
                 line.used = now;
             }
@@ -235,7 +235,9 @@ impl Core {
             }
         }
         if proven {
-            association.heard();
+            if let Some(attempt) = association.heard() {
+                self.handshakes.is_confirmed(attempt);
+            }
             // Whoever cannot prove to be the peer is not spoken to.
             association.line.get_or_insert(line);
             if let Some(line) = self.lines.get_mut(line) {
@@ -300,7 +302,7 @@ impl Core {
     fn broke(&mut self, index: u32) {
         let now = self.now;
         let Some(association) = self.association(index) else { return };
-        association.unsaid.clear();
+        association.unsaid = Vec::new();
         association.lost = true;
         let wait = CALL_AGAIN.as_ps() << association.calls.min(MOST_DOUBLINGS);
         association.call_at = now.saturating_add(Duration::from_ps(wait));
@@ -328,7 +330,7 @@ impl Core {
             wait = BUSY;
             let lasting = association.line.is_some_and(|line| self.lines.is_connected(line));
             if lasting && now.saturating_since(association.called_at) >= LASTING {
-                association.heard();
+                association.holds();
             }
             if association.down_since.is_some_and(|since| now - since >= give_up) {
                 self.fail(index, Status::RetryExceeded);

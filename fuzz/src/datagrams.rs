@@ -1,0 +1,81 @@
+//! What UDP and TCP bring to a datagram endpoint, once protection is off it: a member of the cluster may say anything.
+
+use pathweave_datapath::rdm::stream::{PREAMBLE_LEN, Preamble, record};
+use pathweave_policy::find_scheme;
+use pathweave_policy::{AnyPolicy, DatagramConfig, Leg, PolicyEnv};
+use pathweave_transport::Gate;
+use pathweave_transport::rd::{PeerId, RdConfig, RdQp, SideMessage};
+use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
+use pathweave_wire::{Datagram, Framing, SideFrame};
+
+const RTT: Duration = Duration::from_us(10);
+
+fn queue_pair(own: u32, peer: PeerId) -> RdQp<AnyPolicy> {
+    let env = PolicyEnv {
+        line_rate: Rate::from_gbps(100),
+        base_rtt: RTT,
+        mtu_wire_bytes: 1_100,
+        mtu_payload_bytes: 1_000,
+        paths: 4,
+        measured: Leg::of(RTT),
+        edge: None,
+    };
+    let scheme = (find_scheme("erd").expect("a scheme").make)();
+    let mut qp = RdQp::new(RdConfig {
+        num: QpNum(own),
+        policy: scheme.policy.build(&env, &mut Rng::for_component(1, "fuzz", 1)),
+        behaviour: DatagramConfig { window_packets: 256, ..DatagramConfig::default() },
+        mtu_payload: 1_000,
+        framing: Framing::Pathweave,
+        nic_ports: 1,
+        seed: 1,
+        rtt: RTT,
+        nack_delay: Duration::ZERO,
+    });
+    qp.add_peer(Time::ZERO, peer, RTT);
+    qp
+}
+
+/// A stream of a TCP connection, in records or without, whose messages and datagrams go to a queue pair that has sent
+/// something itself. Each piece of content is a datagram if it parses as one, and side messages otherwise.
+pub fn datagrams(data: &[u8]) {
+    let peer = PeerId { host: HostId(1), qp: QpNum(2) };
+    let mut qp = queue_pair(1, peer);
+    for wr_id in 0..3 {
+        qp.post(Time::ZERO, peer, wr_id, 2_500).expect("room");
+    }
+    let mut rest = data;
+    if let Ok(Some(preamble)) = Preamble::parse(rest) {
+        assert_eq!(preamble.encode(), rest[..PREAMBLE_LEN]);
+        rest = &rest[PREAMBLE_LEN..];
+    }
+    let mut now = Time::ZERO;
+    while let Ok(Some(range)) = record(rest) {
+        let content = &rest[range.clone()];
+        now = now.saturating_add(RTT * 4);
+        match Datagram::parse(content) {
+            Ok(datagram) => {
+                let segment = datagram.segment(qp.expected_psn(peer).expect("known"));
+                if let Some(place) = qp.on_packet(now, peer.host, &segment) {
+                    assert_eq!(usize::from(place.len), datagram.payload().len());
+                }
+            }
+            Err(_) => {
+                let mut content = content;
+                while let Ok((frame, len)) = SideFrame::parse(content) {
+                    let message: SideMessage = frame.to_owned();
+                    qp.on_side(now, peer.host, &message);
+                    content = &content[len..];
+                }
+            }
+        }
+        qp.on_timer(now);
+        while qp.poll_event().is_some() {}
+        while let Some((_, message)) = qp.poll_side() {
+            let mut bytes = vec![0; message.encoded_len()];
+            assert_eq!(message.emit(&mut bytes), bytes.len());
+        }
+        while qp.poll_transmit(now, Gate::OPEN).is_some() {}
+        rest = &rest[range.end..];
+    }
+}
