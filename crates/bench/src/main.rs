@@ -12,6 +12,7 @@ mod workloads;
 use std::process::{Command, ExitCode};
 
 use cpu_time::ProcessTime;
+use pathweave_heap as _;
 use pathweave_sim::{Quiet, Simulation};
 use serde_json::{Map, Value, json};
 use workloads::{BENCHES, Bench};

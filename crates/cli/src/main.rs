@@ -18,6 +18,7 @@ mod usage;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use pathweave_heap as _;
 
 use args::{Cli, Command};
 use failure::{Failure, Outcome};

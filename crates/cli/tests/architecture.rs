@@ -9,6 +9,8 @@ use std::process::Command;
 /// Each crate and the crates of ours it may depend on. A crate that is not listed fails the test: give it a place.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
+    // Where the programs' memory comes from: no code of ours but that.
+    ("heap", &[]),
     ("wire", &["units"]),
     ("policy", &["units", "wire"]),
     ("transport", &["units", "wire", "policy"]),
@@ -29,13 +31,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("paper", &["policy", "scenario", "results"]),
     // Plans runs and keeps what they leave; whoever uses it executes them.
     ("sweep", &["units", "scenario", "results"]),
-    ("cli", &["units", "scenario", "results", "sim", "paper", "sweep", "lab", "datapath"]),
+    ("cli", &["heap", "units", "scenario", "results", "sim", "paper", "sweep", "lab", "datapath"]),
     // Bindings: what Python sees of scenarios, runs, sweeps and results.
-    ("python", &["scenario", "results", "sim", "sweep"]),
+    ("python", &["heap", "scenario", "results", "sim", "sweep"]),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
     (
         "bench",
         &[
+            "heap",
             "units",
             "wire",
             "policy",
