@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pathweave_datapath::backend::{Cuts, Faults};
+use pathweave_datapath::backend::{Cuts, Faults, Faulty, UdpBackend};
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{
     Access, CloseReason, Connection, Device, DeviceConfig, Opcode, PathState, Region, Remote, Status,
@@ -140,6 +140,32 @@ fn a_dead_path_is_left_within_moments_and_taken_again_when_it_lives() {
             let used = last.paths[path].packets - after.paths[path].packets;
             assert!(used > 0, "{scheme}: path {path} carries packets again");
         }
+    }
+}
+
+#[test]
+fn a_connection_opens_over_whichever_path_lives() {
+    let key = ClusterKey::from_bytes([3; 32]);
+    for protection in [Protection::Insecure, Protection::Encrypt] {
+        let config = DeviceConfig { protection, key: Some(key.clone()), ..config() };
+        // The way from which the handshake usually asks, and the first two paths of this end.
+        let cuts = Cuts::default();
+        cuts.set(1 << 63 | 0b11);
+        let backend = UdpBackend::open(&support::udp(&config)).unwrap();
+        let backend = Faulty::new(backend, Faults::default(), cuts.clone(), 1);
+        let near = Device::with_backend(config.clone(), backend).unwrap();
+        let pair = Pair::of(near, Device::open(config).unwrap());
+        // Answers come to the port that asked, from then on.
+        traffic(&pair, "two paths are dead");
+        cuts.set(0);
+        // Beside it another that takes the usual way.
+        let second = pair.client.connect(pair.server.local_addr()).unwrap();
+        let far = pair.listener.accept(PATIENCE).unwrap();
+        let (message, inbox) = (region_of(&pattern(10_000, 3)), Region::zeroed(10_000).unwrap());
+        far.recv(1, inbox.all()).unwrap();
+        second.send(2, message.all()).unwrap();
+        assert_eq!((done(&second, 2), done(&far, 1)), (10_000, 10_000));
+        traffic(&pair, "all paths live");
     }
 }
 

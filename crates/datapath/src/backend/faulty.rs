@@ -119,6 +119,10 @@ impl<B: Backend> Backend for Faulty<B> {
         self.inner.link_mtu(peer)
     }
 
+    fn listen_on(&mut self, path: PathId) -> io::Result<()> {
+        self.inner.listen_on(path)
+    }
+
     fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
         if self.cuts.cut(batch.path) {
             return Ok(Sent::Done);

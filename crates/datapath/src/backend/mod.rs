@@ -47,6 +47,8 @@ pub enum Sent {
 pub struct Received<'a> {
     /// The sender's address; its port is the path's.
     pub from: SocketAddr,
+    /// Where they arrived: at the address of this path of ours, or, `None`, where peers usually reach the backend.
+    pub at: Option<PathId>,
     /// Congestion notification codepoint.
     pub ecn: Ecn,
     /// Bytes of each datagram but the last, which has what is left.
@@ -66,6 +68,17 @@ pub enum Arrivals {
     All,
     /// As much as one call takes; there may be more.
     More,
+}
+
+impl Arrivals {
+    /// Of two places.
+    fn and(self, other: Arrivals) -> Arrivals {
+        match (self, other) {
+            (Arrivals::More, _) | (_, Arrivals::More) => Arrivals::More,
+            (Arrivals::None, Arrivals::None) => Arrivals::None,
+            _ => Arrivals::All,
+        }
+    }
 }
 
 /// The largest batch a backend takes.
@@ -105,6 +118,14 @@ pub trait Backend: Send {
     /// Bytes a packet may have on this machine's link towards `peer`, IP header included, if that is known.
     fn link_mtu(&self, _peer: SocketAddr) -> Option<usize> {
         None
+    }
+
+    /// From now on also receives what arrives at the address of a path, besides that at which peers usually reach it.
+    ///
+    /// # Errors
+    /// It cannot.
+    fn listen_on(&mut self, _path: PathId) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Sends a batch.
@@ -151,6 +172,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn link_mtu(&self, peer: SocketAddr) -> Option<usize> {
         (**self).link_mtu(peer)
+    }
+    fn listen_on(&mut self, path: PathId) -> io::Result<()> {
+        (**self).listen_on(path)
     }
     fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
         (**self).send(batch)

@@ -68,6 +68,8 @@ pub struct UdpBackend {
     segmentation: Segmentation,
     /// Where there was no room last.
     full: Option<PathId>,
+    /// Paths at whose addresses something may arrive, too.
+    also: Vec<PathId>,
     /// What else ends a wait.
     watched: Option<OwnedFd>,
 }
@@ -105,7 +107,16 @@ impl UdpBackend {
         let segmentation = if inbound.can_segment() { Segmentation::Offloaded } else { Segmentation::Here };
         let waker = Waker::new().map_err(|error| (config.bind, error))?;
         let receiver = Receiver::new(RECEIVE_BATCH, RECEIVE_BYTES);
-        Ok(UdpBackend { inbound, outbound, receiver, waker, segmentation, full: None, watched: None })
+        Ok(UdpBackend {
+            inbound,
+            outbound,
+            receiver,
+            waker,
+            segmentation,
+            full: None,
+            also: Vec::new(),
+            watched: None,
+        })
     }
 
     /// Source port of each path.
@@ -146,6 +157,39 @@ fn judge(error: io::Error) -> io::Result<Sent> {
         Some(libc::EPERM | libc::ENETDOWN) => Ok(Sent::Done),
         _ => Err(error),
     }
+}
+
+/// Receives from a socket: that of a path, or the one of which peers know.
+fn receive_at(
+    receiver: &mut Receiver,
+    socket: &UdpSocket,
+    at: Option<PathId>,
+    sink: &mut dyn FnMut(Received<'_>),
+) -> io::Result<Arrivals> {
+    let (count, arrivals) = match receiver.receive(socket.as_fd()) {
+        Ok(received) => received,
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED | libc::ENOMEM) => {
+                return Ok(Arrivals::None);
+            }
+            _ => return Err(error),
+        },
+    };
+    let mut now_ns = None;
+    for index in 0..count {
+        let (meta, bytes) = receiver.get(index);
+        let Some(from) = meta.from else { continue };
+        if meta.truncated || meta.len == 0 {
+            continue;
+        }
+        let age_ns = meta.stamp_ns.and_then(|stamp| {
+            let now = *now_ns.get_or_insert_with(realtime_ns);
+            now.checked_sub(stamp).filter(|&age| age < OLDEST_STAMP_NS)
+        });
+        let ecn = Ecn::from_bits(meta.tos);
+        sink(Received { from, at, ecn, segment_bytes: meta.segment, bytes, age_ns });
+    }
+    Ok(arrivals)
 }
 
 impl Backend for UdpBackend {
@@ -192,29 +236,19 @@ impl Backend for UdpBackend {
         })
     }
 
+    fn listen_on(&mut self, path: PathId) -> io::Result<()> {
+        if !self.also.contains(&path) {
+            self.outbound[path.index()].prepare_to_receive()?;
+            self.also.push(path);
+        }
+        Ok(())
+    }
+
     fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals> {
-        let (count, arrivals) = match self.receiver.receive(self.inbound.as_fd()) {
-            Ok(received) => received,
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED | libc::ENOMEM) => {
-                    return Ok(Arrivals::None);
-                }
-                _ => return Err(error),
-            },
-        };
-        let mut now_ns = None;
-        for index in 0..count {
-            let (meta, bytes) = self.receiver.get(index);
-            let Some(from) = meta.from else { continue };
-            if meta.truncated || meta.len == 0 {
-                continue;
-            }
-            let age_ns = meta.stamp_ns.and_then(|stamp| {
-                let now = *now_ns.get_or_insert_with(realtime_ns);
-                now.checked_sub(stamp).filter(|&age| age < OLDEST_STAMP_NS)
-            });
-            let ecn = Ecn::from_bits(meta.tos);
-            sink(Received { from, ecn, segment_bytes: meta.segment, bytes, age_ns });
+        let mut arrivals = receive_at(&mut self.receiver, &self.inbound, None, sink)?;
+        for path in &self.also {
+            let socket = &self.outbound[path.index()];
+            arrivals = arrivals.and(receive_at(&mut self.receiver, socket, Some(*path), sink)?);
         }
         Ok(arrivals)
     }
@@ -234,7 +268,13 @@ impl Backend for UdpBackend {
         let other = self.watched.as_ref().map_or(woken.clone(), |other| PollFd::new(other, PollFlags::IN));
         let count = if self.watched.is_some() { 4 } else { 2 + usize::from(wait.for_room) };
         let mut fds = [PollFd::new(&self.inbound, PollFlags::IN), woken, room, other];
-        let result = poll(&mut fds[..count], timeout.as_ref()).map(|_| !fds[1].revents().is_empty());
+        let result = if self.also.is_empty() {
+            poll(&mut fds[..count], timeout.as_ref()).map(|_| !fds[1].revents().is_empty())
+        } else {
+            let also = self.also.iter().map(|path| PollFd::new(&self.outbound[path.index()], PollFlags::IN));
+            let mut all: Vec<PollFd<'_>> = fds[..count].iter().cloned().chain(also).collect();
+            poll(&mut all, timeout.as_ref()).map(|_| !all[1].revents().is_empty())
+        };
         match result {
             Ok(true) => {
                 self.waker.clear();

@@ -34,7 +34,7 @@ impl Core {
         for frame in received.bytes.chunks_mut(received.segment_bytes.max(1)) {
             self.counts.received_datagrams += 1;
             // Anew for each: what one of them releases is stamped with a later time.
-            if self.on_datagram(self.now, received.from, received.ecn, frame).is_none() {
+            if self.on_datagram(self.now, (received.from, received.at), received.ecn, frame).is_none() {
                 self.counts.refused_datagrams += 1;
             }
         }
@@ -42,7 +42,13 @@ impl Core {
 
     /// `None`: it is nothing of ours.
     #[inline]
-    fn on_datagram(&mut self, now: Time, from: SocketAddr, ecn: Ecn, frame: &mut [u8]) -> Option<()> {
+    fn on_datagram(
+        &mut self,
+        now: Time,
+        (from, at): (SocketAddr, Option<PathId>),
+        ecn: Ecn,
+        frame: &mut [u8],
+    ) -> Option<()> {
         match kind_of(frame) {
             Kind::Plain => {
                 let (content, crc) = frame.split_last_chunk::<CRC_LEN>()?;
@@ -53,7 +59,7 @@ impl Core {
             }
             Kind::Protected(session) => self.on_protected(now, ecn, ConnectionId(session.0), frame),
             Kind::ToResponder | Kind::ToInitiator(_) => {
-                self.setup.enqueue(from, frame);
+                self.setup.enqueue(from, at, frame);
                 Some(())
             }
             _ => None,

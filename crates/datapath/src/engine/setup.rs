@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crossbeam_queue::SegQueue;
 
-use pathweave_units::{HostId, QpNum, Time};
+use pathweave_units::{HostId, PathId, QpNum, Time};
 
 use super::commands::refuse;
 use super::connection::Phase;
@@ -34,15 +34,24 @@ pub(super) struct Setup {
     handshake: HandshakeConfig,
     responder: Responder,
     initiators: Vec<Attempt>,
-    waiting: Vec<(SocketAddr, Vec<u8>)>,
+    waiting: Vec<Waiting>,
     pub(super) listening: bool,
     /// Something may have to be sent or told.
     stirred: bool,
 }
 
+/// A handshake datagram that waits for its turn.
+struct Waiting {
+    from: SocketAddr,
+    at: Option<PathId>,
+    datagram: Vec<u8>,
+}
+
 struct Attempt {
     initiator: Initiator,
     id: ConnectionId,
+    /// From where it asks: where peers usually reach this end, or the address of a path.
+    route: Option<PathId>,
     /// It is through; kept to repeat its Confirm, until then.
     done_until: Option<Time>,
 }
@@ -82,7 +91,7 @@ impl Setup {
     pub(super) fn initiate(&mut self, now: Time, id: ConnectionId, hello: Hello) -> Result<(), SetupError> {
         let rotation = Rotation::default();
         let initiator = Initiator::new(now, &self.key, hello, self.handshake, rotation, &mut OsRandom)?;
-        self.initiators.push(Attempt { initiator, id, done_until: None });
+        self.initiators.push(Attempt { initiator, id, route: None, done_until: None });
         self.stirred = true;
         Ok(())
     }
@@ -93,9 +102,9 @@ impl Setup {
     }
 
     /// A handshake datagram; it is looked at later.
-    pub(super) fn enqueue(&mut self, from: SocketAddr, datagram: &[u8]) {
+    pub(super) fn enqueue(&mut self, from: SocketAddr, at: Option<PathId>, datagram: &[u8]) {
         if self.waiting.len() < MOST_WAITING {
-            self.waiting.push((from, datagram.to_vec()));
+            self.waiting.push(Waiting { from, at, datagram: datagram.to_vec() });
         }
     }
 
@@ -117,12 +126,14 @@ impl Core {
             return false;
         }
         self.setup.stirred = false;
-        for (from, datagram) in std::mem::take(&mut self.setup.waiting) {
+        for Waiting { from, at, datagram } in std::mem::take(&mut self.setup.waiting) {
             match kind_of(&datagram) {
                 Kind::ToResponder => self.setup.responder.handle(now, from, &datagram),
                 Kind::ToInitiator(attempt) => {
                     let mut attempts = self.setup.initiators.iter_mut();
                     if let Some(found) = attempts.find(|known| known.initiator.attempt() == attempt) {
+                        // Where answers come is a way that lives.
+                        found.route = at;
                         found.initiator.handle(now, &datagram);
                     }
                 }
@@ -131,7 +142,12 @@ impl Core {
             self.requests(now);
         }
         self.setup.responder.on_timer(now);
-        self.setup.initiators.iter_mut().for_each(|attempt| attempt.initiator.on_timer(now));
+        for attempt in &mut self.setup.initiators {
+            if attempt.initiator.poll_timeout().is_some_and(|due| due <= now) {
+                attempt.route = next_route(attempt.route, self.config.paths);
+                attempt.initiator.on_timer(now);
+            }
+        }
         self.setup.initiators.retain(|attempt| attempt.done_until.is_none_or(|until| until > now));
         self.requests(now);
         self.attempts(now, backend);
@@ -188,7 +204,7 @@ impl Core {
             let (peer, shared) = (connection.peer, connection.shared.clone());
             let mut no_route = None;
             while let Some(datagram) = attempt.initiator.poll_transmit() {
-                no_route = send_alone(backend, peer, &datagram).err();
+                no_route = send_from(backend, attempt.route, peer, &datagram).err();
             }
             if let Some(error) = no_route.filter(|_| shared.state() == ConnectionState::Opening) {
                 refuse(&shared, ConnectError::NoRoute { peer, reason: error.to_string() });
@@ -256,9 +272,13 @@ impl Core {
         while let Some(event) = self.setup.responder.poll_event() {
             match event {
                 ResponderEvent::Request { id, from, hello } => self.judge(now, id, from, &hello),
-                ResponderEvent::Established { id, established, .. } => {
+                ResponderEvent::Established { id, from, established } => {
                     let found = self.connections.iter().find(|connection| connection.request == Some(id));
                     let Some(connection) = found.map(|connection| connection.id) else { continue };
+                    if let Some(connection) = self.connections.get_mut(connection) {
+                        // It may have asked from one address after the other, until there was an answer.
+                        connection.peer = from;
+                    }
                     if self.establish(now, connection, *established)
                         && let Some(connection) = self.connections.get(connection)
                     {
@@ -318,9 +338,27 @@ impl Core {
     }
 }
 
+/// From where to ask next, when there is no answer: each port takes another path, and so does the answer to it.
+fn next_route(route: Option<PathId>, paths: u16) -> Option<PathId> {
+    let next = route.map_or(0, |path| path.0 + 1);
+    (next < paths).then_some(PathId(next))
+}
+
 /// Sends a datagram by itself, from the address at which this end is reached. If there is no room it is lost, and the
 /// handshake's timers send another.
 pub(crate) fn send_alone<B: Backend>(backend: &mut B, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
+    send_from(backend, None, to, bytes)
+}
+
+/// The same from the address of a path, where the answer is waited for then.
+fn send_from<B: Backend>(
+    backend: &mut B,
+    path: Option<PathId>,
+    to: SocketAddr,
+    bytes: &[u8],
+) -> io::Result<()> {
     let ecn = pathweave_wire::Ecn::NotCapable;
-    backend.send(&SendBatch { to, path: None, ecn, segment_bytes: bytes.len().max(1), bytes }).map(|_| ())
+    // Where it cannot listen there, it asks from where it can.
+    let path = path.filter(|path| backend.listen_on(*path).is_ok());
+    backend.send(&SendBatch { to, path, ecn, segment_bytes: bytes.len().max(1), bytes }).map(|_| ())
 }
