@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod choice;
 mod paths;
 mod transport;
 mod workloads;
@@ -92,6 +93,11 @@ fn all(only: Option<&str>) -> ExitCode {
         let best = best.expect("at least one run");
         met &= print(bench, &best);
         report.insert(bench.name.into(), best);
+    }
+    if only.is_none_or(|name| name == choice::NAME) {
+        let (value, all_met) = choice::run();
+        met &= all_met;
+        report.insert(choice::NAME.into(), value);
     }
     if only.is_none_or(|name| name == transport::NAME) {
         let (value, all_met) = transport::run();

@@ -46,6 +46,14 @@ pub(crate) struct Look {
     pub(crate) colour: usize,
     pub(crate) dashed: bool,
     pub(crate) marked: bool,
+    /// Somebody else's: pale, with hollow marks.
+    pub(crate) published: bool,
+}
+
+impl Look {
+    fn opacity(self) -> f64 {
+        if self.published { 0.4 } else { 1.0 }
+    }
 }
 
 /// So many names of a figure have a colour of their own.
@@ -171,7 +179,8 @@ fn draw_legend(area: &Area<'_>, placed: &[Placed<'_>]) -> Result<(), Failed> {
             let dash = if look.dashed { 6 } else { 36 };
             for from in (x..x + 34).step_by(if look.dashed { 10 } else { 36 }) {
                 let to = (from + dash).min(x + 34);
-                area.draw(&PathElement::new([(from, y + 7), (to, y + 7)], colour.stroke_width(2)))?;
+                let stroke = colour.mix(look.opacity()).stroke_width(2);
+                area.draw(&PathElement::new([(from, y + 7), (to, y + 7)], stroke))?;
             }
         }
         area.draw_text(name, &style, (x + 40, y))?;
@@ -258,7 +267,7 @@ where
     mesh.draw()?;
     for (i, curve) in panel.curves.iter().enumerate() {
         let colour = COLOURS[curve.look.colour % COLOURS.len()];
-        let stroke = colour.stroke_width(2);
+        let stroke = colour.mix(curve.look.opacity()).stroke_width(2);
         if panel.bars {
             let width = 0.8 / panel.curves.len() as f64;
             let from = -0.4 + width * i as f64;
@@ -276,7 +285,8 @@ where
             plot.draw_series(LineSeries::new(curve.points.iter().copied(), stroke))?;
         }
         if curve.look.marked {
-            plot.draw_series(curve.points.iter().map(|&p| Circle::new(p, 4, colour.filled())))?;
+            let fill = if curve.look.published { stroke } else { colour.filled() };
+            plot.draw_series(curve.points.iter().map(|&p| Circle::new(p, 4, fill)))?;
             for (k, &(x, y)) in curve.points.iter().enumerate() {
                 error_bar(&mut plot, x, y, curve.errors.get(k))?;
             }

@@ -4,7 +4,7 @@
 use crate::catalogue::Figure;
 use crate::draw::unit_factor;
 use crate::error::{PaperError, unknown};
-use crate::model::{Claim, FigureFile, Measure, Of, PlotKind, Stat};
+use crate::model::{Claim, FigureFile, Measure, Of, PlotKind, Published, Stat};
 use crate::plan::plain;
 
 /// Names the first thing in `figure` that leads nowhere.
@@ -27,11 +27,16 @@ pub(crate) fn check(paper: &str, figure: &Figure) -> Result<(), PaperError> {
     for claim in &file.claim {
         check_claim(file, claim).map_err(|why| within(&format!("claim \"{}\"", claim.text), &why))?;
     }
+    for published in &file.published {
+        check_published(file, published)
+            .map_err(|why| within(&format!("published \"{}\"", published.series), &why))?;
+    }
     for trace in &file.trace {
         for term in &trace.terms {
-            let named = [&term.host, &term.link, &term.queue].iter().filter(|name| name.is_some()).count();
-            if named != 1 {
-                let why = "each term has one of `host`, `link`, `queue`";
+            let names = [&term.host, &term.link, &term.queue].iter().filter(|name| name.is_some()).count();
+            let flows = [term.flow_rate, term.flow_held].iter().flatten().count();
+            if names + flows != 1 {
+                let why = "each term has one of `host`, `link`, `queue`, `flow_rate`, `flow_held`";
                 return Err(within(&format!("trace \"{}\"", trace.name), &why));
             }
         }
@@ -50,6 +55,22 @@ fn check_measure(file: &FigureFile, measure: &Measure) -> Result<(), String> {
         return Err(
             "`state-bytes` is for figures without `scenario`, and all else for those with one".to_owned()
         );
+    }
+    Ok(())
+}
+
+fn check_published(file: &FigureFile, published: &Published) -> Result<(), String> {
+    known_measure(file, &published.measure)?;
+    known("curve", &published.series, file.series.iter().map(|series| series.name.as_str()))?;
+    if let Some(panel) = &published.panel {
+        known("panel", panel, file.panel.iter().map(|panel| panel.name.as_str()))?;
+    }
+    let expected = file.sweep.as_ref().map_or(1, |sweep| sweep.values.len());
+    if published.values.len() != expected {
+        return Err(format!(
+            "{} values; expected {expected}, one for each of the sweep",
+            published.values.len()
+        ));
     }
     Ok(())
 }

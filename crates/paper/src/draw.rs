@@ -1,8 +1,8 @@
 //! From the points of a figure to its picture.
 
 use crate::chart::{COLOUR_COUNT, Chart, Curve, Look, PanelChart};
-use crate::model::{PlotKind, Variant};
-use crate::plan::FigurePlan;
+use crate::model::{PlotKind, Published, Variant};
+use crate::plan::{FigurePlan, plain};
 
 /// The picture of a figure; `None` if it has none.
 pub(crate) fn chart(figure: &FigurePlan) -> Option<Chart> {
@@ -47,7 +47,12 @@ fn look(figure: &FigurePlan, series: usize, marked: bool) -> Look {
         }
     }
     let own = names.iter().position(|name| *name == one.name).unwrap_or(0);
-    Look { colour: colours(&names)[own], dashed: one.variant == Some(Variant::Published), marked }
+    Look {
+        colour: colours(&names)[own],
+        dashed: one.variant == Some(Variant::Published),
+        marked,
+        published: false,
+    }
 }
 
 /// Colours of different names. Some have theirs in every figure; others take what is left, and only when nothing is, two
@@ -121,6 +126,9 @@ fn measures(figure: &FigurePlan, bars: bool) -> Vec<PanelChart> {
             }
             curves.push(curve);
         }
+        if let Some(group) = group.filter(|_| !bars) {
+            curves.extend(published(figure, name, group));
+        }
         let names = figure.panels.iter().map(|p| p.name.clone()).collect();
         charts.push(PanelChart {
             title: group.map(|g| figure.panels[g].name.clone()).unwrap_or_default(),
@@ -130,6 +138,27 @@ fn measures(figure: &FigurePlan, bars: bool) -> Vec<PanelChart> {
         });
     }
     charts
+}
+
+/// Curves of a measure that were published, where this run has their values of the sweep.
+fn published(figure: &FigurePlan, measure: &str, panel: usize) -> Vec<Curve> {
+    let file = &figure.figure.file;
+    let Some(sweep) = &file.sweep else { return Vec::new() };
+    let here = |of: &&Published| {
+        of.measure == measure && of.panel.as_ref().is_none_or(|name| *name == figure.panels[panel].name)
+    };
+    let curve = |of: &Published| {
+        let series = file.series.iter().position(|series| series.name == of.series)?;
+        let at = |text: String| figure.xs.iter().position(|x| *x == text);
+        let points = sweep.values.iter().zip(&of.values);
+        Some(Curve {
+            name: format!("{} (in the paper)", of.series),
+            points: points.filter_map(|(x, y)| Some((at(plain(x))? as f64, *y))).collect(),
+            errors: Vec::new(),
+            look: Look { published: true, ..look(figure, series, true) },
+        })
+    };
+    file.published.iter().filter(here).filter_map(curve).collect()
 }
 
 /// One picture a panel and curve, one line a trace, of the first seed.

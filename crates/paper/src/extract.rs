@@ -85,6 +85,11 @@ fn values(of: Of, which: &Which<'_>, run: &RunResult) -> Option<Vec<f64>> {
         Of::HostThroughput => host_throughput(flows()).map(|rate| vec![rate]),
         Of::OooDegree => per_flow(|flow| Some(f64::from(flow.ooo_degree_max))),
         Of::OooPackets => per_flow(|flow| Some(f64::from(flow.ooo_packets))),
+        Of::OooShare => {
+            let sent: u64 = flows().map(|flow| u64::from(flow.sent_packets)).sum();
+            let late: u64 = flows().map(|flow| u64::from(flow.ooo_packets)).sum();
+            (sent > 0).then(|| vec![late as f64 / sent as f64])
+        }
         Of::Cnps => per_flow(|flow| Some(f64::from(flow.cnp_packets))),
         Of::Copies => total(flows().map(|flow| u64::from(flow.copied_packets)).sum()),
         Of::Notices => total(flows().map(|flow| u64::from(flow.notice_packets)).sum()),
@@ -218,6 +223,12 @@ fn resolve(term: &Term, run: &RunResult) -> Option<(SeriesKind, u32, f64)> {
     if let Some(name) = &term.queue {
         return Some((SeriesKind::QueueBytes, link(name)?.link, term.factor));
     }
+    if let Some(flow) = term.flow_rate {
+        return Some((SeriesKind::PolicyRateBps, flow, term.factor));
+    }
+    if let Some(flow) = term.flow_held {
+        return Some((SeriesKind::HeldBytes, flow, term.factor));
+    }
     let link = link(term.link.as_deref()?)?;
     Some((SeriesKind::LinkUtilisation, link.link, term.factor * link.rate_bps as f64))
 }
@@ -228,6 +239,10 @@ mod tests {
     use pathweave_results::{LinkTotals, NodeInfo, NodeKind, RunInfo, SeriesSample};
 
     fn measure(text: &str) -> Measure {
+        toml::from_str(text).unwrap()
+    }
+
+    fn term(text: &str) -> Term {
         toml::from_str(text).unwrap()
     }
 
@@ -338,10 +353,7 @@ mod tests {
         ];
         let trace = Trace {
             name: "t".to_owned(),
-            terms: vec![
-                Term { host: Some("host0".to_owned()), link: None, queue: None, factor: 1.0 },
-                Term { host: None, link: Some("host0>switch0".to_owned()), queue: None, factor: -1.0 },
-            ],
+            terms: vec![term("host = \"host0\""), term("link = \"host0>switch0\"\nfactor = -1.0")],
         };
         let line = follow(&trace, &run);
         assert_eq!(line, [(10e3, 1e9), (20e3, 8e9), (30e3, -1e9)]);
@@ -352,5 +364,28 @@ mod tests {
         // Below 2 Gb/s from 0 to 10 us and from 20 to 30 us: 10 us each, not 20 us together.
         assert_eq!(m("stat = \"time-below\"\nbelow = 2e9"), Some(10e3));
         assert_eq!(m("from_us = 40"), None);
+    }
+
+    #[test]
+    fn a_flow_over_time_and_what_came_late_of_all() {
+        let mut run = two_flows();
+        let sample = |us: u64, entity, kind, value| SeriesSample {
+            time_ps: us * 1_000_000,
+            value,
+            entity,
+            index: 0,
+            kind,
+        };
+        run.series = vec![
+            sample(10, 1, SeriesKind::PolicyRateBps, 6e9),
+            sample(10, 0, SeriesKind::PolicyRateBps, 1e9),
+            sample(20, 1, SeriesKind::HeldBytes, 3e3),
+        ];
+        let line = |text: &str| follow(&Trace { name: "t".to_owned(), terms: vec![term(text)] }, &run);
+        assert_eq!(line("flow_rate = 1"), [(10e3, 6e9), (20e3, 0.0)]);
+        assert_eq!(line("flow_held = 1"), [(10e3, 0.0), (20e3, 3e3)]);
+        run.flows[1].ooo_packets = 5;
+        // 5 of 2 x 100 packets.
+        assert_eq!(of(&run, "of = \"ooo-share\""), Some(0.025));
     }
 }

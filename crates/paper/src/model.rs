@@ -74,6 +74,9 @@ pub struct FigureFile {
     /// What was published.
     #[serde(default)]
     pub claim: Vec<Claim>,
+    /// Curves that were published, drawn beside ours.
+    #[serde(default)]
+    pub published: Vec<Published>,
     /// What `--quick` changes.
     #[serde(default)]
     pub quick: Change,
@@ -180,6 +183,10 @@ pub struct Term {
     pub link: Option<String>,
     /// Bytes queued for this directed link.
     pub queue: Option<String>,
+    /// Rate the policy of this flow allows, bits per second; the scenario follows the flow.
+    pub flow_rate: Option<u32>,
+    /// Bytes the receiver of this flow holds ahead of a gap; the scenario follows the flow.
+    pub flow_held: Option<u32>,
     /// Multiplies the sample.
     #[serde(default = "one")]
     pub factor: f64,
@@ -205,6 +212,8 @@ pub enum Of {
     OooDegree,
     /// Packets that arrived behind a later one, of each flow.
     OooPackets,
+    /// The same as a share of the packets sent, in all.
+    OooShare,
     /// Congestion notifications that reached the sender, of each flow.
     Cnps,
     /// Bytes on the wire of copies and notices over payload, in all.
@@ -350,6 +359,20 @@ pub enum PlotKind {
     Traces,
     /// No picture: the table of measures says it all.
     Table,
+}
+
+/// A curve that was published.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Of which measure.
+    pub measure: String,
+    /// Of which curve.
+    pub series: String,
+    /// In which panel. Default: in all.
+    pub panel: Option<String>,
+    /// A value for each of the sweep's `values`, in the unit of the plot.
+    pub values: Vec<f64>,
 }
 
 /// What was published.

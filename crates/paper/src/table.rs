@@ -100,7 +100,7 @@ pub(crate) fn quantity(of: Of, stat: Stat) -> Quantity {
         (_, Stat::TimeBelow) | (Of::Fct | Of::JobTime, _) => Quantity::TimeNs,
         (Of::Throughput | Of::HostThroughput | Of::Trace | Of::PolicyRate, _) => Quantity::RateBps,
         (Of::Queue | Of::StateBytes | Of::Held, _) => Quantity::Bytes,
-        (Of::AckShare | Of::LossShare | Of::Overhead, _) => Quantity::Percent,
+        (Of::AckShare | Of::LossShare | Of::Overhead | Of::OooShare, _) => Quantity::Percent,
         (Of::Slowdown | Of::OooDegree | Of::OooPackets | Of::Cnps, _) => Quantity::Plain,
         (
             Of::Answers

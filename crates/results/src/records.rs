@@ -298,6 +298,8 @@ named_enum! {
         PolicyRateBps = "policy_rate_bps",
         /// Bytes flow `entity` has in flight, headers included.
         InflightBytes = "inflight_bytes",
+        /// Bytes the receiver of flow `entity` holds ahead of a gap.
+        HeldBytes = "held_bytes",
         /// Fraction of what arrived of flow `entity` in the last interval that came by path `index` (queue pair, of several).
         PathShare = "path_share_ratio",
     }

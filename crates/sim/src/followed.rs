@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use pathweave_policy::Policy;
 use pathweave_results::{SeriesKind, SeriesSample};
 use pathweave_transport::Placement;
-use pathweave_units::{HostId, QpNum, Time};
+use pathweave_units::{Bytes, HostId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
 use crate::check::Ledger;
@@ -55,6 +55,9 @@ pub(crate) struct Followed {
 struct Way {
     src: HostId,
     qps: Vec<QpNum>,
+    dst: HostId,
+    /// Those of `dst`, of as many as carry the message.
+    receivers: Vec<QpNum>,
     /// Packets that arrived since the last sample, by path, or by queue pair where it has several.
     arrived: BTreeMap<u16, u32>,
     /// Its sender knows that it has ended: one more sample.
@@ -75,14 +78,20 @@ impl Followed {
         Some(Followed { flows, parts: BTreeMap::new() })
     }
 
-    /// A message was posted: the queue pairs that carry it, each with the message's number there.
-    pub(crate) fn posted(&mut self, flow: u32, src: HostId, parts: &[(QpNum, u32)]) {
+    /// A message was posted: its sender and the queue pairs that carry it, each with the message's number there, and its
+    /// receiver with those of its own.
+    pub(crate) fn posted(
+        &mut self,
+        flow: u32,
+        (src, parts): (HostId, &[(QpNum, u32)]),
+        (dst, receivers): (HostId, Vec<QpNum>),
+    ) {
         let Some(way) = self.flows.get_mut(&flow) else { return };
         for (&(qp, msn), number) in parts.iter().zip(0..) {
             self.parts.insert((src, qp, msn), (flow, (parts.len() > 1).then_some(number)));
         }
         let qps = parts.iter().map(|&(qp, _)| qp).collect();
-        *way = Some(Way { src, qps, arrived: BTreeMap::new(), ended: false });
+        *way = Some(Way { src, qps, dst, receivers, arrived: BTreeMap::new(), ended: false });
     }
 
     /// A packet arrived.
@@ -101,8 +110,8 @@ impl Followed {
         }
     }
 
-    /// Samples what is under way.
-    pub(crate) fn sample(&mut self, now: Time, hosts: &[Host], series: &mut Vec<SeriesSample>) {
+    /// Samples what is under way. Packets carry `mtu` bytes of payload.
+    pub(crate) fn sample(&mut self, now: Time, hosts: &[Host], mtu: Bytes, series: &mut Vec<SeriesSample>) {
         for (&flow, slot) in &mut self.flows {
             let Some(way) = slot else { continue };
             let mut add = |kind, index, value: f64| {
@@ -116,6 +125,9 @@ impl Followed {
             let inflight: u64 =
                 way.qps.iter().filter_map(|&qp| sender.inflight(qp)).map(|(_, bytes)| bytes).sum();
             add(SeriesKind::InflightBytes, 0, inflight as f64);
+            let receiver = &hosts[way.dst.index()].endpoint;
+            let held: u64 = way.receivers.iter().filter_map(|&qp| receiver.held_ahead(qp)).sum();
+            add(SeriesKind::HeldBytes, 0, (held * mtu.get()) as f64);
             let mut arrived: Vec<(u16, u32)> = std::mem::take(&mut way.arrived).into_iter().collect();
             let all: u32 = arrived.iter().map(|(_, packets)| packets).sum();
             arrived.sort_by_key(|&(path, packets)| (Reverse(packets), path));

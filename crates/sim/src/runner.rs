@@ -406,7 +406,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             Duty::Sample => {
                 let next = self.recorder.sample(&mut self.fabric, &self.hosts, now);
                 if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
-                    followed.sample(now, &self.hosts, &mut self.recorder.series);
+                    followed.sample(now, &self.hosts, self.spec.host.mtu, &mut self.recorder.series);
                 }
                 self.calendar.sample_at(next);
                 self.sample_groups(now);

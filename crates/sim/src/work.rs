@@ -122,7 +122,8 @@ impl<const C: usize> Runner<'_, C> {
             let number = |qp| outgoing.get(qp).map_or(0, Vec::len) as u32;
             let carriers: Vec<_> =
                 qps.iter().take(parts as usize).map(|(src_qp, _)| (*src_qp, number(src_qp))).collect();
-            followed.posted(flow, message.src, &carriers);
+            let receivers = qps.iter().take(carriers.len()).map(|(_, dst_qp)| *dst_qp).collect();
+            followed.posted(flow, (message.src, &carriers), (message.dst, receivers));
         }
         let mut offset = 0;
         for (part, (src_qp, dst_qp)) in (0..parts).zip(qps) {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pathweave_results::{RunResult, SeriesKind, SeriesSample};
 use pathweave_sim::ObserveConfig;
 use pathweave_units::Duration;
-use support::{leaf_spine, play, spec};
+use support::{incast, leaf_spine, play, spec};
 
 /// Host 0 sends 2 MB to a host of another leaf; a smaller message goes the same way, and another one elsewhere.
 fn run(scheme: &str, flows: u32) -> RunResult {
@@ -55,9 +55,23 @@ fn the_largest_is_followed_and_its_shares_add_up() {
 }
 
 #[test]
+fn what_waits_for_a_gap_is_whole_packets() {
+    let mut spec = spec(leaf_spine(), &incast(16, 500_000), "rps");
+    let interval = Some(Duration::from_us(5));
+    spec.observe = ObserveConfig { interval, flows: 15, ..ObserveConfig::default() };
+    let result = play(&spec);
+    // Sprayed among others, packets overtake each other.
+    let held = of(&result, SeriesKind::HeldBytes);
+    assert_eq!(held.len(), of(&result, SeriesKind::InflightBytes).len());
+    assert!(held.iter().any(|s| s.value > 0.0));
+    assert!(held.iter().all(|s| s.value % 4_096.0 == 0.0 && s.value < 500_000.0), "{held:?}");
+}
+
+#[test]
 fn one_path_has_all_and_queue_pairs_are_told_apart() {
     let one = run("ecmp", 1);
     assert_eq!(paths(&one).len(), 1);
+    assert!(of(&one, SeriesKind::HeldBytes).iter().all(|s| s.value == 0.0), "one path keeps the order");
     assert!(shares(&one).values().flatten().all(|&(_, share)| share == 1.0));
     // Sixteen queue pairs, told apart by their own numbers: each keeps to one path.
     assert_eq!(paths(&run("qp16", 1)), (0..16).collect());

@@ -58,6 +58,7 @@ fn look(kind: SeriesKind) -> Look {
         SeriesKind::HostRateBps => look("Receive rate of hosts", "Goodput", Quantity::RateBps, Merge::Mean),
         SeriesKind::PolicyRateBps => look("Sending rate allowed", "Rate", Quantity::RateBps, Merge::Mean),
         SeriesKind::InflightBytes => look("Bytes in flight", "In flight", Quantity::Bytes, Merge::Mean),
+        SeriesKind::HeldBytes => look("Bytes held ahead of a gap", "Held", Quantity::Bytes, Merge::Mean),
         SeriesKind::PathShare => look("Share of paths", "Share of packets", Quantity::Percent, Merge::Mean),
     }
 }
@@ -141,7 +142,9 @@ fn label(run: &RunResult, kind: SeriesKind, entity: u32, index: u16) -> String {
         }
         SeriesKind::BufferBytes => known(run.nodes.get(entity as usize).map(|n| &n.name), "switch"),
         SeriesKind::HostRateBps => format!("host {entity}"),
-        SeriesKind::PolicyRateBps | SeriesKind::InflightBytes => format!("flow {entity}"),
+        SeriesKind::PolicyRateBps | SeriesKind::InflightBytes | SeriesKind::HeldBytes => {
+            format!("flow {entity}")
+        }
         SeriesKind::PathShare => return format!("flow {entity} path {index}"),
     };
     if index == 0 { name } else { format!("{name} class {index}") }
