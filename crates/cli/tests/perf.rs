@@ -215,6 +215,68 @@ fn several_clients_at_once_in_every_way_of_driving() {
 }
 
 #[test]
+fn datagrams_move_every_byte_and_say_what_they_took() {
+    let lab = Lab::new();
+    key(&lab, "key", '1');
+    for (at_server, at_client) in
+        [(&["--insecure"][..], &["--insecure"][..]), (&["--key", "key"], &["--key", "key"])]
+    {
+        let server = Server::start(&lab, &[&["--transport", "erd"], at_server].concat());
+        let fixed = [&["--transport", "erd"], at_client].concat();
+        let args = ["--size", "1,1345,100000", "--iterations", "40", "--verify", "--depth", "4"];
+        let value = measure(&lab, &server, &[&fixed[..], &args, &["--bidirectional"]].concat());
+        assert_eq!((&value["setup"]["transport"], &value["setup"]["scheme"]), (&"erd".into(), &"erd".into()));
+        assert_eq!((&value["setup"]["op"], &value["setup"]["paths"]), (&"send".into(), &4.into()));
+        let rows = value["results"].as_array().unwrap();
+        assert_eq!(rows.iter().map(|row| &row["size_bytes"]).collect::<Vec<_>>(), [1, 1_345, 100_000]);
+        for row in rows {
+            let size = row["size_bytes"].as_u64().unwrap();
+            for end in ["client", "server"] {
+                let side = &row[end];
+                assert_eq!((&side["messages"], &side["bytes"]), (&40.into(), &(40 * size).into()), "{row}");
+                let looked_at = (&side["checked_messages"], &side["wrong_messages"]);
+                assert_eq!(looked_at, (&40.into(), &0.into()), "{row}");
+                assert!(side["side_channel"]["sent_bytes"].as_u64().unwrap() >= 20 * 40, "{row}");
+                let packets = |path: &Value| path["packets"].as_u64().unwrap();
+                let sent: u64 = side["paths"].as_array().unwrap().iter().map(packets).sum();
+                assert_eq!(side["counters"]["data_packets_sent"].as_u64(), Some(sent));
+                for counter in ["nacks_sent", "flows_scanned", "asked_in_vain", "retransmitted"] {
+                    assert!(side["counters"][counter].is_u64(), "{counter}: {row}");
+                }
+            }
+        }
+        let value = measure(&lab, &server, &[&fixed[..], &["--latency", "--iterations", "50"]].concat());
+        let row = &value["results"][0];
+        assert_eq!((&row["size_bytes"], &row["iterations"]), (&8.into(), &50.into()));
+        assert!(row["latency"]["min_us"].as_f64().unwrap() > 0.0);
+        assert_eq!(server.stop().code, 0);
+    }
+}
+
+#[test]
+fn datagrams_that_cannot_be_are_told() {
+    let lab = Lab::new();
+    let server = Server::start(&lab, &["--transport", "erd", "--insecure", "--max-memory", "1MB"]);
+    let address = server.address.as_str();
+    let client = |args: &[&str], parts: &[&str]| {
+        let fixed = ["perf", "client", address, "--insecure", "--timeout", "3"];
+        refused(&lab, &[&fixed[..], args].concat(), parts);
+    };
+    client(&["--transport", "erd", "--op", "write"], &["--op write", "SEND alone"]);
+    client(&["--transport", "erd", "--scheme", "udmp"], &["--scheme", "one of connections", "erd"]);
+    client(
+        &["--transport", "erd", "--size", "2MB"],
+        &["refuses the measurement", "2000000 bytes", "--max-memory"],
+    );
+    client(&["--transport", "erd", "--mtu", "9000"], &["payloads of 1344 bytes", "--mtu"]);
+    client(&[], &[address, "transport"]);
+    client(&["--scheme", "erd"], &["--scheme", "datagram endpoints"]);
+    let connections = Server::insecure(&lab);
+    let other = ["perf", "client", &connections.address, "--insecure", "--transport", "erd"];
+    refused(&lab, &other, &["without --transport erd"]);
+}
+
+#[test]
 fn packets_are_protected_by_the_key_of_both_ends() {
     let lab = Lab::new();
     key(&lab, "key", '1');

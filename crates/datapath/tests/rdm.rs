@@ -9,7 +9,7 @@ use pathweave_datapath::backend::{Cuts, Faults, Faulty, UdpBackend};
 use pathweave_datapath::rdm::{
     Delivery, Peer, PeerError, RdmCompletion, RdmConfig, RdmEndpoint, RdmPostError, RdmStats,
 };
-use pathweave_datapath::secure::{CLUSTER_KEY_LEN, ClusterKey, OsRandom, Protection};
+use pathweave_datapath::secure::{CLUSTER_KEY_LEN, ClusterKey, OsRandom, Protection, Refusal};
 use pathweave_datapath::{ConnectError, Device, DeviceConfig, Opcode, Region, Status};
 use support::{PATIENCE, pattern, region_of, udp};
 
@@ -331,7 +331,8 @@ fn peers_that_do_not_go_together_are_told_why() {
     let device = Device::open(device_config).unwrap();
     let _listener = device.listen().unwrap();
     assert!(matches!(device.connect(near.local_addr()), Err(ConnectError::Refused { .. })));
-    assert!(near.reach(near.insert(device.local_addr()).unwrap()).is_err());
+    let refused = near.reach(near.insert(device.local_addr()).unwrap());
+    assert!(matches!(refused, Err(ConnectError::Refused { reason: Refusal::Transport, .. })), "{refused:?}");
 }
 
 #[test]

@@ -54,9 +54,9 @@ pub(crate) struct ClientArgs {
     /// The server: host, host:port, [v6address]:port; the port is 18515 unless said otherwise
     #[arg(value_name = "ADDR")]
     pub(crate) server: String,
-    /// What to measure
-    #[arg(long, value_enum, default_value_t = Op::Write)]
-    pub(crate) op: Op,
+    /// What to measure [default: write; with --transport erd send, which is all there is]
+    #[arg(long, value_enum)]
+    pub(crate) op: Option<Op>,
     /// Bytes of a message: 65536, 64KiB, 1MB; several with commas [default: 64KiB; with --latency 8]
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = message_size)]
     pub(crate) size: Vec<u64>,
@@ -71,9 +71,9 @@ pub(crate) struct ClientArgs {
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH))
     )]
     pub(crate) depth: u32,
-    /// Scheme that decides rates and paths; `pathweave list schemes`
-    #[arg(long, value_name = "NAME", default_value = "udmp")]
-    pub(crate) scheme: String,
+    /// Scheme that decides rates and paths; `pathweave list schemes` [default: udmp; with --transport erd erd]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scheme: Option<String>,
     /// Seconds to measure each size for: 10, 0.5 [default: 2]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "iterations")]
     pub(crate) time: Option<std::time::Duration>,
@@ -101,9 +101,13 @@ pub(crate) struct ClientArgs {
 /// How an end of a measurement is opened.
 #[derive(Args, Debug)]
 pub(crate) struct DeviceArgs {
-    /// Paths to send on: UDP source ports, 1 to 256. Each direction has as many as the end with fewer
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) paths: u16,
+    /// What carries messages; the same at both ends
+    #[arg(long, value_enum, default_value_t = Transport::Rc)]
+    pub(crate) transport: Transport,
+    /// Paths to send on: UDP source ports, 1 to 256. Each direction of a connection has as many as the end with fewer
+    /// [default: 16; with --transport erd 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) paths: Option<u16>,
     /// MTU of the links, bytes, IP header included; the smaller of both ends' is used
     #[arg(long, value_name = "BYTES", default_value_t = 1_500, value_parser = clap::value_parser!(u32).range(448..=65_536))]
     pub(crate) mtu: u32,
@@ -138,6 +142,39 @@ pub(crate) struct ProtectionArgs {
     /// No protection: for closed fabrics and measurements
     #[arg(long)]
     pub(crate) insecure: bool,
+}
+
+/// What carries messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Transport {
+    /// A reliable connection
+    Rc,
+    /// Reliable datagrams: one endpoint for any number of peers
+    Erd,
+}
+
+impl DeviceArgs {
+    /// Paths of connections.
+    pub(crate) fn paths(&self) -> u16 {
+        self.paths.unwrap_or(16)
+    }
+}
+
+impl ClientArgs {
+    /// The scheme of connections.
+    pub(crate) fn scheme(&self) -> &str {
+        self.scheme.as_deref().unwrap_or("udmp")
+    }
+
+    /// Sizes of messages, one measurement each.
+    pub(crate) fn sizes(&self) -> Vec<u64> {
+        match (self.all_sizes, self.size.is_empty(), self.latency) {
+            (true, _, _) => (1..=23).map(|power| 1 << power).collect(),
+            (false, false, _) => self.size.clone(),
+            (false, true, true) => vec![8],
+            (false, true, false) => vec![64 << 10],
+        }
+    }
 }
 
 /// Who runs a device's loop.

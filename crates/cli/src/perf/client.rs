@@ -10,8 +10,9 @@ use serde::de::DeserializeOwned;
 use super::args::ClientArgs;
 use super::flow::{Flow, Role, region};
 use super::progress::Live;
-use super::samples::{Latency, Samples};
+use super::samples::Samples;
 use super::session::Welcome;
+use super::show::Figures;
 use super::side::{Mark, Side};
 use super::test::{Check, Directions, Hello, Kind, Op, Test};
 use super::words::{Broken, Word};
@@ -26,24 +27,13 @@ const CONTROL_BYTES: u64 = 256 << 10;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A server that lives, but says and takes nothing for so long, has failed.
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
-const DEFAULT_TIME: Duration = Duration::from_secs(2);
+pub(super) const DEFAULT_TIME: Duration = Duration::from_secs(2);
 
 /// A measurement that is done.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    pub(crate) size_bytes: u64,
-    /// Messages the client has completed.
-    pub(crate) iterations: u64,
-    /// What both ends have completed, per second.
-    pub(crate) average_bytes_per_second: f64,
-    /// The sum of both ends' best 100 ms.
-    pub(crate) peak_bytes_per_second: f64,
-    pub(crate) messages_per_second: f64,
-    /// CPU time of each end for each byte, of both directions.
-    pub(crate) client_cpu_ns_per_byte: Option<f64>,
-    pub(crate) server_cpu_ns_per_byte: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) latency: Option<Latency>,
+    #[serde(flatten)]
+    pub(crate) figures: Figures,
     pub(crate) client: Side,
     pub(crate) server: Side,
 }
@@ -60,7 +50,7 @@ pub(crate) enum Ended {
 pub(crate) fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
     let peer = device::resolve(&args.server)?;
     let mut config = args.device.config(device::any_port_for(peer))?;
-    config.scheme.clone_from(&args.scheme);
+    config.scheme = args.scheme().to_owned();
     config.connect_timeout = args.timeout;
     let device = device::open(config)?;
     let interrupt = Interrupt::listen_saying("stopping: what has been measured will be shown")?;
@@ -114,24 +104,18 @@ pub(crate) fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
 /// A test a size.
 fn tests(args: &ClientArgs) -> Vec<Test> {
     let kind = if args.latency { Kind::Latency } else { Kind::Bandwidth };
-    let sizes = match (args.all_sizes, args.size.is_empty(), kind) {
-        (true, _, _) => (1..=23).map(|power| 1 << power).collect(),
-        (false, false, _) => args.size.clone(),
-        (false, true, Kind::Latency) => vec![8],
-        (false, true, _) => vec![64 << 10],
-    };
     let directions = if args.bidirectional { Directions::Both } else { Directions::One };
     let check = if args.verify { Check::EveryByte } else { Check::Off };
     let test = |size_bytes| Test {
         kind,
-        op: args.op,
+        op: args.op.unwrap_or(Op::Write),
         size_bytes,
         depth: if args.latency { 1 } else { args.depth },
         iterations: args.iterations,
         directions,
         check,
     };
-    sizes.into_iter().map(test).collect()
+    args.sizes().into_iter().map(test).collect()
 }
 
 /// How the ends were set up.
@@ -224,12 +208,12 @@ fn parsed<T: DeserializeOwned>(control: &Region, len: u64) -> Result<T, Broken> 
 
 impl Meeting<'_> {
     fn measure(&mut self, test: Test) -> Result<Result<Row, Broken>, Failure> {
-        let ready = match meet(&self.device, self.peer, &self.args.scheme, test, self.args.timeout)? {
+        let ready = match meet(&self.device, self.peer, self.args.scheme(), test, self.args.timeout)? {
             Ok(ready) => ready,
             Err(why) => return Ok(Err(why)),
         };
         if self.setup.is_none() {
-            device::note_paths(&ready.connection, self.args.device.paths);
+            device::note_paths(&ready.connection, self.args.device.paths());
             let info = ready.connection.info();
             self.setup = Some(Setup {
                 op: test.op,
@@ -399,7 +383,7 @@ fn row(test: Test, client: Side, server: Side, samples: Option<&Samples>) -> Row
     let bytes = client.bytes + server.bytes;
     // The time of a message is half of that there and back, but for READ, which is one.
     let factor = if test.op == Op::Read { 1.0 } else { 0.5 };
-    Row {
+    let figures = Figures {
         size_bytes: test.size_bytes,
         iterations: client.messages,
         average_bytes_per_second: both(|side| side.bytes),
@@ -408,7 +392,6 @@ fn row(test: Test, client: Side, server: Side, samples: Option<&Samples>) -> Row
         client_cpu_ns_per_byte: client.cpu_ns_per_byte(bytes),
         server_cpu_ns_per_byte: server.cpu_ns_per_byte(bytes),
         latency: samples.and_then(|samples| samples.latency(factor)),
-        client,
-        server,
-    }
+    };
+    Row { figures, client, server }
 }

@@ -47,7 +47,7 @@ impl DeviceArgs {
     /// Something about it cannot be.
     pub(crate) fn config(&self, bind: SocketAddr) -> Result<DeviceConfig, Failure> {
         let mut config = DeviceConfig::new(bind);
-        config.paths = self.paths;
+        config.paths = self.paths();
         config.fit_link(self.mtu as usize).map_err(|why| Failure::Input(format!("--mtu: {why}")))?;
         config.line_rate = self.line_rate;
         self.protection.apply(&mut config)?;
@@ -84,15 +84,22 @@ fn stay_on(core: usize) -> Result<(), Failure> {
 /// # Errors
 /// What the device says, as a user can understand it.
 pub(crate) fn open(config: DeviceConfig) -> Result<Device, Failure> {
-    Device::open(config).map_err(|why| match why {
+    Device::open(config).map_err(opening)
+}
+
+/// What is wrong with how a device is to be opened, as a user can understand it.
+pub(super) fn opening(why: OpenError) -> Failure {
+    match why {
         OpenError::Config(why) => wrong_setting(&why),
         why => Failure::Input(why.to_string()),
-    })
+    }
 }
 
 fn wrong_setting(why: &ConfigError) -> Failure {
     Failure::Input(match why {
-        ConfigError::UnknownScheme { .. } | ConfigError::NotConnections { .. } => format!("--scheme: {why}"),
+        ConfigError::UnknownScheme { .. }
+        | ConfigError::NotConnections { .. }
+        | ConfigError::NotDatagrams { .. } => format!("--scheme: {why}"),
         why => why.to_string(),
     })
 }

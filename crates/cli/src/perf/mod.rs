@@ -3,6 +3,7 @@
 mod args;
 mod client;
 mod device;
+mod erd;
 mod flow;
 mod meter;
 mod pattern;
@@ -22,13 +23,19 @@ pub(crate) use samples::{Latency, Samples};
 pub(crate) use test::{Check, Directions, Kind, Op, Test};
 pub(crate) use words::Broken;
 
-use args::PerfCommand;
+use args::{PerfCommand, Transport};
 
 use crate::failure::{Failure, Outcome};
 
 pub(crate) fn perf(args: &PerfArgs) -> Result<Outcome, Failure> {
     match &args.command {
-        PerfCommand::Server(args) => server::server(args),
-        PerfCommand::Client(args) => client::client(args),
+        PerfCommand::Server(args) => match args.device.transport {
+            Transport::Rc => server::server(args),
+            Transport::Erd => erd::server(args),
+        },
+        PerfCommand::Client(args) => match args.device.transport {
+            Transport::Rc => client::client(args),
+            Transport::Erd => erd::client(args),
+        },
     }
 }

@@ -60,6 +60,23 @@ impl Live {
         time: Option<Duration>,
         connection: &Connection,
     ) {
+        self.look((test.size_bytes, test.iterations), done, elapsed, time, || {
+            connection.stats().map_or((0, 0, 0), |stats| {
+                let up = stats.paths.iter().filter(|path| path.state == PathState::Up).count();
+                (stats.counters.retransmitted, up, stats.paths.len())
+            })
+        });
+    }
+
+    /// As [`update`](Live::update), of whatever has packets sent again, paths that are up, and paths.
+    pub(super) fn look(
+        &mut self,
+        (size_bytes, iterations): (u64, Option<u64>),
+        done: u64,
+        elapsed: Duration,
+        time: Option<Duration>,
+        state: impl FnOnce() -> (u64, usize, usize),
+    ) {
         let every = match self.show {
             Show::Silent => return,
             Show::Bar(_) => DRAW_EVERY,
@@ -75,20 +92,16 @@ impl Live {
         }
         let (then, before) = std::mem::replace(&mut self.last, (elapsed, done));
         let rate = done.saturating_sub(before) as f64 / (elapsed - then).as_secs_f64().max(1e-9);
-        let share = match (time, test.iterations) {
+        let share = match (time, iterations) {
             (Some(time), _) => elapsed.as_secs_f64() / time.as_secs_f64(),
             (None, Some(all)) => done as f64 / all as f64,
             (None, None) => 0.0,
         };
-        let stats = connection.stats();
-        let (lost, up, all) = stats.map_or((0, 0, 0), |stats| {
-            let up = stats.paths.iter().filter(|path| path.state == PathState::Up).count();
-            (stats.counters.retransmitted, up, stats.paths.len())
-        });
+        let (lost, up, all) = state();
         let words = format!(
             "{} B  {:.1} MB/s  {rate:.0} messages/s  retransmitted {lost}  paths {up}/{all}  {}",
-            test.size_bytes,
-            rate * test.size_bytes as f64 / 1e6,
+            size_bytes,
+            rate * size_bytes as f64 / 1e6,
             clock(elapsed)
         );
         match &self.show {

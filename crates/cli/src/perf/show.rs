@@ -5,10 +5,29 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::client::{Ended, Row, Setup};
+use super::samples::Latency;
 use super::side::{PathPart, Side};
 use super::test::{Check, Directions, Kind, Op};
 
 const RULE: usize = 100;
+
+/// The figures of a measurement, whatever carried it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Figures {
+    pub(crate) size_bytes: u64,
+    /// Messages the client has completed.
+    pub(crate) iterations: u64,
+    /// What both ends have completed, per second.
+    pub(crate) average_bytes_per_second: f64,
+    /// The sum of both ends' best 100 ms.
+    pub(crate) peak_bytes_per_second: f64,
+    pub(crate) messages_per_second: f64,
+    /// CPU time of each end for each byte, of both directions.
+    pub(crate) client_cpu_ns_per_byte: Option<f64>,
+    pub(crate) server_cpu_ns_per_byte: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) latency: Option<Latency>,
+}
 
 /// Everything, as JSON.
 pub(crate) fn json(setup: &Setup, rows: &[Row], ended: Ended) -> String {
@@ -27,9 +46,10 @@ pub(crate) fn text(setup: &Setup, rows: &[Row]) -> String {
     if rows.is_empty() {
         return text;
     }
+    let figures: Vec<&Figures> = rows.iter().map(|row| &row.figures).collect();
     match setup.kind {
-        Kind::Latency => latency(&mut text, rows),
-        Kind::Bandwidth | Kind::Survey => bandwidth(&mut text, rows),
+        Kind::Latency => latency(&mut text, &figures),
+        Kind::Bandwidth | Kind::Survey => bandwidth(&mut text, &figures),
     }
     rule(&mut text);
     ends(&mut text, rows);
@@ -44,7 +64,7 @@ pub(crate) fn text(setup: &Setup, rows: &[Row]) -> String {
     text
 }
 
-fn rule(text: &mut String) {
+pub(super) fn rule(text: &mut String) {
     text.push_str(&"-".repeat(RULE));
     text.push('\n');
 }
@@ -76,7 +96,7 @@ fn heading(setup: &Setup) -> String {
     text
 }
 
-fn bandwidth(text: &mut String, rows: &[Row]) {
+pub(super) fn bandwidth(text: &mut String, rows: &[&Figures]) {
     let _ = writeln!(
         text,
         " {:<11} {:<12} {:>14} {:>17} {:>14} {:>12} {:>12}",
@@ -103,7 +123,7 @@ fn bandwidth(text: &mut String, rows: &[Row]) {
     }
 }
 
-fn latency(text: &mut String, rows: &[Row]) {
+pub(super) fn latency(text: &mut String, rows: &[&Figures]) {
     let _ = writeln!(
         text,
         " {:<9} {:<11} {:>10} {:>11} {:>15} {:>11} {:>13} {:>9} {:>10}",
@@ -176,7 +196,7 @@ fn ends(text: &mut String, rows: &[Row]) {
 
 /// The paths of whichever end sent the data of the last size.
 fn paths(text: &mut String, setup: &Setup, row: &Row) {
-    let of_size = format!("of {} bytes", row.size_bytes);
+    let of_size = format!("of {} bytes", row.figures.size_bytes);
     match (setup.op, setup.directions, setup.kind) {
         (Op::Read, Directions::One, _) => {
             table(text, &format!("server to client, {of_size}"), &row.server.paths);

@@ -303,6 +303,12 @@ impl Core {
         if !self.setup.listening {
             return self.setup.responder.decline(request, NOBODY_LISTENS);
         }
+        if hello.transport != TransportType::Rc {
+            // It is told so: what the ends say of themselves does not go together.
+            let ours = self.hello(ConnectionId(0), QpNum(0), &hello.scheme, 1, Vec::new());
+            let _ = self.setup.responder.accept(now, request, ours);
+            return;
+        }
         let Ok(scheme) = scheme::find(&hello.scheme) else {
             return self.setup.responder.decline(request, UNKNOWN_SCHEME);
         };

@@ -35,6 +35,9 @@ pub struct RdmConfig {
 }
 
 impl RdmConfig {
+    /// Paths unless said otherwise: the paper's three or four.
+    pub const DEFAULT_PATHS: u16 = 4;
+
     /// The defaults: those of [`DeviceConfig::new`], but four paths and the scheme `erd`.
     pub fn new(bind: SocketAddr) -> Self {
         RdmConfig::of(DeviceConfig::new(bind))
@@ -48,7 +51,7 @@ impl RdmConfig {
     /// With the sockets, loop and protection of `device`.
     fn of(device: DeviceConfig) -> Self {
         RdmConfig {
-            device: DeviceConfig { paths: 4, scheme: "erd".into(), ..device },
+            device: DeviceConfig { paths: RdmConfig::DEFAULT_PATHS, scheme: "erd".into(), ..device },
             delivery: Delivery::Unordered,
             max_peers: 16_384,
             unexpected_bytes: 64 << 20,

@@ -110,6 +110,9 @@ impl Core {
         if self.remotes.get_mut(index).is_none_or(|remote| remote.entry.peer != entry.peer) {
             return;
         }
+        // The last words: what is whole, and so need not be said again.
+        self.tell();
+        self.flush_side();
         self.stop_asking(index);
         self.fail(index, Status::Flushed);
         self.answer_asked(index, &Err(ConnectError::DeviceClosed("the peer was removed".into())));

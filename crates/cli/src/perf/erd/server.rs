@@ -1,0 +1,195 @@
+//! The server's end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use pathweave_datapath::rdm::{Delivery, Peer, RdmConfig, RdmEndpoint};
+use pathweave_datapath::{Opcode, Region};
+
+use super::super::args::ServerArgs;
+use super::super::flow::region;
+use super::super::words::Broken;
+use super::end::{Came, End, LONGEST_SILENCE, LOOK_EVERY};
+use super::report::Mark;
+use super::words::{Ask, WORDS_BYTES, Word, decode, encode};
+use super::{config, open};
+use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::terminal;
+
+/// Clients that may ask at the same moment.
+const ASKS: u64 = 64;
+/// Longest an ask is.
+const ASK_BYTES: u64 = 4 << 10;
+/// A client that was told where to begin and does not.
+const BEGINS_WITHIN: Duration = Duration::from_secs(10);
+
+/// # Errors
+/// What cannot even begin.
+pub(in super::super) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
+    let mut device = args.device.config(args.bind)?;
+    device.paths = args.device.paths.unwrap_or(RdmConfig::DEFAULT_PATHS);
+    let config = config(device, None);
+    let endpoint = open(config.clone())?;
+    let interrupt = Interrupt::listen_saying("stopping; Ctrl-C again does not wait for anything")?;
+    let protection = config.device.protection;
+    terminal::out(&format!("listening on {} ({protection}), datagrams\n", endpoint.local_addr()));
+    let own = |why: &dyn std::fmt::Display| Failure::Internal(why.to_string());
+    let memory = region(ASKS * ASK_BYTES).map_err(|why| own(&why))?;
+    let receive = |slot: u64| {
+        let start = (slot * ASK_BYTES) as usize;
+        let room = memory.slice(start..start + ASK_BYTES as usize).map_err(|why| own(&why))?;
+        endpoint.recv(slot, room).map_err(|why| own(&why))
+    };
+    (0..ASKS).try_for_each(receive)?;
+    let say = |line: String| {
+        if !args.quiet {
+            terminal::note(&line);
+        }
+    };
+    let (report, reports) = mpsc::channel::<(Peer, String)>();
+    let running = Arc::new(AtomicUsize::new(0));
+    let (mut begun, mut over) = (0, 0);
+    while !interrupt.requested() && args.clients.is_none_or(|most| over < most) {
+        while let Ok((peer, line)) = reports.try_recv() {
+            over += 1;
+            say(line);
+            endpoint.remove(peer);
+        }
+        let Some(done) = endpoint.wait_until(LOOK_EVERY, || endpoint.take()).map_err(|why| own(&why))? else {
+            continue;
+        };
+        if done.opcode == Opcode::Send {
+            continue;
+        }
+        let start = (done.wr_id * ASK_BYTES) as usize;
+        let bytes = memory.to_vec(start..start + done.byte_len as usize).map_err(|why| own(&why))?;
+        receive(done.wr_id)?;
+        let Some(peer) = done.peer else { continue };
+        let Some(address) = endpoint.addr_of(peer) else { continue };
+        let Some((token, Word::Ask(ask))) = decode(None, &bytes) else {
+            say(format!("{address}: it is no client of `pathweave perf --transport erd`"));
+            continue;
+        };
+        let answer = match begin(&config, args, ask) {
+            Ok(measuring) => {
+                begun += 1;
+                say(format!("{address}: {}", describe(ask)));
+                let port = measuring.local_addr().port();
+                let (report, running) = (report.clone(), running.clone());
+                let body = move || {
+                    let result = measure(measuring, token, ask, &running);
+                    let line = result
+                        .map_or_else(|why| format!("{address}: {why}"), |()| format!("{address}: done"));
+                    let _ = report.send((peer, line));
+                };
+                std::thread::Builder::new()
+                    .name(format!("perf-{begun}"))
+                    .spawn(body)
+                    .map_err(|why| own(&why))?;
+                Word::Ready { port }
+            }
+            Err(why) => {
+                say(format!("{address}: refused: {why}"));
+                Word::Refused { why }
+            }
+        };
+        let words = Region::from_bytes(&encode(token, &answer)).map_err(|why| own(&why))?;
+        let _ = endpoint.send(0, peer, words.all());
+    }
+    Ok(Outcome::Done)
+}
+
+/// An endpoint for a measurement, if there can be one.
+fn begin(config: &RdmConfig, args: &ServerArgs, ask: Ask) -> Result<RdmEndpoint, String> {
+    let allowed = 1..=pathweave_datapath::MAX_MESSAGE_BYTES;
+    if !allowed.contains(&ask.size_bytes) || !(1..=super::super::test::MAX_DEPTH).contains(&ask.depth) {
+        return Err(format!("messages of {} bytes with a depth of {}", ask.size_bytes, ask.depth));
+    }
+    if ask.memory_bytes() > args.max_memory {
+        return Err(format!(
+            "messages of {} bytes need {} bytes of memory, and it gives a client {} (--max-memory of the server)",
+            ask.size_bytes,
+            ask.memory_bytes(),
+            args.max_memory
+        ));
+    }
+    let mut config = config.clone();
+    config.device.bind = SocketAddr::new(config.device.bind.ip(), 0);
+    if ask.check {
+        config.delivery = Delivery::Ordered;
+    }
+    RdmEndpoint::open(config).map_err(|why| why.to_string())
+}
+
+fn describe(ask: Ask) -> String {
+    let kind = if ask.latency { "latency" } else { "bandwidth" };
+    format!("datagram {kind} of {} bytes, depth {}", ask.size_bytes, ask.depth)
+}
+
+/// A measurement, from the client's first word to its last.
+fn measure(endpoint: RdmEndpoint, token: u64, ask: Ask, running: &AtomicUsize) -> Result<(), Broken> {
+    let peer = hear_begin(&endpoint, token)?;
+    let mut end = End::new(endpoint, peer, token, ask, ask.both || ask.latency)?;
+    let others = running.fetch_add(1, Ordering::Relaxed);
+    let _leaves = Leaves(running);
+    let mark = Mark::now(end.endpoint());
+    end.say(&Word::Ready { port: 0 })?;
+    let mut most = others + 1;
+    let (mut finishing, mut reported, mut heard) = (false, false, Instant::now());
+    loop {
+        if ask.both {
+            end.post()?;
+        }
+        if finishing && !reported && end.is_done() {
+            reported = true;
+            end.say(&Word::Report(Box::new(mark.side(&end, most))))?;
+        }
+        if reported && end.has_said_all() {
+            return Ok(());
+        }
+        match end.next()? {
+            Some(Came::Word(Word::Finish)) => {
+                finishing = true;
+                if ask.iterations.is_none() || ask.latency {
+                    end.stop();
+                }
+            }
+            Some(Came::Word(word)) => return Err(Broken::Nonsense(format!("a client says {word:?}"))),
+            Some(Came::Data) if ask.latency => end.post_one()?,
+            Some(Came::Data | Came::Done) => {}
+            None if heard.elapsed() > LONGEST_SILENCE => return Err(Broken::Silent(LONGEST_SILENCE)),
+            None => continue,
+        }
+        heard = Instant::now();
+        most = most.max(running.load(Ordering::Relaxed));
+    }
+}
+
+/// One measurement less, however it ends.
+struct Leaves<'a>(&'a AtomicUsize);
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Waits for the client that was told where to begin.
+fn hear_begin(endpoint: &RdmEndpoint, token: u64) -> Result<Peer, Broken> {
+    let own = |why: &dyn std::fmt::Display| Broken::Own(why.to_string());
+    let room = region(WORDS_BYTES)?;
+    let deadline = Instant::now() + BEGINS_WITHIN;
+    loop {
+        endpoint.recv(0, room.all()).map_err(|why| own(&why))?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let done = endpoint.wait(left).map_err(|_| Broken::Silent(BEGINS_WITHIN))?;
+        let bytes = room.to_vec(0..done.byte_len as usize)?;
+        if let (Some(peer), Some((_, Word::Begin))) = (done.peer, decode(Some(token), &bytes)) {
+            return Ok(peer);
+        }
+    }
+}
