@@ -16,10 +16,12 @@ use stream::{MTU_BYTES, Stream, payload_rate};
 /// As it is called on the command line and in the report.
 pub(crate) const NAME: &str = "paths";
 
-/// Source ports, so many that hardly ever all of them miss one of four paths.
+/// Source ports, so many that hardly ever all of them miss one of four paths, and seldom one of eight.
 const PORTS: u16 = 32;
-/// Rates of the four paths, as the file has them; the lab is a thousand times slower.
-const UNEQUAL_GBPS: [u64; 4] = [100, 100, 50, 10];
+/// Rates of unequal paths, as the file has them; the lab is a thousand times slower. What UDMP allows hosts for was chosen
+/// on the first, so the others say more.
+const UNEQUAL_GBPS: [&[u64]; 4] =
+    [&[100, 100, 50, 10], &[200, 200, 100, 20], &[60, 60, 30, 6], &[100, 80, 60, 40, 30, 20, 10, 5]];
 const EQUAL_GBPS: [u64; 4] = [100; 4];
 const HOST_GBPS: u64 = 1_000;
 const SCALE: f64 = 1e-3;
@@ -42,7 +44,7 @@ const RECOVERY_MS: f64 = 50.0;
 /// Measures and prints. True if all floors are met.
 #[allow(clippy::print_stdout)]
 pub(crate) fn run() -> (Value, bool) {
-    println!("{NAME}  the datapath over four paths, in a lab of network namespaces");
+    println!("{NAME}  the datapath over several paths, in a lab of network namespaces");
     if let Some(missing) = pathweave_lab::missing_privileges() {
         println!("    note: left out: {missing}");
         return (json!({ "notes": [missing] }), true);
@@ -78,11 +80,16 @@ impl Report {
     }
 }
 
-/// What four unequal paths have together, by UDMP and by one path of ECMP.
-#[allow(clippy::print_stdout)]
+/// What unequal paths have together, by UDMP and by one path of ECMP.
 fn unequal(report: &mut Report) -> Result<(), String> {
-    let net = Net::make(UNEQUAL_GBPS)?;
-    let sum = net.payload_rate(&[0, 1, 2, 3]);
+    UNEQUAL_GBPS.iter().try_for_each(|gbps| unequal_paths(report, gbps))
+}
+
+#[allow(clippy::print_stdout)]
+fn unequal_paths(report: &mut Report, gbps: &[u64]) -> Result<(), String> {
+    let net = Net::make(gbps)?;
+    let sum = net.payload_rate(gbps.len());
+    let rates = gbps.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     for (scheme, ports) in [("udmp", PORTS), ("ecmp-sr", 1)] {
         let mut stream = net.stream(scheme, ports)?;
         stream.run(WARM_UP + MEASURED)?;
@@ -90,14 +97,17 @@ fn unequal(report: &mut Report) -> Result<(), String> {
         let goodput = stream.goodput(from, from + MEASURED);
         let share = goodput / sum;
         println!(
-            "    100, 100, 50, 10 Mb/s, {scheme:<8} {:>7.1} Mb/s of payload, {:>5.1} % of their sum",
+            "    {rates} Mb/s, {scheme:<8} {:>7.1} Mb/s of payload, {:>5.1} % of their sum",
             goodput / 1e6,
             100.0 * share
         );
-        report.unequal.push(json!({ "scheme": scheme, "mbps": goodput / 1e6, "share_of_sum": share }));
+        let (mbps, paths_mbps) = (goodput / 1e6, gbps);
+        report.unequal.push(json!({
+            "paths_mbps": paths_mbps, "scheme": scheme, "mbps": mbps, "share_of_sum": share,
+        }));
         if scheme == "udmp" {
             report.floors.push(Floor {
-                what: "four unequal paths: sum of their rates over UDMP's".into(),
+                what: format!("paths of {rates} Mb/s: sum of their rates over UDMP's"),
                 measured: 1.0 / share.max(1e-9),
                 at_most: 1.0 / SHARE_OF_SUM,
             });
@@ -109,8 +119,8 @@ fn unequal(report: &mut Report) -> Result<(), String> {
 /// One of four equal paths is cut and mended, several times, each time another.
 #[allow(clippy::print_stdout)]
 fn cut(report: &mut Report) -> Result<(), String> {
-    let mut net = Net::make(EQUAL_GBPS)?;
-    let (all, rest) = (net.payload_rate(&[0, 1, 2, 3]), net.payload_rate(&[0, 1, 2]));
+    let mut net = Net::make(&EQUAL_GBPS)?;
+    let (all, rest) = (net.payload_rate(4), net.payload_rate(3));
     let mut stream = net.stream("udmp", PORTS)?;
     stream.run(WARM_UP)?;
     let mut times_ms = Vec::new();
@@ -155,17 +165,17 @@ fn recovery(stream: &Stream, since: Instant, within: Duration, least: f64) -> Op
     at.into_iter().find(|at| stream.goodput(since + *at, since + *at + WINDOW) >= least)
 }
 
-/// Two hosts with four paths between them. The lab goes with it.
+/// Two hosts with some paths between them. The lab goes with it.
 struct Net {
     lab: Lab,
     hosts: [NodeId; 2],
-    rates: [Rate; 4],
+    rates: Vec<Rate>,
 }
 
 impl Net {
-    fn make(gbps: [u64; 4]) -> Result<Net, String> {
+    fn make(gbps: &[u64]) -> Result<Net, String> {
         let text = |why: &dyn std::fmt::Display| why.to_string();
-        let topology = parse_topology_file("four paths", &file(gbps)).map_err(|why| text(&why))?;
+        let topology = parse_topology_file("paths", &file(gbps)).map_err(|why| text(&why))?;
         let scale = RateScale::new(SCALE).map_err(|why| text(&why))?;
         let settings = Settings { mtu_bytes: MTU_BYTES, queue_bytes: QUEUE_BYTES, ..Settings::new(scale) };
         let name: LabName = format!("bench{}", std::process::id()).parse().map_err(|why| text(&why))?;
@@ -173,7 +183,7 @@ impl Net {
         let lab = Lab::make(plan, &|| false).map_err(|why| text(&why))?;
         let host = |name| lab.node(name).map_err(|why| text(&why));
         let hosts = [host("host0")?, host("host1")?];
-        Ok(Net { hosts, lab, rates: gbps.map(|gbps| scale.apply(Rate::from_gbps(gbps))) })
+        Ok(Net { hosts, lab, rates: gbps.iter().map(|gbps| scale.apply(Rate::from_gbps(*gbps))).collect() })
     }
 
     fn stream(&self, scheme: &str, ports: u16) -> Result<Stream, String> {
@@ -181,9 +191,9 @@ impl Net {
         Stream::open(&self.lab, self.hosts, scheme, ports, line)
     }
 
-    /// What these paths can carry of payload together.
-    fn payload_rate(&self, paths: &[usize]) -> f64 {
-        paths.iter().map(|path| payload_rate(self.rates[*path])).sum()
+    /// What the first `paths` of them can carry of payload together.
+    fn payload_rate(&self, paths: usize) -> f64 {
+        self.rates[..paths].iter().map(|rate| payload_rate(*rate)).sum()
     }
 
     /// Cuts or mends a path; routes stay as they are.
@@ -201,14 +211,15 @@ impl Drop for Net {
     }
 }
 
-fn file(gbps: [u64; 4]) -> String {
+fn file(gbps: &[u64]) -> String {
     let mut text = format!("hosts = 2\nrate = \"{HOST_GBPS}Gbps\"\ndelay = \"1us\"\n");
     let link =
         |a: &str, b: &str, gbps: u64| format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\nrate = \"{gbps}Gbps\"\n");
-    let names = ["leaf0", "leaf1", "spine0", "spine1", "spine2", "spine3"];
-    names.iter().for_each(|name| text += &format!("[[switch]]\nname = \"{name}\"\n"));
+    let spines = (0..gbps.len()).map(|spine| format!("spine{spine}"));
+    let names = ["leaf0".to_owned(), "leaf1".to_owned()].into_iter().chain(spines);
+    names.for_each(|name| text += &format!("[[switch]]\nname = \"{name}\"\n"));
     text += &(link("host0", "leaf0", HOST_GBPS) + &link("host1", "leaf1", HOST_GBPS));
-    for (spine, gbps) in gbps.into_iter().enumerate() {
+    for (spine, gbps) in gbps.iter().copied().enumerate() {
         for leaf in ["leaf0", "leaf1"] {
             text += &link(leaf, &format!("spine{spine}"), gbps);
         }
@@ -222,7 +233,7 @@ mod tests {
 
     #[test]
     fn four_paths_of_the_rates_asked_for() {
-        let topology = parse_topology_file("four", &file(UNEQUAL_GBPS)).unwrap();
+        let topology = parse_topology_file("four", &file(UNEQUAL_GBPS[0])).unwrap();
         assert_eq!((topology.hosts(), topology.switches().len(), topology.links().len()), (2, 6, 10));
         let spines: u64 = topology.links()[2..].iter().map(|link| link.rate.as_bps()).sum();
         assert_eq!(spines, 2 * 260_000_000_000);

@@ -5,10 +5,10 @@ mod anticipation;
 mod commands;
 mod connection;
 mod control;
-#[cfg(test)]
-mod cut_test;
 mod inbound;
 pub(crate) mod line;
+#[cfg(test)]
+mod links_test;
 pub(crate) mod outbound;
 pub(crate) mod setup;
 mod transmit;
