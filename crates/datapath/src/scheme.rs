@@ -67,7 +67,7 @@ fn find_any(name: &str) -> Result<Scheme, ConfigError> {
 }
 
 /// Queue pairs over which a scheme divides a flow. A connection is one queue pair: whoever wants them all opens so many
-/// connections.
+/// connections, and posts of each message a part on each ([`part_bytes`](crate::part_bytes)), as the simulator does.
 ///
 /// # Errors
 /// There is no such scheme, or it is none of connections.

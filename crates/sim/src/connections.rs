@@ -70,20 +70,3 @@ impl Connections {
         self.of_message[message as usize]
     }
 }
-
-/// The bytes of part `part` of `parts` of a message: as even as can be, the first ones a byte longer.
-pub(crate) fn part_bytes(size: u64, part: u64, parts: u64) -> u64 {
-    size / parts + u64::from(part < size % parts)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_even_and_complete() {
-        let parts: Vec<u64> = (0..16).map(|p| part_bytes(8_000_003, p, 16)).collect();
-        assert_eq!(parts.iter().sum::<u64>(), 8_000_003);
-        assert_eq!((parts[0], parts[2], parts[3]), (500_001, 500_001, 500_000));
-    }
-}

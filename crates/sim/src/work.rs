@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 
 use pathweave_policy::{Leg, PolicyEnv, Ports, Service};
 use pathweave_results::{FlowRecord, FlowStatus};
-use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
+use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest, part_bytes};
 use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
 use pathweave_workload::{Due, TaskId};
 
 use crate::check;
-use crate::connections::{ConnId, part_bytes};
+use crate::connections::ConnId;
 use crate::datagram::is_raw;
 use crate::distinct::distinct_paths;
 use crate::edge;

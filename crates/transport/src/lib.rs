@@ -39,4 +39,4 @@ pub use memory::{Access, MemoryError, MemoryRegion};
 pub use timers::TimerKind;
 pub use transmit::{Class, Gate, PayloadRef, Placement, Transmit};
 pub use warm::Warm;
-pub use work::{Buffer, MAX_MESSAGE_BYTES, Op, PostError, RecvRequest, WorkRequest};
+pub use work::{Buffer, MAX_MESSAGE_BYTES, Op, PostError, RecvRequest, WorkRequest, part_bytes};

@@ -94,3 +94,21 @@ impl fmt::Display for PostError {
     }
 }
 impl core::error::Error for PostError {}
+
+/// Bytes of part `part` of `parts` of a message that is divided over as many queue pairs: as even as can be, the first
+/// ones a byte longer. What a part of a shorter message takes also fits that part of a longer one.
+pub const fn part_bytes(size: u64, part: u64, parts: u64) -> u64 {
+    size / parts + (part < size % parts) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_even_and_complete() {
+        let parts: alloc::vec::Vec<u64> = (0..16).map(|p| part_bytes(8_000_003, p, 16)).collect();
+        assert_eq!(parts.iter().sum::<u64>(), 8_000_003);
+        assert_eq!((parts[0], parts[2], parts[3]), (500_001, 500_001, 500_000));
+    }
+}

@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use pathweave_datapath::{Access, Completion, Connection, Device, Region, Registration, Remote, WaitError};
+use pathweave_datapath::{Access, Completion, Device, Region, Registration, Remote, WaitError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::args::ClientArgs;
+use super::bundle::Bundle;
 use super::flow::{Flow, Role, region};
 use super::progress::Live;
 use super::samples::Samples;
@@ -145,7 +146,7 @@ struct Meeting<'a> {
 
 /// A connection on which a test can begin.
 pub(crate) struct Ready {
-    pub(crate) connection: Connection,
+    pub(crate) connection: Bundle,
     pub(crate) flow: Flow,
     control: Region,
     _registered: [Registration; 2],
@@ -332,7 +333,7 @@ impl Meeting<'_> {
 }
 
 /// Waits for the next completion, and says whether it was what a message waits for.
-fn answered(op: Op, connection: &Connection, flow: &mut Flow, begun: Instant) -> Result<bool, Broken> {
+fn answered(op: Op, connection: &Bundle, flow: &mut Flow, begun: Instant) -> Result<bool, Broken> {
     let Some(completion) = next(connection)? else {
         return if begun.elapsed() > LONGEST_SILENCE {
             Err(Broken::Silent(LONGEST_SILENCE))
@@ -358,7 +359,7 @@ fn unexpected(word: Option<(Word, u64)>) -> Result<(), Broken> {
 }
 
 /// The next completion, waiting a little for it.
-pub(crate) fn next(connection: &Connection) -> Result<Option<Completion>, Broken> {
+pub(crate) fn next(connection: &Bundle) -> Result<Option<Completion>, Broken> {
     match connection.wait(LOOK_EVERY) {
         Ok(completion) => Ok(Some(completion)),
         Err(WaitError::Timeout(_)) => Ok(None),

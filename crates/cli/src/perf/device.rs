@@ -1,14 +1,16 @@
 //! Devices as the command line describes them.
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{
-    ConfigError, ConnectError, Connection, Device, DeviceConfig, Driving, OpenError, Waiting, queue_pairs_of,
+    ConfigError, ConnectError, Device, DeviceConfig, Driving, OpenError, Waiting, queue_pairs_of,
 };
 
 use super::args::{DEFAULT_PORT, DeviceArgs, DrivenBy, ProtectionArgs};
+use super::bundle::{Bundle, Member};
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -104,6 +106,8 @@ fn wrong_setting(why: &ConfigError) -> Failure {
     })
 }
 
+/// As many queue pairs as the scheme divides a flow over, as one connection.
+///
 /// # Errors
 /// There is no connection, and why.
 pub(crate) fn connect(
@@ -111,25 +115,25 @@ pub(crate) fn connect(
     peer: SocketAddr,
     scheme: &str,
     hello: &[u8],
-) -> Result<Connection, Failure> {
-    let queue_pairs = queue_pairs_of(scheme).map_err(|why| wrong_setting(&why))?;
-    if queue_pairs > 1 {
-        return Err(Failure::Input(format!(
-            "--scheme {scheme}: it divides a flow over {queue_pairs} queue pairs, and this measures one connection, which is \
-             one queue pair; `pathweave lab run` has as many as the scheme wants"
-        )));
-    }
-    device.connect_with(peer, scheme, hello).map_err(|why| match why {
-        ConnectError::Config(why) => wrong_setting(&why),
-        ConnectError::LinkMtu { .. } => {
-            Failure::Input(format!("{why} (with --mtu, which is that of the link)"))
-        }
-        why => Failure::Input(why.to_string()),
-    })
+) -> Result<Bundle, Failure> {
+    let of = queue_pairs_of(scheme).map_err(|why| wrong_setting(&why))?;
+    let tag = RandomState::new().hash_one(std::process::id());
+    let connect = |index| {
+        let said = if of == 1 { Vec::new() } else { Member { tag, index, of }.encode() };
+        device.connect_with(peer, scheme, &[&said, hello].concat()).map_err(|why| match why {
+            ConnectError::Config(why) => wrong_setting(&why),
+            ConnectError::LinkMtu { .. } => {
+                Failure::Input(format!("{why} (with --mtu, which is that of the link)"))
+            }
+            why => Failure::Input(why.to_string()),
+        })
+    };
+    let connections = (0..of).map(connect).collect::<Result<_, _>>()?;
+    Ok(Bundle::new(device, connections))
 }
 
 /// Says so if there are fewer paths than asked for.
-pub(crate) fn note_paths(connection: &Connection, wanted: u16) {
+pub(crate) fn note_paths(connection: &Bundle, wanted: u16) {
     let has = connection.info().paths;
     if has < wanted {
         terminal::note(&format!(

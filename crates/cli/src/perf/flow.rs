@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use pathweave_datapath::{CloseReason, Completion, Connection, Opcode, Region, Remote, Slice, Status};
+use pathweave_datapath::{CloseReason, Completion, Opcode, Region, Remote, Slice, Status};
 
+use super::bundle::Bundle;
 use super::meter::Meter;
 use super::pattern::Pattern;
 use super::test::{Check, Directions, Kind, Op, Test};
@@ -113,7 +114,7 @@ impl Flow {
     ///
     /// # Errors
     /// [`Broken`].
-    pub(crate) fn prepare(&mut self, connection: &Connection) -> Result<(), Broken> {
+    pub(crate) fn prepare(&mut self, connection: &Bundle) -> Result<(), Broken> {
         (0..self.test.receives()).try_for_each(|number| self.post_receive(connection, number))
     }
 
@@ -121,14 +122,14 @@ impl Flow {
     ///
     /// # Errors
     /// [`Broken`].
-    pub(crate) fn refill(&mut self, connection: &Connection) -> Result<(), Broken> {
+    pub(crate) fn refill(&mut self, connection: &Bundle) -> Result<(), Broken> {
         while let Some(slot) = self.spent.pop() {
             self.post_receive(connection, slot)?;
         }
         Ok(())
     }
 
-    fn post_receive(&mut self, connection: &Connection, number: u64) -> Result<(), Broken> {
+    fn post_receive(&mut self, connection: &Bundle, number: u64) -> Result<(), Broken> {
         let slot = number % self.test.slots();
         let into = if self.test.op == Op::Send { self.slot(&self.open, slot)? } else { self.nothing.all() };
         connection.recv(RECEIVE | slot, into)?;
@@ -140,7 +141,7 @@ impl Flow {
     ///
     /// # Errors
     /// [`Broken`].
-    pub(crate) fn post(&mut self, connection: &Connection) -> Result<(), Broken> {
+    pub(crate) fn post(&mut self, connection: &Bundle) -> Result<(), Broken> {
         while self.may_post() {
             self.post_one(connection)?;
         }
@@ -159,7 +160,7 @@ impl Flow {
     ///
     /// # Errors
     /// [`Broken`].
-    pub(crate) fn post_one(&mut self, connection: &Connection) -> Result<(), Broken> {
+    pub(crate) fn post_one(&mut self, connection: &Bundle) -> Result<(), Broken> {
         let (number, slot) = (self.posted, self.posted % self.test.slots());
         if self.test.check == Check::EveryByte {
             let (start, len) = self.place(slot);
@@ -193,7 +194,7 @@ impl Flow {
     /// [`Broken`].
     pub(crate) fn complete(
         &mut self,
-        connection: &Connection,
+        connection: &Bundle,
         completion: Completion,
     ) -> Result<Option<(Word, u64)>, Broken> {
         if !completion.is_success() {
@@ -231,7 +232,7 @@ impl Flow {
 
     fn received(
         &mut self,
-        connection: &Connection,
+        connection: &Bundle,
         completion: Completion,
     ) -> Result<Option<(Word, u64)>, Broken> {
         let slot = self.receives.pop_front();
@@ -274,7 +275,7 @@ impl Flow {
     }
 
     /// Tells the other end of checked messages, several at a time.
-    fn credit(&mut self, connection: &Connection) -> Result<(), Broken> {
+    fn credit(&mut self, connection: &Bundle) -> Result<(), Broken> {
         self.owed += 1;
         let enough = (self.test.slots() / 4).clamp(1, u64::from(LARGEST_COUNT));
         if u64::from(self.owed) >= enough {
@@ -298,7 +299,7 @@ impl Flow {
     ///
     /// # Errors
     /// [`Broken`].
-    pub(crate) fn say(&self, connection: &Connection, word: Word) -> Result<(), Broken> {
+    pub(crate) fn say(&self, connection: &Bundle, word: Word) -> Result<(), Broken> {
         Ok(connection.send_imm(CONTROL, self.nothing.all(), word.encode())?)
     }
 
@@ -348,7 +349,7 @@ impl Flow {
 ///
 /// # Errors
 /// [`Broken`].
-pub(crate) fn tell(connection: &Connection, word: Word, text: &[u8], to: Remote) -> Result<(), Broken> {
+pub(crate) fn tell(connection: &Bundle, word: Word, text: &[u8], to: Remote) -> Result<(), Broken> {
     Ok(connection.write_imm(CONTROL, Region::from_bytes(text)?.all(), to, word.encode())?)
 }
 

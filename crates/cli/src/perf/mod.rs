@@ -1,6 +1,7 @@
 //! `pathweave perf`: what the real datapath achieves between two hosts.
 
 mod args;
+mod bundle;
 mod client;
 mod device;
 mod erd;

@@ -4,8 +4,9 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pathweave_datapath::{Connection, PathState};
+use pathweave_datapath::PathState;
 
+use super::bundle::Bundle;
 use super::test::Test;
 use crate::args::{Bar, Talk};
 use crate::progress::clock;
@@ -58,7 +59,7 @@ impl Live {
         done: u64,
         elapsed: Duration,
         time: Option<Duration>,
-        connection: &Connection,
+        connection: &Bundle,
     ) {
         self.look((test.size_bytes, test.iterations), done, elapsed, time, || {
             connection.stats().map_or((0, 0, 0), |stats| {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use pathweave_datapath::{Completion, Connection, WaitError};
 
 use super::args::ServerArgs;
+use super::bundle::Gathering;
 use super::device;
 use super::session::Session;
 use super::words::Broken;
@@ -35,6 +36,7 @@ pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
         }
     };
     let mut sessions: Vec<Session> = Vec::new();
+    let mut gathering = Gathering::default();
     // Whose completions are looked at first, so that none is kept waiting by the others.
     let mut first = 0;
     while !interrupt.requested() {
@@ -50,7 +52,8 @@ pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
         match device.wait_until(LOOK_EVERY, ready).map_err(closed)? {
             Some(Event::Opened(connection)) => {
                 let peer = connection.peer_addr();
-                match Session::open(&device, connection, args.max_memory) {
+                let Some((bundle, said)) = gathering.add(&device, connection) else { continue };
+                match Session::open(&device, bundle, &said, args.max_memory) {
                     Ok((session, words)) => {
                         say(format!("{peer}: {words}"));
                         sessions.push(session);
@@ -70,7 +73,10 @@ pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
                     }
                 }
             }
-            None => sessions.retain(|session| !session.is_closed()),
+            None => {
+                gathering.tidy();
+                sessions.retain(|session| !session.is_closed());
+            }
         }
     }
     Ok(Outcome::Done)

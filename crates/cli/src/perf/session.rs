@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 
-use pathweave_datapath::{Access, Completion, Connection, ConnectionState, Device, Registration, Remote};
+use pathweave_datapath::{Access, Completion, Device, Registration, Remote};
 use serde::{Deserialize, Serialize};
 
+use super::bundle::Bundle;
 use super::flow::{Flow, Role, region, tell};
 use super::side::Mark;
 use super::test::{Hello, Kind, Test};
@@ -18,7 +19,7 @@ pub(crate) struct Welcome {
 
 /// A connection and its test.
 pub(crate) struct Session {
-    connection: Connection,
+    connection: Bundle,
     /// Where the client hears.
     control: Remote,
     part: Part,
@@ -61,20 +62,20 @@ impl Session {
     /// The client cannot even be told.
     pub(crate) fn open(
         device: &Device,
-        connection: Connection,
+        connection: Bundle,
+        said: &[u8],
         max_memory_bytes: u64,
     ) -> Result<(Session, String), Broken> {
-        let said = connection.info().private_data.clone();
-        let key = Hello::control_key(&said).ok_or_else(|| {
+        let key = Hello::control_key(said).ok_or_else(|| {
             Broken::Nonsense("it is no client of `pathweave perf` or `pathweave ping`".to_owned())
         })?;
         let control = Remote { address: 0, rkey: key };
-        let refuse = |connection: Connection, why: String| {
+        let refuse = |connection: Bundle, why: String| {
             tell(&connection, Word::Refused, why.as_bytes(), control)?;
             let session = Session { connection, control, part: Part::Refused };
             Ok((session, format!("refused: {why}")))
         };
-        let hello = match Hello::decode(&said) {
+        let hello = match Hello::decode(said) {
             Ok(hello) => hello,
             Err(why) => return refuse(connection, why),
         };
@@ -119,7 +120,7 @@ impl Session {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.connection.state() == ConnectionState::Closed
+        self.connection.is_closed()
     }
 
     /// The server has so many connections.

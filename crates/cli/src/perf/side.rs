@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use pathweave_datapath::{Connection, ConnectionStats, PathState, PathStats};
+use pathweave_datapath::{ConnectionStats, PathState, PathStats};
 use serde::{Deserialize, Serialize};
 
+use super::bundle::Bundle;
 use super::flow::Flow;
 use crate::usage;
 
@@ -76,7 +77,7 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    pub(crate) fn now(connection: &Connection) -> Mark {
+    pub(crate) fn now(connection: &Bundle) -> Mark {
         let stats = connection.stats();
         Mark { begun: Instant::now(), cpu: usage::process_cpu(), stats }
     }
@@ -87,7 +88,7 @@ impl Mark {
     }
 
     /// What has happened since.
-    pub(crate) fn side(&self, connection: &Connection, flow: &Flow, connections: usize) -> Side {
+    pub(crate) fn side(&self, connection: &Bundle, flow: &Flow, connections: usize) -> Side {
         let (seconds, cpu) = (self.begun.elapsed().as_secs_f64(), usage::process_cpu() - self.cpu);
         let now = connection.stats();
         let (checked_messages, wrong_messages, first_wrong) = flow.checked();

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::time::{Duration, Instant};
 
-use pathweave_datapath::{Connection, PostError, Status};
+use pathweave_datapath::{Connection, PostError, Status, part_bytes};
 use pathweave_results::{EndReason, FlowRecord, FlowStatus};
 use pathweave_sim::{Pending, SimSpec, Verb, ideal_fct, profile};
 use pathweave_topo::Routing;
@@ -177,7 +177,7 @@ impl<'a> Traffic<'a> {
         self.busy.insert(id);
         let mut offset = 0;
         for (part, sender) in (0..parts).zip(&stream.senders) {
-            let len = size / parts + u64::from(part < size % parts);
+            let len = part_bytes(size, part, parts);
             let (from, to) = self.ends.memory(number, stream, offset, len);
             offset += len;
             let posted = match self.spec.host.verb {
