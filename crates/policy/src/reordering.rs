@@ -100,3 +100,28 @@ impl Reordering {
         *self == Reordering::Silent
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn a_low_mark_above_the_high_one_is_refused() {
+        let selective = Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 4_096 };
+        let of = |low, high| {
+            let report = ReportPolicy {
+                low: Bytes::from_kb(low),
+                high: Bytes::from_kb(high),
+                ..ReportPolicy::default()
+            };
+            Reordering::Reported(report).validate(selective)
+        };
+        assert_eq!((of(64, 128), of(128, 128)), (Ok(()), Ok(())));
+        let error = of(129, 128).expect_err("nobody would ever allow notices again").to_string();
+        assert!(
+            error.contains("low") && error.contains("129KB") && error.contains("at most `high`"),
+            "{error}"
+        );
+    }
+}
