@@ -130,10 +130,7 @@ impl RdmEndpoint {
     /// # Errors
     /// [`RdmPostError`]; nothing was posted then.
     pub fn send(&self, wr_id: u64, to: Peer, from: Slice) -> Result<(), RdmPostError> {
-        let len = from.len() as u64;
-        if !(1..=MAX_MESSAGE_BYTES).contains(&len) {
-            return Err(RdmPostError::Length { len });
-        }
+        can_be_long(from.len() as u64)?;
         let to = self.entry(to)?;
         if !to.room.take() {
             return Err(RdmPostError::Outstanding { peer: to.peer, limit: to.room.most() });
@@ -254,6 +251,11 @@ impl RdmEndpoint {
     }
 }
 
+/// Whether a message can have so many bytes.
+fn can_be_long(len: u64) -> Result<(), RdmPostError> {
+    if (1..=MAX_MESSAGE_BYTES).contains(&len) { Ok(()) } else { Err(RdmPostError::Length { len }) }
+}
+
 impl Drop for RdmEndpoint {
     fn drop(&mut self) {
         self.mail.ask(Command::Stop);
@@ -264,5 +266,21 @@ impl Drop for RdmEndpoint {
 impl fmt::Debug for RdmEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RdmEndpoint").field("local_addr", &self.local).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_a_byte_and_at_most_four_gib() {
+        for len in [1, 1 << 32] {
+            assert_eq!(can_be_long(len), Ok(()));
+        }
+        for (len, text) in [(0, "0 bytes"), ((1 << 32) + 1, "4294967297 bytes")] {
+            let error = can_be_long(len).unwrap_err().to_string();
+            assert_eq!(error, format!("a message of {text}; 1 to 4294967296 are allowed"));
+        }
     }
 }

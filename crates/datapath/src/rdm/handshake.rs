@@ -7,7 +7,7 @@ use pathweave_units::{Duration, HostId, Time};
 
 use super::RdmConfig;
 use super::engine::Core;
-use super::remote::{Association, Opening, SEQUENCES, index_of};
+use super::remote::{Association, Opening, Remote, SEQUENCES, index_of};
 use crate::backend::Backend;
 use crate::engine::setup::send_alone;
 use crate::error::ConnectError;
@@ -192,12 +192,13 @@ impl Core {
     /// Asks a peer for an association, unless that is under way.
     pub(super) fn ask(&mut self, index: u32) {
         let now = self.now;
+        let idle = |remote: &mut Remote| remote.opening == Opening::No && remote.association.is_none();
+        if !self.remotes.get_mut(index).is_some_and(idle) {
+            return;
+        }
         let id = self.remotes.next_id(index);
         let hello = self.hello(id);
         let Some(remote) = self.remotes.get_mut(index) else { return };
-        if remote.opening != Opening::No || remote.association.is_some() {
-            return;
-        }
         let to = remote.entry.address;
         let rotation = Rotation::default();
         let (key, config) = (&self.handshakes.key, self.handshakes.config);

@@ -1,6 +1,7 @@
 //! Conformance: one script, run in simulated time and over real sockets, with the same outcome.
 #![allow(clippy::print_stdout, reason = "a test that fails tells its seed")]
 
+mod datagrams;
 mod model;
 mod real;
 mod script;
@@ -33,6 +34,29 @@ fn every_verb_and_size_in_every_weather() {
         // 35 one by one and 35 at once; the other end only at once.
         assert_eq!(simulated.requests.each_ref().map(Vec::len), [70, 35], "{}", weather.name);
         assert_eq!(simulated.receives.each_ref().map(Vec::len), [21, 42], "{}", weather.name);
+    }
+}
+
+#[test]
+fn datagrams_of_every_size_in_every_weather() {
+    use datagrams::{Outcome, Plan, real, simulated};
+    use pathweave_datapath::rdm::Delivery;
+    for (seed, weather) in (81..).zip(&WEATHER) {
+        for delivery in [Delivery::Unordered, Delivery::Ordered] {
+            println!("datagrams, {}, {delivery:?}: seed {seed}", weather.name);
+            let plan = Plan { weather, seed, delivery, rounds: 2 };
+            let expected = Outcome::expected(&plan);
+            for (side, run) in [("simulated", simulated as fn(&Plan<'_>) -> _), ("real", real)] {
+                let (outcome, troubles) = run(&plan);
+                assert_eq!(outcome, expected, "{side}, {}, {delivery:?}, seed {seed}", weather.name);
+                let proven = weather.proves(&troubles);
+                assert!(
+                    proven,
+                    "{side}, {}, seed {seed}: the network did too little: {troubles:?}",
+                    weather.name
+                );
+            }
+        }
     }
 }
 

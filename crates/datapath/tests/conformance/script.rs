@@ -33,7 +33,14 @@ pub(crate) struct Weather {
     pub(crate) name: &'static str,
     pub(crate) faults: Faults,
     pub(crate) cut: Cut,
-    pub(crate) proof: Proof,
+    proof: Proof,
+}
+
+impl Weather {
+    /// Whether a side was troubled as the weather says.
+    pub(crate) fn proves(&self, troubles: &Troubles) -> bool {
+        (self.proof)(troubles)
+    }
 }
 
 const CALM: Faults = Faults { lose: 0.0, repeat: 0.0, reorder: 0.0, damage: 0.0, mark: 0.0 };
