@@ -204,6 +204,9 @@ fn by_panel(figure: &FigurePlan, curve: impl Fn(&crate::plan::Point) -> Curve) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::Figure;
+    use crate::check::check;
+    use crate::model::Panel;
 
     #[test]
     fn names_that_have_a_colour_keep_it_and_others_differ() {
@@ -213,5 +216,50 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, (0..COLOUR_COUNT).collect::<Vec<_>>());
         assert_eq!(colours(&[&many[..], &["one too many"]].concat())[8], 0);
+    }
+
+    #[test]
+    fn published_curves_have_the_points_that_run() {
+        let text = r#"
+            title = "t"
+            section = "s"
+            scenario = "s.toml"
+            sweep = { key = "k", values = [0.5, 0.8, 1] }
+            panel = [{ name = "left" }, { name = "right" }]
+            series = [{ name = "A" }, { name = "B" }]
+            plot = { kind = "lines", measure = "m" }
+            [[measure]]
+            name = "m"
+            of = "fct"
+            [[published]]
+            measure = "m"
+            series = "B"
+            panel = "right"
+            values = [5.0, 6.0, 7.0]
+        "#;
+        let panel = |name: &str| Panel { name: name.to_owned(), ..Panel::default() };
+        let figure = Figure { id: "1".to_owned(), file: toml::from_str(text).unwrap() };
+        check("p", &figure).unwrap();
+        let mut plan = FigurePlan {
+            panels: vec![panel("left"), panel("right")],
+            xs: vec!["0.5".to_owned(), "1".to_owned()],
+            seeds: Vec::new(),
+            points: Vec::new(),
+            says: String::new(),
+            figure,
+        };
+        assert!(published(&plan, "m", 0).is_empty() && published(&plan, "other", 1).is_empty());
+        let curve = &published(&plan, "m", 1)[0];
+        assert_eq!(
+            (curve.name.as_str(), &curve.points[..]),
+            ("B (in the paper)", &[(0.0, 5.0), (1.0, 7.0)][..])
+        );
+        // One value a point of the sweep, and curves that exist.
+        let wrong = |figure: &Figure| check("p", figure).unwrap_err().to_string();
+        plan.figure.file.published[0].panel = None;
+        plan.figure.file.published[0].values.pop();
+        assert!(wrong(&plan.figure).contains("2 values; expected 3"), "{}", wrong(&plan.figure));
+        plan.figure.file.published[0].series = "C".to_owned();
+        assert!(wrong(&plan.figure).contains("\"C\""), "{}", wrong(&plan.figure));
     }
 }
