@@ -272,6 +272,39 @@ fn side_channels_end_when_idle_and_when_there_are_too_many_and_come_back() {
     }
 }
 
+/// One TCP connection for three peers that all need one: each is broken again and again with messages outstanding.
+#[test]
+fn a_side_channel_that_breaks_loses_nothing() {
+    let mut config = protected(Protection::Encrypt);
+    config.side_channels = 1;
+    let faults = Faults { lose: 0.03, ..Faults::default() };
+    let hub = faulty(&config, faults, &Cuts::default(), 9);
+    let others: Vec<RdmEndpoint> = (0..3).map(|_| endpoint(&config)).collect();
+    let len = 200_000;
+    let mut rooms = Vec::new();
+    for (n, other) in (0..).zip(&others) {
+        let to = hub.insert(other.local_addr()).unwrap();
+        for k in 0..5 {
+            let room = Region::zeroed(len).unwrap();
+            other.recv(k, room.all()).unwrap();
+            hub.send(10 * n + k, to, region_of(&pattern(len, 10 * n + k)).all()).unwrap();
+            rooms.push((10 * n + k, room));
+        }
+    }
+    for _ in 0..15 {
+        let done = next(&hub);
+        assert!(done.is_success(), "{done:?} {:?}", stats(&hub));
+    }
+    for other in &others {
+        (0..5).for_each(|_| assert!(next(other).is_success()));
+    }
+    for (salt, room) in rooms {
+        assert!(room.to_vec(0..len).unwrap() == pattern(len, salt), "message {salt} is wrong");
+    }
+    let side = stats(&hub).side;
+    assert!(side.closed + side.broken > 0 && side.open <= 2, "{side:?}");
+}
+
 #[test]
 fn what_is_wrong_is_said() {
     let config = RdmConfig::loopback();

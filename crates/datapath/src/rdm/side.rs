@@ -118,7 +118,7 @@ impl Core {
     /// The connection used least recently ends where there are as many as there may be.
     fn make_room(&mut self) {
         while self.lines.stats.open >= self.config.side_channels
-            && let Some(line) = self.lines.least_used()
+            && let Some(line) = self.lines.least_used(None)
         {
             self.hang_up(line, End::Closed);
         }
@@ -272,11 +272,10 @@ impl Core {
         if let Some(line) = self.lines.get_mut(line) {
             line.claims = Some(id);
         }
-        while self.lines.stats.open > self.config.side_channels {
-            match self.lines.least_used() {
-                Some(other) if other != line => self.hang_up(other, End::Closed),
-                _ => break,
-            }
+        while self.lines.stats.open > self.config.side_channels
+            && let Some(other) = self.lines.least_used(Some(line))
+        {
+            self.hang_up(other, End::Closed);
         }
         Ok(id)
     }
@@ -322,7 +321,8 @@ impl Core {
             else {
                 continue;
             };
-            if association.outstanding == 0 && association.unsaid.is_empty() {
+            let gives_up_unheard = association.lost && !association.aborts.is_empty();
+            if association.outstanding == 0 && association.unsaid.is_empty() && !gives_up_unheard {
                 // Nothing of this end is at stake; what the peer misses it says itself.
                 (association.lost, association.down_since) = (false, None);
                 continue;

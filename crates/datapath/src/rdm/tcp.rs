@@ -230,10 +230,10 @@ impl Lines {
         }
     }
 
-    /// The connection used least recently.
-    pub(super) fn least_used(&self) -> Option<u32> {
+    /// The connection used least recently, but this one.
+    pub(super) fn least_used(&self, but: Option<u32>) -> Option<u32> {
         let lines = self.lines.iter().zip(0..).filter_map(|(line, index)| Some((line.as_ref()?.used, index)));
-        lines.min().map(|(_, index)| index)
+        lines.filter(|(_, index)| Some(*index) != but).min().map(|(_, index)| index)
     }
 
     /// Whether both ends have it.
