@@ -48,7 +48,8 @@ bench: build ## Measure speed and memory, of simulator and transport; writes tar
 
 $(VENV)/tools: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'tqdm>=4.66' 'polars>=1.0' 'pandas>=2.2' 'pyarrow>=16' 'pytest>=8' 'distributed>=2024.1'
+	$(VENV)/bin/python .ci/python-requirements > $@.txt
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $@.txt
 	touch $@
 
 python: $(VENV)/tools ## The Python package, into .venv.

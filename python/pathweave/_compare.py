@@ -9,8 +9,7 @@ from pathlib import Path
 
 from . import _pathweave
 from ._pathweave import Cancel, RunResult
-from ._progress import Bar
-from ._run import ScenarioLike, as_scenario
+from ._run import ScenarioLike, as_scenario, run_shown
 
 
 class Comparison:
@@ -77,14 +76,11 @@ def compare(
     planned = [base.with_(set=[*set, f'name="{name}"'], seed=seed, scheme=name) for name in schemes]
     cancel = Cancel()
 
-    def one(index: int) -> RunResult:
-        if not progress:
-            return _pathweave.run(planned[index], None, cancel)
-        with Bar(schemes[index]) as bar:
-            return _pathweave.run(planned[index], bar.update, cancel)
-
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        futures = [pool.submit(one, index) for index in range(len(planned))]
+        futures = [
+            pool.submit(run_shown, one, scheme, progress, cancel)
+            for one, scheme in zip(planned, schemes, strict=True)
+        ]
         try:
             runs = [future.result() for future in futures]
         except BaseException:

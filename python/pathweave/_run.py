@@ -23,6 +23,16 @@ def as_scenario(scenario: ScenarioLike) -> Scenario:
     return Scenario.load(scenario)
 
 
+def run_shown(scenario: Scenario, label: str, progress: ProgressLike, cancel: Cancel | None) -> RunResult:
+    """Runs a scenario that is ready, and shows its progress as asked for; `label` is what a bar is called."""
+    if callable(progress):
+        return _pathweave.run(scenario, progress, cancel)
+    if not progress:
+        return _pathweave.run(scenario, None, cancel)
+    with Bar(label) as bar:
+        return _pathweave.run(scenario, bar.update, cancel)
+
+
 def run(
     scenario: ScenarioLike,
     *,
@@ -51,9 +61,4 @@ def run(
     scenario = as_scenario(scenario)
     if set or seed is not None or scheme is not None:
         scenario = scenario.with_(set=list(set), seed=seed, scheme=scheme)
-    if callable(progress):
-        return _pathweave.run(scenario, progress, cancel)
-    if not progress:
-        return _pathweave.run(scenario, None, cancel)
-    with Bar(scheme or scenario.name) as bar:
-        return _pathweave.run(scenario, bar.update, cancel)
+    return run_shown(scenario, scheme or scenario.name, progress, cancel)
