@@ -50,10 +50,8 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// What most hosts want: sleeps, but for answers that come within the time a sleep and a wake-up would take at both
-    /// ends. Where each has a core of its own that idles meanwhile, that is 30 to 80 us on a virtual machine: who looked for
-    /// less would never see how quick the other end is.
-    pub const ADAPTIVE: Waiting = Waiting::Adaptive { most: Duration::from_micros(100) };
+    /// What most hosts want: sleeps, but for answers that come within the time a sleep and a wake-up would take.
+    pub const ADAPTIVE: Waiting = Waiting::Adaptive { most: Duration::from_micros(25) };
 }
 
 /// What a device is opened with. Start with [`DeviceConfig::new`] and change what you like.

@@ -20,7 +20,7 @@ use crate::secure::{
 use pathweave_transport::Status;
 
 /// Codes with which an endpoint declines for itself. The peer's attempt would cross ours, which goes on.
-pub(super) const OURS_GOES_ON: u32 = 0x7064_0001;
+const OURS_GOES_ON: u32 = 0x7064_0001;
 /// It knows as many peers as it may.
 const TOO_MANY_PEERS: u32 = 0x7064_0002;
 /// Its packets have another payload, which the low bits say.

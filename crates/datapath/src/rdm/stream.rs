@@ -109,32 +109,6 @@ mod tests {
         }
     }
 
-    /// docs/wire.md, "On TCP", against the code.
-    #[test]
-    fn the_document_says_the_same() {
-        let doc = include_str!("../../../../docs/wire.md");
-        let start = doc.find("\n### On TCP\n").expect("a section of its own");
-        let section = doc[start + 1..].split("\n## ").next().expect("some text");
-        let rows: Vec<Vec<&str>> = section
-            .lines()
-            .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))
-            .map(|row| row.split(" | ").collect())
-            .filter(|row: &Vec<&str>| row[0].bytes().all(|byte| byte.is_ascii_digit()))
-            .collect();
-        let (preamble, records) = rows.split_at(6);
-        let mut next = 0;
-        for row in preamble {
-            assert_eq!(row[0], next.to_string(), "{row:?}");
-            next += row[1].parse::<usize>().expect("a number of bytes");
-        }
-        assert_eq!(next, PREAMBLE_LEN);
-        let contents = [&preamble[0], &preamble[1]].map(|row| row[3]);
-        assert_eq!(contents, [format!("{MAGIC:#04x}"), VERSION.to_string()]);
-        assert_eq!((records[0][1], records[1][0]), ("2", RECORD_HEAD.to_string().as_str()));
-        assert!(records[0][3].ends_with("1 to 16,384") && MAX_RECORD == 16_384);
-        assert!(section.contains(&format!("{:#010x}", super::super::handshake::OURS_GOES_ON)));
-    }
-
     #[test]
     fn records_are_bounded() {
         assert_eq!(record(&[0]), Ok(None));

@@ -60,6 +60,9 @@ pub struct UdmpConfig {
     pub step_limit: f64,
     /// Repaired: most the pool holds, in bandwidth-delay products; never less than two packets.
     pub pool_bdp: f64,
+    /// Repaired: most the pool holds while there is nothing to send, in bandwidth-delay products. Data that comes then
+    /// leaves with all of it at once, on random paths.
+    pub idle_pool_bdp: f64,
     /// Repaired: most in flight, in bandwidth-delay products, plus one packet.
     pub inflight_bdp: f64,
     /// Repaired: a round-trip time within this share of the base above the average still counts as short.
@@ -81,6 +84,7 @@ impl Default for UdmpConfig {
             increase_step: 0.005,
             step_limit: 0.5,
             pool_bdp: 0.25,
+            idle_pool_bdp: 1.0,
             inflight_bdp: 1.25,
             near: 0.05,
             kick_after: Duration::from_us(100),
@@ -113,6 +117,8 @@ impl UdmpConfig {
         let limit = self.step_limit > 0.0 && self.step_limit < 1.0;
         check(limit, "step_limit", self.step_limit, "more than 0, less than 1")?;
         share("pool_bdp", self.pool_bdp, 1e6, "more than 0, at most 1000000")?;
+        let idle = self.idle_pool_bdp >= self.pool_bdp && self.idle_pool_bdp <= 1e6;
+        check(idle, "idle_pool_bdp", self.idle_pool_bdp, "at least `pool_bdp`, at most 1000000")?;
         share("inflight_bdp", self.inflight_bdp, 1e6, "more than 0, at most 1000000")?;
         check((0.0..=10.0).contains(&self.near), "near", self.near, "0 to 10 (of the base round-trip time)")?;
         let kick = self.kick_after > Duration::ZERO && self.kick_after <= Duration::from_ms(1_000);
