@@ -80,7 +80,8 @@ pub(crate) fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
         ended = Ended::Interrupted;
     }
     meeting.live.end();
-    let wrong: u64 = rows.iter().map(|row: &Row| row.client.wrong_messages + row.server.wrong_messages).sum();
+    let wrong: u64 =
+        rows.iter().map(|row: &Row| row.client.work.wrong_messages + row.server.work.wrong_messages).sum();
     if let Some(setup) = &meeting.setup {
         let text = if args.talk.json { show::json(setup, &rows, ended) } else { show::text(setup, &rows) };
         if !args.talk.quiet {
@@ -92,8 +93,9 @@ pub(crate) fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
         return Ok(Outcome::Unfinished);
     }
     if wrong > 0 {
-        let first =
-            rows.iter().find_map(|row| row.client.first_wrong.as_ref().or(row.server.first_wrong.as_ref()));
+        let first = rows
+            .iter()
+            .find_map(|row| row.client.work.first_wrong.as_ref().or(row.server.work.first_wrong.as_ref()));
         let first = first.map_or("", |first| first.as_str());
         return Err(Failure::Internal(format!(
             "{wrong} messages arrived with wrong bytes; the first: {first}"
@@ -377,22 +379,8 @@ fn time(args: &ClientArgs) -> Option<Duration> {
 }
 
 fn row(test: Test, client: Side, server: Side, samples: Option<&Samples>) -> Row {
-    let rate = |amount: u64, seconds: f64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
-    let both = |of: fn(&Side) -> u64| {
-        rate(of(&client), client.sending_seconds) + rate(of(&server), server.sending_seconds)
-    };
-    let bytes = client.bytes + server.bytes;
     // The time of a message is half of that there and back, but for READ, which is one.
     let factor = if test.op == Op::Read { 1.0 } else { 0.5 };
-    let figures = Figures {
-        size_bytes: test.size_bytes,
-        iterations: client.messages,
-        average_bytes_per_second: both(|side| side.bytes),
-        peak_bytes_per_second: client.peak_bytes_per_second + server.peak_bytes_per_second,
-        messages_per_second: both(|side| side.messages),
-        client_cpu_ns_per_byte: client.cpu_ns_per_byte(bytes),
-        server_cpu_ns_per_byte: server.cpu_ns_per_byte(bytes),
-        latency: samples.and_then(|samples| samples.latency(factor)),
-    };
-    Row { figures, client, server }
+    let latency = samples.and_then(|samples| samples.latency(factor));
+    Row { figures: Figures::of(test.size_bytes, &client.work, &server.work, latency), client, server }
 }

@@ -1,7 +1,6 @@
 //! What both ends do alike: keep receives posted, keep requests under way, check bytes.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use pathweave_datapath::{CloseReason, Completion, Opcode, Region, Remote, Slice, Status};
 
@@ -10,6 +9,7 @@ use super::meter::Meter;
 use super::pattern::Pattern;
 use super::test::{Check, Directions, Kind, Op, Test};
 use super::words::{Broken, LARGEST_COUNT, Word};
+use super::work::{Watch, Work};
 
 /// Request ids: receives, control messages, everything else.
 const RECEIVE: u64 = 1 << 63;
@@ -20,16 +20,6 @@ const CONTROL: u64 = 1 << 62;
 pub(crate) enum Role {
     Client,
     Server,
-}
-
-/// What this end has sent, or read.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Sent {
-    pub(crate) messages: u64,
-    pub(crate) bytes: u64,
-    /// From the first post to the last completion.
-    pub(crate) span: Duration,
-    pub(crate) peak_bytes_per_second: f64,
 }
 
 /// One end's part in a test: requests of its own and what arrives from the other.
@@ -318,20 +308,15 @@ impl Flow {
         self.done
     }
 
-    pub(crate) fn sent(&self) -> Sent {
-        Sent {
-            messages: self.done,
-            bytes: self.done * self.test.size_bytes,
-            span: self.meter.span(),
-            peak_bytes_per_second: self.meter.peak(),
-        }
-    }
-
-    /// Messages compared, wrong ones, and the first of them.
-    pub(crate) fn checked(&self) -> (u64, u64, Option<String>) {
+    /// What this end has done since the watch was started: what it has sent, or read.
+    pub(crate) fn work(&self, watch: &Watch) -> Work {
         let arrived = if self.test.op == Op::Read { self.done } else { self.arrived };
-        let checked = if self.test.check == Check::EveryByte { arrived } else { 0 };
-        (checked, self.wrong, self.first_wrong.clone())
+        Work {
+            checked_messages: if self.test.check == Check::EveryByte { arrived } else { 0 },
+            wrong_messages: self.wrong,
+            first_wrong: self.first_wrong.clone(),
+            ..watch.work(self.done, self.test.size_bytes, &self.meter)
+        }
     }
 
     /// First byte and length of a buffer.

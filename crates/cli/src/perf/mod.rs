@@ -16,6 +16,7 @@ mod show;
 mod side;
 mod test;
 mod words;
+mod work;
 
 pub(crate) use args::{PerfArgs, ProtectionArgs, seconds};
 pub(crate) use client::{Ready, meet};

@@ -8,6 +8,7 @@ use super::client::{Ended, Row, Setup};
 use super::samples::Latency;
 use super::side::{PathPart, Side};
 use super::test::{Check, Directions, Kind, Op};
+use super::work::Work;
 
 const RULE: usize = 100;
 
@@ -27,6 +28,23 @@ pub(crate) struct Figures {
     pub(crate) server_cpu_ns_per_byte: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) latency: Option<Latency>,
+}
+
+impl Figures {
+    /// Of messages of a size, from what both ends have done.
+    pub(crate) fn of(size_bytes: u64, client: &Work, server: &Work, latency: Option<Latency>) -> Self {
+        let bytes = client.bytes + server.bytes;
+        Figures {
+            size_bytes,
+            iterations: client.messages,
+            average_bytes_per_second: client.rate(client.bytes) + server.rate(server.bytes),
+            peak_bytes_per_second: client.peak_bytes_per_second + server.peak_bytes_per_second,
+            messages_per_second: client.rate(client.messages) + server.rate(server.messages),
+            client_cpu_ns_per_byte: client.cpu_ns_per_byte(bytes),
+            server_cpu_ns_per_byte: server.cpu_ns_per_byte(bytes),
+            latency,
+        }
+    }
 }
 
 /// Everything, as JSON.
@@ -58,7 +76,7 @@ pub(crate) fn text(setup: &Setup, rows: &[Row]) -> String {
     }
     if setup.check == Check::EveryByte {
         let sum = |of: Count| rows.iter().map(|row| of(&row.client) + of(&row.server)).sum::<u64>();
-        let (checked, wrong) = (sum(|side| side.checked_messages), sum(|side| side.wrong_messages));
+        let (checked, wrong) = (sum(|side| side.work.checked_messages), sum(|side| side.work.wrong_messages));
         let _ = writeln!(text, "\nchecked byte by byte: {checked} messages, {wrong} wrong");
     }
     text
@@ -187,7 +205,7 @@ fn ends(text: &mut String, rows: &[Row]) {
         most(client).unwrap_or(0),
         most(server).unwrap_or(0)
     );
-    let cpu = |side: End| rows.iter().map(|row| side(row).cpu_seconds).sum::<f64>();
+    let cpu = |side: End| rows.iter().map(|row| side(row).work.cpu_seconds).sum::<f64>();
     let _ = writeln!(text, " {:<26} {:>14.3} {:>14.3}", "CPU time[s]", cpu(client), cpu(server));
     if rows.iter().any(|row| row.server.connections > 1) {
         text.push_str(" The server had other clients at the time: its CPU time is for all of them.\n");

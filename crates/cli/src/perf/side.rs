@@ -1,38 +1,21 @@
 //! What an end says of its part of a measurement.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pathweave_datapath::{ConnectionStats, PathState, PathStats};
 use serde::{Deserialize, Serialize};
 
 use super::bundle::Bundle;
 use super::flow::Flow;
-use crate::usage;
+use super::work::{Watch, Work};
 
 /// An end's part. The server sends its to the client; both are in the JSON output under these names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Side {
-    /// From the first message to the last completion, of the measurement as a whole.
-    pub(crate) seconds: f64,
-    /// CPU time of the whole process in that time.
-    pub(crate) cpu_seconds: f64,
-    /// Messages this end asked for that were completed.
-    pub(crate) messages: u64,
-    /// Their bytes.
-    pub(crate) bytes: u64,
-    /// From its first message to its last completion.
-    pub(crate) sending_seconds: f64,
-    /// The best 100 ms.
-    pub(crate) peak_bytes_per_second: f64,
+    #[serde(flatten)]
+    pub(crate) work: Work,
     /// Connections the process had at a time, at most: its CPU time is theirs, too.
     pub(crate) connections: usize,
-    /// Messages whose bytes were compared.
-    pub(crate) checked_messages: u64,
-    /// Those in which a byte was wrong.
-    pub(crate) wrong_messages: u64,
-    /// The first of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) first_wrong: Option<String>,
     pub(crate) counters: Counted,
     pub(crate) paths: Vec<PathPart>,
 }
@@ -71,49 +54,29 @@ pub(crate) struct PathPart {
 
 /// Where counters stood when the measurement began.
 pub(crate) struct Mark {
-    begun: Instant,
-    cpu: Duration,
+    watch: Watch,
     stats: Option<ConnectionStats>,
 }
 
 impl Mark {
     pub(crate) fn now(connection: &Bundle) -> Mark {
         let stats = connection.stats();
-        Mark { begun: Instant::now(), cpu: usage::process_cpu(), stats }
+        Mark { watch: Watch::now(), stats }
     }
 
-    /// Fraction of `done`, 0 to 1, by time.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+        self.watch.elapsed()
     }
 
     /// What has happened since.
     pub(crate) fn side(&self, connection: &Bundle, flow: &Flow, connections: usize) -> Side {
-        let (seconds, cpu) = (self.begun.elapsed().as_secs_f64(), usage::process_cpu() - self.cpu);
         let now = connection.stats();
-        let (checked_messages, wrong_messages, first_wrong) = flow.checked();
-        let sent = flow.sent();
         Side {
-            seconds,
-            cpu_seconds: cpu.as_secs_f64(),
-            messages: sent.messages,
-            bytes: sent.bytes,
-            sending_seconds: sent.span.as_secs_f64(),
-            peak_bytes_per_second: sent.peak_bytes_per_second,
+            work: flow.work(&self.watch),
             connections,
-            checked_messages,
-            wrong_messages,
-            first_wrong,
             counters: counted(self.stats.as_ref(), now.as_ref()),
             paths: now.map_or(Vec::new(), |now| paths(self.stats.as_ref(), &now)),
         }
-    }
-}
-
-impl Side {
-    /// CPU time for each of `bytes`.
-    pub(crate) fn cpu_ns_per_byte(&self, bytes: u64) -> Option<f64> {
-        (bytes > 0).then(|| self.cpu_seconds * 1e9 / bytes as f64)
     }
 }
 

@@ -70,9 +70,9 @@ pub(in super::super) fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
         return Ok(Outcome::Unfinished);
     }
     let sides = || rows.iter().flat_map(|row| [&row.client, &row.server]);
-    let wrong: u64 = sides().map(|side| side.wrong_messages).sum();
+    let wrong: u64 = sides().map(|side| side.work.wrong_messages).sum();
     if wrong > 0 {
-        let first = sides().find_map(|side| side.first_wrong.as_deref()).unwrap_or("");
+        let first = sides().find_map(|side| side.work.first_wrong.as_deref()).unwrap_or("");
         let what = format!("{wrong} messages arrived with wrong bytes; the first: {first}");
         return Err(Failure::Internal(what));
     }
@@ -293,22 +293,7 @@ impl Client<'_> {
 }
 
 fn row(ask: Ask, client: Side, server: Side, samples: Option<&Samples>) -> Row {
-    let rate = |amount: u64, seconds: f64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
-    let both = |of: fn(&Side) -> u64| {
-        rate(of(&client), client.sending_seconds) + rate(of(&server), server.sending_seconds)
-    };
-    let bytes = client.bytes + server.bytes;
-    let cpu = |side: &Side| (bytes > 0).then(|| side.cpu_seconds * 1e9 / bytes as f64);
-    let figures = Figures {
-        size_bytes: ask.size_bytes,
-        iterations: client.messages,
-        average_bytes_per_second: both(|side| side.bytes),
-        peak_bytes_per_second: client.peak_bytes_per_second + server.peak_bytes_per_second,
-        messages_per_second: both(|side| side.messages),
-        client_cpu_ns_per_byte: cpu(&client),
-        server_cpu_ns_per_byte: cpu(&server),
-        // The time of a message is half of that there and back.
-        latency: samples.and_then(|samples| samples.latency(0.5)),
-    };
-    Row { figures, client, server }
+    // The time of a message is half of that there and back.
+    let latency = samples.and_then(|samples| samples.latency(0.5));
+    Row { figures: Figures::of(ask.size_bytes, &client.work, &server.work, latency), client, server }
 }

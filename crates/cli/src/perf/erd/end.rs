@@ -5,10 +5,11 @@ use std::time::Duration;
 use pathweave_datapath::rdm::{Peer, RdmCompletion, RdmEndpoint, RdmPostError};
 use pathweave_datapath::{Opcode, Region, Slice, WaitError};
 
-use super::super::flow::{Sent, region};
+use super::super::flow::region;
 use super::super::meter::Meter;
 use super::super::pattern::Pattern;
 use super::super::words::Broken;
+use super::super::work::{Watch, Work};
 use super::words::{Ask, WORDS_BYTES, Word, decode, encode, token_of};
 
 /// So often an end looks at clock and user.
@@ -288,19 +289,14 @@ impl End {
         self.done
     }
 
-    pub(super) fn sent(&self) -> Sent {
-        Sent {
-            messages: self.done,
-            bytes: self.done * self.ask.size_bytes,
-            span: self.meter.span(),
-            peak_bytes_per_second: self.meter.peak(),
+    /// What this end has sent since the watch was started.
+    pub(super) fn work(&self, watch: &Watch) -> Work {
+        Work {
+            checked_messages: if self.ask.check { self.arrived } else { 0 },
+            wrong_messages: self.wrong,
+            first_wrong: self.first_wrong.clone(),
+            ..watch.work(self.done, self.ask.size_bytes, &self.meter)
         }
-    }
-
-    /// Messages compared, wrong ones, and the first of them.
-    pub(super) fn checked(&self) -> (u64, u64, Option<String>) {
-        let checked = if self.ask.check { self.arrived } else { 0 };
-        (checked, self.wrong, self.first_wrong.clone())
     }
 }
 

@@ -1,36 +1,22 @@
 //! An end's part in a measurement of datagrams, and what is shown of both.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pathweave_datapath::rdm::{RdmEndpoint, RdmStats};
 use serde::{Deserialize, Serialize};
 
 use super::super::show::{Figures, bandwidth, latency, rule};
+use super::super::work::{Watch, Work};
 use super::end::End;
-use crate::usage;
 
 /// An end's part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Side {
-    /// From the first message to the last completion, of the measurement as a whole.
-    pub(super) seconds: f64,
-    /// CPU time of the whole process in that time.
-    pub(super) cpu_seconds: f64,
-    /// Messages this end sent that are done.
-    pub(super) messages: u64,
-    /// Their bytes.
-    pub(super) bytes: u64,
-    /// From its first message to its last completion.
-    pub(super) sending_seconds: f64,
-    /// The best 100 ms.
-    pub(super) peak_bytes_per_second: f64,
+    #[serde(flatten)]
+    pub(super) work: Work,
     /// Measurements the process had at a time, at most.
     pub(super) measurements: usize,
-    pub(super) checked_messages: u64,
-    pub(super) wrong_messages: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) first_wrong: Option<String>,
     pub(super) counters: Counted,
     pub(super) side_channel: SidePart,
     pub(super) paths: Vec<PathPart>,
@@ -94,39 +80,23 @@ pub(super) struct PathPart {
 
 /// Where counts stood when the measurement began.
 pub(super) struct Mark {
-    begun: Instant,
-    cpu: Duration,
+    watch: Watch,
     stats: Option<RdmStats>,
 }
 
 impl Mark {
     pub(super) fn now(endpoint: &RdmEndpoint) -> Mark {
         let stats = endpoint.stats();
-        Mark { begun: Instant::now(), cpu: usage::process_cpu(), stats }
+        Mark { watch: Watch::now(), stats }
     }
 
     pub(super) fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+        self.watch.elapsed()
     }
 
     /// What has happened since.
     pub(super) fn side(&self, end: &End, measurements: usize) -> Side {
-        let (seconds, cpu) = (self.begun.elapsed().as_secs_f64(), usage::process_cpu() - self.cpu);
-        let sent = end.sent();
-        let (checked_messages, wrong_messages, first_wrong) = end.checked();
-        let mut side = Side {
-            seconds,
-            cpu_seconds: cpu.as_secs_f64(),
-            messages: sent.messages,
-            bytes: sent.bytes,
-            sending_seconds: sent.span.as_secs_f64(),
-            peak_bytes_per_second: sent.peak_bytes_per_second,
-            measurements,
-            checked_messages,
-            wrong_messages,
-            first_wrong,
-            ..Side::default()
-        };
+        let mut side = Side { work: end.work(&self.watch), measurements, ..Side::default() };
         if let (Some(before), Some(now)) = (&self.stats, end.endpoint().stats()) {
             side.counters = Counted::of(&now).since(&Counted::of(before));
             let (new, old) = (now.side, before.side);
@@ -211,7 +181,7 @@ pub(super) fn text(setup: &Setup, rows: &[Row]) -> String {
     }
     line("side channel, bytes sent", &|side| side.side_channel.sent_bytes);
     line("side channel, TCP connections", &|side| side.side_channel.connections);
-    let cpu = |end: fn(&Row) -> &Side| rows.iter().map(|row| end(row).cpu_seconds).sum::<f64>();
+    let cpu = |end: fn(&Row) -> &Side| rows.iter().map(|row| end(row).work.cpu_seconds).sum::<f64>();
     let _ = writeln!(
         text,
         " {:<30} {:>14.3} {:>14.3}",
@@ -224,7 +194,7 @@ pub(super) fn text(setup: &Setup, rows: &[Row]) -> String {
     }
     if let Some(last) = rows.last() {
         for (whose, side) in [("client to server", &last.client), ("server to client", &last.server)] {
-            if side.messages > 0 {
+            if side.work.messages > 0 {
                 let _ = writeln!(text, "\n Paths, {whose}, of {} bytes", last.figures.size_bytes);
                 let _ = writeln!(text, " {:>4} {:>6} {:>12} {:>9}", "path", "port", "packets", "share[%]");
                 for (index, path) in side.paths.iter().enumerate() {
@@ -238,7 +208,7 @@ pub(super) fn text(setup: &Setup, rows: &[Row]) -> String {
     if setup.check != "off" {
         let sum =
             |of: fn(&Side) -> u64| rows.iter().map(|row| of(&row.client) + of(&row.server)).sum::<u64>();
-        let (checked, wrong) = (sum(|side| side.checked_messages), sum(|side| side.wrong_messages));
+        let (checked, wrong) = (sum(|side| side.work.checked_messages), sum(|side| side.work.wrong_messages));
         let _ = writeln!(text, "\nchecked byte by byte: {checked} messages, {wrong} wrong");
     }
     text
