@@ -36,7 +36,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Takes both directions of a port's link down: what is queued or in flight is lost, pauses are forgotten.
     pub fn link_down(&mut self, now: Time, port: PortId) {
         for end in [port, self.ports[port as usize].peer] {
-            self.advance(now, end);
+            self.bring_up_to(now, end);
             self.set_down(end, true);
             self.wires.links[self.ports[end as usize].peer as usize].lose_all();
             self.drop_queued(now, end);
@@ -79,7 +79,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Changes rate or delay of both directions of a port's link, for packets whose service is yet to start.
     pub fn set_link(&mut self, now: Time, port: PortId, rate: Option<Rate>, delay: Option<Duration>) {
         for end in [port, self.ports[port as usize].peer] {
-            self.advance(now, end);
+            self.bring_up_to(now, end);
             let old = &self.wires.specs[usize::from(self.ports[end as usize].spec)];
             let spec = LinkSpec::new(rate.unwrap_or(old.rate), delay.unwrap_or(old.delay), &self.ecn);
             let spec =
@@ -115,6 +115,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// A broken NIC behind `port` pauses all data classes of the port for ever.
     pub fn start_pause_storm(&mut self, now: Time, port: PortId) {
+        self.bring_up_to(now, port);
         self.ports[port as usize].flags |= STORM;
         for class in 1..C as u8 {
             self.pause(now, port, class);
@@ -123,6 +124,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// The broken NIC falls silent.
     pub fn stop_pause_storm(&mut self, now: Time, port: PortId) -> Step {
+        self.bring_up_to(now, port);
         self.ports[port as usize].flags &= !STORM;
         (1..C as u8).fold(Step::Done, |_, class| self.resume(now, port, class))
     }

@@ -35,7 +35,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Brings a port's counters up to `now`.
     pub fn settle(&mut self, now: Time, port: PortId) {
         if !self.serves_on_time(port) {
-            self.advance(now, port);
+            self.bring_up_to(now, port);
         }
     }
 

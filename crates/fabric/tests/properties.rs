@@ -438,6 +438,16 @@ fn ways_taken(scenario: &Scenario) -> BTreeMap<(u32, u32, u32), u32> {
     ways
 }
 
+/// Found by chance: a spine of CONGA has its tick, then a service, at the instant of which somebody looks before the spine
+/// has had its turn. The tick must not see what that service sends.
+#[test]
+fn a_look_after_a_tick_changes_nothing() {
+    let scenario = scenario(2, 451_240_800_886_740_741, false, false, true).balanced(Forwarding::Conga);
+    let (unseen, seen) = (scenario.run(None), scenario.run(Some(look_at_some)));
+    same(&seen.delivered, &unseen.delivered);
+    assert_eq!(seen.fabric.forwarding(), unseen.fabric.forwarding());
+}
+
 #[test]
 fn routes_of_the_harness_are_shortest() {
     let cables = leaf_spine(3, 2, 2, 100, 1_000);

@@ -92,6 +92,16 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         u64::from(port.total_queued_bytes()) + rate.bytes_in(port.tx_free.saturating_since(now))
     }
 
+    /// Brings a port up to `now` between windows, when its switch may not have had its turn: ticks of CONGA, which count what
+    /// was sent before them, come before what is sent now.
+    pub(crate) fn bring_up_to(&mut self, now: Time, port: PortId) {
+        let switch = self.ports[port as usize].node.checked_sub(self.wires.hosts);
+        if let (Balancer::Conga(_), Some(switch)) = (&self.balancer, switch) {
+            self.run_clock(now, switch);
+        }
+        self.advance(now, port);
+    }
+
     /// Does what the switch does by the clock up to `until`, each at its time.
     pub(crate) fn run_clock(&mut self, until: Time, switch: u32) {
         loop {
