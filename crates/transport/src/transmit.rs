@@ -1,7 +1,7 @@
 //! What goes in and out of an endpoint besides events: packets and places for their payload.
 
 use pathweave_units::HostId;
-use pathweave_wire::Segment;
+use pathweave_wire::{Body, Segment};
 
 use crate::work::Buffer;
 
@@ -52,8 +52,15 @@ pub struct Transmit {
 pub enum Class {
     /// ACK, NACK, CNP, answer to a probe: small, and others wait for them.
     Control,
-    /// Data, and probes, which measure what data meets.
+    /// Data, and probes, which measure what data meets, unless a scheme has them overtake it.
     Data,
+}
+
+impl Transmit {
+    /// Whether it answers a packet, and so goes back over the links of that.
+    pub fn is_answer(&self) -> bool {
+        self.class == Class::Control && !matches!(self.segment.body, Body::Probe { .. })
+    }
 }
 
 /// Payload to be read from the application's memory.

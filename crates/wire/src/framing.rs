@@ -8,6 +8,35 @@ use crate::frame::layout::{
 use crate::segment::{Body, Data, Operation, Segment};
 use crate::source_route::RouteForm;
 
+/// What of a source route counts as bytes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum RouteBytes {
+    /// Nothing: as the ns-3 simulators have it, where switches know routes by other means.
+    None,
+    /// A list of anchors: as few switches as pin the path, where between two of them the shortest way is the only one. 8
+    /// bytes and 4 an anchor; nothing on a path that is itself the only shortest way.
+    Anchors,
+    /// The egress port at every switch: 8 bytes and 2 a switch, filled up to words of 4.
+    Hops,
+    /// A segment for every anchor, as in SRv6: 8 bytes and 16 a segment.
+    Segments,
+}
+
+impl RouteBytes {
+    /// The form of the header; `None`: there is none.
+    pub const fn form(self) -> Option<RouteForm> {
+        match self {
+            RouteBytes::None => None,
+            RouteBytes::Anchors => Some(RouteForm::Anchors),
+            RouteBytes::Hops => Some(RouteForm::Hops),
+            RouteBytes::Segments => Some(RouteForm::Segments),
+        }
+    }
+}
+
 /// Ethernet's preamble and start delimiter (8 bytes) and the gap between frames (12).
 const PREAMBLE_AND_GAP_LEN: u32 = 20;
 /// Ethernet's frame check sequence.
@@ -51,9 +80,18 @@ impl Framing {
         }
     }
 
-    /// The same with a source-route header of so many entries.
+    /// What of source routes counts where nothing else is said: every hop, as switches that keep no state need it; nothing
+    /// where bytes are those of the ns-3 simulators.
+    pub const fn usual_route(self) -> RouteBytes {
+        match self {
+            Framing::Ns3 => RouteBytes::None,
+            Framing::Rocev2 | Framing::Pathweave => RouteBytes::Hops,
+        }
+    }
+
+    /// The same with a source-route header of so many entries; of none, without a header.
     pub fn wire_bytes_routed(self, segment: &Segment, form: RouteForm, entries: usize) -> u32 {
-        let header = form.header_len(entries);
+        let header = if entries == 0 { 0 } else { form.header_len(entries) };
         match self {
             Framing::Ns3 => self.wire_bytes(segment) + header as u32,
             Framing::Pathweave => ethernet(header + ip_packet_len(segment)),
@@ -170,6 +208,8 @@ mod tests {
         // What fills a frame up to its least size makes room for the header: 62 bytes without, 64 with padding.
         let empty = data(Operation::Send, 0, 0, true);
         assert_eq!(Framing::Rocev2.wire_bytes_routed(&empty, Hops, 1), 84 - 2 + 12);
+        // A path that needs no anchor needs no header.
+        assert_eq!(Framing::Pathweave.wire_bytes_routed(&full, Anchors, 0), 4096 + 110);
     }
 
     #[test]

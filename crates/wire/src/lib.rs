@@ -18,7 +18,7 @@ pub use frame::{
     datagram_crc, emit, emit_datagram_header, emit_standard, entropy_port, extend_psn, ip_packet_len, layout,
     wire_psn,
 };
-pub use framing::Framing;
+pub use framing::{Framing, RouteBytes};
 pub use segment::{
     Ack, Body, Cause, Data, Missing, Nack, NackReason, Notice, Notices, Operation, RdData, Segment,
 };

@@ -143,7 +143,7 @@ impl<P: Policy> Qp<P> {
         Transmit {
             to: self.peer,
             port: port_of(path.0, common),
-            class: Class::Data,
+            class: if self.policy.probes_overtake() { Class::Control } else { Class::Data },
             ecn_capable: false,
             wire_bytes: common.config.framing.wire_bytes(&segment),
             segment,

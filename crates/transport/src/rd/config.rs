@@ -1,6 +1,6 @@
 //! What a datagram queue pair is made from.
 
-use pathweave_policy::DatagramConfig;
+use pathweave_policy::{DatagramConfig, DestinationControl};
 use pathweave_units::{Duration, HostId, QpNum};
 use pathweave_wire::Framing;
 
@@ -23,6 +23,8 @@ pub struct RdConfig<P> {
     /// Decides when packets leave and on which path. It hears of no acknowledgements, for there are none: it must not
     /// wait for them.
     pub policy: P,
+    /// Congestion control of each destination; `None`: it is sent to as fast as the policy lets.
+    pub control: Option<DestinationControl>,
     /// How it behaves. Both ends alike.
     pub behaviour: DatagramConfig,
     /// Bytes of a full packet behind DETH and before ICRC, as the NIC counts its MTU; 256 to 9,000. Both ends alike.

@@ -38,6 +38,12 @@ counters! {
     nacks_received,
     /// Packets asked for that are done, not sent yet, or waiting to be sent again.
     asked_in_vain,
+    /// Data packets that arrived marked Congestion Experienced.
+    marked_received,
+    /// Congestion notifications sent.
+    cnps_sent,
+    /// Congestion notifications received.
+    cnps_received,
     /// Flows looked at by the scan, each time.
     flows_scanned,
     /// Messages of this end that are done, in messages.

@@ -52,12 +52,12 @@ impl<P: Policy> RdHost<P> {
     }
 
     /// As [`RdQp::on_packet`]; a packet for no queue pair is counted and dropped.
-    pub fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment) -> Option<RdPlacement> {
+    pub fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<RdPlacement> {
         let Some(qp) = self.get_mut(segment.dst_qp) else {
             self.foreign += 1;
             return None;
         };
-        qp.on_packet(now, from, segment)
+        qp.on_packet(now, from, segment, ce)
     }
 
     /// As [`RdQp::on_side`].
@@ -72,6 +72,16 @@ impl<P: Policy> RdHost<P> {
     /// As [`RdQp::on_side_reset`].
     pub fn on_side_reset(&mut self, now: Time, host: HostId) {
         self.qps.iter_mut().for_each(|qp| qp.on_side_reset(now, host));
+    }
+
+    /// As [`RdQp::poll_control`].
+    pub fn poll_control(&mut self) -> Option<Transmit> {
+        self.qps.iter_mut().find_map(RdQp::poll_control)
+    }
+
+    /// As [`RdQp::has_control`].
+    pub fn has_control(&self) -> bool {
+        self.qps.iter().any(RdQp::has_control)
     }
 
     /// As [`RdQp::poll_transmit`], of the queue pair whose turn it is.

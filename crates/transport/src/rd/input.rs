@@ -1,7 +1,7 @@
 //! Packets and side messages that arrive, and the scan.
 
-use pathweave_policy::{Delivery, Policy, Repair};
-use pathweave_units::{HostId, Time};
+use pathweave_policy::{Delivery, Policy, Repair, RttSource};
+use pathweave_units::{HostId, PathId, Time};
 use pathweave_wire::{Body, PsnRun, RdFlow, Segment};
 
 use super::config::PeerId;
@@ -11,23 +11,30 @@ use super::{RdEvent, RdPlacement, RdQp, SideMessage};
 use crate::events::Status;
 
 impl<P: Policy> RdQp<P> {
-    /// A packet has arrived. The answer says where its payload goes: `None` for duplicates and what is dropped.
-    pub fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment) -> Option<RdPlacement> {
+    /// A packet has arrived; `ce`: marked Congestion Experienced. The answer says where its payload goes: `None` where it
+    /// has none, for duplicates and for what is dropped.
+    pub fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<RdPlacement> {
         self.advance(now);
         let peer = PeerId { host: from, qp: segment.src_qp };
-        let Body::Rd(data) = &segment.body else {
-            self.counters.malformed += 1;
-            return None;
+        let data = match &segment.body {
+            Body::Rd(data) => data,
+            control => {
+                self.on_control(now, peer, segment.path, control);
+                return None;
+            }
         };
         let Some(&flow) = self.index.get(&peer) else {
             self.counters.foreign += 1;
             return None;
         };
         self.counters.data_received += 1;
+        if ce {
+            self.on_mark(now, flow, segment.path);
+        }
         let window = u64::from(self.config.behaviour.window_packets);
         let rx = &mut self.flows[flow as usize].rx;
-        let (msg, in_order) = match rx.on_packet(now, data, window, self.config.capacity()) {
-            Verdict::New { msg, in_order } => (msg, in_order),
+        let (msg, in_order, asked) = match rx.on_packet(now, data, window, self.config.capacity()) {
+            Verdict::New { msg, in_order, asked } => (msg, in_order, asked),
             Verdict::Duplicate => {
                 self.counters.duplicates += 1;
                 return None;
@@ -49,15 +56,55 @@ impl<P: Policy> RdQp<P> {
             self.whole(flow, msg, first_psn, bytes);
         }
         self.watch(now, flow);
+        if let Some(asked) = asked
+            && self.config.behaviour.rtt == RttSource::Measured
+        {
+            self.rtt.note(now, now - asked);
+        }
         Some(RdPlacement { from: peer, msg, offset: data.offset, len: data.len, in_order })
     }
 
-    /// Whether a packet would be the next of its flow.
+    /// A packet without data.
+    fn on_control(&mut self, now: Time, peer: PeerId, path: PathId, body: &Body) {
+        let Some(&flow) = self.index.get(&peer) else {
+            self.counters.foreign += 1;
+            return;
+        };
+        match *body {
+            // Packets to this destination were marked.
+            Body::Cnp => {
+                self.counters.cnps_received += 1;
+                if let Some(pace) = &mut self.flows[flow as usize].pace {
+                    pace.on_cnp(now, path);
+                }
+            }
+            Body::Probe { sent_at } => self.say(peer, path, Body::ProbeReply { sent_at, received_at: now }),
+            // That it came says all; the driver has seen it.
+            Body::ProbeReply { .. } => {}
+            _ => self.counters.malformed += 1,
+        }
+    }
+
+    /// A packet was marked: its sender is told, on the path it took.
+    fn on_mark(&mut self, now: Time, flow: u32, path: PathId) {
+        self.counters.marked_received += 1;
+        let Flow { peer, pace, .. } = &mut self.flows[flow as usize];
+        if let (Some(pace), Some(control)) = (pace, &self.config.control)
+            && pace.notifies(now, control.cnp)
+        {
+            self.counters.cnps_sent += 1;
+            let peer = *peer;
+            self.say(peer, path, Body::Cnp);
+        }
+    }
+
+    /// Whether a packet would be the next of its flow; what is not of one is.
     pub fn is_next(&self, from: HostId, segment: &Segment) -> bool {
         let flow = self.index.get(&PeerId { host: from, qp: segment.src_qp });
         match (&segment.body, flow) {
             (Body::Rd(data), Some(&flow)) => self.flows[flow as usize].rx.base == data.psn,
-            _ => false,
+            (Body::Rd(_), None) => false,
+            _ => true,
         }
     }
 
@@ -192,7 +239,7 @@ impl<P: Policy> RdQp<P> {
         let rule = ScanRule {
             now,
             period,
-            hold: period.max(self.rtt + self.config.nack_delay * 2),
+            hold: period.max(self.rtt.at(now) + self.config.nack_delay * 2),
             literal: behaviour.repair == Repair::Literal,
             window: u64::from(behaviour.window_packets),
         };

@@ -11,7 +11,10 @@ mod input;
 mod intervals;
 mod output;
 mod overhead;
+mod pace;
+mod queues;
 mod receive;
+mod round_trip;
 mod send;
 mod side;
 
@@ -21,8 +24,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use pathweave_policy::{Announce, Policy, Repair, Shared};
-use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
-use pathweave_wire::{RdData, RdFlow};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
+use pathweave_wire::{Body, RdData, RdFlow, Segment};
 
 use crate::events::Status;
 use crate::work::MAX_MESSAGE_BYTES;
@@ -30,9 +33,10 @@ pub use config::{PeerId, RdConfig};
 pub use counters::RdCounters;
 pub use host::RdHost;
 pub use overhead::ScanOverhead;
-use receive::RxFlow;
+use queues::Queues;
+use round_trip::RoundTrip;
 pub use send::MAX_RD_OUTSTANDING;
-use send::{Flow, Full, Queues, TxFlow};
+use send::{Flow, Full};
 pub use side::SideMessage;
 
 /// A datagram queue pair: all messages of a process to and from all its peers.
@@ -41,8 +45,9 @@ pub use side::SideMessage;
 ///
 /// As an [`Endpoint`](crate::Endpoint): it acts only when it is called. **After every input** (a packet, a side message,
 /// a timer, a message posted, a NIC port that has become free) **drain the outputs**: [`poll_event`](RdQp::poll_event)
-/// until `None`, [`poll_side`](RdQp::poll_side) until `None`, [`poll_transmit`](RdQp::poll_transmit) until `None`; then
-/// look at [`poll_timer`](RdQp::poll_timer). `now` must never decrease.
+/// until `None`, [`poll_side`](RdQp::poll_side) until `None`, [`poll_control`](RdQp::poll_control) until `None`,
+/// [`poll_transmit`](RdQp::poll_transmit) until `None`; then look at [`poll_timer`](RdQp::poll_timer). `now` must never
+/// decrease.
 ///
 /// The side channel is the driver's: for each two hosts one that loses nothing and keeps order. Where it breaks and is
 /// made anew, [`on_side_reset`](RdQp::on_side_reset) says again what the other end may not have heard.
@@ -56,7 +61,7 @@ pub struct RdQp<P> {
     shared: Shared,
     /// Latest instant told.
     now: Time,
-    rtt: Duration,
+    rtt: RoundTrip,
     index: BTreeMap<PeerId, u32>,
     flows: Vec<Flow>,
     /// Places in `flows` of peers that were removed.
@@ -69,6 +74,8 @@ pub struct RdQp<P> {
     /// When the scan is due, [`Time::MAX`] without flows to look at.
     next_scan: Time,
     events: VecDeque<RdEvent>,
+    /// Congestion notifications, probes and answers to them.
+    control: VecDeque<(HostId, Segment)>,
     side: VecDeque<(HostId, SideMessage)>,
     counters: RdCounters,
 }
@@ -171,15 +178,16 @@ impl<P: Policy> RdQp<P> {
             rng: Rng::for_component(config.seed, "rd", u64::from(config.num.0)),
             shared: Shared::new(),
             now: Time::ZERO,
-            rtt: config.rtt,
+            rtt: RoundTrip::new(config.rtt),
             index: BTreeMap::new(),
             flows: Vec::new(),
             vacant: Vec::new(),
-            queues: Queues::default(),
+            queues: Queues::new(config.control.is_some()),
             paced_until: Time::ZERO,
             watched: Vec::new(),
             next_scan: Time::MAX,
             events: VecDeque::new(),
+            control: VecDeque::new(),
             side: VecDeque::new(),
             counters: RdCounters::default(),
             config,
@@ -194,9 +202,9 @@ impl<P: Policy> RdQp<P> {
     /// Makes a peer known, with the round-trip time to it when the network is idle. Nothing happens if it is.
     pub fn add_peer(&mut self, now: Time, peer: PeerId, rtt: Duration) {
         self.advance(now);
-        self.rtt = self.rtt.max(rtt);
+        self.rtt.raise(rtt);
         let Entry::Vacant(entry) = self.index.entry(peer) else { return };
-        let flow = Flow { peer, tx: TxFlow::new(), rx: RxFlow::new(now) };
+        let flow = Flow::new(now, peer, self.config.control.as_ref());
         match self.vacant.pop() {
             Some(index) => {
                 self.flows[index as usize] = flow;
@@ -222,12 +230,13 @@ impl<P: Policy> RdQp<P> {
         // What waits names a flow by its place, which another peer may take.
         self.queues.forget(index);
         self.watched.retain(|&flow| flow != index);
+        self.control.retain(|(host, segment)| (*host, segment.dst_qp) != (peer.host, peer.qp));
         self.side.retain(|(host, message)| {
             let RdFlow { src_qp, dst_qp } = message.flow();
             let other = if message.is_of_sender() { dst_qp } else { src_qp };
             (*host, other) != (peer.host, peer.qp)
         });
-        self.flows[index as usize] = Flow { peer, tx: TxFlow::new(), rx: RxFlow::new(now) };
+        self.flows[index as usize] = Flow::new(now, peer, None);
         self.vacant.push(index);
     }
 
@@ -258,7 +267,7 @@ impl<P: Policy> RdQp<P> {
             Full::Messages => RdPostError::Outstanding(to),
             Full::Packets => RdPostError::Packets(to),
         })?;
-        self.queues.fresh.push_back((flow, msg));
+        self.queues.post(flow, msg);
         if self.config.behaviour.announce == Announce::Post {
             self.announce(flow, msg, false);
         }
@@ -305,10 +314,25 @@ impl<P: Policy> RdQp<P> {
         self.events.pop_front()
     }
 
+    /// Asks a peer for a sign of life: a probe, which any end answers. Nothing happens if it is not known.
+    pub fn probe(&mut self, now: Time, peer: PeerId) {
+        self.advance(now);
+        if self.index.contains_key(&peer) {
+            self.say(peer, PathId(0), Body::Probe { sent_at: now });
+        }
+    }
+
+    /// Whether a message of this peer is on its way: some of it has arrived, or packets are known to be missing.
+    pub fn awaits(&self, from: PeerId) -> bool {
+        self.index.get(&from).is_some_and(|&flow| self.flows[flow as usize].rx.is_unfinished())
+    }
+
     /// When [`on_timer`](RdQp::on_timer) wants to be called.
     #[inline]
     pub fn poll_timer(&self) -> Option<Time> {
-        let pacing = if self.paced_until > self.now { self.paced_until } else { Time::MAX };
+        // What could be done now waits for a NIC port, not for a time.
+        let later = |at: Time| if at > self.now { at } else { Time::MAX };
+        let pacing = later(self.paced_until).min(later(self.queues.opens_at()));
         Some(self.next_scan.min(pacing)).filter(|&at| at < Time::MAX)
     }
 
@@ -320,9 +344,9 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// Period of the scan.
+    /// Period of the scan at present.
     pub fn scan_period(&self) -> Duration {
-        self.rtt.scale(self.config.behaviour.scan_rtts)
+        self.rtt.at(self.now).scale(self.config.behaviour.scan_rtts)
     }
 
     /// Whether anything of this end is not done.
@@ -330,14 +354,21 @@ impl<P: Policy> RdQp<P> {
         self.queues.is_empty() && self.flows.iter().all(|flow| flow.tx.is_idle())
     }
 
+    /// The lowest rate at which a destination is sent to now; `None` without congestion control or peers.
+    pub fn slowest(&self, now: Time) -> Option<Rate> {
+        self.flows.iter().filter_map(|flow| flow.pace.as_ref()?.rate(now)).min()
+    }
+
     /// What has been counted.
     pub fn counters(&self) -> &RdCounters {
         &self.counters
     }
 
-    /// Bytes that every peer costs while nothing is missing or outstanding, whatever the number of paths.
-    pub const fn bytes_a_peer() -> usize {
-        size_of::<Flow>() + size_of::<(PeerId, u32)>()
+    /// Bytes that every peer costs while nothing is missing or outstanding, whatever the number of paths; `controlled`:
+    /// with congestion control.
+    pub const fn bytes_a_peer(controlled: bool) -> usize {
+        let pace = if controlled { size_of::<pace::Pace>() } else { 0 };
+        size_of::<Flow>() + size_of::<(PeerId, u32)>() + pace
     }
 
     /// Flows that keep state because something of them is missing.

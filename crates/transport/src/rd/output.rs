@@ -1,9 +1,11 @@
 //! Sending packets.
 
-use pathweave_policy::{Announce, Grant, Policy, PolicyCx, RetryOrder, Sent, Want};
+use pathweave_policy::{Announce, Grant, Policy, PolicyCx, Sent, Want};
 use pathweave_units::{PathId, Time};
 use pathweave_wire::{Body, RdData, Segment};
 
+use super::config::PeerId;
+use super::queues::Next;
 use super::send::Flow;
 use super::{RdEvent, RdQp};
 use crate::events::Status;
@@ -12,6 +14,7 @@ use crate::work::Buffer;
 
 /// The packet that is next.
 struct Candidate {
+    next: Next,
     flow: u32,
     msg: u64,
     /// Number of the packet in its message.
@@ -20,11 +23,55 @@ struct Candidate {
     payload: PayloadRef,
 }
 
+/// The NIC port of a path.
+fn port_of(path: PathId, nic_ports: u8) -> u8 {
+    (path.0 % u16::from(nic_ports)) as u8
+}
+
+/// What policies are asked for. Of what is in flight nobody knows.
+fn want_of(data: &RdData, msg: u64, wire_bytes: u32) -> Want {
+    Want {
+        psn: data.psn,
+        payload_bytes: u32::from(data.len),
+        wire_bytes,
+        msn: msg as u32,
+        retransmit: data.retransmit,
+        inflight_packets: 0,
+        inflight_bytes: 0,
+    }
+}
+
 impl<P: Policy> RdQp<P> {
     /// Whether there are packets to send once a NIC port is free.
     #[inline]
     pub fn has_ready_data(&self) -> bool {
-        !self.queues.is_empty()
+        self.queues.is_ready(self.now)
+    }
+
+    /// Whether [`poll_control`](RdQp::poll_control) has something.
+    #[inline]
+    pub fn has_control(&self) -> bool {
+        !self.control.is_empty()
+    }
+
+    /// The next congestion notification, probe or answer to one, to be sent now whatever the ports are doing.
+    pub fn poll_control(&mut self) -> Option<Transmit> {
+        let (to, segment) = self.control.pop_front()?;
+        Some(Transmit {
+            to,
+            port: port_of(segment.path, self.config.nic_ports),
+            class: Class::Control,
+            ecn_capable: false,
+            wire_bytes: self.config.framing.wire_bytes(&segment),
+            segment,
+            payload: None,
+        })
+    }
+
+    /// Appends a control packet.
+    pub(super) fn say(&mut self, to: PeerId, path: PathId, body: Body) {
+        let segment = Segment { dst_qp: to.qp, src_qp: self.config.num, path, body };
+        self.control.push_back((to.host, segment));
     }
 
     /// The next packet to send now, by a NIC port that `gate` says is free. Its payload is named by the work request's
@@ -34,7 +81,7 @@ impl<P: Policy> RdQp<P> {
         if self.paced_until > now {
             return None;
         }
-        let candidate = self.candidate()?;
+        let candidate = self.candidate(now)?;
         let Candidate { data, payload, .. } = &candidate;
         let mut segment = Segment {
             dst_qp: self.flows[candidate.flow as usize].peer.qp,
@@ -43,15 +90,7 @@ impl<P: Policy> RdQp<P> {
             body: Body::Rd(*data),
         };
         let wire_bytes = self.config.framing.wire_bytes(&segment);
-        let want = Want {
-            psn: data.psn,
-            payload_bytes: u32::from(data.len),
-            wire_bytes,
-            msn: candidate.msg as u32,
-            retransmit: data.retransmit,
-            inflight_packets: 0,
-            inflight_bytes: 0,
-        };
+        let want = want_of(data, candidate.msg, wire_bytes);
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
         let path = match self.config.policy.poll_send(now, &want, &mut cx) {
             Grant::Send(path) => path,
@@ -62,7 +101,7 @@ impl<P: Policy> RdQp<P> {
             // Connections have those; what a datagram queue pair waits for is feedback.
             Grant::Probe(_) | Grant::Copy { .. } | Grant::Notice(_) | Grant::Blocked => return None,
         };
-        let port = (path.0 % u16::from(self.config.nic_ports)) as u8;
+        let port = port_of(path, self.config.nic_ports);
         if !gate.allows(port) {
             return None;
         }
@@ -77,44 +116,46 @@ impl<P: Policy> RdQp<P> {
             inflight_packets: 0,
         };
         self.config.policy.on_sent(now, &sent, &mut cx);
-        let to = self.flows[candidate.flow as usize].peer.host;
+        let Flow { peer, pace, .. } = &mut self.flows[candidate.flow as usize];
+        if let Some(pace) = pace {
+            pace.on_sent(now, &sent);
+        }
+        // Without rate control nobody answers a mark.
+        let ecn_capable = pace.is_some();
+        let to = peer.host;
         let payload = Some(*payload);
         self.commit(&candidate);
-        // Nobody answers a mark.
-        Some(Transmit { to, port, class: Class::Data, ecn_capable: false, wire_bytes, segment, payload })
+        Some(Transmit { to, port, class: Class::Data, ecn_capable, wire_bytes, segment, payload })
     }
 
-    /// Which packet is next: a retransmission, or the next one of the message whose turn it is.
-    fn candidate(&mut self) -> Option<Candidate> {
-        while let Some(&(flow, psn)) = self.queues.retries.front() {
-            if self.flows[flow as usize].tx.of_psn(psn).is_some() {
-                break;
+    /// Which packet is next, of those that may leave now.
+    fn candidate(&mut self, now: Time) -> Option<Candidate> {
+        loop {
+            let next = self.queues.next(now, self.config.behaviour.retries)?;
+            let Flow { tx, .. } = &mut self.flows[next.flow() as usize];
+            let found = match next {
+                Next::Retry { psn, .. } => {
+                    tx.of_psn(psn).map(|(msg, message)| (msg, (psn - message.first_psn) as u32))
+                }
+                Next::Fresh { msg, .. } => tx.message(msg).map(|message| (msg, message.sent)),
+            };
+            let Some((msg, index)) = found else {
+                // Done, or given up, since it began to wait.
+                self.queues.drop(next);
+                continue;
+            };
+            let candidate = self.packet(next, msg, index)?;
+            let Some(pace) = &mut self.flows[next.flow() as usize].pace else { return Some(candidate) };
+            let want = want_of(&candidate.data, msg, 0);
+            match pace.opens_at(now, &want) {
+                None => return Some(candidate),
+                Some(until) => self.queues.wait(until),
             }
-            // Done since it was asked for.
-            self.queues.pop_retry();
         }
-        let retry = match self.config.behaviour.retries {
-            RetryOrder::First => true,
-            RetryOrder::Half => !self.queues.was_retry || self.queues.fresh.is_empty(),
-            RetryOrder::Last => self.queues.fresh.is_empty(),
-        };
-        if retry && let Some(&(flow, psn)) = self.queues.retries.front() {
-            let (msg, message) = self.flows[flow as usize].tx.of_psn(psn)?;
-            let index = (psn - message.first_psn) as u32;
-            return self.packet(flow, msg, index, true);
-        }
-        while let Some(&(flow, msg)) = self.queues.fresh.front() {
-            if let Some(message) = self.flows[flow as usize].tx.message(msg) {
-                let index = message.sent;
-                return self.packet(flow, msg, index, false);
-            }
-            // Given up since it was posted.
-            self.queues.fresh.pop_front();
-        }
-        None
     }
 
-    fn packet(&mut self, flow: u32, msg: u64, index: u32, retransmit: bool) -> Option<Candidate> {
+    fn packet(&mut self, next: Next, msg: u64, index: u32) -> Option<Candidate> {
+        let flow = next.flow();
         let message = self.flows[flow as usize].tx.message(msg)?;
         let part = message.part(index, self.config.capacity());
         let data = RdData {
@@ -124,29 +165,25 @@ impl<P: Policy> RdQp<P> {
             // Below 2^32, as messages end there.
             offset: part.offset as u32,
             len: part.len,
-            retransmit,
+            retransmit: matches!(next, Next::Retry { .. }),
         };
         let payload = PayloadRef { buffer: Buffer(message.wr_id), offset: part.offset, len: part.len };
-        Some(Candidate { flow, msg, index, data, payload })
+        Some(Candidate { next, flow, msg, index, data, payload })
     }
 
     /// The packet leaves.
     fn commit(&mut self, candidate: &Candidate) {
-        let &Candidate { flow, msg, index, data, .. } = candidate;
+        let &Candidate { next, flow, msg, index, data, .. } = candidate;
         let message = self.flows[flow as usize].tx.message(msg).expect("it has a packet to send");
         self.counters.data_sent += 1;
-        self.queues.was_retry = data.retransmit;
         if data.retransmit {
             message.retransmitted += 1;
             self.counters.retransmitted += 1;
-            self.queues.pop_retry();
-            return;
+            return self.queues.left(next, true);
         }
         message.sent += 1;
         let (first, last) = (index == 0, message.sent == message.packets);
-        if last {
-            self.queues.fresh.pop_front();
-        }
+        self.queues.left(next, last);
         if first && self.config.behaviour.announce == Announce::FirstPacket {
             self.announce(flow, msg, false);
         }

@@ -64,8 +64,8 @@ struct InMessage {
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// New; its message may be whole now.
-    New { msg: u64, in_order: bool },
+    /// New; its message may be whole now. `asked`: when it was asked for last, if it was.
+    New { msg: u64, in_order: bool, asked: Option<Time> },
     /// Has arrived before, or belongs to a message that was given up.
     Duplicate,
     /// Beyond what can be kept track of.
@@ -170,6 +170,7 @@ impl RxFlow {
         }
         self.next_msg = self.next_msg.max(msg + 1);
         self.last_arrival = now;
+        let asked = self.open.as_deref_mut().and_then(|open| open.asked.remove(&data.psn));
         let in_order = data.psn == self.base;
         if in_order && self.base == self.highest {
             self.base += 1;
@@ -178,10 +179,9 @@ impl RxFlow {
             self.highest = self.highest.max(data.psn + 1);
             let open = self.open(window);
             open.bits.set(data.psn);
-            open.asked.remove(&data.psn);
         }
         self.advance();
-        Verdict::New { msg, in_order }
+        Verdict::New { msg, in_order, asked }
     }
 
     /// Moves `base` over what has arrived or was given up.
@@ -304,6 +304,11 @@ impl RxFlow {
         self.base < self.highest.max(self.known_end)
     }
 
+    /// Whether a message is on its way.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.is_waiting() || self.open.as_ref().is_some_and(|open| !open.messages.is_empty())
+    }
+
     /// The scan: what is missing and is to be asked for.
     pub(super) fn scan(&mut self, rule: &ScanRule) -> Missing {
         let ScanRule { now, period, hold, literal, window } = *rule;
@@ -422,12 +427,12 @@ mod tests {
         assert_eq!(flow.on_packet(Time::ZERO, &single(3 + WINDOW), WINDOW, CAPACITY), Verdict::BeyondWindow);
         assert_eq!(
             flow.on_packet(Time::ZERO, &single(4), WINDOW, CAPACITY),
-            Verdict::New { msg: 4, in_order: false }
+            Verdict::New { msg: 4, in_order: false, asked: None }
         );
         assert_eq!(flow.on_packet(Time::ZERO, &single(4), WINDOW, CAPACITY), Verdict::Duplicate);
         assert_eq!(
             flow.on_packet(Time::ZERO, &single(3), WINDOW, CAPACITY),
-            Verdict::New { msg: 3, in_order: true }
+            Verdict::New { msg: 3, in_order: true, asked: None }
         );
         flow.ended(Ended { msg: 3, bytes: Some(1) }, false, WINDOW, |_| {});
         assert!(!flow.is_open() && flow.base == 5);

@@ -1,8 +1,14 @@
 //! The sending half of a flow: what has been posted to one peer and is not done.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
+use pathweave_policy::DestinationControl;
+use pathweave_units::Time;
+
 use super::config::PeerId;
+use super::pace::Pace;
+use super::receive::RxFlow;
 
 /// Messages of a flow that may be outstanding: half of what a message number of 16 bits tells apart.
 pub const MAX_RD_OUTSTANDING: u64 = 1 << 15;
@@ -151,53 +157,20 @@ impl TxFlow {
     }
 }
 
-/// Which packet is next: those asked for again, and those of messages in the order of posting.
-#[derive(Debug, Default)]
-pub(super) struct Queues {
-    /// Flow and message; the first packet not sent is in the message.
-    pub(super) fresh: VecDeque<(u32, u64)>,
-    /// Flow and PSN.
-    pub(super) retries: VecDeque<(u32, u64)>,
-    /// What is in `retries`, so that nothing is there twice.
-    queued: alloc::collections::BTreeSet<(u32, u64)>,
-    /// The last packet was a retransmission.
-    pub(super) was_retry: bool,
-}
-
-impl Queues {
-    /// To the end of the retransmissions; false if it is among them.
-    pub(super) fn retry(&mut self, flow: u32, psn: u64) -> bool {
-        let new = self.queued.insert((flow, psn));
-        if new {
-            self.retries.push_back((flow, psn));
-        }
-        new
-    }
-
-    pub(super) fn pop_retry(&mut self) {
-        if let Some(entry) = self.retries.pop_front() {
-            self.queued.remove(&entry);
-        }
-    }
-
-    /// Takes out all of a flow.
-    pub(super) fn forget(&mut self, flow: u32) {
-        self.fresh.retain(|(other, _)| *other != flow);
-        self.retries.retain(|(other, _)| *other != flow);
-        self.queued.retain(|(other, _)| *other != flow);
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.fresh.is_empty() && self.retries.is_empty()
-    }
-}
-
 /// A flow as one queue pair sees it: the peer, what goes there, what comes from there.
 #[derive(Debug)]
 pub(super) struct Flow {
     pub(super) peer: PeerId,
     pub(super) tx: TxFlow,
-    pub(super) rx: super::receive::RxFlow,
+    pub(super) rx: RxFlow,
+    /// Where destinations have rates of their own.
+    pub(super) pace: Option<Box<Pace>>,
+}
+
+impl Flow {
+    pub(super) fn new(now: Time, peer: PeerId, control: Option<&DestinationControl>) -> Self {
+        Flow { peer, tx: TxFlow::new(), rx: RxFlow::new(now), pace: control.map(|c| Box::new(Pace::new(c))) }
+    }
 }
 
 #[cfg(test)]

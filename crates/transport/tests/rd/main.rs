@@ -1,8 +1,9 @@
 //! Datagram queue pairs among each other: the oracles of the ERD mechanism, and channels as bad as can be.
 
+mod congestion;
 mod world;
 
-use pathweave_policy::{DatagramConfig, Delivery, EethPlace, Repair, RetryOrder};
+use pathweave_policy::{DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, RttSource};
 use pathweave_transport::rd::{MAX_RD_OUTSTANDING, PeerId, RdEvent, RdPostError, RdQp, SideMessage};
 use pathweave_transport::{Gate, Status};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
@@ -62,9 +63,9 @@ fn packets_are_placed_in_any_order() {
             for step in order {
                 match packets.get(step) {
                     Some(packet) => {
-                        let first = qp.on_packet(Time::ZERO, HostId(0), packet);
+                        let first = qp.on_packet(Time::ZERO, HostId(0), packet, false);
                         bytes += u64::from(first.expect("new").len);
-                        assert_eq!(qp.on_packet(Time::ZERO, HostId(0), packet), None);
+                        assert_eq!(qp.on_packet(Time::ZERO, HostId(0), packet, false), None);
                     }
                     None => qp.on_side(Time::ZERO, HostId(0), &side[0]),
                 }
@@ -228,6 +229,22 @@ fn late_is_not_lost() {
     }
 }
 
+/// Where queues are longer than the period a packet is asked for that is merely late, unless the period follows them.
+#[test]
+fn a_measured_round_trip_tells_late_from_lost() {
+    let in_vain = |rtt| {
+        let mut world = World::new(2, DatagramConfig { rtt, ..behaviour() }, 2, 1);
+        // Two scans are up to 50 us apart.
+        world.channels[0].skew = Duration::from_us(100);
+        world.post(0, 1, 0, 20_000_000);
+        assert!(world.run(SECOND));
+        world.check_all_arrived(&|_, _| (1, 0));
+        world.retransmissions()
+    };
+    let (configured, measured) = (in_vain(RttSource::Configured), in_vain(RttSource::Measured));
+    assert!(measured > 0 && measured * 5 < configured, "{measured} {configured}");
+}
+
 #[test]
 fn raw_datagrams_are_not_repaired() {
     let mut world = World::new(2, DatagramConfig { repair: Repair::Never, ..behaviour() }, 4, 1);
@@ -300,8 +317,9 @@ fn what_comes_from_strangers_or_makes_no_sense_is_counted_and_dropped() {
     let good = RdData { psn: 0, msg_id: 0, multi: true, offset: 0, len: 100, retransmit: false };
     let segment =
         |data| Segment { dst_qp: peer(1).qp, src_qp: peer(0).qp, path: PathId(0), body: Body::Rd(data) };
-    assert_eq!(qp.on_packet(Time::ZERO, HostId(7), &segment(good)), None);
-    assert_eq!(qp.on_packet(Time::ZERO, HostId(0), &Segment { src_qp: QpNum(77), ..segment(good) }), None);
+    assert_eq!(qp.on_packet(Time::ZERO, HostId(7), &segment(good), false), None);
+    let other = Segment { src_qp: QpNum(77), ..segment(good) };
+    assert_eq!(qp.on_packet(Time::ZERO, HostId(0), &other, false), None);
     assert_eq!(qp.counters().foreign, 2);
     let nonsense = [
         RdData { len: 0, ..good },
@@ -311,10 +329,10 @@ fn what_comes_from_strangers_or_makes_no_sense_is_counted_and_dropped() {
         RdData { psn: 1 << 40, ..good },
     ];
     for data in nonsense {
-        assert_eq!(qp.on_packet(Time::ZERO, HostId(0), &segment(data)), None, "{data:?}");
+        assert_eq!(qp.on_packet(Time::ZERO, HostId(0), &segment(data), false), None, "{data:?}");
     }
     assert_eq!(qp.counters().malformed, 5);
-    assert_eq!(qp.on_packet(Time::ZERO, HostId(0), &segment(RdData { psn: 4_096, ..good })), None);
+    assert_eq!(qp.on_packet(Time::ZERO, HostId(0), &segment(RdData { psn: 4_096, ..good }), false), None);
     assert_eq!(qp.counters().beyond_window_drops, 1);
     let flow = RdFlow { src_qp: peer(0).qp, dst_qp: peer(1).qp };
     let start =
@@ -362,9 +380,9 @@ fn a_peer_that_is_removed_leaves_nothing_to_the_next() {
 #[test]
 #[expect(clippy::print_stdout, reason = "the size is the point; see it with --nocapture")]
 fn bytes_of_a_peer() {
-    let bytes = Qp::bytes_a_peer();
-    println!("a peer costs {bytes} B while idle, any number of paths");
-    assert!(bytes <= 192, "{bytes}");
+    let [free, controlled] = [false, true].map(Qp::bytes_a_peer);
+    println!("a peer costs {free} B while idle, {controlled} B with congestion control, any number of paths");
+    assert!(free <= 192 && controlled <= 512, "{free} {controlled}");
     for paths in [1, 64] {
         let mut world = World::new(2, behaviour(), paths, 1);
         world.post(0, 1, 0, 1_000_000);
@@ -377,12 +395,14 @@ fn any_channel() -> impl Strategy<Value = Channel> {
     (
         prop::sample::select(vec![0.0, 1e-3, 1e-2, 3e-2, 0.3]),
         prop::sample::select(vec![0.0, 0.05]),
+        prop::sample::select(vec![0.0, 0.01, 0.3]),
         0..300u64,
         0..60u64,
     )
-        .prop_map(|(loss, duplicate, jitter, skew)| Channel {
+        .prop_map(|(loss, duplicate, mark, jitter, skew)| Channel {
             loss,
             duplicate,
+            mark,
             jitter: Duration::from_us(jitter),
             skew: Duration::from_us(skew),
         })
@@ -396,9 +416,11 @@ fn any_behaviour() -> impl Strategy<Value = DatagramConfig> {
         prop::sample::select(vec![Announce::FirstPacket, Announce::Post]),
         prop::sample::select(vec![Delivery::Unordered, Delivery::Ordered]),
         prop::sample::select(vec![64, 256, 4_096]),
+        prop::sample::select(vec![RttSource::Configured, RttSource::Measured]),
     )
-        .prop_map(|(repair, retries, announce, delivery, window_packets)| DatagramConfig {
+        .prop_map(|(repair, retries, announce, delivery, window_packets, rtt)| DatagramConfig {
             repair,
+            rtt,
             retries,
             announce,
             delivery,
@@ -415,11 +437,12 @@ proptest! {
     fn any_channel_carries_every_byte_once(
         channel in any_channel(),
         behaviour in any_behaviour(),
+        scheme in prop::sample::select(vec!["erd", "erd-dcqcn"]),
         paths in 1u16..6,
         sizes in prop::collection::vec(prop_oneof![1u64..4_000, 1u64..100_000, Just(600_000u64)], 1..24),
         seed in 0u64..1_000,
     ) {
-        let mut world = World::new(3, behaviour, paths, seed);
+        let mut world = World::of(scheme, 3, behaviour, paths, seed);
         world.channels = vec![channel, Channel { loss: channel.loss / 2.0, ..channel }, GOOD];
         let mut place = std::collections::BTreeMap::new();
         let mut next = std::collections::BTreeMap::<_, u64>::new();

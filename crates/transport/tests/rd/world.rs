@@ -3,9 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use pathweave_policy::cc::{CcConfig, UnlimitedConfig};
-use pathweave_policy::picker::PickerConfig;
-use pathweave_policy::{AnyPolicy, DatagramConfig, PolicyConfig, PolicyEnv, SplitConfig};
+use pathweave_policy::{AnyPolicy, DatagramConfig, PolicyEnv, find_scheme};
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
 use pathweave_transport::{Gate, Status, Transmit};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
@@ -16,6 +14,8 @@ use pathweave_wire::{Framing, Segment};
 pub(crate) struct Channel {
     pub(crate) loss: f64,
     pub(crate) duplicate: f64,
+    /// Marked Congestion Experienced, of what may be.
+    pub(crate) mark: f64,
     /// Each packet takes up to so much longer.
     pub(crate) jitter: Duration,
     /// Path p takes p times so much longer.
@@ -23,13 +23,13 @@ pub(crate) struct Channel {
 }
 
 pub(crate) const GOOD: Channel =
-    Channel { loss: 0.0, duplicate: 0.0, jitter: Duration::ZERO, skew: Duration::ZERO };
+    Channel { loss: 0.0, duplicate: 0.0, mark: 0.0, jitter: Duration::ZERO, skew: Duration::ZERO };
 
 pub(crate) const DELAY: Duration = Duration::from_us(5);
 pub(crate) const RTT: Duration = Duration::from_us(10);
 
 enum Due {
-    Packet(usize, HostId, Segment, Vec<u8>),
+    Packet { to: usize, from: HostId, segment: Segment, bytes: Vec<u8>, ce: bool },
     Side(usize, HostId, SideMessage),
     Free(usize),
     Timer(usize),
@@ -66,11 +66,19 @@ pub(crate) fn peer(host: usize) -> PeerId {
     PeerId { host: HostId(host as u32), qp: QpNum(host as u32 + 1) }
 }
 
+/// A queue pair without congestion control.
 pub(crate) fn queue_pair(host: usize, behaviour: DatagramConfig, paths: u16, seed: u64) -> RdQp<AnyPolicy> {
-    let policy = PolicyConfig::Split(SplitConfig {
-        cc: CcConfig::None(UnlimitedConfig::default()),
-        picker: PickerConfig::RoundRobin,
-    });
+    queue_pair_of("erd", host, behaviour, paths, seed)
+}
+
+/// With the rates and paths of a scheme.
+pub(crate) fn queue_pair_of(
+    scheme: &str,
+    host: usize,
+    behaviour: DatagramConfig,
+    paths: u16,
+    seed: u64,
+) -> RdQp<AnyPolicy> {
     let env = PolicyEnv {
         line_rate: Rate::from_gbps(100),
         base_rtt: RTT,
@@ -80,9 +88,13 @@ pub(crate) fn queue_pair(host: usize, behaviour: DatagramConfig, paths: u16, see
         measured: pathweave_policy::Leg::of(RTT),
         edge: None,
     };
+    let scheme = (find_scheme(scheme).expect("a scheme").make)();
+    let mut rng = Rng::for_component(seed, "policy", host as u64);
+    let (policy, control) = scheme.datagram_policy(&env, &mut rng);
     RdQp::new(RdConfig {
         num: peer(host).qp,
-        policy: policy.build(&env, &mut Rng::for_component(seed, "policy", host as u64)),
+        policy,
+        control,
         behaviour,
         mtu_payload: 4_096,
         framing: Framing::Rocev2,
@@ -94,8 +106,14 @@ pub(crate) fn queue_pair(host: usize, behaviour: DatagramConfig, paths: u16, see
 }
 
 impl World {
+    /// Without congestion control.
     pub(crate) fn new(hosts: usize, behaviour: DatagramConfig, paths: u16, seed: u64) -> Self {
-        let mut qps: Vec<_> = (0..hosts).map(|host| queue_pair(host, behaviour, paths, seed)).collect();
+        World::of("erd", hosts, behaviour, paths, seed)
+    }
+
+    pub(crate) fn of(scheme: &str, hosts: usize, behaviour: DatagramConfig, paths: u16, seed: u64) -> Self {
+        let mut qps: Vec<_> =
+            (0..hosts).map(|host| queue_pair_of(scheme, host, behaviour, paths, seed)).collect();
         for (host, qp) in qps.iter_mut().enumerate() {
             (0..hosts)
                 .filter(|other| *other != host)
@@ -148,6 +166,13 @@ impl World {
                 }
             }
         }
+        while let Some(packet) = self.qps[host].poll_control() {
+            assert!(packet.payload.is_none() && !packet.ecn_capable);
+            let (to, from, segment) = (packet.to.index(), HostId(host as u32), packet.segment);
+            if !self.rng.chance(self.channels[host].loss) {
+                self.at(now + DELAY, Due::Packet { to, from, segment, bytes: vec![], ce: false });
+            }
+        }
         while self.free_at[host] <= now {
             let Some(packet) = self.qps[host].poll_transmit(now, Gate::OPEN) else { break };
             self.transmit(host, &packet);
@@ -190,10 +215,9 @@ impl World {
         for _ in 0..copies {
             let jitter = channel.jitter.scale(self.rng.unit_f64());
             let arrival = end + DELAY + channel.skew * u64::from(path) + jitter;
-            self.at(
-                arrival,
-                Due::Packet(packet.to.index(), HostId(host as u32), packet.segment, bytes.clone()),
-            );
+            let ce = packet.ecn_capable && self.rng.chance(channel.mark);
+            let (to, from, segment) = (packet.to.index(), HostId(host as u32), packet.segment);
+            self.at(arrival, Due::Packet { to, from, segment, bytes: bytes.clone(), ce });
         }
     }
 
@@ -208,8 +232,8 @@ impl World {
             self.now = self.now.max(at);
             let now = self.now;
             let host = match self.due.remove(&id).expect("queued") {
-                Due::Packet(host, from, segment, bytes) => {
-                    if let Some(place) = self.qps[host].on_packet(now, from, &segment) {
+                Due::Packet { to: host, from, segment, bytes, ce } => {
+                    if let Some(place) = self.qps[host].on_packet(now, from, &segment, ce) {
                         let key = (host, place.from, place.msg);
                         let (memory, times) = self.placed.entry(key).or_default();
                         let end = place.offset as usize + bytes.len();

@@ -1,0 +1,145 @@
+//! Congestion control for each destination, and signs of life.
+
+use pathweave_policy::DatagramConfig;
+use pathweave_transport::rd::RdQp;
+use pathweave_transport::{Class, Gate};
+use pathweave_units::{Duration, HostId, PathId, Time};
+use pathweave_wire::{Body, RdData, Segment};
+
+use crate::world::{self, RTT, World, peer, queue_pair, queue_pair_of};
+
+type Qp = RdQp<pathweave_policy::AnyPolicy>;
+
+/// Ten full packets for each of hosts 1 and 2, to be sent by host 0.
+fn sender(scheme: &str) -> Qp {
+    let mut qp = queue_pair_of(scheme, 0, DatagramConfig::default(), 4, 1);
+    for to in [1, 2] {
+        qp.add_peer(Time::ZERO, peer(to), RTT);
+        qp.post(Time::ZERO, peer(to), to as u64, 10 * 4_087).expect("room");
+    }
+    qp
+}
+
+fn to_sender(from: usize, body: Body) -> Segment {
+    Segment { dst_qp: peer(0).qp, src_qp: peer(from).qp, path: PathId(3), body }
+}
+
+/// Hosts to which packets go now.
+fn now_to(qp: &mut Qp, now: Time) -> Vec<u32> {
+    std::iter::from_fn(|| qp.poll_transmit(now, Gate::OPEN)).map(|packet| packet.to.0).collect()
+}
+
+/// The first notification halves the rate to one destination (alpha is 1): a packet of 4,190 bytes takes 670.4 ns at 50
+/// Gb/s. The other is sent to as fast as the port takes it.
+#[test]
+fn a_mark_slows_one_destination_and_no_other() {
+    let mut qp = sender("erd-dcqcn");
+    let first = [0, 1].map(|_| qp.poll_transmit(Time::ZERO, Gate::OPEN).expect("at line rate"));
+    assert_eq!(first.map(|packet| (packet.to.0, packet.ecn_capable)), [(1, true), (2, true)]);
+    assert_eq!(qp.on_packet(Time::ZERO, HostId(1), &to_sender(1, Body::Cnp), false), None);
+    // One that was due, and then the other's nine.
+    assert_eq!(now_to(&mut qp, Time::ZERO), [&[1][..], &[2; 9]].concat());
+    assert!(!qp.has_ready_data() && !qp.is_idle());
+    for packet in 1..=8 {
+        let at = Time::from_ps(670_400 * packet);
+        assert_eq!(qp.poll_timer(), Some(at));
+        assert_eq!(now_to(&mut qp, at), [1]);
+    }
+    assert_eq!((qp.poll_timer(), qp.counters().cnps_received), (None, 1));
+}
+
+/// As the paper has it, nobody slows down: what is posted first is sent first, and no switch may mark it.
+#[test]
+fn without_rate_control_marks_say_nothing() {
+    let mut qp = sender("erd");
+    qp.on_packet(Time::ZERO, HostId(1), &to_sender(1, Body::Cnp), false);
+    let packet = qp.poll_transmit(Time::ZERO, Gate::OPEN).expect("at line rate");
+    assert!(!packet.ecn_capable);
+    assert_eq!(now_to(&mut qp, Time::ZERO), [&[1; 9][..], &[2; 10]].concat());
+}
+
+/// A marked packet is answered on its path, at most once in the time of DCQCN's alpha, 1 us.
+#[test]
+fn marks_are_told_once_in_a_while() {
+    let marked_at = |scheme: &str, instants_ns: &[u64]| {
+        let mut qp = queue_pair_of(scheme, 0, DatagramConfig::default(), 4, 1);
+        qp.add_peer(Time::ZERO, peer(1), RTT);
+        let mut told = vec![];
+        for (psn, &at) in (0..).zip(instants_ns) {
+            let data = RdData { psn, msg_id: psn as u16, multi: false, offset: 0, len: 9, retransmit: false };
+            let now = Time::ZERO + Duration::from_ns(at);
+            assert!(qp.on_packet(now, HostId(1), &to_sender(1, Body::Rd(data)), true).is_some());
+            while let Some(packet) = qp.poll_control() {
+                assert_eq!((packet.to, packet.class, packet.ecn_capable), (HostId(1), Class::Control, false));
+                let expected =
+                    Segment { dst_qp: peer(1).qp, src_qp: peer(0).qp, path: PathId(3), body: Body::Cnp };
+                assert_eq!(packet.segment, expected);
+                told.push(at);
+            }
+        }
+        assert_eq!(qp.counters().marked_received, instants_ns.len() as u64);
+        told
+    };
+    assert_eq!(marked_at("erd-dcqcn", &[0, 999, 1_000, 1_500, 2_700]), [0, 1_000, 2_700]);
+    assert!(marked_at("erd", &[0, 5_000]).is_empty());
+}
+
+/// Every packet marked: the rate falls until the receiver hardly gets any, and all the same everything arrives. It takes
+/// several times as long as the line would.
+#[test]
+fn rates_follow_marks() {
+    let took = |mark| {
+        let mut world = World::of("erd-dcqcn", 2, DatagramConfig::default(), 4, 1);
+        world.channels[0].mark = mark;
+        world.post(0, 1, 0, 4_087 * 1_000);
+        assert!(world.run(Duration::from_ms(1_000)));
+        world.check_all_arrived(&|_, _| (1, 0));
+        let told = [world.qps[1].counters().cnps_sent, world.qps[0].counters().cnps_received];
+        assert!(told[0] == told[1] && (told[0] > 0) == (mark > 0.0), "{told:?}");
+        world.delivered[0].0 - Time::ZERO
+    };
+    let (free, marked) = (took(0.0), took(1.0));
+    assert_eq!(
+        free,
+        World::new(1, DatagramConfig::default(), 1, 1).rate.time_for(4_190 * 1_000) + world::DELAY
+    );
+    assert!(marked > free * 5, "{marked} {free}");
+}
+
+/// A destination that is removed, or that comes anew, has the rate of one to which nothing was sent.
+#[test]
+fn a_destination_that_comes_anew_starts_at_line_rate() {
+    let mut qp = sender("erd-dcqcn");
+    qp.on_packet(Time::ZERO, HostId(1), &to_sender(1, Body::Cnp), false);
+    assert_eq!(now_to(&mut qp, Time::ZERO).len(), 11);
+    qp.remove_peer(Time::ZERO, peer(1));
+    assert!(qp.is_idle() || qp.poll_timer().is_none());
+    qp.add_peer(Time::ZERO, peer(1), RTT);
+    qp.post(Time::ZERO, peer(1), 7, 3 * 4_087).expect("room");
+    assert_eq!(now_to(&mut qp, Time::ZERO), [1, 1, 1]);
+}
+
+/// Any end that knows who asks says that it is there.
+#[test]
+fn probes_are_answered() {
+    let behaviour = DatagramConfig::default();
+    let (mut near, mut far) = (queue_pair(0, behaviour, 4, 1), queue_pair(1, behaviour, 4, 1));
+    near.add_peer(Time::ZERO, peer(1), RTT);
+    near.probe(Time::from_us(3), peer(2));
+    near.probe(Time::from_us(3), peer(1));
+    let probe = near.poll_control().expect("one for whom it knows");
+    assert_eq!((near.poll_control(), probe.to), (None, HostId(1)));
+    far.on_packet(Time::from_us(8), HostId(0), &probe.segment, false);
+    assert_eq!((far.poll_control(), far.counters().foreign), (None, 1));
+    far.add_peer(Time::from_us(8), peer(0), RTT);
+    far.on_packet(Time::from_us(9), HostId(0), &probe.segment, false);
+    let answer = far.poll_control().expect("an answer").segment;
+    let body = Body::ProbeReply { sent_at: Time::from_us(3), received_at: Time::from_us(9) };
+    assert_eq!((answer.body, answer.dst_qp), (body, peer(0).qp));
+    near.on_packet(Time::from_us(12), HostId(1), &answer, false);
+    assert_eq!((near.poll_control(), near.counters().malformed), (None, 0));
+    assert!(!near.awaits(peer(1)));
+    let data = RdData { psn: 0, msg_id: 0, multi: true, offset: 0, len: 4_087, retransmit: false };
+    assert!(near.on_packet(Time::from_us(12), HostId(1), &to_sender(1, Body::Rd(data)), false).is_some());
+    assert!(near.awaits(peer(1)), "a message has come in part");
+}
