@@ -269,4 +269,9 @@ pub trait Policy {
     fn next_timer(&self) -> Option<Time>;
     /// Current sending rate or its window equivalent, for observers; `None` where the policy sets no limit.
     fn rate(&self, now: Time) -> Option<Rate>;
+    /// Whether its probes overtake data, in the class of acknowledgements: they measure the idle path then, not what data
+    /// meets.
+    fn probes_overtake(&self) -> bool {
+        false
+    }
 }

@@ -83,9 +83,12 @@ pub use reflex::{E2eMode, Reflex, ReflexConfig};
 pub use registry::{AnyPolicy, PolicyConfig};
 pub use reordering::{CleanNotice, CopyMarks, Reordering, ReportPolicy};
 pub use reps::{Reps, RepsConfig};
-pub use scheme::{AckPolicy, CnpMode, CnpPolicy, Forwarding, PathRto, Ports, Recovery, RingScope, Scheme};
+pub use scheme::{
+    AckPolicy, CnpMode, CnpPolicy, DestinationControl, Forwarding, PathRto, Ports, Recovery, RingScope,
+    Scheme,
+};
 pub use schemes::{SchemeInfo, find_scheme, schemes};
-pub use service::{Announce, DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, Service};
+pub use service::{Announce, DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, RttSource, Service};
 pub use shared::{Member, Shared};
 pub use split::{Split, SplitConfig};
 pub use udmp::{Udmp, UdmpConfig, UdmpVariant};

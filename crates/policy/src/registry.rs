@@ -95,6 +95,9 @@ macro_rules! policies {
             fn rate(&self, now: Time) -> Option<Rate> {
                 match self { $( AnyPolicy::$name(policy) => policy.rate(now) ),* }
             }
+            fn probes_overtake(&self) -> bool {
+                match self { $( AnyPolicy::$name(policy) => policy.probes_overtake() ),* }
+            }
         }
     };
 }

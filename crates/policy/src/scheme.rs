@@ -1,11 +1,11 @@
 //! A scheme: a named preset of policy, loss recovery, acknowledgements and queue pairs.
 
-use pathweave_units::Duration;
+use pathweave_units::{Duration, Rng};
 
-use crate::cc::CcConfig;
 use crate::cc::dcqcn::Reaction;
+use crate::cc::{CcConfig, Dcqcn, UnlimitedConfig, Window};
 use crate::error::check;
-use crate::{ConfigError, DlbfConfig, PolicyConfig, Reordering, Service, SplitConfig};
+use crate::{AnyPolicy, ConfigError, DlbfConfig, PolicyConfig, PolicyEnv, Reordering, Service, SplitConfig};
 
 /// A named preset, or one with overrides. In a scenario it is a name (`scheme = "rps"`) or a table whose `base` is a
 /// name and whose other fields are these, merged over the preset's: `{ base = "rps", paths = 64 }`. Merging is by
@@ -40,6 +40,17 @@ pub struct Scheme {
     /// Whom a queue pair serves: "connection" (default) one process at the other end.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Service::is_connection"))]
     pub service: Service,
+}
+
+/// Congestion control of a datagram queue pair: a reaction point for each destination, since congestion is on the way to
+/// one of them and the others shall not pay; driven by the notifications of that destination. ERD describes none; this is
+/// RoCE's.
+#[derive(Clone, Copy, Debug)]
+pub struct DestinationControl {
+    /// State of a destination to which nothing has been sent.
+    pub fresh: Dcqcn,
+    /// When this end notifies others of marks.
+    pub cnp: CnpPolicy,
 }
 
 /// Load balancing in switches that a scheme is made for. What it does and its parameters are the switches' affair.
@@ -95,10 +106,19 @@ impl Scheme {
         self.reordering.validate(self.recovery).map_err(|error| error.within("reordering"))?;
         self.service.validate().map_err(|error| error.within("service"))?;
         if matches!(self.service, Service::Datagram(_)) {
-            let free = matches!(&self.policy, PolicyConfig::Split(SplitConfig { cc: CcConfig::None(config), .. })
-                if config.window == crate::cc::Window::Unlimited);
-            let allowed = "a split policy with congestion control \"none\" and no window: nobody acknowledges datagrams";
-            check(free, "policy", "(this policy)", allowed)?;
+            let window = match &self.policy {
+                PolicyConfig::Split(SplitConfig { cc: CcConfig::None(config), .. }) => Some(config.window),
+                PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(config), .. }) => {
+                    Some(config.params().window)
+                }
+                _ => None,
+            };
+            let allowed = "a split policy with congestion control \"none\" or \"dcqcn\" and no window: nobody \
+                           acknowledges datagrams";
+            check(window == Some(Window::Unlimited), "policy", "(this policy)", allowed)?;
+            let mode = self.cnp.mode;
+            let on_gap = "\"off\" or \"on_mark\": datagrams may arrive in any order";
+            check(mode != CnpMode::OnMarkOrGap, "cnp.mode", "\"on_mark_or_gap\"", on_gap)?;
             check(
                 self.queue_pairs == 1,
                 "queue_pairs",
@@ -117,6 +137,19 @@ impl Scheme {
             )?;
         }
         Ok(())
+    }
+    /// For a datagram queue pair: its policy, which picks paths and sends as fast as the line allows, and the rate
+    /// control that each destination has of its own, if the scheme has any.
+    pub fn datagram_policy(&self, env: &PolicyEnv, rng: &mut Rng) -> (AnyPolicy, Option<DestinationControl>) {
+        let mut policy = self.policy.clone();
+        let mut control = None;
+        if let PolicyConfig::Split(split) = &mut policy
+            && let CcConfig::Dcqcn(config) = &split.cc
+        {
+            control = Some(DestinationControl { fresh: Dcqcn::new(config, env), cnp: self.cnp });
+            split.cc = CcConfig::None(UnlimitedConfig::default());
+        }
+        (policy.build(env, rng), control)
     }
     /// The DCQCN parameters, where the scheme has any.
     pub fn dcqcn(&self) -> Option<&crate::cc::DcqcnConfig> {

@@ -66,6 +66,9 @@ pub struct DatagramConfig {
     pub repair: Repair,
     /// Period of the scan in round-trip times, 1 to 100. Default 2.5; the paper says 2 to 3, and no less than 1.
     pub scan_rtts: f64,
+    /// Which round-trip time that is: "configured" (default) the idle network's; "measured" what it takes at present from
+    /// asking for a packet to its arrival, and never less than configured.
+    pub rtt: RttSource,
     /// Which packets leave before which: "first" (default, the paper) retransmissions before all others; "half"
     /// alternately where both wait; "last" after all others.
     pub retries: RetryOrder,
@@ -91,6 +94,7 @@ impl Default for DatagramConfig {
         DatagramConfig {
             repair: Repair::TwoScans,
             scan_rtts: 2.5,
+            rtt: RttSource::Configured,
             retries: RetryOrder::First,
             announce: Announce::FirstPacket,
             delivery: Delivery::Unordered,
@@ -147,6 +151,16 @@ choice! {
         Literal,
         /// Nothing.
         Never,
+    }
+}
+
+choice! {
+    /// The round-trip time that the period of the scan is measured in.
+    RttSource {
+        /// That of the idle network.
+        Configured,
+        /// From asking for a packet to its arrival, of late.
+        Measured,
     }
 }
 

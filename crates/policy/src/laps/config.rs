@@ -54,6 +54,17 @@ choice! {
 }
 
 choice! {
+    /// The class of probes.
+    ProbeClass {
+        /// That of data, whose delays they are to measure.
+        #[default]
+        Data,
+        /// That of acknowledgements (the authors' code): they overtake all data, and measure the idle path.
+        Control,
+    }
+}
+
+choice! {
     /// What limits a queue pair.
     Limit {
         /// Its rate, by pacing, and a window of two threshold delays of the line.
@@ -77,6 +88,18 @@ choice! {
         Threshold,
         /// Twice the shortest delay (algorithm 2).
         Fastest,
+    }
+}
+
+choice! {
+    /// What a decrease goes down to.
+    RateCut {
+        /// Half the rate, but not below the share of the line that the delay tells: T / t of it. So much a window of two
+        /// thresholds lets pass at a delay of t anyway; were all to go below that, the link would run dry.
+        #[default]
+        ToShare,
+        /// Half the rate (algorithm 2).
+        Half,
     }
 }
 
@@ -125,6 +148,19 @@ choice! {
 }
 
 choice! {
+    /// What `alpha` is measured in.
+    AlphaUnit {
+        /// The shortest delay of any path, where it is above the threshold, and the threshold where it is not. What is
+        /// heard of a path is as old as its delay, so the longer that is, the less a difference of delays should move:
+        /// with a fixed unit all senders take the shorter of two long queues at once, and it becomes the longer.
+        #[default]
+        Delay,
+        /// The threshold T (the authors' code).
+        Threshold,
+    }
+}
+
+choice! {
     /// Whether a path that is being probed counts when delays are compared.
     Unmeasured {
         /// No: its delay is a guess.
@@ -154,9 +190,12 @@ choice! {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LapsConfig {
-    /// beta of the softmax in units of the threshold delay T: a path whose delay is T / alpha longer gets 1/e of the
-    /// share. 0: all alike (random spraying); large: the fastest only. The paper gives no value, its code has 1.
+    /// beta of the softmax: a path whose delay is 1 / alpha of the unit longer gets 1/e of the share. 0: all alike
+    /// (random spraying); large: the fastest only. The paper gives no value, its code has 1. Default 5: short flows stay
+    /// off detours of an idle network, and long ones fill all paths.
     pub alpha: f64,
+    /// What that is measured in: of delays around the threshold T the same in either.
+    pub alpha_unit: AlphaUnit,
     /// Where the margin of the base delay is counted.
     pub margin: Margin,
     /// The margin, in full packets at each switch or link (paper: 5 a switch; code: 1 a link).
@@ -170,6 +209,8 @@ pub struct LapsConfig {
     pub probe_after: f64,
     /// What becomes of a probed path's delay.
     pub after_probe: AfterProbe,
+    /// The class of probes.
+    pub probe_class: ProbeClass,
     /// What limits a queue pair.
     pub limit: Limit,
     /// N: increases towards the expected rate before that one doubles (paper: 5).
@@ -182,6 +223,8 @@ pub struct LapsConfig {
     pub floor: f64,
     /// The least an increase adds (code: 1 Gb/s).
     pub least_increase: Rate,
+    /// What a decrease goes down to.
+    pub decrease: RateCut,
     /// How long the rate is left alone.
     pub hold_off: HoldOff,
     /// The test of that.
@@ -200,19 +243,22 @@ pub struct LapsConfig {
 impl Default for LapsConfig {
     fn default() -> Self {
         LapsConfig {
-            alpha: 1.0,
+            alpha: 5.0,
+            alpha_unit: AlphaUnit::default(),
             margin: Margin::default(),
             margin_packets: 5.0,
             host_delay: Duration::ZERO,
             probing: Probing::default(),
             probe_after: 2.0,
             after_probe: AfterProbe::default(),
+            probe_class: ProbeClass::default(),
             limit: Limit::default(),
             stages: 5,
             stage_count: StageCount::default(),
             cap: RateCap::default(),
             floor: 0.01,
             least_increase: Rate::from_bps(0),
+            decrease: RateCut::default(),
             hold_off: HoldOff::default(),
             hold_off_test: HoldOffTest::default(),
             congested: Congested::default(),
@@ -227,7 +273,10 @@ impl LapsConfig {
     /// Algorithms 1 and 2 to the letter, but for the inequality that would keep the rate constant for ever.
     pub fn published() -> Self {
         LapsConfig {
+            alpha: 1.0,
+            alpha_unit: AlphaUnit::Threshold,
             probing: Probing::All,
+            decrease: RateCut::Half,
             hold_off: HoldOff::Fastest,
             cap: RateCap::Unbounded,
             floor: 1e-6,
@@ -235,13 +284,17 @@ impl LapsConfig {
             ..LapsConfig::default()
         }
     }
-    /// What the authors' snapshot of January 2025 does: a fixed window alone, a smaller margin.
+    /// What the authors' snapshot of January 2025 does: a fixed window alone, a smaller margin, probes that overtake data.
     pub fn code_2025() -> Self {
         LapsConfig {
+            alpha: 1.0,
+            alpha_unit: AlphaUnit::Threshold,
             margin: Margin::PerLink,
             margin_packets: 1.0,
             after_probe: AfterProbe::Kept,
+            probe_class: ProbeClass::Control,
             limit: Limit::Window,
+            decrease: RateCut::Half,
             stage_count: StageCount::AfterTest,
             least_increase: Rate::from_gbps(1),
             ..LapsConfig::default()

@@ -1,8 +1,8 @@
 //! LAPS (IEEE ToN 2026): every packet is sprayed over explicit paths of unequal length by a softmax over their one-way
 //! delays; a flow slows down only when even its fastest path is congested.
 //!
-//! - [`table`]: what a host knows of its paths, shared by its queue pairs.
-//! - [`spray`]: the softmax. [`rate`]: algorithm 2. [`calibration`]: delays by clocks that differ.
+//! - `table`: what a host knows of its paths, shared by its queue pairs.
+//! - `spray`: the softmax. `rate`: algorithm 2. `calibration`: delays by clocks that differ.
 //!
 //! Loss recovery by the order of packets on each path is the transport's
 //! ([`Recovery::PathOrder`](crate::Recovery::PathOrder)).
@@ -28,8 +28,8 @@ use rate::RateControl;
 use table::Pair;
 
 pub use config::{
-    AfterProbe, Clock, Congested, HoldOff, HoldOffTest, LapsConfig, Limit, Margin, Probing, RateCap,
-    StageCount, Unmeasured,
+    AfterProbe, AlphaUnit, Clock, Congested, HoldOff, HoldOffTest, LapsConfig, Limit, Margin, ProbeClass,
+    Probing, RateCap, RateCut, StageCount, Unmeasured,
 };
 pub use table::{LapsHost, TableSizes};
 
@@ -39,6 +39,7 @@ pub struct Laps {
     store: Option<StoreId<LapsHost>>,
     pair: u32,
     probing: Probing,
+    probe_class: ProbeClass,
     limit: Limit,
     /// The data packet to be sent next has had its probe.
     probed: bool,
@@ -61,6 +62,7 @@ impl Laps {
             store: None,
             pair: 0,
             probing: config.probing,
+            probe_class: config.probe_class,
             limit: config.limit,
             probed: false,
             draw: rng.unit_f64(),
@@ -152,6 +154,7 @@ impl Policy for Laps {
                     && let Some(delays) = self.paths(cx).delays()
                 {
                     self.rate.on_ack(now, &delays);
+                    self.paths(cx).soften(&delays);
                 }
             }
             FeedbackKind::ProbeReply => self.measured(now, feedback, cx),
@@ -175,6 +178,9 @@ impl Policy for Laps {
     }
     fn rate(&self, _now: Time) -> Option<Rate> {
         Some(self.rate.rate())
+    }
+    fn probes_overtake(&self) -> bool {
+        self.probe_class == ProbeClass::Control
     }
 }
 

@@ -3,7 +3,7 @@
 
 use pathweave_units::{Duration, Rate, Time};
 
-use super::config::{HoldOff, HoldOffTest, LapsConfig, RateCap, StageCount};
+use super::config::{HoldOff, HoldOffTest, LapsConfig, RateCap, RateCut, StageCount};
 
 /// What an acknowledgement shows of the paths to the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,7 @@ pub(super) struct RateControl {
     stages: u32,
     next_increase: Time,
     next_decrease: Time,
+    decrease: RateCut,
     hold_off: HoldOff,
     hold_off_test: HoldOffTest,
     stage_count: StageCount,
@@ -49,6 +50,7 @@ impl RateControl {
             stages: config.stages,
             next_increase: Time::ZERO,
             next_decrease: Time::ZERO,
+            decrease: config.decrease,
             hold_off: config.hold_off,
             hold_off_test: config.hold_off_test,
             stage_count: config.stage_count,
@@ -86,7 +88,7 @@ impl RateControl {
     pub(super) fn on_ack(&mut self, now: Time, delays: &Delays) {
         if delays.congested {
             if self.over(now, self.next_decrease) {
-                self.decrease();
+                self.decrease(delays);
                 self.next_decrease = now.saturating_add(self.hold_after_decrease(delays) * 2);
             }
         } else if self.over(now, self.next_increase) {
@@ -95,10 +97,22 @@ impl RateControl {
         }
     }
 
-    fn decrease(&mut self) {
+    fn decrease(&mut self, delays: &Delays) {
+        let least = match self.decrease {
+            RateCut::Half => self.floor,
+            RateCut::ToShare => self.floor.max(self.share(delays).min(self.current)),
+        };
         self.expected = self.current;
-        self.current = (self.current / 2).max(self.floor);
+        self.current = (self.current / 2).max(least);
         self.stage = 0;
+    }
+
+    /// What a flow may take of the line if others in the queue have as much in flight as it: with n windows of two
+    /// thresholds of the line the round trip takes 2 n T, so that at a delay of t = n T the share is T / t.
+    fn share(&self, delays: &Delays) -> u64 {
+        let of_line = u128::from(self.line) * u128::from(delays.threshold.as_ps())
+            / u128::from(delays.fastest.as_ps().max(1));
+        u64::try_from(of_line).unwrap_or(u64::MAX)
     }
 
     fn increase(&mut self) {
@@ -148,6 +162,8 @@ mod tests {
     use std::vec::Vec;
 
     const US: fn(u64) -> Duration = Duration::from_us;
+    /// Decreases of algorithm 2.
+    const PAPER: fn() -> LapsConfig = || LapsConfig { decrease: RateCut::Half, ..LapsConfig::default() };
 
     /// Delays against a threshold of 9 us; the slowest path takes 20 us.
     fn delays(fastest_us: u64) -> Delays {
@@ -171,7 +187,7 @@ mod tests {
 
     #[test]
     fn increases_approach_the_expected_rate_which_doubles_after_five_stages() {
-        let uncapped = LapsConfig { cap: RateCap::Unbounded, ..LapsConfig::default() };
+        let uncapped = LapsConfig { cap: RateCap::Unbounded, ..PAPER() };
         let mut paper = control(uncapped);
         paper.expected = 2 * paper.current;
         let seven = [1.5, 1.75, 1.875, 1.937_5, 1.968_75, 2.984_375, 5.492_187_5];
@@ -186,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_line_caps_both_rates() {
-        let mut control = control(LapsConfig::default());
+        let mut control = control(PAPER());
         assert_eq!(increases(&mut control, 9), [1.0; 9]);
         control.on_ack(Time::from_us(1_000), &delays(10));
         assert_eq!((control.current, control.expected), (32_000_000_000, 64_000_000_000));
@@ -199,7 +215,7 @@ mod tests {
 
     #[test]
     fn changes_are_a_hold_off_apart_and_the_two_kinds_do_not_wait_for_each_other() {
-        let mut control = control(LapsConfig::default());
+        let mut control = control(PAPER());
         // Both hold-offs are over at the start: the first acknowledgement may act.
         control.on_ack(Time::ZERO, &delays(10));
         assert_eq!(control.rate(), Rate::from_gbps(32));
@@ -218,7 +234,7 @@ mod tests {
     #[test]
     fn hold_offs_of_the_text_and_of_algorithm_2() {
         let decrease = |hold_off| {
-            let mut control = control(LapsConfig { hold_off, ..LapsConfig::default() });
+            let mut control = control(LapsConfig { hold_off, ..PAPER() });
             control.on_ack(Time::ZERO, &delays(10));
             control.next_decrease
         };
@@ -227,9 +243,27 @@ mod tests {
     }
 
     #[test]
+    fn a_decrease_ends_at_the_share_that_the_delay_tells() {
+        let at = |delays_us: [u64; 3]| {
+            let mut control = control(LapsConfig::default());
+            delays_us.map(|us| {
+                let now = control.next_decrease;
+                control.on_ack(now, &delays(us));
+                control.assert_invariants();
+                control.current
+            })
+        };
+        // 12 us against 9: three quarters of 64 Gb/s, once and for all.
+        assert_eq!(at([12, 12, 12]), [48_000_000_000; 3]);
+        // 90 us: a tenth; halves until then.
+        assert_eq!(at([90, 90, 90]), [32_000_000_000, 16_000_000_000, 8_000_000_000]);
+        assert_eq!(at([90, 90, 30]), [32_000_000_000, 16_000_000_000, 16_000_000_000]);
+        assert_eq!(at([36, 36, 36]), [32_000_000_000, 16_000_000_000, 16_000_000_000]);
+    }
+
+    #[test]
     fn the_printed_inequality_never_lets_the_rate_change() {
-        let mut control =
-            control(LapsConfig { hold_off_test: HoldOffTest::Printed, ..LapsConfig::default() });
+        let mut control = control(LapsConfig { hold_off_test: HoldOffTest::Printed, ..PAPER() });
         for us in 0..1_000 {
             control.on_ack(Time::from_us(us), &delays(10));
         }
@@ -246,7 +280,7 @@ mod tests {
     #[test]
     fn rates_stay_in_order_whatever_comes() {
         let mut rng = Rng::for_component(1, "test", 0);
-        for config in [LapsConfig::default(), LapsConfig::published(), LapsConfig::code_2025()] {
+        for config in [LapsConfig::default(), PAPER(), LapsConfig::published(), LapsConfig::code_2025()] {
             let mut control = control(config);
             let (mut now, mut last_decrease) = (Time::ZERO, None::<(Time, Duration)>);
             for _ in 0..20_000 {

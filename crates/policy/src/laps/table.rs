@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use pathweave_units::{Duration, HostId, PathId, Rate, Time};
 
 use super::calibration::Calibration;
-use super::config::{AfterProbe, Clock, Congested, LapsConfig, Margin, Unmeasured};
+use super::config::{AfterProbe, AlphaUnit, Clock, Congested, LapsConfig, Margin, Unmeasured};
 use super::rate::Delays;
 use super::spray::Spray;
 use crate::{PathState, PathView, PolicyEnv};
@@ -40,6 +40,8 @@ pub(super) struct Pair {
     spray: Spray,
     /// T: the largest base of the paths in use.
     threshold: Duration,
+    /// Unit of alpha, where it is more than the threshold.
+    unit: Duration,
     /// No path has been silent for too long before this instant.
     silent_from: Time,
     /// With free clocks.
@@ -51,6 +53,7 @@ pub(super) struct Pair {
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     alpha: f64,
+    alpha_unit: AlphaUnit,
     probe_after: f64,
     clock: Clock,
     congested: Congested,
@@ -86,6 +89,7 @@ impl Pair {
     fn new(now: Time, config: &LapsConfig, env: &PolicyEnv) -> Self {
         let rules = Rules {
             alpha: config.alpha,
+            alpha_unit: config.alpha_unit,
             probe_after: config.probe_after,
             clock: config.clock,
             congested: config.congested,
@@ -106,6 +110,7 @@ impl Pair {
         let mut pair = Pair {
             spray: Spray::new(paths.len()),
             threshold: Duration::ZERO,
+            unit: Duration::ZERO,
             silent_from: now,
             calibration: None,
             paths,
@@ -168,8 +173,22 @@ impl Pair {
         let usable = |path: &&Path| !any_up || path.state == PathState::Up;
         let bases = self.paths.iter().filter(usable).map(|path| path.base);
         self.threshold = bases.max().expect("a queue pair has a path").max(Duration::from_ps(1));
-        let beta = self.rules.alpha / self.threshold.as_ps() as f64;
+        let beta = self.rules.alpha / self.unit.max(self.threshold).as_ps() as f64;
         self.spray.rebuild(beta, self.paths.iter().map(|path| usable(&path).then(|| path.real.as_ps())));
+    }
+
+    /// The shortest delay has become another: so has the unit of alpha. Weights are worked out anew once it is off by a
+    /// sixth.
+    #[inline]
+    pub(super) fn soften(&mut self, delays: &Delays) {
+        if self.rules.alpha_unit == AlphaUnit::Threshold {
+            return;
+        }
+        let (old, new) = (self.unit.max(self.threshold), delays.fastest.max(self.threshold));
+        if new > old + old / 6 || old > new + new / 6 {
+            self.unit = new;
+            self.rebuild();
+        }
     }
 
     /// A path has another delay.

@@ -80,6 +80,52 @@ fn an_entry_with_what_the_choice_needs_takes_at_most_64_bytes() {
 }
 
 #[test]
+fn the_tables_of_the_prototype() {
+    // Section IV-C: 1,024 servers of 8 paths, 1,024 flows. Its block RAM of 36 Kb: 112 for paths, 8 for destinations, 8
+    // for rates.
+    let mut host = LapsHost::new(LapsConfig::default());
+    for peer in 0..1_024 {
+        host.join(Time::ZERO, HostId(peer), &env(8));
+    }
+    let sizes = host.sizes();
+    assert_eq!((sizes.destinations, sizes.paths), (1_024, 8_192));
+    // 32 bytes of table and 16 of weights a path.
+    assert_eq!(sizes.bytes, 8_192 * 48);
+    assert!(sizes.bytes < 112 * 36 * 1_024 / 8);
+    // What is kept of a destination beside its paths, and of a flow.
+    assert!(
+        size_of::<Pair>() <= 256 && size_of::<crate::laps::Laps>() <= 256,
+        "{} {}",
+        size_of::<Pair>(),
+        size_of::<crate::laps::Laps>()
+    );
+}
+
+#[test]
+fn alpha_is_in_units_of_the_shortest_delay_once_that_is_long() {
+    let config = LapsConfig { alpha: 2.0, ..LapsConfig::default() };
+    let share = |config: &LapsConfig, delays_us: [u64; 2]| {
+        let mut pair = pair(config, &[5, 5]);
+        for (path, us) in delays_us.into_iter().enumerate() {
+            pair.measured(at(1), PathId(path as u16), 1_000_000 * us as i64);
+        }
+        let seen = pair.delays().expect("both are measured");
+        pair.soften(&seen);
+        pair.view(0).1
+    };
+    let logistic = |x: f64| 1.0 / (1.0 + libm::exp(-x));
+    let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+    // T is 7.096 us, and the path of 6 us below it.
+    near(share(&config, [6, 9]), logistic(2.0 * 3.0 / 7.096));
+    // Above it, 3 ms and 4.5 ms are what 30 us and 45 us are.
+    near(share(&config, [30, 45]), logistic(1.0));
+    near(share(&config, [3_000, 4_500]), logistic(1.0));
+    // With the unit of the code a difference of milliseconds is a difference of worlds.
+    let code = LapsConfig { alpha_unit: AlphaUnit::Threshold, ..config };
+    assert!(share(&code, [3_000, 4_500]) > 1.0 - 1e-12);
+}
+
+#[test]
 fn a_silent_path_is_probed_after_twice_its_delay_which_then_doubles() {
     let mut pair = pair(&LapsConfig::default(), &[5]);
     pair.measured(at(0), PathId(0), 10_000_000);

@@ -140,7 +140,8 @@ fn a_flow_starts_at_line_rate_with_two_thresholds_in_flight() {
 
 #[test]
 fn a_halved_rate_is_paced() {
-    let mut host = Host::new(&LapsConfig::default(), 1, 1);
+    let halving = LapsConfig { decrease: RateCut::Half, ..LapsConfig::default() };
+    let mut host = Host::new(&halving, 1, 1);
     host.now = Time::from_us(100);
     host.ack(0, 0, 8_000_000);
     assert_eq!(host.flows[0].rate(host.now), Some(Rate::from_gbps(50)));

@@ -3,7 +3,7 @@
 use pathweave_units::Duration;
 
 use super::{SchemeInfo, common};
-use crate::cc::{CcConfig, UnlimitedConfig};
+use crate::cc::{CcConfig, DcqcnConfig, UnlimitedConfig};
 use crate::picker::PickerConfig;
 use crate::{
     AckPolicy, CnpMode, CnpPolicy, DatagramConfig, PolicyConfig, Ports, Recovery, Reordering, Scheme,
@@ -16,6 +16,26 @@ pub(super) const ERD: SchemeInfo = SchemeInfo {
     help: "One datagram queue pair a process, packets round robin over 4 ports, what two scans miss is sent again",
     source: "ERD (preprint, 2024), scan repaired; no congestion control is described",
     make: datagrams,
+};
+
+pub(super) const ERD_DCQCN: SchemeInfo = SchemeInfo {
+    name: "erd-dcqcn",
+    aliases: &[],
+    help: "As erd with DCQCN for each destination",
+    source: "ERD (preprint, 2024) with the reaction point of RoCE, per destination",
+    make: || {
+        let dcqcn = DcqcnConfig::default();
+        // The reaction point looks whether it was notified once in this time, so more often says nothing.
+        let interval = dcqcn.params().alpha_timer;
+        Scheme {
+            policy: PolicyConfig::Split(SplitConfig {
+                cc: CcConfig::Dcqcn(dcqcn),
+                picker: PickerConfig::RoundRobin,
+            }),
+            cnp: CnpPolicy { mode: CnpMode::OnMark, interval },
+            ..datagrams()
+        }
+    },
 };
 
 pub(super) const XRC: SchemeInfo = SchemeInfo {

@@ -4,7 +4,7 @@ use pathweave_units::Duration;
 
 use super::{SchemeInfo, common};
 use crate::laps::LapsConfig;
-use crate::{PathRto, PolicyConfig, Recovery, RingScope, Scheme};
+use crate::{AckPolicy, PathRto, PolicyConfig, Recovery, RingScope, Scheme};
 
 pub(super) const LAPS: SchemeInfo = SchemeInfo {
     name: "laps",
@@ -29,6 +29,24 @@ pub(super) const LAPS_CODE_2025: SchemeInfo = SchemeInfo {
     source: "LAPS (IEEE ToN 2026), repository snapshot 4a4be64",
     make: || scheme(LapsConfig::code_2025(), RingScope::Host, PathRto::Fixed),
 };
+
+pub(super) const LAPS_TCP: SchemeInfo = SchemeInfo {
+    name: "laps-tcp",
+    aliases: &[],
+    help: "LAPS as a TCP would have it: an acknowledgement for two packets, losses found by SACK or by timeout",
+    source: "LAPS (IEEE ToN 2026), section IV-A: TCP with SACK (RFC 5681, RFC 6675)",
+    make: tcp,
+};
+
+/// Not every packet has an acknowledgement of its own, so the order on single paths says nothing; a packet counts as lost
+/// once more have been acknowledged after it than paths of unequal length explain ([`common::CLOCKED`]).
+fn tcp() -> Scheme {
+    Scheme {
+        recovery: common::CLOCKED,
+        acks: AckPolicy { every_packets: 2, max_delay: Duration::from_us(10) },
+        ..scheme(LapsConfig::default(), RingScope::Host, PathRto::Guarded)
+    }
+}
 
 /// Paths of a queue pair where the source has no routes of its own: as many as the longest path set of the paper has,
 /// and as many source ports, hashed over whatever the fabric has.

@@ -72,6 +72,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         laps::LAPS,
         laps::LAPS_PUBLISHED,
         laps::LAPS_CODE_2025,
+        laps::LAPS_TCP,
         letflow::LETFLOW,
         conga::CONGA,
         conweave::CONWEAVE,
@@ -83,6 +84,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         dlbf::INFO,
         dlbf_published::INFO,
         erd::ERD,
+        erd::ERD_DCQCN,
         erd::XRC,
         erd::RD,
     ]

@@ -136,6 +136,9 @@ impl<P: Policy> Policy for Checked<P> {
     fn next_timer(&self) -> Option<Time> {
         self.policy.next_timer()
     }
+    fn probes_overtake(&self) -> bool {
+        self.policy.probes_overtake()
+    }
     fn rate(&self, now: Time) -> Option<Rate> {
         self.policy.rate(now)
     }

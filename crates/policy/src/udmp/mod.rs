@@ -87,7 +87,7 @@ pub struct Udmp {
     tokens: u32,
     /// Path of the last acknowledgement that came back fast.
     good: Option<PathId>,
-    /// The last acknowledgement found nothing to send.
+    /// Repaired: the last acknowledgement found nothing to send.
     idle: bool,
     charge: Charge,
     params: Params,
@@ -190,7 +190,7 @@ impl Udmp {
     #[inline]
     fn on_ack(&mut self, now: Time, feedback: &Feedback, timed: bool, rng: &mut Rng) {
         let rtt = timed.then_some(feedback.rtt);
-        if self.idle && self.params.repaired && feedback.backlogged {
+        if self.idle && feedback.backlogged {
             self.end_idleness(now, feedback.inflight_packets);
         }
         self.last_ack = now;
@@ -216,7 +216,7 @@ impl Udmp {
                 self.good = Some(feedback.path);
             }
         }
-        self.idle = !feedback.backlogged;
+        self.idle = self.params.repaired && !feedback.backlogged;
         self.law.update(now, feedback.inflight_packets);
     }
 
@@ -281,7 +281,7 @@ const RETRANSMITTED: Memo = Memo(1);
 impl Policy for Udmp {
     #[inline]
     fn poll_send(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
-        if self.idle && self.params.repaired {
+        if self.idle {
             self.end_idleness(now, want.inflight_packets);
         }
         if let Some(path) = self.clock.next() {
