@@ -107,6 +107,7 @@ pub struct Topology {
     regular_clos: bool,
     own_paths: Own,
     sites: Option<Sites>,
+    notes: Vec<String>,
 }
 
 impl Topology {
@@ -141,6 +142,7 @@ impl Topology {
             regular_clos: false,
             own_paths: Own::default(),
             sites: None,
+            notes: Vec::new(),
         };
         topology.check_sizes()?;
         topology.names = Names::new(hosts, host_names, &topology.switches)
@@ -174,6 +176,15 @@ impl Topology {
     /// The data centres, where there are several.
     pub fn sites(&self) -> Option<&Sites> {
         self.sites.as_ref()
+    }
+    /// Adds something the user should know about the file it is from.
+    pub(crate) fn with_note(mut self, note: String) -> Self {
+        self.notes.push(note);
+        self
+    }
+    /// What the user should know about the file it is from: input not used, meanings that differ.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
     pub(crate) fn set_tier(&mut self, switch: usize, tier: u8) {
         self.switches[switch].tier = tier;

@@ -54,7 +54,7 @@ impl Import<'_> {
 }
 
 /// The tier of each switch: hops to the nearest host, less one.
-fn find_tiers(topology: &Topology) -> Vec<u8> {
+pub(crate) fn find_tiers(topology: &Topology) -> Vec<u8> {
     let mut tiers: Vec<Option<u8>> = vec![None; topology.switches().len()];
     let mut reached: Vec<NodeId> = (0..topology.hosts()).map(NodeId).collect();
     let mut next = 0;

@@ -23,6 +23,7 @@ mod bfs;
 mod build;
 mod capacity;
 mod error;
+mod formats;
 mod graph;
 mod import;
 mod info;
@@ -32,10 +33,14 @@ mod paths;
 mod read;
 mod routing;
 mod sites;
+mod write;
 
 pub use build::*;
 pub use capacity::TierCapacity;
 pub use error::{Location, TopoError};
+pub use formats::{
+    TOPOLOGY_FORMATS, TopologyFormat, WriteTopology, is_topology_file, topology_format_of_header,
+};
 pub use graph::{Link, LinkId, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch, Topology};
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
 pub use path_sets::{

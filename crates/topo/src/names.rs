@@ -86,7 +86,7 @@ impl Topology {
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(crate) struct Names {
     /// `None`: "host0", "host1", ...
-    hosts: Option<Vec<String>>,
+    pub(crate) hosts: Option<Vec<String>>,
     /// The nodes whose names do not follow from their numbers. Only looked up, never walked.
     node_of: HashMap<String, NodeId>,
 }

@@ -153,6 +153,8 @@ fn lists_say_all_that_is_needed() {
             "jellyfish",
             "file",
             "hpcc",
+            "simai",
+            "htsim",
             "preset"
         ]
     );

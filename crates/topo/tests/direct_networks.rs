@@ -123,6 +123,34 @@ fn the_path_tables_of_laps_have_the_published_sizes() {
     }
 }
 
+/// Paths of host 0 by the anchors that pin them.
+fn by_anchors(topology: &Topology) -> BTreeMap<u8, u32> {
+    let sets = own_paths(topology);
+    let anchors = sets.anchors(topology);
+    let mut by_anchors = BTreeMap::new();
+    for dst in (1..topology.hosts()).map(HostId) {
+        for path in 0..sets.count(HostId(0), dst) as u16 {
+            let number = sets.number(HostId(0), dst, path).expect("a path of the pair");
+            *by_anchors.entry(anchors[number]).or_insert(0) += 1;
+        }
+        assert_eq!(sets.number(HostId(0), dst, sets.count(HostId(0), dst) as u16), None);
+    }
+    by_anchors
+}
+
+#[test]
+fn anchors_by_hand() {
+    // Rails: within a cluster (7 pairs) and over the rail of both ends (7) the shortest way is the only one. Any other path
+    // is the only shortest way to its rail switch, or to the scale-up switch at its end, and from there on.
+    assert_eq!(by_anchors(&preset("laps-rail")), BTreeMap::from([(0, 14), (1, 441)]));
+    // A leaf-spine fabric: the spine.
+    assert_eq!(by_anchors(&build(LeafSpine::new(2, 3, 2))), BTreeMap::from([(0, 1), (1, 6)]));
+    // Dragonfly: of the paths that are long, a few have many others as short beside them.
+    let dragonfly = by_anchors(&preset("laps-dragonfly"));
+    assert_eq!(dragonfly.values().sum::<u32>(), 1_063);
+    assert!(dragonfly.keys().all(|&anchors| anchors <= 4), "{dragonfly:?}");
+}
+
 /// Time of a frame of 1,048 bytes over each path, in picoseconds.
 fn one_way(topology: &Topology, sets: &PathSets, src: u32, dst: u32) -> Vec<u64> {
     let time =

@@ -182,7 +182,10 @@ fn errors_of_the_hpcc_format() {
             "t.txt:4:1: here is a further link, but the header announces 1",
         ),
         ("3 1 1\n2\n0 2 1Gbps 1us 0\nprose", "t.txt: host1 has no links"),
-        ("8 8 0 1 8 H100", "t.txt:1:11: the header has 6 words and ends in \"H100\": this is SimAI's"),
+        (
+            "8 8 0 1 8 H100",
+            "t.txt:1:11: the header has 6 words and ends in \"H100\": this is SimAI's variant of the format, kind = \"simai\"",
+        ),
     ];
     for (text, expected) in cases {
         let error = parse_hpcc_topology("t.txt", text).unwrap_err().to_string();

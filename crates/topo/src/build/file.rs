@@ -27,6 +27,10 @@ impl Build for TopologyFile {
         let (file, text) = read_text(base_dir, &self.path)?;
         parse_topology_file(&file, &text)
     }
+
+    fn file(&mut self) -> Option<&mut PathBuf> {
+        Some(&mut self.path)
+    }
 }
 
 /// Reads the text of a topology file; `file` is its name in errors.

@@ -12,12 +12,15 @@ mod file;
 mod full_mesh;
 mod grid;
 mod hpcc;
+mod htsim;
 mod jellyfish;
 mod leaf_spine;
 mod preset;
 mod rail;
+mod simai;
 mod star;
 mod torus;
+mod words;
 
 pub use cross_dc::CrossDc;
 pub use dragonfly::Dragonfly;
@@ -26,15 +29,18 @@ pub use fat_tree::{CoreWiring, FatTree};
 pub use file::{TopologyFile, parse_topology_file};
 pub use full_mesh::FullMesh;
 pub use hpcc::{HpccFile, parse_hpcc_topology};
+pub use htsim::{HtsimFile, parse_htsim_topology};
 pub use jellyfish::Jellyfish;
 pub use leaf_spine::LeafSpine;
 pub use preset::PresetName;
 pub use rail::Rail;
+pub use simai::{SimAiTopology, parse_simai_topology};
 pub use star::Star;
 pub use torus::{Torus, TorusEnds};
+pub use words::header_words;
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pathweave_units::{Duration, Rate};
 use schemars::JsonSchema;
@@ -48,6 +54,16 @@ use crate::sites::Sites;
 pub trait Build: JsonSchema {
     /// Builds it. Files are found relative to `base_dir`.
     fn build(&self, base_dir: &Path) -> Result<Topology, TopoError>;
+
+    /// The file it is read from, if it is.
+    fn file(&mut self) -> Option<&mut PathBuf> {
+        None
+    }
+
+    /// Whether flow lists made for it number hosts as its file does. The names of hosts keep those numbers.
+    fn has_node_ids(&self) -> bool {
+        false
+    }
 
     /// Named settings: name, what it is and where it comes from, settings.
     fn presets() -> Vec<(&'static str, &'static str, Self)>
@@ -80,6 +96,14 @@ macro_rules! registry {
             pub fn build(&self, base_dir: &Path) -> Result<Topology, TopoError> {
                 match self { $(TopologyConfig::$variant(config) => config.build(base_dir),)* }
             }
+            /// The file it is read from, if it is.
+            pub fn file(&mut self) -> Option<&mut PathBuf> {
+                match self { $(TopologyConfig::$variant(config) => config.file(),)* }
+            }
+            /// Whether flow lists made for it number hosts as its file does. The names of hosts keep those numbers.
+            pub fn has_node_ids(&self) -> bool {
+                match self { $(TopologyConfig::$variant(config) => config.has_node_ids(),)* }
+            }
         }
 
         pub(crate) fn kinds() -> Vec<(&'static str, schemars::Schema)> {
@@ -107,6 +131,8 @@ registry! {
     "jellyfish" => Jellyfish,
     "file" => TopologyFile,
     "hpcc" => HpccFile,
+    "simai" => SimAiTopology,
+    "htsim" => HtsimFile,
     "preset" => PresetName,
 }
 

@@ -4,6 +4,7 @@
 //! one list for each ordered pair of edges and nothing for a pair of hosts. Path `p` of a pair is `PathId(p)` of a
 //! packet. Between hosts of one switch there is always exactly one path.
 
+mod anchors;
 mod config;
 mod file;
 mod k_shortest;
@@ -121,6 +122,17 @@ impl PathSets {
     pub fn between(&self, src: HostId, dst: HostId) -> impl ExactSizeIterator<Item = &[Hop]> {
         let paths = self.between_edges(self.edge_of(src), self.edge_of(dst));
         paths.take(if src == dst { 0 } else { usize::MAX })
+    }
+    /// Number of path `path` of a pair among those of all pairs; `None` where the pair has no such path.
+    #[inline]
+    pub fn number(&self, src: HostId, dst: HostId, path: u16) -> Option<usize> {
+        let pair = self.edge_of(src) as usize * self.edges.len() + self.edge_of(dst) as usize;
+        let number = self.first_path[pair] + u32::from(path);
+        (number < self.first_path[pair + 1]).then_some(number as usize)
+    }
+    /// How many switches each path passes, in the order of [`PathSets::number`].
+    pub fn switches(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.first_hop.windows(2).map(|ends| (ends[1] - ends[0]) as usize + 1)
     }
     /// How many paths a host may choose from.
     pub fn count(&self, src: HostId, dst: HostId) -> u32 {

@@ -1,0 +1,98 @@
+//! Import of the topologies of SimAI, a variant of HPCC's `topology.txt`.
+//!
+//! Its header has six words: the number of nodes, GPUs a server, the numbers of NVSwitches, of other switches and of links,
+//! and the kind of GPU. The ids of NVSwitches and of switches follow, then links as in HPCC. All other nodes are GPUs, which
+//! are hosts here.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Build;
+use super::words::Words;
+use crate::error::TopoError;
+use crate::graph::{NodeId, Topology};
+use crate::read::read_text;
+
+/// A topology of SimAI: GPUs with NVSwitches and a network.
+///
+/// A GPU is a host. Routes are shortest by number of links: what goes from GPU to GPU of a server takes an NVSwitch, except
+/// that two which share a leaf, too, use both.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimAiTopology {
+    /// The file, relative to the scenario file.
+    pub path: PathBuf,
+}
+
+impl Build for SimAiTopology {
+    fn build(&self, base_dir: &Path) -> Result<Topology, TopoError> {
+        let (file, text) = read_text(base_dir, &self.path)?;
+        parse_simai_topology(&file, &text)
+    }
+
+    fn file(&mut self) -> Option<&mut PathBuf> {
+        Some(&mut self.path)
+    }
+
+    fn has_node_ids(&self) -> bool {
+        true
+    }
+}
+
+/// Reads the text of a topology of SimAI; `file` is its name in errors.
+pub fn parse_simai_topology(file: &str, text: &str) -> Result<Topology, TopoError> {
+    let mut words = Words::new(file, text);
+    let nodes = words.node_count()?;
+    words.number("the number of GPUs a server", 1, u64::from(nodes))?;
+    let nvswitches = words.number("the number of NVSwitches", 0, u64::from(nodes - 1))? as u32;
+    let most = u64::from(nodes - 1 - nvswitches);
+    let switches = words.number("the number of switches", 0, most)? as u32;
+    let links = words.link_count()?;
+    let gpu = words.word("the kind of GPU")?;
+    if gpu.parse::<u64>().is_ok() {
+        let what = format!(
+            "the kind of GPU is \"{gpu}\"; expected a name, such as H100. The header of HPCC is three numbers, kind = \"hpcc\""
+        );
+        return Err(words.refuse_last(what));
+    }
+    let topology = words.network(nodes, &[("nvswitch", nvswitches), ("switch", switches)], links)?;
+    let twice = both_ways(&topology);
+    Ok(match twice {
+        None => topology,
+        Some((a, b)) => {
+            let (a, b) = (topology.node_name(a).into_owned(), topology.node_name(b).into_owned());
+            let note = format!(
+                "{file}: GPUs that share an NVSwitch and a leaf, such as {a} and {b}, use both for each other: routes are \
+                 shortest by number of links"
+            );
+            topology.with_note(note)
+        }
+    })
+}
+
+/// Two hosts that share an NVSwitch and another switch, if any do.
+fn both_ways(topology: &Topology) -> Option<(NodeId, NodeId)> {
+    let is_nvswitch = |node: NodeId| {
+        topology.switch_index(node).is_some_and(|i| topology.switches()[i].name.starts_with("nvswitch"))
+    };
+    let hosts_at =
+        |switch: NodeId| topology.ports(switch).iter().map(|port| port.peer).filter(|&n| topology.is_host(n));
+    let others = (topology.hosts()..topology.nodes()).map(NodeId).filter(|&node| !is_nvswitch(node));
+    // The host of this leaf that was seen at each NVSwitch last. Only looked up, never walked.
+    let mut seen = std::collections::HashMap::new();
+    for leaf in others {
+        for host in hosts_at(leaf) {
+            for nvswitch in
+                topology.ports(host).iter().map(|port| port.peer).filter(|&node| is_nvswitch(node))
+            {
+                match seen.insert(nvswitch, (leaf, host)) {
+                    Some((same, other)) if same == leaf && other != host => return Some((other, host)),
+                    _ => {}
+                }
+            }
+        }
+    }
+    None
+}

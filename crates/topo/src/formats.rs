@@ -1,0 +1,102 @@
+//! The formats of topology files that `pathweave convert` reads and writes. To add one: its parser, its writer if it has
+//! one, and a line here.
+
+use crate::build::{
+    header_words, parse_hpcc_topology, parse_htsim_topology, parse_simai_topology, parse_topology_file,
+};
+use crate::error::TopoError;
+use crate::graph::Topology;
+use crate::write::{write_hpcc, write_own};
+
+/// Writes a topology. Adds what the format cannot say to the list.
+pub type WriteTopology = fn(&Topology, &mut Vec<String>) -> String;
+
+/// A format of topology files.
+#[derive(Clone, Copy, Debug)]
+pub struct TopologyFormat {
+    /// Its name.
+    pub name: &'static str,
+    /// One line about it.
+    pub help: &'static str,
+    /// The extension of its files, if that tells it.
+    pub extension: Option<&'static str>,
+    /// Reads one; the first text is the file's name in errors.
+    pub parse: fn(&str, &str) -> Result<Topology, TopoError>,
+    /// Writes one, if that can be done.
+    pub write: Option<WriteTopology>,
+}
+
+/// Formats of topology files.
+pub const TOPOLOGY_FORMATS: &[TopologyFormat] = &[
+    TopologyFormat {
+        name: "topology",
+        help: "Our topology file (TOML)",
+        extension: Some("toml"),
+        parse: parse_topology_file,
+        write: Some(write_own),
+    },
+    TopologyFormat {
+        name: "hpcc-topology",
+        help: "topology.txt of HPCC and ConWeave",
+        extension: None,
+        parse: parse_hpcc_topology,
+        write: Some(write_hpcc),
+    },
+    TopologyFormat {
+        name: "simai-topology",
+        help: "Topology of SimAI: GPUs, NVSwitches, switches",
+        extension: None,
+        parse: parse_simai_topology,
+        write: None,
+    },
+    TopologyFormat {
+        name: "htsim-topology",
+        help: "Shape of a Clos as htsim has it",
+        extension: Some("topo"),
+        parse: parse_htsim_topology,
+        write: None,
+    },
+];
+
+/// Whether a TOML text is a topology file of ours and no scenario: it has links at its top, where a scenario has a topology
+/// and workloads.
+pub fn is_topology_file(text: &str) -> bool {
+    let headers = || text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let key = |line: &str, key: &str| line.split_once('=').is_some_and(|(name, _)| name.trim() == key);
+    let scenario =
+        |line: &str| line.starts_with("[topology") || line.starts_with("[[workload") || key(line, "topology");
+    headers().any(|line| line == "[[link]]" || key(line, "link")) && !headers().any(scenario)
+}
+
+/// The format of a topology that is not told by its extension, by its header: six words of which the last is no number are
+/// SimAI's, three numbers HPCC's.
+pub fn topology_format_of_header(text: &str) -> Option<&'static str> {
+    let words = header_words(text);
+    let numbers = words.iter().filter(|word| word.parse::<u64>().is_ok()).count();
+    match (words.len(), numbers) {
+        (3, 3) => Some("hpcc-topology"),
+        (6, 5) => Some("simai-topology"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topologies_are_known_by_their_links() {
+        assert!(is_topology_file("hosts = 2\n  [[link]] # the only one\na = \"x\""));
+        assert!(is_topology_file("hosts = 2\nlink = [\n    { a = \"x\", b = \"y\" },\n]\n"));
+        assert!(!is_topology_file("[topology]\nkind = \"star\"\n[[workload]]\n"));
+        assert!(!is_topology_file("[topology]\n# [[link]]\n"));
+        assert!(!is_topology_file("topology = \"testbed\"\n"));
+    }
+
+    #[test]
+    fn headers_tell_formats() {
+        assert_eq!(topology_format_of_header("\n336 16 1024\n"), Some("hpcc-topology"));
+        assert_eq!(topology_format_of_header("9 2 2 3 12 H100\n"), Some("simai-topology"));
+        assert_eq!(topology_format_of_header("2\n2 1 3 100 5 2\n"), None);
+    }
+}
