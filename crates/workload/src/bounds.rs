@@ -1,8 +1,12 @@
 //! How fast a workload could be on a perfect fabric.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use pathweave_units::{Duration, HostId, Rate, Time};
 
-use crate::graph::{JobId, MessageGraph, Task, TaskId};
+use crate::graph::{JobId, Message, MessageGraph, Task, TaskId};
+use crate::progress::{Due, Progress};
 
 /// Lower bounds on completion. They count payload only (no headers, no propagation), so that no run, whatever
 /// its scheme and framing, can be faster.
@@ -61,16 +65,16 @@ impl JobSpans {
             return JobSpans(vec![Duration::ZERO; graph.jobs().len()]);
         }
         let mut spans = vec![(Time::MAX, Time::ZERO); graph.jobs().len()];
-        let time_of = |id: TaskId| match graph.task(id) {
-            Task::Compute(compute) => compute.duration,
-            Task::Message(_) => Duration::ZERO,
-        };
-        walk(graph, time_of, |id, begin, end| {
-            if let Some(job) = graph.job(id) {
-                let (first, last) = &mut spans[job.index()];
-                (*first, *last) = (begin.min(*first), end.max(*last));
-            }
-        });
+        replay(
+            graph,
+            |_| Duration::ZERO,
+            |id, begin, end| {
+                if let Some(job) = graph.job(id) {
+                    let (first, last) = &mut spans[job.index()];
+                    (*first, *last) = (begin.min(*first), end.max(*last));
+                }
+            },
+        );
         JobSpans(
             spans
                 .into_iter()
@@ -96,6 +100,41 @@ fn chain(graph: &MessageGraph, rates: &[Rate]) -> Time {
     let mut last = Time::ZERO;
     walk(graph, time_of, |_, _, end| last = last.max(end));
     last
+}
+
+/// Carries out a graph of which each message takes `time_of` and nothing else, and computations of a core take turns.
+/// Visits each task as it ends, with its begin and end.
+pub(crate) fn replay(
+    graph: &MessageGraph,
+    time_of: impl Fn(&Message) -> Duration,
+    mut visit: impl FnMut(TaskId, Time, Time),
+) {
+    let mut progress = Progress::new(graph);
+    let mut ends: BinaryHeap<Reverse<(Time, TaskId)>> = BinaryHeap::new();
+    let mut due = Vec::new();
+    loop {
+        let first_end = ends.peek().map(|Reverse((end, _))| *end);
+        let Some(now) = first_end.into_iter().chain(progress.next_root(graph)).min() else { break };
+        while let Some(root) = progress.pop_root(graph, now) {
+            due.push(root);
+        }
+        if due.is_empty() {
+            let Reverse((end, task)) = ends.pop().expect("there is an end or a root");
+            let time = match graph.task(task) {
+                Task::Message(message) => time_of(message),
+                Task::Compute(compute) => compute.duration,
+            };
+            visit(task, Time::from_ps(end.as_ps().saturating_sub(time.as_ps())), end);
+            progress.complete(graph, task, end, &mut due);
+        }
+        for Due { task, at } in due.drain(..) {
+            let end = match graph.task(task) {
+                Task::Message(message) => at.saturating_add(time_of(message)),
+                Task::Compute(_) => at,
+            };
+            ends.push(Reverse((end, task)));
+        }
+    }
 }
 
 /// Visits each task as its predecessors are done, with its begin and end if each takes `time_of` and nothing else.

@@ -8,7 +8,7 @@ use pathweave_units::{Bytes, Duration, HostId, Time};
 
 use crate::error::GraphError;
 use crate::graph::{
-    Compute, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Measure, Message, OWN, PROCESS_BITS,
+    Compute, CoreId, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Measure, Message, OWN, PROCESS_BITS,
 };
 
 /// Tasks, and as many edges, a graph may have.
@@ -67,6 +67,7 @@ pub struct GraphBuilder {
     jobs: Vec<Job>,
     messages: Vec<Message>,
     computes: Vec<Compute>,
+    cores: u32,
     edges: Vec<(Draft, Draft)>,
     delays: Vec<(Draft, Duration)>,
     /// How many workloads have used each group.
@@ -85,6 +86,7 @@ impl GraphBuilder {
             jobs: Vec::new(),
             messages: Vec::new(),
             computes: Vec::new(),
+            cores: 0,
             edges: Vec::new(),
             delays: Vec::new(),
             uses: Vec::new(),
@@ -149,6 +151,12 @@ impl GraphBuilder {
         check_room("messages and computations", self.messages.len() + self.computes.len(), MAX_TASKS)?;
         self.computes.push(compute);
         Ok(Draft(DraftId::Compute((self.computes.len() - 1) as u32)))
+    }
+    /// A new core, for computations of one host.
+    pub fn core(&mut self) -> Result<CoreId, GraphError> {
+        check_room("cores", self.cores as usize, MAX_TASKS)?;
+        self.cores += 1;
+        Ok(CoreId(self.cores - 1))
     }
     /// Errors about `task` call it by this name.
     pub fn name(&mut self, task: Draft, name: &str) {

@@ -27,6 +27,10 @@ pub struct WorkloadConfig {
     /// Name of the scheme of its connections. Default: that of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<String>,
+    /// Name of the scheme of its connections between data centres, which are a group of their own ([`between_name`]).
+    /// Default: as inside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_sites: Option<String>,
     /// When it starts, since the start of the run.
     #[serde(default)]
     pub start: Duration,
@@ -38,7 +42,7 @@ pub struct WorkloadConfig {
 impl WorkloadConfig {
     /// A workload with defaults for everything but its traffic.
     pub fn new(traffic: Traffic) -> Self {
-        WorkloadConfig { group: None, scheme: None, start: Duration::ZERO, traffic }
+        WorkloadConfig { group: None, scheme: None, between_sites: None, start: Duration::ZERO, traffic }
     }
     /// The name under which results are reported.
     pub fn group_name(&self) -> &str {
@@ -49,9 +53,15 @@ impl WorkloadConfig {
     /// Depends on the seed, the group's name and the fields of the traffic, and neither on the scheme nor on
     /// other workloads (save earlier ones of the same group, from which it draws different numbers).
     pub fn generate(&self, env: &WorkloadEnv, out: &mut GraphBuilder) -> Result<(), WorkloadError> {
-        let mut sink = Sink::new(env, out, self.group_name(), self.scheme.as_deref(), self.start)?;
+        let mut sink = Sink::new(env, out, self)?;
         self.traffic.generate(&mut sink)
     }
+}
+
+/// The name under which what goes between data centres is reported, where the messages of group `name` have a scheme of
+/// their own there.
+pub fn between_name(name: &str) -> String {
+    format!("{name} between sites")
 }
 
 /// A graph and what the user should know about how it was made.
@@ -138,6 +148,27 @@ mod tests {
         assert_eq!(plain.messages(), schemed.messages());
         let seeded = build(&mix(), &WorkloadEnv { seed: 1, ..env }).unwrap().graph;
         assert_ne!(plain.messages(), seeded.messages());
+    }
+
+    #[test]
+    fn what_leaves_a_site_may_have_a_scheme_of_its_own() {
+        let flows = json!({"kind": "all-to-all", "group": "a", "scheme": "in", "between_sites": "out", "size": "1KB"});
+        let config: WorkloadConfig = serde_json::from_value(flows).unwrap();
+        let env = WorkloadEnv { sites: vec![0, 0, 1, 1], ..WorkloadEnv::new(4, Rate::from_gbps(100)) };
+        let graph = build(std::slice::from_ref(&config), &env).unwrap().graph;
+        let names: Vec<_> = graph.groups().iter().map(|g| (g.name.as_str(), g.scheme.as_deref())).collect();
+        assert_eq!(names, [("a", Some("in")), ("a between sites", Some("out"))]);
+        for message in graph.messages() {
+            let across = message.src.index() / 2 != message.dst.index() / 2;
+            assert_eq!(message.group.index(), usize::from(across));
+        }
+        // Hosts 1 and 2 of the fabric are in two sites, though they are the first two of their pool.
+        let mut builder = GraphBuilder::new(4);
+        config.generate(&env.of_members(&[1, 2]), &mut builder).unwrap();
+        let pool = builder.finish().unwrap();
+        assert!(pool.messages().iter().all(|message| message.group.index() == 1));
+        let one = build(&[config], &WorkloadEnv::new(4, Rate::from_gbps(100))).unwrap_err().to_string();
+        assert!(one.contains("between_sites") && one.contains("several data centres"), "{one}");
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl WorkloadEnv {
             hosts: members.len() as u32,
             racks: of(&self.racks),
             pods: of(&self.pods),
+            sites: of(&self.sites),
             node_ids: None,
             members: members.to_vec(),
             ..self.clone()

@@ -101,8 +101,19 @@ impl Message {
     }
 }
 
-/// Time that passes at a host, or with duration zero a barrier. It occupies nothing: computations overlap
-/// unless dependencies order them.
+/// What does one computation at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CoreId(pub u32);
+
+impl CoreId {
+    /// The identifier as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Time that passes at a host, or with duration zero a barrier. Without a core it occupies nothing: such computations
+/// overlap unless dependencies order them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compute {
     /// The host that computes; `None` for a barrier among several.
@@ -113,6 +124,8 @@ pub struct Compute {
     pub start: Time,
     /// The job it is part of.
     pub job: Option<JobId>,
+    /// Computations of a core take turns, in the order in which they may begin.
+    pub core: Option<CoreId>,
 }
 
 /// A node of the graph.
@@ -141,6 +154,8 @@ pub struct MessageGraph {
     pub(crate) jobs: Vec<Job>,
     pub(crate) messages: Vec<Message>,
     pub(crate) computes: Vec<Compute>,
+    /// Cores are below.
+    pub(crate) cores: u32,
     pub(crate) edges: Edges,
     /// By task; empty if every delay is zero.
     pub(crate) delays: Vec<Duration>,
@@ -166,6 +181,10 @@ impl MessageGraph {
     /// Computations and barriers, ascending by start.
     pub fn computes(&self) -> &[Compute] {
         &self.computes
+    }
+    /// How many cores computations take turns on; every core of a computation is below.
+    pub fn cores(&self) -> u32 {
+        self.cores
     }
     /// Messages and computations together.
     pub fn task_count(&self) -> usize {

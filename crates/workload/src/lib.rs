@@ -30,7 +30,9 @@ mod collective;
 mod config;
 mod env;
 mod error;
+mod expand;
 mod files;
+mod formats;
 mod graph;
 mod kinds;
 mod names;
@@ -44,20 +46,24 @@ pub use bounds::{Bounds, JobSpans};
 pub use builder::{Draft, GraphBuilder, MAX_TASKS, NewMessage, Stream};
 pub use cdf::{BuiltinCdf, CdfScale, SizeCdf, builtin_cdfs};
 pub use collective::{Algorithm, Algorithms, Operation};
-pub use config::{Workload, WorkloadConfig, build};
+pub use config::{Workload, WorkloadConfig, between_name, build};
 pub use env::WorkloadEnv;
 pub use error::{FileError, GraphError, WorkloadError};
+pub use expand::{Expanded, expand};
 pub use files::{
-    ChakraAct, ChakraNode, ChakraReader, FlowFile, FlowRecord, Ns3Dialect, SimAiComm, SimAiFile, SimAiLayer,
-    SimAiPhase, Span, parse_csv, parse_htsim_cm, parse_ns3, parse_simai,
+    After, ChakraAct, ChakraNode, ChakraReader, FlowFile, FlowRecord, GoalAct, GoalFile, GoalOp, GoalRank,
+    GoalUntil, GoalWait, Ns3Dialect, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span, parse_csv,
+    parse_goal, parse_htsim_cm, parse_ns3, parse_simai, write_csv, write_htsim_cm, write_ns3,
 };
+pub use formats::{FLOW_LISTS, FlowListFormat, ParseFlows, TRACES, TraceFormat, WriteFlows};
 pub use graph::{
-    Compute, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Measure, Message, MessageGraph, Task, TaskId,
+    Compute, CoreId, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Measure, Message, MessageGraph, Task,
+    TaskId,
 };
 pub use kinds::{
     AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, Draw, Exchange, FlowFormat, FlowSpec, Flows,
-    Incast, LoadOf, Model, Moe, Pairs, Pattern, Permutation, Pipeline, Placement, Poisson, RingAllReduce,
-    Schedule, SimAi, Traffic, Training, builtin_simai,
+    Goal, Incast, LoadOf, Model, Moe, Pairs, Pattern, Permutation, Pipeline, Placement, Poisson,
+    RingAllReduce, Schedule, SimAi, Traffic, Training, builtin_simai, check_flows,
 };
 pub use progress::{Due, Progress};
 pub use registry::{FieldInfo, WorkloadInfo, workloads};

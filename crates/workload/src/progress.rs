@@ -27,6 +27,8 @@ pub struct Progress {
     job_left: Vec<u32>,
     /// When the first task of each job began or will; `Time::MAX` if none is free yet.
     job_begin: Vec<Time>,
+    /// When each core has done what it was given.
+    core_free: Vec<Time>,
     left: usize,
     next_message: usize,
     next_compute: usize,
@@ -44,6 +46,7 @@ impl Progress {
             waiting: graph.edges.predecessors().to_vec(),
             job_left,
             job_begin: vec![Time::MAX; graph.jobs().len()],
+            core_free: vec![Time::ZERO; graph.cores() as usize],
             left: graph.task_count(),
             next_message: 0,
             next_compute: 0,
@@ -112,7 +115,14 @@ impl Progress {
         }
         match graph.task(task) {
             Task::Message(_) => Due { task, at: begin },
-            Task::Compute(compute) => Due { task, at: begin.saturating_add(compute.duration) },
+            Task::Compute(compute) => {
+                let Some(core) = compute.core else {
+                    return Due { task, at: begin.saturating_add(compute.duration) };
+                };
+                let free = &mut self.core_free[core.index()];
+                *free = begin.max(*free).saturating_add(compute.duration);
+                Due { task, at: *free }
+            }
         }
     }
 
@@ -155,8 +165,8 @@ mod tests {
         };
         let first = builder.message(message(0, 1, 3)).unwrap();
         let early = builder.message(message(0, 1, 1)).unwrap();
-        let compute =
-            Compute { host: Some(HostId(1)), duration: Duration::from_us(10), start: Time::ZERO, job: None };
+        let duration = Duration::from_us(10);
+        let compute = Compute { host: Some(HostId(1)), duration, start: Time::ZERO, job: None, core: None };
         let compute = builder.compute(compute).unwrap();
         let answer = builder.message(message(1, 0, 20)).unwrap();
         builder.after(compute, first).unwrap();
@@ -188,5 +198,27 @@ mod tests {
         assert_eq!(answer.at, Time::from_us(22));
         assert_eq!(progress.complete(&graph, answer.task, Time::from_us(30), &mut free), Some(JobId(0)));
         assert_eq!(progress.left(), 0);
+    }
+
+    #[test]
+    fn computations_of_a_core_take_turns() {
+        let mut builder = GraphBuilder::new(1);
+        let (first, second) = (builder.core().unwrap(), builder.core().unwrap());
+        let compute = |us, core| Compute {
+            host: Some(HostId(0)),
+            duration: Duration::from_us(us),
+            start: Time::from_us(1),
+            job: None,
+            core,
+        };
+        for (us, core) in [(2, Some(first)), (3, Some(first)), (4, Some(second)), (5, None)] {
+            builder.compute(compute(us, core)).unwrap();
+        }
+        let graph = builder.finish().unwrap();
+        let mut progress = Progress::new(&graph);
+        let ends: Vec<Time> =
+            std::iter::from_fn(|| progress.pop_root(&graph, Time::from_us(1))).map(|due| due.at).collect();
+        // The second of the first core waits for its first; the others begin at once.
+        assert_eq!(ends, [3, 6, 5, 6].map(Time::from_us));
     }
 }

@@ -6,9 +6,10 @@ use std::path::Path;
 use pathweave_units::{Bytes, Duration, Rng, Time, derive_seed};
 
 use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
+use crate::config::{WorkloadConfig, between_name};
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, GraphError, WorkloadError};
-use crate::graph::{Compute, GroupId, JobId, Measure};
+use crate::graph::{Compute, CoreId, GroupId, JobId, Measure};
 
 /// Files beyond this size are refused, so that a wrong path cannot fill the memory.
 const MAX_FILE_BYTES: u64 = 4 << 30;
@@ -33,6 +34,8 @@ pub(crate) struct Sink<'a> {
     builder: &'a mut GraphBuilder,
     pub(crate) name: &'a str,
     group: GroupId,
+    /// Of messages between data centres, where that is another one.
+    between: Option<GroupId>,
     start: Duration,
     /// How many workloads have used the group before.
     nth: u64,
@@ -42,14 +45,24 @@ impl<'a> Sink<'a> {
     pub(crate) fn new(
         env: &'a WorkloadEnv,
         builder: &'a mut GraphBuilder,
-        name: &'a str,
-        scheme: Option<&str>,
-        start: Duration,
+        config: &'a WorkloadConfig,
     ) -> Result<Self, WorkloadError> {
-        let at_group = |error| WorkloadError::Graph { group: name.to_owned(), error };
-        let group = builder.group(name, scheme).map_err(at_group)?;
+        let name = config.group_name();
+        let mut declare = |group: &str, scheme: Option<&str>| {
+            let at_group = |error| WorkloadError::Graph { group: name.to_owned(), error };
+            builder.group(group, scheme).map_err(at_group)
+        };
+        let group = declare(name, config.scheme.as_deref())?;
+        let between = config.between_sites.as_deref();
+        let between = between.map(|scheme| declare(&between_name(name), Some(scheme))).transpose()?;
         let nth = builder.next_use(group);
-        Ok(Sink { env, builder, name, group, start, nth })
+        let sink = Sink { env, builder, name, group, between, start: config.start, nth };
+        match &config.between_sites {
+            Some(scheme) if env.sites.is_empty() => {
+                sink.bad("between_sites", scheme, "a topology of several data centres, such as cross-dc")
+            }
+            _ => Ok(sink),
+        }
     }
     /// A random stream of this workload. Seeded by name, so that neither the order of workloads nor their schemes
     /// change the traffic.
@@ -66,8 +79,10 @@ impl<'a> Sink<'a> {
         job: Option<JobId>,
     ) -> Result<Draft, WorkloadError> {
         let start = self.instant(start)?;
+        let across = |_: &GroupId| self.env.site(src) != self.env.site(dst);
+        let group = self.between.filter(across).unwrap_or(self.group);
         let (src, dst) = (self.env.member(src), self.env.member(dst));
-        let new = NewMessage { src, dst, size, start, group: self.group, stream, job };
+        let new = NewMessage { src, dst, size, start, group, stream, job };
         let result = self.builder.message(new);
         self.name_it(result)
     }
@@ -78,13 +93,29 @@ impl<'a> Sink<'a> {
         duration: Duration,
         job: JobId,
     ) -> Result<Draft, WorkloadError> {
+        self.compute_on(None, host, duration, job)
+    }
+    /// The same, in turn with others of a core.
+    pub(crate) fn compute_on(
+        &mut self,
+        core: Option<CoreId>,
+        host: u32,
+        duration: Duration,
+        job: JobId,
+    ) -> Result<Draft, WorkloadError> {
         let start = self.instant(Duration::ZERO)?;
         let result = self.builder.compute(Compute {
             host: Some(self.env.member(host)),
             duration,
             start,
             job: Some(job),
+            core,
         });
+        self.name_it(result)
+    }
+    /// A new core.
+    pub(crate) fn core(&mut self) -> Result<CoreId, WorkloadError> {
+        let result = self.builder.core();
         self.name_it(result)
     }
     /// Errors about `task` call it by this name.

@@ -1,15 +1,12 @@
 //! Helpers of this crate's tests.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use pathweave_units::{Bytes, Duration, Rate, Time};
 
+use crate::bounds::replay;
 use crate::config::{WorkloadConfig, build};
 use crate::env::WorkloadEnv;
-use crate::graph::{MessageGraph, Task, TaskId};
+use crate::graph::MessageGraph;
 use crate::kinds::{FlowSpec, Traffic};
-use crate::progress::Progress;
 
 /// The graph of one workload on hosts at 100 Gbps in one rack.
 pub(crate) fn graph_of(hosts: u32, traffic: Traffic) -> MessageGraph {
@@ -39,34 +36,20 @@ pub(crate) fn flow_at(src: u64, dst: u64, size: u64, start_us: u64) -> FlowSpec 
 /// Runs a graph on a network where each message takes a nanosecond a byte, whatever else happens. Returns when
 /// each task ended and when each job did.
 pub(crate) fn run(graph: &MessageGraph) -> (Vec<Time>, Vec<Time>) {
-    let mut progress = Progress::new(graph);
     let mut ends = vec![Time::MAX; graph.task_count()];
-    let mut jobs = vec![Time::MAX; graph.jobs().len()];
-    let mut events: BinaryHeap<Reverse<(Time, TaskId)>> = BinaryHeap::new();
-    let mut due = Vec::new();
-    loop {
-        let next = events.peek().map(|Reverse(e)| e.0).into_iter().chain(progress.next_root(graph)).min();
-        let Some(now) = next else { break };
-        while let Some(root) = progress.pop_root(graph, now) {
-            due.push(root);
-        }
-        if due.is_empty() {
-            let Reverse((now, task)) = events.pop().expect("there is an event or a root");
+    let mut jobs = vec![Time::ZERO; graph.jobs().len()];
+    replay(
+        graph,
+        |message| Duration::from_ns(message.size.get()),
+        |task, _, end| {
             assert_eq!(ends[task.index()], Time::MAX, "a task ended twice");
-            ends[task.index()] = now;
-            if let Some(job) = progress.complete(graph, task, now, &mut due) {
-                jobs[job.index()] = now;
+            ends[task.index()] = end;
+            if let Some(job) = graph.job(task) {
+                jobs[job.index()] = jobs[job.index()].max(end);
             }
-        }
-        for free in due.drain(..) {
-            let duration = match graph.task(free.task) {
-                Task::Message(message) => Duration::from_ns(message.size.get()),
-                Task::Compute(_) => Duration::ZERO,
-            };
-            events.push(Reverse((free.at + duration, free.task)));
-        }
-    }
-    assert_eq!(progress.left(), 0, "tasks never became free");
+        },
+    );
+    assert!(ends.iter().all(|&end| end < Time::MAX), "tasks never became free");
     (ends, jobs)
 }
 

@@ -6,7 +6,7 @@ use pathweave_units::{Duration, HostId, Time};
 
 use super::{Draft, DraftId, GraphBuilder};
 use crate::error::GraphError;
-use crate::graph::{Edges, GroupId, JobId, Message, MessageGraph, OWN, TaskId};
+use crate::graph::{Compute, CoreId, Edges, GroupId, JobId, Message, MessageGraph, OWN, TaskId};
 
 impl GraphBuilder {
     /// Validates and orders.
@@ -60,12 +60,15 @@ impl GraphBuilder {
         }
         let mut messages: Vec<Message> = order_messages.iter().map(|&i| self.messages[i as usize]).collect();
         number_own_streams(&mut messages);
+        let mut computes: Vec<Compute> = order_computes.iter().map(|&i| self.computes[i as usize]).collect();
+        let cores = number_cores(&mut computes, self.cores);
         Ok(MessageGraph {
             hosts: self.hosts,
             groups: self.groups,
             jobs: self.jobs,
             messages,
-            computes: order_computes.iter().map(|&i| self.computes[i as usize]).collect(),
+            computes,
+            cores,
             edges,
             delays: sorted_delays,
         })
@@ -182,7 +185,7 @@ impl GraphBuilder {
         });
         let computes = sorted_indices(self.computes.len(), |i| {
             let c = &self.computes[i];
-            (c.start, depth(self.messages.len() + i), c.host, c.duration, c.job)
+            (c.start, depth(self.messages.len() + i), c.host, c.duration, c.job, c.core)
         });
         (messages, computes)
     }
@@ -215,4 +218,18 @@ fn number_own_streams(messages: &mut [Message]) {
         message.stream = OWN | *n;
         *n += 1;
     }
+}
+
+/// Numbers cores in the order in which computations name them. Returns how many are named.
+fn number_cores(computes: &mut [Compute], declared: u32) -> u32 {
+    let mut number: Vec<Option<u32>> = vec![None; declared as usize];
+    let mut next = 0;
+    for core in computes.iter_mut().filter_map(|compute| compute.core.as_mut()) {
+        let of_core = number[core.index()].get_or_insert_with(|| {
+            next += 1;
+            next - 1
+        });
+        *core = CoreId(*of_core);
+    }
+    next
 }

@@ -2,7 +2,7 @@
 
 use pathweave_units::Time;
 
-use super::{FlowFile, FlowRecord, exact_time};
+use super::{After, FlowFile, FlowRecord, exact_time};
 use crate::error::FileError;
 use crate::names::nearest;
 
@@ -14,6 +14,7 @@ const COLUMNS: &[(&str, bool)] = &[
     ("start_ns", false),
     ("id", false),
     ("after", false),
+    ("after_delays_ns", false),
     ("delay_ns", false),
     ("connection", false),
 ];
@@ -27,6 +28,7 @@ const COLUMNS: &[(&str, bool)] = &[
 /// | `start_ns` | earliest start, ns since the start of the workload, up to three decimals | 0 |
 /// | `id` | a name, unique in the file | none |
 /// | `after` | ids, separated by blanks, of flows that must be delivered before | none |
+/// | `after_delays_ns` | as many times as `after` has ids, separated by blanks: from the delivery of each until it counts as over, ns | 0 |
 /// | `delay_ns` | time from the last of those to this flow, ns | 0 |
 /// | `connection` | flows with the same number between the same hosts share a connection | one of its own |
 ///
@@ -42,13 +44,20 @@ pub fn parse_csv(text: &str, file: &str) -> Result<FlowFile, FileError> {
     while reader.read_record(&mut record).map_err(|e| csv_error(file, &e))? {
         let line = record.position().map_or(0, csv::Position::line);
         let mut flow = FlowRecord { line, ..FlowRecord::default() };
+        let mut delays = "";
         for (&column, value) in columns.iter().zip(&record) {
+            if column == "after_delays_ns" {
+                delays = value;
+                continue;
+            }
             set(&mut flow, column, value)
                 .map_err(|why| FileError::at(file, line, format!("{column} = {value}: {why}")))?;
         }
+        set_delays(&mut flow, delays)
+            .map_err(|why| FileError::at(file, line, format!("after_delays_ns = {delays}: {why}")))?;
         flows.push(flow);
     }
-    Ok(FlowFile { flows, notes: Vec::new() })
+    Ok(FlowFile { flows, ..FlowFile::default() })
 }
 
 /// The columns in the order of the file.
@@ -89,12 +98,31 @@ fn set(flow: &mut FlowRecord, column: &str, value: &str) -> Result<(), String> {
             }
             flow.id = Some(value.to_owned());
         }
-        "after" => flow.after = value.split_whitespace().map(str::to_owned).collect(),
+        "after" => flow.after = value.split_whitespace().map(After::from).collect(),
         "connection" if is_given => {
             let number = u32::try_from(whole()?).ok().filter(|&n| n < 1 << 31);
             flow.connection = Some(number.ok_or("expected a number below 2147483648")?);
         }
         _ => {}
+    }
+    Ok(())
+}
+
+/// The delays of what a flow waits for, in its order.
+fn set_delays(flow: &mut FlowRecord, delays: &str) -> Result<(), String> {
+    let delays: Vec<&str> = delays.split_whitespace().collect();
+    if delays.is_empty() {
+        return Ok(());
+    }
+    if delays.len() != flow.after.len() {
+        return Err(format!(
+            "{} times; expected {}, one for each id of after",
+            delays.len(),
+            flow.after.len()
+        ));
+    }
+    for (after, delay) in flow.after.iter_mut().zip(delays) {
+        after.delay = exact_time(delay, "ns")?;
     }
     Ok(())
 }
@@ -124,8 +152,21 @@ mod tests {
         let a = &file.flows[0];
         assert_eq!((a.line, a.src, a.dst, a.size_bytes, a.start), (3, 0, 1, 1000, Time::from_ps(1500)));
         let b = &file.flows[1];
-        assert_eq!((b.id.as_deref(), b.after.as_slice()), (Some("b"), ["a".to_owned()].as_slice()));
+        assert_eq!((b.id.as_deref(), b.after.as_slice()), (Some("b"), [After::from("a")].as_slice()));
         assert_eq!((b.delay, b.connection, b.start), (Duration::from_ns(30), Some(7), Time::ZERO));
+    }
+
+    #[test]
+    fn delays_of_what_a_flow_waits_for() {
+        let text = "src,dst,size_bytes,id,after,after_delays_ns\n0,1,1,a,,\n0,1,1,b,,\n1,0,1,,a b,0.5 70\n1,0,1,,b,\n";
+        let file = parse_csv(text, "f.csv").unwrap();
+        let after = |id: &str, ps| After { id: id.to_owned(), delay: Duration::from_ps(ps) };
+        assert_eq!(file.flows[2].after, [after("a", 500), after("b", 70_000)]);
+        assert_eq!(file.flows[3].after, [after("b", 0)]);
+        let error =
+            |delays: &str| parse_csv(&text.replace("0.5 70", delays), "f.csv").unwrap_err().to_string();
+        assert_eq!(error("7"), "f.csv:4: after_delays_ns = 7: 1 times; expected 2, one for each id of after");
+        assert!(error("7 x").starts_with("f.csv:4: after_delays_ns = 7 x: expected a number of ns"));
     }
 
     #[test]

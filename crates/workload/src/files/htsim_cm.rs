@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pathweave_units::Time;
 
-use super::{FlowFile, FlowRecord};
+use super::{After, FlowFile, FlowRecord};
 use crate::error::FileError;
 
 /// When a trigger starts the flows that wait for it.
@@ -41,7 +41,7 @@ pub fn parse_htsim_cm(text: &str, file: &str) -> Result<FlowFile, FileError> {
     let mut announced: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let mut flows: Vec<Flow> = Vec::new();
     let mut triggers: BTreeMap<u64, Trigger> = BTreeMap::new();
-    let (mut failures, mut sent_triggers, mut unused) = (0u64, 0u64, 0u64);
+    let (mut failures, mut sent_triggers, mut with_more) = (0u64, 0u64, 0u64);
     for (line, content) in (1u64..).zip(text.lines()) {
         let words: Vec<&str> = content.split_whitespace().collect();
         let at = |what: String| FileError::at(file, line, what);
@@ -63,7 +63,7 @@ pub fn parse_htsim_cm(text: &str, file: &str) -> Result<FlowFile, FileError> {
             ["failure", ..] => failures += 1,
             [pair, ..] if pair.contains("->") => {
                 let (flow, ignored) = parse_flow(line, &words, &mut sent_triggers).map_err(at)?;
-                unused += u64::from(ignored);
+                with_more += u64::from(ignored);
                 flows.push(flow);
             }
             [other, ..] => {
@@ -99,21 +99,21 @@ pub fn parse_htsim_cm(text: &str, file: &str) -> Result<FlowFile, FileError> {
             }
         }
     }
-    let mut notes = Vec::new();
+    let mut unused = Vec::new();
     if failures > 0 {
-        notes.push(format!(
+        unused.push(format!(
             "{file}: {failures} failures are not taken over; write them as faults of the scenario"
         ));
     }
     if sent_triggers > 0 {
-        notes.push(format!(
+        unused.push(format!(
             "{file}: {sent_triggers} triggers at the end of sending are set off when all is delivered"
         ));
     }
-    if unused > 0 {
-        notes.push(format!("{file}: prio and msg of {unused} flows are not used"));
+    if with_more > 0 {
+        unused.push(format!("{file}: prio and msg of {with_more} flows are not used"));
     }
-    Ok(FlowFile { flows: resolve(flows, &triggers, file)?, notes })
+    Ok(FlowFile { flows: resolve(flows, &triggers, file)?, hosts: Some(nodes), notes: Vec::new(), unused })
 }
 
 fn number(name: &str, value: &str) -> Result<u64, String> {
@@ -142,7 +142,7 @@ fn parse_flow(line: u64, words: &[&str], sent_triggers: &mut u64) -> Result<(Flo
     let mut record =
         FlowRecord { line, src: number("src", src)?, dst: number("dst", dst)?, ..FlowRecord::default() };
     // Unique, and no name a file can give.
-    record.id = Some(format!("line {line}"));
+    record.id = Some(format!("line{line}"));
     let (mut waits_for, mut sets_off, mut unused) = (None, Vec::new(), false);
     let (mut start, mut size) = (None, None);
     for pair in words[1..].chunks(2) {
@@ -217,7 +217,7 @@ fn resolve(
     let after = |flow: Flow| {
         let mut record = flow.record;
         if let Some(trigger) = flow.waits_for {
-            record.after.clone_from(&sources[&trigger]);
+            record.after = sources[&trigger].iter().map(|id| After::from(id.as_str())).collect();
         }
         record
     };
@@ -241,8 +241,8 @@ mod tests {
             |i: usize| (file.flows[i].src, file.flows[i].dst, file.flows[i].size_bytes, file.flows[i].start);
         assert_eq!(of(0), (0, 1, 2_000_000, Time::ZERO));
         assert_eq!(of(1), (2, 3, 10, Time::from_ns(5)));
-        assert_eq!(file.flows[2].after, ["line 5", "line 6"]);
-        assert_eq!(file.notes.len(), 2);
+        assert_eq!(file.flows[2].after, [After::from("line5"), After::from("line6")]);
+        assert_eq!((file.hosts, file.unused.len()), (Some(4), 2));
     }
 
     #[test]

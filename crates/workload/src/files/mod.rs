@@ -2,18 +2,22 @@
 
 mod chakra;
 mod csv_list;
+mod goal;
 mod htsim_cm;
 mod ns3;
 mod simai;
+mod write;
 
 pub(crate) use chakra::short;
 #[cfg(test)]
 pub(crate) use chakra::tests as chakra_tests;
 pub use chakra::{ChakraAct, ChakraNode, ChakraReader};
 pub use csv_list::parse_csv;
+pub use goal::{GoalAct, GoalFile, GoalOp, GoalRank, GoalUntil, GoalWait, parse_goal};
 pub use htsim_cm::parse_htsim_cm;
 pub use ns3::{Ns3Dialect, parse_ns3};
 pub use simai::{SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span, parse_simai};
+pub use write::{write_csv, write_htsim_cm, write_ns3};
 
 use pathweave_units::{Duration, Time};
 
@@ -33,11 +37,26 @@ pub struct FlowRecord {
     /// Earliest start.
     pub start: Time,
     /// Flows that must be delivered before.
-    pub after: Vec<String>,
+    pub after: Vec<After>,
     /// Time from the last of them to this one.
     pub delay: Duration,
     /// Flows with the same number between the same hosts share a connection.
     pub connection: Option<u32>,
+}
+
+/// A flow that another waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct After {
+    /// Its name.
+    pub id: String,
+    /// Time from its delivery until it counts as over.
+    pub delay: Duration,
+}
+
+impl From<&str> for After {
+    fn from(id: &str) -> Self {
+        After { id: id.to_owned(), delay: Duration::ZERO }
+    }
 }
 
 /// The content of a flow list.
@@ -45,8 +64,12 @@ pub struct FlowRecord {
 pub struct FlowFile {
     /// Its flows, in order.
     pub flows: Vec<FlowRecord>,
+    /// How many hosts there are, if the list says so.
+    pub hosts: Option<u64>,
     /// What the user should know, such as lines not read.
     pub notes: Vec<String>,
+    /// What the list says about its flows that is not used.
+    pub unused: Vec<String>,
 }
 
 /// A decimal number of a unit as exact picoseconds. The error says what is allowed.

@@ -15,7 +15,7 @@ pub enum Ns3Dialect {
 }
 
 impl Ns3Dialect {
-    const fn columns(self) -> &'static [&'static str] {
+    pub(crate) const fn columns(self) -> &'static [&'static str] {
         match self {
             Ns3Dialect::Hpcc => &["src", "dst", "pg", "dport", "bytes", "start_seconds"],
             Ns3Dialect::Conweave => &["src", "dst", "pg", "bytes", "start_seconds"],
@@ -52,6 +52,7 @@ pub fn parse_ns3(text: &str, file: &str, dialect: Option<Ns3Dialect>) -> Result<
     let mut found = FlowFile::default();
     let mut dialect = dialect;
     let mut end = line;
+    let mut unusual = 0u64;
     while (found.flows.len() as u64) < announced {
         let Some((line, content)) = lines.next() else {
             let n = found.flows.len();
@@ -63,7 +64,11 @@ pub fn parse_ns3(text: &str, file: &str, dialect: Option<Ns3Dialect>) -> Result<
             return Err(FileError::at(file, line, what));
         };
         dialect = Some(known);
-        found.flows.push(parse_flow(&columns, known).map_err(|what| FileError::at(file, line, what))?);
+        let mut is_unusual = false;
+        let flow =
+            parse_flow(&columns, known, &mut is_unusual).map_err(|what| FileError::at(file, line, what))?;
+        found.flows.push(flow);
+        unusual += u64::from(is_unusual);
         let flows = &mut found.flows;
         let n = flows.len();
         flows[n - 1].line = line;
@@ -75,6 +80,11 @@ pub fn parse_ns3(text: &str, file: &str, dialect: Option<Ns3Dialect>) -> Result<
         }
         end = line;
     }
+    if unusual > 0 {
+        found.unused.push(format!(
+            "{file}: the priority group or destination port of {unusual} flows, others than 3 and 100, are not used"
+        ));
+    }
     let unread = lines.count();
     if unread > 0 {
         found.notes.push(format!(
@@ -84,7 +94,8 @@ pub fn parse_ns3(text: &str, file: &str, dialect: Option<Ns3Dialect>) -> Result<
     Ok(found)
 }
 
-fn parse_flow(columns: &[&str], dialect: Ns3Dialect) -> Result<FlowRecord, String> {
+/// A flow; `unusual` tells whether it has another priority group or port than most.
+fn parse_flow(columns: &[&str], dialect: Ns3Dialect, unusual: &mut bool) -> Result<FlowRecord, String> {
     let names = dialect.columns();
     if columns.len() != names.len() {
         let other = Ns3Dialect::of_columns(columns.len()).filter(|&d| d != dialect);
@@ -109,10 +120,15 @@ fn parse_flow(columns: &[&str], dialect: Ns3Dialect) -> Result<FlowRecord, Strin
             "src" => flow.src = number,
             "dst" => flow.dst = number,
             "bytes" => flow.size_bytes = number,
-            _ => {}
+            _ => *unusual |= number != usual(name),
         }
     }
     Ok(flow)
+}
+
+/// Priority group and destination port as the tools that made the format write them.
+pub(crate) fn usual(name: &str) -> u64 {
+    if name == "pg" { 3 } else { 100 }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::builder::{Draft, Stream};
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, WorkloadError};
-use crate::files::{FlowFile, FlowRecord, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3};
+use crate::files::{After, FlowFile, FlowRecord, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3};
 use crate::graph::MAX_MESSAGE_SIZE;
 use crate::names::nearest;
 use crate::sink::{Generate, NamedFile, Sink};
@@ -21,8 +21,8 @@ pub enum FlowFormat {
     /// CSV if the name ends in ".csv", htsim if in ".cm", else HPCC or ConWeave by the number of columns.
     #[default]
     Auto,
-    /// Comma-separated with column names: src, dst, size_bytes, and if wanted start_ns, id, after, delay_ns,
-    /// connection.
+    /// Comma-separated with column names: src, dst, size_bytes, and if wanted start_ns, id, after, after_delays_ns,
+    /// delay_ns, connection.
     Csv,
     /// `flow.txt` of HPCC: src dst pg dport bytes start_seconds.
     Hpcc,
@@ -83,11 +83,11 @@ impl Generate for Flows {
     fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
         let (mut list, file) = match (&self.file, self.flows.is_empty()) {
             (Some(file), true) => (self.read(out, file)?, Some(file.as_str())),
-            (None, false) => (FlowFile { flows: self.inline(), notes: Vec::new() }, None),
+            (None, false) => (FlowFile { flows: self.inline(), ..FlowFile::default() }, None),
             (Some(file), false) => return out.bad("file", file, "expected file or flows, not both"),
             (None, true) => return out.bad("flows", "none", "expected a list of flows, or a file"),
         };
-        list.notes.iter().for_each(|note| out.note(note));
+        list.notes.iter().chain(&list.unused).for_each(|note| out.note(note));
         let fail = |flow: &FlowRecord, what: String| match file {
             Some(file) => FileError::at(file, flow.line, what).into(),
             None => WorkloadError::Flow { group: out.name.to_owned(), index: flow.line, message: what },
@@ -136,7 +136,7 @@ impl Flows {
             dst: flow.dst,
             size_bytes: flow.size.get(),
             start: Time::ZERO + flow.start,
-            after: flow.after.clone(),
+            after: flow.after.iter().map(|id| After::from(id.as_str())).collect(),
             delay: flow.delay,
             connection: flow.connection,
         };
@@ -150,11 +150,22 @@ fn content(flow: &FlowRecord) -> impl Ord + '_ {
     (start, src, dst, size_bytes, connection, delay, id, after)
 }
 
-/// What is wrong with a flow by itself.
+/// Checks a list as a workload does, but for whether its hosts exist. `file` is its name in errors.
+pub fn check_flows(list: &FlowFile, file: &str) -> Result<(), FileError> {
+    let fail = |flow: &FlowRecord, what: String| FileError::at(file, flow.line, what);
+    list.flows.iter().try_for_each(|flow| check_itself(flow).map_err(|what| fail(flow, what)))?;
+    check_ids(&list.flows, "line").map_err(|(flow, what)| fail(flow, what))
+}
+
+/// What is wrong with a flow by itself, and with its hosts.
 fn check(flow: &FlowRecord, env: &WorkloadEnv) -> Result<(), String> {
     for (field, id) in [("src", flow.src), ("dst", flow.dst)] {
         env.host_of(id).map_err(|why| format!("{field} = {id}: {why}"))?;
     }
+    check_itself(flow)
+}
+
+fn check_itself(flow: &FlowRecord) -> Result<(), String> {
     if flow.src == flow.dst {
         return Err(format!("dst = {}: the same as src; they must differ", flow.dst));
     }
@@ -183,7 +194,9 @@ fn check_ids<'a>(flows: &'a [FlowRecord], place: &str) -> Result<(), (&'a FlowRe
         }
     }
     for flow in flows {
-        if let Some(missing) = flow.after.iter().find(|id| !by_id.contains_key(id.as_str())) {
+        if let Some(missing) =
+            flow.after.iter().map(|after| &after.id).find(|id| !by_id.contains_key(id.as_str()))
+        {
             let hint = nearest(missing, by_id.keys().copied())
                 .map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
             return Err((flow, format!("after = {missing}: no flow has this id{hint}")));
@@ -194,15 +207,16 @@ fn check_ids<'a>(flows: &'a [FlowRecord], place: &str) -> Result<(), (&'a FlowRe
 
 /// Declares flows that have been checked.
 fn declare(flows: &[FlowRecord], rebase: bool, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
-    let job = Some(out.job("flows")?);
+    let job = out.job("flows")?;
     let origin = if rebase { flows.iter().map(|f| f.start).min().unwrap_or_default() } else { Time::ZERO };
     let mut drafts: Vec<Draft> = Vec::with_capacity(flows.len());
     let mut by_id: BTreeMap<&str, Draft> = BTreeMap::new();
+    let env = out.env;
+    let host = |id| env.host_of(id).expect("hosts have been checked").0;
     for flow in flows {
-        let host = |id| out.env.host_of(id).expect("hosts have been checked").0;
         let pair = (host(flow.src), host(flow.dst));
         let stream = flow.connection.map_or(Stream::Own, Stream::Shared);
-        let draft = out.message(pair, Bytes::new(flow.size_bytes), flow.start - origin, stream, job)?;
+        let draft = out.message(pair, Bytes::new(flow.size_bytes), flow.start - origin, stream, Some(job))?;
         out.delay(draft, flow.delay);
         if let Some(id) = &flow.id {
             out.label(draft, id);
@@ -210,9 +224,25 @@ fn declare(flows: &[FlowRecord], rebase: bool, out: &mut Sink<'_>) -> Result<(),
         }
         drafts.push(draft);
     }
+    let mut pauses: BTreeMap<(Draft, Duration), Draft> = BTreeMap::new();
     for (flow, &draft) in flows.iter().zip(&drafts) {
-        for id in &flow.after {
-            out.after(draft, by_id[id.as_str()])?;
+        for After { id, delay } in &flow.after {
+            let before = by_id[id.as_str()];
+            if *delay == Duration::ZERO {
+                out.after(draft, before)?;
+                continue;
+            }
+            // Those that wait for as long share a pause.
+            let pause = match pauses.get(&(before, *delay)) {
+                Some(&pause) => pause,
+                None => {
+                    let pause = out.compute(host(flow.src), *delay, job)?;
+                    out.after(pause, before)?;
+                    pauses.insert((before, *delay), pause);
+                    pause
+                }
+            };
+            out.after(draft, pause)?;
         }
     }
     Ok(())

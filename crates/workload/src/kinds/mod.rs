@@ -4,12 +4,14 @@ mod all_to_all;
 mod chakra;
 mod collective;
 mod flows;
+mod goal;
 mod incast;
 mod members;
 mod moe;
 mod permutation;
 mod pipeline;
 mod poisson;
+mod ranks;
 mod ring;
 mod ring_all_reduce;
 mod simai;
@@ -18,7 +20,8 @@ mod training;
 pub use all_to_all::AllToAll;
 pub use chakra::Chakra;
 pub use collective::{Collective, ComputeWhen};
-pub use flows::{FlowFormat, FlowSpec, Flows};
+pub use flows::{FlowFormat, FlowSpec, Flows, check_flows};
+pub use goal::Goal;
 pub use incast::{Draw, Incast};
 pub use members::Placement;
 pub use moe::{Exchange, Moe};
@@ -74,6 +77,7 @@ registry! {
     "pipeline" Pipeline: "Pipeline-parallel training: stages pass activations on and gradients back.",
     "training" Training: "Data-parallel training: gradients of real models, reduced while backward still computes.",
     "chakra" Chakra: "An execution trace of MLCommons Chakra: computations, sends and receives, collectives.",
+    "goal" Goal: "A schedule of LogGOPSim or ATLAHS (GOAL): computations, sends and receives that wait for each other.",
     "simai" SimAi: "A workload file of SimAI: layers with tensor-, expert-, data- and pipeline-parallel groups.",
     "poisson" Poisson: "Flows between random hosts, sizes from a distribution, at a given load.",
     "flows" Flows: "A list of flows, inline or from a file (CSV, HPCC, ConWeave, htsim).",

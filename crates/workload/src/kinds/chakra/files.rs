@@ -57,38 +57,6 @@ pub(super) fn of_trace(out: &Sink<'_>, trace: &str) -> Result<Vec<(String, PathB
     Ok(found.into_values().collect())
 }
 
-/// The host of each rank.
-pub(in crate::kinds) fn hosts_of_ranks(
-    out: &Sink<'_>,
-    listed: &[u32],
-    ranks: usize,
-) -> Result<Vec<u32>, WorkloadError> {
-    let hosts = out.env.hosts;
-    if listed.is_empty() {
-        if ranks > hosts as usize {
-            return out.bad(
-                "hosts",
-                "none",
-                format!("the trace has {ranks} ranks and the topology {hosts} hosts"),
-            );
-        }
-        return Ok((0..ranks as u32).collect());
-    }
-    if listed.len() != ranks {
-        let given = format!("{} hosts", listed.len());
-        return out.bad("hosts", given, format!("expected {ranks}, one for each rank of the trace"));
-    }
-    if let Some(beyond) = listed.iter().find(|&&host| host >= hosts) {
-        return out.bad("hosts", beyond, format!("hosts are 0 to {}", hosts.saturating_sub(1)));
-    }
-    let mut sorted = listed.to_vec();
-    sorted.sort_unstable();
-    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(twice) => out.bad("hosts", twice[0], "this host is given to two ranks"),
-        None => Ok(listed.to_vec()),
-    }
-}
-
 /// The process groups of a JSON file.
 pub(super) fn process_groups(
     out: &Sink<'_>,

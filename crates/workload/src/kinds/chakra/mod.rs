@@ -5,9 +5,9 @@ mod play;
 #[cfg(test)]
 mod tests;
 
-pub(super) use files::hosts_of_ranks;
 use serde::{Deserialize, Serialize};
 
+use super::ranks::hosts_of_ranks;
 use crate::collective::Algorithms;
 use crate::error::WorkloadError;
 use crate::sink::{Generate, NamedFile, Sink};

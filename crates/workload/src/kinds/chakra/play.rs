@@ -1,6 +1,6 @@
 //! From the nodes of all ranks to messages and computations.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use crate::collective::{Operation, Wires};
 use crate::error::{FileError, WorkloadError};
 use crate::files::{ChakraAct, ChakraNode, ChakraReader, short};
 use crate::graph::JobId;
+use crate::kinds::ranks::{Half, Pairing, cycle};
 use crate::sink::Sink;
 
 /// A place in a trace.
@@ -34,9 +35,6 @@ struct Placed {
     deps: Vec<u64>,
 }
 
-/// Which sends and receives belong together: from, to, tag.
-type Channel = (u32, u32, i64);
-
 /// A rank's part of a collective.
 struct Call {
     place: Place,
@@ -53,8 +51,7 @@ struct Play<'a, 's> {
     files: &'a [(String, PathBuf)],
     hosts: &'a [u32],
     job: JobId,
-    sends: BTreeMap<Channel, VecDeque<(Place, Draft, u64)>>,
-    receives: BTreeMap<Channel, VecDeque<(Place, Draft, u64)>>,
+    pairing: Pairing<Place>,
     /// By process group and rank, in the order of the files.
     calls: BTreeMap<Option<String>, BTreeMap<u32, Vec<Call>>>,
     /// Computations of which the trace gives operations and no duration.
@@ -75,8 +72,7 @@ pub(super) fn play(
         files,
         hosts,
         job,
-        sends: BTreeMap::new(),
-        receives: BTreeMap::new(),
+        pairing: Pairing::default(),
         calls: BTreeMap::new(),
         untimed: 0,
     };
@@ -168,13 +164,13 @@ impl Play<'_, '_> {
                 let message = self.out.message(pair, size, Duration::ZERO, stream, Some(self.job));
                 let message = message.or_else(|why| self.fail(place, why))?;
                 self.out.label(message, &format!("record {} of rank {rank}", node.record));
-                self.sends.entry((rank as u32, to, tag)).or_default().push_back((place, message, bytes));
+                self.pairing.send((rank as u32, to, tag), Half { place, task: message, bytes });
                 (message, message)
             }
             ChakraAct::Receive { from, bytes, tag } => {
                 self.check_peer(place, "comm_src", from)?;
                 let task = self.compute(rank, Duration::ZERO)?;
-                self.receives.entry((from, rank as u32, tag)).or_default().push_back((place, task, bytes));
+                self.pairing.receive((from, rank as u32, tag), Half { place, task, bytes });
                 (task, task)
             }
             ChakraAct::Collective { operation, bytes, group } => {
@@ -218,33 +214,11 @@ impl Play<'_, '_> {
 
     /// A receive is over when what the other rank sent is there.
     fn join_receives(&mut self) -> Result<(), WorkloadError> {
-        let mut sends = std::mem::take(&mut self.sends);
-        for ((from, to, tag), receives) in std::mem::take(&mut self.receives) {
-            let mut sent = sends.remove(&(from, to, tag)).unwrap_or_default();
-            for (place, task, bytes) in receives {
-                let Some((_, message, size)) = sent.pop_front() else {
-                    let what =
-                        format!("nothing is sent for it: rank {from} sends rank {to} too few with tag {tag}");
-                    return self.fail(place, what);
-                };
-                if size != bytes {
-                    return self.fail(
-                        place,
-                        format_args!("comm_size = {bytes}: what rank {from} sends has {size} bytes"),
-                    );
-                }
-                self.out.after(task, message)?;
-            }
-            if let Some(&(place, ..)) = sent.front() {
-                return self.fail(place, format_args!("rank {to} does not receive it (tag {tag})"));
-            }
+        let joined = std::mem::take(&mut self.pairing).joined("comm_size");
+        for (receive, message) in joined.or_else(|(place, what)| self.fail(place, what))? {
+            self.out.after(receive, message)?;
         }
-        match sends.into_iter().find_map(|((_, to, tag), sent)| Some((to, tag, sent.front()?.0))) {
-            Some((to, tag, place)) => {
-                self.fail(place, format_args!("rank {to} does not receive it (tag {tag})"))
-            }
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn run_collectives(&mut self, groups: &ProcessGroups) -> Result<(), WorkloadError> {
@@ -327,35 +301,4 @@ impl Play<'_, '_> {
 
 fn first_place(by_rank: &BTreeMap<u32, Vec<Call>>) -> Place {
     by_rank.values().next().and_then(|calls| calls.first()).expect("a group is known from a call").place
-}
-
-/// Nodes that wait for each other, if any do; `before` is what each waits for.
-fn cycle(before: &[Vec<u32>]) -> Option<Vec<u32>> {
-    let mut waiting: Vec<u32> = before.iter().map(|rows| rows.len() as u32).collect();
-    let mut after: Vec<Vec<u32>> = vec![Vec::new(); before.len()];
-    for (i, rows) in (0..).zip(before) {
-        rows.iter().for_each(|&row| after[row as usize].push(i));
-    }
-    let mut free: Vec<u32> = (0..before.len() as u32).filter(|&i| waiting[i as usize] == 0).collect();
-    while let Some(i) = free.pop() {
-        for &next in &after[i as usize] {
-            waiting[next as usize] -= 1;
-            if waiting[next as usize] == 0 {
-                free.push(next);
-            }
-        }
-    }
-    // Each of those left waits for another one left, so walking back comes round.
-    let mut at = waiting.iter().position(|&n| n > 0)? as u32;
-    let mut walk: Vec<u32> = Vec::new();
-    let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
-    loop {
-        if let Some(&first) = seen.get(&at) {
-            return Some(walk.split_off(first));
-        }
-        seen.insert(at, walk.len());
-        walk.push(at);
-        let rows = &before[at as usize];
-        at = *rows.iter().find(|&&row| waiting[row as usize] > 0).expect("it waits for one of those left");
-    }
 }

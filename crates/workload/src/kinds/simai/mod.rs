@@ -9,7 +9,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use self::layout::Layout;
-use super::chakra::hosts_of_ranks;
+use super::ranks::hosts_of_ranks;
 use crate::collective::Algorithms;
 use crate::error::{FileError, WorkloadError};
 use crate::files::{SimAiFile, parse_simai};

@@ -1,0 +1,327 @@
+//! A graph as a list of flows: its messages, with what they wait for.
+
+use std::collections::BTreeMap;
+
+use pathweave_units::{Duration, Time};
+
+use crate::files::{After, FlowFile, FlowRecord};
+use crate::graph::{MessageGraph, OWN, Task, TaskId};
+
+/// Most dependencies of a list: where very many wait for very many, each flow would name all of them.
+const MAX_AFTER: usize = 1 << 22;
+/// Tasks looked at to see whether computations of a core take turns anyway; beyond, they count as if they did not.
+const MOST_LOOKED_AT: usize = 1 << 26;
+
+/// A list of flows in the place of a graph, and what of the graph it does not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expanded {
+    /// The messages.
+    pub flows: FlowFile,
+    /// What is not in the list, for people.
+    pub lost: Vec<String>,
+}
+
+/// When a task is over, or may begin: at an instant, and so long after messages; the last of them counts.
+#[derive(Clone, Default)]
+struct When {
+    at: Time,
+    /// By message, its delay.
+    after: BTreeMap<u32, Duration>,
+}
+
+impl When {
+    /// The later of the two, the other `delay` later than it says.
+    fn and(&mut self, other: &When, delay: Duration) {
+        self.at = self.at.max(other.at.saturating_add(delay));
+        for (&message, &own) in &other.after {
+            self.and_after(message, Duration::from_ps(own.as_ps().saturating_add(delay.as_ps())));
+        }
+    }
+    fn and_after(&mut self, message: u32, delay: Duration) {
+        let known = self.after.entry(message).or_default();
+        *known = delay.max(*known);
+    }
+}
+
+/// The messages of `graph` as flows. Computations become the time from one message to another. Refused, with the reason:
+/// so many dependencies that the list would be beyond bounds.
+pub fn expand(graph: &MessageGraph) -> Result<Expanded, String> {
+    let order = in_order(graph);
+    let mut before: Vec<Vec<TaskId>> = vec![Vec::new(); graph.task_count()];
+    for id in (0..graph.task_count() as u32).map(TaskId) {
+        graph.dependents(id).iter().for_each(|next| before[next.index()].push(id));
+    }
+    let messages = graph.messages().len();
+    // When computations are over. Those of messages are told by the messages themselves.
+    let mut over: Vec<When> = vec![When::default(); graph.computes().len()];
+    let mut flows: Vec<FlowRecord> = vec![FlowRecord::default(); messages];
+    let mut is_waited_for = vec![false; messages];
+    let mut count = 0;
+    for &id in &order {
+        let delay = graph.delay_after_deps(id);
+        let mut begin = When { at: graph.start(id), ..When::default() };
+        for on in &before[id.index()] {
+            match on.index().checked_sub(messages) {
+                None => begin.and_after(on.0, delay),
+                Some(compute) => begin.and(&over[compute], delay),
+            }
+        }
+        count += begin.after.len();
+        if count > MAX_AFTER {
+            return Err(format!(
+                "its messages wait for each other in more than {MAX_AFTER} ways, computations between them left out"
+            ));
+        }
+        match graph.task(id) {
+            Task::Compute(compute) => over[id.index() - messages].and(&begin, compute.duration),
+            Task::Message(message) => {
+                begin.after.keys().for_each(|&on| is_waited_for[on as usize] = true);
+                let after = begin.after.iter().map(|(&on, &delay)| After { id: name(on), delay }).collect();
+                flows[id.index()] = FlowRecord {
+                    src: u64::from(message.src.0),
+                    dst: u64::from(message.dst.0),
+                    size_bytes: message.size.get(),
+                    start: begin.at,
+                    after,
+                    connection: (message.stream & OWN == 0).then_some(message.stream),
+                    ..FlowRecord::default()
+                };
+            }
+        }
+    }
+    for (i, flow) in flows.iter_mut().enumerate().filter(|(i, _)| is_waited_for[*i]) {
+        flow.id = Some(name(i as u32));
+    }
+    let lost = lost(graph, &order, &before);
+    let flows = FlowFile { flows, hosts: Some(u64::from(graph.hosts())), ..FlowFile::default() };
+    Ok(Expanded { flows, lost })
+}
+
+fn name(message: u32) -> String {
+    format!("m{message}")
+}
+
+/// Tasks, each behind those it waits for.
+fn in_order(graph: &MessageGraph) -> Vec<TaskId> {
+    let tasks = graph.task_count() as u32;
+    let mut waiting: Vec<u32> = (0..tasks).map(|i| graph.predecessors(TaskId(i))).collect();
+    let mut order: Vec<TaskId> = (0..tasks).map(TaskId).filter(|id| waiting[id.index()] == 0).collect();
+    let mut next = 0;
+    while let Some(&id) = order.get(next) {
+        next += 1;
+        for &after in graph.dependents(id) {
+            waiting[after.index()] -= 1;
+            if waiting[after.index()] == 0 {
+                order.push(after);
+            }
+        }
+    }
+    order
+}
+
+/// What a list of flows does not say of `graph`.
+fn lost(graph: &MessageGraph, order: &[TaskId], before: &[Vec<TaskId>]) -> Vec<String> {
+    let mut lost = Vec::new();
+    if graph.groups().len() > 1 {
+        lost.push(format!(
+            "which of {} groups a message belongs to, with their schemes",
+            graph.groups().len()
+        ));
+    }
+    let measured = graph.jobs().iter().filter(|job| job.measure.is_some()).count();
+    if measured > 0 || graph.jobs().len() > 1 {
+        let jobs = graph.jobs().len();
+        lost.push(format!("which of {jobs} jobs a message belongs to; {measured} of them are collectives"));
+    }
+    let messages = graph.messages().len();
+    // By task: whether it is a message, or one waits for it.
+    let mut leads_to_message = vec![false; graph.task_count()];
+    let mut trailing = 0u64;
+    for &id in order.iter().rev() {
+        let leads =
+            id.index() < messages || graph.dependents(id).iter().any(|next| leads_to_message[next.index()]);
+        leads_to_message[id.index()] = leads;
+        let is_long =
+            id.index() >= messages && graph.computes()[id.index() - messages].duration > Duration::ZERO;
+        trailing += u64::from(is_long && !leads);
+    }
+    if trailing > 0 {
+        lost.push(format!("{trailing} computations behind the last messages"));
+    }
+    let turns = turns(graph, order, before);
+    if turns > 0 {
+        lost.push(format!("that computations of {turns} cores take turns"));
+    }
+    lost
+}
+
+/// Cores of which the order of computations is not told by what they wait for.
+fn turns(graph: &MessageGraph, order: &[TaskId], before: &[Vec<TaskId>]) -> usize {
+    let messages = graph.messages().len();
+    let mut position = vec![0u32; order.len()];
+    order.iter().zip(0..).for_each(|(id, at)| position[id.index()] = at);
+    let mut of_core: Vec<Vec<TaskId>> = vec![Vec::new(); graph.cores() as usize];
+    for &id in order.iter().filter(|id| id.index() >= messages) {
+        let compute = &graph.computes()[id.index() - messages];
+        if let Some(core) = compute.core.filter(|_| compute.duration > Duration::ZERO) {
+            of_core[core.index()].push(id);
+        }
+    }
+    let mut left = MOST_LOOKED_AT;
+    // The task for which each was looked at last.
+    let mut seen = vec![u32::MAX; order.len()];
+    let mut waits = |late: TaskId, early: TaskId| {
+        let mut stack = vec![late];
+        while let Some(id) = stack.pop() {
+            for &on in before[id.index()].iter().filter(|on| position[on.index()] >= position[early.index()])
+            {
+                if on == early {
+                    return true;
+                }
+                if std::mem::replace(&mut seen[on.index()], late.0) != late.0 {
+                    left = left.saturating_sub(1);
+                    if left == 0 {
+                        return false;
+                    }
+                    stack.push(on);
+                }
+            }
+        }
+        false
+    };
+    of_core.iter().filter(|computes| computes.windows(2).any(|pair| !waits(pair[1], pair[0]))).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use pathweave_units::Rate;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::bounds::replay;
+    use crate::builder::{GraphBuilder, NewMessage, Stream};
+    use crate::config::{WorkloadConfig, build};
+    use crate::env::WorkloadEnv;
+    use crate::files::{parse_csv, write_csv};
+    use crate::graph::Compute;
+    use crate::kinds::{Flows, Traffic};
+    use pathweave_units::{Bytes, HostId};
+
+    /// Messages and computations among four hosts: each waits for some of those before it.
+    fn graph_of(tasks: &[(bool, u64, u64, Vec<usize>)]) -> MessageGraph {
+        let mut builder = GraphBuilder::new(4);
+        let group = builder.group("flows", None).unwrap();
+        let job = Some(builder.job("flows: flows".to_owned(), group).unwrap());
+        let mut drafts = Vec::new();
+        for (i, (is_message, size, start, after)) in tasks.iter().enumerate() {
+            let start = Time::from_ns(*start);
+            let draft = if *is_message {
+                let (src, dst) = (HostId(i as u32 % 4), HostId((i as u32 + 1 + *size as u32 % 3) % 4));
+                let size = Bytes::new(*size);
+                builder.message(NewMessage { src, dst, size, start, group, stream: Stream::Own, job })
+            } else {
+                let duration = Duration::from_ns(*size);
+                builder.compute(Compute { host: Some(HostId(0)), duration, start, job, core: None })
+            };
+            let draft = draft.unwrap();
+            after.iter().filter(|_| i > 0).for_each(|on| builder.after(draft, drafts[on % i]).unwrap());
+            if size.is_multiple_of(5) {
+                builder.delay(draft, Duration::from_ns(*size));
+            }
+            drafts.push(draft);
+        }
+        builder.finish().unwrap()
+    }
+
+    /// When messages end where a byte takes a nanosecond, by content.
+    fn ends(graph: &MessageGraph) -> Vec<(u32, u32, u64, Time)> {
+        let mut ends = Vec::new();
+        replay(
+            graph,
+            |m| Duration::from_ns(m.size.get()),
+            |id, _, end| {
+                if let Some(m) = graph.messages().get(id.index()) {
+                    ends.push((m.src.0, m.dst.0, m.size.get(), end));
+                }
+            },
+        );
+        ends.sort_unstable();
+        ends
+    }
+
+    #[test]
+    fn computations_become_time_between_messages() {
+        // 0: a message of 10 ns; 1: one of 20 ns; 2: computes 7 ns after 0; 3: a message after both.
+        let graph = graph_of(&[
+            (true, 11, 0, vec![]),
+            (true, 21, 0, vec![]),
+            (false, 7, 0, vec![0]),
+            (true, 31, 0, vec![2, 1]),
+            (false, 9, 0, vec![3]),
+        ]);
+        let expanded = expand(&graph).unwrap();
+        let last = expanded.flows.flows.iter().find(|flow| flow.size_bytes == 31).unwrap();
+        let mut delays: Vec<Duration> = last.after.iter().map(|after| after.delay).collect();
+        delays.sort_unstable();
+        assert_eq!(delays, [Duration::ZERO, Duration::from_ns(7)]);
+        assert_eq!(expanded.lost, ["1 computations behind the last messages"]);
+    }
+
+    #[test]
+    fn turns_are_lost_unless_something_else_orders_them() {
+        let with_cores = |ordered: bool| {
+            let mut builder = GraphBuilder::new(2);
+            let group = builder.group("g", None).unwrap();
+            let core = Some(builder.core().unwrap());
+            let compute = Compute {
+                host: Some(HostId(0)),
+                duration: Duration::from_ns(5),
+                start: Time::ZERO,
+                job: None,
+                core,
+            };
+            let (first, second) = (builder.compute(compute).unwrap(), builder.compute(compute).unwrap());
+            let (src, dst, size) = (HostId(0), HostId(1), Bytes::new(1));
+            let new =
+                NewMessage { src, dst, size, start: Time::ZERO, group, stream: Stream::Shared(3), job: None };
+            let message = builder.message(new).unwrap();
+            builder.after(message, second).unwrap();
+            if ordered {
+                builder.after(second, first).unwrap();
+            } else {
+                builder.after(message, first).unwrap();
+            }
+            expand(&builder.finish().unwrap()).unwrap()
+        };
+        assert_eq!(with_cores(false).lost, ["that computations of 1 cores take turns"]);
+        let ordered = with_cores(true);
+        assert!(ordered.lost.is_empty());
+        assert_eq!(
+            (ordered.flows.flows[0].start, ordered.flows.flows[0].connection),
+            (Time::from_ns(10), Some(3))
+        );
+    }
+
+    proptest! {
+        /// Messages end when they did in the graph, written as CSV and read again; and the list of the list is the same.
+        #[test]
+        fn a_list_takes_the_place_of_a_graph(
+            tasks in prop::collection::vec((any::<bool>(), 1u64..40, 0u64..30, prop::collection::vec(0usize..50, 0..3)), 1..40),
+        ) {
+            let graph = graph_of(&tasks);
+            prop_assume!(!graph.messages().is_empty());
+            let expanded = expand(&graph).unwrap();
+            let folder = std::env::temp_dir().join(format!("pathweave-expand-{}", std::process::id()));
+            std::fs::create_dir_all(&folder).unwrap();
+            let text = write_csv(&expanded.flows, &mut Vec::new()).unwrap();
+            prop_assert_eq!(&parse_csv(&text, "f.csv").unwrap().flows.len(), &graph.messages().len());
+            std::fs::write(folder.join("f.csv"), &text).unwrap();
+            let env = WorkloadEnv { base_dir: folder, ..WorkloadEnv::new(4, Rate::from_gbps(8)) };
+            let flows = Flows { file: Some("f.csv".to_owned()), ..Flows::default() };
+            let again = build(&[WorkloadConfig::new(Traffic::Flows(flows))], &env).unwrap().graph;
+            prop_assert_eq!(ends(&graph), ends(&again));
+            let twice = expand(&again).unwrap();
+            prop_assert_eq!(twice.lost, Vec::<String>::new());
+        }
+    }
+}

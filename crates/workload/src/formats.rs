@@ -1,0 +1,89 @@
+//! The formats of files that `pathweave convert` reads and writes messages in. To add one: its parser and writer, and a line
+//! here.
+
+use crate::error::FileError;
+use crate::files::{
+    FlowFile, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3, write_csv, write_htsim_cm, write_ns3,
+};
+
+/// Reads a list of flows; the second text is the file's name in errors.
+pub type ParseFlows = fn(&str, &str) -> Result<FlowFile, FileError>;
+/// Writes a list of flows. Adds what the format cannot say to the list, and fails where nothing can be written.
+pub type WriteFlows = fn(&FlowFile, &mut Vec<String>) -> Result<String, String>;
+
+/// A format of lists of flows.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowListFormat {
+    /// Its name.
+    pub name: &'static str,
+    /// One line about it.
+    pub help: &'static str,
+    /// The extension of its files, if that tells it.
+    pub extension: Option<&'static str>,
+    /// Reads one.
+    pub parse: ParseFlows,
+    /// Writes one.
+    pub write: WriteFlows,
+}
+
+/// A format of traces: what is done with it is the business of a kind of workload.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceFormat {
+    /// Its name, which is also that of the kind of workload.
+    pub name: &'static str,
+    /// One line about it.
+    pub help: &'static str,
+    /// The extension of its files, if that tells it.
+    pub extension: Option<&'static str>,
+    /// The field of the workload that names the file.
+    pub field: &'static str,
+}
+
+/// Formats of lists of flows.
+pub const FLOW_LISTS: &[FlowListFormat] = &[
+    FlowListFormat {
+        name: "csv",
+        help: "Our list of flows: comma-separated, with what flows wait for",
+        extension: Some("csv"),
+        parse: parse_csv,
+        write: write_csv,
+    },
+    FlowListFormat {
+        name: "hpcc-flows",
+        help: "flow.txt of HPCC",
+        extension: None,
+        parse: |text, file| parse_ns3(text, file, Some(Ns3Dialect::Hpcc)),
+        write: |flows, lost| write_ns3(flows, Ns3Dialect::Hpcc, lost),
+    },
+    FlowListFormat {
+        name: "conweave-flows",
+        help: "flow.txt of ConWeave",
+        extension: None,
+        parse: |text, file| parse_ns3(text, file, Some(Ns3Dialect::Conweave)),
+        write: |flows, lost| write_ns3(flows, Ns3Dialect::Conweave, lost),
+    },
+    FlowListFormat {
+        name: "htsim-flows",
+        help: "Connection matrix of htsim, with triggers",
+        extension: Some("cm"),
+        parse: parse_htsim_cm,
+        write: write_htsim_cm,
+    },
+];
+
+/// Formats of traces.
+pub const TRACES: &[TraceFormat] = &[
+    TraceFormat {
+        name: "chakra",
+        help: "Chakra traces, a file a rank",
+        extension: Some("et"),
+        field: "trace",
+    },
+    TraceFormat {
+        name: "goal",
+        help: "Schedule of LogGOPSim or ATLAHS",
+        extension: Some("goal"),
+        field: "file",
+    },
+    TraceFormat { name: "simai", help: "Workload file of SimAI", extension: None, field: "file" },
+];

@@ -1,0 +1,308 @@
+//! Schedules of LogGOPSim and ATLAHS.
+
+use std::collections::BTreeMap;
+
+use pathweave_units::{Bytes, Duration};
+use serde::{Deserialize, Serialize};
+
+use super::ranks::{Half, Pairing, cycle, hosts_of_ranks};
+use crate::builder::{Draft, Stream};
+use crate::error::{FileError, WorkloadError};
+use crate::files::{GoalAct, GoalOp, GoalRank, GoalUntil, parse_goal};
+use crate::graph::{CoreId, JobId};
+use crate::sink::{Generate, NamedFile, Sink};
+
+/// A schedule in the text form of GOAL, as LogGOPSim and ATLAHS run it: computations, sends and receives of each rank, which
+/// wait for each other. The whole is one job.
+///
+/// Computations of a rank with the same `cpu` take turns, in the order in which they may begin. Sends and receives of a pair
+/// of ranks and tag belong together in the order of the file; a send begins whether or not its receive has been reached, and
+/// is over when all is delivered, unless it is an eager one. What waits with `irequires` begins once the other may begin.
+/// Time that LogGOPSim takes for the network and for the ends (L, o, g, G, O) is not added: the network is simulated. A `nic`
+/// is not used: which port a host sends on is up to its paths.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Goal {
+    /// The schedule, relative to the scenario.
+    pub file: String,
+    /// The host of each rank. Default: rank r is on host r.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<u32>,
+    /// Sends of at most this size are over for their rank as soon as they begin (S of LogGOPSim). Default: none.
+    #[serde(default)]
+    pub eager: Bytes,
+}
+
+impl Generate for Goal {
+    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+        let schedule = parse_goal(&out.read(&self.file)?, &self.file)?;
+        let hosts = hosts_of_ranks(out, &self.hosts, schedule.ranks.len())?;
+        let job = out.job("schedule")?;
+        let mut play =
+            Play { config: self, out, hosts, job, pairing: Pairing::default(), cores: BTreeMap::new() };
+        for (rank, of_rank) in schedule.ranks.iter().enumerate() {
+            play.rank(rank, of_rank)?;
+        }
+        let joined = std::mem::take(&mut play.pairing).joined("size");
+        for (receive, message) in joined.or_else(|(line, what)| play.fail(line, what))? {
+            play.out.after(receive, message)?;
+        }
+        let other_nics = schedule.ranks.iter().flat_map(|rank| &rank.ops).filter(|op| op.nic > 0).count();
+        if other_nics > 0 {
+            out.note(format_args!(
+                "{}: nic of {other_nics} operations is not used: a host's paths tell which port it sends on",
+                self.file
+            ));
+        }
+        Ok(())
+    }
+
+    fn files(&mut self) -> Vec<NamedFile<'_>> {
+        vec![("file", &mut self.file)]
+    }
+}
+
+/// An operation in the graph: what waits for those it needs, and what those that need it wait for.
+#[derive(Clone, Copy)]
+struct Placed {
+    begin: Draft,
+    end: Draft,
+}
+
+struct Play<'a, 's> {
+    config: &'a Goal,
+    out: &'a mut Sink<'s>,
+    hosts: Vec<u32>,
+    job: JobId,
+    /// Sends and receives with their lines.
+    pairing: Pairing<u64>,
+    /// By rank and cpu.
+    cores: BTreeMap<(usize, u32), CoreId>,
+}
+
+impl Play<'_, '_> {
+    fn fail<T>(&self, line: u64, what: impl std::fmt::Display) -> Result<T, WorkloadError> {
+        Err(FileError::at(&self.config.file, line, what.to_string()).into())
+    }
+
+    fn rank(&mut self, rank: usize, of_rank: &GoalRank) -> Result<(), WorkloadError> {
+        let mut is_watched = vec![false; of_rank.ops.len()];
+        let mut before: Vec<Vec<u32>> = vec![Vec::new(); of_rank.ops.len()];
+        for wait in &of_rank.waits {
+            is_watched[wait.on as usize] |= wait.until == GoalUntil::Begun;
+            before[wait.op as usize].push(wait.on);
+        }
+        if let Some(cycle) = cycle(&before) {
+            let lines: Vec<String> =
+                cycle.iter().take(8).map(|&op| of_rank.ops[op as usize].line.to_string()).collect();
+            let more = if cycle.len() > 8 { ", ..." } else { "" };
+            let line = of_rank.ops[cycle[0] as usize].line;
+            let what = format!(
+                "operations wait for each other in a cycle: those of lines {}{more}",
+                lines.join(" for ")
+            );
+            return self.fail(line, what);
+        }
+        let mut placed = Vec::with_capacity(of_rank.ops.len());
+        for (op, is_watched) in of_rank.ops.iter().zip(is_watched) {
+            placed.push(self.operation(rank, op, is_watched)?);
+        }
+        for wait in &of_rank.waits {
+            let on = placed[wait.on as usize];
+            let until = match wait.until {
+                GoalUntil::Begun => on.begin,
+                GoalUntil::Over => on.end,
+            };
+            self.out.after(placed[wait.op as usize].begin, until)?;
+        }
+        Ok(())
+    }
+
+    /// `is_watched`: others wait for its begin.
+    fn operation(&mut self, rank: usize, op: &GoalOp, is_watched: bool) -> Result<Placed, WorkloadError> {
+        let host = self.hosts[rank];
+        let (task, is_eager) = match op.act {
+            GoalAct::Compute(duration) => {
+                let core = self.core(rank, op.cpu)?;
+                (self.out.compute_on(Some(core), host, duration, self.job)?, false)
+            }
+            GoalAct::Send { to, bytes, tag } => {
+                self.check_peer(rank, op.line, to)?;
+                let pair = (host, self.hosts[to as usize]);
+                // A message has a byte at least.
+                let size = Bytes::new(bytes.max(1));
+                let message = self.out.message(pair, size, Duration::ZERO, Stream::Shared(0), Some(self.job));
+                let message = message.or_else(|why| self.fail(op.line, why))?;
+                let half = Half { place: op.line, task: message, bytes };
+                self.pairing.send((rank as u32, to, i64::from(tag)), half);
+                (message, bytes <= self.config.eager.get() && self.config.eager > Bytes::ZERO)
+            }
+            GoalAct::Receive { from, bytes, tag } => {
+                self.check_peer(rank, op.line, from)?;
+                let task = self.out.compute(host, Duration::ZERO, self.job)?;
+                let half = Half { place: op.line, task, bytes };
+                self.pairing.receive((from, rank as u32, i64::from(tag)), half);
+                (task, false)
+            }
+        };
+        self.out.label(task, &format!("line {}", op.line));
+        if !is_watched && !is_eager {
+            return Ok(Placed { begin: task, end: task });
+        }
+        let begin = self.out.compute(host, Duration::ZERO, self.job)?;
+        self.out.after(task, begin)?;
+        Ok(Placed { begin, end: if is_eager { begin } else { task } })
+    }
+
+    fn core(&mut self, rank: usize, cpu: u32) -> Result<CoreId, WorkloadError> {
+        if let Some(&core) = self.cores.get(&(rank, cpu)) {
+            return Ok(core);
+        }
+        let core = self.out.core()?;
+        self.cores.insert((rank, cpu), core);
+        Ok(core)
+    }
+
+    fn check_peer(&self, rank: usize, line: u64, peer: u32) -> Result<(), WorkloadError> {
+        if peer as usize == rank {
+            return self
+                .fail(line, format_args!("rank {peer}: the rank itself; messages go between two ranks"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pathweave_units::{Rate, Time};
+
+    use super::*;
+    use crate::bounds::JobSpans;
+    use crate::config::{Workload, WorkloadConfig, build};
+    use crate::env::WorkloadEnv;
+    use crate::kinds::Traffic;
+    use crate::testing::job_ends;
+
+    /// A schedule of so many ranks, in a file of its own.
+    fn built(
+        name: &str,
+        blocks: &[&str],
+        config: impl FnOnce(&mut Goal),
+        hosts: u32,
+    ) -> Result<Workload, String> {
+        let folder = std::env::temp_dir().join(format!("pathweave-goal-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = format!("{name}.goal");
+        let mut text = format!("num_ranks {}\n", blocks.len());
+        for (rank, block) in blocks.iter().enumerate() {
+            text += &format!("rank {rank} {{\n{block}\n}}\n");
+        }
+        std::fs::write(folder.join(&file), text).unwrap();
+        let mut goal = Goal { file, hosts: Vec::new(), eager: Bytes::ZERO };
+        config(&mut goal);
+        let env = WorkloadEnv { base_dir: folder, ..WorkloadEnv::new(hosts, Rate::from_gbps(8)) };
+        build(&[WorkloadConfig::new(Traffic::Goal(goal))], &env).map_err(|e| e.to_string())
+    }
+
+    /// When the schedule is over, ns, where a byte takes 1 ns.
+    fn end_ns(name: &str, blocks: &[&str], config: impl FnOnce(&mut Goal)) -> Time {
+        let graph = built(name, blocks, config, blocks.len() as u32).unwrap().graph;
+        job_ends(&graph)[0]
+    }
+
+    const PLAIN: fn(&mut Goal) = |_| ();
+
+    #[test]
+    fn a_send_between_computations_by_hand() {
+        let blocks = [
+            "c: calc 1000\ns: send 500b to 1 tag 3\ns requires c",
+            "r: recv 500b from 0 tag 3\nx: calc 70\nx requires r",
+        ];
+        assert_eq!(end_ns("send", &blocks, PLAIN), Time::from_ns(1_570));
+        let graph = built("send", &blocks, |goal| goal.hosts = vec![4, 2], 5).unwrap().graph;
+        assert_eq!((graph.messages()[0].src.0, graph.messages()[0].dst.0), (4, 2));
+        assert_eq!(JobSpans::of(&graph).span(JobId(0)), Duration::from_ns(1_070));
+    }
+
+    #[test]
+    fn computations_of_a_cpu_take_turns() {
+        assert_eq!(end_ns("one-cpu", &["calc 100\ncalc 30"], PLAIN), Time::from_ns(130));
+        assert_eq!(end_ns("two-cpus", &["calc 100\ncalc 30 cpu 1"], PLAIN), Time::from_ns(100));
+        // In the order in which they may begin, not that of the file: the first waits for 50 bytes, meanwhile the
+        // second takes 200 ns.
+        let blocks = ["a: calc 10\ncalc 200\nr: recv 50b from 1\na requires r", "send 50b to 0"];
+        assert_eq!(end_ns("turns", &blocks, PLAIN), Time::from_ns(210));
+        // Where nothing is sent the same takes as long, so nothing of it counts as communication.
+        let graph = built("turns", &blocks, PLAIN, 2).unwrap().graph;
+        assert_eq!(JobSpans::of(&graph).span(JobId(0)), Duration::from_ns(210));
+    }
+
+    #[test]
+    fn irequires_waits_for_the_begin_only() {
+        let send = "send 700b to 1\n";
+        let other = "r: recv 700b from 0";
+        let with = |word: &str| format!("s: {send}c: calc 300\nc {word} s");
+        assert_eq!(end_ns("over", &[&with("requires"), other], PLAIN), Time::from_ns(1_000));
+        assert_eq!(end_ns("begun", &[&with("irequires"), other], PLAIN), Time::from_ns(700));
+        // A send begins after what it requires, and with it what requires its begin.
+        let chain = format!(
+            "c: calc 50\n{}\ns requires c",
+            with("irequires").replace("c:", "d:").replace("c i", "d i")
+        );
+        assert_eq!(end_ns("chain", &[&chain, other], PLAIN), Time::from_ns(750));
+        let eager = |size| move |goal: &mut Goal| goal.eager = Bytes::new(size);
+        assert_eq!(end_ns("eager", &[&with("requires"), other], eager(700)), Time::from_ns(700));
+        assert_eq!(end_ns("not-eager", &[&with("requires"), other], eager(699)), Time::from_ns(1_000));
+    }
+
+    #[test]
+    fn equal_tags_in_the_order_of_the_file() {
+        // The second receive of tag 1 gets 20 bytes, whoever waits for what.
+        let blocks = [
+            "send 10b to 1 tag 1\nsend 20b to 1 tag 1\nsend 30b to 1",
+            "recv 30b from 0\nrecv 10b from 0 tag 1\nrecv 20b from 0 tag 1",
+        ];
+        let workload = built("tags", &blocks, PLAIN, 2).unwrap();
+        assert_eq!(workload.graph.total_bytes(), 60);
+        assert!(workload.notes.is_empty());
+        let noted = built("nic", &["send 0b to 1 nic 1", "recv 0b from 0"], PLAIN, 2).unwrap();
+        assert_eq!(noted.graph.total_bytes(), 1, "a message has a byte at least");
+        assert!(noted.notes[0].contains("nic of 1 operations is not used"), "{:?}", noted.notes);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_with_its_line() {
+        let error = |name: &str, blocks: &[&str]| built(name, blocks, PLAIN, 2).unwrap_err();
+        assert_eq!(
+            error("unreceived", &["send 5b to 1", ""]),
+            "unreceived.goal:3: rank 1 does not receive it (tag 0)"
+        );
+        assert_eq!(
+            error("unsent", &["", "recv 5b from 0 tag 2"]),
+            "unsent.goal:6: nothing is sent for it: rank 0 sends rank 1 too few with tag 2"
+        );
+        assert_eq!(
+            error("sizes", &["send 5b to 1", "recv 6b from 0"]),
+            "sizes.goal:6: size = 6: what rank 0 sends has 5 bytes"
+        );
+        assert_eq!(
+            error("self", &["send 5b to 0"]),
+            "self.goal:3: rank 0: the rank itself; messages go between two ranks"
+        );
+        assert_eq!(
+            error("cycle", &["a: calc 1\nb: calc 2\na requires b\nb irequires a"]),
+            "cycle.goal:3: operations wait for each other in a cycle: those of lines 3 for 4"
+        );
+        let both = |peer: u32| format!("r: recv 5b from {peer}\ns: send 5b to {peer}\ns requires r");
+        let across = error("across", &[&both(1), &both(0)]);
+        assert!(across.contains("dependencies form a cycle: message \"line 4\""), "{across}");
+        assert!(
+            error("large", &["send 99999999999b to 1", "recv 99999999999b from 0"])
+                .starts_with("large.goal:3: ")
+        );
+        assert_eq!(
+            error("many", &["", "", ""]),
+            "workload \"goal\": hosts = none: the trace has 3 ranks and the topology 2 hosts"
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! What traces of ranks have in common: where ranks are, which sends and receives belong together, and cycles.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::builder::Draft;
+use crate::error::WorkloadError;
+use crate::sink::Sink;
+
+/// The host of each rank.
+pub(super) fn hosts_of_ranks(
+    out: &Sink<'_>,
+    listed: &[u32],
+    ranks: usize,
+) -> Result<Vec<u32>, WorkloadError> {
+    let hosts = out.env.hosts;
+    if listed.is_empty() {
+        if ranks > hosts as usize {
+            return out.bad(
+                "hosts",
+                "none",
+                format!("the trace has {ranks} ranks and the topology {hosts} hosts"),
+            );
+        }
+        return Ok((0..ranks as u32).collect());
+    }
+    if listed.len() != ranks {
+        let given = format!("{} hosts", listed.len());
+        return out.bad("hosts", given, format!("expected {ranks}, one for each rank of the trace"));
+    }
+    if let Some(beyond) = listed.iter().find(|&&host| host >= hosts) {
+        return out.bad("hosts", beyond, format!("hosts are 0 to {}", hosts.saturating_sub(1)));
+    }
+    let mut sorted = listed.to_vec();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(twice) => out.bad("hosts", twice[0], "this host is given to two ranks"),
+        None => Ok(listed.to_vec()),
+    }
+}
+
+/// Which sends and receives belong together: from, to, tag.
+pub(super) type Channel = (u32, u32, i64);
+
+/// A send or a receive; a place `P` of a trace is where it stands.
+#[derive(Clone, Copy)]
+pub(super) struct Half<P> {
+    pub(super) place: P,
+    pub(super) task: Draft,
+    pub(super) bytes: u64,
+}
+
+/// Sends and receives of a trace: of the same ranks and tag the k-th belong together.
+pub(super) struct Pairing<P> {
+    sends: BTreeMap<Channel, VecDeque<Half<P>>>,
+    receives: BTreeMap<Channel, Vec<Half<P>>>,
+}
+
+impl<P> Default for Pairing<P> {
+    fn default() -> Self {
+        Pairing { sends: BTreeMap::new(), receives: BTreeMap::new() }
+    }
+}
+
+impl<P: Copy> Pairing<P> {
+    pub(super) fn send(&mut self, channel: Channel, half: Half<P>) {
+        self.sends.entry(channel).or_default().push_back(half);
+    }
+
+    pub(super) fn receive(&mut self, channel: Channel, half: Half<P>) {
+        self.receives.entry(channel).or_default().push(half);
+    }
+
+    /// Each receive with the send it takes. What is left over is an error, and so is another size, which the trace calls
+    /// `size`: the place, and what is wrong there.
+    pub(super) fn joined(mut self, size: &str) -> Result<Vec<(Draft, Draft)>, (P, String)> {
+        let mut pairs = Vec::new();
+        for ((from, to, tag), receives) in self.receives {
+            let mut sent = self.sends.remove(&(from, to, tag)).unwrap_or_default();
+            for Half { place, task, bytes } in receives {
+                let Some(send) = sent.pop_front() else {
+                    let what =
+                        format!("nothing is sent for it: rank {from} sends rank {to} too few with tag {tag}");
+                    return Err((place, what));
+                };
+                if send.bytes != bytes {
+                    let what = format!("{size} = {bytes}: what rank {from} sends has {} bytes", send.bytes);
+                    return Err((place, what));
+                }
+                pairs.push((task, send.task));
+            }
+            self.sends.insert((from, to, tag), sent);
+        }
+        match self.sends.iter().find_map(|(channel, sent)| Some((channel, sent.front()?))) {
+            Some(((_, to, tag), send)) => {
+                Err((send.place, format!("rank {to} does not receive it (tag {tag})")))
+            }
+            None => Ok(pairs),
+        }
+    }
+}
+
+/// Nodes that wait for each other, if any do; `before` is what each waits for.
+pub(super) fn cycle(before: &[Vec<u32>]) -> Option<Vec<u32>> {
+    let mut waiting: Vec<u32> = before.iter().map(|rows| rows.len() as u32).collect();
+    let mut after: Vec<Vec<u32>> = vec![Vec::new(); before.len()];
+    for (i, rows) in (0..).zip(before) {
+        rows.iter().for_each(|&row| after[row as usize].push(i));
+    }
+    let mut free: Vec<u32> = (0..before.len() as u32).filter(|&i| waiting[i as usize] == 0).collect();
+    while let Some(i) = free.pop() {
+        for &next in &after[i as usize] {
+            waiting[next as usize] -= 1;
+            if waiting[next as usize] == 0 {
+                free.push(next);
+            }
+        }
+    }
+    // Each of those left waits for another one left, so walking back comes round.
+    let mut at = waiting.iter().position(|&n| n > 0)? as u32;
+    let mut walk: Vec<u32> = Vec::new();
+    let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
+    loop {
+        if let Some(&first) = seen.get(&at) {
+            return Some(walk.split_off(first));
+        }
+        seen.insert(at, walk.len());
+        walk.push(at);
+        let rows = &before[at as usize];
+        at = *rows.iter().find(|&&row| waiting[row as usize] > 0).expect("it waits for one of those left");
+    }
+}
