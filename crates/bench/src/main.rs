@@ -13,7 +13,7 @@ mod workloads;
 use std::process::{Command, ExitCode};
 
 use cpu_time::ProcessTime;
-use pathweave_heap as _;
+use pathweave_heap::usage::peak_rss_bytes;
 use pathweave_sim::{Quiet, Simulation};
 use serde_json::{Map, Value, json};
 use workloads::{BENCHES, Bench};
@@ -66,12 +66,6 @@ fn one(bench: &Bench) -> Value {
         "unfinished_flows": unfinished,
         "digest": result.info.digest_hex(),
     })
-}
-
-fn peak_rss_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
-    line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok()).map_or(0, |kb| kb * 1024)
 }
 
 fn all(only: Option<&str>) -> ExitCode {

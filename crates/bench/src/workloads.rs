@@ -91,6 +91,7 @@ impl Bench {
             host: HostConfig {
                 mtu: Bytes::new(4_096),
                 framing: Framing::Rocev2,
+                source_route: Framing::Rocev2.usual_route(),
                 verb: Verb::Write,
                 rto: RtoConfig::default(),
                 nic: None,

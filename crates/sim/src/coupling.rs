@@ -190,8 +190,8 @@ mod tests {
     fn chain() -> MessageGraph {
         let mut builder = GraphBuilder::new(6);
         let first = message(&mut builder, 0, 1);
-        let pause =
-            Compute { host: Some(HostId(1)), start: Time::ZERO, duration: Duration::from_ns(1), job: None };
+        let duration = Duration::from_ns(1);
+        let pause = Compute { host: Some(HostId(1)), start: Time::ZERO, duration, job: None, core: None };
         let pause = builder.compute(pause).unwrap();
         let second = message(&mut builder, 2, 3);
         builder.after(pause, first).unwrap();

@@ -6,7 +6,7 @@ use pathweave_policy::{AnyPolicy, DatagramConfig, Leg, PolicyEnv, Repair, Servic
 use pathweave_results::FlowRecord;
 use pathweave_transport::Status;
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdHost, RdQp, SideMessage};
-use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
+use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, RdData, Segment};
 use pathweave_workload::TaskId;
 
@@ -14,7 +14,7 @@ use crate::connections::ConnId;
 use crate::flows::Flow;
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_datagrams};
 use crate::later::{Agenda, Later};
-use crate::nic::{Cores, Engine, NicConfig};
+use crate::nic::{Cores, Datagram, Engine, NicConfig, Reorder};
 use crate::paths::PathProfile;
 use crate::runner::Runner;
 use crate::spec::{SimError, SimSpec};
@@ -45,6 +45,8 @@ pub(crate) struct Extra {
     /// `None`: the NIC sends at line rate whatever it has to keep.
     pub(crate) engine: Option<Engine>,
     cores: Cores,
+    /// Where the NIC puts datagrams in order.
+    reorder: Option<Reorder>,
     /// Datagrams and connections take turns at the NIC: whose it was.
     pub(crate) datagrams_next: bool,
     /// Where sources choose explicit routes: how many paths of datagrams there are to each host, and of how many the
@@ -53,14 +55,22 @@ pub(crate) struct Extra {
 }
 
 impl Extra {
-    pub(crate) fn new(engine: Option<Engine>) -> Self {
+    pub(crate) fn new(nic: Option<&NicConfig>, line_rate: Rate) -> Self {
+        let reorders = nic.filter(|nic| nic.reorder_buffer > Bytes::ZERO);
         Extra {
             rd: RdHost::default(),
-            engine,
+            engine: nic.map(|nic| Engine::new(line_rate, nic.clone())),
             cores: Cores::default(),
+            reorder: reorders.map(|nic| Reorder::new(nic.reorder_buffer.get())),
             datagrams_next: false,
             routes: BTreeMap::new(),
         }
+    }
+
+    /// Whether a packet without data is for a datagram queue pair.
+    pub(crate) fn is_notified(&self, from: HostId, segment: &Segment) -> bool {
+        let peer = PeerId { host: from, qp: segment.src_qp };
+        self.rd.get(segment.dst_qp).is_some_and(|qp| qp.expected_psn(peer).is_some())
     }
 
     /// The route that stands for a path of datagrams. A queue pair counts the same paths to all its peers; they are
@@ -81,19 +91,22 @@ impl SimSpec {
     pub(crate) fn check_beyond(&self) -> Result<(), SimError> {
         self.host.side_channel.validate()?;
         self.host.nic.as_ref().map_or(Ok(()), NicConfig::validate)?;
-        // Queue pair numbers have 24 bits, 15 of which tell processes apart.
-        if self.has_datagrams() && self.groups.len() > 1 << 9 {
+        // Queue pair numbers have 24 bits, 15 of which tell processes apart, and one datagrams from connections.
+        if self.has_datagrams() && self.groups.len() > 1 << 8 {
             return Err(SimError::Network(
-                "datagram queue pairs with more than 512 groups of messages".into(),
+                "datagram queue pairs with more than 256 groups of messages".into(),
             ));
         }
         Ok(())
     }
 }
 
+/// Numbers of datagram queue pairs have this bit; those of connections do not before a place for one is used a 33rd time.
+const DATAGRAMS: u32 = 1 << 23;
+
 /// The queue pair of a process for the messages of a group.
 fn queue_pair(group: usize, groups: usize, process: u16) -> QpNum {
-    QpNum(u32::from(process) * groups as u32 + group as u32)
+    QpNum(DATAGRAMS | (u32::from(process) * groups as u32 + group as u32))
 }
 
 impl<const C: usize> Runner<'_, C> {
@@ -108,8 +121,7 @@ impl<const C: usize> Runner<'_, C> {
         for host in 0..self.hosts.len() {
             let ports = self.map.ports(host as u32);
             let rate: u64 = ports.map(|port| self.fabric.link(port).0.as_bps()).sum();
-            let engine = nic.map(|nic| Engine::new(Rate::from_bps(rate), nic.clone()));
-            self.hosts[host].set_extra(Extra::new(engine));
+            self.hosts[host].set_extra(Extra::new(nic, Rate::from_bps(rate)));
         }
     }
 
@@ -125,15 +137,14 @@ impl<const C: usize> Runner<'_, C> {
         while let Some(what) = self.beyond.as_mut().and_then(|beyond| beyond.agenda.pop(now)) {
             match what {
                 Later::Posted { flow, at, granted } => self.issue(now, at, flow, granted),
-                Later::InMemory { host, from, segment } => {
-                    let extra = self.extra(host);
-                    if extra.cores.arrive(from, segment) {
-                        self.handle_next(now, host, segment.dst_qp);
+                Later::InMemory { host, datagram } => {
+                    if self.extra(host).cores.arrive(datagram) {
+                        self.handle_next(now, host, datagram.segment.dst_qp);
                     }
                 }
                 Later::Handled { host, qp } => {
-                    if let Some((from, segment)) = self.extra(host).cores.finish(qp) {
-                        self.handle(now, host, from, &segment);
+                    if let Some(datagram) = self.extra(host).cores.finish(qp) {
+                        self.handle(now, host, &datagram);
                     }
                     self.handle_next(now, host, qp);
                 }
@@ -151,31 +162,59 @@ impl<const C: usize> Runner<'_, C> {
     }
 
     /// A datagram has reached the NIC of its host.
-    pub(crate) fn on_datagram(&mut self, now: Time, host: HostId, from: HostId, segment: Segment) {
-        let Body::Rd(RdData { len, .. }) = segment.body else { return };
+    pub(crate) fn on_datagram(&mut self, now: Time, host: HostId, datagram: Datagram) {
+        let len = match datagram.segment.body {
+            Body::Rd(data) => data.len,
+            _ => 0,
+        };
+        if !self.put_in_order(host, &datagram) {
+            return;
+        }
         self.hosts[host.index()].received_bytes += u64::from(len);
         match &self.spec.host.nic {
-            None => self.handle(now, host, from, &segment),
+            None => self.handle(now, host, &datagram),
             Some(nic) => {
                 let at = now + nic.arrival_delay(len);
-                self.later(at, Later::InMemory { host, from, segment });
+                self.later(at, Later::InMemory { host, datagram });
             }
         }
+    }
+
+    /// Where the NIC does so; false if it had no room for the packet, which is lost.
+    fn put_in_order(&mut self, host: HostId, datagram: &Datagram) -> bool {
+        let Datagram { from, segment, .. } = datagram;
+        let Extra { rd, reorder: Some(reorder), .. } = self.extra(host) else { return true };
+        let Body::Rd(data) = segment.body else { return true };
+        let peer = PeerId { host: *from, qp: segment.src_qp };
+        let passed = rd.get(segment.dst_qp).and_then(|qp| qp.expected_psn(peer)).unwrap_or(0);
+        let room = reorder.admit(segment.dst_qp, peer, data.psn, data.len, passed);
+        if !room {
+            self.lost_datagram(*from, host, segment, &data);
+        }
+        room
     }
 
     /// The core of a queue pair begins with the next datagram, if there is one.
     fn handle_next(&mut self, now: Time, host: HostId, qp: QpNum) {
         let nic = self.spec.host.nic.as_ref().expect("cores are part of it");
         let extra = self.extra(host);
-        let Some((from, segment)) = extra.cores.current(qp) else { return };
-        let in_order = extra.rd.get(qp).is_none_or(|qp| qp.is_next(*from, segment));
+        let Some(Datagram { from, segment, .. }) = extra.cores.current(qp) else { return };
+        let in_order =
+            extra.reorder.is_some() || extra.rd.get(qp).is_none_or(|qp| qp.is_next(*from, segment));
         let cost = nic.packet_cost + if in_order { Duration::ZERO } else { nic.reorder_cost };
         self.later(now + cost, Later::Handled { host, qp });
     }
 
     /// Host software takes a datagram.
-    fn handle(&mut self, now: Time, host: HostId, from: HostId, segment: &Segment) {
-        let Some(place) = self.extra(host).rd.on_packet(now, from, segment) else { return };
+    fn handle(&mut self, now: Time, host: HostId, datagram: &Datagram) {
+        let Datagram { from, segment, ce } = datagram;
+        let Some(place) = self.extra(host).rd.on_packet(now, *from, segment, *ce) else {
+            if *ce || !matches!(segment.body, Body::Rd(_)) {
+                // A mark may have to be told, a rate has changed.
+                self.after_input(now, host.index());
+            }
+            return;
+        };
         let to = PeerId { host, qp: segment.dst_qp };
         if let Some(flow) = self.flow_of(place.from, to, place.msg) {
             if let Some(state) = &mut self.flows[flow as usize] {
@@ -305,9 +344,11 @@ impl<const C: usize> Runner<'_, C> {
             if extra.rd.get(own.qp).is_none() {
                 let stream = u64::from(own.host.0) << 24 | u64::from(own.qp.0);
                 let mut rng = Rng::for_component(spec.seed, "rd-policy", stream);
+                let (policy, control) = scheme.datagram_policy(&env, &mut rng);
                 extra.rd.add(RdQp::new(RdConfig {
                     num: own.qp,
-                    policy: scheme.policy.build(&env, &mut rng),
+                    policy,
+                    control,
                     behaviour: *config,
                     mtu_payload: mtu,
                     framing: spec.host.framing,
@@ -365,110 +406,11 @@ impl<const C: usize> Runner<'_, C> {
         self.end_raw(flow);
         Some(flow)
     }
-
-    /// A message wants its end-to-end context, which carries one at a time. False: it waits until another is done.
-    pub(crate) fn take_context(&mut self, conn: ConnId, flow: u32, posted: Time) -> bool {
-        let waiting = &mut self.beyond.as_mut().expect("there are contexts").waiting;
-        match waiting.get_mut(&conn) {
-            Some(queue) => queue.push_back((flow, posted)),
-            None => return waiting.insert(conn, VecDeque::new()).is_none(),
-        }
-        false
-    }
-
-    /// The message of an end-to-end context is done: the next one has its turn, once host and NIC know.
-    pub(crate) fn free_context(&mut self, now: Time, conn: ConnId) {
-        let waiting = &mut self.beyond.as_mut().expect("there are contexts").waiting;
-        let next = waiting.get_mut(&conn).and_then(VecDeque::pop_front);
-        let Some((flow, posted)) = next else {
-            waiting.remove(&conn);
-            return;
-        };
-        let nic = self.spec.host.nic.as_ref();
-        let crossing = nic.map_or(Duration::ZERO, |nic| nic.arrival_delay(0) + nic.post_delay());
-        self.later(now + crossing, Later::Posted { flow, at: posted, granted: true });
-    }
-
-    /// Takes note of what a NIC at each end of a message must keep while it is under way, or that it need not any more.
-    pub(crate) fn note_contexts(&mut self, flow: u32, begin: bool) {
-        if self.spec.host.nic.is_none() {
-            return;
-        }
-        let message = self.spec.graph.messages()[flow as usize];
-        let service = &self.spec.scheme_of(message.group).scheme.service;
-        let own = (message.stream >> 31 == 1).then_some(self.connections.of(flow));
-        let (src, dst) = message.processes();
-        let ends = [(message.src, src, message.dst, dst), (message.dst, dst, message.src, src)];
-        for (side, (host, process, peer, peer_process)) in ends.into_iter().enumerate() {
-            let Some(engine) = self.hosts[host.index()].extra().and_then(|extra| extra.engine.as_mut())
-            else {
-                continue;
-            };
-            for context in contexts_of(service, own, side, process, peer, peer_process).into_iter().flatten()
-            {
-                if begin { engine.begin(context) } else { engine.end(context) }
-            }
-        }
-    }
 }
 
 /// An Ethernet frame as small as can be, with preamble and gap.
 const MIN_FRAME_BYTES: u32 = 84;
-const OF_PROCESS: u64 = 1 << 62;
-const OF_CONNECTION: u64 = 1 << 63;
-
-/// What the NIC at one end keeps for a message: the sender's (side 0) or the receiver's (1).
-fn contexts_of(
-    service: &Service,
-    own: Option<ConnId>,
-    side: usize,
-    process: u16,
-    peer: HostId,
-    peer_process: u16,
-) -> [Option<u64>; 2] {
-    let remote = u64::from(peer.0) << 30;
-    let local = OF_PROCESS | u64::from(process);
-    match service {
-        Service::Connection => match own {
-            Some(conn) => [Some(OF_CONNECTION | u64::from(conn)), None],
-            // Both directions between two processes are one queue pair.
-            None => [Some(remote | u64::from(process) << 15 | u64::from(peer_process)), None],
-        },
-        // Only initiators count, as in the formulas; a target costs a NIC less than a queue pair.
-        Service::SharedReceive => [(side == 0).then_some(remote | u64::from(process) << 15), None],
-        Service::EndToEnd => [Some(local), Some(remote)],
-        Service::Datagram(_) => [Some(local), None],
-    }
-}
 
 pub(crate) fn is_raw(service: &Service) -> bool {
     matches!(service, Service::Datagram(config) if config.repair == Repair::Never)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pathweave_policy::find_scheme;
-    use std::collections::BTreeSet;
-
-    /// What a host's NIC keeps while all processes talk to all others is what the formulas say.
-    #[test]
-    fn contexts_are_those_of_the_formulas() {
-        for (name, hosts, processes) in
-            [("ecmp", 5, 4), ("xrc", 5, 4), ("rd", 5, 4), ("erd", 5, 4), ("ecmp", 2, 9)]
-        {
-            let service = (find_scheme(name).expect("a scheme").make)().service;
-            let mut kept = BTreeSet::new();
-            for (peer, own, other) in (1..hosts).flat_map(|peer| {
-                (0..processes).flat_map(move |own| (0..processes).map(move |other| (peer, own, other)))
-            }) {
-                for side in [0, 1] {
-                    let contexts = contexts_of(&service, None, side, own, HostId(peer), other);
-                    kept.extend(contexts.into_iter().flatten());
-                }
-            }
-            let expected = service.contexts(u64::from(hosts), u64::from(processes));
-            assert_eq!(kept.len() as u64, expected, "{name}");
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use pathweave_fabric::{Fabric, Header, PortId};
 use pathweave_policy::AnyPolicy;
@@ -10,8 +11,10 @@ use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
 use crate::datagram::Extra;
+use crate::departures::DepartureLog;
 use crate::digest::Trace;
 use crate::nic::Engine;
+use crate::route_headers::RouteHeaders;
 
 /// What the fabric carries: the packet as the endpoint made it.
 pub(crate) type Content = Segment;
@@ -30,6 +33,10 @@ pub(crate) struct Host {
     extra: Option<Box<Extra>>,
     /// Queue pair and number of messages whose last packet has left, until somebody takes note.
     pub(crate) sent_whole: Vec<(QpNum, u32)>,
+    /// What packets carry of the paths chosen here, if anything.
+    pub(crate) route_headers: Option<Arc<RouteHeaders>>,
+    /// Data packets that have left, where somebody counts them.
+    pub(crate) departures: Option<Box<DepartureLog>>,
     /// Key to all its memory; there is none behind it.
     pub(crate) rkey: u32,
     /// Flows of the messages that each queue pair here sends, and receives; by message sequence number.
@@ -89,6 +96,8 @@ impl Host {
             received_bytes: 0,
             extra: None,
             sent_whole: Vec::new(),
+            route_headers: None,
+            departures: None,
             rkey,
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
@@ -125,7 +134,7 @@ impl Host {
     pub(crate) fn transmit<const C: usize>(&mut self, fabric: &mut Fabric<Content, C>, now: Time) {
         let asleep = (self.nic.wake != Time::MAX) & (self.nic.busy_until > now);
         let mut taken = 0;
-        if self.endpoint.has_control() {
+        if self.endpoint.has_control() || self.has_notices() {
             taken = self.send_control(fabric, now, asleep);
         }
         if !asleep && (self.endpoint.has_ready_data() || self.has_datagrams()) {
@@ -143,6 +152,11 @@ impl Host {
     #[inline]
     fn has_datagrams(&self) -> bool {
         self.nic.has_extra && self.extra.as_ref().is_some_and(|extra| extra.rd.has_ready_data())
+    }
+
+    #[inline]
+    fn has_notices(&self) -> bool {
+        self.nic.has_extra && self.extra.as_ref().is_some_and(|extra| extra.rd.has_control())
     }
 
     /// When the engine of the NIC is free, if that counts.
@@ -196,12 +210,15 @@ impl Host {
         asleep: bool,
     ) -> u64 {
         let (mut taken, mut bytes) = (0, 0);
-        let Host { endpoint, nic, .. } = self;
-        while endpoint.send_control(|packet| {
+        let Host { endpoint, nic, extra, route_headers, .. } = self;
+        let mut send = |packet: Transmit| {
             taken |= 1 << packet.port;
-            bytes += packet.wire_bytes;
-            nic.send(fabric, now, packet);
-        }) {}
+            bytes += nic.send(fabric, now, &packet, route_headers);
+        };
+        while endpoint.send_control(&mut send) {}
+        if let Some(extra) = extra {
+            std::iter::from_fn(|| extra.rd.poll_control()).for_each(send);
+        }
         if asleep && !nic.acks_as_data {
             // They leave before the data that waits. Of several, the time may be a little short, which does no harm.
             let (rate, _) = fabric.link(nic.first_port);
@@ -218,7 +235,7 @@ impl Host {
             return self.sleep_until(engine);
         }
         let mut open = self.open_ports(fabric, now) & !taken;
-        let Host { endpoint, nic, sent_whole, .. } = self;
+        let Host { endpoint, nic, sent_whole, route_headers, departures, .. } = self;
         if nic.has_extra {
             self.send_beyond(fabric, now, open);
         } else {
@@ -232,7 +249,10 @@ impl Host {
                         nic.has_sent_whole = true;
                         sent_whole.push((packet.segment.src_qp, data.msn));
                     }
-                    nic.send(fabric, now, packet);
+                    let wire_bytes = nic.send(fabric, now, &packet, route_headers);
+                    if let Some(departures) = departures {
+                        departures.note(now, &packet, wire_bytes);
+                    }
                 })
             {}
         }
@@ -262,6 +282,7 @@ impl Host {
     /// time.
     #[cold]
     fn send_beyond<const C: usize>(&mut self, fabric: &mut Fabric<Content, C>, now: Time, mut open: u64) {
+        let routes = self.route_headers.clone();
         let Some((endpoint, nic, extra)) = self.with_extra() else { return };
         while open != 0 {
             let gate = Gate { data_ports: open };
@@ -285,7 +306,7 @@ impl Host {
                     open = 0;
                 }
             }
-            nic.send(fabric, now, packet);
+            nic.send(fabric, now, &packet, &routes);
         }
     }
 
@@ -309,17 +330,28 @@ impl Nic {
         self.first_port..self.first_port + u32::from(self.ports)
     }
 
+    /// Returns the bytes the packet takes on its link.
     #[inline(always)]
-    fn send<const C: usize>(&self, fabric: &mut Fabric<Content, C>, now: Time, packet: Transmit) {
+    fn send<const C: usize>(
+        &self,
+        fabric: &mut Fabric<Content, C>,
+        now: Time,
+        packet: &Transmit,
+        routes: &Option<Arc<RouteHeaders>>,
+    ) -> u32 {
         let port = self.first_port + u32::from(packet.port);
-        let class = self.class(&packet);
+        let class = self.class(packet);
         let path = packet.segment.path;
-        let mut header =
-            Header::new(self.host, packet.to, path, packet.wire_bytes, class, packet.ecn_capable);
-        if self.source_routed && packet.class == Class::Control {
+        let wire_bytes = match routes {
+            None => packet.wire_bytes,
+            Some(routes) => routes.wire_bytes(self.host, packet),
+        };
+        let mut header = Header::new(self.host, packet.to, path, wire_bytes, class, packet.ecn_capable);
+        if self.source_routed && packet.is_answer() {
             header = header.reversed();
         }
         fabric.send(now, port, header, packet.segment);
+        wire_bytes
     }
 
     #[inline(always)]

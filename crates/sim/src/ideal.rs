@@ -6,14 +6,17 @@ use pathweave_wire::{Ack, Body, Data, Framing, Notice, Notices, Operation, RdDat
 use crate::paths::PathProfile;
 use crate::spec::Verb;
 
-/// Wire bytes of a data packet of a message.
+/// Wire bytes of a data packet of a message, without the header of its route.
 pub(crate) fn data_wire_bytes(framing: Framing, verb: Verb, offset: u32, len: u16, last: bool) -> u32 {
+    framing.wire_bytes(&data_segment(verb, offset, len, last))
+}
+
+fn data_segment(verb: Verb, offset: u32, len: u16, last: bool) -> Segment {
     let op = match verb {
         Verb::Write => Operation::Write,
         Verb::Send => Operation::Send,
     };
-    let data = Data { op, offset, len, last, ..blank_data() };
-    framing.wire_bytes(&segment(Body::Data(data)))
+    segment(Body::Data(Data { op, offset, len, last, ..blank_data() }))
 }
 
 fn blank_data() -> Data {
@@ -43,7 +46,7 @@ pub(crate) fn segment(body: Body) -> Segment {
 /// hops between may be shared among parallel paths, so each packet meets them idle: nothing can be faster, and where
 /// the hops between are no slower than the ends, a single path attains it.
 pub fn ideal_fct(profile: &PathProfile, size_bytes: u64, mtu: u16, framing: Framing, verb: Verb) -> Duration {
-    let wire = |offset, len, last| data_wire_bytes(framing, verb, offset, len, last);
+    let wire = |offset, len, last| with_route(profile, framing, &data_segment(verb, offset, len, last));
     ideal_of(profile, size_bytes, mtu, wire)
 }
 
@@ -57,8 +60,13 @@ pub(crate) fn ideal_datagrams(
     let multi = size_bytes > u64::from(capacity);
     ideal_of(profile, size_bytes, capacity, |_, len, _| {
         let data = RdData { psn: 0, msg_id: 0, multi, offset: 0, len, retransmit: false };
-        framing.wire_bytes(&segment(Body::Rd(data)))
+        with_route(profile, framing, &segment(Body::Rd(data)))
     })
+}
+
+/// Wire bytes of a packet on this path.
+fn with_route(profile: &PathProfile, framing: Framing, segment: &Segment) -> u32 {
+    profile.header.map_or_else(|| framing.wire_bytes(segment), |header| header.wire_bytes(framing, segment))
 }
 
 /// `wire` tells what a packet of this offset (0 or not) and length, the last one or not, takes.
@@ -132,7 +140,7 @@ mod tests {
 
     fn path(hops: &[(u64, u64)]) -> PathProfile {
         let hops = hops.iter().map(|&(gbps, us)| (Rate::from_gbps(gbps), Duration::from_us(us))).collect();
-        PathProfile { hops, nic_ports: (1, 1), to_edge: None }
+        PathProfile { hops, nic_ports: (1, 1), to_edge: None, header: None }
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::collections::BinaryHeap;
 
 use pathweave_transport::rd::SideMessage;
 use pathweave_units::{HostId, QpNum, Time};
-use pathweave_wire::Segment;
+
+use crate::nic::Datagram;
 
 /// Something that happens later.
 #[derive(Debug)]
@@ -13,7 +14,7 @@ pub(crate) enum Later {
     /// The NIC has the work request of a message posted before; `granted`: the context it waited for is its own.
     Posted { flow: u32, at: Time, granted: bool },
     /// A datagram is in the memory of its host.
-    InMemory { host: HostId, from: HostId, segment: Segment },
+    InMemory { host: HostId, datagram: Datagram },
     /// The core of a queue pair is done with a datagram.
     Handled { host: HostId, qp: QpNum },
     /// A message of the side channel arrives.

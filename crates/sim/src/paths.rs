@@ -3,6 +3,8 @@
 use pathweave_topo::{NodeId, Routing, Topology};
 use pathweave_units::{Duration, HostId, Rate};
 
+use crate::route_headers::RouteHeader;
+
 /// The hops of a shortest path, in order, and what the two ends can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathProfile {
@@ -12,17 +14,21 @@ pub struct PathProfile {
     pub nic_ports: (u32, u32),
     /// Links to the external switch by which it leaves the sender's site, if it does and switches choose the way.
     pub to_edge: Option<u8>,
+    /// Header by which switches know the way, if packets carry one.
+    pub header: Option<RouteHeader>,
 }
 
 impl PathProfile {
-    /// Time of a packet on the idle path, first bit out to last bit in (store and forward).
+    /// Time of a packet on the idle path, first bit out to last bit in (store and forward). `wire_bytes` are those of the
+    /// packet without the header of its route.
     pub fn one_way(&self, wire_bytes: u32) -> Duration {
-        self.hops.iter().map(|(rate, delay)| rate.time_for(u64::from(wire_bytes)) + *delay).sum()
+        self.transmission(wire_bytes) + self.hops.iter().map(|(_, delay)| *delay).sum()
     }
 
     /// Of that, what transmitters take.
     pub fn transmission(&self, wire_bytes: u32) -> Duration {
-        self.hops.iter().map(|(rate, _)| rate.time_for(u64::from(wire_bytes))).sum()
+        let bytes = u64::from(wire_bytes + self.header.map_or(0, RouteHeader::len));
+        self.hops.iter().map(|(rate, _)| rate.time_for(bytes)).sum()
     }
 
     /// Time from a packet's first bit to the last bit of its acknowledgement, when idle and the way back is alike.
@@ -55,5 +61,5 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
         node = port.peer;
     }
     let nics = |host: HostId| topology.ports(NodeId(host.0)).len() as u32;
-    Some(PathProfile { hops, nic_ports: (nics(src), nics(dst)), to_edge })
+    Some(PathProfile { hops, nic_ports: (nics(src), nics(dst)), to_edge, header: None })
 }

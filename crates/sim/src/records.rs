@@ -3,10 +3,12 @@
 use pathweave_results::{BalancingTotals, EndReason, FlowRecord, LinkTotals, RunInfo, RunResult};
 use pathweave_units::{Rate, Time};
 
+use crate::departures;
 use crate::digest::digest;
 use crate::edge;
 use crate::groups::GroupSums;
 use crate::runner::Runner;
+use crate::spec::RouteChoice;
 
 impl<const C: usize> Runner<'_, C> {
     pub(crate) fn into_result(mut self, ended: EndReason, ended_detail: String, end: Time) -> RunResult {
@@ -23,6 +25,12 @@ impl<const C: usize> Runner<'_, C> {
         let balancing = self.balancing();
         let flows = self.flow_records();
         let groups = self.group_sums.iter().map(GroupSums::totals).collect();
+        let sets = match &spec.routing {
+            RouteChoice::Switches => None,
+            RouteChoice::Sources(sets) => Some(&**sets),
+        };
+        let logs = self.hosts.iter().filter_map(|host| Some((host.nic.host, host.departures.as_deref()?)));
+        let departures = departures::totals(logs, sets);
         RunResult {
             info: RunInfo {
                 digest: digest(self.hosts.iter().map(|host| host.delivered).chain([self.lost])),
@@ -43,6 +51,7 @@ impl<const C: usize> Runner<'_, C> {
             jobs,
             balancing,
             middleboxes: edge::totals(&self.fabric, &spec.topology),
+            departures,
         }
     }
 

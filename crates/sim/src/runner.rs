@@ -17,6 +17,7 @@ use crate::check::Ledger;
 use crate::connections::Connections;
 use crate::coupling::{Coupling, SentWhole};
 use crate::datagram::Beyond;
+use crate::departures::DepartureLog;
 use crate::digest::Trace;
 use crate::edge;
 use crate::faults::agenda;
@@ -26,6 +27,7 @@ use crate::forwarding;
 use crate::groups::GroupSums;
 use crate::host::{Content, Host};
 use crate::monitor::{Control, Monitor, Snapshot};
+use crate::nic::Datagram;
 use crate::observe::Recorder;
 use crate::pending::Pending;
 use crate::routes::{self, View};
@@ -214,12 +216,19 @@ impl<'a, const C: usize> Runner<'a, C> {
             active: Vec::new(),
             host_events: 0,
             latest: Time::ZERO,
-            ways: Ways::whole(topology, &spec.routing),
+            ways: Ways::whole(topology, &spec.routing, &spec.host),
             spec,
             map,
         };
         if matches!(spec.routing, RouteChoice::Sources(_)) {
-            runner.hosts.iter_mut().for_each(|host| host.nic.source_routed = true);
+            let headers = runner.ways.headers();
+            for host in &mut runner.hosts {
+                host.nic.source_routed = true;
+                host.route_headers = headers.cloned();
+            }
+        }
+        if spec.observe.departures {
+            runner.hosts.iter_mut().for_each(|host| host.departures = Some(Box::new(DepartureLog::new())));
         }
         runner.set_up_beyond();
         for (index, link) in topology.links().iter().enumerate() {
@@ -290,6 +299,7 @@ impl<'a, const C: usize> Runner<'a, C> {
     fn snapshot(&self, now: Time) -> Snapshot {
         Snapshot {
             now,
+            until: self.spec.stop.until,
             events: self.events(),
             packet_hops: self.fabric.packet_hops(),
             bytes_done: self.bytes_done,
@@ -310,7 +320,14 @@ impl<'a, const C: usize> Runner<'a, C> {
                 }
                 let at = &mut self.hosts[host.index()];
                 at.delivered.note(now, host, segment);
-                if let Body::Rd(_) = segment.body {
+                let datagram = match segment.body {
+                    Body::Rd(_) => true,
+                    Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } => {
+                        at.extra().is_some_and(|extra| extra.is_notified(header.src(), segment))
+                    }
+                    _ => false,
+                };
+                if datagram {
                     return self.on_datagram_packet(now, host, packet);
                 }
                 if let Body::Data(data) = &segment.body {
@@ -385,7 +402,8 @@ impl<'a, const C: usize> Runner<'a, C> {
     #[cold]
     fn on_datagram_packet(&mut self, now: Time, host: HostId, packet: Arrived) {
         let (header, segment) = self.fabric.take(packet);
-        self.on_datagram(now, host, header.src(), segment);
+        let (from, ce) = (header.src(), header.congestion_experienced());
+        self.on_datagram(now, host, Datagram { from, segment, ce });
     }
 
     pub(crate) fn schedule_later(&mut self) {

@@ -8,7 +8,7 @@ use pathweave_results::Role;
 use pathweave_topo::{PathSets, Topology};
 use pathweave_transport::RtoConfig;
 use pathweave_units::{Bytes, Duration};
-use pathweave_wire::Framing;
+use pathweave_wire::{Framing, RouteBytes};
 use pathweave_workload::{GroupId, MessageGraph};
 
 use crate::nic::{NicConfig, SideChannelConfig};
@@ -106,6 +106,8 @@ pub struct HostConfig {
     pub mtu: Bytes,
     /// How headers are counted.
     pub framing: Framing,
+    /// What of source routes counts as bytes of packets.
+    pub source_route: RouteBytes,
     /// What messages are posted as.
     pub verb: Verb,
     /// Retransmission timer.
@@ -147,6 +149,8 @@ pub struct ObserveConfig {
     pub max_events: u32,
     /// Messages followed over time, the largest.
     pub flows: u32,
+    /// Count data packets as they leave: times between them, and bytes by the length of paths.
+    pub departures: bool,
 }
 
 impl Default for ObserveConfig {
@@ -156,6 +160,7 @@ impl Default for ObserveConfig {
             max_samples: 256,
             max_events: 100_000,
             flows: 0,
+            departures: false,
         }
     }
 }

@@ -8,8 +8,9 @@ use pathweave_topo::{LinkId, PathSets, Routing, Topology};
 use pathweave_units::{HostId, PathId, Rate};
 
 use crate::paths::{PathProfile, profile};
+use crate::route_headers::RouteHeaders;
 use crate::routes::{self, View};
-use crate::spec::RouteChoice;
+use crate::spec::{HostConfig, RouteChoice};
 
 /// What routing knows, as of when it last looked.
 pub(crate) enum Ways {
@@ -21,16 +22,31 @@ pub(crate) enum Ways {
         sets: Arc<PathSets>,
         /// Links known to be down.
         dead: Vec<bool>,
+        /// What packets carry of them.
+        headers: Option<Arc<RouteHeaders>>,
     },
 }
 
 impl Ways {
-    pub(crate) fn whole(topology: &Topology, choice: &RouteChoice) -> Self {
+    pub(crate) fn whole(topology: &Topology, choice: &RouteChoice, host: &HostConfig) -> Self {
         match choice {
             RouteChoice::Switches => Ways::Switches(Routing::whole(topology)),
             RouteChoice::Sources(sets) => {
-                Ways::Sources { sets: Arc::clone(sets), dead: vec![false; topology.links().len()] }
+                let headers = host
+                    .source_route
+                    .form()
+                    .map(|form| RouteHeaders::new(topology, sets, host.framing, form));
+                let dead = vec![false; topology.links().len()];
+                Ways::Sources { sets: Arc::clone(sets), dead, headers: headers.map(Arc::new) }
             }
+        }
+    }
+
+    /// What packets carry of the paths their sources choose.
+    pub(crate) fn headers(&self) -> Option<&Arc<RouteHeaders>> {
+        match self {
+            Ways::Switches(_) => None,
+            Ways::Sources { headers, .. } => headers.as_ref(),
         }
     }
 
@@ -51,14 +67,16 @@ impl Ways {
     pub(crate) fn profiles(&self, topology: &Topology, src: HostId, dst: HostId) -> Vec<PathProfile> {
         match self {
             Ways::Switches(routing) => profile(topology, routing, src, dst).into_iter().collect(),
-            Ways::Sources { sets, dead } => {
+            Ways::Sources { sets, dead, headers } => {
                 let alive = sets.alive(topology, src, dst, |link| !dead[link.index()]);
                 let all = sets.profiles(topology, src, dst);
                 let mut profiles: Vec<PathProfile> = Vec::new();
-                for (hops, _) in all.zip(alive).filter(|(_, alive)| *alive) {
+                for ((path, hops), _) in (0..).zip(all).zip(alive).filter(|(_, alive)| *alive) {
+                    let header = headers.as_ref().and_then(|headers| headers.of(src, dst, path));
+                    let profile = PathProfile { hops, nic_ports: (1, 1), to_edge: None, header };
                     // In regular networks most are alike.
-                    if profiles.iter().all(|known| known.hops != hops) {
-                        profiles.push(PathProfile { hops, nic_ports: (1, 1), to_edge: None });
+                    if !profiles.contains(&profile) {
+                        profiles.push(profile);
                     }
                 }
                 profiles
@@ -81,11 +99,12 @@ impl Ways {
         (src, dst): (HostId, HostId),
         (data_wire_bytes, ack_wire_bytes): (u32, u32),
     ) -> Vec<PathView> {
-        let Ways::Sources { sets, dead } = self else { return Vec::new() };
+        let Ways::Sources { sets, dead, headers } = self else { return Vec::new() };
         let states = sets.alive(topology, src, dst, |link| !dead[link.index()]);
         let view = |((id, hops), alive): ((u16, Vec<_>), bool)| {
             let links = u8::try_from(hops.len()).ok();
-            let path = PathProfile { hops, nic_ports: (1, 1), to_edge: None };
+            let header = headers.as_ref().and_then(|headers| headers.of(src, dst, id));
+            let path = PathProfile { hops, nic_ports: (1, 1), to_edge: None, header };
             let rate = path.hops.iter().map(|(rate, _)| *rate).min();
             PathView {
                 base_rtt: Some(path.round_trip(data_wire_bytes, ack_wire_bytes)),
@@ -101,7 +120,7 @@ impl Ways {
 
     /// Whether the state of any path between two hosts differs from what `before` said.
     pub(crate) fn differs(&self, topology: &Topology, before: &[bool], src: HostId, dst: HostId) -> bool {
-        let Ways::Sources { sets, dead } = self else { return false };
+        let Ways::Sources { sets, dead, .. } = self else { return false };
         let now = sets.alive(topology, src, dst, |link| !dead[link.index()]);
         let then = sets.alive(topology, src, dst, |link| !before[link.index()]);
         now.ne(then)

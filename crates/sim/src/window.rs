@@ -273,6 +273,7 @@ mod tests {
             host: HostConfig {
                 mtu: Bytes::new(4_096),
                 framing: Framing::Rocev2,
+                source_route: Framing::Rocev2.usual_route(),
                 verb: Verb::Write,
                 rto: RtoConfig::default(),
                 nic: None,

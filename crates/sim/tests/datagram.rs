@@ -134,6 +134,39 @@ fn loss_is_repaired() {
     }
 }
 
+/// Eight hosts send 2 MB each to one. As published nobody slows down: all but what the link carries and a buffer holds is
+/// dropped, and sent again, until some packets have been asked for too often. With a rate for each destination switches
+/// mark, everything arrives, and less is sent again.
+#[test]
+fn rates_of_destinations_follow_marks() {
+    let sent_again = |scheme| {
+        let flows: Vec<_> = (1..9).map(|src| (src, 0, 2_000_000, 0)).collect();
+        let mut spec = lossy(spec(star(9), &flows, scheme));
+        spec.switch.buffer = Bytes::from_mb(2);
+        let result = play(&spec);
+        let failed = result.flows.iter().filter(|flow| flow.status != FlowStatus::Finished).count();
+        (sum(&result, |flow| flow.retransmitted_packets.into()), failed)
+    };
+    let (published, controlled) = (sent_again("erd"), sent_again("erd-dcqcn"));
+    assert!(published.1 > 0 && controlled.1 == 0, "{published:?} {controlled:?}");
+    assert!(controlled.0 * 2 < published.0, "{published:?} {controlled:?}");
+}
+
+/// A NIC that puts datagrams in order: with room for all that overtakes nothing is lost, with little of it is, and is
+/// sent again; software that places them needs none.
+#[test]
+fn a_nic_that_puts_in_order_needs_room() {
+    let lost = |buffer: Bytes| {
+        let mut spec = all_to_all(erd_16(), 16, 64_000, "erd");
+        spec.host.nic = Some(NicConfig { reorder_buffer: buffer, ..NicConfig::default() });
+        spec.verify = true;
+        sum(&finish(&spec), |flow| flow.dropped_packets.into())
+    };
+    assert_eq!([Bytes::ZERO, Bytes::from_mb(16)].map(lost), [0, 0]);
+    let [some, more] = [Bytes::from_kb(64), Bytes::from_kb(8)].map(lost);
+    assert!(some > 0 && more > some, "{some} {more}");
+}
+
 /// Without repair what is lost stays lost, and the run ends all the same.
 #[test]
 fn raw_datagrams_end_where_they_end() {

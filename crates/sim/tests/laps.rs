@@ -10,7 +10,7 @@ use pathweave_results::{DropReason, EventKind, RunResult};
 use pathweave_sim::{RouteChoice, SimSpec};
 use pathweave_topo::{Build, Dragonfly, PathSetConfig, PathSets, Rail, Topology, Wanted};
 use pathweave_units::Duration;
-use support::{Flow, all_to_all, finish, impair, incast, permutation, spec};
+use support::{Flow, all_to_all, fat_tree, finish, impair, incast, lossy, permutation, spec};
 
 /// 4 clusters of 4 GPUs.
 fn rails() -> Topology {
@@ -22,7 +22,10 @@ fn dragonfly() -> Topology {
 }
 
 fn laps(topology: Topology, flows: &[Flow]) -> SimSpec {
-    let mut spec = spec(topology, flows, "laps");
+    of_scheme("laps", topology, flows)
+}
+fn of_scheme(scheme: &str, topology: Topology, flows: &[Flow]) -> SimSpec {
+    let mut spec = spec(topology, flows, scheme);
     let sets = PathSets::build(&PathSetConfig::default(), &spec.topology, Path::new("."), Wanted::All)
         .expect("hosts with one port");
     spec.routing = RouteChoice::Sources(Arc::new(sets));
@@ -65,10 +68,29 @@ fn what_is_lost_is_sent_again_once() {
 }
 
 #[test]
+fn a_tcp_like_mode_finds_losses_by_sack_on_paths_of_any_length() {
+    // Fat tree: all paths are alike; rails and Dragonfly: they differ.
+    for (topology, hosts) in [(rails(), 16), (dragonfly(), 20), (fat_tree(), 16)] {
+        let mut spec = of_scheme("laps-tcp", topology, &permutation(hosts, 8_000_000));
+        let whole = finish(&spec);
+        assert_eq!(resent(&whole), 0, "nothing is lost");
+        // Without PFC, a packet in a thousand lost on every link.
+        spec = lossy(spec);
+        impair(&mut spec, 1e-3, false);
+        let result = finish(&spec);
+        let lost = result.events.iter().filter(|event| event.kind == EventKind::Drop).count();
+        let timeouts: u32 = result.flows.iter().map(|flow| flow.timeouts).sum();
+        assert!(lost > 20 && resent(&result) > 0, "{lost} lost, {} sent again", resent(&result));
+        // The selective part of answers shows most losses; the rest is the end of a message.
+        assert!((timeouts as usize) < lost, "{timeouts} timeouts for {lost} losses");
+    }
+}
+
+#[test]
 fn an_incast_ends_close_to_what_the_receivers_link_takes() {
     let senders = 15;
     let result = finish(&laps(rails(), &incast(16, 4_000_000)));
-    // 200 Gb/s, payload alone. Senders halve together and come back together, which leaves the link idle for a tenth.
+    // 200 Gb/s, payload alone, over two links, of which one runs dry now and then.
     let bound = senders * 4_000_000 * 40;
     let took = last_finish(&result);
     assert!(took >= bound && took < bound * 125 / 100, "{took} ps, {bound} ps at least");

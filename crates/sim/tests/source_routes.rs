@@ -15,6 +15,7 @@ use pathweave_topo::{
     PathSets, Rail, Torus, Wanted, parse_path_file,
 };
 use pathweave_units::{Bytes, Duration, HostId};
+use pathweave_wire::RouteBytes;
 use support::{Flow, all_to_all, fat_tree, finish, incast, leaf_spine, lossy, permutation, play, spec};
 
 /// The sources choose among all shortest paths.
@@ -87,6 +88,46 @@ fn data_takes_the_links_of_its_path_and_acknowledgements_the_same_links_back() {
         seen.insert(path.expect("the links of one of the paths"));
     }
     assert_eq!(seen.len(), 4, "of the four paths each is drawn some time");
+}
+
+#[test]
+fn routes_take_the_bytes_of_their_headers_on_every_link() {
+    // Three switches on the way, one of which pins it: the spine.
+    for (counted, header) in [
+        (RouteBytes::None, 0),
+        (RouteBytes::Anchors, 8 + 4),
+        (RouteBytes::Hops, 8 + 3 * 2 + 2),
+        (RouteBytes::Segments, 8 + 16),
+    ] {
+        let mut spec = sourced(spec(leaf_spine(), &[(0, 5, 100_000, 0)], "rps"));
+        spec.host.source_route = counted;
+        let result = finish(&spec);
+        let links = |from_host: bool| {
+            let of = |link: &&pathweave_results::LinkTotals| link.from_node == if from_host { 0 } else { 5 };
+            result.links.iter().find(of).map(|link| (link.tx_packets, link.tx_bytes)).expect("a link")
+        };
+        // 24 full WRITE packets and one of 1,696 bytes; the first has a RETH.
+        let data = 24 * (4_096 + 82) + 1_696 + 82 + 16;
+        assert_eq!(links(true), (25, data + 25 * header), "{counted:?}");
+        let (answers, bytes) = links(false);
+        assert_eq!(bytes, answers * (86 + header), "acknowledgements carry the way back: {counted:?}");
+        let sent: u64 = result.links.iter().map(|link| link.tx_bytes).sum();
+        assert_eq!(sent, 4 * (data + 25 * header + bytes), "four links each way: {counted:?}");
+    }
+}
+
+#[test]
+fn a_packet_alone_takes_its_ideal_time_header_and_all() {
+    let mut spec = sourced(spec(leaf_spine(), &[(0, 5, 4_096, 0)], "ecmp"));
+    let mut fct = |counted| {
+        spec.host.source_route = counted;
+        let flow = finish(&spec).flows[0];
+        assert_eq!(flow.fct_ps(), Some(flow.ideal_fct_ps), "{counted:?}");
+        flow.ideal_fct_ps
+    };
+    // 16 bytes more on each of four links of 100 Gb/s.
+    let (plain, routed) = (fct(RouteBytes::None), fct(RouteBytes::Hops));
+    assert_eq!(routed - plain, 4 * 16 * 80);
 }
 
 #[test]

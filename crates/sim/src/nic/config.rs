@@ -1,6 +1,6 @@
 //! What is known of NICs and hosts beyond their links, and of the side channel between hosts.
 
-use pathweave_units::{Duration, Rate};
+use pathweave_units::{Bytes, Duration, Rate};
 
 use crate::spec::SimError;
 
@@ -32,6 +32,9 @@ pub struct NicConfig {
     pub packet_cost: Duration,
     /// What a datagram out of order takes beyond that. Default 60 ns (ours).
     pub reorder_cost: Duration,
+    /// Payload of datagrams out of order that the NIC can hold: it puts them in order before software sees them, which
+    /// then pays no `reorder_cost`, and drops what does not fit. Default 0 B: software places them, as ERD does.
+    pub reorder_buffer: Bytes,
 }
 
 impl Default for NicConfig {
@@ -46,6 +49,7 @@ impl Default for NicConfig {
             entry_bytes: 64,
             packet_cost: Duration::from_ns(40),
             reorder_cost: Duration::from_ns(60),
+            reorder_buffer: Bytes::ZERO,
         }
     }
 }

@@ -3,7 +3,9 @@
 mod config;
 mod core;
 mod engine;
+mod reorder;
 
 pub use config::{NicConfig, SideChannelConfig};
-pub(crate) use core::Cores;
+pub(crate) use core::{Cores, Datagram};
 pub(crate) use engine::Engine;
+pub(crate) use reorder::Reorder;

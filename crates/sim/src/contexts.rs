@@ -1,0 +1,112 @@
+//! What NICs keep for messages that are under way: contexts of queue pairs, and end-to-end contexts.
+
+use std::collections::VecDeque;
+
+use pathweave_policy::Service;
+use pathweave_units::{Duration, HostId, Time};
+
+use crate::connections::ConnId;
+use crate::later::Later;
+use crate::runner::Runner;
+
+impl<const C: usize> Runner<'_, C> {
+    /// A message wants its end-to-end context, which carries one at a time. False: it waits until another is done.
+    pub(crate) fn take_context(&mut self, conn: ConnId, flow: u32, posted: Time) -> bool {
+        let waiting = &mut self.beyond.as_mut().expect("there are contexts").waiting;
+        match waiting.get_mut(&conn) {
+            Some(queue) => queue.push_back((flow, posted)),
+            None => return waiting.insert(conn, VecDeque::new()).is_none(),
+        }
+        false
+    }
+
+    /// The message of an end-to-end context is done: the next one has its turn, once host and NIC know.
+    pub(crate) fn free_context(&mut self, now: Time, conn: ConnId) {
+        let waiting = &mut self.beyond.as_mut().expect("there are contexts").waiting;
+        let next = waiting.get_mut(&conn).and_then(VecDeque::pop_front);
+        let Some((flow, posted)) = next else {
+            waiting.remove(&conn);
+            return;
+        };
+        let nic = self.spec.host.nic.as_ref();
+        let crossing = nic.map_or(Duration::ZERO, |nic| nic.arrival_delay(0) + nic.post_delay());
+        self.later(now + crossing, Later::Posted { flow, at: posted, granted: true });
+    }
+
+    /// Takes note of what a NIC at each end of a message must keep while it is under way, or that it need not any more.
+    pub(crate) fn note_contexts(&mut self, flow: u32, begin: bool) {
+        if self.spec.host.nic.is_none() {
+            return;
+        }
+        let message = self.spec.graph.messages()[flow as usize];
+        let service = &self.spec.scheme_of(message.group).scheme.service;
+        let own = (message.stream >> 31 == 1).then_some(self.connections.of(flow));
+        let (src, dst) = message.processes();
+        let ends = [(message.src, src, message.dst, dst), (message.dst, dst, message.src, src)];
+        for (side, (host, process, peer, peer_process)) in ends.into_iter().enumerate() {
+            let Some(engine) = self.hosts[host.index()].extra().and_then(|extra| extra.engine.as_mut())
+            else {
+                continue;
+            };
+            for context in contexts_of(service, own, side, process, peer, peer_process).into_iter().flatten()
+            {
+                if begin { engine.begin(context) } else { engine.end(context) }
+            }
+        }
+    }
+}
+
+const OF_PROCESS: u64 = 1 << 62;
+const OF_CONNECTION: u64 = 1 << 63;
+
+/// What the NIC at one end keeps for a message: the sender's (side 0) or the receiver's (1).
+fn contexts_of(
+    service: &Service,
+    own: Option<ConnId>,
+    side: usize,
+    process: u16,
+    peer: HostId,
+    peer_process: u16,
+) -> [Option<u64>; 2] {
+    let remote = u64::from(peer.0) << 30;
+    let local = OF_PROCESS | u64::from(process);
+    match service {
+        Service::Connection => match own {
+            Some(conn) => [Some(OF_CONNECTION | u64::from(conn)), None],
+            // Both directions between two processes are one queue pair.
+            None => [Some(remote | u64::from(process) << 15 | u64::from(peer_process)), None],
+        },
+        // Only initiators count, as in the formulas; a target costs a NIC less than a queue pair.
+        Service::SharedReceive => [(side == 0).then_some(remote | u64::from(process) << 15), None],
+        Service::EndToEnd => [Some(local), Some(remote)],
+        Service::Datagram(_) => [Some(local), None],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_policy::find_scheme;
+    use std::collections::BTreeSet;
+
+    /// What a host's NIC keeps while all processes talk to all others is what the formulas say.
+    #[test]
+    fn contexts_are_those_of_the_formulas() {
+        for (name, hosts, processes) in
+            [("ecmp", 5, 4), ("xrc", 5, 4), ("rd", 5, 4), ("erd", 5, 4), ("ecmp", 2, 9)]
+        {
+            let service = (find_scheme(name).expect("a scheme").make)().service;
+            let mut kept = BTreeSet::new();
+            for (peer, own, other) in (1..hosts).flat_map(|peer| {
+                (0..processes).flat_map(move |own| (0..processes).map(move |other| (peer, own, other)))
+            }) {
+                for side in [0, 1] {
+                    let contexts = contexts_of(&service, None, side, own, HostId(peer), other);
+                    kept.extend(contexts.into_iter().flatten());
+                }
+            }
+            let expected = service.contexts(u64::from(hosts), u64::from(processes));
+            assert_eq!(kept.len() as u64, expected, "{name}");
+        }
+    }
+}

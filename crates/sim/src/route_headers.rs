@@ -1,0 +1,62 @@
+//! Bytes that packets carry so that switches know the way their source has chosen.
+//!
+//! Whoever puts the header on does it below the transport, so what transport and policies count of a packet is without
+//! it; links, queues and ideal times are with it.
+
+use std::sync::Arc;
+
+use pathweave_topo::{PathSets, Topology};
+use pathweave_transport::Transmit;
+use pathweave_units::HostId;
+use pathweave_wire::{Framing, RouteForm, Segment};
+
+/// The header of every path.
+#[derive(Debug)]
+pub(crate) struct RouteHeaders {
+    sets: Arc<PathSets>,
+    framing: Framing,
+    form: RouteForm,
+    /// Entries, in the order of the paths' numbers.
+    entries: Box<[u8]>,
+}
+
+/// The header of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteHeader {
+    form: RouteForm,
+    entries: u8,
+}
+
+impl RouteHeader {
+    /// Bytes a segment takes on a link with it.
+    pub(crate) fn wire_bytes(self, framing: Framing, segment: &Segment) -> u32 {
+        framing.wire_bytes_routed(segment, self.form, usize::from(self.entries))
+    }
+    /// What it adds to a packet that is no shorter than Ethernet's smallest frame.
+    pub(crate) fn len(self) -> u32 {
+        if self.entries == 0 { 0 } else { self.form.header_len(usize::from(self.entries)) as u32 }
+    }
+}
+
+impl RouteHeaders {
+    pub(crate) fn new(topology: &Topology, sets: &Arc<PathSets>, framing: Framing, form: RouteForm) -> Self {
+        let entries = match form {
+            RouteForm::Hops => sets.switches().map(|switches| switches as u8).collect(),
+            RouteForm::Anchors | RouteForm::Segments => sets.anchors(topology).into_boxed_slice(),
+        };
+        RouteHeaders { sets: Arc::clone(sets), framing, form, entries }
+    }
+
+    /// That of a path; `None` where the pair has no such path.
+    pub(crate) fn of(&self, src: HostId, dst: HostId, path: u16) -> Option<RouteHeader> {
+        let number = self.sets.number(src, dst, path)?;
+        Some(RouteHeader { form: self.form, entries: self.entries[number] })
+    }
+
+    /// Bytes on a link of what `from` sends: on its path, or back over that of what it answers.
+    pub(crate) fn wire_bytes(&self, from: HostId, packet: &Transmit) -> u32 {
+        let (src, dst) = if packet.is_answer() { (packet.to, from) } else { (from, packet.to) };
+        let header = self.of(src, dst, packet.segment.path.0);
+        header.map_or(packet.wire_bytes, |header| header.wire_bytes(self.framing, &packet.segment))
+    }
+}
