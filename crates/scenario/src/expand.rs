@@ -24,9 +24,12 @@ pub(crate) fn expand(root: &mut Node, found: &mut Vec<Diagnostic>) {
     keep(own.expand(scheme, &FieldPath::root().key("scheme")), found);
     let Some(Value::Array(workloads)) = table.get_mut("workload").map(|node| &mut node.value) else { return };
     for (i, workload) in workloads.iter_mut().enumerate() {
-        if let Some(scheme) = workload.as_table_mut().and_then(|table| table.get_mut("scheme")) {
-            let path = FieldPath::root().key("workload").index(i).key("scheme");
-            keep(own.expand(scheme, &path), found);
+        let Some(workload) = workload.as_table_mut() else { continue };
+        for field in ["scheme", "between_sites"] {
+            if let Some(scheme) = workload.get_mut(field) {
+                let path = FieldPath::root().key("workload").index(i).key(field);
+                keep(own.expand(scheme, &path), found);
+            }
         }
     }
 }

@@ -5,16 +5,12 @@ use std::collections::BTreeMap;
 use pathweave_sim::RouteChoice;
 use pathweave_topo::{PathFinder, PathSets, Routing, Topology};
 use pathweave_units::{HostId, Time};
-use pathweave_workload::{Bounds, Message, MessageGraph};
+use pathweave_workload::Bounds;
 use serde::Serialize;
 
+use crate::estimate::Estimate;
 use crate::prepare::Prepared;
 
-/// Packet-hops a CPU second of one core carries. A round figure for the middle of the benchmarks; runs of few hosts
-/// are faster, runs of ten thousand slower.
-const PACKET_HOPS_PER_CPU_S: f64 = 10e6;
-/// Messages whose paths are looked at; more are sampled evenly.
-const SAMPLED_MESSAGES: usize = 20_000;
 /// Pairs of switches whose paths are counted at most.
 const PATH_WALKS: u64 = 200_000;
 
@@ -159,17 +155,6 @@ pub struct BoundTimes {
     pub completion_ns: f64,
 }
 
-/// What a run will cost, roughly: losses and congestion add to it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Estimate {
-    /// Packets crossing a link each, data and acknowledgements.
-    pub packet_hops: f64,
-    /// CPU time of one core.
-    pub cpu_s: f64,
-    /// Memory.
-    pub memory_bytes: f64,
-}
-
 impl Prepared {
     /// What can be said of the scenario before it runs.
     pub fn inspect(&self) -> Inspection {
@@ -181,7 +166,7 @@ impl Prepared {
         Inspection {
             name: spec.name.clone(),
             seed: spec.seed,
-            estimate: self.estimate(&mut finder),
+            estimate: Estimate::of(&self.spec, &mut finder),
             network: network(&spec.topology, &spec.routing, &mut finder),
             traffic: self.traffic(),
             bounds: BoundTimes {
@@ -212,51 +197,6 @@ impl Prepared {
             bytes: u64::try_from(spec.graph.total_bytes()).unwrap_or(u64::MAX),
         }
     }
-
-    fn estimate(&self, finder: &mut PathFinder<'_>) -> Estimate {
-        let spec = &self.spec;
-        let mtu = spec.host.mtu.get();
-        let packet_hops_of = |message: &Message, hops: u32| {
-            let scheme = &spec.scheme_of(message.group).scheme;
-            let acks = 1.0 / f64::from(scheme.acks.every_packets.max(1));
-            let packets = message.size.get().div_ceil(mtu).max(1) as f64;
-            packets * (1.0 + acks) * f64::from(hops)
-        };
-        let packet_hops = sum_by_sample(&spec.graph, |message| {
-            let hops = finder.pair(message.src, message.dst, 0).map_or(0, |pair| pair.hops);
-            packet_hops_of(message, hops)
-        });
-        Estimate {
-            packet_hops,
-            cpu_s: packet_hops / PACKET_HOPS_PER_CPU_S,
-            memory_bytes: memory(&spec.topology, &spec.graph),
-        }
-    }
-}
-
-/// The sum of `cost` over all messages, from an even sample if they are many.
-fn sum_by_sample(graph: &MessageGraph, mut cost: impl FnMut(&Message) -> f64) -> f64 {
-    let messages = graph.messages();
-    let stride = messages.len().div_ceil(SAMPLED_MESSAGES).max(1);
-    let mut looked_at = (0.0, 0.0);
-    for message in messages.iter().step_by(stride) {
-        looked_at.0 += cost(message);
-        looked_at.1 += message.size.get() as f64;
-    }
-    // By bytes rather than by number: a few large messages may carry most packets.
-    let all: f64 = messages.iter().map(|message| message.size.get() as f64).sum();
-    if looked_at.1 > 0.0 && stride > 1 { looked_at.0 * all / looked_at.1 } else { looked_at.0 }
-}
-
-/// The program itself, ports, packets in flight, and records, queue pairs and tasks of messages.
-fn memory(topology: &Topology, graph: &MessageGraph) -> f64 {
-    const PROGRAM: f64 = 24e6;
-    const PER_PORT: f64 = 512.0;
-    const PER_HOST: f64 = 32e3;
-    const PER_MESSAGE: f64 = 1_000.0;
-    let ports = 2.0 * topology.links().len() as f64;
-    let hosts = f64::from(topology.hosts());
-    PROGRAM + PER_PORT * ports + PER_HOST * hosts + PER_MESSAGE * graph.task_count() as f64
 }
 
 fn network(topology: &Topology, routing: &RouteChoice, finder: &mut PathFinder<'_>) -> NetworkSize {

@@ -1,6 +1,8 @@
 //! Scenario files: one TOML layout composed of every crate's configuration, checked before anything runs.
 
 pub mod catalogue;
+pub mod convert;
+mod estimate;
 mod expand;
 mod inspect;
 mod load;
@@ -11,9 +13,8 @@ mod schema;
 mod surroundings;
 mod text;
 
-pub use inspect::{
-    BoundTimes, Estimate, ExplicitPaths, GroupSize, Inspection, NetworkSize, Paths, Tier, TrafficSize,
-};
+pub use estimate::Estimate;
+pub use inspect::{BoundTimes, ExplicitPaths, GroupSize, Inspection, NetworkSize, Paths, Tier, TrafficSize};
 pub use load::{Changes, Loaded};
 pub use model::{
     NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig, Scenario, Verb, WorkloadEntry,

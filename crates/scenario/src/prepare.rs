@@ -33,7 +33,8 @@ impl Loaded {
     pub fn prepare(&self) -> Result<Prepared, Diagnostics> {
         let topology = self.topology()?;
         self.check_faults(&topology)?;
-        let (graph, notes) = self.messages(&topology)?;
+        let (graph, of_workloads) = self.messages(&topology)?;
+        let notes = topology.notes().iter().cloned().chain(of_workloads).collect();
         let routing = self.routing(&topology, &graph)?;
         let scenario = &self.scenario;
         let mut schemes: Vec<pathweave_sim::NamedScheme> = Vec::new();
@@ -50,7 +51,7 @@ impl Loaded {
                 as u16
         };
         let of_group = |group: &pathweave_workload::Group| {
-            let workload = scenario.workload.iter().find(|workload| workload.group_name() == group.name);
+            let workload = scenario.workload.iter().find(|workload| workload.has_group(&group.name));
             let workload = workload.expect("groups are named by workloads");
             let role = workload.role.to_sim();
             GroupSpec { scheme: scheme_index(group.scheme.as_deref()), class: workload.class, role }
@@ -120,7 +121,10 @@ impl Loaded {
             .map_err(|why| self.place(paths_error(&why)).into())
     }
 
-    fn messages(&self, topology: &Topology) -> Result<(Arc<MessageGraph>, Vec<String>), Diagnostics> {
+    pub(crate) fn messages(
+        &self,
+        topology: &Topology,
+    ) -> Result<(Arc<MessageGraph>, Vec<String>), Diagnostics> {
         let scenario = &self.scenario;
         let env = workload_env(&scenario.topology, topology, scenario.seed, &self.base_dir);
         let pools = self.pools(&env)?;

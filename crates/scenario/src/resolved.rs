@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pathweave_topo::{PathSetConfig, RoutingConfig, TopologyConfig};
+use pathweave_topo::{PathSetConfig, RoutingConfig};
 use sha2::{Digest, Sha256};
 
 use crate::model::Scenario;
@@ -74,10 +74,8 @@ fn each_file<E>(scenario: &mut Scenario, rename: impl Fn(&str) -> Result<String,
         *path = rename(&path.to_string_lossy())?.into();
         Ok(())
     };
-    match &mut scenario.topology {
-        TopologyConfig::TopologyFile(file) => rename_path(&mut file.path)?,
-        TopologyConfig::HpccFile(file) => rename_path(&mut file.path)?,
-        _ => {}
+    if let Some(path) = scenario.topology.file() {
+        rename_path(path)?;
     }
     if let RoutingConfig::Source(source) = &mut scenario.routing
         && let PathSetConfig::File(file) = &mut source.paths

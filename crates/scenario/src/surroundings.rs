@@ -58,7 +58,7 @@ fn racks(topology: &Topology) -> Racks {
 
 /// Flow lists made for an imported topology use its node ids, which the names of the hosts keep.
 fn node_ids(config: &TopologyConfig, topology: &Topology) -> Option<BTreeMap<u64, HostId>> {
-    if !matches!(config, TopologyConfig::HpccFile(_)) {
+    if !config.has_node_ids() {
         return None;
     }
     let id_of = |host: u32| topology.node_name(NodeId(host)).strip_prefix("host")?.parse().ok();

@@ -143,7 +143,7 @@ impl<'a> Reference<'a> {
                 let has_tables = variants(schema).iter().any(|variant| variant.get("properties").is_some());
                 plain(&format!("{}{}", listed.join(", "), if has_tables { " or a table" } else { "" }))
             }
-            _ if path == "workload[].scheme" => plain("as `scheme`"),
+            _ if ["workload[].scheme", "workload[].between_sites"].contains(&path) => plain("as `scheme`"),
             _ if is_table(schema) => {
                 below.push(Below { path: path.to_owned(), schema });
                 ("table".to_owned(), true)

@@ -3,7 +3,7 @@
 use pathweave_sim::nic::{NicConfig, SideChannelConfig};
 use pathweave_transport::RtoConfig;
 use pathweave_units::{Bytes, Duration};
-use pathweave_wire::Framing;
+use pathweave_wire::{Framing, RouteBytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,11 @@ pub struct NetworkConfig {
     /// Header bytes on the wire: "rocev2" counts real RoCEv2 over Ethernet (default), "ns3" what the ns-3 RDMA
     /// simulators count, for comparison with their results.
     pub framing: Framing,
+    /// Bytes that packets carry of a route their source has chosen (`routing.kind = "source"`): "none"; "anchors", the few
+    /// switches that pin it, 4 bytes each; "hops", the port at every switch, 2 bytes each; "segments", 16 bytes for every
+    /// anchor, as in SRv6; each with 8 bytes around them. Default: "hops", and "none" with `framing = "ns3"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_route: Option<RouteBytes>,
     /// Payload of a full packet, 256 B to 9000 B. Default 4096 B, the largest MTU of InfiniBand verbs.
     pub mtu: Bytes,
     /// What messages are posted as: "write" (default), as collective libraries do, or "send".
@@ -32,6 +37,7 @@ impl Default for NetworkConfig {
     fn default() -> Self {
         NetworkConfig {
             framing: Framing::default(),
+            source_route: None,
             mtu: Bytes::new(4_096),
             verb: Verb::default(),
             retransmission: RetransmissionConfig::default(),
@@ -62,6 +68,7 @@ impl NetworkConfig {
         pathweave_sim::HostConfig {
             mtu: self.mtu,
             framing: self.framing,
+            source_route: self.source_route.unwrap_or(self.framing.usual_route()),
             verb: match self.verb {
                 Verb::Write => pathweave_sim::Verb::Write,
                 Verb::Send => pathweave_sim::Verb::Send,

@@ -35,12 +35,18 @@ pub struct ObserveConfig {
     /// that the policy allows, the bytes in flight, and how the packets that arrived since the last one are spread over
     /// paths, or over queue pairs where the scheme has several (the 32 that carried most). Not for datagram queue pairs. Default 0.
     pub flows: u32,
+    /// Count data packets as they leave their hosts, in `summary.json`: the times between packets of a message, and, where
+    /// sources choose paths, the bytes by the length of the path. Not for datagram queue pairs. Default false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub departures: bool,
 }
 
 impl Default for ObserveConfig {
     fn default() -> Self {
-        let pathweave_sim::ObserveConfig { interval, max_samples, max_events, flows } = Default::default();
-        ObserveConfig { interval: interval.unwrap_or(Duration::ZERO), max_samples, max_events, flows }
+        let pathweave_sim::ObserveConfig { interval, max_samples, max_events, flows, departures } =
+            Default::default();
+        let interval = interval.unwrap_or(Duration::ZERO);
+        ObserveConfig { interval, max_samples, max_events, flows, departures }
     }
 }
 
@@ -52,6 +58,7 @@ impl ObserveConfig {
             max_samples: self.max_samples,
             max_events: self.max_events,
             flows: self.flows,
+            departures: self.departures,
         }
     }
 }

@@ -40,9 +40,10 @@ impl Scenario {
     /// Every scheme with the field that sets it: the scenario's first.
     pub(crate) fn schemes(&self) -> impl Iterator<Item = (FieldPath, &NamedScheme)> {
         let root = FieldPath::root();
-        let of_workloads = self.workload.iter().enumerate().filter_map(|(i, workload)| {
-            let path = FieldPath::root().key("workload").index(i).key("scheme");
-            Some((path, workload.scheme.as_ref()?))
+        let of_workloads = self.workload.iter().enumerate().flat_map(|(i, workload)| {
+            let path = FieldPath::root().key("workload").index(i);
+            let fields = [("scheme", &workload.scheme), ("between_sites", &workload.between_sites)];
+            fields.into_iter().filter_map(move |(field, scheme)| Some((path.key(field), scheme.as_ref()?)))
         });
         [(root.key("scheme"), &self.scheme)].into_iter().chain(of_workloads)
     }
@@ -64,6 +65,7 @@ impl Scenario {
             let first = &self.workload[*first_of.entry(group).or_insert(i)];
             for (differs, field) in [
                 (first.scheme != workload.scheme, "scheme"),
+                (first.between_sites != workload.between_sites, "between_sites"),
                 (first.class != workload.class, "class"),
                 (first.role != workload.role, "role"),
             ] {

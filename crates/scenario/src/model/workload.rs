@@ -1,7 +1,7 @@
 //! One workload of a scenario.
 
 use pathweave_units::Duration;
-use pathweave_workload::{Traffic, WorkloadConfig};
+use pathweave_workload::{Traffic, WorkloadConfig, between_name};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,10 @@ pub struct WorkloadEntry {
     /// How its messages are carried, as `scheme` of the scenario, which is the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<NamedScheme>,
+    /// How those of its messages are carried that go to another data centre, which are
+    /// reported as a group of their own, "NAME between sites". Default: like the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_sites: Option<NamedScheme>,
     /// When it starts, since the start of the run. Default 0s.
     #[serde(default)]
     pub start: Duration,
@@ -68,11 +72,18 @@ impl WorkloadEntry {
     pub fn group_name(&self) -> &str {
         self.group.as_deref().unwrap_or(self.traffic.kind())
     }
+    /// Whether a group of messages is of this workload.
+    pub fn has_group(&self, name: &str) -> bool {
+        let own = self.group_name();
+        own == name || self.between_sites.is_some() && between_name(own) == name
+    }
     /// The same, as the workload crate takes it.
     pub fn to_config(&self) -> WorkloadConfig {
+        let name = |scheme: &Option<NamedScheme>| scheme.as_ref().map(|scheme| scheme.name.clone());
         WorkloadConfig {
             group: self.group.clone(),
-            scheme: self.scheme.as_ref().map(|scheme| scheme.name.clone()),
+            scheme: name(&self.scheme),
+            between_sites: name(&self.between_sites),
             start: self.start,
             traffic: self.traffic.clone(),
         }

@@ -1,0 +1,395 @@
+//! From one file format to another: topologies, lists of flows, traces.
+
+use std::fs;
+use std::path::Path;
+
+use pathweave_topo::{
+    NodeId, TOPOLOGY_FORMATS, Topology, TopologyFormat, header_words, is_topology_file,
+    topology_format_of_header,
+};
+use pathweave_units::Rate;
+use pathweave_workload::{
+    FLOW_LISTS, FlowFile, FlowListFormat, MessageGraph, TRACES, TraceFormat, Traffic, WorkloadConfig,
+    WorkloadEnv, check_flows, expand,
+};
+
+use crate::load::{Changes, Loaded};
+use crate::text::{Diagnostics, nearest};
+
+/// Hosts that ranks of a trace may be on while it is converted: as many as a topology can have.
+const MOST_HOSTS: u32 = pathweave_topo::MAX_NODES;
+/// Longest file that is read.
+const MAX_FILE_BYTES: u64 = 4 << 30;
+
+/// A format of files.
+#[derive(Clone, Copy, Debug)]
+pub struct FileFormat {
+    /// Its name.
+    pub name: &'static str,
+    /// One line about it.
+    pub help: &'static str,
+    /// The extension that tells it, if any does.
+    pub extension: Option<&'static str>,
+    /// Whether it can be written.
+    pub is_written: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Topology(&'static TopologyFormat),
+    Flows(&'static FlowListFormat),
+    Trace(&'static TraceFormat),
+    Scenario,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Topology(_) => "a topology",
+            Kind::Flows(_) => "a list of flows",
+            Kind::Trace(_) => "a trace",
+            Kind::Scenario => "a scenario",
+        }
+    }
+}
+
+/// The formats there are.
+pub fn formats() -> Vec<FileFormat> {
+    let topologies = TOPOLOGY_FORMATS.iter().map(|format| FileFormat {
+        name: format.name,
+        help: format.help,
+        extension: format.extension,
+        is_written: format.write.is_some(),
+        kind: Kind::Topology(format),
+    });
+    let flows = FLOW_LISTS.iter().map(|format| FileFormat {
+        name: format.name,
+        help: format.help,
+        extension: format.extension,
+        is_written: true,
+        kind: Kind::Flows(format),
+    });
+    let traces = TRACES.iter().map(|format| FileFormat {
+        name: format.name,
+        help: format.help,
+        extension: format.extension,
+        is_written: false,
+        kind: Kind::Trace(format),
+    });
+    let scenario = FileFormat {
+        name: "scenario",
+        help: "Scenario of this program: its topology, or all its messages",
+        extension: Some("toml"),
+        is_written: false,
+        kind: Kind::Scenario,
+    };
+    topologies.chain(flows).chain(traces).chain([scenario]).collect()
+}
+
+/// What to convert from and to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Conversion<'a> {
+    /// Name of the format that is read. Default: by the file's extension, or its first line.
+    pub from: Option<&'a str>,
+    /// Name of the format that is written. Default: by the extension.
+    pub to: Option<&'a str>,
+    /// `key=value`: fields of the scenario, or of the workload that a trace becomes.
+    pub set: &'a [String],
+}
+
+/// A file in another format.
+#[derive(Clone, Debug)]
+pub struct Converted {
+    /// Its text.
+    pub text: String,
+    /// The format that was read.
+    pub from: &'static str,
+    /// The format it is in.
+    pub to: &'static str,
+    /// What the user should know.
+    pub notes: Vec<String>,
+    /// What the format cannot say, and so is not in the text.
+    pub lost: Vec<String>,
+}
+
+/// Why a file was not converted.
+#[derive(Clone, Debug)]
+pub enum ConvertError {
+    /// The scenario is wrong.
+    Scenario(Diagnostics),
+    /// Anything else, for people.
+    Other(String),
+}
+
+impl From<Diagnostics> for ConvertError {
+    fn from(found: Diagnostics) -> Self {
+        ConvertError::Scenario(found)
+    }
+}
+
+impl From<String> for ConvertError {
+    fn from(what: String) -> Self {
+        ConvertError::Other(what)
+    }
+}
+
+/// What was read.
+enum Content {
+    Topology(Box<Topology>),
+    Flows(FlowFile),
+}
+
+/// Reads `input`, and writes its content in the format of `output`. No file is written.
+pub fn convert(input: &Path, output: &Path, how: Conversion<'_>) -> Result<Converted, ConvertError> {
+    let from = match how.from {
+        Some(name) => named("--from", name)?,
+        None => of_input(input)?,
+    };
+    let to = match how.to {
+        Some(name) => named("--to", name)?,
+        None => of_output(output, from.kind)?,
+    };
+    if !matches!(
+        (from.kind, to.kind),
+        (Kind::Topology(_) | Kind::Scenario, Kind::Topology(_))
+            | (Kind::Flows(_) | Kind::Trace(_) | Kind::Scenario, Kind::Flows(_))
+    ) {
+        let what = if to.is_written {
+            format!("{} is {}, and {} {}", input.display(), from.kind.name(), to.name, to.kind.name())
+        } else {
+            format!("{} can be read only", to.name)
+        };
+        return Err(what.into());
+    }
+    if !how.set.is_empty() && !matches!(from.kind, Kind::Trace(_) | Kind::Scenario) {
+        return Err(format!("--set {}: {} has no settings", how.set[0], from.name).into());
+    }
+    let mut converted =
+        Converted { text: String::new(), from: from.name, to: to.name, notes: Vec::new(), lost: Vec::new() };
+    let content = read(input, from, to, how.set, &mut converted)?;
+    converted.text = match (&content, to.kind) {
+        (Content::Topology(topology), Kind::Topology(TopologyFormat { write: Some(write), .. })) => {
+            converted.notes.extend(topology.notes().iter().cloned());
+            write(topology, &mut converted.lost)
+        }
+        (Content::Flows(flows), Kind::Flows(format)) => {
+            (format.write)(flows, &mut converted.lost).map_err(|why| format!("{}: {why}", input.display()))?
+        }
+        _ => return Err(format!("{} can be read only", to.name).into()),
+    };
+    Ok(converted)
+}
+
+fn read(
+    input: &Path,
+    from: FileFormat,
+    to: FileFormat,
+    set: &[String],
+    converted: &mut Converted,
+) -> Result<Content, ConvertError> {
+    let name = input.display().to_string();
+    match from.kind {
+        Kind::Topology(format) => {
+            let topology = (format.parse)(&name, &text_of(input)?).map_err(|why| why.to_string())?;
+            Ok(Content::Topology(Box::new(topology)))
+        }
+        Kind::Flows(format) => {
+            let flows = (format.parse)(&text_of(input)?, &name).map_err(|why| why.to_string())?;
+            check_flows(&flows, &name).map_err(|why| why.to_string())?;
+            converted.notes.extend(flows.notes.iter().cloned());
+            converted.lost.extend(flows.unused.iter().cloned());
+            Ok(Content::Flows(flows))
+        }
+        Kind::Trace(format) => {
+            let (graph, notes) = graph_of_trace(input, format, set)?;
+            converted.notes.extend(notes);
+            flows_of(&graph, None, &name, converted)
+        }
+        Kind::Scenario => {
+            let loaded = Loaded::read(input, &Changes { set: set.to_vec(), ..Changes::default() })?;
+            let topology = loaded.topology()?;
+            if let Kind::Topology(_) = to.kind {
+                return Ok(Content::Topology(Box::new(topology.as_ref().clone())));
+            }
+            let (graph, notes) = loaded.messages(&topology)?;
+            converted.notes.extend(notes);
+            // Lists for an imported topology number hosts as its file does.
+            let ids = loaded.scenario.topology.has_node_ids().then(|| host_ids(&topology)).flatten();
+            flows_of(&graph, ids.as_deref(), &name, converted)
+        }
+    }
+}
+
+/// The numbers that the names of hosts keep.
+fn host_ids(topology: &Topology) -> Option<Vec<u64>> {
+    (0..topology.hosts())
+        .map(|host| topology.node_name(NodeId(host)).strip_prefix("host")?.parse().ok())
+        .collect()
+}
+
+fn flows_of(
+    graph: &MessageGraph,
+    ids: Option<&[u64]>,
+    name: &str,
+    converted: &mut Converted,
+) -> Result<Content, ConvertError> {
+    let mut expanded = expand(graph).map_err(|why| format!("{name}: {why}"))?;
+    // A trace is read as if there were as many hosts as there can be.
+    expanded.flows.hosts =
+        expanded.flows.hosts.filter(|&hosts| hosts < u64::from(MOST_HOSTS) && ids.is_none());
+    if let Some(ids) = ids {
+        for flow in &mut expanded.flows.flows {
+            (flow.src, flow.dst) = (ids[flow.src as usize], ids[flow.dst as usize]);
+        }
+    }
+    converted.lost.extend(expanded.lost);
+    Ok(Content::Flows(expanded.flows))
+}
+
+/// The messages of a trace, on as many hosts as it has ranks.
+fn graph_of_trace(
+    input: &Path,
+    format: &TraceFormat,
+    set: &[String],
+) -> Result<(MessageGraph, Vec<String>), ConvertError> {
+    let mut config = toml::Table::new();
+    config.insert("kind".to_owned(), toml::Value::String(format.name.to_owned()));
+    let (base_dir, file) = match (input.parent(), input.file_name()) {
+        (Some(folder), Some(name)) => (folder.to_owned(), name.to_string_lossy().into_owned()),
+        _ => (input.to_owned(), ".".to_owned()),
+    };
+    // A file of a Chakra trace stands for all of them.
+    let is_rank = |(prefix, rank): (&str, &str)| rank.parse::<u32>().is_ok().then(|| prefix.to_owned());
+    let file = file.strip_suffix(".et").and_then(|file| is_rank(file.rsplit_once('.')?)).unwrap_or(file);
+    config.insert(format.field.to_owned(), toml::Value::String(file));
+    for change in set {
+        merge(&mut config, setting(change)?);
+    }
+    let refuse = |why: String| ConvertError::Other(format!("{}: {why}", input.display()));
+    let traffic: Traffic =
+        config.try_into().map_err(|why: toml::de::Error| refuse(why.message().to_owned()))?;
+    // What no rank sends is not part of the list, so the rate of hosts does not matter.
+    let env = WorkloadEnv { base_dir, ..WorkloadEnv::new(MOST_HOSTS, Rate::from_gbps(100)) };
+    let workload = pathweave_workload::build(&[WorkloadConfig::new(traffic)], &env)
+        .map_err(|why| refuse(why.to_string()))?;
+    Ok((workload.graph, workload.notes))
+}
+
+/// `key=value`, where the value is TOML or a text without quotes.
+fn setting(change: &str) -> Result<toml::Table, String> {
+    let Some((key, value)) = change.split_once('=') else {
+        return Err(format!("--set {change}: expected KEY=VALUE"));
+    };
+    let quoted = toml::Value::String(value.to_owned()).to_string();
+    [value, &quoted]
+        .into_iter()
+        .find_map(|value| toml::from_str(&format!("{key} = {value}")).ok())
+        .ok_or_else(|| format!("--set {change}: \"{key}\" is no name of a field"))
+}
+
+fn merge(into: &mut toml::Table, from: toml::Table) {
+    for (key, value) in from {
+        match (into.get_mut(&key), value) {
+            (Some(toml::Value::Table(known)), toml::Value::Table(more)) => merge(known, more),
+            (_, value) => _ = into.insert(key, value),
+        }
+    }
+}
+
+fn text_of(path: &Path) -> Result<String, String> {
+    let refuse = |why: String| format!("cannot read {}: {why}", path.display());
+    let size = fs::metadata(path).map_err(|why| refuse(why.to_string()))?;
+    if !size.is_file() {
+        return Err(refuse("it is no file".to_owned()));
+    }
+    if size.len() > MAX_FILE_BYTES {
+        return Err(refuse(format!("{} bytes; at most {MAX_FILE_BYTES} are allowed", size.len())));
+    }
+    fs::read_to_string(path).map_err(|why| refuse(why.to_string()))
+}
+
+/// The format of this name.
+fn named(option: &str, name: &str) -> Result<FileFormat, String> {
+    let all = formats();
+    all.iter().find(|format| format.name == name).copied().ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|format| format.name).collect();
+        let hint = nearest(name, names.iter().copied())
+            .map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
+        format!("{option}: no format is named \"{name}\"{hint} (there are {})", names.join(", "))
+    })
+}
+
+fn extension_of(path: &Path) -> Option<String> {
+    path.extension().map(|extension| extension.to_string_lossy().to_lowercase())
+}
+
+/// The format of a file that is read.
+fn of_input(input: &Path) -> Result<FileFormat, String> {
+    let by_name = |name: &str| named("--from", name);
+    if !input.is_file() && is_chakra(input) {
+        return by_name("chakra");
+    }
+    let extension = extension_of(input);
+    if extension.as_deref() == Some("toml") {
+        let is_topology = is_topology_file(&text_of(input)?);
+        return by_name(if is_topology { "topology" } else { "scenario" });
+    }
+    if let Some(format) =
+        formats().into_iter().find(|f| f.extension.is_some() && f.extension == extension.as_deref())
+    {
+        return Ok(format);
+    }
+    let text = text_of(input)?;
+    if let Some(name) = topology_format_of_header(&text) {
+        return by_name(name);
+    }
+    match header_words(&text)[..] {
+        [one] if one.parse::<u64>().is_ok() => {
+            let flow = text.lines().filter(|line| !line.trim().is_empty()).nth(1).unwrap_or_default();
+            by_name(if flow.split_whitespace().count() == 5 { "conweave-flows" } else { "hpcc-flows" })
+        }
+        [first, ..] if first.starts_with("HYBRID_") => by_name("simai"),
+        _ => Err(format!(
+            "{}: neither its extension nor its first line tells its format; give --from",
+            input.display()
+        )),
+    }
+}
+
+/// Whether it is the folder of a Chakra trace, or folder and prefix.
+fn is_chakra(path: &Path) -> bool {
+    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let prefix = path.file_name().filter(|_| !path.is_dir()).map(|name| name.to_string_lossy().into_owned());
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.ends_with(".et") && prefix.as_ref().is_none_or(|prefix| name.starts_with(&format!("{prefix}.")))
+    })
+}
+
+/// The format of a file that is written, for content of this kind.
+fn of_output(output: &Path, content: Kind) -> Result<FileFormat, String> {
+    let extension = extension_of(output);
+    let name = match (extension.as_deref(), content) {
+        (Some("txt"), Kind::Topology(_)) => Some("hpcc-topology"),
+        (Some("txt"), Kind::Flows(_) | Kind::Trace(_)) => Some("hpcc-flows"),
+        (Some(extension), _) => formats()
+            .into_iter()
+            .find(|format| format.is_written && format.extension == Some(extension))
+            .map(|format| format.name),
+        (None, _) => None,
+    };
+    match name {
+        Some(name) => named("--to", name),
+        None => {
+            let written: Vec<&str> = formats().iter().filter(|f| f.is_written).map(|f| f.name).collect();
+            Err(format!(
+                "{}: its extension does not tell the format; give --to, one of {}",
+                output.display(),
+                written.join(", ")
+            ))
+        }
+    }
+}
