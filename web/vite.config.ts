@@ -1,15 +1,19 @@
-// Builds the viewer to dist/report.html: one page with its style and script in it, and places named [[...]] that the
-// program fills with a run's data.
+// Builds the viewer: dist/report.html for runs and dist/sweep.html for sweeps (`--mode` says which), each one page with
+// its style and script in it, and places named [[...]] that the program fills with data.
 import { readFileSync } from "node:fs";
 import { defineConfig, type Plugin } from "vite";
 
 // Puts what the page refers to into the page.
-const oneFile: Plugin = {
+const oneFile = (file: string): Plugin => ({
   name: "one-file",
   enforce: "post",
+  transformIndexHtml: {
+    order: "pre",
+    handler: (html) => html.replace("[[head]]\n", () => readFileSync("head.html", "utf8")),
+  },
   generateBundle(_, bundle) {
-    const page = bundle["report.html"];
-    if (page?.type !== "asset") throw new Error("no report.html was built");
+    const page = bundle[file];
+    if (page?.type !== "asset") throw new Error(`no ${file} was built`);
     let html = String(page.source);
     for (const [name, item] of Object.entries(bundle)) {
       if (item === page) continue;
@@ -28,18 +32,18 @@ const oneFile: Plugin = {
     }
     page.source = html;
   },
-};
+});
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   base: "./",
-  plugins: [oneFile],
+  plugins: [oneFile(`${mode}.html`)],
   build: {
     target: "es2022",
     outDir: process.env.REPORT_OUT ?? "dist",
-    emptyOutDir: true,
+    emptyOutDir: false,
     modulePreload: false,
     assetsInlineLimit: 0,
     cssCodeSplit: false,
-    rollupOptions: { input: "report.html" },
+    rollupOptions: { input: `${mode}.html` },
   },
-});
+}));

@@ -9,6 +9,10 @@ import { colour, css } from "./theme";
 export interface Axis { label: string; quantity: Quantity; log?: boolean; categories?: string[]; max?: number }
 export interface Line {
   label: string; x: number[]; y: (number | null)[]; colour?: string; dash?: number; width?: number; stepped?: boolean; points?: boolean;
+  /** How far the truth may be from each value, up and down: a band. */
+  spread?: (number | null)[];
+  /** Points that nothing lies between. */
+  loose?: boolean;
 }
 interface Spec { x: Axis; y: Axis; lines: Line[]; height?: number; marker?: () => number | undefined }
 
@@ -33,16 +37,17 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
   // Lines with x values of their own share an axis; null where one has no point.
   const data = tables.length === 1 ? tables[0] : uPlot.join(tables);
   const ys = spec.lines.map((l) => l.y);
+  const tops = spec.lines.map((l) => l.y.map((v, i) => (v == null ? null : v + (l.spread?.[i] ?? 0))));
   const plot = new uPlot({
     width: Math.max(260, parent.clientWidth - 30),
     height: spec.height ?? 270,
     scales: {
       x: { time: false, distr: spec.x.log ? 3 : 1, log: 10, range: xRange(spec) },
-      y: { distr: spec.y.log ? 3 : 1, log: 10, range: yRange(spec, largest(ys)) },
+      y: { distr: spec.y.log ? 3 : 1, log: 10, range: yRange(spec, largest(tops)) },
     },
     axes: [axis(spec.x, spec.lines.map((l) => l.x)), { ...axis(spec.y, ys), size: 56 }],
     cursor: { points: { size: 6 }, drag: { x: true, y: false } },
-    hooks: { draw: [(u) => drawMarker(u, spec.marker?.())] },
+    hooks: { drawAxes: [(u) => spec.lines.forEach((l, i) => drawSpread(u, l, l.colour ?? colour(i)))], draw: [(u) => drawMarker(u, spec.marker?.())] },
     series: [
       {
         label: spec.x.label,
@@ -55,12 +60,47 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
         dash: dashes[(l.dash ?? 0) % dashes.length],
         spanGaps: true,
         points: { show: (l.points ?? false) && l.x.length <= 40, size: 6 },
-        paths: l.stepped ? uPlot.paths.stepped!({ align: 1 }) : undefined,
-        value: (_, v: number | null) => (v == null ? "" : show(spec.y.quantity, v)),
+        paths: l.loose ? () => null : l.stepped ? uPlot.paths.stepped!({ align: 1 }) : undefined,
+        value: (_, v: number | null, __, at) => (v == null ? "" : show(spec.y.quantity, v) + spreadAt(l, data[0][at ?? -1], spec.y.quantity)),
       })),
     ],
   }, data, place);
   return plot;
+}
+
+function spreadAt(line: Line, x: number | undefined, quantity: Axis["quantity"]): string {
+  const half = x === undefined ? undefined : line.spread?.[line.x.indexOf(x)];
+  return half == null ? "" : ` \u00b1 ${show(quantity, half)}`;
+}
+
+// A band along the line, and a whisker at each point, which is all there is where points are loose.
+function drawSpread(u: uPlot, line: Line, stroke: string): void {
+  const known = line.x.flatMap((x, i) => {
+    const y = line.y[i], half = line.spread?.[i];
+    if (y == null || half == null) return [];
+    const lowest = u.scales.y.min ?? 0;
+    const at = (v: number) => u.valToPos(Math.max(v, lowest), "y", true);
+    return [{ x: u.valToPos(x, "x", true), up: at(y + half), down: at(y - half) }];
+  });
+  if (!known.length) return;
+  const { ctx } = u;
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = stroke;
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  for (const { x, up, down } of known) {
+    ctx.beginPath();
+    ctx.moveTo(x, up);
+    ctx.lineTo(x, down);
+    ctx.stroke();
+  }
+  if (!line.loose && known.length > 1) {
+    ctx.globalAlpha = 0.18;
+    ctx.beginPath();
+    known.forEach(({ x, up }) => ctx.lineTo(x, up));
+    [...known].reverse().forEach(({ x, down }) => ctx.lineTo(x, down));
+    ctx.fill();
+  }
+  ctx.restore();
 }
 
 // The instant that is shown elsewhere on the page.

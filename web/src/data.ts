@@ -1,4 +1,5 @@
 // What the program puts into the page. The fields are those of `crates/results/src/report` and of summary.json.
+import { read } from "./dom";
 
 export type Quantity = "time_ns" | "rate_bps" | "bytes" | "count" | "plain" | "percent";
 
@@ -59,7 +60,6 @@ export interface Run {
   timeline: { interval_ns: number; rows: { kind: string; total: number; counts: number[] }[]; not_recorded: number };
 }
 
-const read = (id: string): unknown => JSON.parse(document.getElementById(id)!.textContent!);
 export const summaries = read("summaries") as Summary[];
 export const runs = read("picture-data") as Run[];
 

@@ -20,6 +20,9 @@ export function svg(tag: string, attributes: Attributes = {}): SVGElement {
   return e;
 }
 
+/** Data that the program put into the page. */
+export const read = (id: string): unknown => JSON.parse(document.getElementById(id)!.textContent!);
+
 /** A box with a title; wide ones take the whole row. */
 export function card(parent: Element, title: string, note = "", wide = false): HTMLElement {
   const box = element("div", { class: wide ? "card wide" : "card" }, element("h3", {}, title));

@@ -1,34 +1,11 @@
-// Reports in headless Chromium. REPORTS names a folder of sample reports (crates/results/examples/sample_reports.rs),
-// CHROMIUM the browser; `make test-web` sets both.
+// Reports in headless Chromium: samples of crates/results/examples/sample_reports.rs.
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
+import { test } from "node:test";
+import { REPORTS, looksRight, open as openFile } from "./browser.mjs";
 
-const { REPORTS, CHROMIUM } = process.env;
-let browser;
-before(async () => { browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] }); });
-after(async () => { await browser?.close(); });
-
-// Opens a report; whatever goes wrong on it by the end of the test fails it.
-async function open(t, name, colorScheme = "light") {
-  const context = await browser.newContext({ colorScheme, viewport: { width: 1400, height: 1000 } });
-  const page = await context.newPage();
-  const faults = [];
-  page.on("pageerror", (e) => faults.push(e.message));
-  page.on("console", (m) => { if (m.type() === "error") faults.push(m.text()); });
-  page.on("request", (r) => { if (!/^(file|data):/.test(r.url())) faults.push(`asks the network for ${r.url()}`); });
-  t.after(async () => {
-    const shown = await page.evaluate(() => document.documentElement.dataset.scriptError);
-    await context.close();
-    assert.deepEqual([...faults, ...(shown ? [shown] : [])], []);
-  });
-  await page.goto(pathToFileURL(join(REPORTS, `${name}.html`)).href);
-  await page.waitForSelector("html[data-drawn]");
-  return page;
-}
+const open = (t, name, scheme) => openFile(t, `${name}.html`, scheme);
 const summaries = (name) => JSON.parse(readFileSync(join(REPORTS, `${name}.json`), "utf8"));
 const chosen = (page) => page.locator("#chosen h4").textContent();
 // The topology in few pixels: not every browser, nor one browser at every time, smooths an edge in the same way.
@@ -46,17 +23,8 @@ for (const name of ["small", "hosts-320", "large", "four", "empty"]) {
   for (const scheme of ["light", "dark"]) {
     test(`${name}, ${scheme}: drawn without an error, nothing wider than its card`, async (t) => {
       const page = await open(t, name, scheme);
-      assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), scheme);
-      assert.ok(!(await page.locator("body").innerText()).includes("NaN"));
-      const wide = await page.evaluate(() => [...document.querySelectorAll(".card")].flatMap((card) => {
-        const edge = card.getBoundingClientRect().right + 1;
-        return [...card.querySelectorAll("canvas, svg, .chart")].filter((e) => e.getBoundingClientRect().right > edge).map(() => card.innerText.slice(0, 40));
-      }));
-      assert.deepEqual(wide, []);
-      mkdirSync(join(REPORTS, "pictures"), { recursive: true });
-      const picture = await page.screenshot({ fullPage: true, path: join(REPORTS, "pictures", `${name}-${scheme}.png`) });
       // A blank page of this size compresses to a few kilobytes.
-      assert.ok(picture.length > (name === "empty" ? 20_000 : 100_000), `${picture.length} bytes: blank?`);
+      await looksRight(page, name, scheme, name === "empty" ? 20_000 : 100_000);
     });
   }
 }

@@ -1,6 +1,8 @@
-//! Time and memory of writing a large result: `cargo run --release -p pathweave-results --example ten_million_flows`.
+//! Time and memory of writing a large result: `cargo run --release -p pathweave-results --example ten_million_flows`. With
+//! the name of a folder it is left there, to look at its report.
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use pathweave_results::{FlowRecord, FlowStatus, ResultFolder, RunResult, Summary, summary_table};
@@ -31,7 +33,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
     let summary = Summary::of(&run);
     println!("summary: {:.1} s, peak {} MB", start.elapsed().as_secs_f64(), peak_rss_mb());
-    let place = std::env::temp_dir().join(format!("ten-million-flows-{}", std::process::id()));
+    let kept = std::env::args().nth(1).map(PathBuf::from);
+    let passing = || std::env::temp_dir().join(format!("ten-million-flows-{}", std::process::id()));
+    let place = kept.clone().unwrap_or_else(passing);
     let folder = ResultFolder::create(&place)?;
     folder.write_run(&run, &summary)?;
     let path = folder.commit()?;
@@ -39,6 +43,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bytes = |file: &str| std::fs::metadata(path.join(file)).map(|data| data.len());
     println!("flows.parquet: {} MB", bytes("flows.parquet")? / 1_000_000);
     println!("report.html: {} KB\n{}", bytes("report.html")? / 1_000, summary_table(&summary));
-    std::fs::remove_dir_all(path)?;
+    if kept.is_none() {
+        std::fs::remove_dir_all(path)?;
+    }
     Ok(())
 }

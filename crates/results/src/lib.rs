@@ -17,6 +17,7 @@
 //! ```
 
 mod columns;
+mod departures;
 mod estimate;
 mod export;
 mod folder;
@@ -36,6 +37,7 @@ mod summary_schema;
 mod text;
 
 pub use columns::{Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
+pub use departures::{Departures, Gaps, PathLength};
 pub use estimate::Estimate;
 pub use export::{FctFormat, fct, flows_csv, perfetto};
 pub use folder::{FILES, OutputError, ResultFolder};
@@ -48,7 +50,7 @@ pub use records::{
     BalancingTotals, DropReason, EndReason, EventKind, EventRecord, FlowRecord, FlowStatus, GroupTotals,
     JobRecord, LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult, SeriesKind, SeriesSample,
 };
-pub use report::{Page, escape, html as report_html};
+pub use report::{escape, fill as fill_page, html as report_html, script_json};
 pub use stats::{Distribution, jain_index, percentile};
 pub use summary::{FlowSummary, GroupSummary, JobSummary, RunSummary, SizeBin, Summary};
 pub use summary_fabric::{FabricSummary, TierSummary};

@@ -4,6 +4,7 @@
 //! Times are picoseconds since the start of the run. Links are directed, so that a link also names the egress
 //! port that feeds it: there is one queue a link.
 
+use crate::departures::Departures;
 use crate::middlebox::MiddleboxTotals;
 use crate::names::named_enum;
 
@@ -32,6 +33,8 @@ pub struct RunResult {
     pub balancing: BalancingTotals,
     /// One record an external switch with a middlebox.
     pub middleboxes: Vec<MiddleboxTotals>,
+    /// Data packets as they left their hosts, where that is observed.
+    pub departures: Departures,
 }
 
 impl RunResult {

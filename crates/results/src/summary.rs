@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::columns::ns;
+use crate::departures::Departures;
 use crate::middlebox::MiddleboxTotals;
 use crate::parquet_file::SCHEMA_VERSION;
 use crate::records::{EndReason, FlowRecord, FlowStatus, JobRecord, Role, RunResult};
@@ -35,6 +36,8 @@ pub struct Summary {
     pub jobs: JobSummary,
     /// External switches with a middlebox.
     pub middleboxes: Vec<MiddleboxTotals>,
+    /// Data packets as they left their hosts.
+    pub departures: Departures,
 }
 
 /// What was run and how it ended.
@@ -198,6 +201,7 @@ impl Summary {
             fabric: FabricSummary::of(run),
             jobs: job_summary(run),
             middleboxes: run.middleboxes.clone(),
+            departures: run.departures.clone(),
         }
     }
     /// The flows that the run is about: all, or those of the foreground where there is a background.

@@ -43,6 +43,11 @@ pub const SUMMARY: &[Object] = &[
             field("fabric", "object", "Links and queues."),
             field("jobs", "object", "Jobs of foreground groups."),
             field("middleboxes", "array", "Counts of each external switch with a middlebox."),
+            field(
+                "departures",
+                "object",
+                "Data packets as they left their hosts, with `observe.departures`.",
+            ),
         ],
     },
     Object {
@@ -219,6 +224,40 @@ pub const SUMMARY: &[Object] = &[
         path: "middleboxes[]",
         meaning: "What the middlebox of an external switch has counted; 0 where a part of it is off.",
         fields: crate::middlebox::MIDDLEBOX_FIELDS,
+    },
+    Object {
+        path: "departures",
+        meaning: "Data packets as they left their hosts. Empty without `observe.departures`.",
+        fields: &[
+            field("gaps", "array", "Times between packets of a message, by length."),
+            field(
+                "lengths",
+                "array",
+                "Bytes by the length of the path they took; empty where switches choose paths.",
+            ),
+        ],
+    },
+    Object {
+        path: "departures.gaps[]",
+        meaning: "Times between a packet and the one before it of the same message and queue pair; bins without one are left out.",
+        fields: &[
+            field("above_ns", "integer", "Longer than this."),
+            field("up_to_ns", "integer", "Up to and including this."),
+            field("packets", "integer", "How many."),
+        ],
+    },
+    Object {
+        path: "departures.lengths[]",
+        meaning: "Paths of the same number of links.",
+        fields: &[
+            field("links", "integer", "Links from host to host."),
+            field("wire_bytes", "integer", "Bytes on the wire that took them."),
+            field(
+                "uniform_bytes",
+                "number",
+                "Bytes that would have if each pair of hosts had sent as much over each of its paths.",
+            ),
+        ],
     },
     Object {
         path: "distribution",

@@ -93,6 +93,7 @@ fn the_document_is_up_to_date() {
 fn the_summary_has_exactly_the_documented_fields() {
     let mut run = run("small", Shape::SMALL);
     run.middleboxes.push(MiddleboxTotals::default());
+    run.departures = Departures { gaps: vec![Gaps::default()], lengths: vec![PathLength::default()] };
     let json = serde_json::to_value(Summary::of(&run)).unwrap();
     let keys = |value: &serde_json::Value| -> BTreeSet<String> {
         value.as_object().expect("an object").keys().cloned().collect()
@@ -107,6 +108,9 @@ fn the_summary_has_exactly_the_documented_fields() {
         ("fabric.tiers[]", &json["fabric"]["tiers"][0]),
         ("jobs", &json["jobs"]),
         ("middleboxes[]", &json["middleboxes"][0]),
+        ("departures", &json["departures"]),
+        ("departures.gaps[]", &json["departures"]["gaps"][0]),
+        ("departures.lengths[]", &json["departures"]["lengths"][0]),
         ("distribution", &json["overall"]["fct_ns"]),
     ];
     assert_eq!(objects.len(), SUMMARY.len());

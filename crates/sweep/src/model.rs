@@ -60,7 +60,7 @@ impl Default for Seeds {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GridAxis {
-    /// The field, as `--set` names it: "scheme", "workload[0].size".
+    /// The field, as `--set` names it: `scheme`, `workload[0].size`.
     pub key: String,
     /// Its values, laid out as in a scenario file.
     #[schemars(with = "Vec<serde_json::Value>")]

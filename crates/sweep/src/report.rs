@@ -1,13 +1,13 @@
 //! The report: heat map of two axes, lines with error bands, and who is best where, in one file.
 
-use pathweave_results::{Page, escape};
+use pathweave_results::{escape, fill_page, script_json};
 use serde::Serialize;
 
 use crate::plan::Plan;
 use crate::summary::SweepSummary;
 
-const SCRIPT: &str = include_str!("../assets/sweep.js");
-const STYLE: &str = include_str!("../assets/sweep.css");
+/// The viewer, built from `web/`. Built pages are part of the source, so that building the program takes no Node.
+const VIEWER: &str = include_str!("../../../web/dist/sweep.html");
 /// Failures shown.
 const SHOWN: usize = 20;
 
@@ -20,22 +20,14 @@ struct Opening<'a> {
 
 pub(crate) fn html(plan: &Plan, summary: &SweepSummary) -> String {
     let opening = Opening { metric: &plan.metric, compare: plan.compare };
-    let json = |text: Result<String, _>| text.expect("plain data with text keys serialises");
-    Page {
-        title: format!("{} (sweep)", summary.name),
-        style: STYLE,
-        header: header(summary),
-        body: format!("{}<div id=\"pictures\"><noscript>The pictures need scripts.</noscript></div>", failures(summary)),
-        footer: "<p>Figures are means over the seeds of a cell, bands their 95 % confidence intervals (Student's t). Two values of \
-                 the compared axis are tied where the interval of their differences, seed by seed, holds 0.</p>"
-            .to_owned(),
-        data: vec![
-            ("sweep", json(serde_json::to_string(summary))),
-            ("opening", json(serde_json::to_string(&opening))),
-        ],
-        scripts: vec![Page::look(), SCRIPT],
-    }
-    .html()
+    let texts = [
+        ("title", escape(&format!("{} (sweep)", summary.name))),
+        ("header", header(summary)),
+        ("failures", failures(summary)),
+        ("sweep", script_json(summary)),
+        ("opening", script_json(&opening)),
+    ];
+    fill_page(VIEWER, &texts)
 }
 
 fn header(summary: &SweepSummary) -> String {
@@ -70,9 +62,10 @@ fn failures(summary: &SweepSummary) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let mut text = format!("<details><summary>{} failed</summary>", all.len());
+    let mut text =
+        format!("<section id=\"failed\"><h2>Failed</h2><details><summary>{} failed</summary>", all.len());
     for (label, why) in all.iter().take(SHOWN) {
         text.push_str(&format!("<h3>{}</h3><pre>{}</pre>", escape(label), escape(why)));
     }
-    text + "</details>"
+    text + "</details></section>"
 }

@@ -18,6 +18,12 @@ const QUEUES: u32 = 3;
 const PAUSES: u32 = 4;
 const EVENTS: u32 = 5;
 
+/// The number of a row of a group. Perfetto knows threads by their number alone, whatever their process, and takes 0 for
+/// the idle thread of the machine; so each row has a number of its own.
+fn row(group: u32, number: u32) -> u32 {
+    group << 28 | (number + 1)
+}
+
 /// A trace event. Fields are those of the format.
 #[derive(Serialize)]
 struct Item<'a> {
@@ -50,8 +56,8 @@ pub fn perfetto(run: &RunResult, out: &mut impl Write) -> io::Result<()> {
     for (pid, name) in
         [(JOBS, "jobs"), (FLOWS, "flows"), (QUEUES, "queues"), (PAUSES, "pauses"), (EVENTS, "events")]
     {
-        writer.put(&meta("process_name", pid, 0, json!({ "name": name })))?;
-        writer.put(&meta("process_sort_index", pid, 0, json!({ "sort_index": pid })))?;
+        writer.put(&meta("process_name", pid, row(pid, 0), json!({ "name": name })))?;
+        writer.put(&meta("process_sort_index", pid, row(pid, 0), json!({ "sort_index": pid })))?;
     }
     writer.jobs(run)?;
     writer.flows(run)?;
@@ -116,7 +122,13 @@ impl<W: Write> Writer<'_, W> {
         for job in &run.jobs {
             let span = (job.start_ps, job.finish_ps.unwrap_or(run.info.simulated_ps).max(job.start_ps));
             let finished = job.finish_ps.is_some();
-            self.slice((JOBS, 0), ("job", job.job), &job.name, span, json!({ "finished": finished }))?;
+            self.slice(
+                (JOBS, row(JOBS, 0)),
+                ("job", job.job),
+                &job.name,
+                span,
+                json!({ "finished": finished }),
+            )?;
         }
         Ok(())
     }
@@ -124,13 +136,14 @@ impl<W: Write> Writer<'_, W> {
     fn flows(&mut self, run: &RunResult) -> io::Result<()> {
         let senders: BTreeSet<u32> = run.flows.iter().map(|flow| flow.src_host).collect();
         for host in senders {
-            self.put(&meta("thread_name", FLOWS, host, json!({ "name": node(run, host) })))?;
+            self.put(&meta("thread_name", FLOWS, row(FLOWS, host), json!({ "name": node(run, host) })))?;
         }
         for flow in &run.flows {
             let name = format!("{} to {}", node(run, flow.src_host), node(run, flow.dst_host));
             let end = flow.finish_ps.unwrap_or(run.info.simulated_ps).max(flow.start_ps);
             let args = flow_args(run, flow);
-            self.slice((FLOWS, flow.src_host), ("flow", flow.flow), &name, (flow.start_ps, end), args)?;
+            let sender = (FLOWS, row(FLOWS, flow.src_host));
+            self.slice(sender, ("flow", flow.flow), &name, (flow.start_ps, end), args)?;
         }
         Ok(())
     }
@@ -151,7 +164,7 @@ impl<W: Write> Writer<'_, W> {
                 ph: "C",
                 name: &name,
                 pid: QUEUES,
-                tid: 0,
+                tid: row(QUEUES, 0),
                 ts,
                 cat: None,
                 id: None,
@@ -191,23 +204,27 @@ impl<W: Write> Writer<'_, W> {
         for (begun, id, end_ps) in done {
             let on = begun.link.unwrap_or(0);
             if named.insert(on) {
-                self.put(&meta("thread_name", PAUSES, on, json!({ "name": link(run, on) })))?;
+                self.put(&meta("thread_name", PAUSES, row(PAUSES, on), json!({ "name": link(run, on) })))?;
             }
             let name = format!("{} paused", link(run, on));
             let args = json!({ "class": begun.value });
-            self.slice((PAUSES, on), ("pause", id), &name, (begun.time_ps, end_ps), args)?;
+            self.slice((PAUSES, row(PAUSES, on)), ("pause", id), &name, (begun.time_ps, end_ps), args)?;
         }
         Ok(())
     }
 
     fn instants(&mut self, run: &RunResult) -> io::Result<()> {
         let paused = |kind| matches!(kind, EventKind::PfcPause | EventKind::PfcResume);
+        let mut named = BTreeSet::new();
         for event in run.events.iter().filter(|event| !paused(event.kind)) {
             let reason = event.reason.map(DropReason::name);
             let place = event.link.map(|on| link(run, on)).unwrap_or_else(|| node(run, event.node));
             let args = json!({ "at": place, "flow": event.flow, "value": event.value, "reason": reason });
             let ts = Some(us(event.time_ps));
-            let (name, tid) = (event.kind.name(), event.kind as u32);
+            let (name, tid) = (event.kind.name(), row(EVENTS, event.kind as u32));
+            if named.insert(tid) {
+                self.put(&meta("thread_name", EVENTS, tid, json!({ "name": name.replace('_', " ") })))?;
+            }
             self.put(&Item { ph: "i", name, pid: EVENTS, tid, ts, cat: None, id: None, s: Some("t"), args })?;
         }
         Ok(())
@@ -238,6 +255,34 @@ fn link(run: &RunResult, link: u32) -> String {
 mod tests {
     use super::*;
     use crate::records::SeriesSample;
+
+    /// What the importer of ui.perfetto.dev asks for, and drops events or mixes up rows without.
+    fn check_rules(all: &[Value]) {
+        let mut open = std::collections::BTreeMap::new();
+        let mut process_of = std::collections::BTreeMap::new();
+        for item in all {
+            let number = |key: &str| item[key].as_u64().unwrap_or_else(|| panic!("{key} of {item}"));
+            let (pid, tid) = (number("pid"), number("tid"));
+            assert!(pid > 0 && tid > 0 && tid <= u64::from(u32::MAX), "{item}");
+            assert_eq!(*process_of.entry(tid).or_insert(pid), pid, "a row of two groups: {item}");
+            let slice = (pid, item["cat"].to_string(), item["id"].to_string(), item["name"].to_string());
+            let ts = item["ts"].as_f64();
+            match item["ph"].as_str() {
+                Some("M") => assert!(item["args"].is_object(), "{item}"),
+                Some("b") => {
+                    assert!(item["id"].is_string() && item["cat"].is_string(), "{item}");
+                    assert_eq!(open.insert(slice, ts.unwrap()), None, "{item}");
+                }
+                Some("e") => assert!(open.remove(&slice).unwrap() <= ts.unwrap(), "{item}"),
+                Some("C") => {
+                    assert!(ts.is_some() && item["args"].as_object().unwrap().values().all(Value::is_number));
+                }
+                Some("i") => assert!(ts.is_some() && ["g", "p", "t"].contains(&item["s"].as_str().unwrap())),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(open.is_empty(), "without an end: {open:?}");
+    }
 
     #[test]
     fn slices_counters_and_instants() {
@@ -277,6 +322,7 @@ mod tests {
         perfetto(&run, &mut out).unwrap();
         let value: Value = serde_json::from_slice(&out).unwrap();
         let all = value["traceEvents"].as_array().unwrap();
+        check_rules(all);
         let of = |ph: &str| all.iter().filter(|item| item["ph"] == ph).collect::<Vec<_>>();
         let (begins, ends) = (of("b"), of("e"));
         assert_eq!((begins.len(), ends.len()), (3, 3));

@@ -7,7 +7,6 @@
 mod curves;
 mod fabric;
 mod flows;
-mod frame;
 mod frames;
 mod jobs;
 mod page;
@@ -15,11 +14,12 @@ mod pauses;
 mod plane;
 mod series;
 mod tables;
+mod template;
 mod timeline;
 
-pub use frame::Page;
 pub use page::html;
 pub use tables::escape;
+pub use template::{fill, script_json};
 
 /// Bounds on what a report holds. They are for all runs together: more runs, less of each.
 #[derive(Clone, Copy, Debug)]

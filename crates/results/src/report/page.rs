@@ -11,6 +11,7 @@ use super::jobs::{Jobs, jobs};
 use super::pauses::{PauseTree, tree};
 use super::series::{Chart, charts};
 use super::tables::{escape, html_table};
+use super::template::{fill, script_json};
 use super::timeline::{Timeline, timeline};
 use crate::grid;
 use crate::human::Quantity;
@@ -61,30 +62,15 @@ fn page(runs: &[(&RunResult, &Summary)], budget: &Budget) -> String {
     let summaries: Vec<Summary> = runs.iter().map(|(_, summary)| shortened(summary, budget)).collect();
     let names: Vec<&str> = runs.iter().map(|(run, _)| run.info.name.as_str()).collect();
     let scenarios = runs.iter().map(|(run, _)| scenario(run, runs.len() == 1, budget)).collect();
-    let fill = [
+    let texts = [
         ("title", escape(&names.join(" / "))),
         ("header", header(runs)),
         ("tables", tables(&summaries, runs[0].1.groups.len())),
         ("scenarios", scenarios),
-        ("summaries", script_safe(&summaries)),
-        ("pictures", script_safe(&pictures)),
+        ("summaries", script_json(&summaries)),
+        ("pictures", script_json(&pictures)),
     ];
-    fill_in(VIEWER, &fill)
-}
-
-/// A page with texts in the places named `[[name]]`, each of which it has once and in this order. What is inserted is
-/// not searched for places.
-fn fill_in(page: &str, texts: &[(&str, String)]) -> String {
-    let mut out = String::with_capacity(page.len() + texts.iter().map(|(_, text)| text.len()).sum::<usize>());
-    let mut rest = page;
-    for (name, text) in texts {
-        let (before, after) =
-            rest.split_once(&format!("[[{name}]]")).expect("the viewer has a place for every text");
-        out.push_str(before);
-        out.push_str(text);
-        rest = after;
-    }
-    out + rest
+    fill(VIEWER, &texts)
 }
 
 fn pictures<'a>(run: &'a RunResult, budget: &Budget) -> RunPictures<'a> {
@@ -209,10 +195,4 @@ fn scenario(run: &RunResult, open: bool, budget: &Budget) -> String {
         escape(&run.info.name),
         escape(&text[..end])
     )
-}
-
-/// JSON that cannot end the script element it is in.
-fn script_safe(value: &impl Serialize) -> String {
-    let text = serde_json::to_string(value).expect("plain data with text keys serialises");
-    text.replace('<', "\\u003c")
 }

@@ -1,0 +1,71 @@
+//! Data packets as they left their hosts: how far apart, and over paths of which length.
+
+use serde::Serialize;
+
+/// What `observe.departures` counts. Empty where it is off.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Departures {
+    /// Times between a packet and the one before it of the same message and queue pair, shortest first.
+    pub gaps: Vec<Gaps>,
+    /// Bytes by the links of the path they took, fewest first; nothing where switches choose paths.
+    pub lengths: Vec<PathLength>,
+}
+
+/// Gaps of similar length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Gaps {
+    /// Longer than this, nanoseconds.
+    pub above_ns: u64,
+    /// Up to and including this, nanoseconds.
+    pub up_to_ns: u64,
+    /// How many.
+    pub packets: u64,
+}
+
+/// Paths of the same number of links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PathLength {
+    /// Links from host to host.
+    pub links: u32,
+    /// Bytes on the wire that took them.
+    pub wire_bytes: u64,
+    /// Bytes that would have if each pair of hosts had sent as much over each of its paths.
+    pub uniform_bytes: f64,
+}
+
+impl Departures {
+    /// Of the gaps, how large a share is longer than this; `None` without any. Exact where it is a bound of them.
+    pub fn share_above(&self, ns: u64) -> Option<f64> {
+        let all: u64 = self.gaps.iter().map(|gaps| gaps.packets).sum();
+        let longer = self.gaps.iter().filter(|gaps| gaps.above_ns >= ns).map(|gaps| gaps.packets);
+        (all > 0).then(|| longer.sum::<u64>() as f64 / all as f64)
+    }
+
+    /// Share of the bytes that took paths of so many links over the share under uniform spraying; `None` where no pair
+    /// of hosts has such a path.
+    pub fn normalised_share(&self, links: u32) -> Option<f64> {
+        // Both shares are of the same sum.
+        let found = self.lengths.iter().find(|length| length.links == links)?;
+        Some(found.wire_bytes as f64 / found.uniform_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_by_hand() {
+        let gap = |above_ns, up_to_ns, packets| Gaps { above_ns, up_to_ns, packets };
+        let length = |links, wire_bytes, uniform_bytes| PathLength { links, wire_bytes, uniform_bytes };
+        let seen = Departures {
+            gaps: vec![gap(0, 100, 70), gap(100, 50_000, 25), gap(50_000, 70_000, 5)],
+            lengths: vec![length(4, 300, 100.0), length(8, 600, 800.0)],
+        };
+        assert_eq!(seen.share_above(50_000), Some(0.05));
+        assert_eq!(seen.share_above(100), Some(0.3));
+        assert_eq!(seen.normalised_share(4), Some(3.0));
+        assert_eq!(seen.normalised_share(8), Some(0.75));
+        assert_eq!((seen.normalised_share(6), Departures::default().share_above(0)), (None, None));
+    }
+}

@@ -1,0 +1,46 @@
+//! Built pages (`web/dist`) with places for what a run or a sweep has to show.
+
+use serde::Serialize;
+
+/// A page with texts in the places named `[[name]]`, each of which it has once and in this order. What is inserted is
+/// not searched for places.
+///
+/// # Panics
+/// If the page lacks a place.
+pub fn fill(page: &str, texts: &[(&str, String)]) -> String {
+    let mut out = String::with_capacity(page.len() + texts.iter().map(|(_, text)| text.len()).sum::<usize>());
+    let mut rest = page;
+    for (name, text) in texts {
+        let (before, after) =
+            rest.split_once(&format!("[[{name}]]")).expect("the viewer has a place for every text");
+        out.push_str(before);
+        out.push_str(text);
+        rest = after;
+    }
+    out + rest
+}
+
+/// JSON that cannot end the script element it is in.
+///
+/// # Panics
+/// If `value` is more than plain data with text keys.
+pub fn script_json(value: &impl Serialize) -> String {
+    let text = serde_json::to_string(value).expect("plain data with text keys serialises");
+    text.replace('<', "\\u003c")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_inserted_is_not_searched_for_places() {
+        let page = fill("a [[x]] b [[y]] c", &[("x", "[[y]]".to_owned()), ("y", "2".to_owned())]);
+        assert_eq!(page, "a [[y]] b 2 c");
+    }
+
+    #[test]
+    fn data_cannot_end_its_script() {
+        assert_eq!(script_json(&"</script>"), "\"\\u003c/script>\"");
+    }
+}
