@@ -51,6 +51,9 @@ fn check_measure(file: &FigureFile, measure: &Measure) -> Result<(), String> {
     } else if measure.stat == Stat::TimeBelow {
         return Err("`time-below` is of a trace".to_owned());
     }
+    if (measure.of == Of::LengthShare) != measure.links.is_some() {
+        return Err("`links` goes with `length-share`, which needs it".to_owned());
+    }
     if (measure.of == Of::StateBytes) == file.scenario.is_some() {
         return Err(
             "`state-bytes` is for figures without `scenario`, and all else for those with one".to_owned()
@@ -85,6 +88,9 @@ fn check_plot(file: &FigureFile) -> Result<(), String> {
     }
     match plot.kind {
         PlotKind::Cdf if plot.of.is_none() => Err("`of` is missing".to_owned()),
+        PlotKind::Bars if !plot.measures.is_empty() => {
+            plot.measures.iter().try_for_each(|name| known_measure(file, name))
+        }
         PlotKind::Lines | PlotKind::Bars => known_measure(file, plot.measure.as_deref().unwrap_or_default()),
         PlotKind::Traces if file.trace.is_empty() => Err("there is no [[trace]]".to_owned()),
         _ => Ok(()),

@@ -110,7 +110,7 @@ fn not_measured(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) ->
     let unfinished: usize =
         points.flat_map(|point| point.observed.iter().flatten()).map(|o| o.unfinished).sum();
     match unfinished {
-        0 => "not measured: a run is missing".to_owned(),
+        0 => "not measured: a run is missing, or what it is compared with is 0 in one".to_owned(),
         n => format!("{n} flows did not finish, so there is no number to compare"),
     }
 }
@@ -143,11 +143,14 @@ fn compared(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>, seed: 
     found
 }
 
+/// `None` where something is compared with nothing.
 fn relation(compare: Compare, value: f64, base: f64) -> Option<f64> {
-    (base != 0.0).then_some(match compare {
-        Compare::Ratio => value / base,
-        Compare::Reduction => 1.0 - value / base,
-        Compare::Increase => value / base - 1.0,
+    // No pauses in either is no change.
+    let ratio = if value == base { 1.0 } else { value / base };
+    ratio.is_finite().then_some(match compare {
+        Compare::Ratio => ratio,
+        Compare::Reduction => 1.0 - ratio,
+        Compare::Increase => ratio - 1.0,
     })
 }
 
@@ -274,5 +277,6 @@ mod tests {
         assert_eq!(relation(Compare::Reduction, 3.0, 4.0), Some(0.25));
         assert_eq!(relation(Compare::Increase, 3.0, 2.0), Some(0.5));
         assert_eq!(relation(Compare::Ratio, 3.0, 0.0), None);
+        assert_eq!(relation(Compare::Reduction, 0.0, 0.0), Some(0.0));
     }
 }

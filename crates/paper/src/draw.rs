@@ -11,6 +11,7 @@ pub(crate) fn chart(figure: &FigurePlan) -> Option<Chart> {
         PlotKind::Table => return None,
         PlotKind::Cdf => distributions(figure),
         PlotKind::Lines => measures(figure, false),
+        PlotKind::Bars if !plot.measures.is_empty() => beside_each_other(figure),
         PlotKind::Bars => measures(figure, true),
         PlotKind::Traces => traces(figure),
     };
@@ -136,6 +137,40 @@ fn measures(figure: &FigurePlan, bars: bool) -> Vec<PanelChart> {
             categories: if over_panels { names } else { figure.xs.clone() },
             bars,
         });
+    }
+    charts
+}
+
+/// One picture a panel and curve, a bar for each of several measures at every value of the sweep.
+fn beside_each_other(figure: &FigurePlan) -> Vec<PanelChart> {
+    let file = &figure.figure.file;
+    let unit = unit_factor(&file.plot.unit).unwrap_or(1.0);
+    let mut charts = Vec::new();
+    for (panel, of_panel) in figure.panels.iter().enumerate() {
+        for (series, of_series) in file.series.iter().enumerate() {
+            let bars = |(colour, name): (usize, &String)| {
+                let mut curve = Curve {
+                    name: name.clone(),
+                    look: Look { colour, ..Look::default() },
+                    ..Curve::default()
+                };
+                let measure = file.measure.iter().position(|measure| measure.name == *name);
+                let here = figure.points.iter().filter(|p| (p.panel, p.series) == (panel, series));
+                for point in here {
+                    let Some(estimate) = measure.and_then(|m| figure.estimate(point, m)) else { continue };
+                    curve.points.push((point.x as f64, estimate.mean / unit));
+                    curve.errors.push(estimate.ci95.unwrap_or(0.0) / unit);
+                }
+                curve
+            };
+            let parts = [of_panel.name.clone(), of_series.label()];
+            charts.push(PanelChart {
+                title: parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "),
+                curves: file.plot.measures.iter().enumerate().map(bars).collect(),
+                categories: figure.xs.clone(),
+                bars: true,
+            });
+        }
     }
     charts
 }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pathweave_results::{FlowRecord, FlowStatus, Role, RunResult, SeriesKind, jain_index, percentile};
+use pathweave_results::{
+    Departures, FlowRecord, FlowStatus, Role, RunResult, SeriesKind, jain_index, percentile,
+};
 
 use crate::model::{FigureFile, Measure, Of, PlotKind, Stat, Term, Trace};
 
@@ -25,6 +27,8 @@ pub struct Observed {
 pub fn observe(figure: &FigureFile, run: &RunResult) -> Observed {
     let traces: Vec<_> = figure.trace.iter().map(|trace| follow(trace, run)).collect();
     let value = |measure: &Measure| match measure.of {
+        Of::GapShare => run.departures.share_above((measure.from_us * 1e3) as u64),
+        Of::LengthShare => run.departures.normalised_share(measure.links?),
         Of::Trace => {
             let index = figure.trace.iter().position(|trace| Some(&trace.name) == measure.trace.as_ref());
             span_statistic(measure, &traces[index?])
@@ -117,8 +121,27 @@ fn values(of: Of, which: &Which<'_>, run: &RunResult) -> Option<Vec<f64>> {
         }
         Of::Retransmissions => total(flows().map(|flow| u64::from(flow.retransmitted_packets)).sum()),
         Of::Unfinished => total(flows().filter(|flow| flow.status != FlowStatus::Finished).count() as u64),
-        Of::Trace | Of::StateBytes => None,
+        Of::Gaps => Some(gaps(&run.departures)),
+        Of::GapShare | Of::LengthShare | Of::Trace | Of::StateBytes => None,
     }
+}
+
+/// Values a distribution of gaps is drawn from, at most about.
+const GAP_SAMPLES: f64 = 4_000.0;
+
+/// Times between packets, nanoseconds: so many values that each bin has its share of them.
+fn gaps(seen: &Departures) -> Vec<f64> {
+    let all: u64 = seen.gaps.iter().map(|gaps| gaps.packets).sum();
+    let scale = (GAP_SAMPLES / all as f64).min(1.0);
+    let (mut before, mut values) = (0, Vec::new());
+    for gaps in &seen.gaps {
+        let bound = if gaps.up_to_ns == u64::MAX { gaps.above_ns } else { gaps.up_to_ns };
+        let from = (before as f64 * scale).round() as usize;
+        before += gaps.packets;
+        let to = (before as f64 * scale).round() as usize;
+        values.extend(std::iter::repeat_n(bound as f64, to - from));
+    }
+    values
 }
 
 /// Bits per second of payload from the first post to the last delivery, for each host that sends. What did not arrive
@@ -236,7 +259,7 @@ fn resolve(term: &Term, run: &RunResult) -> Option<(SeriesKind, u32, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_results::{LinkTotals, NodeInfo, NodeKind, RunInfo, SeriesSample};
+    use pathweave_results::{Gaps, LinkTotals, NodeInfo, NodeKind, PathLength, RunInfo, SeriesSample};
 
     fn measure(text: &str) -> Measure {
         toml::from_str(text).unwrap()
@@ -301,6 +324,28 @@ mod tests {
         assert_eq!(of(&run, "of = \"fct\"\ngroup = \"other\""), None);
         // 2 MB of payload and 200 headers of 48 bytes; the rest of 2.1 MB are acknowledgements.
         assert_eq!(of(&run, "of = \"ack-share\""), Some((2_100_000.0 - 2_009_600.0) / 2_100_000.0));
+    }
+
+    #[test]
+    fn departures_by_hand() {
+        let gap = |above_ns, up_to_ns, packets| Gaps { above_ns, up_to_ns, packets };
+        let gaps = vec![gap(70, 100, 6_000), gap(30_000, 50_000, 1_990), gap(50_000, 70_000, 10)];
+        let lengths = vec![PathLength { links: 4, wire_bytes: 30, uniform_bytes: 20.0 }];
+        let run = RunResult { departures: Departures { gaps, lengths }, ..two_flows() };
+        let figure = |what: &str| -> Option<f64> {
+            let text = format!(
+                "title = \"t\"\nsection = \"s\"\nscenario = \"s.toml\"\nplot = {{ kind = \"cdf\", of = \"gaps\" }}\n[[measure]]\nname = \"m\"\n{what}"
+            );
+            let observed = observe(&toml::from_str(&text).unwrap(), &run);
+            // 8,000 gaps stand as 4,000 values.
+            assert_eq!(observed.samples.len(), 4_000);
+            assert_eq!(observed.samples.iter().filter(|&&ns| ns > 50_000.0).count(), 5);
+            observed.values[0]
+        };
+        assert_eq!(figure("of = \"gap-share\"\nfrom_us = 50"), Some(10.0 / 8_000.0));
+        assert_eq!(figure("of = \"gaps\"\nstat = \"p50\""), Some(100.0));
+        assert_eq!(figure("of = \"length-share\"\nlinks = 4"), Some(1.5));
+        assert_eq!(figure("of = \"length-share\"\nlinks = 6"), None);
     }
 
     /// One flow inside a site to each between sites, with these slowdowns.

@@ -246,6 +246,14 @@ pub enum Of {
     Retransmissions,
     /// Flows that did not finish.
     Unfinished,
+    /// Times between packets of a message as they leave, to the next bound of six a decade; the scenario observes
+    /// departures.
+    Gaps,
+    /// Share of them that are longer than `from_us`.
+    GapShare,
+    /// Share of the bytes that took paths of `links` links, over the share under uniform spraying; the scenario observes
+    /// departures.
+    LengthShare,
     /// A trace, over a span of time.
     Trace,
     /// Bytes of a connection's policy in memory.
@@ -296,9 +304,11 @@ pub struct Measure {
     pub larger_than_bytes: Option<u64>,
     /// For traces: which one.
     pub trace: Option<String>,
-    /// For traces: from this time, microseconds.
+    /// For traces: from this time, microseconds. For `gap-share`: longer than this.
     #[serde(default)]
     pub from_us: f64,
+    /// For `length-share`: links from host to host.
+    pub links: Option<u32>,
     /// For traces: to this time, microseconds.
     pub to_us: Option<f64>,
     /// For `time-below`: the level, in the unit of the trace.
@@ -316,6 +326,9 @@ pub struct Plot {
     pub of: Option<Of>,
     /// For `lines` and `bars`: which measure.
     pub measure: Option<String>,
+    /// For `bars`, instead: several, beside each other, in a picture a panel and curve.
+    #[serde(default)]
+    pub measures: Vec<String>,
     /// Unit of the values: "ms", "us", "Gbps", "KB", "MB", "packets", "%" or nothing.
     #[serde(default)]
     pub unit: String,

@@ -97,11 +97,11 @@ pub fn rankings_text(plan: &Plan) -> String {
 pub(crate) fn quantity(of: Of, stat: Stat) -> Quantity {
     match (of, stat) {
         (_, Stat::Jain | Stat::MaxOverMean) => Quantity::Plain,
-        (_, Stat::TimeBelow) | (Of::Fct | Of::JobTime, _) => Quantity::TimeNs,
+        (_, Stat::TimeBelow) | (Of::Fct | Of::JobTime | Of::Gaps, _) => Quantity::TimeNs,
         (Of::Throughput | Of::HostThroughput | Of::Trace | Of::PolicyRate, _) => Quantity::RateBps,
         (Of::Queue | Of::StateBytes | Of::Held, _) => Quantity::Bytes,
-        (Of::AckShare | Of::LossShare | Of::Overhead | Of::OooShare, _) => Quantity::Percent,
-        (Of::Slowdown | Of::OooDegree | Of::OooPackets | Of::Cnps, _) => Quantity::Plain,
+        (Of::AckShare | Of::LossShare | Of::Overhead | Of::OooShare | Of::GapShare, _) => Quantity::Percent,
+        (Of::Slowdown | Of::OooDegree | Of::OooPackets | Of::Cnps | Of::LengthShare, _) => Quantity::Plain,
         (
             Of::Answers
             | Of::IsolatedFlows
