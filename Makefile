@@ -19,10 +19,10 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python web test-web site docs-serve soak clean
+.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build the program.
 	$(CARGO) build --locked --release -p pathweave-cli
@@ -36,12 +36,15 @@ test: bare smoke ## All tests.
 	$(MAKE) test-web
 	$(MAKE) site
 
-lint: ## Formatting and lints, all features.
+lint: $(VENV)/tools ## Formatting and lints, all features; types of the Python package.
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) fmt --all --check --manifest-path .ci/bare/Cargo.toml
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir $(or $(CARGO_TARGET_DIR),target) -- -D warnings
+	$(VENV)/bin/ruff check --quiet
+	$(VENV)/bin/ruff format --check --quiet
+	$(VENV)/bin/mypy --no-error-summary
 
 bench: build ## Measure speed and memory, of simulator and transport; writes target/bench.json.
 	$(CARGO) run --locked --release --quiet -p pathweave-bench
@@ -59,6 +62,11 @@ test-python: $(VENV)/tools ## Tests of the Python package.
 	$(IN_VENV) maturin develop --quiet --locked
 	$(CARGO) build --quiet --locked -p pathweave-cli
 	PATHWEAVE_PROGRAM=$(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug/pathweave $(VENV)/bin/pytest --quiet
+	$(VENV)/bin/python -m mypy.stubtest pathweave._pathweave --mypy-config-file pyproject.toml
+
+python-model: $(VENV)/tools ## Write the typed scenarios of the Python package from the engine's schema.
+	$(IN_VENV) maturin develop --quiet --locked
+	$(VENV)/bin/python python/tools/generate_model.py
 
 web: ## Build the report viewer into web/dist; needs Node. The result is committed.
 	cd web && npm ci --silent && npm run --silent check && npm run --silent build
@@ -103,6 +111,7 @@ fuzz: ## Fuzz with coverage feedback (nightly Rust and cargo-fuzz), or longer wi
 soak: ## Random requests in random weather over real sockets, and in a lab whose links flap; every byte checked, memory flat.
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-datapath --test conformance -- --ignored --exact soak::soak --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-lab --test soak -- --ignored --nocapture
+	$(CARGO) test --locked -p pathweave-lab --test datagrams -- --ignored --nocapture
 
 clean: ## Remove what was built.
 	$(CARGO) clean

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use pathweave_policy::cc::CcConfig;
 use pathweave_policy::{
-    AckPolicy, DatagramConfig, PolicyConfig, Recovery, Scheme, Service, UdmpConfig, schemes,
+    AckPolicy, DatagramConfig, PolicyConfig, Recovery, Scheme, Service, SplitConfig, UdmpConfig, schemes,
 };
 use pathweave_transport::RtoConfig;
-use pathweave_units::Duration as Span;
+use pathweave_units::{Duration as Span, Rate};
 
 use crate::config::{ConfigError, DeviceConfig};
 
@@ -28,6 +29,9 @@ const HELD_BYTES: f64 = 524_288.0;
 const EXPLORE: f64 = 0.03;
 /// Queueing delay UDMP's rate settles at, in round-trip times, hosts' delay included.
 const QUEUE_RTTS: u64 = 5;
+
+/// Of the line's rate, one in so many is the least a destination is sent to at.
+const LEAST_SHARE: u64 = 100;
 
 /// Packets that may overtake one without its path being slow: several batches.
 const LATE_PACKETS: u32 = 512;
@@ -51,6 +55,15 @@ pub(crate) fn find_datagrams(name: &str) -> Result<(Scheme, DatagramConfig), Con
         return Err(ConfigError::NotDatagrams { name: name.into(), all: all.join(", ") });
     };
     Ok((scheme, behaviour))
+}
+
+/// The congestion control of datagrams as hosts need it: its lowest rate is HPCC's at 100 Gb/s, a hundredth of the line, on
+/// slower lines, too.
+pub(crate) fn suit_datagrams(scheme: &mut Scheme, line_rate: Rate) {
+    if let PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(dcqcn), .. }) = &mut scheme.policy {
+        let share = Rate::from_bps((line_rate.as_bps() / LEAST_SHARE).max(1));
+        dcqcn.min_rate = Some(dcqcn.params().min_rate.min(share));
+    }
 }
 
 fn find_any(name: &str) -> Result<Scheme, ConfigError> {
@@ -214,7 +227,6 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_units::Rate;
 
     #[test]
     fn gives_up_when_the_peer_counts_as_dead() {
@@ -248,6 +260,17 @@ mod tests {
         let (window, target, rtts) = udmp(10, Some(Span::from_ms(10)));
         assert_eq!((window.round(), target), (15_625_000.0, Span::from_ms(55)));
         assert_eq!(rtts, Rtts { base: Span::from_ms(11), least: both });
+    }
+
+    #[test]
+    fn a_destination_gets_a_hundredth_of_the_line_at_least() {
+        let least = |gbps| {
+            let (mut scheme, _) = find_datagrams("erd-dcqcn").unwrap();
+            suit_datagrams(&mut scheme, Rate::from_gbps(gbps));
+            assert_eq!(scheme.validate(), Ok(()));
+            scheme.dcqcn().unwrap().params().min_rate
+        };
+        assert_eq!([1, 100, 400].map(least), [10, 1_000, 1_000].map(Rate::from_mbps));
     }
 
     #[test]

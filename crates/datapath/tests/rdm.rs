@@ -146,6 +146,32 @@ fn bad_networks_cost_time_and_no_byte() {
     }
 }
 
+/// Switches mark: the receiver tells, the sender slows down, and nothing is sent again for it.
+#[test]
+fn marks_are_told_and_acted_on() {
+    for (scheme, mark, told) in [("erd-dcqcn", 0.2, true), ("erd-dcqcn", 0.0, false), ("erd", 0.2, false)] {
+        for protection in [Protection::Encrypt, Protection::Insecure] {
+            let mut config = protected(protection);
+            config.device.scheme = scheme.into();
+            let marks = Faults { mark, ..Faults::default() };
+            let (near, far) = (faulty(&config, marks, &Cuts::default(), 1), endpoint(&config));
+            both_ways(&near, &far, 2);
+            let (near, far) = (stats(&near), stats(&far));
+            let context = format!("{scheme}, {mark}: {near:?} {far:?}");
+            // Datagrams that no switch may mark arrive as they left.
+            assert_eq!(far.marked_datagrams > 0, told, "{context}");
+            assert_eq!(far.marked_datagrams, far.counters.marked_received, "{context}");
+            assert_eq!(far.counters.cnps_sent > 0, told, "{context}");
+            // The last ones may not have been taken in yet.
+            assert_eq!(near.counters.cnps_received > 0, told, "{context}");
+            assert_eq!(near.counters.cnps_sent, 0, "nothing is marked on the way back: {context}");
+            // Within 12 ms of the last mark a rate is what it was.
+            assert!(near.slowest.is_none_or(|rate| rate <= config.device.line_rate), "{context}");
+            assert_eq!(near.slowest.is_some(), scheme == "erd-dcqcn");
+        }
+    }
+}
+
 #[test]
 fn messages_of_a_source_are_told_in_order_where_that_is_asked_for() {
     let config = RdmConfig { delivery: Delivery::Ordered, ..RdmConfig::loopback() };

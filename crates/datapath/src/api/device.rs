@@ -19,7 +19,7 @@ use crate::config::DeviceConfig;
 use crate::engine::{Drive, Engine, QUEUE_DEPTH};
 use crate::error::{ConnectError, OpenError, RegisterError, WaitError};
 use crate::region::Region;
-use crate::shared::{Answer, Command, ConnectionShared, ConnectionState, Shared, lock};
+use crate::shared::{Answer, Command, ConnectionShared, ConnectionState, Shared};
 use crate::stats::DeviceStats;
 
 /// Sockets and the loop that drives them. Clones are the same device, which closes with the last clone and the last of
@@ -173,7 +173,7 @@ impl Device {
         self.inner.wait(Instant::now().checked_add(timeout), ready).map_err(WaitError::DeviceClosed)
     }
 
-    /// Turns the loop once, where [`Driving::Caller`] says that callers do.
+    /// Turns the loop once, where [`Driving::Caller`](crate::Driving::Caller) says that callers do.
     pub fn progress(&self) {
         self.inner.driver.nudge(&self.inner.shared);
     }
@@ -186,8 +186,7 @@ impl Inner {
         if let Command::Listen { wanted: false } = command {
             self.listening.store(false, Ordering::Release);
         }
-        self.shared.ask(command);
-        self.driver.push();
+        self.driver.ask(&self.shared, command);
     }
 
     /// Hands over a command from which nothing follows before something arrives.
@@ -198,30 +197,16 @@ impl Inner {
 
     /// Hands a command to the loop and waits for its answer.
     pub(super) fn answer<T>(&self, command: Command, answer: &Answer<T>) -> Result<T, String> {
-        self.ask(command);
-        match self.wait(None, || lock(answer).take()) {
-            Ok(Some(value)) => Ok(value),
-            Ok(None) => Err("its loop does not answer".into()),
-            Err(reason) => Err(reason),
-        }
+        self.driver.answer(&self.shared, command, answer)
     }
 
     /// Waits until `ready` gives something; `Ok(None)` at the deadline, and the reason if the loop has ended.
     pub(super) fn wait<T>(
         &self,
         deadline: Option<Instant>,
-        mut ready: impl FnMut() -> Option<T>,
+        ready: impl FnMut() -> Option<T>,
     ) -> Result<Option<T>, String> {
-        let broken = &self.shared.broken;
-        let found = self.driver.wait(&self.shared, deadline, || match ready() {
-            Some(value) => Some(Ok(value)),
-            None => broken.get().map(|reason| Err(reason.clone())),
-        });
-        match found {
-            Some(Ok(value)) => Ok(Some(value)),
-            Some(Err(reason)) => Err(reason),
-            None => Ok(None),
-        }
+        self.driver.wait(&self.shared, deadline, ready)
     }
 
     /// Turns the loop once, if no thread does.

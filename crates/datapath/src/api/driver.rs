@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::config::{Driving, Waiting};
 use crate::engine::{Drive, Until};
 use crate::error::OpenError;
-use crate::shared::{Shared, lock};
+use crate::shared::{Answer, Shared, lock};
 
 /// Without luck in getting the loop, a caller looks again after this long.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
@@ -71,9 +71,51 @@ impl Driver {
         })
     }
 
+    /// Hands a command to the loop.
+    #[inline]
+    pub(crate) fn ask<C, H>(&self, shared: &Shared<C, H>, command: C) {
+        shared.ask(command);
+        self.push();
+    }
+
+    /// Hands a command to the loop and waits for its answer.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn answer<T, C, H>(
+        &self,
+        shared: &Shared<C, H>,
+        command: C,
+        answer: &Answer<T>,
+    ) -> Result<T, String> {
+        self.ask(shared, command);
+        match self.wait(shared, None, || lock(answer).take()) {
+            Ok(Some(value)) => Ok(value),
+            Ok(None) => Err("its loop does not answer".into()),
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// Waits until `ready` gives something; `Ok(None)` at the deadline.
+    ///
+    /// # Errors
+    /// Why the loop has ended.
+    pub(crate) fn wait<T, C, H>(
+        &self,
+        shared: &Shared<C, H>,
+        deadline: Option<Instant>,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Result<Option<T>, String> {
+        let found = self.wait_for(shared, deadline, || match ready() {
+            Some(value) => Some(Ok(value)),
+            None => shared.broken.get().map(|reason| Err(reason.clone())),
+        });
+        found.transpose()
+    }
+
     /// Lets the loop see what was asked of it. Of use only where no thread turns it.
     #[inline]
-    pub(crate) fn push(&self) {
+    fn push(&self) {
         if let Driver::Caller { engine, ended } = self
             // Whoever else has it will see the command.
             && let Ok(mut engine) = engine.try_lock()
@@ -93,7 +135,7 @@ impl Driver {
     }
 
     /// Waits until `ready` gives something; `None` at the deadline.
-    pub(crate) fn wait<T, C, H>(
+    fn wait_for<T, C, H>(
         &self,
         shared: &Shared<C, H>,
         deadline: Option<Instant>,

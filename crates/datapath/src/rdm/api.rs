@@ -18,7 +18,7 @@ use crate::backend::{Backend, UdpBackend};
 use crate::engine::Drive;
 use crate::error::{ConnectError, OpenError, WaitError};
 use crate::region::Slice;
-use crate::shared::{Answer, Room, lock};
+use crate::shared::{Answer, Room};
 
 /// Messages of an endpoint that may be under way or not taken out, and as many receives.
 const QUEUE_DEPTH: u32 = 1 << 20;
@@ -208,7 +208,8 @@ impl RdmEndpoint {
         timeout: Duration,
         ready: impl FnMut() -> Option<T>,
     ) -> Result<Option<T>, WaitError> {
-        self.wait_for(Instant::now().checked_add(timeout), ready).map_err(WaitError::DeviceClosed)
+        let deadline = Instant::now().checked_add(timeout);
+        self.driver.wait(&self.mail, deadline, ready).map_err(WaitError::DeviceClosed)
     }
 
     /// Turns the loop once, where callers do ([`Driving::Caller`](crate::Driving)).
@@ -223,31 +224,11 @@ impl RdmEndpoint {
     }
 
     fn ask(&self, command: Command) {
-        self.mail.ask(command);
-        self.driver.push();
+        self.driver.ask(&self.mail, command);
     }
 
     fn answer<T>(&self, command: Command, answer: &Answer<T>) -> Result<T, String> {
-        self.ask(command);
-        match self.wait_for(None, || lock(answer).take()) {
-            Ok(Some(value)) => Ok(value),
-            Ok(None) => Err("its loop does not answer".into()),
-            Err(reason) => Err(reason),
-        }
-    }
-
-    /// `Ok(None)` at the deadline, and the reason if the loop has ended.
-    fn wait_for<T>(
-        &self,
-        deadline: Option<Instant>,
-        mut ready: impl FnMut() -> Option<T>,
-    ) -> Result<Option<T>, String> {
-        let broken = &self.mail.broken;
-        let found = self.driver.wait(&self.mail, deadline, || match ready() {
-            Some(value) => Some(Ok(value)),
-            None => broken.get().map(|reason| Err(reason.clone())),
-        });
-        found.transpose()
+        self.driver.answer(&self.mail, command, answer)
     }
 }
 

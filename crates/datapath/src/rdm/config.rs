@@ -14,9 +14,12 @@ pub(super) const MAX_PEERS: usize = 1 << 20;
 /// What a datagram endpoint is opened with. Start with [`RdmConfig::new`] and change what you like.
 #[derive(Clone, Debug)]
 pub struct RdmConfig {
-    /// Sockets, loop, protection and times, as of a device for connections. Its `scheme` is one of datagrams, `erd`
-    /// unless changed; its `mtu_payload` must be the same at both ends; its `max_connections` say nothing here.
-    /// `base_rtt` and `host_delay` together are the round-trip time in which the period of the scan is measured.
+    /// Sockets, loop, protection and times, as of a device for connections. Its `scheme` is one of datagrams: `erd-dcqcn`
+    /// unless changed, which slows down for each destination whose packets switches mark; `erd` sends at `line_rate`
+    /// whatever the network does, as published. Its `mtu_payload` must be the same at both ends; its `max_connections`
+    /// say nothing here. `base_rtt` and `host_delay` together are the round-trip time in which the period of the scan is
+    /// measured. A peer of which something is awaited and that says nothing for `peer_timeout`, although it is asked, is
+    /// given up: messages to it fail, receives that one of its messages was on its way into wait for others.
     pub device: DeviceConfig,
     /// Order in which messages of one source are delivered. Default: as they become whole.
     pub delivery: Delivery,
@@ -38,7 +41,10 @@ impl RdmConfig {
     /// Paths unless said otherwise: the paper's three or four.
     pub const DEFAULT_PATHS: u16 = 4;
 
-    /// The defaults: those of [`DeviceConfig::new`], but four paths and the scheme `erd`.
+    /// Scheme unless said otherwise: ERD with congestion control for each destination, of which the paper has none.
+    pub const DEFAULT_SCHEME: &str = "erd-dcqcn";
+
+    /// The defaults: those of [`DeviceConfig::new`], but four paths and the scheme `erd-dcqcn`.
     pub fn new(bind: SocketAddr) -> Self {
         RdmConfig::of(DeviceConfig::new(bind))
     }
@@ -51,7 +57,11 @@ impl RdmConfig {
     /// With the sockets, loop and protection of `device`.
     fn of(device: DeviceConfig) -> Self {
         RdmConfig {
-            device: DeviceConfig { paths: RdmConfig::DEFAULT_PATHS, scheme: "erd".into(), ..device },
+            device: DeviceConfig {
+                paths: RdmConfig::DEFAULT_PATHS,
+                scheme: RdmConfig::DEFAULT_SCHEME.into(),
+                ..device
+            },
             delivery: Delivery::Unordered,
             max_peers: 16_384,
             unexpected_bytes: 64 << 20,
@@ -96,7 +106,7 @@ mod tests {
         assert_eq!(wrong(|c| c.side_channels = 0), "side_channels is 0; allowed: 1 to 65536");
         assert_eq!(
             wrong(|c| c.device.scheme = "udmp".into()),
-            "scheme \"udmp\" is one of connections; of datagrams there are: erd"
+            "scheme \"udmp\" is one of connections; of datagrams there are: erd, erd-dcqcn"
         );
         let none = wrong(|c| c.device.scheme = "edr".into());
         assert!(none.starts_with("there is no scheme \"edr\"; the nearest is \"erd\""), "{none}");

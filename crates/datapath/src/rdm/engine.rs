@@ -73,6 +73,8 @@ pub(super) struct Core {
     pub(super) path_packets: Vec<u64>,
     pub(super) counts: Counts,
     pub(super) next_upkeep: Time,
+    /// When it was done last.
+    pub(super) upkeep_at: Time,
     idle_since: Time,
     /// Something may have arrived that nobody has looked at.
     unread: bool,
@@ -137,6 +139,7 @@ impl<B: Backend> Engine<B> {
             path_packets: vec![0; usize::from(backend.paths())],
             counts: Counts::default(),
             next_upkeep: Time::MAX,
+            upkeep_at: Time::ZERO,
             idle_since: Time::ZERO,
             unread: true,
             hears_tcp,
@@ -149,7 +152,8 @@ impl<B: Backend> Engine<B> {
 
 fn queue_pair(config: &RdmConfig, num: QpNum, seed: u64) -> Result<RdQp<AnyPolicy>, OpenError> {
     let device = &config.device;
-    let (found, behaviour) = scheme::find_datagrams(&device.scheme)?;
+    let (mut found, behaviour) = scheme::find_datagrams(&device.scheme)?;
+    scheme::suit_datagrams(&mut found, device.line_rate);
     // The MTU of a socket is its own: nothing of the payload is lost to a header.
     let behaviour = DatagramConfig { eeth: EethPlace::OutsideMtu, delivery: config.delivery, ..behaviour };
     // Hosts made of software add their own delay, which must not be taken for loss.
@@ -164,9 +168,11 @@ fn queue_pair(config: &RdmConfig, num: QpNum, seed: u64) -> Result<RdQp<AnyPolic
         edge: None,
     };
     let mut rng = Rng::for_component(seed, "rd-policy", u64::from(num.0));
+    let (policy, control) = found.datagram_policy(&env, &mut rng);
     Ok(RdQp::new(RdConfig {
         num,
-        policy: found.policy.build(&env, &mut rng),
+        policy,
+        control,
         behaviour,
         mtu_payload: device.mtu_payload,
         framing: Framing::Pathweave,

@@ -21,14 +21,14 @@ impl Core {
         for frame in received.bytes.chunks_mut(received.segment_bytes.max(1)) {
             self.counts.received_datagrams += 1;
             self.counts.marked_datagrams += u64::from(received.ecn == Ecn::Experienced);
-            if self.on_datagram(now, received.from, frame).is_none() {
+            if self.on_datagram(now, received.from, received.ecn, frame).is_none() {
                 self.counts.refused_datagrams += 1;
             }
         }
     }
 
     /// `None`: it is nothing of ours.
-    fn on_datagram(&mut self, now: Time, from: SocketAddr, frame: &mut [u8]) -> Option<()> {
+    fn on_datagram(&mut self, now: Time, from: SocketAddr, ecn: Ecn, frame: &mut [u8]) -> Option<()> {
         match kind_of(frame) {
             Kind::Plain => {
                 let (content, crc) = frame.split_last_chunk::<CRC_LEN>()?;
@@ -37,7 +37,7 @@ impl Core {
                 }
                 let datagram = Datagram::parse(content).ok()?;
                 let id = self.plain_source(from, &datagram)?;
-                self.on_packet(now, id, &datagram)
+                self.on_packet(now, id, ecn, &datagram)
             }
             Kind::Protected(session) => {
                 let id = session.0;
@@ -50,7 +50,7 @@ impl Core {
                     return None;
                 }
                 let datagram = Datagram::parse(&frame[opened.body]).ok()?;
-                self.on_packet(now, id, &datagram)
+                self.on_packet(now, id, ecn, &datagram)
             }
             Kind::ToResponder | Kind::ToInitiator(_) => {
                 self.on_handshake(now, from, frame);
@@ -70,7 +70,7 @@ impl Core {
     }
 
     /// A packet of a peer.
-    fn on_packet(&mut self, now: Time, id: u32, datagram: &Datagram<'_>) -> Option<()> {
+    fn on_packet(&mut self, now: Time, id: u32, ecn: Ecn, datagram: &Datagram<'_>) -> Option<()> {
         let (_, association) = self.remotes.of_id(id)?;
         let known_as = association.peer();
         if datagram.dst_qp() != self.qp || datagram.src_qp() != known_as.qp {
@@ -80,7 +80,15 @@ impl Core {
             self.handshakes.is_confirmed(attempt);
         }
         let segment = datagram.segment(self.rd.expected_psn(known_as)?);
-        let Body::Rd(data) = &segment.body else { return None };
+        let ce = ecn == Ecn::Experienced;
+        let data = match &segment.body {
+            Body::Rd(data) => data,
+            Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } => {
+                self.rd.on_packet(now, HostId(id), &segment, ce);
+                return Some(());
+            }
+            _ => return None,
+        };
         let msg = self.rd.message_of(known_as, data)?;
         let payload = datagram.payload();
         let end = u64::from(data.offset) + payload.len() as u64;
@@ -91,7 +99,7 @@ impl Core {
             self.counts.no_room_drops += 1;
             return Some(());
         }
-        if let Some(place) = self.rd.on_packet(now, HostId(id), &segment) {
+        if let Some(place) = self.rd.on_packet(now, HostId(id), &segment, ce) {
             let payload = &payload[..usize::from(place.len)];
             self.inbox.place(&self.places, index_of(id), place.msg, u64::from(place.offset), payload);
         }

@@ -31,7 +31,11 @@
 //! there has been nothing for a while. Both are protected with keys from one handshake for each two endpoints, that of
 //! connections. The protocol itself is [`pathweave_transport::rd`], the very code that simulations run.
 //!
-//! An endpoint sends as fast as its `line_rate` says: the published mechanism has no congestion control.
+//! Each destination has a rate of its own (DCQCN's reaction point): the receiver tells the sender of packets that switches
+//! have marked, and the sender slows down for that receiver alone. The published mechanism has no congestion control;
+//! the scheme `erd` is like it and sends as fast as `line_rate` says.
+//!
+//! A peer whose process is gone or hangs is found out by its silence and given up.
 
 mod api;
 mod book;
@@ -55,16 +59,17 @@ pub use book::Peer;
 pub use config::RdmConfig;
 pub use error::{PeerError, RdmPostError};
 pub use pathweave_policy::Delivery;
-pub use pathweave_transport::rd::RdCounters;
+pub use pathweave_transport::rd::{RdCounters, ScanOverhead};
 pub use shared::RdmCompletion;
 pub use stats::{RdmPath, RdmStats, SideStats};
 
-/// A peer's share of maps that are half empty, and of lists of what is waiting, which stay as long as they were once.
-const BYTES_IN_LISTS: usize = 64;
+/// A peer's share of maps that are half empty, and of lists of what is waiting and batches to be sent, which stay as long
+/// as they were once.
+const BYTES_IN_LISTS: usize = 320;
 
 /// Bytes of a peer, all parts together.
 const BYTES_A_PEER: usize = BYTES_IN_LISTS
     + book::BYTES_A_PEER
     + remote::BYTES_A_PEER
     + inbox::BYTES_A_SOURCE
-    + pathweave_transport::rd::RdQp::<pathweave_policy::AnyPolicy>::bytes_a_peer();
+    + pathweave_transport::rd::RdQp::<pathweave_policy::AnyPolicy>::bytes_a_peer(true);

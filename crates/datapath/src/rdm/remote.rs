@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pathweave_transport::rd::{PeerId, SideMessage};
-use pathweave_units::{HostId, QpNum, Time};
+use pathweave_units::{Duration, HostId, QpNum, Time};
 
 use super::book::PeerEntry;
 use crate::error::ConnectError;
@@ -68,6 +68,8 @@ pub(super) struct Association {
     pub(super) aborts: VecDeque<SideMessage>,
     /// What was said may not have arrived.
     pub(super) lost: bool,
+    /// How long something has been awaited of it without a sign of life.
+    pub(super) silence: Duration,
     /// Since when there has been no sign of life and no lasting TCP connection.
     pub(super) down_since: Option<Time>,
     /// When a TCP connection may be tried next, and how often it was in vain.
@@ -93,6 +95,7 @@ impl Association {
             marked: false,
             aborts: VecDeque::new(),
             lost: false,
+            silence: Duration::ZERO,
             down_since: None,
             call_at: Time::ZERO,
             calls: 0,
@@ -108,6 +111,7 @@ impl Association {
 
     /// A word of the peer, however it came. The attempt that need not be kept any longer, if there is one.
     pub(super) fn heard(&mut self) -> Option<AttemptId> {
+        self.silence = Duration::ZERO;
         self.holds();
         self.confirming.take()
     }

@@ -137,6 +137,7 @@ impl Core {
             received_bytes: self.counts.received_bytes,
             refused_datagrams: self.counts.refused_datagrams,
             marked_datagrams: self.counts.marked_datagrams,
+            slowest: self.rd.slowest(self.now),
             no_room_drops: self.counts.no_room_drops,
             kept_bytes: self.inbox.kept_bytes(),
             paths: paths

@@ -21,6 +21,10 @@ use crate::secure::{Protection, SessionId};
 /// Between two looks at peers with something under way, and at others.
 pub(super) const BUSY: Duration = Duration::from_ms(10);
 const QUIET: Duration = Duration::from_ms(200);
+/// A peer of which something is awaited is asked for a sign of life after so long a silence.
+const ASK_AFTER: Duration = Duration::from_ms(100);
+/// Of the time between two looks no more counts as a peer's silence: this end may have been held up itself.
+const LONGEST_LOOK: Duration = Duration::from_ms(400);
 /// Before a connection that broke is tried again; twice as long each time, up to a bound.
 const CALL_AGAIN: Duration = Duration::from_ms(10);
 const MOST_DOUBLINGS: u32 = 6;
@@ -313,9 +317,15 @@ impl Core {
     /// Looks after peers whose connection broke, those that are gone, and connections nobody uses.
     pub(super) fn upkeep(&mut self, now: Time) {
         let give_up = span(self.config.device.peer_timeout);
+        let elapsed = now.saturating_since(self.upkeep_at).min(LONGEST_LOOK);
+        self.upkeep_at = now;
         let mut wait = QUIET;
         for index in self.remotes.indices() {
             self.ask_again(now, index);
+            if self.is_silent(now, index, elapsed) {
+                self.fail(index, Status::RetryExceeded);
+                continue;
+            }
             let Some(association) =
                 self.remotes.get_mut(index).and_then(|remote| remote.association.as_deref_mut())
             else {
@@ -352,6 +362,27 @@ impl Core {
         }
         self.close_idle(now);
         self.next_upkeep = now.saturating_add(wait);
+    }
+
+    /// Whether a peer has said nothing for as long as it may, while something was awaited of it: its process hangs, and
+    /// its system keeps up appearances on TCP. Asks it for a sign of life before that.
+    fn is_silent(&mut self, now: Time, index: u32, elapsed: Duration) -> bool {
+        let give_up = span(self.config.device.peer_timeout);
+        let rd = &self.rd;
+        let Some(association) = self.remotes.get_mut(index).and_then(|r| r.association.as_deref_mut()) else {
+            return false;
+        };
+        let peer = association.peer();
+        if association.outstanding == 0 && !rd.awaits(peer) {
+            association.silence = Duration::ZERO;
+            return false;
+        }
+        association.silence += elapsed;
+        let silence = association.silence;
+        if silence >= ASK_AFTER {
+            self.rd.probe(now, peer);
+        }
+        silence >= give_up
     }
 
     fn close_idle(&mut self, now: Time) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pathweave_transport::rd::RdCounters;
+use pathweave_units::Rate;
 
 pub use super::tcp::SideStats;
 use crate::stats::{SendCounters, SendError};
@@ -30,6 +31,8 @@ pub struct RdmStats {
     pub refused_datagrams: u64,
     /// Datagrams that arrived marked Congestion Experienced.
     pub marked_datagrams: u64,
+    /// The lowest rate at which a destination is sent to at present; `None` without congestion control.
+    pub slowest: Option<Rate>,
     /// Packets dropped because no receive was posted and what may be kept was used up.
     pub no_room_drops: u64,
     /// Bytes kept of messages for which no receive is posted.

@@ -23,6 +23,10 @@ impl Core {
         let mut now = self.now;
         let mut left = Left::Idle;
         self.waits_for_line = None;
+        while let Some(packet) = self.rd.poll_control() {
+            left = Left::Done;
+            self.emit(&packet);
+        }
         for packets in 1..=PACKETS_A_TURN {
             if self.outbound.is_stuck() {
                 break;
@@ -54,9 +58,13 @@ impl Core {
         let (before, behind) = association.around();
         let len = layout.len();
         let (places, session) = (&self.places, &mut association.session);
-        // Nobody answers a mark, so none is asked for.
-        let target = Target { to, path: segment.path, ecn: Ecn::NotCapable };
-        self.path_packets[segment.path.index()] += 1;
+        let ecn = if packet.ecn_capable { Ecn::Capable0 } else { Ecn::NotCapable };
+        // An answer goes on the path of what it answers, if there is such a one here.
+        let path = PathId(segment.path.0 % self.config.device.paths);
+        let target = Target { to, path, ecn };
+        if packet.payload.is_some() {
+            self.path_packets[path.index()] += 1;
+        }
         self.outbound.add(target, before + len + behind, |out| {
             let content = &mut out[before..before + len];
             if emit_datagram_header(segment, content).is_err() {
@@ -64,8 +72,9 @@ impl Core {
             }
             let (body, padding) = content[layout.header_len..].split_at_mut(layout.payload_len);
             padding.fill(0);
-            let place = packet.payload.and_then(|payload| Some((places.get(payload.buffer.0)?, payload)));
-            if !place.is_some_and(|(place, payload)| place.memory.fetch(payload.offset, body)) {
+            if let Some(payload) = packet.payload
+                && !places.get(payload.buffer.0).is_some_and(|place| place.memory.fetch(payload.offset, body))
+            {
                 return false;
             }
             if session.protection() == Protection::Insecure {

@@ -166,7 +166,7 @@ struct Simulated<'a> {
 }
 
 enum Flying {
-    Datagram(Vec<u8>),
+    Datagram { bytes: Vec<u8>, marked: bool },
     Side(SideMessage),
 }
 
@@ -184,12 +184,15 @@ fn queue_pair(plan: &Plan<'_>, end: usize) -> RdQp<AnyPolicy> {
         measured: Leg::of(RTT),
         edge: None,
     };
-    let scheme = (pathweave_policy::find_scheme("erd").expect("a scheme").make)();
+    let scheme = (pathweave_policy::find_scheme("erd-dcqcn").expect("a scheme").make)();
+    let mut rng = Rng::for_component(plan.seed, "policy", end as u64);
+    let (policy, control) = scheme.datagram_policy(&env, &mut rng);
     let behaviour =
         DatagramConfig { eeth: EethPlace::OutsideMtu, delivery: plan.delivery, ..DatagramConfig::default() };
     let mut qp = RdQp::new(RdConfig {
         num: peer(end).qp,
-        policy: scheme.policy.build(&env, &mut Rng::for_component(plan.seed, "policy", end as u64)),
+        policy,
+        control,
         behaviour,
         mtu_payload: MTU as u16,
         framing: Framing::Pathweave,
@@ -244,6 +247,9 @@ impl Simulated<'_> {
 
     fn drain(&mut self) {
         for end in 0..2 {
+            while let Some(packet) = self.qps[end].poll_control() {
+                self.launch(end, &packet);
+            }
             while self.free_at[end] <= self.now {
                 let Some(packet) = self.qps[end].poll_transmit(self.now, Gate::OPEN) else { break };
                 self.free_at[end] = self.now + LINE_RATE.time_for(u64::from(packet.wire_bytes));
@@ -271,17 +277,19 @@ impl Simulated<'_> {
         let layout = DatagramLayout::of(&packet.segment);
         let mut bytes = vec![0; layout.len()];
         emit_datagram_header(&packet.segment, &mut bytes).expect("only what can be written is made");
-        let payload = packet.payload.expect("datagrams have some");
-        let message = &self.messages[from][payload.buffer.0 as usize];
-        let start = payload.offset as usize;
-        bytes[layout.header_len..][..layout.payload_len]
-            .copy_from_slice(&message[start..start + usize::from(payload.len)]);
+        if let Some(payload) = packet.payload {
+            let message = &self.messages[from][payload.buffer.0 as usize];
+            let start = payload.offset as usize;
+            bytes[layout.header_len..][..layout.payload_len]
+                .copy_from_slice(&message[start..start + usize::from(payload.len)]);
+        }
         bytes.extend(datagram_crc(&bytes).to_le_bytes());
         let is_cut = self.now < Time::ZERO + Span::from_ms(CUT_FOR.as_millis() as u64)
             && self.plan.cut() >> (packet.segment.path.0 % 64) & 1 == 1;
         if is_cut || self.rng.chance(weather.faults.lose) {
             return;
         }
+        let marked = packet.ecn_capable && self.rng.chance(weather.faults.mark);
         if self.rng.chance(weather.faults.damage) {
             let bit = self.rng.below(bytes.len() as u32 * 8) as usize;
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -289,7 +297,7 @@ impl Simulated<'_> {
         for _ in 0..1 + usize::from(self.rng.chance(weather.faults.repeat)) {
             let late = if self.rng.chance(weather.faults.reorder) { self.rng.unit_f64() } else { 0.0 };
             let delay = DELAY + Span::from_ps((LATE.as_ps() as f64 * late) as u64);
-            self.put(self.now + delay, 1 - from, Flying::Datagram(bytes.clone()));
+            self.put(self.now + delay, 1 - from, Flying::Datagram { bytes: bytes.clone(), marked });
         }
     }
 
@@ -297,7 +305,7 @@ impl Simulated<'_> {
         let (now, from) = (self.now, peer(1 - to));
         match what {
             Flying::Side(message) => self.qps[to].on_side(now, from.host, &message),
-            Flying::Datagram(bytes) => {
+            Flying::Datagram { bytes, marked } => {
                 let (content, crc) = bytes.split_last_chunk::<4>().expect("as it was framed");
                 if datagram_crc(content) != u32::from_le_bytes(*crc) {
                     self.refused += 1;
@@ -306,7 +314,7 @@ impl Simulated<'_> {
                 let datagram = Datagram::parse(content).expect("what is intact can be read");
                 let near = self.qps[to].expected_psn(from).expect("it is known");
                 let segment = datagram.segment(near);
-                if let Some(place) = self.qps[to].on_packet(now, from.host, &segment) {
+                if let Some(place) = self.qps[to].on_packet(now, from.host, &segment, marked) {
                     let start = place.offset as usize;
                     let room = &mut self.rooms[to][place.msg as usize];
                     room[start..start + usize::from(place.len)].copy_from_slice(datagram.payload());

@@ -72,9 +72,7 @@ def public(private):
 
 
 def hello(protection, mtu, paths, host, qp, session, scheme, private):
-    fixed = struct.pack(
-        ">BBHHBBIIIII", protection, 0, mtu, paths, 1, 0, host, qp, session, 0, 0
-    )
+    fixed = struct.pack(">BBHHBBIIIII", protection, 0, mtu, paths, 1, 0, host, qp, session, 0, 0)
     options = b""
     for kind, content in [(1, b"\1"), (2, scheme), (3, private)]:
         options += bytes([kind, len(content)]) + content

@@ -1,0 +1,192 @@
+//! An endpoint and a crowd of peers, each an endpoint of its own with its own sockets, wherever they are.
+#![allow(clippy::print_stdout)] // The bytes are the point; see them with --nocapture.
+
+use std::time::{Duration, Instant};
+
+use allocation_counter::measure;
+use pathweave_datapath::rdm::{Peer, RdmConfig, RdmEndpoint};
+use pathweave_datapath::secure::{ClusterKey, Protection};
+use pathweave_datapath::{Driving, Opcode, Region, Status};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Those the endpoint has before its bytes are counted: its tables have begun to grow.
+const FIRST: usize = 100;
+/// Two packets.
+const BYTES: usize = 3_000;
+/// What tells answers from messages.
+const ANSWER: u64 = 500_000_000;
+
+/// Bytes that tell where they are from.
+fn pattern(salt: u64) -> Vec<u8> {
+    (0..BYTES as u64).map(|i| (i.wrapping_mul(0x9e37_79b9).wrapping_add(salt * 77) >> 8) as u8).collect()
+}
+
+fn region_of(salt: u64) -> Region {
+    Region::from_bytes(&pattern(salt)).expect("memory")
+}
+
+/// An endpoint that this thread drives, whose memory is counted.
+struct Hub {
+    endpoint: RdmEndpoint,
+    bytes: i64,
+}
+
+impl Hub {
+    fn with<T>(&mut self, work: impl FnOnce(&RdmEndpoint) -> T) -> T {
+        let mut result = None;
+        let info = measure(|| result = Some(work(&self.endpoint)));
+        self.bytes += info.bytes_current;
+        result.expect("it has been done")
+    }
+}
+
+/// A peer.
+pub(crate) struct Leaf {
+    pub(crate) endpoint: RdmEndpoint,
+    room: Region,
+}
+
+impl Leaf {
+    pub(crate) fn new(endpoint: RdmEndpoint) -> Self {
+        Leaf { endpoint, room: Region::zeroed(BYTES).expect("memory") }
+    }
+}
+
+/// What endpoints of a crowd have in common.
+fn common(config: RdmConfig, key: &ClusterKey) -> RdmConfig {
+    let mut config = config;
+    config.device.protection = Protection::Encrypt;
+    config.device.key = Some(key.clone());
+    config.device.mtu_payload = 1_400;
+    config.side_idle = Duration::from_millis(100);
+    config.device.connect_timeout = Duration::from_secs(30);
+    // A thousand on a few cores: none of them says much at a time.
+    config.device.peer_timeout = PATIENCE;
+    config
+}
+
+/// For a peer.
+pub(crate) fn of_leaf(config: RdmConfig, key: &ClusterKey) -> RdmConfig {
+    let mut config = common(config, key);
+    config.device.paths = 1;
+    config.device.socket_buffer_bytes = 64 << 10;
+    config
+}
+
+/// For the endpoint whose peers they are: the thread that measures drives it.
+pub(crate) fn of_hub(config: RdmConfig, key: &ClusterKey, paths: u16) -> RdmConfig {
+    let mut config = common(config, key);
+    config.device.paths = paths;
+    config.device.driving = Driving::Caller;
+    config
+}
+
+/// How many peers there can be, at most `wanted`: each takes eight descriptors, both ends together.
+pub(crate) fn descriptors_for(wanted: usize) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let needed = wanted as u64 * 10 + 10_000;
+    let most = limit.maximum.map_or(needed, |most| most.min(needed));
+    setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit }).expect("below the maximum");
+    wanted.min((most as usize).saturating_sub(1_000) / 10)
+}
+
+/// A message to each of these peers, and the answer of each: every byte is looked at.
+fn exchange(hub: &mut Hub, leaves: &[Leaf], salt: u64) {
+    let rooms: Vec<Region> = leaves.iter().map(|_| Region::zeroed(BYTES).expect("memory")).collect();
+    // Freed here, where nobody counts.
+    let messages: Vec<Region> = (0..).zip(leaves).map(|(n, _)| region_of(salt + n)).collect();
+    let peers: Vec<Peer> = leaves
+        .iter()
+        .map(|leaf| hub.with(|hub| hub.insert(leaf.endpoint.local_addr()).expect("room")))
+        .collect();
+    for (n, (leaf, &peer)) in (0..).zip(leaves.iter().zip(&peers)) {
+        leaf.endpoint.recv(n, leaf.room.all()).expect("room");
+        let (own, message) = (rooms[n as usize].all(), messages[n as usize].all());
+        hub.with(|hub| {
+            hub.recv_from(peer, n, own).expect("room");
+            hub.send(n, peer, message).expect("room");
+        });
+    }
+    let (mut sent, mut answered, mut heard) = (0, 0, 0);
+    let deadline = Instant::now() + PATIENCE;
+    while sent < leaves.len() || answered < leaves.len() || heard < leaves.len() {
+        assert!(Instant::now() < deadline, "{sent} {answered} {heard}: {:?}", hub.with(RdmEndpoint::stats));
+        while let Some(done) = hub.with(RdmEndpoint::poll) {
+            assert_eq!((done.status, done.peer), (Status::Success, Some(peers[done.wr_id as usize])));
+            if done.opcode == Opcode::Send {
+                sent += 1;
+                continue;
+            }
+            let bytes = rooms[done.wr_id as usize].to_vec(0..BYTES).expect("it has so many");
+            assert!(bytes == pattern(ANSWER + salt + done.wr_id), "answer {} is wrong", done.wr_id);
+            heard += 1;
+        }
+        for (n, leaf) in (0..).zip(leaves) {
+            while let Some(done) = leaf.endpoint.poll() {
+                assert_eq!(done.status, Status::Success, "leaf {n}");
+                if done.opcode == Opcode::Send {
+                    answered += 1;
+                    continue;
+                }
+                let bytes = leaf.room.to_vec(0..BYTES).expect("it has so many");
+                assert!(bytes == pattern(salt + n), "message {n} is wrong");
+                let answer = region_of(ANSWER + salt + n);
+                leaf.endpoint.send(n, done.peer.expect("somebody sent it"), answer.all()).expect("room");
+            }
+        }
+    }
+}
+
+/// Until nothing is under way and no side channel is open.
+fn rest(hub: &mut Hub, leaves: &[Leaf]) {
+    let deadline = Instant::now() + PATIENCE;
+    while hub.with(RdmEndpoint::stats).expect("its loop runs").side.open > 0 {
+        assert!(Instant::now() < deadline);
+        leaves.iter().for_each(|leaf| leaf.endpoint.progress());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Has an endpoint exchange messages with all peers, a hundred at a time and then all at once, and checks that it keeps
+/// no more bytes for each than it declares. Returns how many it keeps.
+pub(crate) fn weigh(endpoint: RdmEndpoint, leaves: &[Leaf]) -> i64 {
+    let count = leaves.len();
+    let mut hub = Hub { endpoint, bytes: 0 };
+    exchange(&mut hub, &leaves[..FIRST], 1);
+    rest(&mut hub, leaves);
+    let before = hub.bytes;
+    // As many at a time as before: queues have grown as long as they will be.
+    for (n, leaves) in (1..).zip(leaves[FIRST..].chunks(FIRST)) {
+        exchange(&mut hub, leaves, n * 1_000_000);
+    }
+    rest(&mut hub, leaves);
+    let bytes = (hub.bytes - before) / (count - FIRST) as i64;
+    let stats = hub.with(RdmEndpoint::stats).expect("its loop runs");
+    println!(
+        "{count} peers, {} paths: {bytes} B a peer, {} B declared; {} datagrams received, {} packets sent, \
+         {} retransmitted, {} NACKs, {} flows scanned, {} B over {} TCP connections",
+        stats.paths.len(),
+        RdmEndpoint::BYTES_A_PEER,
+        stats.received_datagrams,
+        stats.counters.data_sent,
+        stats.counters.retransmitted,
+        stats.counters.nacks_sent + stats.counters.nacks_received,
+        stats.counters.flows_scanned,
+        stats.side.sent_bytes + stats.side.received_bytes,
+        stats.side.opened + stats.side.accepted,
+    );
+    assert_eq!((stats.peers, stats.associations), (count, count));
+    assert!(bytes <= RdmEndpoint::BYTES_A_PEER as i64, "{bytes} B, {} declared", RdmEndpoint::BYTES_A_PEER);
+    // All at once, twice: the queues of the first time are used again, and nothing is added for peers.
+    exchange(&mut hub, leaves, 100_000_000);
+    rest(&mut hub, leaves);
+    let before = hub.bytes;
+    exchange(&mut hub, leaves, 200_000_000);
+    rest(&mut hub, leaves);
+    let again = hub.bytes - before;
+    println!("all of them at once, again: {again} B more in all");
+    assert!(again < 64 * count as i64, "{again} B more for peers that are known");
+    bytes
+}

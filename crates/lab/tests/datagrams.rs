@@ -1,0 +1,142 @@
+//! Datagram endpoints on a network: many peers of one, and marks that whoever sends hears of.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)] // What is skipped is said, and what was measured.
+
+#[allow(dead_code, clippy::print_stderr)] // Each file of tests uses what it needs; skips are loud.
+mod common;
+#[path = "../../datapath/tests/support/crowd.rs"]
+mod crowd;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use common::{TestLab, privileged, programmed};
+use crowd::{Leaf, descriptors_for, of_hub, of_leaf, weigh};
+use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint, RdmStats};
+use pathweave_datapath::secure::{ClusterKey, OsRandom};
+use pathweave_datapath::{Region, Waiting};
+use pathweave_lab::{Lab, Marking, Settings};
+use pathweave_topo::{Build, LeafSpine, NodeId, parse_topology_file};
+use pathweave_units::{HostId, Rate};
+
+/// Of a host, on any port.
+fn on(lab: &Lab, host: u32) -> RdmConfig {
+    let mut config = RdmConfig::new(SocketAddr::from((lab.address(HostId(host)), 0)));
+    config.device.waiting = Waiting::Blocking { spin: Duration::ZERO };
+    config
+}
+
+/// An endpoint on a host, with a loop of its own.
+fn open(lab: &Lab, host: u32, config: RdmConfig) -> RdmEndpoint {
+    lab.inside(NodeId(host), || RdmEndpoint::open(config)).expect("its network").expect("an endpoint")
+}
+
+/// As many endpoints on seven hosts, all peers of one on the eighth, over two leaves and two spines.
+fn peers_on_a_network(count: usize) {
+    let fabric = LeafSpine::new(2, 2, 4).build(Path::new(".")).expect("a small fabric");
+    let lab = &TestLab::new(fabric, Settings::new("1/100".parse().expect("a scale"))).0;
+    let key = ClusterKey::generate(&mut OsRandom).expect("random bytes");
+    let leaves: Vec<Leaf> = (0..descriptors_for(count) as u32)
+        .map(|n| 1 + n % 7)
+        .map(|host| Leaf::new(open(lab, host, of_leaf(on(lab, host), &key))))
+        .collect();
+    let hub = of_hub(on(lab, 0), &key, 4);
+    let weighed = std::thread::scope(|scope| {
+        let work = || {
+            // Whoever drives an endpoint makes its TCP connections, so this thread belongs there, too.
+            lab.enter(NodeId(0)).expect("its network");
+            weigh(RdmEndpoint::open(hub).expect("an endpoint"), &leaves)
+        };
+        scope.spawn(work).join()
+    });
+    assert!(weighed.is_ok(), "it has been said why");
+}
+
+#[test]
+fn peers_on_a_network_cost_what_is_declared() {
+    if privileged("peers_on_a_network_cost_what_is_declared") {
+        peers_on_a_network(200);
+    }
+}
+
+/// A thousand loops want to run at once: a machine with two busy cores takes minutes to hear them all.
+#[test]
+#[ignore = "minutes; `make soak` runs it"]
+fn a_thousand_peers_on_a_network_cost_what_is_declared() {
+    assert!(privileged("a_thousand_peers_on_a_network_cost_what_is_declared"), "needs root");
+    peers_on_a_network(1_000);
+}
+
+/// 800 KB from a host at 100 Mb/s over a link of 10 Mb/s.
+fn over_a_bottleneck(scheme: &str) -> Option<[RdmStats; 2]> {
+    let file = "hosts = 2\ndelay = \"1us\"\n[[switch]]\nname = \"s\"\n[[link]]\na = \"host0\"\nb = \"s\"\n\
+                rate = \"100Gbps\"\n[[link]]\na = \"s\"\nb = \"host1\"\nrate = \"10Gbps\"\n";
+    let topology = parse_topology_file("bottleneck.toml", file).expect("a topology");
+    // Everything is marked: how long the queue gets depends on when the sender gets to run.
+    let marking = Marking { kmin_bytes: 0, kmax_bytes: 0, pmax_ppm: 1_000_000, reference: None };
+    let settings = Settings {
+        queue_bytes: 200_000,
+        marking: Some(marking),
+        mtu_bytes: 1_500,
+        ..Settings::new("1/1000".parse().expect("a scale"))
+    };
+    let lab = &TestLab::new(topology, settings).0;
+    if !programmed(lab) {
+        return None;
+    }
+    let key = ClusterKey::generate(&mut OsRandom).expect("random bytes");
+    let ends = [0, 1].map(|host| {
+        let mut config = on(lab, host);
+        config.device.fit_link(1_500).expect("it fits");
+        config.device.key = Some(key.clone());
+        config.device.scheme = scheme.into();
+        config.device.line_rate = Rate::from_mbps(100);
+        config.device.peer_timeout = Duration::from_secs(30);
+        open(lab, host, config)
+    });
+    let to = ends[0].insert(ends[1].local_addr()).expect("room");
+    let (len, messages) = (200_000, 4);
+    let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+    let message = Region::from_bytes(&bytes).expect("memory");
+    let rooms: Vec<Region> = (0..messages).map(|_| Region::zeroed(len).expect("memory")).collect();
+    for (wr_id, room) in (0..).zip(&rooms) {
+        ends[1].recv(wr_id, room.all()).expect("room");
+        ends[0].send(wr_id, to, message.all()).expect("room");
+    }
+    for end in &ends {
+        for _ in 0..messages {
+            let done = end.wait(Duration::from_secs(120)).expect("a completion");
+            assert_eq!(done.result(), Ok(len as u64), "{:?}", end.stats());
+        }
+    }
+    assert!(rooms.iter().all(|room| room.to_vec(0..len).expect("all of it") == bytes));
+    Some(ends.map(|end| end.stats().expect("its loop runs")))
+}
+
+/// Ten times as fast as the network takes it: what nobody holds back is dropped again and again. With congestion control
+/// the switch marks, the receiver tells, and the sender hears of it. What that saves depends on when hosts get to run, so
+/// it is shown and not asserted; in simulated time it is (`transport/tests/rd/congestion.rs`).
+#[test]
+fn who_sends_hears_of_marks() {
+    if !privileged("who_sends_hears_of_marks") {
+        return;
+    }
+    let Some([deaf, _]) = over_a_bottleneck("erd") else { return };
+    let Some([near, far]) = over_a_bottleneck("erd-dcqcn") else { return };
+    let share = |stats: &RdmStats| stats.counters.retransmitted as f64 / stats.counters.data_sent as f64;
+    println!(
+        "sent again: {:.3} of packets without, {:.3} with congestion control; {} of {} packets marked, {} told, \
+         {} heard, at last {:?}",
+        share(&deaf),
+        share(&near),
+        far.counters.marked_received,
+        far.counters.data_received,
+        far.counters.cnps_sent,
+        near.counters.cnps_received,
+        near.slowest
+    );
+    assert!(near.counters.cnps_received > 0 && far.counters.cnps_sent >= near.counters.cnps_received);
+    assert!(far.counters.marked_received >= far.counters.cnps_sent);
+    assert_eq!(deaf.counters.cnps_received, 0);
+}
