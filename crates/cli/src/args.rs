@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use pathweave_scenario::units::{Bytes, Duration, Rate};
 
 /// Simulates transports of AI-cluster fabrics, packet by packet.
 #[derive(Debug, Parser)]
@@ -39,12 +40,16 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Print the JSON Schema of scenario files, for editors
     Schema,
+    /// Write a topology, a list of flows or the messages of a trace in another format
+    Convert(ConvertArgs),
     /// Compare four transports on the 320-host fat tree of the UDMP paper
     Demo(DemoArgs),
     /// Run the evaluation of a publication again and compare every number it states
     Paper(PaperArgs),
     /// Run a scenario with every combination of the values its fields are given; goes on where it was stopped
     Sweep(SweepArgs),
+    /// Choose the period at which ERD receivers look for missing packets: what it costs, equation (1) of the paper
+    ScanPeriod(ScanPeriodArgs),
     /// Make a small real network on this machine from a scenario or a topology file
     Lab(crate::lab::LabArgs),
     /// Measure the real datapath between two hosts
@@ -114,7 +119,12 @@ pub(crate) struct CompareArgs {
     /// Runs at a time [default: number of cores]. Results do not depend on it
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    #[command(flatten)]
+    #[command(
+        flatten,
+        next_help_heading = "Files for other programs, one a run: its scheme is put before the extension"
+    )]
+    pub(crate) traces: crate::traces::TraceArgs,
+    #[command(flatten, next_help_heading = "Options")]
     pub(crate) talk: Talk,
 }
 
@@ -129,6 +139,34 @@ pub(crate) struct CheckArgs {
     pub(crate) json: bool,
 }
 
+/// The share of time that negative acknowledgements cost a receiver of reliable datagrams which looks for missing packets
+/// once in a period T: eta = T_nack / ((P T / S - 1) RTT). The paper asks for "no less than 0.996", which is 1 - eta: as
+/// printed the period would be shorter than a round trip, which the paper rules out.
+#[derive(Args, Debug)]
+pub(crate) struct ScanPeriodArgs {
+    /// Rate at which packets arrive (P)
+    #[arg(long, value_name = "RATE", default_value = "200Gbps")]
+    pub(crate) rate: Rate,
+    /// Bytes of a packet (S): 64 B to 64 KB
+    #[arg(long, value_name = "SIZE", default_value = "4096B")]
+    pub(crate) packet: Bytes,
+    /// Round-trip time
+    #[arg(long, value_name = "TIME", default_value = "5us")]
+    pub(crate) rtt: Duration,
+    /// Time to hand one NACK over, across PCIe (T_nack)
+    #[arg(long, value_name = "TIME", default_value = "2us")]
+    pub(crate) nack: Duration,
+    /// The largest share of time that NACKs may cost, above 0, below 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.004)]
+    pub(crate) share: f64,
+    /// A period to look at besides; several with commas
+    #[arg(long, value_name = "TIME", value_delimiter = ',')]
+    pub(crate) period: Vec<Duration>,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
     /// What to list
@@ -136,6 +174,32 @@ pub(crate) struct ListArgs {
     /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::commands::formats_help())]
+pub(crate) struct ConvertArgs {
+    /// File to read; of a Chakra trace the folder, or folder and prefix
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+    /// File to write. It appears when it is complete
+    #[arg(value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Format of IN [default: by its extension or first line]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    /// Format of OUT [default: by its extension]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Option<String>,
+    /// Set a field of the workload that a trace becomes, or of the scenario: gpus=32, tp=4, hosts=[1,0]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Write what the format can say, and list what it cannot, instead of refusing
+    #[arg(long)]
+    pub(crate) lossy: bool,
+    /// Say nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Args, Debug)]

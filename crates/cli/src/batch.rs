@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration as Wall, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pathweave_sim::{Control, Monitor, SimSpec, Snapshot};
+use pathweave_sim::{Control, Monitor, Snapshot};
 
 use crate::args::Bar;
 use crate::interrupt::Interrupt;
@@ -41,14 +41,11 @@ pub(crate) struct Watcher<'a> {
     index: usize,
     batch: &'a Batch,
     interrupt: &'a Interrupt,
-    until_ps: Option<u64>,
 }
 
 impl Monitor for Watcher<'_> {
     fn look(&mut self, at: &Snapshot) -> Control {
-        let of_bytes = at.bytes_done as f64 / (at.bytes_total as f64).max(1.0);
-        let of_time = self.until_ps.map_or(0.0, |until| at.now.as_ps() as f64 / until as f64);
-        self.batch.update(self.index, Some(of_bytes.max(of_time).min(1.0)));
+        self.batch.update(self.index, Some(at.share_done()));
         if self.interrupt.requested() { Control::Stop } else { Control::Continue }
     }
 }
@@ -93,9 +90,8 @@ impl Batch {
     }
 
     /// A monitor for run `index`.
-    pub(crate) fn watch<'a>(&'a self, index: usize, spec: &SimSpec, interrupt: &'a Interrupt) -> Watcher<'a> {
-        let until_ps = spec.stop.until.map(pathweave_scenario::units::Duration::as_ps);
-        Watcher { index, batch: self, interrupt, until_ps }
+    pub(crate) fn watch<'a>(&'a self, index: usize, interrupt: &'a Interrupt) -> Watcher<'a> {
+        Watcher { index, batch: self, interrupt }
     }
 
     /// So much of run `index` is done; `None`: it is over.

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use pathweave_heap::usage;
 use pathweave_results::{EndReason, FlowStatus, RunResult, Summary};
 use pathweave_scenario::{Loaded, Prepared};
 use pathweave_sim::{Control, Monitor, Simulation, Tap};
@@ -9,7 +10,6 @@ use pathweave_sim::{Control, Monitor, Simulation, Tap};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::progress::{self, RunProgress};
-use crate::usage;
 
 /// A run and its figures.
 pub(crate) struct Finished {
@@ -25,8 +25,7 @@ pub(crate) fn execute(
     interrupt: &Interrupt,
     tap: Option<&mut dyn Tap>,
 ) -> Result<Finished, Failure> {
-    let until_ps = prepared.spec.stop.until.map(pathweave_scenario::units::Duration::as_ps);
-    let mut watcher = Watcher { progress, interrupt, until_ps };
+    let mut watcher = Watcher { progress, interrupt };
     let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
     let simulation =
         Simulation::new(&prepared.spec).map_err(|why| Failure::Scenario(loaded.sim_error(&why)))?;
@@ -54,18 +53,12 @@ pub(crate) fn execute(
 struct Watcher<'a> {
     progress: RunProgress,
     interrupt: &'a Interrupt,
-    until_ps: Option<u64>,
 }
 
 impl Monitor for Watcher<'_> {
     fn look(&mut self, at: &pathweave_sim::Snapshot) -> Control {
-        let of_bytes = at.bytes_done as f64 / (at.bytes_total as f64).max(1.0);
-        let of_time = self.until_ps.map_or(0.0, |until| at.now.as_ps() as f64 / until as f64);
-        let snapshot = progress::Snapshot {
-            simulated: at.now,
-            packet_hops: at.packet_hops,
-            done: of_bytes.max(of_time),
-        };
+        let snapshot =
+            progress::Snapshot { simulated: at.now, packet_hops: at.packet_hops, done: at.share_done() };
         self.progress.update(Instant::now(), snapshot);
         if self.interrupt.requested() { Control::Stop } else { Control::Continue }
     }

@@ -8,12 +8,12 @@ mod failure;
 mod index;
 mod interrupt;
 mod lab;
+mod output;
 mod perf;
 mod ping;
 mod progress;
 mod terminal;
 mod traces;
-mod usage;
 
 use std::process::ExitCode;
 
@@ -51,9 +51,11 @@ fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::Compare(args) => commands::compare(args),
         Command::Check(args) => commands::check(args),
         Command::List(args) => commands::list(args),
+        Command::Convert(args) => commands::convert(args),
         Command::Demo(args) => commands::demo(args),
         Command::Paper(args) => commands::paper(args),
         Command::Sweep(args) => commands::sweep(args),
+        Command::ScanPeriod(args) => commands::scan_period(args),
         Command::Lab(args) => lab::lab(args),
         Command::Perf(args) => perf::perf(args),
         Command::Ping(args) => ping::ping(args),

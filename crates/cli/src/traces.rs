@@ -1,8 +1,6 @@
 //! A run in formats of others: tables of flows, a timeline, packets.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use pathweave_results::{FctFormat, RunResult, fct, flows_csv, perfetto};
@@ -10,10 +8,12 @@ use pathweave_scenario::nearest;
 use pathweave_scenario::units::HostId;
 use pathweave_sim::{Capture, CaptureFilter, Frames, SimSpec};
 
+use crate::commands::safe_name;
 use crate::failure::Failure;
+use crate::output::Output;
 
 /// Files to write beside the result folder.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TraceArgs {
     /// Write flows as comma-separated values, with the columns of flows.parquet
     #[arg(long, value_name = "FILE")]
@@ -42,6 +42,25 @@ pub(crate) struct TraceArgs {
     /// Which frames: plain RoCEv2, or with the extension header of the datapath
     #[arg(long, value_enum, default_value_t = FrameKind::Standard, value_name = "KIND", requires = "pcapng")]
     pcapng_frames: FrameKind,
+}
+
+impl TraceArgs {
+    /// Whether any file is asked for.
+    pub(crate) fn any(&self) -> bool {
+        [&self.flows_csv, &self.fct, &self.perfetto, &self.pcapng].into_iter().any(Option::is_some)
+    }
+
+    /// The same for one of several runs: its name stands before the extension of every file.
+    pub(crate) fn of_run(&self, run: &str) -> Self {
+        let mut own = self.clone();
+        let files = [&mut own.flows_csv, &mut own.fct, &mut own.perfetto, &mut own.pcapng];
+        for path in files.into_iter().flatten() {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let extension = path.extension().map_or(String::new(), |e| format!(".{}", e.to_string_lossy()));
+            path.set_file_name(format!("{stem}-{}{extension}", safe_name(run)));
+        }
+        own
+    }
 }
 
 /// How hosts are written in fct.txt.
@@ -149,39 +168,4 @@ fn host(name: &str, spec: &SimSpec) -> Result<HostId, Failure> {
             names[0]
         ))
     })
-}
-
-/// A file that appears under its name when it is whole.
-struct Output {
-    path: PathBuf,
-    partial: PathBuf,
-    file: File,
-}
-
-impl Output {
-    fn create(path: &Path) -> Result<Self, Failure> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let partial = path.with_file_name(format!(".{name}.partial-{}", std::process::id()));
-        if path.is_dir() {
-            return Err(Failure::Input(format!("cannot write {}: it is a folder", path.display())));
-        }
-        let file = File::create(&partial)
-            .map_err(|why| Failure::Input(format!("cannot write {}: {why}", path.display())))?;
-        Ok(Output { path: path.to_owned(), partial, file })
-    }
-
-    fn write(&self, content: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>) -> Result<(), Failure> {
-        let mut out = BufWriter::with_capacity(1 << 20, &self.file);
-        let written = content(&mut out).and_then(|()| out.flush());
-        written
-            .and_then(|()| fs::rename(&self.partial, &self.path))
-            .map_err(|why| Failure::Input(format!("cannot write {}: {why}", self.path.display())))
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        // After a success it is gone already.
-        let _ = fs::remove_file(&self.partial);
-    }
 }

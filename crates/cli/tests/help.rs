@@ -28,6 +28,7 @@ fn the_document_is_the_help() {
         "demo",
         "paper",
         "sweep",
+        "scan-period",
         "lab",
         "perf",
         "ping",

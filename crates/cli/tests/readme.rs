@@ -119,7 +119,12 @@ fn commands<'a>(block: &Block<'a>) -> Vec<Command<'a>> {
 /// Runs a line of shell where `pathweave` is the program under test.
 fn shell(lab: &Lab, line: &str) -> Done {
     let program = Path::new(env!("CARGO_BIN_EXE_pathweave"));
-    let mut path = vec![program.parent().expect("a program is in a folder").to_path_buf()];
+    run_shell(lab, line, program.parent())
+}
+
+/// Runs a line of shell; programs in `first` go before others.
+fn run_shell(lab: &Lab, line: &str, first: Option<&Path>) -> Done {
+    let mut path: Vec<PathBuf> = first.into_iter().map(Path::to_path_buf).collect();
     path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
     let mut command = std::process::Command::new("sh");
     command.args(["-c", &format!("exec {line}")]).current_dir(lab.path("")).stdin(Stdio::null());
@@ -220,6 +225,48 @@ fn commands_do_what_the_documents_say() {
             right.lines().nth(line).unwrap_or(""),
         );
     }
+}
+
+/// The tutorial, every line of it in one shell and in the folder of a clone, as a reader pastes it. Only what `make build`
+/// would build is there already.
+#[test]
+fn the_tutorial_can_be_pasted_line_by_line() {
+    let text = fs::read_to_string(root().join("docs/tutorial.md")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let mut script = "set -e\nmake() { command make --dry-run \"$@\" > dry-run.txt; }\n".to_owned();
+    for block in blocks(&lines) {
+        assert!(!block.note.starts_with("not run: "), "the tutorial has no line that is not to be pasted");
+        let expected = block.note.strip_prefix("exit ").unwrap_or("0");
+        for command in commands(&block) {
+            let line = &command.text;
+            let _ = match line.lines().count() {
+                1 => writeln!(
+                    script,
+                    "code=0\n{line} || code=$?\n[ $code = {expected} ] || {{ echo \"$code: {line}\"; exit 1; }}"
+                ),
+                _ => writeln!(script, "{line}"),
+            };
+        }
+    }
+    let lab = Lab::new().file("tutorial.sh", script);
+    copy_folder(&root().join("scenarios"), &lab.path("scenarios"));
+    for file in ["Makefile", "pyproject.toml"] {
+        fs::copy(root().join(file), lab.path(file)).unwrap();
+    }
+    fs::create_dir_all(lab.path("target/release")).unwrap();
+    fs::hard_link(env!("CARGO_BIN_EXE_pathweave"), lab.path("target/release/pathweave"))
+        .or_else(|_| {
+            fs::copy(env!("CARGO_BIN_EXE_pathweave"), lab.path("target/release/pathweave")).map(drop)
+        })
+        .unwrap();
+    let done = run_shell(&lab, "bash tutorial.sh", None);
+    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
+    for left in ["my-comparison", "my-broken-link", "my-timeout", "my-other-seed"] {
+        assert!(lab.path("results").join(left).join("report.html").is_file(), "{left}");
+    }
+    let summary = lab.json("summary.json");
+    assert_eq!(summary["run"]["name"], "my-cluster");
+    assert!(fs::read_to_string(lab.path("dry-run.txt")).unwrap().contains("cargo build"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use common::Lab;
@@ -166,6 +167,47 @@ fn a_host_a_limit_and_our_own_frames() {
 }
 
 #[test]
+fn a_comparison_writes_files_for_each_run() {
+    let lab = Lab::with_small().file("other.toml", common::SMALL.replace("100KB", "50KB"));
+    let files = ["--flows-csv", "f.csv", "--fct", "fct", "--perfetto", "t.json", "--pcapng", "p.pcapng"];
+    let compare = |args: &[&str]| {
+        let done =
+            lab.run(&[&["compare"][..], args, &["--schemes", "ecmp,rps", "--out", "out"], &files].concat());
+        assert_eq!(done.code, 0, "{}", done.err);
+        done.err
+    };
+    compare(&["small.toml"]);
+    let of = |scheme: &str| {
+        [
+            format!("f-{scheme}.csv"),
+            format!("fct-{scheme}"),
+            format!("t-{scheme}.json"),
+            format!("p-{scheme}.pcapng"),
+        ]
+    };
+    for scheme in ["ecmp", "rps"] {
+        let [csv, fct, timeline, pcapng] = of(scheme);
+        assert_eq!(text(&lab, &csv).lines().count(), 1 + 4);
+        assert_eq!(text(&lab, &fct).lines().count(), 4);
+        assert!(packets(&lab, &pcapng) > 100);
+        // Each is what a run with the scheme writes.
+        let set = format!("scheme={scheme}");
+        let alone = run(&lab, &["--set", &set, "--perfetto", "alone.json", "--fct", "alone.fct"]);
+        assert_eq!(text(&lab, &fct), text(&lab, "alone.fct"), "{alone}");
+        assert_eq!(lab.json(&timeline)["otherData"]["digest"], lab.json("alone.json")["otherData"]["digest"]);
+    }
+    // With several scenarios their names are in front; the limit of packets is told run by run.
+    let told = compare(&["small.toml", "other.toml", "--pcapng-packets", "10"]);
+    assert!(told.contains("note: other rps: the capture has the first 10 packets"), "{told}");
+    assert_eq!(packets(&lab, "p-other-ecmp.pcapng"), 10);
+    assert_eq!(text(&lab, "f-small-rps.csv").lines().count(), 5);
+    let refused =
+        lab.run(&["compare", "small.toml", "--schemes", "ecmp,rps", "--out", "o", "--fct", "gone/fct"]);
+    assert!(refused.code == 2 && refused.err.contains("cannot write gone/fct-ecmp"), "{}", refused.err);
+    assert!(lab.names().iter().all(|name| !name.contains("partial")), "{:?}", lab.names());
+}
+
+#[test]
 fn what_cannot_be_written_is_told_before_the_run() {
     let lab = Lab::with_small();
     for (args, says) in [
@@ -182,6 +224,14 @@ fn what_cannot_be_written_is_told_before_the_run() {
     assert_eq!(lab.names(), ["small.toml"]);
 }
 
+/// What tshark prints of a capture, a line a packet.
+fn dissected(file: &Path, args: &[&str]) -> Vec<String> {
+    let checks = ["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"];
+    let done = Command::new("tshark").arg("-n").args(checks).arg("-r").arg(file).args(args).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).lines().map(str::to_owned).collect()
+}
+
 /// 10,000 packets with losses, marks and retransmissions, through Wireshark's dissectors.
 #[test]
 fn wireshark_finds_nothing_malformed() {
@@ -194,17 +244,39 @@ fn wireshark_finds_nothing_malformed() {
         return;
     }
     let lab = Lab::with_small();
-    run(
-        &lab,
-        &["--pcapng", "all.pcapng", "--set", "workload[0].size=16MB", "--set", "topology.error_rate=0.001"],
-    );
-    let file = lab.path("all.pcapng");
-    let read = |filter: &str| {
-        let done =
-            Command::new("tshark").args(["-n", "-r"]).arg(&file).args(["-Y", filter]).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8_lossy(&done.stdout).lines().map(str::to_owned).collect::<Vec<_>>()
-    };
-    assert_eq!(read("infiniband.bth").len(), 10_000);
-    assert_eq!(read("_ws.malformed"), Vec::<String>::new());
+    let lossy = ["--set", "workload[0].size=16MB", "--set", "topology.error_rate=0.001"];
+    // Standard frames of RDMA, those with probes and notices of ours between them, and datagrams.
+    for (scheme, frames, packets) in [
+        ("ecmp", "standard", 10_000),
+        ("laps", "standard", 2_000),
+        ("erd", "standard", 1_000),
+        ("dlbf", "pathweave", 1_000),
+    ] {
+        let (set, limit) = (format!("scheme={scheme}"), packets.to_string());
+        let args =
+            ["--pcapng", "all.pcapng", "--pcapng-frames", frames, "--pcapng-packets", &limit, "--set", &set];
+        run(&lab, &[&args[..], &lossy[..]].concat());
+        let file = lab.path("all.pcapng");
+        assert_eq!(
+            dissected(&file, &["-Y", "_ws.malformed or _ws.expert"]),
+            Vec::<String>::new(),
+            "{scheme}"
+        );
+        let fields = "-T fields -e infiniband.bth.opcode -e infiniband.reth.dmalen -e infiniband.aeth.msn \
+                      -e infiniband.invariant.crc -e ip.checksum.status";
+        let rows = dissected(&file, &fields.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(rows.len(), packets, "{scheme}");
+        for row in rows {
+            let columns: Vec<&str> = row.split('\t').collect();
+            let [opcode, reth, aeth, icrc, ip] = columns[..] else { panic!("{row}") };
+            // An ICRC in every packet, a RETH where a WRITE begins, an AETH in every acknowledgement.
+            // From 0xc0 on opcodes are the vendor's, and Wireshark looks no further.
+            let opcode: u8 = opcode.parse().unwrap();
+            assert!((icrc.starts_with("0x") || opcode >= 0xc0) && ip == "1", "{scheme}: {row}");
+            if frames == "standard" {
+                assert_eq!(!reth.is_empty(), [0x06, 0x0a, 0x0b].contains(&opcode), "{scheme}: {row}");
+                assert_eq!(!aeth.is_empty(), opcode == 0x11, "{scheme}: {row}");
+            }
+        }
+    }
 }

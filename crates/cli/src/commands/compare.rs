@@ -2,20 +2,22 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pathweave_results::{ResultFolder, Summary, comparison_table};
 use pathweave_scenario::{Changes, Loaded, Prepared};
+use pathweave_sim::Tap;
 use serde::Serialize;
 
-use super::{default_folder, output};
+use super::{default_folder, output, safe_name};
 use crate::args::{CompareArgs, Talk};
+use crate::batch::in_threads;
 use crate::execute::{Finished, execute};
 use crate::failure::{Failure, Outcome};
 use crate::index;
 use crate::interrupt::Interrupt;
 use crate::progress::Reporter;
 use crate::terminal;
+use crate::traces::{TraceArgs, Traces};
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome, Failure> {
     check_names(&args.schemes)?;
@@ -30,7 +32,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome, Failure> {
     let name = if comparisons.len() == 1 { comparisons[0].name.as_str() } else { "comparison" };
     let target =
         args.out.clone().unwrap_or_else(|| default_folder(&format!("{name}-compare-seed{}", first.seed)));
-    carry_out(&comparisons, &target, args.jobs, &args.talk)
+    carry_out(&comparisons, &target, args.jobs, &args.traces, &args.talk)
 }
 
 /// One scenario under several schemes.
@@ -79,6 +81,7 @@ pub(crate) fn carry_out(
     comparisons: &[Comparison],
     target: &Path,
     jobs: Option<u16>,
+    traces: &TraceArgs,
     talk: &Talk,
 ) -> Result<Outcome, Failure> {
     let several = comparisons.len() > 1;
@@ -94,13 +97,25 @@ pub(crate) fn carry_out(
     for comparison in comparisons {
         folders.push(ResultFolder::create(&place(comparison)).map_err(output)?);
     }
+    let planned = planned(comparisons);
+    let mut traces = open_traces(&planned, traces)?;
     let reporter = Reporter::new(talk);
     for note in comparisons.iter().flat_map(|comparison| &comparison.runs[0].prepared.notes) {
         reporter.say(&format!("note: {note}"));
     }
     let interrupt = Interrupt::listen()?;
-    let finished = run_all(comparisons, jobs, &reporter, &interrupt)?;
+    let finished = run_all(&planned, &mut traces, jobs, &reporter, &interrupt)?;
+    for (((label, _), run), traces) in planned.iter().zip(&finished).zip(traces) {
+        for note in run.as_ref().map_or(Ok(Vec::new()), |run| traces.write(&run.run))? {
+            reporter.say(&format!("note: {label}: {note}"));
+        }
+    }
     drop(reporter);
+    let mut finished = finished.into_iter();
+    let finished: Results = comparisons
+        .iter()
+        .map(|comparison| finished.by_ref().take(comparison.runs.len()).collect())
+        .collect();
 
     let mut outcome = Outcome::Done;
     let mut pages = Vec::new();
@@ -169,48 +184,58 @@ fn show(pages: &[index::Page<'_>], target: &Path, several: bool, talk: &Talk) {
 /// The runs of every comparison, in order; `None` for those an interruption kept from starting.
 type Results = Vec<Vec<Option<Finished>>>;
 
+/// All runs with what they are called.
+fn planned(comparisons: &[Comparison]) -> Vec<(String, &Planned)> {
+    let mut all = Vec::new();
+    for comparison in comparisons {
+        for run in &comparison.runs {
+            let label = match comparisons.len() {
+                1 => run.scheme.clone(),
+                _ => format!("{} {}", comparison.name, run.scheme),
+            };
+            all.push((label, run));
+        }
+    }
+    all
+}
+
+/// The files that are asked for beside the results of each run.
+fn open_traces(planned: &[(String, &Planned)], args: &TraceArgs) -> Result<Vec<Traces>, Failure> {
+    for (i, (label, _)) in planned.iter().enumerate().filter(|_| args.any()) {
+        if let Some((other, _)) = planned[..i].iter().find(|(other, _)| safe_name(other) == safe_name(label))
+        {
+            let name = safe_name(label);
+            return Err(Failure::Input(format!(
+                "\"{other}\" and \"{label}\" would be \"{name}\" in names of files; name one otherwise"
+            )));
+        }
+    }
+    planned.iter().map(|(label, run)| Traces::open(&args.of_run(label), &run.prepared.spec)).collect()
+}
+
 /// Threads take the next run that nobody has taken. A run is the same whatever runs beside it.
 fn run_all(
-    comparisons: &[Comparison],
+    planned: &[(String, &Planned)],
+    traces: &mut [Traces],
     jobs: Option<u16>,
     reporter: &Reporter,
     interrupt: &Interrupt,
-) -> Result<Results, Failure> {
+) -> Result<Vec<Option<Finished>>, Failure> {
+    type Slot<'a> = Mutex<(&'a mut Traces, Option<Result<Finished, Failure>>)>;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let planned: Vec<(String, &Planned)> = comparisons
-        .iter()
-        .flat_map(|comparison| comparison.runs.iter().map(move |run| (comparison, run)))
-        .map(|(comparison, run)| match comparisons.len() {
-            1 => (run.scheme.clone(), run),
-            _ => (format!("{} {}", comparison.name, run.scheme), run),
-        })
-        .collect();
     let width = planned.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
-    let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<Finished, Failure>>>> =
-        planned.iter().map(|_| Mutex::new(None)).collect();
-    let work = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some((label, run)) = planned.get(index).filter(|_| !interrupt.requested()) else { return };
-            let progress = reporter.start(label, width);
-            let result = execute(&run.loaded, &run.prepared, progress, interrupt, None);
-            *results[index].lock().expect("no thread panics while it holds the lock") = Some(result);
-        }
-    };
-    let threads = jobs.map_or(cores, usize::from).min(planned.len());
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        for worker in workers {
-            if let Err(panic) = worker.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
+    let slots: Vec<Slot<'_>> = traces.iter_mut().map(|traces| Mutex::new((traces, None))).collect();
+    let threads = jobs.map_or(cores, usize::from);
+    let order: Vec<usize> = (0..planned.len()).collect();
+    in_threads(threads, &order, interrupt, |index| {
+        let (label, run) = &planned[index];
+        // Each is locked by the thread that took the run, and by nobody else.
+        let mut slot = slots[index].lock().expect("no thread panics while it holds the lock");
+        let (traces, result) = &mut *slot;
+        let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
+        let progress = reporter.start(label, width);
+        *result = Some(execute(&run.loaded, &run.prepared, progress, interrupt, tap));
     });
-    let mut flat =
-        results.into_iter().map(|slot| slot.into_inner().expect("every thread has ended well").transpose());
-    comparisons
-        .iter()
-        .map(|comparison| flat.by_ref().take(comparison.runs.len()).collect::<Result<Vec<_>, _>>())
-        .collect()
+    let results = slots.into_iter().map(|slot| slot.into_inner().expect("every thread has ended well").1);
+    results.map(Option::transpose).collect()
 }

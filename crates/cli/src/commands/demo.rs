@@ -5,6 +5,7 @@ use pathweave_scenario::{Changes, Loaded};
 use super::compare::{Comparison, carry_out};
 use crate::args::DemoArgs;
 use crate::failure::{Failure, Outcome};
+use crate::traces::TraceArgs;
 
 /// The demo is data: these files, compared over these schemes.
 const SCENARIOS: [(&str, &str); 3] = [
@@ -23,5 +24,5 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<Outcome, Failure> {
             Loaded::parse(text, name, "", &changes)
         })?);
     }
-    carry_out(&comparisons, &args.out, args.jobs, &args.talk)
+    carry_out(&comparisons, &args.out, args.jobs, &TraceArgs::default(), &args.talk)
 }

@@ -2,18 +2,22 @@
 
 mod check;
 mod compare;
+mod convert;
 mod demo;
 mod list;
 mod paper;
 mod run;
+mod scan_period;
 mod sweep;
 
 pub(crate) use check::check;
 pub(crate) use compare::compare;
+pub(crate) use convert::{convert, formats_help};
 pub(crate) use demo::demo;
 pub(crate) use list::list;
 pub(crate) use paper::paper;
 pub(crate) use run::run;
+pub(crate) use scan_period::scan_period;
 pub(crate) use sweep::sweep;
 
 use std::path::PathBuf;
@@ -25,8 +29,12 @@ use crate::failure::Failure;
 
 /// Where results go unless the user says otherwise.
 pub(crate) fn default_folder(name: &str) -> PathBuf {
-    let safe = |c: char| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '-' };
-    PathBuf::from("results").join(name.chars().map(safe).collect::<String>())
+    PathBuf::from("results").join(safe_name(name))
+}
+
+/// A name as part of a file's: what file systems mind becomes "-".
+pub(crate) fn safe_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '-' }).collect()
 }
 
 pub(crate) fn changes(changes: &crate::args::Changes) -> Changes {

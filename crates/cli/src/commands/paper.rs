@@ -135,7 +135,7 @@ fn run_all(mut plan: Plan, args: &PaperArgs, interrupt: &Interrupt) -> Result<(P
 fn run_one(plan: &Plan, index: usize, batch: &Batch, interrupt: &Interrupt) -> Result<Option<Look>, Failure> {
     let run = &plan.runs[index];
     let prepared = run.loaded.prepare()?;
-    let mut watcher = batch.watch(index, &prepared.spec, interrupt);
+    let mut watcher = batch.watch(index, interrupt);
     let result = pathweave_sim::run(&prepared.spec, &mut watcher);
     let result = result.map_err(|why| Failure::Scenario(run.loaded.sim_error(&why)))?;
     batch.update(index, None);

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Instant;
 
+use pathweave_heap::usage;
 use pathweave_results::{EndReason, Summary};
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sweep::{Dataset, Files, Outcome as RunOutcome, Plan, SweepError, SweepSummary, pack};
@@ -14,7 +15,6 @@ use crate::batch::{Batch, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::terminal;
-use crate::usage;
 
 /// Failures said at most; the report and `summary.json` have all of them.
 const SHOWN: usize = 10;
@@ -145,7 +145,7 @@ fn run_one(
     let told = |findings: pathweave_scenario::Diagnostics| findings.to_string();
     let loaded = Loaded::parse(&run.scenario, "scenario.toml", "", &Changes::default()).map_err(told)?;
     let prepared = loaded.prepare().map_err(told)?;
-    let mut watcher = batch.watch(place, &prepared.spec, interrupt);
+    let mut watcher = batch.watch(place, interrupt);
     let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
     let result = pathweave_sim::run(&prepared.spec, &mut watcher);
     let mut result = result.map_err(|why| told(loaded.sim_error(&why)))?;

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use pathweave_heap::usage;
 use pathweave_lab::{Lab, LabError, LabName, LabRun, Plan, Seen, Workplace};
 use pathweave_results::{EndReason, ResultFolder, RunResult, Summary, comparison_table, summary_table};
 use pathweave_scenario::{Loaded, Prepared};
@@ -12,7 +13,7 @@ use crate::execute::{Finished, execute};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::progress::{Reporter, Snapshot};
-use crate::{terminal, usage};
+use crate::terminal;
 
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let loaded = Loaded::read(&args.scenario, &changes(&args.changes))?;

@@ -25,9 +25,9 @@ use crate::terminal;
 /// Room for what the server says: 256 paths take a quarter of it.
 const CONTROL_BYTES: u64 = 256 << 10;
 /// So often the client looks at the clock, the user and the progress.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A server that lives, but says and takes nothing for so long, has failed.
-const LONGEST_SILENCE: Duration = Duration::from_secs(60);
+pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 pub(super) const DEFAULT_TIME: Duration = Duration::from_secs(2);
 
 /// A measurement that is done.

@@ -8,14 +8,14 @@ use pathweave_datapath::rdm::{Delivery, Peer, RdmConfig, RdmEndpoint};
 use pathweave_datapath::secure::{OsRandom, SecureRandom};
 
 use super::super::args::ClientArgs;
-use super::super::client::{DEFAULT_TIME, Ended};
+use super::super::client::{DEFAULT_TIME, Ended, LONGEST_SILENCE, LOOK_EVERY};
 use super::super::device;
 use super::super::progress::Live;
 use super::super::samples::Samples;
 use super::super::show::Figures;
 use super::super::test::Op;
 use super::super::words::Broken;
-use super::end::{Came, End, LONGEST_SILENCE, LOOK_EVERY};
+use super::end::{Came, End};
 use super::report::{Mark, Row, Setup, Side, text};
 use super::words::{Ask, WORDS_BYTES, Word, decode, encode};
 use super::{config, open, unreachable};

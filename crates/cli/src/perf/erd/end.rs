@@ -1,10 +1,9 @@
 //! What both ends do alike: keep receives posted, keep messages under way, check bytes.
 
-use std::time::Duration;
-
 use pathweave_datapath::rdm::{Peer, RdmCompletion, RdmEndpoint, RdmPostError};
 use pathweave_datapath::{Opcode, Region, Slice, WaitError};
 
+use super::super::client::LOOK_EVERY;
 use super::super::flow::region;
 use super::super::meter::Meter;
 use super::super::pattern::Pattern;
@@ -12,10 +11,6 @@ use super::super::words::Broken;
 use super::super::work::{Watch, Work};
 use super::words::{Ask, WORDS_BYTES, Word, decode, encode, token_of};
 
-/// So often an end looks at clock and user.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// An end that says nothing for so long has failed.
-pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 /// Buffers of a measurement take about this much, unless one message is more.
 const BUFFER_BYTES: u64 = 256 << 20;
 /// Receives for each message under way: the other end may be that far behind.

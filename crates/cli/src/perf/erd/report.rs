@@ -57,6 +57,8 @@ counted! {
     no_room: "dropped for want of a receive", |s| s.no_room_drops;
     refused: "refused datagrams", |s| s.refused_datagrams;
     marked_received: "marked by switches (ECN)", |s| s.marked_datagrams;
+    cnps_sent: "CNPs sent", |s| s.counters.cnps_sent;
+    cnps_received: "CNPs received", |s| s.counters.cnps_received;
     out_of_order_packets: "arrived out of order", |s| s.counters.out_of_order;
 }
 

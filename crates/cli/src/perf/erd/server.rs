@@ -10,9 +10,10 @@ use pathweave_datapath::rdm::{Delivery, Peer, RdmConfig, RdmEndpoint};
 use pathweave_datapath::{Opcode, Region};
 
 use super::super::args::ServerArgs;
+use super::super::client::{LONGEST_SILENCE, LOOK_EVERY};
 use super::super::flow::region;
 use super::super::words::Broken;
-use super::end::{Came, End, LONGEST_SILENCE, LOOK_EVERY};
+use super::end::{Came, End};
 use super::report::Mark;
 use super::words::{Ask, WORDS_BYTES, Word, decode, encode};
 use super::{config, open};
