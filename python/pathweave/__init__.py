@@ -5,9 +5,11 @@
 >>> result = pw.run(scenario, progress=False)
 >>> result.flows.to_polars()  # a row a flow: fct_ns, slowdown, goodput_bps, ...
 
-The defaults and the errors are those of the program `pathweave`; the same scenario and seed give the same digest.
+Scenarios are files, dicts laid out as files are, or the typed objects of `pathweave.model`. The defaults and the errors
+are those of the program `pathweave`; the same scenario and seed give the same digest.
 """
 
+from . import model
 from ._compare import Comparison, compare
 from ._pathweave import (
     Cancel,
@@ -39,6 +41,7 @@ __all__ = [
     "Table",
     "__version__",
     "compare",
+    "model",
     "presets",
     "run",
     "schema",

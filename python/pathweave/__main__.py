@@ -23,17 +23,15 @@ def main(arguments: list[str] | None = None) -> int:
     command.add_argument("--quiet", "-q", action="store_true", help="say nothing but errors")
     given = parser.parse_args(arguments)
     try:
-        result = sweep(
-            given.sweep, out=given.out, jobs=given.jobs, scheduler=given.scheduler, progress=not given.quiet
-        )
+        result = sweep(given.sweep, out=given.out, jobs=given.jobs, scheduler=given.scheduler, progress=not given.quiet)
     except (ScenarioError, OSError, ImportError) as why:
         print(why, file=sys.stderr)
         return _INPUT
     except KeyboardInterrupt:
         print("interrupted; finished runs are kept, the same command goes on", file=sys.stderr)
         return _INTERRUPTED
-    for label, why in result.failed.items():
-        print(f"failed: {label}: {why[0].rstrip()}", file=sys.stderr)
+    for label, reasons in result.failed.items():
+        print(f"failed: {label}: {reasons[0].rstrip()}", file=sys.stderr)
     if not given.quiet:
         print(f"dataset digest: {result.digest}\nreport: {result.path / 'report.html'}")
     trouble = result.partial or result.failed or result.summary["open_runs"]

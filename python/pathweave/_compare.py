@@ -55,7 +55,7 @@ def compare(
     """Runs a scenario under each scheme: the same traffic, the same seed.
 
     Args:
-        scenario: A `Scenario`, the path of a file, or a mapping laid out as the file is.
+        scenario: A `Scenario`, a `model.ScenarioFile`, the path of a file, or a mapping laid out as the file is.
         schemes: Names of schemes; ratios are to the first.
         set: Changes, each `key=value` as for `pathweave compare --set`.
         seed: Instead of the scenario's.
@@ -78,8 +78,7 @@ def compare(
 
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         futures = [
-            pool.submit(run_shown, one, scheme, progress, cancel)
-            for one, scheme in zip(planned, schemes, strict=True)
+            pool.submit(run_shown, one, scheme, progress, cancel) for one, scheme in zip(planned, schemes, strict=True)
         ]
         try:
             runs = [future.result() for future in futures]

@@ -9,6 +9,28 @@ import pandas
 import polars
 import pyarrow
 
+__all__ = [
+    "Cancel",
+    "Progress",
+    "RunResult",
+    "Scenario",
+    "ScenarioError",
+    "Sweep",
+    "SweepFolder",
+    "SweepRun",
+    "Table",
+    "__version__",
+    "comparison_table",
+    "presets",
+    "run",
+    "schema",
+    "schemes",
+    "sweep_run",
+    "topologies",
+    "workloads",
+    "write_comparison",
+]
+
 __version__: str
 
 class ScenarioError(ValueError):
@@ -25,11 +47,11 @@ class Scenario:
     def load(path: str | os.PathLike[str]) -> Scenario:
         """Reads a scenario file. Raises `ScenarioError` with every mistake found."""
     @staticmethod
-    def from_toml(text: str, name: str = "scenario.toml", base_dir: str | os.PathLike[str] = "") -> Scenario:
+    def from_toml(text: str, name: str = "scenario.toml", base_dir: str | os.PathLike[str] = ...) -> Scenario:
         """Reads a scenario from TOML, called `name` in errors. File names in it are relative to `base_dir`."""
     @staticmethod
     def from_dict(
-        fields: Mapping[str, Any], name: str = "scenario", base_dir: str | os.PathLike[str] = ""
+        fields: Mapping[str, Any], name: str = "scenario", base_dir: str | os.PathLike[str] = ...
     ) -> Scenario:
         """A scenario from a dict laid out as the file is."""
     def with_(self, set: list[str] = ..., seed: int | None = None, scheme: str | None = None) -> Scenario:
@@ -79,9 +101,12 @@ class Table:
     @property
     def description(self) -> list[tuple[str, str, str]]:
         """Of each column: name, unit ("" where there is none) and meaning."""
-    def to_arrow(self) -> pyarrow.Table: ...
-    def to_polars(self) -> polars.DataFrame: ...
-    def to_pandas(self) -> pandas.DataFrame: ...
+    def to_arrow(self) -> pyarrow.Table:
+        """As a `pyarrow.Table`; nothing is copied."""
+    def to_polars(self) -> polars.DataFrame:
+        """As a `polars.DataFrame`; nothing is copied but texts."""
+    def to_pandas(self) -> pandas.DataFrame:
+        """As a `pandas.DataFrame`; columns of numbers in which none is missing are not copied."""
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 @final
@@ -97,7 +122,7 @@ class RunResult:
         """Of the event trace: the same for the same scenario and seed, on every machine."""
     @property
     def ended(self) -> str:
-        """"completed", "time_limit", "interrupted", ..."""
+        """Why: "completed", "time_limit", "interrupted", ..."""
     @property
     def notes(self) -> list[str]:
         """Assumptions made about input files, input not used."""
@@ -127,6 +152,8 @@ class RunResult:
 def run(
     scenario: Scenario, progress: Callable[[Progress], object] | None = None, cancel: Cancel | None = None
 ) -> RunResult: ...
+
+@final
 class SweepRun:
     """A run of a sweep, with all that is needed to make it elsewhere."""
 
@@ -140,6 +167,7 @@ class SweepRun:
     tables: list[str]
     """Tables that are kept of it."""
 
+@final
 class SweepFolder:
     """The folder of a sweep, locked while this lives."""
 
@@ -154,6 +182,7 @@ class SweepFolder:
     def write(self, failed: dict[str, str]) -> dict[str, Any]:
         """Writes summary, tables and report; `failed` says why runs have failed, by key."""
 
+@final
 class Sweep:
     """A sweep: a scenario, the values its fields take, and the runs that makes."""
 
@@ -162,9 +191,9 @@ class Sweep:
         """Reads a sweep file. Raises `ScenarioError` with every mistake found."""
 
     @staticmethod
-    def from_toml(text: str, name: str = "sweep.toml", base_dir: str | os.PathLike[str] = "") -> Sweep: ...
+    def from_toml(text: str, name: str = "sweep.toml", base_dir: str | os.PathLike[str] = ...) -> Sweep: ...
     @staticmethod
-    def from_dict(fields: Any, name: str = "sweep", base_dir: str | os.PathLike[str] = "") -> Sweep: ...
+    def from_dict(fields: Any, name: str = "sweep", base_dir: str | os.PathLike[str] = ...) -> Sweep: ...
     @property
     def name(self) -> str: ...
     @property

@@ -9,17 +9,20 @@ from typing import Any
 from . import _pathweave
 from ._pathweave import Cancel, Progress, RunResult, Scenario
 from ._progress import Bar
+from ._table import Root, plain
 
-ScenarioLike = Scenario | str | os.PathLike[str] | Mapping[str, Any]
+ScenarioLike = Scenario | Root | str | os.PathLike[str] | Mapping[str, Any]
 ProgressLike = bool | Callable[[Progress], object]
 
 
 def as_scenario(scenario: ScenarioLike) -> Scenario:
-    """A scenario from itself, from the path of its file, or from a mapping laid out as the file is."""
+    """A scenario from itself, typed objects, the path of its file, or a mapping laid out as the file is."""
     if isinstance(scenario, Scenario):
         return scenario
+    if isinstance(scenario, Root):
+        return scenario.checked()
     if isinstance(scenario, Mapping):
-        return Scenario.from_dict(dict(scenario))
+        return Scenario.from_dict(plain(scenario))
     return Scenario.load(scenario)
 
 
@@ -30,7 +33,11 @@ def run_shown(scenario: Scenario, label: str, progress: ProgressLike, cancel: Ca
     if not progress:
         return _pathweave.run(scenario, None, cancel)
     with Bar(label) as bar:
-        return _pathweave.run(scenario, bar.update, cancel)
+        result = _pathweave.run(scenario, bar.update, cancel)
+        # A run that was cancelled stays where it is.
+        if result.ended != "interrupted":
+            bar.show(1.0, result.ended.replace("_", " "))
+        return result
 
 
 def run(
@@ -45,7 +52,7 @@ def run(
     """Runs a scenario to its end.
 
     Args:
-        scenario: A `Scenario`, the path of a file, or a mapping laid out as the file is.
+        scenario: A `Scenario`, a `model.ScenarioFile`, the path of a file, or a mapping laid out as the file is.
         set: Changes, each `key=value` as for `pathweave run --set`: `["topology.pods=4", "workload[0].size=8MB"]`.
         seed: Instead of the scenario's.
         scheme: The scheme of all workloads that name none.

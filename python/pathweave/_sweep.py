@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
-
-from tqdm.auto import tqdm
+from typing import TYPE_CHECKING, Any
 
 from . import _pathweave
 from ._pathweave import Cancel, Sweep, SweepRun
+from ._progress import Bar
+from ._table import Root, plain
+
+if TYPE_CHECKING:
+    import polars
 
 SweepLike = Sweep | str | os.PathLike[str] | Mapping[str, Any]
 Files = dict[str, bytes]
@@ -29,19 +32,19 @@ class SweepResult:
     @property
     def digest(self) -> str:
         """Digest of the dataset: the same for the same sweep, in whatever order and wherever its runs were made."""
-        return self.summary["digest"]
+        return str(self.summary["digest"])
 
     @property
     def partial(self) -> bool:
         """Runs are missing."""
-        return self.summary["partial"]
+        return bool(self.summary["partial"])
 
     @property
     def failed(self) -> dict[str, list[str]]:
         """Why cells failed, by their label."""
         return {cell["label"]: cell["failed"] for cell in self.summary["cells"] if cell["failed"]}
 
-    def scan(self, table: str = "summary"):
+    def scan(self, table: str = "summary") -> polars.LazyFrame:
         """A table as a Polars LazyFrame.
 
         "summary" has a row a cell and figure: mean, half width of the 95 % confidence interval, least, largest.
@@ -74,7 +77,8 @@ def sweep(
     """Runs a scenario with every combination of the values its fields are given; goes on where it was stopped.
 
     Args:
-        sweep: The path of a sweep file, or a mapping laid out as the file is.
+        sweep: The path of a sweep file, or a mapping laid out as the file is, whose `scenario` may be a
+            `model.ScenarioFile`.
         out: Folder of the dataset; `results/NAME-sweep` unless said. Runs finished there are not made again.
         jobs: Runs at a time on this machine; as many as there are processors unless said.
         scheduler: Makes the runs by Dask instead: the address of a scheduler ("tcp://host:8786"), or a
@@ -88,7 +92,9 @@ def sweep(
         KeyboardInterrupt: On Ctrl-C. What is finished is kept; the same call goes on.
     """
     if isinstance(sweep, Mapping):
-        sweep = Sweep.from_dict(dict(sweep))
+        scenario = sweep.get("scenario")
+        base_dir = scenario.base_dir if isinstance(scenario, Root) else ""
+        sweep = Sweep.from_dict(plain(sweep), base_dir=base_dir)
     elif not isinstance(sweep, Sweep):
         sweep = Sweep.load(sweep)
     folder = sweep.open(out if out is not None else Path("results") / f"{sweep.name}-sweep")
@@ -97,16 +103,22 @@ def sweep(
     failed: dict[str, str] = {}
     made = _by_dask(todo, scheduler) if scheduler is not None else _by_threads(todo, jobs)
     try:
-        with tqdm(total=len(todo), desc=sweep.name, unit="run", disable=not progress) as bar, made as results:
-            for run, future in results:
+        with Bar(sweep.name) if progress else nullcontext() as bar, made as results:
+            if bar and not todo:
+                bar.show(1.0, "nothing left to run")
+            for count, (run, future) in enumerate(results, 1):
                 error = future.exception()
                 if error is None:
-                    folder.put(run.key, future.result())
+                    files = future.result()
+                    # Nothing is left of a run that was cancelled.
+                    if files is not None:
+                        folder.put(run.key, files)
                 elif isinstance(error, Exception):
                     failed[run.key] = str(error)
                 else:
                     raise error
-                bar.update()
+                if bar:
+                    bar.show(count / len(todo), f"{count} of {len(todo)} runs")
     finally:
         # Whatever happened, the folder says what is there.
         summary = folder.write(failed)
@@ -114,12 +126,12 @@ def sweep(
 
 
 @contextmanager
-def _by_threads(todo: list[SweepRun], jobs: int | None) -> Iterator[Iterator[tuple[SweepRun, Future[Files]]]]:
+def _by_threads(todo: list[SweepRun], jobs: int | None) -> Iterator[Iterator[tuple[SweepRun, Future[Files | None]]]]:
     """Makes runs on this machine; yields each when it is done. The interpreter's lock is released meanwhile."""
     cancel = Cancel()
     pool = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
 
-    def results() -> Iterator[tuple[SweepRun, Future[Files]]]:
+    def results() -> Iterator[tuple[SweepRun, Future[Files | None]]]:
         futures = {pool.submit(_pathweave.sweep_run, r.key, r.scenario, r.tables, cancel): r for r in todo}
         pending = set(futures)
         while pending:

@@ -1,13 +1,14 @@
 """Scenarios: reading, changing, and what is said of mistakes."""
 
+from pathlib import Path
+
 import pytest
 
 import pathweave as pw
-
 from conftest import ROOT, SMALL
 
 
-def test_a_file_a_text_and_a_dict_are_the_same_scenario(small, tmp_path):
+def test_a_file_a_text_and_a_dict_are_the_same_scenario(small: pw.Scenario, tmp_path: Path) -> None:
     path = tmp_path / "scenario.toml"
     path.write_text(SMALL)
     fields = {
@@ -19,7 +20,7 @@ def test_a_file_a_text_and_a_dict_are_the_same_scenario(small, tmp_path):
     assert len(digests) == 1
 
 
-def test_every_mistake_is_told_with_its_place():
+def test_every_mistake_is_told_with_its_place() -> None:
     with pytest.raises(pw.ScenarioError) as caught:
         pw.Scenario.from_toml('[topology]\nkind = "leaf-spine"\nspinez = 2\n[[workload]]\nkind = "permutaton"\n')
     text, findings = str(caught.value), caught.value.findings
@@ -29,12 +30,12 @@ def test_every_mistake_is_told_with_its_place():
     assert any("spines" in advice for advice in unknown["help"])
 
 
-def test_a_file_that_is_not_there():
-    with pytest.raises(pw.ScenarioError, match="nowhere.toml"):
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(pw.ScenarioError, match=r"nowhere\.toml"):
         pw.Scenario.load("nowhere.toml")
 
 
-def test_changes_add_up_and_leave_the_original(small):
+def test_changes_add_up_and_leave_the_original(small: pw.Scenario) -> None:
     other = small.with_(set=["topology.spines=4"]).with_(seed=9, scheme="rps")
     assert (small.seed, other.seed) == (7, 9)
     assert small.check()["network"]["switches"] == 4
@@ -43,19 +44,19 @@ def test_changes_add_up_and_leave_the_original(small):
         small.with_(set=["topology.spinse=4"])
 
 
-def test_what_is_resolved_reads_back_as_the_same_run(small):
+def test_what_is_resolved_reads_back_as_the_same_run(small: pw.Scenario) -> None:
     again = pw.Scenario.from_toml(small.to_toml())
     assert pw.run(again, progress=False).digest == pw.run(small, progress=False).digest
 
 
-def test_the_catalogue_names_what_scenarios_use():
+def test_the_catalogue_names_what_scenarios_use() -> None:
     assert {"ecmp", "rps", "udmp"} <= {scheme["name"] for scheme in pw.schemes()}
     assert "leaf-spine" in {kind["name"] for kind in pw.topologies()}
     assert "permutation" in {kind["name"] for kind in pw.workloads()}
     assert pw.presets() and pw.schema()["properties"]["topology"]
 
 
-def test_every_example_scenario_is_accepted():
+def test_every_example_scenario_is_accepted() -> None:
     files = sorted((ROOT / "scenarios").glob("*.toml"))
     assert files
     for path in files:

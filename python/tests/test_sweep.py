@@ -4,13 +4,15 @@ import json
 import os
 import subprocess
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pathweave as pw
 from pathweave.__main__ import main
 
-SWEEP = {
+SWEEP: dict[str, Any] = {
     "seeds": 2,
     "scenario": {
         "topology": {"kind": "star", "hosts": 4},
@@ -39,11 +41,11 @@ values = ["10KB", "20KB"]
 """
 
 
-def times(path):
+def times(path: Path) -> dict[str, int]:
     return {run.name: (run / "run.json").stat().st_mtime_ns for run in (path / "runs").iterdir()}
 
 
-def test_a_sweep_and_its_tables(tmp_path):
+def test_a_sweep_and_its_tables(tmp_path: Path) -> None:
     result = pw.sweep(SWEEP, out=tmp_path / "out", jobs=2, progress=False)
     assert not result.partial and not result.failed and result.summary["finished_runs"] == 8
     runs = result.scan("runs").collect()
@@ -59,12 +61,14 @@ def test_a_sweep_and_its_tables(tmp_path):
     assert (flows["size_bytes"] == flows["workload[0].size"].str.replace("KB", "000").cast(int)).all()
 
 
-def test_nothing_runs_twice_and_a_stop_keeps_what_is_done(tmp_path):
+def test_nothing_runs_twice_and_a_stop_keeps_what_is_done(tmp_path: Path) -> None:
     whole = pw.sweep(SWEEP, out=tmp_path / "whole", progress=False)
     plan = pw.Sweep.from_dict(SWEEP)
     folder = plan.open(tmp_path / "out")
     for run in plan.runs[:3]:
-        folder.put(run.key, pw._pathweave.sweep_run(run.key, run.scenario, run.tables))
+        files = pw._pathweave.sweep_run(run.key, run.scenario, run.tables)
+        assert files is not None
+        folder.put(run.key, files)
     partial = folder.write({})
     assert partial["partial"] and partial["finished_runs"] == 3
     with pytest.raises(OSError, match="another sweep"):
@@ -77,12 +81,12 @@ def test_nothing_runs_twice_and_a_stop_keeps_what_is_done(tmp_path):
     assert all(after[name] == at for name, at in before.items())
 
 
-def test_the_program_and_the_package_make_one_dataset(tmp_path):
+def test_the_program_and_the_package_make_one_dataset(tmp_path: Path) -> None:
     program = os.environ.get("PATHWEAVE_PROGRAM")
     if program is None:
         pytest.skip("PATHWEAVE_PROGRAM names no program to compare with")
     (tmp_path / "sweep.toml").write_text(FILE)
-    command = [program, "sweep", tmp_path / "sweep.toml", "--out", tmp_path / "cli", "--quiet"]
+    command: list[str | Path] = [program, "sweep", tmp_path / "sweep.toml", "--out", tmp_path / "cli", "--quiet"]
     subprocess.run(command, check=True)
     before = times(tmp_path / "cli")
     ours = pw.sweep(SWEEP, out=tmp_path / "python", progress=False)
@@ -92,7 +96,7 @@ def test_the_program_and_the_package_make_one_dataset(tmp_path):
     assert times(tmp_path / "cli") == before and again.digest == ours.digest
 
 
-def test_mistakes_and_failed_cells(tmp_path):
+def test_mistakes_and_failed_cells(tmp_path: Path) -> None:
     wrong = {**SWEEP, "grid": [{"key": "scheme", "values": ["rsp"]}]}
     with pytest.raises(pw.ScenarioError, match="did you mean `rps`"):
         pw.sweep(wrong, out=tmp_path / "out")
@@ -106,13 +110,13 @@ def test_mistakes_and_failed_cells(tmp_path):
     assert result.summary["finished_runs"] == 3
 
 
-def test_a_run_that_would_be_another_one_is_refused():
+def test_a_run_that_would_be_another_one_is_refused() -> None:
     run = pw.Sweep.from_dict(SWEEP).runs[0]
     with pytest.raises(RuntimeError, match="another run"):
         pw._pathweave.sweep_run("0" * 32, run.scenario, run.tables)
 
 
-def test_the_command(tmp_path, capsys):
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "sweep.toml").write_text(FILE)
     assert main(["sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "out"), "--quiet"]) == 0
     assert main(["sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 0
@@ -121,7 +125,7 @@ def test_the_command(tmp_path, capsys):
     assert "cannot read" in capsys.readouterr().err
 
 
-def test_dask_makes_the_same_dataset(tmp_path):
+def test_dask_makes_the_same_dataset(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="the extra pathweave[dask] is not installed")
     here = pw.sweep(SWEEP, out=tmp_path / "here", progress=False)
     with (

@@ -9,7 +9,6 @@ mod scenario;
 mod sweep;
 mod table;
 
-use pathweave_heap as _;
 use pyo3::prelude::*;
 
 /// The engine of pathweave; use the package `pathweave`.

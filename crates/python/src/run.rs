@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use pathweave_heap::usage::{peak_rss_bytes, thread_cpu_s};
 use pathweave_scenario::{Loaded, Prepared};
 use pathweave_sim::{Control, Monitor, Snapshot};
 use pyo3::prelude::*;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::scenario_error;
 use crate::result::RunResult;
@@ -59,7 +59,6 @@ pub(crate) struct Progress {
 struct Watcher<'a> {
     callback: Option<&'a Py<PyAny>>,
     cancel: Option<&'a Cancel>,
-    until_ps: Option<u64>,
     started: Instant,
     looked: Instant,
     /// What Python raised: an interruption, or an error of the callback.
@@ -70,10 +69,8 @@ impl Watcher<'_> {
     fn tell(&self, py: Python<'_>, at: &Snapshot) -> PyResult<()> {
         py.check_signals()?;
         let Some(callback) = self.callback else { return Ok(()) };
-        let of_bytes = at.bytes_done as f64 / (at.bytes_total as f64).max(1.0);
-        let of_time = self.until_ps.map_or(0.0, |until| at.now.as_ps() as f64 / until as f64);
         let progress = Progress {
-            done: of_bytes.max(of_time).min(1.0),
+            done: at.share_done(),
             simulated_ns: at.now.as_ps() as f64 / 1e3,
             packet_hops: at.packet_hops,
             flows_done: at.flows_done,
@@ -129,14 +126,7 @@ pub(crate) fn simulate(
     cancel: Option<&Cancel>,
 ) -> PyResult<pathweave_results::RunResult> {
     let now = Instant::now();
-    let mut watcher = Watcher {
-        callback: progress,
-        cancel,
-        until_ps: prepared.spec.stop.until.map(pathweave_scenario::units::Duration::as_ps),
-        started: now,
-        looked: now,
-        raised: None,
-    };
+    let mut watcher = Watcher { callback: progress, cancel, started: now, looked: now, raised: None };
     let (result, cpu_s) = py.detach(|| {
         let before = thread_cpu_s();
         let result = pathweave_sim::run(&prepared.spec, &mut watcher);
@@ -148,10 +138,7 @@ pub(crate) fn simulate(
     let mut run = result.map_err(|why| scenario_error(py, &loaded.sim_error(&why)))?;
     run.info.wall_s = now.elapsed().as_secs_f64();
     run.info.cpu_s = cpu_s;
+    run.info.peak_rss_bytes = peak_rss_bytes();
+    run.info.version = env!("CARGO_PKG_VERSION").to_owned();
     Ok(run)
-}
-
-fn thread_cpu_s() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

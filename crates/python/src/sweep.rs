@@ -204,11 +204,10 @@ pub(crate) fn sweep_run<'py>(
     let loaded = loaded.map_err(|found| scenario_error(py, &found))?;
     let prepared = py.detach(|| loaded.prepare()).map_err(|found| scenario_error(py, &found))?;
     let made = catch_unwind(AssertUnwindSafe(|| simulate(py, &loaded, &prepared, None, cancel)));
-    let mut run = made.map_err(|_| PyRuntimeError::new_err("a bug in the simulator"))??;
+    let run = made.map_err(|_| PyRuntimeError::new_err("a bug in the simulator"))??;
     if run.info.ended == EndReason::Interrupted {
         return Ok(None);
     }
-    run.info.version = ENGINE.to_owned();
     let files = py.detach(|| pack(key, &run, &Summary::of(&run), &tables));
     let dict = PyDict::new(py);
     for (name, content) in files.map_err(|why| PyRuntimeError::new_err(why.to_string()))? {

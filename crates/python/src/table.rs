@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, Field, Schema};
 use pathweave_results::{Column, Get, RunResult};
 use pyo3::exceptions::{PyImportError, PyModuleNotFoundError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{IntoPyDict, PyCapsule};
 
 /// A table of a run's records.
 ///
@@ -96,10 +96,12 @@ impl Table {
         library(slf.py(), "polars")?.call_method1("DataFrame", (slf,))
     }
 
-    /// As a `pandas.DataFrame`; needs `pyarrow`, too.
+    /// As a `pandas.DataFrame`; needs `pyarrow`, too. Columns of numbers in which none is missing are not copied.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         library(slf.py(), "pandas")?;
-        Table::to_arrow(slf)?.call_method0("to_pandas")
+        // Without that, columns of one type are copied into one block.
+        let as_they_are = [("split_blocks", true)].into_py_dict(slf.py())?;
+        Table::to_arrow(slf)?.call_method("to_pandas", (), Some(&as_they_are))
     }
 
     /// The Arrow PyCapsule protocol: a stream of one batch. The schema is always that of the records.

@@ -1,0 +1,3072 @@
+"""Scenarios as typed objects: a class for each table of a scenario file, with its fields and defaults.
+
+>>> from pathweave import model
+>>> scenario = model.ScenarioFile(
+...     topology=model.StarTopology(hosts=4),
+...     workload=[model.PermutationWorkload(size="64KB")],
+... )
+>>> scenario.checked().name
+'scenario'
+
+Quantities are texts with their unit, as in a file: `"1.5us"`, `"100Gbps"`, `"8MB"`. What is None is not said, and has
+its default. What the engine finds wrong it tells with the field, in `checked()` and whenever such a scenario is run.
+
+Written by `python/tools/generate_model.py`; a test says when that has to be done anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from ._table import Root, Table
+
+__all__ = [
+    "AckClass",
+    "AckPolicy",
+    "AfterProbe",
+    "Algorithm",
+    "Algorithms",
+    "AllShortestPathSet",
+    "AllToAllWorkload",
+    "AlphaUnit",
+    "Announce",
+    "BdpWindow",
+    "Cc",
+    "ChakraWorkload",
+    "CleanNotice",
+    "Clock",
+    "CnpMode",
+    "CnpPolicy",
+    "CollectiveWorkload",
+    "ComputeWhen",
+    "ConWeave",
+    "Conga",
+    "Congested",
+    "ConnectionService",
+    "CoolMode",
+    "CopyMarks",
+    "CoreWiring",
+    "CrossDcTopology",
+    "DatagramService",
+    "DcqcnCc",
+    "DcqcnPreset",
+    "DctcpCc",
+    "Decrease",
+    "Delivery",
+    "DlbfPolicy",
+    "DlbfScope",
+    "DlbfVariant",
+    "DragonflyTopology",
+    "Draw",
+    "Drill",
+    "DumbbellTopology",
+    "E2eMode",
+    "EcmpHash",
+    "EcmpRouting",
+    "Ecn",
+    "EethPlace",
+    "EndToEndService",
+    "Exchange",
+    "External",
+    "FatTreeTopology",
+    "Fault",
+    "FilePathSet",
+    "FileTopology",
+    "FlowFormat",
+    "FlowSpec",
+    "FlowsWorkload",
+    "Forwarding",
+    "Forwarding2",
+    "ForwardingConfig",
+    "Framing",
+    "FullMeshTopology",
+    "GoBackNRecovery",
+    "GoalWorkload",
+    "HoldOff",
+    "HoldOffTest",
+    "HopScaling",
+    "HpccTopology",
+    "HtsimTopology",
+    "IncastWorkload",
+    "IncreaseOver",
+    "JellyfishTopology",
+    "KShortestPathSet",
+    "LapsPolicy",
+    "LeafSpineTopology",
+    "LetFlow",
+    "Limit",
+    "LinkCorruptionFault",
+    "LinkDelayFault",
+    "LinkDownFault",
+    "LinkFlapFault",
+    "LinkLossFault",
+    "LinkRateFault",
+    "LoadOf",
+    "Margin",
+    "MarkAt",
+    "MarkedRate",
+    "Model",
+    "MoeWorkload",
+    "MprdmaPolicy",
+    "Ndt",
+    "Network",
+    "Nic",
+    "NoneCc",
+    "Nsf",
+    "Observe",
+    "OnSwitch",
+    "Operation",
+    "OrderGuards",
+    "OwnPathSet",
+    "PacketsWindow",
+    "Pairs",
+    "PathOrderRecovery",
+    "PathRto",
+    "PathSet",
+    "Pattern",
+    "PauseStormFault",
+    "PermutationWorkload",
+    "Pfc",
+    "Picker",
+    "PipelineWorkload",
+    "Placement",
+    "Plb",
+    "PlbPicker",
+    "PoissonWorkload",
+    "Policy",
+    "Ports",
+    "PresetTopology",
+    "ProbeClass",
+    "Probing",
+    "RailTopology",
+    "Rate",
+    "RateCap",
+    "RateCut",
+    "Reaction",
+    "Recovery",
+    "ReflexPolicy",
+    "Reordering",
+    "Repair",
+    "ReportedReordering",
+    "RepsPolicy",
+    "Retransmission",
+    "RetryOrder",
+    "RingAllReduceWorkload",
+    "RingScope",
+    "Role",
+    "RouteBytes",
+    "Routing",
+    "RttSource",
+    "Run",
+    "ScenarioFile",
+    "Schedule",
+    "Scheme",
+    "SchemeName",
+    "SelectiveRepeatRecovery",
+    "Service",
+    "SharedReceiveService",
+    "SideChannel",
+    "SilentReordering",
+    "SimaiTopology",
+    "SimaiWorkload",
+    "Size",
+    "SourceRouting",
+    "SplitPolicy",
+    "StageCount",
+    "StarTopology",
+    "SwiftCc",
+    "SwiftHops",
+    "Switch",
+    "SwitchDownFault",
+    "Thresholds",
+    "Time",
+    "TimelyCc",
+    "TimelyPreset",
+    "Topology",
+    "TorusEnds",
+    "TorusTopology",
+    "TrainingWorkload",
+    "UdmpPolicy",
+    "UdmpVariant",
+    "Ugal",
+    "Unmeasured",
+    "Verb",
+    "Wcmp",
+    "Window",
+    "Workload",
+]
+
+
+@dataclass(kw_only=True, repr=False)
+class AckPolicy(Table):
+    """When the receiver acknowledges.
+
+    Args:
+        every_packets: Data packets an acknowledgement; 1 is one for each. The last packet of a message is acknowledged
+            at once.
+        max_delay: A delayed acknowledgement leaves at the latest after this time.
+    """
+
+    every_packets: int | None = None
+    max_delay: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Algorithms(Table):
+    """How the collectives of a trace are done.
+
+    Args:
+        all_gather: All-gather, likewise. Default "ring".
+        all_reduce: All-reduce. Default "ring".
+        all_to_all: All-to-all. Default "direct".
+        broadcast: Broadcast and reduce. Default "ring".
+        chunk: Double binary trees and chains send pieces of at most so many bytes (default 512 KiB, as NCCL).
+        local_size: Ranks in a row that form a server, for the hierarchical all-reduce (default 8, the GPUs of an HGX
+            board).
+        reduce_scatter: Reduce-scatter. Halving and doubling only where the ranks are a power of two. Default "ring".
+    """
+
+    all_gather: Algorithm | None = None
+    all_reduce: Algorithm | None = None
+    all_to_all: Algorithm | None = None
+    broadcast: Algorithm | None = None
+    chunk: Size | None = None
+    local_size: int | None = None
+    reduce_scatter: Algorithm | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class NoneCc(Table):
+    """No congestion control: as fast as the line allows, or a fixed window.
+
+    Args:
+        window: The most a queue pair may have in flight: "unlimited" (default), { bdp = 1.0 } or { packets = 64 }.
+    """
+
+    kind: ClassVar[str | None] = "none"
+    window: Window | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class DcqcnCc(Table):
+    """DCQCN's reaction point: rate-based, driven by congestion notifications.
+
+    Args:
+        additive_increase: R_AI: what an additive step adds to the target.
+        alpha_timer: K: alpha is updated (sampled) or decays (immediate) once in this time.
+        byte_counter: B: wire bytes sent that make one step of rate increase; 0B: no byte counter.
+        clamp_target: Every cut sets the target to the rate before it. If false, a cut without an increase since the
+            last one keeps the old target.
+        decrease_interval: The rate falls at most once in this time; with "immediate", 0s reacts to every notification.
+        fast_recovery_stages: F: steps that halve the distance to the target before the target itself rises.
+        gain: g: weight of the newest observation in alpha, 0 to 1.
+        hyper_increase: R_HAI: what a step adds to the target once both timer and byte counter are past F.
+        increase_scale: Line rate for which R_AI and R_HAI are given; they grow in proportion. 0bps: they are absolute.
+        initial_alpha: Alpha at the first notification, 0 to 1; the first cut is by alpha / 2.
+        min_rate: The rate never falls below this.
+        preset: Where the values below come from unless set: "hpcc" (default), "paper", "conweave", "laps", "astra".
+        rate_timer: T: time of one step of rate increase.
+        reaction: When a notification acts: "immediate" or "sampled".
+        window: Bound on bytes in flight: "unlimited", { bdp = 1.0 } or { packets = 64 }.
+        window_follows_rate: The window shrinks in proportion to rate / line rate.
+    """
+
+    kind: ClassVar[str | None] = "dcqcn"
+    additive_increase: Rate | None = None
+    alpha_timer: Time | None = None
+    byte_counter: Size | None = None
+    clamp_target: bool | None = None
+    decrease_interval: Time | None = None
+    fast_recovery_stages: int | None = None
+    gain: float | None = None
+    hyper_increase: Rate | None = None
+    increase_scale: Rate | None = None
+    initial_alpha: float | None = None
+    min_rate: Rate | None = None
+    preset: DcqcnPreset | None = None
+    rate_timer: Time | None = None
+    reaction: Reaction | None = None
+    window: Window | None = None
+    window_follows_rate: bool | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class DctcpCc(Table):
+    """DCTCP: window-based, driven by the share of marked packets.
+
+    Args:
+        gain: g: weight of the newest round in the average share of marked packets (RFC 8257, section 4.2: 1/16).
+            Default 0.0625.
+        increase: Packets added a round trip (1). The study of LAPS has 1 Gb/s a round trip instead: about 1.6 packets
+            of 1,000 bytes at 13 us. Default 1.0.
+        initial: Window at the start: one bandwidth-delay product, as NICs that begin at line rate; Linux has 10
+            packets.
+        max_bdp: Largest window, in bandwidth-delay products. It must hold what waits at the marking threshold, too.
+            Default 8.0.
+        min_packets: Smallest window, in packets (Linux: 2). Default 2.0.
+    """
+
+    kind: ClassVar[str | None] = "dctcp"
+    gain: float | None = None
+    increase: float | None = None
+    initial: Window | None = None
+    max_bdp: float | None = None
+    min_packets: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class SwiftCc(Table):
+    """Swift: window-based, driven by delay against a target.
+
+    Args:
+        decrease: beta: decrease for each share of the delay above the target (SIGCOMM 2020: 0.8). Default 0.8.
+        hop_scaling: Makes the target of a base and a term for each hop instead of idle round-trip time and
+            `queue_target`. Absent: the latter. Not used where the number of hops is not known, on real hosts.
+        increase: ai: packets added a round trip (SIGCOMM 2020: 1). Default 1.0.
+        increase_over: Which round trip that is, where delays are measured over a part of the way only. Default "path".
+        max_bdp: Largest window, in bandwidth-delay products; the flow starts with one. Default 2.0.
+        max_decrease: max_mdf: most of the window that goes at once (SIGCOMM 2020: 0.5). Default 0.5.
+        min_packets: Smallest window, in packets (SIGCOMM 2020: 0.001). Default 0.001.
+        min_rate: The window never falls below what this rate needs over the idle path. Default 0bps: no such floor.
+            Where the target is far below the idle round-trip time, as over a WAN, it is all that keeps a flow going.
+        queue_target: Queueing delay allowed to a large window. Under spraying it must cover the spread between paths,
+            or every round trip holds a packet above the target. Default "9us".
+        scaling_max_packets: fs_max_cwnd: window, in packets, from which on it adds nothing (SIGCOMM 2020: 100). Default
+            100.0.
+        scaling_min_packets: fs_min_cwnd: window, in packets, at and below which flow scaling adds all of its range
+            (SIGCOMM 2020: 0.1). Default 0.1.
+        scaling_range: fs_range: the most that flow scaling adds to the target. Default "36us".
+    """
+
+    kind: ClassVar[str | None] = "swift"
+    decrease: float | None = None
+    hop_scaling: HopScaling | None = None
+    increase: float | None = None
+    increase_over: IncreaseOver | None = None
+    max_bdp: float | None = None
+    max_decrease: float | None = None
+    min_packets: float | None = None
+    min_rate: Rate | None = None
+    queue_target: Time | None = None
+    scaling_max_packets: float | None = None
+    scaling_min_packets: float | None = None
+    scaling_range: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class TimelyCc(Table):
+    """TIMELY: rate-based, driven by the gradient of round-trip times.
+
+    Args:
+        beta: beta: weight of decreases, 0 to 1.
+        gain: Weight of the newest sample in the average of differences, 0 to 1.
+        hyper_after: Increases in a row after which further ones add `hyper_factor` steps.
+        hyper_factor: Steps an increase adds from then on (hyperactive increase).
+        min_rate: The rate never falls below this.
+        min_rtt: Round-trip time by which differences are divided to make the gradient.
+        preset: Where the values below come from unless set: "hpcc" (default), "paper", "erpc", "near".
+        step: delta: what an increase adds to the rate.
+        step_scale: Line rate for which `step` is given; it grows in proportion. 0bps: it is absolute.
+        t_high: T_high: above it the rate always falls.
+        t_low: T_low: below this round-trip time the rate always rises.
+        window: Bound on bytes in flight: "unlimited", { bdp = 1.0 } or { packets = 64 }.
+    """
+
+    kind: ClassVar[str | None] = "timely"
+    beta: float | None = None
+    gain: float | None = None
+    hyper_after: int | None = None
+    hyper_factor: int | None = None
+    min_rate: Rate | None = None
+    min_rtt: Time | None = None
+    preset: TimelyPreset | None = None
+    step: Rate | None = None
+    step_scale: Rate | None = None
+    t_high: Time | None = None
+    t_low: Time | None = None
+    window: Window | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class CnpPolicy(Table):
+    """Congestion notification point (DCQCN NP).
+
+    Args:
+        interval: At most one notification a queue pair in this time (DCQCN's N). Zero: one for every marked packet.
+        mode: Whether notifications are sent.
+    """
+
+    interval: Time | None = None
+    mode: CnpMode | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class ConWeave(Table):
+    """Parameters of ConWeave. The defaults are those of its authors' simulator (conweave-ns3, run.py) for two tiers and
+    a lossless fabric; for three tiers it has 64 us, 600 us and 1 ms for `flush_extra`, `flush_default` and
+    `idle_after`.
+
+    Args:
+        entries: Flows a switch can remember as sender's and as receiver's, a power of two from 4 on. Others are hashed.
+            Default 16,384 (ours).
+        flush_default: That time, from when the first packet is held, where nothing is known of the old way. Default 200
+            us.
+        flush_extra: Held packets leave this long after the time at which the last packet before them was to come.
+            Default 16 us.
+        idle_after: A flow without a packet for longer than this has none under way and may change its way at once.
+            Default 300 us.
+        path_pause: How long a way is left alone after news of congestion. Default 16 us.
+        reorder_queues: Flows whose packets can be held for one port at a time; packets of others pass out of order.
+            Default 31 (ours: all but one of 32 queues of a port).
+        reply_extra: The answer to a probe is late after the idle round trip and this. Default 4 us: 50 kB at 100 Gb/s.
+        stale_after: The switch of the receiver forgets a flow after this long, if it needs the room. Default 2 ms.
+    """
+
+    entries: int | None = None
+    flush_default: Time | None = None
+    flush_extra: Time | None = None
+    idle_after: Time | None = None
+    path_pause: Time | None = None
+    reorder_queues: int | None = None
+    reply_extra: Time | None = None
+    stale_after: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Conga(Table):
+    """Parameters of CONGA.
+
+    Args:
+        ageing: A metric not heard of for longer than this counts as 0. Default 10 ms (CONGA, section 3.3).
+        dre_alpha: The share of the estimate taken away each time. Default 0.125.
+        dre_interval: How often the estimate of a link's load is discounted. Default 20 us, with `dre_alpha` the 160 us
+            over which the CONGA paper averages (section 3.6); conweave-ns3 has 200 us and 0.2, which is 1 ms.
+        entries: Flowlets a leaf can tell apart: entries of its table, a power of two. Default 65,536 (CONGA, section
+            3.4).
+        gap: A pause longer than this begins a flowlet. Default 50 us (the evaluation of LAPS; that of ConWeave has 100
+            us, the CONGA paper 500 us).
+        metric_bits: Bits of a congestion metric, 1 to 8. Default 3 (CONGA, section 3.6).
+    """
+
+    ageing: Time | None = None
+    dre_alpha: float | None = None
+    dre_interval: Time | None = None
+    entries: int | None = None
+    gap: Time | None = None
+    metric_bits: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Drill(Table):
+    """Parameters of DRILL.
+
+    Args:
+        memory: Best queues remembered from the packets before. Default 1 (DRILL(2,1)). 0 or 1.
+        samples: Queues looked at for each packet, chosen at random. Default 2 (DRILL(2,1), the choice of its paper).
+    """
+
+    memory: int | None = None
+    samples: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Ecn(Table):
+    """RED on the instantaneous egress queue, marking instead of dropping: below `kmin` never, then linearly up to
+    `pmax` at `kmax`, above `kmax` always (DCQCN, SIGCOMM'15).
+
+    Args:
+        at: When the queue is looked at. Default on leaving, as HPCC's switch does.
+        enabled: Whether switches mark. Default true.
+        kmax: Upper threshold at `reference_rate`. Default 1600 KB at 100G (HPCC run.py: 16 KB a Gb/s).
+        kmin: Lower threshold at `reference_rate`. Default 400 KB at 100G (HPCC run.py: 4 KB a Gb/s).
+        pmax: Marking probability at `kmax`. Default 0.2 (HPCC run.py).
+        reference_rate: Rate of a port at which `kmin` and `kmax` hold. Default 100 Gb/s.
+        thresholds: Whether ports of other rates scale the thresholds. Default they do.
+    """
+
+    at: MarkAt | None = None
+    enabled: bool | None = None
+    kmax: Size | None = None
+    kmin: Size | None = None
+    pmax: float | None = None
+    reference_rate: Rate | None = None
+    thresholds: Thresholds | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class External(Table):
+    """External switches: those that join data centres.
+
+    Args:
+        buffer: Packet memory shared by all ports of an external switch. Default 512 MB: a pause of 500 us at 400 Gb/s
+            is 25 MB, and across the WAN nobody is paused.
+        ndt: Near-destination throttling. Absent: off.
+        nsf: Near-source feedback. Absent: off.
+    """
+
+    buffer: Size | None = None
+    ndt: Ndt | None = None
+    nsf: Nsf | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class LinkDownFault(Table):
+    """Both directions of a link lose everything, queued or in flight, from `at` on (until `up_at`, if given).
+
+    Args:
+        at: When.
+        link: Link, named by its ends: "tor0-agg1".
+        up_at: When it comes back.
+    """
+
+    kind: ClassVar[str | None] = "link-down"
+    at: Time
+    link: str
+    up_at: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class LinkFlapFault(Table):
+    """A link goes down and up again and again.
+
+    Args:
+        at: First time down.
+        down_for: How long it is down each time.
+        link: Link, named by its ends.
+        times: How often.
+        up_for: How long it is up in between.
+    """
+
+    kind: ClassVar[str | None] = "link-flap"
+    at: Time
+    down_for: Time
+    link: str
+    times: int
+    up_for: Time
+
+
+@dataclass(kw_only=True, repr=False)
+class LinkRateFault(Table):
+    """A link runs at another rate.
+
+    Args:
+        at: When.
+        link: Link, named by its ends.
+        rate: The rate from then on; above 0.
+        until: When the old rate returns.
+    """
+
+    kind: ClassVar[str | None] = "link-rate"
+    at: Time
+    link: str
+    rate: Rate
+    until: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class LinkDelayFault(Table):
+    """A link has another propagation delay. Packets on a link never overtake each other.
+
+    Args:
+        at: When.
+        delay: The delay from then on.
+        link: Link, named by its ends.
+        until: When the old delay returns.
+    """
+
+    kind: ClassVar[str | None] = "link-delay"
+    at: Time
+    delay: Time
+    link: str
+    until: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class LinkLossFault(Table):
+    """Packets vanish from a link with a probability each (Bernoulli).
+
+    Args:
+        link: Link, named by its ends.
+        probability: Probability a packet, 0 to 1.
+        at: When. Default: from the start.
+        until: When it ends.
+    """
+
+    kind: ClassVar[str | None] = "link-loss"
+    link: str
+    probability: float
+    at: Time | None = None
+    until: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class LinkCorruptionFault(Table):
+    """Packets arrive with a bad checksum with a probability each and are dropped by who receives them.
+
+    Args:
+        link: Link, named by its ends.
+        probability: Probability a packet, 0 to 1.
+        at: When. Default: from the start.
+        until: When it ends.
+    """
+
+    kind: ClassVar[str | None] = "link-corruption"
+    link: str
+    probability: float
+    at: Time | None = None
+    until: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class SwitchDownFault(Table):
+    """All links of a switch go down.
+
+    Args:
+        at: When.
+        switch: Its name.
+        up_at: When it comes back, with empty queues.
+    """
+
+    kind: ClassVar[str | None] = "switch-down"
+    at: Time
+    switch: str
+    up_at: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class PauseStormFault(Table):
+    """A broken NIC that sends pause frames without end for all data classes of its link.
+
+    Args:
+        at: When.
+        host: The host, by name.
+        until: When it stops.
+    """
+
+    kind: ClassVar[str | None] = "pause-storm"
+    at: Time
+    host: str
+    until: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class FlowSpec(Table):
+    """One flow of an inline list.
+
+    Args:
+        dst: Receiving host.
+        size: Payload, 1 B to 4 GiB.
+        src: Sending host.
+        after: Ids of flows that must be delivered before.
+        connection: Flows with the same number between the same hosts share a connection. Default: one of its own.
+        delay: Time from the last of them to this flow. Default "0s".
+        id: A name by which other flows refer to this one.
+        start: Earliest start, since the start of the workload. Default "0s".
+    """
+
+    dst: int
+    size: Size
+    src: int
+    after: list[str] | None = None
+    connection: int | None = None
+    delay: Time | None = None
+    id: str | None = None
+    start: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class ForwardingConfig(Table):
+    """Load balancing in switches: how one chooses among equal-cost next hops.
+
+    Args:
+        conga: Parameters of "conga".
+        conweave: Parameters of "conweave".
+        drill: Parameters of "drill".
+        letflow: Parameters of "letflow".
+        ugal: Parameters of "ugal".
+        wcmp: Parameters of "wcmp" and "weighted-rps".
+    """
+
+    conga: Conga | None = None
+    conweave: ConWeave | None = None
+    drill: Drill | None = None
+    letflow: LetFlow | None = None
+    ugal: Ugal | None = None
+    wcmp: Wcmp | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class HopScaling(Table):
+    """Topology-based scaling of the target (section 3.2): `base + hops * per_hop`.
+
+    Args:
+        base: What every target has. Default 200 ns (Reflex, section II-C).
+        hops: What counts as a hop. The papers do not say. Default "nodes_rt".
+        per_hop: What each hop adds. Default 1 us (Reflex, section II-C).
+    """
+
+    base: Time | None = None
+    hops: SwiftHops | None = None
+    per_hop: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class LetFlow(Table):
+    """Parameters of LetFlow.
+
+    Args:
+        entries: Flowlets a switch can tell apart: entries of its table, a power of two. Flows whose hashes meet share a
+            flowlet. Default 65,536 (the LetFlow paper, section 4).
+        gap: A pause longer than this begins a flowlet. Default 50 us (the evaluation of LAPS; that of ConWeave has 100
+            us, the LetFlow paper 500 us for slower networks).
+    """
+
+    entries: int | None = None
+    gap: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Scheme(Table):
+    """A scheme with changes: fields replace those of the base.
+
+    Args:
+        base: Name of the scheme to start from.
+        acks: When the receiver acknowledges.
+        cnp: Whether and when the receiver sends congestion notifications.
+        forwarding: Load balancing that the switches of a simulated fabric must do for this scheme. Absent: any; where
+            no scheme and no `switch.forwarding.kind` says otherwise, they hash.
+        name: Name in results. Default: that of `base`, with "*" behind it if anything was changed.
+        paths: Paths (UDP source ports) each queue pair may choose from.
+        policy: When a packet may leave, and on which path.
+        ports: Which ports these are.
+        queue_pairs: Queue pairs a message is split over evenly (QP scaling); 1 for everything else.
+        recovery: Loss recovery.
+        reordering: What the receiver says of packets that arrive ahead of a gap.
+        service: Whom a queue pair serves: "connection" (default) one process at the other end.
+    """
+
+    base: SchemeName | str | None = None
+    acks: AckPolicy | None = None
+    cnp: CnpPolicy | None = None
+    forwarding: Forwarding2 | None = None
+    name: str | None = None
+    paths: int | None = None
+    policy: Policy | None = None
+    ports: Ports | None = None
+    queue_pairs: int | None = None
+    recovery: Recovery | None = None
+    reordering: Reordering | None = None
+    service: Service | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Ndt(Table):
+    """Near-destination throttling.
+
+    Args:
+        active_for: A flow is active for this long after its last packet or acknowledgement. More than `max_pause`.
+            Default 1 ms.
+        alpha: alpha: controlled queues pause while a larger share of the active flows is congested. Default 0.7
+            (Reflex, table I).
+        forget_after: A flow not seen for this long is forgotten. More than `active_for`. Default 10 ms.
+        guards: What keeps the packets of a flow in order when it changes queues. Default "both".
+        max_flows: Flows remembered at most; further ones are not throttled. Default 65536.
+        max_pause: T_maxpause: a pause ends after this time. Default 500 us (Reflex, table I).
+        min_active: No pause with fewer active flows. Default 1, the literal reading: one congested flow out of one is
+            paused. 4 or more keep a few flows from being stopped.
+        threshold: T_dst_thresh: a flow with a longer round trip from here to its receiver is congested. Default 10 us
+            (Reflex, table I).
+        weight: N_throttle: packets of the normal queue for one of the controlled queue, on each port into the site.
+            Default 8 (Reflex, table I).
+    """
+
+    active_for: Time | None = None
+    alpha: float | None = None
+    forget_after: Time | None = None
+    guards: OrderGuards | None = None
+    max_flows: int | None = None
+    max_pause: Time | None = None
+    min_active: int | None = None
+    threshold: Time | None = None
+    weight: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Network(Table):
+    """Packets: their size, their headers, and what a sender does about lost ones.
+
+    Args:
+        framing: Header bytes on the wire: "rocev2" counts real RoCEv2 over Ethernet (default), "ns3" what the ns-3 RDMA
+            simulators count, for comparison with their results.
+        mtu: Payload of a full packet, 256 B to 9000 B. Default 4096 B, the largest MTU of InfiniBand verbs.
+        nic: NICs and hosts beyond the link: queue-pair contexts, PCIe, cores. Absent: they cost no time.
+        retransmission: Retransmission timer of every queue pair.
+        side_channel: The channel that datagram queue pairs have beside them.
+        source_route: Bytes that packets carry of a route their source has chosen (`routing.kind = "source"`): "none";
+            "anchors", the few switches that pin it, 4 bytes each; "hops", the port at every switch, 2 bytes each;
+            "segments", 16 bytes for every anchor, as in SRv6; each with 8 bytes around them. Default: "hops", and
+            "none" with `framing = "ns3"`.
+        verb: What messages are posted as: "write" (default), as collective libraries do, or "send".
+    """
+
+    framing: Framing | None = None
+    mtu: Size | None = None
+    nic: Nic | None = None
+    retransmission: Retransmission | None = None
+    side_channel: SideChannel | None = None
+    source_route: RouteBytes | None = None
+    verb: Verb | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Nic(Table):
+    """A NIC and the host behind it: what its queue pairs, the bus between the two, and software cost. Only receivers of
+    datagrams have software in the way of their packets; the NIC does the rest by itself.
+
+    Args:
+        entry_bytes: Bytes of a work request or completion that cross with each packet. Default 64 B.
+        packet_cost: Time a core takes for a datagram that is the next of its flow; a core for each queue pair. Default
+            40 ns (ours: two cache misses; the paper has a cost in Fig. 9 but no number).
+        pcie_latency: Time across PCIe, one way. Default 2 us (ERD, section 4).
+        pcie_rate: Rate of PCIe, above 0. Default 256 Gbit/s (ERD, table 2).
+        post_crossings: Crossings before the NIC can send what was posted: 1 (default) if the doorbell carries the work
+            request, 3 if the NIC reads it from memory.
+        qp_fits: Queue-pair contexts in use up to which the NIC sends at line rate: its cache. Default 1000 (ERD, Fig.
+            1a).
+        qp_floor: What is left of its rate then, above 0, at most 1; 1.0: contexts cost nothing. Default 0.5 (ERD, Fig.
+            1a).
+        qp_thrash: Contexts in use from which it is slowest; between the two it slows down with their logarithm. At
+            least `qp_fits`. Default 4000 (our reading of the same figure).
+        reorder_buffer: Payload of datagrams out of order that the NIC can hold: it puts them in order before software
+            sees them, which then pays no `reorder_cost`, and drops what does not fit. Default 0 B: software places
+            them, as ERD does.
+        reorder_cost: What a datagram out of order takes beyond that. Default 60 ns (ours).
+    """
+
+    entry_bytes: int | None = None
+    packet_cost: Time | None = None
+    pcie_latency: Time | None = None
+    pcie_rate: Rate | None = None
+    post_crossings: int | None = None
+    qp_fits: int | None = None
+    qp_floor: float | None = None
+    qp_thrash: int | None = None
+    reorder_buffer: Size | None = None
+    reorder_cost: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Nsf(Table):
+    """Near-source feedback.
+
+    Args:
+        clock_ahead: How far the clock of the switch is ahead of those of the hosts: the time to get there is measured
+            with both. Default 0.
+        cool_mode: What `cooling` counts. Default "answers".
+        cooling: N_cool: answers a flow gets after it has cooled down. Default 5 (Reflex, table I).
+        forget_after: A flow not seen for this long is forgotten. Default 10 ms.
+        interval: T_interval: least time between answers to a flow. Default 5 us, for TIMELY; 3 us for Swift (Reflex,
+            table I).
+        max_flows: Flows remembered at most; further ones get no answers. Default 65536.
+        threshold: T_src_thresh: data that took longer from its NIC to the WAN port is hot. Default 5 us (Reflex, table
+            I).
+    """
+
+    clock_ahead: Time | None = None
+    cool_mode: CoolMode | None = None
+    cooling: int | None = None
+    forget_after: Time | None = None
+    interval: Time | None = None
+    max_flows: int | None = None
+    threshold: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Observe(Table):
+    """What is recorded beyond one record for each flow, job and link.
+
+    Args:
+        departures: Count data packets as they leave their hosts, in `summary.json`: the times between packets of a
+            message, and, where sources choose paths, the bytes by the length of the path. Not for datagram queue pairs.
+            Default false.
+        flows: Messages that are followed over time, 1000 at most: the largest, of equal ones the first. At each sample
+            the rate that the policy allows, the bytes in flight, and how the packets that arrived since the last one
+            are spread over paths, or over queue pairs where the scheme has several (the 32 that carried most). Not for
+            datagram queue pairs. Default 0.
+        interval: Time between samples of queues, links and hosts; doubled whenever there are more than `max_samples` of
+            them. Default 5 us; 0s: no samples.
+        max_events: Events (drops, pauses, faults) kept in full at most; further ones are counted. Default 100000.
+        max_samples: Instants kept at most, 2 or more. Default 256.
+    """
+
+    departures: bool | None = None
+    flows: int | None = None
+    interval: Time | None = None
+    max_events: int | None = None
+    max_samples: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class OwnPathSet(Table):
+    """Those the topology means its sources to use: in a Dragonfly and over rails the minimal path and the detours that
+    LAPS uses (IEEE ToN 2026), in a torus and a full mesh those of its dimensions, elsewhere all shortest ones.
+
+    Args:
+        max_paths: Paths of a pair at most, 1 to 65535; of more, evenly spaced ones are taken. Default 256.
+    """
+
+    kind: ClassVar[str | None] = "own"
+    max_paths: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class AllShortestPathSet(Table):
+    """All paths of the least number of hops; parallel links count.
+
+    Args:
+        max_paths: Paths of a pair at most, 1 to 65535; of more, evenly spaced ones are taken. Default 256.
+    """
+
+    kind: ClassVar[str | None] = "all-shortest"
+    max_paths: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class KShortestPathSet(Table):
+    """The `k` paths of fewest hops that visit no switch twice: for irregular networks. Parallel links count once.
+
+    Args:
+        k: Paths of a pair, 1 to 256; fewer where there are no more. Default 8, as in Jellyfish (NSDI 2012, section 4).
+        max_extra_hops: Hops that a path may have beyond the shortest one, 0 to 62. Default 4.
+    """
+
+    kind: ClassVar[str | None] = "k-shortest"
+    k: int | None = None
+    max_extra_hops: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class FilePathSet(Table):
+    """Paths from a file; see `docs/explicit-paths.md`.
+
+    Args:
+        path: The file, relative to the scenario file.
+    """
+
+    kind: ClassVar[str | None] = "file"
+    path: str
+
+
+@dataclass(kw_only=True, repr=False)
+class Pfc(Table):
+    """Priority flow control (IEEE 802.1Qbb) with a dynamic threshold per ingress port and class.
+
+    Args:
+        alpha: XOFF when an ingress queue holds more than this share of the free shared buffer. Default 1/8 (HPCC,
+            ConWeave).
+        deadlock_after: A cycle of paused ports none of which has sent for this long ends the run as a deadlock. Default
+            1 ms.
+        enabled: Whether data classes are lossless. Default true.
+        headroom: Room kept for what arrives after XOFF was sent, per ingress port and class. Absent: computed from the
+            link (two propagation delays, a frame at each end, the pause frame itself) which is always enough.
+        storm_after: A port paused without a break for this long ends the run as a pause storm. Default 100 ms.
+        xon_gap: XON when it has fallen this far below the XOFF threshold. Default 3 KB (HPCC).
+    """
+
+    alpha: float | None = None
+    deadlock_after: Time | None = None
+    enabled: bool | None = None
+    headroom: Size | None = None
+    storm_after: Time | None = None
+    xon_gap: Size | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class PlbPicker(Table):
+    """PLB: another path after rounds of congestion.
+
+    Args:
+        plb: Parameters of [`Plb`].
+    """
+
+    plb: Plb | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Plb(Table):
+    """Parameters of [`Plb`].
+
+    Args:
+        congested_share: K: share of marked packets from which on a round is congested (Linux: 128 of 256). Default 0.5.
+        forced_rounds: N: congested rounds in a row after which it changes anyway (Linux: 12). 0: never. Default 12.
+        idle_rounds: M: congested rounds in a row after which the path changes if nothing is in flight (Linux: 3).
+            Default 3.
+        suspend_after_timeout: After a timeout, which changes the path too, congestion changes it no more for this long
+            to twice as long, drawn at random (Linux: 60 s): there may be no better path, and a new one each time would
+            only reorder. Default "60s".
+    """
+
+    congested_share: float | None = None
+    forced_rounds: int | None = None
+    idle_rounds: int | None = None
+    suspend_after_timeout: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class SplitPolicy(Table):
+    """A congestion control and a path picker that do not know of each other.
+
+    Args:
+        cc: Congestion control.
+        picker: Path picker.
+    """
+
+    kind: ClassVar[str | None] = "split"
+    cc: Cc | None = None
+    picker: Picker | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class UdmpPolicy(Table):
+    """UDMP: delay decides rate and, by ACK clocking, path.
+
+    Args:
+        explore: p: probability that a packet explores a random path instead of the acknowledgement's. Default 0.01.
+        idle_pool_bdp: Repaired: most the pool holds while there is nothing to send, in bandwidth-delay products. Data
+            that comes then leaves with all of it at once, on random paths. Default 1.0.
+        increase_step: Repaired: additive increase a round trip, as a share of the line rate, while the queue is at its
+            target; less when it is longer. A flow's share of a bottleneck settles near this over `queue_gain` and the
+            excess delay. Default 0.005.
+        inflight_bdp: Repaired: most in flight, in bandwidth-delay products, plus one packet. Default 1.25.
+        kick_after: Published: with nothing in flight and nothing heard for this long, one packet is sent. Default
+            "100us".
+        near: Repaired: a round-trip time within this share of the base above the average still counts as short. Default
+            0.05.
+        ooo_packets: Delta: an acknowledgement this many packets behind the highest clocks nothing (UDMP, figure 7). 0:
+            off. Default 64.
+        pool_bdp: Repaired: most the pool holds, in bandwidth-delay products; never less than two packets. Default 0.25.
+        queue_gain: Repaired, kappa: weight of the distance from `queue_target`, as a share of the average round-trip
+            time. Default 0.15.
+        queue_target: Repaired: queueing delay the rate settles at. The same for every flow of a fabric, whatever its
+            distance, or short ones lose: a quarter of the longest idle round-trip time. Default "3us".
+        rtt_gain: alpha: weight of the newest round-trip time in the average, 0 to 1. Small values deadlock in incast.
+            Default 0.125.
+        severe_rtt: T_high, in base round-trip times: above it every acknowledgement caps the rate at line x base /
+            average. Default 3.0.
+        step_limit: Repaired: the most the rate changes in a round trip, as a share of itself. Default 0.5.
+        variant: The control law: "repaired" (default) or "published".
+    """
+
+    kind: ClassVar[str | None] = "udmp"
+    explore: float | None = None
+    idle_pool_bdp: float | None = None
+    increase_step: float | None = None
+    inflight_bdp: float | None = None
+    kick_after: Time | None = None
+    near: float | None = None
+    ooo_packets: int | None = None
+    pool_bdp: float | None = None
+    queue_gain: float | None = None
+    queue_target: Time | None = None
+    rtt_gain: float | None = None
+    severe_rtt: float | None = None
+    step_limit: float | None = None
+    variant: UdmpVariant | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class MprdmaPolicy(Table):
+    """MP-RDMA: an ECN-driven window, ACK-clocked on the path of the acknowledgement.
+
+    Args:
+        burst_timer: With nothing to send for this long the flow starts anew, with at most the initial window. 0s: the
+            base round-trip time. Default "0s".
+        decrease: What a mark does: "half_packet" (default) or "half_window".
+        explore: p: probability that a packet explores a random path instead of the acknowledgement's (NSDI 2018: 1 %).
+            Default 0.01.
+        initial_window_bdp: Initial window, in bandwidth-delay products: a RoCE queue pair starts at line rate. Default
+            1.0.
+        ooo_packets: Delta: an acknowledgement this many packets behind the highest is out of order (UDMP, figure 7: 64;
+            NSDI 2018: 32). 0: off. Default 64.
+    """
+
+    kind: ClassVar[str | None] = "mprdma"
+    burst_timer: Time | None = None
+    decrease: Decrease | None = None
+    explore: float | None = None
+    initial_window_bdp: float | None = None
+    ooo_packets: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class DlbfPolicy(Table):
+    """DLBF: a path until it marks, with copies of what a switch would make late.
+
+    Args:
+        available_for: T_avail: a path without marks counts as available for this long after its last acknowledgement.
+            Longer than a queue at ECN's upper threshold takes to drain (3,200 KB at 400 Gb/s: 64 us), so that a delay
+            older than a full cycle of a queue is not trusted. Default 100 us.
+        cc: Congestion control. Default: DCQCN with preset `astra`.
+        gap_margin: Added to the delay gap of every packet: delays are half a round trip old when they are used, and a
+            growing queue makes the true gap larger. Default 0s (the paper).
+        marked_rate: What a marked packet does to the rate. Default "reduced".
+        on_switch: What leaves on a new path before its data. Default "copies_and_notices".
+        scope: Whose acknowledgements tell a queue pair of its paths. Default "host_pair".
+        unavailable_for: T_unavail: a path counts as congested for this long after its last marked acknowledgement.
+            Default 200 us, twice `available_for`.
+        variant: Which reading of the paper: "repaired" (default) or "published".
+    """
+
+    kind: ClassVar[str | None] = "dlbf"
+    available_for: Time | None = None
+    cc: Cc | None = None
+    gap_margin: Time | None = None
+    marked_rate: MarkedRate | None = None
+    on_switch: OnSwitch | None = None
+    scope: DlbfScope | None = None
+    unavailable_for: Time | None = None
+    variant: DlbfVariant | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class RepsPolicy(Table):
+    """REPS: recycled entropies, with a window for delay and ECN.
+
+    Args:
+        decrease: gamma: decrease for each share of the delay above the target. Default 0.8.
+        delay_gain: Weight of the newest queueing delay in its average. Default 0.0125.
+        delay_target: Target of the queueing delay, in base round-trip times. Default 0.75.
+        explore_bdp: Packets that explore at the start and after a freeze, in bandwidth-delay products (REPS: 1).
+            Default 1.0.
+        fair_increase: Packets added a round trip when unmarked but above the target. Default 0.5.
+        freeze: After a timeout no path is explored for this long. Default "100us".
+        max_bdp: Largest window, and the one to start with, in bandwidth-delay products. Default 1.5.
+        max_decrease: Most of the window that goes at once. Default 0.5.
+        proportional_increase: Packets added a round trip while nothing queues; less as the delay nears its target.
+            Default 4.0.
+    """
+
+    kind: ClassVar[str | None] = "reps"
+    decrease: float | None = None
+    delay_gain: float | None = None
+    delay_target: float | None = None
+    explore_bdp: float | None = None
+    fair_increase: float | None = None
+    freeze: Time | None = None
+    max_bdp: float | None = None
+    max_decrease: float | None = None
+    proportional_increase: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class ReflexPolicy(Table):
+    """Reflex: a congestion control that flows to other sites feed with echoes of their own site's edge.
+
+    Args:
+        cc: Congestion control.
+        e2e_mode: What acknowledgements of the peer do. Default "hold".
+        edge_cc: Congestion control of flows that the edge answers, where it is another: one whose thresholds fit the
+            shorter way. Absent: `cc`.
+        hold_for: With "hold": how long an echo holds good. Default 10 us, twice the edge's interval for TIMELY; 6 us
+            for Swift.
+        picker: Path picker.
+    """
+
+    kind: ClassVar[str | None] = "reflex"
+    cc: Cc | None = None
+    e2e_mode: E2eMode | None = None
+    edge_cc: Cc | None = None
+    hold_for: Time | None = None
+    picker: Picker | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class LapsPolicy(Table):
+    """LAPS: a softmax over one-way delays, and a rate that falls when the fastest path is congested.
+
+    Args:
+        after_probe: What becomes of a probed path's delay. Default "doubled".
+        alpha: beta of the softmax: a path whose delay is 1 / alpha of the unit longer gets 1/e of the share. 0: all
+            alike (random spraying); large: the fastest only. The paper gives no value, its code has 1. Default 5: short
+            flows stay off detours of an idle network, and long ones fill all paths.
+        alpha_unit: What that is measured in: of delays around the threshold T the same in either. Default "delay".
+        calibrate_every: With free clocks: the shortest delay counts for one to two of these. Long against congestion,
+            short enough for clocks that drift apart (20 us a second is usual) not to matter. Default "200ms".
+        cap: The most the expected rate may be. Default "line".
+        clock: What one-way delays mean. Default "auto".
+        congested: What congestion is. Default "above_slowest_base".
+        decrease: What a decrease goes down to. Default "to_share".
+        floor: The least rate, as a share of the line rate (code: 1 Gb/s of 100). Without one a flow may stop for ever.
+            Default 0.01.
+        hold_off: How long the rate is left alone. Default "slowest".
+        hold_off_test: The test of that. Default "elapsed".
+        host_delay: Added to the margin: delay that the hosts themselves cause. None in the simulator; on real hosts
+            what the device is configured with. Default "0s".
+        least_increase: The least an increase adds (code: 1 Gb/s). Default "0bps".
+        limit: What limits a queue pair. Default "rate_and_window".
+        margin: Where the margin of the base delay is counted. Default "per_switch".
+        margin_packets: The margin, in full packets at each switch or link (paper: 5 a switch; code: 1 a link). Default
+            5.0.
+        probe_after: A path is probed when nothing was heard of it for this many of its delays (paper: 2). Default 2.0.
+        probe_class: The class of probes. Default "data".
+        probing: Which paths are probed. Default "one".
+        stage_count: When stages are counted. Default "before_test".
+        stages: N: increases towards the expected rate before that one doubles (paper: 5). Default 5.
+        unmeasured: Whether guesses count. Default "ignored".
+    """
+
+    kind: ClassVar[str | None] = "laps"
+    after_probe: AfterProbe | None = None
+    alpha: float | None = None
+    alpha_unit: AlphaUnit | None = None
+    calibrate_every: Time | None = None
+    cap: RateCap | None = None
+    clock: Clock | None = None
+    congested: Congested | None = None
+    decrease: RateCut | None = None
+    floor: float | None = None
+    hold_off: HoldOff | None = None
+    hold_off_test: HoldOffTest | None = None
+    host_delay: Time | None = None
+    least_increase: Rate | None = None
+    limit: Limit | None = None
+    margin: Margin | None = None
+    margin_packets: float | None = None
+    probe_after: float | None = None
+    probe_class: ProbeClass | None = None
+    probing: Probing | None = None
+    stage_count: StageCount | None = None
+    stages: int | None = None
+    unmeasured: Unmeasured | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class GoBackNRecovery(Table):
+    """The receiver drops what is out of order and NACKs once a gap; the sender goes back to the gap."""
+
+    kind: ClassVar[str | None] = "go_back_n"
+
+
+@dataclass(kw_only=True, repr=False)
+class SelectiveRepeatRecovery(Table):
+    """The receiver places packets in any order; the sender resends what is missing.
+
+    Args:
+        reorder_packets: A packet counts as lost once one sent this many packets later is acknowledged. 0: never, only
+            the timer finds losses; right for lossless fabrics under spraying.
+        window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
+    """
+
+    kind: ClassVar[str | None] = "selective_repeat"
+    reorder_packets: int | None = None
+    window_packets: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class PathOrderRecovery(Table):
+    """As selective repeat, with losses found by the order of packets on each path, which keeps it there and back: once
+    a packet is acknowledged, what left before it on its path and is not is lost. Wants an acknowledgement for every
+    packet. What leaves last on a path is found lost by the path's timer (LAPS, algorithm 3).
+
+    Args:
+        rto: How long a path may say nothing.
+        rto_min: The least of that (8 ms where PFC may hold packets up, 100 us where it does not).
+        rto_slack: Added to it: 16 packets on the slowest link.
+        scope: Whose packets keep one order.
+        window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
+    """
+
+    kind: ClassVar[str | None] = "path_order"
+    rto: PathRto | None = None
+    rto_min: Time | None = None
+    rto_slack: Time | None = None
+    scope: RingScope | None = None
+    window_packets: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class SilentReordering(Table):
+    """Nothing: the sender finds losses by itself."""
+
+    kind: ClassVar[str | None] = "silent"
+
+
+@dataclass(kw_only=True, repr=False)
+class ReportedReordering(Table):
+    """It names what is missing before them, as lost, unless a notice of the sender explains it. With selective repeat.
+
+    Args:
+        clean_notice: What an unmarked notice does besides asking for copies. Default "shield".
+        copy_marks: Whether a marked packet that had arrived before makes a congestion notification. Default "ignore".
+        high: Notices are no longer welcome when more than this is held ahead of a gap. Default 128 KB, about two
+            bandwidth-delay products of 400 Gb/s and 1.3 us; the paper gives none.
+        low: And welcome again when less than this is. Default 64 KB.
+        repeat: A packet still missing is named again after this time, at the earliest. Default 4 us (ConWeave
+            simulator, NACK interval).
+        wait: theta: what a notice announced to be late is lost after this time. Default 100 us, a little above the time
+            a queue at ECN's upper threshold takes to drain (3,200 KB at 400 Gb/s: 64 us); the paper gives none.
+    """
+
+    kind: ClassVar[str | None] = "reported"
+    clean_notice: CleanNotice | None = None
+    copy_marks: CopyMarks | None = None
+    high: Size | None = None
+    low: Size | None = None
+    repeat: Time | None = None
+    wait: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Retransmission(Table):
+    """Retransmission timer: runs from the last progress of a queue pair, or from its oldest packet in flight if that
+    left later.
+
+    Args:
+        backoff: Factor by which the time grows with each timeout in a row, 1 to 16. Default 2.
+        max_timeout: Longest time between timeouts. Default 64 ms.
+        retry_limit: Timeouts in a row without progress after which a message fails. Default 7, the most a RoCE NIC can
+            be set to.
+        timeout: Time to the first timeout. Default 4 ms (ConWeave's set-ups): longer than a full 32 MB buffer takes to
+            drain at 100 Gb/s, so that in a lossless fabric what is late is not taken for lost. A fabric that drops
+            wants less.
+    """
+
+    backoff: int | None = None
+    max_timeout: Time | None = None
+    retry_limit: int | None = None
+    timeout: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class EcmpRouting(Table):
+    """Switches choose among the shortest ways by a hash; a path is what the source puts into that hash (ECMP)."""
+
+    kind: ClassVar[str | None] = "ecmp"
+
+
+@dataclass(kw_only=True, repr=False)
+class SourceRouting(Table):
+    """The source chooses among explicit paths, every hop of them; acknowledgements go back over the same links. A path
+    with a dead link loses what takes it, and is reported dead to the schemes after `switch.reroute_after`.
+
+    Args:
+        paths: Which paths a pair of hosts has. Default: those the topology means sources to use.
+    """
+
+    kind: ClassVar[str | None] = "source"
+    paths: PathSet | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Run(Table):
+    """When the run ends, besides when every message is delivered and acknowledged or has failed.
+
+    Args:
+        max_events: Simulator events after which the run ends, with the window (2us at most) in which they are reached.
+            Absent: no limit.
+        until: Simulated time at which the run ends whatever is left to do. Absent: when all is done.
+        verify: Check that every byte of every message is delivered exactly once, and stop with an internal error if
+            not. Costs time and memory. Default false.
+    """
+
+    max_events: int | None = None
+    until: Time | None = None
+    verify: bool | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class ConnectionService(Table):
+    """Reliable connection (RC): a queue pair at each end for each pair of processes."""
+
+    kind: ClassVar[str | None] = "connection"
+
+
+@dataclass(kw_only=True, repr=False)
+class SharedReceiveService(Table):
+    """Extended reliable connection (XRC, IBTA annex A14): a process has one initiator for each remote host, whose
+    processes share receive queues.
+    """
+
+    kind: ClassVar[str | None] = "shared_receive"
+
+
+@dataclass(kw_only=True, repr=False)
+class EndToEndService(Table):
+    """Reliable datagram with end-to-end contexts (IBTA): a queue pair a process, a context for each remote host, and
+    one message at a time on each context.
+    """
+
+    kind: ClassVar[str | None] = "end_to_end"
+
+
+@dataclass(kw_only=True, repr=False)
+class DatagramService(Table):
+    """Datagrams made reliable in software (ERD): a queue pair a process, for everybody.
+
+    Args:
+        announce: When the receiver is told how long a message is: "first_packet" (default) when its first packet
+            leaves; "post" when it is posted, so that receivers ask for what waits at the sender.
+        delivery: In which order messages of one source are delivered: "unordered" (default) as they become whole;
+            "ordered" as they were posted.
+        eeth: Whether ERD's header of 9 bytes takes room from the payload: "inside_mtu" (default), 4,087 bytes of
+            payload at an MTU of 4,096; or "outside_mtu".
+        repair: What the receiver asks for again: "two_scans" (default) what two scans a period apart found missing;
+            "literal" what one scan found, as the paper prints it, late packets included; "never" nothing: raw
+            datagrams.
+        retries: Which packets leave before which: "first" (default, the paper) retransmissions before all others;
+            "half" alternately where both wait; "last" after all others.
+        retry_limit: Times in a row that the same packet of a message may be asked for before the message fails, 1 to
+            65535. Default 64; the paper has no limit.
+        rtt: Which round-trip time that is: "configured" (default) the idle network's; "measured" what it takes at
+            present from asking for a packet to its arrival, and never less than configured.
+        scan_rtts: Period of the scan in round-trip times, 1 to 100. Default 2.5; the paper says 2 to 3, and no less
+            than 1.
+        window_packets: Packets beyond the first missing one that the receiver keeps track of, for each source, 64 to
+            1048576; further ones are dropped. Default 4096: 1.3 ms of full packets at 100 Gb/s.
+    """
+
+    kind: ClassVar[str | None] = "datagram"
+    announce: Announce | None = None
+    delivery: Delivery | None = None
+    eeth: EethPlace | None = None
+    repair: Repair | None = None
+    retries: RetryOrder | None = None
+    retry_limit: int | None = None
+    rtt: RttSource | None = None
+    scan_rtts: float | None = None
+    window_packets: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class SideChannel(Table):
+    """The reliable channel between each two hosts that datagram queue pairs have beside them: TCP connections, modelled
+    as a delay and a rate; their packets do not cross the fabric.
+
+    Args:
+        rate: Rate of each connection, above 0. Default 1 Gbit/s (ours).
+        stack: Time in the stack of each end, beside that of the path when it is idle. Default 5 us (ours: what a
+            kernel's TCP takes).
+    """
+
+    rate: Rate | None = None
+    stack: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Switch(Table):
+    """All switches of a fabric.
+
+    Args:
+        acks: Class of acknowledgements and other control packets. Default "control".
+        buffer: Packet memory shared by all ports of a switch. Default 32 MB (UDMP, DLBF and HPCC set-ups).
+        ecn: Congestion marking of the data classes.
+        egress_alpha: Share of the free buffer one lossy egress queue may fill before packets are dropped. Default 1.0
+            (dynamic threshold of Choudhury and Hahne, 1998).
+        external: External switches, which join data centres: their buffer, and what they do beyond switching.
+        forwarding: Load balancing in the switches.
+        hash: Seeds of the hash that chooses among equal-cost next hops, where no other load balancing does. Default
+            "seeded".
+        pfc: Priority flow control for the data classes.
+        reroute_after: Time from a link or switch failing (or coming back) until routing everywhere avoids (or uses) it
+            again. Default 1 ms; until then packets for a dead link are lost.
+        weights: Data classes and their weights: class i gets `weights[i]` shares of what strict-priority control
+            traffic leaves. Default one class. At most 7.
+    """
+
+    acks: AckClass | None = None
+    buffer: Size | None = None
+    ecn: Ecn | None = None
+    egress_alpha: float | None = None
+    external: External | None = None
+    forwarding: ForwardingConfig | None = None
+    hash: EcmpHash | None = None
+    pfc: Pfc | None = None
+    reroute_after: Time | None = None
+    weights: list[int] | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class StarTopology(Table):
+    """Hosts at one switch: every flow takes two hops.
+
+    Args:
+        hosts: Hosts.
+        delay: One-way propagation delay of every link. Default: UDMP, section V-A.
+        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
+        rate: Rate of every link. Default: UDMP, section V-A.
+    """
+
+    kind: ClassVar[str | None] = "star"
+    hosts: int
+    delay: Time | None = None
+    error_rate: float | None = None
+    rate: Rate | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class DumbbellTopology(Table):
+    """Hosts at two switches, "left" and "right", that share a bottleneck: flows across take three hops.
+
+    Args:
+        left_hosts: Hosts at the left switch, numbered from 0.
+        bottleneck_delay: One-way propagation delay of the bottleneck. Default: `host_delay`.
+        bottleneck_links: Parallel links of the bottleneck. Default 1.
+        bottleneck_rate: Rate of each link of the bottleneck. Default: `host_rate`.
+        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
+        host_delay: One-way propagation delay of the links of hosts. Default: UDMP, section V-A.
+        host_rate: Rate of the links of hosts. Default: UDMP, section V-A.
+        right_hosts: Hosts at the right switch, numbered after the left ones. Default: `left_hosts`.
+    """
+
+    kind: ClassVar[str | None] = "dumbbell"
+    left_hosts: int
+    bottleneck_delay: Time | None = None
+    bottleneck_links: int | None = None
+    bottleneck_rate: Rate | None = None
+    error_rate: float | None = None
+    host_delay: Time | None = None
+    host_rate: Rate | None = None
+    right_hosts: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class LeafSpineTopology(Table):
+    """Two-tier Clos: every leaf connects to every spine.
+
+    Args:
+        hosts_per_leaf: Hosts at each leaf.
+        leaves: Leaf switches.
+        spines: Spine switches.
+        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
+        host_delay: One-way propagation delay between hosts and leaves. Default: UDMP, section V-A.
+        host_rate: Rate of the links between hosts and leaves. Default: UDMP, section V-A.
+        leaf_spine_links: Parallel links between each leaf and each spine. Default 1.
+        spine_delay: One-way propagation delay between leaves and spines. Default: `host_delay`.
+        spine_rate: Rate of the links between leaves and spines. Default: `host_rate`.
+    """
+
+    kind: ClassVar[str | None] = "leaf-spine"
+    hosts_per_leaf: int
+    leaves: int
+    spines: int
+    error_rate: float | None = None
+    host_delay: Time | None = None
+    host_rate: Rate | None = None
+    leaf_spine_links: int | None = None
+    spine_delay: Time | None = None
+    spine_rate: Rate | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class FatTreeTopology(Table):
+    """Three-tier fat tree. Give `k`, or `pods`, `tors_per_pod`, `hosts_per_tor`, `aggs_per_pod` and `cores`.
+
+    Args:
+        agg_core_delay: One-way propagation delay between aggregation switches and cores. Default: `tor_agg_delay`.
+        agg_core_links: Parallel links between each aggregation switch and each of its cores. Default 1.
+        agg_core_rate: Rate of the links between aggregation switches and cores. Default: `tor_agg_rate`.
+        aggs_per_pod: Aggregation switches in each pod.
+        core_wiring: Which cores an aggregation switch connects to. Default "planes".
+        cores: Core switches in all. With `core_wiring = "planes"` a multiple of `aggs_per_pod`.
+        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
+        host_delay: One-way propagation delay of the links between hosts and ToRs. Default: UDMP, section V-A.
+        host_rate: Rate of the links between hosts and ToRs. Default: UDMP, section V-A.
+        hosts_per_tor: Hosts at each ToR switch.
+        k: Shorthand for the k-ary fat tree (Al-Fares et al., SIGCOMM 2008, section 3): k pods of k/2 ToRs with k/2
+            hosts each and k/2 aggregation switches, (k/2)^2 cores. Even. Not together with the five counts.
+        oversubscription: Capacity of an aggregation switch towards its ToRs over that towards its cores, at least 1 (1:
+            none). Sets `agg_core_rate`, so not together with it. Fewer `cores` oversubscribe by fewer paths instead.
+        pods: Pods.
+        tor_agg_delay: One-way propagation delay between ToRs and aggregation switches. Default: `host_delay`.
+        tor_agg_links: Parallel links between each ToR and each aggregation switch of its pod. Default 1.
+        tor_agg_rate: Rate of the links between ToRs and aggregation switches. Default: `host_rate`.
+        tors_per_pod: ToR switches in each pod.
+    """
+
+    kind: ClassVar[str | None] = "fat-tree"
+    agg_core_delay: Time | None = None
+    agg_core_links: int | None = None
+    agg_core_rate: Rate | None = None
+    aggs_per_pod: int | None = None
+    core_wiring: CoreWiring | None = None
+    cores: int | None = None
+    error_rate: float | None = None
+    host_delay: Time | None = None
+    host_rate: Rate | None = None
+    hosts_per_tor: int | None = None
+    k: int | None = None
+    oversubscription: float | None = None
+    pods: int | None = None
+    tor_agg_delay: Time | None = None
+    tor_agg_links: int | None = None
+    tor_agg_rate: Rate | None = None
+    tors_per_pod: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class CrossDcTopology(Table):
+    """Two or more data centres (sites) of any kind. External switches stand on the top switches of each site; those of
+    two sites are joined by WAN links, every site with every other. Nodes of site i are called "dc{i}.": "dc0.leaf3",
+    and its external switches "dc0.esw0". Hosts are numbered through, site by site.
+
+    Args:
+        site: What is inside each site: a topology of any kind. One for all sites, or one for each.
+        edge_delay: One-way propagation delay of those links. Default 1 us (Reflex, section II-C).
+        edge_rate: Rate of each link between a top switch of the site and an external switch. Default 100 Gb/s (Reflex,
+            section II-C).
+        external_switches: External switches of each site. The k-th of one site is joined to the k-th of every other.
+            Default 1.
+        sites: Number of sites, 2 to 64. Default: as many as there are in `site`.
+        wan_delay: One-way propagation delay of the WAN links. Default 500 us (Reflex, section II-C).
+        wan_links: Parallel WAN links between two external switches. Default 1.
+        wan_pfc: Whether external switches pause each other across the WAN. Default they do not: the headroom of such a
+            link is twice its delay at its full rate, 200 MB for the defaults. Their buffers must then take what comes.
+        wan_rate: Rate of each WAN link. Default 1.6 Tb/s (Reflex, section II-C).
+    """
+
+    kind: ClassVar[str | None] = "cross-dc"
+    site: list[Topology]
+    edge_delay: Time | None = None
+    edge_rate: Rate | None = None
+    external_switches: int | None = None
+    sites: int | None = None
+    wan_delay: Time | None = None
+    wan_links: int | None = None
+    wan_pfc: bool | None = None
+    wan_rate: Rate | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class DragonflyTopology(Table):
+    """Dragonfly (Kim et al., ISCA 2008): in a group every switch is linked to every other, and each two groups are
+    linked by `links_between_groups` links, spread evenly over their switches. A path leads to the other group directly,
+    or over one more group; inside a group directly, or over one more switch.
+
+    Args:
+        groups: Groups, 2 or more.
+        hosts_per_switch: Hosts at each switch.
+        switches_per_group: Switches in each group.
+        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
+        global_delay: One-way propagation delay between groups. Default: `local_delay`.
+        global_rate: Rate of the links between groups. Default: `local_rate`.
+        host_delay: One-way propagation delay between hosts and switches. Default: LAPS, section IV.
+        host_rate: Rate of the links between hosts and switches. Default: LAPS, section IV.
+        links_between_groups: Links between each two groups. Default 1.
+        local_delay: One-way propagation delay inside a group. Default: `host_delay`.
+        local_rate: Rate of the links inside a group. Default: `host_rate`.
+    """
+
+    kind: ClassVar[str | None] = "dragonfly"
+    groups: int
+    hosts_per_switch: int
+    switches_per_group: int
+    error_rate: float | None = None
+    global_delay: Time | None = None
+    global_rate: Rate | None = None
+    host_delay: Time | None = None
+    host_rate: Rate | None = None
+    links_between_groups: int | None = None
+    local_delay: Time | None = None
+    local_rate: Rate | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class RailTopology(Table):
+    """Rail-only network: the GPUs of a cluster share a scale-up switch (as NVLink's), and the GPUs of one index in all
+    clusters share a rail switch. GPUs forward, so a GPU is a switch with one host behind it. A path to another cluster
+    takes one of the rails, with a hop over the scale-up switch at either end where the rail is not the GPU's own.
+
+    Args:
+        clusters: Clusters: GPUs that share a scale-up switch.
+        gpus_per_cluster: GPUs in each cluster, and so rails.
+        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
+        host_delay: One-way propagation delay between a host and its GPU's ports. Default: LAPS, section IV.
+        host_rate: Rate between a host and its GPU's ports. Default: `rail_rate` and `scale_up_rate` together, all the
+            GPU can send (as the evaluation of LAPS was run).
+        rail_delay: One-way propagation delay to rail switches. Default: `host_delay`.
+        rail_rate: Rate of the links to rail switches. Default: LAPS, section IV.
+        scale_up_delay: One-way propagation delay to scale-up switches. Default: `host_delay`.
+        scale_up_rate: Rate of the links to scale-up switches. Default: `rail_rate`.
+    """
+
+    kind: ClassVar[str | None] = "rail"
+    clusters: int
+    gpus_per_cluster: int
+    error_rate: float | None = None
+    host_delay: Time | None = None
+    host_rate: Rate | None = None
+    rail_delay: Time | None = None
+    rail_rate: Rate | None = None
+    scale_up_delay: Time | None = None
+    scale_up_rate: Rate | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class TorusTopology(Table):
+    """Torus of one to three dimensions, or mesh: switches on a grid, each linked to its neighbours. Its paths go
+    through one dimension after the other, in any order of them, the short way round first; in a torus each dimension
+    also the long way. Lossless traffic can deadlock around a ring, whatever its routes (there are no dateline channels
+    here); the watch names the cycle. A mesh does not while all paths take its dimensions in one order (`max_paths` =
+    1).
+
+    Args:
+        size: Switches along each dimension, one to three numbers, such as [4, 4].
+        ends: Whether the ends of each dimension are linked. Default "joined".
+        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
+        host_delay: One-way propagation delay between hosts and switches. Default: UDMP, section V-A.
+        host_rate: Rate of the links between hosts and switches. Default: UDMP, section V-A.
+        hosts_per_switch: Hosts at each switch. Default 1.
+        switch_delay: One-way propagation delay between switches. Default: `host_delay`.
+        switch_rate: Rate of the links between switches. Default: `host_rate`.
+    """
+
+    kind: ClassVar[str | None] = "torus"
+    size: list[int]
+    ends: TorusEnds | None = None
+    error_rate: float | None = None
+    host_delay: Time | None = None
+    host_rate: Rate | None = None
+    hosts_per_switch: int | None = None
+    switch_delay: Time | None = None
+    switch_rate: Rate | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class FullMeshTopology(Table):
+    """Full mesh of one to three dimensions, as UB-Mesh builds its racks (Liao et al., Hot Chips 2025): every two
+    switches that differ in one coordinate are linked. Its paths take one hop in each dimension that differs, in any
+    order of them, or make one detour over another switch in one of these dimensions.
+
+    Args:
+        size: Switches along each dimension, one to three numbers, such as [8, 8].
+        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
+        host_delay: One-way propagation delay between hosts and switches. Default: UDMP, section V-A.
+        host_rate: Rate of the links between hosts and switches. Default: UDMP, section V-A.
+        hosts_per_switch: Hosts at each switch. Default 1.
+        switch_delay: One-way propagation delay between switches. Default: `host_delay`.
+        switch_rate: Rate of the links between switches. Default: `host_rate`.
+    """
+
+    kind: ClassVar[str | None] = "full-mesh"
+    size: list[int]
+    error_rate: float | None = None
+    host_delay: Time | None = None
+    host_rate: Rate | None = None
+    hosts_per_switch: int | None = None
+    switch_delay: Time | None = None
+    switch_rate: Rate | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class JellyfishTopology(Table):
+    """Random regular graph of switches (Singla et al., NSDI 2012): every switch has `links_per_switch` links to others
+    drawn at random. The same `wiring_seed` gives the same network. As explicit paths use `kind = "k-shortest"`.
+
+    Args:
+        hosts_per_switch: Hosts at each switch.
+        links_per_switch: Links of each switch to others, 3 to 128 and below `switches`. Where the product of both is
+            odd, one switch has one less.
+        switches: Switches.
+        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
+        host_delay: One-way propagation delay between hosts and switches. Default: UDMP, section V-A.
+        host_rate: Rate of the links between hosts and switches. Default: UDMP, section V-A.
+        switch_delay: One-way propagation delay between switches. Default: `host_delay`.
+        switch_rate: Rate of the links between switches. Default: `host_rate`.
+        wiring_seed: Seed of the wiring, apart from that of the run. Default 1.
+    """
+
+    kind: ClassVar[str | None] = "jellyfish"
+    hosts_per_switch: int
+    links_per_switch: int
+    switches: int
+    error_rate: float | None = None
+    host_delay: Time | None = None
+    host_rate: Rate | None = None
+    switch_delay: Time | None = None
+    switch_rate: Rate | None = None
+    wiring_seed: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class FileTopology(Table):
+    """A topology file of pathweave (TOML); see `docs/topology-file.md`.
+
+    Args:
+        path: The file, relative to the scenario file.
+    """
+
+    kind: ClassVar[str | None] = "file"
+    path: str
+
+
+@dataclass(kw_only=True, repr=False)
+class HpccTopology(Table):
+    """The `topology.txt` of HPCC, ConWeave and other ns-3 simulators.
+
+    Args:
+        path: The file, relative to the scenario file.
+    """
+
+    kind: ClassVar[str | None] = "hpcc"
+    path: str
+
+
+@dataclass(kw_only=True, repr=False)
+class SimaiTopology(Table):
+    """A topology of SimAI: GPUs with NVSwitches and a network. A GPU is a host. Routes are shortest by number of links:
+    what goes from GPU to GPU of a server takes an NVSwitch, except that two which share a leaf, too, use both.
+
+    Args:
+        path: The file, relative to the scenario file.
+    """
+
+    kind: ClassVar[str | None] = "simai"
+    path: str
+
+
+@dataclass(kw_only=True, repr=False)
+class HtsimTopology(Table):
+    """A `.topo` file of htsim: a folded Clos of two or three tiers. A packet takes half of a switch's
+    `Switch_Latency_ns` on the link before it and half on the link behind it. Cores are numbered as in a fat tree of
+    ours; queue sizes are not taken over.
+
+    Args:
+        path: The file, relative to the scenario file.
+    """
+
+    kind: ClassVar[str | None] = "htsim"
+    path: str
+
+
+@dataclass(kw_only=True, repr=False)
+class PresetTopology(Table):
+    """A topology preset: further fields replace those of the preset.
+
+    Args:
+        preset: Name of the preset to start from.
+        agg_core_delay: One-way propagation delay between aggregation switches and cores. Default: `tor_agg_delay`.
+        agg_core_links: Parallel links between each aggregation switch and each of its cores. Default 1.
+        agg_core_rate: Rate of the links between aggregation switches and cores. Default: `tor_agg_rate`.
+        aggs_per_pod: Aggregation switches in each pod.
+        bottleneck_delay: One-way propagation delay of the bottleneck. Default: `host_delay`.
+        bottleneck_links: Parallel links of the bottleneck. Default 1.
+        bottleneck_rate: Rate of each link of the bottleneck. Default: `host_rate`.
+        clusters: Clusters: GPUs that share a scale-up switch.
+        core_wiring: Which cores an aggregation switch connects to. Default "planes".
+        cores: Core switches in all. With `core_wiring = "planes"` a multiple of `aggs_per_pod`.
+        delay: One-way propagation delay of every link. Default: UDMP, section V-A.
+        edge_delay: One-way propagation delay of those links. Default 1 us (Reflex, section II-C).
+        edge_rate: Rate of each link between a top switch of the site and an external switch. Default 100 Gb/s (Reflex,
+            section II-C).
+        ends: Whether the ends of each dimension are linked. Default "joined".
+        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
+        external_switches: External switches of each site. The k-th of one site is joined to the k-th of every other.
+            Default 1.
+        global_delay: One-way propagation delay between groups. Default: `local_delay`.
+        global_rate: Rate of the links between groups. Default: `local_rate`.
+        gpus_per_cluster: GPUs in each cluster, and so rails.
+        groups: Groups, 2 or more.
+        host_delay: One-way propagation delay between hosts and switches. Default: UDMP, section V-A.
+        host_rate: Rate of the links between hosts and switches. Default: UDMP, section V-A.
+        hosts: Hosts.
+        hosts_per_leaf: Hosts at each leaf.
+        hosts_per_switch: Hosts at each switch.
+        hosts_per_tor: Hosts at each ToR switch.
+        k: Shorthand for the k-ary fat tree (Al-Fares et al., SIGCOMM 2008, section 3): k pods of k/2 ToRs with k/2
+            hosts each and k/2 aggregation switches, (k/2)^2 cores. Even. Not together with the five counts.
+        leaf_spine_links: Parallel links between each leaf and each spine. Default 1.
+        leaves: Leaf switches.
+        left_hosts: Hosts at the left switch, numbered from 0.
+        links_between_groups: Links between each two groups. Default 1.
+        links_per_switch: Links of each switch to others, 3 to 128 and below `switches`. Where the product of both is
+            odd, one switch has one less.
+        local_delay: One-way propagation delay inside a group. Default: `host_delay`.
+        local_rate: Rate of the links inside a group. Default: `host_rate`.
+        name: The name.
+        oversubscription: Capacity of an aggregation switch towards its ToRs over that towards its cores, at least 1 (1:
+            none). Sets `agg_core_rate`, so not together with it. Fewer `cores` oversubscribe by fewer paths instead.
+        path: The file, relative to the scenario file.
+        pods: Pods.
+        rail_delay: One-way propagation delay to rail switches. Default: `host_delay`.
+        rail_rate: Rate of the links to rail switches. Default: LAPS, section IV.
+        rate: Rate of every link. Default: UDMP, section V-A.
+        right_hosts: Hosts at the right switch, numbered after the left ones. Default: `left_hosts`.
+        scale_up_delay: One-way propagation delay to scale-up switches. Default: `host_delay`.
+        scale_up_rate: Rate of the links to scale-up switches. Default: `rail_rate`.
+        site: What is inside each site: a topology of any kind. One for all sites, or one for each.
+        sites: Number of sites, 2 to 64. Default: as many as there are in `site`.
+        size: Switches along each dimension, one to three numbers, such as [8, 8].
+        spine_delay: One-way propagation delay between leaves and spines. Default: `host_delay`.
+        spine_rate: Rate of the links between leaves and spines. Default: `host_rate`.
+        spines: Spine switches.
+        switch_delay: One-way propagation delay between switches. Default: `host_delay`.
+        switch_rate: Rate of the links between switches. Default: `host_rate`.
+        switches: Switches.
+        switches_per_group: Switches in each group.
+        tor_agg_delay: One-way propagation delay between ToRs and aggregation switches. Default: `host_delay`.
+        tor_agg_links: Parallel links between each ToR and each aggregation switch of its pod. Default 1.
+        tor_agg_rate: Rate of the links between ToRs and aggregation switches. Default: `host_rate`.
+        tors_per_pod: ToR switches in each pod.
+        wan_delay: One-way propagation delay of the WAN links. Default 500 us (Reflex, section II-C).
+        wan_links: Parallel WAN links between two external switches. Default 1.
+        wan_pfc: Whether external switches pause each other across the WAN. Default they do not: the headroom of such a
+            link is twice its delay at its full rate, 200 MB for the defaults. Their buffers must then take what comes.
+        wan_rate: Rate of each WAN link. Default 1.6 Tb/s (Reflex, section II-C).
+        wiring_seed: Seed of the wiring, apart from that of the run. Default 1.
+    """
+
+    preset: Literal[
+        "udmp-320",
+        "udmp-320-2to1",
+        "udmp-320-4to1",
+        "udmp-320-8to1",
+        "erd-256",
+        "erd-64",
+        "erd-16",
+        "b1-1024",
+        "b2-8192",
+        "b3-128",
+        "reflex-32",
+        "reflex-48",
+        "laps-dragonfly",
+        "laps-rail",
+    ]
+    agg_core_delay: Time | None = None
+    agg_core_links: int | None = None
+    agg_core_rate: Rate | None = None
+    aggs_per_pod: int | None = None
+    bottleneck_delay: Time | None = None
+    bottleneck_links: int | None = None
+    bottleneck_rate: Rate | None = None
+    clusters: int | None = None
+    core_wiring: CoreWiring | None = None
+    cores: int | None = None
+    delay: Time | None = None
+    edge_delay: Time | None = None
+    edge_rate: Rate | None = None
+    ends: TorusEnds | None = None
+    error_rate: float | None = None
+    external_switches: int | None = None
+    global_delay: Time | None = None
+    global_rate: Rate | None = None
+    gpus_per_cluster: int | None = None
+    groups: int | None = None
+    host_delay: Time | None = None
+    host_rate: Rate | None = None
+    hosts: int | None = None
+    hosts_per_leaf: int | None = None
+    hosts_per_switch: int | None = None
+    hosts_per_tor: int | None = None
+    k: int | None = None
+    leaf_spine_links: int | None = None
+    leaves: int | None = None
+    left_hosts: int | None = None
+    links_between_groups: int | None = None
+    links_per_switch: int | None = None
+    local_delay: Time | None = None
+    local_rate: Rate | None = None
+    name: str | None = None
+    oversubscription: float | None = None
+    path: str | None = None
+    pods: int | None = None
+    rail_delay: Time | None = None
+    rail_rate: Rate | None = None
+    rate: Rate | None = None
+    right_hosts: int | None = None
+    scale_up_delay: Time | None = None
+    scale_up_rate: Rate | None = None
+    site: list[Topology] | None = None
+    sites: int | None = None
+    size: list[int] | None = None
+    spine_delay: Time | None = None
+    spine_rate: Rate | None = None
+    spines: int | None = None
+    switch_delay: Time | None = None
+    switch_rate: Rate | None = None
+    switches: int | None = None
+    switches_per_group: int | None = None
+    tor_agg_delay: Time | None = None
+    tor_agg_links: int | None = None
+    tor_agg_rate: Rate | None = None
+    tors_per_pod: int | None = None
+    wan_delay: Time | None = None
+    wan_links: int | None = None
+    wan_pfc: bool | None = None
+    wan_rate: Rate | None = None
+    wiring_seed: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Ugal(Table):
+    """Parameters of UGAL-L.
+
+    Args:
+        bias: Bytes by which the port of a detour counts as fuller than it is. Default 0 (the published comparison);
+            more keeps packets on the shortest way where little waits anywhere.
+    """
+
+    bias: Size | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Wcmp(Table):
+    """Parameters of weighted next hops. Weights follow the rates of links and links that fail, `switch.reroute_after`
+    later.
+
+    Args:
+        most_entries: Entries of a switch's table that a set of next hops may take (one for each it takes in any case):
+            how finely the capacities are told apart. Default 64 (ours; the paper studies how few will do).
+    """
+
+    most_entries: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class BdpWindow(Table):
+    """This many bandwidth-delay products (line rate times idle round-trip time)."""
+
+    bdp: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class PacketsWindow(Table):
+    """This many full packets."""
+
+    packets: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class WorkloadTable(Table):
+    """Traffic that is reported together and carried alike. Several run side by side.
+
+    Args:
+        between_sites: How those of its messages are carried that go to another data centre, which are reported as a
+            group of their own, "NAME between sites". Default: like the others.
+        class_: Traffic class of its data packets: 1 (default) to the number of `switch.weights`.
+        group: Name under which it is reported; its random streams depend on it. Workloads of one name are reported
+            together. Default: the kind.
+        pool: The `[pools]` entry whose hosts it has, which it then numbers from 0. Default: all hosts.
+        role: What it is to the run: "foreground" (default) is what the run waits for and what its figures are about;
+            "background" is in its way, is cut off when the foreground is done, and is reported apart.
+        scheme: How its messages are carried, as `scheme` of the scenario, which is the default.
+        start: When it starts, since the start of the run. Default 0s.
+    """
+
+    between_sites: SchemeName | str | Scheme | None = None
+    class_: int | None = None
+    group: str | None = None
+    pool: str | None = None
+    role: Role | None = None
+    scheme: SchemeName | str | Scheme | None = None
+    start: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class PermutationWorkload(WorkloadTable):
+    """Every host sends to one host and receives from one.
+
+    Args:
+        size: Size of a message, 1 B to 4 GiB.
+        flows: Only this many of the flows, drawn by seed: that many pairs, in which a host sends at most once and
+            receives at most once. Default: all, one from each host.
+        pattern: How receivers are assigned. Default "random".
+        repetitions: Messages each host sends to its receiver, all posted at the start on one connection. Default 1.
+        shift: Distance of sender and receiver in hosts, for `pattern = "shift"` only. Default: half the hosts.
+    """
+
+    kind: ClassVar[str | None] = "permutation"
+    size: Size
+    flows: int | None = None
+    pattern: Pattern | None = None
+    repetitions: int | None = None
+    shift: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class IncastWorkload(WorkloadTable):
+    """Many hosts send to one at the same time.
+
+    Args:
+        senders: Senders to each receiver (the N of N-to-1), drawn by seed among the other hosts.
+        size: Size of each message, 1 B to 4 GiB.
+        draw: Which hosts send. Default "independent".
+        interval: Time from one event to the next. Default "1ms".
+        jitter: Each message starts this much later at most, evenly distributed. Default "0s".
+        receiver_hosts: The receivers, as host numbers, instead of a number of random ones.
+        receivers: Number of receivers, drawn by seed. Default 1.
+        repetitions: How often the event takes place; each time with other senders. Default 1.
+    """
+
+    kind: ClassVar[str | None] = "incast"
+    senders: int
+    size: Size
+    draw: Draw | None = None
+    interval: Time | None = None
+    jitter: Time | None = None
+    receiver_hosts: list[int] | None = None
+    receivers: int | None = None
+    repetitions: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class AllToAllWorkload(WorkloadTable):
+    """Every host of a group sends to every other.
+
+    Args:
+        size: Size of the message of each ordered pair of hosts or processes, 1 B to 4 GiB.
+        compute: Time each host computes after each round; part of the round's job. Default "0s".
+        group_size: Hosts in a group. Default: one group of all hosts.
+        placement: Which hosts form a group. Default "consecutive".
+        processes: Processes of a group, 2 to 32768 a host: process p is on the group's host p modulo their number, and
+            each sends to every process on another host. Default: one on each host.
+        repetitions: Rounds, one after another: a host begins the next when it has sent and received all of the last.
+            Default 1.
+        stagger: Step s begins so much times s - 1 later. Messages of one instant are posted in the order of their
+            receivers, so that without a window all hosts begin with the first one; with "1ps" they are posted in the
+            order of the steps. Default 0s.
+        window: Messages a host has outstanding: step s begins once its message of step s - `window` is delivered.
+            Default: all at once.
+    """
+
+    kind: ClassVar[str | None] = "all-to-all"
+    size: Size
+    compute: Time | None = None
+    group_size: int | None = None
+    placement: Placement | None = None
+    processes: int | None = None
+    repetitions: int | None = None
+    stagger: Time | None = None
+    window: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class RingAllReduceWorkload(WorkloadTable):
+    """Groups of hosts add up a vector around a ring, step by step.
+
+    Args:
+        size: Size of the vector each host contributes; at least one byte a host of the group.
+        compute: Time each host computes after each round; part of the round's job. Default "0s".
+        group_size: Hosts in a ring. Default: one ring of all hosts.
+        placement: Which hosts form a ring. Default "consecutive".
+        repetitions: Rounds, one after another: a host begins the next when its part of the last is over. Default 1.
+    """
+
+    kind: ClassVar[str | None] = "ring-all-reduce"
+    size: Size
+    compute: Time | None = None
+    group_size: int | None = None
+    placement: Placement | None = None
+    repetitions: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class CollectiveWorkload(WorkloadTable):
+    """All-reduce, all-gather, reduce-scatter, all-to-all, broadcast, reduce, by several algorithms.
+
+    Args:
+        operation: What it achieves.
+        size: Its size as nccl-tests count it, see `operation`; at least a byte for each part the algorithm cuts it in.
+        algorithm: How it is done. Default: ring; for all-to-all direct.
+        chunk: Double binary trees and chains send pieces of at most so many bytes (default 512 KiB: NCCL's buffer of 4
+            MiB has 8 steps).
+        compute: Time each host computes in each round; part of the round's job. Default "0s".
+        compute_when: When it computes. Default "after".
+        group_size: Hosts in a group. Default: one group of all hosts.
+        groups: The hosts of each group in the order of their ranks, instead of `group_size` and `placement`.
+        local_size: Ranks in a row that form a server, for the hierarchical all-reduce (default 8, the GPUs of an HGX
+            board).
+        placement: Which hosts form a group, and with it their ranks. Default "consecutive".
+        repetitions: Rounds, one after another: a host begins the next when its part of the last is over. Default 1.
+    """
+
+    kind: ClassVar[str | None] = "collective"
+    operation: Operation
+    size: Size
+    algorithm: Algorithm | None = None
+    chunk: Size | None = None
+    compute: Time | None = None
+    compute_when: ComputeWhen | None = None
+    group_size: int | None = None
+    groups: list[list[int]] | None = None
+    local_size: int | None = None
+    placement: Placement | None = None
+    repetitions: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class MoeWorkload(WorkloadTable):
+    """Mixture-of-experts layers: tokens go to the hosts of their experts and come back.
+
+    Args:
+        token_size: Size of a token, such as 14,336 B: 7,168 values of 2 B (DeepSeek-V3).
+        tokens: Tokens of each host.
+        attention: Time a host computes before it dispatches. Default "0s".
+        exchange: Which messages are sent at once. Default "direct".
+        expert: Time a host computes between dispatch and combine if it got as many tokens as the mean; others in
+            proportion. Default "0s".
+        group_size: Hosts in a group. Default: one group of all hosts.
+        groups: The hosts of each group, instead of `group_size` and `placement`.
+        layers: Layers of an iteration. Default 1.
+        placement: Which hosts form a group. Default "consecutive".
+        repetitions: Iterations, one after another. Default 1.
+        skew: How unequal hosts are: 0 for equal, 1 for the law of Zipf. Default 0.0.
+        top_k: Hosts each token goes to, at most the hosts of a group (default 2, as in Mixtral).
+    """
+
+    kind: ClassVar[str | None] = "moe"
+    token_size: Size
+    tokens: int
+    attention: Time | None = None
+    exchange: Exchange | None = None
+    expert: Time | None = None
+    group_size: int | None = None
+    groups: list[list[int]] | None = None
+    layers: int | None = None
+    placement: Placement | None = None
+    repetitions: int | None = None
+    skew: float | None = None
+    top_k: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class PipelineWorkload(WorkloadTable):
+    """Pipeline-parallel training: stages pass activations on and gradients back.
+
+    Args:
+        activation: Size of what a stage passes on for a microbatch, forward and backward: microbatch x sequence x
+            hidden size x bytes of a value.
+        microbatches: Microbatches of an iteration.
+        backward: The same backward; about twice the time, as it multiplies twice. Default "0s".
+        forward: Time a stage computes for a microbatch, forward. Default "0s".
+        groups: The hosts of each pipeline in the order of its stages, instead of `stages` and `placement`.
+        placement: Which hosts form a pipeline. Default "consecutive".
+        repetitions: Iterations, one after another. Default 1.
+        schedule: In which order stages work. Default "1f1b".
+        stages: Stages of a pipeline, 2 or more, a host each. Default: one pipeline of all hosts.
+    """
+
+    kind: ClassVar[str | None] = "pipeline"
+    activation: Size
+    microbatches: int
+    backward: Time | None = None
+    forward: Time | None = None
+    groups: list[list[int]] | None = None
+    placement: Placement | None = None
+    repetitions: int | None = None
+    schedule: Schedule | None = None
+    stages: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class TrainingWorkload(WorkloadTable):
+    """Data-parallel training: gradients of real models, reduced while backward still computes.
+
+    Args:
+        model: The network trained.
+        backward: Duration of the backward pass. Default: 109 ms for resnet-50 and 148 ms for vgg-16, two thirds of that
+            iteration.
+        bucket_cap: A bucket is full once it holds so much or more (default 25 MiB, that of PyTorch); "0B" reduces every
+            tensor by itself. Tensors are not split.
+        bytes_per_parameter: Bytes of the gradient of one parameter, 1 to 8: 4 in single precision, 2 in half precision.
+            Default 4.
+        first_bucket: The same for the first bucket of an iteration, which is smaller so that communication begins early
+            (default 1 MiB, that of PyTorch).
+        forward: Duration of the forward pass. Default: 55 ms for resnet-50 and 74 ms for vgg-16, a third of an
+            iteration of 32 images at 195 and 144 images/s (TensorFlow r1 benchmarks, one Tesla P100).
+        group_size: Hosts that train together. Default: one group of all hosts.
+        iterations: Iterations, one after another. Default 1.
+        placement: Which hosts form a group. Default "consecutive".
+        scale: Factor above 0 and at most 1 on all sizes and durations, for quick runs: the ratio of computation to
+            communication stays, that to latency does not. Default 1.0.
+    """
+
+    kind: ClassVar[str | None] = "training"
+    model: Model
+    backward: Time | None = None
+    bucket_cap: Size | None = None
+    bytes_per_parameter: int | None = None
+    first_bucket: Size | None = None
+    forward: Time | None = None
+    group_size: int | None = None
+    iterations: int | None = None
+    placement: Placement | None = None
+    scale: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class ChakraWorkload(WorkloadTable):
+    """An execution trace of MLCommons Chakra: computations, sends and receives, collectives.
+
+    Args:
+        trace: The folder of the trace, or the beginning PREFIX of its files PREFIX.0.et, PREFIX.1.et, ..., relative to
+            the scenario.
+        algorithms: How collectives are done.
+        hosts: The host of each rank. Default: rank r is on host r.
+        peak_tflops: Operations a rank computes in a second, in units of 10^12, for computations of which the trace
+            gives operations and no duration. Default: they take no time.
+        process_groups: A JSON file of the process groups the trace names, as ASTRA-sim has them: `{"name": [ranks],
+            ...}`. A collective without a name is one of all ranks.
+    """
+
+    kind: ClassVar[str | None] = "chakra"
+    trace: str
+    algorithms: Algorithms | None = None
+    hosts: list[int] | None = None
+    peak_tflops: float | None = None
+    process_groups: str | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class GoalWorkload(WorkloadTable):
+    """A schedule of LogGOPSim or ATLAHS (GOAL): computations, sends and receives that wait for each other.
+
+    Args:
+        file: The schedule, relative to the scenario.
+        eager: Sends of at most this size are over for their rank as soon as they begin (S of LogGOPSim). Default: none.
+        hosts: The host of each rank. Default: rank r is on host r.
+    """
+
+    kind: ClassVar[str | None] = "goal"
+    file: str
+    eager: Size | None = None
+    hosts: list[int] | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class SimaiWorkload(WorkloadTable):
+    """A workload file of SimAI: layers with tensor-, expert-, data- and pipeline-parallel groups.
+
+    Args:
+        file: The workload file, relative to the scenario, or the name of one that comes with the program:
+            "moe-9216gpu".
+        algorithms: How collectives are done.
+        ep: GPUs of an expert-parallel group; it must divide the number of replicas. Default: that of the file.
+        gpus: GPUs to run it on, a multiple of TP x PP; the number of data-parallel replicas follows from it. Default:
+            as many as the file names.
+        hosts: The host of each GPU. Default: GPU g is on host g.
+        iterations: Iterations, one after another. Default 1.
+        microbatches: Microbatches to run, at most those of the file. Default: all.
+        pp: Stages of the pipeline. Default: that of the file.
+        scale: Factor above 0 and at most 1 on all sizes and durations, for quick runs: the ratio of computation to
+            communication stays, that to latency does not. Default 1.0.
+        tp: GPUs of a tensor-parallel group. Default: that of the file. The sizes of collectives are those of the file
+            whatever the groups are.
+    """
+
+    kind: ClassVar[str | None] = "simai"
+    file: str
+    algorithms: Algorithms | None = None
+    ep: int | None = None
+    gpus: int | None = None
+    hosts: list[int] | None = None
+    iterations: int | None = None
+    microbatches: int | None = None
+    pp: int | None = None
+    scale: float | None = None
+    tp: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class PoissonWorkload(WorkloadTable):
+    """Flows between random hosts, sizes from a distribution, at a given load.
+
+    Args:
+        load: Offered payload as a share of capacity, above 0; 1 is all of it. Headers come on top.
+        sizes: Distribution of sizes: a name (`pathweave list workloads` has them) or a file of lines "BYTES
+            PROBABILITY", probabilities 0 to 1 or 0 to 100.
+        duration: Flows arrive for this long. Give this or `flows`.
+        flows: Number of flows. Give this or `duration`.
+        load_of: What `load` is a share of. Default "host-links".
+        pairs: Between which hosts flows go. Default "any".
+    """
+
+    kind: ClassVar[str | None] = "poisson"
+    load: float
+    sizes: str
+    duration: Time | None = None
+    flows: int | None = None
+    load_of: LoadOf | None = None
+    pairs: Pairs | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class FlowsWorkload(WorkloadTable):
+    """A list of flows, inline or from a file (CSV, HPCC, ConWeave, htsim).
+
+    Args:
+        file: A file of flows, relative to the scenario. Give this or `flows`.
+        flows: The flows. Give this or `file`.
+        format: How the file writes flows. Default "auto".
+        rebase: Shift all starts so that the first flow starts at once (files of ns-3 often begin at 2 s). Default
+            False.
+    """
+
+    kind: ClassVar[str | None] = "flows"
+    file: str | None = None
+    flows: list[FlowSpec] | None = None
+    format: FlowFormat | None = None
+    rebase: bool | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class ScenarioFile(Root):
+    """A scenario with every shorthand spelled out: presets replaced by what they stand for, defaults filled in.
+
+    Args:
+        topology: Hosts, switches and links. `preset = "..."` instead of `kind` starts from a preset, whose fields can
+            be set.
+        workload: Traffic. At least one.
+        fault: Things that break.
+        name: Name of the scenario, in results and reports. Default: the file's name without ".toml".
+        network: Packets: their size, their headers, and what a sender does about lost ones.
+        observe: What is recorded beyond one record for each flow, job and link.
+        pools: Sets of hosts for workloads to have to themselves: `name = hosts`. Drawn by seed, no host in two of them.
+        routing: Who chooses packets' ways: switches, or sources among explicit paths.
+        run: When the run ends, besides when all is done.
+        scheme: How messages are carried, unless a workload says otherwise: the name of a scheme, or a table whose
+            `base` is a name and whose other fields replace the preset's. Default "rps".
+        schemes: Schemes of this scenario's own, by name.
+        seed: Seed of every random stream; the same seed gives the same run on every machine. Default 1.
+        switch: All switches.
+    """
+
+    topology: Topology
+    workload: list[Workload]
+    fault: list[Fault] | None = None
+    name: str | None = None
+    network: Network | None = None
+    observe: Observe | None = None
+    pools: dict[str, int] | None = None
+    routing: Routing | None = None
+    run: Run | None = None
+    scheme: SchemeName | str | Scheme | None = None
+    schemes: dict[str, SchemeName | str | Scheme] | None = None
+    seed: int | None = None
+    switch: Switch | None = None
+
+
+# Where acknowledgements queue.
+# "control": In a class of their own with strict priority.
+# "data": In the class of the data they answer.
+AckClass: TypeAlias = Literal["control", "data"]
+
+
+# What becomes of the delay of a path that is probed, until the answer comes.
+# "doubled": It doubles: the longer nothing is heard, the less the path is used (section III-C).
+# "kept": It stays (the authors' code).
+AfterProbe: TypeAlias = Literal["doubled", "kept"]
+
+
+# How a collective is done.
+# "ring": Around a ring in n - 1 steps, twice that for an all-reduce; a broadcast or reduction goes along the ring as a
+#   chain, chunk by chunk.
+# "double-binary-tree": All-reduce up and down two binary trees, half of the vector each, chunk by chunk.
+# "halving-doubling": With partners at distances that halve or double. Other than for an all-reduce, the ranks must be a
+#   power of two.
+# "hierarchical": All-reduce within servers, between them, and within them again, each around rings.
+# "direct": All-to-all at once.
+# "pairwise": All-to-all in n - 1 steps, each of which waits for the one before.
+# "bruck": All-to-all in about log2 n steps, in which blocks are passed on.
+# "binomial": Broadcast or reduction over a binomial tree.
+Algorithm: TypeAlias = Literal[
+    "ring", "double-binary-tree", "halving-doubling", "hierarchical", "direct", "pairwise", "bruck", "binomial"
+]
+
+
+# What `alpha` is measured in.
+# "delay": The shortest delay of any path, where it is above the threshold, and the threshold where it is not. What is
+#   heard of a path is as old as its delay, so the longer that is, the less a difference of delays should move: with a
+#   fixed unit all senders take the shorter of two long queues at once, and it becomes the longer.
+# "threshold": The threshold T (the authors' code).
+AlphaUnit: TypeAlias = Literal["delay", "threshold"]
+
+
+# When the receiver is told how long a message is.
+# "first_packet": When its first packet leaves.
+# "post": When it is posted.
+Announce: TypeAlias = Literal["first_packet", "post"]
+
+
+# a size with its unit, such as "8MB" or "4KiB"
+Size: TypeAlias = str
+
+
+# A congestion control with its parameters.
+Cc: TypeAlias = NoneCc | DcqcnCc | DctcpCc | SwiftCc | TimelyCc
+
+
+# What an unmarked notice does besides asking for copies.
+# "shield": What it announced does not count as lost for `wait`, as with a marked one: the copies asked for are a round
+#   trip away, and until then every packet of the new path would seem to prove a loss.
+# "expose": Nothing (DLBF as printed).
+CleanNotice: TypeAlias = Literal["shield", "expose"]
+
+
+# What the one-way delays of the two ends' clocks mean.
+# "auto": Absolute where the delays of idle paths are known, otherwise as `free`.
+# "synchronised": Clocks agree: delays are absolute, and so are bases, which must be known.
+# "free": Clocks differ by an unknown amount: the shortest delay seen of late on any path stands for an idle one.
+Clock: TypeAlias = Literal["auto", "synchronised", "free"]
+
+
+# Whether the receiver sends congestion notifications.
+# "off": Never.
+# "on_mark": For packets marked Congestion Experienced.
+# "on_mark_or_gap": For these, and for packets that arrive ahead of a gap, which RoCE adapters take for a sign of loss
+#   and answer with a notification even where only the missing packet is sent again (so the ConWeave simulator: a
+#   selective acknowledgement of a gap carries the notification bit). Under DCQCN reordering then costs rate.
+CnpMode: TypeAlias = Literal["off", "on_mark", "on_mark_or_gap"]
+
+
+# When a host computes in a round.
+# "after": After its part of the collective.
+# "beside": While it communicates; the round is over when both are.
+ComputeWhen: TypeAlias = Literal["after", "beside"]
+
+
+# What a delay is compared with to see congestion.
+# "above_slowest_base": The threshold of the slowest path: the largest base of all (algorithm 2).
+# "above_own_base": The path's own base, on every path (section III-E).
+Congested: TypeAlias = Literal["above_slowest_base", "above_own_base"]
+
+
+# What cooling down counts.
+# "answers": Answers, spaced as ever, so that the sender sees the delay fall.
+# "literal": Packets, each answered, as the paper has it: at 100 Gb/s all within 0.4 us.
+CoolMode: TypeAlias = Literal["answers", "literal"]
+
+
+# Whether a marked packet that had arrived before makes a congestion notification.
+# "ignore": No: copies shall not cost rate.
+# "notify": Yes, as any marked packet (ConWeave simulator).
+CopyMarks: TypeAlias = Literal["ignore", "notify"]
+
+
+# Which cores an aggregation switch connects to.
+# "planes": The j-th aggregation switch of every pod connects to the j-th plane of `cores / aggs_per_pod` cores.
+# "full-mesh": Every aggregation switch connects to every core.
+CoreWiring: TypeAlias = Literal["planes", "full-mesh"]
+
+
+# A named parameter set.
+# "hpcc": What the HPCC authors ran as DCQCN.
+# "paper": The DCQCN paper.
+# "conweave": What the ConWeave authors ran.
+# "laps": What the LAPS authors ran.
+# "astra": Defaults of ASTRA-sim's ns-3 back end.
+DcqcnPreset: TypeAlias = Literal["hpcc", "paper", "conweave", "laps", "astra"]
+
+
+# What a mark does to the window.
+# "half_packet": Every marked acknowledgement takes half a packet (NSDI 2018).
+# "half_window": A marked acknowledgement halves the window, at most once a round trip. Not MP-RDMA.
+Decrease: TypeAlias = Literal["half_packet", "half_window"]
+
+
+# Order of delivery.
+# "unordered": As messages become whole.
+# "ordered": As they were posted.
+Delivery: TypeAlias = Literal["unordered", "ordered"]
+
+
+# Whose acknowledgements tell a queue pair of its paths.
+# "host_pair": Those of all queue pairs between the two hosts.
+# "queue_pair": Its own.
+DlbfScope: TypeAlias = Literal["host_pair", "queue_pair"]
+
+
+# Which reading of the paper.
+# "published": As printed: one delay gap for all packets in flight, that of the path just left (equations 1 to 3), and a
+#   switch for every marked acknowledgement of the path in use.
+# "repaired": The gap of each packet is that of the path it took, so that two quick switches do not hide a slow one; at
+#   most one switch a round-trip time, or marks of unknown paths use up all of them; a timeout counts as congestion.
+DlbfVariant: TypeAlias = Literal["published", "repaired"]
+
+
+# Which hosts send to the receivers of an incast.
+# "independent": For each receiver any of the other hosts; one may send to several receivers.
+# "disjoint": A host sends to one receiver only, and receivers send to nobody.
+Draw: TypeAlias = Literal["independent", "disjoint"]
+
+
+# a time with its unit, such as "1us" or "500ns"
+Time: TypeAlias = str
+
+
+# What an acknowledgement of the peer does to the congestion control of a flow to another site.
+# "none": Nothing, as the paper has it: once the edge is silent a flow that was slowed down stays so.
+# "hold": It clocks the congestion control once, with the last round-trip time the edge has told, or with the idle one
+#   once the edge has been silent for `hold_for`: silence means there is no queue.
+E2eMode: TypeAlias = Literal["none", "hold"]
+
+
+# How switches choose among equal-cost next hops: a hash of source, destination and path entropy.
+# "seeded": A seed of its own in every switch.
+# "polarised": The same seed everywhere: successive tiers repeat each other's choice (hash polarisation).
+EcmpHash: TypeAlias = Literal["seeded", "polarised"]
+
+
+# Whether ERD's header counts as payload of the NIC's packet.
+# "inside_mtu": It does.
+# "outside_mtu": It does not.
+EethPlace: TypeAlias = Literal["inside_mtu", "outside_mtu"]
+
+
+# Which messages of an exchange of tokens are sent at once.
+# "direct": All.
+# "pairwise": One a host: to the next host, then to the one after it, and so on.
+Exchange: TypeAlias = Literal["direct", "pairwise"]
+
+
+# A scheduled fault. `at` is simulated time.
+Fault: TypeAlias = (
+    LinkDownFault
+    | LinkFlapFault
+    | LinkRateFault
+    | LinkDelayFault
+    | LinkLossFault
+    | LinkCorruptionFault
+    | SwitchDownFault
+    | PauseStormFault
+)
+
+
+# How a file writes flows.
+# "auto": CSV if the name ends in ".csv", htsim if in ".cm", else HPCC or ConWeave by the number of columns.
+# "csv": Comma-separated with column names: src, dst, size_bytes, and if wanted start_ns, id, after, after_delays_ns,
+#   delay_ns, connection.
+# "hpcc": `flow.txt` of HPCC: src dst pg dport bytes start_seconds.
+# "conweave": `flow.txt` of ConWeave: src dst pg bytes start_seconds.
+# "htsim": Connection matrix of htsim, with triggers.
+FlowFormat: TypeAlias = Literal["auto", "csv", "hpcc", "conweave", "htsim"]
+
+
+# How a switch chooses among equal-cost next hops.
+# "ecmp": By a hash of source, destination and path entropy.
+# "wcmp": By that hash, with shares by the capacity that each next hop has to the destination (WCMP, EuroSys 2014).
+# "rps": A random one for every packet.
+# "weighted-rps": A random one for every packet, with shares by capacity.
+# "letflow": A random one for every flowlet (LetFlow, NSDI 2017).
+# "drill": For every packet the shortest queue among a few random ones and the best one seen before (DRILL, SIGCOMM
+#   2017).
+# "ugal": For every packet the shortest way, or one by a random other switch where less waits for that (UGAL-L, ISCA
+#   2008; made for Dragonfly). Each host must be at one switch.
+# "conga": For every flowlet the way that is least congested as far as the leaf of the receiver (CONGA, SIGCOMM 2014).
+#   Each host must be at one switch.
+# "conweave": Flows leave ways with a long round trip, and the switch of the receiver puts them in order (ConWeave,
+#   SIGCOMM 2023). Each host must be at one switch.
+Forwarding: TypeAlias = Literal["ecmp", "wcmp", "rps", "weighted-rps", "letflow", "drill", "ugal", "conga", "conweave"]
+
+
+# Load balancing in switches that a scheme is made for. What it does and its parameters are the switches' affair.
+# "ecmp": A hash of source, destination and path.
+# "wcmp": A hash, with shares by capacity.
+# "rps": A random next hop for each packet.
+# "weighted-rps": A random next hop for each packet, with shares by capacity.
+# "letflow": A random next hop for each flowlet.
+# "drill": The shortest of a few queues for each packet.
+# "ugal": The shortest way or a detour for each packet.
+# "conga": The least congested way between leaves for each flowlet.
+# "conweave": Flows change slow ways, and switches put them in order.
+Forwarding2: TypeAlias = Literal["ecmp", "wcmp", "rps", "weighted-rps", "letflow", "drill", "ugal", "conga", "conweave"]
+
+
+# A named accounting of header bytes.
+# "rocev2": RoCEv2 over Ethernet as the standard has it: preamble and gap 20, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC
+#   4, FCS 4. RETH 16 on the first packet of a WRITE and on READ requests, ImmDt 4 on the last packet of a message with
+#   immediate, AETH 4 on acknowledgements and on all but the middle packets of a READ response, 16 bytes on congestion
+#   notifications and on our probes. Payload fills words of 4 bytes; frames have at least 64 bytes. Packets of datagram
+#   queue pairs have RDETH 4, DETH 8 and ERD's header, 9. Our extension header is not counted: this is what an adapter
+#   of today would send.
+# "ns3": What the ns-3 RDMA simulators count: 48 bytes of header on every packet, 60 bytes for an acknowledgement.
+# "pathweave": Exactly what the datapath sends: the frame [`emit`](crate::emit) writes, plus FCS, preamble and gap.
+Framing: TypeAlias = Literal["rocev2", "ns3", "pathweave"]
+
+
+# How long the rate is left alone after it was changed.
+# "slowest": After a decrease twice the longest delay of any path, after an increase twice the threshold (the authors'
+#   code): so that what was changed has shown on every path.
+# "threshold": Twice the threshold (the text).
+# "fastest": Twice the shortest delay (algorithm 2).
+HoldOff: TypeAlias = Literal["slowest", "threshold", "fastest"]
+
+
+# The test of the hold-off.
+# "elapsed": The rate may change once the hold-off is over.
+# "printed": As printed in algorithm 2, lines 6 and 10: only before it is over, so never.
+HoldOffTest: TypeAlias = Literal["elapsed", "printed"]
+
+
+# The round trip in which a window grows by `increase`.
+# "path": That to the peer. Over a WAN this is a packet a millisecond, so a window cut on what a near switch told stays
+#   small for seconds.
+# "measured": That of the way measured, by as much rate as a flow that ends there gains: a packet of its window. Grows
+#   as fast as it shrinks.
+IncreaseOver: TypeAlias = Literal["path", "measured"]
+
+
+# What limits a queue pair.
+# "rate_and_window": Its rate, by pacing, and a window of two threshold delays of the line.
+# "rate_and_scaled_window": The same, the window in proportion to the rate.
+# "window": The window alone: what the authors' code does, where the rate never reaches the pacer.
+Limit: TypeAlias = Literal["rate_and_window", "rate_and_scaled_window", "window"]
+
+
+# What `load` is a share of.
+# "host-links": The links of all hosts.
+# "rack-uplinks": The links from racks upwards, the bisection of a leaf-spine; only flows between racks count.
+LoadOf: TypeAlias = Literal["host-links", "rack-uplinks"]
+
+
+# What the delay of an idle path may exceed without being congested.
+# "per_switch": So many packets in the queue of every switch on the way (section III-E).
+# "per_link": So many packets on every link (the authors' code, which has one).
+Margin: TypeAlias = Literal["per_switch", "per_link"]
+
+
+# When a packet is marked.
+# "enqueue": By the queue it finds.
+# "dequeue": By the queue it leaves behind: younger news for the sender.
+MarkAt: TypeAlias = Literal["enqueue", "dequeue"]
+
+
+# What a marked packet does to the rate.
+# "reduced": Its notification slows the queue pair, as without DLBF; the path is left as well (the paper's "DCQCN
+#   enabled").
+# "kept": Its notification does nothing while there is a path to go to that is not known to be congested.
+MarkedRate: TypeAlias = Literal["reduced", "kept"]
+
+
+# A network whose training is simulated. Input is a colour image of 224 x 224 pixels, output 1,000 classes.
+# "resnet-50": 25,557,032 parameters (He et al., "Deep residual learning for image recognition", CVPR 2016, table 1).
+# "vgg-16": 138,357,544 parameters (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image
+#   recognition", ICLR 2015, table 1, column D).
+Model: TypeAlias = Literal["resnet-50", "vgg-16"]
+
+
+# Name of a scheme, built-in or defined under [schemes.NAME].
+SchemeName: TypeAlias = Literal[
+    "ecmp",
+    "ecmp-sr",
+    "qp-scaling",
+    "qp16",
+    "qp32",
+    "per-message",
+    "rps",
+    "rps-nocc",
+    "udmp",
+    "udmp-published",
+    "mprdma",
+    "mprdma-half-window",
+    "swift-rps",
+    "reps",
+    "timely",
+    "swift",
+    "reflex-timely",
+    "reflex-timely-scaled",
+    "reflex-swift",
+    "dctcp",
+    "plb",
+    "laps",
+    "laps-published",
+    "laps-code-2025",
+    "laps-tcp",
+    "letflow",
+    "conga",
+    "conweave",
+    "drill",
+    "switch-rps",
+    "switch-wrps",
+    "wcmp",
+    "ugal",
+    "dlbf",
+    "dlbf-published",
+    "erd",
+    "erd-dcqcn",
+    "xrc",
+    "rd",
+]
+
+
+# What leaves on a new path before its data.
+# "copies_and_notices": Copies of what would arrive late; a notice where the delay of the path is not known (sections
+#   III-C and III-D).
+# "copies": Copies always, by the last delay known of a path or else the least of any: no notices.
+# "notices": Notices where the delay is not known, nothing otherwise: no copies.
+# "nothing": Nothing.
+OnSwitch: TypeAlias = Literal["copies_and_notices", "copies", "notices", "nothing"]
+
+
+# What a collective achieves, named as in NCCL. Sizes are those of nccl-tests.
+# "all-reduce": Everybody ends with the sum of everybody's vector; the size is that of the vector.
+# "reduce-scatter": The vectors are added up and everybody ends with its share of the sum; the size is that of the
+#   vector.
+# "all-gather": Everybody ends with everybody's part; the size is that of all parts together.
+# "all-to-all": Everybody has a block for everybody; the size is that of what one rank has, its block for itself
+#   included.
+# "broadcast": Rank 0's vector goes to all; the size is that of the vector.
+# "reduce": Rank 0 ends with the sum of everybody's vector; the size is that of the vector.
+Operation: TypeAlias = Literal["all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce"]
+
+
+# What keeps the packets of a flow in order when it changes queues.
+# "both": Its packets follow those of its own that wait, whichever queue they are in.
+# "recovery": Only on recovery, out of the controlled queue, as the paper has it: a flow that becomes congested may be
+#   overtaken by itself.
+# "off": None.
+OrderGuards: TypeAlias = Literal["both", "recovery", "off"]
+
+
+# Between which hosts flows go.
+# "any": Any two, evenly distributed.
+# "inter-rack": Any two in different racks: an evenly drawn sender, then a receiver in another rack.
+# "intra-site": Any two in the same data centre.
+# "inter-site": Any two in different data centres: an evenly drawn sender, then a receiver in another one.
+Pairs: TypeAlias = Literal["any", "inter-rack", "intra-site", "inter-site"]
+
+
+# How long a path may say nothing before all that is outstanding on it counts as lost.
+# "guarded": Twice its delay and `rto_slack`, at least `rto_min`.
+# "published": Twice its latest one-way delay, which any growing queue exceeds (LAPS, section III-D). Needs clocks that
+#   agree.
+# "fixed": `rto_min` always (LAPS, its code).
+PathRto: TypeAlias = Literal["guarded", "published", "fixed"]
+
+
+# Which paths a pair of hosts has.
+PathSet: TypeAlias = OwnPathSet | AllShortestPathSet | KShortestPathSet | FilePathSet
+
+
+# How receivers are assigned.
+# "random": At random, by seed; no host to itself.
+# "inter-rack": At random, every flow between different racks.
+# "inter-pod": At random, every flow between different pods.
+# "shift": Host i to host i + `shift`, modulo the number of hosts.
+Pattern: TypeAlias = Literal["random", "inter-rack", "inter-pod", "shift"]
+
+
+# A path picker: its name, or a table of its name with its parameters (`{ plb = { forced_rounds = 6 } }`).
+# "ecmp": One path for the life of the queue pair.
+# "wcmp": One path for its life, drawn in proportion to the paths' rates.
+# "rps": Every packet takes a random path.
+# "weighted_rps": Every packet takes a random path, in proportion to the paths' rates.
+# "per_message": Every message takes a random path.
+# "round_robin": Packet after packet takes path after path.
+Picker: TypeAlias = Literal["ecmp", "wcmp", "rps", "weighted_rps", "per_message", "round_robin"] | PlbPicker
+
+
+# Which hosts form a group.
+# "consecutive": Neighbours: group 0 is hosts 0, 1, 2, ...
+# "strided": Far apart: with G groups, group 0 is hosts 0, G, 2G, ...
+# "random": Drawn by seed.
+Placement: TypeAlias = Literal["consecutive", "strided", "random"]
+
+
+# A policy with its parameters, and its factory.
+Policy: TypeAlias = SplitPolicy | UdmpPolicy | MprdmaPolicy | DlbfPolicy | RepsPolicy | ReflexPolicy | LapsPolicy
+
+
+# Which source ports a queue pair uses.
+# "any": Any: several may take the same way, as switches hash them.
+# "distinct": One for each way the fabric has to the receiver, up to `paths` of them, found by evaluating the hashes of
+#   the switches. For simulations: hosts do not know these hashes, but can find as much by tracing.
+Ports: TypeAlias = Literal["any", "distinct"]
+
+
+# The class of probes.
+# "data": That of data, whose delays they are to measure.
+# "control": That of acknowledgements (the authors' code): they overtake all data, and measure the idle path.
+ProbeClass: TypeAlias = Literal["data", "control"]
+
+
+# Which paths that nothing was heard of for too long are probed.
+# "one": One of them, drawn at random, before a data packet (the FPGA of section IV).
+# "all": All of them (algorithm 1).
+# "off": None.
+Probing: TypeAlias = Literal["one", "all", "off"]
+
+
+# a rate with its unit, such as "100Gbps"
+Rate: TypeAlias = str
+
+
+# The most the expected rate may be.
+# "line": The line rate.
+# "unbounded": Anything: it doubles with every quiet spell, and a halving of it later changes nothing (algorithm 2).
+RateCap: TypeAlias = Literal["line", "unbounded"]
+
+
+# What a decrease goes down to.
+# "to_share": Half the rate, but not below the share of the line that the delay tells: T / t of it. So much a window of
+#   two thresholds lets pass at a delay of t anyway; were all to go below that, the link would run dry.
+# "half": Half the rate (algorithm 2).
+RateCut: TypeAlias = Literal["to_share", "half"]
+
+
+# When the reaction point acts on a notification.
+# "immediate": At once: the rate falls, then alpha rises, and the alpha timer restarts (SIGCOMM'15, section 3.1).
+#   Assumes a notification point that spaces its notifications.
+# "sampled": Two free-running clocks, started by the first notification, ask whether one arrived since they last asked:
+#   one moves alpha up or down, the other cuts the rate. So do the ns-3 models since HPCC. The first notification acts
+#   at once.
+Reaction: TypeAlias = Literal["immediate", "sampled"]
+
+
+# Loss recovery of the sender and what the receiver does with packets out of order.
+Recovery: TypeAlias = GoBackNRecovery | SelectiveRepeatRecovery | PathOrderRecovery
+
+
+# What the receiver says of packets that arrive ahead of a gap, beyond acknowledging them.
+Reordering: TypeAlias = SilentReordering | ReportedReordering
+
+
+# What the receiver asks for again.
+# "two_scans": What two scans a period apart found missing.
+# "literal": What one scan found missing below the highest packet, as printed.
+# "never": Nothing.
+Repair: TypeAlias = Literal["two_scans", "literal", "never"]
+
+
+# Retransmissions among other packets.
+# "first": Before all others.
+# "half": Alternately with others, where both wait.
+# "last": After all others.
+RetryOrder: TypeAlias = Literal["first", "half", "last"]
+
+
+# Whose packets keep one order on a path.
+# "host": Those of all queue pairs to a host: what is heard of one shows the losses of another (LAPS, its code).
+# "queue_pair": Those of a queue pair (LAPS, section III-D).
+RingScope: TypeAlias = Literal["host", "queue_pair"]
+
+
+# What a workload is to the run.
+# "foreground": The run waits for it.
+# "background": The run does not.
+Role: TypeAlias = Literal["foreground", "background"]
+
+
+# What of a source route counts as bytes of a packet.
+# "none": Nothing: as the ns-3 simulators have it, where switches know routes by other means.
+# "anchors": A list of anchors: as few switches as pin the path, where between two of them the shortest way is the only
+#   one. 8 bytes and 4 an anchor; nothing on a path that is itself the only shortest way.
+# "hops": The egress port at every switch: 8 bytes and 2 a switch, filled up to words of 4.
+# "segments": A segment for every anchor, as in SRv6: 8 bytes and 16 a segment.
+RouteBytes: TypeAlias = Literal["none", "anchors", "hops", "segments"]
+
+
+Routing: TypeAlias = Literal["ecmp", "source"] | EcmpRouting | SourceRouting
+
+
+# The round-trip time that the period of the scan is measured in.
+# "configured": That of the idle network.
+# "measured": From asking for a packet to its arrival, of late.
+RttSource: TypeAlias = Literal["configured", "measured"]
+
+
+# In which order the stages of a pipeline work.
+# "1f1b": Stage s of S does S - 1 - s microbatches forward, then one forward and one backward in turn (Narayanan et al.,
+#   "PipeDream", SOSP 2019, with a flush after each iteration).
+# "gpipe": All forward, then all backward (Huang et al., "GPipe", 2019).
+Schedule: TypeAlias = Literal["1f1b", "gpipe"]
+
+
+# Whom a queue pair serves (the transport service of the InfiniBand architecture).
+Service: TypeAlias = ConnectionService | SharedReceiveService | EndToEndService | DatagramService
+
+
+# When the stage of the increase is counted.
+# "before_test": Before it is compared: the sixth increase doubles (algorithm 2).
+# "after_test": After: the seventh does (the authors' code).
+StageCount: TypeAlias = Literal["before_test", "after_test"]
+
+
+# What counts as a hop of the way there and back.
+# "nodes_rt": Every node visited, the hosts at the ends included: with links of 1 us the only reading whose target lies
+#   above the idle round-trip time.
+# "links_rt": Every link, there and back.
+# "links_fwd": Every link there.
+SwiftHops: TypeAlias = Literal["nodes_rt", "links_rt", "links_fwd"]
+
+
+# What marking thresholds mean on ports of different rates.
+# "by-rate": In proportion to the rate of the port, as the HPCC configurations list them.
+# "fixed": The same bytes on every port.
+Thresholds: TypeAlias = Literal["by-rate", "fixed"]
+
+
+# A named parameter set.
+# "hpcc": What the HPCC authors ran as TIMELY: thresholds of the paper, steps that grow with the line rate.
+# "paper": The paper (SIGCOMM 2015, section 4 and 6): steps of 10 Mb/s at any line rate.
+# "erpc": What eRPC runs (NSDI 2019): a slow average of the gradient, a high upper threshold.
+# "near": For round-trip times of one data centre or of a way to its edge: thresholds at a tenth of the paper's,
+#   gradient by a base of 6 us. Ours.
+TimelyPreset: TypeAlias = Literal["hpcc", "paper", "erpc", "near"]
+
+
+Topology: TypeAlias = (
+    StarTopology
+    | DumbbellTopology
+    | LeafSpineTopology
+    | FatTreeTopology
+    | CrossDcTopology
+    | DragonflyTopology
+    | RailTopology
+    | TorusTopology
+    | FullMeshTopology
+    | JellyfishTopology
+    | FileTopology
+    | HpccTopology
+    | SimaiTopology
+    | HtsimTopology
+    | PresetTopology
+)
+
+
+# Whether the ends of a dimension are linked.
+# "joined": Each dimension of three or more switches is a ring: a torus.
+# "open": Each dimension is a line: a mesh.
+TorusEnds: TypeAlias = Literal["joined", "open"]
+
+
+# Which control law.
+# "published": As printed in algorithms 1 and 2, with the packets in flight counted (the listing lost the two lines that
+#   do) and a restart kick, without which flows deadlock in incast. Its rate drifts to half the line under noise.
+# "repaired": With a queue target, an additive step, caps on pool and flight, and a restart timer.
+UdmpVariant: TypeAlias = Literal["published", "repaired"]
+
+
+# Whether a path that is being probed counts when delays are compared.
+# "ignored": No: its delay is a guess.
+# "counted": Yes (algorithm 2): a sender that was idle sees its own guesses as congestion.
+Unmeasured: TypeAlias = Literal["ignored", "counted"]
+
+
+# The verb that messages are posted with.
+# "write": One-sided WRITE.
+# "send": Two-sided SEND.
+Verb: TypeAlias = Literal["write", "send"]
+
+
+# The most a queue pair may have in flight.
+# "unlimited": No bound.
+Window: TypeAlias = Literal["unlimited"] | BdpWindow | PacketsWindow
+
+
+# Traffic that is reported together and carried alike. Several run side by side.
+Workload: TypeAlias = (
+    PermutationWorkload
+    | IncastWorkload
+    | AllToAllWorkload
+    | RingAllReduceWorkload
+    | CollectiveWorkload
+    | MoeWorkload
+    | PipelineWorkload
+    | TrainingWorkload
+    | ChakraWorkload
+    | GoalWorkload
+    | SimaiWorkload
+    | PoissonWorkload
+    | FlowsWorkload
+)
