@@ -36,11 +36,20 @@ def on_files(files, config):
 
 def crates():
     """A page that leads to the reference of each crate, which `make docs` puts beside the site."""
-    lines = ["# Reference of the crates", "", "What rustdoc makes of the code, as `make docs` has built it.", "", "| Crate | What it is |", "|---|---|"]
+    lines = [
+        "# Reference of the crates",
+        "",
+        "What rustdoc makes of the code, as `make docs` has built it.",
+        "",
+        "| Crate | What it is |",
+        "|---|---|",
+    ]
     for manifest in sorted(ROOT.glob("crates/*/Cargo.toml")):
         package = tomllib.loads(manifest.read_text(encoding="utf-8"))["package"]
         folder = package["name"].replace("-", "_")
-        lines.append(f'| <a href="rust/{folder}/index.html"><code>{package["name"]}</code></a> | {package["description"]} |')
+        lines.append(
+            f'| <a href="rust/{folder}/index.html"><code>{package["name"]}</code></a> | {package["description"]} |'
+        )
     return "\n".join(lines) + "\n"
 
 

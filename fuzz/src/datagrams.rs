@@ -20,10 +20,12 @@ fn queue_pair(own: u32, peer: PeerId) -> RdQp<AnyPolicy> {
         measured: Leg::of(RTT),
         edge: None,
     };
-    let scheme = (find_scheme("erd").expect("a scheme").make)();
+    let scheme = (find_scheme("erd-dcqcn").expect("a scheme").make)();
+    let (policy, control) = scheme.datagram_policy(&env, &mut Rng::for_component(1, "fuzz", 1));
     let mut qp = RdQp::new(RdConfig {
         num: QpNum(own),
-        policy: scheme.policy.build(&env, &mut Rng::for_component(1, "fuzz", 1)),
+        policy,
+        control,
         behaviour: DatagramConfig { window_packets: 256, ..DatagramConfig::default() },
         mtu_payload: 1_000,
         framing: Framing::Pathweave,
@@ -56,7 +58,7 @@ pub fn datagrams(data: &[u8]) {
         match Datagram::parse(content) {
             Ok(datagram) => {
                 let segment = datagram.segment(qp.expected_psn(peer).expect("known"));
-                if let Some(place) = qp.on_packet(now, peer.host, &segment) {
+                if let Some(place) = qp.on_packet(now, peer.host, &segment, data.len() % 2 == 1) {
                     assert_eq!(usize::from(place.len), datagram.payload().len());
                 }
             }
@@ -75,6 +77,7 @@ pub fn datagrams(data: &[u8]) {
             let mut bytes = vec![0; message.encoded_len()];
             assert_eq!(message.emit(&mut bytes), bytes.len());
         }
+        while qp.poll_control().is_some() {}
         while qp.poll_transmit(now, Gate::OPEN).is_some() {}
         rest = &rest[range.end..];
     }

@@ -14,19 +14,22 @@ use pathweave_wire::{Packet, Runs, SideFrame, emit};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 19] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
     ("datagrams", datagrams),
     ("topology_file", topology_file),
     ("hpcc_topology", hpcc_topology),
+    ("simai_topology", simai_topology),
+    ("htsim_topology", htsim_topology),
     ("path_file", path_file),
     ("source_route", source_route),
     ("ns3_flows", ns3_flows),
     ("csv_flows", csv_flows),
     ("size_cdf", size_cdf),
     ("chakra", chakra),
+    ("goal", goal),
     ("simai", simai),
     ("htsim_cm", htsim_cm),
     ("handshake", handshake),
@@ -117,6 +120,18 @@ pub fn hpcc_topology(data: &[u8]) {
     let _ = pathweave_topo::parse_hpcc_topology("fuzz", &text).map_err(|error| error.to_string());
 }
 
+/// A topology of SimAI.
+pub fn simai_topology(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = pathweave_topo::parse_simai_topology("fuzz", &text).map_err(|error| error.to_string());
+}
+
+/// A topology of htsim.
+pub fn htsim_topology(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = pathweave_topo::parse_htsim_topology("fuzz", &text).map_err(|error| error.to_string());
+}
+
 /// A source-route header: what is accepted can be passed waypoint by waypoint.
 pub fn source_route(data: &[u8]) {
     let Ok(route) = pathweave_wire::SourceRoute::parse(data) else { return };
@@ -159,6 +174,20 @@ pub fn chakra(data: &[u8]) {
     match pathweave_workload::ChakraReader::new(data, "fuzz") {
         Ok(reader) => {
             let _ = reader.take_while(Result::is_ok).count();
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// A schedule in the text form of GOAL: waits are for operations of the same rank.
+pub fn goal(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match pathweave_workload::parse_goal(&text, "fuzz") {
+        Ok(schedule) => {
+            for rank in &schedule.ranks {
+                let ops = rank.ops.len() as u32;
+                assert!(rank.waits.iter().all(|wait| wait.op < ops && wait.on < ops));
+            }
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
