@@ -149,6 +149,16 @@ fn rest(hub: &mut Hub, leaves: &[Leaf]) {
     }
 }
 
+/// Has an endpoint exchange messages with all peers at once.
+#[allow(dead_code)] // Not every file that has a crowd does only this.
+pub(crate) fn meet(endpoint: RdmEndpoint, leaves: &[Leaf]) {
+    let mut hub = Hub { endpoint, bytes: 0 };
+    exchange(&mut hub, leaves, 1);
+    rest(&mut hub, leaves);
+    let stats = hub.with(RdmEndpoint::stats).expect("its loop runs");
+    assert_eq!((stats.peers, stats.associations), (leaves.len(), leaves.len()));
+}
+
 /// Has an endpoint exchange messages with all peers, a hundred at a time and then all at once, and checks that it keeps
 /// no more bytes for each than it declares. Returns how many it keeps.
 pub(crate) fn weigh(endpoint: RdmEndpoint, leaves: &[Leaf]) -> i64 {
