@@ -1183,7 +1183,8 @@ class ReflexPolicy(Table):
 
 @dataclass(kw_only=True, repr=False)
 class LapsPolicy(Table):
-    """LAPS: a softmax over one-way delays, and a rate that falls when the fastest path is congested.
+    """LAPS: a softmax over one-way delays, a window, and where switches drop a rate that falls when the fastest path is
+    congested.
 
     Args:
         after_probe: What becomes of a probed path's delay. Default "doubled".
@@ -1204,7 +1205,7 @@ class LapsPolicy(Table):
         host_delay: Added to the margin: delay that the hosts themselves cause. None in the simulator; on real hosts
             what the device is configured with. Default "0s".
         least_increase: The least an increase adds (code: 1 Gb/s). Default "0bps".
-        limit: What limits a queue pair. Default "rate_and_window".
+        limit: What limits a queue pair. Default "auto".
         margin: Where the margin of the base delay is counted. Default "per_switch".
         margin_packets: The margin, in full packets at each switch or link (paper: 5 a switch; code: 1 a link). Default
             5.0.
@@ -2707,10 +2708,14 @@ IncreaseOver: TypeAlias = Literal["path", "measured"]
 
 
 # What limits a queue pair.
-# "rate_and_window": Its rate, by pacing, and a window of two threshold delays of the line.
+# "auto": The window alone in a fabric that pauses senders, which loses nothing by long queues; rate and window where
+#   switches drop, and on real hosts, who cannot know.
+# "window": A window of two threshold delays of the line alone: what the authors' code does, where the rate never
+#   reaches the pacer. A rate that was lowered because of a queue leaves the link idle once that is empty, and takes
+#   several thresholds to come back; a window lets more pass as the queue gets shorter.
+# "rate_and_window": Its rate (algorithm 2), by pacing, and that window.
 # "rate_and_scaled_window": The same, the window in proportion to the rate.
-# "window": The window alone: what the authors' code does, where the rate never reaches the pacer.
-Limit: TypeAlias = Literal["rate_and_window", "rate_and_scaled_window", "window"]
+Limit: TypeAlias = Literal["auto", "window", "rate_and_window", "rate_and_scaled_window"]
 
 
 # What `load` is a share of.
@@ -2898,8 +2903,8 @@ RateCap: TypeAlias = Literal["line", "unbounded"]
 
 
 # What a decrease goes down to.
-# "to_share": Half the rate, but not below the share of the line that the delay tells: T / t of it. So much a window of
-#   two thresholds lets pass at a delay of t anyway; were all to go below that, the link would run dry.
+# "to_share": Half the rate, but not below the share of the line that the delay tells: T / t of it. At a delay of t a
+#   window of two thresholds lets no more than twice that pass.
 # "half": Half the rate (algorithm 2).
 RateCut: TypeAlias = Literal["to_share", "half"]
 

@@ -127,6 +127,7 @@ pub(crate) fn for_hosts(
         suit_udmp(udmp, config, round_trip);
     }
     if let PolicyConfig::Laps(laps) = &mut scheme.policy {
+        laps.suit_drops();
         laps.host_delay = Span::from_ps(laps.host_delay.as_ps() + picoseconds(config.host_delay));
     }
     scheme

@@ -115,6 +115,17 @@ policies! {
     Reps(Reps, RepsConfig),
     /// Reflex: a congestion control that flows to other sites feed with echoes of their own site's edge.
     Reflex(Reflex, ReflexConfig),
-    /// LAPS: a softmax over one-way delays, and a rate that falls when the fastest path is congested.
+    /// LAPS: a softmax over one-way delays, a window, and where switches drop a rate that falls when the fastest path is
+    /// congested.
     Laps(Laps, LapsConfig),
+}
+
+impl PolicyConfig {
+    /// What is left to choose in it, for a fabric whose switches drop what they have no room for. Without this
+    /// call it is for one that pauses senders.
+    pub fn suit_drops(&mut self) {
+        if let PolicyConfig::Laps(laps) = self {
+            laps.suit_drops();
+        }
+    }
 }

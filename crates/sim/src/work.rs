@@ -156,6 +156,10 @@ impl<const C: usize> Runner<'_, C> {
         };
         let class = spec.groups[group.index()].class;
         let scheme = &spec.scheme_of(group).scheme;
+        let mut policy = scheme.policy.clone();
+        if !spec.switch.pfc.enabled {
+            policy.suit_drops();
+        }
         let mtu = spec.host.mtu.get() as u16;
         let mtu_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
         let ack_wire = ack_wire_bytes(spec.host.framing);
@@ -191,7 +195,7 @@ impl<const C: usize> Runner<'_, C> {
                     rto: spec.host.rto,
                     rnr: RnrConfig::default(),
                     receive: ReceiveMode::Discard,
-                    ..QpConfig::new(peer, scheme.policy.build(env, &mut rng), views)
+                    ..QpConfig::new(peer, policy.build(env, &mut rng), views)
                 };
                 let qp = host.endpoint.create_qp(now, config);
                 if class != 1 {

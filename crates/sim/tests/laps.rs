@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pathweave_fabric::config::FaultConfig;
+use pathweave_policy::PolicyConfig;
+use pathweave_policy::laps::Limit;
 use pathweave_results::{DropReason, EventKind, RunResult};
 use pathweave_sim::{RouteChoice, SimSpec};
 use pathweave_topo::{Build, Dragonfly, PathSetConfig, PathSets, Rail, Topology, Wanted};
@@ -94,6 +96,21 @@ fn an_incast_ends_close_to_what_the_receivers_link_takes() {
     let bound = senders * 4_000_000 * 40;
     let took = last_finish(&result);
     assert!(took >= bound && took < bound * 125 / 100, "{took} ps, {bound} ps at least");
+}
+
+#[test]
+fn the_window_alone_limits_where_switches_pause_and_the_rate_too_where_they_drop() {
+    let limited_by = |drops: bool, limit: Option<Limit>| {
+        let mut spec = laps(rails(), &incast(16, 400_000));
+        let PolicyConfig::Laps(config) = &mut spec.schemes[0].scheme.policy else { panic!("LAPS") };
+        assert_eq!(config.limit, Limit::Auto);
+        config.limit = limit.unwrap_or(config.limit);
+        finish(&if drops { lossy(spec) } else { spec }).info.digest
+    };
+    let [window, rate] = [Limit::Window, Limit::RateAndWindow].map(Some);
+    assert_eq!(limited_by(false, None), limited_by(false, window));
+    assert_eq!(limited_by(true, None), limited_by(true, rate));
+    assert_ne!(limited_by(true, rate), limited_by(true, window));
 }
 
 #[test]

@@ -67,13 +67,18 @@ choice! {
 choice! {
     /// What limits a queue pair.
     Limit {
-        /// Its rate, by pacing, and a window of two threshold delays of the line.
+        /// The window alone in a fabric that pauses senders, which loses nothing by long queues; rate and window where
+        /// switches drop, and on real hosts, who cannot know.
         #[default]
+        Auto,
+        /// A window of two threshold delays of the line alone: what the authors' code does, where the rate never reaches
+        /// the pacer. A rate that was lowered because of a queue leaves the link idle once that is empty, and takes
+        /// several thresholds to come back; a window lets more pass as the queue gets shorter.
+        Window,
+        /// Its rate (algorithm 2), by pacing, and that window.
         RateAndWindow,
         /// The same, the window in proportion to the rate.
         RateAndScaledWindow,
-        /// The window alone: what the authors' code does, where the rate never reaches the pacer.
-        Window,
     }
 }
 
@@ -94,8 +99,8 @@ choice! {
 choice! {
     /// What a decrease goes down to.
     RateCut {
-        /// Half the rate, but not below the share of the line that the delay tells: T / t of it. So much a window of two
-        /// thresholds lets pass at a delay of t anyway; were all to go below that, the link would run dry.
+        /// Half the rate, but not below the share of the line that the delay tells: T / t of it. At a delay of t a window
+        /// of two thresholds lets no more than twice that pass.
         #[default]
         ToShare,
         /// Half the rate (algorithm 2).
@@ -276,6 +281,7 @@ impl LapsConfig {
             alpha: 1.0,
             alpha_unit: AlphaUnit::Threshold,
             probing: Probing::All,
+            limit: Limit::RateAndWindow,
             decrease: RateCut::Half,
             hold_off: HoldOff::Fastest,
             cap: RateCap::Unbounded,
@@ -298,6 +304,12 @@ impl LapsConfig {
             stage_count: StageCount::AfterTest,
             least_increase: Rate::from_gbps(1),
             ..LapsConfig::default()
+        }
+    }
+    /// What is left to choose, for a fabric whose switches drop what they have no room for.
+    pub fn suit_drops(&mut self) {
+        if self.limit == Limit::Auto {
+            self.limit = Limit::RateAndWindow;
         }
     }
     /// Names the first field that is wrong.

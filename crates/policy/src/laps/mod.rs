@@ -1,5 +1,6 @@
 //! LAPS (IEEE ToN 2026): every packet is sprayed over explicit paths of unequal length by a softmax over their one-way
-//! delays; a flow slows down only when even its fastest path is congested.
+//! delays; a window of two threshold delays limits a flow, and where switches drop a rate that falls only when even the
+//! fastest path is congested.
 //!
 //! - `table`: what a host knows of its paths, shared by its queue pairs.
 //! - `spray`: the softmax. `rate`: algorithm 2. `calibration`: delays by clocks that differ.
@@ -85,13 +86,13 @@ impl Laps {
     fn window_bytes(&self, threshold: Duration) -> u64 {
         let rate = match self.limit {
             Limit::RateAndScaledWindow => self.rate.rate(),
-            Limit::RateAndWindow | Limit::Window => self.line_rate,
+            Limit::Auto | Limit::RateAndWindow | Limit::Window => self.line_rate,
         };
         rate.bytes_in(threshold * 2) + u64::from(self.mtu_wire_bytes)
     }
 
     fn is_paced(&self) -> bool {
-        self.limit != Limit::Window && !self.rate.is_line()
+        matches!(self.limit, Limit::RateAndWindow | Limit::RateAndScaledWindow) && !self.rate.is_line()
     }
 
     #[inline]

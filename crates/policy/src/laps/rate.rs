@@ -107,8 +107,8 @@ impl RateControl {
         self.stage = 0;
     }
 
-    /// What a flow may take of the line if others in the queue have as much in flight as it: with n windows of two
-    /// thresholds of the line the round trip takes 2 n T, so that at a delay of t = n T the share is T / t.
+    /// The least a delay of t warrants: T / t of the line. A queue of n windows of two thresholds of the line takes
+    /// t = 2 n T, so that this is half of what each has of it, and the queue gets shorter.
     fn share(&self, delays: &Delays) -> u64 {
         let of_line = u128::from(self.line) * u128::from(delays.threshold.as_ps())
             / u128::from(delays.fastest.as_ps().max(1));

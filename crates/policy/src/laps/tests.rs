@@ -140,7 +140,8 @@ fn a_flow_starts_at_line_rate_with_two_thresholds_in_flight() {
 
 #[test]
 fn a_halved_rate_is_paced() {
-    let halving = LapsConfig { decrease: RateCut::Half, ..LapsConfig::default() };
+    let halving =
+        LapsConfig { limit: Limit::RateAndWindow, decrease: RateCut::Half, ..LapsConfig::default() };
     let mut host = Host::new(&halving, 1, 1);
     host.now = Time::from_us(100);
     host.ack(0, 0, 8_000_000);
@@ -152,6 +153,26 @@ fn a_halved_rate_is_paced() {
     unpaced.ack(0, 0, 80_000_000);
     unpaced.sent(0, PathId(0));
     assert_eq!(unpaced.poll(0), Grant::Send(PathId(0)));
+}
+
+#[test]
+fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
+    let after_congestion = |config: &LapsConfig| {
+        let mut host = Host::new(config, 1, 1);
+        host.now = Time::from_us(100);
+        host.ack(0, 0, 80_000_000);
+        host.sent(0, PathId(0));
+        host.poll(0)
+    };
+    let (pausing, mut dropping) = (LapsConfig::default(), LapsConfig::default());
+    dropping.suit_drops();
+    assert_eq!(after_congestion(&pausing), Grant::Send(PathId(0)));
+    // 1,048 bytes at half of 100 Gb/s.
+    assert_eq!(after_congestion(&dropping), Grant::At(Time::from_ps(100_167_680)));
+    // What was chosen stays.
+    let mut window = LapsConfig::code_2025();
+    window.suit_drops();
+    assert_eq!(window, LapsConfig::code_2025());
 }
 
 #[test]

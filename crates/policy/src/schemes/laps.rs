@@ -3,14 +3,14 @@
 use pathweave_units::Duration;
 
 use super::{SchemeInfo, common};
-use crate::laps::LapsConfig;
+use crate::laps::{LapsConfig, Limit};
 use crate::{AckPolicy, PathRto, PolicyConfig, Recovery, RingScope, Scheme};
 
 pub(super) const LAPS: SchemeInfo = SchemeInfo {
     name: "laps",
     aliases: &[],
     help: "A softmax over one-way delays of paths, losses found by the order on each path, repaired",
-    source: "LAPS (IEEE ToN 2026); repairs by pathweave: capped rates, one probe a packet, guarded timers",
+    source: "LAPS (IEEE ToN 2026); repairs by pathweave: a window alone where switches pause, capped rates, one probe a packet, guarded timers",
     make: || scheme(LapsConfig::default(), RingScope::Host, PathRto::Guarded),
 };
 
@@ -41,10 +41,11 @@ pub(super) const LAPS_TCP: SchemeInfo = SchemeInfo {
 /// Not every packet has an acknowledgement of its own, so the order on single paths says nothing; a packet counts as lost
 /// once more have been acknowledged after it than paths of unequal length explain ([`common::CLOCKED`]).
 fn tcp() -> Scheme {
+    let policy = LapsConfig { limit: Limit::RateAndWindow, ..LapsConfig::default() };
     Scheme {
         recovery: common::CLOCKED,
         acks: AckPolicy { every_packets: 2, max_delay: Duration::from_us(10) },
-        ..scheme(LapsConfig::default(), RingScope::Host, PathRto::Guarded)
+        ..scheme(policy, RingScope::Host, PathRto::Guarded)
     }
 }
 
