@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use pathweave_policy::cc::CcConfig;
 use pathweave_policy::{
-    AckPolicy, DatagramConfig, PolicyConfig, Recovery, Scheme, Service, SplitConfig, UdmpConfig, schemes,
+    AckPolicy, DatagramConfig, PolicyConfig, Recovery, ReflexConfig, Scheme, Service, SplitConfig,
+    UdmpConfig, schemes,
 };
 use pathweave_transport::RtoConfig;
 use pathweave_units::{Duration as Span, Rate};
@@ -30,9 +31,6 @@ const EXPLORE: f64 = 0.03;
 /// Queueing delay UDMP's rate settles at, in round-trip times, hosts' delay included.
 const QUEUE_RTTS: u64 = 5;
 
-/// Of the line's rate, one in so many is the least a destination is sent to at.
-const LEAST_SHARE: u64 = 100;
-
 /// Packets that may overtake one without its path being slow: several batches.
 const LATE_PACKETS: u32 = 512;
 
@@ -57,12 +55,21 @@ pub(crate) fn find_datagrams(name: &str) -> Result<(Scheme, DatagramConfig), Con
     Ok((scheme, behaviour))
 }
 
-/// The congestion control of datagrams as hosts need it: its lowest rate is HPCC's at 100 Gb/s, a hundredth of the line, on
-/// slower lines, too.
-pub(crate) fn suit_datagrams(scheme: &mut Scheme, line_rate: Rate) {
-    if let PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(dcqcn), .. }) = &mut scheme.policy {
-        let share = Rate::from_bps((line_rate.as_bps() / LEAST_SHARE).max(1));
-        dcqcn.min_rate = Some(dcqcn.params().min_rate.min(share));
+/// The congestion control of datagrams as hosts need it.
+pub(crate) fn suit_datagrams(scheme: &mut Scheme, config: &DeviceConfig) {
+    suit_line(scheme, config.line_rate, network_rtt(config, None));
+}
+
+/// DCQCN's clocks and TIMELY's thresholds are made for lines of 10 Gb/s and more: on a slower one the former must not tick
+/// between two packets, and the latter must be above the time of one.
+fn suit_line(scheme: &mut Scheme, line_rate: Rate, round_trip: Span) {
+    if let Some(dcqcn) = scheme.dcqcn_mut() {
+        *dcqcn = dcqcn.suited_to(line_rate, round_trip);
+    }
+    if let PolicyConfig::Split(SplitConfig { cc: CcConfig::Timely(timely), .. })
+    | PolicyConfig::Reflex(ReflexConfig { cc: CcConfig::Timely(timely), .. }) = &mut scheme.policy
+    {
+        *timely = timely.suited_to(line_rate, round_trip);
     }
 }
 
@@ -90,9 +97,10 @@ pub fn queue_pairs_of(name: &str) -> Result<u16, ConfigError> {
 
 /// The scheme as it runs on hosts made of software.
 ///
-/// Two things differ from the simulator's hosts, which take no time. Acknowledgements are made a batch, not a packet,
-/// since a batch is what the kernel hands over. And the delay that hosts add must not be taken for a queue in the
-/// network: what steers by delay is given `host_delay` more.
+/// Three things differ from the simulator's hosts, which take no time and have lines of 100 Gb/s. Acknowledgements are
+/// made a batch, not a packet, since a batch is what the kernel hands over. The delay that hosts add must not be taken
+/// for a queue in the network: what steers by delay is given `host_delay` more. And clocks that are made for fast lines
+/// are slower on slow ones.
 ///
 /// And what the kernel buffers for a socket bounds what may be on the way to it: beyond that packets are lost, whatever
 /// the scheme thinks of the network. The peer's buffer is taken to be like this end's.
@@ -123,6 +131,7 @@ pub(crate) fn for_hosts(
             max_delay: scheme.acks.max_delay.max(ACK_DELAY),
         };
     }
+    suit_line(&mut scheme, config.line_rate, network_rtt(config, round_trip));
     if let PolicyConfig::Udmp(udmp) = &mut scheme.policy {
         suit_udmp(udmp, config, round_trip);
     }
@@ -263,15 +272,31 @@ mod tests {
         assert_eq!(rtts, Rtts { base: Span::from_ms(11), least: both });
     }
 
+    /// 50 us there and back are 4.17 times HPCC's 12 us; packets take 250 times as long at 100 Mb/s as at 25 Gb/s.
     #[test]
-    fn a_destination_gets_a_hundredth_of_the_line_at_least() {
-        let least = |gbps| {
-            let (mut scheme, _) = find_datagrams("erd-dcqcn").unwrap();
-            suit_datagrams(&mut scheme, Rate::from_gbps(gbps));
+    fn rates_of_slow_lines_have_slow_clocks() {
+        let config = |mbps| DeviceConfig { line_rate: Rate::from_mbps(mbps), ..DeviceConfig::loopback() };
+        let of = |scheme: &Scheme| {
             assert_eq!(scheme.validate(), Ok(()));
-            scheme.dcqcn().unwrap().params().min_rate
+            let params = scheme.dcqcn().unwrap().params();
+            (params.min_rate, params.rate_timer)
         };
-        assert_eq!([1, 100, 400].map(least), [10, 1_000, 1_000].map(Rate::from_mbps));
+        let destination = |mbps| {
+            let (mut scheme, _) = find_datagrams("erd-dcqcn").unwrap();
+            suit_datagrams(&mut scheme, &config(mbps));
+            of(&scheme)
+        };
+        let connection =
+            |name, mbps, round_trip| of(&for_hosts(find(name).unwrap(), &config(mbps), 1, None, round_trip));
+        let slow = (Rate::from_mbps(1), Span::from_ms(75));
+        assert_eq!((destination(100), connection("ecmp", 100, None)), (slow, slow));
+        // ASTRA-sim's 900 us.
+        assert_eq!(connection("dlbf", 100, None), (Rate::from_mbps(1), Span::from_ms(225)));
+        let fast = (Rate::from_gbps(1), Span::from_us(1_250));
+        assert_eq!((destination(100_000), connection("ecmp", 100_000, None)), (fast, fast));
+        // The handshake took 1.2 ms.
+        let far = (Rate::from_gbps(1), Span::from_ms(30));
+        assert_eq!(connection("ecmp", 100_000, Some(Span::from_us(1_200))), far);
     }
 
     #[test]

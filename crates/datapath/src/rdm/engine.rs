@@ -153,7 +153,7 @@ impl<B: Backend> Engine<B> {
 fn queue_pair(config: &RdmConfig, num: QpNum, seed: u64) -> Result<RdQp<AnyPolicy>, OpenError> {
     let device = &config.device;
     let (mut found, behaviour) = scheme::find_datagrams(&device.scheme)?;
-    scheme::suit_datagrams(&mut found, device.line_rate);
+    scheme::suit_datagrams(&mut found, device);
     // The MTU of a socket is its own: nothing of the payload is lost to a header.
     let behaviour = DatagramConfig { eeth: EethPlace::OutsideMtu, delivery: config.delivery, ..behaviour };
     // Hosts made of software add their own delay, which must not be taken for loss.

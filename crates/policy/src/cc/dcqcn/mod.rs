@@ -10,6 +10,7 @@
 mod eager;
 mod params;
 mod presets;
+mod slower;
 #[cfg(test)]
 mod tests;
 

@@ -6,6 +6,11 @@ use crate::cc::Window;
 use crate::error::check;
 use crate::{ConfigError, PolicyEnv};
 
+/// The line the paper's values are of (SIGCOMM 2015, section 6).
+const LINE: Rate = Rate::from_gbps(10);
+/// Of the line's rate, one in so many is the least to send at: HPCC's 1 Gb/s at 100 Gb/s.
+const LEAST_SHARE: u64 = 100;
+
 /// A named parameter set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -113,6 +118,26 @@ impl TimelyConfig {
     /// A preset as it is.
     pub fn preset(preset: TimelyPreset) -> Self {
         TimelyConfig { preset, ..TimelyConfig::default() }
+    }
+
+    /// For hosts with such a line and such a round trip, their software included. Thresholds are delays of lines of 10
+    /// Gb/s, where a full packet takes 1.2 us; on one of 100 Mb/s it takes 120 us, and two of them behind a link a tenth as
+    /// fast are above T_high. So delays grow by what packets or round trips are slower, whichever is more, and steps are
+    /// the same shares of the line. What is at least as fast as where the preset comes from keeps its values.
+    pub fn suited_to(&self, line: Rate, round_trip: Duration) -> TimelyConfig {
+        let p = self.params();
+        let bps = line.as_bps().max(1);
+        let by_line = LINE.as_bps() as f64 / bps as f64;
+        let factor = by_line.max(round_trip.as_ps() as f64 / p.min_rtt.as_ps() as f64).max(1.0);
+        let absolute = p.step_scale == Rate::ZERO && line < LINE;
+        TimelyConfig {
+            t_low: Some(p.t_low.scale(factor)),
+            t_high: Some(p.t_high.scale(factor)),
+            min_rtt: Some(p.min_rtt.scale(factor)),
+            step_scale: Some(if absolute { LINE } else { p.step_scale }),
+            min_rate: Some(p.min_rate.min(Rate::from_bps((bps / LEAST_SHARE).max(1)))),
+            ..self.clone()
+        }
     }
 
     /// Names the first field that is wrong.

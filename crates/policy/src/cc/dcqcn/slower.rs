@@ -1,0 +1,187 @@
+//! The same reaction point where everything takes longer: on real hosts.
+//!
+//! Clocks and steps of the presets are those of lines of 25 Gb/s and more and of round trips of some microseconds. The
+//! algorithm counts no packets; what makes its clocks right is how much is sent, and how much of a round trip goes by,
+//! between two ticks. On a line of 100 Mb/s a packet takes 120 us: between two notifications alpha has faded to nothing and
+//! the rate is back where it was. So all clocks run slower by what packets or round trips are slower, whichever is more,
+//! and steps are the same shares of the line. Where it is the packets, the rate is the same function of the bytes sent, as
+//! if the line were one of 25 Gb/s.
+
+use pathweave_units::{Duration, Rate};
+
+use super::DcqcnConfig;
+
+/// The slowest line the presets are given for (HPCC, `simulation/run.py`; those of DCQCN and ASTRA-sim are of 40 Gb/s and
+/// more).
+const LINE: Rate = Rate::from_gbps(25);
+/// The longest round trip between idle hosts of the network HPCC's values were simulated in (SIGCOMM 2019, section 5.1).
+const ROUND_TRIP: Duration = Duration::from_us(12);
+/// Of the line's rate, one in so many is the least to send at: HPCC's 1 Gb/s at 100 Gb/s.
+const LEAST_SHARE: u64 = 100;
+
+impl DcqcnConfig {
+    /// For hosts with such a line and such a round trip, the delay of their software included. What is at least as fast as
+    /// where the preset comes from keeps its values.
+    pub fn suited_to(&self, line: Rate, round_trip: Duration) -> DcqcnConfig {
+        let p = self.params();
+        let bps = line.as_bps().max(1);
+        let by_line = LINE.as_bps() as f64 / bps as f64;
+        let factor = by_line.max(round_trip.as_ps() as f64 / ROUND_TRIP.as_ps() as f64).max(1.0);
+        let slower = |clock: Duration| Some(clock.scale(factor));
+        let absolute = p.increase_scale == Rate::ZERO && line < LINE;
+        DcqcnConfig {
+            alpha_timer: slower(p.alpha_timer),
+            decrease_interval: slower(p.decrease_interval),
+            rate_timer: slower(p.rate_timer),
+            increase_scale: Some(if absolute { LINE } else { p.increase_scale }),
+            min_rate: Some(p.min_rate.min(Rate::from_bps((bps / LEAST_SHARE).max(1)))),
+            ..self.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use pathweave_units::{PathId, Time};
+
+    use super::super::{Dcqcn, DcqcnPreset, presets};
+    use super::*;
+    use crate::cc::{CongestionControl, Permit};
+    use crate::{Feedback, FeedbackKind, Leg, Memo, PolicyEnv, Sent, Want};
+
+    const PACKET: u32 = 1_500;
+
+    fn env(line_rate: Rate) -> PolicyEnv {
+        let base_rtt = Duration::from_us(12);
+        PolicyEnv {
+            line_rate,
+            base_rtt,
+            mtu_wire_bytes: PACKET,
+            mtu_payload_bytes: 1_400,
+            paths: 1,
+            measured: Leg::of(base_rtt),
+            edge: None,
+        }
+    }
+
+    #[test]
+    fn clocks_by_hand() {
+        let clocks = |config: &DcqcnConfig| {
+            let p = config.params();
+            [p.alpha_timer, p.decrease_interval, p.rate_timer]
+        };
+        let hpcc = DcqcnConfig::default();
+        let of = |mbps, us| hpcc.suited_to(Rate::from_mbps(mbps), Duration::from_us(us));
+        // As fast as where the values come from: as they are.
+        assert_eq!(clocks(&of(100_000, 12)), clocks(&hpcc));
+        // A packet takes 250 times as long as at 25 Gb/s.
+        assert_eq!(clocks(&of(100, 50)), [250, 1_000, 75_000].map(Duration::from_us));
+        // A fast line, and hosts that take 1.2 ms: a hundred of the round trips.
+        assert_eq!(clocks(&of(100_000, 1_200)), [100, 400, 30_000].map(Duration::from_us));
+        // 5 and 50 Mb/s for each 25 Gb/s; a hundredth of the line.
+        let params = of(100, 50).params();
+        let steps = params.increases(&env(Rate::from_mbps(100)));
+        assert_eq!(steps, (Rate::from_bps(20_000), Rate::from_bps(200_000)));
+        assert_eq!(params.min_rate, Rate::from_mbps(1));
+    }
+
+    /// A step of 50 Mb/s would be half of a line of 100 Mb/s.
+    #[test]
+    fn absolute_steps_are_shares_of_a_slow_line() {
+        let astra = DcqcnConfig::preset(DcqcnPreset::Astra);
+        let steps = |gbps_tenths: u64| {
+            let line = Rate::from_mbps(gbps_tenths * 100);
+            astra.suited_to(line, Duration::ZERO).params().increases(&env(line))
+        };
+        assert_eq!(steps(1), (Rate::from_bps(200_000), Rate::from_bps(400_000)));
+        assert_eq!(steps(4_000), (Rate::from_mbps(50), Rate::from_mbps(100)));
+    }
+
+    #[test]
+    fn every_preset_stays_valid() {
+        for info in presets() {
+            for mbps in [1, 100, 10_000, 400_000] {
+                let config = DcqcnConfig::preset(info.preset);
+                let suited = config.suited_to(Rate::from_mbps(mbps), Duration::from_us(1_050));
+                assert_eq!(suited.validate(), Ok(()), "{} at {mbps} Mb/s", info.name);
+                assert!(suited.params().min_rate < Rate::from_mbps(mbps), "it can slow down");
+            }
+        }
+    }
+
+    /// Rates as shares of the line, a packet at a time, behind a link that takes a tenth of the line and marks what waits
+    /// behind more than 20 packets, with room for 130.
+    fn shares(config: &DcqcnConfig, line: Rate) -> Vec<f64> {
+        let mut cc = Dcqcn::new(config, &env(line));
+        let (sends, takes) = (line.time_for(PACKET.into()), line.scale(0.1).time_for(PACKET.into()));
+        let want = Want {
+            psn: 0,
+            payload_bytes: 1_400,
+            wire_bytes: PACKET,
+            msn: 0,
+            retransmit: false,
+            inflight_packets: 0,
+            inflight_bytes: 0,
+        };
+        let sent = Sent {
+            path: PathId(0),
+            psn: 0,
+            msn: 0,
+            payload_bytes: 1_400,
+            wire_bytes: PACKET,
+            retransmit: false,
+            inflight_packets: 0,
+        };
+        let notification = Feedback {
+            kind: FeedbackKind::Cnp,
+            path: PathId(0),
+            psn: 0,
+            memo: Memo::default(),
+            wire_bytes: 0,
+            rtt: Duration::ZERO,
+            one_way_ps: 0,
+            inflight_packets: 1,
+            backlogged: true,
+        };
+        let (mut now, mut busy_until, mut notify_at) = (Time::ZERO, Time::ZERO, Vec::new());
+        let mut shares = Vec::new();
+        for _ in 0..4_000 {
+            if let Permit::At(when) = cc.permit(now, &want) {
+                now = when;
+            }
+            while notify_at.first().is_some_and(|at| *at <= now) {
+                cc.on_feedback(notify_at.remove(0), &notification);
+            }
+            cc.on_sent(now, &sent);
+            let waits = busy_until.saturating_since(now);
+            // What finds no room is dropped.
+            if waits < takes * 130 {
+                busy_until = now.max(busy_until) + takes;
+                if waits > takes * 20 {
+                    notify_at.push(busy_until);
+                }
+            }
+            shares.push(cc.rate(now).map_or(0.0, |rate| rate.as_bps() as f64 / line.as_bps() as f64));
+            now += sends;
+        }
+        shares
+    }
+
+    /// What was found on real hosts: at 100 Mb/s the published clocks are back at line rate from each notification to the
+    /// next. Slower, they do what they do at 25 Gb/s.
+    #[test]
+    fn a_slow_line_is_controlled_as_a_fast_one() {
+        let (fast, slow) = (Rate::from_gbps(25), Rate::from_mbps(100));
+        let hpcc = DcqcnConfig { min_rate: Some(Rate::from_mbps(250)), ..DcqcnConfig::default() };
+        let mean = |shares: &[f64]| shares[1_000..].iter().sum::<f64>() / (shares.len() - 1_000) as f64;
+        let (there, here) = (shares(&hpcc, fast), shares(&hpcc.suited_to(slow, Duration::from_us(12)), slow));
+        assert!(mean(&there) < 0.15, "{}", mean(&there));
+        let apart = there.iter().zip(&here).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(apart < 1e-3, "{apart}");
+        let unsuited = DcqcnConfig { min_rate: Some(Rate::from_mbps(1)), ..DcqcnConfig::default() };
+        let fault = shares(&unsuited, slow);
+        assert!(mean(&fault) > 0.5, "{}", mean(&fault));
+    }
+}
