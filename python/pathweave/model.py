@@ -171,6 +171,7 @@ __all__ = [
     "SimaiTopology",
     "SimaiWorkload",
     "Size",
+    "Slows",
     "SourceRouting",
     "SplitPolicy",
     "StageCount",
@@ -1423,6 +1424,8 @@ class DatagramService(Table):
             present from asking for a packet to its arrival, and never less than configured.
         scan_rtts: Period of the scan in round-trip times, 1 to 100. Default 2.5; the paper says 2 to 3, and no less
             than 1.
+        slows: Whom a notification slows down, with congestion control "dcqcn": "destination" (default) the one that
+            tells; "queue_pair" all destinations, which share a rate.
         window_packets: Packets beyond the first missing one that the receiver keeps track of, for each source, 64 to
             1048576; further ones are dropped. Default 4096: 1.3 ms of full packets at 100 Gb/s.
     """
@@ -1436,6 +1439,7 @@ class DatagramService(Table):
     retry_limit: int | None = None
     rtt: RttSource | None = None
     scan_rtts: float | None = None
+    slows: Slows | None = None
     window_packets: int | None = None
 
 
@@ -2979,6 +2983,13 @@ Schedule: TypeAlias = Literal["1f1b", "gpipe"]
 
 # Whom a queue pair serves (the transport service of the InfiniBand architecture).
 Service: TypeAlias = ConnectionService | SharedReceiveService | EndToEndService | DatagramService
+
+
+# Whom a notification of marks slows down, where datagrams have congestion control.
+# "destination": The destination that tells. What is on the way to others does not pay for it.
+# "queue_pair": The queue pair, which has one rate for all its destinations, as that of a connection has. It knows of
+#   congestion before it has sent anything to most of them; one slow destination slows all.
+Slows: TypeAlias = Literal["destination", "queue_pair"]
 
 
 # When the stage of the increase is counted.

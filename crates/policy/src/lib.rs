@@ -88,7 +88,9 @@ pub use scheme::{
     Scheme,
 };
 pub use schemes::{SchemeInfo, find_scheme, schemes};
-pub use service::{Announce, DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, RttSource, Service};
+pub use service::{
+    Announce, DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, RttSource, Service, Slows,
+};
 pub use shared::{Member, Shared};
 pub use split::{Split, SplitConfig};
 pub use udmp::{Udmp, UdmpConfig, UdmpVariant};

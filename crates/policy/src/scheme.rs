@@ -5,7 +5,9 @@ use pathweave_units::{Duration, Rng};
 use crate::cc::dcqcn::Reaction;
 use crate::cc::{CcConfig, Dcqcn, UnlimitedConfig, Window};
 use crate::error::check;
-use crate::{AnyPolicy, ConfigError, DlbfConfig, PolicyConfig, PolicyEnv, Reordering, Service, SplitConfig};
+use crate::{
+    AnyPolicy, ConfigError, DlbfConfig, PolicyConfig, PolicyEnv, Reordering, Service, Slows, SplitConfig,
+};
 
 /// A named preset, or one with overrides. In a scenario it is a name (`scheme = "rps"`) or a table whose `base` is a
 /// name and whose other fields are these, merged over the preset's: `{ base = "rps", paths = 64 }`. Merging is by
@@ -51,6 +53,9 @@ pub struct DestinationControl {
     pub fresh: Dcqcn,
     /// When this end notifies others of marks.
     pub cnp: CnpPolicy,
+    /// Whom a notification slows down. If it is the queue pair, its policy has the reaction point, and a destination's
+    /// stays at line rate.
+    pub slows: Slows,
 }
 
 /// Load balancing in switches that a scheme is made for. What it does and its parameters are the switches' affair.
@@ -138,16 +143,23 @@ impl Scheme {
         }
         Ok(())
     }
-    /// For a datagram queue pair: its policy, which picks paths and sends as fast as the line allows, and the rate
-    /// control that each destination has of its own, if the scheme has any.
+    /// For a datagram queue pair: its policy, which picks paths and sends as fast as the line or the rate of all
+    /// destinations together allows, and the rate control that each destination has of its own, if the scheme has any.
     pub fn datagram_policy(&self, env: &PolicyEnv, rng: &mut Rng) -> (AnyPolicy, Option<DestinationControl>) {
         let mut policy = self.policy.clone();
         let mut control = None;
         if let PolicyConfig::Split(split) = &mut policy
             && let CcConfig::Dcqcn(config) = &split.cc
         {
-            control = Some(DestinationControl { fresh: Dcqcn::new(config, env), cnp: self.cnp });
-            split.cc = CcConfig::None(UnlimitedConfig::default());
+            let fresh = Dcqcn::new(config, env);
+            let slows = match &self.service {
+                Service::Datagram(behaviour) => behaviour.slows,
+                _ => Slows::Destination,
+            };
+            control = Some(DestinationControl { fresh, cnp: self.cnp, slows });
+            if slows == Slows::Destination {
+                split.cc = CcConfig::None(UnlimitedConfig::default());
+            }
         }
         (policy.build(env, rng), control)
     }

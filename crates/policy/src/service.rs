@@ -55,6 +55,20 @@ impl Service {
     }
 }
 
+/// Whom a notification of marks slows down, where datagrams have congestion control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Slows {
+    /// The destination that tells. What is on the way to others does not pay for it.
+    #[default]
+    Destination,
+    /// The queue pair, which has one rate for all its destinations, as that of a connection has. It knows of congestion
+    /// before it has sent anything to most of them; one slow destination slows all.
+    QueuePair,
+}
+
 /// How datagram queue pairs behave (ERD). Both ends alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -87,6 +101,9 @@ pub struct DatagramConfig {
     /// Times in a row that the same packet of a message may be asked for before the message fails, 1 to 65535.
     /// Default 64; the paper has no limit.
     pub retry_limit: u16,
+    /// Whom a notification slows down, with congestion control "dcqcn": "destination" (default) the one that tells;
+    /// "queue_pair" all destinations, which share a rate.
+    pub slows: Slows,
 }
 
 impl Default for DatagramConfig {
@@ -101,6 +118,7 @@ impl Default for DatagramConfig {
             eeth: EethPlace::InsideMtu,
             window_packets: 4_096,
             retry_limit: 64,
+            slows: Slows::Destination,
         }
     }
 }

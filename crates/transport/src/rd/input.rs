@@ -1,10 +1,11 @@
 //! Packets and side messages that arrive, and the scan.
 
-use pathweave_policy::{Delivery, Policy, Repair, RttSource};
+use pathweave_policy::{Delivery, Feedback, Policy, PolicyCx, Repair, RttSource, Slows};
 use pathweave_units::{HostId, PathId, Time};
 use pathweave_wire::{Body, PsnRun, RdFlow, Segment};
 
 use super::config::PeerId;
+use super::pace::notification;
 use super::receive::{Ended, ScanRule, Verdict};
 use super::send::Flow;
 use super::{RdEvent, RdPlacement, RdQp, SideMessage};
@@ -74,14 +75,27 @@ impl<P: Policy> RdQp<P> {
             // Packets to this destination were marked.
             Body::Cnp => {
                 self.counters.cnps_received += 1;
-                if let Some(pace) = &mut self.flows[flow as usize].pace {
-                    pace.on_cnp(now, path);
-                }
+                self.on_notified(now, flow, &notification(path));
             }
             Body::Probe { sent_at } => self.say(peer, path, Body::ProbeReply { sent_at, received_at: now }),
             // That it came says all; the driver has seen it.
             Body::ProbeReply { .. } => {}
             _ => self.counters.malformed += 1,
+        }
+    }
+
+    /// Packets to a destination were marked: whoever is to, slows down.
+    fn on_notified(&mut self, now: Time, flow: u32, notification: &Feedback) {
+        match &self.config.control {
+            Some(control) if control.slows == Slows::QueuePair => {
+                let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+                self.config.policy.on_feedback(now, notification, &mut cx);
+            }
+            _ => {
+                if let Some(pace) = &mut self.flows[flow as usize].pace {
+                    pace.on_cnp(now, notification);
+                }
+            }
         }
     }
 

@@ -23,7 +23,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::fmt;
 
-use pathweave_policy::{Announce, Policy, Repair, Shared};
+use pathweave_policy::{Announce, Policy, Repair, Shared, Slows};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, RdData, RdFlow, Segment};
 
@@ -356,7 +356,12 @@ impl<P: Policy> RdQp<P> {
 
     /// The lowest rate at which a destination is sent to now; `None` without congestion control or peers.
     pub fn slowest(&self, now: Time) -> Option<Rate> {
-        self.flows.iter().filter_map(|flow| flow.pace.as_ref()?.rate(now)).min()
+        let control = self.config.control.as_ref()?;
+        let shared = match control.slows {
+            Slows::QueuePair => self.config.policy.rate(now),
+            Slows::Destination => None,
+        };
+        self.flows.iter().filter_map(|flow| flow.pace.as_ref()?.rate(now)).chain(shared).min()
     }
 
     /// What has been counted.

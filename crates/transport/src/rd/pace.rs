@@ -40,19 +40,8 @@ impl Pace {
     }
 
     /// The destination has told of a mark.
-    pub(super) fn on_cnp(&mut self, now: Time, path: PathId) {
-        let feedback = Feedback {
-            kind: FeedbackKind::Cnp,
-            path,
-            psn: 0,
-            memo: Memo::default(),
-            wire_bytes: 0,
-            rtt: Duration::ZERO,
-            one_way_ps: 0,
-            inflight_packets: 0,
-            backlogged: true,
-        };
-        self.reaction.on_feedback(now, &feedback);
+    pub(super) fn on_cnp(&mut self, now: Time, feedback: &Feedback) {
+        self.reaction.on_feedback(now, feedback);
     }
 
     /// A marked packet has come from there. True if the peer is to be told now.
@@ -63,5 +52,20 @@ impl Pace {
             self.notified_at = Some(now);
         }
         notifies
+    }
+}
+
+/// That a destination has told of a mark.
+pub(super) fn notification(path: PathId) -> Feedback {
+    Feedback {
+        kind: FeedbackKind::Cnp,
+        path,
+        psn: 0,
+        memo: Memo::default(),
+        wire_bytes: 0,
+        rtt: Duration::ZERO,
+        one_way_ps: 0,
+        inflight_packets: 0,
+        backlogged: true,
     }
 }

@@ -1,9 +1,9 @@
 //! Congestion control for each destination, and signs of life.
 
-use pathweave_policy::DatagramConfig;
+use pathweave_policy::{DatagramConfig, Slows};
 use pathweave_transport::rd::RdQp;
 use pathweave_transport::{Class, Gate};
-use pathweave_units::{Duration, HostId, PathId, Time};
+use pathweave_units::{Duration, HostId, PathId, Rate, Time};
 use pathweave_wire::{Body, RdData, Segment};
 
 use crate::world::{self, RTT, World, peer, queue_pair, queue_pair_of};
@@ -12,7 +12,11 @@ type Qp = RdQp<pathweave_policy::AnyPolicy>;
 
 /// Ten full packets for each of hosts 1 and 2, to be sent by host 0.
 fn sender(scheme: &str) -> Qp {
-    let mut qp = queue_pair_of(scheme, 0, DatagramConfig::default(), 4, 1);
+    sender_that(scheme, DatagramConfig::default())
+}
+
+fn sender_that(scheme: &str, behaviour: DatagramConfig) -> Qp {
+    let mut qp = queue_pair_of(scheme, 0, behaviour, 4, 1);
     for to in [1, 2] {
         qp.add_peer(Time::ZERO, peer(to), RTT);
         qp.post(Time::ZERO, peer(to), to as u64, 10 * 4_087).expect("room");
@@ -46,6 +50,26 @@ fn a_mark_slows_one_destination_and_no_other() {
         assert_eq!(now_to(&mut qp, at), [1]);
     }
     assert_eq!((qp.poll_timer(), qp.counters().cnps_received), (None, 1));
+}
+
+/// With one rate for all destinations the same notification halves what goes to both, and they go on taking turns.
+#[test]
+fn a_mark_slows_all_destinations_of_a_queue_pair() {
+    let mut qp =
+        sender_that("erd-dcqcn", DatagramConfig { slows: Slows::QueuePair, ..DatagramConfig::default() });
+    let first = [0, 1].map(|_| qp.poll_transmit(Time::ZERO, Gate::OPEN).expect("at line rate"));
+    assert_eq!(first.map(|packet| (packet.to.0, packet.ecn_capable)), [(1, true), (2, true)]);
+    assert_eq!(qp.slowest(Time::ZERO), Some(Rate::from_gbps(100)));
+    qp.on_packet(Time::ZERO, HostId(1), &to_sender(1, Body::Cnp), false);
+    assert_eq!(qp.slowest(Time::ZERO), Some(Rate::from_gbps(50)));
+    // One that was due, and then one every 670.4 ns.
+    assert_eq!(now_to(&mut qp, Time::ZERO), [1]);
+    for packet in 1..=17 {
+        let at = Time::from_ps(670_400 * packet);
+        assert_eq!(qp.poll_timer(), Some(at));
+        assert_eq!(now_to(&mut qp, at), [1 + (packet % 2) as u32]);
+    }
+    assert_eq!(qp.poll_timer(), None);
 }
 
 /// As the paper has it, nobody slows down: what is posted first is sent first, and no switch may mark it.

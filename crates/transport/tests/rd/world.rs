@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use pathweave_policy::{AnyPolicy, DatagramConfig, PolicyEnv, find_scheme};
+use pathweave_policy::{AnyPolicy, DatagramConfig, PolicyEnv, Service, find_scheme};
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
 use pathweave_transport::{Gate, Status, Transmit};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
@@ -88,7 +88,8 @@ pub(crate) fn queue_pair_of(
         measured: pathweave_policy::Leg::of(RTT),
         edge: None,
     };
-    let scheme = (find_scheme(scheme).expect("a scheme").make)();
+    let mut scheme = (find_scheme(scheme).expect("a scheme").make)();
+    scheme.service = Service::Datagram(behaviour);
     let mut rng = Rng::for_component(seed, "policy", host as u64);
     let (policy, control) = scheme.datagram_policy(&env, &mut rng);
     RdQp::new(RdConfig {
