@@ -6,6 +6,7 @@ use pathweave_policy::Service;
 use pathweave_units::{HostId, QpNum};
 use pathweave_workload::GroupId;
 
+use crate::flows::Tally;
 use crate::spec::SimSpec;
 
 /// Index of a connection.
@@ -22,6 +23,8 @@ pub(crate) struct Connection {
     pub(crate) posted: Vec<u32>,
     /// (At `src`, at `dst`); empty until the first message is posted.
     pub(crate) qps: Vec<(QpNum, QpNum)>,
+    /// Counters of its queue pairs when a message was last done with: at the senders and at the receivers.
+    pub(crate) taken: (Tally, Tally),
 }
 
 /// All connections of a run, opened when first needed and closed after the last message.
@@ -56,6 +59,7 @@ impl Connections {
                         messages_left: 0,
                         posted: vec![],
                         qps: vec![],
+                        taken: Default::default(),
                     });
                     list.len() as ConnId - 1
                 });

@@ -298,7 +298,7 @@ impl<const C: usize> Runner<'_, C> {
         let mtu = self.spec.host.mtu.get() as u16;
         let ideal = ideal_datagrams(path, message.size.get(), config.capacity(mtu), framing);
         let record = FlowRecord { ideal_fct_ps: ideal.as_ps(), ..record };
-        self.flows[flow as usize] = Some(Flow::posted(record, 1, Default::default()));
+        self.flows[flow as usize] = Some(Flow::posted(record, 1));
         let rd = &mut self.extra(message.src).rd;
         let qp = rd.get_mut(from.qp).expect("introduced");
         match qp.post(now, to, u64::from(flow), message.size.get()) {

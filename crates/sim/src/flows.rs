@@ -17,8 +17,6 @@ pub(crate) struct Flow {
     pub(crate) may_end: bool,
     /// A raw datagram that arrived or was lost.
     pub(crate) over: bool,
-    /// Counters of its queue pairs when it was posted, summed: at the sender and at the receiver.
-    pub(crate) before: (Tally, Tally),
 }
 
 /// The counters that are reported per flow.
@@ -52,7 +50,7 @@ impl Tally {
 }
 
 impl Flow {
-    pub(crate) fn posted(record: FlowRecord, parts: u16, before: (Tally, Tally)) -> Self {
+    pub(crate) fn posted(record: FlowRecord, parts: u16) -> Self {
         Flow {
             record,
             parts_to_deliver: parts,
@@ -60,15 +58,14 @@ impl Flow {
             parts_to_send: parts,
             may_end: false,
             over: false,
-            before,
         }
     }
 
-    /// Takes the counters as they are now; what grew since it was posted counts for this flow. Messages that share a
-    /// queue pair at the same time share what happens to it.
-    pub(crate) fn settle(&mut self, sender: &Tally, receiver: &Tally) {
+    /// Takes the counters of its connection, at the sender and at the receiver. What has grown since they were taken
+    /// last counts for this flow: of messages under way together, each event is one flow's, and sums over flows are right.
+    pub(crate) fn settle(&mut self, now: &(Tally, Tally), taken: &(Tally, Tally)) {
         let grown = |now: u64, before: u64| u32::try_from(now - before).unwrap_or(u32::MAX);
-        let (src, dst) = (&self.before.0, &self.before.1);
+        let ((sender, receiver), (src, dst)) = (now, taken);
         let record = &mut self.record;
         record.sent_packets = grown(sender.sent, src.sent);
         record.retransmitted_packets = grown(sender.retransmitted, src.retransmitted);

@@ -87,7 +87,7 @@ impl<const C: usize> Runner<'_, C> {
         let paths = self.ways.profiles(&self.spec.topology, message.src, message.dst);
         if paths.is_empty() {
             let record = FlowRecord { status: FlowStatus::Unreachable, ..record };
-            self.flows[flow as usize] = Some(Flow::posted(record, 0, Default::default()));
+            self.flows[flow as usize] = Some(Flow::posted(record, 0));
             self.connections.list[conn as usize].messages_left -= 1;
             self.pending.ended(&self.spec.graph, TaskId(flow));
             return;
@@ -114,8 +114,7 @@ impl<const C: usize> Runner<'_, C> {
         let qps = self.connections.list[conn as usize].qps.clone();
         // A message of fewer bytes than queue pairs leaves some of them idle.
         let parts = (qps.len() as u64).min(message.size.get().max(1));
-        let before = self.tallies(conn);
-        self.flows[flow as usize] = Some(Flow::posted(record, parts as u16, before));
+        self.flows[flow as usize] = Some(Flow::posted(record, parts as u16));
         let (src, dst) = (message.src.index(), message.dst.index());
         if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
             let outgoing = &self.hosts[src].outgoing;
@@ -322,9 +321,11 @@ impl<const C: usize> Runner<'_, C> {
 
     /// Takes the counters of a flow's queue pairs into its record.
     pub(crate) fn settle(&mut self, flow: u32) {
-        let (sender, receiver) = self.tallies(self.connections.of(flow));
+        let conn = self.connections.of(flow);
+        let now = self.tallies(conn);
+        let taken = std::mem::replace(&mut self.connections.list[conn as usize].taken, now);
         if let Some(state) = &mut self.flows[flow as usize] {
-            state.settle(&sender, &receiver);
+            state.settle(&now, &taken);
         }
     }
 

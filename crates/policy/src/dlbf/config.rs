@@ -21,7 +21,10 @@ pub enum DlbfVariant {
     /// for every marked acknowledgement of the path in use.
     Published,
     /// The gap of each packet is that of the path it took, so that two quick switches do not hide a slow one; at most
-    /// one switch a round-trip time, or marks of unknown paths use up all of them; a timeout counts as congestion.
+    /// one switch a round-trip time, or marks of unknown paths use up all of them; a timeout counts as congestion. A
+    /// path of which nothing is known is measured by the notice while data stays where it is, and used if the answer is
+    /// unmarked: what overtakes has to wait at the receiver for what it overtook, so a switch before the gap is known
+    /// gains nothing and costs the order.
     #[default]
     Repaired,
 }

@@ -2,7 +2,8 @@
 //! the data of the new path (Dynamic Load Balancing for RDMA networks without reordering, section III).
 //!
 //! Selection is event-driven, as in section III-B: at the begin of a message or after a pause, and when an
-//! acknowledgement of the path in use was marked. The receiver's part is [`Reordering`](crate::Reordering).
+//! acknowledgement of the path in use was marked. The receiver's part is [`Reordering`](crate::Reordering). As repaired, a
+//! path of unknown delay is measured before it is used; see [`DlbfVariant`].
 
 mod config;
 mod history;
@@ -54,7 +55,16 @@ struct State {
     notices: Notices,
     rtt: Duration,
     switched_at: Option<Time>,
+    /// A path that is measured before it is used.
+    asked: Option<Asked>,
     counts: DlbfCounts,
+}
+
+/// A path of which nothing is known, and to which the queue pair moves if its answer is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Asked {
+    path: PathId,
+    since: Time,
 }
 
 /// What must leave on a new path before data.
@@ -62,8 +72,8 @@ struct State {
 enum Ahead {
     /// Copies of what would arrive late, given the delay of the new path; of the one left, for the variant as printed.
     Copies { left: PathId, one_way_ps: i64 },
-    /// A notice.
-    Notice,
+    /// A notice, on this path.
+    Notice(PathId),
 }
 
 /// What a queue pair has done.
@@ -98,6 +108,7 @@ impl Dlbf {
                 notices: Notices::Welcome,
                 rtt: env.base_rtt,
                 switched_at: None,
+                asked: None,
                 counts: DlbfCounts::default(),
             }),
         }
@@ -115,24 +126,64 @@ impl Dlbf {
 impl State {
     /// The path for what follows: algorithm 1.
     fn choose(&mut self, now: Time, cx: &mut PolicyCx<'_>) -> PathId {
+        if let (Some(old), true) = (self.current, self.awaits_answer(now)) {
+            return old;
+        }
         let table = self.place.table(cx.shared);
-        let old = self.current;
-        let mut new = table.select(now, old, cx.rng);
+        if let Some(silent) = self.asked.take() {
+            table.failed(now, silent.path);
+        }
+        let mut new = table.select(now, self.current, cx.rng);
         let unknown = |path| table.is_usable(path) && table.knowledge(path, now) == Knowledge::Unprobed;
-        if old.is_none() && unknown(new) && unknown(self.first) {
-            new = self.first;
-        }
-        if old != Some(new) {
-            self.current = Some(new);
-            self.copies.clear();
-            self.ahead = None;
-            if let Some(old) = old {
-                self.counts.switches += 1;
-                self.switched_at = Some(now);
-                self.ahead = ahead(&self.config, self.notices, table, now, old, new);
+        let Some(old) = self.current else {
+            if unknown(new) && unknown(self.first) {
+                new = self.first;
             }
+            (self.current, self.ahead) = (Some(new), None);
+            self.copies.clear();
+            return new;
+        };
+        if old == new {
+            return old;
         }
+        let ahead = ahead(&self.config, self.notices, table, now, old, new);
+        let measures = ahead == Some(Ahead::Notice(new)) && self.config.variant == DlbfVariant::Repaired;
+        if measures && !self.history.is_empty() {
+            // What an earlier move still owes goes first; the next mark asks.
+            if self.ahead.is_none() {
+                (self.asked, self.ahead) = (Some(Asked { path: new, since: now }), ahead);
+            }
+            return old;
+        }
+        self.go(now, new, ahead);
         new
+    }
+
+    /// Moves from the path in use to another one.
+    fn go(&mut self, now: Time, new: PathId, ahead: Option<Ahead>) {
+        self.copies.clear();
+        (self.current, self.ahead, self.asked, self.switched_at) = (Some(new), ahead, None, Some(now));
+        self.counts.switches += 1;
+    }
+
+    /// Whether a path has been asked for its delay and may still answer: an older one would not be trusted.
+    fn awaits_answer(&self, now: Time) -> bool {
+        self.asked.is_some_and(|asked| now - asked.since <= self.config.available_for)
+    }
+
+    /// A path of which nothing was known has told its delay. What is in flight keeps its order only if the gap is known
+    /// before anything leaves there; so the move was put off until now.
+    fn on_answer(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+        self.asked = None;
+        self.ahead.take_if(|ahead| matches!(ahead, Ahead::Notice(_)));
+        let Some(old) = self.current else { return };
+        let table = self.place.table(cx.shared);
+        let is_better = table.knowledge(old, now) == Knowledge::Unavailable
+            && table.knowledge(path, now) == Knowledge::Available;
+        if is_better {
+            let ahead = ahead(&self.config, self.notices, table, now, old, path);
+            self.go(now, path, ahead);
+        }
     }
 
     /// An acknowledgement of the path in use was marked.
@@ -142,7 +193,7 @@ impl State {
             return;
         }
         let old = self.current;
-        if old == Some(self.choose(now, cx)) {
+        if old == Some(self.choose(now, cx)) && self.asked.is_none() {
             self.counts.saturated += 1;
         }
     }
@@ -178,6 +229,9 @@ impl State {
     fn on_heard(&mut self, now: Time, feedback: &Feedback, marked: bool, cx: &mut PolicyCx<'_>) {
         self.rtt = feedback.rtt;
         self.place.table(cx.shared).heard(now, feedback.path, marked, feedback.one_way_ps);
+        if self.asked.is_some_and(|asked| asked.path == feedback.path) {
+            self.on_answer(now, feedback.path, cx);
+        }
         if marked && self.current == Some(feedback.path) {
             self.leave(now, cx);
         }
@@ -205,7 +259,7 @@ fn ahead(
     let known = table.one_way_ps(new);
     let unprobed = table.knowledge(new, now) == Knowledge::Unprobed;
     if unprobed && notices == Notices::Welcome && config.on_switch.notices() {
-        return Some(Ahead::Notice);
+        return Some(Ahead::Notice(new));
     }
     // The least delay of any makes the gap largest, and copies most.
     let one_way_ps = known.or_else(|| table.least_one_way_ps())?;
@@ -231,6 +285,10 @@ impl Policy for Dlbf {
 
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
         let state = &mut *self.state;
+        if let Some(asked) = state.asked.filter(|_| state.history.is_empty()) {
+            // Nothing is left that could be overtaken.
+            state.go(now, asked.path, None);
+        }
         let begins = !want.retransmit
             && (state.msn != Some(want.msn) || now - state.sent_at > state.config.available_for);
         let path = match state.current {
@@ -243,7 +301,7 @@ impl Policy for Dlbf {
         }
         match state.ahead {
             Some(_) if state.history.is_empty() => state.ahead = None,
-            Some(Ahead::Notice) => return Grant::Notice(path),
+            Some(Ahead::Notice(path)) => return Grant::Notice(path),
             Some(Ahead::Copies { left, one_way_ps }) => {
                 state.ahead = None;
                 state.list_copies(now, left, one_way_ps, cx);
@@ -335,9 +393,13 @@ impl Policy for Dlbf {
         let table = state.place.table(cx.shared);
         table.set(paths);
         state.first = PathSet::of(paths).keep_or_draw(state.first, cx.rng);
+        if state.asked.is_some_and(|asked| !table.is_usable(asked.path)) {
+            state.asked = None;
+            state.ahead.take_if(|ahead| matches!(ahead, Ahead::Notice(_)));
+        }
         if state.current.is_some_and(|path| !table.is_usable(path)) {
             // As a queue pair that begins: what is under way on a dead path is for loss recovery.
-            (state.current, state.ahead) = (None, None);
+            (state.current, state.ahead, state.asked) = (None, None, None);
             state.copies.clear();
         }
     }

@@ -100,6 +100,11 @@ impl Alone {
     fn mark(&mut self, now: u64, path: u16, delay: i64) {
         self.feed(now, FeedbackKind::Heard { marked: true }, path, 0, 1, delay);
     }
+    /// The notice that was granted leaves.
+    fn notice(&mut self, now: u64, path: u16) {
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        self.dlbf.on_notice_sent(us(now), PathId(path), &mut cx);
+    }
     /// Copies granted at `now`, in order; each leaves.
     fn copies(&mut self, now: u64) -> Vec<u64> {
         let mut list = Vec::new();
@@ -285,14 +290,15 @@ fn an_unknown_path_gets_a_notice_unless_they_are_paused_or_off() {
     qp.mark(40, 0, 40);
     assert_eq!(qp.poll(40), Grant::Notice(PathId(1)));
     assert_eq!(qp.poll(41), Grant::Notice(PathId(1)), "asked again, the same");
-    qp.dlbf.on_notice_sent(us(41), PathId(1), &mut PolicyCx { rng: &mut qp.rng, shared: &mut qp.shared });
-    assert_eq!(qp.send(41), PathId(1));
-    // The answer: 30 on the new path, and the receiver misses both.
+    qp.notice(41, 1);
+    assert_eq!(qp.send(41), PathId(0), "the delay of the other one is not known yet");
+    // The answer: 30 on the new path, and the receiver misses what was announced.
     qp.feed(45, FeedbackKind::Heard { marked: false }, 1, 0, 4, 30);
     qp.feed(45, FeedbackKind::Late, 0, 0, 0, 0);
     qp.feed(45, FeedbackKind::Late, 0, 1, 0, 0);
-    assert_eq!(qp.copies(45), [1], "6 under way, less than the gap of 10");
-    assert_eq!(qp.dlbf.counts().notices, 1);
+    assert_eq!(qp.copies(45), [1, 2], "6 and 4 under way, less than the gap of 10");
+    assert_eq!(qp.send(45), PathId(1));
+    assert_eq!(qp.dlbf.counts(), DlbfCounts { switches: 1, copies: 2, notices: 1, saturated: 0 });
 
     // With no other path measured the least delay is that of the old one, and the gap is nothing.
     let mut qp = unknown(OnSwitch::CopiesAndNotices);
@@ -303,6 +309,57 @@ fn an_unknown_path_gets_a_notice_unless_they_are_paused_or_off() {
     let mut qp = unknown(OnSwitch::Nothing);
     qp.mark(40, 0, 40);
     assert_eq!(qp.send(40), PathId(1));
+}
+
+/// As printed, data follows the notice at once, whatever it overtakes.
+#[test]
+fn as_printed_nobody_waits_for_the_answer() {
+    let config = DlbfConfig { variant: DlbfVariant::Published, ..DlbfConfig::default() };
+    let mut qp = Alone::new(config, 2).on(0, 0, &[40]);
+    qp.send(0);
+    qp.mark(40, 0, 40);
+    assert_eq!(qp.poll(40), Grant::Notice(PathId(1)));
+    qp.notice(40, 1);
+    assert_eq!(qp.send(40), PathId(1));
+}
+
+#[test]
+fn an_unknown_path_that_is_congested_or_silent_is_not_used() {
+    let asked = || {
+        let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40]);
+        qp.send(0);
+        qp.mark(40, 0, 40);
+        qp.poll(40);
+        qp.notice(40, 1);
+        qp
+    };
+    let mut qp = asked();
+    qp.feed(45, FeedbackKind::Heard { marked: true }, 1, 0, 4, 30);
+    assert_eq!((qp.send(45), qp.table().knowledge(PathId(1), us(45))), (PathId(0), Knowledge::Unavailable));
+    assert_eq!(qp.dlbf.counts().switches, 0);
+    // Marks while the answer is under way ask nobody else; one when it would be too old to be trusted does.
+    let mut qp = asked();
+    qp.mark(140, 0, 40);
+    assert_eq!((qp.dlbf.counts().saturated, qp.dlbf.state.awaits_answer(us(140))), (0, true));
+    qp.mark(141, 0, 40);
+    assert_eq!((qp.dlbf.counts().saturated, qp.dlbf.state.asked), (1, None));
+    assert_eq!(qp.table().knowledge(PathId(1), us(141)), Knowledge::Unavailable);
+    // The path in use has recovered meanwhile.
+    let mut qp = asked();
+    qp.feed(241, FeedbackKind::Heard { marked: false }, 1, 0, 4, 30);
+    assert_eq!(qp.send(241), PathId(0));
+}
+
+#[test]
+fn with_nothing_to_overtake_an_unknown_path_is_used_at_once() {
+    let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40]);
+    qp.send(0);
+    qp.mark(40, 0, 40);
+    qp.poll(40);
+    qp.notice(40, 1);
+    qp.feed(42, FeedbackKind::Ack { timed: false, marked: false }, 0, 0, 1, 40);
+    assert_eq!(qp.send(43), PathId(1));
+    assert_eq!(qp.dlbf.counts().switches, 1);
 }
 
 #[test]
