@@ -150,6 +150,28 @@ fn in_a_mix_it_leaves_paths_and_keeps_the_order() {
     assert!(moved * 20 < sent, "{moved} copies and notices for {sent} packets");
 }
 
+/// Messages under way together on one queue pair: what happens to it is counted once.
+#[test]
+fn what_messages_share_counts_for_one_of_them() {
+    let mut builder = GraphBuilder::new(16);
+    let group = builder.group("all", None).expect("a group");
+    for _ in 0..4 {
+        let (src, dst) = (HostId(0), HostId(15));
+        let new = NewMessage {
+            src,
+            dst,
+            size: Bytes::new(40_960),
+            start: Time::ZERO,
+            group,
+            stream: Stream::Shared(0),
+            job: None,
+        };
+        builder.message(new).expect("hosts exist");
+    }
+    let result = play(&with_graph(fat_tree(), builder.finish().expect("no cycles"), "ecmp"));
+    assert_eq!(result.flows.iter().map(|flow| flow.sent_packets).sum::<u32>(), 40);
+}
+
 /// Oracle 16: what reordering costs it costs by the notifications for gaps.
 #[test]
 fn without_notifications_for_gaps_spraying_loses_nothing() {
