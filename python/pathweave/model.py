@@ -2585,7 +2585,10 @@ DlbfScope: TypeAlias = Literal["host_pair", "queue_pair"]
 # "published": As printed: one delay gap for all packets in flight, that of the path just left (equations 1 to 3), and a
 #   switch for every marked acknowledgement of the path in use.
 # "repaired": The gap of each packet is that of the path it took, so that two quick switches do not hide a slow one; at
-#   most one switch a round-trip time, or marks of unknown paths use up all of them; a timeout counts as congestion.
+#   most one switch a round-trip time, or marks of unknown paths use up all of them; a timeout counts as congestion. A
+#   path of which nothing is known is measured by the notice while data stays where it is, and used if the answer is
+#   unmarked: what overtakes has to wait at the receiver for what it overtook, so a switch before the gap is known gains
+#   nothing and costs the order.
 DlbfVariant: TypeAlias = Literal["published", "repaired"]
 
 
