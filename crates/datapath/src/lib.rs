@@ -50,6 +50,7 @@ mod scheme;
 pub mod secure;
 mod shared;
 mod stats;
+mod sum;
 
 pub use api::{Connection, Device, Listener, Registration, Remote};
 pub use completion::Completion;

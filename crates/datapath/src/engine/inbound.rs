@@ -4,15 +4,16 @@ use std::net::SocketAddr;
 
 use pathweave_policy::PathState;
 use pathweave_units::{PathId, Time};
-use pathweave_wire::{Body, Datagram, Ecn, Segment, datagram_crc};
+use pathweave_wire::{Body, Datagram, Ecn, Segment};
 
 use super::connection::Phase;
 use super::control::{self, Control};
-use super::transmit::{CRC_LEN, PACKETS_AN_ANSWER};
+use super::transmit::PACKETS_AN_ANSWER;
 use super::{Core, connection::Connection};
 use crate::backend::Received;
 use crate::secure::{Kind, Protection, kind_of};
 use crate::shared::{CloseReason, ConnectionId};
+use crate::sum;
 
 /// How much further ahead of what is known a PSN may be and still move what is known: less than half of what 24 bits
 /// tell apart.
@@ -31,16 +32,22 @@ impl Core {
         };
         self.now = at.max(self.now);
         self.counts.received_bytes += received.bytes.len() as u64;
-        for frame in received.bytes.chunks_mut(received.segment_bytes.max(1)) {
-            self.counts.received_datagrams += 1;
-            // Anew for each: what one of them releases is stamped with a later time.
-            if self.on_datagram(self.now, (received.from, received.at), received.ecn, frame).is_none() {
-                self.counts.refused_datagrams += 1;
+        let each = received.segment_bytes.max(1);
+        for frames in received.bytes.chunks_mut(each * sum::AT_ONCE) {
+            let intact = sum::intact(frames, each);
+            for (index, frame) in frames.chunks_mut(each).enumerate() {
+                self.counts.received_datagrams += 1;
+                let whence = (received.from, received.at);
+                let intact = intact >> index & 1 == 1;
+                // Anew for each: what one of them releases is stamped with a later time.
+                if self.on_datagram(self.now, whence, received.ecn, frame, intact).is_none() {
+                    self.counts.refused_datagrams += 1;
+                }
             }
         }
     }
 
-    /// `None`: it is nothing of ours.
+    /// `intact`: it has no protection, and the CRC that is its own. `None`: it is nothing of ours.
     #[inline]
     fn on_datagram(
         &mut self,
@@ -48,15 +55,10 @@ impl Core {
         (from, at): (SocketAddr, Option<PathId>),
         ecn: Ecn,
         frame: &mut [u8],
+        intact: bool,
     ) -> Option<()> {
         match kind_of(frame) {
-            Kind::Plain => {
-                let (content, crc) = frame.split_last_chunk::<CRC_LEN>()?;
-                if datagram_crc(content) != u32::from_le_bytes(*crc) {
-                    return None;
-                }
-                self.on_plain(now, from, ecn, content)
-            }
+            Kind::Plain if intact => self.on_plain(now, from, ecn, sum::content(frame)),
             Kind::Protected(session) => self.on_protected(now, ecn, ConnectionId(session.0), frame),
             Kind::ToResponder | Kind::ToInitiator(_) => {
                 self.setup.enqueue(from, at, frame);

@@ -8,6 +8,7 @@ use pathweave_units::PathId;
 use pathweave_wire::Ecn;
 
 use crate::backend::{Backend, Limits, SendBatch, Sent};
+use crate::sum;
 
 /// Spare buffers kept.
 const SPARE: usize = 64;
@@ -18,6 +19,16 @@ pub(crate) struct Target {
     pub(crate) to: SocketAddr,
     pub(crate) path: PathId,
     pub(crate) ecn: Ecn,
+    pub(crate) ends: Ends,
+}
+
+/// What stands at the end of each packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// What was written there.
+    AsWritten,
+    /// A CRC, for which its writer has left room: it is made for several packets at a time ([`sum`]).
+    Crc,
 }
 
 #[derive(Debug)]
@@ -27,6 +38,8 @@ struct Batch {
     segments: usize,
     /// Bytes taken of `bytes`.
     len: usize,
+    /// Of them, in front, those of packets whose ends are made.
+    ended: usize,
     /// Only ever grows, so that it is filled with zeros once and not for each packet.
     bytes: Vec<u8>,
 }
@@ -128,6 +141,9 @@ impl Outbound {
         if write(&mut batch.bytes[batch.len..end]) {
             batch.segments += 1;
             batch.len = end;
+            if batch.segments.is_multiple_of(sum::AT_ONCE) {
+                batch.end_packets();
+            }
         }
     }
 
@@ -144,18 +160,19 @@ impl Outbound {
         &mut self,
         to: SocketAddr,
         path: PathId,
+        ends: Ends,
         len: usize,
         write: impl FnOnce(&mut [u8]) -> bool,
     ) {
         let open = self.of_path[path.index()].filter(|_| self.leaves_for(to, path));
         let Some(open) = open else {
-            return self.add(Target { to, path, ecn: Ecn::NotCapable }, len, write);
+            return self.add(Target { to, path, ecn: Ecn::NotCapable, ends }, len, write);
         };
         let batch = &mut self.filling[usize::from(open)];
-        if batch.takes_in_front(len, self.limits) {
+        if batch.target.ends == ends && batch.takes_in_front(len, self.limits) {
             batch.put_in_front(len, write);
         } else {
-            let target = batch.target;
+            let target = Target { ends, ..batch.target };
             self.add(target, len, write);
         }
     }
@@ -179,21 +196,28 @@ impl Outbound {
     }
 
     fn fresh(&mut self, target: Target, segment_bytes: usize) -> Batch {
-        Batch { target, segment_bytes, segments: 0, len: 0, bytes: self.spare.pop().unwrap_or_default() }
+        Batch {
+            target,
+            segment_bytes,
+            segments: 0,
+            len: 0,
+            ended: 0,
+            bytes: self.spare.pop().unwrap_or_default(),
+        }
     }
 
     /// Nothing more comes into a batch.
-    fn finish(&mut self, batch: Batch) {
+    fn finish(&mut self, mut batch: Batch) {
         if batch.segments == 0 {
-            self.recycle(batch.bytes);
-        } else {
-            self.ready.push_back(batch);
+            return self.recycle(batch.bytes);
         }
+        batch.end_packets();
+        self.ready.push_back(batch);
     }
 
     /// Gives the batch back if there is no room for it.
     fn try_send<B: Backend>(&mut self, backend: &mut B, batch: Batch) -> Option<Batch> {
-        let Target { to, path, ecn } = batch.target;
+        let Target { to, path, ecn, .. } = batch.target;
         let bytes = &batch.bytes[..batch.len];
         match backend.send(&SendBatch {
             to,
@@ -233,10 +257,12 @@ impl Batch {
             to: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0),
             path: PathId(0),
             ecn: Ecn::NotCapable,
+            ends: Ends::AsWritten,
         },
         segment_bytes: 0,
         segments: 0,
         len: 0,
+        ended: 0,
         bytes: Vec::new(),
     };
 
@@ -249,6 +275,14 @@ impl Batch {
             && self.len == self.segments * self.segment_bytes
             && self.segments < limits.batch_segments
             && self.len + len <= limits.batch_bytes
+    }
+
+    /// Makes the ends of all packets that have none yet.
+    fn end_packets(&mut self) {
+        if self.target.ends == Ends::Crc {
+            sum::write(&mut self.bytes[self.ended..self.len], self.segment_bytes);
+        }
+        self.ended = self.len;
     }
 
     /// Whether a packet longer than the only one it has may go before that, as the short one must be the last.
@@ -316,7 +350,12 @@ mod tests {
     const LIMITS: Limits = Limits { batch_segments: 3, batch_bytes: 100 };
 
     fn target(path: u16) -> Target {
-        Target { to: "10.0.0.1:5".parse().unwrap(), path: PathId(path), ecn: Ecn::Capable0 }
+        Target {
+            to: "10.0.0.1:5".parse().unwrap(),
+            path: PathId(path),
+            ecn: Ecn::Capable0,
+            ends: Ends::AsWritten,
+        }
     }
 
     fn add(outbound: &mut Outbound, path: u16, len: usize, byte: u8) {
@@ -350,7 +389,7 @@ mod tests {
     }
 
     fn add_along(outbound: &mut Outbound, path: u16, len: usize, byte: u8) {
-        outbound.add_along(target(path).to, PathId(path), len, |out| {
+        outbound.add_along(target(path).to, PathId(path), Ends::AsWritten, len, |out| {
             out.fill(byte);
             true
         });
@@ -389,11 +428,11 @@ mod tests {
         add(&mut outbound, 1, 45, 3);
         add_along(&mut outbound, 1, 60, 4);
         add(&mut outbound, 2, 10, 5);
-        outbound.add_along(target(2).to, PathId(2), 20, |_| false);
+        outbound.add_along(target(2).to, PathId(2), Ends::AsWritten, 20, |_| false);
         add(&mut outbound, 2, 10, 6);
         // Another peer's data is nothing to go along with.
         add(&mut outbound, 3, 20, 7);
-        outbound.add_along("10.0.0.2:5".parse().unwrap(), PathId(3), 10, |_| true);
+        outbound.add_along("10.0.0.2:5".parse().unwrap(), PathId(3), Ends::AsWritten, 10, |_| true);
         outbound.flush(&mut sink);
         let mut sizes: Vec<_> = sink.sent.iter().map(|(path, len, all)| (*path, *len, all.len())).collect();
         sizes.sort_unstable();
@@ -401,6 +440,29 @@ mod tests {
         assert_eq!(sizes, all);
         let two = sink.sent.iter().find(|(path, ..)| *path == 2).map(|(.., all)| all.clone());
         assert_eq!(two, Some([[5; 10], [6; 10]].concat()));
+    }
+
+    #[test]
+    fn crcs_are_made_when_a_batch_is_whole_and_stay_apart_from_what_has_none() {
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 99, sent: vec![] });
+        let crc = Target { ends: Ends::Crc, ..target(0) };
+        for (len, byte) in [(20, 1), (20, 2), (9, 3)] {
+            outbound.add(crc, len, |out| {
+                out.fill(byte);
+                true
+            });
+        }
+        add(&mut outbound, 0, 9, 4);
+        outbound.flush(&mut sink);
+        assert_eq!(
+            sink.sent.iter().map(|(_, len, all)| (*len, all.len())).collect::<Vec<_>>(),
+            [(20, 49), (9, 9)]
+        );
+        for packet in sink.sent[0].2.chunks(20) {
+            let (content, end) = packet.split_last_chunk::<4>().unwrap();
+            assert_eq!(pathweave_wire::datagram_crc(content).to_le_bytes(), *end);
+        }
+        assert_eq!(sink.sent[1].2, [4; 9]);
     }
 
     #[test]

@@ -2,20 +2,21 @@
 
 use std::net::SocketAddr;
 
-use pathweave_transport::{Class, Gate, PayloadRef};
+use pathweave_transport::{Class, Gate, PayloadRef, Transmit};
 use pathweave_units::{Duration, HostId, PathId, Time};
-use pathweave_wire::{Body, DatagramLayout, Ecn, Segment, datagram_crc, emit_datagram_header};
+use pathweave_wire::{Body, DatagramLayout, Ecn, Segment, emit_datagram_header};
 
 use super::acks::join;
 use super::connection::Connection;
 use super::control::{self, Control};
-use super::outbound::{Outbound, Target};
+use super::outbound::{Ends, Outbound, Target};
 use super::{Core, Left};
 use crate::backend::Backend;
 use crate::config::Driving;
 use crate::places::Places;
 use crate::secure::Protection;
 use crate::shared::ConnectionId;
+use crate::sum::CRC_LEN;
 
 /// Packets of a turn; arrivals are looked at in between.
 const PACKETS_A_TURN: usize = 256;
@@ -30,8 +31,6 @@ const HOLD_ACKS: Duration = Duration::from_us(50);
 const RIDE_ACKS: Duration = Duration::from_us(25);
 /// How many are, that could not be joined.
 const HELD_ACKS: usize = 4;
-/// Bytes of the CRC behind unprotected packets.
-pub(super) const CRC_LEN: usize = 4;
 
 impl Core {
     /// Sends what the endpoint has to send. `told`: the application has just been told something.
@@ -66,29 +65,47 @@ impl Core {
             }
             let open = self.line.is_open(now);
             let gate = if open && !self.outbound.is_stuck() { Gate::OPEN } else { Gate::CONTROL };
-            let Some(packet) = self.endpoint.poll_transmit(now, gate) else {
+            if !self.send_one(now, gate) {
                 let waits = !open && self.endpoint.has_ready_data();
                 self.waits_for_line = waits.then(|| self.line.opens_at());
                 return (packets, Left::Done);
-            };
+            }
             packets += 1;
-            if packet.class == Class::Data {
-                self.line.take(now, packet.wire_bytes);
-            }
-            if let (Class::Control, Body::Ack(_)) = (packet.class, &packet.segment.body) {
-                let last = self.acks.last_mut();
-                let joined = last.is_some_and(|(to, last)| *to == packet.to && join(last, &packet.segment));
-                if !joined {
-                    self.acks.push((packet.to, packet.segment));
-                }
-                continue;
-            }
-            let ecn = if packet.ecn_capable { Ecn::Capable0 } else { Ecn::NotCapable };
-            self.emit(packet.to, &packet.segment, packet.payload, Codepoint::Is(ecn));
             if packets % PACKETS_A_LOOK == 0 {
                 now = self.tick();
             }
         }
+    }
+
+    /// Puts the endpoint's next packet, if there is one, where it belongs. It is handed over where it is made: moved as a
+    /// whole it would be read in larger pieces than it was written in, which waits for all writes before, the payload of
+    /// the packet before it above all.
+    #[inline]
+    fn send_one(&mut self, now: Time, gate: Gate) -> bool {
+        let Core { endpoint, outbound, places, connections, line, acks, .. } = self;
+        let mut emit = |packet: &Transmit| {
+            let Some(connection) = connections.get_mut(ConnectionId(packet.to.0)) else { return };
+            let ecn = if packet.ecn_capable { Ecn::Capable0 } else { Ecn::NotCapable };
+            emit(outbound, places, connection, &packet.segment, packet.payload.as_ref(), Codepoint::Is(ecn));
+        };
+        let control = endpoint.send_control(|packet| {
+            if !matches!(packet.segment.body, Body::Ack(_)) {
+                return emit(&packet);
+            }
+            let last = acks.last_mut();
+            let joined = last.is_some_and(|(to, last)| *to == packet.to && join(last, &packet.segment));
+            if !joined {
+                acks.push((packet.to, packet.segment));
+            }
+        });
+        control
+            || gate.data_ports != 0
+                && endpoint.send_data(now, gate, |packet| {
+                    if packet.class == Class::Data {
+                        line.take(now, packet.wire_bytes);
+                    }
+                    emit(&packet);
+                })
     }
 
     /// Whether what is to be acknowledged can wait a little.
@@ -116,7 +133,7 @@ impl Core {
     fn emit_acks(&mut self) {
         for index in 0..self.acks.len() {
             let (to, segment) = self.acks[index];
-            self.emit(to, &segment, None, Codepoint::Any);
+            self.emit_ack(to, &segment);
         }
         self.acks.clear();
         self.held_since = None;
@@ -129,7 +146,7 @@ impl Core {
             let Some(connection) = self.connections.get(ConnectionId(to.0)) else { return false };
             let along = self.outbound.leaves_for(connection.peer, connection.on_wire(segment.path));
             if along {
-                self.emit(*to, segment, None, Codepoint::Any);
+                self.emit_ack(*to, segment);
             }
             !along
         });
@@ -139,10 +156,9 @@ impl Core {
         }
     }
 
-    #[inline]
-    fn emit(&mut self, to: HostId, segment: &Segment, payload: Option<PayloadRef>, codepoint: Codepoint) {
+    fn emit_ack(&mut self, to: HostId, segment: &Segment) {
         let Some(connection) = self.connections.get_mut(ConnectionId(to.0)) else { return };
-        emit(&mut self.outbound, &self.places, connection, segment, payload, codepoint);
+        emit(&mut self.outbound, &self.places, connection, segment, None, Codepoint::Any);
     }
 
     /// Sends a packet that the endpoint does not know of: a probe.
@@ -178,7 +194,7 @@ fn emit(
     places: &Places,
     connection: &mut Connection,
     segment: &Segment,
-    payload: Option<PayloadRef>,
+    payload: Option<&PayloadRef>,
     codepoint: Codepoint,
 ) {
     if let Body::Data(data) = &segment.body {
@@ -219,31 +235,30 @@ fn frame(
     let Some(session) = connection.session.as_mut() else { return };
     let to = connection.peer;
     if session.protection() == Protection::Insecure {
-        add(outbound, to, path, codepoint, len + CRC_LEN, |out| {
-            let (content, crc) = out.split_at_mut(len);
-            let written = write(content);
-            crc.copy_from_slice(&datagram_crc(content).to_le_bytes());
-            written
-        });
+        let ends = Ends::Crc;
+        add(outbound, Header { to, path, codepoint, ends }, len + CRC_LEN, |out| write(&mut out[..len]));
     } else {
         let (head, all) = (session.header_len(), session.overhead() + len);
-        add(outbound, to, path, codepoint, all, |out| {
+        let ends = Ends::AsWritten;
+        add(outbound, Header { to, path, codepoint, ends }, all, |out| {
             write(&mut out[head..head + len]) && session.seal(path, out).is_ok()
         });
     }
 }
 
-#[inline]
-fn add(
-    outbound: &mut Outbound,
+/// Where a frame goes, and what the batch does for it.
+struct Header {
     to: SocketAddr,
     path: PathId,
     codepoint: Codepoint,
-    len: usize,
-    write: impl FnOnce(&mut [u8]) -> bool,
-) {
+    ends: Ends,
+}
+
+#[inline]
+fn add(outbound: &mut Outbound, header: Header, len: usize, write: impl FnOnce(&mut [u8]) -> bool) {
+    let Header { to, path, codepoint, ends } = header;
     match codepoint {
-        Codepoint::Is(ecn) => outbound.add(Target { to, path, ecn }, len, write),
-        Codepoint::Any => outbound.add_along(to, path, len, write),
+        Codepoint::Is(ecn) => outbound.add(Target { to, path, ecn, ends }, len, write),
+        Codepoint::Any => outbound.add_along(to, path, ends, len, write),
     }
 }

@@ -3,39 +3,45 @@
 use std::net::SocketAddr;
 
 use pathweave_units::{HostId, PathId, Time};
-use pathweave_wire::{Body, Datagram, Ecn, datagram_crc};
+use pathweave_wire::{Body, Datagram, Ecn};
 
 use super::engine::Core;
 use super::remote::{Association, DATAGRAMS, index_of};
 use crate::backend::Received;
 use crate::secure::{Kind, Protection, kind_of};
-
-/// Bytes of the CRC behind unprotected packets.
-pub(super) const CRC_LEN: usize = 4;
+use crate::sum::{self, CRC_LEN};
 
 impl Core {
     /// Datagrams have arrived.
     pub(super) fn on_received(&mut self, received: Received<'_>) {
         let now = self.tick();
         self.counts.received_bytes += received.bytes.len() as u64;
-        for frame in received.bytes.chunks_mut(received.segment_bytes.max(1)) {
-            self.counts.received_datagrams += 1;
-            self.counts.marked_datagrams += u64::from(received.ecn == Ecn::Experienced);
-            if self.on_datagram(now, received.from, received.ecn, frame).is_none() {
-                self.counts.refused_datagrams += 1;
+        let each = received.segment_bytes.max(1);
+        for frames in received.bytes.chunks_mut(each * sum::AT_ONCE) {
+            let intact = sum::intact(frames, each);
+            for (index, frame) in frames.chunks_mut(each).enumerate() {
+                self.counts.received_datagrams += 1;
+                self.counts.marked_datagrams += u64::from(received.ecn == Ecn::Experienced);
+                let intact = intact >> index & 1 == 1;
+                if self.on_datagram(now, received.from, received.ecn, frame, intact).is_none() {
+                    self.counts.refused_datagrams += 1;
+                }
             }
         }
     }
 
-    /// `None`: it is nothing of ours.
-    fn on_datagram(&mut self, now: Time, from: SocketAddr, ecn: Ecn, frame: &mut [u8]) -> Option<()> {
+    /// `intact`: it has no protection, and the CRC that is its own. `None`: it is nothing of ours.
+    fn on_datagram(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        ecn: Ecn,
+        frame: &mut [u8],
+        intact: bool,
+    ) -> Option<()> {
         match kind_of(frame) {
-            Kind::Plain => {
-                let (content, crc) = frame.split_last_chunk::<CRC_LEN>()?;
-                if datagram_crc(content) != u32::from_le_bytes(*crc) {
-                    return None;
-                }
-                let datagram = Datagram::parse(content).ok()?;
+            Kind::Plain if intact => {
+                let datagram = Datagram::parse(sum::content(frame)).ok()?;
                 let id = self.plain_source(from, &datagram)?;
                 self.on_packet(now, id, ecn, &datagram)
             }

@@ -2,14 +2,13 @@
 
 use pathweave_transport::{Gate, Transmit};
 use pathweave_units::{HostId, PathId};
-use pathweave_wire::{DatagramLayout, Ecn, datagram_crc, emit_datagram_header};
+use pathweave_wire::{DatagramLayout, Ecn, emit_datagram_header};
 
 use super::engine::Core;
-use super::inbound::CRC_LEN;
 use super::remote::DATAGRAMS;
 use crate::backend::Backend;
 use crate::engine::Left;
-use crate::engine::outbound::Target;
+use crate::engine::outbound::{Ends, Target};
 use crate::secure::Protection;
 
 /// Packets of a turn; arrivals are looked at in between.
@@ -61,7 +60,9 @@ impl Core {
         let ecn = if packet.ecn_capable { Ecn::Capable0 } else { Ecn::NotCapable };
         // An answer goes on the path of what it answers, if there is such a one here.
         let path = PathId(segment.path.0 % self.config.device.paths);
-        let target = Target { to, path, ecn };
+        let plain = session.protection() == Protection::Insecure;
+        let ends = if plain { Ends::Crc } else { Ends::AsWritten };
+        let target = Target { to, path, ecn, ends };
         if packet.payload.is_some() {
             self.path_packets[path.index()] += 1;
         }
@@ -77,14 +78,7 @@ impl Core {
             {
                 return false;
             }
-            if session.protection() == Protection::Insecure {
-                let (content, crc) = out.split_at_mut(len);
-                debug_assert_eq!(crc.len(), CRC_LEN);
-                crc.copy_from_slice(&datagram_crc(content).to_le_bytes());
-                true
-            } else {
-                session.seal(PathId(DATAGRAMS), out).is_ok()
-            }
+            plain || session.seal(PathId(DATAGRAMS), out).is_ok()
         });
     }
 }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "owns raw memory that several threads access")]
 
 mod copy;
+mod pages;
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::any::Any;
@@ -56,6 +57,8 @@ struct Memory {
 enum Owner {
     /// We do.
     Allocated(Layout),
+    /// Dropping this does: pages of its own.
+    Mapped { _keep: pages::Pages },
     /// Dropping this does, if anything must be done at all.
     Lent { _keep: Box<dyn Any + Send + Sync> },
 }
@@ -76,12 +79,18 @@ impl Drop for Memory {
 }
 
 impl Region {
-    /// New memory of `len` zero bytes, aligned to a page.
+    /// New memory of `len` zero bytes, aligned to a page. From 2 MiB on it is of huge pages where the system has them:
+    /// messages that pass through many megabytes spend less on finding out where these are.
     ///
     /// # Errors
     /// [`RegionError::OutOfMemory`].
     pub fn zeroed(len: usize) -> Result<Self, RegionError> {
         let out_of_memory = RegionError::OutOfMemory { len };
+        if len >= pages::HUGE_BYTES {
+            let mapped = pages::Pages::zeroed(len).ok_or(out_of_memory)?;
+            let start = mapped.start();
+            return Ok(Region(Arc::new(Memory { start, len, owner: Owner::Mapped { _keep: mapped } })));
+        }
         let layout = Layout::from_size_align(len.max(1), PAGE_BYTES).map_err(|_| out_of_memory.clone())?;
         // SAFETY: the layout's size is not zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(out_of_memory)?;
@@ -247,6 +256,23 @@ mod tests {
         assert_eq!(region.as_ptr() as usize % PAGE_BYTES, 0);
         region.write(5, b"abcdefghijkl").unwrap();
         assert_eq!(region.to_vec(4..18).unwrap(), b"\0abcdefghijkl\0");
+    }
+
+    #[test]
+    fn large_regions_are_zero_and_whole_as_well() {
+        for len in [pages::HUGE_BYTES, pages::HUGE_BYTES + 1, 3 * pages::HUGE_BYTES - 1] {
+            let region = Region::zeroed(len).unwrap();
+            assert_eq!(region.as_ptr() as usize % pages::HUGE_BYTES, 0);
+            assert_eq!(region.to_vec(len - 3..len).unwrap(), [0; 3]);
+            region.write(0, b"ab").unwrap();
+            region.write(len - 2, b"yz").unwrap();
+            let slice = region.all();
+            drop(region);
+            assert_eq!(slice.region().to_vec(0..3).unwrap(), *b"ab\0");
+            assert_eq!(slice.region().to_vec(len - 3..len).unwrap(), *b"\0yz");
+        }
+        let too_much = Region::zeroed(usize::MAX - 1);
+        assert_eq!(too_much.unwrap_err(), RegionError::OutOfMemory { len: usize::MAX - 1 });
     }
 
     #[test]

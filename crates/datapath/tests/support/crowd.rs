@@ -9,8 +9,8 @@ use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{Driving, Opcode, Region, Status};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Longer than anything here takes on a busy machine that gives a thousand loops a twentieth of a core.
+const PATIENCE: Duration = Duration::from_secs(600);
 /// Those the endpoint has before its bytes are counted: its tables have begun to grow.
 const FIRST: usize = 100;
 /// Two packets.
@@ -61,8 +61,9 @@ fn common(config: RdmConfig, key: &ClusterKey) -> RdmConfig {
     config.device.key = Some(key.clone());
     config.device.mtu_payload = 1_400;
     config.side_idle = Duration::from_millis(100);
-    config.device.connect_timeout = Duration::from_secs(30);
-    // A thousand on a few cores: none of them says much at a time.
+    // A thousand on a few cores: none of them says much at a time, and whoever has not run for so long has not even
+    // answered a handshake.
+    config.device.connect_timeout = PATIENCE;
     config.device.peer_timeout = PATIENCE;
     config
 }

@@ -62,6 +62,7 @@ pub(super) fn check_icrc(ip: &[u8], roce: &[u8]) -> Result<(), ParseError> {
 }
 
 /// Checks the BTH; returns opcode, length of all headers, and where the payload ends. `roce` is BTH to padding.
+#[inline(always)]
 pub(super) fn bth_and_lengths(roce: &[u8]) -> Result<(Opcode, usize, usize), ParseError> {
     let version = roce[bth::FLAGS] & 0x0f;
     if version != 0 {
