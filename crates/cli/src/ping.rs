@@ -104,7 +104,7 @@ pub(crate) fn ping(args: &PingArgs) -> Result<Outcome, Failure> {
         check: Check::Off,
     };
     let broken = |why: Broken| Failure::Input(format!("{peer}: {why}"));
-    let mut ready = perf::meet(&device, peer, SCHEME, test, args.timeout)?.map_err(broken)?;
+    let mut ready = perf::meet(&device, peer, SCHEME, (test, false), args.timeout)?.map_err(broken)?;
     perf::note_paths(&ready.connection, args.paths);
     let mut samples = vec![Samples::new(); usize::from(ready.connection.info().paths)];
     let mut replies = vec![0; samples.len()];

@@ -25,7 +25,7 @@ pub(crate) struct PerfArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PerfCommand {
-    /// Serve clients, one after the other and several at once, until Ctrl-C
+    /// Serve clients, one after the other and several at once, until Ctrl-C or as many as --clients says
     Server(ServerArgs),
     /// Measure against a server
     Client(ClientArgs),
@@ -41,12 +41,16 @@ pub(crate) struct ServerArgs {
     /// Memory a client may ask for, in each direction
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
     pub(crate) max_memory: u64,
-    /// End after so many clients [default: never]
+    /// End after so many clients, at once or one after the other, and refuse further ones. A client that measures several
+    /// sizes counts once [default: serve until Ctrl-C]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) clients: Option<u64>,
     /// Say nothing but errors and where it serves
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
+    /// When it ends, print as JSON what each client measured, on standard output and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]

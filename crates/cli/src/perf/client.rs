@@ -59,12 +59,13 @@ pub(crate) fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
     let mut meeting = Meeting { args, device, peer, interrupt, live, setup: None };
     let (mut rows, mut ended) = (Vec::new(), Ended::Done);
     let mut complaint = None;
-    for test in tests(args) {
+    let tests = tests(args);
+    for (left, &test) in (0..tests.len()).rev().zip(&tests) {
         if meeting.interrupt.requested() {
             ended = Ended::Interrupted;
             break;
         }
-        match meeting.measure(test)? {
+        match meeting.measure(test, left > 0)? {
             Ok(row) => rows.push(row),
             Err(Broken::Refused(why)) => {
                 return Err(Failure::Input(format!("{peer} refuses the measurement: {why}")));
@@ -154,7 +155,7 @@ pub(crate) struct Ready {
     _registered: [Registration; 2],
 }
 
-/// Connects, and agrees with the server on what is to be measured.
+/// Connects, and agrees with the server on what is to be measured, and whether there is more to come.
 ///
 /// # Errors
 /// The outer one: there is no connection. The inner one: there was.
@@ -162,7 +163,7 @@ pub(crate) fn meet(
     device: &Device,
     peer: SocketAddr,
     scheme: &str,
-    test: Test,
+    (test, comes_back): (Test, bool),
     timeout: Duration,
 ) -> Result<Result<Ready, Broken>, Failure> {
     let own = |why: Broken| Failure::Input(why.to_string());
@@ -172,7 +173,8 @@ pub(crate) fn meet(
         device.register(memory, access).map_err(|why| Failure::Internal(why.to_string()))
     };
     let registered = [register(&memory, Access::READ_WRITE)?, register(&control, Access::WRITE)?];
-    let hello = Hello { test, data_key: registered[0].rkey(), control_key: registered[1].rkey() };
+    let [data_key, control_key] = registered.each_ref().map(Registration::rkey);
+    let hello = Hello { test, data_key, control_key, comes_back };
     let connection = device::connect(device, peer, scheme, &hello.encode())?;
     let agree = || {
         let mut flow = Flow::new(test, Role::Client, memory, Remote { address: 0, rkey: 0 })?;
@@ -210,8 +212,9 @@ fn parsed<T: DeserializeOwned>(control: &Region, len: u64) -> Result<T, Broken> 
 }
 
 impl Meeting<'_> {
-    fn measure(&mut self, test: Test) -> Result<Result<Row, Broken>, Failure> {
-        let ready = match meet(&self.device, self.peer, self.args.scheme(), test, self.args.timeout)? {
+    fn measure(&mut self, test: Test, comes_back: bool) -> Result<Result<Row, Broken>, Failure> {
+        let asks = (test, comes_back);
+        let ready = match meet(&self.device, self.peer, self.args.scheme(), asks, self.args.timeout)? {
             Ok(ready) => ready,
             Err(why) => return Ok(Err(why)),
         };

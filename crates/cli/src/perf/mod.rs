@@ -3,6 +3,7 @@
 mod args;
 mod bundle;
 mod client;
+mod clients;
 mod device;
 mod erd;
 mod flow;

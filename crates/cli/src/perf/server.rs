@@ -1,13 +1,16 @@
 //! `pathweave perf server`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use pathweave_datapath::{Completion, Connection, WaitError};
 
 use super::args::ServerArgs;
 use super::bundle::Gathering;
+use super::clients::{Clients, Ended, Identity, Moved};
 use super::device;
 use super::session::Session;
+use super::test::Hello;
 use super::words::Broken;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -29,17 +32,19 @@ pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
     let closed = |why: WaitError| Failure::Internal(why.to_string());
     let listener = device.listen().map_err(|why| Failure::Input(why.to_string()))?;
     let protection = args.device.protection.protection();
-    terminal::out(&format!("listening on {} ({protection})\n", device.local_addr()));
+    let local = device.local_addr();
+    announce(args, &format!("listening on {local} ({protection})"));
     let say = |line: String| {
         if !args.quiet {
             terminal::note(&line);
         }
     };
     let mut sessions: Vec<Session> = Vec::new();
+    let mut clients = Clients::new(args.clients);
     let mut gathering = Gathering::default();
     // Whose completions are looked at first, so that none is kept waiting by the others.
     let mut first = 0;
-    while !interrupt.requested() {
+    while !interrupt.requested() && !clients.are_over() {
         let count = sessions.len();
         let ready = || {
             if let Some(connection) = listener.take() {
@@ -53,20 +58,34 @@ pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
             Some(Event::Opened(connection)) => {
                 let peer = connection.peer_addr();
                 let Some((bundle, said)) = gathering.add(&device, connection) else { continue };
-                match Session::open(&device, bundle, &said, args.max_memory) {
+                let mut ticket = None;
+                let enter = |from: SocketAddr, hello: &Hello| {
+                    ticket = Some(clients.enter(Identity::Address(from), from, hello.comes_back)?);
+                    Ok(ticket)
+                };
+                match Session::open(&device, bundle, &said, args.max_memory, enter) {
                     Ok((session, words)) => {
                         say(format!("{peer}: {words}"));
+                        if let (Some(ticket), Some(test)) = (ticket, session.test()) {
+                            clients.begins(ticket, test.what());
+                        }
                         sessions.push(session);
                         let count = sessions.len();
                         sessions.iter_mut().for_each(|session| session.note_connections(count));
                     }
-                    Err(why) => say(format!("{peer}: {why}")),
+                    Err(why) => {
+                        say(format!("{peer}: {why}"));
+                        if let Some(ticket) = ticket {
+                            clients.ends(ticket, Ended::Broken, Moved::default());
+                        }
+                    }
                 }
             }
             Some(Event::Completed(index, completion)) => {
                 first = index + 1;
                 if let Err(why) = sessions[index].complete(completion, count) {
                     let session = sessions.swap_remove(index);
+                    leave(&mut clients, &session);
                     match why {
                         Broken::Closed => say(format!("{}: closed", session.peer())),
                         why => say(format!("{}: {why}", session.peer())),
@@ -75,9 +94,48 @@ pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
             }
             None => {
                 gathering.tidy();
-                sessions.retain(|session| !session.is_closed());
+                sessions.retain(|session| {
+                    let stays = !session.is_closed();
+                    if !stays {
+                        leave(&mut clients, session);
+                    }
+                    stays
+                });
             }
         }
     }
+    summarise(args, &clients, local, &protection.to_string(), interrupt.requested());
     Ok(Outcome::Done)
+}
+
+/// A client's connection is gone.
+fn leave(clients: &mut Clients, session: &Session) {
+    if let Some(ticket) = session.ticket() {
+        let (ended, moved) = session.ended();
+        clients.ends(ticket, ended, moved);
+    }
+}
+
+/// Says where it serves: on standard output, unless that is for JSON.
+pub(super) fn announce(args: &ServerArgs, line: &str) {
+    if args.json {
+        terminal::note(line);
+    } else {
+        terminal::out(&format!("{line}\n"));
+    }
+}
+
+/// Says what clients have measured.
+pub(super) fn summarise(
+    args: &ServerArgs,
+    clients: &Clients,
+    local: SocketAddr,
+    protection: &str,
+    interrupted: bool,
+) {
+    if args.json {
+        terminal::out(&clients.json(local, protection, interrupted));
+    } else if !args.quiet && clients.has_any() {
+        terminal::out(&clients.text());
+    }
 }

@@ -1,11 +1,13 @@
 //! A client, as the server sees it.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use pathweave_datapath::{Access, Completion, Device, Registration, Remote};
 use serde::{Deserialize, Serialize};
 
 use super::bundle::Bundle;
+use super::clients::{Ended, Moved, Ticket};
 use super::flow::{Flow, Role, region, tell};
 use super::side::Mark;
 use super::test::{Hello, Kind, Test};
@@ -23,6 +25,8 @@ pub(crate) struct Session {
     /// Where the client hears.
     control: Remote,
     part: Part,
+    /// In the server's list of clients. `None`: it is not one of those it takes.
+    ticket: Option<Ticket>,
 }
 
 enum Part {
@@ -38,6 +42,10 @@ struct Running {
     /// Taken before the client can begin: what it asks for is answered without this end's doing.
     mark: Mark,
     phase: Phase,
+    /// When the client began, and what had been moved before.
+    begun: Option<(Instant, Moved)>,
+    /// What was moved until the client was told of this end's part.
+    moved: Option<Moved>,
     /// Connections the server had at a time, at most.
     connections: usize,
     _open: Registration,
@@ -65,19 +73,24 @@ impl Session {
         connection: Bundle,
         said: &[u8],
         max_memory_bytes: u64,
+        enter: impl FnOnce(SocketAddr, &Hello) -> Result<Option<Ticket>, String>,
     ) -> Result<(Session, String), Broken> {
         let key = Hello::control_key(said).ok_or_else(|| {
             Broken::Nonsense("it is no client of `pathweave perf` or `pathweave ping`".to_owned())
         })?;
         let control = Remote { address: 0, rkey: key };
-        let refuse = |connection: Bundle, why: String| {
+        let refuse = |connection: Bundle, ticket: Option<Ticket>, why: String| {
             tell(&connection, Word::Refused, why.as_bytes(), control)?;
-            let session = Session { connection, control, part: Part::Refused };
+            let session = Session { connection, control, part: Part::Refused, ticket };
             Ok((session, format!("refused: {why}")))
         };
         let hello = match Hello::decode(said) {
             Ok(hello) => hello,
-            Err(why) => return refuse(connection, why),
+            Err(why) => return refuse(connection, None, why),
+        };
+        let ticket = match enter(connection.peer_addr(), &hello) {
+            Ok(ticket) => ticket,
+            Err(why) => return refuse(connection, None, why),
         };
         let test = hello.test;
         if test.memory_bytes() > max_memory_bytes {
@@ -87,7 +100,7 @@ impl Session {
                  (--max-memory of the server)",
                 test.size_bytes
             );
-            return refuse(connection, why);
+            return refuse(connection, ticket, why);
         }
         let remote = Remote { address: 0, rkey: hello.data_key };
         let made = region(test.memory_bytes()).and_then(|memory| {
@@ -97,7 +110,7 @@ impl Session {
         });
         let (mut flow, open) = match made {
             Ok(made) => made,
-            Err(why) => return refuse(connection, why.to_string()),
+            Err(why) => return refuse(connection, ticket, why.to_string()),
         };
         flow.prepare(&connection)?;
         let welcome = Welcome { data_key: open.rkey() };
@@ -106,8 +119,9 @@ impl Session {
         tell(&connection, Word::Ready, &text, control)?;
         let words = describe(&test);
         let phase = Phase::Waiting;
-        let running = Running { test, flow, mark, phase, connections: 1, _open: open };
-        Ok((Session { connection, control, part: Part::Test(Box::new(running)) }, words))
+        let (begun, moved, connections) = (None, None, 1);
+        let running = Running { test, flow, mark, phase, begun, moved, connections, _open: open };
+        Ok((Session { connection, control, part: Part::Test(Box::new(running)), ticket }, words))
     }
 
     /// The next completion, if there is one.
@@ -121,6 +135,30 @@ impl Session {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.connection.is_closed()
+    }
+
+    /// In the server's list of clients.
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        self.ticket
+    }
+
+    /// What is measured, where it takes part.
+    pub(crate) fn test(&self) -> Option<&Test> {
+        match &self.part {
+            Part::Test(running) => Some(&running.test),
+            Part::Refused => None,
+        }
+    }
+
+    /// How it has ended, if it is over now.
+    pub(crate) fn ended(&self) -> (Ended, Moved) {
+        match &self.part {
+            Part::Refused => (Ended::Refused, Moved::default()),
+            Part::Test(running) => match running.moved {
+                Some(moved) => (Ended::Done, moved),
+                None => (Ended::Broken, running.moved_by(&self.connection)),
+            },
+        }
     }
 
     /// The server has so many connections.
@@ -143,6 +181,7 @@ impl Session {
             Some(Word::Start) => {
                 running.connections = connections;
                 running.phase = Phase::Running;
+                running.begun = Some((Instant::now(), moved(connection)));
             }
             Some(Word::Data) if running.test.kind == Kind::Latency => running.flow.post_one(connection)?,
             Some(Word::Finish) => {
@@ -162,11 +201,35 @@ impl Session {
         }
         if running.phase == Phase::Finishing && running.flow.is_done() {
             running.phase = Phase::Over;
+            running.moved = Some(running.moved_by(connection));
             let side = running.mark.side(connection, &running.flow, running.connections);
             let text = serde_json::to_vec(&side).expect("plain data serialises");
             tell(connection, Word::Report, &text, self.control)?;
         }
         Ok(())
+    }
+}
+
+impl Running {
+    /// What has been moved since the client began.
+    fn moved_by(&self, connection: &Bundle) -> Moved {
+        let Some((begun, before)) = self.begun else { return Moved::default() };
+        let now = moved(connection);
+        Moved {
+            seconds: begun.elapsed().as_secs_f64(),
+            received_bytes: now.received_bytes.saturating_sub(before.received_bytes),
+            sent_bytes: now.sent_bytes.saturating_sub(before.sent_bytes),
+        }
+    }
+}
+
+/// Payload that a connection has moved.
+fn moved(connection: &Bundle) -> Moved {
+    let Some(counters) = connection.stats().map(|stats| stats.counters) else { return Moved::default() };
+    Moved {
+        seconds: 0.0,
+        received_bytes: counters.payload_bytes_received,
+        sent_bytes: counters.payload_bytes_sent,
     }
 }
 

@@ -4,6 +4,8 @@ use clap::ValueEnum;
 use pathweave_datapath::MAX_MESSAGE_BYTES;
 use serde::Serialize;
 
+use super::clients::What;
+
 /// Most messages under way at a time.
 pub(crate) const MAX_DEPTH: u32 = 1_000;
 /// Buffers of a test take about this much, unless one message is more.
@@ -78,14 +80,35 @@ pub(crate) struct Hello {
     pub(crate) data_key: u32,
     /// Key of the client's memory for what the server says.
     pub(crate) control_key: u32,
+    /// The client will ask for another measurement after this one.
+    pub(crate) comes_back: bool,
 }
 
 impl Test {
+    /// As a server tells of it.
+    pub(crate) fn what(&self) -> What {
+        What {
+            op: match self.op {
+                Op::Send => "send",
+                Op::Write => "write",
+                Op::Read => "read",
+            },
+            kind: match self.kind {
+                Kind::Bandwidth => "bandwidth",
+                Kind::Latency => "latency",
+                Kind::Survey => "survey",
+            },
+            size_bytes: self.size_bytes,
+            depth: self.depth,
+        }
+    }
+
     /// Buffers at each end, each of the size of a message.
     pub(crate) fn slots(&self) -> u64 {
-        let wanted = match self.kind {
-            Kind::Bandwidth => BUFFERS_A_MESSAGE * u64::from(self.depth),
-            Kind::Latency | Kind::Survey => 1,
+        let wanted = match (self.kind, self.check) {
+            (Kind::Bandwidth, Check::EveryByte) => BUFFERS_A_MESSAGE * u64::from(self.depth),
+            // Nobody looks at the bytes, so all messages come from one buffer and go to one, as `ib_write_bw` has it.
+            (Kind::Bandwidth, Check::Off) | (Kind::Latency | Kind::Survey, _) => 1,
         };
         (BUFFER_BYTES / self.size_bytes).clamp(1, wanted)
     }
@@ -136,8 +159,8 @@ impl Hello {
         bytes.push(test.op as u8);
         bytes.push(test.directions as u8);
         bytes.push(test.check as u8);
+        bytes.push(self.comes_back.into());
         // No test has 0 messages.
-        bytes.push(0);
         bytes.extend_from_slice(&test.size_bytes.to_be_bytes());
         bytes.extend_from_slice(&test.iterations.unwrap_or(0).to_be_bytes());
         bytes.extend_from_slice(&test.depth.to_be_bytes());
@@ -172,7 +195,8 @@ impl Hello {
         let op = reader.choice("op", &[Op::Send, Op::Write, Op::Read])?;
         let directions = reader.choice("directions", &[Directions::One, Directions::Both])?;
         let check = reader.choice("check", &[Check::Off, Check::EveryByte])?;
-        reader.take::<1>()?;
+        // Any other value is of a client to come, which will not mean less by it.
+        let comes_back = reader.take()? != [0];
         let size_bytes = u64::from_be_bytes(reader.take()?);
         let iterations = u64::from_be_bytes(reader.take()?);
         let depth = u32::from_be_bytes(reader.take()?);
@@ -185,7 +209,7 @@ impl Hello {
         }
         let iterations = (iterations > 0).then_some(iterations);
         let test = Test { kind, op, size_bytes, depth, iterations, directions, check };
-        Ok(Hello { test, data_key, control_key })
+        Ok(Hello { test, data_key, control_key, comes_back })
     }
 }
 
@@ -223,7 +247,8 @@ mod tests {
     #[test]
     fn a_hello_comes_back_and_fits_a_handshake() {
         for test in [TEST, Test { kind: Kind::Latency, op: Op::Read, iterations: None, ..TEST }] {
-            let hello = Hello { test, data_key: 0xdead_beef, control_key: 7 };
+            let comes_back = test.kind == Kind::Latency;
+            let hello = Hello { test, data_key: 0xdead_beef, control_key: 7, comes_back };
             let bytes = hello.encode();
             assert_eq!(bytes.len(), LEN);
             assert_eq!(Hello::decode(&bytes), Ok(hello));
@@ -236,11 +261,11 @@ mod tests {
     #[test]
     fn nonsense_is_named() {
         let hello = |change: fn(&mut Vec<u8>)| {
-            let mut bytes = Hello { test: TEST, data_key: 1, control_key: 2 }.encode();
+            let mut bytes = Hello { test: TEST, data_key: 1, control_key: 2, comes_back: false }.encode();
             change(&mut bytes);
             Hello::decode(&bytes).unwrap_err()
         };
-        let later = Hello { test: TEST, data_key: 1, control_key: 2 }.encode();
+        let later = Hello { test: TEST, data_key: 1, control_key: 2, comes_back: false }.encode();
         assert_eq!((Hello::control_key(&later), Hello::control_key(&later[..8])), (Some(2), None));
         assert!(hello(|b| b[0] = b'x').contains("something else"));
         assert!(hello(|b| b[4] = 9).contains("version 9, the server's 1"));
@@ -256,7 +281,9 @@ mod tests {
         assert_eq!(test(1 << 20, 8, Check::EveryByte).window(), 8);
         let large = test(100 << 20, 64, Check::EveryByte);
         assert_eq!((large.slots(), large.window(), large.memory_bytes()), (2, 1, 200 << 20));
-        let huge = test(MAX_MESSAGE_BYTES, 64, Check::Off);
-        assert_eq!((huge.slots(), huge.window()), (1, 64));
+        let huge = test(MAX_MESSAGE_BYTES, 64, Check::EveryByte);
+        assert_eq!((huge.slots(), huge.window()), (1, 1));
+        let unchecked = test(1 << 20, 64, Check::Off);
+        assert_eq!((unchecked.slots(), unchecked.window(), unchecked.receives()), (1, 64, 8));
     }
 }

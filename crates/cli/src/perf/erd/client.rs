@@ -40,13 +40,17 @@ pub(in super::super) fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
         config.delivery = Delivery::Ordered;
     }
     let interrupt = Interrupt::listen_saying("stopping: what has been measured will be shown")?;
-    let mut client = Client { args, server, config, interrupt, live: Live::new(&args.talk), setup: None };
+    let mut number = [0; 8];
+    OsRandom.fill(&mut number).map_err(|why| Failure::Internal(why.to_string()))?;
+    let (number, live) = (u64::from_ne_bytes(number), Live::new(&args.talk));
+    let mut client = Client { args, server, config, number, interrupt, live, setup: None };
     let (mut rows, mut ended, mut complaint) = (Vec::new(), Ended::Done, None);
-    for size_bytes in args.sizes() {
+    let sizes = args.sizes();
+    for (left, &size_bytes) in (0..sizes.len()).rev().zip(&sizes) {
         if client.interrupt.requested() {
             break;
         }
-        match client.measure(size_bytes)? {
+        match client.measure(size_bytes, left > 0)? {
             Ok(row) => rows.push(row),
             Err(Broken::Refused(why)) => {
                 return Err(Failure::Input(format!("{server} refuses the measurement: {why}")));
@@ -93,13 +97,15 @@ struct Client<'a> {
     args: &'a ClientArgs,
     server: SocketAddr,
     config: RdmConfig,
+    /// What the server knows this run of the program by.
+    number: u64,
     interrupt: Interrupt,
     live: Live,
     setup: Option<Setup>,
 }
 
 impl Client<'_> {
-    fn measure(&mut self, size_bytes: u64) -> Result<Result<Row, Broken>, Failure> {
+    fn measure(&mut self, size_bytes: u64, comes_back: bool) -> Result<Result<Row, Broken>, Failure> {
         let args = self.args;
         let ask = Ask {
             size_bytes,
@@ -108,6 +114,8 @@ impl Client<'_> {
             both: args.bidirectional,
             check: args.verify,
             iterations: args.iterations,
+            client: self.number,
+            comes_back,
         };
         // An endpoint for each, so that receives of one size are not in the way of another's.
         let endpoint = open(self.config.clone())?;

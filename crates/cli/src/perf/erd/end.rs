@@ -4,6 +4,7 @@ use pathweave_datapath::rdm::{Peer, RdmCompletion, RdmEndpoint, RdmPostError};
 use pathweave_datapath::{Opcode, Region, Slice, WaitError};
 
 use super::super::client::LOOK_EVERY;
+use super::super::clients::What;
 use super::super::flow::region;
 use super::super::meter::Meter;
 use super::super::pattern::Pattern;
@@ -68,6 +69,12 @@ impl Ask {
     /// Words must fit, too.
     fn slot_bytes(&self) -> u64 {
         self.size_bytes.max(WORDS_BYTES)
+    }
+
+    /// As a server tells of it.
+    pub(super) fn what(&self) -> What {
+        let kind = if self.latency { "latency" } else { "bandwidth" };
+        What { op: "send", kind, size_bytes: self.size_bytes, depth: self.depth }
     }
 
     /// Memory of an end, for one direction.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pathweave_datapath::rdm::{RdmEndpoint, RdmStats};
 use serde::{Deserialize, Serialize};
 
+use super::super::clients::Moved;
 use super::super::show::{Figures, bandwidth, latency, rule};
 use super::super::work::{Watch, Work};
 use super::end::End;
@@ -94,6 +95,17 @@ impl Mark {
 
     pub(super) fn elapsed(&self) -> Duration {
         self.watch.elapsed()
+    }
+
+    /// What has been moved since; sent is what is done.
+    pub(super) fn moved(&self, end: &End) -> Moved {
+        let bytes = |stats: &RdmStats| stats.counters.payload_bytes_received;
+        let now = end.endpoint().stats().as_ref().map_or(0, bytes);
+        Moved {
+            seconds: self.elapsed().as_secs_f64(),
+            received_bytes: now.saturating_sub(self.stats.as_ref().map_or(0, bytes)),
+            sent_bytes: end.work(&self.watch).bytes,
+        }
     }
 
     /// What has happened since.

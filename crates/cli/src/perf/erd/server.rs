@@ -11,7 +11,9 @@ use pathweave_datapath::{Opcode, Region};
 
 use super::super::args::ServerArgs;
 use super::super::client::{LONGEST_SILENCE, LOOK_EVERY};
+use super::super::clients::{Clients, Ended, Identity, Moved, Ticket};
 use super::super::flow::region;
+use super::super::server::{announce, summarise};
 use super::super::words::Broken;
 use super::end::{Came, End};
 use super::report::Mark;
@@ -37,7 +39,8 @@ pub(in super::super) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
     let endpoint = open(config.clone())?;
     let interrupt = Interrupt::listen_saying("stopping; Ctrl-C again does not wait for anything")?;
     let protection = config.device.protection;
-    terminal::out(&format!("listening on {} ({protection}), datagrams\n", endpoint.local_addr()));
+    let local = endpoint.local_addr();
+    announce(args, &format!("listening on {local} ({protection}), datagrams"));
     let own = |why: &dyn std::fmt::Display| Failure::Internal(why.to_string());
     let memory = region(ASKS * ASK_BYTES).map_err(|why| own(&why))?;
     let receive = |slot: u64| {
@@ -51,12 +54,12 @@ pub(in super::super) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
             terminal::note(&line);
         }
     };
-    let (report, reports) = mpsc::channel::<(Peer, String)>();
+    let (report, reports) = mpsc::channel::<(Peer, Ticket, String, (Ended, Moved))>();
     let running = Arc::new(AtomicUsize::new(0));
-    let (mut begun, mut over) = (0, 0);
-    while !interrupt.requested() && args.clients.is_none_or(|most| over < most) {
-        while let Ok((peer, line)) = reports.try_recv() {
-            over += 1;
+    let (mut begun, mut clients) = (0, Clients::new(args.clients));
+    while !interrupt.requested() && !clients.are_over() {
+        while let Ok((peer, ticket, line, (ended, moved))) = reports.try_recv() {
+            clients.ends(ticket, ended, moved);
             say(line);
             endpoint.remove(peer);
         }
@@ -75,17 +78,21 @@ pub(in super::super) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
             say(format!("{address}: it is no client of `pathweave perf --transport erd`"));
             continue;
         };
-        let answer = match begin(&config, args, ask) {
-            Ok(measuring) => {
+        let entered = clients.enter(Identity::Number(ask.client), address, ask.comes_back);
+        let opened = entered.clone().and_then(|ticket| Ok((ticket, begin(&config, args, ask)?)));
+        let answer = match opened {
+            Ok((ticket, measuring)) => {
                 begun += 1;
+                clients.begins(ticket, ask.what());
                 say(format!("{address}: {}", describe(ask)));
                 let port = measuring.local_addr().port();
                 let (report, running) = (report.clone(), running.clone());
                 let body = move || {
-                    let result = measure(measuring, token, ask, &running);
-                    let line = result
-                        .map_or_else(|why| format!("{address}: {why}"), |()| format!("{address}: done"));
-                    let _ = report.send((peer, line));
+                    let (line, how) = match measure(measuring, token, ask, &running) {
+                        Ok(moved) => (format!("{address}: done"), (Ended::Done, moved)),
+                        Err(why) => (format!("{address}: {why}"), (Ended::Broken, Moved::default())),
+                    };
+                    let _ = report.send((peer, ticket, line, how));
                 };
                 std::thread::Builder::new()
                     .name(format!("perf-{begun}"))
@@ -95,12 +102,16 @@ pub(in super::super) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
             }
             Err(why) => {
                 say(format!("{address}: refused: {why}"));
+                if let Ok(ticket) = entered {
+                    clients.ends(ticket, Ended::Refused, Moved::default());
+                }
                 Word::Refused { why }
             }
         };
         let words = Region::from_bytes(&encode(token, &answer)).map_err(|why| own(&why))?;
         let _ = endpoint.send(0, peer, words.all());
     }
+    summarise(args, &clients, local, &protection.to_string(), interrupt.requested());
     Ok(Outcome::Done)
 }
 
@@ -131,15 +142,15 @@ fn describe(ask: Ask) -> String {
     format!("datagram {kind} of {} bytes, depth {}", ask.size_bytes, ask.depth)
 }
 
-/// A measurement, from the client's first word to its last.
-fn measure(endpoint: RdmEndpoint, token: u64, ask: Ask, running: &AtomicUsize) -> Result<(), Broken> {
+/// A measurement, from the client's first word to its last; what it has moved.
+fn measure(endpoint: RdmEndpoint, token: u64, ask: Ask, running: &AtomicUsize) -> Result<Moved, Broken> {
     let peer = hear_begin(&endpoint, token)?;
     let mut end = End::new(endpoint, peer, token, ask, ask.both || ask.latency)?;
     let others = running.fetch_add(1, Ordering::Relaxed);
     let _leaves = Leaves(running);
     let mark = Mark::now(end.endpoint());
     end.say(&Word::Ready { port: 0 })?;
-    let mut most = others + 1;
+    let (mut most, mut moved) = (others + 1, Moved::default());
     let (mut finishing, mut reported, mut heard) = (false, false, Instant::now());
     loop {
         if ask.both {
@@ -147,10 +158,11 @@ fn measure(endpoint: RdmEndpoint, token: u64, ask: Ask, running: &AtomicUsize) -
         }
         if finishing && !reported && end.is_done() {
             reported = true;
+            moved = mark.moved(&end);
             end.say(&Word::Report(Box::new(mark.side(&end, most))))?;
         }
         if reported && end.has_said_all() {
-            return Ok(());
+            return Ok(moved);
         }
         match end.next()? {
             Some(Came::Word(Word::Finish)) => {

@@ -17,6 +17,12 @@ pub(super) struct Ask {
     pub(super) both: bool,
     pub(super) check: bool,
     pub(super) iterations: Option<u64>,
+    /// The run of the program that asks; a number it has drawn.
+    #[serde(default)]
+    pub(super) client: u64,
+    /// It will ask for another measurement after this one.
+    #[serde(default)]
+    pub(super) comes_back: bool,
 }
 
 /// A word.
@@ -68,8 +74,9 @@ mod tests {
 
     #[test]
     fn words_come_back_and_data_is_none() {
-        let ask =
-            Ask { size_bytes: 9, depth: 3, latency: false, both: true, check: true, iterations: Some(7) };
+        let (latency, both, check) = (false, true, true);
+        let (iterations, client, comes_back) = (Some(7), 5, true);
+        let ask = Ask { size_bytes: 9, depth: 3, latency, both, check, iterations, client, comes_back };
         for word in [Word::Ask(ask), Word::Ready { port: 9 }, Word::Begin, Word::Checked { count: 1 }] {
             let bytes = encode(77, &word);
             assert_eq!(decode(Some(77), &bytes), Some((77, word.clone())));

@@ -1,0 +1,262 @@
+//! The clients of a server, what each of them measured, and when as many have been served as were asked for.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::show::rule;
+
+/// A client that said it would measure more, and does not come back, is counted as over.
+const COMES_BACK_WITHIN: Duration = Duration::from_secs(10);
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct What {
+    /// Verb: `send`, `write`, `read`.
+    pub(crate) op: &'static str,
+    /// `bandwidth`, `latency`, `survey`.
+    pub(crate) kind: &'static str,
+    /// Bytes of a message.
+    pub(crate) size_bytes: u64,
+    /// Messages under way at a time.
+    pub(crate) depth: u32,
+}
+
+/// What the server saw of a measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Moved {
+    /// From the client's first word to its last.
+    pub(crate) seconds: f64,
+    /// Payload that arrived from the client, each byte once.
+    pub(crate) received_bytes: u64,
+    /// Payload sent to it: on a connection retransmissions included, of datagrams what is done.
+    pub(crate) sent_bytes: u64,
+}
+
+/// How a measurement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Ended {
+    /// It has been told of the server's part.
+    Done,
+    /// Before its end.
+    Broken,
+    /// The server did not take part.
+    Refused,
+}
+
+/// A measurement of a client.
+#[derive(Clone, Debug, Serialize)]
+struct Measurement {
+    #[serde(flatten)]
+    what: Option<What>,
+    #[serde(flatten)]
+    moved: Moved,
+    /// `None`: the server was ended before it.
+    ended: Option<Ended>,
+}
+
+/// A client: a run of the program.
+#[derive(Clone, Debug, Serialize)]
+struct Client {
+    address: SocketAddr,
+    #[serde(skip)]
+    identity: Identity,
+    measurements: Vec<Measurement>,
+    /// It has said that another measurement follows the last.
+    #[serde(skip)]
+    comes_back: bool,
+    #[serde(skip)]
+    quiet_since: Instant,
+}
+
+/// What tells clients apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Identity {
+    /// Its device.
+    Address(SocketAddr),
+    /// A number it has drawn.
+    Number(u64),
+}
+
+/// A measurement of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    client: usize,
+    measurement: usize,
+}
+
+/// All clients so far.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    most: Option<u64>,
+    all: Vec<Client>,
+}
+
+impl Clients {
+    /// For a server that ends after `most` clients.
+    pub(crate) fn new(most: Option<u64>) -> Self {
+        Clients { most, all: Vec::new() }
+    }
+
+    /// A client asks for a measurement, and says whether it will ask for another one.
+    ///
+    /// # Errors
+    /// The server has had as many as it takes.
+    pub(crate) fn enter(
+        &mut self,
+        identity: Identity,
+        address: SocketAddr,
+        comes_back: bool,
+    ) -> Result<Ticket, String> {
+        let known = self.all.iter().position(|client| client.identity == identity);
+        let client = match (known, self.most) {
+            (Some(known), _) => known,
+            (None, Some(most)) if self.all.len() as u64 >= most => {
+                return Err(format!("the server takes no more than {most} clients (--clients)"));
+            }
+            (None, _) => {
+                let (measurements, quiet_since) = (Vec::new(), Instant::now());
+                self.all.push(Client { address, identity, measurements, comes_back, quiet_since });
+                self.all.len() - 1
+            }
+        };
+        let all = &mut self.all[client];
+        all.comes_back = comes_back;
+        all.measurements.push(Measurement { what: None, moved: Moved::default(), ended: None });
+        Ok(Ticket { client, measurement: all.measurements.len() - 1 })
+    }
+
+    /// It takes place.
+    pub(crate) fn begins(&mut self, ticket: Ticket, what: What) {
+        self.all[ticket.client].measurements[ticket.measurement].what = Some(what);
+    }
+
+    /// It is over.
+    pub(crate) fn ends(&mut self, ticket: Ticket, ended: Ended, moved: Moved) {
+        let client = &mut self.all[ticket.client];
+        let measurement = &mut client.measurements[ticket.measurement];
+        (measurement.ended, measurement.moved) = (Some(ended), moved);
+        client.quiet_since = Instant::now();
+        client.comes_back &= ended == Ended::Done;
+    }
+
+    /// As many clients as were asked for have been here and are done.
+    pub(crate) fn are_over(&self) -> bool {
+        self.most.is_some_and(|most| self.all.len() as u64 >= most) && self.all.iter().all(Client::is_over)
+    }
+
+    /// Whether there was any.
+    pub(crate) fn has_any(&self) -> bool {
+        !self.all.is_empty()
+    }
+
+    /// What each has measured, as a table.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        rule(&mut text);
+        let _ = writeln!(
+            text,
+            " {:<22} {:<16} {:>11} {:>6} {:>9} {:>10} {:>9} {:>9}",
+            "client", "measurement", "#bytes", "depth", "time[s]", "in[MB/s]", "out[MB/s]", "ended"
+        );
+        for client in &self.all {
+            let mut address = client.address.to_string();
+            for measurement in &client.measurements {
+                let Measurement { what, moved, ended } = measurement;
+                let rate =
+                    |bytes: u64| if moved.seconds > 0.0 { bytes as f64 / 1e6 / moved.seconds } else { 0.0 };
+                let kind = what.map_or("-".to_owned(), |what| format!("{} {}", what.op, what.kind));
+                let of = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
+                let _ = writeln!(
+                    text,
+                    " {address:<22} {kind:<16} {:>11} {:>6} {:>9.3} {:>10.2} {:>9.2} {:>9}",
+                    of(what.map(|what| what.size_bytes)),
+                    of(what.map(|what| what.depth.into())),
+                    moved.seconds,
+                    rate(moved.received_bytes),
+                    rate(moved.sent_bytes),
+                    match ended {
+                        Some(Ended::Done) => "done",
+                        Some(Ended::Broken) => "broken",
+                        Some(Ended::Refused) => "refused",
+                        None => "cut off",
+                    }
+                );
+                address.clear();
+            }
+        }
+        rule(&mut text);
+        text
+    }
+
+    /// The same as JSON; `interrupted`: the server was ended by its user.
+    pub(crate) fn json(&self, server: SocketAddr, protection: &str, interrupted: bool) -> String {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            server: SocketAddr,
+            protection: &'a str,
+            ended: &'a str,
+            clients: &'a [Client],
+        }
+        let ended = if interrupted { "interrupted" } else { "done" };
+        crate::commands::json(&Document { server, protection, ended, clients: &self.all })
+    }
+}
+
+impl Client {
+    fn is_over(&self) -> bool {
+        let running = self.measurements.iter().any(|one| one.ended.is_none());
+        !running && (!self.comes_back || self.quiet_since.elapsed() >= COMES_BACK_WITHIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHAT: What = What { op: "write", kind: "bandwidth", size_bytes: 4_096, depth: 8 };
+    const MOVED: Moved = Moved { seconds: 2.0, received_bytes: 6_000_000, sent_bytes: 1_000_000 };
+
+    fn at(port: u16) -> (Identity, SocketAddr) {
+        let address = SocketAddr::from(([10, 0, 0, 1], port));
+        (Identity::Address(address), address)
+    }
+
+    #[test]
+    fn a_client_is_over_with_its_last_measurement_and_no_other_is_let_in() {
+        let mut clients = Clients::new(Some(2));
+        let [(first, near), (second, far), (third, other)] = [at(1), at(2), at(3)];
+        let one = clients.enter(first, near, true).unwrap();
+        clients.begins(one, WHAT);
+        clients.ends(one, Ended::Done, MOVED);
+        let two = clients.enter(second, far, false).unwrap();
+        assert!(clients.enter(third, other, false).unwrap_err().contains("no more than 2 clients"));
+        clients.ends(two, Ended::Refused, Moved::default());
+        assert!(!clients.are_over(), "the first comes back");
+        let again = clients.enter(first, near, false).unwrap();
+        assert!(!clients.are_over());
+        clients.ends(again, Ended::Done, MOVED);
+        assert!(clients.are_over());
+        let text = clients.text();
+        assert!(text.contains("10.0.0.1:1") && text.contains("3.00") && text.contains("refused"), "{text}");
+        assert_eq!(text.lines().count(), 6);
+    }
+
+    #[test]
+    fn who_breaks_does_not_come_back_and_without_a_number_it_never_ends() {
+        let mut clients = Clients::new(Some(1));
+        let (identity, address) = at(1);
+        let ticket = clients.enter(identity, address, true).unwrap();
+        clients.ends(ticket, Ended::Broken, Moved::default());
+        assert!(clients.are_over());
+        let mut any = Clients::new(None);
+        for number in 0..3 {
+            let ticket = any.enter(Identity::Number(number), address, false).unwrap();
+            any.ends(ticket, Ended::Done, MOVED);
+        }
+        assert!(!any.are_over());
+    }
+}
