@@ -42,8 +42,10 @@ struct Running {
     /// Taken before the client can begin: what it asks for is answered without this end's doing.
     mark: Mark,
     phase: Phase,
-    /// When the client began, and what had been moved before.
-    begun: Option<(Instant, Moved)>,
+    /// What had been moved before the client could begin. Data may overtake its word that it has.
+    before: Moved,
+    /// When it said so.
+    begun: Option<Instant>,
     /// What was moved until the client was told of this end's part.
     moved: Option<Moved>,
     /// Connections the server had at a time, at most.
@@ -116,11 +118,12 @@ impl Session {
         let welcome = Welcome { data_key: open.rkey() };
         let text = serde_json::to_vec(&welcome).expect("plain data serialises");
         let mark = Mark::now(&connection);
+        let before = moved(&connection);
         tell(&connection, Word::Ready, &text, control)?;
         let words = describe(&test);
         let phase = Phase::Waiting;
         let (begun, moved, connections) = (None, None, 1);
-        let running = Running { test, flow, mark, phase, begun, moved, connections, _open: open };
+        let running = Running { test, flow, mark, phase, before, begun, moved, connections, _open: open };
         Ok((Session { connection, control, part: Part::Test(Box::new(running)), ticket }, words))
     }
 
@@ -181,7 +184,7 @@ impl Session {
             Some(Word::Start) => {
                 running.connections = connections;
                 running.phase = Phase::Running;
-                running.begun = Some((Instant::now(), moved(connection)));
+                running.begun = Some(Instant::now());
             }
             Some(Word::Data) if running.test.kind == Kind::Latency => running.flow.post_one(connection)?,
             Some(Word::Finish) => {
@@ -213,10 +216,9 @@ impl Session {
 impl Running {
     /// What has been moved since the client began.
     fn moved_by(&self, connection: &Bundle) -> Moved {
-        let Some((begun, before)) = self.begun else { return Moved::default() };
-        let now = moved(connection);
+        let (before, now) = (self.before, moved(connection));
         Moved {
-            seconds: begun.elapsed().as_secs_f64(),
+            seconds: self.begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64()),
             received_bytes: now.received_bytes.saturating_sub(before.received_bytes),
             sent_bytes: now.sent_bytes.saturating_sub(before.sent_bytes),
         }

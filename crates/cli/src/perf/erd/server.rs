@@ -164,7 +164,12 @@ fn measure(endpoint: RdmEndpoint, token: u64, ask: Ask, running: &AtomicUsize) -
         if reported && end.has_said_all() {
             return Ok(moved);
         }
-        match end.next()? {
+        let came = match end.next() {
+            // Who has heard it is gone, mostly before its word that it has arrives here.
+            Err(_) if reported => return Ok(moved),
+            came => came?,
+        };
+        match came {
             Some(Came::Word(Word::Finish)) => {
                 finishing = true;
                 if ask.iterations.is_none() || ask.latency {
