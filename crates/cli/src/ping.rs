@@ -14,7 +14,8 @@ use serde::Serialize;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::perf::{
-    self, Broken, Check, Directions, Kind, Latency, Op, ProtectionArgs, Ready, Samples, Test, seconds,
+    self, Asks, Broken, Check, Directions, Kind, Latency, Op, ProtectionArgs, Ready, Samples, Test,
+    draw_number, seconds,
 };
 use crate::terminal;
 
@@ -104,7 +105,8 @@ pub(crate) fn ping(args: &PingArgs) -> Result<Outcome, Failure> {
         check: Check::Off,
     };
     let broken = |why: Broken| Failure::Input(format!("{peer}: {why}"));
-    let mut ready = perf::meet(&device, peer, SCHEME, (test, false), args.timeout)?.map_err(broken)?;
+    let asks = Asks { test, comes_back: false, client: draw_number()? };
+    let mut ready = perf::meet(&device, peer, SCHEME, asks, args.timeout)?.map_err(broken)?;
     perf::note_paths(&ready.connection, args.paths);
     let mut samples = vec![Samples::new(); usize::from(ready.connection.info().paths)];
     let mut replies = vec![0; samples.len()];

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::args::ClientArgs;
 use super::bundle::Bundle;
+use super::clients::draw_number;
 use super::flow::{Flow, Role, region};
 use super::progress::Live;
 use super::samples::Samples;
@@ -56,7 +57,7 @@ pub(crate) fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
     let device = device::open(config)?;
     let interrupt = Interrupt::listen_saying("stopping: what has been measured will be shown")?;
     let live = Live::new(&args.talk);
-    let mut meeting = Meeting { args, device, peer, interrupt, live, setup: None };
+    let mut meeting = Meeting { args, number: draw_number()?, device, peer, interrupt, live, setup: None };
     let (mut rows, mut ended) = (Vec::new(), Ended::Done);
     let mut complaint = None;
     let tests = tests(args);
@@ -140,11 +141,22 @@ pub(crate) struct Setup {
 /// What all measurements of a client have in common.
 struct Meeting<'a> {
     args: &'a ClientArgs,
+    number: u64,
     device: Device,
     peer: SocketAddr,
     interrupt: Interrupt,
     live: Live,
     setup: Option<Setup>,
+}
+
+/// What a client asks of a server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asks {
+    pub(crate) test: Test,
+    /// It will ask for another one.
+    pub(crate) comes_back: bool,
+    /// Its number ([`draw_number`]).
+    pub(crate) client: u64,
 }
 
 /// A connection on which a test can begin.
@@ -163,9 +175,10 @@ pub(crate) fn meet(
     device: &Device,
     peer: SocketAddr,
     scheme: &str,
-    (test, comes_back): (Test, bool),
+    asks: Asks,
     timeout: Duration,
 ) -> Result<Result<Ready, Broken>, Failure> {
+    let Asks { test, comes_back, client } = asks;
     let own = |why: Broken| Failure::Input(why.to_string());
     let memory = region(test.memory_bytes()).map_err(own)?;
     let control = region(CONTROL_BYTES).map_err(own)?;
@@ -174,7 +187,7 @@ pub(crate) fn meet(
     };
     let registered = [register(&memory, Access::READ_WRITE)?, register(&control, Access::WRITE)?];
     let [data_key, control_key] = registered.each_ref().map(Registration::rkey);
-    let hello = Hello { test, data_key, control_key, comes_back };
+    let hello = Hello { test, data_key, control_key, comes_back, client };
     let connection = device::connect(device, peer, scheme, &hello.encode())?;
     let agree = || {
         let mut flow = Flow::new(test, Role::Client, memory, Remote { address: 0, rkey: 0 })?;
@@ -213,7 +226,7 @@ fn parsed<T: DeserializeOwned>(control: &Region, len: u64) -> Result<T, Broken> 
 
 impl Meeting<'_> {
     fn measure(&mut self, test: Test, comes_back: bool) -> Result<Result<Row, Broken>, Failure> {
-        let asks = (test, comes_back);
+        let asks = Asks { test, comes_back, client: self.number };
         let ready = match meet(&self.device, self.peer, self.args.scheme(), asks, self.args.timeout)? {
             Ok(ready) => ready,
             Err(why) => return Ok(Err(why)),

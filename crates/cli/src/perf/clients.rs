@@ -1,15 +1,24 @@
 //! The clients of a server, what each of them measured, and when as many have been served as were asked for.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use pathweave_datapath::secure::{OsRandom, SecureRandom};
 use serde::Serialize;
 
 use super::show::rule;
+use crate::failure::Failure;
 
 /// A client that said it would measure more, and does not come back, is counted as over.
 const COMES_BACK_WITHIN: Duration = Duration::from_secs(10);
+
+/// Clients a server that serves on and on remembers; of more it forgets those that came first.
+const REMEMBERED: usize = 1_000;
+
+/// Measurements of one client.
+const MOST_MEASUREMENTS: usize = 1_000;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -63,7 +72,7 @@ struct Measurement {
 struct Client {
     address: SocketAddr,
     #[serde(skip)]
-    identity: Identity,
+    number: u64,
     measurements: Vec<Measurement>,
     /// It has said that another measurement follows the last.
     #[serde(skip)]
@@ -72,71 +81,93 @@ struct Client {
     quiet_since: Instant,
 }
 
-/// What tells clients apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Identity {
-    /// Its device.
-    Address(SocketAddr),
-    /// A number it has drawn.
-    Number(u64),
+/// A number a client draws, which tells it apart: its address may differ from measurement to measurement.
+pub(crate) fn draw_number() -> Result<u64, Failure> {
+    let mut bytes = [0; 8];
+    OsRandom.fill(&mut bytes).map_err(|why| Failure::Internal(why.to_string()))?;
+    Ok(u64::from_ne_bytes(bytes))
 }
 
 /// A measurement of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
-    client: usize,
+    client: u64,
     measurement: usize,
 }
 
-/// All clients so far.
+/// All clients so far, in the order they came.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     most: Option<u64>,
-    all: Vec<Client>,
+    all: BTreeMap<u64, Client>,
+    came: u64,
+    forgotten: u64,
 }
 
 impl Clients {
     /// For a server that ends after `most` clients.
     pub(crate) fn new(most: Option<u64>) -> Self {
-        Clients { most, all: Vec::new() }
+        Clients { most, ..Clients::default() }
     }
 
-    /// A client asks for a measurement, and says whether it will ask for another one.
+    /// A client asks for a measurement, and says whether it will ask for another one. `number`: that of [`draw_number`].
     ///
     /// # Errors
-    /// The server has had as many as it takes.
+    /// The server has had as many as it takes, or the client more than anybody needs.
     pub(crate) fn enter(
         &mut self,
-        identity: Identity,
+        number: u64,
         address: SocketAddr,
         comes_back: bool,
     ) -> Result<Ticket, String> {
-        let known = self.all.iter().position(|client| client.identity == identity);
+        let known = self.all.iter().find(|(_, client)| client.number == number);
         let client = match (known, self.most) {
-            (Some(known), _) => known,
-            (None, Some(most)) if self.all.len() as u64 >= most => {
+            (Some((&known, _)), _) => known,
+            (None, Some(most)) if self.came >= most => {
                 return Err(format!("the server takes no more than {most} clients (--clients)"));
             }
             (None, _) => {
                 let (measurements, quiet_since) = (Vec::new(), Instant::now());
-                self.all.push(Client { address, identity, measurements, comes_back, quiet_since });
-                self.all.len() - 1
+                self.all.insert(self.came, Client { address, number, measurements, comes_back, quiet_since });
+                self.came += 1;
+                self.came - 1
             }
         };
-        let all = &mut self.all[client];
+        if self.most.is_none() {
+            self.forget();
+        }
+        let Some(all) = self.all.get_mut(&client) else { return Err("the server is full".into()) };
+        if all.measurements.len() >= MOST_MEASUREMENTS {
+            return Err(format!("a client has at most {MOST_MEASUREMENTS} measurements"));
+        }
         all.comes_back = comes_back;
         all.measurements.push(Measurement { what: None, moved: Moved::default(), ended: None });
         Ok(Ticket { client, measurement: all.measurements.len() - 1 })
     }
 
+    /// Whoever came first among those that are done, if there are too many.
+    fn forget(&mut self) {
+        if self.all.len() <= REMEMBERED {
+            return;
+        }
+        let done = |client: &Client| !client.measurements.is_empty() && client.is_over();
+        if let Some(first) = self.all.iter().find_map(|(&came, client)| done(client).then_some(came)) {
+            self.all.remove(&first);
+            self.forgotten += 1;
+        }
+    }
+
     /// It takes place.
     pub(crate) fn begins(&mut self, ticket: Ticket, what: What) {
-        self.all[ticket.client].measurements[ticket.measurement].what = Some(what);
+        if let Some(client) = self.all.get_mut(&ticket.client) {
+            client.measurements[ticket.measurement].what = Some(what);
+        }
     }
 
     /// It is over.
     pub(crate) fn ends(&mut self, ticket: Ticket, ended: Ended, moved: Moved) {
-        let client = &mut self.all[ticket.client];
+        // Whoever has an open measurement is not forgotten.
+        let Some(client) = self.all.get_mut(&ticket.client) else { return };
         let measurement = &mut client.measurements[ticket.measurement];
         (measurement.ended, measurement.moved) = (Some(ended), moved);
         client.quiet_since = Instant::now();
@@ -145,7 +176,7 @@ impl Clients {
 
     /// As many clients as were asked for have been here and are done.
     pub(crate) fn are_over(&self) -> bool {
-        self.most.is_some_and(|most| self.all.len() as u64 >= most) && self.all.iter().all(Client::is_over)
+        self.most.is_some_and(|most| self.came >= most) && self.all.values().all(Client::is_over)
     }
 
     /// Whether there was any.
@@ -162,7 +193,10 @@ impl Clients {
             " {:<22} {:<16} {:>11} {:>6} {:>9} {:>10} {:>9} {:>9}",
             "client", "measurement", "#bytes", "depth", "time[s]", "in[MB/s]", "out[MB/s]", "ended"
         );
-        for client in &self.all {
+        if self.forgotten > 0 {
+            let _ = writeln!(text, " {} clients before these", self.forgotten);
+        }
+        for client in self.all.values() {
             let mut address = client.address.to_string();
             for measurement in &client.measurements {
                 let Measurement { what, moved, ended } = measurement;
@@ -199,10 +233,13 @@ impl Clients {
             server: SocketAddr,
             protection: &'a str,
             ended: &'a str,
-            clients: &'a [Client],
+            /// Clients before these, of which nothing is known any more.
+            forgotten_clients: u64,
+            clients: Vec<&'a Client>,
         }
         let ended = if interrupted { "interrupted" } else { "done" };
-        crate::commands::json(&Document { server, protection, ended, clients: &self.all })
+        let (forgotten_clients, clients) = (self.forgotten, self.all.values().collect());
+        crate::commands::json(&Document { server, protection, ended, forgotten_clients, clients })
     }
 }
 
@@ -220,9 +257,8 @@ mod tests {
     const WHAT: What = What { op: "write", kind: "bandwidth", size_bytes: 4_096, depth: 8 };
     const MOVED: Moved = Moved { seconds: 2.0, received_bytes: 6_000_000, sent_bytes: 1_000_000 };
 
-    fn at(port: u16) -> (Identity, SocketAddr) {
-        let address = SocketAddr::from(([10, 0, 0, 1], port));
-        (Identity::Address(address), address)
+    fn at(port: u16) -> (u64, SocketAddr) {
+        (port.into(), SocketAddr::from(([10, 0, 0, 1], port)))
     }
 
     #[test]
@@ -248,15 +284,42 @@ mod tests {
     #[test]
     fn who_breaks_does_not_come_back_and_without_a_number_it_never_ends() {
         let mut clients = Clients::new(Some(1));
-        let (identity, address) = at(1);
-        let ticket = clients.enter(identity, address, true).unwrap();
+        let (number, address) = at(1);
+        let ticket = clients.enter(number, address, true).unwrap();
         clients.ends(ticket, Ended::Broken, Moved::default());
         assert!(clients.are_over());
         let mut any = Clients::new(None);
         for number in 0..3 {
-            let ticket = any.enter(Identity::Number(number), address, false).unwrap();
+            let ticket = any.enter(number, address, false).unwrap();
             any.ends(ticket, Ended::Done, MOVED);
         }
         assert!(!any.are_over());
+    }
+
+    #[test]
+    fn a_client_is_known_by_its_number_wherever_it_comes_from() {
+        let mut clients = Clients::new(Some(1));
+        for (port, comes_back) in [(1, true), (2, false)] {
+            let ticket = clients.enter(7, at(port).1, comes_back).unwrap();
+            clients.ends(ticket, Ended::Done, MOVED);
+        }
+        assert!(clients.are_over());
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_nobody_under_way_is_forgotten() {
+        let mut clients = Clients::new(None);
+        let open = clients.enter(u64::MAX, at(1).1, false).unwrap();
+        for number in 0..REMEMBERED as u64 + 5 {
+            let ticket = clients.enter(number, at(2).1, false).unwrap();
+            clients.ends(ticket, Ended::Done, MOVED);
+        }
+        assert_eq!((clients.all.len(), clients.forgotten), (REMEMBERED, 6));
+        clients.ends(open, Ended::Done, MOVED);
+        assert!(clients.text().contains("6 clients before these") && clients.text().contains("10.0.0.1:1"));
+        for _ in 1..MOST_MEASUREMENTS {
+            clients.enter(u64::MAX, at(1).1, true).unwrap();
+        }
+        assert!(clients.enter(u64::MAX, at(1).1, true).unwrap_err().contains("at most 1000 measurements"));
     }
 }

@@ -20,7 +20,8 @@ mod words;
 mod work;
 
 pub(crate) use args::{PerfArgs, ProtectionArgs, seconds};
-pub(crate) use client::{Ready, meet};
+pub(crate) use client::{Asks, Ready, meet};
+pub(crate) use clients::draw_number;
 pub(crate) use device::{any_port_for, note_paths, open, resolve};
 pub(crate) use samples::{Latency, Samples};
 pub(crate) use test::{Check, Directions, Kind, Op, Test};

@@ -7,7 +7,7 @@ use pathweave_datapath::{Completion, Connection, WaitError};
 
 use super::args::ServerArgs;
 use super::bundle::Gathering;
-use super::clients::{Clients, Ended, Identity, Moved};
+use super::clients::{Clients, Ended, Moved};
 use super::device;
 use super::session::Session;
 use super::test::Hello;
@@ -60,7 +60,7 @@ pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
                 let Some((bundle, said)) = gathering.add(&device, connection) else { continue };
                 let mut ticket = None;
                 let enter = |from: SocketAddr, hello: &Hello| {
-                    ticket = Some(clients.enter(Identity::Address(from), from, hello.comes_back)?);
+                    ticket = Some(clients.enter(hello.client, from, hello.comes_back)?);
                     Ok(ticket)
                 };
                 match Session::open(&device, bundle, &said, args.max_memory, enter) {

@@ -82,6 +82,8 @@ pub(crate) struct Hello {
     pub(crate) control_key: u32,
     /// The client will ask for another measurement after this one.
     pub(crate) comes_back: bool,
+    /// The run of the program that asks; a number it has drawn.
+    pub(crate) client: u64,
 }
 
 impl Test {
@@ -145,8 +147,8 @@ impl Test {
 
 const MAGIC: &[u8; 4] = b"pwpf";
 /// Of what client and server say to each other.
-const VERSION: u8 = 1;
-const LEN: usize = 38;
+const VERSION: u8 = 2;
+const LEN: usize = 46;
 
 impl Hello {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -165,6 +167,7 @@ impl Hello {
         bytes.extend_from_slice(&test.iterations.unwrap_or(0).to_be_bytes());
         bytes.extend_from_slice(&test.depth.to_be_bytes());
         bytes.extend_from_slice(&self.data_key.to_be_bytes());
+        bytes.extend_from_slice(&self.client.to_be_bytes());
         bytes
     }
 
@@ -201,6 +204,7 @@ impl Hello {
         let iterations = u64::from_be_bytes(reader.take()?);
         let depth = u32::from_be_bytes(reader.take()?);
         let data_key = u32::from_be_bytes(reader.take()?);
+        let client = u64::from_be_bytes(reader.take()?);
         if !(1..=MAX_MESSAGE_BYTES).contains(&size_bytes) {
             return Err(format!("messages of {size_bytes} bytes; allowed are 1 to {MAX_MESSAGE_BYTES}"));
         }
@@ -209,7 +213,7 @@ impl Hello {
         }
         let iterations = (iterations > 0).then_some(iterations);
         let test = Test { kind, op, size_bytes, depth, iterations, directions, check };
-        Ok(Hello { test, data_key, control_key, comes_back })
+        Ok(Hello { test, data_key, control_key, comes_back, client })
     }
 }
 
@@ -248,7 +252,8 @@ mod tests {
     fn a_hello_comes_back_and_fits_a_handshake() {
         for test in [TEST, Test { kind: Kind::Latency, op: Op::Read, iterations: None, ..TEST }] {
             let comes_back = test.kind == Kind::Latency;
-            let hello = Hello { test, data_key: 0xdead_beef, control_key: 7, comes_back };
+            let hello =
+                Hello { test, data_key: 0xdead_beef, control_key: 7, comes_back, client: u64::MAX - 1 };
             let bytes = hello.encode();
             assert_eq!(bytes.len(), LEN);
             assert_eq!(Hello::decode(&bytes), Ok(hello));
@@ -261,14 +266,15 @@ mod tests {
     #[test]
     fn nonsense_is_named() {
         let hello = |change: fn(&mut Vec<u8>)| {
-            let mut bytes = Hello { test: TEST, data_key: 1, control_key: 2, comes_back: false }.encode();
+            let mut bytes =
+                Hello { test: TEST, data_key: 1, control_key: 2, comes_back: false, client: 3 }.encode();
             change(&mut bytes);
             Hello::decode(&bytes).unwrap_err()
         };
-        let later = Hello { test: TEST, data_key: 1, control_key: 2, comes_back: false }.encode();
+        let later = Hello { test: TEST, data_key: 1, control_key: 2, comes_back: false, client: 3 }.encode();
         assert_eq!((Hello::control_key(&later), Hello::control_key(&later[..8])), (Some(2), None));
         assert!(hello(|b| b[0] = b'x').contains("something else"));
-        assert!(hello(|b| b[4] = 9).contains("version 9, the server's 1"));
+        assert!(hello(|b| b[4] = 9).contains("version 9, the server's 2"));
         assert!(hello(|b| b[10] = 3).contains("op 3"));
         assert!(hello(|b| b[14] = 1).contains("allowed are 1 to 4294967296"));
         assert!(hello(|b| b[30..34].fill(0)).contains("a depth of 0"));

@@ -9,6 +9,7 @@ use pathweave_datapath::secure::{OsRandom, SecureRandom};
 
 use super::super::args::ClientArgs;
 use super::super::client::{DEFAULT_TIME, Ended, LONGEST_SILENCE, LOOK_EVERY};
+use super::super::clients::draw_number;
 use super::super::device;
 use super::super::progress::Live;
 use super::super::samples::Samples;
@@ -40,9 +41,7 @@ pub(in super::super) fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
         config.delivery = Delivery::Ordered;
     }
     let interrupt = Interrupt::listen_saying("stopping: what has been measured will be shown")?;
-    let mut number = [0; 8];
-    OsRandom.fill(&mut number).map_err(|why| Failure::Internal(why.to_string()))?;
-    let (number, live) = (u64::from_ne_bytes(number), Live::new(&args.talk));
+    let (number, live) = (draw_number()?, Live::new(&args.talk));
     let mut client = Client { args, server, config, number, interrupt, live, setup: None };
     let (mut rows, mut ended, mut complaint) = (Vec::new(), Ended::Done, None);
     let sizes = args.sizes();

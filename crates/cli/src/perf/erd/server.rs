@@ -11,7 +11,7 @@ use pathweave_datapath::{Opcode, Region};
 
 use super::super::args::ServerArgs;
 use super::super::client::{LONGEST_SILENCE, LOOK_EVERY};
-use super::super::clients::{Clients, Ended, Identity, Moved, Ticket};
+use super::super::clients::{Clients, Ended, Moved, Ticket};
 use super::super::flow::region;
 use super::super::server::{announce, summarise};
 use super::super::words::Broken;
@@ -78,7 +78,7 @@ pub(in super::super) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
             say(format!("{address}: it is no client of `pathweave perf --transport erd`"));
             continue;
         };
-        let entered = clients.enter(Identity::Number(ask.client), address, ask.comes_back);
+        let entered = clients.enter(ask.client, address, ask.comes_back);
         let opened = entered.clone().and_then(|ticket| Ok((ticket, begin(&config, args, ask)?)));
         let answer = match opened {
             Ok((ticket, measuring)) => {
