@@ -15,8 +15,10 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const FIRST: usize = 100;
 /// Two packets.
 const BYTES: usize = 3_000;
+/// So often all are spoken to at once, at most.
+const TIMES: u64 = 8;
 /// What tells answers from messages.
-const ANSWER: u64 = 500_000_000;
+const ANSWER: u64 = 5_000_000_000;
 
 /// Bytes that tell where they are from.
 fn pattern(salt: u64) -> Vec<u8> {
@@ -190,14 +192,17 @@ pub(crate) fn weigh(endpoint: RdmEndpoint, leaves: &[Leaf]) -> i64 {
     );
     assert_eq!((stats.peers, stats.associations), (count, count));
     assert!(bytes <= RdmEndpoint::BYTES_A_PEER as i64, "{bytes} B, {} declared", RdmEndpoint::BYTES_A_PEER);
-    // All at once, twice: the queues of the first time are used again, and nothing is added for peers.
-    exchange(&mut hub, leaves, 100_000_000);
-    rest(&mut hub, leaves);
-    let before = hub.bytes;
-    exchange(&mut hub, leaves, 200_000_000);
-    rest(&mut hub, leaves);
-    let again = hub.bytes - before;
-    println!("all of them at once, again: {again} B more in all");
-    assert!(again < 64 * count as i64, "{again} B more for peers that are known");
+    // All at once, again and again: queues may find a longer moment and grow, but not each time, and nothing is added
+    // for peers.
+    let mut added = Vec::new();
+    let settled = (0..TIMES).any(|time| {
+        let before = hub.bytes;
+        exchange(&mut hub, leaves, (time + 1) * 100_000_000);
+        rest(&mut hub, leaves);
+        added.push(hub.bytes - before);
+        time > 0 && hub.bytes - before < 64 * count as i64
+    });
+    println!("all of them at once: {added:?} B more in all");
+    assert!(settled, "{added:?} B more for peers that are known");
     bytes
 }
