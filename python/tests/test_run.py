@@ -152,5 +152,10 @@ def test_another_thread_can_stop_a_run_and_gets_its_turn_meanwhile(small: pw.Sce
 
 
 def test_ctrl_c_stops_a_run(small: pw.Scenario) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        pw.run(small.with_(set=LONG), progress=lambda _: signal.raise_signal(signal.SIGINT))
+    # Python leaves it ignored if the shell that started the tests in the background did.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            pw.run(small.with_(set=LONG), progress=lambda _: signal.raise_signal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
