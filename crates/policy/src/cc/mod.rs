@@ -4,6 +4,7 @@
 
 pub mod dcqcn;
 mod dctcp;
+mod suit;
 mod swift;
 mod timely;
 mod unlimited;

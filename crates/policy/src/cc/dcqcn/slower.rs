@@ -10,31 +10,26 @@
 use pathweave_units::{Duration, Rate};
 
 use super::DcqcnConfig;
+use crate::cc::suit::Suit;
 
 /// The slowest line the presets are given for (HPCC, `simulation/run.py`; those of DCQCN and ASTRA-sim are of 40 Gb/s and
 /// more).
 const LINE: Rate = Rate::from_gbps(25);
 /// The longest round trip between idle hosts of the network HPCC's values were simulated in (SIGCOMM 2019, section 5.1).
 const ROUND_TRIP: Duration = Duration::from_us(12);
-/// Of the line's rate, one in so many is the least to send at: HPCC's 1 Gb/s at 100 Gb/s.
-const LEAST_SHARE: u64 = 100;
 
 impl DcqcnConfig {
     /// For hosts with such a line and such a round trip, the delay of their software included. What is at least as fast as
     /// where the preset comes from keeps its values.
     pub fn suited_to(&self, line: Rate, round_trip: Duration) -> DcqcnConfig {
         let p = self.params();
-        let bps = line.as_bps().max(1);
-        let by_line = LINE.as_bps() as f64 / bps as f64;
-        let factor = by_line.max(round_trip.as_ps() as f64 / ROUND_TRIP.as_ps() as f64).max(1.0);
-        let slower = |clock: Duration| Some(clock.scale(factor));
-        let absolute = p.increase_scale == Rate::ZERO && line < LINE;
+        let suit = Suit::new((line, round_trip), (LINE, ROUND_TRIP));
         DcqcnConfig {
-            alpha_timer: slower(p.alpha_timer),
-            decrease_interval: slower(p.decrease_interval),
-            rate_timer: slower(p.rate_timer),
-            increase_scale: Some(if absolute { LINE } else { p.increase_scale }),
-            min_rate: Some(p.min_rate.min(Rate::from_bps((bps / LEAST_SHARE).max(1)))),
+            alpha_timer: suit.span(p.alpha_timer),
+            decrease_interval: suit.span(p.decrease_interval),
+            rate_timer: suit.span(p.rate_timer),
+            increase_scale: suit.step_scale(p.increase_scale),
+            min_rate: suit.least_rate(p.min_rate),
             ..self.clone()
         }
     }
@@ -46,10 +41,11 @@ mod tests {
 
     use pathweave_units::{PathId, Time};
 
+    use super::super::tests::cnp;
     use super::super::{Dcqcn, DcqcnPreset, presets};
     use super::*;
     use crate::cc::{CongestionControl, Permit};
-    use crate::{Feedback, FeedbackKind, Leg, Memo, PolicyEnv, Sent, Want};
+    use crate::{Leg, PolicyEnv, Sent, Want};
 
     const PACKET: u32 = 1_500;
 
@@ -134,17 +130,7 @@ mod tests {
             retransmit: false,
             inflight_packets: 0,
         };
-        let notification = Feedback {
-            kind: FeedbackKind::Cnp,
-            path: PathId(0),
-            psn: 0,
-            memo: Memo::default(),
-            wire_bytes: 0,
-            rtt: Duration::ZERO,
-            one_way_ps: 0,
-            inflight_packets: 1,
-            backlogged: true,
-        };
+        let notification = cnp();
         let (mut now, mut busy_until, mut notify_at) = (Time::ZERO, Time::ZERO, Vec::new());
         let mut shares = Vec::new();
         for _ in 0..4_000 {

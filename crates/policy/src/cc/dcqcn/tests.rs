@@ -36,7 +36,7 @@ fn round() -> DcqcnConfig {
     }
 }
 
-fn cnp() -> Feedback {
+pub(super) fn cnp() -> Feedback {
     Feedback {
         kind: FeedbackKind::Cnp,
         path: PathId(0),

@@ -3,13 +3,12 @@
 use pathweave_units::{Duration, Rate};
 
 use crate::cc::Window;
+use crate::cc::suit::Suit;
 use crate::error::check;
 use crate::{ConfigError, PolicyEnv};
 
 /// The line the paper's values are of (SIGCOMM 2015, section 6).
 const LINE: Rate = Rate::from_gbps(10);
-/// Of the line's rate, one in so many is the least to send at: HPCC's 1 Gb/s at 100 Gb/s.
-const LEAST_SHARE: u64 = 100;
 
 /// A named parameter set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -126,16 +125,13 @@ impl TimelyConfig {
     /// the same shares of the line. What is at least as fast as where the preset comes from keeps its values.
     pub fn suited_to(&self, line: Rate, round_trip: Duration) -> TimelyConfig {
         let p = self.params();
-        let bps = line.as_bps().max(1);
-        let by_line = LINE.as_bps() as f64 / bps as f64;
-        let factor = by_line.max(round_trip.as_ps() as f64 / p.min_rtt.as_ps() as f64).max(1.0);
-        let absolute = p.step_scale == Rate::ZERO && line < LINE;
+        let suit = Suit::new((line, round_trip), (LINE, p.min_rtt));
         TimelyConfig {
-            t_low: Some(p.t_low.scale(factor)),
-            t_high: Some(p.t_high.scale(factor)),
-            min_rtt: Some(p.min_rtt.scale(factor)),
-            step_scale: Some(if absolute { LINE } else { p.step_scale }),
-            min_rate: Some(p.min_rate.min(Rate::from_bps((bps / LEAST_SHARE).max(1)))),
+            t_low: suit.span(p.t_low),
+            t_high: suit.span(p.t_high),
+            min_rtt: suit.span(p.min_rtt),
+            step_scale: suit.step_scale(p.step_scale),
+            min_rate: suit.least_rate(p.min_rate),
             ..self.clone()
         }
     }
