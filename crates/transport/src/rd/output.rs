@@ -141,7 +141,7 @@ impl<P: Policy> RdQp<P> {
             };
             let Some((msg, index)) = found else {
                 // Done, or given up, since it began to wait.
-                self.queues.drop(next);
+                self.queues.take(next);
                 continue;
             };
             let candidate = self.packet(next, msg, index)?;

@@ -126,7 +126,7 @@ impl Queues {
     }
 
     /// The packet that is next, or `None`. It stays there until it [has left](Queues::left) or [is
-    /// dropped](Queues::drop).
+    /// taken out](Queues::take).
     pub(super) fn next(&mut self, now: Time, order: RetryOrder) -> Option<Next> {
         match &mut self.lanes {
             Lanes::Common(lane) => lane.next(order),
@@ -160,12 +160,8 @@ impl Queues {
         }
     }
 
-    /// What was next need not be sent any more.
-    pub(super) fn drop(&mut self, next: Next) {
-        self.take(next);
-    }
-
-    fn take(&mut self, next: Next) {
+    /// Takes out what was next: it has left, or need not be sent any more.
+    pub(super) fn take(&mut self, next: Next) {
         let flow = next.flow();
         let lane = self.lane(flow);
         if let Next::Retry { psn, .. } = next {
