@@ -121,37 +121,37 @@ impl Clients {
         comes_back: bool,
     ) -> Result<Ticket, String> {
         let known = self.all.iter().find(|(_, client)| client.number == number);
-        let client = match (known, self.most) {
+        let came = match (known, self.most) {
             (Some((&known, _)), _) => known,
             (None, Some(most)) if self.came >= most => {
                 return Err(format!("the server takes no more than {most} clients (--clients)"));
             }
-            (None, _) => {
-                let (measurements, quiet_since) = (Vec::new(), Instant::now());
-                self.all.insert(self.came, Client { address, number, measurements, comes_back, quiet_since });
+            (None, most) => {
+                if most.is_none() && self.all.len() >= REMEMBERED {
+                    self.forget();
+                }
                 self.came += 1;
                 self.came - 1
             }
         };
-        if self.most.is_none() {
-            self.forget();
-        }
-        let Some(all) = self.all.get_mut(&client) else { return Err("the server is full".into()) };
-        if all.measurements.len() >= MOST_MEASUREMENTS {
+        let client = self.all.entry(came).or_insert_with(|| Client {
+            address,
+            number,
+            measurements: Vec::new(),
+            comes_back,
+            quiet_since: Instant::now(),
+        });
+        if client.measurements.len() >= MOST_MEASUREMENTS {
             return Err(format!("a client has at most {MOST_MEASUREMENTS} measurements"));
         }
-        all.comes_back = comes_back;
-        all.measurements.push(Measurement { what: None, moved: Moved::default(), ended: None });
-        Ok(Ticket { client, measurement: all.measurements.len() - 1 })
+        client.comes_back = comes_back;
+        client.measurements.push(Measurement { what: None, moved: Moved::default(), ended: None });
+        Ok(Ticket { client: came, measurement: client.measurements.len() - 1 })
     }
 
-    /// Whoever came first among those that are done, if there are too many.
+    /// Whoever came first among those that are done.
     fn forget(&mut self) {
-        if self.all.len() <= REMEMBERED {
-            return;
-        }
-        let done = |client: &Client| !client.measurements.is_empty() && client.is_over();
-        if let Some(first) = self.all.iter().find_map(|(&came, client)| done(client).then_some(came)) {
+        if let Some(first) = self.all.iter().find_map(|(&came, client)| client.is_over().then_some(came)) {
             self.all.remove(&first);
             self.forgotten += 1;
         }
