@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use cpu_time::ProcessTime;
+use pathweave_heap::usage::process_cpu;
 use pathweave_policy::{
     AnyPolicy, Feedback, FeedbackKind, Leg, Member, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv,
     Sent, Shared, Want, find_scheme,
@@ -123,7 +123,7 @@ impl Sender {
             retransmit: false,
             inflight_packets: 1,
         };
-        let start = ProcessTime::now();
+        let start = process_cpu();
         for psn in 0..PACKETS {
             let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
             match self.policy.poll_send(NOW, black_box(&want), &mut cx) {
@@ -137,7 +137,7 @@ impl Sender {
 
     /// CPU nanoseconds of the feedback of one packet, which changes one delay.
     fn learn(&mut self) -> f64 {
-        let start = ProcessTime::now();
+        let start = process_cpu();
         for n in 0..PACKETS {
             let path = (n % u32::from(self.paths)) as u16;
             self.hear(path, 4_252_000 + i64::from(n * 7_919 % 4_000_000));
@@ -146,6 +146,6 @@ impl Sender {
     }
 }
 
-fn each(start: ProcessTime) -> f64 {
-    start.elapsed().as_nanos() as f64 / f64::from(PACKETS)
+fn each(start: std::time::Duration) -> f64 {
+    (process_cpu() - start).as_nanos() as f64 / f64::from(PACKETS)
 }

@@ -12,8 +12,7 @@ mod workloads;
 
 use std::process::{Command, ExitCode};
 
-use cpu_time::ProcessTime;
-use pathweave_heap::usage::peak_rss_bytes;
+use pathweave_heap::usage::{peak_rss_bytes, process_cpu};
 use pathweave_sim::{Quiet, Simulation};
 use serde_json::{Map, Value, json};
 use workloads::{BENCHES, Bench};
@@ -47,12 +46,12 @@ fn main() -> ExitCode {
 /// Runs one benchmark in this process.
 fn one(bench: &Bench) -> Value {
     let spec = bench.spec();
-    let start = ProcessTime::now();
+    let start = process_cpu();
     let simulation = Simulation::new(&spec).expect("benchmarks are valid");
-    let set_up_cpu_s = start.elapsed().as_secs_f64();
-    let start = ProcessTime::now();
+    let set_up_cpu_s = (process_cpu() - start).as_secs_f64();
+    let start = process_cpu();
     let result = simulation.run(&mut Quiet);
-    let cpu_s = start.elapsed().as_secs_f64();
+    let cpu_s = (process_cpu() - start).as_secs_f64();
     let unfinished = result.flows.iter().filter(|f| f.finish_ps.is_none()).count();
     json!({
         "packet_hops_per_cpu_s": result.info.packet_hops as f64 / cpu_s,

@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use cpu_time::ProcessTime;
 use nix::sys::socket::{setsockopt, sockopt};
+use pathweave_heap::usage::process_cpu;
 use serde_json::{Value, json};
 
 /// Bytes and segments of one send, at most.
@@ -53,10 +53,10 @@ fn receive_stream(address: &str) -> Result<Value> {
     let (mut bytes, mut start, mut last) = (0u64, None, Instant::now());
     loop {
         let len = socket.recv(&mut buffer)?;
-        let (begun, _) = start.get_or_insert_with(|| (Instant::now(), ProcessTime::now()));
+        let (begun, _) = start.get_or_insert_with(|| (Instant::now(), process_cpu()));
         let begun = *begun;
         if len <= END_LEN {
-            let cpu = start.map_or(0.0, |(_, cpu)| cpu.elapsed().as_secs_f64());
+            let cpu = start.map_or(0.0, |(_, cpu)| (process_cpu() - cpu).as_secs_f64());
             let seconds = (last - begun).as_secs_f64();
             return Ok(json!({ "bytes": bytes, "seconds": seconds, "cpu_seconds": cpu }));
         }
@@ -70,7 +70,7 @@ fn send_stream(address: &str, payload_bytes: usize, time: Duration) -> Result<Va
     setsockopt(&socket, sockopt::UdpGsoSegment, &i32::try_from(payload_bytes)?)?;
     let segments = (SEND_BYTES / payload_bytes).clamp(1, SEND_SEGMENTS);
     let chunk = vec![7; segments * payload_bytes];
-    let (begun, cpu, mut bytes) = (Instant::now(), ProcessTime::now(), 0u64);
+    let (begun, cpu, mut bytes) = (Instant::now(), process_cpu(), 0u64);
     while begun.elapsed() < time {
         match socket.send_to(&chunk, address) {
             Ok(len) => bytes += len as u64,
@@ -78,7 +78,7 @@ fn send_stream(address: &str, payload_bytes: usize, time: Duration) -> Result<Va
             Err(error) => return Err(error.into()),
         }
     }
-    let (seconds, cpu) = (begun.elapsed().as_secs_f64(), cpu.elapsed().as_secs_f64());
+    let (seconds, cpu) = (begun.elapsed().as_secs_f64(), (process_cpu() - cpu).as_secs_f64());
     for _ in 0..ENDS {
         std::thread::sleep(Duration::from_millis(20));
         // The server ends with the first, and its port is closed for the others.
