@@ -421,3 +421,24 @@ fn strangers_are_counted_and_dropped() {
     assert!(stats.refused_datagrams >= 20 && stats.side.refused >= 2, "{stats:?}");
     assert_eq!((stats.counters.foreign, stats.counters.malformed), (0, 0));
 }
+
+/// An endpoint that closes at the answer has often not read that its question has arrived, and so its connection is reset.
+/// Its own last words, that the answer is here, are heard all the same.
+#[test]
+fn who_closes_with_the_last_message_has_acknowledged_it() {
+    let config = RdmConfig::loopback();
+    let near = endpoint(&config);
+    for round in 0..100 {
+        let far = endpoint(&config);
+        let peers = [near.insert(far.local_addr()).unwrap(), far.insert(near.local_addr()).unwrap()];
+        let room = Region::zeroed(1_000).unwrap();
+        far.recv(0, room.all()).unwrap();
+        near.recv(0, room.all()).unwrap();
+        far.send(1, peers[1], room.all()).unwrap();
+        received(&near, 0, 1_000);
+        near.send(round, peers[0], room.all()).unwrap();
+        while next(&far).opcode != Opcode::Recv {}
+        drop(far);
+        sent(&near, round);
+    }
+}

@@ -40,8 +40,8 @@ const SHORTEST_SLEEP: Duration = Duration::from_micros(15);
 const LOOK_AT_TCP: Duration = Duration::from_millis(1);
 /// Bytes of headers and protection around a full payload on a link.
 const AROUND_PAYLOAD_BYTES: u32 = 130;
-/// How long the end of an endpoint waits for the last words of its side channel.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long the end of an endpoint waits at most for peers to have its last words: a timer of TCP and then some.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// The loop over a backend.
 pub(super) struct Engine<B> {
@@ -255,7 +255,7 @@ impl<B: Backend> Drive for Engine<B> {
         let core = &mut self.core;
         core.take_commands();
         core.flush_side();
-        core.lines.finish(LAST_WORDS);
+        core.lines.finish(core.now, LAST_WORDS);
         for index in core.remotes.indices() {
             core.fail(index, Status::Flushed);
         }

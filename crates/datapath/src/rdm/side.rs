@@ -161,8 +161,15 @@ impl Core {
         }
         let full = self.lines.waiting_bytes(line) > 2 * self.config.side_buffer_bytes;
         if !sealed || full || self.lines.write(line).is_err() {
-            self.hang_up(line, End::Broken);
+            self.break_off(now, line);
         }
+    }
+
+    /// A connection broke. What came before that is taken in: of a peer that is gone it was the last.
+    fn break_off(&mut self, now: Time, line: u32) {
+        let _ = self.lines.read(line);
+        let end = if self.listen(now, line).is_ok() { End::Broken } else { End::Refused };
+        self.hang_up(line, end);
     }
 
     /// Takes in what has happened on TCP. Returns whether there was anything.
@@ -171,7 +178,7 @@ impl Core {
         self.lines.look(now, self.give_up(), &mut found);
         for &Happened { line, readable, writable } in &found {
             if writable && self.lines.write(line).is_err() {
-                self.hang_up(line, End::Broken);
+                self.break_off(now, line);
                 continue;
             }
             if readable {

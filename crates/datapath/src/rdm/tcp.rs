@@ -2,14 +2,16 @@
 
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pathweave_units::Time;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
+
+use crate::scheme::span;
 
 /// Connections whose caller has not proven who it is.
 const MOST_STRANGERS: usize = 256;
@@ -18,6 +20,8 @@ const READ_A_TURN: usize = 256 << 10;
 const READ_STEP: usize = 16 << 10;
 const EVENTS_A_TURN: usize = 64;
 const LISTENER: u64 = u64::MAX;
+/// A timeout of nothing would be none.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// A TCP connection.
 #[derive(Debug)]
@@ -320,15 +324,35 @@ impl Lines {
         Ok(())
     }
 
-    /// Sends what is left, waiting for it for a moment: nobody will turn the loop again.
-    pub(super) fn finish(&mut self, at_most: Duration) {
-        for index in 0..self.lines.len() as u32 {
-            if self.waiting_bytes(index) > 0
-                && let Some(line) = self.get_mut(index)
-            {
-                let _ = line.stream.set_nonblocking(false);
-                let _ = line.stream.set_write_timeout(Some(at_most));
-                let _ = self.write(index);
+    /// Sends what is left, and waits for a moment until the other ends have it: nobody will turn the loop again. A
+    /// connection that is closed with something unread on it is reset, and what was sent may be lost with it; so each is
+    /// read until the other end has seen the end of it. Of those not used for as long nobody awaits anything.
+    pub(super) fn finish(&mut self, now: Time, at_most: Duration) {
+        let deadline = Instant::now() + at_most;
+        let recently = span(at_most);
+        let recent = |line: &&mut Box<Line>| {
+            line.owner.is_some()
+                && (now.saturating_since(line.used) < recently || line.sent < line.outbound.len())
+        };
+        for line in self.lines.iter_mut().flatten().filter(recent) {
+            let _ = line.stream.set_nonblocking(false);
+            let left = deadline.saturating_duration_since(Instant::now()).max(SHORTEST_WAIT);
+            let _ = line.stream.set_write_timeout(Some(left));
+            let _ = line.stream.write_all(&line.outbound[line.sent..]);
+            let _ = line.stream.shutdown(Shutdown::Write);
+        }
+        let mut room = [0; READ_STEP];
+        for line in self.lines.iter_mut().flatten().filter(recent) {
+            loop {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() || line.stream.set_read_timeout(Some(left.max(SHORTEST_WAIT))).is_err() {
+                    return;
+                }
+                match line.stream.read(&mut room) {
+                    Ok(1..) => {}
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Ok(0) | Err(_) => break,
+                }
             }
         }
     }

@@ -215,6 +215,7 @@ impl Client<'_> {
         };
         // Where the server sends, too, this end is done when the server is.
         let client = if ask.both { mark.side(&end, 1) } else { before };
+        end.part();
         Ok(row(ask, client, server, samples.as_ref()))
     }
 

@@ -1,5 +1,7 @@
 //! What both ends do alike: keep receives posted, keep messages under way, check bytes.
 
+use std::time::{Duration, Instant};
+
 use pathweave_datapath::rdm::{Peer, RdmCompletion, RdmEndpoint, RdmPostError};
 use pathweave_datapath::{Opcode, Region, Slice, WaitError};
 
@@ -16,6 +18,8 @@ use super::words::{Ask, WORDS_BYTES, Word, decode, encode, token_of};
 const BUFFER_BYTES: u64 = 256 << 20;
 /// Receives for each message under way: the other end may be that far behind.
 const RECEIVES_A_MESSAGE: u64 = 4;
+/// What is lost is asked for by the next scan but one.
+const LOSSES_OF_A_BYE: u32 = 20;
 /// Ids of messages: of words, and of what is measured.
 const OF_WORDS: u64 = 1 << 62;
 
@@ -285,6 +289,16 @@ impl End {
     /// Whatever this end has said has been heard.
     pub(super) fn has_said_all(&self) -> bool {
         self.words.get() == 0
+    }
+
+    /// Says that nothing follows, and stays until that has been heard, but no longer than a few losses of it would take:
+    /// the other end, which waits for it, is gone when it has heard it, maybe without a word.
+    pub(super) fn part(mut self) {
+        let scan = self.endpoint.stats().map_or(Duration::ZERO, |stats| stats.scan_period);
+        let until = Instant::now() + LOOK_EVERY.max(LOSSES_OF_A_BYE * scan);
+        if self.say(&Word::Bye).is_ok() {
+            while !self.has_said_all() && Instant::now() < until && self.next().is_ok() {}
+        }
     }
 
     pub(super) fn done(&self) -> u64 {

@@ -176,6 +176,7 @@ fn measure(endpoint: RdmEndpoint, token: u64, ask: Ask, running: &AtomicUsize) -
                     end.stop();
                 }
             }
+            Some(Came::Word(Word::Bye)) if reported => return Ok(moved),
             Some(Came::Word(word)) => return Err(Broken::Nonsense(format!("a client says {word:?}"))),
             Some(Came::Data) if ask.latency => end.post_one()?,
             Some(Came::Data | Came::Done) => {}

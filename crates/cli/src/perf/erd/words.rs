@@ -43,6 +43,8 @@ pub(super) enum Word {
     Finish,
     /// Server: its part.
     Report(Box<Side>),
+    /// Client: it has heard that, and nothing follows.
+    Bye,
 }
 
 /// A word's bytes. The token is the measurement's: what is measured does not begin so, but by a chance of 2^-128.
@@ -77,7 +79,9 @@ mod tests {
         let (latency, both, check) = (false, true, true);
         let (iterations, client, comes_back) = (Some(7), 5, true);
         let ask = Ask { size_bytes: 9, depth: 3, latency, both, check, iterations, client, comes_back };
-        for word in [Word::Ask(ask), Word::Ready { port: 9 }, Word::Begin, Word::Checked { count: 1 }] {
+        for word in
+            [Word::Ask(ask), Word::Ready { port: 9 }, Word::Begin, Word::Bye, Word::Checked { count: 1 }]
+        {
             let bytes = encode(77, &word);
             assert_eq!(decode(Some(77), &bytes), Some((77, word.clone())));
             assert_eq!(decode(None, &bytes), Some((77, word)));
