@@ -23,8 +23,9 @@ pub(crate) struct Connection {
     pub(crate) posted: Vec<u32>,
     /// (At `src`, at `dst`); empty until the first message is posted.
     pub(crate) qps: Vec<(QpNum, QpNum)>,
-    /// Counters of its queue pairs when a message was last done with: at the senders and at the receivers.
-    pub(crate) taken: (Tally, Tally),
+    /// Counters of its queue pairs when a message was last done with: at the senders and at the receivers. None until
+    /// then, and none once all are, so that a million connections of a message each do without.
+    pub(crate) taken: Option<Box<(Tally, Tally)>>,
 }
 
 /// All connections of a run, opened when first needed and closed after the last message.
@@ -59,7 +60,7 @@ impl Connections {
                         messages_left: 0,
                         posted: vec![],
                         qps: vec![],
-                        taken: Default::default(),
+                        taken: None,
                     });
                     list.len() as ConnId - 1
                 });

@@ -181,6 +181,7 @@ impl<const C: usize> Runner<'_, C> {
         if scheme.ports == Ports::Distinct && there.1.is_empty() {
             there.1 = distinct_paths(&self.fabric, (src, dst), scheme.paths);
         }
+        self.connections.list[conn as usize].qps.reserve_exact(usize::from(scheme.queue_pairs));
         for index in 0..scheme.queue_pairs {
             let make = |host: &mut crate::host::Host, peer: HostId, side: u64| -> QpNum {
                 let (env, views) = if side == 0 { &there } else { &back };
@@ -245,8 +246,8 @@ impl<const C: usize> Runner<'_, C> {
         let mut sums = (Tally::default(), Tally::default());
         let notice_bytes = u64::from(notice_wire_bytes(self.spec.host.framing));
         for &(at_src, at_dst) in &connection.qps {
-            src.endpoint.qp_counters(at_src).into_iter().for_each(|c| sums.0.add(c));
-            dst.endpoint.qp_counters(at_dst).into_iter().for_each(|c| sums.1.add(c));
+            src.endpoint.qp_counters(at_src).into_iter().for_each(|c| sums.0.add(&c));
+            dst.endpoint.qp_counters(at_dst).into_iter().for_each(|c| sums.1.add(&c));
             src.endpoint.order_counters(at_src).into_iter().for_each(|c| sums.0.add_order(&c, notice_bytes));
         }
         sums
@@ -323,7 +324,9 @@ impl<const C: usize> Runner<'_, C> {
     pub(crate) fn settle(&mut self, flow: u32) {
         let conn = self.connections.of(flow);
         let now = self.tallies(conn);
-        let taken = std::mem::replace(&mut self.connections.list[conn as usize].taken, now);
+        let connection = &mut self.connections.list[conn as usize];
+        let taken = connection.taken.as_deref().copied().unwrap_or_default();
+        connection.taken = (connection.messages_left > 1).then(|| Box::new(now));
         if let Some(state) = &mut self.flows[flow as usize] {
             state.settle(&now, &taken);
         }

@@ -12,8 +12,8 @@ use pathweave_fabric::{Cable, Fabric, Header, IntervalRoutes, PortMap, Span, Swi
 use pathweave_policy::{AnyPolicy, Leg, PolicyEnv};
 use pathweave_sim::{Quiet, run};
 use pathweave_topo::{Build, Star};
-use pathweave_transport::{Endpoint, EndpointConfig, QpConfig};
-use pathweave_units::{Duration, HostId, Rate, Rng, Time};
+use pathweave_transport::{Buffer, Endpoint, EndpointConfig, Gate, Op, QpConfig, WorkRequest};
+use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::Segment;
 use support::{permutation, spec};
 
@@ -77,9 +77,8 @@ fn an_idle_host_with_its_ports_is_at_most_a_kilobyte() {
     assert!(port + endpoint <= 1_024, "{port} + {endpoint} B");
 }
 
-#[test]
-fn queue_pairs() {
-    let env = PolicyEnv {
+fn env() -> PolicyEnv {
+    PolicyEnv {
         line_rate: Rate::from_gbps(100),
         base_rtt: Duration::from_us(8),
         mtu_wire_bytes: 4_178,
@@ -87,14 +86,18 @@ fn queue_pairs() {
         paths: 256,
         measured: Leg { base_rtt: Duration::from_us(8), links: 4 },
         edge: None,
-    };
+    }
+}
+
+#[test]
+fn queue_pairs() {
     for info in pathweave_policy::schemes() {
         let scheme = (info.make)();
         let mut endpoint = Endpoint::<AnyPolicy>::new(EndpointConfig::new(HostId(0)));
         let ((), bytes) = held(|| {
             for n in 0..u64::from(HOSTS) {
                 let mut rng = Rng::for_component(1, "test", n);
-                let policy = scheme.policy.build(&env, &mut rng);
+                let policy = scheme.policy.build(&env(), &mut rng);
                 let config = QpConfig {
                     recovery: scheme.recovery,
                     acks: scheme.acks,
@@ -109,6 +112,27 @@ fn queue_pairs() {
         println!("{}: {each} B an idle queue pair", info.name);
         assert!(each <= 8_192, "{}: {each} B", info.name);
     }
+}
+
+/// As of each of the connections of an all-to-all.
+#[test]
+fn a_queue_pair_with_one_packet_on_its_way() {
+    let scheme = (pathweave_policy::find_scheme("ecmp").expect("RoCE as deployed").make)();
+    let mut endpoint = Endpoint::<AnyPolicy>::new(EndpointConfig::new(HostId(0)));
+    let ((), bytes) = held(|| {
+        for n in 0..u64::from(HOSTS) {
+            let policy = scheme.policy.build(&env(), &mut Rng::for_component(1, "test", n));
+            let config = QpConfig { recovery: scheme.recovery, ..QpConfig::new(HostId(1), policy, &[]) };
+            let qp = endpoint.create_qp(Time::ZERO, config);
+            endpoint.connect(qp, QpNum(2)).expect("just made");
+            let request = WorkRequest { wr_id: n, op: Op::Send, local: Buffer(0), len: 4_096 };
+            endpoint.post(Time::ZERO, qp, request).expect("it has not failed");
+            endpoint.poll_transmit(Time::ZERO, Gate::OPEN).expect("the first packet may leave at once");
+        }
+    });
+    let each = bytes / u64::from(HOSTS);
+    println!("{each} B a queue pair with a message of one packet");
+    assert!(each <= 1_536, "{each} B");
 }
 
 #[test]

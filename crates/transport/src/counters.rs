@@ -1,16 +1,19 @@
 //! What an endpoint counts.
 
+use alloc::boxed::Box;
 use core::ops::AddAssign;
 
 /// Buckets of [`Counters::out_of_order`].
 pub const OOD_BUCKETS: usize = 12;
 
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)* @rare $($(#[$rare_doc:meta])* $rare:ident,)*) => {
+    (
+        $($(#[$doc:meta])* $name:ident,)*
+        @behind $($(#[$behind_doc:meta])* $behind:ident,)*
+        @rare $($(#[$rare_doc:meta])* $rare:ident,)*
+    ) => {
         /// Counts of one queue pair or of a whole endpoint. Packets unless said otherwise.
-        // In this order, so that a packet touches few cache lines.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        #[repr(C)]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)*
             /// Highest out-of-order degree.
@@ -18,16 +21,53 @@ macro_rules! counters {
             /// Data packets by out-of-order degree, the distance in PSN behind the highest seen before: bucket i
             /// counts degrees from 2^i to 2^(i+1) - 1, the last one everything above.
             pub out_of_order: [u64; OOD_BUCKETS],
+            $($(#[$behind_doc])* pub $behind: u64,)*
             $($(#[$rare_doc])* pub $rare: u64,)*
+            /// Packets for a queue pair that does not exist (any more), or from another than its peer. Of endpoints only.
+            pub foreign: u64,
         }
         impl AddAssign<&Counters> for Counters {
             fn add_assign(&mut self, other: &Counters) {
                 $(self.$name += other.$name;)*
+                $(self.$behind += other.$behind;)*
                 $(self.$rare += other.$rare;)*
                 for (a, b) in self.out_of_order.iter_mut().zip(other.out_of_order) {
                     *a += b;
                 }
                 self.out_of_order_max = self.out_of_order_max.max(other.out_of_order_max);
+                self.foreign += other.foreign;
+            }
+        }
+        /// [`Counters`] as a queue pair keeps them.
+        // In this order, so that a packet touches few cache lines.
+        #[derive(Debug, Default)]
+        #[repr(C)]
+        pub(crate) struct QpCounters {
+            $(pub(crate) $name: u64,)*
+            out_of_order_max: u64,
+            out_of_order: [u64; OOD_BUCKETS],
+            $(pub(crate) $behind: u64,)*
+            rare: Option<Box<RareCounters>>,
+        }
+        /// What most queue pairs never count; allocated at the first.
+        #[derive(Debug, Default)]
+        pub(crate) struct RareCounters {
+            $(pub(crate) $rare: u64,)*
+        }
+        impl QpCounters {
+            /// All of them.
+            pub(crate) fn all(&self) -> Counters {
+                let mut all = Counters {
+                    $($name: self.$name,)*
+                    $($behind: self.$behind,)*
+                    out_of_order_max: self.out_of_order_max,
+                    out_of_order: self.out_of_order,
+                    ..Counters::default()
+                };
+                if let Some(rare) = &self.rare {
+                    $(all.$rare = rare.$rare;)*
+                }
+                all
             }
         }
     };
@@ -46,9 +86,10 @@ counters! {
     payload_bytes_received,
     /// Acknowledgements made.
     acks_sent,
-    @rare
+    @behind
     /// Data packets that arrived marked Congestion Experienced.
     marked_received,
+    @rare
     /// Retransmissions sent.
     retransmitted,
     /// Data packets that arrived a second time.
@@ -75,8 +116,6 @@ counters! {
     timeouts,
     /// Packets that make no sense: numbers out of range, fields that contradict each other.
     malformed,
-    /// Packets for a queue pair that does not exist (any more), or from another than its peer. Of endpoints only.
-    foreign,
 }
 
 /// Counts of what only some schemes do, of one queue pair. Packets unless said otherwise.
@@ -94,7 +133,7 @@ pub struct OrderCounters {
     pub ahead_received: u64,
 }
 
-impl Counters {
+impl QpCounters {
     /// Takes note of a packet that arrived `degree` PSNs behind the highest before it.
     #[inline]
     pub(crate) fn note_out_of_order(&mut self, degree: u64) {
@@ -102,6 +141,17 @@ impl Counters {
         self.out_of_order[(degree.ilog2() as usize).min(OOD_BUCKETS - 1)] += 1;
         self.out_of_order_max = self.out_of_order_max.max(degree);
     }
+    /// To count one of them.
+    pub(crate) fn rare(&mut self) -> &mut RareCounters {
+        self.rare.get_or_insert_default()
+    }
+    /// Probes sent.
+    pub(crate) fn probes_sent(&self) -> u64 {
+        self.rare.as_ref().map_or(0, |rare| rare.probes_sent)
+    }
+}
+
+impl Counters {
     /// Data packets that arrived behind a later one.
     pub fn out_of_order_packets(&self) -> u64 {
         self.out_of_order.iter().sum()
@@ -114,12 +164,23 @@ mod tests {
 
     #[test]
     fn degrees_fall_into_powers_of_two() {
-        let mut c = Counters::default();
+        let mut counters = QpCounters::default();
         for degree in [1, 2, 3, 4, 7, 8, 1 << 40] {
-            c.note_out_of_order(degree);
+            counters.note_out_of_order(degree);
         }
+        let c = counters.all();
         assert_eq!(c.out_of_order[..4], [1, 2, 2, 1]);
         assert_eq!((c.out_of_order[OOD_BUCKETS - 1], c.out_of_order_max), (1, 1 << 40));
         assert_eq!(c.out_of_order_packets(), 7);
+    }
+
+    #[test]
+    fn what_is_rare_is_allocated_when_counted() {
+        let mut counters = QpCounters { data_sent: 3, ..QpCounters::default() };
+        assert!(counters.rare.is_none() && counters.probes_sent() == 0);
+        counters.rare().timeouts += 2;
+        counters.rare().probes_sent += 1;
+        let all = counters.all();
+        assert_eq!((all.data_sent, all.timeouts, all.probes_sent, all.lost), (3, 2, 1, 0));
     }
 }

@@ -167,7 +167,7 @@ impl<P: Policy> Endpoint<P> {
     pub fn destroy_qp(&mut self, qp: QpNum) -> Result<(), PostError> {
         let mut qp = self.qps.remove(qp).ok_or(PostError::UnknownQp)?;
         qp.close(&mut self.common);
-        *self.retired.get_or_insert_default().as_mut() += &qp.counters;
+        *self.retired.get_or_insert_default().as_mut() += &qp.counters.all();
         self.ask_woken(self.now);
         Ok(())
     }
@@ -433,13 +433,13 @@ impl<P: Policy> Endpoint<P> {
     /// Counts of all queue pairs, destroyed ones included. O(queue pairs).
     pub fn counters(&self) -> Counters {
         let mut total = self.retired.as_deref().copied().unwrap_or_default();
-        self.qps.iter().for_each(|qp| total += &qp.counters);
+        self.qps.iter().for_each(|qp| total += &qp.counters.all());
         total
     }
 
     /// Counts of one queue pair.
-    pub fn qp_counters(&self, qp: QpNum) -> Option<&Counters> {
-        self.qps.get(qp).map(|qp| &qp.counters)
+    pub fn qp_counters(&self, qp: QpNum) -> Option<Counters> {
+        self.qps.get(qp).map(|qp| qp.counters.all())
     }
 
     /// The PSNs of a message that a queue pair sends, until its completion has been told.

@@ -35,13 +35,14 @@ impl<P> Qp<P> {
         line(offset_of!(Self, policy)) + 1,
     ];
     /// To take in a data packet.
-    const DATA: [usize; 6] = [
+    const DATA: [usize; 7] = [
         0,
         line(offset_of!(Self, counters.data_received)),
         line(offset_of!(Self, counters.data_received)) + 1,
-        line(offset_of!(Self, receive.cnp)),
+        line(offset_of!(Self, receive.next_msn)),
         line(offset_of!(Self, receive.recovery)),
         line(offset_of!(Self, receive.reorder)),
+        line(offset_of!(Self, receive.cnp)),
     ];
     /// To take in anything else.
     const ANSWER: [usize; 5] = [

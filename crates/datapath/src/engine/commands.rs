@@ -338,7 +338,7 @@ impl Core {
         let policy = self.endpoint.policy(connection.qp)?;
         let (inflight_packets, inflight_bytes) = self.endpoint.inflight(connection.qp)?;
         Some(ConnectionStats {
-            counters: *self.endpoint.qp_counters(connection.qp)?,
+            counters: self.endpoint.qp_counters(connection.qp)?,
             paths: PathStats::of(policy.paths(), &connection.probed, &self.ports),
             inflight_packets,
             inflight_bytes,

@@ -29,7 +29,7 @@ impl<P: Policy> Qp<P> {
         self.counters.data_received += 1;
         let expected = self.receive.recovery.expected();
         if data.psn > expected + u64::from(MAX_WINDOW_PACKETS) * 2 {
-            self.counters.malformed += 1;
+            self.counters.rare().malformed += 1;
             return None;
         }
         if self.send.reads_out() > 0 {
@@ -46,15 +46,15 @@ impl<P: Policy> Qp<P> {
         match arrival {
             Arrival::InOrder | Arrival::Ahead => {}
             Arrival::Duplicate => {
-                self.counters.duplicates += 1;
+                self.counters.rare().duplicates += 1;
                 // The acknowledgement may have been lost.
                 self.acknowledge(now, data, path, ce, true, common);
                 return None;
             }
             Arrival::Refused { reason, tell } => {
                 match reason {
-                    NackReason::Sequence => self.counters.sequence_drops += 1,
-                    _ => self.counters.beyond_window_drops += 1,
+                    NackReason::Sequence => self.counters.rare().sequence_drops += 1,
+                    _ => self.counters.rare().beyond_window_drops += 1,
                 }
                 if tell {
                     self.nack(data.psn, path, reason, common);
@@ -136,10 +136,9 @@ impl<P: Policy> Qp<P> {
         if self.receive.cnp.mode == CnpMode::Off {
             return;
         }
-        let due = self.receive.last_cnp.is_none_or(|last| now - last >= self.receive.cnp.interval);
-        if due {
-            self.receive.last_cnp = Some(now);
-            self.counters.cnps_sent += 1;
+        if now >= self.receive.next_cnp {
+            self.receive.next_cnp = now.saturating_add(self.receive.cnp.interval);
+            self.counters.rare().cnps_sent += 1;
             self.control(path, Body::Cnp, common);
         }
     }
@@ -151,11 +150,11 @@ impl<P: Policy> Qp<P> {
     fn object(&mut self, data: &Data, path: PathId, objection: Objection, common: &mut Common) {
         let (reason, status) = match objection {
             Objection::Malformed => {
-                self.counters.malformed += 1;
+                self.counters.rare().malformed += 1;
                 return;
             }
             Objection::NotReady => {
-                self.counters.rnr_drops += 1;
+                self.counters.rare().rnr_drops += 1;
                 self.nack(data.psn, path, NackReason::ReceiverNotReady, common);
                 return;
             }
@@ -191,7 +190,7 @@ impl<P: Policy> Qp<P> {
             };
         if !sound {
             // Its packets were taken one by one, but as a message it makes no sense.
-            self.counters.malformed += 1;
+            self.counters.rare().malformed += 1;
             self.nack(end.psn, PathId(0), NackReason::InvalidRequest, common);
             self.fail(Status::LocalOperation, None, common);
             return;
@@ -215,7 +214,9 @@ impl<P: Policy> Qp<P> {
         if end.receive_index != self.receive.receives_done {
             return false;
         }
-        let Some(request) = self.receive.receives.pop_front() else { return false };
+        let Some(request) = self.receive.promised().and_then(|promised| promised.receives.pop_front()) else {
+            return false;
+        };
         self.receive.receives_done = self.receive.receives_done.wrapping_add(1);
         common.events.push_back(Event::Completion(Completion {
             wr_id: request.wr_id,
@@ -238,7 +239,7 @@ impl<P: Policy> Qp<P> {
         common.memory.retain(request.rkey);
         let response = Message::read_response(request, len, buffer, offset);
         let end_psn = self.send.push(response, common.mtu_payload(self.num));
-        self.receive.answers.push_back((end_psn, request.rkey));
+        self.receive.promise().answers.push_back((end_psn, request.rkey));
         self.wake(common);
         true
     }
@@ -256,11 +257,12 @@ impl<P: Policy> Qp<P> {
 
     /// Answers to READs that have been acknowledged let go of their memory.
     pub(super) fn retire_answers(&mut self, common: &mut Common) {
-        while let Some(&(end_psn, rkey)) = self.receive.answers.front() {
+        let Some(promised) = self.receive.promised.as_deref_mut() else { return };
+        while let Some(&(end_psn, rkey)) = promised.answers.front() {
             if end_psn > self.send.flight.una() {
                 break;
             }
-            self.receive.answers.pop_front();
+            promised.answers.pop_front();
             self.receive.reads_in -= 1;
             self.send.answers_out -= 1;
             common.memory.release(rkey);

@@ -47,7 +47,7 @@ impl<P: Policy> Qp<P> {
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack, path: PathId, common: &mut Common) {
         if ack.psn >= self.send.flight.next() || ack.cumulative > self.send.flight.next() {
-            self.counters.malformed += 1;
+            self.counters.rare().malformed += 1;
             return;
         }
         self.counters.acks_received += 1;
@@ -231,7 +231,7 @@ impl<P: Policy> Qp<P> {
             return;
         }
         if kind == FeedbackKind::Lost {
-            self.counters.lost += common.lost.len() as u64;
+            self.counters.rare().lost += common.lost.len() as u64;
         }
         for psn in common.lost.drain(..) {
             let slot = *self.send.flight.slot(psn);
@@ -243,10 +243,10 @@ impl<P: Policy> Qp<P> {
     pub(crate) fn on_nack(&mut self, now: Time, nack: &Nack, common: &mut Common) {
         let next = self.send.flight.next();
         if nack.psn >= next || nack.expected > next {
-            self.counters.malformed += 1;
+            self.counters.rare().malformed += 1;
             return;
         }
-        self.counters.nacks_received += 1;
+        self.counters.rare().nacks_received += 1;
         let arrived =
             Arrived { cumulative: nack.expected, psn: nack.psn, sack: nack.sack, stamps: None, marked: 0 };
         let _measured = self.arrived(now, &arrived, common);
@@ -294,7 +294,7 @@ impl<P: Policy> Qp<P> {
 
     /// A congestion notification.
     pub(crate) fn on_cnp(&mut self, now: Time, path: PathId, common: &mut Common) {
-        self.counters.cnps_received += 1;
+        self.counters.rare().cnps_received += 1;
         self.feedback_on_path(now, FeedbackKind::Cnp, path, Duration::ZERO, 0, common);
     }
 
@@ -309,7 +309,7 @@ impl<P: Policy> Qp<P> {
         common: &mut Common,
     ) {
         if self.order.as_ref().is_none_or(|counts| counts.notices_sent == 0) {
-            self.counters.malformed += 1;
+            self.counters.rare().malformed += 1;
             return;
         }
         self.heard(now, Stamps { sent_at, received_at, path }, marked, common);
@@ -320,7 +320,7 @@ impl<P: Policy> Qp<P> {
     pub(crate) fn on_missing(&mut self, now: Time, missing: &Missing, common: &mut Common) {
         let Missing { first, missing, cause } = *missing;
         if first >= self.send.flight.next() {
-            self.counters.malformed += 1;
+            self.counters.rare().malformed += 1;
             return;
         }
         let flight = &self.send.flight;
@@ -351,8 +351,8 @@ impl<P: Policy> Qp<P> {
         received_at: Time,
         common: &mut Common,
     ) {
-        if sent_at > now || self.counters.probes_sent == 0 {
-            self.counters.malformed += 1;
+        if sent_at > now || self.counters.probes_sent() == 0 {
+            self.counters.rare().malformed += 1;
             return;
         }
         let stamps = Stamps { sent_at, received_at, path };
@@ -364,7 +364,7 @@ impl<P: Policy> Qp<P> {
     /// no window opens.
     pub(crate) fn on_edge_echo(&mut self, now: Time, path: PathId, sent_at: Time, common: &mut Common) {
         if sent_at > now || self.send.flight.next() == 0 {
-            self.counters.malformed += 1;
+            self.counters.rare().malformed += 1;
             return;
         }
         self.feedback_on_path(now, FeedbackKind::EdgeEcho, path, now - sent_at, 0, common);

@@ -15,7 +15,7 @@ use pathweave_wire::{Body, Nack, NackReason, Notices, Operation, Segment};
 
 use crate::common::Common;
 use crate::config::{QpConfig, ReceiveMode, RnrConfig};
-use crate::counters::{Counters, OrderCounters};
+use crate::counters::{OrderCounters, QpCounters};
 use crate::events::{Completion, Event, Opcode, Status};
 use crate::line::Line;
 use crate::receive::ReceiveStream;
@@ -50,13 +50,13 @@ pub(crate) struct Qp<P> {
     paced_until: Time,
     /// When the RNR back-off ends, while it lasts.
     backoff_until: Time,
-    pub(crate) armed: Armed,
-    pub(crate) counters: Counters,
     pub(crate) rnr: RnrConfig,
-    pub(crate) rng: Rng,
-    pub(crate) receive: ReceiveStream,
     /// Allocated by those who count something in it.
     pub(crate) order: Option<Box<OrderCounters>>,
+    pub(crate) armed: Armed,
+    pub(crate) counters: QpCounters,
+    pub(crate) rng: Rng,
+    pub(crate) receive: ReceiveStream,
     pub(crate) policy: Line<P>,
 }
 
@@ -117,7 +117,7 @@ impl<P: Policy> Qp<P> {
             armed: Armed::NONE,
             paced_until: Time::ZERO,
             backoff_until: Time::ZERO,
-            counters: Counters::default(),
+            counters: QpCounters::default(),
             order: None,
         };
         qp.join_rings(recovery, common);
@@ -193,7 +193,7 @@ impl<P: Policy> Qp<P> {
             return Err(PostError::QpFailed);
         }
         debug_assert!(self.receive.mode == ReceiveMode::Posted, "this queue pair discards what it receives");
-        self.receive.receives.push_back(request);
+        self.receive.promise().receives.push_back(request);
         Ok(())
     }
 
@@ -230,7 +230,7 @@ impl<P: Policy> Qp<P> {
     fn nack(&mut self, psn: u64, path: PathId, reason: NackReason, common: &mut Common) {
         let expected = self.receive.recovery.expected();
         let nack = Nack { expected, psn, sack: self.receive.recovery.sack(psn), reason };
-        self.counters.nacks_sent += 1;
+        self.counters.rare().nacks_sent += 1;
         self.control(path, Body::Nack(nack), common);
     }
 
@@ -279,7 +279,7 @@ impl<P: Policy> Qp<P> {
             }
         }
         let mut status_of_receive = if status == Status::LocalLength { status } else { Status::Flushed };
-        for request in self.receive.receives.drain(..) {
+        for request in self.receive.promised().iter_mut().flat_map(|promised| promised.receives.drain(..)) {
             common.events.push_back(complete(request.wr_id, Opcode::Recv, status_of_receive));
             status_of_receive = Status::Flushed;
         }
@@ -298,7 +298,7 @@ impl<P: Policy> Qp<P> {
 
     /// Lets go of the memory regions whose READs were being answered.
     fn release_memory(&mut self, common: &mut Common) {
-        for (_, rkey) in self.receive.answers.drain(..) {
+        for (_, rkey) in self.receive.promised().iter_mut().flat_map(|promised| promised.answers.drain(..)) {
             common.memory.release(rkey);
         }
     }
@@ -335,11 +335,8 @@ impl<P: Policy> Qp<P> {
             assert!(self.armed.is_armed(TimerKind::Policy), "the policy's timer is armed");
         }
         let answers = self.send.messages().filter(|message| message.op == Operation::ReadResponse);
-        assert!(answers.count() >= self.receive.answers.len(), "an answer under way is a message");
-        assert!(
-            self.receive.answers.len() <= usize::from(self.receive.reads_in),
-            "answers are of READs taken"
-        );
+        assert!(answers.count() >= self.receive.answers(), "an answer under way is a message");
+        assert!(self.receive.answers() <= usize::from(self.receive.reads_in), "answers are of READs taken");
         assert!(
             !self.is_stuck(),
             "nothing in flight, data to send, no timer: the policy has blocked for ever (PSN {})",
@@ -355,7 +352,7 @@ impl<P: Policy> Qp<P> {
             && self.send.sendable()
             && self.send.flight.inflight_packets() == 0
             && self.policy.next_timer().is_none()
-            && self.counters.probes_sent == 0
+            && self.counters.probes_sent() == 0
     }
 }
 
@@ -387,9 +384,10 @@ mod tests {
             (7, 0),
             "sender's counters before, receiver's behind"
         );
-        assert_eq!(line(offset_of!(Qp<()>, receive.recovery)), (12, 0));
-        assert_eq!(line(offset_of!(Qp<()>, receive.acks)), (12, 56));
-        assert_eq!(line(offset_of!(Qp<()>, receive.reorder)), (13, 56));
+        assert_eq!(line(offset_of!(Qp<()>, receive.recovery)), (10, 0));
+        assert_eq!(line(offset_of!(Qp<()>, receive.acks)), (10, 56));
+        assert_eq!(line(offset_of!(Qp<()>, receive.reorder)), (11, 56));
+        assert_eq!(size_of::<Qp<()>>(), 13 * LINE_BYTES);
         // The slab adds nothing.
         assert_eq!(size_of::<Option<Qp<()>>>(), size_of::<Qp<()>>());
     }

@@ -64,7 +64,7 @@ impl<P: Policy> Qp<P> {
     ) {
         let expected = self.receive.recovery.expected();
         if notice.last < notice.first || notice.last > expected + u64::from(MAX_WINDOW_PACKETS) * 2 {
-            self.counters.malformed += 1;
+            self.counters.rare().malformed += 1;
             return;
         }
         let reply = Body::NoticeReply { sent_at: notice.sent_at, received_at: now, marked };

@@ -111,7 +111,9 @@ impl<P: Policy> Qp<P> {
         self.send.committed(&candidate);
         self.counters.data_sent += 1;
         self.counters.payload_bytes_sent += u64::from(data.len);
-        self.counters.retransmitted += u64::from(data.retransmit);
+        if data.retransmit {
+            self.counters.rare().retransmitted += 1;
+        }
         if let Some(group) = self.send.recovery.rings() {
             self.enter_ring(now, group, path, data.psn, common);
         } else {
@@ -136,7 +138,7 @@ impl<P: Policy> Qp<P> {
     pub(crate) fn probe(&mut self, now: Time, path: PathId, common: &mut Common) -> Transmit {
         let body = Body::Probe { sent_at: now };
         let segment = Segment { dst_qp: self.remote, src_qp: self.num, path, body };
-        self.counters.probes_sent += 1;
+        self.counters.rare().probes_sent += 1;
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         self.policy.on_probe_sent(now, path, &mut cx);
         self.wake(common);

@@ -114,7 +114,7 @@ impl<P: Policy> Qp<P> {
             return true;
         }
         sender.timed_out_at = now;
-        self.counters.timeouts += 1;
+        self.counters.rare().timeouts += 1;
         self.send.path_timed_out(now)
     }
 }

@@ -68,7 +68,7 @@ impl<P: Policy> Qp<P> {
             Some((deadline, _)) if deadline > now => {}
             Some((_, Waiting::ForAck)) => self.on_timeout(now, common),
             Some((_, Waiting::ForAnswer)) => {
-                self.counters.timeouts += 1;
+                self.counters.rare().timeouts += 1;
                 let read = self
                     .send
                     .messages()
@@ -87,7 +87,7 @@ impl<P: Policy> Qp<P> {
     }
 
     fn on_timeout(&mut self, now: Time, common: &mut Common) {
-        self.counters.timeouts += 1;
+        self.counters.rare().timeouts += 1;
         // One timer stands for all packets in flight. Those that left soon after the oldest would time out one by
         // one, each with a longer time than the one before; so whatever left half a timeout ago goes with it.
         let grace = Duration::from_ps(self.send.rto_config().initial.as_ps() / 2);

@@ -25,27 +25,34 @@ use reorder::Reorder;
 pub(crate) struct ReceiveStream {
     /// Number of the next message to be delivered.
     pub(crate) next_msn: u32,
-    /// Index of the first of `receives`: receives consumed so far.
+    /// Index of the first of the receives posted: receives consumed so far.
     pub(crate) receives_done: u32,
-    pub(crate) cnp: CnpPolicy,
+    /// READ requests taken whose answers are not yet acknowledged, and how many there may be.
+    pub(crate) reads_in: u16,
+    pub(crate) max_reads_in: u16,
+    pub(crate) mode: ReceiveMode,
     pub(crate) recovery: Receiver,
     /// Highest PSN that has arrived, plus 1.
     pub(crate) highest: u64,
     pub(crate) acks: AckState,
     /// What it makes of gaps, where it says anything about them.
     pub(crate) reorder: Option<Box<Reorder>>,
+    pub(crate) cnp: CnpPolicy,
+    /// When the next congestion notification may be made.
+    pub(crate) next_cnp: Time,
     /// Last packets of messages that cannot be delivered yet, by PSN. Empty unless packets overtake others.
     pub(crate) ends: VecDeque<Data>,
+    /// Allocated by those who have any of it.
+    pub(crate) promised: Option<Box<Promised>>,
+}
+
+/// What a queue pair has promised the other end.
+#[derive(Debug, Default)]
+pub(crate) struct Promised {
     /// Receives posted and not consumed.
     pub(crate) receives: VecDeque<RecvRequest>,
     /// For each answer under way: the PSN of this end's stream behind it, and the key of the region it reads.
     pub(crate) answers: VecDeque<(u64, u32)>,
-    /// When the last congestion notification was made.
-    pub(crate) last_cnp: Option<Time>,
-    /// READ requests taken whose answers are not yet acknowledged, and how many there may be.
-    pub(crate) reads_in: u16,
-    pub(crate) max_reads_in: u16,
-    pub(crate) mode: ReceiveMode,
 }
 
 impl ReceiveStream {
@@ -67,14 +74,13 @@ impl ReceiveStream {
             next_msn: 0,
             ends: VecDeque::new(),
             mode,
-            receives: VecDeque::new(),
             receives_done: 0,
             reads_in: 0,
             max_reads_in: max_reads_in.max(1),
-            answers: VecDeque::new(),
             acks: AckState::new(acks),
             cnp,
-            last_cnp: None,
+            next_cnp: Time::ZERO,
+            promised: None,
         }
     }
 
@@ -85,7 +91,22 @@ impl ReceiveStream {
         if ahead >= 1 << 31 {
             return Err(Consumed);
         }
-        Ok(self.receives.get(ahead as usize))
+        Ok(self.promised.as_ref().and_then(|promised| promised.receives.get(ahead as usize)))
+    }
+
+    /// What is promised, to promise more.
+    pub(crate) fn promise(&mut self) -> &mut Promised {
+        self.promised.get_or_insert_default()
+    }
+
+    /// What is promised, if there ever was anything.
+    pub(crate) fn promised(&mut self) -> Option<&mut Promised> {
+        self.promised.as_deref_mut()
+    }
+
+    /// How many answers are under way.
+    pub(crate) fn answers(&self) -> usize {
+        self.promised.as_ref().map_or(0, |promised| promised.answers.len())
     }
 
     /// Keeps the last packet of a message that arrived ahead of a gap.

@@ -49,8 +49,9 @@ const EMPTY: Slot = Slot {
     retransmitted: false,
 };
 
-/// Slots the ring begins with; it doubles as the window opens and never shrinks.
-const FIRST_SLOTS: usize = 16;
+/// Slots the ring begins with; it doubles as the window opens and never shrinks. Few, since of many queue pairs each
+/// sends no more than a small message.
+const FIRST_SLOTS: usize = 4;
 
 /// Packets from `una` (the oldest unacknowledged) up to `next` (the next new one), in a ring indexed by PSN.
 #[derive(Debug)]

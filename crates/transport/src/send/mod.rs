@@ -3,6 +3,7 @@
 pub(crate) mod flight;
 pub(crate) mod message;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -58,7 +59,8 @@ pub(crate) struct SendStream {
     max_reads_out: u16,
     /// Requests that wait for a READ to be answered: the first of them is a READ too many. They are not yet part of
     /// the stream, so that answers to the other end's READs do not wait for them; both ends could for ever.
-    waiting: VecDeque<Message>,
+    #[expect(clippy::box_collection, reason = "a quarter of the size, and most queue pairs have none")]
+    waiting: Option<Box<VecDeque<Message>>>,
 }
 
 /// The packet to send next.
@@ -93,7 +95,7 @@ impl SendStream {
             last_heard: Time::ZERO,
             receives_used: 0,
             max_reads_out: max_reads_out.max(1),
-            waiting: VecDeque::new(),
+            waiting: None,
         }
     }
 
@@ -105,10 +107,10 @@ impl SendStream {
 
     /// Appends what the application asks for, or makes it wait.
     pub(crate) fn request(&mut self, message: Message, mtu_payload: u16) {
-        if self.waiting.is_empty() && self.may_join(&message) {
+        if self.waiting.as_ref().is_none_or(|waiting| waiting.is_empty()) && self.may_join(&message) {
             self.push(message, mtu_payload);
         } else {
-            self.waiting.push_back(message);
+            self.waiting.get_or_insert_default().push_back(message);
         }
     }
 
@@ -135,6 +137,10 @@ impl SendStream {
         }
         if self.current as usize == self.messages.len() {
             self.sending = message;
+        }
+        if self.messages.capacity() == 0 {
+            // Many queue pairs never have more than one; a list that grows by itself begins with room for four.
+            self.messages.reserve_exact(1);
         }
         self.messages.push_back(message);
         message.end_psn
@@ -253,8 +259,10 @@ impl SendStream {
         let index = (msn as u32).wrapping_sub(self.first_msn) as usize;
         self.messages[index].answered = true;
         self.reads_out -= 1;
-        while self.waiting.front().is_some_and(|message| self.may_join(message)) {
-            let message = self.waiting.pop_front().expect("it was just looked at");
+        while let Some(&message) = self.waiting.as_ref().and_then(|waiting| waiting.front())
+            && self.may_join(&message)
+        {
+            self.waiting.as_mut().and_then(|waiting| waiting.pop_front());
             self.push(message, mtu_payload);
         }
     }
@@ -333,7 +341,9 @@ impl SendStream {
         self.reads_out = 0;
         self.answers_out = 0;
         let mut messages = core::mem::take(&mut self.messages);
-        messages.append(&mut self.waiting);
+        if let Some(mut waiting) = self.waiting.take() {
+            messages.append(&mut waiting);
+        }
         messages
     }
 
@@ -369,7 +379,8 @@ impl SendStream {
         assert_eq!(unanswered.count(), usize::from(self.reads_out), "READs outstanding");
         assert!(self.reads_out <= self.max_reads_out);
         assert!(
-            self.waiting.is_empty() || self.reads_out == self.max_reads_out,
+            self.waiting.as_ref().is_none_or(|waiting| waiting.is_empty())
+                || self.reads_out == self.max_reads_out,
             "somebody waits for no reason"
         );
     }
