@@ -213,6 +213,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             wires,
             contents: Contents::new(),
             balancer: Balancer::new(config, seed, built.len(), &ports, hosts)?,
+            explicit: None,
             forwarding_stats: ForwardingStats::default(),
             outbox: Outbox::default(),
             switches: built,

@@ -3,8 +3,8 @@
 use pathweave_units::{Bytes, Duration, Rate};
 
 pub use crate::forwarding::config::{
-    ConWeaveConfig, CongaConfig, DrillConfig, Forwarding, ForwardingConfig, LetFlowConfig, Shares,
-    UgalConfig, WcmpConfig,
+    ConWeaveConfig, CongaConfig, DrillConfig, Forwarding, ForwardingConfig, LetFlowConfig, ReplyAfter,
+    Shares, UgalConfig, WcmpConfig,
 };
 pub use crate::middlebox::{CoolMode, ExternalConfig, NdtConfig, NsfConfig, OrderGuards};
 

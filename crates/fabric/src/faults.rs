@@ -135,6 +135,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         for (switch, routes) in self.switches.iter_mut().zip(routes) {
             switch.routes = routes;
         }
+        self.review_explicit_ways();
     }
 
     /// Rolls the dice for a packet that has crossed an impaired link into a port.

@@ -60,14 +60,39 @@ impl SourceRoutes {
         debug_assert!(self.first_path.len() as u64 <= u64::from(self.edges) * u64::from(self.edges) + 1);
     }
 
+    /// Pairs of edges.
+    pub(crate) fn pairs(&self) -> usize {
+        self.first_path.len() - 1
+    }
+
+    /// The pair of the edges of two hosts.
+    pub(crate) fn pair(&self, src: HostId, dst: HostId) -> usize {
+        (self.hosts[src.index()].edge * self.edges + self.hosts[dst.index()].edge) as usize
+    }
+
+    /// The hops of the paths of a pair of edges.
+    pub(crate) fn paths_of(&self, pair: usize) -> impl Iterator<Item = &[RouteHop]> {
+        (self.first_path[pair]..self.first_path[pair + 1]).map(|path| self.hops_of(path))
+    }
+
+    fn hops_of(&self, path: u32) -> &[RouteHop] {
+        &self.hops[self.first_hop[path as usize] as usize..self.first_hop[path as usize + 1] as usize]
+    }
+
+    /// The port for a packet on a path, having crossed so many links; `None` where the pair has no such path.
+    pub(crate) fn port(&self, src: HostId, dst: HostId, path: u16, crossed: usize) -> Option<PortId> {
+        let hops = self.hops(src, dst, PathId(path))?;
+        Some(hops.get(crossed - 1).map_or(self.hosts[dst.index()].port, |hop| hop.out))
+    }
+
     fn hops(&self, src: HostId, dst: HostId, path: PathId) -> Option<&[RouteHop]> {
-        let pair = self.hosts[src.index()].edge * self.edges + self.hosts[dst.index()].edge;
-        let (first, end) = (self.first_path[pair as usize], self.first_path[pair as usize + 1]);
+        let pair = self.pair(src, dst);
+        let (first, end) = (self.first_path[pair], self.first_path[pair + 1]);
         let path = first + u32::from(path.0);
         if path >= end {
             return None;
         }
-        Some(&self.hops[self.first_hop[path as usize] as usize..self.first_hop[path as usize + 1] as usize])
+        Some(self.hops_of(path))
     }
 
     /// The port for a packet at the switch it is in; `None` where the pair has no such path.

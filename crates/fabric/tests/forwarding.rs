@@ -2,8 +2,10 @@
 
 mod support;
 
-use pathweave_fabric::ForwardingStats;
+use std::sync::Arc;
+
 use pathweave_fabric::config::{ConWeaveConfig, Forwarding, SwitchConfig};
+use pathweave_fabric::{Attachment, ForwardingStats, RouteHop, SourceRoutes};
 use pathweave_units::{Bytes, Duration, Time};
 use support::{Net, Packet, cable, control, data, leaf_spine, plain, ps};
 
@@ -239,4 +241,46 @@ fn ugal_takes_detours_only_when_the_short_way_is_full() {
     assert!((250..=420).contains(&detours(2, 0)), "{}", detours(2, 0));
     // A detour has to be better by so much that it never is: 400 packets are 400 kB.
     assert_eq!(detours(2, 1_000_000), 0);
+}
+
+/// Hosts 0 and 1 at switches 2 and 3, which a cable joins, and another way over switch 4.
+#[test]
+fn the_switch_of_the_sender_gives_each_flowlet_a_whole_way() {
+    let ends = [(0, 2), (1, 3), (2, 3), (2, 4), (4, 3)];
+    let cables: Vec<_> = ends.iter().map(|&(a, b)| cable(a, b, 100, 500)).collect();
+    let mut net: Net<2> = Net::new(2, 3, &cables, &balancing(Forwarding::LetFlow), 7);
+    let hop = |net: &Net<2>, from, to| RouteHop { out: net.port(from, to), back: net.port(to, from) };
+    let at = |net: &Net<2>, edge, from, to| Attachment { edge, port: net.port(from, to) };
+    let mut routes = SourceRoutes::new(vec![at(&net, 0, 2, 0), at(&net, 1, 3, 1)], 2);
+    routes.add_pair([vec![]]);
+    routes.add_pair([vec![hop(&net, 2, 3)], vec![hop(&net, 2, 4), hop(&net, 4, 3)]]);
+    routes.add_pair([vec![hop(&net, 3, 2)], vec![hop(&net, 3, 4), hop(&net, 4, 2)]]);
+    routes.add_pair([vec![]]);
+    net.fabric.set_explicit_ways(Arc::new(routes));
+    // 1,250 bytes take 100 ns and 500 ns a cable: three of them, or four. Each is a flowlet of its own.
+    let sent: Vec<u32> = (0..40).map(|n| net.send(ps(n * 60_000_000), data(0, 1, 1_250))).collect();
+    // Control is not balanced: 84 bytes take 6.72 ns a cable on the shortest way.
+    let back = net.send(ps(1_000), control(1, 0, 84));
+    net.run();
+    let took = |net: &Net<2>, n: usize| net.arrival(sent[n]).as_ps() - n as u64 * 60_000_000;
+    let of = |time| (0..40).filter(|&n| took(&net, n) == time).count();
+    let (direct, detour) = (of(1_800_000), of(2_400_000));
+    assert_eq!(direct + detour, 40);
+    assert!((8..=32).contains(&detour), "{detour} detours");
+    assert_eq!(net.arrival(back), ps(1_000 + 3 * 506_720));
+    net.check_conservation();
+    // Over a cable that is down nothing is sent once routing knows.
+    let end = net.fabric.stats(net.port(2, 4)).tx_packets;
+    let port = net.port(2, 4);
+    net.at(ps(3_000_000_000), move |net, now| {
+        net.fabric.link_down(now, port);
+        let routes = net.routes_without(&[3]);
+        net.fabric.set_routes(routes);
+    });
+    for n in 0..20 {
+        net.send(ps(3_001_000_000 + n * 60_000_000), data(0, 1, 1_250));
+    }
+    net.run();
+    assert_eq!(net.fabric.stats(net.port(2, 4)).tx_packets, end);
+    assert_eq!(net.delivered.len(), 61);
 }

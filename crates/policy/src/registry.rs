@@ -128,4 +128,17 @@ impl PolicyConfig {
             laps.suit_drops();
         }
     }
+
+    /// Whether [`PolicyConfig::suit_longest`] would change anything.
+    pub fn wants_longest(&self) -> bool {
+        matches!(self, PolicyConfig::Laps(laps) if laps.wants_longest())
+    }
+
+    /// What is left to choose in it, where it is known which path of the fabric takes a full packet of `packet_bytes`
+    /// longest when idle; hosts send at `line_rate`. Comes after [`PolicyConfig::suit_drops`].
+    pub fn suit_longest(&mut self, longest: &PathView, line_rate: Rate, packet_bytes: u64) {
+        if let PolicyConfig::Laps(laps) = self {
+            laps.suit_longest(longest, line_rate, packet_bytes);
+        }
+    }
 }

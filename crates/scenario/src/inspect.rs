@@ -223,7 +223,9 @@ fn network(topology: &Topology, routing: &RouteChoice, finder: &mut PathFinder<'
         paths_sampled: paths.sampled,
         explicit_paths: match routing {
             RouteChoice::Switches => None,
-            RouteChoice::Sources(sets) => Some(ExplicitPaths::of(topology, sets)),
+            RouteChoice::Sources(sets) | RouteChoice::SenderSwitches(sets) => {
+                Some(ExplicitPaths::of(topology, sets))
+            }
         },
     }
 }

@@ -111,14 +111,21 @@ impl Loaded {
 
     /// Finds the paths that sources choose from, if they do.
     fn routing(&self, topology: &Topology, graph: &MessageGraph) -> Result<RouteChoice, Diagnostics> {
-        let RoutingConfig::Source(source) = &self.scenario.routing else { return Ok(RouteChoice::Switches) };
+        let choice: fn(Arc<PathSets>) -> RouteChoice = match &self.scenario.routing {
+            RoutingConfig::Ecmp => return Ok(RouteChoice::Switches),
+            RoutingConfig::Source(_) => RouteChoice::Sources,
+            RoutingConfig::SenderSwitch(_) => RouteChoice::SenderSwitches,
+        };
+        let (RoutingConfig::Source(source) | RoutingConfig::SenderSwitch(source)) = &self.scenario.routing
+        else {
+            unreachable!("the others have no paths")
+        };
         let pairs: Vec<_> = graph.messages().iter().map(|message| (message.src, message.dst)).collect();
         // A small network's paths are cheap, and all of them say more of it; a file need not have them all.
         let all = topology.hosts() <= SMALL_NETWORK && !matches!(source.paths, PathSetConfig::File(_));
         let wanted = if all { Wanted::All } else { Wanted::Pairs(&pairs) };
         let sets = PathSets::build(&source.paths, topology, &self.base_dir, wanted);
-        sets.map(|sets| RouteChoice::Sources(Arc::new(sets)))
-            .map_err(|why| self.place(paths_error(&why)).into())
+        sets.map(|sets| choice(Arc::new(sets))).map_err(|why| self.place(paths_error(&why)).into())
     }
 
     pub(crate) fn messages(

@@ -77,7 +77,7 @@ fn each_file<E>(scenario: &mut Scenario, rename: impl Fn(&str) -> Result<String,
     if let Some(path) = scenario.topology.file() {
         rename_path(path)?;
     }
-    if let RoutingConfig::Source(source) = &mut scenario.routing
+    if let RoutingConfig::Source(source) | RoutingConfig::SenderSwitch(source) = &mut scenario.routing
         && let PathSetConfig::File(file) = &mut source.paths
     {
         rename_path(&mut file.path)?;

@@ -49,7 +49,7 @@ pub fn schema() -> Json {
     );
     schema["$defs"]["TopologyConfig"] = json!({ "anyOf": [kinds, preset] });
     let routing = schema["$defs"]["RoutingConfig"].take();
-    let kind = json!({ "type": "string", "description": "The kind, with its defaults.", "enum": ["ecmp", "source"] });
+    let kind = json!({ "type": "string", "description": "The kind, with its defaults.", "enum": ["ecmp", "source", "sender-switch"] });
     schema["$defs"]["RoutingConfig"] = json!({ "anyOf": [kind, routing] });
     schema
 }

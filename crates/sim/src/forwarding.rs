@@ -8,13 +8,21 @@ use crate::spec::{RouteChoice, SimError, SimSpec};
 /// What all switches of a run do. They have nothing to balance where sources choose.
 pub(crate) fn of_run(spec: &SimSpec) -> Result<Forwarding, SimError> {
     let kind = asked_for(spec)?;
-    if kind != Forwarding::Ecmp && spec.routing != RouteChoice::Switches {
-        let what = quoted(kind);
-        return Err(SimError::Forwarding(format!(
+    let what = quoted(kind);
+    match spec.routing {
+        RouteChoice::Sources(_) if kind != Forwarding::Ecmp => Err(SimError::Forwarding(format!(
             "switches cannot do {what} where routing.kind is \"source\": every hop has been chosen by then"
-        )));
+        ))),
+        RouteChoice::SenderSwitches(_)
+            if !matches!(kind, Forwarding::LetFlow | Forwarding::Conga | Forwarding::ConWeave) =>
+        {
+            Err(SimError::Forwarding(format!(
+                "switches cannot do {what} where routing.kind is \"sender-switch\": one switch chooses the whole way, as \
+                 \"letflow\", \"conga\" and \"conweave\" can"
+            )))
+        }
+        _ => Ok(kind),
     }
-    Ok(kind)
 }
 
 /// What the configuration says, or else what the schemes in use need.

@@ -2,10 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use pathweave_des::{EventQueue, SourceId};
 use pathweave_fabric::config::Shares;
 use pathweave_fabric::{Arrived, BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step};
+use pathweave_policy::PathView;
 use pathweave_results::{EndReason, RunResult};
 use pathweave_transport::{Endpoint, EndpointConfig, Event};
 use pathweave_units::{Duration, HostId, Time};
@@ -26,6 +28,7 @@ use crate::followed::{Followed, Inspect};
 use crate::forwarding;
 use crate::groups::GroupSums;
 use crate::host::{Content, Host};
+use crate::ideal::data_wire_bytes;
 use crate::monitor::{Control, Monitor, Snapshot};
 use crate::nic::Datagram;
 use crate::observe::Recorder;
@@ -33,7 +36,7 @@ use crate::pending::Pending;
 use crate::routes::{self, View};
 use crate::spec::{RouteChoice, SimError, SimSpec, Verb};
 use crate::tap::{Arrival, Tap};
-use crate::ways::Ways;
+use crate::ways::{Ways, source_routes};
 
 /// Events between two looks of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
@@ -43,6 +46,8 @@ pub(crate) struct Runner<'a, const C: usize> {
     pub(crate) spec: &'a SimSpec,
     pub(crate) map: PortMap,
     pub(crate) ways: Ways,
+    /// Of all paths that sources choose among the one that takes a full packet longest, where a scheme asks for it.
+    pub(crate) longest_path: Option<PathView>,
     pub(crate) queue: EventQueue,
     pub(crate) fabric: Fabric<Content, C>,
     pub(crate) hosts: Vec<Host>,
@@ -167,6 +172,9 @@ impl<'a, const C: usize> Runner<'a, C> {
                 SimError::Network("more than 65,536 different pairs of link rate and delay".into())
             }
         })?;
+        if let RouteChoice::SenderSwitches(sets) = &spec.routing {
+            fabric.set_explicit_ways(Arc::new(source_routes(topology, &map, sets)));
+        }
         edge::attach(&mut fabric, spec)?;
         let acks_as_data = spec.switch.acks == pathweave_fabric::config::AckClass::Data;
         let list = (0..hosts)
@@ -216,6 +224,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             active: Vec::new(),
             host_events: 0,
             latest: Time::ZERO,
+            longest_path: None,
             ways: Ways::whole(topology, &spec.routing, &spec.host),
             spec,
             map,
@@ -226,6 +235,11 @@ impl<'a, const C: usize> Runner<'a, C> {
                 host.nic.source_routed = true;
                 host.route_headers = headers.cloned();
             }
+        }
+        if spec.schemes.iter().any(|named| named.scheme.policy.wants_longest()) {
+            let mtu = spec.host.mtu.get() as u16;
+            let bytes = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
+            runner.longest_path = runner.ways.longest(topology, bytes);
         }
         if spec.observe.departures {
             runner.hosts.iter_mut().for_each(|host| host.departures = Some(Box::new(DepartureLog::new())));

@@ -88,6 +88,8 @@ pub enum RouteChoice {
     Switches,
     /// Sources, among explicit paths. There must be some for every pair of hosts that talk.
     Sources(Arc<PathSets>),
+    /// The switches of the senders, among explicit paths, by `switch.forwarding`.
+    SenderSwitches(Arc<PathSets>),
 }
 
 /// A scheme with the name it goes by in results.

@@ -30,7 +30,9 @@ pub(crate) enum Ways {
 impl Ways {
     pub(crate) fn whole(topology: &Topology, choice: &RouteChoice, host: &HostConfig) -> Self {
         match choice {
-            RouteChoice::Switches => Ways::Switches(Routing::whole(topology)),
+            RouteChoice::Switches | RouteChoice::SenderSwitches(_) => {
+                Ways::Switches(Routing::whole(topology))
+            }
             RouteChoice::Sources(sets) => {
                 let headers = host
                     .source_route
@@ -53,7 +55,7 @@ impl Ways {
     /// What the switches hold at first.
     pub(crate) fn switch_routes(map: &PortMap, choice: &RouteChoice, view: &View<'_>) -> Vec<SwitchRoutes> {
         match choice {
-            RouteChoice::Switches => routes::routes(map, view),
+            RouteChoice::Switches | RouteChoice::SenderSwitches(_) => routes::routes(map, view),
             RouteChoice::Sources(sets) => {
                 let topology = view.topology;
                 let lists = Arc::new(source_routes(topology, map, sets));
@@ -118,6 +120,27 @@ impl Ways {
         (0..).zip(sets.profiles(topology, src, dst)).zip(states).map(view).collect()
     }
 
+    /// Of all paths that sources choose among the one that takes a packet of so many bytes longest when idle. Of the hosts
+    /// of a switch the one with the slowest link stands for all.
+    pub(crate) fn longest(&self, topology: &Topology, data_wire_bytes: u32) -> Option<PathView> {
+        let Ways::Sources { sets, .. } = self else { return None };
+        let mut slowest = vec![None; sets.edges().len()];
+        for host in (0..topology.hosts()).map(HostId) {
+            let link = topology.link(topology.ports(host.into())[0].link);
+            let time = (link.rate.time_for(u64::from(data_wire_bytes)), link.delay);
+            let known = &mut slowest[sets.edge_of(host) as usize];
+            if known.is_none_or(|(longest, _)| time > longest) {
+                *known = Some((time, host));
+            }
+        }
+        let hosts: Vec<HostId> = slowest.into_iter().flatten().map(|(_, host)| host).collect();
+        let pairs = hosts.iter().flat_map(|&src| hosts.iter().map(move |&dst| (src, dst)));
+        let views = pairs
+            .filter(|(src, dst)| src != dst)
+            .flat_map(|pair| self.views(topology, pair, (data_wire_bytes, data_wire_bytes)));
+        views.max_by_key(|view| view.base_one_way)
+    }
+
     /// Whether the state of any path between two hosts differs from what `before` said.
     pub(crate) fn differs(&self, topology: &Topology, before: &[bool], src: HostId, dst: HostId) -> bool {
         let Ways::Sources { sets, dead, .. } = self else { return false };
@@ -127,7 +150,7 @@ impl Ways {
     }
 }
 
-fn source_routes(topology: &Topology, map: &PortMap, sets: &PathSets) -> SourceRoutes {
+pub(crate) fn source_routes(topology: &Topology, map: &PortMap, sets: &PathSets) -> SourceRoutes {
     let ends = |link: LinkId| map.ends(link.index());
     let hosts = (0..topology.hosts()).map(|host| {
         let port = topology.ports(HostId(host).into())[0];

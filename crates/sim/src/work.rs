@@ -165,6 +165,9 @@ impl<const C: usize> Runner<'_, C> {
         let nearest =
             paths.iter().min_by_key(|path| path.round_trip(mtu_wire, ack_wire)).expect("there is a path");
         let base_rtt = nearest.round_trip(mtu_wire, ack_wire);
+        if let Some(longest) = &self.longest_path {
+            policy.suit_longest(longest, nearest.line_rate(), u64::from(mtu_wire));
+        }
         let env = PolicyEnv {
             line_rate: nearest.line_rate(),
             base_rtt,

@@ -186,6 +186,12 @@ pub struct CongaConfig {
     pub metric_bits: u32,
     /// A metric not heard of for longer than this counts as 0. Default 10 ms (CONGA, section 3.3).
     pub ageing: Duration,
+    /// Ways looked at for each flowlet, neighbours at a random place in their list; 0: all. Default 0 (CONGA, section 3.5);
+    /// conweave-ns3 and the study of LAPS have 4.
+    pub samples: u32,
+    /// Whether a flowlet takes the way of the one before it unless another is better. Default true (CONGA, section 3.5);
+    /// in conweave-ns3 and the study of LAPS chance decides among what is equally good.
+    pub stay: bool,
 }
 
 impl Default for CongaConfig {
@@ -197,6 +203,8 @@ impl Default for CongaConfig {
             dre_alpha: 0.125,
             metric_bits: 3,
             ageing: Duration::from_ms(10),
+            samples: 0,
+            stay: true,
         }
     }
 }
@@ -208,8 +216,10 @@ impl Default for CongaConfig {
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConWeaveConfig {
-    /// The answer to a probe is late after the idle round trip and this. Default 4 us: 50 kB at 100 Gb/s.
+    /// The answer to a probe is late after an idle round trip and this. Default 4 us: 50 kB at 100 Gb/s.
     pub reply_extra: Duration,
+    /// Which round trip that is. Where all ways cost the same it hardly matters.
+    pub reply_after: ReplyAfter,
     /// How long a way is left alone after news of congestion. Default 16 us.
     pub path_pause: Duration,
     /// Held packets leave this long after the time at which the last packet before them was to come. Default 16 us.
@@ -232,6 +242,7 @@ impl Default for ConWeaveConfig {
     fn default() -> Self {
         ConWeaveConfig {
             reply_extra: Duration::from_us(4),
+            reply_after: ReplyAfter::default(),
             path_pause: Duration::from_us(16),
             flush_extra: Duration::from_us(16),
             flush_default: Duration::from_us(200),
@@ -241,6 +252,20 @@ impl Default for ConWeaveConfig {
             reorder_queues: 31,
         }
     }
+}
+
+/// The round trip within which ConWeave expects the answer to a probe on an idle network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ReplyAfter {
+    /// That of the way the probe takes, from switch to switch.
+    #[default]
+    Way,
+    /// Twice the propagation from host to host on a shortest way, whichever way the probe takes (the study of LAPS: on a
+    /// longer one every answer is late, and the flow changes its way again).
+    Shortest,
 }
 
 /// Largest table a switch may have.

@@ -159,41 +159,51 @@ impl Conga {
         &mut self.tags[place]
     }
 
-    /// The uplink for a packet at the leaf of its sender, by what its flowlet did or by the metrics (section 3.5).
-    fn uplink<const C: usize>(
+    /// The way of a packet at the leaf of its sender, by what its flowlet did or by the metrics (section 3.5). `place` tells
+    /// of a way by which number metrics know it, and by which port it begins.
+    fn way<const C: usize>(
         &mut self,
         (switch, to): (u32, u32),
         now: Time,
         hash: u64,
-        candidates: Candidates<'_>,
-        (first, ports, specs): (PortId, &[Port<C>], &[LinkSpec]),
+        (all, place): (Candidates<'_>, impl Fn(u32) -> (u16, PortId)),
+        (ports, specs): (&[Port<C>], &[LinkSpec]),
         stats: &mut ForwardingStats,
-    ) -> PortId {
+    ) -> u32 {
         let leaf = &mut self.leaves[switch as usize];
         let before = match leaf.flowlets.look(hash, now, self.config.gap, self.config.entries) {
-            Lookup::Known(port) if candidates.contains(port) => return port,
-            Lookup::Known(port) => Some(port),
+            Lookup::Known(way) if all.contains(way) => return way,
+            Lookup::Known(way) => Some(way),
             Lookup::Fresh(before) => before,
         };
+        let samples = self.config.samples;
+        let candidates = if samples == 0 || samples >= all.len() {
+            all
+        } else {
+            let starts = Candidates::Range(0, all.len() - samples + 1);
+            all.part(starts.by_hash(self.dice.draw(switch)), samples)
+        };
         let ways = Leaf::ways(&mut leaf.to, to);
-        let mut metric = |port: PortId| {
-            let remote = ways.metric((port - first) as u16).at(now, self.config.ageing);
+        let mut metric = |way: u32| {
+            let (number, port) = place(way);
+            let remote = ways.metric(number).at(now, self.config.ageing);
             remote.max(self.dre.metric(port, ports, specs))
         };
         let best = candidates.iter().map(&mut metric).min().expect("there is a way");
         // A flow moves only for something better; among what is equally good the choice is random.
-        let port = match before.filter(|&port| candidates.contains(port) && metric(port) == best) {
-            Some(port) => port,
+        let stays = before.filter(|&way| self.config.stay && candidates.contains(way) && metric(way) == best);
+        let way = match stays {
+            Some(way) => way,
             None => {
-                let good = candidates.iter().filter(|&port| metric(port) == best).count() as u32;
+                let good = candidates.iter().filter(|&way| metric(way) == best).count() as u32;
                 let nth = Candidates::Range(0, good).by_hash(self.dice.draw(switch)) as usize;
-                candidates.iter().filter(|&port| metric(port) == best).nth(nth).expect("one of them")
+                candidates.iter().filter(|&way| metric(way) == best).nth(nth).expect("one of them")
             }
         };
-        leaf.flowlets.assign(hash, port);
+        leaf.flowlets.assign(hash, way);
         stats.flowlets += 1;
-        stats.reroutes += u64::from(before.is_some_and(|before| before != port));
-        port
+        stats.reroutes += u64::from(before.is_some_and(|before| before != way));
+        way
     }
 
     /// A packet has reached the leaf of its receiver: what it says of the ways between the two leaves.
@@ -212,37 +222,46 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     pub(crate) fn conga(&mut self, now: Time, switch: u32, header: &Header) -> PortId {
         let Balancer::Conga(conga) = &mut self.balancer else { unreachable!("asked for by CONGA only") };
         let (from, to) = conga.ends(header);
-        let at = &self.switches[switch as usize];
-        let hash = ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path());
-        let candidates = at.routes.candidates(header.dst());
         if switch == to {
             if from != to {
                 conga.arrived(switch, from, now, header);
             }
-            return candidates.by_hash(hash);
+            return self.onward(switch, header);
         }
         if switch != from {
-            let port = candidates.by_hash(hash);
+            let port = self.onward(switch, header);
             self.gather(now, port, header);
             return port;
         }
-        for i in 0..candidates.len() {
-            let port = self.switches[switch as usize].routes.candidates(header.dst()).get(i);
+        // Metrics count what was sent up to now.
+        let mut seen = 0;
+        while let Some(port) = self.first_hop(switch, header, seen) {
             self.advance(now, port);
+            seen += 1;
+        }
+        if seen == 0 {
+            // All explicit ways are dead.
+            return self.onward(switch, header);
         }
         let Balancer::Conga(conga) = &mut self.balancer else { unreachable!("asked for by CONGA only") };
         let at = &self.switches[switch as usize];
-        let port = conga.uplink(
-            (switch, to),
-            now,
-            flow_hash(hash),
-            at.routes.candidates(header.dst()),
-            (at.first_port, &self.ports, &self.wires.specs),
-            &mut self.forwarding_stats,
-        );
+        let hash = flow_hash(ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path()));
+        let (links, stats) = ((&self.ports[..], &self.wires.specs[..]), &mut self.forwarding_stats);
+        let (number, port) = if let Some(ways) = &mut self.explicit {
+            let place = |way: u32| (way as u16, ways.port(header, way, 1));
+            let all = ways.between(header.src(), header.dst());
+            let way = conga.way((switch, to), now, hash, (all, place), links, stats);
+            let place = (way as u16, ways.port(header, way, 1));
+            ways.give(header, way);
+            place
+        } else {
+            let place = |port: PortId| ((port - at.first_port) as u16, port);
+            let all = at.routes.candidates(header.dst());
+            place(conga.way((switch, to), now, hash, (all, place), links, stats))
+        };
         let feedback =
             Leaf::ways(&mut conga.leaves[switch as usize].from, to).feedback(now, conga.config.ageing);
-        *conga.tag(header) = Tag { uplink: (port - at.first_port) as u16, congestion: 0, feedback };
+        *conga.tag(header) = Tag { uplink: number, congestion: 0, feedback };
         self.gather(now, port, header);
         port
     }

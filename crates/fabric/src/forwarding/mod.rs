@@ -15,6 +15,7 @@ mod conweave;
 mod dice;
 mod dre;
 mod drill;
+mod explicit;
 mod flow_table;
 mod flowlets;
 mod leaves;
@@ -25,6 +26,7 @@ mod ugal;
 
 use pathweave_units::{Time, mix64};
 
+pub(crate) use explicit::ExplicitWays;
 pub(crate) use routes::ecmp_hash;
 pub use routes::{IntervalRoutes, SwitchRoutes, TableRoutes};
 

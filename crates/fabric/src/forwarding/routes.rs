@@ -63,7 +63,7 @@ impl TableRoutes {
     }
 }
 
-/// Egress ports of equal cost. A port may be listed more than once: then it gets so many shares.
+/// Egress ports of equal cost, or numbers of explicit ways. One may be listed more than once: then it gets so many shares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Candidates<'a> {
     /// Consecutive ports: the first, and how many.
@@ -84,6 +84,14 @@ impl Candidates<'_> {
         match self {
             Candidates::Range(first, _) => first + i,
             Candidates::List(ports) => ports[i as usize],
+        }
+    }
+
+    /// `count` of them, from the `first`-th on.
+    pub(crate) fn part(self, first: u32, count: u32) -> Self {
+        match self {
+            Candidates::Range(start, _) => Candidates::Range(start + first, count),
+            Candidates::List(ports) => Candidates::List(&ports[first as usize..][..count as usize]),
         }
     }
 

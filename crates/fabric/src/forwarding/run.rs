@@ -39,6 +39,11 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         if let SwitchRoutes::Source(routes) = &at.routes {
             return routes.choose(header).map_or(Action::Drop(DropReason::NoRoute), Action::Forward);
         }
+        if header.links() == 1
+            && let Some(ways) = &mut self.explicit
+        {
+            ways.forget(header);
+        }
         let candidates = at.routes.candidates(header.dst());
         let ways = candidates.len();
         if ways == 0 {
@@ -49,6 +54,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             Balancer::Conga(_) => self.conga(now, switch, header),
             Balancer::Ugal(_) => self.ugal(now, switch, header),
             Balancer::ConWeave(_) => return self.conweave(now, switch, header),
+            Balancer::LetFlow(_) if self.explicit.is_some() => self.letflow_among_ways(now, switch, header),
             _ if ways == 1 => candidates.get(0),
             Balancer::Ecmp => candidates.by_hash(hash()),
             Balancer::Rps(dice) => candidates.by_hash(dice.draw(switch)),

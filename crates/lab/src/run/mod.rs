@@ -75,7 +75,7 @@ pub fn run(lab: &mut Lab, spec: &SimSpec, look: &mut dyn FnMut(Seen) -> bool) ->
     let schedule = Schedule::new(lab.plan().topology(), &spec.faults, spec.switch.reroute_after, scale)?;
     let mut notes = schedule.notes().to_vec();
     if spec.routing != pathweave_sim::RouteChoice::Switches {
-        notes.push("sources choose no routes in a lab: its switches do, by a hash".to_owned());
+        notes.push("nobody chooses whole routes in a lab: its switches choose ports, by a hash".to_owned());
     }
     let ends = Ends::open(lab, spec, &mut notes)?;
     let before = records::Fabric::read(lab)?;

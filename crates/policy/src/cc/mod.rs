@@ -4,6 +4,7 @@
 
 pub mod dcqcn;
 mod dctcp;
+mod dctcp_rate;
 mod suit;
 mod swift;
 mod timely;
@@ -16,6 +17,7 @@ use crate::{ConfigError, Feedback, PolicyEnv, Sent, Want};
 
 pub use dcqcn::{Dcqcn, DcqcnConfig, DcqcnParams, DcqcnPreset};
 pub use dctcp::{Dctcp, DctcpConfig};
+pub use dctcp_rate::{DctcpRate, DctcpRateConfig};
 pub use swift::{HopScaling, IncreaseOver, Swift, SwiftConfig, SwiftHops};
 pub use timely::{Timely, TimelyConfig, TimelyParams, TimelyPreset};
 pub use unlimited::{Unlimited, UnlimitedConfig};
@@ -111,6 +113,8 @@ congestion_controls! {
     Dcqcn(Dcqcn, DcqcnConfig),
     /// DCTCP: window-based, driven by the share of marked packets.
     Dctcp(Dctcp, DctcpConfig),
+    /// DCTCP with a rate in place of the window, as simulators of RDMA have it.
+    DctcpRate(DctcpRate, DctcpRateConfig),
     /// Swift: window-based, driven by delay against a target.
     Swift(Swift, SwiftConfig),
     /// TIMELY: rate-based, driven by the gradient of round-trip times.

@@ -30,7 +30,7 @@ use table::Pair;
 
 pub use config::{
     AfterProbe, AlphaUnit, Clock, Congested, HoldOff, HoldOffTest, LapsConfig, Limit, Margin, ProbeClass,
-    Probing, RateCap, RateCut, StageCount, Unmeasured,
+    Probing, RateCap, RateCut, StageCount, Unmeasured, WindowOf,
 };
 pub use table::{LapsHost, TableSizes};
 
@@ -42,6 +42,8 @@ pub struct Laps {
     probing: Probing,
     probe_class: ProbeClass,
     limit: Limit,
+    /// The window is two of these at least.
+    window_threshold: Duration,
     /// The data packet to be sent next has had its probe.
     probed: bool,
     /// Where in the sum of weights the next packet falls, and which of the silent paths gets the next probe: drawn ahead,
@@ -65,6 +67,7 @@ impl Laps {
             probing: config.probing,
             probe_class: config.probe_class,
             limit: config.limit,
+            window_threshold: config.least_window_threshold(),
             probed: false,
             draw: rng.unit_f64(),
             probe_draw: rng.unit_f64(),
@@ -88,7 +91,7 @@ impl Laps {
             Limit::RateAndScaledWindow => self.rate.rate(),
             Limit::Auto | Limit::RateAndWindow | Limit::Window => self.line_rate,
         };
-        rate.bytes_in(threshold * 2) + u64::from(self.mtu_wire_bytes)
+        rate.bytes_in(threshold.max(self.window_threshold) * 2) + u64::from(self.mtu_wire_bytes)
     }
 
     fn is_paced(&self) -> bool {

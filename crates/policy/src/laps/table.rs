@@ -6,19 +6,16 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use pathweave_units::{Duration, HostId, PathId, Rate, Time};
+use pathweave_units::{Duration, HostId, PathId, Time};
 
 use super::calibration::Calibration;
-use super::config::{AfterProbe, AlphaUnit, Clock, Congested, LapsConfig, Margin, Unmeasured};
+use super::config::{AfterProbe, AlphaUnit, Clock, Congested, LapsConfig, MarginRule, Unmeasured};
 use super::rate::Delays;
 use super::spray::Spray;
 use crate::{PathState, PathView, PolicyEnv};
 
 /// Delays are kept below this many of the path's base, however often it is probed in vain.
 const MOST_BASES: u64 = 1 << 20;
-
-/// Links of a path nobody has described: a leaf-spine fabric's.
-const USUAL_LINKS: u64 = 4;
 
 /// An entry of the path information table.
 #[derive(Clone, Copy, Debug)]
@@ -60,29 +57,9 @@ struct Rules {
     unmeasured: Unmeasured,
     after_probe: AfterProbe,
     calibrate_every: Duration,
-    margin: Margin,
-    margin_packets: f64,
-    host_delay: Duration,
-    packet_bytes: u64,
-    line_rate: Rate,
+    margin: MarginRule,
     /// One-way delay of a path of which nothing is known.
     usual_delay: Duration,
-}
-
-impl Rules {
-    /// What queues may add to the delay of a path before it counts as congested.
-    fn margin(&self, view: Option<&PathView>) -> Duration {
-        let links = view.and_then(|view| view.links).map_or(USUAL_LINKS, u64::from);
-        let rate = view.and_then(|view| view.rate).unwrap_or(self.line_rate);
-        let packet = rate.time_for(self.packet_bytes);
-        let once = match (self.margin, view.and_then(|view| view.transmission)) {
-            // At each switch what a packet takes at the port it leaves by: all links but the first.
-            (Margin::PerSwitch, Some(all)) => all.saturating_sub(self.line_rate.time_for(self.packet_bytes)),
-            (Margin::PerSwitch, None) => packet * links.saturating_sub(1),
-            (Margin::PerLink, _) => packet * links,
-        };
-        once.scale(self.margin_packets) + self.host_delay
-    }
 }
 
 impl Pair {
@@ -96,15 +73,11 @@ impl Pair {
             unmeasured: config.unmeasured,
             after_probe: config.after_probe,
             calibrate_every: config.calibrate_every,
-            margin: config.margin,
-            margin_packets: config.margin_packets,
-            host_delay: config.host_delay,
-            packet_bytes: u64::from(env.mtu_wire_bytes),
-            line_rate: env.line_rate,
+            margin: config.margin_at(env.line_rate, u64::from(env.mtu_wire_bytes)),
             usual_delay: env.base_rtt / 2,
         };
         let real = rules.usual_delay;
-        let base = real + rules.margin(None);
+        let base = real + rules.margin.of(None);
         let path = Path { base, real, updated: now, state: PathState::Up, measured: false };
         let paths = vec![path; usize::from(env.paths)].into_boxed_slice();
         let mut pair = Pair {
@@ -141,7 +114,7 @@ impl Pair {
             let Some(path) = self.paths.get_mut(view.id.index()) else { continue };
             told[view.id.index()] = true;
             let idle = view.base_one_way.unwrap_or(rules.usual_delay);
-            let base = idle + rules.margin(Some(view));
+            let base = idle + rules.margin.of(Some(view));
             if path.base != base && self.calibration.is_none() {
                 path.base = base;
                 if !path.measured {
@@ -228,7 +201,8 @@ impl Pair {
     #[cold]
     fn recalibrate(&mut self, moved_ps: i64) {
         let Some(calibration) = &self.calibration else { return };
-        let margin = self.rules.margin(None).max(self.rules.usual_delay / 4 + self.rules.host_delay);
+        let margin =
+            self.rules.margin.of(None).max(self.rules.usual_delay / 4 + self.rules.margin.host_delay);
         for (index, path) in self.paths.iter_mut().enumerate() {
             path.base = self.rules.usual_delay + Duration::from_ps(calibration.idle_above(index)) + margin;
             path.real = Duration::from_ps(path.real.as_ps().saturating_add_signed(moved_ps));

@@ -3,6 +3,7 @@
 use std::vec::Vec;
 
 use super::*;
+use pathweave_units::Rate;
 
 const US: fn(u64) -> Duration = Duration::from_us;
 const RATE: Rate = Rate::from_gbps(100);

@@ -15,9 +15,13 @@ pub enum RoutingConfig {
     /// The source chooses among explicit paths, every hop of them; acknowledgements go back over the same links. A path
     /// with a dead link loses what takes it, and is reported dead to the schemes after `switch.reroute_after`.
     Source(SourceRouting),
+    /// The switch of the sender chooses among explicit paths, by `switch.forwarding`: "letflow", "conga" or "conweave".
+    /// Switches beyond follow what it has chosen; what these do not balance takes a shortest way, by a hash. Paths with a
+    /// dead link are left out after `switch.reroute_after`.
+    SenderSwitch(SourceRouting),
 }
 
-/// The source chooses among explicit paths, every hop of them; acknowledgements go back over the same links.
+/// Explicit paths, every hop of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SourceRouting {

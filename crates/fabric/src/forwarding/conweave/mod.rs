@@ -22,10 +22,10 @@ mod source;
 use pathweave_units::{Duration, HostId, PathId, Time};
 
 use crate::fabric::Fabric;
-use crate::forwarding::config::ConWeaveConfig;
+use crate::forwarding::config::{ConWeaveConfig, ReplyAfter};
 use crate::forwarding::dice::SwitchDice;
 use crate::forwarding::flow_table::FlowKey;
-use crate::forwarding::{Action, Balancer, ecmp_hash};
+use crate::forwarding::{Action, Balancer};
 use crate::packet::{CE, Header};
 use crate::port::PortId;
 use destination::Destination;
@@ -149,60 +149,77 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 return self.arrive(now, switch, header);
             }
         }
-        Action::Forward(self.by_hash(switch, header))
+        Action::Forward(self.onward(switch, header))
     }
 
-    fn by_hash(&self, switch: u32, header: &Header) -> PortId {
-        let at = &self.switches[switch as usize];
-        let hash = ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path());
-        at.routes.candidates(header.dst()).by_hash(hash)
-    }
-
-    /// A packet at the leaf of its sender: the uplink it takes.
+    /// A packet at the leaf of its sender: the port it leaves by.
     fn depart(&mut self, now: Time, switch: u32, to: u32, header: &Header) -> PortId {
         let key = FlowKey::of(header);
         let at = &self.switches[switch as usize];
-        let (first, candidates) = (at.first_port, at.routes.candidates(header.dst()));
+        // Uplinks are counted from the first port of the leaf; explicit ways have numbers already.
+        let (first, all) = match &self.explicit {
+            Some(ways) => (0, ways.between(header.src(), header.dst())),
+            None => (at.first_port, at.routes.candidates(header.dst())),
+        };
         let Balancer::ConWeave(conweave) = &mut self.balancer else {
             unreachable!("asked for by ConWeave only")
         };
-        let source = &mut conweave.sources[switch as usize];
-        let mut uplinks = Uplinks { to, switch, first, all: candidates, dice: &mut conweave.dice };
-        let leaving = source.depart(key, &mut uplinks, now, &conweave.config, &mut self.forwarding_stats);
+        let leaving = if all.len() == 0 {
+            // All explicit ways are dead.
+            None
+        } else {
+            let source = &mut conweave.sources[switch as usize];
+            let mut uplinks = Uplinks { to, switch, first, all, dice: &mut conweave.dice };
+            source.depart(key, &mut uplinks, now, &conweave.config, &mut self.forwarding_stats)
+        };
         let Some(leaving) = leaving else {
             self.forwarding_stats.untracked_packets += 1;
             conweave.set_tag(header, Tag::UNTRACKED);
-            return self.by_hash(switch, header);
+            return self.onward(switch, header);
         };
-        let (port, flag) = (leaving.port, leaving.flag);
-        let uplink = (port - first) as u16;
+        let (way, flag) = (leaving.port, leaving.flag);
         conweave.set_tag(
             header,
             Tag {
                 epoch: leaving.epoch,
                 rerouted: leaving.rerouted,
                 flag,
-                uplink,
+                uplink: (way - first) as u16,
                 sent: now,
                 tail_sent: leaving.tail_sent,
             },
         );
+        let port = match &mut self.explicit {
+            Some(ways) => {
+                ways.give(header, way);
+                ways.port(header, way, 1)
+            }
+            None => way,
+        };
         if flag == Flag::Probe {
-            let deadline =
-                now + self.idle_round_trip(port, header) + self.conweave_state().config.reply_extra;
-            self.conweave_state().sources[switch as usize].expect_reply(key, deadline);
+            let config = &self.conweave_state().config;
+            let (after, extra) = (config.reply_after, config.reply_extra);
+            let idle = match after {
+                ReplyAfter::Way => self.idle_round_trip(port, way, header),
+                ReplyAfter::Shortest => self.shortest_propagation(switch, header) * 2,
+            };
+            self.conweave_state().sources[switch as usize].expect_reply(key, now + idle + extra);
         }
         port
     }
 
     /// What a packet takes from here to the leaf of its receiver and a message back, when nothing else is on the way.
-    fn idle_round_trip(&self, mut port: PortId, header: &Header) -> Duration {
+    fn idle_round_trip(&self, mut port: PortId, way: u32, header: &Header) -> Duration {
         let mut sum = Duration::ZERO;
-        for _ in 0..u8::MAX {
+        for crossed in 2..usize::from(u8::MAX) {
             let at = &self.ports[port as usize];
             let Some(next) = at.peer_node.checked_sub(self.wires.hosts) else { break };
             let spec = &self.wires.specs[usize::from(at.spec)];
             sum += spec.time_for(header.wire_bytes()) + spec.time_for(MESSAGE_BYTES as u16) + spec.delay * 2;
+            if let Some(ways) = &self.explicit {
+                port = ways.port(header, way, crossed);
+                continue;
+            }
             let candidates = self.switches[next as usize].routes.candidates(header.dst());
             if candidates.len() == 0 {
                 break;
@@ -212,9 +229,26 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         sum
     }
 
+    /// Propagation from host to host on a shortest way.
+    fn shortest_propagation(&self, mut switch: u32, header: &Header) -> Duration {
+        let delay = |port: PortId| self.wires.specs[usize::from(self.ports[port as usize].spec)].delay;
+        let mut sum = delay(header.ingress());
+        for _ in 0..u8::MAX {
+            let candidates = self.switches[switch as usize].routes.candidates(header.dst());
+            if candidates.len() == 0 {
+                break;
+            }
+            let port = candidates.get(0);
+            sum += delay(port);
+            let Some(next) = self.ports[port as usize].peer_node.checked_sub(self.wires.hosts) else { break };
+            switch = next;
+        }
+        sum
+    }
+
     /// A packet at the leaf of its receiver.
     fn arrive(&mut self, now: Time, switch: u32, header: &Header) -> Action {
-        let egress = self.by_hash(switch, header);
+        let egress = self.onward(switch, header);
         let Balancer::ConWeave(conweave) = &mut self.balancer else {
             unreachable!("asked for by ConWeave only")
         };
@@ -270,7 +304,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     fn by_hash_or_none(&self, switch: u32, header: &Header) -> Option<PortId> {
         let at = &self.switches[switch as usize];
         let candidates = at.routes.candidates(header.dst());
-        (candidates.len() > 0).then(|| self.by_hash(switch, header))
+        (candidates.len() > 0).then(|| self.onward(switch, header))
     }
 
     /// A message has reached the leaf it is for.

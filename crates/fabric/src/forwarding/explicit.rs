@@ -1,0 +1,145 @@
+//! Explicit ways: the switch of the sender chooses among whole paths, minimal ones and detours, where otherwise it
+//! chooses among its ports on shortest ways. A packet keeps the way it was given, and the switches beyond follow it hop
+//! by hop. What is not balanced takes a shortest way, by the hash.
+
+use std::sync::Arc;
+
+use pathweave_units::{HostId, Time};
+
+use crate::fabric::Fabric;
+use crate::forwarding::routes::Candidates;
+use crate::forwarding::{Balancer, ecmp_hash, flow_hash};
+use crate::packet::Header;
+use crate::port::{DOWN, PortId};
+use crate::source_route::SourceRoutes;
+
+/// No way was chosen for the packet.
+const NONE: u16 = u16::MAX;
+
+/// The ways there are, and those that packets have been given.
+pub(crate) struct ExplicitWays {
+    routes: Arc<SourceRoutes>,
+    /// By pair of edges: where its ways begin in `usable`.
+    first: Vec<u32>,
+    /// Numbers of paths that routing does not know to be dead.
+    usable: Vec<PortId>,
+    /// By place of the content.
+    given: Vec<u16>,
+}
+
+impl ExplicitWays {
+    fn new(routes: Arc<SourceRoutes>) -> Self {
+        let mut ways = ExplicitWays { routes, first: Vec::new(), usable: Vec::new(), given: Vec::new() };
+        ways.use_all(|_| true);
+        ways
+    }
+
+    /// From now on ways are used whose ports are all alive.
+    fn use_all(&mut self, alive: impl Fn(PortId) -> bool) {
+        self.first = vec![0];
+        self.usable.clear();
+        for pair in 0..self.routes.pairs() {
+            let paths = self.routes.paths_of(pair);
+            let usable = (0..).zip(paths).filter(|(_, hops)| hops.iter().all(|hop| alive(hop.out)));
+            self.usable.extend(usable.map(|(number, _)| number));
+            self.first.push(self.usable.len() as u32);
+        }
+    }
+
+    /// The numbers of the ways between two hosts.
+    pub(crate) fn between(&self, src: HostId, dst: HostId) -> Candidates<'_> {
+        let pair = self.routes.pair(src, dst);
+        Candidates::List(&self.usable[self.first[pair] as usize..self.first[pair + 1] as usize])
+    }
+
+    /// The port by which a packet that has crossed so many links leaves on this way.
+    pub(crate) fn port(&self, header: &Header, way: u32, crossed: usize) -> PortId {
+        let port = self.routes.port(header.src(), header.dst(), way as u16, crossed);
+        port.expect("ways are numbered by the routes")
+    }
+
+    /// The packet takes this way.
+    pub(crate) fn give(&mut self, header: &Header, way: u32) {
+        let place = header.content();
+        if self.given.len() <= place {
+            self.given.resize(place + 1, NONE);
+        }
+        self.given[place] = way as u16;
+    }
+
+    /// The packet has just entered the fabric.
+    pub(crate) fn forget(&mut self, header: &Header) {
+        if !header.is_message()
+            && let Some(given) = self.given.get_mut(header.content())
+        {
+            *given = NONE;
+        }
+    }
+
+    /// The next port of a packet that was given a way.
+    fn next(&self, header: &Header) -> Option<PortId> {
+        if header.is_message() {
+            return None;
+        }
+        let way = self.given.get(header.content()).copied().filter(|&way| way != NONE)?;
+        Some(self.port(header, u32::from(way), usize::from(header.links())))
+    }
+}
+
+impl<P: Copy, const C: usize> Fabric<P, C> {
+    /// From now on the switches of senders choose among these paths. For LetFlow, CONGA and ConWeave.
+    pub fn set_explicit_ways(&mut self, routes: Arc<SourceRoutes>) {
+        self.explicit = Some(Box::new(ExplicitWays::new(routes)));
+    }
+
+    /// Routing has noticed which links are down.
+    pub(crate) fn review_explicit_ways(&mut self) {
+        let Some(mut ways) = self.explicit.take() else { return };
+        ways.use_all(|port| !self.ports[port as usize].is(DOWN));
+        self.explicit = Some(ways);
+    }
+
+    /// The port for a packet past the switch that chose, or that nobody chooses for: on the way it was given, or by hash.
+    pub(crate) fn onward(&self, switch: u32, header: &Header) -> PortId {
+        if let Some(ways) = &self.explicit
+            && let Some(port) = ways.next(header)
+        {
+            return port;
+        }
+        let at = &self.switches[switch as usize];
+        let hash = ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path());
+        at.routes.candidates(header.dst()).by_hash(hash)
+    }
+
+    /// The port by which the `i`-th way of a packet begins at the switch of its sender.
+    pub(crate) fn first_hop(&self, switch: u32, header: &Header, i: u32) -> Option<PortId> {
+        match &self.explicit {
+            Some(ways) => {
+                let all = ways.between(header.src(), header.dst());
+                (i < all.len()).then(|| ways.port(header, all.get(i), 1))
+            }
+            None => {
+                let all = self.switches[switch as usize].routes.candidates(header.dst());
+                (i < all.len()).then(|| all.get(i))
+            }
+        }
+    }
+
+    /// LetFlow where the ways are explicit: the switch of the sender draws one for each flowlet of data.
+    pub(crate) fn letflow_among_ways(&mut self, now: Time, switch: u32, header: &Header) -> PortId {
+        let (Balancer::LetFlow(letflow), Some(ways)) = (&mut self.balancer, &mut self.explicit) else {
+            unreachable!("asked for by LetFlow among explicit ways")
+        };
+        let all = ways.between(header.src(), header.dst());
+        if header.links() == 1 && header.class() > 0 && all.len() > 0 {
+            let seed = self.switches[switch as usize].hash_seed;
+            let hash = flow_hash(ecmp_hash(seed, header.src(), header.dst(), header.path()));
+            let way = match all.len() {
+                1 => all.get(0),
+                _ => letflow.choose(switch, now, hash, all, &mut self.forwarding_stats),
+            };
+            ways.give(header, way);
+        }
+        self.onward(switch, header)
+    }
+}

@@ -1,0 +1,229 @@
+//! DCTCP with a rate in place of the window, as simulators of RDMA have it (HPCC's, and the study of LAPS for PLB): the
+//! rate falls by half the average share of marked packets at the first mark of a round trip, and rises by a constant after
+//! one without marks. A fixed window bounds what is in flight.
+
+use pathweave_units::{Rate, Time};
+
+use super::window::{Window, fits};
+use super::{CongestionControl, Permit};
+use crate::error::check;
+use crate::{ConfigError, Feedback, FeedbackKind, PolicyEnv, Sent, Want};
+
+/// Parameters of [`DctcpRate`].
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DctcpRateConfig {
+    /// g: weight of the newest round in the average share of marked packets. Default 1/256 (CONFIG_DCQCN.txt of the study
+    /// of LAPS, which shares it with DCQCN).
+    pub gain: f64,
+    /// Added after a round trip without a mark. Default 1 Gb/s (the same file; HPCC's simulator too).
+    pub increase: Rate,
+    /// The least rate. Default 100 Mb/s (the same file).
+    pub min_rate: Rate,
+    /// The most that may be in flight. Default one bandwidth-delay product of the pair; the study has the largest one of
+    /// the fabric.
+    pub window: Window,
+}
+
+impl Default for DctcpRateConfig {
+    fn default() -> Self {
+        DctcpRateConfig {
+            gain: 1.0 / 256.0,
+            increase: Rate::from_gbps(1),
+            min_rate: Rate::from_mbps(100),
+            window: Window::Bdp(1.0),
+        }
+    }
+}
+
+impl DctcpRateConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let gain = self.gain > 0.0 && self.gain <= 1.0;
+        check(gain, "gain", self.gain, "more than 0, at most 1")?;
+        check(self.increase > Rate::ZERO, "increase", self.increase, "more than 0")?;
+        check(self.min_rate > Rate::ZERO, "min_rate", self.min_rate, "more than 0 (a flow must not stop)")?;
+        self.window.validate()
+    }
+}
+
+/// State of one queue pair.
+#[derive(Clone, Debug)]
+pub struct DctcpRate {
+    rate: Rate,
+    /// No packet leaves before.
+    next_send: Time,
+    line: Rate,
+    min: Rate,
+    increase: Rate,
+    gain: f64,
+    window_bytes: u64,
+    /// alpha: average share of marked packets; 1 at first, as if all had been.
+    marked_share: f64,
+    acked: u32,
+    marked: u32,
+    /// The round is over when this one is acknowledged.
+    round_end: u64,
+    /// The rate has fallen, and does not change before this one is acknowledged.
+    reduced_until: Option<u64>,
+    next_psn: u64,
+}
+
+impl DctcpRate {
+    pub(crate) fn new(config: &DctcpRateConfig, env: &PolicyEnv) -> Self {
+        DctcpRate {
+            rate: env.line_rate,
+            next_send: Time::ZERO,
+            line: env.line_rate,
+            min: config.min_rate.min(env.line_rate),
+            increase: config.increase,
+            gain: config.gain,
+            window_bytes: config.window.bytes(env),
+            marked_share: 1.0,
+            acked: 0,
+            marked: 0,
+            round_end: 0,
+            reduced_until: None,
+            next_psn: 0,
+        }
+    }
+
+    fn on_ack(&mut self, psn: u64, marked: bool) {
+        self.acked += 1;
+        self.marked += u32::from(marked);
+        let round_over = psn >= self.round_end;
+        if round_over {
+            let share = f64::from(self.marked) / f64::from(self.acked);
+            self.marked_share += self.gain * (share - self.marked_share);
+            (self.acked, self.marked) = (0, 0);
+            self.round_end = self.next_psn;
+        }
+        self.reduced_until = self.reduced_until.filter(|&until| psn < until);
+        if self.reduced_until.is_some() {
+            return;
+        }
+        if marked {
+            self.rate = self.rate.scale(1.0 - self.marked_share / 2.0).max(self.min);
+            self.reduced_until = Some(self.next_psn);
+        } else if round_over {
+            self.rate = self.rate.saturating_add(self.increase).min(self.line);
+        }
+    }
+}
+
+impl CongestionControl for DctcpRate {
+    #[inline]
+    fn permit(&mut self, now: Time, want: &Want) -> Permit {
+        if !fits(want, self.window_bytes) {
+            Permit::Blocked
+        } else if now < self.next_send && self.rate < self.line {
+            Permit::At(self.next_send)
+        } else {
+            Permit::Now
+        }
+    }
+    #[inline]
+    fn on_sent(&mut self, now: Time, sent: &Sent) {
+        self.next_psn = self.next_psn.max(sent.psn + 1);
+        self.next_send = now.saturating_add(self.rate.time_for(u64::from(sent.wire_bytes)));
+    }
+    #[inline]
+    fn on_feedback(&mut self, _now: Time, feedback: &Feedback) {
+        if let FeedbackKind::Ack { marked, .. } = feedback.kind {
+            self.on_ack(feedback.psn, marked);
+        }
+    }
+    fn rate(&self, _now: Time) -> Option<Rate> {
+        Some(self.rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scenario, random_operations};
+    use crate::{Memo, PolicyConfig, SplitConfig};
+    use pathweave_units::{Duration, PathId};
+
+    /// A queue pair on a line of 100 Gb/s.
+    fn control() -> DctcpRate {
+        let env = PolicyEnv { line_rate: Rate::from_gbps(100), ..Scenario::steady().env };
+        DctcpRate::new(&DctcpRateConfig::default(), &env)
+    }
+    fn ack(control: &mut DctcpRate, psn: u64, marked: bool) {
+        let feedback = Feedback {
+            kind: FeedbackKind::Ack { timed: true, marked },
+            path: PathId(0),
+            psn,
+            memo: Memo::default(),
+            wire_bytes: 1_250,
+            rtt: Duration::ZERO,
+            one_way_ps: 0,
+            inflight_packets: 1,
+            backlogged: true,
+        };
+        control.on_feedback(Time::ZERO, &feedback);
+    }
+    fn gbps(control: &DctcpRate) -> f64 {
+        control.rate.as_bps() as f64 / 1e9
+    }
+
+    #[test]
+    fn the_first_mark_of_a_round_halves_and_a_round_without_adds_a_gigabit() {
+        let mut control = control();
+        control.next_psn = 10;
+        // All marked so far: alpha is 1 and stays 1. The rest of what is in flight changes nothing.
+        ack(&mut control, 0, true);
+        assert_eq!((gbps(&control), control.marked_share), (50.0, 1.0));
+        (1..10).for_each(|psn| ack(&mut control, psn, true));
+        assert_eq!(gbps(&control), 50.0);
+        // The round that ends with packet 10 has nine marks in ten: alpha falls by a tenth of 1/256.
+        control.next_psn = 20;
+        ack(&mut control, 10, false);
+        assert!((control.marked_share - (1.0 - 0.1 / 256.0)).abs() < 1e-12);
+        assert_eq!(gbps(&control), 51.0);
+        (11..20).for_each(|psn| ack(&mut control, psn, false));
+        assert_eq!(gbps(&control), 51.0, "once a round trip");
+        control.next_psn = 30;
+        ack(&mut control, 20, false);
+        assert_eq!(gbps(&control), 52.0);
+    }
+
+    #[test]
+    fn the_rate_stays_between_the_least_and_the_line() {
+        let mut control = control();
+        for psn in 0..40 {
+            control.next_psn = psn + 1;
+            ack(&mut control, psn, true);
+        }
+        assert_eq!(control.rate, Rate::from_mbps(100));
+        for psn in 40..200 {
+            control.next_psn = psn + 1;
+            ack(&mut control, psn, false);
+        }
+        assert_eq!(control.rate, Rate::from_gbps(100));
+    }
+
+    #[test]
+    fn random_operations_break_no_invariant() {
+        for seed in 0..40 {
+            let cc = crate::cc::CcConfig::DctcpRate(DctcpRateConfig::default());
+            let picker = crate::picker::PickerConfig::Plb(Default::default());
+            let config = PolicyConfig::Split(SplitConfig { cc, picker });
+            assert_eq!(config.validate(), Ok(()));
+            random_operations(seed, 2_000, &Scenario::steady().env, |env, rng| config.build(env, rng));
+        }
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        let wrong = |config: DctcpRateConfig| config.validate().expect_err("must be refused").field;
+        let usual = DctcpRateConfig::default;
+        assert_eq!(wrong(DctcpRateConfig { gain: 0.0, ..usual() }), "gain");
+        assert_eq!(wrong(DctcpRateConfig { increase: Rate::ZERO, ..usual() }), "increase");
+        assert_eq!(wrong(DctcpRateConfig { min_rate: Rate::ZERO, ..usual() }), "min_rate");
+        assert_eq!(wrong(DctcpRateConfig { window: Window::Packets(0), ..usual() }), "window.packets");
+    }
+}
