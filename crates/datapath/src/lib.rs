@@ -57,7 +57,9 @@ pub use completion::Completion;
 pub use config::{ConfigError, DeviceConfig, Driving, MAX_PATHS, Waiting};
 pub use error::{ConnectError, DeregisterError, OpenError, PostError, RegisterError, WaitError};
 pub use pathweave_policy::PathState;
-pub use pathweave_transport::{Access, Counters, MAX_MESSAGE_BYTES, Opcode, Status, part_bytes};
+pub use pathweave_transport::{
+    Access, Counters, MAX_MESSAGE_BYTES, Opcode, OrderCounters, Status, part_bytes,
+};
 pub use region::{Region, RegionError, Slice};
 pub use scheme::queue_pairs_of;
 pub use shared::{CloseReason, ConnectionId, ConnectionInfo, ConnectionState};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pathweave_policy::PathState;
-use pathweave_transport::Counters;
+use pathweave_transport::{Counters, OrderCounters};
 use pathweave_units::Rate;
 
 pub use crate::engine::outbound::{SendCounters, SendError};
@@ -15,6 +15,8 @@ use crate::secure::SessionCounters;
 pub struct ConnectionStats {
     /// Packets, acknowledgements, retransmissions, degrees of reordering.
     pub counters: Counters,
+    /// Copies and notices of schemes that keep an order.
+    pub order: OrderCounters,
     /// Each path, in order.
     pub paths: Vec<PathStats>,
     /// Data packets sent and neither acknowledged nor declared lost.

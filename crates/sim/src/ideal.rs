@@ -114,8 +114,8 @@ fn ideal_of(
     paced_by_sender.max(paced_by_receiver).max(before_last) + delay
 }
 
-/// Wire bytes of a notice.
-pub(crate) fn notice_wire_bytes(framing: Framing) -> u32 {
+/// Bytes on the wire of a notice of a change of path.
+pub fn notice_wire_bytes(framing: Framing) -> u32 {
     framing.wire_bytes(&segment(Body::Notice(Notice { first: 0, last: 0, sent_at: Time::ZERO })))
 }
 

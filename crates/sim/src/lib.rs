@@ -41,7 +41,7 @@ mod window;
 mod work;
 
 pub use capture::{Capture, CaptureFilter, Frames};
-pub use ideal::ideal_fct;
+pub use ideal::{ideal_fct, notice_wire_bytes};
 pub use monitor::{Control, Monitor, Quiet, Snapshot};
 pub use paths::{PathProfile, profile};
 pub use pathweave_results::Role;

@@ -339,6 +339,7 @@ impl Core {
         let (inflight_packets, inflight_bytes) = self.endpoint.inflight(connection.qp)?;
         Some(ConnectionStats {
             counters: self.endpoint.qp_counters(connection.qp)?,
+            order: self.endpoint.order_counters(connection.qp).unwrap_or_default(),
             paths: PathStats::of(policy.paths(), &connection.probed, &self.ports),
             inflight_packets,
             inflight_bytes,

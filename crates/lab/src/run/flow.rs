@@ -13,7 +13,6 @@ pub(super) struct Flow {
     to_deliver: u16,
     /// Parts of which the sender has not heard.
     to_ack: u16,
-    before: Tally,
 }
 
 /// The counters that are reported for each flow, summed over a stream's connections.
@@ -24,19 +23,30 @@ pub(super) struct Tally {
     timeouts: u64,
     out_of_order: u64,
     out_of_order_max: u64,
+    cnps: u64,
+    copied: u64,
+    notices: u64,
+    extra_wire_bytes: u64,
 }
 
 impl Tally {
-    pub(super) fn of(stream: &Stream) -> Tally {
-        let counters =
-            |connection: &Connection| connection.stats().map(|stats| stats.counters).unwrap_or_default();
+    /// `notice_wire_bytes`: those of a notice.
+    pub(super) fn of(stream: &Stream, notice_wire_bytes: u64) -> Tally {
+        let counters = |connection: &Connection| {
+            connection.stats().map(|stats| (stats.counters, stats.order)).unwrap_or_default()
+        };
         let mut tally = Tally::default();
-        for Counters { data_sent, retransmitted, timeouts, .. } in stream.senders.iter().map(counters) {
+        for (counters, order) in stream.senders.iter().map(counters) {
+            let Counters { data_sent, retransmitted, timeouts, cnps_received, .. } = counters;
             tally.sent += data_sent;
             tally.retransmitted += retransmitted;
             tally.timeouts += timeouts;
+            tally.cnps += cnps_received;
+            tally.copied += order.copies_sent;
+            tally.notices += order.notices_sent;
+            tally.extra_wire_bytes += order.copied_wire_bytes + order.notices_sent * notice_wire_bytes;
         }
-        for counters in stream.receivers.iter().map(counters) {
+        for (counters, _) in stream.receivers.iter().map(counters) {
             tally.out_of_order += counters.out_of_order_packets();
             tally.out_of_order_max = tally.out_of_order_max.max(counters.out_of_order_max);
         }
@@ -45,8 +55,8 @@ impl Tally {
 }
 
 impl Flow {
-    pub(super) fn posted(record: FlowRecord, parts: u16, before: Tally) -> Flow {
-        Flow { record, to_deliver: parts, to_ack: parts, before }
+    pub(super) fn posted(record: FlowRecord, parts: u16) -> Flow {
+        Flow { record, to_deliver: parts, to_ack: parts }
     }
 
     /// One part has arrived. True if it was the last.
@@ -80,15 +90,20 @@ impl Flow {
         self.to_ack > 0
     }
 
-    /// Takes what the counters have grown by since the message was posted. Messages that share connections at the same
-    /// time share what happens to them.
-    pub(super) fn settle(&mut self, now: &Tally) {
+    /// Takes the counters of its stream. What has grown since they were taken last counts for this flow, as in the
+    /// simulator: of messages under way together, each event is one flow's, and sums over flows are right.
+    pub(super) fn settle(&mut self, now: &Tally, taken: &Tally) {
+        // A connection that is gone has no counters.
         let grown = |now: u64, before: u64| u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX);
-        self.record.sent_packets = grown(now.sent, self.before.sent);
-        self.record.retransmitted_packets = grown(now.retransmitted, self.before.retransmitted);
-        self.record.timeouts = grown(now.timeouts, self.before.timeouts);
-        self.record.ooo_packets = grown(now.out_of_order, self.before.out_of_order);
+        self.record.sent_packets = grown(now.sent, taken.sent);
+        self.record.retransmitted_packets = grown(now.retransmitted, taken.retransmitted);
+        self.record.timeouts = grown(now.timeouts, taken.timeouts);
+        self.record.ooo_packets = grown(now.out_of_order, taken.out_of_order);
         self.record.ooo_degree_max = u32::try_from(now.out_of_order_max).unwrap_or(u32::MAX);
+        self.record.cnp_packets = grown(now.cnps, taken.cnps);
+        self.record.copied_packets = grown(now.copied, taken.copied);
+        self.record.notice_packets = grown(now.notices, taken.notices);
+        self.record.extra_wire_bytes = now.extra_wire_bytes.saturating_sub(taken.extra_wire_bytes);
     }
 
     fn fail(&mut self, status: FlowStatus) {
@@ -103,7 +118,7 @@ mod tests {
     use super::*;
 
     fn flow(parts: u16) -> Flow {
-        Flow::posted(FlowRecord::default(), parts, Tally { sent: 10, ..Tally::default() })
+        Flow::posted(FlowRecord::default(), parts)
     }
 
     #[test]
@@ -117,8 +132,19 @@ mod tests {
         let record = flow.record;
         assert_eq!((record.finish_ps, record.acked_ps), (Some(3_000_000), Some(4_000_000)));
         assert_eq!(record.status, FlowStatus::Finished);
-        flow.settle(&Tally { sent: 15, out_of_order_max: 7, ..Tally::default() });
-        assert_eq!((flow.record.sent_packets, flow.record.ooo_degree_max), (5, 7));
+    }
+
+    #[test]
+    fn messages_under_way_together_count_each_event_once() {
+        let tally =
+            |sent, retransmitted| Tally { sent, retransmitted, out_of_order_max: 7, ..Tally::default() };
+        let at = [tally(10, 0), tally(25, 3), tally(32, 3)];
+        let counts = at.windows(2).map(|pair| {
+            let mut flow = flow(1);
+            flow.settle(&pair[1], &pair[0]);
+            (flow.record.sent_packets, flow.record.retransmitted_packets, flow.record.ooo_degree_max)
+        });
+        assert_eq!(counts.collect::<Vec<_>>(), [(15, 3, 7), (7, 0, 7)]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pathweave_datapath::{Connection, PostError, Status, part_bytes};
 use pathweave_results::{EndReason, FlowRecord, FlowStatus};
-use pathweave_sim::{Pending, SimSpec, Verb, ideal_fct, profile};
+use pathweave_sim::{Pending, SimSpec, Verb, ideal_fct, notice_wire_bytes, profile};
 use pathweave_topo::Routing;
 use pathweave_units::Time;
 use pathweave_workload::{Due, Progress, TaskId};
@@ -38,6 +38,8 @@ pub(super) struct Traffic<'a> {
     /// Streams with messages under way, and how many.
     busy: BTreeSet<u32>,
     under_way: Vec<u32>,
+    /// Counters of each stream when a message of it was last done with.
+    taken: Vec<Tally>,
     bytes_done: u128,
     last_end: Instant,
 }
@@ -66,6 +68,7 @@ impl<'a> Traffic<'a> {
             job_finish: vec![None; spec.graph.jobs().len()],
             busy: BTreeSet::new(),
             under_way: vec![0; ends.streams.len()],
+            taken: vec![Tally::default(); ends.streams.len()],
             bytes_done: 0,
             last_end: Instant::now(),
         }
@@ -169,10 +172,8 @@ impl<'a> Traffic<'a> {
                 let host = &self.spec.host;
                 ideal_fct(&path, size, host.mtu.get() as u16, host.framing, host.verb).as_ps()
             });
-        let before = Tally::of(stream);
-        // Asking the loops took time, which is not the message's.
         record.start_ps = self.clock.now().as_ps();
-        self.flows[number as usize] = Some(Flow::posted(record, parts as u16, before));
+        self.flows[number as usize] = Some(Flow::posted(record, parts as u16));
         self.under_way[id as usize] += 1;
         self.busy.insert(id);
         let mut offset = 0;
@@ -235,7 +236,7 @@ impl<'a> Traffic<'a> {
         let id = self.ends.stream_of(number);
         let Some(Some(flow)) = self.flows.get_mut(number as usize) else { return };
         if flow.is_open() && flow.acknowledged(now, status) {
-            flow.settle(&Tally::of(&self.ends.streams[id as usize]));
+            self.settle(number);
             self.pending.ended(&self.spec.graph, TaskId(number));
             let left = &mut self.under_way[id as usize];
             *left = left.saturating_sub(1);
@@ -245,14 +246,24 @@ impl<'a> Traffic<'a> {
         }
     }
 
+    /// Takes the counters of a message's stream into its record.
+    fn settle(&mut self, number: u32) {
+        let id = self.ends.stream_of(number) as usize;
+        let notice = u64::from(notice_wire_bytes(self.spec.host.framing));
+        let now = Tally::of(&self.ends.streams[id], notice);
+        let taken = std::mem::replace(&mut self.taken[id], now);
+        if let Some(flow) = &mut self.flows[number as usize] {
+            flow.settle(&now, &taken);
+        }
+    }
+
     pub(super) fn finish(mut self) -> Done {
         let mut delivered = Vec::new();
-        for (flow, number) in self.flows.iter_mut().zip(0u32..) {
-            let Some(flow) = flow else { continue };
-            if flow.is_open() {
-                let id = self.ends.stream_of(number);
-                flow.settle(&Tally::of(&self.ends.streams[id as usize]));
+        for number in 0..self.flows.len() as u32 {
+            if self.flows[number as usize].as_ref().is_some_and(Flow::is_open) {
+                self.settle(number);
             }
+            let Some(flow) = &self.flows[number as usize] else { continue };
             let FlowRecord { dst_host, size_bytes, status, .. } = flow.record;
             if status == FlowStatus::Finished {
                 delivered.push((number, dst_host, size_bytes));
