@@ -159,6 +159,7 @@ fn suit_udmp(udmp: &mut UdmpConfig, config: &DeviceConfig, round_trip: Option<Sp
     let bytes = |time: Span| config.line_rate.bytes_in(time) as f64;
     let held = (HELD_BDPS * bytes(rtt)).min(HELD_BYTES);
     let bdps = (bytes(network).max(held) / bytes(rtt).max(1.0)).min(1.0);
+    udmp.late_by_queue = true;
     udmp.inflight_bdp *= bdps;
     udmp.pool_bdp *= bdps;
     udmp.queue_target = udmp.queue_target.max(Span::from_ps(rtt.as_ps().saturating_mul(QUEUE_RTTS)));

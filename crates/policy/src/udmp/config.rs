@@ -69,6 +69,11 @@ pub struct UdmpConfig {
     pub near: f64,
     /// Published: with nothing in flight and nothing heard for this long, one packet is sent.
     pub kick_after: Duration,
+    /// Repaired: an acknowledgement releases nothing if it is as far above the average round-trip time as that is above the
+    /// base, but at least a base; not set: a base. For real hosts, where queues may be many base times long; no field of
+    /// scenarios.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub late_by_queue: bool,
 }
 
 impl Default for UdmpConfig {
@@ -88,6 +93,7 @@ impl Default for UdmpConfig {
             inflight_bdp: 1.25,
             near: 0.05,
             kick_after: Duration::from_us(100),
+            late_by_queue: false,
         }
     }
 }

@@ -151,6 +151,27 @@ fn repaired_a_short_round_trip_releases_two_a_long_one_none() {
 }
 
 #[test]
+fn a_path_is_late_by_a_base_or_on_hosts_by_twice_the_queue() {
+    // The base is 10 us.
+    let released = |config: UdmpConfig, average_us, rtt_us| {
+        let mut driver = Driver::new(&plain(config), &env());
+        driver.send();
+        driver.now = Time::from_us(10);
+        driver.ack(3, US(10));
+        driver.now += US(1);
+        driver.udmp.law.set_smooth(US(average_us));
+        driver.ack(4, US(rtt_us)).len()
+    };
+    let hosts = UdmpConfig { late_by_queue: true, ..UdmpConfig::default() };
+    let repaired = |average_us, rtt_us| released(hosts.clone(), average_us, rtt_us);
+    // Each moves the average by an eighth of the distance before it counts.
+    assert_eq!((repaired(15, 26), repaired(15, 27)), (1, 0)); // 16.4 and 10; 16.5 and 10
+    assert_eq!((repaired(40, 79), repaired(40, 81)), (1, 0)); // 44.9 and 34.9; 45.1 and 35.1
+    assert_eq!((released(UdmpConfig::default(), 40, 50), released(UdmpConfig::default(), 40, 79)), (1, 0));
+    assert_eq!(released(UdmpConfig { late_by_queue: true, ..UdmpConfig::published() }, 40, 79), 0);
+}
+
+#[test]
 fn severe_congestion_caps_the_rate_at_any_acknowledgement() {
     for config in [UdmpConfig::default(), UdmpConfig::published()] {
         let config = UdmpConfig { severe_rtt: 1.5, ..config };
