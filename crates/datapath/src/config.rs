@@ -71,9 +71,12 @@ pub struct DeviceConfig {
     /// Round-trip time between idle hosts, their software included. With `line_rate` it says how much a connection
     /// may have in flight; schemes that measure the round-trip time go on from there.
     pub base_rtt: Duration,
-    /// Delay that hosts add by themselves and that says nothing of the network: schemes that steer by delay
-    /// tolerate so much.
+    /// Delay that hosts add by themselves and that says nothing of the network. Schemes that steer by delay (UDMP, LAPS,
+    /// Swift, TIMELY, REPS) take so much above the network's for none; others do not hear of it.
     pub host_delay: Duration,
+    /// Shortest first retransmission timeout. By itself a device waits for ten times `base_rtt` or `host_delay`, whichever
+    /// is more, at least 1 ms; the longer of both holds.
+    pub retransmit_after: Duration,
     /// Scheme of connections this end opens; a name of [`pathweave_policy::schemes`]. The accepting end follows.
     pub scheme: String,
     /// Who runs the loop.
@@ -112,6 +115,7 @@ impl DeviceConfig {
             line_rate: Rate::from_gbps(100),
             base_rtt: Duration::from_micros(50),
             host_delay: Duration::from_millis(1),
+            retransmit_after: Duration::ZERO,
             scheme: "udmp".into(),
             driving: Driving::Thread { core: None },
             waiting: Waiting::ADAPTIVE,
@@ -192,6 +196,12 @@ impl DeviceConfig {
             "host_delay",
             format!("{:?}", self.host_delay),
             "less than 1 s",
+        )?;
+        check(
+            self.retransmit_after <= Duration::from_secs(60),
+            "retransmit_after",
+            format!("{:?}", self.retransmit_after),
+            "at most 60 s",
         )?;
         check(self.max_connections > 0, "max_connections", 0, "at least 1")?;
         check(self.max_connections_per_peer > 0, "max_connections_per_peer", 0, "at least 1")?;

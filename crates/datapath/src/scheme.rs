@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use pathweave_policy::cc::CcConfig;
+use pathweave_policy::cc::{CcConfig, Window};
 use pathweave_policy::{
     AckPolicy, DatagramConfig, PolicyConfig, Recovery, ReflexConfig, Scheme, Service, SplitConfig,
     UdmpConfig, schemes,
 };
 use pathweave_transport::RtoConfig;
-use pathweave_units::{Duration as Span, Rate};
+use pathweave_units::Duration as Span;
 
 use crate::config::{ConfigError, DeviceConfig};
 
@@ -30,6 +30,9 @@ const HELD_BYTES: f64 = 524_288.0;
 const EXPLORE: f64 = 0.03;
 /// Queueing delay UDMP's rate settles at, in round-trip times, hosts' delay included.
 const QUEUE_RTTS: u64 = 5;
+
+/// Longest queueing delay Swift can be told to aim at.
+const LONGEST_TARGET: Span = Span::from_ms(999);
 
 /// Packets that may overtake one without its path being slow: several batches.
 const LATE_PACKETS: u32 = 512;
@@ -57,19 +60,51 @@ pub(crate) fn find_datagrams(name: &str) -> Result<(Scheme, DatagramConfig), Con
 
 /// The congestion control of datagrams as hosts need it.
 pub(crate) fn suit_datagrams(scheme: &mut Scheme, config: &DeviceConfig) {
-    suit_line(scheme, config.line_rate, network_rtt(config, None));
+    suit_line(scheme, config, None);
 }
 
 /// DCQCN's clocks and TIMELY's thresholds are made for lines of 10 Gb/s and more: on a slower one the former must not tick
 /// between two packets, and the latter must be above the time of one.
-fn suit_line(scheme: &mut Scheme, line_rate: Rate, round_trip: Span) {
+fn suit_line(scheme: &mut Scheme, config: &DeviceConfig, round_trip: Option<Span>) {
+    let network = network_rtt(config, round_trip);
     if let Some(dcqcn) = scheme.dcqcn_mut() {
-        *dcqcn = dcqcn.suited_to(line_rate, round_trip);
+        *dcqcn = dcqcn.suited_to(config.line_rate, network);
     }
     if let PolicyConfig::Split(SplitConfig { cc: CcConfig::Timely(timely), .. })
     | PolicyConfig::Reflex(ReflexConfig { cc: CcConfig::Timely(timely), .. }) = &mut scheme.policy
     {
-        *timely = timely.suited_to(line_rate, round_trip);
+        *timely = timely.suited_to(config.line_rate, network);
+    }
+}
+
+/// What a scheme is told of the delay that hosts add by themselves, `host_delay`. The rule is one for all: who steers by
+/// delay takes so much above the network's for none, and nobody else hears of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HostDelay {
+    /// It goes by marks and losses, or by how delays of paths differ.
+    Ignored,
+    /// It measures round trips against that of an idle path, which is so much longer.
+    InRoundTrip,
+    /// It has thresholds of its own, which are so much higher.
+    InThresholds,
+}
+
+impl HostDelay {
+    fn of(policy: &PolicyConfig) -> HostDelay {
+        let of_cc = |cc: &CcConfig| match cc {
+            CcConfig::Swift(_) | CcConfig::Timely(_) => HostDelay::InThresholds,
+            CcConfig::None(_) | CcConfig::Dcqcn(_) | CcConfig::Dctcp(_) | CcConfig::DctcpRate(_) => {
+                HostDelay::Ignored
+            }
+        };
+        match policy {
+            PolicyConfig::Udmp(_) | PolicyConfig::Reps(_) => HostDelay::InRoundTrip,
+            PolicyConfig::Laps(_) => HostDelay::InThresholds,
+            PolicyConfig::Split(SplitConfig { cc, .. }) | PolicyConfig::Reflex(ReflexConfig { cc, .. }) => {
+                of_cc(cc)
+            }
+            PolicyConfig::Mprdma(_) | PolicyConfig::Dlbf(_) => HostDelay::Ignored,
+        }
     }
 }
 
@@ -99,8 +134,8 @@ pub fn queue_pairs_of(name: &str) -> Result<u16, ConfigError> {
 ///
 /// Three things differ from the simulator's hosts, which take no time and have lines of 100 Gb/s. Acknowledgements are
 /// made a batch, not a packet, since a batch is what the kernel hands over. The delay that hosts add must not be taken
-/// for a queue in the network: what steers by delay is given `host_delay` more. And clocks that are made for fast lines
-/// are slower on slow ones.
+/// for a queue in the network: what steers by delay is given `host_delay` more ([`HostDelay`]), but does not keep as much
+/// more on the way ([`held`]). And clocks that are made for fast lines are slower on slow ones.
 ///
 /// And what the kernel buffers for a socket bounds what may be on the way to it: beyond that packets are lost, whatever
 /// the scheme thinks of the network. The peer's buffer is taken to be like this end's.
@@ -131,15 +166,51 @@ pub(crate) fn for_hosts(
             max_delay: scheme.acks.max_delay.max(ACK_DELAY),
         };
     }
-    suit_line(&mut scheme, config.line_rate, network_rtt(config, round_trip));
-    if let PolicyConfig::Udmp(udmp) = &mut scheme.policy {
-        suit_udmp(udmp, config, round_trip);
-    }
-    if let PolicyConfig::Laps(laps) = &mut scheme.policy {
-        laps.suit_drops();
-        laps.host_delay = Span::from_ps(laps.host_delay.as_ps() + picoseconds(config.host_delay));
+    suit_line(&mut scheme, config, round_trip);
+    let (idle, bdps) = (rtts(&scheme, config, round_trip).base, held(&scheme, config, round_trip));
+    match &mut scheme.policy {
+        PolicyConfig::Udmp(udmp) => suit_udmp(udmp, idle, bdps),
+        PolicyConfig::Reps(reps) => reps.max_bdp *= bdps,
+        PolicyConfig::Split(SplitConfig { cc, .. }) | PolicyConfig::Reflex(ReflexConfig { cc, .. }) => {
+            suit_delay(cc, span(config.host_delay), bdps);
+        }
+        PolicyConfig::Laps(laps) => {
+            laps.suit_drops();
+            laps.host_delay = Span::from_ps(laps.host_delay.as_ps() + picoseconds(config.host_delay));
+        }
+        PolicyConfig::Mprdma(_) | PolicyConfig::Dlbf(_) => {}
     }
     scheme
+}
+
+/// Allows for the delay of hosts, and bounds what is on the way. TIMELY has no bound by itself, and at the line's rate what
+/// a socket holds is full before a delay is above thresholds as high as these.
+fn suit_delay(cc: &mut CcConfig, hosts: Span, bdps: f64) {
+    match cc {
+        CcConfig::Swift(swift) => {
+            swift.queue_target = (swift.queue_target + hosts).min(LONGEST_TARGET);
+            swift.max_bdp *= bdps;
+        }
+        CcConfig::Timely(timely) => {
+            let params = timely.params();
+            (timely.t_low, timely.t_high) = (Some(params.t_low + hosts), Some(params.t_high + hosts));
+            timely.window = Some(match params.window {
+                Window::Unlimited => Window::Bdp(bdps),
+                Window::Bdp(factor) => Window::Bdp(factor * bdps),
+                packets @ Window::Packets(_) => packets,
+            });
+        }
+        CcConfig::None(_) | CcConfig::Dcqcn(_) | CcConfig::Dctcp(_) | CcConfig::DctcpRate(_) => {}
+    }
+}
+
+/// What may be on the way, in what the line sends in the round trip that a scheme is told: as much as it sends in the
+/// network's, or so much as covers the delay of hosts and caches still hold.
+fn held(scheme: &Scheme, config: &DeviceConfig, round_trip: Option<Span>) -> f64 {
+    let bytes = |time: Span| config.line_rate.bytes_in(time) as f64;
+    let network = network_rtt(config, round_trip);
+    let held = (HELD_BDPS * bytes(network + span(config.host_delay))).min(HELD_BYTES);
+    bytes(network).max(held) / bytes(rtts(scheme, config, round_trip).base).max(1.0)
 }
 
 /// UDMP decides by round-trip times to a fraction of the shortest, and every acknowledgement that seems late takes a
@@ -153,12 +224,7 @@ pub(crate) fn for_hosts(
 /// hold back only once queues are several times as long as the packets allowed would make them on links of a quarter of
 /// the line's rate. Over four paths of 100, 100, 50 and 10 Mb/s behind 1 Gb/s that is the difference between 60 and
 /// 100 % of their sum.
-fn suit_udmp(udmp: &mut UdmpConfig, config: &DeviceConfig, round_trip: Option<Span>) {
-    let network = network_rtt(config, round_trip);
-    let rtt = network + span(config.host_delay);
-    let bytes = |time: Span| config.line_rate.bytes_in(time) as f64;
-    let held = (HELD_BDPS * bytes(rtt)).min(HELD_BYTES);
-    let bdps = (bytes(network).max(held) / bytes(rtt).max(1.0)).min(1.0);
+fn suit_udmp(udmp: &mut UdmpConfig, rtt: Span, bdps: f64) {
     udmp.late_by_queue = true;
     udmp.inflight_bdp *= bdps;
     udmp.pool_bdp *= bdps;
@@ -189,9 +255,9 @@ pub(crate) struct Rtts {
 
 /// Round-trip times for a scheme. `round_trip`: the handshake's.
 pub(crate) fn rtts(scheme: &Scheme, config: &DeviceConfig, round_trip: Option<Span>) -> Rtts {
-    let hosts = match scheme.policy {
-        PolicyConfig::Udmp(_) => span(config.host_delay),
-        _ => Span::ZERO,
+    let hosts = match HostDelay::of(&scheme.policy) {
+        HostDelay::InRoundTrip => span(config.host_delay),
+        HostDelay::InThresholds | HostDelay::Ignored => Span::ZERO,
     };
     Rtts { base: network_rtt(config, round_trip) + hosts, least: span(config.base_rtt) + hosts }
 }
@@ -199,7 +265,8 @@ pub(crate) fn rtts(scheme: &Scheme, config: &DeviceConfig, round_trip: Option<Sp
 /// Retransmission timer: patient enough for a host that is not scheduled for a while, and not done before the peer
 /// counts as dead.
 pub(crate) fn timeouts(config: &DeviceConfig) -> RtoConfig {
-    let initial_ps = (10 * picoseconds(config.base_rtt)).max(10 * picoseconds(config.host_delay));
+    let own_ps = 10 * picoseconds(config.base_rtt).max(picoseconds(config.host_delay));
+    let initial_ps = own_ps.max(picoseconds(config.retransmit_after));
     let initial = Span::from_ps(initial_ps.max(Span::from_ms(1).as_ps()));
     let max = Span::from_ps(initial.as_ps().max(Span::from_ms(100).as_ps()));
     let mut rto = RtoConfig { initial, max, backoff: 2, retry_limit: 1 };
@@ -237,6 +304,8 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use pathweave_units::Rate;
+
     use super::*;
 
     #[test]
@@ -247,6 +316,77 @@ mod tests {
             let after = timeouts(&config).give_up_after();
             assert!(after >= Span::from_ms(1_000 * seconds) && after < Span::from_ms(1_000 * seconds + 200));
         }
+    }
+
+    #[test]
+    fn who_steers_by_delay_takes_that_of_hosts_for_none_and_nobody_else_hears_of_it() {
+        let config = DeviceConfig { host_delay: Duration::from_millis(3), ..DeviceConfig::loopback() };
+        let idle = DeviceConfig { host_delay: Duration::ZERO, ..config.clone() };
+        let thresholds = |policy: &PolicyConfig| match policy {
+            PolicyConfig::Laps(laps) => laps.host_delay,
+            PolicyConfig::Split(SplitConfig { cc: CcConfig::Timely(timely), .. })
+            | PolicyConfig::Reflex(ReflexConfig { cc: CcConfig::Timely(timely), .. }) => {
+                timely.params().t_low
+            }
+            PolicyConfig::Split(SplitConfig { cc: CcConfig::Swift(swift), .. })
+            | PolicyConfig::Reflex(ReflexConfig { cc: CcConfig::Swift(swift), .. }) => swift.queue_target,
+            _ => Span::ZERO,
+        };
+        let mut told = Vec::new();
+        for info in schemes().iter().filter(|info| (info.make)().service.is_connection()) {
+            let on = |config| for_hosts((info.make)(), config, 1, None, None);
+            let (scheme, without) = (on(&config), on(&idle));
+            let rtts = rtts(&scheme, &config, None);
+            // 50 us is the network's.
+            let longer = rtts.base - Span::from_us(50);
+            let higher = thresholds(&scheme.policy) - thresholds(&without.policy);
+            assert_eq!(rtts.base, rtts.least, "{}", info.name);
+            match (longer.as_ps(), higher.as_ps()) {
+                (0, 0) => {}
+                (3_000_000_000, 0) | (0, 3_000_000_000) => told.push(info.name),
+                _ => panic!("{}: {longer} and {higher}", info.name),
+            }
+        }
+        for name in ["udmp", "udmp-published", "swift", "swift-rps", "timely", "reps", "laps", "reflex-swift"]
+        {
+            assert!(told.contains(&name), "{name}: {told:?}");
+        }
+        for name in ["ecmp", "rps", "dctcp", "plb", "mprdma", "dlbf", "qp16"] {
+            assert!(!told.contains(&name), "{name}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn thresholds_of_delay_are_above_that_of_hosts_and_windows_are_not_as_much_longer() {
+        let config = |gbps| DeviceConfig { line_rate: Rate::from_gbps(gbps), ..DeviceConfig::loopback() };
+        let on = |name, gbps| for_hosts(find(name).unwrap(), &config(gbps), 1, None, None).policy;
+        // The network's 50 us are 2.5 times TIMELY's 20 us, and so is T_low; hosts add 1 ms.
+        let PolicyConfig::Split(SplitConfig { cc: CcConfig::Timely(timely), .. }) = on("timely", 100) else {
+            panic!("TIMELY")
+        };
+        assert_eq!(timely.params().t_low, Span::from_us(1_125));
+        assert_eq!(timely.params().window, Window::Bdp(1.0));
+        let most = |policy| match policy {
+            PolicyConfig::Split(SplitConfig { cc: CcConfig::Swift(swift), .. }) => swift.max_bdp,
+            other => panic!("{other:?}"),
+        };
+        // At 100 Gb/s what leaves in 50 us, as in the simulator; at 1 Gb/s half of what leaves in 1.05 ms.
+        for (gbps, share) in [(100, 1.0), (1, 10.5)] {
+            let is = most(on("swift", gbps)) / most(find("swift").unwrap().policy);
+            assert!((is - share).abs() < 1e-9, "{gbps} Gb/s: {is}");
+        }
+    }
+
+    #[test]
+    fn the_first_timeout_is_as_late_as_asked_for() {
+        let mut config = DeviceConfig::loopback();
+        assert_eq!(timeouts(&config).initial, Span::from_ms(10));
+        config.retransmit_after = Duration::from_millis(5);
+        assert_eq!(timeouts(&config).initial, Span::from_ms(10));
+        config.retransmit_after = Duration::from_secs(2);
+        config.peer_timeout = Duration::from_secs(5);
+        let late = timeouts(&config);
+        assert_eq!((late.initial, late.max), (Span::from_ms(2_000), Span::from_ms(2_000)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use pathweave_datapath::secure::Protection;
 use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Listener, MAX_PATHS, Region, Registration, Remote, Slice,
 };
-use pathweave_policy::{PolicyConfig, Scheme};
+use pathweave_policy::Scheme;
 use pathweave_sim::{NamedScheme, PathProfile, SimSpec, Verb, profile};
 use pathweave_topo::Routing;
 use pathweave_units::{HostId, Rate};
@@ -31,6 +31,8 @@ const PATTERN_SHIFT: u64 = 64;
 const PATTERN_SHIFTS: u64 = 251;
 /// What software adds to a round trip between idle hosts.
 const SOFTWARE_RTT: Duration = Duration::from_micros(200);
+/// A first retransmission timeout is no longer, however slow the motion.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long the other end of a connection that is open here may take to appear.
 const ACCEPT: Duration = Duration::from_secs(5);
 /// Receives posted ahead on a connection, at most.
@@ -324,16 +326,11 @@ fn config(
     Ok(config)
 }
 
-/// Gives retransmission timers the scenario's time, in slow motion. The device has no setting for that, but takes at
-/// least four times the delay of hosts; so this is for schemes to which that delay means nothing else.
+/// Retransmission timers have the scenario's time, in slow motion, but are no quicker than the device's own.
 fn patience(config: &mut DeviceConfig, spec: &SimSpec, scale: RateScale) {
-    const MOST_HOST_DELAY: Duration = Duration::from_millis(990);
-    if spec.schemes.iter().any(|named| matches!(named.scheme.policy, PolicyConfig::Udmp(_))) {
-        return;
-    }
     let timeout = Duration::from_secs_f64((spec.host.rto.initial.as_secs_f64() / scale.share()).min(60.0));
-    config.host_delay = config.host_delay.max((timeout / 4).min(MOST_HOST_DELAY));
-    config.peer_timeout = config.peer_timeout.max(8 * config.host_delay);
+    config.retransmit_after = timeout.min(LONGEST_TIMEOUT);
+    config.peer_timeout = config.peer_timeout.max(2 * config.retransmit_after);
 }
 
 /// Seconds a full packet and its acknowledgement take on the wire at the network's rates. A lab has no delays.
