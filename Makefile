@@ -32,6 +32,7 @@ demo: build ## Compare four transports on real traffic; ends with a table and a 
 
 test: bare smoke ## All tests.
 	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked -p pathweave-datapath --features tokio --test tokio
 	$(MAKE) test-python
 	$(MAKE) test-web
 	$(MAKE) site

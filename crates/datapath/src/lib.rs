@@ -34,8 +34,11 @@
 //! | [`Region`] | memory that the network reads and writes |
 //! | `engine` | the loop |
 //! | [`rdm`] | reliable datagrams: one endpoint for any number of peers |
+//! | `aio` | the same for tokio, with the feature `tokio` |
 #![cfg(target_os = "linux")]
 
+#[cfg(feature = "tokio")]
+pub mod aio;
 mod api;
 pub mod backend;
 mod clock;

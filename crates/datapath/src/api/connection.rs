@@ -34,6 +34,12 @@ impl Connection {
         Connection { inner, shared, id }
     }
 
+    /// What the loop and this end have in common.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn shared(&self) -> &Arc<ConnectionShared> {
+        &self.shared
+    }
+
     /// Its number, unique among the connections a device has at a time; completions carry it.
     pub fn id(&self) -> ConnectionId {
         self.id

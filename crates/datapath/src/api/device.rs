@@ -173,6 +173,12 @@ impl Device {
         self.inner.wait(Instant::now().checked_add(timeout), ready).map_err(WaitError::DeviceClosed)
     }
 
+    /// What the loop and this end have in common.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.inner.shared
+    }
+
     /// Turns the loop once, where [`Driving::Caller`](crate::Driving::Caller) says that callers do.
     pub fn progress(&self) {
         self.inner.driver.nudge(&self.inner.shared);

@@ -1,0 +1,199 @@
+//! A connection: work goes in, futures come out.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use pathweave_transport::Status;
+use tokio::sync::oneshot;
+
+use super::hub::{Hub, Router};
+use crate::api;
+use crate::api::Remote;
+use crate::completion::Completion;
+use crate::error::PostError;
+use crate::region::{RegionError, Slice};
+use crate::shared::{CloseReason, ConnectionInfo, ConnectionState};
+use crate::stats::ConnectionStats;
+
+/// Why a request came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// It could not be posted.
+    #[error(transparent)]
+    Post(#[from] PostError),
+    /// It ended badly.
+    #[error("it ended with {0:?}")]
+    Failed(Status),
+    /// The connection is over, and nothing more comes.
+    #[error("the connection is closed")]
+    Closed,
+}
+
+/// A reliable connection with a peer; [`crate::Connection`] tells what its requests do. Dropping it closes it, and completes
+/// nothing after that.
+pub struct Connection {
+    connection: api::Connection,
+    router: Arc<Router>,
+}
+
+impl Connection {
+    pub(super) fn new(connection: api::Connection, hub: &Hub) -> Self {
+        let router = Router::new(connection.shared().clone());
+        hub.add(&router);
+        Connection { connection, router }
+    }
+
+    /// What the ends agreed on.
+    pub fn info(&self) -> &ConnectionInfo {
+        self.connection.info()
+    }
+
+    /// The peer's address.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.connection.peer_addr()
+    }
+
+    /// What it has counted; `None` once it is over and forgotten. Waits for a turn of the loop.
+    pub fn stats(&self) -> Option<ConnectionStats> {
+        self.connection.stats()
+    }
+
+    /// SEND: the bytes go to the peer's next receive. Posted in this call; the future is done when they are there.
+    pub fn send(&self, from: Slice) -> Request {
+        self.post(|connection, number| connection.send(number, from))
+    }
+
+    /// SEND with an immediate.
+    pub fn send_imm(&self, from: Slice, imm: u32) -> Request {
+        self.post(|connection, number| connection.send_imm(number, from, imm))
+    }
+
+    /// WRITE: the bytes go to the peer's memory.
+    pub fn write(&self, from: Slice, to: Remote) -> Request {
+        self.post(|connection, number| connection.write(number, from, to))
+    }
+
+    /// WRITE with an immediate, which consumes a receive of the peer.
+    pub fn write_imm(&self, from: Slice, to: Remote, imm: u32) -> Request {
+        self.post(|connection, number| connection.write_imm(number, from, to, imm))
+    }
+
+    /// READ: bytes of the peer's memory come here.
+    pub fn read(&self, into: Slice, from: Remote) -> Request {
+        self.post(|connection, number| connection.read(number, into, from))
+    }
+
+    fn post(&self, post: impl FnOnce(&api::Connection, u64) -> Result<(), PostError>) -> Request {
+        let (number, told) = self.router.expect();
+        Request(match post(&self.connection, number) {
+            Ok(()) => Ok(told),
+            Err(why) => {
+                self.router.forget(number);
+                Err(why)
+            }
+        })
+    }
+
+    /// RECV: room for one message of the peer, which [`recv`](Connection::recv) hands out when it is filled.
+    ///
+    /// # Errors
+    /// [`PostError`]; nothing was posted then.
+    pub fn give(&self, room: Slice) -> Result<(), PostError> {
+        let number = self.router.give(room.clone());
+        self.connection.recv(number, room).inspect_err(|_| self.router.forget(number))
+    }
+
+    /// The next message, in the order of the peer's. Needs room that was [given](Connection::give). No message is lost if the
+    /// future is dropped.
+    ///
+    /// # Errors
+    /// [`RequestError::Failed`] for room that came back empty, [`RequestError::Closed`] once there is none left.
+    pub async fn recv(&self) -> Result<Received, RequestError> {
+        loop {
+            // Hears of what happens from here on.
+            let stirred = self.router.stirred();
+            // In this order: what came before the end counts.
+            let closed = self.connection.state() == ConnectionState::Closed;
+            if let Some((memory, done)) = self.router.take_received() {
+                let len = done.result().map_err(RequestError::Failed)?;
+                return Ok(Received { memory, len, imm: done.imm });
+            }
+            if closed {
+                return Err(RequestError::Closed);
+            }
+            stirred.await;
+        }
+    }
+
+    /// Waits until the connection is over.
+    pub async fn closed(&self) -> CloseReason {
+        loop {
+            let stirred = self.router.stirred();
+            if self.connection.state() == ConnectionState::Closed
+                && let Some(reason) = self.connection.close_reason()
+            {
+                return reason;
+            }
+            stirred.await;
+        }
+    }
+
+    /// Closes it. What is posted and not done is completed as flushed; the peer is told.
+    pub fn close(&self) {
+        self.connection.close();
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.connection.fmt(f)
+    }
+}
+
+/// A message that has arrived.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// The room it was given; a WRITE with immediate leaves it as it is.
+    pub memory: Slice,
+    /// Bytes of the message.
+    pub len: u64,
+    /// Its immediate.
+    pub imm: Option<u32>,
+}
+
+impl Received {
+    /// A copy of its bytes.
+    ///
+    /// # Errors
+    /// [`RegionError`], if it is longer than its room: the bytes of a WRITE are elsewhere.
+    pub fn to_vec(&self) -> Result<Vec<u8>, RegionError> {
+        let (room, start, len) = (self.memory.len(), self.memory.offset(), self.len as usize);
+        if len > room {
+            return Err(RegionError::OutOfBounds { start: 0, end: len, len: room });
+        }
+        self.memory.region().to_vec(start..start + len)
+    }
+}
+
+/// A request that is under way, posted before this was there. Dropping it recalls nothing.
+#[derive(Debug)]
+pub struct Request(Result<oneshot::Receiver<Completion>, PostError>);
+
+impl Future for Request {
+    type Output = Result<Completion, RequestError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let told = match &mut self.0 {
+            Ok(told) => told,
+            Err(why) => return Poll::Ready(Err((*why).into())),
+        };
+        Pin::new(told).poll(cx).map(|done| match done {
+            Ok(done) if done.is_success() => Ok(done),
+            Ok(done) => Err(RequestError::Failed(done.status)),
+            Err(_) => Err(RequestError::Closed),
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! From the loop to the tasks: whoever waits for a completion is woken when it is there.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, Weak};
+
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, oneshot};
+
+use crate::completion::Completion;
+use crate::region::Slice;
+use crate::shared::{ConnectionShared, ConnectionState, Shared, Side, lock};
+
+/// What the loop of a device looks at when something has happened.
+pub(super) struct Hub {
+    /// Holds no device: the last handle of one must not go in its own loop.
+    shared: Weak<Shared>,
+    routers: Mutex<Vec<Weak<Router>>>,
+    called: Notify,
+}
+
+impl Hub {
+    /// That of a device, which looks at it from now on.
+    pub(super) fn of(shared: &Arc<Shared>) -> Arc<Hub> {
+        let (shared_weak, routers) = (Arc::downgrade(shared), Mutex::default());
+        let hub = Arc::new(Hub { shared: shared_weak, routers, called: Notify::new() });
+        let looked_at = hub.clone();
+        shared.signal.hook(Box::new(move || looked_at.look()));
+        hub
+    }
+
+    /// Done when a peer may have opened a connection, or the loop has ended.
+    pub(super) fn called(&self) -> Notified<'_> {
+        self.called.notified()
+    }
+
+    pub(super) fn add(&self, router: &Arc<Router>) {
+        lock(&self.routers).push(Arc::downgrade(router));
+        // What has arrived already is nobody's news any more.
+        router.look();
+    }
+
+    /// Something may have happened.
+    fn look(&self) {
+        let routers: Vec<Arc<Router>> = {
+            let mut known = lock(&self.routers);
+            known.retain(|router| router.strong_count() > 0);
+            known.iter().filter_map(Weak::upgrade).collect()
+        };
+        routers.iter().for_each(|router| router.look());
+        let stirred = |shared: Arc<Shared>| !shared.handed.is_empty() || shared.broken.get().is_some();
+        if self.shared.upgrade().is_some_and(stirred) {
+            self.called.notify_waiters();
+        }
+    }
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub").finish_non_exhaustive()
+    }
+}
+
+/// Which task waits for which completion of a connection.
+pub(super) struct Router {
+    shared: Arc<ConnectionShared>,
+    waiting: Mutex<Waiting>,
+    stirred: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    next: u64,
+    requests: HashMap<u64, oneshot::Sender<Completion>>,
+    /// Receives that are posted.
+    given: HashMap<u64, Slice>,
+    /// Those that are done, in their order, until somebody asks.
+    received: VecDeque<(Slice, Completion)>,
+}
+
+impl Router {
+    pub(super) fn new(shared: Arc<ConnectionShared>) -> Arc<Router> {
+        Arc::new(Router { shared, waiting: Mutex::default(), stirred: Notify::new() })
+    }
+
+    /// A number for a request, and where its completion will be.
+    pub(super) fn expect(&self) -> (u64, oneshot::Receiver<Completion>) {
+        let (tell, told) = oneshot::channel();
+        let mut waiting = lock(&self.waiting);
+        let number = waiting.number();
+        waiting.requests.insert(number, tell);
+        (number, told)
+    }
+
+    /// A number for a receive.
+    pub(super) fn give(&self, memory: Slice) -> u64 {
+        let mut waiting = lock(&self.waiting);
+        let number = waiting.number();
+        waiting.given.insert(number, memory);
+        number
+    }
+
+    /// That number was not posted.
+    pub(super) fn forget(&self, number: u64) {
+        let mut waiting = lock(&self.waiting);
+        waiting.requests.remove(&number);
+        waiting.given.remove(&number);
+    }
+
+    /// The next receive that is done.
+    pub(super) fn take_received(&self) -> Option<(Slice, Completion)> {
+        lock(&self.waiting).received.pop_front()
+    }
+
+    /// Done when a receive may be done, or the connection over.
+    pub(super) fn stirred(&self) -> Notified<'_> {
+        self.stirred.notified()
+    }
+
+    /// Hands completions to whoever waits for them.
+    fn look(&self) {
+        let mut stirred = self.shared.state() == ConnectionState::Closed;
+        let mut waiting = lock(&self.waiting);
+        while let Some(delivered) = self.shared.completions.pop() {
+            let (side, completion) = (delivered.side, delivered.taken());
+            match side {
+                Side::Send => {
+                    if let Some(tell) = waiting.requests.remove(&completion.wr_id) {
+                        // Nobody wants to know if its future was dropped.
+                        let _ = tell.send(completion);
+                    }
+                }
+                Side::Receive => {
+                    if let Some(memory) = waiting.given.remove(&completion.wr_id) {
+                        waiting.received.push_back((memory, completion));
+                        stirred = true;
+                    }
+                }
+            }
+        }
+        drop(waiting);
+        if stirred {
+            self.stirred.notify_waiters();
+        }
+    }
+}
+
+impl Waiting {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}

@@ -1,0 +1,154 @@
+//! The library for tokio (feature `tokio`): what one waits for elsewhere is a future here.
+//!
+//! Posting is as quick as elsewhere and happens in the call; what a call returns is only the wait for the completion. So
+//! requests go out in the order of the calls, however their futures are polled, and a future may be dropped at any time: the
+//! request is carried out all the same, and its memory is the network's until then. No message is lost with a future of
+//! [`Connection::recv`]: receives are posted apart from it, with [`Connection::give`], and what fills them waits for whoever
+//! asks next. The thread of the device's loop wakes the task that waits for a completion, and no other.
+//!
+//! ```
+//! use pathweave_datapath::{DeviceConfig, Region, aio};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let server = aio::Device::open(DeviceConfig::loopback())?;
+//! let client = aio::Device::open(DeviceConfig::loopback())?;
+//! let listener = server.listen()?;
+//! let near = client.connect(server.local_addr()).await?;
+//! let far = listener.accept().await?;
+//!
+//! far.give(Region::zeroed(100)?.all())?;
+//! let sent = near.send(Region::from_bytes(b"a message")?.all());
+//! assert_eq!(far.recv().await?.to_vec()?, b"a message");
+//! assert_eq!(sent.await?.byte_len, 9);
+//! # Ok(()) })
+//! # }
+//! ```
+
+mod connection;
+mod hub;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use pathweave_transport::Access;
+
+pub use connection::{Connection, Received, Request, RequestError};
+
+use crate::api;
+use crate::config::{DeviceConfig, Driving};
+use crate::error::{ConnectError, OpenError, RegisterError, WaitError};
+use crate::region::Region;
+use crate::stats::DeviceStats;
+use hub::Hub;
+
+/// Sockets and the loop that drives them, in a thread of its own. Clones are the same device, which closes with the last
+/// clone and the last of its connections.
+#[derive(Clone, Debug)]
+pub struct Device {
+    device: api::Device,
+    hub: Arc<Hub>,
+}
+
+impl Device {
+    /// Opens a device over UDP sockets. Its loop has a thread, also where `config` says that callers turn it: tasks that wait
+    /// turn nothing.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(mut config: DeviceConfig) -> Result<Self, OpenError> {
+        if config.driving == Driving::Caller {
+            config.driving = Driving::Thread { core: None };
+        }
+        let device = api::Device::open(config)?;
+        let hub = Hub::of(device.shared());
+        Ok(Device { device, hub })
+    }
+
+    /// Where peers reach it.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.device.local_addr()
+    }
+
+    /// Lets peers open connections.
+    ///
+    /// # Errors
+    /// [`OpenError::System`] if there is a listener already.
+    pub fn listen(&self) -> Result<Listener, OpenError> {
+        Ok(Listener { listener: self.device.listen()?, device: self.clone() })
+    }
+
+    /// Opens a connection with the device's scheme. The handshake is waited for on a thread of tokio's for what blocks; if
+    /// the future is dropped, a connection that comes about is closed.
+    ///
+    /// # Errors
+    /// [`ConnectError`], at the latest after the configured `connect_timeout`.
+    pub async fn connect(&self, peer: SocketAddr) -> Result<Connection, ConnectError> {
+        let device = self.device.clone();
+        self.open_with(move || device.connect(peer)).await
+    }
+
+    /// The same with a scheme of its own, saying something to the peer's application; see
+    /// [`api::Device::connect_with`](crate::Device::connect_with).
+    ///
+    /// # Errors
+    /// [`ConnectError`], at the latest after the configured `connect_timeout`.
+    pub async fn connect_with(
+        &self,
+        peer: SocketAddr,
+        scheme: &str,
+        private_data: &[u8],
+    ) -> Result<Connection, ConnectError> {
+        let (device, scheme, said) = (self.device.clone(), scheme.to_owned(), private_data.to_vec());
+        self.open_with(move || device.connect_with(peer, &scheme, &said)).await
+    }
+
+    async fn open_with(
+        &self,
+        open: impl FnOnce() -> Result<api::Connection, ConnectError> + Send + 'static,
+    ) -> Result<Connection, ConnectError> {
+        let opened = tokio::task::spawn_blocking(open).await;
+        let opened = opened.map_err(|why| ConnectError::DeviceClosed(format!("the runtime is: {why}")))?;
+        Ok(Connection::new(opened?, &self.hub))
+    }
+
+    /// Opens a region to the peers of all connections; its first byte has address 0. Waits for a turn of the loop.
+    ///
+    /// # Errors
+    /// [`RegisterError`].
+    pub fn register(&self, region: &Region, access: Access) -> Result<api::Registration, RegisterError> {
+        self.device.register(region, access)
+    }
+
+    /// What it has counted; `None` once its loop has ended. Waits for a turn of the loop.
+    pub fn stats(&self) -> Option<DeviceStats> {
+        self.device.stats()
+    }
+}
+
+/// Takes connections that peers open, until it is dropped; without one they are refused.
+#[derive(Debug)]
+pub struct Listener {
+    listener: api::Listener,
+    device: Device,
+}
+
+impl Listener {
+    /// The next connection a peer has opened. None is lost if the future is dropped.
+    ///
+    /// # Errors
+    /// [`WaitError::DeviceClosed`].
+    pub async fn accept(&self) -> Result<Connection, WaitError> {
+        loop {
+            // Hears of what happens from here on.
+            let called = self.device.hub.called();
+            if let Some(connection) = self.listener.take() {
+                return Ok(Connection::new(connection, &self.device.hub));
+            }
+            if let Some(reason) = self.device.device.shared().broken.get() {
+                return Err(WaitError::DeviceClosed(reason.clone()));
+            }
+            called.await;
+        }
+    }
+}
