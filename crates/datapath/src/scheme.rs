@@ -5,7 +5,7 @@ use std::time::Duration;
 use pathweave_policy::cc::{CcConfig, Window};
 use pathweave_policy::{
     AckPolicy, DatagramConfig, PolicyConfig, Recovery, ReflexConfig, Scheme, Service, SplitConfig,
-    UdmpConfig, schemes,
+    UdmpConfig, UdmpLate, schemes,
 };
 use pathweave_transport::RtoConfig;
 use pathweave_units::Duration as Span;
@@ -225,7 +225,7 @@ fn held(scheme: &Scheme, config: &DeviceConfig, round_trip: Option<Span>) -> f64
 /// the line's rate. Over four paths of 100, 100, 50 and 10 Mb/s behind 1 Gb/s that is the difference between 60 and
 /// 100 % of their sum.
 fn suit_udmp(udmp: &mut UdmpConfig, rtt: Span, bdps: f64) {
-    udmp.late_by_queue = true;
+    udmp.late = UdmpLate::ByQueue;
     udmp.inflight_bdp *= bdps;
     udmp.pool_bdp *= bdps;
     udmp.queue_target = udmp.queue_target.max(Span::from_ps(rtt.as_ps().saturating_mul(QUEUE_RTTS)));

@@ -93,4 +93,4 @@ pub use service::{
 };
 pub use shared::{Member, Shared};
 pub use split::{Split, SplitConfig};
-pub use udmp::{Udmp, UdmpConfig, UdmpVariant};
+pub use udmp::{Udmp, UdmpConfig, UdmpLate, UdmpVariant};

@@ -31,6 +31,17 @@ impl fmt::Display for UdmpVariant {
     }
 }
 
+/// How far above the average a round-trip time is whose acknowledgement releases nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum UdmpLate {
+    /// By a base round-trip time: for fabrics, where queues hardly get longer than that.
+    #[default]
+    ByBase,
+    /// By as much as the average is above the base, but at least a base: for real hosts, where queues may be many base times
+    /// long.
+    ByQueue,
+}
+
 /// Parameters of UDMP. The paper gives values for none but `ooo_packets`; the others were found by study of this
 /// protocol in the paper's fat tree (100 Gb/s, 12 us, 1,400 bytes of payload).
 #[derive(Clone, Debug, PartialEq)]
@@ -69,11 +80,9 @@ pub struct UdmpConfig {
     pub near: f64,
     /// Published: with nothing in flight and nothing heard for this long, one packet is sent.
     pub kick_after: Duration,
-    /// Repaired: an acknowledgement releases nothing if it is as far above the average round-trip time as that is above the
-    /// base, but at least a base; not set: a base. For real hosts, where queues may be many base times long; no field of
-    /// scenarios.
+    /// Repaired: what is late. Hosts choose it by what they are; no field of scenarios.
     #[cfg_attr(feature = "serde", serde(skip))]
-    pub late_by_queue: bool,
+    pub late: UdmpLate,
 }
 
 impl Default for UdmpConfig {
@@ -93,7 +102,7 @@ impl Default for UdmpConfig {
             inflight_bdp: 1.25,
             near: 0.05,
             kick_after: Duration::from_us(100),
-            late_by_queue: false,
+            late: UdmpLate::default(),
         }
     }
 }

@@ -33,13 +33,14 @@
 //!   90.8 to 91.3, of a ceiling of 92.8) instead of 88.9; incast and all-to-all are as before, P99 FCT with packets of
 //!   4 KB is 1 % longer. From 1.2 to 1.3 it hardly matters; at 1.1 the permutation is 2 % slower.
 //!
-//! On real hosts (`late_by_queue`) queues may be many base times long, and round-trip times of good paths then differ by more
-//! than one all the time. Nothing for those a base above the average empties a path: all that waits there comes back as late
-//! as the first of it, and what left meanwhile makes others late in turn. Paths of 60, 60, 30 and 6 Mb/s between hosts that
-//! are held up for up to 10 ms now and then gave 77 % of their sum, and 89 % where an acknowledgement is late that waited for
-//! twice as long as the average; of 20, 20, 10 and 2 Mb/s without that 56 and 89 % (six seeds, simulated time,
-//! `crates/datapath/src/engine/links_test.rs`). In a data centre a base above the average is the better rule: with the other
-//! the slowest flows of a degraded fat tree and of a rail took 2 and 8 % longer, an incast of 32 in the mean 2 %.
+//! On real hosts ([`UdmpLate::ByQueue`]) queues may be many base times long, and round-trip times of good paths then
+//! differ by more than one all the time. Nothing for those a base above the average empties a path: all that waits
+//! there comes back as late as the first of it, and what left meanwhile makes others late in turn. Paths of 60, 60, 30
+//! and 6 Mb/s between hosts that are held up for up to 10 ms now and then gave 77 % of their sum, and 89 % where an
+//! acknowledgement is late that waited for twice as long as the average; of 20, 20, 10 and 2 Mb/s without that 56 and
+//! 89 % (six seeds, simulated time, `crates/datapath/src/engine/links_test.rs`). In a data centre a base above the
+//! average is the better rule: with the other the slowest flows of a degraded fat tree and of a rail took 2 and 8 %
+//! longer, an incast of 32 in the mean 2 %.
 //!
 //! With nothing to send the pool fills, in a round-trip time at line rate to a bandwidth-delay product, and that is all.
 //! Data that comes later leaves with what the pool holds, on random paths; then acknowledgements clock again. With a
@@ -62,7 +63,7 @@ use crate::ack_clock::AckClock;
 use crate::ooo::OutOfOrder;
 use crate::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
 
-pub use config::{UdmpConfig, UdmpVariant};
+pub use config::{UdmpConfig, UdmpLate, UdmpVariant};
 use law::{Law, ps};
 
 /// What a granted packet is charged to.
@@ -112,7 +113,7 @@ struct Params {
     near: f64,
     kick_after: Duration,
     repaired: bool,
-    late_by_queue: bool,
+    late: UdmpLate,
 }
 
 impl Udmp {
@@ -148,7 +149,7 @@ impl Udmp {
                 near: config.near,
                 kick_after: config.kick_after,
                 repaired,
-                late_by_queue: repaired && config.late_by_queue,
+                late: if repaired { config.late } else { UdmpLate::ByBase },
             },
         }
     }
@@ -194,7 +195,10 @@ impl Udmp {
     #[inline]
     fn slack(&self) -> f64 {
         let base = self.law.base;
-        if self.params.late_by_queue { base.max(self.law.smooth - base) } else { base }
+        match self.params.late {
+            UdmpLate::ByBase => base,
+            UdmpLate::ByQueue => base.max(self.law.smooth - base),
+        }
     }
     /// Packets that may yet be released.
     #[inline]

@@ -162,13 +162,13 @@ fn a_path_is_late_by_a_base_or_on_hosts_by_twice_the_queue() {
         driver.udmp.law.set_smooth(US(average_us));
         driver.ack(4, US(rtt_us)).len()
     };
-    let hosts = UdmpConfig { late_by_queue: true, ..UdmpConfig::default() };
+    let hosts = UdmpConfig { late: UdmpLate::ByQueue, ..UdmpConfig::default() };
     let repaired = |average_us, rtt_us| released(hosts.clone(), average_us, rtt_us);
     // Each moves the average by an eighth of the distance before it counts.
     assert_eq!((repaired(15, 26), repaired(15, 27)), (1, 0)); // 16.4 and 10; 16.5 and 10
     assert_eq!((repaired(40, 79), repaired(40, 81)), (1, 0)); // 44.9 and 34.9; 45.1 and 35.1
     assert_eq!((released(UdmpConfig::default(), 40, 50), released(UdmpConfig::default(), 40, 79)), (1, 0));
-    assert_eq!(released(UdmpConfig { late_by_queue: true, ..UdmpConfig::published() }, 40, 79), 0);
+    assert_eq!(released(UdmpConfig { late: UdmpLate::ByQueue, ..UdmpConfig::published() }, 40, 79), 0);
 }
 
 #[test]
