@@ -13,13 +13,16 @@ FUZZ_TARGETS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 # Shares what the workspace has built already.
 FUZZ_RUN = $(CARGO) run --quiet --manifest-path fuzz/Cargo.toml --target-dir $(or $(CARGO_TARGET_DIR),target)
 
+# What tests build. All of it asks for the same features, so that nothing is built twice.
+ALL = --locked --workspace --features pathweave-datapath/tokio
+
 # The Python that tests and `make python` start from.
 PYTHON ?= python3
 VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak clean
+.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak programs clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,8 +34,7 @@ demo: build ## Compare four transports on real traffic; ends with a table and a 
 	$(CARGO) run --locked --release --quiet -p pathweave-cli -- demo
 
 test: bare smoke ## All tests.
-	$(CARGO) test --locked --workspace
-	$(CARGO) test --locked -p pathweave-datapath --features tokio --test tokio
+	$(CARGO) test $(ALL)
 	$(MAKE) test-python
 	$(MAKE) test-web
 	$(MAKE) site
@@ -59,11 +61,14 @@ $(VENV)/tools: pyproject.toml
 python: $(VENV)/tools ## The Python package, into .venv.
 	$(IN_VENV) maturin develop --quiet --release --locked
 
-test-python: $(VENV)/tools ## Tests of the Python package.
+test-python: $(VENV)/tools programs ## Tests of the Python package.
 	$(IN_VENV) maturin develop --quiet --locked
-	$(CARGO) build --quiet --locked -p pathweave-cli
 	PATHWEAVE_PROGRAM=$(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug/pathweave $(VENV)/bin/pytest --quiet
 	$(VENV)/bin/python -m mypy.stubtest pathweave._pathweave --mypy-config-file pyproject.toml
+
+# What tests of other languages start: the program, and what writes samples of reports.
+programs:
+	$(CARGO) build --quiet $(ALL) --bins --examples
 
 python-model: $(VENV)/tools ## Write the typed scenarios of the Python package from the engine's schema.
 	$(IN_VENV) maturin develop --quiet --locked
@@ -72,7 +77,7 @@ python-model: $(VENV)/tools ## Write the typed scenarios of the Python package f
 web: ## Build the report viewer into web/dist; needs Node. The result is committed.
 	cd web && npm ci --silent && npm run --silent check && npm run --silent build
 
-test-web: ## The viewer: source and built page agree, reports work in Chromium. Skipped without Node.
+test-web: programs ## The viewer: source and built page agree, reports work in Chromium. Skipped without Node.
 	.ci/web
 
 # MkDocs with Material: wheels of a few megabytes into the environment that the Python package has anyway, where mdBook
