@@ -335,8 +335,9 @@ mod tests {
         let told = far.wait(PATIENCE).unwrap();
         assert_eq!((told.imm, told.opcode, told.byte_len), (Some(77), Opcode::RecvWriteImm, 9));
         let stats = near.stats().unwrap();
-        assert_eq!(stats.counters.retransmitted, 0);
-        assert!(stats.paths.iter().map(|path| path.payload_bytes).sum::<u64>() >= 15_000);
+        // On a busy machine some of it more than once.
+        assert!(stats.counters.payload_bytes_sent >= 15_012);
+        assert!(stats.paths.iter().map(|path| path.payload_bytes).sum::<u64>() >= 15_012);
     }
 
     #[test]
