@@ -5,13 +5,12 @@ mod support;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
+use pathweave_datapath::secure::TransportType;
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{Access, Device, DeviceConfig, Region};
 use pathweave_units::{PathId, QpNum, Rng, Time};
-use pathweave_wire::{
-    Ack, Body, Data, DatagramLayout, Nack, NackReason, Notices, Operation, Segment, datagram_crc,
-    emit_datagram_header,
-};
+use pathweave_wire::{Ack, Body, Data, Nack, NackReason, Notices, Operation, Segment};
+use support::peer::Peer;
 use support::{PATIENCE, Pair, done, pattern, region_of};
 
 /// Printed by every assertion; change it to try others.
@@ -124,45 +123,31 @@ fn any_body(rng: &mut Rng) -> Body {
     }
 }
 
-/// An intact packet, as a peer could send it.
-fn datagram(rng: &mut Rng, segment: &Segment) -> Option<Vec<u8>> {
-    let layout = DatagramLayout::of(segment);
-    let mut bytes = vec![0; layout.len()];
-    emit_datagram_header(segment, &mut bytes).ok()?;
-    let payload = random_bytes(rng, layout.payload_len);
-    bytes[layout.header_len..layout.header_len + layout.payload_len].copy_from_slice(&payload);
-    let crc = datagram_crc(&bytes);
-    bytes.extend_from_slice(&crc.to_le_bytes());
-    Some(bytes)
-}
-
 #[test]
 fn a_peer_that_follows_no_rule_loses_at_most_its_own_connection() {
     let server = Device::open(config()).unwrap();
-    let client = Device::open(config()).unwrap();
     let bystander = Device::open(DeviceConfig { bind: "127.0.0.1:0".parse().unwrap(), ..config() }).unwrap();
     let listener = server.listen().unwrap();
     let mut rng = Rng::for_component(SEED, "peer", 0);
-    let attacker = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address: SocketAddr = server.local_addr();
     for round in 0..15 {
-        let near = client.connect(address).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let peer = Peer::meet(socket, address, TransportType::Rc, QpNum(2 + round));
         let far = listener.accept(PATIENCE).unwrap();
         let inbox = Region::zeroed(10_000).unwrap();
         for wr_id in 0..4 {
             let _ = far.recv(wr_id, inbox.all());
         }
-        // Queue pairs are numbered from 2 on; what was closed less than a second ago still has its number. So these are
-        // the connection's, or nearly.
+        // The connection's queue pairs, or nearly.
         for _ in 0..2_000 {
-            let (dst_qp, src_qp) = (QpNum(2 + 2 * round + rng.below(2)), QpNum(2 + round + rng.below(2)));
+            let dst_qp = QpNum(peer.established.peer.qp.0 + rng.below(2));
+            let src_qp = QpNum(peer.qp.0 + rng.below(2));
             let path = PathId(any_number(&mut rng) as u16);
             let segment = Segment { dst_qp, src_qp, path, body: any_body(&mut rng) };
-            if let Some(bytes) = datagram(&mut rng, &segment) {
-                let _ = attacker.send_to(&bytes, address);
+            if let Some(bytes) = peer.packet(&segment, |len| random_bytes(&mut rng, len)) {
+                peer.send(&bytes);
             }
         }
-        near.close();
         drop(far);
         // The device lives, and serves others.
         let other = bystander.connect(address).expect("the device accepts connections");

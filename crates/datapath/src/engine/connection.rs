@@ -87,8 +87,9 @@ impl Connection {
 }
 
 /// Connections by number.
-#[derive(Default)]
 pub(crate) struct Connections {
+    /// Where generations begin.
+    first: u16,
     slots: Vec<Slot>,
     free: VecDeque<u16>,
     /// Slot of each queue pair.
@@ -96,13 +97,24 @@ pub(crate) struct Connections {
     len: usize,
 }
 
-#[derive(Default)]
 struct Slot {
     generation: u16,
     connection: Option<Box<Connection>>,
 }
 
 impl Connections {
+    /// `first`: where numbers begin, at random, so that those of a device that was here before are not given again.
+    pub(crate) fn new(first: u16) -> Self {
+        // Number 0 names nothing.
+        Connections {
+            first: first.max(1),
+            slots: Vec::new(),
+            free: VecDeque::new(),
+            by_qp: Vec::new(),
+            len: 0,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -111,8 +123,7 @@ impl Connections {
     pub(crate) fn next_id(&mut self) -> Option<ConnectionId> {
         if self.free.is_empty() {
             let index = u16::try_from(self.slots.len()).ok()?;
-            // Number 0 names nothing.
-            self.slots.push(Slot { generation: 1, connection: None });
+            self.slots.push(Slot { generation: self.first, connection: None });
             self.free.push_back(index);
         }
         let index = *self.free.front()?;

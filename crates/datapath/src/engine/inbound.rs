@@ -11,7 +11,7 @@ use super::control::{self, Control};
 use super::transmit::PACKETS_AN_ANSWER;
 use super::{Core, connection::Connection};
 use crate::backend::Received;
-use crate::secure::{Kind, Protection, kind_of};
+use crate::secure::{Kind, kind_of};
 use crate::shared::{CloseReason, ConnectionId};
 use crate::sum;
 
@@ -34,20 +34,19 @@ impl Core {
         self.counts.received_bytes += received.bytes.len() as u64;
         let each = received.segment_bytes.max(1);
         for frames in received.bytes.chunks_mut(each * sum::AT_ONCE) {
-            let intact = sum::intact(frames, each);
-            for (index, frame) in frames.chunks_mut(each).enumerate() {
+            let residues = sum::residues(frames, each);
+            for (frame, residue) in frames.chunks_mut(each).zip(residues) {
                 self.counts.received_datagrams += 1;
                 let whence = (received.from, received.at);
-                let intact = intact >> index & 1 == 1;
                 // Anew for each: what one of them releases is stamped with a later time.
-                if self.on_datagram(self.now, whence, received.ecn, frame, intact).is_none() {
+                if self.on_datagram(self.now, whence, received.ecn, frame, residue).is_none() {
                     self.counts.refused_datagrams += 1;
                 }
             }
         }
     }
 
-    /// `intact`: it has no protection, and the CRC that is its own. `None`: it is nothing of ours.
+    /// `residue`: the tag it has if it is unprotected and intact. `None`: it is nothing of ours.
     #[inline]
     fn on_datagram(
         &mut self,
@@ -55,10 +54,10 @@ impl Core {
         (from, at): (SocketAddr, Option<PathId>),
         ecn: Ecn,
         frame: &mut [u8],
-        intact: bool,
+        residue: u32,
     ) -> Option<()> {
         match kind_of(frame) {
-            Kind::Plain if intact => self.on_plain(now, from, ecn, sum::content(frame)),
+            Kind::Plain => self.on_plain(now, from, ecn, sum::content(frame), residue),
             Kind::Protected(session) => self.on_protected(now, ecn, ConnectionId(session.0), frame),
             Kind::ToResponder | Kind::ToInitiator(_) => {
                 self.setup.enqueue(from, at, frame);
@@ -68,25 +67,30 @@ impl Core {
         }
     }
 
-    /// An intact packet without protection: whose it is, it says itself.
-    fn on_plain(&mut self, now: Time, from: SocketAddr, ecn: Ecn, content: &[u8]) -> Option<()> {
-        let insecure = |connection: &Connection| {
+    /// A packet without protection. Whose it is, it says itself; that it is intact, and of this very connection rather
+    /// than of an earlier one with the same numbers, its residue shows.
+    fn on_plain(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        ecn: Ecn,
+        content: &[u8],
+        residue: u32,
+    ) -> Option<()> {
+        let sound = |connection: &Connection| {
             connection.peer.ip() == from.ip()
-                && connection
-                    .session
-                    .as_ref()
-                    .is_some_and(|session| session.protection() == Protection::Insecure)
+                && connection.session.as_ref().is_some_and(|session| session.takes_plain(residue))
         };
         if content[..].first() == Some(&control::OPCODE) {
             let control = Control::parse(content)?;
             let id = ConnectionId(control.to);
             let known = self.connections.get(id)?;
-            let of_peer = insecure(known) && known.remote_id == control.from.0;
+            let of_peer = sound(known) && known.remote_id == control.from.0;
             return of_peer.then(|| self.on_control(now, id, control));
         }
         let datagram = Datagram::parse(content).ok()?;
         let connection = self.connections.of_qp(datagram.dst_qp())?;
-        if !insecure(connection) {
+        if !sound(connection) {
             return None;
         }
         let id = connection.id;

@@ -176,9 +176,10 @@ impl<B: Backend> Engine<B> {
         shared: Arc<Shared>,
     ) -> Result<Self, SetupError> {
         let clock = Clock::start();
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|_| SetupError::Random(crate::secure::RandomError))?;
-        let seed = config.seed.unwrap_or(u64::from_ne_bytes(seed));
+        let mut random = [0; 10];
+        getrandom::fill(&mut random).map_err(|_| SetupError::Random(crate::secure::RandomError))?;
+        let [a, b, of_seed @ ..] = random;
+        let seed = config.seed.unwrap_or(u64::from_ne_bytes(of_seed));
         let endpoint = Endpoint::new(EndpointConfig {
             mtu_payload: config.mtu_payload,
             framing: Framing::Pathweave,
@@ -190,7 +191,7 @@ impl<B: Backend> Engine<B> {
             now: clock.now(),
             clock,
             endpoint,
-            connections: Connections::default(),
+            connections: Connections::new(u16::from_ne_bytes([a, b])),
             places: Places::default(),
             outbound: Outbound::new(backend.limits(), backend.paths()),
             line: Line::new(config.line_rate, u64::from(config.mtu_payload) + 200),

@@ -27,7 +27,8 @@ pub(crate) struct Target {
 pub(crate) enum Ends {
     /// What was written there.
     AsWritten,
-    /// A CRC, for which its writer has left room: it is made for several packets at a time ([`sum`]).
+    /// A CRC: its writer has left the tag there that it is combined with, and it is made for several packets at a time
+    /// ([`sum`]).
     Crc,
 }
 
@@ -460,7 +461,8 @@ mod tests {
         );
         for packet in sink.sent[0].2.chunks(20) {
             let (content, end) = packet.split_last_chunk::<4>().unwrap();
-            assert_eq!(pathweave_wire::datagram_crc(content).to_le_bytes(), *end);
+            let tag = u32::from_le_bytes([packet[0]; 4]);
+            assert_eq!((pathweave_wire::datagram_crc(content) ^ tag).to_le_bytes(), *end);
         }
         assert_eq!(sink.sent[1].2, [4; 9]);
     }

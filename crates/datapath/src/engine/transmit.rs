@@ -16,7 +16,7 @@ use crate::config::Driving;
 use crate::places::Places;
 use crate::secure::Protection;
 use crate::shared::ConnectionId;
-use crate::sum::CRC_LEN;
+use crate::sum::{self, CRC_LEN};
 
 /// Packets of a turn; arrivals are looked at in between.
 const PACKETS_A_TURN: usize = 256;
@@ -235,8 +235,12 @@ fn frame(
     let Some(session) = connection.session.as_mut() else { return };
     let to = connection.peer;
     if session.protection() == Protection::Insecure {
-        let ends = Ends::Crc;
-        add(outbound, Header { to, path, codepoint, ends }, len + CRC_LEN, |out| write(&mut out[..len]));
+        let (ends, tag) = (Ends::Crc, session.plain_tags().sends);
+        add(outbound, Header { to, path, codepoint, ends }, len + CRC_LEN, |out| {
+            let (content, end) = out.split_at_mut(len);
+            sum::put_tag(end, tag);
+            write(content)
+        });
     } else {
         let (head, all) = (session.header_len(), session.overhead() + len);
         let ends = Ends::AsWritten;

@@ -18,31 +18,30 @@ impl Core {
         self.counts.received_bytes += received.bytes.len() as u64;
         let each = received.segment_bytes.max(1);
         for frames in received.bytes.chunks_mut(each * sum::AT_ONCE) {
-            let intact = sum::intact(frames, each);
-            for (index, frame) in frames.chunks_mut(each).enumerate() {
+            let residues = sum::residues(frames, each);
+            for (frame, residue) in frames.chunks_mut(each).zip(residues) {
                 self.counts.received_datagrams += 1;
                 self.counts.marked_datagrams += u64::from(received.ecn == Ecn::Experienced);
-                let intact = intact >> index & 1 == 1;
-                if self.on_datagram(now, received.from, received.ecn, frame, intact).is_none() {
+                if self.on_datagram(now, received.from, received.ecn, frame, residue).is_none() {
                     self.counts.refused_datagrams += 1;
                 }
             }
         }
     }
 
-    /// `intact`: it has no protection, and the CRC that is its own. `None`: it is nothing of ours.
+    /// `residue`: the tag it has if it is unprotected and intact. `None`: it is nothing of ours.
     fn on_datagram(
         &mut self,
         now: Time,
         from: SocketAddr,
         ecn: Ecn,
         frame: &mut [u8],
-        intact: bool,
+        residue: u32,
     ) -> Option<()> {
         match kind_of(frame) {
-            Kind::Plain if intact => {
+            Kind::Plain => {
                 let datagram = Datagram::parse(sum::content(frame)).ok()?;
-                let id = self.plain_source(from, &datagram)?;
+                let id = self.plain_source(from, &datagram, residue)?;
                 self.on_packet(now, id, ecn, &datagram)
             }
             Kind::Protected(session) => {
@@ -66,13 +65,13 @@ impl Core {
         }
     }
 
-    /// The association an unprotected packet is of. Endpoints at one address have the queue pairs of their ports.
-    fn plain_source(&mut self, from: SocketAddr, datagram: &Datagram<'_>) -> Option<u32> {
+    /// The association an unprotected packet is of. Endpoints at one address have the queue pairs of their ports; that the
+    /// packet is intact, and not of an earlier association, its residue shows.
+    fn plain_source(&mut self, from: SocketAddr, datagram: &Datagram<'_>, residue: u32) -> Option<u32> {
         let port = u16::try_from(datagram.src_qp().0).ok()?;
         let entry = self.book.find(SocketAddr::new(from.ip(), port))?;
         let association = self.remotes.get_mut(entry.peer.index)?.association.as_deref()?;
-        let insecure = association.session.protection() == Protection::Insecure;
-        insecure.then_some(association.id)
+        association.session.takes_plain(residue).then_some(association.id)
     }
 
     /// A packet of a peer.

@@ -10,6 +10,7 @@ use crate::backend::Backend;
 use crate::engine::Left;
 use crate::engine::outbound::{Ends, Target};
 use crate::secure::Protection;
+use crate::sum;
 
 /// Packets of a turn; arrivals are looked at in between.
 const PACKETS_A_TURN: usize = 256;
@@ -66,7 +67,11 @@ impl Core {
         if packet.payload.is_some() {
             self.path_packets[path.index()] += 1;
         }
+        let tag = session.plain_tags().sends;
         self.outbound.add(target, before + len + behind, |out| {
+            if plain {
+                sum::put_tag(&mut out[before + len..], tag);
+            }
             let content = &mut out[before..before + len];
             if emit_datagram_header(segment, content).is_err() {
                 return false;

@@ -1,7 +1,7 @@
 //! Offsets and codes of `docs/wire.md`, section "Datapath framing"; compared with it by `doc_test.rs`.
 
 /// Version of handshake and packet protection.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 /// Versions this build speaks, best first.
 pub(crate) const VERSIONS: &[u8] = &[VERSION];
 

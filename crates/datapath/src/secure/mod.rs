@@ -141,8 +141,8 @@ pub use random::{OsRandom, RandomError, SecureRandom};
 pub use responder::{AcceptError, RequestId, Responder, ResponderConfig, ResponderCounters, ResponderEvent};
 pub(crate) use session::BYTES_A_SEQUENCE;
 pub use session::{
-    MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, OpenError, Opened, Rotation, SealError, Session, SessionCounters,
-    header_len, overhead,
+    MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, OpenError, Opened, PlainTags, Rotation, SealError, Session,
+    SessionCounters, header_len, overhead,
 };
 pub use timing::HandshakeConfig;
 pub use window::REPLAY_WINDOW;

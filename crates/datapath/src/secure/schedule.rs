@@ -37,24 +37,36 @@ pub(crate) struct Secrets {
     to_responder: Zeroizing<[u8; 32]>,
     to_initiator: Zeroizing<[u8; 32]>,
     confirm: Zeroizing<[u8; 32]>,
+    plain_to_responder: u32,
+    plain_to_initiator: u32,
 }
 
 impl Secrets {
     /// `split` is what Noise derives last, `transcript` its hash of all that was said.
     pub(crate) fn new(split: (&[u8; 32], &[u8; 32]), transcript: &[u8], protection: Protection) -> Self {
-        let one = |key: &[u8; 32], label: &[u8]| {
-            let mut out = Zeroizing::new([0; 32]);
+        let fill = |key: &[u8; 32], label: &[u8], out: &mut [u8]| {
             Salt::new(HKDF_SHA256, transcript)
                 .extract(key)
                 .expand(&[b"pathweave 1 ", label, &[VERSION, protection.code()]], OutputLen(out.len()))
-                .and_then(|okm| okm.fill(&mut out[..]))
-                .expect("one block is asked for");
+                .and_then(|okm| okm.fill(out))
+                .expect("at most one block is asked for");
+        };
+        let one = |key: &[u8; 32], label: &[u8]| {
+            let mut out = Zeroizing::new([0; 32]);
+            fill(key, label, &mut out[..]);
             out
+        };
+        let tag = |key: &[u8; 32], label: &[u8]| {
+            let mut out = [0; 4];
+            fill(key, label, &mut out);
+            u32::from_be_bytes(out)
         };
         Secrets {
             to_responder: one(split.0, b"to responder"),
             to_initiator: one(split.1, b"to initiator"),
             confirm: one(split.0, b"confirm"),
+            plain_to_responder: tag(split.0, b"plain to responder"),
+            plain_to_initiator: tag(split.1, b"plain to initiator"),
         }
     }
     /// The secret the epochs of a direction start from.
@@ -63,6 +75,13 @@ impl Secrets {
             Direction::ToResponder => self.to_responder.clone(),
             Direction::ToInitiator => self.to_initiator.clone(),
         })
+    }
+    /// What the CRCs of unprotected packets of a direction are combined with.
+    pub(crate) fn plain_tag(&self, direction: Direction) -> u32 {
+        match direction {
+            Direction::ToResponder => self.plain_to_responder,
+            Direction::ToInitiator => self.plain_to_initiator,
+        }
     }
     /// The key of the Confirm message.
     pub(crate) fn confirm_key(&self) -> &[u8; 32] {
@@ -186,5 +205,11 @@ mod tests {
         ];
         let distinct: std::collections::BTreeSet<_> = all.iter().map(|secret| *secret.0).collect();
         assert_eq!(distinct.len(), all.len());
+        let tags = [3, 4].map(|fill| {
+            let secrets = secrets(fill, Protection::Insecure);
+            [Direction::ToResponder, Direction::ToInitiator].map(|direction| secrets.plain_tag(direction))
+        });
+        let distinct: std::collections::BTreeSet<u32> = tags.into_iter().flatten().collect();
+        assert_eq!(distinct.len(), 4, "{tags:x?}");
     }
 }

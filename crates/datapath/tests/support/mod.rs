@@ -1,6 +1,8 @@
 //! Two devices and a connection between them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod peer;
+
 use std::time::Duration;
 
 use pathweave_datapath::backend::{Cuts, Faults, Faulty, SourcePorts, UdpBackend, UdpConfig};

@@ -227,6 +227,18 @@ impl SessionCounters {
     }
 }
 
+/// What the CRCs of a session's unprotected packets are combined with (XOR), one a direction.
+///
+/// They come from the handshake, so packets of an earlier connection with the same queue pairs and addresses do not have
+/// them. They are no protection from whoever sees a packet: its CRC shows its tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlainTags {
+    /// For packets that this end sends.
+    pub sends: u32,
+    /// For packets that it receives.
+    pub receives: u32,
+}
+
 /// The packet protection of one connection, both ways.
 ///
 /// A frame is `header | body | tag` in one buffer: [`header_len`](Session::header_len) bytes of room, the packet,
@@ -241,6 +253,7 @@ impl SessionCounters {
 pub struct Session {
     protection: Protection,
     local: SessionId,
+    plain_tags: PlainTags,
     sealer: Sealer,
     opener: Opener,
     counters: SessionCounters,
@@ -265,6 +278,7 @@ impl Session {
         Session {
             protection: config.protection,
             local: config.local,
+            plain_tags: PlainTags { sends: secrets.plain_tag(sends), receives: secrets.plain_tag(receives) },
             sealer: Sealer::new(secrets.direction(sends), config),
             opener: Opener::new(secrets.direction(receives), config),
             counters: SessionCounters::default(),
@@ -278,6 +292,16 @@ impl Session {
     /// The number by which frames for this session are told apart on arrival.
     pub fn local_id(&self) -> SessionId {
         self.local
+    }
+    /// What the CRCs behind its packets are combined with, where there is no protection.
+    #[inline]
+    pub fn plain_tags(&self) -> PlainTags {
+        self.plain_tags
+    }
+    /// Whether an unprotected packet is one of this session: `residue` is its CRC XOR what stands in the place of it.
+    #[inline]
+    pub(crate) fn takes_plain(&self, residue: u32) -> bool {
+        self.protection == Protection::Insecure && residue == self.plain_tags.receives
     }
     /// Bytes before the packet.
     pub fn header_len(&self) -> usize {

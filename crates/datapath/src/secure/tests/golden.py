@@ -74,13 +74,13 @@ def public(private):
 def hello(protection, mtu, paths, host, qp, session, scheme, private):
     fixed = struct.pack(">BBHHBBIIIII", protection, 0, mtu, paths, 1, 0, host, qp, session, 0, 0)
     options = b""
-    for kind, content in [(1, b"\1"), (2, scheme), (3, private)]:
+    for kind, content in [(1, b"\2"), (2, scheme), (3, private)]:
         options += bytes([kind, len(content)]) + content
     return fixed + options
 
 
 def header(kind, attempt):
-    return bytes([0x70, kind, 1, 0]) + attempt
+    return bytes([0x70, kind, 2, 0]) + attempt
 
 
 def with_mac(data, key):
@@ -114,8 +114,8 @@ accept = header(3, attempt) + public(r) + noise.encrypt(hello(2, 4096, 8, 2, 100
 k1, k2 = noise.hkdf(b"", 2)
 
 
-def secret(key, label):
-    return expand(mac(noise.h, key), b"pathweave 1 " + label + bytes([1, 2]), 32)
+def secret(key, label, length=32):
+    return expand(mac(noise.h, key), b"pathweave 1 " + label + bytes([2, 2]), length)
 
 
 confirm = with_mac(header(4, attempt), secret(k1, b"confirm"))
@@ -139,6 +139,8 @@ packets = [
 ]
 for name, data in messages + packets:
     print(name.upper(), len(data), hashlib.sha256(data).hexdigest() if len(data) > 128 else data.hex())
+
+print("PLAIN_TAGS", secret(k1, b"plain to responder", 4).hex(), secret(k2, b"plain to initiator", 4).hex())
 
 if len(sys.argv) > 1:
     seeds = pathlib.Path(sys.argv[1])

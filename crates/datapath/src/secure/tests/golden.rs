@@ -18,14 +18,16 @@ impl SecureRandom for Counting {
     }
 }
 
-const FIRST_SHA256: &str = "251cd64b8a4fd28793c34b143b63e8a401fe1cec01279dd1d321f6db7669b454";
-const RETRY: &str = "700201000101010101010101000000000000000000000000000f42400e1ce981eb4382e94b6a3843812c26d2d48c271345c46f586ebaa45b58e27cd5";
-const REQUEST_SHA256: &str = "635e8c268004efd310b832316dcfe2c76534d6e8328224e561e902eb962f041d";
-const ACCEPT: &str = "700301000101010101010101ce8d3ad1ccb633ec7b70c17814a5c76ecd029685050d344745ba05870e587d59f055a6c910353c8cc62f51acf8904ff2478166a53a99de1204c314bcfd3c3959186f93479d8e4fa872a3f395cc5af407dfdb5a7f596b62";
-const CONFIRM: &str = "700401000101010101010101b0575f55312084d1425abf6f55863f5a";
-const THERE: &str = "71000003000000ca000000002b466899b622991edb085cf419d74894a8e6ed46eb";
-const BACK: &str = "71000005000000650000000005da1dc344c077b59be61e77132b4d1d51f9af3810f25f2c";
-const AFTER: &str = "71100003000000ca00000001f7555e2e50e5ab79012562795f3de934507d3a25ac687043";
+const FIRST_SHA256: &str = "247dc4d94982b3421494732bd12f15f0224db9ab0bd99b979b9b4ccb83730ceb";
+const RETRY: &str = "700202000101010101010101000000000000000000000000000f42400e1ce981eb4382e94b6a3843812c26d221bec51961a8602a20b436846431e028";
+const REQUEST_SHA256: &str = "4ad911a8128ed23e447b9891cd0ea47be6e5ff1d5cafe231636f7545b8e33633";
+const ACCEPT: &str = "700302000101010101010101ce8d3ad1ccb633ec7b70c17814a5c76ecd029685050d344745ba05870e587d59f055a6c910353c8cc62f51acf8904ff2478166a53a99de1204c314bcfd3c3a59186f93479d8e4fc144ddbf7f333ba92ce72405e29f0e26";
+const CONFIRM: &str = "70040200010101010101010192ac9519c2ebccfc2c6e50f3dfb34b63";
+const THERE: &str = "71000003000000ca00000000b20ebcfd7aa6cd16e702e4407ff2b975b3c3bc9764";
+const BACK: &str = "710000050000006500000000642d9b272cedd888c0465ed0481052062b33b64e736db57c";
+const AFTER: &str = "71100003000000ca00000001444749857174844270eff2d12f42710cdb19db7d5fa5eb70";
+/// Of unprotected packets to the responder and to the initiator.
+const PLAIN_TAGS: [u32; 2] = [0xe3e8_28cc, 0x8b82_d125];
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -63,6 +65,9 @@ fn bytes_are_those_of_the_document() {
     let Some(ResponderEvent::Established { established: mut far, .. }) = responder.poll_event() else {
         panic!("established")
     };
+    let [there, back] = PLAIN_TAGS;
+    assert_eq!(near.session.plain_tags(), PlainTags { sends: there, receives: back });
+    assert_eq!(far.session.plain_tags(), PlainTags { sends: back, receives: there });
     assert_eq!(hex(&frame(&mut near.session, 3, b"there")), THERE);
     assert_eq!(hex(&frame(&mut far.session, 5, b"and back")), BACK);
     assert_eq!(hex(&frame(&mut near.session, 3, b"new keys")), AFTER);

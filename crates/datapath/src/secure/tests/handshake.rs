@@ -40,7 +40,7 @@ fn five_messages_make_a_connection() {
     assert_eq!(pair.responder.admission().open_connections(), 1);
     let (mut near, mut far) = pair.both();
     let agreed = Agreed {
-        version: 1,
+        version: VERSION,
         protection: Protection::Encrypt,
         transport: TransportType::Rc,
         scheme: "udmp".into(),
@@ -243,8 +243,8 @@ fn an_unknown_version_is_answered_with_ours() {
     pair.hand_initiator(&forged);
     assert_eq!(pair.failed, None, "anybody could say that");
     pair.hand_initiator(&emit_versions(attempt, &[9, 8], &key(1).answer_key()));
-    let error = HandshakeError::Version { ours: vec![1], theirs: vec![9, 8] };
-    assert_eq!(error.to_string(), "the peer speaks versions [9, 8], this build [1]");
+    let error = HandshakeError::Version { ours: vec![VERSION], theirs: vec![9, 8] };
+    assert_eq!(error.to_string(), "the peer speaks versions [9, 8], this build [2]");
     assert_eq!(pair.failed, Some(error));
 }
 
@@ -257,7 +257,7 @@ fn who_could_do_better_is_told_of_the_downgrade() {
     let cookie = answer[retry::COOKIE..retry::MAC].try_into().unwrap();
     let header = header(message::INITIATE, pair.initiator.attempt());
     let mut noise = Noise::new(Role::Initiator, &key(1), &header, &cookie, &mut Seeded::new(1)).unwrap();
-    // Whoever sent this never meant to speak version 1: its list does not have it.
+    // Whoever sent this never meant to speak our version: its list does not have it.
     let said = HelloMessage { hello: hello(1, 1), versions: vec![9] }.encode(200);
     pair.hand_responder(&emit_initiate(&header, &cookie, &noise.write(&said)));
     let (_, answer) = pair.responder.poll_transmit().unwrap();

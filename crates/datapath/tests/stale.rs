@@ -1,0 +1,223 @@
+//! Without protection: packets of a connection that is no more reach one that has all of its numbers.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::UdpSocket;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint};
+use pathweave_datapath::secure::TransportType;
+use pathweave_datapath::{Access, ConnectionState, Device, DeviceConfig, Region, Remote};
+use pathweave_units::{PathId, QpNum, Time};
+use pathweave_wire::{Body, Data, Operation, RdData, Segment};
+use support::peer::Peer;
+use support::{PATIENCE, region_of};
+
+fn config() -> DeviceConfig {
+    DeviceConfig { mtu_payload: 1_344, paths: 2, ..DeviceConfig::loopback() }
+}
+
+/// Waits until `happened`.
+#[track_caller]
+fn until(what: &str, mut happened: impl FnMut() -> bool) {
+    let give_up = Instant::now() + PATIENCE;
+    while !happened() {
+        assert!(Instant::now() < give_up, "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn free_port() -> u16 {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A WRITE of 1,000 bytes of `byte`, all of it in one packet, the first of its queue pair.
+fn write_of(peer: &Peer, byte: u8, to: Remote) -> Vec<u8> {
+    let data = Data {
+        psn: 0,
+        msn: 0,
+        offset: 0,
+        len: 1_000,
+        op: Operation::Write,
+        last: true,
+        retransmit: false,
+        rkey: to.rkey,
+        remote_addr: to.address,
+        imm: 0,
+        receive_index: 0,
+        sent_at: Time::ZERO,
+    };
+    let dst_qp = peer.established.peer.qp;
+    let segment = Segment { dst_qp, src_qp: peer.qp, path: PathId(0), body: Body::Data(data) };
+    peer.packet(&segment, |len| vec![byte; len]).unwrap()
+}
+
+#[test]
+fn packets_and_goodbyes_of_a_dead_connection_change_nothing_in_its_successor() {
+    let bind = format!("127.0.0.1:{}", free_port()).parse().unwrap();
+    let config = DeviceConfig { bind, ..config() };
+    let mine = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut stale = Vec::new();
+    for life in 0..2 {
+        let server = Device::open(config.clone()).unwrap();
+        let listener = server.listen().unwrap();
+        let board = server.register(&Region::zeroed(1_000).unwrap(), Access::WRITE).unwrap();
+        let peer = Peer::meet(mine.try_clone().unwrap(), bind, TransportType::Rc, QpNum(77));
+        let connection = listener.accept(PATIENCE).unwrap();
+        let now_there = || board.region().to_vec(0..1_000).unwrap();
+        let refused = || server.stats().unwrap().refused_datagrams;
+        // Close, between these very numbers.
+        let numbers = [peer.established.peer.session.0.to_be_bytes(), peer.session.to_be_bytes()];
+        let goodbye = [&[0xdf, 1, 1, 0][..], &numbers.concat()].concat();
+        if life == 1 {
+            // The very bytes that are good in the first life.
+            let (dead, packet): (Peer, Vec<u8>) = stale.pop().unwrap();
+            assert_eq!(dead.established.peer.qp, peer.established.peer.qp, "the successor has its numbers");
+            assert_ne!(dead.established.peer.session, peer.established.peer.session, "but its own session");
+            let before = refused();
+            peer.send(&packet);
+            peer.send(&dead.ended(goodbye.clone()));
+            until("both are refused", || refused() == before + 2);
+            assert_eq!(now_there(), [0; 1_000]);
+            assert_eq!(connection.stats().unwrap().counters.data_received, 0);
+            assert_eq!(connection.state(), ConnectionState::Open);
+        }
+        let packet = write_of(&peer, 0xaa, board.remote(0));
+        peer.send(&packet);
+        until("the connection's own packet arrives", || now_there() == [0xaa; 1_000]);
+        if life == 1 {
+            peer.send(&peer.ended(goodbye));
+            until("and its own goodbye", || connection.state() == ConnectionState::Closed);
+        }
+        stale.push((peer, packet));
+    }
+}
+
+/// A datagram that is a message of its own, the first one.
+fn message_of(peer: &Peer, byte: u8) -> Vec<u8> {
+    let data = RdData { psn: 0, msg_id: 0, multi: false, offset: 0, len: 1_000, retransmit: false };
+    let dst_qp = peer.established.peer.qp;
+    let segment = Segment { dst_qp, src_qp: peer.qp, path: PathId(0), body: Body::Rd(data) };
+    peer.packet(&segment, |len| vec![byte; len]).unwrap()
+}
+
+#[test]
+fn datagrams_of_a_dead_association_are_no_message_of_its_successor() {
+    let mut config = RdmConfig::loopback();
+    config.device.scheme = "erd".into();
+    config.device.mtu_payload = 1_344;
+    config.device.bind = format!("127.0.0.1:{}", free_port()).parse().unwrap();
+    let mine = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let qp = QpNum(mine.local_addr().unwrap().port().into());
+    let mut stale: Vec<Vec<u8>> = Vec::new();
+    for life in 0..2 {
+        let server = RdmEndpoint::open(config.clone()).unwrap();
+        let room = Region::zeroed(1_000).unwrap();
+        server.recv(1, room.all()).unwrap();
+        let socket = mine.try_clone().unwrap();
+        let peer = Peer::meet(socket, config.device.bind, TransportType::Erd, qp);
+        until("an association", || server.stats().unwrap().associations == 1);
+        if let Some(packet) = stale.pop() {
+            let before = server.stats().unwrap().refused_datagrams;
+            peer.send(&packet);
+            until("it is refused", || server.stats().unwrap().refused_datagrams == before + 1);
+        }
+        let packet = message_of(&peer, 0xa0 + life);
+        peer.send(&packet);
+        let arrived = server.wait(PATIENCE).unwrap();
+        assert_eq!((arrived.wr_id, arrived.result()), (1, Ok(1_000)));
+        assert_eq!(room.to_vec(0..1_000).unwrap(), [0xa0 + life; 1_000], "life {life}");
+        stale.push(packet);
+    }
+}
+
+/// Where the child process of the test below listens.
+const PORT: &str = "STALE_TEST_PORT";
+const BYTES: usize = 100_000;
+
+/// A server: says its key, waits for a line, and says what its memory holds.
+fn serve(port: &str) {
+    let config = DeviceConfig { bind: format!("127.0.0.1:{port}").parse().unwrap(), ..config() };
+    let server = Device::open(config).unwrap();
+    let listener = server.listen().unwrap();
+    let board = server.register(&Region::zeroed(BYTES).unwrap(), Access::WRITE).unwrap();
+    println!("KEY {}", board.rkey());
+    let held = listener.accept(PATIENCE);
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).unwrap();
+    let bytes = board.region().to_vec(0..BYTES).unwrap();
+    let count = |byte| bytes.iter().filter(|found| **found == byte).count();
+    println!("HOLDS {} {}", count(0xaa), count(0xbb));
+    drop(held);
+}
+
+struct Server {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    fn start(port: u16) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["a_restarted_server_gets_nothing_of_its_former_life", "--exact", "--nocapture"])
+            .env(PORT, port.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Server { child, output }
+    }
+
+    /// What follows `word` on the line that has it.
+    fn says(&mut self, word: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "the server ends without {word}");
+            if let Some((_, rest)) = line.split_once(word) {
+                return rest.trim().to_string();
+            }
+        }
+    }
+
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// No attacker: a server is killed and started again while one process of a machine still says its WRITE again and again,
+/// and another process of that machine connects to it.
+#[test]
+fn a_restarted_server_gets_nothing_of_its_former_life() {
+    if let Ok(port) = std::env::var(PORT) {
+        return serve(&port);
+    }
+    let port = free_port();
+    let address = format!("127.0.0.1:{port}").parse().unwrap();
+    let former = Device::open(config()).unwrap();
+    let mut first = Server::start(port);
+    let rkey = first.says("KEY").parse().unwrap();
+    let dead = former.connect(address).unwrap();
+    first.kill();
+    dead.write(1, region_of(&[0xaa; BYTES]).all(), Remote { address: 0, rkey }).unwrap();
+
+    let mut second = Server::start(port);
+    let rkey = second.says("KEY").parse().unwrap();
+    let present = Device::open(config()).unwrap();
+    let near = present.connect(address).unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    near.write(2, region_of(&[0xbb; BYTES]).all(), Remote { address: 0, rkey }).unwrap();
+    let done = near.wait(PATIENCE).unwrap();
+    assert_eq!((done.wr_id, done.result()), (2, Ok(BYTES as u64)));
+    second.child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert_eq!(second.says("HOLDS"), format!("0 {BYTES}"), "of the dead WRITE, of the one that succeeded");
+}
