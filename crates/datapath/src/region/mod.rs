@@ -42,8 +42,8 @@ pub enum RegionError {
 ///
 /// While a work request is in progress, or while peers may write, its bytes can change under the reader at any time,
 /// exactly as with an RDMA adapter: wait for the completion before looking. Looking or writing earlier is no undefined
-/// behaviour ([`read`](Region::read) and [`write`](Region::write) copy atomically, byte by byte or word by word), it
-/// only gives a mixture of old and new.
+/// behaviour ([`read`](Region::read) and [`write`](Region::write) copy atomically, each byte by itself), it only gives a
+/// mixture of old and new.
 #[derive(Clone)]
 pub struct Region(Arc<Memory>);
 
@@ -111,7 +111,7 @@ impl Region {
     ///
     /// # Safety
     /// `start` is valid for reads and writes of `len` bytes until `keep` is dropped. As long as a clone of the region
-    /// lives, nothing else accesses them but atomically, or while no work request and no registration covers them.
+    /// lives, nothing else accesses them but atomically and byte by byte, or while no work request and no registration covers them.
     pub unsafe fn from_raw(start: NonNull<u8>, len: usize, keep: Box<dyn Any + Send + Sync>) -> Self {
         Region(Arc::new(Memory { start, len, owner: Owner::Lent { _keep: keep } }))
     }
