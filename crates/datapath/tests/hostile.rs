@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use pathweave_datapath::secure::TransportType;
 use pathweave_datapath::secure::{ClusterKey, Protection};
-use pathweave_datapath::{Access, Device, DeviceConfig, Region};
+use pathweave_datapath::{Access, Device, DeviceConfig, Driving, Region};
 use pathweave_units::{PathId, QpNum, Rng, Time};
 use pathweave_wire::{Ack, Body, Data, Nack, NackReason, Notices, Operation, Segment};
 use support::peer::Peer;
+use support::raw::{self, Raw};
 use support::{PATIENCE, Pair, done, pattern, region_of};
 
 /// Printed by every assertion; change it to try others.
@@ -163,6 +164,32 @@ fn a_peer_that_follows_no_rule_loses_at_most_its_own_connection() {
     }
     let counters = server.stats().unwrap().counters;
     assert!(counters.malformed > 100, "the packets got as far as the queue pairs: {counters:?}, seed {SEED}");
+}
+
+/// A device that closes while a peer has been accepted and not heard again counts right: in its own turn, so that a panic
+/// shows here.
+#[test]
+fn a_device_closes_with_a_connection_half_open() {
+    let key = ClusterKey::from_bytes([7; 32]);
+    for confirms_after_all in [false, true] {
+        let server = Device::open(DeviceConfig {
+            protection: Protection::Encrypt,
+            key: Some(key.clone()),
+            driving: Driving::Caller,
+            ..config()
+        });
+        let server = server.unwrap();
+        let _listener = server.listen().unwrap();
+        let mut peer = Raw::new(server.local_addr(), &key, raw::hello("udmp", Protection::Encrypt, 4));
+        while !peer.go_on(false) {
+            server.progress();
+        }
+        if confirms_after_all {
+            peer.go_on(true);
+            (0..100).for_each(|_| server.progress());
+        }
+        drop(server);
+    }
 }
 
 #[test]

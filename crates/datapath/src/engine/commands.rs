@@ -330,7 +330,10 @@ impl Core {
     pub(super) fn remove(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(id) else { return };
         let _ = self.endpoint.destroy_qp(connection.qp);
-        self.setup.uncount(connection.peer.ip());
+        match connection.request {
+            Some(request) => self.setup.withdraw(self.now, request),
+            None => self.setup.uncount(connection.peer.ip()),
+        }
     }
 
     fn stats(&self, id: ConnectionId) -> Option<ConnectionStats> {

@@ -58,7 +58,7 @@ impl Core {
     ) -> Option<()> {
         match kind_of(frame) {
             Kind::Plain => self.on_plain(now, from, ecn, sum::content(frame), residue),
-            Kind::Protected(session) => self.on_protected(now, ecn, ConnectionId(session.0), frame),
+            Kind::Protected(session) => self.on_protected(now, from, ecn, ConnectionId(session.0), frame),
             Kind::ToResponder | Kind::ToInitiator(_) => {
                 self.setup.enqueue(from, at, frame);
                 Some(())
@@ -97,8 +97,15 @@ impl Core {
         self.on_packet(now, id, ecn, &datagram)
     }
 
-    fn on_protected(&mut self, now: Time, ecn: Ecn, id: ConnectionId, frame: &mut [u8]) -> Option<()> {
-        if self.connections.get(id)?.session.is_none() && !self.confirm_by_packet(now, id, frame) {
+    fn on_protected(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        ecn: Ecn,
+        id: ConnectionId,
+        frame: &mut [u8],
+    ) -> Option<()> {
+        if self.connections.get(id)?.session.is_none() && !self.confirm_by_packet(now, from, id, frame) {
             return None;
         }
         let connection = self.connections.get_mut(id)?;

@@ -88,6 +88,11 @@ impl Setup {
         self.responder.admission().close(peer);
     }
 
+    /// A connection has ended that a peer asked for and has not confirmed.
+    pub(super) fn withdraw(&mut self, now: Time, request: RequestId) {
+        self.responder.withdraw(now, request);
+    }
+
     pub(super) fn initiate(&mut self, now: Time, id: ConnectionId, hello: Hello) -> Result<(), SetupError> {
         let rotation = Rotation::default();
         let initiator = Initiator::new(now, &self.key, hello, self.handshake, rotation, &mut OsRandom)?;
@@ -159,8 +164,14 @@ impl Core {
     }
 
     /// A protected packet for a connection whose peer has not confirmed: it is as good as a Confirm.
-    pub(super) fn confirm_by_packet(&mut self, now: Time, id: ConnectionId, frame: &[u8]) -> bool {
-        let ours = self.setup.responder.on_protected(now, SessionId(id.0), frame);
+    pub(super) fn confirm_by_packet(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        id: ConnectionId,
+        frame: &[u8],
+    ) -> bool {
+        let ours = self.setup.responder.on_protected(now, from, SessionId(id.0), frame);
         if ours {
             self.requests(now);
         }

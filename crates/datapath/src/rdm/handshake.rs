@@ -102,8 +102,8 @@ impl Core {
     }
 
     /// A protected packet for an association whose peer has not confirmed: it is as good as a Confirm.
-    pub(super) fn confirm_by_packet(&mut self, now: Time, id: u32, frame: &[u8]) -> bool {
-        let ours = self.handshakes.responder.on_protected(now, SessionId(id), frame);
+    pub(super) fn confirm_by_packet(&mut self, now: Time, from: SocketAddr, id: u32, frame: &[u8]) -> bool {
+        let ours = self.handshakes.responder.on_protected(now, from, SessionId(id), frame);
         if ours {
             self.requests(now);
         }

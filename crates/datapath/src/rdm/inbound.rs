@@ -46,7 +46,7 @@ impl Core {
             }
             Kind::Protected(session) => {
                 let id = session.0;
-                if self.remotes.of_id(id).is_none() && !self.confirm_by_packet(now, id, frame) {
+                if self.remotes.of_id(id).is_none() && !self.confirm_by_packet(now, from, id, frame) {
                     return None;
                 }
                 let (_, association) = self.remotes.of_id(id)?;

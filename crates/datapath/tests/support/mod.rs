@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod peer;
+pub(crate) mod raw;
 
 use std::time::Duration;
 

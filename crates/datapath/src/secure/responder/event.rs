@@ -68,7 +68,7 @@ pub enum ResponderEvent {
     Established {
         /// The request it came from.
         id: RequestId,
-        /// Where the initiator is.
+        /// Where the initiator is: where its Confirm came from; if a packet came first, where the request was heard.
         from: SocketAddr,
         /// The connection.
         established: Box<Established>,

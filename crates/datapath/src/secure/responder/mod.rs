@@ -25,7 +25,7 @@ use super::random::SecureRandom;
 use super::schedule::Direction;
 use super::session::{Session, SessionConfig};
 use super::timing::Backoff;
-use entry::{Asked, Entry, Offer};
+use entry::{Asked, Entry, Heard, Offer};
 pub use event::{AcceptError, RequestId, ResponderConfig, ResponderCounters, ResponderEvent};
 
 /// Datagrams that may wait to be sent; what an attacker adds beyond is dropped.
@@ -129,7 +129,7 @@ impl Responder {
                     self.answer_unproven(from, datagram, answer);
                 }
             }
-            Message::Confirm => self.on_confirm(now, id, datagram),
+            Message::Confirm => self.on_confirm(now, from, id, datagram),
             Message::Retry { .. }
             | Message::Accept { .. }
             | Message::Reject { .. }
@@ -142,12 +142,13 @@ impl Responder {
     /// A protected frame for a session the loop does not know: if it belongs to a half-open connection, its Confirm
     /// was lost or overtaken, and the frame says as much. Then an `Established` event is there, and its session can
     /// open the frame.
-    pub fn on_protected(&mut self, now: Time, session: SessionId, frame: &[u8]) -> bool {
+    pub fn on_protected(&mut self, now: Time, from: SocketAddr, session: SessionId, frame: &[u8]) -> bool {
         let Some(id) = self.offered.get(&session).copied() else { return false };
         let Some(Entry::Offered(offer)) = self.entries.get(&id) else { return false };
         let ours = offer.session.recognises(now, frame);
+        let from = offer.heard.proven_by_packet(from);
         if ours {
-            self.establish(now, id);
+            self.establish(now, from, id);
         }
         ours
     }
@@ -168,7 +169,7 @@ impl Responder {
             Ok(agreed) => agreed,
             Err(refusal) => {
                 self.admission.abandon(id.address);
-                self.refuse(asked.from, id.attempt, refusal);
+                self.refuse(asked.heard, id.attempt, refusal);
                 self.find_next_timeout();
                 return Err(AcceptError::Refused(refusal));
             }
@@ -189,9 +190,9 @@ impl Responder {
             },
         );
         let accept = emit_accept(id.attempt, &message);
-        self.send(asked.from, accept.clone());
+        asked.heard.each().for_each(|to| self.send(to, accept.clone()));
         let offer = Offer {
-            from: asked.from,
+            heard: asked.heard,
             accept,
             confirm_key: hmac::Key::new(hmac::HMAC_SHA256, secrets.confirm_key()),
             session,
@@ -210,9 +211,25 @@ impl Responder {
     pub fn decline(&mut self, id: RequestId, code: u32) {
         if let Some(asked) = self.take_asked(id) {
             self.admission.abandon(id.address);
-            self.refuse(asked.from, id.attempt, Refusal::Declined { code });
+            self.refuse(asked.heard, id.attempt, Refusal::Declined { code });
             self.find_next_timeout();
         }
+    }
+
+    /// The connection of a request is given up at this end before it was established. It counts no more, and its
+    /// attempt is remembered as one that is through.
+    pub fn withdraw(&mut self, now: Time, id: RequestId) {
+        match self.entries.get(&id) {
+            Some(Entry::Asked(_)) => {}
+            Some(Entry::Offered(offer)) => {
+                self.offered.remove(&offer.session.local_id());
+            }
+            Some(Entry::Done { .. }) | None => return,
+        }
+        self.entries.remove(&id);
+        self.admission.abandon(id.address);
+        self.remember(now, id);
+        self.find_next_timeout();
     }
 
     /// The request, if it waits for a decision.
@@ -244,8 +261,8 @@ impl Responder {
         match self.entries.get_mut(&id) {
             Some(Entry::Offered(offer)) if now < offer.until => {
                 offer.backoff.again(now);
-                let (from, accept) = (offer.from, offer.accept.clone());
-                self.send(from, accept);
+                let (heard, accept) = (offer.heard, offer.accept.clone());
+                heard.each().for_each(|to| self.send(to, accept.clone()));
             }
             Some(_) => self.forget(id),
             None => {}
@@ -281,11 +298,11 @@ impl Responder {
     ) {
         if let Some(entry) = self.entries.get_mut(&id) {
             self.counters.repeated += 1;
-            // An initiator whose path is dead tries others: the answer goes where it was heard last.
+            // An initiator whose path is dead tries others: the answer goes there, too.
             match entry {
-                Entry::Asked(asked) => asked.from = from,
+                Entry::Asked(asked) => asked.heard.again_at(from),
                 Entry::Offered(offer) => {
-                    offer.from = from;
+                    offer.heard.again_at(from);
                     // Our Accept may be lost. The timer brings it again; earlier only if the initiator is in a hurry.
                     if now >= offer.backoff.half_due() {
                         let accept = offer.accept.clone();
@@ -311,10 +328,11 @@ impl Responder {
                 self.counters.requests += 1;
                 self.events.push_back(ResponderEvent::Request { id, from, hello: hello.clone() });
                 let until = now.saturating_add(self.config.handshake.timeout);
-                self.entries.insert(id, Entry::Asked(Box::new(Asked { from, noise, hello, until })));
+                let heard = Heard::at(from);
+                self.entries.insert(id, Entry::Asked(Box::new(Asked { heard, noise, hello, until })));
                 self.find_next_timeout();
             }
-            Err(refusal) => self.refuse(from, id.attempt, refusal),
+            Err(refusal) => self.refuse(Heard::at(from), id.attempt, refusal),
         }
     }
 
@@ -332,23 +350,23 @@ impl Responder {
         Ok(hello)
     }
 
-    fn on_confirm(&mut self, now: Time, id: RequestId, datagram: &[u8]) {
+    fn on_confirm(&mut self, now: Time, from: SocketAddr, id: RequestId, datagram: &[u8]) {
         match self.entries.get(&id) {
             Some(Entry::Offered(offer)) if mac_is_right(datagram, &offer.confirm_key) => {
-                self.establish(now, id);
+                self.establish(now, from, id);
             }
             Some(Entry::Done { .. }) => self.counters.repeated += 1,
             _ => self.counters.stray_confirms += 1,
         }
     }
 
-    fn establish(&mut self, now: Time, id: RequestId) {
+    fn establish(&mut self, now: Time, from: SocketAddr, id: RequestId) {
         let Some(Entry::Offered(offer)) = self.entries.remove(&id) else { return };
         self.offered.remove(&offer.session.local_id());
         self.admission.confirm(id.address);
         self.remember(now, id);
         let round_trip = offer.backoff.round_trip(now);
-        let Offer { from, session, agreed, peer, .. } = *offer;
+        let Offer { session, agreed, peer, .. } = *offer;
         let established = Box::new(Established { session, agreed, peer, round_trip });
         self.events.push_back(ResponderEvent::Established { id, from, established });
         self.find_next_timeout();
@@ -367,10 +385,10 @@ impl Responder {
         self.done += 1;
     }
 
-    fn refuse(&mut self, to: SocketAddr, attempt: AttemptId, refusal: Refusal) {
+    fn refuse(&mut self, heard: Heard, attempt: AttemptId, refusal: Refusal) {
         self.counters.refused += 1;
         let answer = emit_reject(attempt, refusal, &self.answer_key);
-        self.send(to, answer);
+        heard.each().for_each(|to| self.send(to, answer.clone()));
     }
 
     /// Answers an address that may be forged: never with more than came from it.

@@ -295,10 +295,10 @@ fn a_packet_says_as_much_as_a_confirm() {
         assert_eq!(kind_of(&packet), Kind::Protected(session));
         let mut forged = packet.clone();
         forged[14] ^= 1;
-        assert!(!pair.responder.on_protected(pair.now, session, &forged));
-        assert!(!pair.responder.on_protected(pair.now, SessionId(3), &packet));
+        assert!(!pair.responder.on_protected(pair.now, client(), session, &forged));
+        assert!(!pair.responder.on_protected(pair.now, client(), SessionId(3), &packet));
         assert!(pair.far.is_none());
-        assert!(pair.responder.on_protected(pair.now, session, &packet));
+        assert!(pair.responder.on_protected(pair.now, client(), session, &packet));
         pair.drain_responder();
         let mut far = pair.far.take().expect("it is established");
         let body = far.session.open(pair.now, &mut packet).unwrap().body;

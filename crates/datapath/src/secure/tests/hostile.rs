@@ -195,6 +195,67 @@ fn a_cookie_is_for_one_address_but_any_port() {
     assert!(matches!(pair.responder.poll_event(), Some(ResponderEvent::Request { .. })));
 }
 
+/// A responder that has accepted a request, and the initiator, which has not answered yet. The request was heard from
+/// `also`, too.
+fn accepted(also: &[SocketAddr]) -> (Pair, Vec<u8>) {
+    let (mut pair, way, accept) = before(3);
+    assert_eq!(way, Way::ToInitiator);
+    let request = pair.sent[2].1.clone();
+    for from in also {
+        pair.now += HandshakeConfig::default().first_retransmit;
+        pair.responder.handle(pair.now, *from, &request);
+        let answered: Vec<SocketAddr> =
+            std::iter::from_fn(|| pair.responder.poll_transmit()).map(|(to, _)| to).collect();
+        assert!(answered.contains(from), "an initiator may ask from elsewhere: {answered:?}");
+        pair.drain_responder();
+    }
+    (pair, accept)
+}
+
+fn established_at(responder: &mut Responder) -> SocketAddr {
+    match responder.poll_event() {
+        Some(ResponderEvent::Established { from, .. }) => from,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Whoever sees a request can repeat it from another port of the same address, whose cookie is good there, too. Answers
+/// go there, but the connection does not.
+#[test]
+fn a_request_repeated_from_another_port_moves_no_connection() {
+    let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
+    let (forged, path) = (address("10.1.2.3:6666"), address("10.1.2.3:50001"));
+    let (mut pair, accept) = accepted(&[forged]);
+    pair.hand_initiator(&accept);
+    let confirm = pair.initiator.poll_transmit().expect("a Confirm");
+    pair.responder.handle(pair.now, client(), &confirm);
+    assert_eq!(established_at(&mut pair.responder), client());
+
+    // The first packet of a path that nobody listens on is as good as a Confirm, but says nothing of where to answer.
+    let (mut pair, accept) = accepted(&[forged]);
+    pair.hand_initiator(&accept);
+    let mut near = pair.near.take().expect("it is through");
+    let packet = frame(&mut near.session, 1, b"first");
+    assert!(pair.responder.on_protected(pair.now, path, SessionId(202), &packet));
+    assert_eq!(established_at(&mut pair.responder), client());
+}
+
+#[test]
+fn an_initiator_that_asks_from_another_port_is_answered_where_its_proof_comes_from() {
+    let elsewhere: SocketAddr = "10.1.2.3:50001".parse().expect("an address");
+    let (mut pair, accept) = accepted(&[elsewhere]);
+    pair.hand_initiator(&accept);
+    let confirm = pair.initiator.poll_transmit().expect("a Confirm");
+    pair.responder.handle(pair.now, elsewhere, &confirm);
+    assert_eq!(established_at(&mut pair.responder), elsewhere);
+
+    let (mut pair, accept) = accepted(&[elsewhere]);
+    pair.hand_initiator(&accept);
+    let packet = frame(&mut pair.near.take().expect("it is through").session, 1, b"first");
+    assert!(pair.responder.on_protected(pair.now, elsewhere, SessionId(202), &packet));
+    assert_eq!(established_at(&mut pair.responder), elsewhere);
+}
+
 #[test]
 fn a_frame_sent_back_to_its_sender_is_refused() {
     // Both ends use the same session number, so only the keys tell the directions apart.

@@ -141,7 +141,36 @@ fn an_initiator_that_falls_silent_is_given_up_and_its_session_named() {
     let timeout = HandshakeConfig::default().timeout.as_ns();
     assert!(waited <= timeout && waited + 20_000 >= timeout, "{waited}");
     assert_eq!(pair.responder.admission().half_open_connections(), 0);
-    assert!(!pair.responder.on_protected(pair.now, SessionId(202), &[0x71; 64]));
+    assert!(!pair.responder.on_protected(pair.now, client(), SessionId(202), &[0x71; 64]));
+}
+
+#[test]
+fn what_is_given_up_half_open_is_counted_as_nothing() {
+    let mut responder = limited(Limits { half_open_per_peer: 1, ..Limits::default() });
+    let now = Time::from_us(1);
+    for decided in [false, true] {
+        let (mut asker, id) = ask(&mut responder, now, peer(1), 60 + u64::from(decided));
+        let id = id.expect("there is room");
+        if decided {
+            responder.accept(now, id, hello(2, 7)).unwrap();
+            asker.handle(now, &responder.poll_transmit().expect("an Accept").1);
+        }
+        responder.withdraw(now, id);
+        let counts = |responder: &mut Responder| {
+            let admission = responder.admission();
+            (admission.half_open_connections(), admission.open_connections())
+        };
+        assert_eq!(counts(&mut responder), (0, 0));
+        // Too late, or twice.
+        responder.withdraw(now, id);
+        if let Some(confirm) = asker.poll_transmit() {
+            responder.handle(now, peer(1), &confirm);
+        }
+        assert!(responder.poll_event().is_none());
+        assert_eq!(counts(&mut responder), (0, 0));
+    }
+    responder.on_timer(now + HandshakeConfig::default().timeout);
+    assert!(responder.poll_event().is_none());
 }
 
 #[test]
@@ -161,7 +190,7 @@ fn the_application_may_decline_and_decides_once() {
 }
 
 #[test]
-fn the_answer_goes_where_the_initiator_was_heard_last() {
+fn the_answer_goes_where_the_initiator_was_heard_first_and_where_last() {
     let now = Time::from_us(1);
     let mut responder = limited(Limits::default());
     let (mut initiator, id) = ask(&mut responder, now, client(), 63);
@@ -174,13 +203,15 @@ fn the_answer_goes_where_the_initiator_was_heard_last() {
     };
     let (now, second) = again(&mut initiator, &mut responder, 50_001);
     responder.accept(now, id.unwrap(), hello(2, 1)).unwrap();
-    assert_eq!(responder.poll_transmit().unwrap().0, second);
+    let answers = |responder: &mut Responder| std::iter::from_fn(|| responder.poll_transmit()).unzip();
+    let (to, _): (Vec<_>, Vec<_>) = answers(&mut responder);
+    assert_eq!(to, [client(), second]);
     let (now, third) = again(&mut initiator, &mut responder, 50_002);
     assert_eq!(responder.poll_transmit().unwrap().0, third, "in a hurry");
     responder.on_timer(responder.poll_timeout().unwrap());
-    let (to, accept) = responder.poll_transmit().unwrap();
-    assert_eq!(to, third);
-    initiator.handle(now, &accept);
+    let (to, accepts) = answers(&mut responder);
+    assert_eq!(to, [client(), third]);
+    initiator.handle(now, &accepts[0]);
     responder.handle(now, third, &initiator.poll_transmit().unwrap());
     let Some(ResponderEvent::Established { from, .. }) = responder.poll_event() else {
         panic!("established")

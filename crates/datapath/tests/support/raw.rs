@@ -1,0 +1,155 @@
+//! A peer that speaks the protocol by itself: it makes the handshake as it must be made, and then says what it likes.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use pathweave_datapath::secure::{
+    ClusterKey, Established, Features, HandshakeConfig, Hello, Initiator, InitiatorEvent, OsRandom,
+    Protection, Rotation, SessionId, TransportType,
+};
+use pathweave_units::{HostId, PathId, QpNum, Time};
+use pathweave_wire::{DatagramLayout, Segment, datagram_crc, emit_datagram_header};
+
+/// Its queue pair, which is nobody's.
+pub(crate) const QP: QpNum = QpNum(77);
+/// Its number of its connection.
+const SESSION: SessionId = SessionId(0x0102_0304);
+
+/// What it says of itself.
+pub(crate) fn hello(scheme: &str, protection: Protection, paths: u16) -> Hello {
+    Hello {
+        protection,
+        transport: TransportType::Rc,
+        scheme: scheme.into(),
+        mtu_payload: 1_344,
+        paths,
+        nic_ports: 1,
+        host: HostId(1),
+        qp: QP,
+        session: SESSION,
+        features: Features::NONE,
+        required: Features::NONE,
+        private_data: vec![],
+    }
+}
+
+/// The peer, and how far its handshake has come.
+pub(crate) struct Raw {
+    socket: UdpSocket,
+    to: SocketAddr,
+    begun: Instant,
+    initiator: Initiator,
+    protection: Protection,
+    pub(crate) established: Option<Box<Established>>,
+}
+
+impl Raw {
+    /// Nothing is said yet.
+    pub(crate) fn new(to: SocketAddr, key: &ClusterKey, hello: Hello) -> Raw {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        socket.set_nonblocking(true).expect("a socket that never waits");
+        let (config, rotation, protection) =
+            (HandshakeConfig::default(), Rotation::default(), hello.protection);
+        let initiator = Initiator::new(Time::from_us(1), key, hello, config, rotation, &mut OsRandom);
+        let initiator = initiator.expect("a good hello");
+        Raw { socket, to, begun: Instant::now(), initiator, protection, established: None }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_ns(self.begun.elapsed().as_nanos() as u64) + pathweave_units::Duration::from_us(1)
+    }
+
+    /// Goes on with the handshake as far as what has arrived allows. True once it knows the keys; then its Confirm is what
+    /// `confirms` says.
+    pub(crate) fn go_on(&mut self, confirms: bool) -> bool {
+        let now = self.now();
+        self.initiator.on_timer(now);
+        self.send_handshake();
+        let mut datagram = [0; 2_048];
+        while let Ok((len, _)) = self.socket.recv_from(&mut datagram) {
+            self.initiator.handle(now, &datagram[..len]);
+            match self.initiator.poll_event() {
+                Some(InitiatorEvent::Established(established)) => {
+                    self.established = Some(established);
+                    if confirms {
+                        self.send_handshake();
+                    }
+                    return true;
+                }
+                Some(InitiatorEvent::Failed(why)) => panic!("the device refuses: {why}"),
+                None => self.send_handshake(),
+            }
+        }
+        false
+    }
+
+    /// Goes on until it knows the keys, and confirms.
+    pub(crate) fn connect(&mut self) {
+        let deadline = Instant::now() + super::PATIENCE;
+        while !self.go_on(true) {
+            assert!(Instant::now() < deadline, "the handshake does not end");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn send_handshake(&mut self) {
+        while let Some(datagram) = self.initiator.poll_transmit() {
+            self.send_bytes(&datagram);
+        }
+    }
+
+    /// What the device has sent since the last time is dropped.
+    pub(crate) fn forget_what_arrived(&self) -> u64 {
+        let mut datagram = [0; 2_048];
+        let mut count = 0;
+        while self.socket.recv_from(&mut datagram).is_ok() {
+            count += 1;
+        }
+        count
+    }
+
+    /// Exactly these bytes. A socket that is full loses them.
+    pub(crate) fn send_bytes(&self, bytes: &[u8]) {
+        let _ = self.socket.send_to(bytes, self.to);
+    }
+
+    /// The other end's queue pair and its number of the connection.
+    pub(crate) fn other(&self) -> (QpNum, u32) {
+        let established = self.established.as_ref().expect("it is connected");
+        (established.peer.qp, established.peer.session.0)
+    }
+
+    /// `content` with the protection that was agreed on, as a packet of path `path`: what the device gets to see is exactly
+    /// that.
+    pub(crate) fn send_content(&mut self, path: u16, content: &[u8]) -> Option<Vec<u8>> {
+        let session = &mut self.established.as_mut().expect("it is connected").session;
+        let frame = if self.protection == Protection::Insecure {
+            let crc = datagram_crc(content) ^ session.plain_tags().sends;
+            [content, &crc.to_le_bytes()].concat()
+        } else {
+            let header_len = session.header_len();
+            let mut frame = vec![0; header_len + content.len() + session.tag_len()];
+            frame[header_len..header_len + content.len()].copy_from_slice(content);
+            session.seal(PathId(path), &mut frame).ok()?;
+            frame
+        };
+        self.send_bytes(&frame);
+        Some(frame)
+    }
+
+    /// A packet whose payload is `byte` over and over; `None` if no frame can carry it.
+    pub(crate) fn send_segment(&mut self, segment: &Segment, byte: u8) -> Option<Vec<u8>> {
+        let layout = DatagramLayout::of(segment);
+        let mut content = vec![byte; layout.len()];
+        emit_datagram_header(segment, &mut content).ok()?;
+        content[layout.header_len + layout.payload_len..].fill(0);
+        let paths = self.established.as_ref().map_or(1, |established| established.agreed.paths);
+        self.send_content(segment.path.0 % paths, &content)
+    }
+
+    /// Connection control: 1 is Close, 2 is Closed, and nothing else is anything.
+    pub(crate) fn send_control(&mut self, message: u8, to: u32) {
+        let content = [&[0xdf, 1, message, 0][..], &to.to_be_bytes(), &SESSION.0.to_be_bytes()].concat();
+        self.send_content(0, &content);
+    }
+}
