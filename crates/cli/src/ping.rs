@@ -165,6 +165,7 @@ fn wait(ready: &mut Ready, span: Duration, messages: u64, interrupt: &Interrupt)
                 ready.flow.complete(&ready.connection, completion)?;
             }
             Err(WaitError::Timeout(_)) => {}
+            Err(WaitError::ConnectionClosed(_)) => return Err(Broken::Closed),
             Err(why) => return Err(Broken::Own(why.to_string())),
         }
     }

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::config::ConfigError;
 use crate::secure::{HandshakeError, Refusal};
+use crate::shared::CloseReason;
 
 /// Why a device could not be opened.
 #[derive(Debug, Error)]
@@ -234,6 +235,9 @@ pub enum WaitError {
     /// It took too long.
     #[error("nothing has come within {0:?}")]
     Timeout(Duration),
+    /// The connection is over, and all its completions have been taken: nothing more comes.
+    #[error("the connection is closed: {0}")]
+    ConnectionClosed(CloseReason),
     /// The device is closed, or its loop has failed.
     #[error("the device is closed: {0}")]
     DeviceClosed(String),

@@ -1,5 +1,6 @@
 //! What the application's threads and the loop have in common: requests one way, completions the other.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -235,6 +236,18 @@ pub enum CloseReason {
     DeviceClosed,
 }
 
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CloseReason::Local => "this end has closed it",
+            CloseReason::Peer => "the peer has closed it",
+            CloseReason::Failed => "it has failed, and its first unsuccessful completion says why",
+            CloseReason::PeerSilent => "the peer did not answer for as long as is allowed",
+            CloseReason::DeviceClosed => "its device was closed",
+        })
+    }
+}
+
 /// What the ends of a connection agreed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionInfo {
@@ -295,6 +308,13 @@ impl ConnectionShared {
     pub(crate) fn set_state(&self, state: ConnectionState) {
         self.state.store(state as u8, Ordering::Release);
     }
+    /// Why it is over, once the application has taken every completion there will be.
+    pub(crate) fn ended(&self) -> Option<CloseReason> {
+        let over = self.state() == ConnectionState::Closed;
+        // What was posted when it ended may yet be flushed.
+        let all_taken = self.send_room.is_whole() && self.receive_room.is_whole();
+        if over && all_taken { self.reason.get().copied() } else { None }
+    }
 }
 
 /// How much may yet be posted; what is posted takes from it, and what the application has taken out of the completion
@@ -320,6 +340,10 @@ impl Room {
     }
     pub(crate) fn most(&self) -> u32 {
         self.most
+    }
+    /// Whether nothing is posted of which the application has not taken the completion.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.left.load(Ordering::Acquire) == self.most
     }
 }
 

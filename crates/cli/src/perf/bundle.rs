@@ -130,7 +130,14 @@ impl Bundle {
     pub(crate) fn wait(&self, timeout: Duration) -> Result<Completion, WaitError> {
         match &self.connections[..] {
             [one] => one.wait(timeout),
-            _ => self.device.wait_until(timeout, || self.take())?.ok_or(WaitError::Timeout(timeout)),
+            all => {
+                let next = || match self.take() {
+                    Some(completion) => Some(Ok(completion)),
+                    None => all.iter().find_map(Connection::ended).map(Err),
+                };
+                let next = self.device.wait_until(timeout, next)?.ok_or(WaitError::Timeout(timeout))?;
+                next.map_err(WaitError::ConnectionClosed)
+            }
         }
     }
 

@@ -198,6 +198,7 @@ pub(crate) fn meet(
             let completion = match connection.wait(left) {
                 Ok(completion) => completion,
                 Err(WaitError::Timeout(_)) => return Err(Broken::Silent(timeout)),
+                Err(WaitError::ConnectionClosed(_)) => return Err(Broken::Closed),
                 Err(why) => return Err(Broken::Own(why.to_string())),
             };
             match flow.complete(&connection, completion)? {
@@ -381,6 +382,7 @@ pub(crate) fn next(connection: &Bundle) -> Result<Option<Completion>, Broken> {
     match connection.wait(LOOK_EVERY) {
         Ok(completion) => Ok(Some(completion)),
         Err(WaitError::Timeout(_)) => Ok(None),
+        Err(WaitError::ConnectionClosed(_)) => Err(Broken::Closed),
         Err(why) => Err(Broken::Own(why.to_string())),
     }
 }

@@ -127,6 +127,12 @@ impl Connection {
         self.shared.completions.pop().map(Delivered::taken)
     }
 
+    /// Why nothing more comes: the connection is over, and every completion has been taken. For
+    /// [`Device::wait_until`](super::Device::wait_until), which would wait for a connection that is over until its timeout.
+    pub fn ended(&self) -> Option<CloseReason> {
+        self.shared.ended()
+    }
+
     /// The next completion, if there is one, without turning the loop: for [`Device::wait_until`](super::Device::wait_until).
     pub fn take(&self) -> Option<Completion> {
         self.shared.completions.pop().map(Delivered::taken)
@@ -135,12 +141,17 @@ impl Connection {
     /// The next completion, waiting for it.
     ///
     /// # Errors
-    /// [`WaitError`] when none has come within `timeout`, or the device is closed. A connection that is closed has
-    /// completed everything posted, so waiting on one for more is a timeout.
+    /// [`WaitError`] when none has come within `timeout`, or the device is closed; and at once when the connection is
+    /// over and all completions have been taken, with the reason.
     pub fn wait(&self, timeout: Duration) -> Result<Completion, WaitError> {
         let deadline = Instant::now().checked_add(timeout);
-        match self.inner.wait(deadline, || self.shared.completions.pop()) {
-            Ok(Some(delivered)) => Ok(delivered.taken()),
+        let next = || match self.shared.completions.pop() {
+            Some(delivered) => Some(Ok(delivered)),
+            None => self.shared.ended().map(Err),
+        };
+        match self.inner.wait(deadline, next) {
+            Ok(Some(Ok(delivered))) => Ok(delivered.taken()),
+            Ok(Some(Err(reason))) => Err(WaitError::ConnectionClosed(reason)),
             Ok(None) => Err(WaitError::Timeout(timeout)),
             Err(reason) => Err(WaitError::DeviceClosed(reason)),
         }

@@ -161,7 +161,8 @@ impl Device {
 
     /// Waits until `ready` gives something; `None` after `timeout`. For waiting on several connections and a listener at
     /// once: `ready` is asked whenever something may have happened, and may only look, with
-    /// [`Connection::take`] and [`Listener::take`](super::Listener::take).
+    /// [`Connection::take`], [`Connection::ended`] and [`Listener::take`](super::Listener::take). A connection that is over
+    /// completes nothing more: who waits for one looks whether it has ended, too.
     ///
     /// # Errors
     /// [`WaitError::DeviceClosed`].
