@@ -19,7 +19,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::secure::{ClusterKey, Protection};
-use pathweave_datapath::{Access, Connection, Device, DeviceConfig, Driving, Region, Remote, Waiting};
+use pathweave_datapath::{
+    Access, Connection, Device, DeviceConfig, Driving, Region, Remote, Unprotected, Waiting,
+};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -62,7 +64,10 @@ fn settings() -> Result<Settings> {
             "seconds" => s.seconds = value.parse()?,
             "serve" => s.serve = value == "1",
             "peer" => s.peer = Some(value.parse()?),
-            "bind" => s.device.bind = value.parse()?,
+            "bind" => {
+                s.device.bind = value.parse()?;
+                s.device.unprotected = Unprotected::Anywhere;
+            }
             "mtu" => s.device.mtu_payload = value.parse()?,
             "paths" => s.device.paths = value.parse()?,
             "scheme" => s.device.scheme = value.into(),

@@ -54,6 +54,17 @@ impl Waiting {
     pub const ADAPTIVE: Waiting = Waiting::Adaptive { most: Duration::from_micros(25) };
 }
 
+/// Where packets without protection may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unprotected {
+    /// Between processes of this machine: a device that is reached from elsewhere does not open without protection.
+    #[default]
+    OnLoopback,
+    /// Anywhere. Whoever can send to the device can read and write what it has registered, so this is for closed networks
+    /// and measurements.
+    Anywhere,
+}
+
 /// What a device is opened with. Start with [`DeviceConfig::new`] and change what you like.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
@@ -85,6 +96,8 @@ pub struct DeviceConfig {
     pub waiting: Waiting,
     /// Protection of packets; the same at both ends.
     pub protection: Protection,
+    /// Where packets may go without protection, if `protection` is to be none.
+    pub unprotected: Unprotected,
     /// The cluster's key; needed unless packets are not protected.
     pub key: Option<ClusterKey>,
     /// Bytes the kernel is asked to buffer for each socket.
@@ -120,6 +133,7 @@ impl DeviceConfig {
             driving: Driving::Thread { core: None },
             waiting: Waiting::ADAPTIVE,
             protection: Protection::default(),
+            unprotected: Unprotected::default(),
             key: None,
             socket_buffer_bytes: 8 << 20,
             max_connections: 4_096,
@@ -131,7 +145,8 @@ impl DeviceConfig {
         }
     }
 
-    /// A device on loopback, unprotected: for tests and examples in one machine.
+    /// A device on loopback, unprotected: for tests and examples in one machine. Bound to another address it does not
+    /// open, unless [`unprotected`](DeviceConfig::unprotected) says that it may.
     pub fn loopback() -> Self {
         DeviceConfig {
             protection: Protection::Insecure,
@@ -213,6 +228,13 @@ impl DeviceConfig {
         if self.protection != Protection::Insecure && self.key.is_none() {
             return Err(ConfigError::NoKey { protection: self.protection });
         }
+        let stays_here = self.bind.ip().to_canonical().is_loopback();
+        if self.protection == Protection::Insecure
+            && self.unprotected == Unprotected::OnLoopback
+            && !stays_here
+        {
+            return Err(ConfigError::Unprotected { bind: self.bind });
+        }
         Ok(())
     }
 
@@ -274,6 +296,16 @@ pub enum ConfigError {
         /// Names of those that are.
         all: String,
     },
+    /// No protection, on an address that others can send to.
+    #[error(
+        "bind is {bind}, which others can send to, and protection is insecure: whoever can could read and write what \
+         is registered; give a key and protection encrypt, bind a loopback address, or on a closed network set \
+         unprotected to Anywhere"
+    )]
+    Unprotected {
+        /// The address.
+        bind: SocketAddr,
+    },
     /// Protection without a key.
     #[error(
         "protection {protection} needs the cluster's key; give a key file, or choose insecure on a closed fabric"
@@ -295,6 +327,25 @@ mod tests {
         config.protection = Protection::Insecure;
         assert_eq!(config.validate(), Ok(()));
         assert_eq!(DeviceConfig::loopback().validate(), Ok(()));
+    }
+
+    #[test]
+    fn what_others_can_send_to_is_open_to_all_only_if_that_was_said() {
+        let open_to_all = |bind: &str, unprotected| {
+            let bind = bind.parse().unwrap();
+            DeviceConfig { bind, unprotected, ..DeviceConfig::loopback() }.validate()
+        };
+        for bind in ["127.0.0.1:0", "127.9.9.9:7", "[::1]:0", "[::ffff:127.0.0.1]:0"] {
+            assert_eq!(open_to_all(bind, Unprotected::OnLoopback), Ok(()), "{bind}");
+        }
+        for bind in ["0.0.0.0:0", "192.0.2.7:18515", "[::]:0", "[2001:db8::1]:0"] {
+            let error = ConfigError::Unprotected { bind: bind.parse().unwrap() };
+            assert_eq!(open_to_all(bind, Unprotected::OnLoopback), Err(error), "{bind}");
+            assert_eq!(open_to_all(bind, Unprotected::Anywhere), Ok(()), "{bind}");
+        }
+        let mut secure = DeviceConfig::new("0.0.0.0:0".parse().unwrap());
+        secure.key = Some(ClusterKey::from_bytes([1; 32]));
+        assert_eq!(secure.validate(), Ok(()));
     }
 
     #[test]

@@ -57,7 +57,7 @@ mod sum;
 
 pub use api::{Connection, Device, Listener, Registration, Remote};
 pub use completion::Completion;
-pub use config::{ConfigError, DeviceConfig, Driving, MAX_PATHS, Waiting};
+pub use config::{ConfigError, DeviceConfig, Driving, MAX_PATHS, Unprotected, Waiting};
 pub use error::{ConnectError, DeregisterError, OpenError, PostError, RegisterError, WaitError};
 pub use pathweave_policy::PathState;
 pub use pathweave_transport::{

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{
-    Access, CloseReason, ConnectError, ConnectionState, Device, DeviceConfig, Driving, Opcode, OpenError,
-    PostError, Region, Remote, Status, WaitError, Waiting,
+    Access, CloseReason, ConfigError, ConnectError, ConnectionState, Device, DeviceConfig, Driving, Opcode,
+    OpenError, PostError, Region, Remote, Status, Unprotected, WaitError, Waiting,
 };
 use support::{PATIENCE, Pair, done, pattern, region_of};
 
@@ -296,7 +296,13 @@ fn closing_completes_everything_and_tells_the_peer() {
     assert_eq!(pair.far.wait_closed(PATIENCE), Ok(CloseReason::Peer));
     assert_eq!(pair.far.state(), ConnectionState::Closed);
     assert_eq!(pair.far.recv(9, inbox.all()), Err(PostError::Closed));
-    assert_eq!(pair.far.wait(Duration::from_millis(1)), Err(WaitError::Timeout(Duration::from_millis(1))));
+    // Nothing more comes, and who waits is told so, at once and why.
+    for (connection, reason) in [(&pair.near, CloseReason::Local), (&pair.far, CloseReason::Peer)] {
+        assert_eq!(connection.wait(Duration::MAX), Err(WaitError::ConnectionClosed(reason)));
+        assert_eq!(connection.ended(), Some(reason));
+    }
+    let ended = || pair.far.take().map(|_| None).or_else(|| pair.far.ended().map(Some));
+    assert_eq!(pair.server.wait_until(Duration::MAX, ended), Ok(Some(Some(CloseReason::Peer))));
 }
 
 #[test]
@@ -323,7 +329,13 @@ fn what_cannot_be_opened_says_why() {
     let taken = first.local_addr();
     let in_use = Device::open(DeviceConfig { bind: taken, ..config() });
     assert!(matches!(in_use, Err(OpenError::PortInUse { address }) if address == taken), "{in_use:?}");
-    let foreign = Device::open(DeviceConfig { bind: "192.0.2.1:0".parse().unwrap(), ..config() });
+    let elsewhere = DeviceConfig { bind: "192.0.2.1:0".parse().unwrap(), ..config() };
+    let open_to_all = Device::open(elsewhere.clone());
+    assert!(
+        matches!(open_to_all, Err(OpenError::Config(ConfigError::Unprotected { .. }))),
+        "{open_to_all:?}"
+    );
+    let foreign = Device::open(DeviceConfig { unprotected: Unprotected::Anywhere, ..elsewhere });
     assert!(matches!(foreign, Err(OpenError::NotLocal { .. })), "{foreign:?}");
     let nowhere = Device::open(DeviceConfig { driving: Driving::Thread { core: Some(1_000) }, ..config() });
     assert!(matches!(nowhere, Err(OpenError::Core { core: 1_000, .. })), "{nowhere:?}");

@@ -4,7 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::secure::Protection;
-use pathweave_datapath::{Access, Connection, Device, DeviceConfig, Region, Registration, Remote};
+use pathweave_datapath::{
+    Access, Connection, Device, DeviceConfig, Region, Registration, Remote, Unprotected,
+};
 use pathweave_lab::Lab;
 use pathweave_topo::NodeId;
 use pathweave_units::Rate;
@@ -45,7 +47,8 @@ impl Stream {
     ) -> Result<Stream, String> {
         let device = |host: NodeId| {
             let mut config = DeviceConfig::new(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
-            config.protection = Protection::Insecure;
+            // Namespaces of the benchmark's own: nobody else can send to them.
+            (config.protection, config.unprotected) = (Protection::Insecure, Unprotected::Anywhere);
             config.fit_link(MTU_BYTES as usize).map_err(|why| why.to_string())?;
             (config.paths, config.line_rate, config.scheme) = (paths, line_rate, scheme.into());
             let opened = lab.inside(host, || Device::open(config)).map_err(|why| why.to_string())?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{
-    ConfigError, ConnectError, Device, DeviceConfig, Driving, OpenError, Waiting, queue_pairs_of,
+    ConfigError, ConnectError, Device, DeviceConfig, Driving, OpenError, Unprotected, Waiting, queue_pairs_of,
 };
 
 use super::args::{DEFAULT_PORT, DeviceArgs, DrivenBy, ProtectionArgs};
@@ -29,6 +29,8 @@ impl ProtectionArgs {
     /// The key file cannot be used, or there is none.
     pub(crate) fn apply(&self, config: &mut DeviceConfig) -> Result<(), Failure> {
         config.protection = self.protection();
+        // Whoever says `--insecure` means it, wherever the device is bound.
+        config.unprotected = Unprotected::Anywhere;
         let read = |path: &std::path::PathBuf| {
             ClusterKey::read(path).map_err(|why| Failure::Input(format!("--key: {why}")))
         };

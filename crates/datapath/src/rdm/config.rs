@@ -49,7 +49,8 @@ impl RdmConfig {
         RdmConfig::of(DeviceConfig::new(bind))
     }
 
-    /// An endpoint on loopback, unprotected: for tests and examples in one machine.
+    /// An endpoint on loopback, unprotected: for tests and examples in one machine. Bound to another address it does not
+    /// open, unless [`DeviceConfig::unprotected`] says that it may.
     pub fn loopback() -> Self {
         RdmConfig::of(DeviceConfig::loopback())
     }
@@ -103,6 +104,8 @@ mod tests {
         };
         assert_eq!(wrong(|c| c.max_peers = 0), "max_peers is 0; allowed: 1 to 1048576");
         assert_eq!(wrong(|c| c.device.paths = 0), "paths is 0; allowed: 1 to 256");
+        let open_to_all = wrong(|c| c.device.bind = "0.0.0.0:0".parse().unwrap());
+        assert!(open_to_all.starts_with("bind is 0.0.0.0:0, which others can send to"), "{open_to_all}");
         assert_eq!(wrong(|c| c.side_channels = 0), "side_channels is 0; allowed: 1 to 65536");
         assert_eq!(
             wrong(|c| c.device.scheme = "udmp".into()),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use pathweave_datapath::secure::Protection;
 use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Listener, MAX_PATHS, Region, Registration, Remote, Slice,
+    Unprotected,
 };
 use pathweave_policy::Scheme;
 use pathweave_sim::{NamedScheme, PathProfile, SimSpec, Verb, profile};
@@ -296,7 +297,9 @@ fn config(
     }
     let mut config = DeviceConfig {
         paths: paths.min(MAX_PATHS),
+        // The lab's network is of its own: nobody else can send to it.
         protection: Protection::Insecure,
+        unprotected: Unprotected::Anywhere,
         max_connections: 2 * MOST_CONNECTIONS,
         max_connections_per_peer: 2 * MOST_CONNECTIONS,
         seed: Some(spec.seed ^ u64::from(host) << 32),
