@@ -1,20 +1,26 @@
 // Curves: a thin layer over uPlot with our axes, colours and legends.
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import type { Quantity } from "./data";
+import type { Quantity, Span } from "./data";
 import { element } from "./dom";
 import { digits, show, unitOf } from "./format";
 import { colour, css } from "./theme";
 
 export interface Axis { label: string; quantity: Quantity; log?: boolean; categories?: string[]; max?: number }
 export interface Line {
-  label: string; x: number[]; y: (number | null)[]; colour?: string; dash?: number; width?: number; stepped?: boolean; points?: boolean;
+  label: string; x: number[]; y: (number | null)[]; colour?: string; dash?: number; width?: number; points?: boolean;
+  /** A value holds from its point to the next one, or in the interval that ends at its point. Without, points are joined. */
+  holds?: "after" | "before";
   /** How far the truth may be from each value, up and down: a band. */
   spread?: (number | null)[];
   /** Points that nothing lies between. */
   loose?: boolean;
 }
 interface Spec { x: Axis; y: Axis; lines: Line[]; height?: number; marker?: () => number | undefined }
+
+/** A series over time: what is of the interval that ends at an instant is drawn as such, from the start of the run on. */
+export const overTime = (times: number[], values: (number | null)[], span: Span): Pick<Line, "x" | "y" | "holds"> =>
+  ({ x: [0, ...times], y: [null, ...values], holds: span === "interval" ? "before" : undefined });
 
 const dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 // What needs the width of its card is drawn once every card has found its place.
@@ -58,15 +64,42 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
         stroke: l.colour ?? colour(i),
         width: l.width ?? 1.6,
         dash: dashes[(l.dash ?? 0) % dashes.length],
-        spanGaps: true,
-        points: { show: (l.points ?? false) && l.x.length <= 40, size: 6 },
-        paths: l.loose ? () => null : l.stepped ? uPlot.paths.stepped!({ align: 1 }) : undefined,
+        // Where a line has no value there is nothing. Points of other lines (undefined) are no gaps.
+        spanGaps: false,
+        points: { show: (l.points ?? false) && l.x.length <= 40, size: l.points ? 6 : 4, filter: (u, s, show) => (show || l.holds ? null : alone(u.data[s])) },
+        paths: l.loose ? () => null : l.holds === "after" ? uPlot.paths.stepped!({ align: 1 }) : l.holds === "before" ? intervals : undefined,
         value: (_, v: number | null, __, at) => (v == null ? "" : show(spec.y.quantity, v) + spreadAt(l, data[0][at ?? -1], spec.y.quantity)),
       })),
     ],
   }, data, place);
   return plot;
 }
+
+// Values between gaps, of which a line would show nothing.
+function alone(values: ArrayLike<number | null | undefined>): number[] {
+  const own = Array.from(values, (v, i) => ({ v, i })).filter(({ v }) => v !== undefined);
+  return own.filter(({ v }, k) => v !== null && own[k - 1]?.v == null && own[k + 1]?.v == null).map(({ i }) => i);
+}
+
+// Values of intervals: level from the point before to their own.
+const intervals: uPlot.Series.PathBuilder = (u, s) => {
+  const stroke = new Path2D(), xs = u.data[0], ys = u.data[s];
+  const x = (v: number) => u.valToPos(v, "x", true), y = (v: number) => u.valToPos(v, "y", true);
+  let from: number | undefined, drawing = false;
+  for (let i = 0; i < xs.length; i++) {
+    const value = ys[i];
+    if (value === undefined) continue;
+    if (value !== null) {
+      const start = x(from ?? xs[i]);
+      if (drawing) stroke.lineTo(start, y(value));
+      else stroke.moveTo(start, y(value));
+      stroke.lineTo(x(xs[i]), y(value));
+    }
+    drawing = value !== null;
+    from = xs[i];
+  }
+  return { stroke, fill: null, clip: null, flags: 0 };
+};
 
 function spreadAt(line: Line, x: number | undefined, quantity: Axis["quantity"]): string {
   const half = x === undefined ? undefined : line.spread?.[line.x.indexOf(x)];

@@ -3,6 +3,9 @@ import { read } from "./dom";
 
 export type Quantity = "time_ns" | "rate_bps" | "bytes" | "count" | "plain" | "percent";
 
+/** What a value over time is of: its instant, or the interval that ends there. */
+export type Span = "instant" | "interval";
+
 export interface Distribution { count: number; mean: number; min: number; p50: number; p95: number; p99: number; p999: number; max: number }
 export interface SizeBin { above_bytes: number; up_to_bytes: number; fct_ns: Distribution; slowdown: Distribution }
 export interface FlowSummary { count: number; finished: number; by_size: SizeBin[]; ooo_degree_packets: Distribution }
@@ -14,7 +17,7 @@ export interface Summary {
 
 export interface Cdf { group: string; measure: string; title: string; quantity: Quantity; value: number[]; fraction: number[] }
 export interface Curve { label: string; aggregate: boolean; value: (number | null)[] }
-export interface Chart { kind: string; title: string; axis: string; quantity: Quantity; time_ns: number[]; curves: Curve[] }
+export interface Chart { kind: string; title: string; axis: string; quantity: Quantity; span: Span; time_ns: number[]; curves: Curve[] }
 
 export interface Node { name: string; kind: "host" | "switch" | "middlebox"; tier: number }
 /** What the links of each row did in the whole run. A row is a link, or links that share a cell of a matrix. */
@@ -31,7 +34,7 @@ export interface Matrices { mode: "matrices"; panels: Panel[]; totals: Totals }
 export type Fabric = Graph | Matrices;
 
 export interface PackedPlane { top: number; data: string }
-export interface WatchedCurve { kind: string; quantity: Quantity; index: number; value: (number | null)[] }
+export interface WatchedCurve { kind: string; quantity: Quantity; span: Span; index: number; value: (number | null)[] }
 export interface Frames {
   time_ns: number[];
   utilisation: PackedPlane | null; queue_bytes: PackedPlane | null; dropped: PackedPlane | null; paused: PackedPlane | null;

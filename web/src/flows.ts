@@ -53,11 +53,11 @@ function slowdown(cards: HTMLElement, shown: Set[]): void {
   });
   const lines = shown.flatMap((s) => (["p99", "p50"] as const).map((p, dash) => ({
     label: `${s.label} ${p.toUpperCase()}`,
-    x: s.summary.by_size.map((b) => tops.indexOf(b.up_to_bytes)),
-    y: s.summary.by_size.map((b) => b.slowdown[p]),
+    x: tops.map((_, i) => i),
+    y: tops.map((top) => s.summary.by_size.find((b) => b.up_to_bytes === top)?.slowdown[p] ?? null),
     colour: colour(s.index), dash, points: true, width: dash ? 1.4 : 2,
   })));
-  const values = lines.flatMap((l) => l.y).filter((v) => v > 0);
+  const values = lines.flatMap((l) => l.y).filter((v): v is number => v != null && v > 0);
   chart(box, {
     x: { label: "Message size", quantity: "plain", categories },
     y: { label: "Slowdown", quantity: "plain", log: Math.max(...values) / Math.min(...values) > 20 },
@@ -79,6 +79,6 @@ function distribution(cards: HTMLElement, redraw: () => void): void {
     x: { label: title, quantity, log },
     y: { label: "Fraction of flows", quantity: "plain", max: 1.02 },
     lines: shown.map((s) => ({ label: s.label, x: s.cdf!.value, y: s.cdf!.fraction, colour: colour(s.index),
-      dash: Math.floor(s.index / 8), stepped: true, width: 2 })),
+      dash: Math.floor(s.index / 8), holds: "after" as const, width: 2 })),
   });
 }

@@ -1,6 +1,6 @@
 // What is chosen - a link, a host, a switch, a flow - with its figures and its series.
 import { Plane, type Graph } from "./data";
-import { chartNow, type Line } from "./chart";
+import { chartNow, overTime, type Line } from "./chart";
 import { button, card, element, table } from "./dom";
 import { digits, show } from "./format";
 import { metrics, on, planeOf, rowName, run, select, state, values, type Metric } from "./state";
@@ -64,7 +64,7 @@ function row(body: HTMLElement, row: number): void {
     const y = planeOf(r, m)?.row(row);
     if (!y || (m !== "utilisation" && m !== "queue" && !y.some((v) => v > 0))) return [];
     const q = metrics[m].quantity as "percent" | "bytes" | "count";
-    return [{ label: metrics[m].title, quantity: q, max: m === "utilisation" ? 1 : undefined, lines: [{ label: metrics[m].title, x: time, y }] }];
+    return [{ label: metrics[m].title, quantity: q, max: m === "utilisation" ? 1 : undefined, lines: [{ label: metrics[m].title, ...overTime(time, y, m === "queue" ? "instant" : "interval") }] }];
   });
   if (charts.length) series(body, charts);
   else body.append(element("p", { class: "note" }, "No series of it was recorded."));
@@ -79,12 +79,12 @@ function node(body: HTMLElement, node: number): void {
   const { at } = values(r), { title: what, quantity } = metrics[state.metric];
   const most = [...links].sort((a, b) => at(b) - at(a)).slice(0, 24);
   const rate = info.kind === "host" ? Plane.of(r.frames.host_rate_bps, r.frames.time_ns.length)?.row(node) : undefined;
-  if (rate) series(body, [{ label: "Goodput received", quantity: "rate_bps", lines: [{ label: info.name, x: r.frames.time_ns, y: rate }] }]);
+  if (rate) series(body, [{ label: "Payload received", quantity: "rate_bps", lines: [{ label: info.name, ...overTime(r.frames.time_ns, rate, "interval") }] }]);
   else if (r.frames.time_ns.length) {
     const use = planeOf(r, "utilisation"), lines = most.filter((l) => g.from[l] === node).slice(0, 6);
     if (use && lines.length) {
       series(body, [{ label: "Its busiest links out", axis: "Utilisation", quantity: "percent", max: 1,
-        lines: lines.map((l) => ({ label: rowName(g, l), x: r.frames.time_ns, y: use.row(l) })) }]);
+        lines: lines.map((l) => ({ label: rowName(g, l), ...overTime(r.frames.time_ns, use.row(l), "interval") })) }]);
     }
   }
   body.append(table(["Link", what, "Drops", "Pauses"], most.map((l) => ({
@@ -137,7 +137,7 @@ function flow(body: HTMLElement, i: number): void {
     label: names[kind] ?? kind,
     quantity: curves[0].quantity as "percent",
     lines: curves.slice(0, 16).map((c, k) => ({
-      label: kind === "path_share_ratio" ? `path ${c.index}` : names[kind], x: r.frames.time_ns, y: c.value, colour: colour(k), dash: Math.floor(k / 8),
+      label: kind === "path_share_ratio" ? `path ${c.index}` : names[kind], ...overTime(r.frames.time_ns, c.value, c.span), colour: colour(k), dash: Math.floor(k / 8),
     })),
   })));
 }

@@ -1,7 +1,7 @@
 // Series: of the whole fabric, and of single links as a heat map.
 import { runs } from "./data";
 import { card, element } from "./dom";
-import { chart, later } from "./chart";
+import { chart, later, overTime as along } from "./chart";
 import { show } from "./format";
 import { heatmap } from "./heatmap";
 import { metrics, on, planeOf, rowName, rows, run, select, state } from "./state";
@@ -17,7 +17,7 @@ export function overlays(cards: HTMLElement): void {
     const lines = runs.flatMap((r, i) => {
       const c = r.charts.find((other) => other.kind === kind.kind);
       const a = c?.curves.find((curve) => curve.aggregate);
-      return c && a ? [{ label: `${r.name}: ${a.label}`, x: c.time_ns, y: a.value, colour: colour(i), dash: Math.floor(i / 8) }] : [];
+      return c && a ? [{ label: `${r.name}: ${a.label}`, ...along(c.time_ns, a.value, c.span), colour: colour(i), dash: Math.floor(i / 8) }] : [];
     });
     chart(card(cards, kind.title), { x: { label: "Time", quantity: "time_ns" }, y: { label: kind.axis, quantity: kind.quantity }, lines });
   }
@@ -33,7 +33,7 @@ export function overTime(cards: HTMLElement): void {
   const marker = () => (state.instant < 0 ? undefined : r.frames.time_ns[state.instant]);
   for (const c of r.charts) {
     // The aggregate goes on top, thicker and in the text's colour.
-    const lines = c.curves.map((curve, i) => ({ label: curve.label, x: c.time_ns, y: curve.value, width: curve.aggregate ? 2.2 : 1.3,
+    const lines = c.curves.map((curve, i) => ({ label: curve.label, ...along(c.time_ns, curve.value, c.span), width: curve.aggregate ? 2.2 : 1.3,
       colour: curve.aggregate ? css("--text") : colour(i - 1) }));
     if (lines.length > 1) lines.push(lines.shift()!);
     chart(card(cards, c.title), { x: { label: "Time", quantity: "time_ns" }, y: { label: c.axis, quantity: c.quantity }, lines, marker });

@@ -395,19 +395,22 @@ mod tests {
             sample(10, SeriesKind::LinkUtilisation, 0.5),
             sample(20, SeriesKind::HostRateBps, 8e9),
             sample(30, SeriesKind::LinkUtilisation, 0.1),
+            // Nothing moves in the network.
+            sample(40, SeriesKind::Interval, 10_000.0),
         ];
         let trace = Trace {
             name: "t".to_owned(),
             terms: vec![term("host = \"host0\""), term("link = \"host0>switch0\"\nfactor = -1.0")],
         };
         let line = follow(&trace, &run);
-        assert_eq!(line, [(10e3, 1e9), (20e3, 8e9), (30e3, -1e9)]);
+        assert_eq!(line, [(10e3, 1e9), (20e3, 8e9), (30e3, -1e9), (40e3, 0.0)]);
         let m =
             |text: &str| span_statistic(&measure(&format!("name = \"m\"\nof = \"trace\"\n{text}")), &line);
         assert_eq!(m("from_us = 10\nstat = \"max\""), Some(8e9));
         assert_eq!(m("to_us = 20"), Some(4.5e9));
-        // Below 2 Gb/s from 0 to 10 us and from 20 to 30 us: 10 us each, not 20 us together.
-        assert_eq!(m("stat = \"time-below\"\nbelow = 2e9"), Some(10e3));
+        // Below 2 Gb/s from 0 to 10 us and from 20 to 40 us: not 30 us together.
+        assert_eq!(m("stat = \"time-below\"\nbelow = 2e9"), Some(20e3));
+        assert_eq!(m("from_us = 20"), Some(-0.5e9));
         assert_eq!(m("from_us = 40"), None);
     }
 

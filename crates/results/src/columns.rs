@@ -2,9 +2,9 @@
 //! The writers and `docs/results.md` derive from these tables.
 
 use crate::records::{
-    DropReason, EventKind, EventRecord, FlowRecord, FlowStatus, JobRecord, LinkTotals, RunResult, SeriesKind,
-    SeriesSample,
+    DropReason, EventKind, EventRecord, FlowRecord, FlowStatus, JobRecord, LinkTotals, RunResult,
 };
+use crate::series::{SeriesKind, SeriesSample};
 
 /// One column of a file of records `R`.
 pub struct Column<R> {
@@ -192,7 +192,7 @@ pub const SERIES: &[Column<SeriesSample>] = &[
     column(
         "index",
         "",
-        "Part of the entity: path or priority class; 0 where there is none.",
+        "Part of the entity: a path; 0 where the entity is whole.",
         Get::U32(|s| Some(u32::from(s.index))),
     ),
     column("value", "by kind", "The sample.", Get::F64(|_, s| Some(s.value))),

@@ -30,6 +30,7 @@ mod names;
 mod parquet_file;
 mod records;
 mod report;
+mod series;
 mod stats;
 mod summary;
 mod summary_fabric;
@@ -48,9 +49,10 @@ pub use middlebox::MiddleboxTotals;
 pub use parquet_file::{RunTable, table_bytes};
 pub use records::{
     BalancingTotals, DropReason, EndReason, EventKind, EventRecord, FlowRecord, FlowStatus, GroupTotals,
-    JobRecord, LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult, SeriesKind, SeriesSample,
+    JobRecord, LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult,
 };
 pub use report::{escape, fill as fill_page, html as report_html, script_json};
+pub use series::{Missing, SeriesKind, SeriesSample, Span};
 pub use stats::{Distribution, jain_index, percentile};
 pub use summary::{FlowSummary, GroupSummary, JobSummary, RunSummary, SizeBin, Summary};
 pub use summary_fabric::{FabricSummary, TierSummary};

@@ -7,6 +7,7 @@
 use crate::departures::Departures;
 use crate::middlebox::MiddleboxTotals;
 use crate::names::named_enum;
+use crate::series::SeriesSample;
 
 /// Everything a run leaves behind.
 #[derive(Clone, Debug, Default)]
@@ -266,45 +267,6 @@ impl JobRecord {
     fn bandwidth_bps(&self, bytes: u64) -> Option<f64> {
         let ps = self.completion_ps().filter(|&ps| ps > 0)?;
         Some(bytes as f64 * 8e12 / ps as f64)
-    }
-}
-
-/// One sample of something that varies over time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SeriesSample {
-    /// When.
-    pub time_ps: u64,
-    /// The value, in the unit of `kind`.
-    pub value: f64,
-    /// Of what; see [`SeriesKind`].
-    pub entity: u32,
-    /// Part of the entity: a path, a priority class; 0 where there is none.
-    pub index: u16,
-    /// What was sampled.
-    pub kind: SeriesKind,
-}
-
-named_enum! {
-    /// What a sample is about. The name ends in its unit.
-    SeriesKind {
-        /// Bytes waiting in the egress queue of link `entity`; `index` is the priority class when sampled by class.
-        QueueBytes = "queue_bytes",
-        /// Fraction of the last interval link `entity` was busy, 0 to 1.
-        LinkUtilisation = "link_utilisation_ratio",
-        /// Bytes link `entity` sent in the last interval.
-        LinkTxBytes = "link_tx_bytes",
-        /// Bytes held in the shared buffer of switch (node) `entity`.
-        BufferBytes = "buffer_bytes",
-        /// Payload bits per second host `entity` received in the last interval.
-        HostRateBps = "host_rate_bps",
-        /// Sending rate the policy of flow `entity` allows, summed over its queue pairs, bits per second.
-        PolicyRateBps = "policy_rate_bps",
-        /// Bytes flow `entity` has in flight, headers included.
-        InflightBytes = "inflight_bytes",
-        /// Bytes the receiver of flow `entity` holds ahead of a gap.
-        HeldBytes = "held_bytes",
-        /// Fraction of what arrived of flow `entity` in the last interval that came by path `index` (queue pair, of several).
-        PathShare = "path_share_ratio",
     }
 }
 

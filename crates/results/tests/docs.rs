@@ -35,13 +35,24 @@ fn words(title: &str, words: impl Iterator<Item = (&'static str, &'static str)>)
     out + "\n"
 }
 
+fn series_kinds() -> String {
+    let mut out = String::from("`kind`:\n\n| Word | Of | Without a sample | Meaning |\n|---|---|---|---|\n");
+    for kind in SeriesKind::ALL {
+        let (span, missing) = (kind.span(), kind.missing());
+        writeln!(out, "| `{}` | {span} | {missing} | {} |", kind.name(), kind.meaning()).unwrap();
+    }
+    let spans = words("`Of`:", Span::ALL.iter().map(|s| (s.name(), s.meaning())));
+    let missing = words("`Without a sample`:", Missing::ALL.iter().map(|m| (m.name(), m.meaning())));
+    out + "\n" + &spans + &missing
+}
+
 fn columns() -> String {
     let parts = [
         table("flows.parquet", FLOWS),
         words("`status`:", FlowStatus::ALL.iter().map(|s| (s.name(), s.meaning()))),
         table("jobs.parquet", JOBS),
         table("series.parquet", SERIES),
-        words("`kind`:", SeriesKind::ALL.iter().map(|k| (k.name(), k.meaning()))),
+        series_kinds(),
         table("events.parquet", EVENTS),
         words("`kind`:", EventKind::ALL.iter().map(|k| (k.name(), k.meaning()))),
         words("`reason`:", DropReason::ALL.iter().map(|r| (r.name(), r.meaning()))),

@@ -6,17 +6,15 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use pathweave_policy::Policy;
-use pathweave_results::{SeriesKind, SeriesSample};
+use pathweave_results::SeriesKind;
 use pathweave_transport::Placement;
 use pathweave_units::{Bytes, HostId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
 use crate::check::Ledger;
 use crate::host::Host;
+use crate::samples::Samples;
 use crate::spec::SimSpec;
-
-/// Paths of a flow recorded at an instant: those that carried most.
-const PATHS: usize = 32;
 
 /// What looks at every packet that arrives. Absent, it costs a comparison.
 pub(crate) struct Inspect {
@@ -110,30 +108,24 @@ impl Followed {
         }
     }
 
-    /// Samples what is under way. Packets carry `mtu` bytes of payload.
-    pub(crate) fn sample(&mut self, now: Time, hosts: &[Host], mtu: Bytes, series: &mut Vec<SeriesSample>) {
+    /// Samples what is under way, zeros too: a flow without a sample is not under way. Packets carry `mtu` bytes of
+    /// payload.
+    pub(crate) fn sample(&mut self, now: Time, hosts: &[Host], mtu: Bytes, samples: &mut Samples) {
         for (&flow, slot) in &mut self.flows {
             let Some(way) = slot else { continue };
-            let mut add = |kind, index, value: f64| {
-                series.push(SeriesSample { time_ps: now.as_ps(), value, entity: flow, index, kind });
-            };
+            let mut add = |kind, value: f64| samples.add(kind, flow, 0, value);
             let sender = &hosts[way.src.index()].endpoint;
             let rates = way.qps.iter().filter_map(|&qp| sender.policy(qp)?.rate(now));
             if let Some(rate) = rates.map(|rate| rate.as_bps() as f64).reduce(|a, b| a + b) {
-                add(SeriesKind::PolicyRateBps, 0, rate);
+                add(SeriesKind::PolicyRateBps, rate);
             }
             let inflight: u64 =
                 way.qps.iter().filter_map(|&qp| sender.inflight(qp)).map(|(_, bytes)| bytes).sum();
-            add(SeriesKind::InflightBytes, 0, inflight as f64);
+            add(SeriesKind::InflightBytes, inflight as f64);
             let receiver = &hosts[way.dst.index()].endpoint;
             let held: u64 = way.receivers.iter().filter_map(|&qp| receiver.held_ahead(qp)).sum();
-            add(SeriesKind::HeldBytes, 0, (held * mtu.get()) as f64);
-            let mut arrived: Vec<(u16, u32)> = std::mem::take(&mut way.arrived).into_iter().collect();
-            let all: u32 = arrived.iter().map(|(_, packets)| packets).sum();
-            arrived.sort_by_key(|&(path, packets)| (Reverse(packets), path));
-            for (path, packets) in arrived.into_iter().take(PATHS) {
-                add(SeriesKind::PathShare, path, f64::from(packets) / f64::from(all));
-            }
+            add(SeriesKind::HeldBytes, (held * mtu.get()) as f64);
+            samples.add_shares(flow, std::mem::take(&mut way.arrived).into_iter());
             if way.ended {
                 *slot = None;
                 self.parts.retain(|_, (of, _)| *of != flow);

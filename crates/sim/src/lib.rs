@@ -33,6 +33,7 @@ mod records;
 mod route_headers;
 mod routes;
 mod runner;
+mod samples;
 mod spec;
 mod tap;
 mod ways;

@@ -1,22 +1,21 @@
 //! Recording: samples over time, rare events.
 
 use pathweave_fabric::{DropReason, Fabric, FabricEvent, FabricEventKind};
-use pathweave_results::{DropReason as Reason, EventKind, EventRecord, SeriesKind, SeriesSample};
+use pathweave_results::{DropReason as Reason, EventKind, EventRecord, SeriesKind};
 use pathweave_units::{Duration, Time};
 use pathweave_wire::Body;
 
 use crate::faults::{Action, Entry};
 use crate::host::{Content, Host};
 use crate::runner::Runner;
+use crate::samples::Samples;
 use crate::spec::{ObserveConfig, SimSpec};
 
 /// Everything recorded so far.
 pub(crate) struct Recorder {
     config: ObserveConfig,
     interval: Option<Duration>,
-    /// Instants sampled.
-    instants: Vec<Time>,
-    pub(crate) series: Vec<SeriesSample>,
+    pub(crate) samples: Samples,
     pub(crate) events: Vec<EventRecord>,
     pub(crate) events_not_recorded: u64,
     /// Counters at the last sample.
@@ -29,8 +28,7 @@ impl Recorder {
         Recorder {
             config: spec.observe,
             interval: spec.observe.interval,
-            instants: Vec::new(),
-            series: Vec::new(),
+            samples: Samples::default(),
             events: Vec::new(),
             events_not_recorded: 0,
             tx_bytes: vec![0; ports as usize],
@@ -38,51 +36,46 @@ impl Recorder {
         }
     }
 
-    /// Samples queues, links and hosts; returns when to do so again. Zeros are left out: an entity without a sample
-    /// at an instant at which others have one was at zero.
+    /// Where there are as many instants as are to be kept, puts every two together and returns when to sample instead of
+    /// now: at the end of an interval of twice the length, as all are from then on.
+    pub(crate) fn make_room(&mut self, now: Time) -> Option<Time> {
+        // An even number, so that every instant has one to go with.
+        let most = (self.config.max_samples.max(2) & !1) as usize;
+        let interval = self.interval.expect("sampling is on");
+        (self.samples.instants() >= most).then(|| {
+            self.samples.halve();
+            self.interval = Some(interval * 2);
+            now + interval
+        })
+    }
+
+    /// Samples queues, links and hosts; returns when to do so again, and how long ago it was done before. Zeros are
+    /// left out.
     pub(crate) fn sample<const C: usize>(
         &mut self,
         fabric: &mut Fabric<Content, C>,
         hosts: &[Host],
         now: Time,
-    ) -> Time {
-        if self.instants.len() as u32 >= self.config.max_samples.max(2) {
-            self.thin_out();
-        }
+    ) -> (Time, Duration) {
         let interval = self.interval.expect("sampling is on");
-        let since = now.saturating_since(self.instants.last().copied().unwrap_or(Time::ZERO));
-        self.instants.push(now);
-        let time_ps = now.as_ps();
-        let mut add = |kind, entity, value: f64| {
-            if value > 0.0 {
-                self.series.push(SeriesSample { time_ps, value, entity, index: 0, kind });
-            }
-        };
+        let since = self.samples.begin(now);
         for port in 0..fabric.port_count() {
             let queued = fabric.queued_bytes(now, port).get();
-            add(SeriesKind::QueueBytes, port, queued as f64);
+            self.samples.add_unless_zero(SeriesKind::QueueBytes, port, queued as f64);
             let sent = fabric.stats(port).tx_bytes;
             let bytes = sent - std::mem::replace(&mut self.tx_bytes[port as usize], sent);
             let (rate, _) = fabric.link(port);
             let busy = rate.time_for(bytes).ratio(since);
-            add(SeriesKind::LinkUtilisation, port, busy.min(1.0));
+            self.samples.add_unless_zero(SeriesKind::LinkUtilisation, port, busy.min(1.0));
         }
         for host in hosts {
             let last = &mut self.received_bytes[host.nic.host.index()];
             let received = host.received_bytes;
             let bytes = received - std::mem::replace(last, received);
-            add(SeriesKind::HostRateBps, host.nic.host.0, bytes as f64 * 8.0 / since.as_secs_f64());
+            let rate_bps = bytes as f64 * 8.0 / since.as_secs_f64();
+            self.samples.add_unless_zero(SeriesKind::HostRateBps, host.nic.host.0, rate_bps);
         }
-        now + interval
-    }
-
-    /// Drops every second instant and samples half as often from now on. Rates of the instants kept are those of the
-    /// interval right before each.
-    fn thin_out(&mut self) {
-        let kept: Vec<Time> = self.instants.iter().copied().skip(1).step_by(2).collect();
-        self.series.retain(|s| kept.binary_search(&Time::from_ps(s.time_ps)).is_ok());
-        self.instants = kept;
-        self.interval = self.interval.map(|i| i * 2);
+        (now + interval, since)
     }
 
     fn push(&mut self, event: EventRecord) {
@@ -113,6 +106,19 @@ impl Recorder {
 }
 
 impl<const C: usize> Runner<'_, C> {
+    /// It is time to sample.
+    pub(crate) fn on_sample(&mut self, now: Time) {
+        if let Some(later) = self.recorder.make_room(now) {
+            return self.calendar.sample_at(later);
+        }
+        let (next, since) = self.recorder.sample(&mut self.fabric, &self.hosts, now);
+        if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
+            followed.sample(now, &self.hosts, self.spec.host.mtu, &mut self.recorder.samples);
+        }
+        self.calendar.sample_at(next);
+        self.sample_groups(now, since);
+    }
+
     /// Moves the fabric's log into the record, the digest and the flows.
     #[cold]
     pub(crate) fn record_log(&mut self) {

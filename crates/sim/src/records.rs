@@ -43,7 +43,7 @@ impl<const C: usize> Runner<'_, C> {
             },
             flows,
             groups,
-            series: self.recorder.series,
+            series: self.recorder.samples.into_list(),
             events: self.recorder.events,
             events_not_recorded: self.recorder.events_not_recorded,
             nodes,

@@ -74,7 +74,7 @@ pub(crate) struct Runner<'a, const C: usize> {
     tap: Option<&'a mut dyn Tap>,
     pub(crate) bytes_done: u128,
     pub(crate) flows_done: usize,
-    calendar: Calendar,
+    pub(crate) calendar: Calendar,
     pub(crate) links_down: Vec<u32>,
     pub(crate) shares: Shares,
     watch: PfcWatch,
@@ -435,14 +435,7 @@ impl<'a, const C: usize> Runner<'a, C> {
                 self.on_fault(now, entry);
                 self.coupling.forget_times();
             }
-            Duty::Sample => {
-                let next = self.recorder.sample(&mut self.fabric, &self.hosts, now);
-                if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
-                    followed.sample(now, &self.hosts, self.spec.host.mtu, &mut self.recorder.series);
-                }
-                self.calendar.sample_at(next);
-                self.sample_groups(now);
-            }
+            Duty::Sample => self.on_sample(now),
             Duty::Watch => {
                 let trouble = self.watch.look(&self.fabric, now, self.spec.switch.pfc.storm_after)?;
                 return Some(self.explain(&trouble));

@@ -142,8 +142,8 @@ pub struct StopConfig {
 /// What is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObserveConfig {
-    /// Time between samples of queues, links and hosts. When there are more than `max_samples`, every second one
-    /// is dropped and the time doubled, so that a run of any length leaves a record of bounded size. `None`: none.
+    /// Time between samples of queues, links and hosts. When there are more than `max_samples`, every two become one
+    /// and the time is doubled, so that a run of any length leaves a record of bounded size. `None`: none.
     pub interval: Option<Duration>,
     /// Instants kept at most.
     pub max_samples: u32,

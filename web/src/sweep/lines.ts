@@ -9,11 +9,12 @@ export function linesOf(cards: HTMLElement): void {
   const across = axes[x], shown = c < 0 ? [x] : [x, c];
   const box = card(cards, `${m.label} over ${across.axis.key}`, elsewhere(shown), true);
   const lines = (c < 0 ? [undefined] : axes[c].names.map((_, k) => k)).flatMap((k): Line[] => {
-    const points = across.names.flatMap((_, i) => {
+    // A cell without a figure is a gap.
+    const points = across.names.map((_, i) => {
       const f = meanOf(cellsAt(k === undefined ? [[x, i]] : [[x, i], [c, k]]));
-      return f ? [{ x: across.at?.[i] ?? i, ...f }] : [];
+      return { x: across.at?.[i] ?? i, mean: f?.mean ?? null, half: f?.half ?? null };
     });
-    if (!points.length) return [];
+    if (points.every((p) => p.mean === null)) return [];
     return [{
       label: k === undefined ? m.label : axes[c].names[k], x: points.map((p) => p.x), y: points.map((p) => p.mean),
       spread: points.map((p) => p.half), colour: colour(k ?? 0), dash: Math.floor((k ?? 0) / 8), points: true, width: 2,

@@ -3,13 +3,14 @@
 //! A row group each for jobs, flows (by sending host), queues (by link, as counters) and pauses (by link); faults,
 //! drops and timeouts as instants.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::records::{DropReason, EventKind, EventRecord, FlowRecord, RunResult, SeriesKind};
+use crate::records::{DropReason, EventKind, EventRecord, FlowRecord, RunResult};
+use crate::series::SeriesKind;
 
 /// Row groups, in the order they are shown.
 const JOBS: u32 = 1;
@@ -148,29 +149,30 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// Links that ever had a queue.
+    /// Links that ever had a queue. A counter keeps its value until the next one, so a queue that has drained is zero at
+    /// the next instant that was sampled.
     fn queues(&mut self, run: &RunResult) -> io::Result<()> {
-        let samples = || run.series.iter().filter(|sample| sample.kind == SeriesKind::QueueBytes);
-        let busy: BTreeSet<(u32, u16)> = samples()
-            .filter(|sample| sample.value > 0.0)
-            .map(|sample| (sample.entity, sample.index))
-            .collect();
-        for sample in samples().filter(|sample| busy.contains(&(sample.entity, sample.index))) {
-            let class = if sample.index == 0 { String::new() } else { format!(" class {}", sample.index) };
-            let name = format!("{}{class}", link(run, sample.entity));
-            let args = json!({ "bytes": sample.value });
-            let ts = Some(us(sample.time_ps));
-            self.put(&Item {
-                ph: "C",
-                name: &name,
-                pid: QUEUES,
-                tid: row(QUEUES, 0),
-                ts,
-                cat: None,
-                id: None,
-                s: None,
-                args,
-            })?;
+        let mut filled: BTreeSet<u32> = BTreeSet::new();
+        for instant in run.series.chunk_by(|a, b| a.time_ps == b.time_ps) {
+            let queues = instant.iter().filter(|s| s.kind == SeriesKind::QueueBytes && s.value > 0.0);
+            let now: BTreeMap<u32, f64> = queues.map(|s| (s.entity, s.value)).collect();
+            let drained = filled.iter().filter(|link| !now.contains_key(link)).map(|&link| (link, 0.0));
+            for (on, bytes) in drained.chain(now.iter().map(|(&on, &bytes)| (on, bytes))) {
+                let name = link(run, on);
+                let item = Item {
+                    ph: "C",
+                    name: &name,
+                    pid: QUEUES,
+                    tid: row(QUEUES, 0),
+                    ts: Some(us(instant[0].time_ps)),
+                    cat: None,
+                    id: None,
+                    s: None,
+                    args: json!({ "bytes": bytes }),
+                };
+                self.put(&item)?;
+            }
+            filled = now.into_keys().collect();
         }
         Ok(())
     }
@@ -254,7 +256,7 @@ fn link(run: &RunResult, link: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::SeriesSample;
+    use crate::series::SeriesSample;
 
     /// What the importer of ui.perfetto.dev asks for, and drops events or mixes up rows without.
     fn check_rules(all: &[Value]) {
@@ -295,13 +297,14 @@ mod tests {
             kind,
             reason: None,
         };
-        let sample = |entity, value| SeriesSample {
-            time_ps: 5_000_000,
+        let sample = |us: u64, kind, entity, value| SeriesSample {
+            time_ps: us * 1_000_000,
             value,
             entity,
             index: 0,
-            kind: SeriesKind::QueueBytes,
+            kind,
         };
+        let (queue, interval) = (SeriesKind::QueueBytes, SeriesKind::Interval);
         let mut run = RunResult {
             flows: vec![FlowRecord {
                 finish_ps: Some(2_000_001),
@@ -314,7 +317,15 @@ mod tests {
                 event(3_000_000, EventKind::PfcResume, 1.0),
                 event(4_000_000, EventKind::Drop, 64.0),
             ],
-            series: vec![sample(1, 0.0), sample(2, 9.0)],
+            series: vec![
+                sample(5, interval, 0, 5_000.0),
+                sample(5, queue, 1, 0.0),
+                sample(5, queue, 2, 9.0),
+                sample(6, interval, 0, 1_000.0),
+                sample(6, queue, 2, 8.0),
+                sample(7, interval, 0, 1_000.0),
+                sample(8, interval, 0, 1_000.0),
+            ],
             ..RunResult::default()
         };
         run.info.simulated_ps = 9_000_000;
@@ -331,8 +342,9 @@ mod tests {
         assert_eq!((begins[1]["args"]["class"].as_f64(), ends[1]["ts"].as_f64()), (Some(1.0), Some(3.0)));
         assert_eq!((begins[2]["args"]["class"].as_f64(), ends[2]["ts"].as_f64()), (Some(2.0), Some(9.0)));
         assert!(begins.iter().zip(&ends).all(|(b, e)| b["id"] == e["id"] && b["cat"] == e["cat"]));
-        // A queue that was always empty is left out.
-        assert_eq!(of("C").len(), 1);
+        // A queue that was always empty is left out; one that has drained is said to be empty, once.
+        let counter = |item: &&Value| (item["ts"].as_f64().unwrap(), item["args"]["bytes"].as_f64().unwrap());
+        assert_eq!(of("C").iter().map(counter).collect::<Vec<_>>(), [(5.0, 9.0), (6.0, 8.0), (7.0, 0.0)]);
         assert_eq!(of("i")[0]["name"], "drop");
     }
 }

@@ -1,15 +1,17 @@
 //! What links and hosts did over time: a value for each row of the picture and each instant.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::fabric::Rows;
+use super::intervals::Intervals;
 use super::plane::Plane;
 use super::{Budget, rounded};
 use crate::columns::ns;
 use crate::human::Quantity;
-use crate::records::{EventKind, RunResult, SeriesKind, SeriesSample};
+use crate::records::{EventKind, RunResult};
+use crate::series::{SeriesKind, Span};
 
 /// Most instants shown.
 const INSTANTS: usize = 256;
@@ -52,39 +54,12 @@ impl Watched {
 struct Curve {
     kind: SeriesKind,
     quantity: Quantity,
+    /// What a value is of: its instant, or the interval that ends there.
+    span: Span,
     /// Path, or 0.
     index: u16,
-    /// At each instant; nothing where it was not sampled.
+    /// At each instant; nothing where the flow was not under way or, for shares, nothing of it arrived.
     value: Vec<Option<f64>>,
-}
-
-/// Intervals that end at sampled instants, several instants to one where they are many.
-struct Intervals {
-    ends_ps: Vec<u64>,
-    /// Instants in each.
-    instants: Vec<u32>,
-}
-
-impl Intervals {
-    fn of(series: &[SeriesSample], most: usize) -> Self {
-        let times: BTreeSet<u64> = series.iter().map(|s| s.time_ps).collect();
-        let times: Vec<u64> = times.into_iter().collect();
-        let each = times.len().div_ceil(most.max(1)).max(1);
-        Intervals {
-            ends_ps: times.chunks(each).map(|c| c[c.len() - 1]).collect(),
-            instants: times.chunks(each).map(|c| c.len() as u32).collect(),
-        }
-    }
-    fn len(&self) -> usize {
-        self.ends_ps.len()
-    }
-    /// The one an instant is in, its end included; the last one for what comes after.
-    fn at(&self, time_ps: u64) -> usize {
-        self.ends_ps.partition_point(|&end| end < time_ps).min(self.len() - 1)
-    }
-    fn start(&self, i: usize) -> u64 {
-        if i == 0 { 0 } else { self.ends_ps[i - 1] }
-    }
 }
 
 /// The pictures of a run.
@@ -168,21 +143,37 @@ fn watched(run: &RunResult, intervals: &Intervals) -> Vec<Watched> {
     };
     // Sums and counts; by flow, kind and path.
     let mut sums: BTreeMap<(u32, SeriesKind, u16), Vec<(f64, u32)>> = BTreeMap::new();
+    // Instants at which packets of a flow had arrived: there, a path without a share had none of them.
+    let mut with_shares: BTreeMap<u32, (u64, Vec<u32>)> = BTreeMap::new();
     for sample in run.series.iter().filter(|s| quantity(s.kind).is_some()) {
         let key = (sample.entity, sample.kind, sample.index);
-        let sums = sums.entry(key).or_insert_with(|| vec![(0.0, 0); intervals.len()]);
-        let (sum, count) = &mut sums[intervals.at(sample.time_ps)];
+        let at = intervals.at(sample.time_ps);
+        let (sum, count) = &mut sums.entry(key).or_insert_with(|| vec![(0.0, 0); intervals.len()])[at];
         *sum += sample.value;
         *count += 1;
+        if sample.kind == SeriesKind::PathShare {
+            let (last_ps, instants) =
+                with_shares.entry(sample.entity).or_insert_with(|| (u64::MAX, vec![0; intervals.len()]));
+            if std::mem::replace(last_ps, sample.time_ps) != sample.time_ps {
+                instants[at] += 1;
+            }
+        }
     }
     let mut out: Vec<Watched> = Vec::new();
     for ((flow, kind, index), sums) in sums {
         if out.last().is_none_or(|w| w.flow != flow) {
             out.push(Watched { flow, curves: Vec::new() });
         }
-        let mean = |&(sum, count): &(f64, u32)| (count > 0).then(|| rounded(sum / f64::from(count)));
+        let counts: Vec<u32> = match (kind, with_shares.get(&flow)) {
+            (SeriesKind::PathShare, Some((_, instants))) => instants.clone(),
+            _ => sums.iter().map(|&(_, count)| count).collect(),
+        };
+        let mean =
+            |(&(sum, _), &count): (&(f64, u32), &u32)| (count > 0).then(|| rounded(sum / f64::from(count)));
         let quantity = quantity(kind).expect("filtered above");
-        let curve = Curve { kind, quantity, index, value: sums.iter().map(mean).collect() };
+        let span = kind.span();
+        let curve =
+            Curve { kind, quantity, span, index, value: sums.iter().zip(&counts).map(mean).collect() };
         out.last_mut().expect("pushed above").curves.push(curve);
     }
     out
@@ -191,6 +182,8 @@ fn watched(run: &RunResult, intervals: &Intervals) -> Vec<Watched> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::series::SeriesSample;
 
     fn sample(time_ps: u64, kind: SeriesKind, entity: u32, value: f64) -> SeriesSample {
         SeriesSample { time_ps, value, entity, index: 0, kind }
@@ -216,5 +209,62 @@ mod tests {
         assert_eq!(frames.utilisation.unwrap().top(), 0.66667);
         assert_eq!(frames.queue_bytes.unwrap().top(), 5_000.0);
         assert!(frames.dropped.is_none() && frames.paused.is_none() && frames.flows.is_empty());
+    }
+
+    #[test]
+    fn idle_instants_are_idle_and_have_columns_of_their_own() {
+        let mut run = RunResult::default();
+        for t in 1..=4u64 {
+            run.series.push(sample(t * 1_000, SeriesKind::Interval, 0, 1.0));
+            if t == 1 || t == 4 {
+                run.series.push(sample(t * 1_000, SeriesKind::LinkUtilisation, 0, 0.5));
+            }
+        }
+        let rows = Rows { of_link: vec![0], links: vec![1] };
+        let frames = frames(&run, &rows, &Budget::for_runs(1));
+        assert_eq!(frames.time_ns, [1.0, 2.0, 3.0, 4.0]);
+        let idle_between = Plane::of(&[vec![0.5, 0.0, 0.0, 0.5]]);
+        assert_eq!(
+            serde_json::to_value(frames.utilisation).unwrap(),
+            serde_json::to_value(idle_between).unwrap()
+        );
+    }
+
+    #[test]
+    fn a_path_without_packets_has_none_while_others_have_and_no_share_of_nothing() {
+        let mut run = RunResult::default();
+        let mut add = |t: u64, kind, index, value| {
+            run.series.push(SeriesSample { index, ..sample(t * 1_000, kind, 9, value) });
+        };
+        for t in 1..=4 {
+            add(t, SeriesKind::Interval, 0, 1.0);
+            match t {
+                1 => add(t, SeriesKind::PathShare, 5, 1.0),
+                2 => [5, 6].into_iter().for_each(|path| add(t, SeriesKind::PathShare, path, 0.5)),
+                // Nothing arrives at 3.
+                4 => add(t, SeriesKind::PathShare, 6, 1.0),
+                _ => {}
+            }
+            if t < 4 {
+                add(t, SeriesKind::InflightBytes, 0, 0.0);
+            }
+        }
+        let rows = Rows { of_link: vec![], links: vec![] };
+        let shares = |run: &RunResult, budget| -> Vec<Vec<Option<f64>>> {
+            let frames = frames(run, &rows, &budget);
+            frames.flows[0].curves.iter().map(|curve| curve.value.clone()).collect()
+        };
+        let budget = Budget::for_runs(1);
+        assert_eq!(
+            shares(&run, budget),
+            [
+                vec![Some(0.0), Some(0.0), Some(0.0), None],
+                vec![Some(1.0), Some(0.5), None, Some(0.0)],
+                vec![Some(0.0), Some(0.5), None, Some(1.0)],
+            ]
+        );
+        // Two instants to an interval: the mean over those at which anything arrived.
+        let coarse = shares(&run, Budget { cells: 0, ..budget });
+        assert_eq!(coarse[1..], [vec![Some(0.75), Some(0.0)], vec![Some(0.25), Some(1.0)]]);
     }
 }

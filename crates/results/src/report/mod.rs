@@ -8,6 +8,7 @@ mod curves;
 mod fabric;
 mod flows;
 mod frames;
+mod intervals;
 mod jobs;
 mod page;
 mod pauses;

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::intervals::Intervals;
 use super::{Budget, rounded};
 use crate::columns::ns;
 use crate::human::Quantity;
-use crate::records::{RunResult, SeriesKind, SeriesSample};
+use crate::records::{NodeKind, RunResult};
+use crate::series::{Missing, SeriesKind, Span};
 
 /// A picture of one kind of sample over time.
 #[derive(Debug, Serialize)]
@@ -16,6 +18,8 @@ pub(super) struct Chart {
     title: &'static str,
     axis: &'static str,
     quantity: Quantity,
+    /// What a value is of: its instant, or the interval that ends there.
+    span: Span,
     time_ns: Vec<f64>,
     curves: Vec<Curve>,
 }
@@ -25,6 +29,7 @@ struct Curve {
     label: String,
     /// Over all entities; what a comparison of runs overlays.
     aggregate: bool,
+    /// At each instant; nothing where there was nothing to sample.
     value: Vec<Option<f64>>,
 }
 
@@ -42,31 +47,48 @@ struct Look {
     axis: &'static str,
     quantity: Quantity,
     merge: Merge,
+    /// What is sampled, of several.
+    noun: &'static str,
 }
 
-fn look(kind: SeriesKind) -> Look {
-    let look = |title, axis, quantity, merge| Look { title, axis, quantity, merge };
+/// `None`: no picture of its own. Shares of paths say something of one flow only, and are shown there.
+fn look(kind: SeriesKind) -> Option<Look> {
+    let look = |title, axis, quantity, merge, noun| Some(Look { title, axis, quantity, merge, noun });
     match kind {
-        SeriesKind::QueueBytes => look("Egress queues", "Queue", Quantity::Bytes, Merge::Max),
-        SeriesKind::BufferBytes => look("Switch buffers", "Buffer in use", Quantity::Bytes, Merge::Max),
+        SeriesKind::Interval | SeriesKind::PathShare => None,
+        SeriesKind::QueueBytes => look("Egress queues", "Queue", Quantity::Bytes, Merge::Max, "links"),
         SeriesKind::LinkUtilisation => {
-            look("Link utilisation", "Utilisation", Quantity::Percent, Merge::Mean)
+            look("Link utilisation", "Utilisation", Quantity::Percent, Merge::Mean, "links")
         }
-        SeriesKind::LinkTxBytes => {
-            look("Bytes sent by links", "Bytes an interval", Quantity::Bytes, Merge::Mean)
+        SeriesKind::HostRateBps => {
+            look("Receive rate of hosts", "Payload received", Quantity::RateBps, Merge::Mean, "hosts")
         }
-        SeriesKind::HostRateBps => look("Receive rate of hosts", "Goodput", Quantity::RateBps, Merge::Mean),
-        SeriesKind::PolicyRateBps => look("Sending rate allowed", "Rate", Quantity::RateBps, Merge::Mean),
-        SeriesKind::InflightBytes => look("Bytes in flight", "In flight", Quantity::Bytes, Merge::Mean),
-        SeriesKind::HeldBytes => look("Bytes held ahead of a gap", "Held", Quantity::Bytes, Merge::Mean),
-        SeriesKind::PathShare => look("Share of paths", "Share of packets", Quantity::Percent, Merge::Mean),
+        SeriesKind::PolicyRateBps => {
+            look("Sending rate allowed", "Rate", Quantity::RateBps, Merge::Mean, "flows")
+        }
+        SeriesKind::InflightBytes => {
+            look("Bytes in flight", "In flight", Quantity::Bytes, Merge::Mean, "flows")
+        }
+        SeriesKind::HeldBytes => {
+            look("Bytes held ahead of a gap", "Held", Quantity::Bytes, Merge::Mean, "flows")
+        }
     }
 }
 
-/// A chart for every kind that was sampled. Shares of paths say something of one flow only, and are shown there.
+/// How many there are of what is sampled, with and without samples.
+fn population(run: &RunResult, kind: SeriesKind, sampled: usize) -> usize {
+    let known = match kind {
+        SeriesKind::QueueBytes | SeriesKind::LinkUtilisation => run.links.len(),
+        SeriesKind::HostRateBps => run.nodes.iter().filter(|node| node.kind == NodeKind::Host).count(),
+        _ => 0,
+    };
+    known.max(sampled)
+}
+
+/// A chart for every kind that was sampled.
 pub(super) fn charts(run: &RunResult, budget: &Budget) -> Vec<Chart> {
-    let kinds = SeriesKind::ALL.iter().filter(|&&kind| kind != SeriesKind::PathShare);
-    kinds.filter_map(|&kind| chart(run, kind, budget)).collect()
+    let intervals = Intervals::of(&run.series, budget.points);
+    SeriesKind::ALL.iter().filter_map(|&kind| chart(run, kind, &intervals, budget)).collect()
 }
 
 #[derive(Clone, Copy, Default)]
@@ -82,131 +104,94 @@ impl Cell {
         self.sum += value;
         self.count += 1;
     }
-    fn value(&self, merge: Merge) -> Option<f64> {
-        (self.count > 0).then(|| match merge {
+    /// What becomes of these samples, of `places` that could have had one.
+    fn value(&self, merge: Merge, missing: Missing, places: u64) -> Option<f64> {
+        let (there, of) = match missing {
+            Missing::Zero => (true, places),
+            _ => (self.count > 0, self.count),
+        };
+        there.then(|| match merge {
             Merge::Max => self.max,
-            Merge::Mean => self.sum / self.count as f64,
+            Merge::Mean => self.sum / of as f64,
         })
     }
 }
 
-fn chart(run: &RunResult, kind: SeriesKind, budget: &Budget) -> Option<Chart> {
+fn chart(run: &RunResult, kind: SeriesKind, intervals: &Intervals, budget: &Budget) -> Option<Chart> {
+    let Look { title, axis, quantity, merge, noun } = look(kind)?;
+    let missing = kind.missing();
     let samples = || run.series.iter().filter(move |s| s.kind == kind);
-    let Look { title, axis, quantity, merge } = look(kind);
-    let mut entities: BTreeMap<(u32, u16), Cell> = BTreeMap::new();
-    samples().for_each(|s| entities.entry((s.entity, s.index)).or_default().add(s.value));
+    let mut entities: BTreeMap<u32, Cell> = BTreeMap::new();
+    samples().for_each(|s| entities.entry(s.entity).or_default().add(s.value));
     if entities.is_empty() {
         return None;
     }
+    let all_instants: u64 = intervals.instants.iter().map(|&n| u64::from(n)).sum();
+    let weight = |cell: &Cell| cell.value(merge, missing, all_instants).unwrap_or(0.0);
     let mut by_weight: Vec<_> = entities.iter().collect();
-    by_weight
-        .sort_by(|a, b| f64::total_cmp(&b.1.value(merge).unwrap_or(0.0), &a.1.value(merge).unwrap_or(0.0)));
-    let shown: BTreeMap<(u32, u16), usize> =
-        by_weight.iter().take(budget.curves).enumerate().map(|(i, (key, _))| (**key, i + 1)).collect();
+    by_weight.sort_by(|a, b| f64::total_cmp(&weight(b.1), &weight(a.1)));
+    let shown: BTreeMap<u32, usize> =
+        by_weight.iter().take(budget.curves).enumerate().map(|(i, (entity, _))| (**entity, i + 1)).collect();
 
-    let axis_of = TimeAxis::of(samples(), budget.points);
-    let mut cells = vec![vec![Cell::default(); axis_of.len()]; shown.len() + 1];
+    let mut cells = vec![vec![Cell::default(); intervals.len()]; shown.len() + 1];
     for sample in samples() {
-        let at = axis_of.index(sample.time_ps);
+        let at = intervals.at(sample.time_ps);
         cells[0][at].add(sample.value);
-        if let Some(&curve) = shown.get(&(sample.entity, sample.index)) {
+        if let Some(&curve) = shown.get(&sample.entity) {
             cells[curve][at].add(sample.value);
         }
     }
-    let word = if merge == Merge::Max { "largest" } else { "mean" };
-    let mut labels = vec![format!("{word} of {}", entities.len())];
+    let population = population(run, kind, entities.len());
+    let mut labels = vec![match (merge, missing) {
+        (Merge::Max, _) => format!("largest of {population} {noun}"),
+        (Merge::Mean, Missing::Nothing) => format!("mean of those under way, of {population} {noun}"),
+        (Merge::Mean, _) => format!("mean of {population} {noun}"),
+    }];
     labels.resize(shown.len() + 1, String::new());
-    for (&(entity, index), &curve) in &shown {
-        labels[curve] = label(run, kind, entity, index);
+    for (&entity, &curve) in &shown {
+        labels[curve] = label(run, kind, entity);
     }
-    let curves = labels.into_iter().zip(cells).enumerate().map(|(i, (label, cells))| Curve {
-        label,
-        aggregate: i == 0,
-        value: cells.iter().map(|c| c.value(merge).map(rounded)).collect(),
+    let curves = labels.into_iter().zip(cells).enumerate().map(|(i, (label, cells))| {
+        let of = if i == 0 { population as u64 } else { 1 };
+        let value = |(cell, &instants): (&Cell, &u32)| {
+            cell.value(merge, missing, of * u64::from(instants)).map(rounded)
+        };
+        Curve { label, aggregate: i == 0, value: cells.iter().zip(&intervals.instants).map(value).collect() }
     });
     let mut curves: Vec<_> = curves.collect();
-    if entities.len() == 1 {
+    if population == 1 {
         // The one entity is its own aggregate.
         let only = curves.pop()?;
         curves = vec![Curve { aggregate: true, ..only }];
     }
-    Some(Chart { kind: kind.name(), title, axis, quantity, time_ns: axis_of.times_ns(), curves })
+    let time_ns = intervals.ends_ps.iter().map(|&t| ns(t)).collect();
+    Some(Chart { kind: kind.name(), title, axis, quantity, span: kind.span(), time_ns, curves })
 }
 
-fn label(run: &RunResult, kind: SeriesKind, entity: u32, index: u16) -> String {
+fn label(run: &RunResult, kind: SeriesKind, entity: u32) -> String {
     let known =
         |name: Option<&String>, word: &str| name.cloned().unwrap_or_else(|| format!("{word} {entity}"));
-    let name = match kind {
-        SeriesKind::QueueBytes | SeriesKind::LinkUtilisation | SeriesKind::LinkTxBytes => {
+    match kind {
+        SeriesKind::QueueBytes | SeriesKind::LinkUtilisation => {
             known(run.links.get(entity as usize).map(|l| &l.name), "link")
         }
-        SeriesKind::BufferBytes => known(run.nodes.get(entity as usize).map(|n| &n.name), "switch"),
-        SeriesKind::HostRateBps => format!("host {entity}"),
-        SeriesKind::PolicyRateBps | SeriesKind::InflightBytes | SeriesKind::HeldBytes => {
-            format!("flow {entity}")
-        }
-        SeriesKind::PathShare => return format!("flow {entity} path {index}"),
-    };
-    if index == 0 { name } else { format!("{name} class {index}") }
-}
-
-/// The instants of a picture: those sampled, or equal intervals if there are too many.
-enum TimeAxis {
-    Exact(Vec<u64>),
-    Intervals { first_ps: u64, width_ps: u64, count: usize },
-}
-
-impl TimeAxis {
-    fn of<'a>(samples: impl Iterator<Item = &'a SeriesSample> + Clone, points: usize) -> Self {
-        let mut times = std::collections::BTreeSet::new();
-        let (mut first_ps, mut last_ps) = (u64::MAX, 0);
-        for sample in samples {
-            first_ps = first_ps.min(sample.time_ps);
-            last_ps = last_ps.max(sample.time_ps);
-            if times.len() <= points {
-                times.insert(sample.time_ps);
-            }
-        }
-        if times.len() <= points {
-            return TimeAxis::Exact(times.into_iter().collect());
-        }
-        let width_ps = (last_ps - first_ps + 1).div_ceil(points as u64);
-        TimeAxis::Intervals { first_ps, width_ps, count: points }
-    }
-    fn len(&self) -> usize {
-        match self {
-            TimeAxis::Exact(times) => times.len(),
-            TimeAxis::Intervals { count, .. } => *count,
-        }
-    }
-    fn index(&self, time_ps: u64) -> usize {
-        match self {
-            TimeAxis::Exact(times) => times.binary_search(&time_ps).expect("made of these very times"),
-            TimeAxis::Intervals { first_ps, width_ps, .. } => ((time_ps - first_ps) / width_ps) as usize,
-        }
-    }
-    fn times_ns(&self) -> Vec<f64> {
-        match self {
-            TimeAxis::Exact(times) => times.iter().map(|&t| ns(t)).collect(),
-            TimeAxis::Intervals { first_ps, width_ps, count } => {
-                (0..*count as u64).map(|i| ns(first_ps + i * width_ps + width_ps / 2)).collect()
-            }
-        }
+        SeriesKind::HostRateBps => known(run.nodes.get(entity as usize).map(|n| &n.name), "host"),
+        _ => format!("flow {entity}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::{LinkTotals, NodeInfo};
+    use crate::series::SeriesSample;
+
+    fn sample(time_ps: u64, kind: SeriesKind, entity: u32, value: f64) -> SeriesSample {
+        SeriesSample { time_ps, value, entity, index: 0, kind }
+    }
 
     fn run(samples: impl Iterator<Item = (u64, u32, f64)>) -> RunResult {
-        let sample = |(time_ps, entity, value)| SeriesSample {
-            time_ps,
-            value,
-            entity,
-            index: 0,
-            kind: SeriesKind::QueueBytes,
-        };
+        let sample = |(time_ps, entity, value)| sample(time_ps, SeriesKind::QueueBytes, entity, value);
         RunResult { series: samples.map(sample).collect(), ..RunResult::default() }
     }
 
@@ -229,9 +214,77 @@ mod tests {
         let labels: Vec<_> = charts[0].curves.iter().map(|c| c.label.as_str()).collect();
         assert_eq!(
             labels,
-            ["largest of 50", "link 49", "link 48", "link 47", "link 46", "link 45", "link 44"]
+            ["largest of 50 links", "link 49", "link 48", "link 47", "link 46", "link 45", "link 44"]
         );
         assert_eq!(charts[0].curves[0].value, vec![Some(49.0); 10]);
         assert_eq!(charts[0].time_ns.len(), 10);
+    }
+
+    /// 320 hosts; at 1 and 4 ns one of them receives 13.9 Gb/s over a link that is busy for half the time, at 4 ns with a
+    /// queue. Flow 7 is followed and under way at 1 and 2 ns.
+    fn mostly_idle() -> RunResult {
+        let node =
+            |node| NodeInfo { node, name: format!("h{node}"), kind: NodeKind::Host, tier: 0, pod: None };
+        let link = |link| LinkTotals { link, name: format!("l{link}"), ..LinkTotals::default() };
+        let mut run = RunResult {
+            nodes: (0..320).map(node).collect(),
+            links: (0..640).map(link).collect(),
+            ..RunResult::default()
+        };
+        for t in 1..=4u64 {
+            let mut add = |kind, entity, value| run.series.push(sample(t * 1_000, kind, entity, value));
+            add(SeriesKind::Interval, 0, 1.0);
+            if t == 1 || t == 4 {
+                add(SeriesKind::HostRateBps, 17, 13.9e9);
+                add(SeriesKind::LinkUtilisation, 33, 0.5);
+            }
+            if t == 4 {
+                add(SeriesKind::QueueBytes, 33, 9_000.0);
+            }
+            if t <= 2 {
+                add(SeriesKind::InflightBytes, 7, 3_000.0);
+            }
+        }
+        run
+    }
+
+    #[test]
+    fn what_is_idle_counts_as_zero_and_what_is_not_there_not_at_all() {
+        let charts = charts(&mostly_idle(), &Budget::for_runs(1));
+        let of = |kind: SeriesKind| charts.iter().find(|c| c.kind == kind.name()).unwrap();
+        let curve = |kind, i: usize| {
+            let curve = &of(kind).curves[i];
+            (curve.label.as_str(), curve.value.clone())
+        };
+        assert_eq!(of(SeriesKind::HostRateBps).time_ns, [1.0, 2.0, 3.0, 4.0]);
+        // 13.9 Gb/s / 320 = 43.4375 Mb/s.
+        let mean = Some(43.438e6);
+        assert_eq!(
+            curve(SeriesKind::HostRateBps, 0),
+            ("mean of 320 hosts", vec![mean, Some(0.0), Some(0.0), mean])
+        );
+        let alone = Some(13.9e9);
+        assert_eq!(curve(SeriesKind::HostRateBps, 1), ("h17", vec![alone, Some(0.0), Some(0.0), alone]));
+        let busy = Some(0.00078125);
+        assert_eq!(
+            curve(SeriesKind::LinkUtilisation, 0),
+            ("mean of 640 links", vec![busy, Some(0.0), Some(0.0), busy])
+        );
+        let queue = vec![Some(0.0), Some(0.0), Some(0.0), Some(9_000.0)];
+        assert_eq!(curve(SeriesKind::QueueBytes, 0), ("largest of 640 links", queue.clone()));
+        assert_eq!(curve(SeriesKind::QueueBytes, 1), ("l33", queue));
+        let inflight = vec![Some(3_000.0), Some(3_000.0), None, None];
+        assert_eq!(curve(SeriesKind::InflightBytes, 0), ("flow 7", inflight));
+    }
+
+    #[test]
+    fn instants_that_share_a_point_count_whether_they_have_a_sample_or_not() {
+        let budget = Budget { points: 2, ..Budget::for_runs(1) };
+        let charts = charts(&mostly_idle(), &budget);
+        let of = |kind: SeriesKind| charts.iter().find(|c| c.kind == kind.name()).unwrap();
+        assert_eq!(of(SeriesKind::HostRateBps).time_ns, [2.0, 4.0]);
+        assert_eq!(of(SeriesKind::HostRateBps).curves[1].value, [Some(6.95e9), Some(6.95e9)]);
+        assert_eq!(of(SeriesKind::QueueBytes).curves[1].value, [Some(0.0), Some(9_000.0)]);
+        assert_eq!(of(SeriesKind::InflightBytes).curves[0].value, [Some(3_000.0), None]);
     }
 }

@@ -160,13 +160,21 @@ fn flows(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
 fn observations(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
     let (links, hosts) = (run.links.len() as u32, shape.tors * shape.hosts_per_tor);
     let mut queues = vec![0.0f64; links.min(200) as usize];
-    for tick in 0..400u64 {
+    for tick in 1..=400u64 {
         let time_ps = tick * 10_000_000;
+        let interval = SeriesKind::Interval;
+        run.series.push(SeriesSample { time_ps, value: 10_000.0, entity: 0, index: 0, kind: interval });
+        // Nothing happens for a while in between.
+        if (200..240).contains(&tick) {
+            continue;
+        }
         let wave = (tick as f64 / 40.0).sin().max(0.0) * shape.load;
         for (entity, queue) in (0u32..).zip(&mut queues) {
             *queue = (*queue * 0.8 + (rng.unit_f64() - 0.4) * 90_000.0 * (0.2 + wave)).max(0.0);
             let sample = |kind, value| SeriesSample { time_ps, value, entity, index: 0, kind };
-            run.series.push(sample(SeriesKind::QueueBytes, *queue));
+            if *queue > 0.0 {
+                run.series.push(sample(SeriesKind::QueueBytes, *queue));
+            }
             let used = (0.2 + 0.5 * wave / (1.0 + wave) + 0.3 * rng.unit_f64()).min(1.0);
             run.series.push(sample(SeriesKind::LinkUtilisation, used));
             if entity < 4 {
