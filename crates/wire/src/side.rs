@@ -7,7 +7,7 @@ use pathweave_units::QpNum;
 use thiserror::Error;
 
 /// Version of this format.
-pub const SIDE_VERSION: u8 = 1;
+pub const SIDE_VERSION: u8 = 2;
 /// First byte of every message.
 pub const SIDE_MAGIC: u8 = 0x73;
 /// Most runs a NACK may name.
@@ -106,6 +106,35 @@ pub enum Side<R> {
         /// Ascending, without overlap, 1 to 65,535 of them, within 2^24 PSNs.
         runs: R,
     },
+    /// Receiver: not ready. It has neither a receive nor room for this message; what it has not taken of it, and of those
+    /// posted after it, waits for a [`Side::Ready`].
+    Wait {
+        /// Between which queue pairs.
+        flow: RdFlow,
+        /// The message.
+        msg_id: u16,
+        /// PSN of its first packet.
+        first_psn: u64,
+    },
+    /// Receiver: the message that was to wait may come, and those after it.
+    Ready {
+        /// Between which queue pairs.
+        flow: RdFlow,
+        /// The message.
+        msg_id: u16,
+        /// Packets from this PSN on are to be sent, again if they have been; those before have arrived or are asked for.
+        from_psn: u64,
+    },
+    /// Either end: nothing is under way here; may this end forget the other one?
+    Close {
+        /// Between which queue pairs; the source is the one that says it.
+        flow: RdFlow,
+    },
+    /// The answer to a [`Side::Close`]: nothing is under way here either, and the other end is forgotten.
+    Closed {
+        /// Between which queue pairs; the source is the one that says it.
+        flow: RdFlow,
+    },
 }
 
 /// A message of the side channel, as bytes say it.
@@ -183,7 +212,7 @@ impl<'a> SideFrame<'a> {
             return refuse("magic", head[at::MAGIC].into(), "115");
         }
         if head[at::VERSION] != SIDE_VERSION {
-            return refuse("version", head[at::VERSION].into(), "1");
+            return refuse("version", head[at::VERSION].into(), "2");
         }
         let kind = head[at::KIND];
         let allowed_flags = if kind == 1 { AGAIN } else { 0 };
@@ -200,9 +229,17 @@ impl<'a> SideFrame<'a> {
             2 => DONE_LEN,
             3 => ABORT_LEN,
             4 => NACK_LEN + 4 * usize::from(msg_id),
-            other => return refuse("kind", other.into(), "1 to 4"),
+            5 | 6 => DONE_LEN,
+            7 | 8 => HEAD_LEN,
+            other => return refuse("kind", other.into(), "1 to 8"),
         };
         let all = need(len)?;
+        if len == HEAD_LEN {
+            if msg_id != 0 {
+                return refuse("message", msg_id.into(), "0");
+            }
+            return Ok((if kind == 7 { SideFrame::Close { flow } } else { SideFrame::Closed { flow } }, len));
+        }
         let first_psn = number::<8>(all, at::PSN);
         if first_psn > 1 << 62 {
             return refuse("PSN", first_psn, "up to 2^62");
@@ -222,6 +259,8 @@ impl<'a> SideFrame<'a> {
             }
             2 => SideFrame::Done { flow, msg_id, first_psn },
             3 => SideFrame::Abort { flow, msg_id, first_psn, packets: packets()? },
+            5 => SideFrame::Wait { flow, msg_id, first_psn },
+            6 => SideFrame::Ready { flow, msg_id, from_psn: first_psn },
             _ => {
                 let runs = NackRuns { base: first_psn, bytes: &all[at::RUNS..] };
                 if runs.bytes.is_empty() {
@@ -246,11 +285,15 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> u64 {
 }
 
 fn head(out: &mut [u8], kind: u8, flags: u8, flow: RdFlow, msg_id: u16, psn: u64) {
+    short_head(out, kind, flags, flow, msg_id);
+    out[at::PSN..at::PSN + 8].copy_from_slice(&psn.to_be_bytes());
+}
+
+fn short_head(out: &mut [u8], kind: u8, flags: u8, flow: RdFlow, msg_id: u16) {
     out[..at::SRC_QP].copy_from_slice(&[SIDE_MAGIC, SIDE_VERSION, kind, flags]);
     out[at::SRC_QP..at::DST_QP].copy_from_slice(&flow.src_qp.0.to_be_bytes()[1..]);
     out[at::DST_QP..at::MSG_ID].copy_from_slice(&flow.dst_qp.0.to_be_bytes()[1..]);
     out[at::MSG_ID..at::PSN].copy_from_slice(&msg_id.to_be_bytes());
-    out[at::PSN..at::PSN + 8].copy_from_slice(&psn.to_be_bytes());
 }
 
 impl<R> Side<R> {
@@ -260,13 +303,21 @@ impl<R> Side<R> {
             Side::Start { flow, .. }
             | Side::Done { flow, .. }
             | Side::Abort { flow, .. }
-            | Side::Nack { flow, .. } => *flow,
+            | Side::Nack { flow, .. }
+            | Side::Wait { flow, .. }
+            | Side::Ready { flow, .. }
+            | Side::Close { flow }
+            | Side::Closed { flow } => *flow,
         }
     }
 
-    /// Whether the end that sends the data says it; otherwise the one that receives it does.
+    /// Whether the end that sends the data says it, which is the source of the flow; otherwise the one that receives it
+    /// does.
     pub const fn is_of_sender(&self) -> bool {
-        matches!(self, Side::Start { .. } | Side::Abort { .. })
+        match self {
+            Side::Start { .. } | Side::Abort { .. } | Side::Close { .. } | Side::Closed { .. } => true,
+            Side::Done { .. } | Side::Nack { .. } | Side::Wait { .. } | Side::Ready { .. } => false,
+        }
     }
 
     /// The same message with other runs.
@@ -280,6 +331,10 @@ impl<R> Side<R> {
                 Side::Abort { flow, msg_id, first_psn, packets }
             }
             Side::Nack { flow, runs } => Side::Nack { flow, runs: runs_of(runs) },
+            Side::Wait { flow, msg_id, first_psn } => Side::Wait { flow, msg_id, first_psn },
+            Side::Ready { flow, msg_id, from_psn } => Side::Ready { flow, msg_id, from_psn },
+            Side::Close { flow } => Side::Close { flow },
+            Side::Closed { flow } => Side::Closed { flow },
         }
     }
 }
@@ -296,7 +351,8 @@ impl<R: Runs> Side<R> {
     pub fn encoded_len(&self) -> usize {
         match self {
             Side::Start { .. } => START_LEN,
-            Side::Done { .. } => DONE_LEN,
+            Side::Done { .. } | Side::Wait { .. } | Side::Ready { .. } => DONE_LEN,
+            Side::Close { .. } | Side::Closed { .. } => HEAD_LEN,
             Side::Abort { .. } => ABORT_LEN,
             Side::Nack { runs, .. } => NACK_LEN + 4 * runs.each().len(),
         }
@@ -317,6 +373,10 @@ impl<R: Runs> Side<R> {
                 out[at::PACKETS..ABORT_LEN].copy_from_slice(&packets.to_be_bytes());
             }
             Side::Nack { flow, runs } => emit_runs(*flow, runs, out),
+            &Side::Wait { flow, msg_id, first_psn } => head(out, 5, 0, flow, msg_id, first_psn),
+            &Side::Ready { flow, msg_id, from_psn } => head(out, 6, 0, flow, msg_id, from_psn),
+            &Side::Close { flow } => short_head(out, 7, 0, flow, 0),
+            &Side::Closed { flow } => short_head(out, 8, 0, flow, 0),
         }
         self.encoded_len()
     }
@@ -356,15 +416,26 @@ mod tests {
             again: true,
         };
         let expected = [
-            0x73, 1, 1, 1, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0,
+            0x73, 2, 1, 1, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0,
             0x27, 0x10,
         ];
         assert_eq!(start.emit(&mut out), 32);
         assert_eq!(out[..32], expected);
         assert_eq!(SideFrame::parse(&expected), Ok((start, 32)));
         let done: SideFrame<'_> = Side::Done { flow: FLOW, msg_id: 7, first_psn: 5 };
-        let expected = [0x73, 1, 2, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 5];
+        let expected = [0x73, 2, 2, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 5];
         assert_eq!((done.emit(&mut out), &out[..20]), (20, &expected[..]));
+        let wait: SideFrame<'_> = Side::Wait { flow: FLOW, msg_id: 7, first_psn: 5 };
+        let expected = [0x73, 2, 5, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 5];
+        assert_eq!((wait.emit(&mut out), &out[..20]), (20, &expected[..]));
+        let ready: SideFrame<'_> = Side::Ready { flow: FLOW, msg_id: 7, from_psn: 6 };
+        let expected = [0x73, 2, 6, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 6];
+        assert_eq!((ready.emit(&mut out), &out[..20]), (20, &expected[..]));
+        for (close, kind) in [(SideFrame::Close { flow: FLOW }, 7), (SideFrame::Closed { flow: FLOW }, 8)] {
+            let expected = [0x73, 2, kind, 0, 1, 2, 3, 10, 11, 12, 0, 0];
+            assert_eq!((close.emit(&mut out), &out[..12]), (12, &expected[..]));
+            assert_eq!(SideFrame::parse(&expected), Ok((close, 12)));
+        }
         let runs = [
             PsnRun { first: 2, count: 1 },
             PsnRun { first: 5, count: 2 },
@@ -372,7 +443,7 @@ mod tests {
         ];
         let len = Side::Nack { flow: FLOW, runs }.emit(&mut out);
         let expected = [
-            0x73, 1, 4, 0, 1, 2, 3, 10, 11, 12, 0, 3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 3, 255, 1,
+            0x73, 2, 4, 0, 1, 2, 3, 10, 11, 12, 0, 3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 3, 255, 1,
             0, 0,
         ];
         assert_eq!((len, &out[..len]), (32, &expected[..]));
@@ -398,8 +469,9 @@ mod tests {
             }
         };
         assert_eq!(after(&[(0, 0)]), ("magic", 0));
-        assert_eq!(after(&[(1, 2)]), ("version", 2));
-        assert_eq!(after(&[(2, 5)]), ("kind", 5));
+        assert_eq!(after(&[(1, 1)]), ("version", 1));
+        assert_eq!(after(&[(2, 9)]), ("kind", 9));
+        assert_eq!(after(&[(2, 7)]), ("message", 7));
         assert_eq!(after(&[(3, 2)]), ("flags", 2));
         assert_eq!(after(&[(2, 2), (3, 1)]), ("flags", 1));
         assert_eq!(after(&[(23, 0)]), ("packets", 0));
@@ -422,7 +494,7 @@ mod tests {
         fn any_bytes_are_refused_or_mean_what_they_say(mut bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..64), forge: bool) {
             if forge && bytes.len() >= 4 {
                 bytes[..2].copy_from_slice(&[SIDE_MAGIC, SIDE_VERSION]);
-                bytes[2] = bytes[2] % 4 + 1;
+                bytes[2] = bytes[2] % 8 + 1;
                 bytes[3] = 0;
             }
             if let Ok((frame, len)) = SideFrame::parse(&bytes) {

@@ -25,9 +25,13 @@ pub struct RdmConfig {
     pub delivery: Delivery,
     /// Peers at a time, those included that have spoken first; 1 to 1,048,576. Default 16,384.
     pub max_peers: usize,
-    /// Bytes kept of messages for which no receive is posted yet; beyond them packets are dropped, and asked for again
-    /// later. Default 64 MiB.
+    /// Bytes kept of messages for which no receive is posted yet. A message beyond them, and those its sender has posted
+    /// after it, wait at the sender until a receive is posted or there is room. Default 64 MiB.
     pub unexpected_bytes: usize,
+    /// Receives that messages of one peer may be on their way into at a time, 1 to 32,768; further messages of it wait at
+    /// their sender. So no peer that begins messages and never ends them takes all receives that are for anybody, if more
+    /// are posted. Default 1,024.
+    pub receives_a_peer: usize,
     /// TCP connections of the side channel at a time, 1 to 65,536; the one used least recently makes room. Default
     /// 4,096.
     pub side_channels: usize,
@@ -66,6 +70,7 @@ impl RdmConfig {
             delivery: Delivery::Unordered,
             max_peers: 16_384,
             unexpected_bytes: 64 << 20,
+            receives_a_peer: 1_024,
             side_channels: 4_096,
             side_idle: Duration::from_secs(10),
             side_buffer_bytes: 4 << 20,
@@ -81,6 +86,8 @@ impl RdmConfig {
         scheme::find_datagrams(&self.device.scheme)?;
         let peers = (1..=MAX_PEERS).contains(&self.max_peers);
         check(peers, "max_peers", self.max_peers, "1 to 1048576")?;
+        let receives = (1..=1 << 15).contains(&self.receives_a_peer);
+        check(receives, "receives_a_peer", self.receives_a_peer, "1 to 32768")?;
         let channels = (1..=1 << 16).contains(&self.side_channels);
         check(channels, "side_channels", self.side_channels, "1 to 65536")?;
         let buffer = (1 << 10..=1 << 30).contains(&self.side_buffer_bytes);
@@ -103,6 +110,7 @@ mod tests {
             config.validate().unwrap_err().to_string()
         };
         assert_eq!(wrong(|c| c.max_peers = 0), "max_peers is 0; allowed: 1 to 1048576");
+        assert_eq!(wrong(|c| c.receives_a_peer = 0), "receives_a_peer is 0; allowed: 1 to 32768");
         assert_eq!(wrong(|c| c.device.paths = 0), "paths is 0; allowed: 1 to 256");
         let open_to_all = wrong(|c| c.device.bind = "0.0.0.0:0".parse().unwrap());
         assert!(open_to_all.starts_with("bind is 0.0.0.0:0, which others can send to"), "{open_to_all}");

@@ -1,6 +1,7 @@
 //! The loop: datagrams, side messages, timers and requests go into the transport; packets, side messages and completions
 //! come out.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -68,6 +69,8 @@ pub(super) struct Core {
     pub(super) lines: Lines,
     /// Associations with something to say on the side channel.
     pub(super) talkers: Vec<u32>,
+    /// Peers whose messages wait for room here, in the order in which they began to.
+    pub(super) waiting: VecDeque<u32>,
     pub(super) mail: Arc<Mail>,
     pub(super) ports: Vec<u16>,
     pub(super) path_packets: Vec<u64>,
@@ -126,7 +129,7 @@ impl<B: Backend> Engine<B> {
             qp,
             book,
             remotes: Remotes::new(c),
-            inbox: Inbox::new(config.unexpected_bytes),
+            inbox: Inbox::new(config.unexpected_bytes, config.receives_a_peer),
             places: Places::default(),
             outbound: Outbound::new(backend.limits(), backend.paths()),
             line: Line::new(device.line_rate, u64::from(device.mtu_payload) + 200),
@@ -134,6 +137,7 @@ impl<B: Backend> Engine<B> {
             handshakes,
             lines,
             talkers: Vec::new(),
+            waiting: VecDeque::new(),
             mail,
             ports,
             path_packets: vec![0; usize::from(backend.paths())],
@@ -147,6 +151,13 @@ impl<B: Backend> Engine<B> {
             config,
         };
         Ok(Engine { backend, core })
+    }
+}
+
+impl<B> Engine<B> {
+    /// Bytes of the longest message.
+    pub(super) fn most_message_bytes(&self) -> u64 {
+        self.core.rd.most_message_bytes()
     }
 }
 
@@ -290,6 +301,7 @@ impl Core {
             self.upkeep(self.now);
         }
         active |= self.tell();
+        active |= self.make_use_of_room() && self.tell();
         let left = self.transmit(backend);
         active |= self.tell();
         self.flush_side();

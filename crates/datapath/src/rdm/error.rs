@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use pathweave_transport::MAX_MESSAGE_BYTES;
 use thiserror::Error;
 
 use super::Peer;
@@ -41,10 +40,12 @@ pub enum RdmPostError {
         peer: Peer,
     },
     /// No message is so long.
-    #[error("a message of {len} bytes; 1 to {MAX_MESSAGE_BYTES} are allowed")]
+    #[error("a message of {len} bytes; 1 to {most} are allowed")]
     Length {
         /// Bytes asked for.
         len: u64,
+        /// As many as there may be: 4 GiB, or 2^23 packets where that is less.
+        most: u64,
     },
     /// Messages that are not done.
     #[error("{limit} messages to {peer} are outstanding, as many as can be told apart; wait for completions")]

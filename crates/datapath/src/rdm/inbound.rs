@@ -86,29 +86,66 @@ impl Core {
         }
         let segment = datagram.segment(self.rd.expected_psn(known_as)?);
         let ce = ecn == Ecn::Experienced;
-        let data = match &segment.body {
-            Body::Rd(data) => data,
+        match &segment.body {
+            Body::Rd(_) => {}
             Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } => {
                 self.rd.on_packet(now, HostId(id), &segment, ce);
                 return Some(());
             }
             _ => return None,
-        };
-        let msg = self.rd.message_of(known_as, data)?;
-        let payload = datagram.payload();
-        let end = u64::from(data.offset) + payload.len() as u64;
-        let rd = &self.rd;
-        let total = || if data.multi { rd.announced_len(known_as, msg) } else { Some(end) };
-        if !self.inbox.admits(index_of(id), msg, end, total) {
-            // As if it had been lost: it will be asked for.
+        }
+        // Only what the transport would take has a say in which message goes into which receive.
+        let Some(offer) = self.rd.judge(now, HostId(id), &segment, ce) else { return Some(()) };
+        if !self.inbox.admits(index_of(id), offer.msg(), offer.end(), offer.total()) {
             self.counts.no_room_drops += 1;
+            if self.rd.refuse(now, offer) {
+                self.waits(id);
+            }
             return Some(());
         }
-        if let Some(place) = self.rd.on_packet(now, HostId(id), &segment, ce) {
-            let payload = &payload[..usize::from(place.len)];
-            self.inbox.place(&self.places, index_of(id), place.msg, u64::from(place.offset), payload);
-        }
+        let place = self.rd.take(now, offer);
+        let payload = &datagram.payload()[..usize::from(place.len)];
+        self.inbox.place(&self.places, index_of(id), place.msg, u64::from(place.offset), payload);
         Some(())
+    }
+
+    /// Messages of a peer wait for room here.
+    pub(super) fn waits(&mut self, id: u32) {
+        if let Some((index, association)) = self.remotes.of_id(id)
+            && !std::mem::replace(&mut association.waits, true)
+        {
+            self.waiting.push_back(index);
+        }
+    }
+
+    /// Where there may be room that was not, those who have waited longest for it are told to go on. Returns whether any
+    /// was.
+    pub(super) fn make_use_of_room(&mut self) -> bool {
+        if !self.inbox.has_changed() {
+            return false;
+        }
+        let (now, mut any) = (self.now, false);
+        for _ in 0..self.waiting.len() {
+            let Some(index) = self.waiting.pop_front() else { break };
+            let Some(association) =
+                self.remotes.get_mut(index).and_then(|remote| remote.association.as_deref_mut())
+            else {
+                continue;
+            };
+            let peer = association.peer();
+            let Some((msg, total)) = self.rd.waiting(peer) else {
+                association.waits = false;
+                continue;
+            };
+            if self.inbox.admits(index, msg, total, Some(total)) {
+                association.waits = false;
+                self.rd.release(now, peer);
+                any = true;
+            } else {
+                self.waiting.push_back(index);
+            }
+        }
+        any
     }
 }
 

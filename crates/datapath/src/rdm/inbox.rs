@@ -2,9 +2,13 @@
 //!
 //! Messages of a source take receives in the order in which they were posted there, whatever order their packets arrive
 //! in: the first packet of a message that is seen gives receives to all messages of its source up to it. A receive for
-//! one source goes before one for any. Where there is none, what arrives is kept, within a bound, until one is posted.
+//! one source goes before one for any. Where there is none, what arrives is kept, within a bound, until one is posted; what
+//! is beyond the bound is refused, and its sender told to wait.
+//!
+//! A source may have so many messages under way that are given a place, and no more: the first packet of a message far
+//! ahead takes no receives for those in between.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use pathweave_transport::Status;
 
@@ -79,10 +83,16 @@ pub(super) struct Inbox {
     sources: HashMap<u32, Source>,
     /// In the order in which they came up.
     kept: BTreeMap<u64, Kept>,
+    /// Which of them are of a source.
+    kept_of: HashMap<u32, BTreeSet<u64>>,
     /// Bytes granted to all of them.
     kept_bytes: u64,
     kept_limit: u64,
+    /// Messages of a source that have a place and are not over.
+    most_bound: usize,
     count: u64,
+    /// There may be room that was not.
+    changed: bool,
 }
 
 /// Messages that are kept, besides the bound on their bytes: none is so small that it costs nothing.
@@ -92,16 +102,20 @@ const BYTES_A_KEPT: u64 = 128;
 pub(super) const BYTES_A_SOURCE: usize = 2 * (size_of::<(u32, Source)>() + 1);
 
 impl Inbox {
-    /// Keeps at most `kept_limit` bytes for which there is no receive.
-    pub(super) fn new(kept_limit: usize) -> Self {
+    /// Keeps at most `kept_limit` bytes for which there is no receive, and has at most `most_bound` messages of a source
+    /// on their way.
+    pub(super) fn new(kept_limit: usize, most_bound: usize) -> Self {
         Inbox {
             any: VecDeque::new(),
             of_one: HashMap::new(),
             sources: HashMap::new(),
             kept: BTreeMap::new(),
+            kept_of: HashMap::new(),
             kept_bytes: 0,
             kept_limit: kept_limit as u64,
+            most_bound,
             count: 0,
+            changed: false,
         }
     }
 
@@ -110,19 +124,43 @@ impl Inbox {
         self.kept_bytes
     }
 
+    /// Whether there may be room that was not when this was asked last: a receive was posted, or something is over.
+    pub(super) fn has_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Whether there is a receive or room for all of a message, were all receives given out now. Nothing is given out.
+    pub(super) fn may_take(&self, from: u32, msg: u64, total: u64) -> bool {
+        let source = self.sources.get(&from);
+        let (next, bound) = source.map_or((0, 0), |source| (source.next, source.bound.len() as u64));
+        let more = match source.and_then(|source| source.bound.get(&msg)) {
+            Some(Target::Receive { .. }) => return true,
+            Some(Target::Kept(number)) => total.saturating_sub(self.kept[number].granted),
+            None if msg < next => return true,
+            None => {
+                let (own, places) = (self.of_one.get(&from).map_or(0, VecDeque::len), msg - next + 1);
+                if bound + places > self.most_bound as u64 {
+                    return false;
+                }
+                match places.saturating_sub((own + self.any.len()) as u64) {
+                    0 => return true,
+                    kept => total.saturating_add(kept * BYTES_A_KEPT),
+                }
+            }
+        };
+        self.kept_bytes.saturating_add(more) <= self.kept_limit
+    }
+
     /// Whether a packet of message `msg` that ends at `end` can be taken in; gives the message a place if it has none.
     /// `total`: the message's length, where that is known.
     ///
     /// A message that is kept is granted all of its length as soon as that is known, so that many halves of messages
     /// never keep each other from becoming whole. Until then it may use what half of the bound leaves.
-    pub(super) fn admits(
-        &mut self,
-        from: u32,
-        msg: u64,
-        end: u64,
-        total: impl FnOnce() -> Option<u64>,
-    ) -> bool {
+    pub(super) fn admits(&mut self, from: u32, msg: u64, end: u64, total: Option<u64>) -> bool {
         let source = self.sources.entry(from).or_default();
+        if source.next <= msg && source.bound.len() as u64 + (msg - source.next) >= self.most_bound as u64 {
+            return false;
+        }
         while source.next <= msg {
             let own = self.of_one.get_mut(&from).and_then(VecDeque::pop_front);
             if own.is_some() && self.of_one.get(&from).is_some_and(VecDeque::is_empty) {
@@ -135,6 +173,7 @@ impl Inbox {
                     self.kept_bytes += BYTES_A_KEPT;
                     let kept = Kept { from, msg: source.next, bytes: Vec::new(), granted: 0, whole: None };
                     self.kept.insert(self.count, kept);
+                    self.kept_of.entry(from).or_default().insert(self.count);
                     self.count += 1;
                     Target::Kept(self.count - 1)
                 }
@@ -147,7 +186,7 @@ impl Inbox {
             None | Some(Target::Receive { .. }) => true,
             Some(Target::Kept(number)) => {
                 let kept = self.kept.get_mut(number).expect("kept as long as it is bound");
-                let (wanted, limit) = match total() {
+                let (wanted, limit) = match total {
                     Some(total) => (total, self.kept_limit),
                     None => (end, self.kept_limit / 2),
                 };
@@ -183,6 +222,8 @@ impl Inbox {
 
     /// A message is whole. The receive that has it, if there is one.
     pub(super) fn delivered(&mut self, from: u32, msg: u64, bytes: u64) -> Option<Filled> {
+        // There is room for another one of this source.
+        self.changed = true;
         match self.sources.get_mut(&from)?.take(msg)? {
             Target::Receive { posted, cut } => Some(filled(posted, from, cut, bytes)),
             Target::Kept(number) => {
@@ -209,7 +250,7 @@ impl Inbox {
     pub(super) fn forget(&mut self, places: &Places, from: u32) -> (Vec<Posted>, Vec<Filled>) {
         let filled = self.begin_anew(places, from);
         let own = self.of_one.remove(&from).unwrap_or_default().into();
-        let gone: Vec<u64> = self.kept.iter().filter(|(_, k)| k.from == from).map(|(n, _)| *n).collect();
+        let gone = self.kept_of.get(&from).cloned().unwrap_or_default();
         gone.into_iter().for_each(|number| drop(self.take_kept(number)));
         (own, filled)
     }
@@ -218,6 +259,7 @@ impl Inbox {
     pub(super) fn post(&mut self, places: &Places, handle: u64, from: Option<u32>) -> Option<Filled> {
         let posted = Posted { handle, from, order: self.count };
         self.count += 1;
+        self.changed = true;
         self.offer(places, posted)
     }
 
@@ -237,6 +279,7 @@ impl Inbox {
     /// Receives whose messages are over without being whole take others, in their old order.
     fn release(&mut self, places: &Places, targets: impl IntoIterator<Item = Target>) -> Vec<Filled> {
         let mut receives = Vec::new();
+        self.changed = true;
         for target in targets {
             match target {
                 Target::Receive { posted, .. } => receives.push(posted),
@@ -249,14 +292,24 @@ impl Inbox {
 
     fn take_kept(&mut self, number: u64) -> Option<Kept> {
         let kept = self.kept.remove(&number)?;
+        if let Some(of_source) = self.kept_of.get_mut(&kept.from) {
+            of_source.remove(&number);
+            if of_source.is_empty() {
+                self.kept_of.remove(&kept.from);
+            }
+        }
+        self.changed = true;
         self.kept_bytes -= kept.granted + BYTES_A_KEPT;
         Some(kept)
     }
 
     /// A receive takes what has waited longest of what it can take, or waits itself.
     fn offer(&mut self, places: &Places, posted: Posted) -> Option<Filled> {
-        let fits = |kept: &Kept| posted.from.is_none_or(|from| from == kept.from);
-        let Some(number) = self.kept.iter().find(|(_, kept)| fits(kept)).map(|(number, _)| *number) else {
+        let first = match posted.from {
+            Some(from) => self.kept_of.get(&from).and_then(|numbers| numbers.first().copied()),
+            None => self.kept.first_key_value().map(|(&number, _)| number),
+        };
+        let Some(number) = first else {
             let queue = match posted.from {
                 Some(from) => self.of_one.entry(from).or_default(),
                 None => &mut self.any,
@@ -301,7 +354,7 @@ mod tests {
     impl World {
         fn new(kept_limit: usize) -> Self {
             let memory = Region::zeroed(100).unwrap();
-            World { inbox: Inbox::new(kept_limit), places: Places::default(), memory }
+            World { inbox: Inbox::new(kept_limit, 4), places: Places::default(), memory }
         }
         /// A receive of ten bytes at ten times `wr_id`.
         fn post(&mut self, wr_id: usize, from: Option<u32>) -> Option<(u64, Status, u64)> {
@@ -323,7 +376,7 @@ mod tests {
             (offset, total): (u64, Option<u64>),
             payload: &[u8],
         ) -> bool {
-            let admitted = self.inbox.admits(from, msg, offset + payload.len() as u64, || total);
+            let admitted = self.inbox.admits(from, msg, offset + payload.len() as u64, total);
             if admitted {
                 self.inbox.place(&self.places, from, msg, offset, payload);
             }
@@ -391,6 +444,39 @@ mod tests {
         assert_eq!((world.whole(1, 1, 1), world.whole(1, 2, 11)), (Some((2, OK, 1)), None));
         assert_eq!(world.post(3, None), Some((3, Status::LocalLength, 0)));
         assert_eq!(world.bytes(4), [0; 10]);
+    }
+
+    /// One packet of a message far ahead takes no receive, and one source not more than its share of them.
+    #[test]
+    fn a_source_takes_no_more_receives_than_its_share() {
+        let mut world = World::new(4_000);
+        (1..=6).for_each(|wr_id| assert_eq!(world.post(wr_id, None), None));
+        assert!(!world.inbox.admits(1, 30_000, 1, Some(1)) && !world.inbox.may_take(1, 30_000, 1));
+        assert_eq!(world.inbox.any.len(), 6);
+        // Four messages are begun, and none is ended.
+        assert!((0..4).all(|msg| world.packet(1, msg, 0, b"x")));
+        assert!(!world.packet(1, 4, 0, b"x") && !world.inbox.may_take(1, 4, 1));
+        assert_eq!(world.inbox.any.len(), 2);
+        assert!(world.packet(2, 0, 0, b"hello"));
+        assert_eq!(world.whole(2, 0, 5), Some((5, OK, 5)));
+        // One ends: there is room for another.
+        world.inbox.has_changed();
+        assert_eq!(world.whole(1, 2, 1), Some((3, OK, 1)));
+        assert!(world.inbox.has_changed() && world.inbox.may_take(1, 4, 1) && world.packet(1, 4, 0, b"x"));
+    }
+
+    #[test]
+    fn whether_there_would_be_room_is_known_before_anything_comes() {
+        let mut world = World::new(1_000);
+        assert!(world.inbox.may_take(1, 0, 872) && !world.inbox.may_take(1, 0, 873));
+        assert!(world.inbox.may_take(1, 1, 744) && !world.inbox.may_take(1, 1, 745), "two to be kept");
+        assert_eq!(world.post(1, Some(2)), None);
+        assert!(!world.inbox.may_take(1, 0, 873) && world.inbox.may_take(2, 0, 1 << 32));
+        // Half of the bound for what has no known length; then all of it is asked for.
+        assert!(world.packet(1, 0, 0, &[1; 300]));
+        assert!(world.inbox.may_take(1, 0, 872) && !world.inbox.may_take(1, 0, 873));
+        assert_eq!(world.post(2, None), None);
+        assert!(world.inbox.may_take(1, 0, 1 << 32), "it has a receive");
     }
 
     #[test]

@@ -58,6 +58,11 @@ pub(super) struct Association {
     pub(super) side_port: u16,
     /// Messages posted to it that are not done.
     pub(super) outstanding: u32,
+    /// It is among those whose messages wait for room.
+    pub(super) waits: bool,
+    /// Which of its messages are looked at next for one that may have been forgotten, and when.
+    pub(super) remind_from: u64,
+    pub(super) remind_at: Time,
     /// The TCP connection on which this end speaks.
     pub(super) line: Option<u32>,
     /// Messages of the side channel that wait for one.
@@ -90,6 +95,9 @@ impl Association {
             session,
             side_port,
             outstanding: 0,
+            waits: false,
+            remind_from: 0,
+            remind_at: Time::ZERO,
             line: None,
             unsaid: Vec::new(),
             marked: false,

@@ -81,6 +81,7 @@ impl Core {
             remote.pending = VecDeque::new();
         }
         if first && association.outstanding > 0 {
+            association.remind_at = now.saturating_add(super::side::REMIND_EVERY);
             self.next_upkeep = self.next_upkeep.min(now.saturating_add(super::side::BUSY));
         }
     }
@@ -139,6 +140,7 @@ impl Core {
             marked_datagrams: self.counts.marked_datagrams,
             slowest: self.rd.slowest(self.now),
             no_room_drops: self.counts.no_room_drops,
+            waiting_peers: self.waiting.len(),
             kept_bytes: self.inbox.kept_bytes(),
             paths: paths
                 .map(|(path, &packets)| RdmPath { source_port: self.port_of(path), packets })

@@ -32,6 +32,10 @@ const MOST_DOUBLINGS: u32 = 6;
 const LASTING: Duration = Duration::from_ms(500);
 /// Messages given up that are said again on a new connection.
 const MOST_ABORTS: usize = 64;
+/// So often, messages that have left and are not done are announced once more, so many at a time: what the peer has said of
+/// them may have been lost with a connection of which this end knows nothing.
+pub(super) const REMIND_EVERY: Duration = Duration::from_ms(1_000);
+const REMINDERS: usize = 64;
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,6 +267,9 @@ impl Core {
                     read += len;
                     let message: SideMessage = frame.to_owned();
                     self.rd.on_side(now, HostId(id), &message);
+                    if let SideMessage::Start { msg_id, packets: 2.., .. } = message {
+                        self.on_announced(now, id, msg_id);
+                    }
                 }
                 Err(SideError::Truncated { .. }) => break,
                 Err(_) => return Err(()),
@@ -270,6 +277,19 @@ impl Core {
         }
         plain.drain(..read);
         Ok(())
+    }
+
+    /// A message has been announced. Where there is neither a receive nor room for all of it, it waits at its sender rather
+    /// than come in vain.
+    fn on_announced(&mut self, now: Time, id: u32, msg_id: u16) {
+        let Some((index, association)) = self.remotes.of_id(id) else { return };
+        let peer = association.peer();
+        if let Some((msg, bytes)) = self.rd.announced(peer, msg_id)
+            && !self.inbox.may_take(index, msg, bytes)
+            && self.rd.defer(now, peer, msg)
+        {
+            self.waits(id);
+        }
     }
 
     /// Somebody calls, who says to be a peer.
@@ -362,6 +382,7 @@ impl Core {
                 self.rd.on_side_reset(now, HostId(id));
                 aborts.into_iter().for_each(|abort| self.say(id, abort));
             }
+            self.remind(now, index);
             let Some(association) = self.association(index) else { continue };
             if !association.unsaid.is_empty() && !std::mem::replace(&mut association.marked, true) {
                 self.talkers.push(index);
@@ -369,6 +390,19 @@ impl Core {
         }
         self.close_idle(now);
         self.next_upkeep = now.saturating_add(wait);
+    }
+
+    fn remind(&mut self, now: Time, index: u32) {
+        let Some(association) = self.association(index) else { return };
+        if association.outstanding == 0 || now < association.remind_at {
+            return;
+        }
+        association.remind_at = now.saturating_add(REMIND_EVERY);
+        let (peer, from) = (association.peer(), association.remind_from);
+        let next = self.rd.remind(now, peer, from, REMINDERS);
+        if let Some(association) = self.association(index) {
+            association.remind_from = next;
+        }
     }
 
     /// Whether a peer has said nothing for as long as it may, while something was awaited of it: its process hangs, and

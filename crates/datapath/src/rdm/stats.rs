@@ -33,8 +33,10 @@ pub struct RdmStats {
     pub marked_datagrams: u64,
     /// The lowest rate at which a destination is sent to at present; `None` without congestion control.
     pub slowest: Option<Rate>,
-    /// Packets dropped because no receive was posted and what may be kept was used up.
+    /// Packets dropped because no receive was posted and what may be kept was used up; their senders were told to wait.
     pub no_room_drops: u64,
+    /// Peers whose messages wait for a receive or room here.
+    pub waiting_peers: usize,
     /// Bytes kept of messages for which no receive is posted.
     pub kept_bytes: u64,
     /// Data packets sent on each path, retransmissions included, and the path's UDP source port.

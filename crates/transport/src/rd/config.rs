@@ -4,7 +4,9 @@ use pathweave_policy::{DatagramConfig, DestinationControl};
 use pathweave_units::{Duration, HostId, QpNum};
 use pathweave_wire::Framing;
 
+use super::send::MAX_PACKETS;
 use crate::config::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
+use crate::work::MAX_MESSAGE_BYTES;
 
 /// The other end of a flow: a datagram queue pair of another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +48,12 @@ impl<P> RdConfig<P> {
     /// Payload bytes of a full packet.
     pub fn capacity(&self) -> u16 {
         self.behaviour.capacity(self.mtu_payload)
+    }
+
+    /// Bytes of the longest message: 4 GiB, or less where that would be more packets than a PSN tells apart, which is with
+    /// fewer than 512 bytes a packet.
+    pub fn most_message_bytes(&self) -> u64 {
+        MAX_MESSAGE_BYTES.min(u64::from(self.capacity()) * MAX_PACKETS)
     }
 
     /// Panics if a field is out of its range: a configuration is checked before it gets here.

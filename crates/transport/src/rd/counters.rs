@@ -30,6 +30,12 @@ counters! {
     duplicates,
     /// Data packets dropped because they were beyond the bitmap.
     beyond_window_drops,
+    /// Data packets dropped because this end has said that their messages are to wait.
+    waiting_drops,
+    /// Times this end had neither a receive nor room for a message and has said so.
+    waits_sent,
+    /// Times a peer has said so.
+    waits_received,
     /// NACKs made, in messages.
     nacks_sent,
     /// Packets asked for by them.

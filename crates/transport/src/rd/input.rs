@@ -2,19 +2,52 @@
 
 use pathweave_policy::{Delivery, Feedback, Policy, PolicyCx, Repair, RttSource, Slows};
 use pathweave_units::{HostId, PathId, Time};
-use pathweave_wire::{Body, PsnRun, RdFlow, Segment};
+use pathweave_wire::{Body, PsnRun, RdData, RdFlow, Segment};
 
 use super::config::PeerId;
 use super::pace::notification;
-use super::receive::{Ended, ScanRule, Verdict};
+use super::receive::{Arrival, Ended, Extent, Fresh, Refused, ScanRule, Start, Terms};
 use super::send::Flow;
 use super::{RdEvent, RdPlacement, RdQp, SideMessage};
 use crate::events::Status;
+
+/// A packet that can be taken.
+#[derive(Clone, Copy, Debug)]
+pub struct RdOffer {
+    pub(super) from: PeerId,
+    pub(super) flow: u32,
+    data: RdData,
+    pub(super) fresh: Fresh,
+}
+
+impl RdOffer {
+    /// Number of its message among those of the peer, from 0.
+    pub fn msg(&self) -> u64 {
+        self.fresh.msg
+    }
+
+    /// Bytes of its message up to its own last one.
+    pub fn end(&self) -> u64 {
+        u64::from(self.data.offset) + u64::from(self.data.len)
+    }
+
+    /// Bytes of its message, once that is known.
+    pub fn total(&self) -> Option<u64> {
+        self.fresh.extent.map(|extent| extent.bytes)
+    }
+}
 
 impl<P: Policy> RdQp<P> {
     /// A packet has arrived; `ce`: marked Congestion Experienced. The answer says where its payload goes: `None` where it
     /// has none, for duplicates and for what is dropped.
     pub fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<RdPlacement> {
+        let offer = self.judge(now, from, segment, ce)?;
+        Some(self.take(now, offer))
+    }
+
+    /// As [`on_packet`](RdQp::on_packet), of a driver that may have no room for it: a packet with payload that is new and
+    /// makes sense is offered, and is as if it had not come unless it is [taken](RdQp::take).
+    pub fn judge(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<RdOffer> {
         self.advance(now);
         let peer = PeerId { host: from, qp: segment.src_qp };
         let data = match &segment.body {
@@ -32,23 +65,25 @@ impl<P: Policy> RdQp<P> {
         if ce {
             self.on_mark(now, flow, segment.path);
         }
+        let terms = self.terms();
+        match self.flows[flow as usize].rx.judge(data, terms) {
+            Ok(fresh) => return Some(RdOffer { from: peer, flow, data: *data, fresh }),
+            Err(Refused::Duplicate) => self.counters.duplicates += 1,
+            Err(Refused::BeyondWindow) => self.counters.beyond_window_drops += 1,
+            Err(Refused::MustWait) => self.counters.waiting_drops += 1,
+            Err(Refused::Malformed) => self.counters.malformed += 1,
+        }
+        None
+    }
+
+    /// Takes a packet that [`judge`](RdQp::judge) has just offered; nothing else may have happened since then. The answer
+    /// says where its payload goes.
+    pub fn take(&mut self, now: Time, offer: RdOffer) -> RdPlacement {
+        let RdOffer { from, flow, data, fresh } = offer;
         let window = u64::from(self.config.behaviour.window_packets);
         let rx = &mut self.flows[flow as usize].rx;
-        let (msg, in_order, asked) = match rx.on_packet(now, data, window, self.config.capacity()) {
-            Verdict::New { msg, in_order, asked } => (msg, in_order, asked),
-            Verdict::Duplicate => {
-                self.counters.duplicates += 1;
-                return None;
-            }
-            Verdict::BeyondWindow => {
-                self.counters.beyond_window_drops += 1;
-                return None;
-            }
-            Verdict::Malformed => {
-                self.counters.malformed += 1;
-                return None;
-            }
-        };
+        let msg = fresh.msg;
+        let Arrival { in_order, asked } = rx.take(now, &data, &fresh, window);
         self.counters.payload_bytes_received += u64::from(data.len);
         self.counters.out_of_order += u64::from(!in_order);
         if !data.multi {
@@ -62,7 +97,11 @@ impl<P: Policy> RdQp<P> {
         {
             self.rtt.note(now, now - asked);
         }
-        Some(RdPlacement { from: peer, msg, offset: data.offset, len: data.len, in_order })
+        RdPlacement { from, msg, offset: data.offset, len: data.len, in_order }
+    }
+
+    pub(super) fn terms(&self) -> Terms {
+        Terms { window: u64::from(self.config.behaviour.window_packets), capacity: self.config.capacity() }
     }
 
     /// A packet without data.
@@ -133,17 +172,20 @@ impl<P: Policy> RdQp<P> {
             self.counters.foreign += 1;
             return;
         };
-        let window = u64::from(self.config.behaviour.window_packets);
+        let terms = self.terms();
         let rx = &mut self.flows[flow as usize].rx;
         match *message {
             SideMessage::Start { msg_id, first_psn, packets, total, again, .. } => {
-                match rx.on_start((msg_id, first_psn, packets, total), window) {
+                let start = Start { msg_id, first_psn, extent: Extent { packets, bytes: total } };
+                match rx.on_start(&start, terms) {
                     Ok(true) if again => self.say_done(flow, msg_id, first_psn),
                     Ok(true) => {}
                     Ok(false) => {
                         let msg = rx.extend_msg(msg_id);
                         if let Some((first_psn, bytes)) = rx.take_whole(msg) {
                             self.whole(flow, msg, first_psn, bytes);
+                        } else if again {
+                            self.say_whether_ready(flow, msg, first_psn);
                         }
                     }
                     Err(_) => self.counters.malformed += 1,
@@ -151,10 +193,23 @@ impl<P: Policy> RdQp<P> {
                 self.watch(now, flow);
             }
             SideMessage::Abort { msg_id, first_psn, packets, .. } => {
-                if let Some(msg) = rx.on_abort(msg_id, first_psn, packets, window) {
-                    self.tell(flow, Ended { msg, bytes: None });
+                match rx.on_abort(msg_id, first_psn, packets, terms.window) {
+                    Ok(Some(msg)) => {
+                        if rx.waiting().is_some_and(|waiting| waiting.msg == msg) {
+                            self.release_flow(now, flow);
+                        }
+                        self.tell(flow, Ended { msg, bytes: None });
+                    }
+                    Ok(None) => {}
+                    Err(_) => self.counters.malformed += 1,
                 }
             }
+            SideMessage::Wait { first_psn, .. } => {
+                self.counters.waits_received += u64::from(self.flows[flow as usize].tx.wait(first_psn));
+            }
+            SideMessage::Ready { msg_id, from_psn, .. } => self.on_ready(flow, msg_id, from_psn),
+            // The driver's affair, which knows who is not needed.
+            SideMessage::Close { .. } | SideMessage::Closed { .. } => {}
             SideMessage::Done { first_psn, .. } => {
                 if self.finish(flow, first_psn, Status::Success) {
                     self.counters.messages_done += 1;
@@ -164,23 +219,34 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// Packets are missing at the other end: each is queued once, unless it is done or has not left yet.
+    /// Packets are missing at the other end: each is queued once, unless it is done, or has not left yet, or waits. No more
+    /// are looked at than the other end keeps track of, whatever it says.
     fn on_nack(&mut self, flow: u32, runs: &[PsnRun]) {
         self.counters.nacks_received += 1;
         let limit = self.config.behaviour.retry_limit;
-        let psns = runs.iter().flat_map(|run| run.first..run.first.saturating_add(u64::from(run.count)));
+        let mut left = u64::from(self.config.behaviour.window_packets);
         let mut given_up = None;
-        for psn in psns {
-            let Flow { tx, .. } = &mut self.flows[flow as usize];
-            match tx.of_psn(psn) {
-                Some((_, message)) if psn - message.first_psn < u64::from(message.sent) => {
-                    if !self.queues.retry(flow, psn) {
-                        self.counters.asked_in_vain += 1;
-                    } else if !message.ask((psn - message.first_psn) as u32, limit) {
-                        given_up = Some(message.first_psn);
+        for run in runs {
+            let tx = &mut self.flows[flow as usize].tx;
+            let (oldest, end) = tx.psns();
+            let first = run.first.max(oldest);
+            let last =
+                run.first.saturating_add(u64::from(run.count)).min(end).min(first.saturating_add(left));
+            self.counters.asked_in_vain += u64::from(run.count) - last.saturating_sub(first);
+            left -= last.saturating_sub(first);
+            for psn in first..last {
+                let tx = &mut self.flows[flow as usize].tx;
+                let may_send = tx.of_psn(psn).map(|(msg, _)| msg).is_some_and(|msg| tx.may_send(msg));
+                match tx.of_psn(psn) {
+                    Some((_, message)) if may_send && psn - message.first_psn < u64::from(message.sent) => {
+                        if !self.queues.retry(flow, psn) {
+                            self.counters.asked_in_vain += 1;
+                        } else if !message.ask((psn - message.first_psn) as u32, limit) {
+                            given_up = Some(message.first_psn);
+                        }
                     }
+                    _ => self.counters.asked_in_vain += 1,
                 }
-                _ => self.counters.asked_in_vain += 1,
             }
         }
         if let Some(first_psn) = given_up {
@@ -227,7 +293,7 @@ impl<P: Policy> RdQp<P> {
     }
 
     /// Has the scan look at a flow of which something is missing.
-    fn watch(&mut self, now: Time, flow: u32) {
+    pub(super) fn watch(&mut self, now: Time, flow: u32) {
         let repairs = self.repairs();
         let rx = &mut self.flows[flow as usize].rx;
         if !repairs || rx.watched || !rx.is_waiting() {

@@ -8,11 +8,12 @@ mod config;
 mod counters;
 mod host;
 mod input;
-mod intervals;
 mod output;
 mod overhead;
 mod pace;
 mod queues;
+mod ranges;
+mod ready;
 mod receive;
 mod round_trip;
 mod send;
@@ -25,13 +26,13 @@ use core::fmt;
 
 use pathweave_policy::{Announce, Policy, Repair, Shared, Slows};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
-use pathweave_wire::{Body, RdData, RdFlow, Segment};
+use pathweave_wire::{Body, RdFlow, Segment};
 
 use crate::events::Status;
-use crate::work::MAX_MESSAGE_BYTES;
 pub use config::{PeerId, RdConfig};
 pub use counters::RdCounters;
 pub use host::RdHost;
+pub use input::RdOffer;
 pub use overhead::ScanOverhead;
 use queues::Queues;
 use round_trip::RoundTrip;
@@ -53,6 +54,16 @@ pub use side::SideMessage;
 /// made anew, [`on_side_reset`](RdQp::on_side_reset) says again what the other end may not have heard.
 ///
 /// Peers are made known with [`add_peer`](RdQp::add_peer). What comes from others is counted and dropped.
+///
+/// # Where there may be no room
+///
+/// A driver that takes whatever comes hands packets to [`on_packet`](RdQp::on_packet). One that may have neither a receive
+/// nor room for a message asks [`judge`](RdQp::judge) first, and then [`take`](RdQp::take)s the packet or
+/// [`refuse`](RdQp::refuse)s it: the message and those after it are then to wait at the peer, nothing of them is asked for,
+/// and nothing counts as a retry, until [`release`](RdQp::release). Loss is not how a receiver says that it is not ready.
+///
+/// What a peer can make this end keep is bounded: a bitmap of the window, and an entry for each message that it may have
+/// outstanding, [`MAX_RD_OUTSTANDING`].
 #[derive(Debug)]
 pub struct RdQp<P> {
     config: RdConfig<P>,
@@ -135,10 +146,12 @@ pub struct RdPlacement {
 pub enum RdPostError {
     /// The peer has not been made known.
     UnknownPeer(PeerId),
-    /// 0 bytes, or more than [`MAX_MESSAGE_BYTES`].
+    /// 0 bytes, or more than [`RdConfig::most_message_bytes`].
     Length {
         /// The length asked for.
         len: u64,
+        /// The longest that is allowed.
+        most: u64,
     },
     /// [`MAX_RD_OUTSTANDING`] messages to this peer are not done.
     Outstanding(PeerId),
@@ -156,8 +169,8 @@ impl fmt::Display for RdPostError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RdPostError::UnknownPeer(peer) => write!(f, "{peer} is not a known peer; it must be added first"),
-            RdPostError::Length { len } => {
-                write!(f, "a message of {len} bytes; 1 to {MAX_MESSAGE_BYTES} bytes are allowed")
+            RdPostError::Length { len, most } => {
+                write!(f, "a message of {len} bytes; 1 to {most} bytes are allowed")
             }
             RdPostError::Outstanding(peer) => {
                 write!(f, "{MAX_RD_OUTSTANDING} messages to {peer} are outstanding, as many as are allowed")
@@ -197,6 +210,11 @@ impl<P: Policy> RdQp<P> {
     /// Its number.
     pub fn num(&self) -> QpNum {
         self.config.num
+    }
+
+    /// Bytes of the longest message it takes.
+    pub fn most_message_bytes(&self) -> u64 {
+        self.config.most_message_bytes()
     }
 
     /// Makes a peer known, with the round-trip time to it when the network is idle. Nothing happens if it is.
@@ -245,29 +263,26 @@ impl<P: Policy> RdQp<P> {
         self.index.get(&from).map(|&flow| self.flows[flow as usize].rx.base)
     }
 
-    /// The number that the message of a packet would have, were it taken in now.
-    pub fn message_of(&self, from: PeerId, data: &RdData) -> Option<u64> {
-        self.index.get(&from).map(|&flow| self.flows[flow as usize].rx.extend_msg(data.msg_id))
-    }
-
-    /// The length of a message that is on its way, once that is known.
-    pub fn announced_len(&self, from: PeerId, msg: u64) -> Option<u64> {
-        self.flows[*self.index.get(&from)? as usize].rx.announced_len(msg)
-    }
-
     /// Appends a message of `len` bytes. Its completion comes as an [`RdEvent`].
     pub fn post(&mut self, now: Time, to: PeerId, wr_id: u64, len: u64) -> Result<(), RdPostError> {
         self.advance(now);
         let &flow = self.index.get(&to).ok_or(RdPostError::UnknownPeer(to))?;
-        if len == 0 || len > MAX_MESSAGE_BYTES {
-            return Err(RdPostError::Length { len });
+        let most = self.config.most_message_bytes();
+        if len == 0 || len > most {
+            return Err(RdPostError::Length { len, most });
         }
         let capacity = self.config.capacity();
-        let msg = self.flows[flow as usize].tx.post(wr_id, len, capacity).map_err(|full| match full {
+        let tx = &mut self.flows[flow as usize].tx;
+        let msg = tx.post(wr_id, len, capacity).map_err(|full| match full {
             Full::Messages => RdPostError::Outstanding(to),
             Full::Packets => RdPostError::Packets(to),
         })?;
-        self.queues.post(flow, msg);
+        if tx.may_send(msg)
+            && let Some(message) = tx.message(msg)
+        {
+            message.queued = true;
+            self.queues.post(flow, msg);
+        }
         if self.config.behaviour.announce == Announce::Post {
             self.announce(flow, msg, false);
         }

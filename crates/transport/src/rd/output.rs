@@ -6,7 +6,7 @@ use pathweave_wire::{Body, RdData, Segment};
 
 use super::config::PeerId;
 use super::queues::Next;
-use super::send::Flow;
+use super::send::{Flow, TxFlow};
 use super::{RdEvent, RdQp};
 use crate::events::Status;
 use crate::transmit::{Class, Gate, PayloadRef, Transmit};
@@ -38,6 +38,29 @@ fn want_of(data: &RdData, msg: u64, wire_bytes: u32) -> Want {
         retransmit: data.retransmit,
         inflight_packets: 0,
         inflight_bytes: 0,
+    }
+}
+
+impl TxFlow {
+    /// The message and the packet of it that is next, unless it is done, or given up, or is to wait.
+    fn found(&mut self, next: Next) -> Option<(u64, u32)> {
+        let (msg, message) = match next {
+            Next::Retry { psn, .. } => self.of_psn(psn)?,
+            Next::Fresh { msg, .. } => (msg, self.message(msg)?),
+        };
+        let (index, left) = match next {
+            Next::Retry { psn, .. } => ((psn - message.first_psn) as u32, message.sent),
+            Next::Fresh { .. } => (message.sent, message.packets),
+        };
+        // What is to be sent from the beginning need not be sent besides.
+        let is_due = index < left;
+        if self.may_send(msg) {
+            return is_due.then_some((msg, index));
+        }
+        if let Next::Fresh { .. } = next {
+            self.message(msg)?.queued = false;
+        }
+        None
     }
 }
 
@@ -132,15 +155,8 @@ impl<P: Policy> RdQp<P> {
     fn candidate(&mut self, now: Time) -> Option<Candidate> {
         loop {
             let next = self.queues.next(now, self.config.behaviour.retries)?;
-            let Flow { tx, .. } = &mut self.flows[next.flow() as usize];
-            let found = match next {
-                Next::Retry { psn, .. } => {
-                    tx.of_psn(psn).map(|(msg, message)| (msg, (psn - message.first_psn) as u32))
-                }
-                Next::Fresh { msg, .. } => tx.message(msg).map(|message| (msg, message.sent)),
-            };
-            let Some((msg, index)) = found else {
-                // Done, or given up, since it began to wait.
+            let Some((msg, index)) = self.flows[next.flow() as usize].tx.found(next) else {
+                // Done, or given up, or to wait, since it was queued.
                 self.queues.take(next);
                 continue;
             };
@@ -165,7 +181,7 @@ impl<P: Policy> RdQp<P> {
             // Below 2^32, as messages end there.
             offset: part.offset as u32,
             len: part.len,
-            retransmit: matches!(next, Next::Retry { .. }),
+            retransmit: matches!(next, Next::Retry { .. }) || index < message.reached,
         };
         let payload = PayloadRef { buffer: Buffer(message.wr_id), offset: part.offset, len: part.len };
         Some(Candidate { next, flow, msg, index, data, payload })
@@ -179,10 +195,14 @@ impl<P: Policy> RdQp<P> {
         if data.retransmit {
             message.retransmitted += 1;
             self.counters.retransmitted += 1;
+        }
+        if matches!(next, Next::Retry { .. }) {
             return self.queues.left(next, true);
         }
         message.sent += 1;
-        let (first, last) = (index == 0, message.sent == message.packets);
+        message.reached = message.reached.max(message.sent);
+        let (first, last) = (index == 0 && !message.announced, message.sent == message.packets);
+        message.queued = !last;
         self.queues.left(next, last);
         if first && self.config.behaviour.announce == Announce::FirstPacket {
             self.announce(flow, msg, false);
@@ -200,7 +220,7 @@ impl<P: Policy> RdQp<P> {
             wr_id: message.wr_id,
             to: *peer,
             status,
-            sent_packets: message.sent + message.retransmitted,
+            sent_packets: message.reached + message.retransmitted,
             retransmitted: message.retransmitted,
         });
         true

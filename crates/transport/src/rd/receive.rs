@@ -1,13 +1,16 @@
 //! The receiving half of a flow: what has arrived from one peer, what is missing, which messages are whole.
+//!
+//! All of it may be the work of a peer that follows no rule. So what is kept is bounded ([`MOST_KEPT`] messages, a bitmap
+//! of the window), and no step takes longer than the logarithm of that, but the scan, which looks at the window.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 
 use pathweave_units::{Duration, Time};
 use pathweave_wire::RdData;
 
-use super::intervals::Intervals;
+use super::ranges::Ranges;
+use super::send::MAX_RD_OUTSTANDING;
 use super::side::Missing;
 use crate::bits::BitRing;
 
@@ -15,6 +18,9 @@ use crate::bits::BitRing;
 const HALF: u64 = 1 << 15;
 /// A packet this far from what is expected has a PSN that makes no sense.
 const MAX_AHEAD: u64 = 1 << 23;
+/// Messages of each kind (not whole, given up, to be told later) that a flow keeps account of: as many as a peer may have
+/// outstanding. Whoever speaks of more breaks the rules.
+const MOST_KEPT: usize = MAX_RD_OUTSTANDING as usize;
 
 /// The receiving half of a flow. Small while everything arrives in order.
 #[derive(Debug)]
@@ -49,29 +55,68 @@ struct Open {
     messages: BTreeMap<u64, InMessage>,
     /// Messages to be delivered behind one that is not whole: their bytes, or `None` if they were given up.
     held: BTreeMap<u64, Option<u64>>,
-    /// PSNs of messages given up, not yet passed by `base`: from, to.
-    aborted: Vec<(u64, u64)>,
+    /// PSNs of messages given up, not yet passed by `base`.
+    aborted: Ranges,
+    /// The first message there is no room for.
+    waiting: Option<Waiting>,
 }
 
-/// A message of more than one packet that is not whole.
-#[derive(Debug, Default)]
+/// A message of more than one packet that is not whole. Its packets are all full but the last, so their PSNs say where
+/// they belong, and it is enough to count them.
+#[derive(Clone, Copy, Debug)]
 struct InMessage {
-    there: Intervals,
-    /// PSN of its first packet and its bytes, once they are known: the sender has said so, or its last packet is there.
-    extent: Option<(u64, u64)>,
+    first_psn: u64,
+    /// Packets that have arrived, each once.
+    arrived: u32,
+    /// One more than the number of the last one of them.
+    seen: u32,
+    /// How long it is, once that is known: the sender has said so, or its last packet is there.
+    extent: Option<Extent>,
 }
 
-/// What became of a packet.
+/// How long a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// New; its message may be whole now. `asked`: when it was asked for last, if it was.
-    New { msg: u64, in_order: bool, asked: Option<Time> },
+pub(super) struct Extent {
+    pub(super) packets: u32,
+    pub(super) bytes: u64,
+}
+
+/// A message there is neither a receive nor room for. It and those after it are to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Waiting {
+    pub(super) msg: u64,
+    pub(super) first_psn: u64,
+    pub(super) bytes: u64,
+}
+
+/// A packet that can be taken, and what it tells of its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fresh {
+    pub(super) msg: u64,
+    /// PSN of the first packet of its message.
+    pub(super) first_psn: u64,
+    pub(super) extent: Option<Extent>,
+}
+
+/// Why a packet cannot be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
     /// Has arrived before, or belongs to a message that was given up.
     Duplicate,
     /// Beyond what can be kept track of.
     BeyondWindow,
+    /// Of a message that is to wait.
+    MustWait,
     /// Contradicts itself or what is known.
     Malformed,
+}
+
+/// How a packet that was taken has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arrival {
+    pub(super) in_order: bool,
+    /// When it was asked for last, if it was.
+    pub(super) asked: Option<Time>,
 }
 
 /// A message that is over, to be told.
@@ -80,6 +125,23 @@ pub(super) struct Ended {
     pub(super) msg: u64,
     /// Its bytes; `None` if the sender gave it up.
     pub(super) bytes: Option<u64>,
+}
+
+/// What a sender says of a message that begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    pub(super) msg_id: u16,
+    pub(super) first_psn: u64,
+    pub(super) extent: Extent,
+}
+
+/// What both ends have settled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// Packets from the first missing one on that are kept track of.
+    pub(super) window: u64,
+    /// What all packets of a message carry but the last.
+    pub(super) capacity: u16,
 }
 
 /// How the scan judges.
@@ -116,7 +178,8 @@ impl RxFlow {
                 asked: BTreeMap::new(),
                 messages: BTreeMap::new(),
                 held: BTreeMap::new(),
-                aborted: Vec::new(),
+                aborted: Ranges::default(),
+                waiting: None,
             })
         })
     }
@@ -127,48 +190,94 @@ impl RxFlow {
         start + u64::from(id.wrapping_sub(start as u16))
     }
 
-    fn has(&self, psn: u64) -> bool {
-        let Some(open) = &self.open else { return psn < self.base };
-        psn < self.base
-            || (psn < self.highest && open.bits.get(psn))
-            || open.aborted.iter().any(|&(from, to)| (from..to).contains(&psn))
+    /// Whether a message of this number can begin at this PSN. Each message has a packet at least, and of all before
+    /// `base` something has been seen: so many packets ahead, so many messages at most.
+    fn is_near(&self, msg: u64, first_psn: u64) -> bool {
+        msg.saturating_sub(self.next_msg) <= first_psn.saturating_sub(self.base)
     }
 
-    /// A packet has arrived. Takes note of its PSN and its bytes.
-    /// `capacity` is what all packets of a message carry but the last.
-    pub(super) fn on_packet(&mut self, now: Time, data: &RdData, window: u64, capacity: u16) -> Verdict {
+    fn has(&self, psn: u64) -> bool {
+        let Some(open) = &self.open else { return psn < self.base };
+        psn < self.base || (psn < self.highest && open.bits.get(psn)) || open.aborted.contains(psn)
+    }
+
+    /// Whether a packet that has arrived can be taken. Nothing changes.
+    pub(super) fn judge(&self, data: &RdData, terms: Terms) -> Result<Fresh, Refused> {
         let end = u64::from(data.offset) + u64::from(data.len);
         if data.len == 0
             || (!data.multi && data.offset != 0)
             || end > 1 << 32
-            || data.len > capacity
+            || data.len > terms.capacity
             || data.psn > self.base + MAX_AHEAD
         {
-            return Verdict::Malformed;
+            return Err(Refused::Malformed);
         }
         if self.has(data.psn) {
-            return Verdict::Duplicate;
+            return Err(Refused::Duplicate);
         }
-        if data.psn >= self.base + window {
-            return Verdict::BeyondWindow;
+        if data.psn >= self.base + terms.window {
+            return Err(Refused::BeyondWindow);
+        }
+        if self.waiting().is_some_and(|waiting| data.psn >= waiting.first_psn) {
+            return Err(Refused::MustWait);
         }
         let msg = self.extend_msg(data.msg_id);
-        if data.multi {
-            let message = self.open(window).messages.entry(msg).or_default();
-            if data.len < capacity {
-                // Only the last packet is not full: here the message ends.
-                let index = u64::from(data.offset / u32::from(capacity));
-                let Some(first) = data.psn.checked_sub(index) else { return Verdict::Malformed };
-                if *message.extent.get_or_insert((first, end)) != (first, end) {
-                    return Verdict::Malformed;
-                }
-            }
-            let beyond = message.extent.is_some_and(|(_, total)| end > total);
-            if beyond || message.there.add(u64::from(data.offset), end) != u64::from(data.len) {
-                return Verdict::Malformed;
-            }
+        if !data.multi {
+            let extent = Some(Extent { packets: 1, bytes: end });
+            let near = self.is_near(msg, data.psn);
+            return if near {
+                Ok(Fresh { msg, first_psn: data.psn, extent })
+            } else {
+                Err(Refused::Malformed)
+            };
         }
-        self.next_msg = self.next_msg.max(msg + 1);
+        self.judge_part(data, msg, terms)
+    }
+
+    /// As [`judge`](RxFlow::judge), of a packet of a message of several.
+    fn judge_part(&self, data: &RdData, msg: u64, terms: Terms) -> Result<Fresh, Refused> {
+        let capacity = u32::from(terms.capacity);
+        let index = data.offset / capacity;
+        let end = u64::from(data.offset) + u64::from(data.len);
+        let first_psn = data.psn.checked_sub(u64::from(index)).ok_or(Refused::Malformed)?;
+        // Only the last packet is not full: there the message ends.
+        let short = data.len < terms.capacity;
+        if data.offset % capacity != 0 || (short && index == 0) || !self.is_near(msg, first_psn) {
+            return Err(Refused::Malformed);
+        }
+        let ends = short.then_some(Extent { packets: index + 1, bytes: end });
+        let messages = self.open.as_deref().map(|open| &open.messages);
+        let Some(known) = messages.and_then(|messages| messages.get(&msg)) else {
+            let full = messages.is_some_and(|messages| messages.len() >= MOST_KEPT);
+            return if full {
+                Err(Refused::BeyondWindow)
+            } else {
+                Ok(Fresh { msg, first_psn, extent: ends })
+            };
+        };
+        let fits = match (known.extent, ends) {
+            (Some(extent), None) => end <= extent.bytes,
+            (Some(extent), Some(ends)) => ends == extent,
+            (None, Some(ends)) => known.seen <= ends.packets,
+            (None, None) => true,
+        };
+        if known.first_psn != first_psn || !fits {
+            return Err(Refused::Malformed);
+        }
+        Ok(Fresh { msg, first_psn, extent: known.extent.or(ends) })
+    }
+
+    /// Takes a packet that can be taken.
+    pub(super) fn take(&mut self, now: Time, data: &RdData, fresh: &Fresh, window: u64) -> Arrival {
+        if data.multi {
+            let &Fresh { msg, first_psn, extent } = fresh;
+            let none = InMessage { first_psn, arrived: 0, seen: 0, extent: None };
+            let message = self.open(window).messages.entry(msg).or_insert(none);
+            message.arrived += 1;
+            message.seen = message.seen.max((data.psn - first_psn) as u32 + 1);
+            message.extent = extent;
+        }
+        self.next_msg = self.next_msg.max(fresh.msg + 1);
         self.last_arrival = now;
         let asked = self.open.as_deref_mut().and_then(|open| open.asked.remove(&data.psn));
         let in_order = data.psn == self.base;
@@ -181,7 +290,7 @@ impl RxFlow {
             open.bits.set(data.psn);
         }
         self.advance();
-        Verdict::New { msg, in_order, asked }
+        Arrival { in_order, asked }
     }
 
     /// Moves `base` over what has arrived or was given up.
@@ -191,16 +300,13 @@ impl RxFlow {
             let run = open.bits.run_of_ones(self.base, self.highest - self.base);
             open.bits.clear_range(self.base, self.base + run);
             self.base += run;
-            let Some(&(_, to)) = open.aborted.iter().find(|(from, to)| (*from..*to).contains(&self.base))
-            else {
-                break;
-            };
+            let Some(to) = open.aborted.end_of(self.base) else { break };
             // Some of its packets may have arrived.
             open.bits.clear_range(self.base, to.min(self.highest));
             self.base = to;
             self.highest = self.highest.max(to);
         }
-        open.aborted.retain(|&(_, to)| to > self.base);
+        open.aborted.forget_below(self.base);
         if open.asked.first_key_value().is_some_and(|(&first, _)| first < self.base) {
             open.asked = open.asked.split_off(&self.base);
         }
@@ -213,71 +319,88 @@ impl RxFlow {
             && open.messages.is_empty()
             && open.held.is_empty()
             && open.aborted.is_empty()
+            && open.waiting.is_none()
         {
             self.open = None;
         }
     }
 
     /// The sender says how long a message is. True if it has been whole before that.
-    pub(super) fn on_start(
-        &mut self,
-        (msg_id, first_psn, packets, total): (u16, u64, u32, u64),
-        window: u64,
-    ) -> Result<bool, Malformed> {
-        let end = first_psn + u64::from(packets);
-        if end > self.base.max(self.known_end) + (MAX_AHEAD << 1) || u64::from(packets) > total {
+    pub(super) fn on_start(&mut self, start: &Start, terms: Terms) -> Result<bool, Malformed> {
+        let &Start { msg_id, first_psn, extent } = start;
+        let (end, msg) = (first_psn + u64::from(extent.packets), self.extend_msg(msg_id));
+        if end > self.base + (MAX_AHEAD << 1)
+            || u64::from(extent.packets) != extent.bytes.div_ceil(u64::from(terms.capacity))
+            || !self.is_near(msg, first_psn)
+        {
             return Err(Malformed);
         }
-        let msg = self.extend_msg(msg_id);
-        self.known_end = self.known_end.max(end);
-        if packets == 1 {
+        if extent.packets == 1 {
+            self.known_end = self.known_end.max(end);
             return Ok(self.has(first_psn));
         }
-        let unknown = self.open.as_ref().is_none_or(|open| !open.messages.contains_key(&msg));
-        if unknown && (first_psn..end.min(first_psn + 2)).all(|psn| self.has(psn)) {
+        let known = self.open.as_deref().and_then(|open| open.messages.get(&msg));
+        match known {
             // No message is half there without an entry: this one is over.
-            return Ok(true);
+            None if (first_psn..end.min(first_psn + 2)).all(|psn| self.has(psn)) => return Ok(true),
+            None => {}
+            Some(known) => {
+                let fits = known.extent.is_none_or(|known| known == extent) && known.seen <= extent.packets;
+                if !fits || known.first_psn != first_psn {
+                    return Err(Malformed);
+                }
+            }
         }
+        let messages = &mut self.open(terms.window).messages;
+        if messages.len() >= MOST_KEPT && !messages.contains_key(&msg) {
+            return Err(Malformed);
+        }
+        let none = InMessage { first_psn, arrived: 0, seen: 0, extent: None };
+        messages.entry(msg).or_insert(none).extent = Some(extent);
+        self.known_end = self.known_end.max(end);
         self.next_msg = self.next_msg.max(msg + 1);
-        let message = self.open(window).messages.entry(msg).or_default();
-        if message.there.end() > total {
-            return Err(Malformed);
-        }
-        if *message.extent.get_or_insert((first_psn, total)) != (first_psn, total) {
-            return Err(Malformed);
-        }
         Ok(false)
     }
 
-    /// Bytes of a message that is not whole, if they are known.
+    /// Bytes of a message of several packets that is not whole, if they are known.
     pub(super) fn announced_len(&self, msg: u64) -> Option<u64> {
-        self.open.as_deref()?.messages.get(&msg)?.extent.map(|(_, total)| total)
+        self.open.as_deref()?.messages.get(&msg)?.extent.map(|extent| extent.bytes)
     }
 
     /// Whether a message is whole: then it is taken out, with the PSN of its first packet and its bytes.
     pub(super) fn take_whole(&mut self, msg: u64) -> Option<(u64, u64)> {
         let messages = &mut self.open.as_deref_mut()?.messages;
-        let (first_psn, total) = messages.get(&msg)?.extent?;
-        if !messages[&msg].there.is_whole(total) {
-            return None;
-        }
+        let &InMessage { first_psn, arrived, extent, .. } = messages.get(&msg)?;
+        let extent = extent.filter(|extent| extent.packets == arrived)?;
         messages.remove(&msg);
-        Some((first_psn, total))
+        Some((first_psn, extent.bytes))
     }
 
-    /// The sender gives a message up. True if it was not over.
-    pub(super) fn on_abort(&mut self, msg_id: u16, first_psn: u64, packets: u32, window: u64) -> Option<u64> {
+    /// The sender gives a message up. Its number, if it was not over.
+    pub(super) fn on_abort(
+        &mut self,
+        msg_id: u16,
+        first_psn: u64,
+        packets: u32,
+        window: u64,
+    ) -> Result<Option<u64>, Malformed> {
         let (msg, end) = (self.extend_msg(msg_id), first_psn + u64::from(packets));
-        if first_psn > self.base + (MAX_AHEAD << 1) || (first_psn..end).take(2).all(|psn| self.has(psn)) {
-            return None;
+        let full = |open: &Open| open.aborted.len() >= MOST_KEPT || open.held.len() >= MOST_KEPT;
+        if end > self.base + (MAX_AHEAD << 1) || self.open.as_deref().is_some_and(full) {
+            return Err(Malformed);
+        }
+        if (first_psn..end).take(2).all(|psn| self.has(psn)) {
+            return Ok(None);
         }
         self.next_msg = self.next_msg.max(msg + 1);
         let open = self.open(window);
         open.messages.remove(&msg);
-        open.aborted.push((first_psn, end));
-        open.asked.retain(|psn, _| !(first_psn..end).contains(psn));
+        open.aborted.add(first_psn, end);
+        while let Some((&psn, _)) = open.asked.range(first_psn..end).next() {
+            open.asked.remove(&psn);
+        }
         self.advance();
-        Some(msg)
+        Ok(Some(msg))
     }
 
     /// A message is over. Hands out what is to be told: at once, or once all before it are over.
@@ -293,30 +416,75 @@ impl RxFlow {
                 tell(Ended { msg: self.next_delivery, bytes });
                 self.next_delivery += 1;
             }
-        } else {
-            self.open(window).held.insert(ended.msg, ended.bytes);
+        } else if ended.msg > self.next_delivery {
+            let held = &mut self.open(window).held;
+            // A peer that has more behind one that is not whole breaks the rules, and loses what it sends.
+            if held.len() < MOST_KEPT {
+                held.insert(ended.msg, ended.bytes);
+            }
         }
         self.close();
     }
 
+    /// The first message that is to wait, if any is.
+    pub(super) fn waiting(&self) -> Option<Waiting> {
+        self.open.as_deref()?.waiting
+    }
+
+    /// A message, and all after it, is to wait. False if that was known.
+    pub(super) fn wait(&mut self, waiting: Waiting, window: u64) -> bool {
+        let known = &mut self.open(window).waiting;
+        let earlier = known.is_none_or(|known| waiting.msg < known.msg);
+        if earlier {
+            *known = Some(waiting);
+        }
+        earlier
+    }
+
+    /// Where a message of several packets begins, and its bytes, once that is known.
+    pub(super) fn as_waiting(&self, msg: u64) -> Option<Waiting> {
+        let message = self.open.as_deref()?.messages.get(&msg)?;
+        Some(Waiting { msg, first_psn: message.first_psn, bytes: message.extent?.bytes })
+    }
+
+    /// What was to wait may come: the message, and the PSN from which on packets are to be sent.
+    pub(super) fn release(&mut self) -> Option<(u64, u64)> {
+        let waiting = self.open.as_deref_mut()?.waiting.take()?;
+        self.close();
+        Some((waiting.msg, self.from_psn(waiting.first_psn)))
+    }
+
+    /// The PSN from which on a message that begins at `first_psn` has not arrived.
+    pub(super) fn from_psn(&self, first_psn: u64) -> u64 {
+        self.base.max(first_psn)
+    }
+
+    /// One more than the last PSN that is known to be sent and need not wait.
+    fn wanted_end(&self) -> u64 {
+        let end = self.highest.max(self.known_end);
+        self.waiting().map_or(end, |waiting| end.min(waiting.first_psn))
+    }
+
     /// Whether packets are known to be missing.
     pub(super) fn is_waiting(&self) -> bool {
-        self.base < self.highest.max(self.known_end)
+        self.base < self.wanted_end()
     }
 
     /// Whether a message is on its way.
     pub(super) fn is_unfinished(&self) -> bool {
-        self.is_waiting() || self.open.as_ref().is_some_and(|open| !open.messages.is_empty())
+        self.is_waiting()
+            || self.open.as_ref().is_some_and(|open| !open.messages.is_empty() || open.waiting.is_some())
     }
 
     /// The scan: what is missing and is to be asked for.
     pub(super) fn scan(&mut self, rule: &ScanRule) -> Missing {
         let ScanRule { now, period, hold, literal, window } = *rule;
         let known_end = if self.known_end == 0 { u64::MAX } else { self.known_end };
-        let old = if literal { self.highest } else { self.scan_mark }.min(known_end);
+        let wanted_end = self.wanted_end();
+        let old = if literal { self.highest } else { self.scan_mark }.min(known_end).min(wanted_end);
         // With nothing behind it a packet is missed only when the flow has fallen silent.
         let silent = self.known_end > self.highest && now.saturating_since(self.last_arrival) >= period;
-        let tail = if silent { self.known_end.min(self.base + window) } else { 0 };
+        let tail = if silent { self.known_end.min(self.base + window).min(wanted_end) } else { 0 };
         self.scan_mark = self.highest;
         let mut missing = Missing::default();
         if old <= self.base && tail <= self.base {
@@ -324,13 +492,13 @@ impl RxFlow {
         }
         let (base, highest) = (self.base, self.highest);
         let open = self.open(window);
-        let holes = (base..old.min(highest)).filter(|&psn| !open.bits.get(psn));
-        let mut all: Vec<u64> = holes.chain(highest..tail).collect();
-        all.retain(|psn| !open.aborted.iter().any(|&(from, to)| (from..to).contains(psn)));
+        let Open { bits, asked, aborted, .. } = open;
+        let holes = (base..old.min(highest)).filter(|&psn| !bits.get(psn));
+        let all = holes.chain(highest..tail).filter(|&psn| !aborted.contains(psn));
         for psn in all {
-            let held = open.asked.get(&psn).is_some_and(|&at| now.saturating_since(at) < hold);
+            let held = asked.get(&psn).is_some_and(|&at| now.saturating_since(at) < hold);
             if !held && missing.has_room() {
-                open.asked.insert(psn, now);
+                asked.insert(psn, now);
                 missing.push(psn);
             }
         }
@@ -351,19 +519,26 @@ pub(super) struct Malformed;
 mod tests {
     use super::*;
     use std::vec;
+    use std::vec::Vec;
 
     const WINDOW: u64 = 4_096;
-    const CAPACITY: u16 = 10;
+    const TERMS: Terms = Terms { window: WINDOW, capacity: 10 };
 
     fn single(psn: u64) -> RdData {
         RdData { psn, msg_id: psn as u16, multi: false, offset: 0, len: 1, retransmit: false }
     }
 
+    /// Takes a packet, or says why not.
+    fn take(flow: &mut RxFlow, now: Time, data: &RdData) -> Result<(u64, Arrival), Refused> {
+        let fresh = flow.judge(data, TERMS)?;
+        Ok((fresh.msg, flow.take(now, data, &fresh, WINDOW)))
+    }
+
     fn flow_with(psns: &[u64]) -> RxFlow {
         let mut flow = RxFlow::new(Time::ZERO);
         for &psn in psns {
-            let verdict = flow.on_packet(Time::ZERO, &single(psn), WINDOW, CAPACITY);
-            assert!(matches!(verdict, Verdict::New { .. }), "{psn}: {verdict:?}");
+            let taken = take(&mut flow, Time::ZERO, &single(psn));
+            assert!(taken.is_ok(), "{psn}: {taken:?}");
         }
         flow
     }
@@ -384,7 +559,7 @@ mod tests {
         assert_eq!(scan(&mut flow, 20, false), [2, 5, 6]);
         let mut flow = flow_with(&there);
         assert!(scan(&mut flow, 10, false).is_empty());
-        flow.on_packet(Time::from_us(15), &single(5), WINDOW, CAPACITY);
+        take(&mut flow, Time::from_us(15), &single(5)).expect("new");
         assert_eq!(scan(&mut flow, 20, false), [2, 6]);
         // As printed.
         assert_eq!(scan(&mut flow_with(&there), 10, true), [2, 5, 6]);
@@ -393,7 +568,8 @@ mod tests {
     #[test]
     fn the_end_of_a_message_is_asked_for_when_the_flow_is_silent() {
         let mut flow = flow_with(&[0, 1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(flow.on_start((8, 8, 2, 5_000), WINDOW), Ok(false));
+        let start = Start { msg_id: 8, first_psn: 8, extent: Extent { packets: 2, bytes: 15 } };
+        assert_eq!(flow.on_start(&start, TERMS), Ok(false));
         assert!(scan(&mut flow, 9, false).is_empty());
         assert_eq!(scan(&mut flow, 10, false), [8, 9]);
         // Never what has not been sent.
@@ -423,17 +599,13 @@ mod tests {
     fn a_flow_in_order_keeps_nothing_and_duplicates_are_told() {
         let mut flow = flow_with(&[0, 1, 2]);
         assert!(!flow.is_open());
-        assert_eq!(flow.on_packet(Time::ZERO, &single(1), WINDOW, CAPACITY), Verdict::Duplicate);
-        assert_eq!(flow.on_packet(Time::ZERO, &single(3 + WINDOW), WINDOW, CAPACITY), Verdict::BeyondWindow);
-        assert_eq!(
-            flow.on_packet(Time::ZERO, &single(4), WINDOW, CAPACITY),
-            Verdict::New { msg: 4, in_order: false, asked: None }
-        );
-        assert_eq!(flow.on_packet(Time::ZERO, &single(4), WINDOW, CAPACITY), Verdict::Duplicate);
-        assert_eq!(
-            flow.on_packet(Time::ZERO, &single(3), WINDOW, CAPACITY),
-            Verdict::New { msg: 3, in_order: true, asked: None }
-        );
+        let mut arrives = |psn| take(&mut flow, Time::ZERO, &single(psn));
+        let new = |msg, in_order| Ok((msg, Arrival { in_order, asked: None }));
+        assert_eq!(arrives(1), Err(Refused::Duplicate));
+        assert_eq!(arrives(3 + WINDOW), Err(Refused::BeyondWindow));
+        assert_eq!(arrives(4), new(4, false));
+        assert_eq!(arrives(4), Err(Refused::Duplicate));
+        assert_eq!(arrives(3), new(3, true));
         flow.ended(Ended { msg: 3, bytes: Some(1) }, false, WINDOW, |_| {});
         assert!(!flow.is_open() && flow.base == 5);
     }
@@ -463,16 +635,90 @@ mod tests {
         let mut flow = flow_with(&[0]);
         // Message 1 is PSN 1 to 4, of which 2 arrived; message 2 is PSN 5.
         let part = RdData { psn: 2, msg_id: 1, multi: true, offset: 10, len: 10, retransmit: false };
-        assert!(matches!(flow.on_packet(Time::ZERO, &part, WINDOW, CAPACITY), Verdict::New { .. }));
-        assert!(matches!(
-            flow.on_packet(Time::ZERO, &RdData { msg_id: 2, ..single(5) }, WINDOW, CAPACITY),
-            Verdict::New { .. }
-        ));
-        assert_eq!(flow.on_abort(1, 1, 4, WINDOW), Some(1));
-        assert_eq!((flow.base, flow.on_abort(1, 1, 4, WINDOW)), (6, None));
-        assert_eq!(
-            flow.on_packet(Time::ZERO, &RdData { psn: 3, ..part }, WINDOW, CAPACITY),
-            Verdict::Duplicate
+        assert!(take(&mut flow, Time::ZERO, &part).is_ok());
+        assert!(take(&mut flow, Time::ZERO, &RdData { msg_id: 2, ..single(5) }).is_ok());
+        assert_eq!(flow.on_abort(1, 1, 4, WINDOW), Ok(Some(1)));
+        assert_eq!((flow.base, flow.on_abort(1, 1, 4, WINDOW)), (6, Ok(None)));
+        assert_eq!(take(&mut flow, Time::ZERO, &RdData { psn: 3, ..part }), Err(Refused::Duplicate));
+    }
+
+    #[test]
+    fn parts_that_contradict_each_other_are_refused() {
+        let part = |psn, offset, len| RdData { psn, msg_id: 0, multi: true, offset, len, retransmit: false };
+        let mut flow = flow_with(&[]);
+        let mut arrives = |data: RdData| take(&mut flow, Time::ZERO, &data).map(|(msg, _)| msg);
+        assert_eq!(arrives(part(1, 10, 10)), Ok(0));
+        for (wrong, why) in [
+            (part(0, 20, 10), "begins before PSN 0"),
+            (part(3, 20, 10), "begins at PSN 1, not 0"),
+            (part(0, 0, 7), "a message of several packets that is one"),
+            (part(2, 25, 5), "not where a packet begins"),
+            (
+                RdData { msg_id: 4, ..part(2, 0, 10) },
+                "three messages further than the last, two packets further than the first",
+            ),
+        ] {
+            assert_eq!(arrives(wrong), Err(Refused::Malformed), "{why}");
+        }
+        // It ends with its third packet; then a fourth one, or another end, is nonsense.
+        assert_eq!(arrives(part(2, 20, 5)), Ok(0));
+        assert_eq!(arrives(part(3, 30, 10)), Err(Refused::Malformed));
+        assert_eq!(arrives(part(0, 0, 10)), Ok(0));
+        assert_eq!(flow.take_whole(0), Some((0, 25)));
+    }
+
+    #[test]
+    fn a_message_that_must_wait_is_not_asked_for_nor_what_comes_after_it() {
+        let part = |psn: u64| RdData {
+            psn,
+            msg_id: 1,
+            multi: true,
+            offset: 10 * (psn as u32 - 1),
+            len: 10,
+            retransmit: false,
+        };
+        let mut flow = flow_with(&[0]);
+        let start = Start { msg_id: 1, first_psn: 1, extent: Extent { packets: 50, bytes: 500 } };
+        assert_eq!(flow.on_start(&start, TERMS), Ok(false));
+        assert!(
+            take(&mut flow, Time::ZERO, &part(1)).is_ok() && take(&mut flow, Time::ZERO, &part(3)).is_ok()
         );
+        let waiting = flow.as_waiting(1).expect("announced");
+        assert!(flow.wait(waiting, WINDOW) && !flow.wait(waiting, WINDOW), "said once");
+        assert_eq!(take(&mut flow, Time::ZERO, &part(2)), Err(Refused::MustWait));
+        assert_eq!(take(&mut flow, Time::ZERO, &single(60)), Err(Refused::MustWait));
+        assert!(!flow.is_waiting() && flow.is_unfinished());
+        assert!(scan(&mut flow, 10, false).is_empty() && scan(&mut flow, 20, false).is_empty());
+        // It may come: from the first one on that is missing.
+        assert_eq!(flow.release(), Some((1, 2)));
+        assert_eq!(scan(&mut flow, 30, false).len(), 48);
+        assert_eq!((take(&mut flow, Time::ZERO, &part(2)).map(|(msg, _)| msg), flow.base), (Ok(1), 4));
+    }
+
+    /// What a peer that follows no rule can make this end keep, and how much of it.
+    #[test]
+    fn what_a_peer_says_is_kept_within_bounds() {
+        let mut flow = flow_with(&[]);
+        let mut refused = 0;
+        for n in 0..1_000_000u64 {
+            let start =
+                Start { msg_id: n as u16, first_psn: 10 + 2 * n, extent: Extent { packets: 2, bytes: 15 } };
+            refused += u64::from(flow.on_start(&start, TERMS).is_err());
+        }
+        let kept = flow.open.as_ref().expect("open").messages.len();
+        assert_eq!((kept, refused), (MOST_KEPT, 1_000_000 - MOST_KEPT as u64));
+        let mut flow = flow_with(&[]);
+        for n in 0..100_000u64 {
+            let _ = flow.on_abort(n as u16, 10 + 2 * n, 1, WINDOW);
+        }
+        assert_eq!(flow.open.as_ref().expect("open").aborted.len(), MOST_KEPT);
+        // Packets: the first of a message each, which is never whole.
+        let mut flow = flow_with(&[]);
+        for n in 0..100_000u64 {
+            let first =
+                RdData { psn: n, msg_id: n as u16, multi: true, offset: 0, len: 10, retransmit: false };
+            let _ = take(&mut flow, Time::ZERO, &first);
+        }
+        assert_eq!(flow.open.as_ref().expect("open").messages.len(), MOST_KEPT);
     }
 }

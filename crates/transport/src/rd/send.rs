@@ -13,15 +13,19 @@ use super::receive::RxFlow;
 /// Messages of a flow that may be outstanding: half of what a message number of 16 bits tells apart.
 pub const MAX_RD_OUTSTANDING: u64 = 1 << 15;
 /// Packets of a flow that may be outstanding: half of what a PSN of 24 bits tells apart.
-const MAX_PACKETS: u64 = 1 << 23;
+pub(super) const MAX_PACKETS: u64 = 1 << 23;
+/// No message has to wait.
+const NONE_WAITS: u64 = u64::MAX;
 
 /// A message that is not done. Its work requests are all here: PSN `first_psn + i` is packet i.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OutMessage {
     pub(super) first_psn: u64,
     pub(super) packets: u32,
-    /// Packets that have left at least once: all before this one.
+    /// The next packet to leave, of those not asked for again: all before it have left.
     pub(super) sent: u32,
+    /// Packets that have left at least once; more than `sent` where the peer was not ready for them.
+    pub(super) reached: u32,
     pub(super) len: u64,
     pub(super) wr_id: u64,
     pub(super) retransmitted: u32,
@@ -29,6 +33,8 @@ pub(super) struct OutMessage {
     asked: u32,
     times: u16,
     pub(super) announced: bool,
+    /// It is among the messages that have packets to send.
+    pub(super) queued: bool,
     pub(super) done: bool,
 }
 
@@ -64,6 +70,8 @@ impl OutMessage {
 pub(super) struct TxFlow {
     next_psn: u64,
     next_msg: u64,
+    /// The first message that the peer has no room for, which waits with all after it.
+    waits_from: u64,
     /// Messages not done, and those done behind one that is not.
     outstanding: VecDeque<OutMessage>,
 }
@@ -77,7 +85,7 @@ pub(super) enum Full {
 
 impl TxFlow {
     pub(super) const fn new() -> Self {
-        TxFlow { next_psn: 0, next_msg: 0, outstanding: VecDeque::new() }
+        TxFlow { next_psn: 0, next_msg: 0, waits_from: NONE_WAITS, outstanding: VecDeque::new() }
     }
 
     /// Appends a message; returns its number.
@@ -85,7 +93,7 @@ impl TxFlow {
         if self.outstanding.len() as u64 >= MAX_RD_OUTSTANDING {
             return Err(Full::Messages);
         }
-        // At most 2^32 bytes in packets of at least 247.
+        // At most 2^23.
         let packets = len.div_ceil(u64::from(capacity)) as u32;
         let oldest = self.outstanding.front().map_or(self.next_psn, |message| message.first_psn);
         if self.next_psn + u64::from(packets) - oldest > MAX_PACKETS {
@@ -99,12 +107,14 @@ impl TxFlow {
             first_psn: self.next_psn,
             packets,
             sent: 0,
+            reached: 0,
             len,
             wr_id,
             retransmitted: 0,
             asked: 0,
             times: 0,
             announced: false,
+            queued: false,
             done: false,
         });
         self.next_psn += u64::from(packets);
@@ -147,6 +157,61 @@ impl TxFlow {
         Some((msg, copy))
     }
 
+    /// PSNs of what is outstanding: the first, and one more than the last.
+    pub(super) fn psns(&self) -> (u64, u64) {
+        (self.outstanding.front().map_or(self.next_psn, |message| message.first_psn), self.next_psn)
+    }
+
+    /// Whether the peer has room for a message, as far as it has said.
+    #[inline]
+    pub(super) fn may_send(&self, msg: u64) -> bool {
+        msg < self.waits_from
+    }
+
+    /// The peer has no room for the message that begins there: it waits, and all after it. False if that was known, or
+    /// there is no such message.
+    pub(super) fn wait(&mut self, first_psn: u64) -> bool {
+        let found = self.of_psn(first_psn).filter(|(_, message)| message.first_psn == first_psn);
+        let Some(msg) = found.map(|(msg, _)| msg).filter(|&msg| msg < self.waits_from) else { return false };
+        self.waits_from = msg;
+        true
+    }
+
+    /// The message that waits first may come. What was sent from `from_psn` on is sent again; `queue` is told of every
+    /// message that has packets to send and is not queued. False if another one waits first, or none.
+    pub(super) fn go_on(&mut self, msg_id: u16, from_psn: u64, mut queue: impl FnMut(u64)) -> bool {
+        if self.waits_from == NONE_WAITS || self.waits_from as u16 != msg_id {
+            return false;
+        }
+        let first = self.first_msg();
+        let skipped = self.waits_from.saturating_sub(first) as usize;
+        self.waits_from = NONE_WAITS;
+        for (msg, message) in (first..).zip(&mut self.outstanding).skip(skipped) {
+            let arrived = from_psn.saturating_sub(message.first_psn).min(u64::from(message.sent));
+            (message.sent, message.times) = (arrived as u32, 0);
+            let has_more = !message.done && message.sent < message.packets;
+            if has_more && !core::mem::replace(&mut message.queued, true) {
+                queue(msg);
+            }
+        }
+        true
+    }
+
+    /// Messages from number `from` on that have left whole or wait, of `most` that are looked at; and where to go on.
+    pub(super) fn unanswered(&self, from: u64, most: usize) -> (impl Iterator<Item = u64>, u64) {
+        let first = self.first_msg();
+        let from = if (first..self.next_msg).contains(&from) { from } else { first };
+        let looked_at = (from..).zip(self.outstanding.iter().skip((from - first) as usize)).take(most);
+        let waits_from = self.waits_from;
+        let unanswered = looked_at
+            .filter(move |(msg, message)| {
+                let left = message.sent == message.packets || *msg == waits_from;
+                message.announced && !message.done && left
+            })
+            .map(|(msg, _)| msg);
+        (unanswered, from.saturating_add(most as u64))
+    }
+
     /// Messages that are not done.
     pub(super) fn unfinished(&self) -> impl Iterator<Item = (u64, &OutMessage)> {
         (self.first_msg()..).zip(&self.outstanding).filter(|(_, message)| !message.done)
@@ -176,6 +241,8 @@ impl Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec;
+    use std::vec::Vec;
 
     #[test]
     fn parts_by_hand() {
@@ -202,7 +269,7 @@ mod tests {
         assert!(flow.of_psn(5).is_none() && flow.finish(2).is_none());
         assert_eq!(flow.finish(1).map(|(msg, m)| (msg, m.wr_id)), Some((1, 9_000)));
         assert!(flow.finish(1).is_none() && flow.message(1).is_none() && flow.of_psn(2).is_none());
-        assert_eq!(flow.unfinished().map(|(msg, _)| msg).collect::<alloc::vec::Vec<_>>(), [0, 2]);
+        assert_eq!(flow.unfinished().map(|(msg, _)| msg).collect::<Vec<_>>(), [0, 2]);
         assert!(flow.finish(0).is_some());
         assert_eq!((flow.first_msg(), flow.outstanding.len()), (2, 1));
         assert!(flow.finish(4).is_some() && flow.is_idle());
@@ -224,6 +291,35 @@ mod tests {
         // 2^32 bytes in packets of 1,024: 2^22 packets.
         assert_eq!((flow.post(0, 1 << 32, 1_024), flow.post(0, 1 << 32, 1_024)), (Ok(0), Ok(1)));
         assert_eq!(flow.post(0, 1, 1_024), Err(Full::Packets));
+    }
+
+    #[test]
+    fn what_waits_is_sent_again_from_where_the_peer_says() {
+        let mut flow = TxFlow::new();
+        for len in [1_000, 3_000, 2_000, 1_000] {
+            flow.post(len, len, 1_000).expect("room");
+        }
+        // PSN 0; 1, 2, 3; 4, 5; 6. All have left but the last.
+        for msg in 0..3 {
+            let message = flow.message(msg).expect("posted");
+            message.sent = message.packets;
+        }
+        flow.message(3).expect("posted").queued = true;
+        assert!(
+            !flow.wait(2) && flow.wait(1) && !flow.wait(4),
+            "from where a message begins, and the first counts"
+        );
+        assert!(flow.may_send(0) && !flow.may_send(1) && !flow.may_send(3));
+        assert_eq!(flow.unanswered(0, 9).0.count(), 0, "none was announced");
+        (0..4).for_each(|msg| flow.message(msg).expect("posted").announced = true);
+        assert_eq!(flow.unanswered(0, 9).0.collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!((flow.unanswered(2, 1).0.count(), flow.unanswered(2, 1).1), (1, 3));
+        let mut queued = Vec::new();
+        assert!(!flow.go_on(2, 2, |_| {}), "another one waits first");
+        assert!(flow.go_on(1, 2, |msg| queued.push(msg)));
+        assert_eq!((queued, flow.may_send(3)), (vec![1, 2], true));
+        assert_eq!([0, 1, 2, 3].map(|msg| flow.message(msg).expect("posted").sent), [1, 1, 0, 0]);
+        assert!(!flow.go_on(1, 2, |_| {}), "nothing waits");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Datagram queue pairs among each other: the oracles of the ERD mechanism, and channels as bad as can be.
 
 mod congestion;
+mod hostile;
+mod ready;
 mod world;
 
 use pathweave_policy::{DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, RttSource};

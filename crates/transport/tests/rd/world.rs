@@ -47,6 +47,10 @@ pub(crate) struct World {
     side_at: BTreeMap<(usize, usize), Time>,
     /// The side channel of these two hosts loses everything.
     pub(crate) side_down: bool,
+    /// By host and peer: the first message it has no room for.
+    pub(crate) no_room_from: BTreeMap<(usize, PeerId), u64>,
+    /// Packets that were refused for that.
+    pub(crate) refused: u64,
     rng: Rng,
     /// What was posted: by host and work request.
     pub(crate) sent: BTreeMap<(usize, u64), Vec<u8>>,
@@ -130,6 +134,8 @@ impl World {
             free_at: vec![Time::ZERO; hosts],
             side_at: BTreeMap::new(),
             side_down: false,
+            no_room_from: BTreeMap::new(),
+            refused: 0,
             rng: Rng::for_component(seed, "channel", 0),
             sent: BTreeMap::new(),
             placed: BTreeMap::new(),
@@ -234,7 +240,14 @@ impl World {
             let now = self.now;
             let host = match self.due.remove(&id).expect("queued") {
                 Due::Packet { to: host, from, segment, bytes, ce } => {
-                    if let Some(place) = self.qps[host].on_packet(now, from, &segment, ce) {
+                    let offer = self.qps[host].judge(now, from, &segment, ce);
+                    let limit = PeerId { host: from, qp: segment.src_qp };
+                    let limit = self.no_room_from.get(&(host, limit)).copied().unwrap_or(u64::MAX);
+                    if let Some(offer) = offer.filter(|offer| offer.msg() >= limit) {
+                        self.refused += 1;
+                        self.qps[host].refuse(now, offer);
+                    } else if let Some(offer) = offer {
+                        let place = self.qps[host].take(now, offer);
                         let key = (host, place.from, place.msg);
                         let (memory, times) = self.placed.entry(key).or_default();
                         let end = place.offset as usize + bytes.len();
