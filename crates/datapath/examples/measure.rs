@@ -152,11 +152,11 @@ fn serve_write(s: &Settings) -> Result<()> {
     Ok(())
 }
 
-fn key_of(connection: &Connection) -> Result<u32> {
-    let key = Region::zeroed(4)?;
+fn key_of(connection: &Connection) -> Result<u64> {
+    let key = Region::zeroed(8)?;
     connection.recv(0, key.all())?;
     connection.wait(PATIENCE)?;
-    Ok(u32::from_be_bytes(key.to_vec(0..4)?.try_into().map_err(|_| "four bytes")?))
+    Ok(u64::from_be_bytes(key.to_vec(0..8)?.try_into().map_err(|_| "eight bytes")?))
 }
 
 fn write(s: &Settings) -> Result<()> {

@@ -12,7 +12,7 @@ use pathweave_datapath::{Access, DeviceConfig, Region, Remote, aio};
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Memory of the server, as the client names it: address and key.
-const NAME_BYTES: usize = 12;
+const NAME_BYTES: usize = 16;
 
 async fn serve(device: aio::Device) -> Result<Vec<u8>> {
     let connection = device.listen()?.accept().await?;
@@ -36,7 +36,7 @@ async fn ask(device: aio::Device, server: std::net::SocketAddr) -> Result<Vec<u8
     let (address, rkey) = name.split_at(8);
     let memory = Remote {
         address: u64::from_be_bytes(address.try_into()?),
-        rkey: u32::from_be_bytes(rkey.try_into()?),
+        rkey: u64::from_be_bytes(rkey.try_into()?),
     };
 
     let copy = Region::zeroed(21)?;

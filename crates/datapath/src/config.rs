@@ -13,7 +13,7 @@ use crate::secure::{ClusterKey, Protection};
 /// Most paths of a device.
 pub const MAX_PATHS: u16 = 256;
 /// Bytes of IP, UDP, transport and protection headers, tag and padding around a payload, at most.
-const AROUND_PAYLOAD: usize = 40 + 8 + 60 + 28 + 3;
+const AROUND_PAYLOAD: usize = 40 + 8 + 64 + 28 + 3;
 
 /// Who runs the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -69,6 +69,9 @@ impl OpenError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
+    /// The protection domain is another device's.
+    #[error("the protection domain is not one of this device's")]
+    OtherDevice,
     /// Nobody answers.
     #[error(
         "{peer} has not answered within {timeout:?}: nobody listens there, a firewall drops UDP, or its cluster key is another"
@@ -208,12 +211,29 @@ pub enum PostError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RegisterError {
+    /// The protection domain is another device's.
+    #[error("the protection domain is not one of this device's")]
+    OtherDevice,
+    /// The connection is over, to whose peer alone the region was to be open.
+    #[error("the connection is closed")]
+    ConnectionClosed,
+    /// The system has no random bytes for the key.
+    #[error(transparent)]
+    Random(#[from] crate::secure::RandomError),
     /// What the endpoint said.
     #[error(transparent)]
     Memory(#[from] pathweave_transport::MemoryError),
     /// The device is closed.
     #[error("the device is closed: {0}")]
     DeviceClosed(String),
+}
+
+/// A device has as many protection domains as there can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{limit} protection domains are in use, which is the limit of a device; drop some")]
+pub struct TooManyDomains {
+    /// How many there can be, besides the device's own.
+    pub limit: u16,
 }
 
 /// Why memory could not be taken back from peers.

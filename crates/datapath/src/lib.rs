@@ -55,10 +55,12 @@ mod shared;
 mod stats;
 mod sum;
 
-pub use api::{Connection, Device, Listener, Registration, Remote};
+pub use api::{Connection, Device, Fenced, Listener, ProtectionDomain, Registration, Remote};
 pub use completion::Completion;
 pub use config::{ConfigError, DeviceConfig, Driving, MAX_PATHS, Unprotected, Waiting};
-pub use error::{ConnectError, DeregisterError, OpenError, PostError, RegisterError, WaitError};
+pub use error::{
+    ConnectError, DeregisterError, OpenError, PostError, RegisterError, TooManyDomains, WaitError,
+};
 pub use pathweave_policy::PathState;
 pub use pathweave_transport::{
     Access, Counters, MAX_MESSAGE_BYTES, Opcode, OrderCounters, Status, part_bytes,

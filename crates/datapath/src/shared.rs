@@ -10,6 +10,7 @@ use crossbeam_queue::SegQueue;
 
 use pathweave_transport::{Access, Op};
 
+use crate::api::ProtectionDomain;
 use crate::backend::Waker;
 use crate::completion::Completion;
 use crate::error::{ConnectError, DeregisterError, RegisterError};
@@ -103,15 +104,35 @@ pub(crate) type Answer<T> = Arc<Mutex<Option<T>>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub(crate) u32);
 
+/// Connections that peers open are taken, into a domain or the device's own.
+pub(crate) struct Listening(pub(crate) Option<ProtectionDomain>);
+
+/// When a request starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// In its turn.
+    InTurn,
+    /// When all before it are complete.
+    AfterAll,
+}
+
+/// Whose peers reach a region.
+pub(crate) enum Reach {
+    /// Those of connections in a domain, or in the device's own.
+    Domain(Option<ProtectionDomain>),
+    /// That of one connection.
+    Connection(ConnectionId),
+}
+
 /// What the application asks of the loop.
 pub(crate) enum Command {
-    Listen {
-        wanted: bool,
-    },
+    /// Connections that peers open are in this domain; nobody takes them any more.
+    Listen(Option<Listening>),
     Connect {
         peer: SocketAddr,
         private_data: Vec<u8>,
         scheme: String,
+        domain: Option<ProtectionDomain>,
         connection: Arc<ConnectionShared>,
     },
     Post {
@@ -119,6 +140,7 @@ pub(crate) enum Command {
         wr_id: u64,
         op: Op,
         memory: Slice,
+        start: Start,
     },
     PostRecv {
         id: ConnectionId,
@@ -129,15 +151,16 @@ pub(crate) enum Command {
         region: Slice,
         address: u64,
         access: Access,
-        answer: Answer<Result<u32, RegisterError>>,
+        reach: Reach,
+        answer: Answer<Result<u64, RegisterError>>,
     },
     Deregister {
-        rkey: u32,
+        rkey: u64,
         answer: Answer<Result<(), DeregisterError>>,
     },
     /// As soon as nothing reads it any more.
     Release {
-        rkey: u32,
+        rkey: u64,
     },
     Close {
         connection: Arc<ConnectionShared>,

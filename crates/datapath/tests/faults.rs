@@ -258,7 +258,7 @@ fn other_process() {
 struct Other {
     child: std::process::Child,
     near: Connection,
-    rkey: u32,
+    rkey: u64,
     _client: Device,
     _output: BufReader<ChildStdout>,
 }

@@ -110,7 +110,7 @@ fn any_body(rng: &mut Rng) -> Body {
                 op,
                 last: rng.chance(0.5),
                 retransmit: rng.chance(0.5),
-                rkey: any_number(rng) as u32,
+                rkey: any_number(rng),
                 remote_addr: if op == Operation::ReadResponse {
                     any_number(rng) >> 32
                 } else {

@@ -232,7 +232,7 @@ fn every_scheme_of_connections_carries_bytes() {
 fn memory_that_is_not_open_is_refused_and_stays_as_it_is() {
     type Change = fn(Remote) -> Remote;
     let cases: [(&str, Change, Access); 4] = [
-        ("another key", |r| Remote { rkey: r.rkey + 1, ..r }, Access::WRITE),
+        ("another key", |r| Remote { rkey: r.rkey ^ 1 << 40, ..r }, Access::WRITE),
         ("beyond the end", |r| Remote { address: r.address + 1, ..r }, Access::WRITE),
         ("before the start", |r| Remote { address: r.address.wrapping_sub(1), ..r }, Access::WRITE),
         ("read only", |r| r, Access::READ),
@@ -248,6 +248,32 @@ fn memory_that_is_not_open_is_refused_and_stays_as_it_is() {
         assert!(board.region().to_vec(0..4_096).unwrap() == [0; 4_096], "{name}");
         assert_eq!(pair.near.send(2, region_of(b"x").all()), Err(PostError::Closed));
     }
+}
+
+#[test]
+fn a_fence_lets_a_send_say_what_a_read_before_it_brought() {
+    let pair = Pair::new();
+    let board = pair.board(50_000, Access::READ_WRITE);
+    board.region().write(0, &pattern(50_000, 6)).unwrap();
+    let (way_station, inbox) = (Region::zeroed(50_000).unwrap(), Region::zeroed(50_000).unwrap());
+    pair.far.recv(9, inbox.all()).unwrap();
+    pair.near.read(1, way_station.all(), board.remote(0)).unwrap();
+    pair.near.fenced().send(2, way_station.all()).unwrap();
+    // A WRITE to what was read is behind both without a fence.
+    pair.near.write(3, region_of(&[1; 50_000]).all(), board.remote(0)).unwrap();
+    (1..4).for_each(|wr_id| assert_eq!(done(&pair.near, wr_id), 50_000));
+    assert_eq!(done(&pair.far, 9), 50_000);
+    assert!(inbox.to_vec(0..50_000).unwrap() == pattern(50_000, 6));
+    assert!(board.region().to_vec(0..50_000).unwrap() == [1; 50_000]);
+}
+
+#[test]
+fn nothing_lands_of_a_write_that_ends_behind_its_region() {
+    let pair = Pair::new();
+    let board = pair.board(4_096, Access::READ_WRITE);
+    pair.near.write(1, region_of(&[7; 5_000]).all(), board.remote(0)).unwrap();
+    assert_eq!(pair.near.wait(PATIENCE).unwrap().status, Status::RemoteAccess);
+    assert!(board.region().to_vec(0..4_096).unwrap() == [0; 4_096]);
 }
 
 #[test]

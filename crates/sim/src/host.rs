@@ -38,7 +38,7 @@ pub(crate) struct Host {
     /// Data packets that have left, where somebody counts them.
     pub(crate) departures: Option<Box<DepartureLog>>,
     /// Key to all its memory; there is none behind it.
-    pub(crate) rkey: u32,
+    pub(crate) rkey: u64,
     /// Flows of the messages that each queue pair here sends, and receives; by message sequence number.
     pub(crate) outgoing: BTreeMap<QpNum, Vec<u32>>,
     pub(crate) incoming: BTreeMap<QpNum, Vec<u32>>,
@@ -74,7 +74,7 @@ const _: () = assert!(size_of::<Nic>() == 48 && std::mem::offset_of!(Host, nic).
 
 impl Host {
     pub(crate) fn new(mut endpoint: Endpoint<AnyPolicy>, ports: Range<PortId>, acks_as_data: bool) -> Self {
-        let rkey = endpoint.register(MemoryRegion::unbounded()).expect("the first region of an endpoint");
+        let rkey = endpoint.register(MemoryRegion::unbounded(), 0).expect("the first region of an endpoint");
         let nic = Nic {
             host: endpoint.config().host,
             first_port: ports.start,

@@ -1,5 +1,6 @@
 //! What an endpoint and a queue pair are made from.
 
+use crate::memory::Domain;
 use pathweave_policy::{AckPolicy, CnpMode, CnpPolicy, PathView, Recovery, Reordering};
 use pathweave_units::{Duration, HostId};
 use pathweave_wire::Framing;
@@ -69,6 +70,8 @@ pub struct QpConfig<'a, P> {
     /// READs of the other end this end serves at a time; one more is told to come again later. At least the other
     /// end's `max_reads_out`.
     pub max_reads_in: u16,
+    /// Protection domain: which memory regions the other end reaches, besides those that are open to this queue pair alone.
+    pub domain: Domain,
 }
 
 impl<'a, P> QpConfig<'a, P> {
@@ -88,6 +91,7 @@ impl<'a, P> QpConfig<'a, P> {
             receive: ReceiveMode::Posted,
             max_reads_out: 16,
             max_reads_in: 16,
+            domain: Domain::default(),
         }
     }
 }

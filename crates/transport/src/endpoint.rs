@@ -13,6 +13,7 @@ use crate::counters::{Counters, OrderCounters};
 use crate::events::Event;
 use crate::memory::{MemoryError, MemoryRegion};
 use crate::qp::{Outcome, Qp, port_of};
+use crate::send::message::Start;
 use crate::slab::{Slab, Slot};
 use crate::timers::TimerKind;
 use crate::transmit::{Class, Gate, Placement, Transmit};
@@ -192,9 +193,23 @@ impl<P: Policy> Endpoint<P> {
     }
 
     /// Appends a work request. Its completion comes as an [`Event`], successful or not.
+    ///
+    /// Requests of a queue pair complete in the order in which they were posted. To the other end's memory it is as if
+    /// each were carried out before the next: WRITEs to the same bytes under one key leave what the last of them wrote, and
+    /// a READ sees what WRITEs before it wrote and nothing of those behind it. Since packets may take several paths and
+    /// be placed as they arrive, a WRITE that overlaps an earlier WRITE or READ under way is held back until that is
+    /// complete, and what is posted behind it waits as well. [`post_fenced`](Endpoint::post_fenced) is for the rest.
     pub fn post(&mut self, now: Time, qp: QpNum, request: WorkRequest) -> Result<(), PostError> {
         self.advance(now);
-        self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?.post(&request, &mut self.common)
+        self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?.post(&request, Start::InTurn, &mut self.common)
+    }
+
+    /// As [`post`](Endpoint::post), behind a fence: the request starts when every request posted before it to this queue
+    /// pair is complete. For what the order of [`post`](Endpoint::post) does not cover: memory of the other end that is
+    /// registered under several keys, and local memory that a READ fills and a later request sends.
+    pub fn post_fenced(&mut self, now: Time, qp: QpNum, request: WorkRequest) -> Result<(), PostError> {
+        self.advance(now);
+        self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?.post(&request, Start::AfterAll, &mut self.common)
     }
 
     /// Appends a buffer for one message of the other end.
@@ -202,13 +217,17 @@ impl<P: Policy> Endpoint<P> {
         self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?.post_recv(request)
     }
 
-    /// Opens memory to the other ends of all queue pairs; they name it by the key returned.
-    pub fn register(&mut self, region: MemoryRegion) -> Result<u32, MemoryError> {
-        self.common.memory.register(region)
+    /// Opens memory to the other ends of the queue pairs of its scope; they name it by the key returned. A packet that
+    /// names another key, or comes from elsewhere, is refused, and is not told which of the two it was.
+    ///
+    /// The bits of `secret` above the lowest 24 go into the key. Whoever has other ends that it does not trust passes
+    /// random ones, new for each region; with 0 keys can be guessed. No key is given again for a long time either way.
+    pub fn register(&mut self, region: MemoryRegion, secret: u64) -> Result<u64, MemoryError> {
+        self.common.memory.register(region, secret)
     }
 
     /// Closes memory. Fails while a READ of it is being answered.
-    pub fn deregister(&mut self, rkey: u32) -> Result<(), MemoryError> {
+    pub fn deregister(&mut self, rkey: u64) -> Result<(), MemoryError> {
         self.common.memory.deregister(rkey)
     }
 

@@ -1,7 +1,10 @@
 //! Memory regions the other ends may write to and read from.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
+
+use pathweave_units::QpNum;
 
 use crate::work::Buffer;
 
@@ -16,12 +19,69 @@ pub struct MemoryRegion {
     pub len: u64,
     /// What others may do.
     pub access: Access,
+    /// Which others.
+    pub scope: Scope,
 }
 
 impl MemoryRegion {
     /// All addresses, for simulation without memory.
     pub const fn unbounded() -> Self {
-        MemoryRegion { buffer: Buffer(0), addr: 0, len: u64::MAX, access: Access::READ_WRITE }
+        MemoryRegion {
+            buffer: Buffer(0),
+            addr: 0,
+            len: u64::MAX,
+            access: Access::READ_WRITE,
+            scope: Scope::DEFAULT,
+        }
+    }
+}
+
+/// A protection domain: queue pairs of a domain reach the regions of that domain. Whoever drives the endpoint numbers
+/// them; 0 is the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Domain(pub u16);
+
+/// To whose queue pairs a region is open.
+// One number, so that a packet costs one comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scope(u32);
+
+impl Scope {
+    /// Those of the default domain.
+    pub const DEFAULT: Scope = Scope::domain(Domain(0));
+    /// Nobody's any more: of a queue pair that is gone.
+    const NOBODY: Scope = Scope(u32::MAX);
+    /// Set in scopes of one queue pair, whose numbers have 24 bits.
+    const ONE: u32 = 1 << 31;
+
+    /// Those of a domain.
+    pub const fn domain(domain: Domain) -> Scope {
+        Scope(domain.0 as u32)
+    }
+    /// A single one, until it is destroyed.
+    pub const fn queue_pair(num: QpNum) -> Scope {
+        Scope(Scope::ONE | num.0)
+    }
+    const fn is_of_one(self) -> bool {
+        self.0 & Scope::ONE != 0
+    }
+}
+
+/// Whose packet asks for memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    domain: Scope,
+    own: Scope,
+}
+
+impl Asker {
+    #[inline]
+    pub(crate) const fn new(domain: Domain, num: QpNum) -> Self {
+        Asker { domain: Scope::domain(domain), own: Scope::queue_pair(num) }
+    }
+    #[inline]
+    fn reaches(self, region: &MemoryRegion) -> bool {
+        region.scope == self.domain || region.scope == self.own
     }
 }
 
@@ -68,12 +128,16 @@ impl fmt::Display for MemoryError {
 }
 impl core::error::Error for MemoryError {}
 
-/// Slot in the low bits, generation in the high ones: a key of the past does not open what came after it.
+/// Slot in the low bits; the others are for the driver to choose, and for chance.
 const SLOT_BITS: u32 = 24;
+const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
 
 #[derive(Debug, Default)]
 struct Slot {
-    generation: u8,
+    /// The key of the region, or of the last one that was here.
+    key: u64,
+    /// Regions that were here before: each has another key, whatever the driver chooses.
+    generation: u32,
     readers: u32,
     region: Option<MemoryRegion>,
 }
@@ -83,9 +147,12 @@ struct Slot {
 #[repr(C)]
 pub(crate) struct Memory {
     /// The region written to last, with its key: packets in a row mostly write to the same one.
-    latest: Option<(u32, MemoryRegion)>,
+    latest: Option<(u64, MemoryRegion)>,
     slots: Vec<Slot>,
-    free: Vec<u32>,
+    /// Those that were freed first are used first, so that generations last.
+    free: VecDeque<u32>,
+    /// Regions that are open to one queue pair.
+    of_one: usize,
 }
 
 impl Memory {
@@ -94,12 +161,13 @@ impl Memory {
     pub(crate) const HOT_BYTES: usize = core::mem::offset_of!(Memory, slots);
 
     pub(crate) const fn new() -> Self {
-        Memory { latest: None, slots: Vec::new(), free: Vec::new() }
+        Memory { latest: None, slots: Vec::new(), free: VecDeque::new(), of_one: 0 }
     }
 
-    pub(crate) fn register(&mut self, region: MemoryRegion) -> Result<u32, MemoryError> {
+    /// `secret`: its bits above the lowest 24 go into the key.
+    pub(crate) fn register(&mut self, region: MemoryRegion, secret: u64) -> Result<u64, MemoryError> {
         region.addr.checked_add(region.len).ok_or(MemoryError::OutOfRange)?;
-        let slot = match self.free.pop() {
+        let slot = match self.free.pop_front() {
             Some(slot) => slot,
             None if self.slots.len() >= 1 << SLOT_BITS => return Err(MemoryError::TooMany),
             None => {
@@ -108,55 +176,81 @@ impl Memory {
             }
         };
         let entry = &mut self.slots[slot as usize];
+        entry.key = secret & !SLOT_MASK ^ u64::from(entry.generation) << SLOT_BITS | u64::from(slot);
         entry.region = Some(region);
-        Ok(u32::from(entry.generation) << SLOT_BITS | slot)
+        self.of_one += usize::from(region.scope.is_of_one());
+        Ok(entry.key)
     }
 
-    pub(crate) fn deregister(&mut self, rkey: u32) -> Result<(), MemoryError> {
+    pub(crate) fn deregister(&mut self, rkey: u64) -> Result<(), MemoryError> {
         let slot = self.slot_mut(rkey).ok_or(MemoryError::UnknownKey)?;
         if slot.readers > 0 {
             return Err(MemoryError::InUse);
         }
-        slot.region = None;
+        let region = slot.region.take();
         slot.generation = slot.generation.wrapping_add(1);
+        self.of_one -= usize::from(region.is_some_and(|region| region.scope.is_of_one()));
         self.latest = None;
-        self.free.push(rkey & ((1 << SLOT_BITS) - 1));
+        self.free.push_back((rkey & SLOT_MASK) as u32);
         Ok(())
     }
 
-    fn slot_mut(&mut self, rkey: u32) -> Option<&mut Slot> {
-        let slot = self.slots.get_mut((rkey & ((1 << SLOT_BITS) - 1)) as usize)?;
-        (slot.region.is_some() && u32::from(slot.generation) == rkey >> SLOT_BITS).then_some(slot)
+    /// A queue pair is gone: what was open to it alone is open to nobody, also not to the next one of its number.
+    pub(crate) fn close_to(&mut self, num: QpNum) {
+        if self.of_one == 0 {
+            return;
+        }
+        self.latest = None;
+        let gone = Scope::queue_pair(num);
+        for region in self.slots.iter_mut().filter_map(|slot| slot.region.as_mut()) {
+            if region.scope == gone {
+                region.scope = Scope::NOBODY;
+            }
+        }
     }
 
-    fn find(&self, rkey: u32) -> Option<&MemoryRegion> {
-        let slot = self.slots.get((rkey & ((1 << SLOT_BITS) - 1)) as usize)?;
-        slot.region.as_ref().filter(|_| u32::from(slot.generation) == rkey >> SLOT_BITS)
+    fn slot_mut(&mut self, rkey: u64) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut((rkey & SLOT_MASK) as usize)?;
+        (slot.region.is_some() && slot.key == rkey).then_some(slot)
     }
 
-    /// Buffer and offset for `len` bytes written at `addr`, if that is allowed.
+    fn find(&self, rkey: u64) -> Option<&MemoryRegion> {
+        let slot = self.slots.get((rkey & SLOT_MASK) as usize)?;
+        slot.region.as_ref().filter(|_| slot.key == rkey)
+    }
+
+    /// Buffer and offset for the `len` bytes of a WRITE to `addr`, if that is allowed.
     #[inline]
-    pub(crate) fn check_write(&mut self, rkey: u32, addr: Option<u64>, len: u64) -> Option<(Buffer, u64)> {
+    pub(crate) fn check_write(
+        &mut self,
+        asker: Asker,
+        rkey: u64,
+        addr: u64,
+        len: u64,
+    ) -> Option<(Buffer, u64)> {
         if self.latest.is_none_or(|(key, _)| key != rkey) {
             let region = *self.find(rkey)?;
             self.latest = Some((rkey, region));
         }
-        let (_, region) = self.latest.as_ref().filter(|(_, region)| region.access.write)?;
-        within(region, addr?, len)
+        let (_, region) = self.latest.as_ref()?;
+        if !asker.reaches(region) || !region.access.write {
+            return None;
+        }
+        within(region, addr, len)
     }
 
     /// Buffer and offset of `len` bytes to be read at `addr`, if that is allowed.
-    pub(crate) fn check_read(&self, rkey: u32, addr: u64, len: u64) -> Option<(Buffer, u64)> {
-        let region = self.find(rkey).filter(|region| region.access.read)?;
+    pub(crate) fn check_read(&self, asker: Asker, rkey: u64, addr: u64, len: u64) -> Option<(Buffer, u64)> {
+        let region = self.find(rkey).filter(|region| asker.reaches(region) && region.access.read)?;
         within(region, addr, len)
     }
 
     /// A READ of the region is being answered: it stays until [`Memory::release`].
-    pub(crate) fn retain(&mut self, rkey: u32) {
+    pub(crate) fn retain(&mut self, rkey: u64) {
         self.slot_mut(rkey).expect("the key was checked just before").readers += 1;
     }
 
-    pub(crate) fn release(&mut self, rkey: u32) {
+    pub(crate) fn release(&mut self, rkey: u64) {
         let slot = self.slot_mut(rkey).expect("a region being read cannot be deregistered");
         slot.readers -= 1;
     }
@@ -174,58 +268,116 @@ fn within(region: &MemoryRegion, addr: u64, len: u64) -> Option<(Buffer, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeSet;
+
+    const ANY: Asker = Asker::new(Domain(0), QpNum(2));
 
     fn region(access: Access) -> MemoryRegion {
-        MemoryRegion { buffer: Buffer(7), addr: 1_000, len: 100, access }
+        MemoryRegion { buffer: Buffer(7), addr: 1_000, len: 100, access, scope: Scope::DEFAULT }
     }
 
     #[test]
     fn bounds_are_inclusive_of_the_last_byte() {
         let mut memory = Memory::new();
-        let key = memory.register(region(Access::READ_WRITE)).unwrap();
-        assert_eq!(memory.check_write(key, Some(1_000), 100), Some((Buffer(7), 0)));
-        assert_eq!(memory.check_write(key, Some(1_099), 1), Some((Buffer(7), 99)));
-        assert_eq!(memory.check_write(key, Some(1_099), 2), None);
-        assert_eq!(memory.check_write(key, Some(999), 1), None);
-        assert_eq!(memory.check_write(key, Some(u64::MAX), u64::MAX), None);
-        assert_eq!(memory.check_write(key, None, 1), None);
+        let key = memory.register(region(Access::READ_WRITE), 0).unwrap();
+        assert_eq!(memory.check_write(ANY, key, 1_000, 100), Some((Buffer(7), 0)));
+        assert_eq!(memory.check_write(ANY, key, 1_099, 1), Some((Buffer(7), 99)));
+        assert_eq!(memory.check_write(ANY, key, 1_099, 2), None);
+        assert_eq!(memory.check_write(ANY, key, 999, 1), None);
+        assert_eq!(memory.check_write(ANY, key, u64::MAX, u64::MAX), None);
     }
 
     #[test]
     fn access_is_checked() {
         let mut memory = Memory::new();
-        let read = memory.register(region(Access::READ)).unwrap();
-        let write = memory.register(region(Access::WRITE)).unwrap();
-        assert!(
-            memory.check_write(read, Some(1_000), 1).is_none() && memory.check_read(read, 1_000, 1).is_some()
-        );
-        assert!(
-            memory.check_write(write, Some(1_000), 1).is_some()
-                && memory.check_read(write, 1_000, 1).is_none()
-        );
+        let read = memory.register(region(Access::READ), 0).unwrap();
+        let write = memory.register(region(Access::WRITE), 0).unwrap();
+        let may = |memory: &mut Memory, key| {
+            let read = memory.check_read(ANY, key, 1_000, 1).is_some();
+            (read, memory.check_write(ANY, key, 1_000, 1).is_some())
+        };
+        assert_eq!((may(&mut memory, read), may(&mut memory, write)), ((true, false), (false, true)));
     }
 
     #[test]
     fn an_old_key_does_not_open_a_new_region() {
         let mut memory = Memory::new();
-        let old = memory.register(region(Access::READ_WRITE)).unwrap();
-        assert!(memory.check_write(old, Some(1_000), 1).is_some());
+        let old = memory.register(region(Access::READ_WRITE), 0).unwrap();
+        assert!(memory.check_write(ANY, old, 1_000, 1).is_some());
         memory.retain(old);
         assert_eq!(memory.deregister(old), Err(MemoryError::InUse));
         memory.release(old);
         memory.deregister(old).unwrap();
-        let new = memory.register(region(Access::READ_WRITE)).unwrap();
+        let new = memory.register(region(Access::READ_WRITE), 0).unwrap();
         assert_ne!(old, new);
-        assert_eq!((memory.check_read(old, 1_000, 1), memory.check_write(old, Some(1_000), 1)), (None, None));
+        let opens = (memory.check_read(ANY, old, 1_000, 1), memory.check_write(ANY, old, 1_000, 1));
+        assert_eq!(opens, (None, None));
         assert_eq!(memory.deregister(old), Err(MemoryError::UnknownKey));
+    }
+
+    #[test]
+    fn keys_are_not_given_again_and_the_oldest_slot_is() {
+        let mut memory = Memory::new();
+        // Even where the driver has nothing to choose with: a million registrations, a quarter of them of one slot.
+        let mut seen = BTreeSet::new();
+        let keys = [(); 3].map(|()| memory.register(region(Access::READ), 0).unwrap());
+        assert_eq!(keys, [0, 1, 2]);
+        keys.into_iter().for_each(|key| memory.deregister(key).unwrap());
+        for n in 0..100_000u64 {
+            let key = memory.register(region(Access::READ), 0).unwrap();
+            assert_eq!(key & SLOT_MASK, n % 3, "oldest first");
+            assert!(seen.insert(key) && !keys.contains(&key), "{key:#x} again after {n}");
+            memory.deregister(key).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_the_driver_chooses_is_in_the_key_and_all_of_it_is_compared() {
+        let mut memory = Memory::new();
+        let secret = 0x0123_4567_89ab_cdef;
+        let key = memory.register(region(Access::READ_WRITE), secret).unwrap();
+        assert_eq!(key, 0x0123_4567_8900_0000);
+        for bit in 0..64 {
+            let wrong = key ^ 1 << bit;
+            let opens = memory.check_write(ANY, wrong, 1_000, 1).or(memory.check_read(ANY, wrong, 1_000, 1));
+            assert_eq!(opens, None, "bit {bit}");
+        }
+        assert!(memory.check_write(ANY, key, 1_000, 1).is_some());
+    }
+
+    #[test]
+    fn a_region_is_open_to_its_domain_or_its_queue_pair_alone() {
+        let mut memory = Memory::new();
+        let mut open =
+            |scope| memory.register(MemoryRegion { scope, ..region(Access::READ_WRITE) }, 0).unwrap();
+        let of_domain = open(Scope::domain(Domain(3)));
+        let of_one = open(Scope::queue_pair(QpNum(9)));
+        let of_default = open(Scope::DEFAULT);
+        let mut reached = |domain, num| {
+            let asker = Asker::new(Domain(domain), QpNum(num));
+            [of_default, of_domain, of_one].map(|key| {
+                let written = memory.check_write(asker, key, 1_000, 1).is_some();
+                assert_eq!(written, memory.check_read(asker, key, 1_000, 1).is_some());
+                written
+            })
+        };
+        assert_eq!(reached(0, 2), [true, false, false]);
+        assert_eq!(reached(3, 2), [false, true, false]);
+        assert_eq!(reached(3, 9), [false, true, true]);
+        assert_eq!(reached(9, 3), [false, false, false], "numbers of domains and queue pairs are apart");
+        memory.close_to(QpNum(9));
+        let later = Asker::new(Domain(3), QpNum(9));
+        assert_eq!(memory.check_write(later, of_one, 1_000, 1), None, "nor to the next one of that number");
+        assert!(memory.check_write(later, of_domain, 1_000, 1).is_some());
+        memory.deregister(of_one).unwrap();
     }
 
     #[test]
     fn the_unbounded_region_takes_every_write() {
         let mut memory = Memory::new();
-        let key = memory.register(MemoryRegion::unbounded()).unwrap();
-        assert!(memory.check_write(key, Some(u64::MAX - 10), 10).is_some());
+        let key = memory.register(MemoryRegion::unbounded(), 0).unwrap();
+        assert!(memory.check_write(ANY, key, u64::MAX - 10, 10).is_some());
         let too_long = MemoryRegion { addr: 2, ..MemoryRegion::unbounded() };
-        assert_eq!(memory.register(too_long), Err(MemoryError::OutOfRange));
+        assert_eq!(memory.register(too_long, 0), Err(MemoryError::OutOfRange));
     }
 }

@@ -35,14 +35,14 @@ pub enum Op {
     /// To the other end's memory.
     Write {
         /// Key of its memory region.
-        rkey: u32,
+        rkey: u64,
         /// Address within the region.
         remote_addr: u64,
     },
     /// To the other end's memory; consumes a receive to deliver an immediate.
     WriteImm {
         /// Key of its memory region.
-        rkey: u32,
+        rkey: u64,
         /// Address within the region.
         remote_addr: u64,
         /// Delivered with the receive completion.
@@ -51,7 +51,7 @@ pub enum Op {
     /// From the other end's memory.
     Read {
         /// Key of its memory region.
-        rkey: u32,
+        rkey: u64,
         /// Address within the region.
         remote_addr: u64,
     },

@@ -33,7 +33,7 @@ fn data() -> impl Strategy<Value = Body> {
     ];
     let len = prop_oneof![Just(0), Just(1), Just(MTU), Just(MTU + 1), any::<u16>()];
     let offset = prop_oneof![Just(0), Just(1), (0u32..9).prop_map(|n| n * u32::from(MTU)), any::<u32>()];
-    let place = (number32(), offset, len, number32(), number());
+    let place = (number32(), offset, len, number(), number());
     let rest = (op, any::<bool>(), any::<bool>(), number32(), number32(), time());
     (number(), place, rest).prop_map(|(psn, place, rest)| {
         let (msn, offset, len, rkey, remote_addr) = place;

@@ -6,7 +6,7 @@ use pair::{Channel, MTU, Pair};
 use pathweave_policy::{AckPolicy, CnpMode, CnpPolicy, FeedbackKind, Recovery};
 use pathweave_transport::{
     Access, Buffer, Class, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, Opcode, PostError,
-    ReceiveMode, Status, Transmit, WorkRequest,
+    ReceiveMode, Scope, Status, Transmit, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::{Ack, Body, Notices, Operation, Segment};
@@ -264,8 +264,14 @@ fn a_wrong_key_fails_that_request_and_spares_those_before() {
     for lost in [&[][..], &[0], &[1]] {
         let mut pair = Pair::new(dropping(lost), 40_000, |_| {});
         let rkey = pair.open_memory(1);
-        let small = MemoryRegion { buffer: Buffer(0), addr: 0, len: 100, access: Access::READ };
-        let small = pair.hosts[1].endpoint.register(small).unwrap();
+        let small = MemoryRegion {
+            buffer: Buffer(0),
+            addr: 0,
+            len: 100,
+            access: Access::READ,
+            scope: Scope::DEFAULT,
+        };
+        let small = pair.hosts[1].endpoint.register(small, 0).unwrap();
         pair.post(0, 1, Op::Write { rkey, remote_addr: 0 }, 0, 2 * u64::from(MTU));
         pair.post(0, 2, Op::Write { rkey: small, remote_addr: 0 }, 0, 50);
         pair.post(0, 3, Op::Write { rkey, remote_addr: 0 }, 0, 50);

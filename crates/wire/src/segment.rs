@@ -80,18 +80,27 @@ pub struct Data {
     /// Retransmission; told for accounting, receivers treat both alike.
     pub retransmit: bool,
     /// WRITE: remote key. READ request: remote key at the responder.
-    pub rkey: u32,
+    pub rkey: u64,
     /// WRITE: remote address of the message's first byte. READ request: remote address to read from.
     /// READ response: the MSN of the request it answers.
     pub remote_addr: u64,
-    /// SEND/WRITE with immediate: the immediate. READ request: length minus 1, for a READ has up to 2^32 bytes;
-    /// a READ of 0 bytes has `offset` 1 (and 0 here), every other READ request has `offset` 0.
+    /// Last packet of a SEND or WRITE with immediate: the immediate. Other packets of a WRITE, with or without: length of
+    /// the message minus 1 ([`Data::message_bytes`]). READ request: length minus 1, for a READ has up to 2^32 bytes; a READ
+    /// of 0 bytes has `offset` 1 (and 0 here), every other READ request has `offset` 0.
     pub imm: u32,
-    /// SEND and WRITE with immediate: which receive the message consumes, counted from 0 within the queue pair's
-    /// direction, so that a SEND that overtakes others finds its buffer. Zero for every other operation.
+    /// SEND, and the last packet of a WRITE with immediate: which receive the message consumes, counted from 0 within the
+    /// queue pair's direction, so that a SEND that overtakes others finds its buffer. Zero otherwise.
     pub receive_index: u32,
     /// When the packet left the NIC, by the sender's clock.
     pub sent_at: Time,
+}
+
+impl Data {
+    /// Bytes of the WRITE this is a packet of. The last packet says it by its own end, those before it in `imm`.
+    #[inline]
+    pub const fn message_bytes(&self) -> u64 {
+        if self.last { self.offset as u64 + self.len as u64 } else { self.imm as u64 + 1 }
+    }
 }
 
 /// Part of a message between datagram queue pairs (ERD): where it goes, and which message of this source it belongs to.
@@ -226,7 +235,8 @@ pub enum NackReason {
 impl Segment {
     /// The segment as a frame carries it: what [`Datagram::segment`](crate::Datagram::segment) gives back after
     /// [`emit`](crate::emit). Stamps survive to the picosecond and PSNs in full (given one that is near); cleared
-    /// are the fields of [`Data`] that its operation does not define, and the immediate on all packets but the last.
+    /// are the fields of [`Data`] that its operation does not define, and immediate and receive on packets that are not the
+    /// last.
     #[must_use]
     pub fn as_carried(mut self) -> Segment {
         if let Body::Data(data) = &mut self.body {
@@ -242,12 +252,14 @@ impl Segment {
                     data.remote_addr = 0;
                 }
             }
-            if !sends {
+            if !sends || writes && !data.last {
                 data.receive_index = 0;
             }
             match data.op {
                 Operation::ReadRequest => data.last = true,
                 Operation::SendImm | Operation::WriteImm if data.last => {}
+                // The length of the message.
+                Operation::Write | Operation::WriteImm if !data.last => {}
                 _ => data.imm = 0,
             }
         }

@@ -40,7 +40,7 @@ fn last_packet_of_a_write_with_immediate() {
             op: Operation::WriteImm,
             last: true,
             retransmit: true,
-            rkey: 0xbeef,
+            rkey: 0x0123_4567_0000_beef,
             remote_addr: 0x7f00_0001_0000,
             imm: 0xcafe_f00d,
             receive_index: 4,
@@ -54,23 +54,68 @@ fn last_packet_of_a_write_with_immediate() {
         &[1, 2, 3, 4, 5],
         0x12_3400_0000,
         &[
-            // IPv4: 100 bytes, Don't Fragment, TTL 64, UDP
-            "45 6a 00 64 00 00 40 00 40 11 1f 12 0a 01 02 03 0a 04 05 06",
-            // UDP: entropy, 4791, 80 bytes
-            "c1 23 12 b7 00 50 00 00",
+            // IPv4: 104 bytes, Don't Fragment, TTL 64, UDP
+            "45 6a 00 68 00 00 40 00 40 11 1f 0e 0a 01 02 03 0a 04 05 06",
+            // UDP: entropy, 4791, 84 bytes
+            "c1 23 12 b7 00 54 00 00",
             // BTH: WRITE Last with immediate, pad 3; QP 0xabc; ack request, PSN
             "c9 30 ff ff 00 00 0a bc 80 34 56 78",
-            // RETH: address 0x7f0000011000, key, 5 bytes
-            "00 00 7f 00 00 01 10 00 00 00 be ef 00 00 00 05",
+            // RETH: address 0x7f0000011000, low half of the key, 4,101 bytes in all
+            "00 00 7f 00 00 01 10 00 00 00 be ef 00 00 10 04",
             // ImmDt
             "ca fe f0 0d",
-            // extension: magic, version 1, path 7, retransmission and immediate, source QP
-            "70 01 00 07 03 00 0d ef",
-            // MSN 9, offset 4096, receive 4, sent at 1,000,001 ps
-            "00 00 00 09 00 00 10 00 00 00 00 04 00 00 00 00 00 0f 42 41",
+            // extension: magic, version 2, path 7, retransmission and immediate, source QP
+            "70 02 00 07 03 00 0d ef",
+            // MSN 9, offset 4096, high half of the key, sent at 1,000,001 ps
+            "00 00 00 09 00 00 10 00 01 23 45 67 00 00 00 00 00 0f 42 41",
+            // receive 4
+            "00 00 00 04",
             // payload and padding
             "01 02 03 04 05 00 00 00",
-            "a3 fa 63 17",
+            "45 09 df a8",
+        ],
+    );
+}
+
+#[test]
+fn first_packet_of_a_write_of_four_gibibytes() {
+    let segment = Segment {
+        dst_qp: QpNum(0xabc),
+        src_qp: QpNum(0xdef),
+        path: PathId(7),
+        body: Body::Data(Data {
+            psn: 5,
+            msn: 9,
+            offset: 0,
+            len: 4,
+            op: Operation::Write,
+            last: false,
+            retransmit: false,
+            rkey: 0xfedc_ba98_7654_3210,
+            remote_addr: 0x7f00_0001_0000,
+            imm: u32::MAX,
+            receive_index: 0,
+            sent_at: Time::from_ps(1_000_001),
+        }),
+    };
+    let route = Route { src_port: 0xc123, dscp: 26, ecn: Ecn::Capable0, ..plain_route() };
+    check(
+        &segment,
+        &route,
+        &[1, 2, 3, 4],
+        0,
+        &[
+            "45 6a 00 5c 00 00 40 00 40 11 1f 1a 0a 01 02 03 0a 04 05 06",
+            "c1 23 12 b7 00 48 00 00",
+            // BTH: WRITE First, QP 0xabc, PSN 5
+            "c6 00 ff ff 00 00 0a bc 00 00 00 05",
+            // RETH: address, low half of the key, 2^32 bytes in all
+            "00 00 7f 00 00 01 00 00 76 54 32 10 ff ff ff ff",
+            "70 02 00 07 00 00 0d ef",
+            // MSN 9, offset 0, high half of the key, sent at
+            "00 00 00 09 00 00 00 00 fe dc ba 98 00 00 00 00 00 0f 42 41",
+            "01 02 03 04",
+            "7e ef 63 6c",
         ],
     );
 }
@@ -103,10 +148,10 @@ fn acknowledgement_across_a_wrap_of_the_psn() {
             "ff ff 12 b7 00 44 00 00",
             "d1 00 ff ff 00 00 0d ef 00 ff ff fe",
             "1f 00 00 00",
-            "70 01 00 07 00 00 0a bc",
+            "70 02 00 07 00 00 0a bc",
             // cumulative 5, 4 packets, 1 marked, selective, echo, received at
             "00 00 00 05 00 04 00 01 ff ff ff ff ff ff ff ef 00 00 00 00 00 0f 42 41 00 00 00 00 00 1e 84 80",
-            "5d 60 27 7b",
+            "a6 7c bc a8",
         ],
     );
 }
@@ -127,9 +172,9 @@ fn refusal_beyond_the_window() {
             "ff ff 12 b7 00 30 00 00",
             "d1 00 ff ff 00 00 0d ef 00 00 00 05",
             "70 00 00 00",
-            "70 01 00 07 00 00 0a bc",
+            "70 02 00 07 00 00 0a bc",
             "00 00 00 03 00 00 00 00 00 00 00 01",
-            "f1 97 b5 32",
+            "58 11 e3 91",
         ],
     );
 }
@@ -158,12 +203,12 @@ fn part_of_a_message_between_datagram_queue_pairs() {
             "db 00 ff ff 00 00 0d ef 00 00 02 03",
             // RDETH
             "00 00 00 00",
-            // as a DETH: magic, version 1, path 2, retransmission, source QP
-            "70 01 00 02 01 00 0a bc",
+            // as a DETH: magic, version 2, path 2, retransmission, source QP
+            "70 02 00 02 01 00 0a bc",
             // EETH: type, message 0x1234, 3 bytes, offset 8174
             "80 12 34 00 03 00 00 1f ee",
             "07 08 09",
-            "fb 81 a9 67",
+            "52 07 ff c4",
         ],
     );
 }
@@ -194,9 +239,9 @@ fn acknowledgement_that_pauses_notices() {
             "ff ff 12 b7 00 44 00 00",
             "d1 00 ff ff 00 00 0d ef 00 ff ff fe",
             "1f 00 00 00",
-            "70 01 00 07 04 00 0a bc",
+            "70 02 00 07 04 00 0a bc",
             "00 00 00 05 00 04 00 01 ff ff ff ff ff ff ff ef 00 00 00 00 00 0f 42 41 00 00 00 00 00 1e 84 80",
-            "ca 38 77 43",
+            "31 24 ec 90",
         ],
     );
 }
@@ -211,10 +256,10 @@ fn notice_across_a_wrap_of_the_psn() {
             "45 c0 00 40 00 00 40 00 40 11 1e e0 0a 01 02 03 0a 04 05 06",
             "ff ff 12 b7 00 2c 00 00",
             "d5 00 ff ff 00 00 0d ef 00 ff ff fe",
-            "70 01 00 07 00 00 0a bc",
+            "70 02 00 07 00 00 0a bc",
             // last 5, sent at
             "00 00 00 05 00 00 00 00 00 0f 42 41",
-            "43 52 9f d2",
+            "ea d4 c9 71",
         ],
     );
 }
@@ -229,9 +274,9 @@ fn answer_to_a_marked_notice() {
             "45 c0 00 44 00 00 40 00 40 11 1e dc 0a 01 02 03 0a 04 05 06",
             "ff ff 12 b7 00 30 00 00",
             "d6 00 ff ff 00 00 0d ef 00 00 00 00",
-            "70 01 00 07 08 00 0a bc",
+            "70 02 00 07 08 00 0a bc",
             "00 00 00 00 00 0f 42 41 00 00 00 00 00 1e 84 80",
-            "c8 7d 88 a6",
+            "f5 44 6d d0",
         ],
     );
 }
@@ -245,9 +290,9 @@ fn packets_that_are_late() {
             "45 c0 00 3c 00 00 40 00 40 11 1e e4 0a 01 02 03 0a 04 05 06",
             "ff ff 12 b7 00 28 00 00",
             "d7 00 ff ff 00 00 0d ef 00 ff ff fe",
-            "70 01 00 07 10 00 0a bc",
+            "70 02 00 07 10 00 0a bc",
             "00 00 00 00 00 00 00 05",
-            "2e f2 e6 a8",
+            "57 98 9b b9",
         ],
     );
 }

@@ -104,7 +104,8 @@ fn error_after(change: impl FnOnce(&mut Vec<u8>)) -> ParseError {
         retransmit: false,
         rkey: 3,
         remote_addr: 0x1000,
-        imm: 0,
+        // A message of 100 bytes.
+        imm: 99,
         receive_index: 0,
         sent_at: Time::ZERO,
     };
@@ -123,6 +124,21 @@ fn error_in(body: Body, change: impl FnOnce(&mut Vec<u8>)) -> ParseError {
     Packet::parse_ipv4(&frame).expect_err("a malformed packet")
 }
 
+const EMPTY_WRITE: Data = Data {
+    psn: 1,
+    msn: 2,
+    offset: 0,
+    len: 0,
+    op: Operation::Write,
+    last: true,
+    retransmit: false,
+    rkey: 3,
+    remote_addr: 0x1000,
+    imm: 0,
+    receive_index: 0,
+    sent_at: Time::ZERO,
+};
+
 #[test]
 fn errors_name_field_and_value() {
     use ParseError as E;
@@ -139,31 +155,31 @@ fn errors_name_field_and_value() {
     assert_eq!(error_after(|f| f[30] = 0x7f), E::PartitionKey(0x7fff));
     assert_eq!(error_after(|f| f[29] = 0x10), E::Reserved { field: "padding", value: 7 });
     assert_eq!(error_after(|f| f[28] = 0xc6), E::Position { offset: 16, position: "First" });
-    assert_eq!(error_after(|f| f[55] = 9), E::DmaLength { dma: 9, len: 8 });
+    // Bytes 16 to 23: not the last ones of 100, and within.
+    let (offset, len) = (16, 8);
+    assert_eq!(error_after(|f| f[55] = 23), E::DmaLength { dma: 23, offset, len, position: "Middle" });
+    assert_eq!(error_after(|f| f[28] = 0xc8), E::DmaLength { dma: 99, offset, len, position: "Last" });
+    assert_eq!(
+        error_in(Body::Data(EMPTY_WRITE), |f| f[55] = 1),
+        E::DmaLength { dma: 1, offset: 0, len: 0, position: "Only" }
+    );
     assert_eq!(
         error_after(|f| f[40..48].copy_from_slice(&15u64.to_be_bytes())),
-        E::Address { address: 15, offset: 16, len: 8 }
+        E::Address { address: 15, offset: 16, dma: 99 }
     );
     assert_eq!(
-        error_after(|f| f[40..48].copy_from_slice(&(u64::MAX - 6).to_be_bytes())),
-        E::Address { address: u64::MAX - 6, offset: 16, len: 8 }
+        error_after(|f| f[40..48].copy_from_slice(&(u64::MAX - 82).to_be_bytes())),
+        E::Address { address: u64::MAX - 82, offset: 16, dma: 99 }
     );
     assert_eq!(error_after(|f| f[56] = 0x71), E::Magic(0x71));
-    assert_eq!(error_after(|f| f[57] = 2), E::Version(2));
+    assert_eq!(error_after(|f| f[57] = 1), E::Version(1));
     assert_eq!(error_after(|f| f[60] = 0x84), E::Flags { flags: 0x84, allowed: 3 });
     assert_eq!(error_after(|f| f[68..72].fill(0xff)), E::OffsetOverflow { offset: u32::MAX, len: 8 });
-    assert_eq!(
-        error_after(|f| f[75] = 1),
-        E::Reserved { field: "reference of a WRITE without immediate", value: 1 }
-    );
-    let padded = |f: &mut Vec<u8>| (f[29], f[91]) = (0x10, 0);
-    assert_eq!(error_after(padded), E::DmaLength { dma: 8, len: 7 });
-
     // RDETH at 40, common part at 44, EETH at 52, payload at 61.
     let rd = |multi, offset| Body::Rd(RdData { psn: 1, msg_id: 2, multi, offset, len: 7, retransmit: false });
     let part = rd(true, 8_174);
     assert_eq!(error_in(part, |f| f[41] = 1), E::Reserved { field: "RDETH", value: 0x1_0000 });
-    assert_eq!(error_in(part, |f| f[45] = 2), E::Version(2));
+    assert_eq!(error_in(part, |f| f[45] = 1), E::Version(1));
     assert_eq!(error_in(part, |f| f[48] = 2), E::Flags { flags: 2, allowed: 1 });
     assert_eq!(
         error_in(part, |f| f[52] = 0xc0),

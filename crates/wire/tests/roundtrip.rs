@@ -88,14 +88,20 @@ fn what_does_not_fit_is_refused() {
         too_large(try_emit(0, Body::Data(write(u32::MAX, 2)), &[1, 2], 2048)),
         ("end of the packet in its message", (1 << 32) + 1, 1 << 32)
     );
+    // A packet before the last is not the end of what it says the message has.
+    let of = |bytes: u64| Body::Data(Data { last: false, imm: (bytes - 1) as u32, ..write(16, 2) });
+    assert!(try_emit(0, of(19), &[1, 2], 2048).is_ok() && try_emit(0, of(1 << 32), &[1, 2], 2048).is_ok());
+    assert_eq!(too_large(try_emit(0, of(18), &[1, 2], 2048)), ("end of the packet in its message", 18, 17));
+    assert_eq!(
+        too_large(try_emit(0, Body::Data(write(16, 0)), &[], 2048)),
+        ("offset of a packet without payload", 16, 0)
+    );
     // The last byte of memory is byte 2^64 - 1.
     let at = |remote_addr, offset, len| Body::Data(Data { remote_addr, ..write(offset, len) });
     assert!(try_emit(0, at(u64::MAX - 1, 0, 2), &[1, 2], 2048).is_ok());
     assert!(try_emit(0, at(u64::MAX - 1, 1, 1), &[1], 2048).is_ok());
     assert!(try_emit(0, at(u64::MAX, 0, 0), &[], 2048).is_ok());
-    for (body, payload) in
-        [(at(u64::MAX, 0, 2), &[1, 2][..]), (at(u64::MAX, 1, 1), &[1]), (at(u64::MAX, 1, 0), &[])]
-    {
+    for (body, payload) in [(at(u64::MAX, 0, 2), &[1, 2][..]), (at(u64::MAX, 1, 1), &[1])] {
         assert_eq!(too_large(try_emit(0, body, payload, 2048)).0, "remote address");
     }
     let response = Data { op: Operation::ReadResponse, remote_addr: 1 << 32, ..write(0, 0) };

@@ -16,7 +16,7 @@ use super::words::{Broken, Word};
 /// What the server says before a test: the key to its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Welcome {
-    pub(crate) data_key: u32,
+    pub(crate) data_key: u64,
 }
 
 /// A connection and its test.

@@ -10,6 +10,9 @@ use super::clients::What;
 pub(crate) const MAX_DEPTH: u32 = 1_000;
 /// Buffers of a test take about this much, unless one message is more.
 const BUFFER_BYTES: u64 = 256 << 20;
+/// Places that WRITEs of a few bytes go to in turn where times are measured: the acknowledgement of one may be later than the
+/// answer to it, and several answers are quicker.
+const PLACES_FOR_LATENCY: u64 = 64;
 /// Buffers for each message under way: the other end may be that far behind.
 const BUFFERS_A_MESSAGE: u64 = 4;
 /// Receives an end keeps posted for what is not data.
@@ -77,9 +80,9 @@ pub(crate) struct Test {
 pub(crate) struct Hello {
     pub(crate) test: Test,
     /// Key of the client's memory for what the server writes or reads.
-    pub(crate) data_key: u32,
+    pub(crate) data_key: u64,
     /// Key of the client's memory for what the server says.
-    pub(crate) control_key: u32,
+    pub(crate) control_key: u64,
     /// The client will ask for another measurement after this one.
     pub(crate) comes_back: bool,
     /// The run of the program that asks; a number it has drawn.
@@ -109,7 +112,10 @@ impl Test {
     pub(crate) fn slots(&self) -> u64 {
         let wanted = match (self.kind, self.check) {
             (Kind::Bandwidth, Check::EveryByte) => BUFFERS_A_MESSAGE * u64::from(self.depth),
-            // Nobody looks at the bytes, so all messages come from one buffer and go to one, as `ib_write_bw` has it.
+            // A WRITE that goes where an earlier one does waits for it, and nothing is to wait here.
+            (Kind::Bandwidth, Check::Off) if self.op == Op::Write => self.depth.into(),
+            (Kind::Latency | Kind::Survey, _) if self.op == Op::Write => PLACES_FOR_LATENCY,
+            // Nobody looks at the bytes, so all messages come from one buffer and go to one.
             (Kind::Bandwidth, Check::Off) | (Kind::Latency | Kind::Survey, _) => 1,
         };
         (BUFFER_BYTES / self.size_bytes).clamp(1, wanted)
@@ -147,8 +153,8 @@ impl Test {
 
 const MAGIC: &[u8; 4] = b"pwpf";
 /// Of what client and server say to each other.
-const VERSION: u8 = 2;
-const LEN: usize = 46;
+const VERSION: u8 = 3;
+const LEN: usize = 54;
 
 impl Hello {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -172,9 +178,9 @@ impl Hello {
     }
 
     /// Where the client hears why a hello of whatever version is refused.
-    pub(crate) fn control_key(bytes: &[u8]) -> Option<u32> {
+    pub(crate) fn control_key(bytes: &[u8]) -> Option<u64> {
         let rest = bytes.strip_prefix(MAGIC)?;
-        Some(u32::from_be_bytes(*rest.get(1..)?.first_chunk()?))
+        Some(u64::from_be_bytes(*rest.get(1..)?.first_chunk()?))
     }
 
     /// # Errors
@@ -193,7 +199,7 @@ impl Hello {
             }
         }
         let mut reader = Reader(&rest[1..]);
-        let control_key = u32::from_be_bytes(reader.take()?);
+        let control_key = u64::from_be_bytes(reader.take()?);
         let kind = reader.choice("kind", &[Kind::Bandwidth, Kind::Latency, Kind::Survey])?;
         let op = reader.choice("op", &[Op::Send, Op::Write, Op::Read])?;
         let directions = reader.choice("directions", &[Directions::One, Directions::Both])?;
@@ -203,7 +209,7 @@ impl Hello {
         let size_bytes = u64::from_be_bytes(reader.take()?);
         let iterations = u64::from_be_bytes(reader.take()?);
         let depth = u32::from_be_bytes(reader.take()?);
-        let data_key = u32::from_be_bytes(reader.take()?);
+        let data_key = u64::from_be_bytes(reader.take()?);
         let client = u64::from_be_bytes(reader.take()?);
         if !(1..=MAX_MESSAGE_BYTES).contains(&size_bytes) {
             return Err(format!("messages of {size_bytes} bytes; allowed are 1 to {MAX_MESSAGE_BYTES}"));
@@ -252,8 +258,13 @@ mod tests {
     fn a_hello_comes_back_and_fits_a_handshake() {
         for test in [TEST, Test { kind: Kind::Latency, op: Op::Read, iterations: None, ..TEST }] {
             let comes_back = test.kind == Kind::Latency;
-            let hello =
-                Hello { test, data_key: 0xdead_beef, control_key: 7, comes_back, client: u64::MAX - 1 };
+            let hello = Hello {
+                test,
+                data_key: 0xdead_beef_0000_0001,
+                control_key: 7,
+                comes_back,
+                client: u64::MAX - 1,
+            };
             let bytes = hello.encode();
             assert_eq!(bytes.len(), LEN);
             assert_eq!(Hello::decode(&bytes), Ok(hello));
@@ -272,12 +283,12 @@ mod tests {
             Hello::decode(&bytes).unwrap_err()
         };
         let later = Hello { test: TEST, data_key: 1, control_key: 2, comes_back: false, client: 3 }.encode();
-        assert_eq!((Hello::control_key(&later), Hello::control_key(&later[..8])), (Some(2), None));
+        assert_eq!((Hello::control_key(&later), Hello::control_key(&later[..12])), (Some(2), None));
         assert!(hello(|b| b[0] = b'x').contains("something else"));
-        assert!(hello(|b| b[4] = 9).contains("version 9, the server's 2"));
-        assert!(hello(|b| b[10] = 3).contains("op 3"));
-        assert!(hello(|b| b[14] = 1).contains("allowed are 1 to 4294967296"));
-        assert!(hello(|b| b[30..34].fill(0)).contains("a depth of 0"));
+        assert!(hello(|b| b[4] = 9).contains("version 9, the server's 3"));
+        assert!(hello(|b| b[14] = 3).contains("op 3"));
+        assert!(hello(|b| b[18] = 1).contains("allowed are 1 to 4294967296"));
+        assert!(hello(|b| b[34..38].fill(0)).contains("a depth of 0"));
     }
 
     #[test]
@@ -290,6 +301,8 @@ mod tests {
         let huge = test(MAX_MESSAGE_BYTES, 64, Check::EveryByte);
         assert_eq!((huge.slots(), huge.window()), (1, 1));
         let unchecked = test(1 << 20, 64, Check::Off);
-        assert_eq!((unchecked.slots(), unchecked.window(), unchecked.receives()), (1, 64, 8));
+        assert_eq!((unchecked.slots(), unchecked.window(), unchecked.receives()), (64, 64, 8));
+        let sends = Test { op: Op::Send, ..unchecked };
+        assert_eq!((sends.slots(), sends.window()), (1, 64));
     }
 }

@@ -6,15 +6,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use pathweave_transport::Status;
+use pathweave_transport::{Access, Status};
 use tokio::sync::oneshot;
 
 use super::hub::{Hub, Router};
 use crate::api;
 use crate::api::Remote;
 use crate::completion::Completion;
-use crate::error::PostError;
-use crate::region::{RegionError, Slice};
+use crate::error::{PostError, RegisterError};
+use crate::region::{Region, RegionError, Slice};
 use crate::shared::{CloseReason, ConnectionInfo, ConnectionState};
 use crate::stats::ConnectionStats;
 
@@ -86,6 +86,19 @@ impl Connection {
         self.post(|connection, number| connection.read(number, into, from))
     }
 
+    /// Posts requests behind a fence: each starts when every request posted before it is complete.
+    pub fn fenced(&self) -> Fenced<'_> {
+        Fenced(self)
+    }
+
+    /// Opens a region to this connection's peer alone; see [`crate::Connection::register`]. Waits for a turn of the loop.
+    ///
+    /// # Errors
+    /// [`RegisterError`].
+    pub fn register(&self, region: &Region, access: Access) -> Result<api::Registration, RegisterError> {
+        self.connection.register(region, access)
+    }
+
     fn post(&self, post: impl FnOnce(&api::Connection, u64) -> Result<(), PostError>) -> Request {
         let (number, told) = self.router.expect();
         Request(match post(&self.connection, number) {
@@ -150,6 +163,36 @@ impl Connection {
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.connection.fmt(f)
+    }
+}
+
+/// Posts requests that start only when every request posted before them is complete; see [`crate::Connection`].
+pub struct Fenced<'a>(&'a Connection);
+
+impl Fenced<'_> {
+    /// As [`Connection::send`].
+    pub fn send(&self, from: Slice) -> Request {
+        self.0.post(|connection, number| connection.fenced().send(number, from))
+    }
+
+    /// As [`Connection::send_imm`].
+    pub fn send_imm(&self, from: Slice, imm: u32) -> Request {
+        self.0.post(|connection, number| connection.fenced().send_imm(number, from, imm))
+    }
+
+    /// As [`Connection::write`].
+    pub fn write(&self, from: Slice, to: Remote) -> Request {
+        self.0.post(|connection, number| connection.fenced().write(number, from, to))
+    }
+
+    /// As [`Connection::write_imm`].
+    pub fn write_imm(&self, from: Slice, to: Remote, imm: u32) -> Request {
+        self.0.post(|connection, number| connection.fenced().write_imm(number, from, to, imm))
+    }
+
+    /// As [`Connection::read`].
+    pub fn read(&self, into: Slice, from: Remote) -> Request {
+        self.0.post(|connection, number| connection.fenced().read(number, into, from))
     }
 }
 

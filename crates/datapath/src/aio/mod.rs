@@ -37,7 +37,7 @@ pub use connection::{Connection, Received, Request, RequestError};
 
 use crate::api;
 use crate::config::{DeviceConfig, Driving};
-use crate::error::{ConnectError, OpenError, RegisterError, WaitError};
+use crate::error::{ConnectError, OpenError, RegisterError, TooManyDomains, WaitError};
 use crate::region::Region;
 use crate::stats::DeviceStats;
 use hub::Hub;
@@ -78,6 +78,14 @@ impl Device {
         Ok(Listener { listener: self.device.listen()?, device: self.clone() })
     }
 
+    /// Lets peers open connections, which are in a protection domain.
+    ///
+    /// # Errors
+    /// [`OpenError::System`] if there is a listener already, or the domain is another device's.
+    pub fn listen_in(&self, domain: &api::ProtectionDomain) -> Result<Listener, OpenError> {
+        Ok(Listener { listener: self.device.listen_in(domain)?, device: self.clone() })
+    }
+
     /// Opens a connection with the device's scheme. The handshake is waited for on a thread of tokio's for what blocks; if
     /// the future is dropped, a connection that comes about is closed.
     ///
@@ -112,7 +120,47 @@ impl Device {
         Ok(Connection::new(opened?, &self.hub))
     }
 
-    /// Opens a region to the peers of all connections; its first byte has address 0. Waits for a turn of the loop.
+    /// The same with a connection that is in a protection domain.
+    ///
+    /// # Errors
+    /// [`ConnectError`], at the latest after the configured `connect_timeout`.
+    pub async fn connect_in(
+        &self,
+        domain: &api::ProtectionDomain,
+        peer: SocketAddr,
+        scheme: &str,
+        private_data: &[u8],
+    ) -> Result<Connection, ConnectError> {
+        let (device, domain) = (self.device.clone(), domain.clone());
+        let (scheme, said) = (scheme.to_owned(), private_data.to_vec());
+        self.open_with(move || device.connect_in(&domain, peer, &scheme, &said)).await
+    }
+
+    /// A new protection domain; see [`crate::Device::domain`].
+    ///
+    /// # Errors
+    /// [`TooManyDomains`].
+    pub fn domain(&self) -> Result<api::ProtectionDomain, TooManyDomains> {
+        self.device.domain()
+    }
+
+    /// Opens a region to the peers of the connections in a protection domain; see [`crate::Device::register_in`]. Waits for a
+    /// turn of the loop.
+    ///
+    /// # Errors
+    /// [`RegisterError`].
+    pub fn register_in(
+        &self,
+        domain: &api::ProtectionDomain,
+        region: &Region,
+        address: u64,
+        access: Access,
+    ) -> Result<api::Registration, RegisterError> {
+        self.device.register_in(domain, region, address, access)
+    }
+
+    /// Opens a region to the peers of all connections that are in no protection domain of their own; its first byte has
+    /// address 0. Waits for a turn of the loop.
     ///
     /// # Errors
     /// [`RegisterError`].

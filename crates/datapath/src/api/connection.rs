@@ -5,23 +5,44 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use pathweave_transport::{MAX_MESSAGE_BYTES, Op};
+use pathweave_transport::{Access, MAX_MESSAGE_BYTES, Op};
 
 use super::device::Inner;
-use super::memory::Remote;
+use super::fenced::Fenced;
+use super::memory::{Registration, Remote};
 use crate::completion::Completion;
-use crate::error::{PostError, WaitError};
-use crate::region::Slice;
+use crate::error::{PostError, RegisterError, WaitError};
+use crate::region::{Region, Slice};
 use crate::shared::{
-    CloseReason, Command, ConnectionId, ConnectionInfo, ConnectionShared, ConnectionState, Delivered,
+    CloseReason, Command, ConnectionId, ConnectionInfo, ConnectionShared, ConnectionState, Delivered, Reach,
+    Start,
 };
 use crate::stats::ConnectionStats;
 
 /// A reliable connection with a peer: the queue pair of the verbs.
 ///
-/// Requests are carried out in the order in which they were posted, and completed in that order; receives are consumed
-/// in order by the peer's SENDs and by WRITEs with immediate. A request's memory belongs to the network until its
-/// completion. Methods may be called from any thread. Dropping a connection closes it.
+/// A request's memory belongs to the network until its completion. Methods may be called from any thread. Dropping a
+/// connection closes it.
+///
+/// # Order
+///
+/// Requests of one end start and complete in the order in which they were posted, and:
+///
+/// - The peer's receives are consumed in order by this end's SENDs and WRITEs with immediate. When one of them completes at
+///   the peer, all WRITEs posted before it have landed.
+/// - WRITEs to the same bytes, named by the same key, take effect in order: what the last one wrote stays.
+/// - A READ sees what WRITEs posted before it wrote, under whatever key, and nothing of what WRITEs posted behind it write
+///   under its key.
+///
+/// Bytes within one message land in any order; only its completion, or that of one behind it, says that all are there.
+/// To keep this over several paths, a WRITE that overlaps a WRITE or READ under way is held back until that is complete, a
+/// round trip at least, and what is posted behind it waits as well. Whoever writes to one place again and again is faster
+/// with a ring of places.
+///
+/// Not in order by themselves are: WRITEs to the same memory under different keys, or behind a READ of it under a different
+/// key; a READ, and a request behind it that sends what the READ brings; the requests of different connections, and those of
+/// the two ends. For requests of one end, post the later one with [`fenced`](Connection::fenced), or wait for the
+/// completion of the earlier one.
 pub struct Connection {
     inner: Arc<Inner>,
     shared: Arc<ConnectionShared>,
@@ -70,7 +91,7 @@ impl Connection {
     /// # Errors
     /// [`PostError`]; nothing was posted then.
     pub fn send(&self, wr_id: u64, from: Slice) -> Result<(), PostError> {
-        self.post(wr_id, Op::Send, from)
+        self.post(wr_id, Op::Send, from, Start::InTurn)
     }
 
     /// SEND with an immediate, which the peer finds in its completion.
@@ -78,7 +99,7 @@ impl Connection {
     /// # Errors
     /// [`PostError`]; nothing was posted then.
     pub fn send_imm(&self, wr_id: u64, from: Slice, imm: u32) -> Result<(), PostError> {
-        self.post(wr_id, Op::SendImm { imm }, from)
+        self.post(wr_id, Op::SendImm { imm }, from, Start::InTurn)
     }
 
     /// RECV: room for one message of the peer.
@@ -99,7 +120,7 @@ impl Connection {
     /// # Errors
     /// [`PostError`]; nothing was posted then.
     pub fn write(&self, wr_id: u64, from: Slice, to: Remote) -> Result<(), PostError> {
-        self.post(wr_id, Op::Write { rkey: to.rkey, remote_addr: to.address }, from)
+        self.post(wr_id, Op::Write { rkey: to.rkey, remote_addr: to.address }, from, Start::InTurn)
     }
 
     /// WRITE with an immediate, which consumes a receive of the peer and is found in its completion.
@@ -107,7 +128,8 @@ impl Connection {
     /// # Errors
     /// [`PostError`]; nothing was posted then.
     pub fn write_imm(&self, wr_id: u64, from: Slice, to: Remote, imm: u32) -> Result<(), PostError> {
-        self.post(wr_id, Op::WriteImm { rkey: to.rkey, remote_addr: to.address, imm }, from)
+        let op = Op::WriteImm { rkey: to.rkey, remote_addr: to.address, imm };
+        self.post(wr_id, op, from, Start::InTurn)
     }
 
     /// READ: bytes of the peer's memory come here.
@@ -115,7 +137,34 @@ impl Connection {
     /// # Errors
     /// [`PostError`]; nothing was posted then.
     pub fn read(&self, wr_id: u64, into: Slice, from: Remote) -> Result<(), PostError> {
-        self.post(wr_id, Op::Read { rkey: from.rkey, remote_addr: from.address }, into)
+        self.post(wr_id, Op::Read { rkey: from.rkey, remote_addr: from.address }, into, Start::InTurn)
+    }
+
+    /// Posts requests behind a fence: each starts when every request posted before it is complete.
+    pub fn fenced(&self) -> Fenced<'_> {
+        Fenced(self)
+    }
+
+    /// Opens a region to this connection's peer alone; its first byte has address 0. It is closed with the connection, if
+    /// not before.
+    ///
+    /// # Errors
+    /// [`RegisterError`].
+    pub fn register(&self, region: &Region, access: Access) -> Result<Registration, RegisterError> {
+        self.register_at(region, 0, access)
+    }
+
+    /// The same with its first byte under `address`.
+    ///
+    /// # Errors
+    /// [`RegisterError`].
+    pub fn register_at(
+        &self,
+        region: &Region,
+        address: u64,
+        access: Access,
+    ) -> Result<Registration, RegisterError> {
+        Registration::open(&self.inner, region, address, access, Reach::Connection(self.id))
     }
 
     /// The next completion, if there is one.
@@ -193,7 +242,7 @@ impl Connection {
     }
 
     #[inline]
-    fn post(&self, wr_id: u64, op: Op, memory: Slice) -> Result<(), PostError> {
+    pub(super) fn post(&self, wr_id: u64, op: Op, memory: Slice, start: Start) -> Result<(), PostError> {
         self.check(&memory)?;
         let len = memory.len() as u64;
         match op {
@@ -209,7 +258,7 @@ impl Connection {
         if !self.shared.send_room.take() {
             return Err(PostError::Full { limit: self.shared.send_room.most() });
         }
-        self.inner.ask(Command::Post { id: self.id, wr_id, op, memory });
+        self.inner.ask(Command::Post { id: self.id, wr_id, op, memory, start });
         Ok(())
     }
 

@@ -11,15 +11,16 @@ use crossbeam_queue::SegQueue;
 use pathweave_transport::Access;
 
 use super::connection::Connection;
+use super::domain::{Numbers, ProtectionDomain};
 use super::driver::Driver;
 use super::listener::Listener;
 use super::memory::Registration;
 use crate::backend::{Backend, UdpBackend};
 use crate::config::DeviceConfig;
 use crate::engine::{Drive, Engine, QUEUE_DEPTH};
-use crate::error::{ConnectError, OpenError, RegisterError, WaitError};
+use crate::error::{ConnectError, OpenError, RegisterError, TooManyDomains, WaitError};
 use crate::region::Region;
-use crate::shared::{Answer, Command, ConnectionShared, ConnectionState, Shared};
+use crate::shared::{Answer, Command, ConnectionShared, ConnectionState, Listening, Reach, Shared};
 use crate::stats::DeviceStats;
 
 /// Sockets and the loop that drives them. Clones are the same device, which closes with the last clone and the last of
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     pub(super) local: SocketAddr,
     scheme: String,
     listening: AtomicBool,
+    domains: Arc<Numbers>,
 }
 
 impl Device {
@@ -73,7 +75,8 @@ impl Device {
         let engine: Box<dyn Drive> = Box::new(engine);
         let driver = Driver::start(engine, &shared, local, driving, waiting)?;
         let listening = AtomicBool::new(false);
-        Ok(Device { inner: Arc::new(Inner { shared, driver, local, scheme, listening }) })
+        let domains = Numbers::new();
+        Ok(Device { inner: Arc::new(Inner { shared, driver, local, scheme, listening, domains }) })
     }
 
     /// Where peers reach it.
@@ -81,16 +84,40 @@ impl Device {
         self.inner.local
     }
 
+    /// A new protection domain.
+    ///
+    /// # Errors
+    /// [`TooManyDomains`].
+    pub fn domain(&self) -> Result<ProtectionDomain, TooManyDomains> {
+        self.inner.domains.take()
+    }
+
     /// Lets peers open connections.
     ///
     /// # Errors
     /// [`OpenError::System`] if there is a listener already.
     pub fn listen(&self) -> Result<Listener, OpenError> {
+        self.listen_for(None)
+    }
+
+    /// Lets peers open connections, which are in a protection domain.
+    ///
+    /// # Errors
+    /// [`OpenError::System`] if there is a listener already, or the domain is another device's.
+    pub fn listen_in(&self, domain: &ProtectionDomain) -> Result<Listener, OpenError> {
+        if !self.inner.domains.know(domain) {
+            let source = std::io::Error::other("the protection domain is not one of this device's");
+            return Err(OpenError::System { address: self.inner.local, source });
+        }
+        self.listen_for(Some(domain.clone()))
+    }
+
+    fn listen_for(&self, domain: Option<ProtectionDomain>) -> Result<Listener, OpenError> {
         if self.inner.listening.swap(true, Ordering::AcqRel) {
             let source = std::io::Error::other("the device has a listener already");
             return Err(OpenError::System { address: self.inner.local, source });
         }
-        self.inner.ask(Command::Listen { wanted: true });
+        self.inner.ask(Command::Listen(Some(Listening(domain))));
         Ok(Listener { inner: self.inner.clone() })
     }
 
@@ -113,12 +140,40 @@ impl Device {
         scheme: &str,
         private_data: &[u8],
     ) -> Result<Connection, ConnectError> {
+        self.connect_for(None, peer, scheme, private_data)
+    }
+
+    /// The same with a connection that is in a protection domain.
+    ///
+    /// # Errors
+    /// [`ConnectError`], at the latest after the configured `connect_timeout`.
+    pub fn connect_in(
+        &self,
+        domain: &ProtectionDomain,
+        peer: SocketAddr,
+        scheme: &str,
+        private_data: &[u8],
+    ) -> Result<Connection, ConnectError> {
+        if !self.inner.domains.know(domain) {
+            return Err(ConnectError::OtherDevice);
+        }
+        self.connect_for(Some(domain.clone()), peer, scheme, private_data)
+    }
+
+    fn connect_for(
+        &self,
+        domain: Option<ProtectionDomain>,
+        peer: SocketAddr,
+        scheme: &str,
+        private_data: &[u8],
+    ) -> Result<Connection, ConnectError> {
         let completions = Arc::new(SegQueue::new());
         let shared = Arc::new(ConnectionShared::new(completions, QUEUE_DEPTH, QUEUE_DEPTH));
         self.inner.ask(Command::Connect {
             peer,
             private_data: private_data.to_vec(),
             scheme: scheme.into(),
+            domain,
             connection: shared.clone(),
         });
         let decided = || (shared.state() != ConnectionState::Opening).then_some(());
@@ -129,7 +184,8 @@ impl Device {
         }
     }
 
-    /// Opens a region to the peers of all connections; its first byte has address 0.
+    /// Opens a region to the peers of all connections that are in no protection domain of their own; its first byte has
+    /// address 0.
     ///
     /// # Errors
     /// [`RegisterError`].
@@ -137,7 +193,7 @@ impl Device {
         self.register_at(region, 0, access)
     }
 
-    /// Opens a region to the peers of all connections, its first byte under `address`.
+    /// The same with its first byte under `address`.
     ///
     /// # Errors
     /// [`RegisterError`].
@@ -147,10 +203,24 @@ impl Device {
         address: u64,
         access: Access,
     ) -> Result<Registration, RegisterError> {
-        let answer = Arc::new(Mutex::new(None));
-        let command = Command::Register { region: region.all(), address, access, answer: answer.clone() };
-        let rkey = self.inner.answer(command, &answer).map_err(RegisterError::DeviceClosed)??;
-        Ok(Registration { inner: self.inner.clone(), region: region.clone(), rkey, address, open: true })
+        Registration::open(&self.inner, region, address, access, Reach::Domain(None))
+    }
+
+    /// Opens a region to the peers of the connections in a protection domain, its first byte under `address`.
+    ///
+    /// # Errors
+    /// [`RegisterError`].
+    pub fn register_in(
+        &self,
+        domain: &ProtectionDomain,
+        region: &Region,
+        address: u64,
+        access: Access,
+    ) -> Result<Registration, RegisterError> {
+        if !self.inner.domains.know(domain) {
+            return Err(RegisterError::OtherDevice);
+        }
+        Registration::open(&self.inner, region, address, access, Reach::Domain(Some(domain.clone())))
     }
 
     /// What it has counted; `None` once its loop has ended.
@@ -190,7 +260,7 @@ impl Inner {
     /// Hands a command to the loop.
     #[inline]
     pub(super) fn ask(&self, command: Command) {
-        if let Command::Listen { wanted: false } = command {
+        if let Command::Listen(None) = command {
             self.listening.store(false, Ordering::Release);
         }
         self.driver.ask(&self.shared, command);

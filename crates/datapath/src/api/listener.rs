@@ -38,7 +38,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.inner.ask(Command::Listen { wanted: false });
+        self.inner.ask(Command::Listen(None));
     }
 }
 

@@ -4,10 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::Mutex;
 
+use pathweave_transport::Access;
+
 use super::device::Inner;
-use crate::error::DeregisterError;
+use crate::error::{DeregisterError, RegisterError};
 use crate::region::Region;
-use crate::shared::Command;
+use crate::shared::{Command, Reach};
 
 /// Memory of a peer, as a request names it: an address and the key to it. How the peer's application tells it is its
 /// own affair; a SEND will do.
@@ -16,21 +18,37 @@ pub struct Remote {
     /// Address within the peer's registered region.
     pub address: u64,
     /// The region's key.
-    pub rkey: u32,
+    pub rkey: u64,
 }
 
-/// A region opened to the peers of all connections of a device, until [`Registration::close`] or drop.
+/// A region opened to the peers of a device's connections, of a protection domain's, or to one peer alone, until
+/// [`Registration::close`] or drop.
 pub struct Registration {
-    pub(super) inner: Arc<Inner>,
-    pub(super) region: Region,
-    pub(super) rkey: u32,
-    pub(super) address: u64,
-    pub(super) open: bool,
+    inner: Arc<Inner>,
+    region: Region,
+    rkey: u64,
+    address: u64,
+    open: bool,
 }
 
 impl Registration {
-    /// The key, for peers.
-    pub fn rkey(&self) -> u32 {
+    pub(super) fn open(
+        inner: &Arc<Inner>,
+        region: &Region,
+        address: u64,
+        access: Access,
+        reach: Reach,
+    ) -> Result<Self, RegisterError> {
+        let answer = Arc::new(Mutex::new(None));
+        let command =
+            Command::Register { region: region.all(), address, access, reach, answer: answer.clone() };
+        let rkey = inner.answer(command, &answer).map_err(RegisterError::DeviceClosed)??;
+        Ok(Registration { inner: inner.clone(), region: region.clone(), rkey, address, open: true })
+    }
+
+    /// The key, for peers: 64 bits, 40 of them random and new with each registration. Whoever has it and is within its
+    /// reach has the access that was given.
+    pub fn rkey(&self) -> u64 {
         self.rkey
     }
 

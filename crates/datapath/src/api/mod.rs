@@ -2,11 +2,15 @@
 
 mod connection;
 mod device;
+mod domain;
 pub(crate) mod driver;
+mod fenced;
 mod listener;
 mod memory;
 
 pub use connection::Connection;
 pub use device::Device;
+pub use domain::ProtectionDomain;
+pub use fenced::Fenced;
 pub use listener::Listener;
 pub use memory::{Registration, Remote};

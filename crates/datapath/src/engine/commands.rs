@@ -5,21 +5,24 @@ use std::sync::Arc;
 
 use pathweave_policy::{Leg, PolicyEnv, Scheme};
 use pathweave_transport::{
-    Access, Buffer, MemoryError, MemoryRegion, Op, Opcode, QpConfig, RecvRequest, Status, WorkRequest,
+    Access, Buffer, MemoryError, MemoryRegion, Op, Opcode, QpConfig, RecvRequest, Scope, Status, WorkRequest,
 };
 use pathweave_units::{Duration, QpNum, Rng, Time};
 
 use super::connection::{Connection, Phase};
 use super::watch::Watched;
-use super::{COMMANDS_A_TURN, Core, deliver};
+use super::{COMMANDS_A_TURN, Core, Registered, deliver};
+use crate::api::ProtectionDomain;
 use crate::backend::Backend;
 use crate::completion::Completion;
 use crate::error::{ConnectError, DeregisterError, RegisterError};
 use crate::places::Place;
 use crate::region::Slice;
 use crate::scheme;
-use crate::secure::Session;
-use crate::shared::{CloseReason, Command, ConnectionId, ConnectionShared, ConnectionState, Side, lock};
+use crate::secure::{OsRandom, SecureRandom, Session};
+use crate::shared::{
+    CloseReason, Command, ConnectionId, ConnectionShared, ConnectionState, Reach, Side, Start, lock,
+};
 use crate::stats::{ConnectionStats, DeviceStats, PathStats};
 
 /// Bytes of headers and protection around a full payload on a link, for policies that count wire bytes.
@@ -47,20 +50,20 @@ impl Core {
 
     fn take<B: Backend>(&mut self, command: Command, backend: &B) {
         match command {
-            Command::Post { id, wr_id, op, memory } => self.post(id, wr_id, op, memory),
+            Command::Post { id, wr_id, op, memory, start } => self.post(id, (wr_id, op, start), memory),
             Command::PostRecv { id, wr_id, memory } => self.post_receive(id, wr_id, memory),
-            Command::Listen { wanted } => self.setup.listening = wanted,
-            Command::Connect { peer, private_data, scheme, connection } => {
+            Command::Listen(listening) => self.setup.listening = listening,
+            Command::Connect { peer, private_data, scheme, domain, connection } => {
                 let result = self
                     .fits_link(peer, backend)
-                    .and_then(|()| self.connect(peer, private_data, &scheme, &connection));
+                    .and_then(|()| self.connect(peer, private_data, &scheme, domain, &connection));
                 if let Err(error) = result {
                     refuse(&connection, error);
                     self.shared.signal.notify();
                 }
             }
-            Command::Register { region, address, access, answer } => {
-                *lock(&answer) = Some(self.register(region, address, access));
+            Command::Register { region, address, access, reach, answer } => {
+                *lock(&answer) = Some(self.register(region, address, access, reach));
                 self.shared.signal.notify();
             }
             Command::Deregister { rkey, answer } => {
@@ -92,7 +95,7 @@ impl Core {
         }
     }
 
-    fn post(&mut self, id: ConnectionId, wr_id: u64, op: Op, memory: Slice) {
+    fn post(&mut self, id: ConnectionId, (wr_id, op, start): (u64, Op, Start), memory: Slice) {
         let now = self.now;
         // Where it is closed, its handle and the loop may not have met yet; `close` has flushed what was there.
         let Some(connection) = self.connections.get_mut(id) else { return };
@@ -104,7 +107,14 @@ impl Core {
         let len = memory.len() as u64;
         let handle = self.places.insert(Place { memory, wr_id });
         let request = WorkRequest { wr_id: handle, op, local: Buffer(handle), len };
-        if connection.takes_requests() && self.endpoint.post(now, connection.qp, request).is_ok() {
+        let endpoint = &mut self.endpoint;
+        let posted = connection.takes_requests()
+            && match start {
+                Start::InTurn => endpoint.post(now, connection.qp, request),
+                Start::AfterAll => endpoint.post_fenced(now, connection.qp, request),
+            }
+            .is_ok();
+        if posted {
             connection.sends.push_back((handle, opcode));
             return;
         }
@@ -127,13 +137,29 @@ impl Core {
         self.shared.signal.notify();
     }
 
-    fn register(&mut self, memory: Slice, address: u64, access: Access) -> Result<u32, RegisterError> {
+    fn register(
+        &mut self,
+        memory: Slice,
+        address: u64,
+        access: Access,
+        reach: Reach,
+    ) -> Result<u64, RegisterError> {
+        let (scope, domain) = match reach {
+            Reach::Domain(domain) => (Scope::domain(ProtectionDomain::number(domain.as_ref())), domain),
+            Reach::Connection(id) => match self.connections.get(id) {
+                Some(connection) if connection.takes_requests() => (Scope::queue_pair(connection.qp), None),
+                _ => return Err(RegisterError::ConnectionClosed),
+            },
+        };
+        // New for each region, and from the system whatever the seed: peers see keys, and must not guess the next one.
+        let mut secret = [0; 8];
+        OsRandom.fill(&mut secret)?;
         let len = memory.len() as u64;
         let handle = self.places.insert(Place { memory, wr_id: 0 });
-        let region = MemoryRegion { buffer: Buffer(handle), addr: address, len, access };
-        match self.endpoint.register(region) {
+        let region = MemoryRegion { buffer: Buffer(handle), addr: address, len, access, scope };
+        match self.endpoint.register(region, u64::from_ne_bytes(secret)) {
             Ok(rkey) => {
-                self.registered.insert(rkey, handle);
+                self.registered.insert(rkey, Registered { handle, _domain: domain });
                 Ok(rkey)
             }
             Err(error) => {
@@ -143,10 +169,10 @@ impl Core {
         }
     }
 
-    pub(super) fn deregister(&mut self, rkey: u32) -> Result<(), DeregisterError> {
+    pub(super) fn deregister(&mut self, rkey: u64) -> Result<(), DeregisterError> {
         self.endpoint.deregister(rkey)?;
-        if let Some(handle) = self.registered.remove(&rkey) {
-            self.places.remove(handle);
+        if let Some(registered) = self.registered.remove(&rkey) {
+            self.places.remove(registered.handle);
         }
         Ok(())
     }
@@ -167,6 +193,7 @@ impl Core {
         peer: SocketAddr,
         private_data: Vec<u8>,
         scheme: &str,
+        domain: Option<ProtectionDomain>,
         shared: &Arc<ConnectionShared>,
     ) -> Result<(), ConnectError> {
         if peer.is_ipv4() != self.local.is_ipv4() {
@@ -178,7 +205,7 @@ impl Core {
         if self.setup.count(peer.ip()).is_err() {
             return Err(ConnectError::TooMany { limit: self.config.max_connections_per_peer });
         }
-        let result = self.begin(peer, private_data, scheme, shared, id);
+        let result = self.begin(peer, private_data, scheme, domain, shared, id);
         if result.is_err() {
             self.setup.uncount(peer.ip());
         }
@@ -190,32 +217,34 @@ impl Core {
         peer: SocketAddr,
         private_data: Vec<u8>,
         scheme_name: &str,
+        domain: Option<ProtectionDomain>,
         shared: &Arc<ConnectionShared>,
         id: ConnectionId,
     ) -> Result<(), ConnectError> {
         let now = self.now;
         let scheme = scheme::find(scheme_name)?;
         let paths = self.paths_for(&scheme);
-        let qp = self.create_qp(now, id, &scheme, paths);
+        let qp = self.create_qp(now, id, &scheme, paths, domain.as_ref());
         let hello = self.hello(id, qp, scheme_name, paths, private_data);
         if let Err(error) = self.setup.initiate(now, id, hello) {
             let _ = self.endpoint.destroy_qp(qp);
             return Err(ConnectError::Hello(error.to_string()));
         }
-        self.add_connection(now, id, peer, qp, paths, shared.clone());
+        self.add_connection(id, peer, qp, paths, domain, shared.clone());
         Ok(())
     }
 
     /// Takes in a connection that is being opened.
     pub(super) fn add_connection(
         &mut self,
-        now: Time,
         id: ConnectionId,
         peer: SocketAddr,
         qp: QpNum,
         paths: u16,
+        domain: Option<ProtectionDomain>,
         shared: Arc<ConnectionShared>,
     ) {
+        let now = self.now;
         shared.set_id(id);
         self.connections.insert(Connection {
             id,
@@ -227,6 +256,7 @@ impl Core {
             remote_id: 0,
             paths,
             session: None,
+            _domain: domain,
             request: None,
             near_data: 0,
             near_answers: 0,
@@ -247,7 +277,14 @@ impl Core {
     }
 
     /// A queue pair that speaks a scheme. What it is to be like in full is known when the ends have agreed.
-    pub(super) fn create_qp(&mut self, now: Time, id: ConnectionId, scheme: &Scheme, paths: u16) -> QpNum {
+    pub(super) fn create_qp(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        scheme: &Scheme,
+        paths: u16,
+        domain: Option<&ProtectionDomain>,
+    ) -> QpNum {
         let mtu_payload = self.config.mtu_payload;
         let (scheme, policy) = self.on_hosts(id, scheme, paths, mtu_payload, None);
         let config = QpConfig {
@@ -257,6 +294,7 @@ impl Core {
             reordering: scheme.reordering,
             rto: scheme::timeouts(&self.config),
             max_reads_in: READS_IN,
+            domain: ProtectionDomain::number(domain),
             ..QpConfig::new(pathweave_units::HostId(id.0), policy, &[])
         };
         self.endpoint.create_qp(now, config)

@@ -8,6 +8,7 @@ use pathweave_transport::Opcode;
 use pathweave_units::{HostId, PathId, QpNum, Time};
 
 use super::watch::PathProbe;
+use crate::api::ProtectionDomain;
 use crate::secure::{RequestId, Session};
 use crate::shared::{ConnectionId, ConnectionShared};
 
@@ -47,6 +48,8 @@ pub(crate) struct Connection {
     pub(crate) paths: u16,
     /// There once the handshake is done.
     pub(crate) session: Option<Session>,
+    /// Its protection domain, kept until its queue pair is gone; `None`: the device's own.
+    pub(crate) _domain: Option<ProtectionDomain>,
     /// The request it came from, while the peer's sign is awaited.
     pub(crate) request: Option<RequestId>,
     /// A PSN near those of the peer's data, and one near our own.

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use pathweave_policy::{Leg, PolicyEnv};
 use pathweave_transport::{
-    Access, Buffer, Class, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, QpConfig, Status,
+    Access, Buffer, Class, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, QpConfig, Scope, Status,
     WorkRequest,
 };
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
@@ -63,7 +63,7 @@ struct World {
     stalls: Option<Stalls>,
     wire: BTreeMap<(Time, u64), (usize, Segment)>,
     sent: u64,
-    rkey: u32,
+    rkey: u64,
     posted: u64,
     /// When so many bytes were done.
     log: Vec<(Time, u64)>,
@@ -110,8 +110,9 @@ impl World {
         let qps = [hosts[0].qp, hosts[1].qp];
         hosts[0].endpoint.connect(qps[0], qps[1]).unwrap();
         hosts[1].endpoint.connect(qps[1], qps[0]).unwrap();
-        let region = MemoryRegion { buffer: Buffer(0), addr: 0, len: MESSAGE_BYTES, access: Access::WRITE };
-        let rkey = hosts[1].endpoint.register(region).unwrap();
+        let (len, access) = (DEPTH * MESSAGE_BYTES, Access::WRITE);
+        let region = MemoryRegion { buffer: Buffer(0), addr: 0, len, access, scope: Scope::DEFAULT };
+        let rkey = hosts[1].endpoint.register(region, 0).unwrap();
         World {
             now: Time::ZERO,
             hosts,
@@ -144,7 +145,9 @@ impl World {
     /// Everything a host does now: what the loop of a device does.
     fn drain(&mut self, from: usize) {
         while from == 0 && self.posted < self.done() / MESSAGE_BYTES + DEPTH {
-            let op = Op::Write { rkey: self.rkey, remote_addr: 0 };
+            // Each in a place of its own: one that overlaps another waits for it.
+            let remote_addr = self.posted % DEPTH * MESSAGE_BYTES;
+            let op = Op::Write { rkey: self.rkey, remote_addr };
             let (wr_id, local, len) = (self.posted, Buffer(0), MESSAGE_BYTES);
             let host = &mut self.hosts[0];
             host.endpoint.post(self.now, host.qp, WorkRequest { wr_id, op, local, len }).unwrap();

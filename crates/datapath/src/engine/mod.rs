@@ -26,6 +26,7 @@ use pathweave_transport::{Completion as Done, Endpoint, EndpointConfig, Event, O
 use pathweave_units::{Duration as Span, HostId, Time};
 use pathweave_wire::{Framing, Segment};
 
+use crate::api::ProtectionDomain;
 use crate::backend::{Arrivals, Backend, Wait};
 use crate::clock::Clock;
 use crate::completion::Completion;
@@ -135,10 +136,10 @@ pub(crate) struct Core {
     answers: Vec<ConnectionId>,
     /// Connections all of whose paths are to be probed.
     surveys: Vec<ConnectionId>,
-    /// Place of each registered region, by its key.
-    registered: BTreeMap<u32, u64>,
+    /// Registered regions by their keys.
+    registered: BTreeMap<u64, Registered>,
     /// Keys of regions to be closed once READs of them are answered.
-    releases: Vec<u32>,
+    releases: Vec<u64>,
     counts: Counts,
     next_upkeep: Time,
     deaths: Deaths,
@@ -152,6 +153,14 @@ pub(crate) struct Core {
     /// Everything that followed from inputs so far has been done.
     settled: bool,
     stopping: bool,
+}
+
+/// A registered region.
+struct Registered {
+    /// Of its place.
+    handle: u64,
+    /// Kept, so that no other domain has its number meanwhile.
+    _domain: Option<ProtectionDomain>,
 }
 
 /// What only the loop counts.

@@ -20,7 +20,7 @@ use crate::secure::{
     Kind, Limits, OsRandom, Refusal, RequestId, Responder, ResponderConfig, ResponderEvent, Rotation,
     SessionId, SetupError, TransportType, kind_of,
 };
-use crate::shared::{ConnectionId, ConnectionInfo, ConnectionShared, ConnectionState};
+use crate::shared::{ConnectionId, ConnectionInfo, ConnectionShared, ConnectionState, Listening};
 
 /// Handshake datagrams that may wait for their turn; more are dropped, and come again if they are honest.
 const MOST_WAITING: usize = 256;
@@ -35,7 +35,7 @@ pub(super) struct Setup {
     responder: Responder,
     initiators: Vec<Attempt>,
     waiting: Vec<Waiting>,
-    pub(super) listening: bool,
+    pub(super) listening: Option<Listening>,
     /// Something may have to be sent or told.
     stirred: bool,
 }
@@ -73,7 +73,7 @@ impl Setup {
             handshake,
             initiators: Vec::new(),
             waiting: Vec::new(),
-            listening: false,
+            listening: None,
             stirred: false,
         })
     }
@@ -311,9 +311,10 @@ impl Core {
 
     /// Accepts or declines a request.
     fn judge(&mut self, now: Time, request: RequestId, from: SocketAddr, hello: &Hello) {
-        if !self.setup.listening {
+        let Some(Listening(domain)) = &self.setup.listening else {
             return self.setup.responder.decline(request, NOBODY_LISTENS);
-        }
+        };
+        let domain = domain.clone();
         if hello.transport != TransportType::Rc {
             // It is told so: what the ends say of themselves does not go together.
             let ours = self.hello(ConnectionId(0), QpNum(0), &hello.scheme, 1, Vec::new());
@@ -327,14 +328,14 @@ impl Core {
             return self.setup.responder.decline(request, 0);
         };
         let paths = self.paths_for(&scheme);
-        let qp = self.create_qp(now, id, &scheme, paths);
+        let qp = self.create_qp(now, id, &scheme, paths, domain.as_ref());
         let ours = self.hello(id, qp, &hello.scheme, paths, Vec::new());
         if self.setup.responder.accept(now, request, ours).is_err() {
             let _ = self.endpoint.destroy_qp(qp);
             return;
         }
         let shared = Arc::new(ConnectionShared::new(Arc::new(SegQueue::new()), QUEUE_DEPTH, QUEUE_DEPTH));
-        self.add_connection(now, id, from, qp, paths, shared);
+        self.add_connection(id, from, qp, paths, domain, shared);
         if let Some(connection) = self.connections.get_mut(id) {
             connection.request = Some(request);
         }

@@ -13,7 +13,7 @@ mod world;
 
 use model::Transcript;
 use real::Real;
-use script::{WEATHER, peer_restart, refusals, verbs_and_sizes};
+use script::{WEATHER, peer_restart, refusals, shared_bytes, verbs_and_sizes};
 use simulated::Simulated;
 
 /// Runs on both sides, and compares what each saw.
@@ -34,6 +34,17 @@ fn every_verb_and_size_in_every_weather() {
         // 35 one by one and 35 at once; the other end only at once.
         assert_eq!(simulated.requests.each_ref().map(Vec::len), [70, 35], "{}", weather.name);
         assert_eq!(simulated.receives.each_ref().map(Vec::len), [21, 42], "{}", weather.name);
+    }
+}
+
+#[test]
+fn requests_that_share_bytes_in_every_weather() {
+    for (seed, weather) in (51..).zip(&WEATHER) {
+        println!("shared bytes, {}: seed {seed}", weather.name);
+        let simulated = shared_bytes::<Simulated>(weather, seed);
+        let real = shared_bytes::<Real>(weather, seed);
+        assert_eq!(simulated, real, "{}, seed {seed}: the sides differ", weather.name);
+        assert_eq!(simulated.requests.each_ref().map(Vec::len), [80, 80], "{}", weather.name);
     }
 }
 

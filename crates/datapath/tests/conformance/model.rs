@@ -71,7 +71,17 @@ impl Model {
         start..start + len
     }
 
-    /// A request of `size` bytes at `end` between areas of its own; a READ `of` an area of the other end reads that.
+    /// Bytes of an end that requests of the other may share. Returns where they begin.
+    pub(crate) fn shared(&mut self, end: End, len: usize) -> usize {
+        self.area(end, len).start
+    }
+
+    /// One of several, by chance.
+    pub(crate) fn any<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.rng.below(of.len() as u32) as usize]
+    }
+
+    /// A request of `size` bytes at `end` between areas of its own; one `of` an area of the other end reads or writes that.
     fn request(&mut self, end: End, verb: Verb, size: usize, of: Option<usize>) -> Request {
         let local = self.area(end, size);
         let remote = match of {

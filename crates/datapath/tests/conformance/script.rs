@@ -12,6 +12,8 @@ use crate::world::{End, Key, MTU, Setup, Troubles, Verb, World};
 pub(crate) const SIZES: [usize; 7] = [0, 1, MTU - 1, MTU, MTU + 1, 100_000, 1 << 20];
 /// Memory of each end: every verb with every size in both directions, with gaps.
 const MEMORY_BYTES: usize = 13 << 20;
+/// Bytes that requests share.
+const SHARED_BYTES: usize = 30_000;
 /// Longer than a busy machine stalls.
 const PATIENT: Duration = Duration::from_secs(5);
 
@@ -138,6 +140,29 @@ pub(crate) fn verbs_and_sizes<W: World>(weather: &Weather, seed: u64) -> Transcr
     model.compare(&world);
     let troubles = world.troubles();
     assert!(proof(&troubles), "{}, {name}, seed {seed}: the network did too little: {troubles:?}", W::NAME);
+    model.transcript
+}
+
+/// Requests whose bytes at the other end overlap at random, both ways, in some weather: memory is as if each had been carried
+/// out before the next.
+pub(crate) fn shared_bytes<W: World>(weather: &Weather, seed: u64) -> Transcript {
+    let faults = weather.faults;
+    let mut world = W::open(&Setup { seed, faults, memory_bytes: MEMORY_BYTES, peer_timeout: PATIENT });
+    let mut model = Model::new(&mut world, MEMORY_BYTES, seed, format!("{}, shared bytes", weather.name));
+    let shared = End::BOTH.map(|end| model.shared(end, SHARED_BYTES));
+    for _ in 0..80 {
+        for end in End::BOTH {
+            let verb =
+                model.any(&[Verb::Write, Verb::Write, Verb::Write, Verb::WriteImm, Verb::Read, Verb::Read]);
+            let size = model.any(&[0, 1, 100, MTU, 5_000, 20_000]);
+            // Often the very same place.
+            let slot = model.any(&[0, 0, 0, 1, 2, 3]) * MTU / 2;
+            let remote = shared[end.other().index()] + slot.min(SHARED_BYTES - size);
+            model.post(&mut world, end, verb, size, Some(remote));
+        }
+    }
+    model.wait_all(&mut world);
+    model.compare(&world);
     model.transcript
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use pathweave_policy::{AnyPolicy, Leg, PolicyEnv};
 use pathweave_transport::{
     Access, Buffer, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, QpConfig, RecvRequest,
-    RtoConfig, WorkRequest,
+    RtoConfig, Scope, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, Datagram, DatagramLayout, Segment, datagram_crc, emit_datagram_header};
@@ -27,7 +27,7 @@ struct Host {
     endpoint: Endpoint<AnyPolicy>,
     qp: QpNum,
     memory: Vec<u8>,
-    rkey: u32,
+    rkey: u64,
     done: VecDeque<Done>,
     port_free_at: Time,
     /// PSNs that those on the wire, which are short, are near to.
@@ -66,8 +66,9 @@ fn host(setup: &Setup, id: u32, number: u64) -> Host {
         ..EndpointConfig::new(HostId(id))
     });
     let len = setup.memory_bytes as u64;
-    let region = MemoryRegion { buffer: Buffer(0), addr: 0, len, access: Access::READ_WRITE };
-    let rkey = endpoint.register(region).expect("a key");
+    let region =
+        MemoryRegion { buffer: Buffer(0), addr: 0, len, access: Access::READ_WRITE, scope: Scope::DEFAULT };
+    let rkey = endpoint.register(region, 0).expect("a key");
     Host {
         endpoint,
         qp: QpNum(0),

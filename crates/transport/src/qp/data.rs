@@ -8,6 +8,7 @@ use super::{Health, Qp};
 use crate::common::Common;
 use crate::config::ReceiveMode;
 use crate::events::{Completion, Event, Opcode, Status};
+use crate::memory::Asker;
 use crate::receive::acks::Trigger;
 use crate::receive::content::{Objection, examine};
 use crate::recovery::{Arrival, MAX_WINDOW_PACKETS};
@@ -63,13 +64,14 @@ impl<P: Policy> Qp<P> {
             }
         }
         let mtu_payload = common.mtu_payload(self.num);
-        let placement = match examine(data, mtu_payload, &self.receive, &self.send, &mut common.memory) {
-            Ok(placement) => placement,
-            Err(objection) => {
-                self.object(data, path, objection, common);
-                return None;
-            }
-        };
+        let placement =
+            match examine(data, mtu_payload, &self.receive, &self.send, self.asker(), &mut common.memory) {
+                Ok(placement) => placement,
+                Err(objection) => {
+                    self.object(data, path, objection, common);
+                    return None;
+                }
+            };
 
         self.receive.recovery.accept(data.psn);
         self.counters.payload_bytes_received += u64::from(data.len);
@@ -161,7 +163,8 @@ impl<P: Policy> Qp<P> {
             Objection::Access => (NackReason::RemoteAccess, Status::LocalOperation),
             Objection::Length => (NackReason::InvalidRequest, Status::LocalLength),
         };
-        if data.psn == self.receive.recovery.expected() {
+        let guesses = objection == Objection::Access && self.receive.promise().refused.note(data.rkey);
+        if guesses || data.psn == self.receive.recovery.expected() {
             self.nack(data.psn, path, reason, common);
             self.fail(status, None, common);
         }
@@ -229,11 +232,19 @@ impl<P: Policy> Qp<P> {
         true
     }
 
+    /// As whom the other end reaches memory.
+    #[inline]
+    fn asker(&self) -> Asker {
+        Asker::new(self.receive.domain, self.num)
+    }
+
     /// A READ request's turn has come: its answer joins this end's stream.
     fn answer(&mut self, request: &Data, common: &mut Common) -> bool {
         let Some(len) = read_len(request) else { return false };
         // Checked when it arrived, but the region may have gone while it waited for those before it.
-        let Some((buffer, offset)) = common.memory.check_read(request.rkey, request.remote_addr, len) else {
+        let Some((buffer, offset)) =
+            common.memory.check_read(self.asker(), request.rkey, request.remote_addr, len)
+        else {
             return false;
         };
         common.memory.retain(request.rkey);
@@ -250,7 +261,7 @@ impl<P: Policy> Qp<P> {
             Some(read) if read.len == bytes => {}
             _ => return false,
         }
-        self.send.answered(end.remote_addr, common.mtu_payload(self.num));
+        self.send.answered(end.remote_addr);
         self.complete_sends(common);
         true
     }

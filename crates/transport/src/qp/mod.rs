@@ -22,7 +22,7 @@ use crate::receive::ReceiveStream;
 use crate::recovery::path_order::Transmission;
 use crate::scheduler::Turn;
 use crate::send::SendStream;
-use crate::send::message::Message;
+use crate::send::message::{Message, Start};
 use crate::slab::Numbered;
 use crate::timers::{Armed, TimerKind};
 use crate::work::{MAX_MESSAGE_BYTES, PostError, RecvRequest, WorkRequest};
@@ -91,6 +91,7 @@ impl<P: Policy> Qp<P> {
             receive,
             max_reads_out,
             max_reads_in,
+            domain,
         } = config;
         if let Recovery::SelectiveRepeat { window_packets, .. } | Recovery::PathOrder { window_packets, .. } =
             recovery
@@ -113,7 +114,7 @@ impl<P: Policy> Qp<P> {
                 u64::from(common.config.host.0) << 32 | u64::from(num.0),
             ),
             send: SendStream::new(recovery, rto, max_reads_out),
-            receive: ReceiveStream::new(recovery, acks, cnp, reordering, receive, max_reads_in),
+            receive: ReceiveStream::new(recovery, acks, cnp, reordering, receive, domain, max_reads_in),
             armed: Armed::NONE,
             paced_until: Time::ZERO,
             backoff_until: Time::ZERO,
@@ -176,14 +177,21 @@ impl<P: Policy> Qp<P> {
         self.health == Health::Failed
     }
 
-    pub(crate) fn post(&mut self, request: &WorkRequest, common: &mut Common) -> Result<(), PostError> {
+    pub(crate) fn post(
+        &mut self,
+        request: &WorkRequest,
+        start: Start,
+        common: &mut Common,
+    ) -> Result<(), PostError> {
         if self.health == Health::Failed {
             return Err(PostError::QpFailed);
         }
         if request.len > MAX_MESSAGE_BYTES {
             return Err(PostError::TooLong { len: request.len });
         }
-        self.send.request(Message::from_request(request), common.mtu_payload(self.num));
+        let mut message = Message::from_request(request);
+        message.start = start;
+        self.send.request(message, common.mtu_payload(self.num));
         self.wake(common);
         Ok(())
     }
@@ -240,7 +248,7 @@ impl<P: Policy> Qp<P> {
         while let Some(message) = self.send.pop_done() {
             if let Some(opcode) = message.opcode() {
                 common.events.push_back(Event::Completion(Completion {
-                    wr_id: message.wr_id,
+                    wr_id: message.wr_id(),
                     qp: self.num,
                     status: Status::Success,
                     opcode,
@@ -249,6 +257,8 @@ impl<P: Policy> Qp<P> {
                 }));
             }
         }
+        // What waited for one of them joins the stream.
+        self.send.admit_waiting(common.mtu_payload(self.num));
         if self.send.awaits_answer() && !self.armed.is_armed(TimerKind::Retransmit) {
             // The timer had nothing to wait for while packets were declared lost; then they turned out to have arrived.
             if let Some((deadline, _)) = self.send.deadline() {
@@ -275,7 +285,7 @@ impl<P: Policy> Qp<P> {
         for (index, message) in self.send.abandon().iter().enumerate() {
             let status = if Some(index) == culprit { status } else { Status::Flushed };
             if let Some(opcode) = message.opcode() {
-                common.events.push_back(complete(message.wr_id, opcode, status));
+                common.events.push_back(complete(message.wr_id(), opcode, status));
             }
         }
         let mut status_of_receive = if status == Status::LocalLength { status } else { Status::Flushed };
@@ -294,6 +304,7 @@ impl<P: Policy> Qp<P> {
         self.leave_rings(common);
         common.set_mtu_payload(self.num, None);
         self.release_memory(common);
+        common.memory.close_to(self.num);
     }
 
     /// Lets go of the memory regions whose READs were being answered.

@@ -4,7 +4,7 @@ use pathweave_wire::{Data, Operation};
 
 use super::{Consumed, ReceiveStream};
 use crate::config::ReceiveMode;
-use crate::memory::Memory;
+use crate::memory::{Asker, Memory};
 use crate::send::SendStream;
 use crate::send::message::read_len;
 use crate::transmit::Placement;
@@ -30,6 +30,7 @@ pub(crate) fn examine(
     mtu_payload: u16,
     receive: &ReceiveStream,
     send: &SendStream,
+    asker: Asker,
     memory: &mut Memory,
 ) -> Result<Option<Placement>, Objection> {
     let end = u64::from(data.offset) + u64::from(data.len);
@@ -39,17 +40,16 @@ pub(crate) fn examine(
     }
     let place = |buffer, offset| (data.len > 0).then_some(Placement { buffer, offset, len: data.len });
     match data.op {
-        Operation::Write => {
-            let addr = data.remote_addr.checked_add(u64::from(data.offset));
-            let (buffer, offset) =
-                memory.check_write(data.rkey, addr, u64::from(data.len)).ok_or(Objection::Access)?;
-            Ok(place(buffer, offset))
-        }
-        Operation::WriteImm => {
-            let addr = data.remote_addr.checked_add(u64::from(data.offset));
-            let (buffer, offset) =
-                memory.check_write(data.rkey, addr, u64::from(data.len)).ok_or(Objection::Access)?;
-            if data.last && receive.mode == ReceiveMode::Posted {
+        Operation::Write | Operation::WriteImm => {
+            // All of the message with each packet, whichever comes first: nothing lands of what does not fit.
+            let whole = data.message_bytes();
+            if !data.last && end >= whole || whole > MAX_MESSAGE_BYTES {
+                return Err(Objection::Malformed);
+            }
+            let (buffer, start) =
+                memory.check_write(asker, data.rkey, data.remote_addr, whole).ok_or(Objection::Access)?;
+            let offset = start.saturating_add(data.offset.into());
+            if data.op == Operation::WriteImm && data.last && receive.mode == ReceiveMode::Posted {
                 let Consumed = match receive.receive(data.receive_index) {
                     Ok(Some(_)) => return Ok(place(buffer, offset)),
                     Ok(None) => return Err(Objection::NotReady),
@@ -75,7 +75,7 @@ pub(crate) fn examine(
                 return Err(Objection::Malformed);
             }
             let len = read_len(data).ok_or(Objection::Malformed)?;
-            memory.check_read(data.rkey, data.remote_addr, len).ok_or(Objection::Access)?;
+            memory.check_read(asker, data.rkey, data.remote_addr, len).ok_or(Objection::Access)?;
             if receive.reads_in >= receive.max_reads_in { Err(Objection::NotReady) } else { Ok(None) }
         }
         Operation::ReadResponse => {

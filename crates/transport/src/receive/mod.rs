@@ -13,6 +13,7 @@ use pathweave_units::Time;
 use pathweave_wire::Data;
 
 use crate::config::ReceiveMode;
+use crate::memory::Domain;
 use crate::recovery::Receiver;
 use crate::work::RecvRequest;
 use acks::AckState;
@@ -31,6 +32,8 @@ pub(crate) struct ReceiveStream {
     pub(crate) reads_in: u16,
     pub(crate) max_reads_in: u16,
     pub(crate) mode: ReceiveMode,
+    /// Whose memory regions the other end reaches.
+    pub(crate) domain: Domain,
     pub(crate) recovery: Receiver,
     /// Highest PSN that has arrived, plus 1.
     pub(crate) highest: u64,
@@ -52,7 +55,31 @@ pub(crate) struct Promised {
     /// Receives posted and not consumed.
     pub(crate) receives: VecDeque<RecvRequest>,
     /// For each answer under way: the PSN of this end's stream behind it, and the key of the region it reads.
-    pub(crate) answers: VecDeque<(u64, u32)>,
+    pub(crate) answers: VecDeque<(u64, u64)>,
+    /// Keys that were refused to packets ahead of a gap.
+    pub(crate) refused: RefusedKeys,
+}
+
+/// Keys that were refused. What is ahead of a gap is not told so, or the messages before it would not complete; but who
+/// leaves a gap must not be able to try one key after the other, and see which of them is acknowledged.
+#[derive(Debug, Default)]
+pub(crate) struct RefusedKeys {
+    latest: u64,
+    number: u8,
+}
+
+impl RefusedKeys {
+    /// More than a peer has that means well.
+    const MOST: u8 = 4;
+
+    /// Another packet was refused for its key, or what it does with it. True if there were too many keys.
+    pub(crate) fn note(&mut self, rkey: u64) -> bool {
+        if self.number == 0 || self.latest != rkey {
+            self.latest = rkey;
+            self.number = self.number.saturating_add(1);
+        }
+        self.number > RefusedKeys::MOST
+    }
 }
 
 impl ReceiveStream {
@@ -62,6 +89,7 @@ impl ReceiveStream {
         cnp: CnpPolicy,
         reordering: Reordering,
         mode: ReceiveMode,
+        domain: Domain,
         max_reads_in: u16,
     ) -> Self {
         ReceiveStream {
@@ -74,6 +102,7 @@ impl ReceiveStream {
             next_msn: 0,
             ends: VecDeque::new(),
             mode,
+            domain,
             receives_done: 0,
             reads_in: 0,
             max_reads_in: max_reads_in.max(1),

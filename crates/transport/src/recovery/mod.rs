@@ -45,6 +45,11 @@ macro_rules! each {
 }
 
 impl Sender {
+    /// Whether the other end takes packets in order only.
+    pub(crate) fn lands_in_order(&self) -> bool {
+        matches!(self, Sender::Other(OtherSender::GoBackN(_)))
+    }
+
     /// Where the rings of the queue pair are, under [`Recovery::PathOrder`].
     #[inline(always)]
     pub(crate) fn rings(&self) -> Option<u32> {

@@ -19,17 +19,29 @@ pub(crate) struct Message {
     /// Bytes of the message; of a READ request, the bytes asked for.
     pub(crate) len: u64,
     pub(crate) buffer: Buffer,
-    /// Where the message begins in `buffer`.
-    pub(crate) buffer_offset: u64,
     pub(crate) remote_addr: u64,
-    pub(crate) rkey: u32,
+    pub(crate) rkey: u64,
     pub(crate) imm: u32,
     pub(crate) receive_index: u32,
     pub(crate) op: Operation,
     /// READ: all bytes asked for have arrived.
     pub(crate) answered: bool,
-    pub(crate) wr_id: u64,
+    pub(crate) start: Start,
+    /// What the application calls the request. An answer to a READ has no such name; of it, where it begins in `buffer`.
+    wr_id_or_begin: u64,
 }
+
+/// When a request joins the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// In its turn, unless what it does to the other end's memory has to wait.
+    InTurn,
+    /// When all requests before it are complete: a fence.
+    AfterAll,
+}
+
+// `SendStream` has a copy of one among what every packet touches.
+const _: () = assert!(size_of::<Message>() == 72);
 
 impl Message {
     /// No message at all.
@@ -38,14 +50,14 @@ impl Message {
         end_psn: 0,
         len: 0,
         buffer: Buffer(0),
-        buffer_offset: 0,
         remote_addr: 0,
         rkey: 0,
         imm: 0,
         receive_index: 0,
         op: Operation::Send,
         answered: false,
-        wr_id: 0,
+        start: Start::InTurn,
+        wr_id_or_begin: 0,
     };
 }
 
@@ -62,7 +74,7 @@ impl Message {
             }
         };
         Message {
-            wr_id: request.wr_id,
+            wr_id_or_begin: request.wr_id,
             len: request.len,
             buffer: request.local,
             remote_addr,
@@ -73,17 +85,21 @@ impl Message {
         }
     }
 
-    /// The answer to a READ request, not yet numbered. `rkey` is the key of the region read, for this end only.
-    pub(crate) fn read_response(request: &Data, len: u64, buffer: Buffer, buffer_offset: u64) -> Self {
+    /// The answer to a READ request, not yet numbered: `len` bytes from `begin` in `buffer`.
+    pub(crate) fn read_response(request: &Data, len: u64, buffer: Buffer, begin: u64) -> Self {
         Message {
             len,
             buffer,
-            buffer_offset,
+            wr_id_or_begin: begin,
             remote_addr: u64::from(request.msn),
-            rkey: request.rkey,
             op: Operation::ReadResponse,
             ..Message::NONE
         }
+    }
+
+    /// What the application calls it, if it was posted by it.
+    pub(crate) fn wr_id(&self) -> u64 {
+        self.wr_id_or_begin
     }
 
     /// Whether it consumes a receive of the other end.
@@ -120,6 +136,7 @@ impl Message {
         sent_at: Time,
     ) -> Data {
         debug_assert!((self.start_psn..self.end_psn).contains(&psn));
+        let last = psn + 1 == self.end_psn;
         let (offset, len) = match self.op {
             Operation::ReadRequest => (u64::from(self.len == 0), 0),
             _ => {
@@ -134,11 +151,15 @@ impl Message {
             offset: offset as u32,
             len,
             op: self.op,
-            last: psn + 1 == self.end_psn,
+            last,
             retransmit,
-            rkey: if self.op == Operation::ReadResponse { 0 } else { self.rkey },
+            rkey: self.rkey,
             remote_addr: self.remote_addr,
-            imm: self.imm,
+            imm: match self.op {
+                // A WRITE of several packets is not empty.
+                Operation::Write | Operation::WriteImm if !last => (self.len - 1) as u32,
+                _ => self.imm,
+            },
             receive_index: self.receive_index,
             sent_at,
         }
@@ -147,9 +168,10 @@ impl Message {
     /// Where the payload of `data`, one of its packets, is read from.
     #[inline]
     pub(crate) fn payload(&self, data: &Data) -> Option<PayloadRef> {
+        let begin = if self.op == Operation::ReadResponse { self.wr_id_or_begin } else { 0 };
         (data.len > 0).then(|| PayloadRef {
             buffer: self.buffer,
-            offset: self.buffer_offset + u64::from(data.offset),
+            offset: begin + u64::from(data.offset),
             len: data.len,
         })
     }
@@ -194,6 +216,10 @@ mod tests {
         assert_eq!(message.packets(4_096), 1 << 20);
         let last = message.packet(message.end_psn - 1, 0, 4_096, false, Time::ZERO);
         assert_eq!((last.offset, last.len), (u32::MAX - 4_095, 4_096));
+        // Every packet says how long the message is.
+        for packet in [message.packet(100, 0, 4_096, false, Time::ZERO), last] {
+            assert_eq!(packet.message_bytes(), MAX_MESSAGE_BYTES);
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The sending direction of a queue pair: messages, packets in flight, what to send next.
 
+mod claims;
 pub(crate) mod flight;
 pub(crate) mod message;
 
@@ -14,8 +15,9 @@ use pathweave_wire::Operation;
 
 use crate::config::RtoConfig;
 use crate::recovery::{self, Sender};
+use claims::{Claims, Writes};
 use flight::Flight;
-use message::Message;
+use message::{Message, Start};
 
 /// The sending direction of a queue pair.
 // In the order of use, what every packet and every acknowledgement touches first; see `Qp`.
@@ -57,10 +59,18 @@ pub(crate) struct SendStream {
     receives_used: u32,
     /// Most READs outstanding.
     max_reads_out: u16,
-    /// Requests that wait for a READ to be answered: the first of them is a READ too many. They are not yet part of
-    /// the stream, so that answers to the other end's READs do not wait for them; both ends could for ever.
-    #[expect(clippy::box_collection, reason = "a quarter of the size, and most queue pairs have none")]
-    waiting: Option<Box<VecDeque<Message>>>,
+    /// Most queue pairs have none.
+    held: Option<Box<Held>>,
+}
+
+/// What keeps requests in order where the packets of one must not overtake those of another.
+#[derive(Debug)]
+struct Held {
+    /// Requests that wait for others: the first of them is a READ too many, a WRITE to bytes that others write or read, or
+    /// behind a fence. They are not yet part of the stream, so that answers to the other end's READs do not wait for them;
+    /// both ends could for ever.
+    waiting: VecDeque<Message>,
+    claims: Claims,
 }
 
 /// The packet to send next.
@@ -95,7 +105,7 @@ impl SendStream {
             last_heard: Time::ZERO,
             receives_used: 0,
             max_reads_out: max_reads_out.max(1),
-            waiting: None,
+            held: None,
         }
     }
 
@@ -107,15 +117,52 @@ impl SendStream {
 
     /// Appends what the application asks for, or makes it wait.
     pub(crate) fn request(&mut self, message: Message, mtu_payload: u16) {
-        if self.waiting.as_ref().is_none_or(|waiting| waiting.is_empty()) && self.may_join(&message) {
+        if self.first_waiting().is_none() && self.may_join(&message) {
             self.push(message, mtu_payload);
         } else {
-            self.waiting.get_or_insert_default().push_back(message);
+            self.held().waiting.push_back(message);
         }
     }
 
-    fn may_join(&self, message: &Message) -> bool {
-        message.op != Operation::ReadRequest || self.reads_out < self.max_reads_out
+    fn may_join(&mut self, message: &Message) -> bool {
+        // A READ need not wait for WRITEs: it is answered in its turn, when all before it has landed.
+        let in_turn = match message.op {
+            Operation::ReadRequest => self.reads_out < self.max_reads_out,
+            Operation::Write | Operation::WriteImm if !self.messages.is_empty() => {
+                self.held();
+                let Some(held) = &mut self.held else { return true };
+                held.claims.admit(message, &self.messages)
+            }
+            _ => true,
+        };
+        in_turn && (message.start == Start::InTurn || self.requests_are_complete())
+    }
+
+    /// Only answers to the other end's READs are under way.
+    fn requests_are_complete(&self) -> bool {
+        self.messages.iter().all(|message| message.op == Operation::ReadResponse)
+    }
+
+    fn held(&mut self) -> &mut Held {
+        let writes = if self.recovery.lands_in_order() { Writes::LandInOrder } else { Writes::Claim };
+        self.held
+            .get_or_insert_with(|| Box::new(Held { waiting: VecDeque::new(), claims: Claims::new(writes) }))
+    }
+
+    #[inline]
+    fn first_waiting(&self) -> Option<Message> {
+        self.held.as_ref().and_then(|held| held.waiting.front()).copied()
+    }
+
+    /// Requests that need wait no longer join the stream.
+    #[inline]
+    pub(crate) fn admit_waiting(&mut self, mtu_payload: u16) {
+        while let Some(message) = self.first_waiting()
+            && self.may_join(&message)
+        {
+            self.held().waiting.pop_front();
+            self.push(message, mtu_payload);
+        }
     }
 
     /// Appends a message to the stream. Returns the PSN behind its last packet.
@@ -143,6 +190,9 @@ impl SendStream {
             self.messages.reserve_exact(1);
         }
         self.messages.push_back(message);
+        if let Some(held) = &mut self.held {
+            held.claims.began(&message, &self.messages);
+        }
         message.end_psn
     }
 
@@ -241,6 +291,9 @@ impl SendStream {
         self.current -= 1;
         let done = self.messages.pop_front();
         self.first_end_psn = self.messages.front().map_or(u64::MAX, |message| message.end_psn);
+        if let (Some(held), Some(done)) = (&mut self.held, &done) {
+            held.claims.ended(done, &self.messages);
+        }
         done
     }
 
@@ -253,18 +306,11 @@ impl SendStream {
             .then_some(message)
     }
 
-    /// The READ of this number, which [`SendStream::read`] found, has its answer. Requests that waited for that join
-    /// the stream.
-    pub(crate) fn answered(&mut self, msn: u64, mtu_payload: u16) {
+    /// The READ of this number, which [`SendStream::read`] found, has its answer.
+    pub(crate) fn answered(&mut self, msn: u64) {
         let index = (msn as u32).wrapping_sub(self.first_msn) as usize;
         self.messages[index].answered = true;
         self.reads_out -= 1;
-        while let Some(&message) = self.waiting.as_ref().and_then(|waiting| waiting.front())
-            && self.may_join(&message)
-        {
-            self.waiting.as_mut().and_then(|waiting| waiting.pop_front());
-            self.push(message, mtu_payload);
-        }
     }
 
     /// Whether the oldest request is a READ that the other end has acknowledged and not answered.
@@ -341,8 +387,8 @@ impl SendStream {
         self.reads_out = 0;
         self.answers_out = 0;
         let mut messages = core::mem::take(&mut self.messages);
-        if let Some(mut waiting) = self.waiting.take() {
-            messages.append(&mut waiting);
+        if let Some(mut held) = self.held.take() {
+            messages.append(&mut held.waiting);
         }
         messages
     }
@@ -378,11 +424,15 @@ impl SendStream {
         let unanswered = self.messages.iter().filter(|m| m.op == Operation::ReadRequest && !m.answered);
         assert_eq!(unanswered.count(), usize::from(self.reads_out), "READs outstanding");
         assert!(self.reads_out <= self.max_reads_out);
-        assert!(
-            self.waiting.as_ref().is_none_or(|waiting| waiting.is_empty())
-                || self.reads_out == self.max_reads_out,
-            "somebody waits for no reason"
-        );
+        if let (Some(held), Some(first)) = (&self.held, self.first_waiting()) {
+            let has_reason = match first.op {
+                Operation::ReadRequest => self.reads_out == self.max_reads_out,
+                Operation::Write | Operation::WriteImm => !held.claims.admits_slowly(&first, &self.messages),
+                _ => false,
+            };
+            let is_fenced = first.start == Start::AfterAll && !self.requests_are_complete();
+            assert!(has_reason || is_fenced, "{first:?} waits for no reason");
+        }
     }
 }
 

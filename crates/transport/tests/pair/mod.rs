@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pathweave_policy::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, Sent, Want};
 use pathweave_transport::{
     Access, Buffer, Completion, Counters, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, QpConfig,
-    RecvRequest, Status, Transmit, WorkRequest,
+    RecvRequest, Scope, Status, Transmit, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, Segment};
@@ -201,15 +201,26 @@ impl Pair {
     }
 
     /// Opens all memory of a host.
-    pub(crate) fn open_memory(&mut self, host: usize) -> u32 {
+    pub(crate) fn open_memory(&mut self, host: usize) -> u64 {
         let len = self.hosts[host].memory.len() as u64;
-        let region = MemoryRegion { buffer: Buffer(0), addr: 0, len, access: Access::READ_WRITE };
-        self.hosts[host].endpoint.register(region).unwrap()
+        let region = MemoryRegion {
+            buffer: Buffer(0),
+            addr: 0,
+            len,
+            access: Access::READ_WRITE,
+            scope: Scope::DEFAULT,
+        };
+        self.hosts[host].endpoint.register(region, 0).unwrap()
     }
 
     pub(crate) fn post(&mut self, host: usize, wr_id: u64, op: Op, local: u64, len: u64) {
         let request = WorkRequest { wr_id, op, local: Buffer(local), len };
         self.hosts[host].endpoint.post(self.now, self.qps[host], request).unwrap();
+    }
+    /// The same behind a fence.
+    pub(crate) fn post_fenced(&mut self, host: usize, wr_id: u64, op: Op, local: u64, len: u64) {
+        let request = WorkRequest { wr_id, op, local: Buffer(local), len };
+        self.hosts[host].endpoint.post_fenced(self.now, self.qps[host], request).unwrap();
     }
     pub(crate) fn post_recv(&mut self, host: usize, wr_id: u64, buffer: u64, len: u64) {
         let request = RecvRequest { wr_id, buffer: Buffer(buffer), len };

@@ -212,8 +212,12 @@ impl<'a> Datagram<'a> {
                     }
                     Transfer::Write => {
                         data.op = if immediate { Operation::WriteImm } else { Operation::Write };
-                        data.receive_index = reference;
-                        data.rkey = u32_at(standard, reth::R_KEY);
+                        if with_imm {
+                            data.receive_index = u32_at(extension, ext::DATA_RECEIVE);
+                        } else if !data.last {
+                            data.imm = u32_at(standard, reth::DMA_LENGTH);
+                        }
+                        data.rkey = key(standard, reference);
                         data.remote_addr = u64_at(standard, reth::VIRTUAL_ADDRESS) - u64::from(offset);
                     }
                     Transfer::ReadResponse => {
@@ -223,7 +227,7 @@ impl<'a> Datagram<'a> {
                 }
             }
             _ => {
-                data.rkey = u32_at(standard, reth::R_KEY);
+                data.rkey = key(standard, reference);
                 data.remote_addr = u64_at(standard, reth::VIRTUAL_ADDRESS);
                 data.imm = u32_at(standard, reth::DMA_LENGTH);
             }
@@ -292,12 +296,10 @@ impl<'a> Datagram<'a> {
                     let expected = if with_imm { allowed } else { flag::RETRANSMIT };
                     return Err(ParseError::Flags { flags, allowed: expected });
                 }
-                self.check_transfer(transfer, position, immediate)
+                self.check_transfer(transfer, position)
             }
             Opcode::Rd => self.check_rd(),
-            Opcode::ReadRequest => {
-                zero("reference of a READ request", u32_at(extension, ext::DATA_REFERENCE))
-            }
+            Opcode::ReadRequest => Ok(()),
             Opcode::Acknowledge => {
                 zero("AETH message sequence number", u24_at(self.standard(), 1))?;
                 if flags != 0 && nack_reason(self.standard()[0]).is_some() {
@@ -325,7 +327,7 @@ impl<'a> Datagram<'a> {
     }
 
     #[inline]
-    fn check_transfer(&self, transfer: Transfer, position: Position, imm: bool) -> Result<(), ParseError> {
+    fn check_transfer(&self, transfer: Transfer, position: Position) -> Result<(), ParseError> {
         let (extension, standard, len) = (self.extension(), self.standard(), self.payload_len());
         let offset = u32_at(extension, ext::DATA_OFFSET);
         if Position::of(offset, position.is_last()) != position {
@@ -336,16 +338,20 @@ impl<'a> Datagram<'a> {
         }
         if transfer == Transfer::Write {
             let dma = u32_at(standard, reth::DMA_LENGTH);
-            if dma != u32::from(len) {
-                return Err(ParseError::DmaLength { dma, len });
+            let (end, whole) = (u64::from(offset) + u64::from(len), u64::from(dma) + 1);
+            let agrees = match (len, position.is_last()) {
+                // Only a WRITE of nothing has a packet without payload.
+                (0, last) => last && offset == 0 && dma == 0,
+                (_, true) => end == whole,
+                (_, false) => end < whole,
+            };
+            if !agrees {
+                return Err(ParseError::DmaLength { dma, offset, len, position: position.name() });
             }
             let address = u64_at(standard, reth::VIRTUAL_ADDRESS);
-            let last_byte = address.checked_add(u64::from(len.saturating_sub(1)));
-            if address < u64::from(offset) || last_byte.is_none() {
-                return Err(ParseError::Address { address, offset, len });
-            }
-            if !imm {
-                zero("reference of a WRITE without immediate", u32_at(extension, ext::DATA_REFERENCE))?;
+            let first = address.checked_sub(u64::from(offset));
+            if first.and_then(|first| first.checked_add(dma.into())).is_none() {
+                return Err(ParseError::Address { address, offset, dma });
             }
         }
         Ok(())
@@ -356,6 +362,12 @@ impl<'a> Datagram<'a> {
 #[inline(never)]
 fn check_extension(opcode: Opcode, bytes: &[u8], headers_len: usize) -> Result<(), ParseError> {
     Datagram { opcode, bytes, headers_len }.check_extension()
+}
+
+/// The remote key: one half is where InfiniBand has all of it.
+#[inline]
+fn key(standard: &[u8], high: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(u32_at(standard, reth::R_KEY))
 }
 
 fn ack(extension: &[u8], psn: u64, near: u64) -> Ack {

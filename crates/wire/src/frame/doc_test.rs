@@ -4,7 +4,7 @@ use super::layout::{
     ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, COMMON_LEN, DATA_EXT_LEN, EDGE_ECHO_EXT_LEN, ETHERNET_LEN,
     ICRC_LEN, IMMDT_LEN, IPV4_LEN, MAGIC, MISSING_EXT_LEN, NACK_EXT_LEN, NOTICE_EXT_LEN,
     NOTICE_REPLY_EXT_LEN, PROBE_EXT_LEN, PROBE_REPLY_EXT_LEN, RD_EXT_LEN, RDETH_LEN, RETH_LEN, ROCE_PORT,
-    UDP_LEN, VERSION, bth, ext, reth,
+    UDP_LEN, VERSION, WRITE_IMM_EXT_LEN, bth, ext, reth,
 };
 use super::opcode::{Opcode, nack_reason};
 use std::string::{String, ToString};
@@ -90,6 +90,8 @@ fn fields_lie_where_the_document_says() {
             ("sent at", ext::DATA_SENT_AT),
         ],
     );
+    let more = [("receive", ext::DATA_RECEIVE)];
+    check("#### With the last packet of a WRITE with immediate", DATA_EXT_LEN, WRITE_IMM_EXT_LEN, &more);
     check(
         "### Acknowledge extension",
         COMMON_LEN,

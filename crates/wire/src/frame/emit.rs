@@ -103,8 +103,18 @@ pub(super) fn check(segment: &Segment) -> Result<(), EmitError> {
                 at_most("request's message sequence number", data.remote_addr, u32::MAX.into())?;
             }
             Operation::Write | Operation::WriteImm => {
+                let total = data.message_bytes();
+                if len == 0 {
+                    // It is all of its message.
+                    at_most("offset of a packet without payload", offset, 0)?;
+                }
+                at_most(
+                    "end of the packet in its message",
+                    offset + len,
+                    if data.last { total } else { total - 1 },
+                )?;
                 // Up to the address of the last byte; where there is none, of the place for it.
-                at_most("remote address", data.remote_addr, u64::MAX - offset - len.saturating_sub(1))?;
+                at_most("remote address", data.remote_addr, u64::MAX - total.saturating_sub(1))?;
             }
             Operation::Send | Operation::SendImm => {}
         }
@@ -212,7 +222,7 @@ fn emit_data(data: &Data, opcode: Opcode, standard: &mut [u8], extension: &mut [
     match opcode {
         Opcode::Transfer(Transfer::Write, ..) => {
             let address = data.remote_addr.wrapping_add(data.offset.into());
-            emit_reth(address, data.rkey, data.len.into(), standard);
+            emit_reth(address, data.rkey, data.message_bytes().saturating_sub(1) as u32, standard);
         }
         Opcode::ReadRequest => emit_reth(data.remote_addr, data.rkey, data.imm, standard),
         _ => {}
@@ -231,13 +241,16 @@ fn emit_data(data: &Data, opcode: Opcode, standard: &mut [u8], extension: &mut [
     extension[ext::FLAGS] = flags;
     let reference = match data.op {
         Operation::ReadResponse => data.remote_addr as u32,
-        Operation::Send | Operation::SendImm | Operation::WriteImm => data.receive_index,
-        Operation::Write | Operation::ReadRequest => 0,
+        Operation::Send | Operation::SendImm => data.receive_index,
+        Operation::Write | Operation::WriteImm | Operation::ReadRequest => (data.rkey >> 32) as u32,
     };
     put(extension, ext::DATA_MSN, data.msn.to_be_bytes());
     put(extension, ext::DATA_OFFSET, data.offset.to_be_bytes());
     put(extension, ext::DATA_REFERENCE, reference.to_be_bytes());
     put(extension, ext::DATA_SENT_AT, data.sent_at.as_ps().to_be_bytes());
+    if let Opcode::Transfer(Transfer::Write, _, true) = opcode {
+        put(extension, ext::DATA_RECEIVE, data.receive_index.to_be_bytes());
+    }
 }
 
 /// The RDETH before it names no context: there are none.
@@ -249,9 +262,10 @@ fn emit_rd(data: &RdData, out: &mut [u8]) {
     put(out, ext::RD_OFFSET, data.offset.to_be_bytes());
 }
 
-fn emit_reth(address: u64, rkey: u32, length: u32, out: &mut [u8]) {
+/// The other half of the key is in the extension.
+fn emit_reth(address: u64, rkey: u64, length: u32, out: &mut [u8]) {
     put(out, reth::VIRTUAL_ADDRESS, address.to_be_bytes());
-    put(out, reth::R_KEY, rkey.to_be_bytes());
+    put(out, reth::R_KEY, (rkey as u32).to_be_bytes());
     put(out, reth::DMA_LENGTH, length.to_be_bytes());
 }
 

@@ -16,7 +16,7 @@ pub enum ParseError {
         /// Bytes left.
         available: usize,
     },
-    /// Not IPv4; VLAN tags and IPv6 are not part of version 1.
+    /// Not IPv4; VLAN tags and IPv6 are not part of the format.
     #[error("EtherType is {0:#06x}, expected 0x0800 (IPv4)")]
     EtherType(u16),
     /// IP version other than 4.
@@ -65,7 +65,7 @@ pub enum ParseError {
     #[error("BTH header version is {0}, expected 0")]
     BthVersion(u8),
     /// Not one of our opcodes.
-    #[error("BTH opcode is {0:#04x}, which format version 1 does not define")]
+    #[error("BTH opcode is {0:#04x}, which format version 2 does not define")]
     Opcode(u8),
     /// Partition key.
     #[error("BTH partition key is {0:#06x}, expected 0xffff (the default partition)")]
@@ -89,13 +89,13 @@ pub enum ParseError {
         expected: &'static str,
     },
     /// AETH syndrome.
-    #[error("AETH syndrome is {0:#04x}, which format version 1 does not define")]
+    #[error("AETH syndrome is {0:#04x}, which format version 2 does not define")]
     Syndrome(u8),
     /// First byte of the extension.
     #[error("extension magic is {0:#04x}, expected 0x70")]
     Magic(u8),
     /// Extension of another version.
-    #[error("extension version is {0}, expected 1")]
+    #[error("extension version is {0}, expected 2")]
     Version(u8),
     /// Unknown bits, or bits that contradict the opcode.
     #[error("extension flags are {flags:#04x}, allowed with this opcode are bits {allowed:#04x}")]
@@ -148,23 +148,31 @@ pub enum ParseError {
         /// Payload bytes.
         len: u16,
     },
-    /// RETH names another length than the packet has.
-    #[error("RETH DMA length is {dma}, but the packet carries {len} bytes")]
+    /// The length of a WRITE does not go with the place of this packet in it.
+    #[error(
+        "RETH DMA length is {dma} (length of the WRITE minus 1), but its {position} packet has {len} bytes at {offset}"
+    )]
     DmaLength {
         /// In the RETH.
         dma: u32,
+        /// In the extension.
+        offset: u32,
         /// Payload bytes.
         len: u16,
+        /// First, Middle, Last or Only.
+        position: &'static str,
     },
     /// The message would start below address 0 or end beyond 2^64.
-    #[error("RETH virtual address {address:#x} is impossible for offset {offset} and {len} bytes")]
+    #[error(
+        "RETH virtual address {address:#x} is impossible for offset {offset} and DMA length {dma} (minus 1)"
+    )]
     Address {
         /// In the RETH.
         address: u64,
         /// In the extension.
         offset: u32,
-        /// Payload bytes.
-        len: u16,
+        /// In the RETH.
+        dma: u32,
     },
 }
 

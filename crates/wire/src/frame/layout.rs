@@ -1,7 +1,7 @@
 //! Where every field lies. docs/wire.md is the same in words; a test compares the two.
 
 /// Version of the extension header this crate emits and accepts.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// First byte of the extension header.
 pub const MAGIC: u8 = 0x70;
 /// UDP destination port of RoCEv2.
@@ -27,6 +27,8 @@ pub const ICRC_LEN: usize = 4;
 pub const COMMON_LEN: usize = 8;
 /// Extension of a data packet.
 pub const DATA_EXT_LEN: usize = COMMON_LEN + 20;
+/// Extension of the last packet of a WRITE with immediate: which receive it consumes, too.
+pub const WRITE_IMM_EXT_LEN: usize = DATA_EXT_LEN + 4;
 /// Extension of an acknowledgement.
 pub const ACK_EXT_LEN: usize = COMMON_LEN + 32;
 /// Reliable-datagram extended transport header.
@@ -90,6 +92,7 @@ pub(crate) mod ext {
     pub(crate) const DATA_OFFSET: usize = 12;
     pub(crate) const DATA_REFERENCE: usize = 16;
     pub(crate) const DATA_SENT_AT: usize = 20;
+    pub(crate) const DATA_RECEIVE: usize = 28;
 
     pub(crate) const ACK_CUMULATIVE: usize = 8;
     pub(crate) const ACK_PACKETS: usize = 12;

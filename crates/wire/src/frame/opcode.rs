@@ -4,7 +4,7 @@
 use super::layout::{
     ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, DATA_EXT_LEN, EDGE_ECHO_EXT_LEN, IMMDT_LEN, MISSING_EXT_LEN,
     NACK_EXT_LEN, NOTICE_EXT_LEN, NOTICE_REPLY_EXT_LEN, PROBE_EXT_LEN, PROBE_REPLY_EXT_LEN, RD_EXT_LEN,
-    RDETH_LEN, RETH_LEN,
+    RDETH_LEN, RETH_LEN, WRITE_IMM_EXT_LEN,
 };
 use crate::segment::{Body, Data, NackReason, Operation};
 
@@ -222,6 +222,7 @@ impl Opcode {
     #[inline]
     pub(crate) fn header_len(self, nack: bool) -> usize {
         let extension = match self {
+            Opcode::Transfer(Transfer::Write, _, true) => WRITE_IMM_EXT_LEN,
             Opcode::Transfer(..) | Opcode::ReadRequest => DATA_EXT_LEN,
             Opcode::Acknowledge if nack => NACK_EXT_LEN,
             Opcode::Acknowledge => ACK_EXT_LEN,

@@ -110,7 +110,8 @@ fn headers(segment: &Segment, message_bytes: u32, pad: u8, out: &mut [u8]) {
                     _ => message_bytes,
                 };
                 put(rest, reth::VIRTUAL_ADDRESS, data.remote_addr.to_be_bytes());
-                put(rest, reth::R_KEY, data.rkey.to_be_bytes());
+                // A standard key has 32 bits.
+                put(rest, reth::R_KEY, (data.rkey as u32).to_be_bytes());
                 put(rest, reth::DMA_LENGTH, length.to_be_bytes());
                 at = RETH_LEN;
             } else if data.op == Operation::ReadResponse && (data.offset == 0 || data.last) {

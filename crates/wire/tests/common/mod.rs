@@ -24,7 +24,7 @@ fn data(near: u64) -> impl Strategy<Value = Body> {
     use Operation::{ReadRequest, ReadResponse, Send, SendImm, Write, WriteImm};
     let op = prop::sample::select(vec![Send, SendImm, Write, WriteImm, ReadRequest, ReadResponse]);
     let place = (prop_oneof![Just(0), any::<u32>()], 0..600u16, any::<(bool, bool)>());
-    let fields = (any::<(u32, u32, u32, u32)>(), any::<u64>(), time());
+    let fields = (any::<(u32, u64, u32, u32)>(), any::<u64>(), time());
     (op, psn(near), place, fields).prop_map(
         |(op, psn, (offset, len, (last, retransmit)), ((msn, rkey, imm, receive_index), addr, sent_at))| {
             let len = if op == ReadRequest {
@@ -32,6 +32,11 @@ fn data(near: u64) -> impl Strategy<Value = Body> {
             } else {
                 len.min((u32::MAX - offset).try_into().unwrap_or(u16::MAX))
             };
+            // A WRITE has a packet without payload only if it has nothing else, and says how long it is.
+            let empty = matches!(op, Write | WriteImm) && len == 0;
+            let (offset, last) = if empty { (0, true) } else { (offset, last) };
+            let before_end = matches!(op, Write | WriteImm) && !last;
+            let imm = if before_end { imm.max(offset + u32::from(len)) } else { imm };
             let remote_addr = match op {
                 ReadResponse => addr >> 32,
                 _ => addr >> 1,

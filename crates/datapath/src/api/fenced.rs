@@ -1,0 +1,57 @@
+//! Requests behind a fence.
+
+use pathweave_transport::Op;
+
+use super::connection::Connection;
+use super::memory::Remote;
+use crate::error::PostError;
+use crate::region::Slice;
+use crate::shared::Start;
+
+/// Posts requests that start only when every request posted before them on the connection is complete. What is posted
+/// behind one of them waits, too. See [`Connection`] for what is in order without.
+#[derive(Clone, Copy, Debug)]
+pub struct Fenced<'a>(pub(super) &'a Connection);
+
+impl Fenced<'_> {
+    /// As [`Connection::send`].
+    ///
+    /// # Errors
+    /// [`PostError`]; nothing was posted then.
+    pub fn send(&self, wr_id: u64, from: Slice) -> Result<(), PostError> {
+        self.0.post(wr_id, Op::Send, from, Start::AfterAll)
+    }
+
+    /// As [`Connection::send_imm`].
+    ///
+    /// # Errors
+    /// [`PostError`]; nothing was posted then.
+    pub fn send_imm(&self, wr_id: u64, from: Slice, imm: u32) -> Result<(), PostError> {
+        self.0.post(wr_id, Op::SendImm { imm }, from, Start::AfterAll)
+    }
+
+    /// As [`Connection::write`].
+    ///
+    /// # Errors
+    /// [`PostError`]; nothing was posted then.
+    pub fn write(&self, wr_id: u64, from: Slice, to: Remote) -> Result<(), PostError> {
+        self.0.post(wr_id, Op::Write { rkey: to.rkey, remote_addr: to.address }, from, Start::AfterAll)
+    }
+
+    /// As [`Connection::write_imm`].
+    ///
+    /// # Errors
+    /// [`PostError`]; nothing was posted then.
+    pub fn write_imm(&self, wr_id: u64, from: Slice, to: Remote, imm: u32) -> Result<(), PostError> {
+        let op = Op::WriteImm { rkey: to.rkey, remote_addr: to.address, imm };
+        self.0.post(wr_id, op, from, Start::AfterAll)
+    }
+
+    /// As [`Connection::read`].
+    ///
+    /// # Errors
+    /// [`PostError`]; nothing was posted then.
+    pub fn read(&self, wr_id: u64, into: Slice, from: Remote) -> Result<(), PostError> {
+        self.0.post(wr_id, Op::Read { rkey: from.rkey, remote_addr: from.address }, into, Start::AfterAll)
+    }
+}
