@@ -26,6 +26,7 @@ const AROUND_BYTES: f64 = 38.0 + 28.0 + 12.0 + 16.0 + 28.0 + 4.0;
 pub(super) struct Stream {
     near: Connection,
     source: Region,
+    /// As many places as messages are under way: one that goes where another does waits for it.
     target: Remote,
     posted: u64,
     done: u64,
@@ -60,7 +61,7 @@ impl Stream {
         let address = SocketAddr::from((lab.plan().node(hosts[1]).address, far.local_addr().port()));
         let near = near.connect(address).map_err(|why| text(&why))?;
         let accepted = listener.accept(PATIENCE).map_err(|why| text(&why))?;
-        let memory = Region::zeroed(MESSAGE_BYTES).map_err(|why| text(&why))?;
+        let memory = Region::zeroed(DEPTH as usize * MESSAGE_BYTES).map_err(|why| text(&why))?;
         let open = far.register(&memory, Access::WRITE).map_err(|why| text(&why))?;
         let source = Region::zeroed(MESSAGE_BYTES).map_err(|why| text(&why))?;
         let begun = Instant::now();
@@ -82,7 +83,9 @@ impl Stream {
         let until = Instant::now() + time;
         while Instant::now() < until {
             while self.posted - self.done < DEPTH {
-                let posted = self.near.write(self.posted, self.source.all(), self.target);
+                let place = self.posted % DEPTH * MESSAGE_BYTES as u64;
+                let target = Remote { address: self.target.address + place, ..self.target };
+                let posted = self.near.write(self.posted, self.source.all(), target);
                 posted.map_err(|why| why.to_string())?;
                 self.posted += 1;
             }

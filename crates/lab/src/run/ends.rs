@@ -25,6 +25,8 @@ const PORT: u16 = 4791;
 const MOST_CONNECTIONS: usize = 4_000;
 /// Most bytes of memory for messages, at senders and receivers together.
 const MOST_BYTES: u64 = 4 << 30;
+/// Where messages have no places of their own, their places at a receiver take turns within so many bytes.
+const TURN_BYTES: u64 = 16 << 20;
 /// Up to this many bytes in all, every message has a place of its own and is compared when the run is over.
 const VERIFIED_BYTES: u64 = 512 << 20;
 /// Messages begin at different places of one random pattern, so that one that lands in another's place is noticed.
@@ -213,11 +215,17 @@ impl Places {
         let total = spec.graph.total_bytes();
         let own = spec.host.verb == Verb::Write && (spec.verify || total <= u128::from(VERIFIED_BYTES));
         let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
         let mut places = Vec::with_capacity(messages.len());
         for message in messages {
             let end = sizes.entry(message.dst.0).or_default();
-            let place = if own { *end } else { 0 };
-            *end = (*end).max(place + message.size.get());
+            // In turn, so that few of them overlap: a WRITE waits for those on its connection that it overlaps.
+            let next = ends.entry(message.dst.0).or_default();
+            let write = spec.host.verb == Verb::Write;
+            let fits = *next + message.size.get() <= TURN_BYTES;
+            let place = if own || write && fits { *next } else { 0 };
+            *next = place + message.size.get();
+            *end = (*end).max(*next);
             places.push(place);
         }
         let needed = sizes.values().sum::<u64>() + messages.iter().map(|m| m.size.get()).max().unwrap_or(0);
