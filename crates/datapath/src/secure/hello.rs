@@ -6,7 +6,7 @@ use pathweave_transport::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
 use pathweave_units::{HostId, QpNum};
 use thiserror::Error;
 
-use super::layout::{VERSIONS, hello, versions};
+use super::layout::{VERSION, VERSIONS, hello, versions};
 use super::protection::Protection;
 
 /// Most paths of a connection.
@@ -143,7 +143,7 @@ pub enum HelloError {
     #[error("scheme is {0:?}; allowed are 1 to 32 of the characters a-z 0-9 - + . _")]
     Scheme(String),
     /// An option that must be understood, and is not.
-    #[error("option {0:#04x} must be understood, but version 1 does not define it")]
+    #[error("option {0:#04x} must be understood, but version {VERSION} does not define it")]
     Option(u8),
     /// An option twice, or not there.
     #[error("option {option:#04x} is there {count} times, expected once")]
