@@ -310,7 +310,13 @@ impl Core {
 
     fn next_timer(&self) -> Option<Time> {
         let upkeep = Some(self.next_upkeep).filter(|&at| at < Time::MAX);
-        let timers = [self.rd.poll_timer(), self.handshakes.next_timer(), self.waits_for_line, upkeep];
+        let timers = [
+            self.rd.poll_timer(),
+            self.handshakes.next_timer(),
+            self.waits_for_line,
+            self.lines.next_timer(),
+            upkeep,
+        ];
         timers.into_iter().flatten().min()
     }
 

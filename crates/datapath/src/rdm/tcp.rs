@@ -20,6 +20,8 @@ const READ_A_TURN: usize = 256 << 10;
 const READ_STEP: usize = 16 << 10;
 const EVENTS_A_TURN: usize = 64;
 const LISTENER: u64 = u64::MAX;
+/// After a connection could not be taken, the next attempt.
+const ACCEPT_AGAIN: pathweave_units::Duration = pathweave_units::Duration::from_ms(100);
 /// A timeout of nothing would be none.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
@@ -58,6 +60,8 @@ pub struct SideStats {
     pub closed: u64,
     /// Ended because of what came: not ours, forged, or senseless.
     pub refused: u64,
+    /// Times a connection could not be taken for want of file descriptors or memory; it waits a moment then.
+    pub accept_failures: u64,
     /// Bytes sent, protection included.
     pub sent_bytes: u64,
     /// Bytes received.
@@ -82,6 +86,8 @@ pub(super) struct Lines {
     /// Where there may be more to read.
     again: Vec<u32>,
     pub(super) stats: SideStats,
+    /// No connection is taken before: the last one could not be.
+    accepts_at: Option<Time>,
 }
 
 impl Lines {
@@ -112,6 +118,7 @@ impl Lines {
             free: Vec::new(),
             again: Vec::new(),
             stats: SideStats::default(),
+            accepts_at: None,
         })
     }
 
@@ -185,6 +192,10 @@ impl Lines {
     pub(super) fn look(&mut self, now: Time, give_up: Duration, found: &mut Vec<Happened>) {
         let again = |line| Happened { line, readable: true, writable: false };
         found.extend(self.again.drain(..).map(again));
+        if self.accepts_at.is_some_and(|at| at <= now) {
+            self.accepts_at = None;
+            self.listen_for_calls(EventFlags::IN);
+        }
         let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS_A_TURN];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let Ok((events, _)) = epoll::wait(&self.epoll, &mut room[..], Some(&at_once)) else { return };
@@ -207,9 +218,29 @@ impl Lines {
         }
     }
 
+    /// When it wants to be looked at, whatever has happened.
+    pub(super) fn next_timer(&self) -> Option<Time> {
+        self.accepts_at
+    }
+
+    /// What is told of the listener. Calls that nobody takes would be told without end.
+    fn listen_for_calls(&mut self, flags: EventFlags) {
+        let _ = epoll::modify(&self.epoll, &self.listener, EventData::new_u64(LISTENER), flags);
+    }
+
     fn accept(&mut self, now: Time, give_up: Duration) {
         for _ in 0..EVENTS_A_TURN {
-            let Ok((stream, _)) = self.listener.accept() else { break };
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if is_of_the_call(&error) => continue,
+                Err(_) => {
+                    self.stats.accept_failures += 1;
+                    self.accepts_at = Some(now.saturating_add(ACCEPT_AGAIN));
+                    self.listen_for_calls(EventFlags::empty());
+                    break;
+                }
+            };
             self.make_room_for_strangers();
             let _ = stream.set_nonblocking(true);
             if let Ok(line) = self.add(now, stream.into(), give_up) {
@@ -356,4 +387,12 @@ impl Lines {
             }
         }
     }
+}
+
+/// Whether it concerns the one connection that was to be taken, and not the next.
+fn is_of_the_call(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
+    )
 }
