@@ -213,7 +213,7 @@ fn every_scheme_of_connections_carries_bytes() {
     for scheme in pathweave_policy::schemes() {
         let near = client.connect_with(server.local_addr(), scheme.name, &[]);
         if !(scheme.make)().service.is_connection() {
-            let refused = near.expect_err("datagrams are for the simulator only so far").to_string();
+            let refused = near.expect_err("datagrams have endpoints of their own (`rdm`)").to_string();
             assert!(refused.contains(scheme.name), "{refused}");
             continue;
         }
