@@ -96,9 +96,8 @@ fn waiting_outlasts_side_channels_that_break() {
         hub.recv(k, room.all()).expect("room");
         let done = hub.wait(PATIENCE).expect("a completion");
         assert_eq!((done.wr_id, done.result()), (k, Ok(len as u64)), "{:?}", stats(&hub));
-        let from = hub.addr_of(done.peer.expect("somebody sent it"));
-        let n =
-            (0..).zip(&others).find(|(_, other)| Some(other.local_addr()) == from).expect("one of them").0;
+        let from = done.peer.expect("somebody sent it").address();
+        let n = (0..).zip(&others).find(|(_, other)| other.local_addr() == from).expect("one of them").0;
         let bytes = room.to_vec(0..len).expect("all of it");
         assert!((0..4).any(|k| bytes == pattern(len, 10 * n + k)), "a message of {from:?}");
     }

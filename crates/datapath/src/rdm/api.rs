@@ -12,7 +12,7 @@ use super::config::RdmConfig;
 use super::engine::Engine;
 use super::error::{PeerError, RdmPostError};
 use super::shared::{Command, Mail, RdmCompletion, Rooms};
-use super::stats::RdmStats;
+use super::stats::{RdmPeer, RdmStats};
 use crate::api::driver::Driver;
 use crate::backend::{Backend, UdpBackend};
 use crate::engine::Drive;
@@ -93,23 +93,37 @@ impl RdmEndpoint {
         self.local
     }
 
-    /// Makes a peer known, if it is not. Nothing is sent.
+    /// Makes a peer known, if it is not. Nothing is sent. Where there are as many as there may be, one that is idle makes
+    /// room for it.
     ///
     /// # Errors
     /// [`PeerError`].
     pub fn insert(&self, address: SocketAddr) -> Result<Peer, PeerError> {
-        self.book.insert(address).map(|entry| entry.peer)
+        self.meet(address).map(|entry| entry.peer)
     }
 
-    /// The address of a peer, unless it was removed.
-    pub fn addr_of(&self, peer: Peer) -> Option<SocketAddr> {
-        self.book.get(peer).map(|entry| entry.address)
+    fn meet(&self, address: SocketAddr) -> Result<Arc<PeerEntry>, PeerError> {
+        let full = match self.book.insert(address) {
+            Err(full @ PeerError::TooMany { .. }) => full,
+            other => return other,
+        };
+        let answer = Arc::new(Mutex::new(None));
+        match self.answer(Command::MakeRoom { answer: answer.clone() }, &answer) {
+            Ok(true) => self.book.insert(address),
+            Ok(false) | Err(_) => Err(full),
+        }
     }
 
-    /// Forgets a peer: messages to it, and receives for it alone, complete as flushed. If it speaks again it is a new
-    /// peer.
+    /// Peers it knows; `None` once its loop has ended.
+    pub fn peers(&self) -> Option<Vec<RdmPeer>> {
+        let answer = Arc::new(Mutex::new(None));
+        self.answer(Command::Peers { answer: answer.clone() }, &answer).ok()
+    }
+
+    /// Forgets a peer: messages to it, and receives for it alone, complete as flushed. If it speaks again, or its name is
+    /// used again, it is known again.
     pub fn remove(&self, peer: Peer) {
-        if let Some(peer) = self.book.remove(peer) {
+        if let Some(peer) = self.book.get(peer) {
             let answer = Arc::new(Mutex::new(None));
             let _ = self.answer(Command::Remove { peer, answer: answer.clone() }, &answer);
         }
@@ -120,9 +134,7 @@ impl RdmEndpoint {
     /// # Errors
     /// [`ConnectError`], at the latest after the configured `connect_timeout`.
     pub fn reach(&self, peer: Peer) -> Result<(), ConnectError> {
-        let Some(peer) = self.book.get(peer) else {
-            return Err(ConnectError::Hello(RdmPostError::UnknownPeer { peer }.to_string()));
-        };
+        let peer = self.entry(peer).map_err(|error| ConnectError::Hello(error.to_string()))?;
         let answer = Arc::new(Mutex::new(None));
         let command = Command::Reach { peer, answer: answer.clone() };
         self.answer(command, &answer).map_err(ConnectError::DeviceClosed)?
@@ -180,7 +192,8 @@ impl RdmEndpoint {
     }
 
     fn entry(&self, peer: Peer) -> Result<Arc<PeerEntry>, RdmPostError> {
-        self.book.get(peer).ok_or(RdmPostError::UnknownPeer { peer })
+        let known = self.book.get(peer);
+        known.map_or_else(|| self.meet(peer.address()).map_err(|why| RdmPostError::Peer { peer, why }), Ok)
     }
 
     /// The next completion, if there is one.

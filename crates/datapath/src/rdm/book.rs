@@ -9,16 +9,56 @@ use pathweave_transport::rd::MAX_RD_OUTSTANDING;
 use super::error::PeerError;
 use crate::shared::{Room, lock};
 
+/// Peers that may be passing through at a time: as many as may be known, but no fewer and no more than these.
+const LEAST_PASSING: usize = 64;
+pub(super) const MOST_PASSING: usize = 4_096;
+
 /// A peer of an endpoint, as [`RdmEndpoint::insert`](super::RdmEndpoint::insert) and completions name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// It has the peer's address in it, and so means the same for ever: whether the endpoint knows the peer now, has forgotten it
+/// since, or was told to [remove](super::RdmEndpoint::remove) it. Who uses it again makes the peer known again.
+#[derive(Clone, Copy, Debug)]
 pub struct Peer {
+    address: SocketAddr,
+    /// Where it is in the book, if it still is.
     pub(super) index: u32,
     pub(super) generation: u32,
 }
 
+impl Peer {
+    /// Its address.
+    pub fn address(self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl PartialEq for Peer {
+    fn eq(&self, other: &Peer) -> bool {
+        self.address == other.address
+    }
+}
+impl Eq for Peer {}
+
+impl std::hash::Hash for Peer {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.address.hash(state);
+    }
+}
+
+impl PartialOrd for Peer {
+    fn partial_cmp(&self, other: &Peer) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Peer {
+    fn cmp(&self, other: &Peer) -> std::cmp::Ordering {
+        self.address.cmp(&other.address)
+    }
+}
+
 impl std::fmt::Display for Peer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "peer {}", self.index)
+        write!(f, "peer {}", self.address)
     }
 }
 
@@ -26,16 +66,23 @@ impl std::fmt::Display for Peer {
 #[derive(Debug)]
 pub(super) struct PeerEntry {
     pub(super) peer: Peer,
-    pub(super) address: SocketAddr,
     /// Messages that may yet be posted to it before others are done.
     pub(super) room: Room,
 }
 
-/// All peers.
+impl PeerEntry {
+    pub(super) fn address(&self) -> SocketAddr {
+        self.peer.address
+    }
+}
+
+/// All peers: those that are known, as many as there may be, and besides, bounded apart, those that are only passing through,
+/// on their way in (an association is being agreed on) or out (it is being given up).
 #[derive(Debug)]
 pub(super) struct Book {
     pages: Mutex<Pages>,
     limit: usize,
+    most_passing: usize,
     family: SocketAddr,
 }
 
@@ -44,18 +91,56 @@ struct Pages {
     slots: Vec<Slot>,
     free: Vec<u32>,
     by_address: HashMap<SocketAddr, u32>,
+    passing: usize,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
     generation: u32,
+    passing: bool,
     entry: Option<Arc<PeerEntry>>,
 }
 
+impl Pages {
+    fn find(&self, address: SocketAddr) -> Option<(u32, &Arc<PeerEntry>)> {
+        let index = *self.by_address.get(&address)?;
+        Some((index, self.slots[index as usize].entry.as_ref()?))
+    }
+
+    fn known(&self) -> usize {
+        self.by_address.len() - self.passing
+    }
+
+    fn add(&mut self, address: SocketAddr, passing: bool) -> Arc<PeerEntry> {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() as u32 - 1
+        });
+        let slot = &mut self.slots[index as usize];
+        let peer = Peer { address, index, generation: slot.generation };
+        let entry = Arc::new(PeerEntry { peer, room: Room::new(MAX_RD_OUTSTANDING as u32) });
+        (slot.entry, slot.passing) = (Some(entry.clone()), passing);
+        self.passing += usize::from(passing);
+        self.by_address.insert(address, index);
+        entry
+    }
+
+    /// Whether a peer is passing through from now on.
+    fn set_passing(&mut self, index: u32, passing: bool) {
+        if let Some(slot) = self.slots.get_mut(index as usize).filter(|slot| slot.entry.is_some())
+            && slot.passing != passing
+        {
+            slot.passing = passing;
+            self.passing = if passing { self.passing + 1 } else { self.passing - 1 };
+        }
+    }
+}
+
 impl Book {
-    /// For an endpoint at `local`, of at most `limit` peers.
+    /// For an endpoint at `local`, of at most `limit` known peers.
     pub(super) fn new(local: SocketAddr, limit: usize) -> Self {
-        Book { pages: Mutex::default(), limit, family: local }
+        let most_passing = limit.clamp(LEAST_PASSING, MOST_PASSING);
+        Book { pages: Mutex::default(), limit, most_passing, family: local }
     }
 
     /// The peer of this address, who is made known if need be.
@@ -67,54 +152,91 @@ impl Book {
             return Err(PeerError::Address(address));
         }
         let mut pages = lock(&self.pages);
-        let pages = &mut *pages;
-        if let Some(&index) = pages.by_address.get(&address)
-            && let Some(entry) = &pages.slots[index as usize].entry
-        {
-            return Ok(entry.clone());
-        }
-        if pages.by_address.len() >= self.limit {
+        let found = pages.find(address).map(|(index, entry)| (index, entry.clone()));
+        let is_known = found.as_ref().is_some_and(|&(index, _)| !pages.slots[index as usize].passing);
+        if !is_known && pages.known() >= self.limit {
             return Err(PeerError::TooMany { limit: self.limit });
         }
-        let index = pages.free.pop().unwrap_or_else(|| {
-            pages.slots.push(Slot::default());
-            pages.slots.len() as u32 - 1
-        });
-        let slot = &mut pages.slots[index as usize];
-        let peer = Peer { index, generation: slot.generation };
-        let entry = Arc::new(PeerEntry { peer, address, room: Room::new(MAX_RD_OUTSTANDING as u32) });
-        slot.entry = Some(entry.clone());
-        pages.by_address.insert(address, index);
+        let Some((index, entry)) = found else { return Ok(pages.add(address, false)) };
+        pages.set_passing(index, false);
         Ok(entry)
+    }
+
+    /// The peer of this address, who asks for an association; passing through if it was not known. `None`: too many are.
+    pub(super) fn meet(&self, address: SocketAddr) -> Option<Arc<PeerEntry>> {
+        let mut pages = lock(&self.pages);
+        if let Some((_, entry)) = pages.find(address) {
+            return Some(entry.clone());
+        }
+        (pages.passing < self.most_passing).then(|| pages.add(address, true))
+    }
+
+    /// A peer is known, and no longer passing through.
+    pub(super) fn confirm(&self, index: u32) {
+        lock(&self.pages).set_passing(index, false);
+    }
+
+    /// A peer is on its way out. False if there are too many of those.
+    pub(super) fn dismiss(&self, index: u32) -> bool {
+        let mut pages = lock(&self.pages);
+        let room = pages.passing < self.most_passing;
+        if room {
+            pages.set_passing(index, true);
+        }
+        room
+    }
+
+    pub(super) fn is_passing(&self, index: u32) -> bool {
+        lock(&self.pages).slots.get(index as usize).is_some_and(|slot| slot.passing)
     }
 
     /// A peer by its name.
     pub(super) fn get(&self, peer: Peer) -> Option<Arc<PeerEntry>> {
         let pages = lock(&self.pages);
-        pages.slots.get(peer.index as usize)?.entry.clone().filter(|entry| entry.peer == peer)
+        let entry = pages.slots.get(peer.index as usize)?.entry.as_ref()?;
+        let same = entry.peer.generation == peer.generation && entry.peer == peer;
+        same.then(|| entry.clone())
     }
 
     /// A peer by its address.
     pub(super) fn find(&self, address: SocketAddr) -> Option<Arc<PeerEntry>> {
-        let pages = lock(&self.pages);
-        let index = *pages.by_address.get(&address)?;
-        pages.slots[index as usize].entry.clone()
+        lock(&self.pages).find(address).map(|(_, entry)| entry.clone())
     }
 
-    /// Takes a peer out.
-    pub(super) fn remove(&self, peer: Peer) -> Option<Arc<PeerEntry>> {
+    /// Takes a peer out, unless somebody besides has hold of its entry: `holders` the caller knows of. True if it is out.
+    pub(super) fn remove(&self, index: u32, holders: usize) -> bool {
         let mut pages = lock(&self.pages);
         let pages = &mut *pages;
-        let slot = pages.slots.get_mut(peer.index as usize)?;
-        let entry = slot.entry.take_if(|entry| entry.peer == peer)?;
+        let Some(slot) = pages.slots.get_mut(index as usize) else { return false };
+        // Nobody gets hold of it but through the lock. One is the book's own.
+        let Some(entry) = slot.entry.take_if(|entry| Arc::strong_count(entry) <= holders + 1) else {
+            return false;
+        };
         slot.generation = slot.generation.wrapping_add(1);
-        pages.by_address.remove(&entry.address);
-        pages.free.push(peer.index);
-        Some(entry)
+        pages.passing -= usize::from(std::mem::take(&mut slot.passing));
+        pages.by_address.remove(&entry.address());
+        pages.free.push(index);
+        true
     }
 
+    /// Peers that are known.
+    pub(super) fn known(&self) -> Vec<Arc<PeerEntry>> {
+        let pages = lock(&self.pages);
+        pages.slots.iter().filter(|slot| !slot.passing).filter_map(|slot| slot.entry.clone()).collect()
+    }
+
+    /// There are as many as there may be.
+    pub(super) fn is_full(&self) -> bool {
+        lock(&self.pages).known() >= self.limit
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// How many are known.
     pub(super) fn len(&self) -> usize {
-        lock(&self.pages).by_address.len()
+        lock(&self.pages).known()
     }
 }
 
@@ -129,20 +251,56 @@ pub(super) const BYTES_A_PEER: usize = size_of::<Slot>()
 mod tests {
     use super::*;
 
+    fn address(port: u16) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1], port))
+    }
+
     #[test]
-    fn a_peer_keeps_its_name_and_a_removed_one_is_gone() {
-        let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
+    fn a_peer_keeps_its_name_and_a_removed_one_may_come_again() {
         let book = Book::new(address(1), 2);
         let first = book.insert(address(5)).unwrap().peer;
-        assert_eq!(book.insert(address(5)).unwrap().peer, first);
+        assert_eq!(book.insert(address(5)).unwrap().peer.index, first.index);
         let second = book.insert(address(6)).unwrap().peer;
         assert_eq!(book.insert(address(7)).unwrap_err(), PeerError::TooMany { limit: 2 });
-        assert_eq!(book.remove(first).unwrap().address, address(5));
-        assert!(book.get(first).is_none() && book.remove(first).is_none());
+        let held = book.get(first);
+        assert!(!book.remove(first.index, 0), "somebody has hold of it");
+        drop(held);
+        assert!(book.remove(first.index, 0) && !book.remove(first.index, 0));
         let third = book.insert(address(7)).unwrap().peer;
         assert_eq!((third.index, third == first, book.len()), (first.index, false, 2));
         assert!(book.get(first).is_none() && book.get(second).is_some());
+        assert!(book.remove(second.index, 0));
+        let again = book.insert(first.address()).unwrap().peer;
+        assert_eq!((again, again.index), (first, second.index));
         assert!(matches!(book.insert("[::1]:5".parse().unwrap()), Err(PeerError::Family { .. })));
         assert!(matches!(book.insert(address(0)), Err(PeerError::Address(_))));
+    }
+
+    #[test]
+    fn those_who_pass_through_do_not_count_and_are_bounded_apart() {
+        let book = Book::new(address(1), 2);
+        let passing: Vec<u32> = (0..64).map(|n| book.meet(address(100 + n)).unwrap().peer.index).collect();
+        assert!(book.meet(address(200)).is_none() && book.len() == 0 && !book.is_full());
+        assert!(book.is_passing(passing[0]) && book.known().is_empty());
+        book.confirm(passing[0]);
+        book.confirm(passing[1]);
+        assert!(book.is_full() && book.insert(address(110)).is_err(), "it passes through, and is not known");
+        assert!(book.dismiss(passing[0]) && book.dismiss(passing[1]) && book.len() == 0);
+        assert!(book.insert(address(110)).is_ok(), "who was passing through is known");
+        assert!(book.remove(passing[5], 0) && book.meet(address(200)).is_some());
+    }
+
+    /// Ten thousand come and go: there are never more slots than some of them at a time.
+    #[test]
+    fn churn_leaves_nothing_behind() {
+        let book = Book::new(address(1), 4);
+        for n in 0..10_000u32 {
+            let comes = SocketAddr::from((n.to_be_bytes(), 5));
+            let index = book.meet(comes).unwrap().peer.index;
+            book.confirm(index);
+            assert!(book.dismiss(index) && book.remove(index, 0));
+        }
+        let pages = lock(&book.pages);
+        assert_eq!((pages.slots.len(), pages.by_address.len(), pages.passing), (1, 0, 0));
     }
 }

@@ -8,8 +8,8 @@ use pathweave_policy::Delivery;
 use crate::config::{ConfigError, DeviceConfig, check};
 use crate::scheme;
 
-/// Most peers an endpoint can be told of: a session number has so many bits for them.
-pub(super) const MAX_PEERS: usize = 1 << 20;
+/// Most peers an endpoint can know: a session number has 20 bits for them and for those that are passing through.
+pub(super) const MAX_PEERS: usize = (1 << 20) - super::book::MOST_PASSING;
 
 /// What a datagram endpoint is opened with. Start with [`RdmConfig::new`] and change what you like.
 #[derive(Clone, Debug)]
@@ -23,8 +23,13 @@ pub struct RdmConfig {
     pub device: DeviceConfig,
     /// Order in which messages of one source are delivered. Default: as they become whole.
     pub delivery: Delivery,
-    /// Peers at a time, those included that have spoken first; 1 to 1,048,576. Default 16,384.
+    /// Peers at a time, those included that have spoken first; 1 to 1,044,480. Where there are as many, those make room
+    /// that have nothing under way and have been silent longest; who asks while all others are busy is refused. Default
+    /// 16,384.
     pub max_peers: usize,
+    /// A peer with which nothing has been under way for so long is forgotten; when it or this end speaks again, keys are
+    /// agreed on anew. At least 10 ms. Default 300 s.
+    pub peer_idle: Duration,
     /// Bytes kept of messages for which no receive is posted yet. A message beyond them, and those its sender has posted
     /// after it, wait at the sender until a receive is posted or there is room. Default 64 MiB.
     pub unexpected_bytes: usize,
@@ -69,6 +74,7 @@ impl RdmConfig {
             },
             delivery: Delivery::Unordered,
             max_peers: 16_384,
+            peer_idle: Duration::from_secs(300),
             unexpected_bytes: 64 << 20,
             receives_a_peer: 1_024,
             side_channels: 4_096,
@@ -85,7 +91,7 @@ impl RdmConfig {
         self.device.validate_but_scheme()?;
         scheme::find_datagrams(&self.device.scheme)?;
         let peers = (1..=MAX_PEERS).contains(&self.max_peers);
-        check(peers, "max_peers", self.max_peers, "1 to 1048576")?;
+        check(peers, "max_peers", self.max_peers, "1 to 1044480")?;
         let receives = (1..=1 << 15).contains(&self.receives_a_peer);
         check(receives, "receives_a_peer", self.receives_a_peer, "1 to 32768")?;
         let channels = (1..=1 << 16).contains(&self.side_channels);
@@ -93,7 +99,9 @@ impl RdmConfig {
         let buffer = (1 << 10..=1 << 30).contains(&self.side_buffer_bytes);
         check(buffer, "side_buffer_bytes", self.side_buffer_bytes, "1024 to 1073741824 bytes")?;
         let idle = self.side_idle >= Duration::from_millis(10);
-        check(idle, "side_idle", format!("{:?}", self.side_idle), "at least 10 ms")
+        check(idle, "side_idle", format!("{:?}", self.side_idle), "at least 10 ms")?;
+        let idle = self.peer_idle >= Duration::from_millis(10);
+        check(idle, "peer_idle", format!("{:?}", self.peer_idle), "at least 10 ms")
     }
 }
 
@@ -109,7 +117,7 @@ mod tests {
             change(&mut config);
             config.validate().unwrap_err().to_string()
         };
-        assert_eq!(wrong(|c| c.max_peers = 0), "max_peers is 0; allowed: 1 to 1048576");
+        assert_eq!(wrong(|c| c.max_peers = 0), "max_peers is 0; allowed: 1 to 1044480");
         assert_eq!(wrong(|c| c.receives_a_peer = 0), "receives_a_peer is 0; allowed: 1 to 32768");
         assert_eq!(wrong(|c| c.device.paths = 0), "paths is 0; allowed: 1 to 256");
         let open_to_all = wrong(|c| c.device.bind = "0.0.0.0:0".parse().unwrap());

@@ -16,6 +16,7 @@ use super::book::Book;
 use super::config::RdmConfig;
 use super::handshake::Handshakes;
 use super::inbox::{Filled, Inbox};
+use super::peers::Leave;
 use super::remote::{Remotes, index_of};
 use super::shared::{Command, Mail, RdmCompletion};
 use super::tcp::Lines;
@@ -71,6 +72,8 @@ pub(super) struct Core {
     pub(super) talkers: Vec<u32>,
     /// Peers whose messages wait for room here, in the order in which they began to.
     pub(super) waiting: VecDeque<u32>,
+    /// Peers that have said something about being forgotten, by association.
+    pub(super) leaving: Vec<(u32, Leave)>,
     pub(super) mail: Arc<Mail>,
     pub(super) ports: Vec<u16>,
     pub(super) path_packets: Vec<u64>,
@@ -138,6 +141,7 @@ impl<B: Backend> Engine<B> {
             lines,
             talkers: Vec::new(),
             waiting: VecDeque::new(),
+            leaving: Vec::new(),
             mail,
             ports,
             path_packets: vec![0; usize::from(backend.paths())],
@@ -265,6 +269,7 @@ impl<B: Backend> Drive for Engine<B> {
     fn abandon(&mut self) {
         let core = &mut self.core;
         core.take_commands();
+        core.say_farewell();
         core.flush_side();
         core.lines.finish(core.now, LAST_WORDS);
         for index in core.remotes.indices() {
@@ -294,6 +299,7 @@ impl Core {
         let now = self.tick();
         let mut active = self.go_on_with_handshakes(now, backend);
         active |= self.hear_side(now);
+        active |= self.see_off();
         if !self.unread && self.scan_is_due() {
             self.rd.on_timer(self.now);
         }

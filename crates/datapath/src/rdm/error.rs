@@ -22,7 +22,9 @@ pub enum PeerError {
     #[error("{0} is nobody's address: a peer has an address and a port that are not 0")]
     Address(SocketAddr),
     /// Limits of this endpoint.
-    #[error("the endpoint has {limit} peers, as many as it may; remove some first")]
+    #[error(
+        "the endpoint has {limit} peers, as many as it may, and something is under way with each of them"
+    )]
     TooMany {
         /// The limit.
         limit: usize,
@@ -33,11 +35,13 @@ pub enum PeerError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RdmPostError {
-    /// Not inserted, or removed.
-    #[error("{peer} is not known: it must be inserted first, and not have been removed")]
-    UnknownPeer {
+    /// It had been forgotten, and cannot be made known again.
+    #[error("{peer} cannot be made known again: {why}")]
+    Peer {
         /// As named.
         peer: Peer,
+        /// Why.
+        why: PeerError,
     },
     /// No message is so long.
     #[error("a message of {len} bytes; 1 to {most} are allowed")]

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use pathweave_units::{Duration, HostId, Time};
 
 use super::RdmConfig;
+use super::book::MOST_PASSING;
 use super::engine::Core;
 use super::remote::{Association, Opening, Remote, SEQUENCES, index_of};
 use crate::backend::Backend;
@@ -54,12 +55,12 @@ impl Handshakes {
         let key = config.device.key.clone().unwrap_or_else(ClusterKey::well_known);
         let timeout = scheme::span(config.device.connect_timeout);
         let handshake = HandshakeConfig { timeout, ..HandshakeConfig::default() };
-        // Peers are bounded by the book, wherever they are.
+        // Peers are bounded by the book, wherever they are, those on their way into it included.
         let limits = Limits {
             connections: usize::MAX,
             connections_per_peer: usize::MAX,
-            half_open: config.max_peers,
-            half_open_per_peer: config.max_peers,
+            half_open: MOST_PASSING,
+            half_open_per_peer: MOST_PASSING,
         };
         let responder = ResponderConfig { handshake, limits, ..ResponderConfig::default() };
         Ok(Handshakes {
@@ -199,7 +200,7 @@ impl Core {
         let id = self.remotes.next_id(index);
         let hello = self.hello(id);
         let Some(remote) = self.remotes.get_mut(index) else { return };
-        let to = remote.entry.address;
+        let to = remote.entry.address();
         let rotation = Rotation::default();
         let (key, config) = (&self.handshakes.key, self.handshakes.config);
         match Initiator::new(now, key, hello, config, rotation, &mut OsRandom) {
@@ -258,7 +259,9 @@ impl Core {
         while let Some(event) = self.handshakes.responder.poll_event() {
             match event {
                 ResponderEvent::Request { id, from, hello } => self.judge(now, id, from, &hello),
-                ResponderEvent::Established { established, .. } => {
+                ResponderEvent::Established { id, established, .. } => {
+                    // Counted here, in the book, and not there.
+                    self.handshakes.responder.admission().close(id.address());
                     let id = established.session.local_id().0;
                     let index = index_of(id);
                     let awaited = self.remotes.get_mut(index).map(|remote| remote.opening);
@@ -273,6 +276,7 @@ impl Core {
                     {
                         remote.opening = Opening::No;
                         self.post_pending(index_of(id));
+                        self.let_pass(index_of(id));
                     }
                 }
             }
@@ -286,9 +290,13 @@ impl Core {
         if hello.mtu_payload != ours && hello.transport == TransportType::Erd {
             return decline(self, OTHER_MTU | u32::from(ours));
         }
-        let Ok(entry) = self.book.insert(from) else { return decline(self, TOO_MANY_PEERS) };
+        let known = self.book.find(from).is_some_and(|entry| !self.book.is_passing(entry.peer.index));
+        if !known && !self.make_room_for_peer() {
+            return decline(self, TOO_MANY_PEERS);
+        }
+        let Some(entry) = self.book.meet(from) else { return decline(self, TOO_MANY_PEERS) };
         let index = entry.peer.index;
-        match self.remotes.meet(&entry).opening {
+        match self.remotes.meet(now, &entry).opening {
             // Both ask: the lower attempt goes on, which both ends see alike.
             Opening::Asks(own) if own < request.attempt() => return decline(self, OURS_GOES_ON),
             Opening::Asks(own) => {
@@ -303,8 +311,10 @@ impl Core {
             remote.opening = if accepted { Opening::Answers(id) } else { Opening::No };
         }
         self.handshakes.stirred = true;
+        drop(entry);
         if !accepted {
             self.post_pending(index);
+            self.let_pass(index);
         }
     }
 
@@ -321,7 +331,7 @@ impl Core {
         self.end_association(index, Status::RetryExceeded);
         let ours = self.config.device.mtu_payload;
         let Some(remote) = self.remotes.get_mut(index) else { return };
-        let address = remote.entry.address;
+        let address = remote.entry.address();
         let side_port = peer.private_data.as_slice().try_into().map(u16::from_be_bytes);
         let wrong = match side_port {
             _ if peer.mtu_payload != ours => Some(other_mtu(address, peer.mtu_payload, ours)),
@@ -332,9 +342,16 @@ impl Core {
         };
         if let Some(error) = wrong {
             self.fail(index, Status::RetryExceeded);
-            return self.answer_asked(index, &Err(error));
+            self.answer_asked(index, &Err(error));
+            return self.let_pass(index);
         }
-        let mut association = Association::new(id, peer.session.0, peer.qp, session, side_port.unwrap_or(0));
+        if self.book.is_passing(index) {
+            self.make_room_for_peer();
+            self.book.confirm(index);
+        }
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        let mut association =
+            Association::new(now, (id, peer.session.0), peer.qp, session, side_port.unwrap_or(0));
         association.confirming = confirming;
         let known_as = association.peer();
         remote.opening = Opening::No;

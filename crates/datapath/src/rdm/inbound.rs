@@ -81,7 +81,7 @@ impl Core {
         if datagram.dst_qp() != self.qp || datagram.src_qp() != known_as.qp {
             return None;
         }
-        if let Some(attempt) = association.heard() {
+        if let Some(attempt) = association.heard(now) {
             self.handshakes.is_confirmed(attempt);
         }
         let segment = datagram.segment(self.rd.expected_psn(known_as)?);
@@ -94,6 +94,7 @@ impl Core {
             }
             _ => return None,
         }
+        self.sends(id);
         // Only what the transport would take has a say in which message goes into which receive.
         let Some(offer) = self.rd.judge(now, HostId(id), &segment, ce) else { return Some(()) };
         if !self.inbox.admits(index_of(id), offer.msg(), offer.end(), offer.total()) {

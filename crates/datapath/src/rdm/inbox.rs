@@ -119,6 +119,12 @@ impl Inbox {
         }
     }
 
+    /// Nothing of a source is kept or on its way, and no receive is for it alone.
+    pub(super) fn is_idle(&self, from: u32) -> bool {
+        let bound = self.sources.get(&from).is_some_and(|source| !source.bound.is_empty());
+        !bound && !self.of_one.contains_key(&from) && !self.kept_of.contains_key(&from)
+    }
+
     /// Bytes kept for receives that are not posted yet.
     pub(super) fn kept_bytes(&self) -> u64 {
         self.kept_bytes

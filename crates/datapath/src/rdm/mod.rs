@@ -17,7 +17,7 @@
 //! assert_eq!((arrived.wr_id, arrived.result()), (7, Ok(11)));
 //! assert_eq!(room.to_vec(0..11)?, b"hello world");
 //! let from = arrived.peer.expect("it came from somebody");
-//! assert_eq!(server.addr_of(from), Some(client.local_addr()));
+//! assert_eq!(from.address(), client.local_addr());
 //!
 //! // It is done when the server has all of it.
 //! assert_eq!(client.wait(Duration::from_secs(5))?.result(), Ok(11));
@@ -35,7 +35,10 @@
 //! have marked, and the sender slows down for that receiver alone. The published mechanism has no congestion control;
 //! the scheme `erd` is like it and sends as fast as `line_rate` says.
 //!
-//! A peer whose process is gone or hangs is found out by its silence and given up.
+//! A peer whose process is gone or hangs is found out by its silence and given up. One with which nothing is under way is
+//! forgotten when it says that it closes, after [`RdmConfig::peer_idle`], or when others need its place; both ends agree on
+//! that, so that no message is lost with it. The names of peers have their addresses in them and outlive that: who is spoken
+//! to again is met again.
 
 mod api;
 mod book;
@@ -45,6 +48,7 @@ mod error;
 mod handshake;
 mod inbound;
 mod inbox;
+mod peers;
 mod remote;
 mod requests;
 mod shared;
@@ -61,7 +65,7 @@ pub use error::{PeerError, RdmPostError};
 pub use pathweave_policy::Delivery;
 pub use pathweave_transport::rd::{RdCounters, ScanOverhead};
 pub use shared::RdmCompletion;
-pub use stats::{RdmPath, RdmStats, SideStats};
+pub use stats::{RdmPath, RdmPeer, RdmPeerState, RdmStats, SideStats};
 
 /// A peer's share of maps that are half empty, and of lists of what is waiting and batches to be sent, which stay as long
 /// as they were once.

@@ -32,6 +32,15 @@ pub(super) struct Remote {
     pub(super) association: Option<Box<Association>>,
     /// Who waits to hear whether it can be reached.
     pub(super) asked: Vec<Answer<Result<(), ConnectError>>>,
+    /// When it was met, or asked for something last.
+    pub(super) met: Time,
+}
+
+impl Remote {
+    /// When something was last posted to it or heard of it.
+    pub(super) fn used(&self) -> Time {
+        self.association.as_deref().map_or(self.met, |association| association.used.max(self.met))
+    }
 }
 
 /// How far the next association has come.
@@ -58,6 +67,12 @@ pub(super) struct Association {
     pub(super) side_port: u16,
     /// Messages posted to it that are not done.
     pub(super) outstanding: u32,
+    /// When it was last heard.
+    pub(super) used: Time,
+    /// This end has asked whether it may forget the peer, and waits so long for the answer.
+    pub(super) closing: Option<Time>,
+    /// It has ended a TCP connection, perhaps because its process is gone: it is to give a sign of life.
+    pub(super) suspect: bool,
     /// It is among those whose messages wait for room.
     pub(super) waits: bool,
     /// Which of its messages are looked at next for one that may have been forgotten, and when.
@@ -87,7 +102,13 @@ pub(super) struct Association {
 }
 
 impl Association {
-    pub(super) fn new(id: u32, remote_id: u32, qp: QpNum, session: Session, side_port: u16) -> Self {
+    pub(super) fn new(
+        now: Time,
+        (id, remote_id): (u32, u32),
+        qp: QpNum,
+        session: Session,
+        side_port: u16,
+    ) -> Self {
         Association {
             id,
             remote_id,
@@ -95,6 +116,9 @@ impl Association {
             session,
             side_port,
             outstanding: 0,
+            used: now,
+            closing: None,
+            suspect: false,
             waits: false,
             remind_from: 0,
             remind_at: Time::ZERO,
@@ -118,8 +142,8 @@ impl Association {
     }
 
     /// A word of the peer, however it came. The attempt that need not be kept any longer, if there is one.
-    pub(super) fn heard(&mut self) -> Option<AttemptId> {
-        self.silence = Duration::ZERO;
+    pub(super) fn heard(&mut self, now: Time) -> Option<AttemptId> {
+        (self.silence, self.used, self.suspect) = (Duration::ZERO, now, false);
         self.holds();
         self.confirming.take()
     }
@@ -145,20 +169,27 @@ impl Remotes {
     }
 
     /// The peer of this entry, who is met if need be.
-    pub(super) fn meet(&mut self, entry: &Arc<PeerEntry>) -> &mut Remote {
+    pub(super) fn meet(&mut self, now: Time, entry: &Arc<PeerEntry>) -> &mut Remote {
         let index = entry.peer.index as usize;
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, || None);
         }
-        self.slots[index].get_or_insert_with(|| {
+        let remote = self.slots[index].get_or_insert_with(|| {
             Box::new(Remote {
                 entry: entry.clone(),
                 pending: VecDeque::new(),
                 opening: Opening::No,
                 association: None,
                 asked: Vec::new(),
+                met: now,
             })
-        })
+        });
+        remote.met = now;
+        remote
+    }
+
+    pub(super) fn get(&self, index: u32) -> Option<&Remote> {
+        self.slots.get(index as usize)?.as_deref()
     }
 
     pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Remote> {

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pathweave_transport::Status;
+use pathweave_transport::rd::SideMessage;
+use pathweave_wire::RdFlow;
 
 use super::book::{Peer, PeerEntry};
 use super::engine::Core;
@@ -20,13 +22,15 @@ impl Core {
             Command::Send { to, wr_id, memory } => {
                 let len = memory.len() as u64;
                 let handle = self.places.insert(Place { memory, wr_id });
-                self.remotes.meet(&to).pending.push_back((handle, len));
+                let to = self.current_for_message(to);
+                self.remotes.meet(self.now, &to).pending.push_back((handle, len));
                 self.post_pending(to.peer.index);
             }
             Command::Receive { from, wr_id, memory } => {
                 let handle = self.places.insert(Place { memory, wr_id });
                 let from = from.map(|entry| {
-                    self.remotes.meet(&entry);
+                    let entry = self.current(entry);
+                    self.remotes.meet(self.now, &entry);
                     entry.peer.index
                 });
                 let filled = self.inbox.post(&self.places, handle, from);
@@ -36,7 +40,8 @@ impl Core {
                 }
             }
             Command::Reach { peer, answer } => {
-                let remote = self.remotes.meet(&peer);
+                let peer = self.current(peer);
+                let remote = self.remotes.meet(self.now, &peer);
                 if remote.association.is_some() {
                     *lock(&answer) = Some(Ok(()));
                     self.mail.signal.notify();
@@ -50,12 +55,31 @@ impl Core {
                 *lock(&answer) = Some(());
                 self.mail.signal.notify();
             }
+            Command::MakeRoom { answer } => {
+                *lock(&answer) = Some(self.make_room_for_peer());
+                self.mail.signal.notify();
+            }
+            Command::Peers { answer } => {
+                *lock(&answer) = Some(self.list());
+                self.mail.signal.notify();
+            }
             Command::Stats { answer } => {
                 *lock(&answer) = Some(self.stats());
                 self.mail.signal.notify();
             }
             Command::Stop => {}
         }
+    }
+
+    /// As [`current`](Core::current), of a peer for which there is a message, which has taken its place among those.
+    fn current_for_message(&mut self, to: Arc<PeerEntry>) -> Arc<PeerEntry> {
+        let current = self.current(to.clone());
+        if !Arc::ptr_eq(&current, &to) {
+            to.room.give_back();
+            // There may be one more than can be told apart for a moment; it waits for the others.
+            let _ = current.room.take();
+        }
+        current
     }
 
     /// Posts what waits for a peer, as far as the transport takes it. Without an association one is asked for.
@@ -68,6 +92,10 @@ impl Core {
             }
             return;
         };
+        if association.closing.is_some() {
+            // The peer may have forgotten this end: it says so, or anything else.
+            return;
+        }
         let first = association.outstanding == 0;
         while let Some(&(handle, len)) = remote.pending.front() {
             // Length and number were checked when it was posted; what the transport cannot tell apart waits.
@@ -108,11 +136,15 @@ impl Core {
 
     fn remove(&mut self, entry: &Arc<PeerEntry>) {
         let Peer { index, .. } = entry.peer;
-        if self.remotes.get_mut(index).is_none_or(|remote| remote.entry.peer != entry.peer) {
+        if self.book.get(entry.peer).is_none() {
             return;
         }
         // The last words: what is whole, and so need not be said again.
         self.tell();
+        if let Some(association) = self.association(index).filter(|association| association.line.is_some()) {
+            let (id, dst_qp) = (association.id, association.qp);
+            self.say(id, SideMessage::Close { flow: RdFlow { src_qp: self.qp, dst_qp } });
+        }
         self.flush_side();
         self.stop_asking(index);
         self.fail(index, Status::Flushed);
@@ -123,6 +155,9 @@ impl Core {
             self.end_receive(posted.handle, Some(index), Status::Flushed, 0);
         }
         self.remotes.remove(index);
+        // Who else has hold of it is about to use it: then it stays known. One holder is the command that asks for this.
+        self.book.confirm(index);
+        self.book.remove(index, 1);
     }
 
     fn stats(&self) -> RdmStats {

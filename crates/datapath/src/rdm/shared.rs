@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pathweave_transport::{Opcode, Status};
 
 use super::book::{Peer, PeerEntry};
-use super::stats::RdmStats;
+use super::stats::{RdmPeer, RdmStats};
 use crate::error::ConnectError;
 use crate::region::Slice;
 use crate::shared::{Answer, Room, Shared};
@@ -42,11 +42,34 @@ impl RdmCompletion {
 
 /// What the application asks of the loop.
 pub(super) enum Command {
-    Send { to: Arc<PeerEntry>, wr_id: u64, memory: Slice },
-    Receive { from: Option<Arc<PeerEntry>>, wr_id: u64, memory: Slice },
-    Reach { peer: Arc<PeerEntry>, answer: Answer<Result<(), ConnectError>> },
-    Remove { peer: Arc<PeerEntry>, answer: Answer<()> },
-    Stats { answer: Answer<RdmStats> },
+    Send {
+        to: Arc<PeerEntry>,
+        wr_id: u64,
+        memory: Slice,
+    },
+    Receive {
+        from: Option<Arc<PeerEntry>>,
+        wr_id: u64,
+        memory: Slice,
+    },
+    Reach {
+        peer: Arc<PeerEntry>,
+        answer: Answer<Result<(), ConnectError>>,
+    },
+    Remove {
+        peer: Arc<PeerEntry>,
+        answer: Answer<()>,
+    },
+    /// Peers that are idle make room for another one, if need be.
+    MakeRoom {
+        answer: Answer<bool>,
+    },
+    Peers {
+        answer: Answer<Vec<RdmPeer>>,
+    },
+    Stats {
+        answer: Answer<RdmStats>,
+    },
     Stop,
 }
 

@@ -12,6 +12,7 @@ use pathweave_units::{Duration, HostId, PathId, Time};
 use pathweave_wire::{SideError, SideFrame};
 
 use super::engine::Core;
+use super::peers::Leave;
 use super::remote::{Association, SIDE_CHANNEL};
 use super::stream::{MAX_RECORD, Preamble, RECORD_HEAD, record};
 use super::tcp::Happened;
@@ -88,7 +89,7 @@ impl Core {
         }
     }
 
-    fn association(&mut self, index: u32) -> Option<&mut Association> {
+    pub(super) fn association(&mut self, index: u32) -> Option<&mut Association> {
         self.remotes.get_mut(index)?.association.as_deref_mut()
     }
 
@@ -96,7 +97,7 @@ impl Core {
     fn call(&mut self, index: u32) -> Option<u32> {
         let (now, give_up) = (self.now, self.give_up());
         let remote = self.remotes.get_mut(index)?;
-        let address = remote.entry.address.ip();
+        let address = remote.entry.address().ip();
         let association = remote.association.as_deref_mut()?;
         let to = SocketAddr::new(address, association.side_port);
         self.make_room();
@@ -250,7 +251,7 @@ impl Core {
             }
         }
         if proven {
-            if let Some(attempt) = association.heard() {
+            if let Some(attempt) = association.heard(now) {
                 self.handshakes.is_confirmed(attempt);
             }
             // Whoever cannot prove to be the peer is not spoken to.
@@ -267,8 +268,16 @@ impl Core {
                     read += len;
                     let message: SideMessage = frame.to_owned();
                     self.rd.on_side(now, HostId(id), &message);
-                    if let SideMessage::Start { msg_id, packets: 2.., .. } = message {
-                        self.on_announced(now, id, msg_id);
+                    match message {
+                        SideMessage::Start { msg_id, packets, .. } => {
+                            self.sends(id);
+                            if packets > 1 {
+                                self.on_announced(now, id, msg_id);
+                            }
+                        }
+                        SideMessage::Close { .. } => self.leaving.push((id, Leave::Close)),
+                        SideMessage::Closed { .. } => self.leaving.push((id, Leave::Closed)),
+                        _ => {}
                     }
                 }
                 Err(SideError::Truncated { .. }) => break,
@@ -324,6 +333,8 @@ impl Core {
             && association.line == Some(line)
         {
             association.line = None;
+            // Whose process is gone ends its connections; so does one that needs them no longer.
+            association.suspect |= end == End::Broken;
             self.broke(index);
         }
     }
@@ -334,10 +345,13 @@ impl Core {
         let Some(association) = self.association(index) else { return };
         association.unsaid = Vec::new();
         association.lost = true;
+        // Nobody is there who could mind.
+        let gone = association.closing.map(|_| (association.id, Leave::Closed));
         let wait = CALL_AGAIN.as_ps() << association.calls.min(MOST_DOUBLINGS);
         association.call_at = now.saturating_add(Duration::from_ps(wait));
         association.calls = association.calls.saturating_add(1);
         association.down_since.get_or_insert(now);
+        self.leaving.extend(gone);
         self.next_upkeep = self.next_upkeep.min(now.saturating_add(BUSY));
     }
 
@@ -350,9 +364,15 @@ impl Core {
         for index in self.remotes.indices() {
             self.ask_again(now, index);
             if self.is_silent(now, index, elapsed) {
+                // With one that was to go nothing is lost; another one may come back.
+                let idle = self.is_idle(index);
                 self.fail(index, Status::RetryExceeded);
+                if idle {
+                    self.forget(index);
+                }
                 continue;
             }
+            self.look_for_idle(now, index);
             let Some(association) =
                 self.remotes.get_mut(index).and_then(|remote| remote.association.as_deref_mut())
             else {
@@ -414,7 +434,8 @@ impl Core {
             return false;
         };
         let peer = association.peer();
-        if association.outstanding == 0 && !rd.awaits(peer) {
+        let goes = association.suspect || association.closing.is_some();
+        if association.outstanding == 0 && !goes && !rd.awaits(peer) {
             association.silence = Duration::ZERO;
             return false;
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use pathweave_transport::rd::RdCounters;
 use pathweave_units::Rate;
 
+use super::book::Peer;
 pub use super::tcp::SideStats;
 use crate::stats::{SendCounters, SendError};
 
@@ -56,4 +57,28 @@ pub struct RdmPath {
     pub source_port: u16,
     /// Data packets sent, retransmissions included.
     pub packets: u64,
+}
+
+/// A peer of a datagram endpoint, as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RdmPeer {
+    /// Its name.
+    pub peer: Peer,
+    /// How far this end has come with it.
+    pub state: RdmPeerState,
+    /// For how long nothing has been heard of it and nothing posted to it; `None` where nothing ever was.
+    pub idle: Option<Duration>,
+    /// Messages to it that are not done.
+    pub outstanding: usize,
+}
+
+/// How far an endpoint has come with a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RdmPeerState {
+    /// It is known by its address alone.
+    Known,
+    /// Keys are being agreed on.
+    Opening,
+    /// Keys are agreed on.
+    Open,
 }

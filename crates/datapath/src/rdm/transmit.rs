@@ -51,7 +51,7 @@ impl Core {
         let HostId(id) = packet.to;
         let Some(index) = self.remotes.of_id(id).map(|(index, _)| index) else { return };
         let Some(remote) = self.remotes.get_mut(index) else { return };
-        let to = remote.entry.address;
+        let to = remote.entry.address();
         let Some(association) = remote.association.as_deref_mut() else { return };
         let segment = &packet.segment;
         let layout = DatagramLayout::of(segment);

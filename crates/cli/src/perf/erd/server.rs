@@ -73,7 +73,7 @@ pub(in super::super) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
         let bytes = memory.to_vec(start..start + done.byte_len as usize).map_err(|why| own(&why))?;
         receive(done.wr_id)?;
         let Some(peer) = done.peer else { continue };
-        let Some(address) = endpoint.addr_of(peer) else { continue };
+        let address = peer.address();
         let Some((token, Word::Ask(ask))) = decode(None, &bytes) else {
             say(format!("{address}: it is no client of `pathweave perf --transport erd`"));
             continue;

@@ -45,6 +45,10 @@ pub struct RequestId {
 }
 
 impl RequestId {
+    /// Where the request came from: what it is counted under.
+    pub fn address(self) -> IpAddr {
+        self.address
+    }
     /// What its initiator calls the attempt.
     pub fn attempt(self) -> AttemptId {
         self.attempt
