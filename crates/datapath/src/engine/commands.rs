@@ -260,6 +260,7 @@ impl Core {
             request: None,
             near_data: 0,
             near_answers: 0,
+            last_write: None,
             sends: Default::default(),
             receives: Default::default(),
             heard: now,

@@ -55,6 +55,8 @@ pub(crate) struct Connection {
     /// A PSN near those of the peer's data, and one near our own.
     pub(crate) near_data: u64,
     pub(crate) near_answers: u64,
+    /// Where the peer's last WRITE went.
+    pub(crate) last_write: Option<(u64, u64)>,
     /// Handles of what is posted, oldest first.
     pub(crate) sends: VecDeque<(u64, Opcode)>,
     pub(crate) receives: VecDeque<u64>,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use pathweave_policy::PathState;
 use pathweave_units::{PathId, Time};
-use pathweave_wire::{Body, Datagram, Ecn, Segment};
+use pathweave_wire::{Body, Datagram, Ecn, Operation, Segment};
 
 use super::connection::Phase;
 use super::control::{self, Control};
@@ -138,6 +138,12 @@ impl Core {
             Body::Data(data) => {
                 if data.psn > connection.near_data && data.psn - connection.near_data < NEAR {
                     connection.near_data = data.psn;
+                }
+                if data.last && matches!(data.op, Operation::Write | Operation::WriteImm) {
+                    // Whoever writes to one place again and again does not do so before the last one is acknowledged.
+                    let place = Some((data.rkey, data.remote_addr));
+                    self.acks_are_awaited |= connection.last_write == place;
+                    connection.last_write = place;
                 }
             }
             // A connection has no datagrams.

@@ -132,6 +132,8 @@ pub(crate) struct Core {
     acks: Vec<(HostId, Segment)>,
     /// Since when some of them are held.
     held_since: Option<Time>,
+    /// A peer waits for one of them before it goes on.
+    acks_are_awaited: bool,
     /// Connections whose peers have said Close and are owed an answer.
     answers: Vec<ConnectionId>,
     /// Connections all of whose paths are to be probed.
@@ -212,6 +214,7 @@ impl<B: Backend> Engine<B> {
             ports,
             acks: Vec::new(),
             held_since: None,
+            acks_are_awaited: false,
             answers: Vec::new(),
             surveys: Vec::new(),
             registered: BTreeMap::new(),

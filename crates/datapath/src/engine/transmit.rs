@@ -41,11 +41,12 @@ impl Core {
     pub(super) fn transmit<B: Backend>(&mut self, backend: &mut B, told: bool) -> Left {
         let (packets, left) = self.collect(PACKETS_A_TURN);
         if self.acks.is_empty() {
-            self.held_since = None;
+            (self.held_since, self.acks_are_awaited) = (None, false);
         } else if self.may_hold(told) {
             // Even along with an answer they cost both ends something, and where answers come as quickly as that, the
-            // next few say it all at once.
-            if !self.anticipation.is_quick() || self.now - self.held_since.unwrap_or(self.now) >= RIDE_ACKS {
+            // next few say it all at once; unless the peer waits for it.
+            let quick = self.anticipation.is_quick() && !self.acks_are_awaited;
+            if !quick || self.now - self.held_since.unwrap_or(self.now) >= RIDE_ACKS {
                 self.emit_acks_along();
             }
         } else {
@@ -136,7 +137,7 @@ impl Core {
             self.emit_ack(to, &segment);
         }
         self.acks.clear();
-        self.held_since = None;
+        (self.held_since, self.acks_are_awaited) = (None, false);
     }
 
     /// Of the acknowledgements that are held, those that cost no batch of their own leave.
@@ -152,7 +153,7 @@ impl Core {
         });
         self.acks = acks;
         if self.acks.is_empty() {
-            self.held_since = None;
+            (self.held_since, self.acks_are_awaited) = (None, false);
         }
     }
 
