@@ -108,27 +108,32 @@ pub fn side_channel(mut data: &[u8]) {
     }
 }
 
+/// The text that a parser gets of a file: without a byte order mark, as in `pathweave_topo::read_text_file`.
+fn text_of(data: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(data.strip_prefix("\u{feff}".as_bytes()).unwrap_or(data))
+}
+
 /// Our topology file.
 pub fn topology_file(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
+    let text = text_of(data);
     let _ = pathweave_topo::parse_topology_file("fuzz", &text).map_err(|error| error.to_string());
 }
 
 /// HPCC's `topology.txt`.
 pub fn hpcc_topology(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
+    let text = text_of(data);
     let _ = pathweave_topo::parse_hpcc_topology("fuzz", &text).map_err(|error| error.to_string());
 }
 
 /// A topology of SimAI.
 pub fn simai_topology(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
+    let text = text_of(data);
     let _ = pathweave_topo::parse_simai_topology("fuzz", &text).map_err(|error| error.to_string());
 }
 
 /// A topology of htsim.
 pub fn htsim_topology(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
+    let text = text_of(data);
     let _ = pathweave_topo::parse_htsim_topology("fuzz", &text).map_err(|error| error.to_string());
 }
 
@@ -149,7 +154,7 @@ pub fn path_file(data: &[u8]) {
     use pathweave_topo::{Build, LeafSpine, Wanted, parse_path_file};
     let network = LeafSpine { leaf_spine_links: 2, ..LeafSpine::new(3, 2, 1) };
     let topology = network.build(".".as_ref()).expect("a leaf-spine");
-    let text = String::from_utf8_lossy(data);
+    let text = text_of(data);
     let pairs = [(pathweave_units::HostId(0), pathweave_units::HostId(1))];
     match parse_path_file("fuzz", &text, &topology, Wanted::Pairs(&pairs)) {
         Ok(sets) => assert!(sets.count(pairs[0].0, pairs[0].1) > 0),
@@ -159,13 +164,13 @@ pub fn path_file(data: &[u8]) {
 
 /// `flow.txt` of the ns-3 simulators.
 pub fn ns3_flows(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
+    let text = text_of(data);
     let _ = pathweave_workload::parse_ns3(&text, "fuzz", None).map_err(|error| error.to_string());
 }
 
 /// Our flow list.
 pub fn csv_flows(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
+    let text = text_of(data);
     let _ = pathweave_workload::parse_csv(&text, "fuzz").map_err(|error| error.to_string());
 }
 
@@ -181,7 +186,7 @@ pub fn chakra(data: &[u8]) {
 
 /// A schedule in the text form of GOAL: waits are for operations of the same rank.
 pub fn goal(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
+    let text = text_of(data);
     match pathweave_workload::parse_goal(&text, "fuzz") {
         Ok(schedule) => {
             for rank in &schedule.ranks {
@@ -195,18 +200,18 @@ pub fn goal(data: &[u8]) {
 
 /// A workload file of SimAI.
 pub fn simai(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
+    let text = text_of(data);
     let _ = pathweave_workload::parse_simai(&text, "fuzz").map_err(|error| error.to_string());
 }
 
 /// A connection matrix of htsim.
 pub fn htsim_cm(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
+    let text = text_of(data);
     let _ = pathweave_workload::parse_htsim_cm(&text, "fuzz").map_err(|error| error.to_string());
 }
 
 /// A distribution of flow sizes.
 pub fn size_cdf(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
+    let text = text_of(data);
     let _ = pathweave_workload::SizeCdf::parse(&text, "fuzz").map_err(|error| error.to_string());
 }

@@ -72,7 +72,8 @@ fn flows_there_and_back() {
          1->2 id 2 start 0 size 10 recv_done_trigger 1\n2->1 id 3 trigger 1 size 20\ntrigger id 1 barrier count 2\n",
     );
     convert(&lab, &["m.cm", "m.csv"]);
-    let expected = "src,dst,size_bytes,start_ns,id,after\n0,13,2000000,0.005,line4,\n1,2,10,0,line5,\n2,1,20,0,line6,line4 line5\n";
+    let expected =
+        "src,dst,size_bytes,start_ns,id,after\n0,13,2000000,0.005,1,\n1,2,10,0,2,\n2,1,20,0,3,1 2\n";
     assert_eq!(text(&lab, "m.csv"), expected);
     convert(&lab, &["m.csv", "again.cm"]);
     // Without the header's number of nodes it is the highest and one.
@@ -90,6 +91,21 @@ fn flows_there_and_back() {
     );
     convert(&lab, &["h.csv", "c.out", "--to", "conweave-flows"]);
     assert!(text(&lab, "c.out").starts_with("2\n2 1 3 200000000 2\n"));
+}
+
+#[test]
+fn ids_and_moments_survive_and_names_are_told() {
+    let text = "Nodes 4\nConnections 3\nTriggers 2\n0->1 id 12 start 0 size 9 send_done_trigger 1\n\
+                1->2 id 7 trigger 1 size 9 recv_done_trigger 2\n2->3 id 9 trigger 2 size 9\n\
+                trigger id 1 oneshot\ntrigger id 2 oneshot\n";
+    let lab = Lab::new()
+        .file("m.cm", text)
+        .file("named.csv", "\u{feff}src,dst,size_bytes,id,after\n0,1,5,first,\n1,0,5,,first\n");
+    convert(&lab, &["m.cm", "m.csv"]);
+    convert(&lab, &["m.csv", "again.cm"]);
+    assert_eq!(self::text(&lab, "again.cm"), text);
+    let told = refused(&lab, &["named.csv", "named.cm"]);
+    assert!(told.contains("htsim-flows cannot say:\n  - the names of 1 flow, which get numbers"), "{told}");
 }
 
 /// Simulated time until all is delivered, nanoseconds.

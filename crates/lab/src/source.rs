@@ -1,12 +1,10 @@
 //! What kind of file a lab is to be made from.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use pathweave_topo::{
     Build, HpccFile, HtsimFile, SimAiTopology, TopoError, Topology, TopologyFile, is_topology_file,
-    topology_format_of_header,
+    read_text_file, topology_format_of_header,
 };
 
 /// Bytes of a file that are looked at to tell what it is; a larger one is refused later.
@@ -16,10 +14,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// something else, which is to say a scenario.
 pub fn topology_of_file(path: &Path) -> Result<Option<Topology>, TopoError> {
     // What cannot be read is reported by whoever reads it as something.
-    let mut text = String::new();
-    if let Ok(file) = File::open(path) {
-        let _ = file.take(MOST_BYTES).read_to_string(&mut text);
-    }
+    let text = read_text_file(path, MOST_BYTES).unwrap_or_default();
     let (path, here) = (path.to_owned(), Path::new(""));
     let topology = match path.extension().and_then(|extension| extension.to_str()) {
         Some("toml") if !is_topology_file(&text) => return Ok(None),

@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use include_dir::{Dir, include_dir};
+use pathweave_scenario::read_text_file;
 use serde::de::DeserializeOwned;
 
 use crate::error::{PaperError, unknown};
 use crate::model::{FigureFile, PaperFile};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
+
+/// Longest file of a paper, bytes.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The texts of a paper's folder by name.
 type Files = BTreeMap<String, String>;
@@ -75,7 +79,8 @@ impl Catalogue {
             for entry in std::fs::read_dir(&path).map_err(failed(&path))? {
                 let file = entry.map_err(failed(&path))?.path();
                 if file.extension().is_some_and(|extension| extension == "toml") {
-                    let text = std::fs::read_to_string(&file).map_err(failed(&file))?;
+                    let text = read_text_file(&file, MAX_FILE_BYTES)
+                        .map_err(|message| PaperError::File { file: file.display().to_string(), message })?;
                     files.insert(file.file_name().unwrap_or_default().to_string_lossy().into_owned(), text);
                 }
             }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use pathweave_topo::{
-    NodeId, TOPOLOGY_FORMATS, Topology, TopologyFormat, header_words, is_topology_file,
+    NodeId, TOPOLOGY_FORMATS, Topology, TopologyFormat, header_words, is_topology_file, read_text_file,
     topology_format_of_header,
 };
 use pathweave_units::Rate;
@@ -237,7 +237,7 @@ fn flows_of(
     let mut expanded = expand(graph).map_err(|why| format!("{name}: {why}"))?;
     // A trace is read as if there were as many hosts as there can be.
     expanded.flows.hosts =
-        expanded.flows.hosts.filter(|&hosts| hosts < u64::from(MOST_HOSTS) && ids.is_none());
+        expanded.flows.hosts.filter(|hosts| hosts.count < u64::from(MOST_HOSTS) && ids.is_none());
     if let Some(ids) = ids {
         for flow in &mut expanded.flows.flows {
             (flow.src, flow.dst) = (ids[flow.src as usize], ids[flow.dst as usize]);
@@ -306,7 +306,7 @@ fn text_of(path: &Path) -> Result<String, String> {
     if size.len() > MAX_FILE_BYTES {
         return Err(refuse(format!("{} bytes; at most {MAX_FILE_BYTES} are allowed", size.len())));
     }
-    fs::read_to_string(path).map_err(|why| refuse(why.to_string()))
+    read_text_file(path, MAX_FILE_BYTES).map_err(refuse)
 }
 
 /// The format of this name.

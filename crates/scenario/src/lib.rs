@@ -19,6 +19,7 @@ pub use load::{Changes, Loaded};
 pub use model::{
     NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig, Scenario, Verb, WorkloadEntry,
 };
+pub use pathweave_topo::read_text_file;
 pub use pathweave_units as units;
 pub use prepare::Prepared;
 pub use schema::schema;

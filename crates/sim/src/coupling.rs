@@ -61,7 +61,7 @@ impl Reach {
 
     /// The hosts where tasks begin that wait for this one.
     fn add_dependents(&mut self, graph: &MessageGraph, task: TaskId, tasks_left: &mut u32) {
-        for &next in graph.dependents(task) {
+        for next in graph.all_dependents(task) {
             if *tasks_left == 0 {
                 *self = Reach::All;
             }

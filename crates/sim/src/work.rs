@@ -63,6 +63,17 @@ impl<const C: usize> Runner<'_, C> {
         if let Some(job) = self.progress.complete(&self.spec.graph, task, now, &mut free) {
             self.job_finish[job.index()] = Some(now);
         }
+        self.begin_freed(free);
+    }
+
+    /// The sender of a message has its last acknowledgement.
+    fn acknowledged(&mut self, now: Time, message: TaskId) {
+        let mut free = Vec::new();
+        self.progress.acknowledged(&self.spec.graph, message, now, &mut free);
+        self.begin_freed(free);
+    }
+
+    fn begin_freed(&mut self, free: Vec<Due>) {
         for Due { task, at } in free {
             self.pending.freed(&self.spec.graph, task);
             self.begin_later(task, at);
@@ -284,6 +295,9 @@ impl<const C: usize> Runner<'_, C> {
         let state = self.flows[flow as usize].as_mut().expect("completed after it was posted");
         if !state.part_completed(now, status) {
             return;
+        }
+        if state.record.acked_ps.is_some() {
+            self.acknowledged(now, TaskId(flow));
         }
         self.uncouple(flow);
         let conn = self.connections.of(flow);

@@ -301,6 +301,43 @@ fn two_groups_in_two_classes() {
 }
 
 #[test]
+fn who_waits_for_completion_begins_with_the_last_acknowledgement() {
+    use pathweave_workload::Moment;
+    let mut builder = pathweave_workload::GraphBuilder::new(4);
+    let group = builder.group("ring", None).expect("the first group");
+    let mut message = |src, dst| {
+        let new = pathweave_workload::NewMessage {
+            src: pathweave_units::HostId(src),
+            dst: pathweave_units::HostId(dst),
+            size: Bytes::from_kb(500),
+            start: pathweave_units::Time::ZERO,
+            group,
+            stream: pathweave_workload::Stream::Own,
+            job: None,
+        };
+        builder.message(new).expect("hosts exist")
+    };
+    let (first, early, late) = (message(0, 1), message(1, 2), message(2, 3));
+    let (a, b, any) = (message(3, 0), message(3, 1), message(1, 3));
+    builder.after_moment(early, first, Moment::Delivery).expect("no cycle");
+    builder.after_moment(late, first, Moment::Completion).expect("no cycle");
+    // Behind the first of two that are over.
+    [a, b].iter().for_each(|&on| builder.after_moment(any, on, Moment::Completion).expect("no cycle"));
+    builder.needs(any, 1);
+    let result = play(&with_graph(star(4), builder.finish().expect("no cycles"), "rps-nocc"));
+    assert_eq!(result.info.ended, pathweave_results::EndReason::Completed);
+    let of = |src: u32, dst: u32| {
+        result.flows.iter().find(|flow| (flow.src_host, flow.dst_host) == (src, dst)).expect("it is there")
+    };
+    let first = of(0, 1);
+    assert_eq!(Some(of(1, 2).start_ps), first.finish_ps);
+    assert_eq!(Some(of(2, 3).start_ps), first.acked_ps);
+    assert!(first.acked_ps > first.finish_ps);
+    let first_of_two = of(3, 0).acked_ps.min(of(3, 1).acked_ps);
+    assert_eq!(Some(of(1, 3).start_ps), first_of_two);
+}
+
+#[test]
 fn the_background_lasts_as_long_as_the_foreground() {
     // Two messages one after the other in the foreground; 4 GiB in their way, which would take a third of a second.
     let mut builder = pathweave_workload::GraphBuilder::new(3);

@@ -48,5 +48,6 @@ pub use path_sets::{
     RoutingConfig, SourceRouting, Wanted, parse_path_file,
 };
 pub use paths::{PairPaths, PathDistribution, PathFinder, PathGroup};
+pub use read::read_text_file;
 pub use routing::{Arithmetic, NextHops, Routing};
 pub use sites::Sites;

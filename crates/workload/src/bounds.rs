@@ -102,7 +102,7 @@ fn chain(graph: &MessageGraph, rates: &[Rate]) -> Time {
     last
 }
 
-/// Carries out a graph of which each message takes `time_of` and nothing else, and computations of a core take turns.
+/// Carries out a graph of which each message takes `time_of` and nothing else (it is delivered and acknowledged then), and computations of a core take turns.
 /// Visits each task as it ends, with its begin and end.
 pub(crate) fn replay(
     graph: &MessageGraph,
@@ -126,6 +126,7 @@ pub(crate) fn replay(
             };
             visit(task, Time::from_ps(end.as_ps().saturating_sub(time.as_ps())), end);
             progress.complete(graph, task, end, &mut due);
+            progress.acknowledged(graph, task, end, &mut due);
         }
         for Due { task, at } in due.drain(..) {
             let end = match graph.task(task) {
@@ -137,7 +138,8 @@ pub(crate) fn replay(
     }
 }
 
-/// Visits each task as its predecessors are done, with its begin and end if each takes `time_of` and nothing else.
+/// Visits each task as its predecessors are done, with its begin and end if each takes `time_of` and nothing else. A task
+/// that needs only some of its predecessors begins with the first, which is no later than it can.
 fn walk(
     graph: &MessageGraph,
     time_of: impl Fn(TaskId) -> Duration,
@@ -157,14 +159,15 @@ fn walk(
         return;
     }
     let mut waiting: Vec<u32> = (0..tasks).map(|i| graph.predecessors(TaskId(i))).collect();
-    let mut ready: Vec<(Time, Duration)> =
-        (0..tasks).map(|i| (Time::ZERO, graph.delay_after_deps(TaskId(i)))).collect();
+    let needs_all = |id: TaskId| graph.needs(id) == graph.predecessors(id);
+    let mut ready: Vec<Time> =
+        (0..tasks).map(|i| if needs_all(TaskId(i)) { Time::ZERO } else { Time::MAX }).collect();
     let mut free: Vec<TaskId> = (0..tasks).map(TaskId).filter(|id| waiting[id.index()] == 0).collect();
     while let Some(id) = free.pop() {
-        let (after, delay) = ready[id.index()];
-        let end = ends_of(id, after.saturating_add(delay));
-        for &next in graph.dependents(id) {
-            ready[next.index()].0 = ready[next.index()].0.max(end);
+        let end = ends_of(id, ready[id.index()].saturating_add(graph.delay_after_deps(id)));
+        for next in graph.all_dependents(id) {
+            let known = &mut ready[next.index()];
+            *known = if needs_all(next) { end.max(*known) } else { end.min(*known) };
             waiting[next.index()] -= 1;
             if waiting[next.index()] == 0 {
                 free.push(next);

@@ -6,13 +6,17 @@ mod tests;
 
 use pathweave_units::{Bytes, Duration, HostId, Time};
 
+use crate::edges::Edge;
 use crate::error::GraphError;
 use crate::graph::{
-    Compute, CoreId, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Measure, Message, OWN, PROCESS_BITS,
+    Compute, CoreId, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Measure, Message, Moment, OWN,
+    PROCESS_BITS,
 };
 
-/// Tasks, and as many edges, a graph may have.
+/// Tasks a graph may have.
 pub const MAX_TASKS: usize = 1 << 28;
+/// Dependencies a graph may have.
+pub const MAX_DEPENDENCIES: usize = 1 << 29;
 
 /// Which connection carries a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,12 +48,19 @@ pub struct NewMessage {
 
 /// A declared task. Valid for the builder that made it, not for the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Draft(DraftId);
+pub struct Draft(u32);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum DraftId {
-    Message(u32),
-    Compute(u32),
+/// Bit of drafts of computations.
+const COMPUTE: u32 = 1 << 31;
+
+impl Draft {
+    const fn is_compute(self) -> bool {
+        self.0 & COMPUTE != 0
+    }
+    /// Its index among all tasks, of which the first `messages` are messages.
+    const fn index(self, messages: u32) -> u32 {
+        if self.is_compute() { messages + (self.0 & !COMPUTE) } else { self.0 }
+    }
 }
 
 impl Stream {
@@ -68,7 +79,8 @@ pub struct GraphBuilder {
     messages: Vec<Message>,
     computes: Vec<Compute>,
     cores: u32,
-    edges: Vec<(Draft, Draft)>,
+    edges: Vec<Edge>,
+    needs: Vec<(Draft, u32)>,
     delays: Vec<(Draft, Duration)>,
     /// How many workloads have used each group.
     uses: Vec<u64>,
@@ -88,6 +100,7 @@ impl GraphBuilder {
             computes: Vec::new(),
             cores: 0,
             edges: Vec::new(),
+            needs: Vec::new(),
             delays: Vec::new(),
             uses: Vec::new(),
             notes: Vec::new(),
@@ -141,7 +154,7 @@ impl GraphBuilder {
         };
         let NewMessage { src, dst, size, start, group, job, .. } = new;
         self.messages.push(Message { src, dst, size, start, group, stream, job });
-        Ok(Draft(DraftId::Message((self.messages.len() - 1) as u32)))
+        Ok(Draft((self.messages.len() - 1) as u32))
     }
     /// A new computation.
     pub fn compute(&mut self, compute: Compute) -> Result<Draft, GraphError> {
@@ -150,7 +163,7 @@ impl GraphBuilder {
         }
         check_room("messages and computations", self.messages.len() + self.computes.len(), MAX_TASKS)?;
         self.computes.push(compute);
-        Ok(Draft(DraftId::Compute((self.computes.len() - 1) as u32)))
+        Ok(Draft((self.computes.len() - 1) as u32 | COMPUTE))
     }
     /// A new core, for computations of one host.
     pub fn core(&mut self) -> Result<CoreId, GraphError> {
@@ -162,11 +175,26 @@ impl GraphBuilder {
     pub fn name(&mut self, task: Draft, name: &str) {
         self.names.push((task, name.to_owned()));
     }
-    /// `task` waits for `predecessor`.
+    /// `task` waits for `predecessor`: for its delivery, if it is a message.
     pub fn after(&mut self, task: Draft, predecessor: Draft) -> Result<(), GraphError> {
-        check_room("dependencies", self.edges.len(), MAX_TASKS)?;
-        self.edges.push((predecessor, task));
+        self.after_moment(task, predecessor, Moment::Delivery)
+    }
+    /// `task` waits for this moment of `predecessor`.
+    pub fn after_moment(
+        &mut self,
+        task: Draft,
+        predecessor: Draft,
+        moment: Moment,
+    ) -> Result<(), GraphError> {
+        check_room("dependencies", self.edges.len(), MAX_DEPENDENCIES)?;
+        let moment = if predecessor.is_compute() { Moment::Delivery } else { moment };
+        self.edges.push(Edge::new(predecessor.0, task.0, moment));
         Ok(())
+    }
+    /// `task` begins when so many of those it waits for are over, 1 or more: with as many as there are, or more, when all
+    /// are.
+    pub fn needs(&mut self, task: Draft, needs: u32) {
+        self.needs.push((task, needs.max(1)));
     }
     /// `task` begins this long after its last predecessor, or after its own start if it has none. Adds up
     /// when called again.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use pathweave_units::{Duration, Time};
 
-use crate::files::{After, FlowFile, FlowRecord};
-use crate::graph::{MessageGraph, OWN, Task, TaskId};
+use crate::files::{After, FlowFile, FlowRecord, HostCount};
+use crate::graph::{MessageGraph, Moment, OWN, Task, TaskId};
 
 /// Most dependencies of a list: where very many wait for very many, each flow would name all of them.
 const MAX_AFTER: usize = 1 << 22;
@@ -25,8 +25,8 @@ pub struct Expanded {
 #[derive(Clone, Default)]
 struct When {
     at: Time,
-    /// By message, its delay.
-    after: BTreeMap<u32, Duration>,
+    /// By message and what of it is waited for, the delay.
+    after: BTreeMap<(u32, Moment), Duration>,
 }
 
 impl When {
@@ -37,7 +37,7 @@ impl When {
             self.and_after(message, Duration::from_ps(own.as_ps().saturating_add(delay.as_ps())));
         }
     }
-    fn and_after(&mut self, message: u32, delay: Duration) {
+    fn and_after(&mut self, message: (u32, Moment), delay: Duration) {
         let known = self.after.entry(message).or_default();
         *known = delay.max(*known);
     }
@@ -47,9 +47,11 @@ impl When {
 /// so many dependencies that the list would be beyond bounds.
 pub fn expand(graph: &MessageGraph) -> Result<Expanded, String> {
     let order = in_order(graph);
-    let mut before: Vec<Vec<TaskId>> = vec![Vec::new(); graph.task_count()];
+    let mut before: Vec<Vec<(TaskId, Moment)>> = vec![Vec::new(); graph.task_count()];
     for id in (0..graph.task_count() as u32).map(TaskId) {
-        graph.dependents(id).iter().for_each(|next| before[next.index()].push(id));
+        for moment in [Moment::Delivery, Moment::Completion] {
+            graph.dependents(id, moment).iter().for_each(|next| before[next.index()].push((id, moment)));
+        }
     }
     let messages = graph.messages().len();
     // When computations are over. Those of messages are told by the messages themselves.
@@ -60,12 +62,13 @@ pub fn expand(graph: &MessageGraph) -> Result<Expanded, String> {
     for &id in &order {
         let delay = graph.delay_after_deps(id);
         let mut begin = When { at: graph.start(id), ..When::default() };
-        for on in &before[id.index()] {
+        for (on, moment) in &before[id.index()] {
             match on.index().checked_sub(messages) {
-                None => begin.and_after(on.0, delay),
+                None => begin.and_after((on.0, *moment), delay),
                 Some(compute) => begin.and(&over[compute], delay),
             }
         }
+        let needs = some_of(graph, id, &begin)?;
         count += begin.after.len();
         if count > MAX_AFTER {
             return Err(format!(
@@ -75,14 +78,17 @@ pub fn expand(graph: &MessageGraph) -> Result<Expanded, String> {
         match graph.task(id) {
             Task::Compute(compute) => over[id.index() - messages].and(&begin, compute.duration),
             Task::Message(message) => {
-                begin.after.keys().for_each(|&on| is_waited_for[on as usize] = true);
-                let after = begin.after.iter().map(|(&on, &delay)| After { id: name(on), delay }).collect();
+                begin.after.keys().for_each(|&(on, _)| is_waited_for[on as usize] = true);
+                let after = begin.after.iter();
+                let after =
+                    after.map(|(&(on, moment), &delay)| After { id: name(on), delay, moment }).collect();
                 flows[id.index()] = FlowRecord {
                     src: u64::from(message.src.0),
                     dst: u64::from(message.dst.0),
                     size_bytes: message.size.get(),
                     start: begin.at,
                     after,
+                    needs,
                     connection: (message.stream & OWN == 0).then_some(message.stream),
                     ..FlowRecord::default()
                 };
@@ -93,12 +99,31 @@ pub fn expand(graph: &MessageGraph) -> Result<Expanded, String> {
         flow.id = Some(name(i as u32));
     }
     let lost = lost(graph, &order, &before);
-    let flows = FlowFile { flows, hosts: Some(u64::from(graph.hosts())), ..FlowFile::default() };
+    let flows = FlowFile {
+        flows,
+        hosts: Some(HostCount { field: "hosts", line: None, count: u64::from(graph.hosts()) }),
+        ..FlowFile::default()
+    };
     Ok(Expanded { flows, lost })
 }
 
+/// Numbers from 1, which every format that has names of flows can say.
 fn name(message: u32) -> String {
-    format!("m{message}")
+    (message + 1).to_string()
+}
+
+/// How many of what it waits for suffice for a task that does not need all; refused where the list cannot say so.
+fn some_of(graph: &MessageGraph, id: TaskId, begin: &When) -> Result<Option<u32>, String> {
+    let (needs, all) = (graph.needs(id), graph.predecessors(id));
+    if needs == all {
+        return Ok(None);
+    }
+    // Each predecessor has to stand for one message, with nothing else to wait for.
+    let is_plain = begin.after.len() == all as usize && begin.at == graph.start(id);
+    match graph.task(id) {
+        Task::Message(_) if is_plain => Ok(Some(needs)),
+        _ => Err(format!("a task begins with {needs} of the {all} it waits for, computations among them")),
+    }
 }
 
 /// Tasks, each behind those it waits for.
@@ -109,7 +134,7 @@ fn in_order(graph: &MessageGraph) -> Vec<TaskId> {
     let mut next = 0;
     while let Some(&id) = order.get(next) {
         next += 1;
-        for &after in graph.dependents(id) {
+        for after in graph.all_dependents(id) {
             waiting[after.index()] -= 1;
             if waiting[after.index()] == 0 {
                 order.push(after);
@@ -120,7 +145,7 @@ fn in_order(graph: &MessageGraph) -> Vec<TaskId> {
 }
 
 /// What a list of flows does not say of `graph`.
-fn lost(graph: &MessageGraph, order: &[TaskId], before: &[Vec<TaskId>]) -> Vec<String> {
+fn lost(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>]) -> Vec<String> {
     let mut lost = Vec::new();
     if graph.groups().len() > 1 {
         lost.push(format!(
@@ -139,7 +164,7 @@ fn lost(graph: &MessageGraph, order: &[TaskId], before: &[Vec<TaskId>]) -> Vec<S
     let mut trailing = 0u64;
     for &id in order.iter().rev() {
         let leads =
-            id.index() < messages || graph.dependents(id).iter().any(|next| leads_to_message[next.index()]);
+            id.index() < messages || graph.all_dependents(id).any(|next| leads_to_message[next.index()]);
         leads_to_message[id.index()] = leads;
         let is_long =
             id.index() >= messages && graph.computes()[id.index() - messages].duration > Duration::ZERO;
@@ -156,7 +181,7 @@ fn lost(graph: &MessageGraph, order: &[TaskId], before: &[Vec<TaskId>]) -> Vec<S
 }
 
 /// Cores of which the order of computations is not told by what they wait for.
-fn turns(graph: &MessageGraph, order: &[TaskId], before: &[Vec<TaskId>]) -> usize {
+fn turns(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>]) -> usize {
     let messages = graph.messages().len();
     let mut position = vec![0u32; order.len()];
     order.iter().zip(0..).for_each(|(id, at)| position[id.index()] = at);
@@ -173,8 +198,8 @@ fn turns(graph: &MessageGraph, order: &[TaskId], before: &[Vec<TaskId>]) -> usiz
     let mut waits = |late: TaskId, early: TaskId| {
         let mut stack = vec![late];
         while let Some(id) = stack.pop() {
-            for &on in before[id.index()].iter().filter(|on| position[on.index()] >= position[early.index()])
-            {
+            let on = before[id.index()].iter().map(|&(on, _)| on);
+            for on in on.filter(|on| position[on.index()] >= position[early.index()]) {
                 if on == early {
                     return true;
                 }

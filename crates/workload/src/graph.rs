@@ -2,6 +2,8 @@
 
 use pathweave_units::{Bytes, Duration, HostId, Time};
 
+use crate::edges::Edges;
+
 /// Bits of a process's number on its host, in the label of a connection.
 pub(crate) const PROCESS_BITS: u32 = 15;
 /// Bit of labels of connections that are a message's own.
@@ -128,10 +130,20 @@ pub struct Compute {
     pub core: Option<CoreId>,
 }
 
+/// When a message lets those begin that wait for it. For a computation both are its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Moment {
+    /// The receiver has every byte.
+    #[default]
+    Delivery,
+    /// The sender has the last acknowledgement.
+    Completion,
+}
+
 /// A node of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task<'a> {
-    /// Done when every byte is delivered.
+    /// Done when every byte is delivered; what waits for its completion begins later.
     Message(&'a Message),
     /// Done when its duration has passed.
     Compute(&'a Compute),
@@ -140,12 +152,14 @@ pub enum Task<'a> {
 /// A directed acyclic graph of messages and computations in canonical order.
 ///
 /// A task begins at the later of its own `start` and, if it has predecessors, [`delay_after_deps`] after the
-/// last of them is done. Edges carry no data. The order of tasks does not depend on the order in which
+/// last of them is over, or after as many of them as it [`needs`]. What it waits for of a message, its delivery or its
+/// completion, is the [`Moment`] of the edge. Edges carry no data. The order of tasks does not depend on the order in which
 /// a scenario lists its flows (see [`GraphBuilder::finish`]); messages ascend by `start`.
 ///
 /// A graph without dependencies costs 40 bytes a message and nothing else.
 ///
 /// [`delay_after_deps`]: MessageGraph::delay_after_deps
+/// [`needs`]: MessageGraph::needs
 /// [`GraphBuilder::finish`]: crate::GraphBuilder::finish
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageGraph {
@@ -157,6 +171,8 @@ pub struct MessageGraph {
     /// Cores are below.
     pub(crate) cores: u32,
     pub(crate) edges: Edges,
+    /// Tasks that begin before all of their predecessors are over: how many suffice. Ascending by task.
+    pub(crate) needs: Vec<(TaskId, u32)>,
     /// By task; empty if every delay is zero.
     pub(crate) delays: Vec<Duration>,
 }
@@ -217,15 +233,30 @@ impl MessageGraph {
     }
     /// True if any task waits for another.
     pub fn has_dependencies(&self) -> bool {
-        !self.edges.targets.is_empty()
+        !self.edges.predecessors().is_empty()
     }
-    /// Tasks that wait for this one.
-    pub fn dependents(&self, id: TaskId) -> &[TaskId] {
-        self.edges.of(id)
+    /// How many pairs of tasks there are of which one waits for the other.
+    pub fn dependency_count(&self) -> usize {
+        self.edges.len()
     }
-    /// How many tasks this one waits for.
+    /// Tasks that wait for this moment of this one.
+    pub fn dependents(&self, id: TaskId, moment: Moment) -> &[TaskId] {
+        self.edges.of(id, moment)
+    }
+    /// Tasks that wait for this one, whatever the moment.
+    pub fn all_dependents(&self, id: TaskId) -> impl Iterator<Item = TaskId> + '_ {
+        self.edges.all_of(id)
+    }
+    /// How many tasks this one names as its predecessors.
     pub fn predecessors(&self, id: TaskId) -> u32 {
-        self.edges.predecessors.get(id.index()).copied().unwrap_or(0)
+        self.edges.predecessors().get(id.index()).copied().unwrap_or(0)
+    }
+    /// How many of its predecessors have to be over before this one begins: all of them, unless said otherwise.
+    pub fn needs(&self, id: TaskId) -> u32 {
+        match self.needs.binary_search_by_key(&id, |&(task, _)| task) {
+            Ok(found) => self.needs[found].1,
+            Err(_) => self.predecessors(id),
+        }
     }
     /// Time between the end of the last predecessor and the begin of this task.
     pub fn delay_after_deps(&self, id: TaskId) -> Duration {
@@ -234,48 +265,5 @@ impl MessageGraph {
     /// Payload of all messages.
     pub fn total_bytes(&self) -> u128 {
         self.messages.iter().map(|m| u128::from(m.size.get())).sum()
-    }
-}
-
-/// Dependencies by source task, in compressed rows. All three are empty if there is no edge.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Edges {
-    /// Where the row of a task begins in `targets`; one more than there are tasks.
-    offsets: Vec<u32>,
-    targets: Vec<TaskId>,
-    predecessors: Vec<u32>,
-}
-
-impl Edges {
-    /// Rows from (predecessor, dependent) pairs; duplicates count once.
-    pub(crate) fn new(tasks: usize, mut pairs: Vec<(u32, u32)>) -> Self {
-        if pairs.is_empty() {
-            return Edges::default();
-        }
-        pairs.sort_unstable();
-        pairs.dedup();
-        let mut offsets = vec![0u32; tasks + 1];
-        let mut predecessors = vec![0u32; tasks];
-        for &(from, to) in &pairs {
-            offsets[from as usize + 1] += 1;
-            predecessors[to as usize] += 1;
-        }
-        for i in 0..tasks {
-            offsets[i + 1] += offsets[i];
-        }
-        Edges { offsets, targets: pairs.iter().map(|&(_, to)| TaskId(to)).collect(), predecessors }
-    }
-    pub(crate) fn of(&self, id: TaskId) -> &[TaskId] {
-        match self.offsets.get(id.index()..id.index() + 2) {
-            Some(row) => &self.targets[row[0] as usize..row[1] as usize],
-            None => &[],
-        }
-    }
-    pub(crate) fn predecessors(&self) -> &[u32] {
-        &self.predecessors
-    }
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (TaskId, TaskId)> + '_ {
-        (0..self.predecessors.len() as u32)
-            .flat_map(|i| self.of(TaskId(i)).iter().map(move |&t| (TaskId(i), t)))
     }
 }

@@ -28,6 +28,7 @@ mod builder;
 mod cdf;
 mod collective;
 mod config;
+mod edges;
 mod env;
 mod error;
 mod expand;
@@ -43,7 +44,7 @@ mod sink;
 mod testing;
 
 pub use bounds::{Bounds, JobSpans};
-pub use builder::{Draft, GraphBuilder, MAX_TASKS, NewMessage, Stream};
+pub use builder::{Draft, GraphBuilder, MAX_DEPENDENCIES, MAX_TASKS, NewMessage, Stream};
 pub use cdf::{BuiltinCdf, CdfScale, SizeCdf, builtin_cdfs};
 pub use collective::{Algorithm, Algorithms, Operation};
 pub use config::{Workload, WorkloadConfig, between_name, build};
@@ -52,13 +53,13 @@ pub use error::{FileError, GraphError, WorkloadError};
 pub use expand::{Expanded, expand};
 pub use files::{
     After, ChakraAct, ChakraNode, ChakraReader, FlowFile, FlowRecord, GoalAct, GoalFile, GoalOp, GoalRank,
-    GoalUntil, GoalWait, Ns3Dialect, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span, parse_csv,
-    parse_goal, parse_htsim_cm, parse_ns3, parse_simai, write_csv, write_htsim_cm, write_ns3,
+    GoalUntil, GoalWait, HostCount, Ns3Dialect, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span,
+    parse_csv, parse_goal, parse_htsim_cm, parse_ns3, parse_simai, write_csv, write_htsim_cm, write_ns3,
 };
 pub use formats::{FLOW_LISTS, FlowListFormat, ParseFlows, TRACES, TraceFormat, WriteFlows};
 pub use graph::{
-    Compute, CoreId, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Measure, Message, MessageGraph, Task,
-    TaskId,
+    Compute, CoreId, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Measure, Message, MessageGraph, Moment,
+    Task, TaskId,
 };
 pub use kinds::{
     AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, Draw, Exchange, FlowFormat, FlowSpec, Flows,

@@ -2,7 +2,7 @@
 
 use pathweave_units::Time;
 
-use crate::graph::{JobId, MessageGraph, Task, TaskId};
+use crate::graph::{JobId, MessageGraph, Moment, Task, TaskId};
 
 /// A task that became free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub struct Due {
 /// The state of a [`MessageGraph`] in execution.
 ///
 /// The runner takes tasks without predecessors from [`Progress::pop_root`] as their time comes, and reports
-/// every delivered message and every computation that is over to [`Progress::complete`], which names the
-/// tasks that became free. Nothing is scheduled ahead, so a million flows need not sit in the event queue.
+/// every delivered message and every computation that is over to [`Progress::complete`], and every message of which the
+/// sender has the last acknowledgement to [`Progress::acknowledged`]; these name the tasks that became free. Nothing is scheduled ahead, so a million flows need not sit in the event queue.
 #[derive(Clone, Debug)]
 pub struct Progress {
     /// Predecessors not yet done, by task; empty if there are no dependencies.
@@ -42,8 +42,10 @@ impl Progress {
         for job in jobs.flatten() {
             job_left[job.index()] += 1;
         }
+        let mut waiting = graph.edges.predecessors().to_vec();
+        graph.needs.iter().for_each(|&(task, needs)| waiting[task.index()] = needs);
         let mut progress = Progress {
-            waiting: graph.edges.predecessors().to_vec(),
+            waiting,
             job_left,
             job_begin: vec![Time::MAX; graph.jobs().len()],
             core_free: vec![Time::ZERO; graph.cores() as usize],
@@ -86,18 +88,16 @@ impl Progress {
         free: &mut Vec<Due>,
     ) -> Option<JobId> {
         self.left = self.left.checked_sub(1).expect("a task completed twice");
-        for &next in graph.dependents(task) {
-            let waiting = &mut self.waiting[next.index()];
-            *waiting = waiting.checked_sub(1).expect("a task completed twice");
-            if *waiting == 0 {
-                let begin = now.saturating_add(graph.delay_after_deps(next)).max(graph.start(next));
-                free.push(self.due(graph, next, begin));
-            }
-        }
+        self.release(graph, task, Moment::Delivery, now, free);
         let job = graph.job(task)?;
         let left = &mut self.job_left[job.index()];
         *left = left.checked_sub(1).expect("a task completed twice");
         (*left == 0).then_some(job)
+    }
+    /// The sender of `message` has its last acknowledgement at `now`: appends the tasks that became free to `free`. Call
+    /// once a message.
+    pub fn acknowledged(&mut self, graph: &MessageGraph, message: TaskId, now: Time, free: &mut Vec<Due>) {
+        self.release(graph, message, Moment::Completion, now, free);
     }
     /// When the first task of a job that may begin does so; `None` as long as all wait for others.
     pub fn job_begin(&self, job: JobId) -> Option<Time> {
@@ -106,6 +106,31 @@ impl Progress {
     /// Tasks not yet done.
     pub fn left(&self) -> usize {
         self.left
+    }
+
+    /// What waits for this moment of a task waits for one thing less.
+    fn release(
+        &mut self,
+        graph: &MessageGraph,
+        task: TaskId,
+        moment: Moment,
+        now: Time,
+        free: &mut Vec<Due>,
+    ) {
+        for &next in graph.dependents(task, moment) {
+            let waiting = &mut self.waiting[next.index()];
+            if *waiting == 0 {
+                // It has begun with fewer.
+                assert!(graph.needs(next) < graph.predecessors(next), "a task completed twice");
+                continue;
+            }
+            *waiting -= 1;
+            if *waiting == 0 {
+                let begin = now.saturating_add(graph.delay_after_deps(next)).max(graph.start(next));
+                let due = self.due(graph, next, begin);
+                free.push(due);
+            }
+        }
     }
 
     fn due(&mut self, graph: &MessageGraph, task: TaskId, begin: Time) -> Due {

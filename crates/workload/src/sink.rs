@@ -9,7 +9,7 @@ use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
 use crate::config::{WorkloadConfig, between_name};
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, GraphError, WorkloadError};
-use crate::graph::{Compute, CoreId, GroupId, JobId, Measure};
+use crate::graph::{Compute, CoreId, GroupId, JobId, Measure, Moment};
 
 /// Files beyond this size are refused, so that a wrong path cannot fill the memory.
 const MAX_FILE_BYTES: u64 = 4 << 30;
@@ -127,6 +127,20 @@ impl<'a> Sink<'a> {
         let result = self.builder.after(task, predecessor);
         self.name_it(result)
     }
+    /// `task` waits for this moment of `predecessor`.
+    pub(crate) fn after_moment(
+        &mut self,
+        task: Draft,
+        predecessor: Draft,
+        moment: Moment,
+    ) -> Result<(), WorkloadError> {
+        let result = self.builder.after_moment(task, predecessor, moment);
+        self.name_it(result)
+    }
+    /// `task` begins with so many of those it waits for.
+    pub(crate) fn needs(&mut self, task: Draft, needs: u32) {
+        self.builder.needs(task, needs);
+    }
     /// `task` begins this long after its predecessors.
     pub(crate) fn delay(&mut self, task: Draft, delay: Duration) {
         self.builder.delay(task, delay);
@@ -194,5 +208,5 @@ fn read_text(path: &Path, file: &str, most: u64) -> Result<String, FileError> {
     if size.len() > most {
         return Err(fail(format!("{} bytes; at most {most} are allowed", size.len())));
     }
-    std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))
+    pathweave_topo::read_text_file(path, most).map_err(fail)
 }

@@ -152,6 +152,10 @@ impl<'a> Traffic<'a> {
         if let Some(job) = self.progress.complete(&self.spec.graph, task, now, &mut free) {
             self.job_finish[job.index()] = Some(now);
         }
+        self.begin_freed(free);
+    }
+
+    fn begin_freed(&mut self, free: Vec<Due>) {
         for due in free {
             self.pending.freed(&self.spec.graph, due.task);
             self.later(due);
@@ -236,6 +240,11 @@ impl<'a> Traffic<'a> {
         let id = self.ends.stream_of(number);
         let Some(Some(flow)) = self.flows.get_mut(number as usize) else { return };
         if flow.is_open() && flow.acknowledged(now, status) {
+            if flow.record.acked_ps.is_some() {
+                let mut free = Vec::new();
+                self.progress.acknowledged(&self.spec.graph, TaskId(number), now, &mut free);
+                self.begin_freed(free);
+            }
             self.settle(number);
             self.pending.ended(&self.spec.graph, TaskId(number));
             let left = &mut self.under_way[id as usize];

@@ -29,6 +29,8 @@ impl Document {
 
     /// The same for a text, called `name` in errors.
     pub fn parse(text: &str, name: &str, base_dir: impl Into<PathBuf>) -> Result<Self, Diagnostics> {
+        // Who read the file for us may have left its byte order mark in.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let tree = parse_document(&Source::new(name, text))?;
         Ok(Document { name: name.to_owned(), base_dir: base_dir.into(), tree })
     }

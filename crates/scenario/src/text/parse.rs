@@ -20,12 +20,7 @@ pub(crate) fn read_document(path: &Path) -> Result<(Node, Arc<Source>), Diagnost
     if length > MAX_FILE_BYTES {
         return Err(fail(format!("{length} bytes; a scenario has at most {MAX_FILE_BYTES}")).into());
     }
-    let bytes = std::fs::read(path).map_err(|why| fail(why.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|why| {
-        let good = &why.as_bytes()[..why.utf8_error().valid_up_to()];
-        let line = good.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        fail(format!("not UTF-8 text (line {line})"))
-    })?;
+    let text = pathweave_topo::read_text_file(path, MAX_FILE_BYTES).map_err(fail)?;
     let source = Source::new(name, text);
     Ok((parse_document(&source)?, source))
 }

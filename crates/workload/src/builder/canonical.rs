@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use pathweave_units::{Duration, HostId, Time};
 
-use super::{Draft, DraftId, GraphBuilder};
+use super::{COMPUTE, Draft, GraphBuilder};
+use crate::edges::Edges;
 use crate::error::GraphError;
-use crate::graph::{Compute, CoreId, Edges, GroupId, JobId, Message, MessageGraph, OWN, TaskId};
+use crate::graph::{Compute, CoreId, GroupId, JobId, Message, MessageGraph, OWN, TaskId};
 
 impl GraphBuilder {
     /// Validates and orders.
@@ -22,12 +23,11 @@ impl GraphBuilder {
         self.order_names();
         let tasks = self.task_count();
         let split = self.messages.len() as u32;
-        let index = |draft: Draft| match draft.0 {
-            DraftId::Message(i) => i,
-            DraftId::Compute(i) => split + i,
-        };
-        let pairs = self.edges.iter().map(|&(from, to)| (index(from), index(to))).collect();
-        let edges = Edges::new(tasks, pairs);
+        let index = |draft: Draft| draft.index(split);
+        let mut declared = std::mem::take(&mut self.edges);
+        declared.iter_mut().for_each(|edge| *edge = edge.renamed(|draft| index(Draft(draft))));
+        let edges = Edges::new(tasks, &declared);
+        drop(declared);
         let mut delays = vec![Duration::ZERO; if self.delays.is_empty() { 0 } else { tasks }];
         for &(task, delay) in &self.delays {
             let slot = &mut delays[index(task) as usize];
@@ -47,10 +47,15 @@ impl GraphBuilder {
                 position[(split + old) as usize] = split + new as u32;
             }
         }
-        let edges = Edges::new(
-            tasks,
-            edges.pairs().map(|(from, to)| (position[from.index()], position[to.index()])).collect(),
-        );
+        let edges = edges.renamed(&position);
+        let mut needs: Vec<(TaskId, u32)> = Vec::new();
+        for &(task, suffice) in &self.needs {
+            let task = TaskId(position.get(index(task) as usize).copied().unwrap_or_default());
+            if edges.predecessors().get(task.index()).is_some_and(|&all| suffice < all) {
+                needs.push((task, suffice));
+            }
+        }
+        needs.sort_unstable();
         let mut sorted_delays = vec![Duration::ZERO; delays.len()];
         for (old, &delay) in delays.iter().enumerate() {
             sorted_delays[position[old] as usize] = delay;
@@ -70,6 +75,7 @@ impl GraphBuilder {
             computes,
             cores,
             edges,
+            needs,
             delays: sorted_delays,
         })
     }
@@ -114,7 +120,7 @@ impl GraphBuilder {
         let mut done = 0;
         while let Some(i) = free.pop() {
             done += 1;
-            for next in edges.of(TaskId(i)) {
+            for next in edges.all_of(TaskId(i)) {
                 depths[next.index()] = depths[next.index()].max(depths[i as usize] + 1);
                 waiting[next.index()] -= 1;
                 if waiting[next.index()] == 0 {
@@ -162,12 +168,12 @@ impl GraphBuilder {
         };
         match self.messages.get(i) {
             Some(m) => {
-                let name = name(Draft(DraftId::Message(i as u32)));
+                let name = name(Draft(i as u32));
                 format!("message{name} (host {} to {}, {} bytes)", m.src, m.dst, m.size.get())
             }
             None => {
                 let c = &self.computes[i - self.messages.len()];
-                let name = name(Draft(DraftId::Compute((i - self.messages.len()) as u32)));
+                let name = name(Draft((i - self.messages.len()) as u32 | COMPUTE));
                 match c.host {
                     Some(host) => format!("computation{name} (host {host}, {})", c.duration),
                     None => format!("barrier{name}"),

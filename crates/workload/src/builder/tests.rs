@@ -2,7 +2,7 @@ use pathweave_units::{Bytes, Duration, HostId, Time};
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, prop_compose, proptest};
 
 use super::*;
-use crate::graph::{MessageGraph, Task, TaskId};
+use crate::graph::{MessageGraph, Moment, Task, TaskId};
 use crate::testing::run;
 
 fn message(src: u32, dst: u32, size: u64, group: GroupId) -> NewMessage {
@@ -164,7 +164,7 @@ proptest! {
                 Task::Compute(c) => c.duration,
             };
             prop_assert!(ends[i.index()] >= graph.start(i) + length);
-            for &next in graph.dependents(i) {
+            for &next in graph.dependents(i, Moment::Delivery) {
                 prop_assert!(ends[next.index()] >= ends[i.index()] + graph.delay_after_deps(next));
             }
         }

@@ -4,6 +4,7 @@ use pathweave_units::Time;
 
 use super::{After, FlowFile, FlowRecord, exact_time};
 use crate::error::FileError;
+use crate::graph::Moment;
 use crate::names::nearest;
 
 /// Columns and whether a file must have them.
@@ -15,6 +16,8 @@ const COLUMNS: &[(&str, bool)] = &[
     ("id", false),
     ("after", false),
     ("after_delays_ns", false),
+    ("after_moments", false),
+    ("after_count", false),
     ("delay_ns", false),
     ("connection", false),
 ];
@@ -27,8 +30,10 @@ const COLUMNS: &[(&str, bool)] = &[
 /// | `size_bytes` | payload | required |
 /// | `start_ns` | earliest start, ns since the start of the workload, up to three decimals | 0 |
 /// | `id` | a name, unique in the file | none |
-/// | `after` | ids, separated by blanks, of flows that must be delivered before | none |
-/// | `after_delays_ns` | as many times as `after` has ids, separated by blanks: from the delivery of each until it counts as over, ns | 0 |
+/// | `after` | ids, separated by blanks, of flows that must be over before | none |
+/// | `after_delays_ns` | as many times as `after` has ids, separated by blanks: until each counts as over, ns | 0 |
+/// | `after_moments` | as many words as `after` has ids, separated by blanks: `delivery`, when the receiver has all, or `completion`, when the sender has the last acknowledgement | delivery |
+/// | `after_count` | how many of `after` suffice | all |
 /// | `delay_ns` | time from the last of those to this flow, ns | 0 |
 /// | `connection` | flows with the same number between the same hosts share a connection | one of its own |
 ///
@@ -44,17 +49,16 @@ pub fn parse_csv(text: &str, file: &str) -> Result<FlowFile, FileError> {
     while reader.read_record(&mut record).map_err(|e| csv_error(file, &e))? {
         let line = record.position().map_or(0, csv::Position::line);
         let mut flow = FlowRecord { line, ..FlowRecord::default() };
-        let mut delays = "";
-        for (&column, value) in columns.iter().zip(&record) {
-            if column == "after_delays_ns" {
-                delays = value;
-                continue;
-            }
+        let fields = || columns.iter().copied().zip(&record);
+        for (column, value) in fields() {
             set(&mut flow, column, value)
                 .map_err(|why| FileError::at(file, line, format!("{column} = {value}: {why}")))?;
         }
-        set_delays(&mut flow, delays)
-            .map_err(|why| FileError::at(file, line, format!("after_delays_ns = {delays}: {why}")))?;
+        // Once it is known what they are about.
+        for (column, value) in fields() {
+            set_of_after(&mut flow, column, value)
+                .map_err(|why| FileError::at(file, line, format!("{column} = {value}: {why}")))?;
+        }
         flows.push(flow);
     }
     Ok(FlowFile { flows, ..FlowFile::default() })
@@ -108,23 +112,50 @@ fn set(flow: &mut FlowRecord, column: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The delays of what a flow waits for, in its order.
-fn set_delays(flow: &mut FlowRecord, delays: &str) -> Result<(), String> {
-    let delays: Vec<&str> = delays.split_whitespace().collect();
-    if delays.is_empty() {
+/// Columns about what a flow waits for, in its order.
+fn set_of_after(flow: &mut FlowRecord, column: &str, value: &str) -> Result<(), String> {
+    let ids = flow.after.len();
+    let words: Vec<&str> = value.split_whitespace().collect();
+    if words.is_empty() {
         return Ok(());
     }
-    if delays.len() != flow.after.len() {
-        return Err(format!(
-            "{} times; expected {}, one for each id of after",
-            delays.len(),
-            flow.after.len()
-        ));
-    }
-    for (after, delay) in flow.after.iter_mut().zip(delays) {
-        after.delay = exact_time(delay, "ns")?;
+    let one_each = |what: &str| match words.len() {
+        n if n == ids => Ok(()),
+        n => Err(format!("{n} {what}; expected {ids}, one for each id of after")),
+    };
+    match column {
+        "after_delays_ns" => {
+            one_each("times")?;
+            for (after, delay) in flow.after.iter_mut().zip(words) {
+                after.delay = exact_time(delay, "ns")?;
+            }
+        }
+        "after_moments" => {
+            one_each("words")?;
+            for (after, word) in flow.after.iter_mut().zip(words) {
+                after.moment = moment(word)?;
+            }
+        }
+        "after_count" => {
+            let count = value.parse::<u32>().ok().filter(|&count| count > 0 && count as usize <= ids);
+            flow.needs = Some(count.ok_or(format!("expected 1 to {ids}, the ids of after"))?);
+        }
+        _ => {}
     }
     Ok(())
+}
+
+/// What of a flow is waited for.
+pub(super) const MOMENTS: [(&str, Moment); 2] =
+    [("delivery", Moment::Delivery), ("completion", Moment::Completion)];
+
+fn moment(word: &str) -> Result<Moment, String> {
+    let found = MOMENTS.iter().find(|(name, _)| *name == word);
+    found.map(|&(_, moment)| moment).ok_or_else(|| {
+        let hint = nearest(word, MOMENTS.map(|(name, _)| name))
+            .map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+        format!("expected delivery or completion{hint}")
+    })
 }
 
 fn csv_error(file: &str, error: &csv::Error) -> FileError {
@@ -160,13 +191,35 @@ mod tests {
     fn delays_of_what_a_flow_waits_for() {
         let text = "src,dst,size_bytes,id,after,after_delays_ns\n0,1,1,a,,\n0,1,1,b,,\n1,0,1,,a b,0.5 70\n1,0,1,,b,\n";
         let file = parse_csv(text, "f.csv").unwrap();
-        let after = |id: &str, ps| After { id: id.to_owned(), delay: Duration::from_ps(ps) };
+        let after = |id: &str, ps| After { delay: Duration::from_ps(ps), ..After::from(id) };
         assert_eq!(file.flows[2].after, [after("a", 500), after("b", 70_000)]);
         assert_eq!(file.flows[3].after, [after("b", 0)]);
         let error =
             |delays: &str| parse_csv(&text.replace("0.5 70", delays), "f.csv").unwrap_err().to_string();
         assert_eq!(error("7"), "f.csv:4: after_delays_ns = 7: 1 times; expected 2, one for each id of after");
         assert!(error("7 x").starts_with("f.csv:4: after_delays_ns = 7 x: expected a number of ns"));
+    }
+
+    #[test]
+    fn moments_and_how_many_suffice() {
+        let text = "src,dst,size_bytes,id,after,after_moments,after_count\n0,1,1,a,,,\n0,1,1,b,,,\n\
+                    1,0,1,,a b,completion delivery,1\n";
+        let file = parse_csv(text, "f.csv").unwrap();
+        let sent = After { moment: Moment::Completion, ..After::from("a") };
+        assert_eq!((&file.flows[2].after[..], file.flows[2].needs), (&[sent, After::from("b")][..], Some(1)));
+        let error = |from, to| parse_csv(&text.replace(from, to), "f.csv").unwrap_err().to_string();
+        assert_eq!(
+            error("delivery,1", "delivery,3"),
+            "f.csv:4: after_count = 3: expected 1 to 2, the ids of after"
+        );
+        assert_eq!(
+            error("completion delivery", "completion"),
+            "f.csv:4: after_moments = completion: 1 words; expected 2, one for each id of after"
+        );
+        assert_eq!(
+            error("completion delivery", "completed delivery"),
+            "f.csv:4: after_moments = completed delivery: expected delivery or completion; did you mean \"completion\"?"
+        );
     }
 
     #[test]

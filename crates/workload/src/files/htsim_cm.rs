@@ -4,17 +4,28 @@ use std::collections::BTreeMap;
 
 use pathweave_units::Time;
 
-use super::{After, FlowFile, FlowRecord};
+use super::{After, FlowFile, FlowRecord, HostCount};
 use crate::error::FileError;
+use crate::graph::Moment;
+use crate::names::nearest;
 
-/// When a trigger starts the flows that wait for it.
+/// Most pairs of a flow and one it waits for: a barrier of many names all of them for each flow behind it.
+const MOST_WAITS: u64 = 1 << 22;
+
+/// What a line may begin with.
+const LINES: &str = "Nodes, Connections, Triggers, Failures, SRC->DST, trigger or failure";
+/// What may be said of a flow.
+const FLOW_KEYS: [&str; 9] =
+    ["id", "start", "trigger", "size", "send_done_trigger", "recv_done_trigger", "prio", "msg", "addon"];
+
+/// What a trigger starts, and when.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fires {
-    /// Once, at the end of a flow.
+    /// All that wait for it, when it is set off.
     OneShot,
-    /// Once for each end of a flow, starting one flow each time.
+    /// The next of those that wait for it, in the order of the file, each time it is set off.
     MultiShot,
-    /// Once so many flows have ended.
+    /// All that wait for it, when it has been set off so many times.
     Barrier(u64),
 }
 
@@ -28,20 +39,24 @@ struct Trigger {
 struct Flow {
     record: FlowRecord,
     waits_for: Option<u64>,
-    sets_off: Vec<u64>,
+    /// Triggers, and what of this flow sets them off.
+    sets_off: Vec<(u64, Moment)>,
+    /// Whether some of what is written about it is not used.
+    has_more: bool,
 }
 
 /// Parses a connection matrix.
 ///
-/// A flow that waits for a trigger begins when the flows that set it off have been delivered, whether they do so when sent or
-/// when received (a note says so). Triggers of which the order of events decides what they start (of one shot or several,
-/// set off by several flows; barriers that count fewer or more flows than there are) cannot be told beforehand and are
-/// refused. Failures, priorities and messages are not taken over, with a note.
+/// A flow that waits for a trigger begins when it is set off: by `send_done_trigger` once the sender has the last
+/// acknowledgement, by `recv_done_trigger` once the receiver has all. Triggers start what waits for them as in htsim: of one
+/// shot all flows, of several shots one after the other in the order of the file, barriers all flows at the last. Refused is
+/// what ends htsim (one shot set off twice, a barrier set off more often than it counts) and what would wait for ever.
+/// Failures, priorities, messages and `addon` are not taken over, with a note.
 pub fn parse_htsim_cm(text: &str, file: &str) -> Result<FlowFile, FileError> {
     let mut announced: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let mut flows: Vec<Flow> = Vec::new();
     let mut triggers: BTreeMap<u64, Trigger> = BTreeMap::new();
-    let (mut failures, mut sent_triggers, mut with_more) = (0u64, 0u64, 0u64);
+    let mut failures = 0u64;
     for (line, content) in (1u64..).zip(text.lines()) {
         let words: Vec<&str> = content.split_whitespace().collect();
         let at = |what: String| FileError::at(file, line, what);
@@ -50,31 +65,30 @@ pub fn parse_htsim_cm(text: &str, file: &str) -> Result<FlowFile, FileError> {
             [first, ..] if first.starts_with('#') => {}
             [name @ ("Nodes" | "Connections" | "Triggers" | "Failures"), count] => {
                 let count = number(name, count).map_err(at)?;
-                if announced.insert(name, (line, count)).is_some() {
-                    return Err(at(format!("{name} is given twice")));
+                if let Some((first, _)) = announced.insert(name, (line, count)) {
+                    return Err(at(format!("{name} = {count}: line {first} says it already")));
                 }
             }
             ["trigger", ..] => {
-                let (id, fires) = parse_trigger(&words).map_err(at)?;
+                let (id, fires) = parse_trigger(&words[1..]).map_err(at)?;
                 if let Some(first) = triggers.insert(id, Trigger { line, fires }) {
-                    return Err(at(format!("trigger id {id}: that of line {} already", first.line)));
+                    let what = format!(
+                        "trigger id = {id}: the trigger of line {} has it already; ids must differ",
+                        first.line
+                    );
+                    return Err(at(what));
                 }
             }
             ["failure", ..] => failures += 1,
-            [pair, ..] if pair.contains("->") => {
-                let (flow, ignored) = parse_flow(line, &words, &mut sent_triggers).map_err(at)?;
-                with_more += u64::from(ignored);
-                flows.push(flow);
-            }
+            [pair, ..] if pair.contains("->") => flows.push(parse_flow(line, &words).map_err(at)?),
             [other, ..] => {
-                let shown: String = other.chars().take(40).collect();
-                let known = "Nodes, Connections, Triggers, Failures, SRC->DST, trigger or failure";
-                return Err(at(format!("\"{shown}\": expected a line that begins with {known}")));
+                return Err(at(format!("\"{}\": expected a line that begins with {LINES}", shown(other))));
             }
         }
     }
-    let nodes = announced.get("Nodes").map(|&(_, count)| count);
-    let Some(nodes) = nodes else { return Err(FileError::whole(file, "a line \"Nodes N\" is missing")) };
+    let Some(&(line, nodes)) = announced.get("Nodes") else {
+        return Err(FileError::whole(file, "a line \"Nodes N\" is missing"));
+    };
     let counts =
         [("Connections", flows.len() as u64), ("Triggers", triggers.len() as u64), ("Failures", failures)];
     for (name, found) in counts {
@@ -91,11 +105,8 @@ pub fn parse_htsim_cm(text: &str, file: &str) -> Result<FlowFile, FileError> {
     for Flow { record, .. } in &flows {
         for (field, id) in [("src", record.src), ("dst", record.dst)] {
             if id >= nodes {
-                return Err(FileError::at(
-                    file,
-                    record.line,
-                    format!("{field} = {id}: nodes are below {nodes}"),
-                ));
+                let what = format!("{field} = {id}: nodes are below {nodes}");
+                return Err(FileError::at(file, record.line, what));
             }
         }
     }
@@ -105,74 +116,124 @@ pub fn parse_htsim_cm(text: &str, file: &str) -> Result<FlowFile, FileError> {
             "{file}: {failures} failures are not taken over; write them as faults of the scenario"
         ));
     }
-    if sent_triggers > 0 {
-        unused.push(format!(
-            "{file}: {sent_triggers} triggers at the end of sending are set off when all is delivered"
-        ));
-    }
+    let with_more = flows.iter().filter(|flow| flow.has_more).count();
     if with_more > 0 {
-        unused.push(format!("{file}: prio and msg of {with_more} flows are not used"));
+        unused.push(format!("{file}: prio, msg and addon of {with_more} flows are not used"));
     }
-    Ok(FlowFile { flows: resolve(flows, &triggers, file)?, hosts: Some(nodes), notes: Vec::new(), unused })
+    name_all(&mut flows);
+    let hosts = Some(HostCount { field: "Nodes", line: Some(line), count: nodes });
+    Ok(FlowFile { flows: resolve(flows, &triggers, file)?, hosts, notes: Vec::new(), unused })
+}
+
+fn shown(word: &str) -> String {
+    word.chars().take(40).collect()
 }
 
 fn number(name: &str, value: &str) -> Result<u64, String> {
-    value.parse().map_err(|_| {
-        let shown: String = value.chars().take(40).collect();
-        format!("{name} = {shown}: expected a whole number at or above 0")
-    })
+    value.parse().map_err(|_| format!("{name} = {}: expected a whole number at or above 0", shown(value)))
+}
+
+/// An identifier: htsim takes 0 for none.
+fn identifier(name: &str, value: &str) -> Result<u64, String> {
+    match number(name, value)? {
+        0 => Err(format!("{name} = 0: expected 1 or more")),
+        id => Ok(id),
+    }
+}
+
+/// Picoseconds; htsim reads a decimal number.
+fn start(value: &str) -> Result<Time, String> {
+    let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
+    match whole.parse() {
+        Ok(ps) if fraction.bytes().all(|digit| digit == b'0') => Ok(Time::from_ps(ps)),
+        _ => Err(format!("start = {}: expected whole picoseconds at or above 0", shown(value))),
+    }
 }
 
 fn parse_trigger(words: &[&str]) -> Result<(u64, Fires), String> {
-    match *words {
-        ["trigger", "id", id, "oneshot"] => Ok((number("trigger id", id)?, Fires::OneShot)),
-        ["trigger", "id", id, "multishot"] => Ok((number("trigger id", id)?, Fires::MultiShot)),
-        ["trigger", "id", id, "barrier", "count", count] | ["trigger", "id", id, "barrier", count] => {
-            Ok((number("trigger id", id)?, Fires::Barrier(number("count", count)?)))
-        }
-        _ => {
-            Err("expected \"trigger id T oneshot\", \"... multishot\" or \"... barrier count K\"".to_owned())
+    const EXPECTED: &str = "expected \"trigger id T oneshot\", \"... multishot\" or \"... barrier count K\"";
+    let (mut id, mut kind, mut count) = (None, None, None);
+    let mut words = words.iter().copied().peekable();
+    while let Some(word) = words.next() {
+        let taken = match word {
+            "id" => id.replace(identifier("trigger id", words.next().unwrap_or_default())?).is_some(),
+            "count" => count.replace(number("count", words.next().unwrap_or_default())?).is_some(),
+            "oneshot" | "multishot" | "barrier" => {
+                // The count may follow at once.
+                if word == "barrier"
+                    && let Some(given) = words.next_if(|next| next.bytes().all(|b| b.is_ascii_digit()))
+                {
+                    count = Some(number("count", given)?);
+                }
+                kind.replace(word).is_some()
+            }
+            other => return Err(format!("\"{}\": {EXPECTED}", shown(other))),
+        };
+        if taken {
+            return Err(format!("\"{word}\" is said twice: {EXPECTED}"));
         }
     }
+    let fires = match (kind, count) {
+        (Some("oneshot"), None) => Fires::OneShot,
+        (Some("multishot"), None) => Fires::MultiShot,
+        (Some("barrier"), Some(count)) => Fires::Barrier(count),
+        _ => return Err(EXPECTED.to_owned()),
+    };
+    Ok((id.ok_or(EXPECTED)?, fires))
 }
 
-/// A flow, and whether some of what is written about it is not used.
-fn parse_flow(line: u64, words: &[&str], sent_triggers: &mut u64) -> Result<(Flow, bool), String> {
+fn parse_flow(line: u64, words: &[&str]) -> Result<Flow, String> {
     let (src, dst) = words[0].split_once("->").ok_or_else(|| "expected SRC->DST".to_owned())?;
-    let mut record =
+    let record =
         FlowRecord { line, src: number("src", src)?, dst: number("dst", dst)?, ..FlowRecord::default() };
-    // Unique, and no name a file can give.
-    record.id = Some(format!("line{line}"));
-    let (mut waits_for, mut sets_off, mut unused) = (None, Vec::new(), false);
-    let (mut start, mut size) = (None, None);
-    for pair in words[1..].chunks(2) {
-        let &[key, value] = pair else { return Err(format!("{}: its value is missing", pair[0])) };
+    let mut flow = Flow { record, waits_for: None, sets_off: Vec::new(), has_more: false };
+    let (mut begins, mut size) = (None, None);
+    let mut seen: Vec<&str> = Vec::new();
+    let mut words = words[1..].iter().copied();
+    while let Some(key) = words.next() {
+        if !FLOW_KEYS.contains(&key) {
+            let hint =
+                nearest(key, FLOW_KEYS).map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+            return Err(format!("\"{}\": expected one of {}{hint}", shown(key), FLOW_KEYS.join(", ")));
+        }
+        if seen.contains(&key) {
+            return Err(format!("{key} is given twice"));
+        }
+        seen.push(key);
+        if key == "addon" {
+            flow.has_more = true;
+            continue;
+        }
+        let value = words.next().ok_or_else(|| format!("{key}: its value is missing"))?;
         match key {
-            "id" => _ = number(key, value)?,
-            "start" => start = Some(Time::from_ps(number(key, value)?)),
+            "id" => flow.record.id = Some(identifier(key, value)?.to_string()),
+            "start" => begins = Some(start(value)?),
             "size" => size = Some(number(key, value)?),
-            "trigger" => waits_for = Some(number(key, value)?),
-            "send_done_trigger" | "recv_done_trigger" => {
-                *sent_triggers += u64::from(key == "send_done_trigger");
-                sets_off.push(number(key, value)?);
-            }
-            "prio" | "msg" => {
+            "trigger" => flow.waits_for = Some(identifier(key, value)?),
+            "send_done_trigger" => flow.sets_off.push((identifier(key, value)?, Moment::Completion)),
+            "recv_done_trigger" => flow.sets_off.push((identifier(key, value)?, Moment::Delivery)),
+            _ => {
                 number(key, value)?;
-                unused = true;
-            }
-            other => {
-                let shown: String = other.chars().take(40).collect();
-                let known = "id, start, trigger, size, send_done_trigger, recv_done_trigger, prio or msg";
-                return Err(format!("\"{shown}\": expected {known}"));
+                flow.has_more = true;
             }
         }
     }
-    if start.is_some() == waits_for.is_some() {
+    if begins.is_some() == flow.waits_for.is_some() {
         return Err("expected start or trigger, one of them".to_owned());
     }
-    record.start = start.unwrap_or_default();
-    record.size_bytes = size.ok_or_else(|| "size is missing".to_owned())?;
-    Ok((Flow { record, waits_for, sets_off }, unused))
+    flow.record.start = begins.unwrap_or_default();
+    flow.record.size_bytes = size.ok_or_else(|| "size is missing".to_owned())?;
+    Ok(flow)
+}
+
+/// Flows that set off triggers have identifiers, as others refer to them: numbers above those given, where they have none.
+fn name_all(flows: &mut [Flow]) {
+    let given = flows.iter().filter_map(|flow| flow.record.id.as_ref()?.parse::<u64>().ok());
+    let mut last = given.max().unwrap_or(0);
+    for flow in flows.iter_mut().filter(|flow| !flow.sets_off.is_empty() && flow.record.id.is_none()) {
+        last = last.saturating_add(1);
+        flow.record.id = Some(last.to_string());
+    }
 }
 
 /// Triggers become flows that wait for others.
@@ -181,43 +242,66 @@ fn resolve(
     triggers: &BTreeMap<u64, Trigger>,
     file: &str,
 ) -> Result<Vec<FlowRecord>, FileError> {
-    let mut sources: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    let mut sources: BTreeMap<u64, Vec<After>> = BTreeMap::new();
     let mut targets: BTreeMap<u64, u64> = BTreeMap::new();
-    for Flow { record, waits_for, sets_off } in &flows {
-        for trigger in sets_off.iter().chain(waits_for) {
+    for Flow { record, waits_for, sets_off, .. } in &flows {
+        for trigger in sets_off.iter().map(|(trigger, _)| trigger).chain(waits_for) {
             if !triggers.contains_key(trigger) {
-                return Err(FileError::at(file, record.line, format!("trigger {trigger}: none has this id")));
+                let hint = match triggers.len() {
+                    0 => "none is declared".to_owned(),
+                    n => format!("{n} are declared, such as {}", triggers.keys().next().expect("there are")),
+                };
+                let what = format!("trigger = {trigger}: none has this id; {hint}");
+                return Err(FileError::at(file, record.line, what));
             }
         }
-        for trigger in sets_off {
-            sources.entry(*trigger).or_default().extend(record.id.clone());
+        for &(trigger, moment) in sets_off {
+            let id = record.id.as_deref().unwrap_or_default();
+            sources.entry(trigger).or_default().push(After { moment, ..After::from(id) });
         }
         if let Some(trigger) = waits_for {
             *targets.entry(*trigger).or_default() += 1;
         }
     }
+    let mut waits = 0;
     for (id, trigger) in triggers {
         let Some(&waiting) = targets.get(id) else { continue };
         let set_off = sources.get(id).map_or(0, Vec::len) as u64;
+        waits += set_off * waiting;
         let what = match trigger.fires {
-            _ if set_off == 0 => "no flow sets it off".to_owned(),
-            Fires::OneShot if set_off > 1 => {
-                format!("{set_off} flows set it off; which is first is not known beforehand")
+            _ if waits > MOST_WAITS => {
+                format!(
+                    "{waiting} flows wait for {set_off}; up to here flows wait for others in {waits} ways, at most \
+                     {MOST_WAITS} are allowed"
+                )
             }
-            Fires::MultiShot if set_off > 1 || waiting > 1 => {
-                format!("{set_off} flows set off {waiting}; which starts which is not known beforehand")
+            _ if set_off == 0 => format!("no flow sets it off, so that {waiting} never begin"),
+            Fires::OneShot if set_off > 1 => {
+                format!("{set_off} flows set it off, and a oneshot fires once; expected multishot or barrier")
+            }
+            Fires::MultiShot if set_off < waiting => {
+                format!(
+                    "{set_off} flows set it off and each starts one, so that of {waiting} some never begin"
+                )
             }
             Fires::Barrier(count) if count != set_off => {
-                format!("it counts {count}, but {set_off} flows set it off")
+                format!("count = {count}: {set_off} flows set it off; expected as many")
             }
             _ => continue,
         };
         return Err(FileError::at(file, trigger.line, format!("trigger {id}: {what}")));
     }
+    // How many flows each trigger of several shots has started.
+    let mut shots: BTreeMap<u64, u32> = BTreeMap::new();
     let after = |flow: Flow| {
         let mut record = flow.record;
         if let Some(trigger) = flow.waits_for {
-            record.after = sources[&trigger].iter().map(|id| After::from(id.as_str())).collect();
+            record.after.clone_from(&sources[&trigger]);
+            if triggers[&trigger].fires == Fires::MultiShot {
+                let shot = shots.entry(trigger).or_default();
+                *shot += 1;
+                record.needs = Some(*shot).filter(|&needs| (needs as usize) < record.after.len());
+            }
         }
         record
     };
@@ -241,8 +325,10 @@ mod tests {
             |i: usize| (file.flows[i].src, file.flows[i].dst, file.flows[i].size_bytes, file.flows[i].start);
         assert_eq!(of(0), (0, 1, 2_000_000, Time::ZERO));
         assert_eq!(of(1), (2, 3, 10, Time::from_ns(5)));
-        assert_eq!(file.flows[2].after, [After::from("line5"), After::from("line6")]);
-        assert_eq!((file.hosts, file.unused.len()), (Some(4), 2));
+        let sent = After { moment: Moment::Completion, ..After::from("2") };
+        assert_eq!(file.flows[2].after, [After::from("1"), sent]);
+        assert_eq!(file.hosts, Some(HostCount { field: "Nodes", line: Some(1), count: 4 }));
+        assert_eq!(file.unused, ["x.cm: prio, msg and addon of 1 flows are not used"]);
     }
 
     #[test]
@@ -257,24 +343,85 @@ mod tests {
         assert_eq!(body("0->1 start 0 size -5"), "x.cm:3: size = -5: expected a whole number at or above 0");
         assert_eq!(body("0->1 size 5"), "x.cm:3: expected start or trigger, one of them");
         assert!(
-            body("0->1 start 0 sise 5").starts_with("x.cm:3: \"sise\": expected id, start, trigger, size")
+            body("0->1 start 0 sise 5")
+                .starts_with("x.cm:3: \"sise\": expected one of id, start, trigger, size")
         );
         assert!(
             body("Conections 4")
                 .starts_with("x.cm:3: \"Conections\": expected a line that begins with Nodes")
         );
-        assert_eq!(body("0->1 start 0 size 5\n1->2 trigger 3 size 5"), "x.cm:4: trigger 3: none has this id");
+        assert_eq!(
+            body("0->1 start 0 size 5\n1->2 trigger 3 size 5"),
+            "x.cm:4: trigger = 3: none has this id; none is declared"
+        );
         let two = "0->1 start 0 size 5 recv_done_trigger 3\n1->2 trigger 3 size 5\n";
         assert_eq!(
             body(&format!("{two}trigger id 3 barrier count 2")),
-            "x.cm:5: trigger 3: it counts 2, but 1 flows set it off"
+            "x.cm:5: trigger 3: count = 2: 1 flows set it off; expected as many"
         );
         let both = "0->1 start 0 size 5 recv_done_trigger 3\n1->2 start 0 size 5 recv_done_trigger 3\n";
         let text = format!("Nodes 4\nConnections 3\n{both}2->3 trigger 3 size 5\ntrigger id 3 oneshot\n");
+        let multishot = text.replace("Connections 3", "Connections 4").replace("oneshot", "multishot");
+        let three =
+            multishot.replace("2->3 trigger", "2->1 trigger 3 size 5\n2->0 trigger 3 size 5\n2->3 trigger");
+        assert_eq!(
+            error(&three.replace("Connections 4", "Connections 5")),
+            "x.cm:8: trigger 3: 2 flows set it off and each starts one, so that of 3 some never begin"
+        );
         assert_eq!(
             error(&text),
-            "x.cm:6: trigger 3: 2 flows set it off; which is first is not known beforehand"
+            "x.cm:6: trigger 3: 2 flows set it off, and a oneshot fires once; expected multishot or barrier"
         );
+    }
+
+    #[test]
+    fn identifiers_counts_and_repetitions_are_checked() {
+        let error = |lines: &str| {
+            parse_htsim_cm(&format!("Nodes 4\nConnections 1\n{lines}\n"), "x.cm").unwrap_err().to_string()
+        };
+        assert_eq!(error("0->1 id 0 start 0 size 5"), "x.cm:3: id = 0: expected 1 or more");
+        assert_eq!(error("0->1 start 0 size 5 size 6"), "x.cm:3: size is given twice");
+        assert_eq!(error("Nodes 5"), "x.cm:3: Nodes = 5: line 1 says it already");
+        assert_eq!(
+            error("0->1 start 0.5 size 5"),
+            "x.cm:3: start = 0.5: expected whole picoseconds at or above 0"
+        );
+        assert_eq!(
+            error("trigger id 2 oneshot\ntrigger oneshot id 2"),
+            "x.cm:4: trigger id = 2: the trigger of line 3 has it already; ids must differ"
+        );
+        let expected = "expected \"trigger id T oneshot\", \"... multishot\" or \"... barrier count K\"";
+        assert_eq!(error("trigger id 2 barrier"), format!("x.cm:3: {expected}"));
+        assert_eq!(error("trigger id 2 twoshot"), format!("x.cm:3: \"twoshot\": {expected}"));
+    }
+
+    #[test]
+    fn htsim_reads_starts_with_decimals_and_triggers_in_any_order() {
+        let text = "Nodes 2\nConnections 2\nTriggers 1\n0->1 start 7.000000 size 5 send_done_trigger 3 addon\n\
+                    1->0 trigger 3 size 5\ntrigger barrier count 1 id 3\n";
+        let file = parse_htsim_cm(text, "x.cm").unwrap();
+        assert_eq!(file.flows[0].start, Time::from_ps(7));
+        assert_eq!(file.flows[1].after, [After { moment: Moment::Completion, ..After::from("1") }]);
+    }
+
+    /// As htsim's generator of all-to-alls in rounds of several flows writes them: the four flows of a round set off one
+    /// trigger, and each that ends starts the next of the four that wait for it.
+    #[test]
+    fn several_flows_set_off_several_one_after_the_other() {
+        let mut text = "Nodes 9\nConnections 8\nTriggers 1\n".to_owned();
+        (1..5).for_each(|i| text += &format!("0->{i} id {i} start 0 size 100 send_done_trigger 1\n"));
+        (5..9).for_each(|i| text += &format!("0->{i} id {i} trigger 1 size 100\n"));
+        text += "trigger id 1 multishot\n";
+        let file = parse_htsim_cm(&text, "x.cm").unwrap();
+        let after: Vec<After> = (1..5)
+            .map(|i| After { moment: Moment::Completion, ..After::from(i.to_string().as_str()) })
+            .collect();
+        for (i, flow) in file.flows.iter().enumerate() {
+            let expected = if i < 4 { &[][..] } else { &after[..] };
+            assert_eq!(flow.after, expected);
+        }
+        let needs: Vec<Option<u32>> = file.flows.iter().map(|flow| flow.needs).collect();
+        assert_eq!(needs, [None, None, None, None, Some(1), Some(2), Some(3), None]);
     }
 
     proptest! {

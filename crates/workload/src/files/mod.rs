@@ -21,6 +21,8 @@ pub use write::{write_csv, write_htsim_cm, write_ns3};
 
 use pathweave_units::{Duration, Time};
 
+use crate::graph::Moment;
+
 /// A flow as a list has it; hosts are the list's identifiers, not yet checked against a fabric.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowRecord {
@@ -36,8 +38,10 @@ pub struct FlowRecord {
     pub size_bytes: u64,
     /// Earliest start.
     pub start: Time,
-    /// Flows that must be delivered before.
+    /// Flows that must be over before.
     pub after: Vec<After>,
+    /// How many of them suffice, if not all have to be over.
+    pub needs: Option<u32>,
     /// Time from the last of them to this one.
     pub delay: Duration,
     /// Flows with the same number between the same hosts share a connection.
@@ -49,14 +53,27 @@ pub struct FlowRecord {
 pub struct After {
     /// Its name.
     pub id: String,
-    /// Time from its delivery until it counts as over.
+    /// Time from that moment until it counts as over.
     pub delay: Duration,
+    /// What of it is waited for.
+    pub moment: Moment,
 }
 
 impl From<&str> for After {
     fn from(id: &str) -> Self {
-        After { id: id.to_owned(), delay: Duration::ZERO }
+        After { id: id.to_owned(), ..After::default() }
     }
+}
+
+/// How many hosts a list is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostCount {
+    /// What the list calls it.
+    pub field: &'static str,
+    /// The line that says so, from 1.
+    pub line: Option<u64>,
+    /// How many there are.
+    pub count: u64,
 }
 
 /// The content of a flow list.
@@ -65,7 +82,7 @@ pub struct FlowFile {
     /// Its flows, in order.
     pub flows: Vec<FlowRecord>,
     /// How many hosts there are, if the list says so.
-    pub hosts: Option<u64>,
+    pub hosts: Option<HostCount>,
     /// What the user should know, such as lines not read.
     pub notes: Vec<String>,
     /// What the list says about its flows that is not used.

@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::builder::{Draft, Stream};
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, WorkloadError};
-use crate::files::{After, FlowFile, FlowRecord, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3};
-use crate::graph::MAX_MESSAGE_SIZE;
+use crate::files::{
+    After, FlowFile, FlowRecord, HostCount, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3,
+};
+use crate::graph::{MAX_MESSAGE_SIZE, Moment};
 use crate::names::nearest;
 use crate::sink::{Generate, NamedFile, Sink};
 
@@ -22,7 +24,7 @@ pub enum FlowFormat {
     #[default]
     Auto,
     /// Comma-separated with column names: src, dst, size_bytes, and if wanted start_ns, id, after, after_delays_ns,
-    /// delay_ns, connection.
+    /// after_moments (delivery or completion), after_count, delay_ns, connection.
     Csv,
     /// `flow.txt` of HPCC: src dst pg dport bytes start_seconds.
     Hpcc,
@@ -92,6 +94,12 @@ impl Generate for Flows {
             Some(file) => FileError::at(file, flow.line, what).into(),
             None => WorkloadError::Flow { group: out.name.to_owned(), index: flow.line, message: what },
         };
+        if let (Some(HostCount { field, line, count }), Some(file)) = (list.hosts, file)
+            && count > u64::from(out.env.hosts)
+        {
+            let what = format!("{field} = {count}: the topology has {} hosts", out.env.hosts);
+            return Err(FileError { file: file.to_owned(), line, message: what }.into());
+        }
         for flow in &list.flows {
             check(flow, out.env).map_err(|what| fail(flow, what))?;
         }
@@ -137,6 +145,7 @@ impl Flows {
             size_bytes: flow.size.get(),
             start: Time::ZERO + flow.start,
             after: flow.after.iter().map(|id| After::from(id.as_str())).collect(),
+            needs: None,
             delay: flow.delay,
             connection: flow.connection,
         };
@@ -146,8 +155,8 @@ impl Flows {
 
 /// All of a flow but its line.
 fn content(flow: &FlowRecord) -> impl Ord + '_ {
-    let FlowRecord { line: _, id, src, dst, size_bytes, start, after, delay, connection } = flow;
-    (start, src, dst, size_bytes, connection, delay, id, after)
+    let FlowRecord { line: _, id, src, dst, size_bytes, start, after, needs, delay, connection } = flow;
+    (start, src, dst, size_bytes, connection, delay, id, (after, needs))
 }
 
 /// Checks a list as a workload does, but for whether its hosts exist. `file` is its name in errors.
@@ -224,21 +233,22 @@ fn declare(flows: &[FlowRecord], rebase: bool, out: &mut Sink<'_>) -> Result<(),
         }
         drafts.push(draft);
     }
-    let mut pauses: BTreeMap<(Draft, Duration), Draft> = BTreeMap::new();
+    let mut pauses: BTreeMap<(Draft, Duration, Moment), Draft> = BTreeMap::new();
     for (flow, &draft) in flows.iter().zip(&drafts) {
-        for After { id, delay } in &flow.after {
+        flow.needs.iter().for_each(|&needs| out.needs(draft, needs));
+        for After { id, delay, moment } in &flow.after {
             let before = by_id[id.as_str()];
             if *delay == Duration::ZERO {
-                out.after(draft, before)?;
+                out.after_moment(draft, before, *moment)?;
                 continue;
             }
             // Those that wait for as long share a pause.
-            let pause = match pauses.get(&(before, *delay)) {
+            let pause = match pauses.get(&(before, *delay, *moment)) {
                 Some(&pause) => pause,
                 None => {
                     let pause = out.compute(host(flow.src), *delay, job)?;
-                    out.after(pause, before)?;
-                    pauses.insert((before, *delay), pause);
+                    out.after_moment(pause, before, *moment)?;
+                    pauses.insert((before, *delay, *moment), pause);
                     pause
                 }
             };
@@ -289,7 +299,7 @@ mod tests {
         let stream = |i: usize| graph.messages()[i].stream;
         assert!(stream(0) == 5 && stream(2) == 5 && stream(1) != 5);
         let ids: Vec<_> = (0..3).map(crate::graph::TaskId).collect();
-        assert_eq!(graph.dependents(ids[0]), [ids[2]]);
+        assert_eq!(graph.dependents(ids[0], Moment::Delivery), [ids[2]]);
         assert_eq!(graph.delay_after_deps(ids[2]), Duration::from_us(1));
     }
 
@@ -358,6 +368,29 @@ mod tests {
         assert_eq!((first.src, first.dst, first.start), (HostId(1), HostId(0), Time::from_us(2_000_000)));
         assert!(workload.notes[0].contains("further lines are not read"));
         assert_eq!(from_file("hpcc.txt", true).unwrap().graph.messages()[0].start, Time::ZERO);
+    }
+
+    #[test]
+    fn a_matrix_has_its_own_ids_and_no_more_nodes_than_there_are_hosts() {
+        let folder = std::env::temp_dir().join(format!("pathweave-flows-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let build_on = |hosts: u32, text: &str| {
+            std::fs::write(folder.join("m.cm"), text).unwrap();
+            let env =
+                WorkloadEnv { base_dir: folder.clone(), ..WorkloadEnv::new(hosts, Rate::from_gbps(100)) };
+            let flows = Flows { file: Some("m.cm".to_owned()), ..Flows::default() };
+            build(&[WorkloadConfig::new(Traffic::Flows(flows))], &env).map_err(|why| why.to_string())
+        };
+        let ring = "\u{feff}# a comment\nNodes 16\nConnections 2\nTriggers 1\n0->1 id 7 start 0 size 5 send_done_trigger 1\n\
+                    1->2 id 8 trigger 1 size 5\ntrigger id 1 oneshot\n";
+        let graph = build_on(16, ring).unwrap().graph;
+        let first = crate::graph::TaskId(0);
+        assert!(graph.dependents(first, Moment::Delivery).is_empty());
+        assert_eq!(graph.dependents(first, Moment::Completion), [crate::graph::TaskId(1)]);
+        assert_eq!(build_on(8, ring).unwrap_err(), "m.cm:2: Nodes = 16: the topology has 8 hosts");
+        let twice = build_on(16, &ring.replace("id 8", "id 7")).unwrap_err();
+        assert_eq!(twice, "m.cm:6: id = 7: the flow of line 5 has it already; ids must differ");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -92,7 +92,7 @@ mod tests {
     use pathweave_units::Time;
 
     use super::*;
-    use crate::graph::{Message, MessageGraph, TaskId};
+    use crate::graph::{Message, MessageGraph, Moment, TaskId};
     use crate::kinds::Traffic;
     use crate::testing::{graph_of, job_ends};
 
@@ -109,7 +109,7 @@ mod tests {
         loop {
             let message = &graph.messages()[id.index()];
             chain.push((message.src.0, message.size.get()));
-            match graph.dependents(id) {
+            match graph.dependents(id, Moment::Delivery) {
                 [] => return chain,
                 [next] => id = *next,
                 more => panic!("{} tasks wait for one step", more.len()),
@@ -153,7 +153,10 @@ mod tests {
         let graph = graph_of(4, ring(4000, 2, Duration::from_us(4)));
         let own_messages_after = |id: TaskId| {
             let host = graph.computes()[id.index() - graph.messages().len()].host;
-            let messages = graph.dependents(id).iter().filter_map(|&t| graph.messages().get(t.index()));
+            let messages = graph
+                .dependents(id, Moment::Delivery)
+                .iter()
+                .filter_map(|&t| graph.messages().get(t.index()));
             messages.filter(|m| Some(m.src) == host).count()
         };
         let mut waiting: Vec<usize> = (0..8).map(|i| own_messages_after(graph.compute_id(i))).collect();

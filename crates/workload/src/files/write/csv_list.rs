@@ -3,12 +3,14 @@
 use pathweave_units::{Duration, Time};
 
 use super::decimal;
-use crate::files::{FlowFile, FlowRecord};
+use crate::files::csv_list::MOMENTS;
+use crate::files::{After, FlowFile, FlowRecord};
+use crate::graph::Moment;
 
 /// A column: its name, whether it is needed for a list, and its value.
 type Column = (&'static str, fn(&FlowRecord) -> bool, fn(&FlowRecord) -> String);
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 11] = [
     ("src", |_| true, |flow| flow.src.to_string()),
     ("dst", |_| true, |flow| flow.dst.to_string()),
     ("size_bytes", |_| true, |flow| flow.size_bytes.to_string()),
@@ -16,6 +18,8 @@ const COLUMNS: [Column; 9] = [
     ("id", |flow| flow.id.is_some(), |flow| flow.id.clone().unwrap_or_default()),
     ("after", |flow| !flow.after.is_empty(), after),
     ("after_delays_ns", has_delays, after_delays),
+    ("after_moments", has_completions, after_moments),
+    ("after_count", |flow| flow.needs.is_some(), |flow| flow.needs.map_or(String::new(), |n| n.to_string())),
     ("delay_ns", |flow| flow.delay > Duration::ZERO, delay),
     (
         "connection",
@@ -57,6 +61,20 @@ fn after_delays(flow: &FlowRecord) -> String {
         return String::new();
     }
     flow.after.iter().map(|after| ns(after.delay.as_ps())).collect::<Vec<_>>().join(" ")
+}
+
+fn has_completions(flow: &FlowRecord) -> bool {
+    flow.after.iter().any(|after| after.moment != Moment::Delivery)
+}
+
+fn after_moments(flow: &FlowRecord) -> String {
+    if !has_completions(flow) {
+        return String::new();
+    }
+    let name = |after: &After| {
+        MOMENTS.iter().find(|(_, moment)| *moment == after.moment).expect("all moments have names").0
+    };
+    flow.after.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
 fn delay(flow: &FlowRecord) -> String {

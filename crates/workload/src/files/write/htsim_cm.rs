@@ -1,18 +1,20 @@
 //! Connection matrices of htsim.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use pathweave_units::Time;
 
 use super::{count, has_delay, shared_connections, start_ps};
 use crate::files::{FlowFile, FlowRecord};
+use crate::graph::Moment;
 
 /// Size from which on htsim does not take a flow, bytes.
 const TOO_LARGE: u64 = 1 << 31;
 
-/// Writes a connection matrix. Flows that wait for the same others do so by one trigger: a barrier, or for a single flow
-/// one of one shot. Refused: flows that would have to set off several triggers, and flows of 2 GiB and more.
+/// Writes a connection matrix. Flows that wait for the same others do so by one trigger: a barrier, for a single flow one of
+/// one shot, and of several shots where one more of them suffices for each. Refused: flows that would have to set off
+/// several triggers, other numbers of flows that suffice, and flows of 2 GiB and more.
 pub fn write_htsim_cm(flows: &FlowFile, lost: &mut Vec<String>) -> Result<String, String> {
     if let Some(large) = flows.flows.iter().find(|flow| flow.size_bytes >= TOO_LARGE) {
         return Err(format!(
@@ -22,6 +24,8 @@ pub fn write_htsim_cm(flows: &FlowFile, lost: &mut Vec<String>) -> Result<String
     }
     let triggers = Triggers::of(flows)?;
     let losses = [
+        count(flows, |flow| flow.id.is_some() && number_of(flow).is_none())
+            .map(|some| format!("the names of {some}, which get numbers")),
         count(flows, has_delay).map(|some| format!("the time between others and {some}")),
         count(flows, |flow| !flow.after.is_empty() && flow.start > Time::ZERO)
             .map(|some| format!("the start of {some}, beside a trigger")),
@@ -31,50 +35,93 @@ pub fn write_htsim_cm(flows: &FlowFile, lost: &mut Vec<String>) -> Result<String
     ];
     lost.extend(losses.into_iter().flatten());
     let highest = flows.flows.iter().map(|flow| flow.src.max(flow.dst)).max().unwrap_or(0);
-    let nodes = flows.hosts.unwrap_or(0).max(highest + 1);
+    let nodes = flows.hosts.map_or(0, |hosts| hosts.count).max(highest + 1);
     let mut text = format!("Nodes {nodes}\nConnections {}\n", flows.flows.len());
     if !triggers.waiting.is_empty() {
         let _ = writeln!(text, "Triggers {}", triggers.waiting.len());
     }
-    for (flow, id) in flows.flows.iter().zip(1u64..) {
+    let given: BTreeSet<u64> = flows.flows.iter().filter_map(number_of).collect();
+    let mut free = (1..).filter(|number| !given.contains(number));
+    for flow in &flows.flows {
+        let id = number_of(flow).or_else(|| free.next()).expect("numbers do not run out");
         let begin = match triggers.of_waiting(flow) {
             Some(trigger) => format!("trigger {trigger}"),
             None => format!("start {}", start_ps(flow)),
         };
         let _ = write!(text, "{}->{} id {id} {begin} size {}", flow.src, flow.dst, flow.size_bytes);
-        let sets_off = flow.id.as_deref().and_then(|id| triggers.set_off_by.get(id));
-        if let Some(trigger) = sets_off {
-            let _ = write!(text, " recv_done_trigger {trigger}");
+        for (key, moment) in
+            [("send_done_trigger", Moment::Completion), ("recv_done_trigger", Moment::Delivery)]
+        {
+            let sets_off = flow.id.as_deref().and_then(|id| triggers.set_off_by.get(&(id, moment)));
+            if let Some(trigger) = sets_off {
+                let _ = write!(text, " {key} {trigger}");
+            }
         }
         text.push('\n');
     }
     for (on, trigger) in triggers.in_order() {
         let _ = match on.len() {
-            1 => writeln!(text, "trigger id {trigger} oneshot"),
-            n => writeln!(text, "trigger id {trigger} barrier count {n}"),
+            _ if trigger.is_multishot => writeln!(text, "trigger id {} multishot", trigger.id),
+            1 => writeln!(text, "trigger id {} oneshot", trigger.id),
+            n => writeln!(text, "trigger id {} barrier count {n}", trigger.id),
         };
     }
     Ok(text)
 }
 
+/// Its identifier, if it is one that htsim takes.
+fn number_of(flow: &FlowRecord) -> Option<u64> {
+    let id = flow.id.as_ref()?;
+    id.parse().ok().filter(|number: &u64| *number > 0 && number.to_string() == *id)
+}
+
+/// Flows, and what of each is waited for.
+type WaitsFor<'a> = Vec<(&'a str, Moment)>;
+
+#[derive(Default)]
+struct Trigger {
+    id: usize,
+    is_multishot: bool,
+    /// How many flows that wait for it have been looked at.
+    started: usize,
+}
+
 /// Which trigger flows wait for, and which they set off.
 struct Triggers<'a> {
     /// By the flows that set it off, in order of their names.
-    waiting: BTreeMap<Vec<&'a str>, usize>,
-    set_off_by: BTreeMap<&'a str, usize>,
+    waiting: BTreeMap<WaitsFor<'a>, Trigger>,
+    set_off_by: BTreeMap<(&'a str, Moment), usize>,
 }
 
 impl<'a> Triggers<'a> {
     fn of(flows: &'a FlowFile) -> Result<Self, String> {
         let mut triggers = Triggers { waiting: BTreeMap::new(), set_off_by: BTreeMap::new() };
-        for flow in flows.flows.iter().filter(|flow| !flow.after.is_empty()) {
+        let all = || flows.flows.iter().filter(|flow| !flow.after.is_empty());
+        for flow in all() {
             let next = triggers.waiting.len() + 1;
-            triggers.waiting.entry(waits_for(flow)).or_insert(next);
+            let known =
+                triggers.waiting.entry(waits_for(flow)).or_insert(Trigger { id: next, ..Trigger::default() });
+            known.is_multishot |= flow.needs.is_some();
         }
-        for (on, &trigger) in &triggers.waiting {
-            for &id in on {
-                if triggers.set_off_by.insert(id, trigger).is_some() {
-                    let ways = triggers.waiting.keys().filter(|on| on.contains(&id)).count();
+        for flow in all() {
+            let on = waits_for(flow);
+            let needs = flow.needs.map_or(on.len(), |needs| needs as usize);
+            let trigger = triggers.waiting.get_mut(&on).expect("there is one for each");
+            trigger.started += 1;
+            if trigger.is_multishot && needs != trigger.started {
+                return Err(format!(
+                    "a flow from {} to {} waits for {needs} of {} flows; of those that wait for so many, a trigger of htsim \
+                     starts the first behind one, the second behind two and so on",
+                    flow.src,
+                    flow.dst,
+                    on.len()
+                ));
+            }
+        }
+        for (on, trigger) in &triggers.waiting {
+            for &(id, moment) in on {
+                if triggers.set_off_by.insert((id, moment), trigger.id).is_some() {
+                    let ways = triggers.waiting.keys().filter(|on| on.contains(&(id, moment))).count();
                     return Err(format!(
                         "the flow \"{id}\" would have to set off {ways} triggers, as flows wait for it in several ways; a \
                          flow of htsim sets off one"
@@ -86,19 +133,19 @@ impl<'a> Triggers<'a> {
     }
 
     fn of_waiting(&self, flow: &'a FlowRecord) -> Option<usize> {
-        self.waiting.get(&waits_for(flow)).copied()
+        self.waiting.get(&waits_for(flow)).map(|trigger| trigger.id)
     }
 
-    fn in_order(&self) -> Vec<(&Vec<&'a str>, usize)> {
-        let mut all: Vec<_> = self.waiting.iter().map(|(on, &trigger)| (on, trigger)).collect();
-        all.sort_unstable_by_key(|&(_, trigger)| trigger);
+    fn in_order(&self) -> Vec<(&WaitsFor<'a>, &Trigger)> {
+        let mut all: Vec<_> = self.waiting.iter().collect();
+        all.sort_unstable_by_key(|(_, trigger)| trigger.id);
         all
     }
 }
 
-/// The names of the flows that a flow waits for, each once, in order.
-fn waits_for(flow: &FlowRecord) -> Vec<&str> {
-    let mut on: Vec<&str> = flow.after.iter().map(|after| after.id.as_str()).collect();
+/// The flows that a flow waits for, each once, in order of their names.
+fn waits_for(flow: &FlowRecord) -> WaitsFor<'_> {
+    let mut on: WaitsFor<'_> = flow.after.iter().map(|after| (after.id.as_str(), after.moment)).collect();
     on.sort_unstable();
     on.dedup();
     on

@@ -60,6 +60,7 @@ mod tests {
 
     use super::*;
     use crate::files::{After, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3};
+    use crate::graph::Moment;
 
     fn flow(src: u64, dst: u64, size_bytes: u64, start_ps: u64) -> FlowRecord {
         FlowRecord { src, dst, size_bytes, start: Time::from_ps(start_ps), ..FlowRecord::default() }
@@ -71,7 +72,7 @@ mod tests {
 
     /// A chain: `b` 70 ns after `a`, `c` 5 ns after both, of one connection.
     fn chain() -> FlowFile {
-        let after = |id: &str, ns| After { id: id.to_owned(), delay: Duration::from_ns(ns) };
+        let after = |id: &str, ns| After { delay: Duration::from_ns(ns), ..After::from(id) };
         let named = |id: &str, flow: FlowRecord| FlowRecord { id: Some(id.to_owned()), ..flow };
         list(vec![
             named("a", flow(0, 1, 100, 1_500)),
@@ -114,39 +115,42 @@ mod tests {
             ..flow
         };
         let flows = list(vec![
-            id("a", flow(0, 1, 10, 5)),
+            id("7", flow(0, 1, 10, 5)),
             id("b", flow(2, 3, 10, 0)),
-            id("c", after(&["b", "a"], flow(1, 0, 20, 0))),
-            after(&["a", "b"], flow(1, 2, 30, 0)),
-            after(&["c"], flow(1, 3, 40, 0)),
+            id("1", after(&["b", "7"], flow(1, 0, 20, 0))),
+            after(&["7", "b"], flow(1, 2, 30, 0)),
+            FlowRecord {
+                after: vec![After { moment: Moment::Completion, ..After::from("1") }],
+                ..flow(1, 3, 40, 0)
+            },
         ]);
         let text = write_htsim_cm(&flows, &mut lost).unwrap();
         let expected = "Nodes 4\nConnections 5\nTriggers 2\n\
-                        0->1 id 1 start 5 size 10 recv_done_trigger 1\n\
+                        0->1 id 7 start 5 size 10 recv_done_trigger 1\n\
                         2->3 id 2 start 0 size 10 recv_done_trigger 1\n\
-                        1->0 id 3 trigger 1 size 20 recv_done_trigger 2\n\
-                        1->2 id 4 trigger 1 size 30\n\
-                        1->3 id 5 trigger 2 size 40\n\
+                        1->0 id 1 trigger 1 size 20 send_done_trigger 2\n\
+                        1->2 id 3 trigger 1 size 30\n\
+                        1->3 id 4 trigger 2 size 40\n\
                         trigger id 1 barrier count 2\ntrigger id 2 oneshot\n";
         assert_eq!(text, expected);
-        assert!(lost.is_empty());
+        assert_eq!(std::mem::take(&mut lost), ["the names of 1 flow, which get numbers"]);
         // A flow sets off one trigger.
         let fork = list(vec![
-            id("a", flow(0, 1, 10, 0)),
-            id("b", flow(0, 1, 10, 0)),
-            after(&["a", "b"], flow(1, 2, 30, 0)),
-            after(&["a"], flow(1, 3, 40, 0)),
+            id("1", flow(0, 1, 10, 0)),
+            id("2", flow(0, 1, 10, 0)),
+            after(&["1", "2"], flow(1, 2, 30, 0)),
+            after(&["1"], flow(1, 3, 40, 0)),
         ]);
         assert_eq!(
             write_htsim_cm(&fork, &mut lost).unwrap_err(),
-            "the flow \"a\" would have to set off 2 triggers, as flows wait for it in several ways; a flow of htsim sets off one"
+            "the flow \"1\" would have to set off 2 triggers, as flows wait for it in several ways; a flow of htsim sets off one"
         );
         let large = write_htsim_cm(&list(vec![flow(0, 1, 1 << 31, 0)]), &mut lost).unwrap_err();
         assert!(large.contains("2147483648 bytes; htsim takes less than 2147483648"), "{large}");
         write_htsim_cm(&chain(), &mut lost).unwrap_err();
         assert!(lost.is_empty());
-        let late = after(&["a"], flow(1, 2, 30, 7));
-        write_htsim_cm(&list(vec![id("a", flow(0, 1, 10, 0)), late]), &mut lost).unwrap();
+        let late = after(&["1"], flow(1, 2, 30, 7));
+        write_htsim_cm(&list(vec![id("1", flow(0, 1, 10, 0)), late]), &mut lost).unwrap();
         assert_eq!(lost, ["the start of 1 flow, beside a trigger"]);
     }
 
@@ -179,24 +183,28 @@ mod tests {
             prop_assert!(lost.is_empty());
         }
 
-        /// Chains of barriers, as matrices and back: the same flows wait for the same.
+        /// Chains of barriers and of triggers of several shots, as matrices and back, and by way of our own list: the same
+        /// flows wait for the same, and have the same names.
         #[test]
-        fn triggers_are_read_again(levels in prop::collection::vec(1usize..4, 1..6)) {
+        fn triggers_are_read_again(levels in prop::collection::vec((1usize..4, any::<bool>(), any::<bool>()), 1..6)) {
             let mut flows: Vec<FlowRecord> = Vec::new();
             let mut below: Vec<After> = Vec::new();
-            for &width in &levels {
+            for &(width, multishot, acked) in &levels {
                 let mut these = Vec::new();
-                for _ in 0..width {
-                    // As the parser names them: by line, of which the header takes three.
-                    let line = flows.len() + if levels.len() > 1 { 4 } else { 3 };
-                    let id = format!("line{line}");
-                    these.push(After::from(id.as_str()));
-                    flows.push(FlowRecord { id: Some(id), after: below.clone(), ..flow(0, 1, 5, 0) });
+                let width = if multishot && !below.is_empty() { width.min(below.len()) } else { width };
+                for n in 1..=width {
+                    let id = (flows.len() * 3 + 2).to_string();
+                    let moment = if acked { Moment::Completion } else { Moment::Delivery };
+                    these.push(After { moment, ..After::from(id.as_str()) });
+                    let needs = (multishot && n < below.len()).then_some(n as u32);
+                    flows.push(FlowRecord { id: Some(id), after: below.clone(), needs, ..flow(0, 1, 5, 0) });
                 }
                 below = these;
             }
             let mut lost = Vec::new();
-            let read = parse_htsim_cm(&write_htsim_cm(&list(flows.clone()), &mut lost).unwrap(), "f").unwrap();
+            let csv = write_csv(&list(flows.clone()), &mut lost).unwrap();
+            let by_csv = parse_csv(&csv, "f").unwrap();
+            let read = parse_htsim_cm(&write_htsim_cm(&by_csv, &mut lost).unwrap(), "f").unwrap();
             let strip = |flow: &FlowRecord| FlowRecord { line: 0, ..flow.clone() };
             prop_assert_eq!(read.flows.iter().map(strip).collect::<Vec<_>>(), flows);
             prop_assert!(lost.is_empty());

@@ -1,0 +1,208 @@
+//! What waits for what, in compressed rows.
+
+use crate::graph::{Moment, TaskId};
+
+/// Dependencies by source task. All is empty if there is no edge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Edges {
+    /// By moment.
+    rows: [Rows; 2],
+    predecessors: Vec<u32>,
+}
+
+/// Compressed rows; both are empty if no row has an entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Rows {
+    /// Where the row of a task begins in `targets`; one more than there are tasks.
+    offsets: Vec<u32>,
+    targets: Vec<TaskId>,
+}
+
+/// A dependency to declare, in eight bytes: graphs have hundreds of millions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge {
+    /// The predecessor, and [`OF_COMPLETION`].
+    from: u32,
+    to: u32,
+}
+
+/// Bit of edges that wait for a completion. Tasks are numbered below it, and their drafts use the bit above.
+const OF_COMPLETION: u32 = 1 << 30;
+
+impl Edge {
+    pub(crate) fn new(from: u32, to: u32, moment: Moment) -> Self {
+        let bit = if moment == Moment::Completion { OF_COMPLETION } else { 0 };
+        Edge { from: from | bit, to }
+    }
+    fn from(self) -> u32 {
+        self.from & !OF_COMPLETION
+    }
+    fn moment(self) -> Moment {
+        if self.from & OF_COMPLETION == 0 { Moment::Delivery } else { Moment::Completion }
+    }
+    /// The same between tasks of other names.
+    pub(crate) fn renamed(self, name: impl Fn(u32) -> u32) -> Self {
+        Edge::new(name(self.from()), name(self.to), self.moment())
+    }
+}
+
+impl Rows {
+    /// Rows of so many tasks from edges, counted first and then filled in; duplicates count once.
+    fn new(tasks: usize, edges: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
+        let mut offsets = vec![0u32; tasks + 1];
+        let mut all = 0usize;
+        for (from, _) in edges.clone() {
+            offsets[from as usize + 1] += 1;
+            all += 1;
+        }
+        if all == 0 {
+            return Rows::default();
+        }
+        for i in 0..tasks {
+            offsets[i + 1] += offsets[i];
+        }
+        let mut targets = vec![TaskId(0); all];
+        // While they are filled in, the offset of a row is where its next entry goes; then it is that of the next row.
+        for (from, to) in edges {
+            let next = &mut offsets[from as usize];
+            targets[*next as usize] = TaskId(to);
+            *next += 1;
+        }
+        offsets.copy_within(0..tasks, 1);
+        offsets[0] = 0;
+        let mut rows = Rows { offsets, targets };
+        rows.sort_each();
+        rows
+    }
+
+    /// Sorts rows and leaves each entry in once.
+    fn sort_each(&mut self) {
+        let (mut begin, mut kept) = (0, 0);
+        for row in 1..self.offsets.len() {
+            let end = self.offsets[row] as usize;
+            self.targets[begin..end].sort_unstable();
+            let first = kept;
+            for i in begin..end {
+                let target = self.targets[i];
+                if kept == first || self.targets[kept - 1] != target {
+                    self.targets[kept] = target;
+                    kept += 1;
+                }
+            }
+            self.offsets[row] = kept as u32;
+            begin = end;
+        }
+        self.targets.truncate(kept);
+    }
+
+    fn of(&self, id: TaskId) -> &[TaskId] {
+        match self.offsets.get(id.index()..id.index() + 2) {
+            Some(row) => &self.targets[row[0] as usize..row[1] as usize],
+            None => &[],
+        }
+    }
+
+    /// The same where task `i` is called `position[i]`.
+    fn renamed(&self, position: &[u32]) -> Self {
+        if self.targets.is_empty() {
+            return Rows::default();
+        }
+        let mut offsets = vec![0u32; self.offsets.len()];
+        for (old, &new) in position.iter().enumerate() {
+            offsets[new as usize + 1] = self.offsets[old + 1] - self.offsets[old];
+        }
+        for i in 1..offsets.len() {
+            offsets[i] += offsets[i - 1];
+        }
+        let mut targets = vec![TaskId(0); self.targets.len()];
+        for (old, &new) in position.iter().enumerate() {
+            let row = &mut targets[offsets[new as usize] as usize..offsets[new as usize + 1] as usize];
+            let renamed = self.of(TaskId(old as u32)).iter().map(|target| TaskId(position[target.index()]));
+            row.iter_mut().zip(renamed).for_each(|(slot, target)| *slot = target);
+            row.sort_unstable();
+        }
+        Rows { offsets, targets }
+    }
+}
+
+impl Edges {
+    /// Duplicates count once.
+    pub(crate) fn new(tasks: usize, edges: &[Edge]) -> Self {
+        if edges.is_empty() {
+            return Edges::default();
+        }
+        let rows = [Moment::Delivery, Moment::Completion].map(|moment| {
+            Rows::new(tasks, edges.iter().filter(|e| e.moment() == moment).map(|e| (e.from(), e.to)))
+        });
+        let mut predecessors = vec![0u32; tasks];
+        rows.iter().flat_map(|rows| &rows.targets).for_each(|to| predecessors[to.index()] += 1);
+        Edges { rows, predecessors }
+    }
+    pub(crate) fn len(&self) -> usize {
+        self.rows.iter().map(|rows| rows.targets.len()).sum()
+    }
+    pub(crate) fn of(&self, id: TaskId, moment: Moment) -> &[TaskId] {
+        self.rows[moment as usize].of(id)
+    }
+    pub(crate) fn all_of(&self, id: TaskId) -> impl Iterator<Item = TaskId> + '_ {
+        self.rows.iter().flat_map(move |rows| rows.of(id)).copied()
+    }
+    pub(crate) fn predecessors(&self) -> &[u32] {
+        &self.predecessors
+    }
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (TaskId, TaskId)> + '_ {
+        (0..self.predecessors.len() as u32).flat_map(|i| self.all_of(TaskId(i)).map(move |t| (TaskId(i), t)))
+    }
+    /// The same where task `i` is called `position[i]`.
+    pub(crate) fn renamed(self, position: &[u32]) -> Self {
+        if self.predecessors.is_empty() {
+            return self;
+        }
+        let mut predecessors = vec![0u32; self.predecessors.len()];
+        for (&new, &count) in position.iter().zip(&self.predecessors) {
+            predecessors[new as usize] = count;
+        }
+        Edges { rows: self.rows.map(|rows| rows.renamed(position)), predecessors }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edges(list: &[(u32, u32, Moment)]) -> Edges {
+        let list: Vec<Edge> = list.iter().map(|&(from, to, moment)| Edge::new(from, to, moment)).collect();
+        Edges::new(4, &list)
+    }
+
+    #[test]
+    fn rows_by_moment_without_duplicates() {
+        use Moment::{Completion, Delivery};
+        let edges = edges(&[
+            (2, 3, Delivery),
+            (0, 3, Delivery),
+            (0, 1, Delivery),
+            (0, 3, Delivery),
+            (0, 3, Completion),
+            (2, 1, Completion),
+        ]);
+        let of = |id, moment| edges.of(TaskId(id), moment).iter().map(|t| t.0).collect::<Vec<_>>();
+        assert_eq!((of(0, Delivery), of(0, Completion)), (vec![1, 3], vec![3]));
+        assert_eq!((of(2, Delivery), of(2, Completion)), (vec![3], vec![1]));
+        assert!(of(1, Delivery).is_empty() && of(3, Completion).is_empty());
+        assert_eq!((edges.predecessors(), edges.len()), ([0, 2, 0, 3].as_slice(), 5));
+        // 0, 1, 2, 3 become 3, 0, 1, 2.
+        let renamed = edges.renamed(&[3, 0, 1, 2]);
+        assert_eq!(renamed.of(TaskId(3), Delivery), [TaskId(0), TaskId(2)]);
+        assert_eq!(renamed.of(TaskId(1), Completion), [TaskId(0)]);
+        assert_eq!(renamed.predecessors(), [2, 0, 3, 0]);
+    }
+
+    #[test]
+    fn no_edge_takes_no_room() {
+        assert_eq!(edges(&[]), Edges::default());
+        let rows = edges(&[(0, 1, Moment::Delivery)]).rows;
+        assert_eq!(rows[Moment::Completion as usize], Rows::default());
+        assert_eq!(size_of::<Edge>(), 8);
+    }
+}
