@@ -6,6 +6,7 @@ mod tests;
 
 use pathweave_units::{Bytes, Duration, HostId, Time};
 
+use crate::collective::Counts;
 use crate::edges::Edge;
 use crate::error::GraphError;
 use crate::graph::{
@@ -16,7 +17,7 @@ use crate::graph::{
 /// Tasks a graph may have.
 pub const MAX_TASKS: usize = 1 << 28;
 /// Dependencies a graph may have.
-pub const MAX_DEPENDENCIES: usize = 1 << 29;
+pub const MAX_DEPENDENCIES: usize = 1 << 28;
 
 /// Which connection carries a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -208,6 +209,13 @@ impl GraphBuilder {
         self.uses.resize(self.groups.len(), 0);
         self.uses[group.index()] += 1;
         self.uses[group.index()] - 1
+    }
+    /// Makes room for what is to come: growing by doubling would take up to three times as much for a moment.
+    pub(crate) fn reserve(&mut self, counts: Counts) {
+        let room = |count: u64, limit: usize| usize::try_from(count).unwrap_or(limit).min(limit);
+        self.messages.reserve_exact(room(counts.messages, MAX_TASKS));
+        self.computes.reserve_exact(room(counts.computations, MAX_TASKS));
+        self.edges.reserve_exact(room(counts.dependencies, MAX_DEPENDENCIES));
     }
     /// Something the user should know and that is not an error.
     pub fn note(&mut self, text: String) {

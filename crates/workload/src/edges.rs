@@ -141,6 +141,11 @@ impl Edges {
     pub(crate) fn len(&self) -> usize {
         self.rows.iter().map(|rows| rows.targets.len()).sum()
     }
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let rows =
+            self.rows.iter().map(|rows| size_of_val(&rows.offsets[..]) + size_of_val(&rows.targets[..]));
+        rows.sum::<usize>() + size_of_val(&self.predecessors[..])
+    }
     pub(crate) fn of(&self, id: TaskId, moment: Moment) -> &[TaskId] {
         self.rows[moment as usize].of(id)
     }

@@ -262,6 +262,11 @@ impl MessageGraph {
     pub fn delay_after_deps(&self, id: TaskId) -> Duration {
         self.delays.get(id.index()).copied().unwrap_or(Duration::ZERO)
     }
+    /// Bytes it takes on the heap.
+    pub fn memory_bytes(&self) -> u64 {
+        let tasks = size_of_val(&self.messages[..]) + size_of_val(&self.computes[..]);
+        (tasks + size_of_val(&self.delays[..]) + self.edges.memory_bytes()) as u64
+    }
     /// Payload of all messages.
     pub fn total_bytes(&self) -> u128 {
         self.messages.iter().map(|m| u128::from(m.size.get())).sum()

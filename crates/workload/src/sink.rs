@@ -6,6 +6,7 @@ use std::path::Path;
 use pathweave_units::{Bytes, Duration, Rng, Time, derive_seed};
 
 use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
+use crate::collective::Counts;
 use crate::config::{WorkloadConfig, between_name};
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, GraphError, WorkloadError};
@@ -166,6 +167,18 @@ impl<'a> Sink<'a> {
             return Ok(());
         }
         self.name_it(Err(GraphError::TooMany { what: "messages and computations", limit }))
+    }
+    /// Fails before millions of dependencies are made in vain.
+    pub(crate) fn check_dependencies(&self, expected: f64) -> Result<(), WorkloadError> {
+        let limit = crate::builder::MAX_DEPENDENCIES;
+        if expected <= limit as f64 {
+            return Ok(());
+        }
+        self.name_it(Err(GraphError::TooMany { what: "dependencies", limit }))
+    }
+    /// Makes room for what is to come.
+    pub(crate) fn reserve(&mut self, counts: Counts) {
+        self.builder.reserve(counts);
     }
     /// An error about a field of the configuration.
     pub(crate) fn bad<T>(

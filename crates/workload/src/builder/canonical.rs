@@ -63,9 +63,10 @@ impl GraphBuilder {
         if sorted_delays.iter().all(|&d| d == Duration::ZERO) {
             sorted_delays = Vec::new();
         }
-        let mut messages: Vec<Message> = order_messages.iter().map(|&i| self.messages[i as usize]).collect();
+        let (mut messages, mut computes) = (self.messages, self.computes);
+        arrange(&mut messages, order_messages);
+        arrange(&mut computes, order_computes);
         number_own_streams(&mut messages);
-        let mut computes: Vec<Compute> = order_computes.iter().map(|&i| self.computes[i as usize]).collect();
         let cores = number_cores(&mut computes, self.cores);
         Ok(MessageGraph {
             hosts: self.hosts,
@@ -202,6 +203,24 @@ fn sorted_indices<K: Ord>(len: usize, key: impl Fn(usize) -> K) -> Vec<u32> {
     let mut indices: Vec<u32> = (0..len as u32).collect();
     indices.sort_by_key(|&i| key(i as usize));
     indices
+}
+
+/// Puts items in the order of their old indices, in place: a second copy of a large graph may be more than there is room for.
+pub(super) fn arrange<T: Copy>(items: &mut [T], mut order: Vec<u32>) {
+    for start in 0..items.len() {
+        // Follows the cycle of this place; places that are right name themselves.
+        let first = items[start];
+        let mut at = start;
+        loop {
+            let from = std::mem::replace(&mut order[at], at as u32) as usize;
+            if from == start {
+                items[at] = first;
+                break;
+            }
+            items[at] = items[from];
+            at = from;
+        }
+    }
 }
 
 /// Sorts and returns the new index of each old one.

@@ -170,3 +170,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn items_are_arranged_in_place() {
+    let mut items = ['a', 'b', 'c', 'd', 'e'];
+    canonical::arrange(&mut items, vec![2, 0, 1, 3, 4]);
+    assert_eq!(items, ['c', 'a', 'b', 'd', 'e']);
+    canonical::arrange::<char>(&mut [], Vec::new());
+}
+
+#[test]
+fn a_task_may_need_some_of_what_it_waits_for() {
+    let mut builder = GraphBuilder::new(1);
+    let compute = |us| Compute {
+        host: Some(HostId(0)),
+        duration: Duration::from_us(us),
+        start: Time::ZERO,
+        job: None,
+        core: None,
+    };
+    let before: Vec<Draft> = [7, 3, 5].map(|us| builder.compute(compute(us)).unwrap()).to_vec();
+    let next = builder.compute(compute(1)).unwrap();
+    before.iter().for_each(|&on| builder.after(next, on).unwrap());
+    builder.needs(next, 2);
+    let graph = builder.finish().unwrap();
+    let next = (0..4).map(TaskId).find(|&id| graph.predecessors(id) > 0).unwrap();
+    assert_eq!((graph.predecessors(next), graph.needs(next)), (3, 2));
+    let mut ends = Vec::new();
+    crate::bounds::replay(&graph, |_| Duration::ZERO, |_, _, end| ends.push(end));
+    // Behind the second of them, at 5 us.
+    assert_eq!(ends, [3, 5, 6, 7].map(Time::from_us));
+}

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::members::{Placement, listed_or_groups};
 use crate::builder::Draft;
-use crate::collective::{Algorithm, Operation, Plan, Wires, chunk, eight};
+use crate::collective::{Algorithm, Counts, Operation, Plan, Wires, chunk, eight};
 use crate::error::WorkloadError;
 use crate::sink::{Generate, Sink};
 
@@ -72,7 +72,7 @@ impl Generate for Collective {
             return out.bad("repetitions", 0, "expected 1 or more");
         }
         let groups = listed_or_groups(out, &self.groups, self.group_size, self.placement)?;
-        let mut expected = 0.0;
+        let (mut expected, mut all) = (0.0, Counts::default());
         for group in &groups {
             let plan = self.plan(group.len());
             if let Err((field, value, allowed)) = plan.check() {
@@ -81,6 +81,21 @@ impl Generate for Collective {
             expected += (plan.messages() + 2.0 * group.len() as f64) * f64::from(self.repetitions);
         }
         out.check_count(expected)?;
+        let mut known: Vec<(usize, Counts)> = Vec::new();
+        for ranks in groups.iter().map(Vec::len) {
+            let counts = match known.iter().find(|(of, _)| *of == ranks) {
+                Some(&(_, counts)) => counts,
+                None => {
+                    // The first round has nothing to wait for, and nobody waits for the last: they count as none.
+                    let (counts, through) = self.plan(ranks).count()?;
+                    let counts = Counts { dependencies: counts.dependencies + through, ..counts };
+                    known.push((ranks, counts));
+                    counts
+                }
+            };
+            all.add(counts.times(u64::from(self.repetitions - 1)));
+        }
+        out.check_dependencies(all.dependencies as f64)?;
         for (number, members) in groups.iter().enumerate() {
             let mut ready: Vec<Draft> = Vec::new();
             for round in 0..self.repetitions {

@@ -20,6 +20,15 @@ impl Layout {
         let each = self.tp * self.dp;
         stage * each..(stage + 1) * each
     }
+    /// Ranks of a group.
+    pub(super) fn ranks(&self, span: Span) -> usize {
+        match span {
+            Span::Tp => self.tp,
+            Span::Dp => self.dp,
+            Span::Ep => self.ep,
+            Span::DpEp => self.dp / self.ep,
+        }
+    }
     /// The groups of a stage.
     pub(super) fn groups(&self, span: Span, stage: usize) -> Vec<Vec<usize>> {
         let Layout { tp, ep, dp, .. } = *self;
@@ -48,5 +57,8 @@ mod tests {
         assert_eq!(layout.groups(Span::Dp, 0), [[0, 2, 4, 6], [1, 3, 5, 7]]);
         assert_eq!(layout.groups(Span::Ep, 0), [[0, 2], [4, 6], [1, 3], [5, 7]]);
         assert_eq!(layout.groups(Span::DpEp, 0), [[0, 4], [2, 6], [1, 5], [3, 7]]);
+        for span in [Span::Tp, Span::Dp, Span::Ep, Span::DpEp] {
+            assert!(layout.groups(span, 1).iter().all(|group| group.len() == layout.ranks(span)));
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Workload files of SimAI.
 
+mod count;
 mod layout;
 mod play;
 mod shipped;

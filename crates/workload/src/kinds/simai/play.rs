@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use pathweave_units::{Bytes, Duration};
 
-use super::SimAi;
 use super::layout::Layout;
+use super::{SimAi, count};
 use crate::builder::{Draft, Stream};
 use crate::collective::{Plan, Wires};
-use crate::error::{FileError, WorkloadError};
+use crate::error::WorkloadError;
 use crate::files::{SimAiComm, SimAiFile, SimAiPhase, Span};
 use crate::graph::JobId;
 use crate::sink::Sink;
@@ -38,7 +38,8 @@ pub(super) fn play(
     hosts: &[u32],
     batches: &[Range<usize>],
 ) -> Result<(), WorkloadError> {
-    check(config, out, file, layout, batches)?;
+    let counts = count::check(config, out, file, layout, batches)?;
+    out.reserve(counts);
     let mut last: Vec<Option<Draft>> = vec![None; layout.gpus()];
     for number in 0..config.iterations {
         let job = out.job(format_args!("iteration {number}"))?;
@@ -50,35 +51,7 @@ pub(super) fn play(
     Ok(())
 }
 
-/// Refuses what cannot be, or is too much, before anything is made.
-fn check(
-    config: &SimAi,
-    out: &Sink<'_>,
-    file: &SimAiFile,
-    layout: &Layout,
-    batches: &[Range<usize>],
-) -> Result<(), WorkloadError> {
-    let mut messages = 0.0;
-    for layer in batches.iter().flat_map(|range| &file.layers[range.clone()]) {
-        for comm in [layer.forward, layer.input_grad, layer.weight_grad].iter().filter_map(|phase| phase.comm)
-        {
-            let ranks = layout.groups(comm.over, 0)[0].len();
-            if ranks < 2 {
-                continue;
-            }
-            let plan = plan(config, comm, ranks);
-            if let Err((field, value, allowed)) = plan.check() {
-                let what = format!("algorithms.{field} = {value}: {allowed}");
-                return Err(FileError::at(&config.file, layer.line, what).into());
-            }
-            messages += plan.messages() * (layout.gpus() / ranks) as f64;
-        }
-        messages += 4.0 * layout.gpus() as f64;
-    }
-    out.check_count(messages * f64::from(config.iterations))
-}
-
-fn plan(config: &SimAi, comm: SimAiComm, ranks: usize) -> Plan {
+pub(super) fn plan(config: &SimAi, comm: SimAiComm, ranks: usize) -> Plan {
     let bytes = (comm.bytes as f64 * config.scale + 0.5) as u64;
     config.algorithms.plan(comm.operation, ranks, bytes)
 }

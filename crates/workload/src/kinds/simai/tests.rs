@@ -133,3 +133,48 @@ fn the_mixture_of_experts_on_few_gpus() {
     assert!(error(SimAi { scale: 2.0, ..config.clone() }, 32).contains("scale = 2"));
     assert!(error(SimAi { pp: Some(0), ..config }, 32).contains("pp = 0"));
 }
+
+#[test]
+fn what_it_takes_is_known_before_it_is_made() {
+    let layout = |tp, ep, dp, pp| Layout { tp, ep, dp, pp };
+    let whole = simai("scenarios/simai-moe/moe-9216gpu.txt");
+    for (gpus, tp, ep, pp, microbatches, iterations) in
+        [(32, 2, 4, 2, 1, 1), (32, 2, 8, 1, 2, 2), (24, 1, 2, 3, 3, 1), (16, 4, 1, 2, 1, 1)]
+    {
+        let config = SimAi {
+            gpus: Some(gpus),
+            tp: Some(tp),
+            ep: Some(ep),
+            pp: Some(pp),
+            microbatches: Some(microbatches),
+            iterations,
+            ..whole.clone()
+        };
+        let graph = built(samples(), config.clone(), gpus).unwrap();
+        let dp = gpus / tp / pp;
+        let layout = layout(tp as usize, ep as usize, dp as usize, pp as usize);
+        let env =
+            WorkloadEnv { base_dir: samples().to_owned(), ..WorkloadEnv::new(gpus, Rate::from_gbps(8)) };
+        let named = WorkloadConfig::new(Traffic::SimAi(config.clone()));
+        let mut builder = crate::GraphBuilder::new(gpus);
+        let out = Sink::new(&env, &mut builder, &named).unwrap();
+        let file = parse_simai(&out.read(&config.file).unwrap(), &config.file).unwrap();
+        let batches = config.batches(&out, &file, &layout).unwrap();
+        let counts = count::check(&config, &out, &file, &layout, &batches).unwrap();
+        let (messages, computations) = (graph.messages().len() as u64, graph.computes().len() as u64);
+        assert_eq!((counts.messages, counts.computations), (messages, computations), "{gpus} GPUs");
+        assert_eq!(counts.dependencies, graph.dependency_count() as u64, "{gpus} GPUs");
+    }
+}
+
+#[test]
+fn too_much_is_refused_at_once_with_what_to_reduce() {
+    let whole = SimAi { algorithms: Algorithms::default(), ..simai("scenarios/simai-moe/moe-9216gpu.txt") };
+    let error = built(samples(), whole.clone(), 9_216).unwrap_err();
+    assert!(error.starts_with("workload \"simai\": microbatches = 24: expected at most "), "{error}");
+    assert!(error.contains("24 microbatches on 9216 GPUs in 1 iterations take "), "{error}");
+    assert!(error.ends_with("and 268435456 dependencies allowed"), "{error}");
+    let endless = SimAi { microbatches: Some(1), iterations: 1_000, ..whole };
+    let error = built(samples(), endless, 9_216).unwrap_err();
+    assert!(error.contains("gpus = 9216: expected fewer, or fewer iterations: "), "{error}");
+}

@@ -1,0 +1,148 @@
+//! What an iteration takes, counted before anything is made.
+
+use std::ops::Range;
+
+use super::SimAi;
+use super::layout::Layout;
+use super::play::plan;
+use crate::builder::{MAX_DEPENDENCIES, MAX_TASKS};
+use crate::collective::Counts;
+use crate::error::{FileError, WorkloadError};
+use crate::files::{SimAiComm, SimAiFile, SimAiLayer};
+use crate::sink::Sink;
+
+/// What collectives take that were counted: which, among how many ranks, what they put on the graph, and the transfers that
+/// are waited for behind them. Layers repeat a few of them.
+type Known = Vec<(SimAiComm, usize, Counts, u64)>;
+
+struct Counter<'a> {
+    config: &'a SimAi,
+    layout: &'a Layout,
+    known: Known,
+}
+
+/// What all iterations take. Refuses what cannot be, or is more than a graph may have, with what to reduce.
+pub(super) fn check(
+    config: &SimAi,
+    out: &Sink<'_>,
+    file: &SimAiFile,
+    layout: &Layout,
+    batches: &[Range<usize>],
+) -> Result<Counts, WorkloadError> {
+    let mut counter = Counter { config, layout, known: Known::new() };
+    let mut fitting = None;
+    let mut each = counter.around();
+    for (number, layers) in batches.iter().enumerate() {
+        for layer in &file.layers[layers.clone()] {
+            each.add(counter.layer(out, layer)?);
+        }
+        if number > 0 {
+            each.add(counter.passes());
+            if fits(counter.all(each)) {
+                fitting = Some(number);
+            }
+        }
+    }
+    let all = counter.all(each);
+    let microbatches = batches.len() - 1;
+    if fits(all) {
+        return Ok(all);
+    }
+    let Counts { messages, computations, dependencies } = all;
+    let found = format!(
+        "{microbatches} microbatches on {} GPUs in {} iterations take {messages} messages, {computations} computations and \
+         {dependencies} dependencies, of {MAX_TASKS} messages and computations and {MAX_DEPENDENCIES} dependencies allowed",
+        layout.gpus(),
+        config.iterations
+    );
+    match fitting {
+        Some(most) => out.bad("microbatches", microbatches, format!("expected at most {most}: {found}")),
+        None => out.bad("gpus", layout.gpus(), format!("expected fewer, or fewer iterations: {found}")),
+    }
+}
+
+fn fits(counts: Counts) -> bool {
+    counts.tasks() <= MAX_TASKS as u64 && counts.dependencies <= MAX_DEPENDENCIES as u64
+}
+
+impl Counter<'_> {
+    fn gpus(&self) -> u64 {
+        self.layout.gpus() as u64
+    }
+
+    /// All iterations, of which `each` is one. What a GPU does first waits for nothing.
+    fn all(&self, each: Counts) -> Counts {
+        let mut all = each.times(u64::from(self.config.iterations));
+        all.dependencies = all.dependencies.saturating_sub(self.gpus());
+        all
+    }
+
+    /// So many computations for each GPU, each behind what the GPU did before.
+    fn steps(&self, each: u64) -> Counts {
+        let all = each * self.gpus();
+        Counts { messages: 0, computations: all, dependencies: all }
+    }
+
+    /// What an iteration ends with.
+    fn around(&self) -> Counts {
+        self.steps(1)
+    }
+
+    /// A microbatch forward and backward between stages: a message for each GPU of a stage, behind what its sender did and
+    /// before what its receiver does next.
+    fn passes(&self) -> Counts {
+        let stages = self.layout.pp as u64;
+        Counts { messages: 1, computations: 1, dependencies: 3 }
+            .times(2 * (stages - 1) * self.gpus() / stages)
+    }
+
+    fn layer(&mut self, out: &Sink<'_>, layer: &SimAiLayer) -> Result<Counts, WorkloadError> {
+        // A computation in each of three phases.
+        let mut counts = self.steps(3);
+        for comm in [layer.forward.comm, layer.input_grad.comm].into_iter().flatten() {
+            if let Some((made, through)) = self.collective(out, layer, comm)? {
+                counts.add(made);
+                counts.add(self.steps(1));
+                counts.dependencies += through;
+            }
+        }
+        if let Some(comm) = layer.weight_grad.comm
+            && let Some((made, through)) = self.collective(out, layer, comm)?
+        {
+            counts.add(made);
+            // The update of the weights, for which the end of the iteration waits.
+            counts.add(self.steps(1));
+            counts.dependencies += through;
+        }
+        Ok(counts)
+    }
+
+    /// A collective in all groups of all stages; `None` where nobody has anybody to communicate with.
+    fn collective(
+        &mut self,
+        out: &Sink<'_>,
+        layer: &SimAiLayer,
+        comm: SimAiComm,
+    ) -> Result<Option<(Counts, u64)>, WorkloadError> {
+        let ranks = self.layout.ranks(comm.over);
+        if ranks < 2 {
+            return Ok(None);
+        }
+        let groups = self.gpus() / ranks as u64;
+        if let Some((.., counts, through)) =
+            self.known.iter().find(|known| (known.0, known.1) == (comm, ranks))
+        {
+            return Ok(Some((counts.times(groups), through * groups)));
+        }
+        let plan = plan(self.config, comm, ranks);
+        if let Err((field, value, allowed)) = plan.check() {
+            let what = format!("algorithms.{field} = {value}: {allowed}");
+            return Err(FileError::at(&self.config.file, layer.line, what).into());
+        }
+        // Before they are counted one by one.
+        out.check_count(plan.messages() * groups as f64)?;
+        let (counts, through) = plan.count()?;
+        self.known.push((comm, ranks, counts, through));
+        Ok(Some((counts.times(groups), through * groups)))
+    }
+}
