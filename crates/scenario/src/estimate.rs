@@ -1,10 +1,13 @@
 //! What a run will cost.
 
 use pathweave_policy::Service;
-use pathweave_sim::SimSpec;
+use pathweave_sim::{Footprint, SimSpec};
 use pathweave_topo::PathFinder;
+use pathweave_units::Time;
 use pathweave_workload::{Message, MessageGraph};
 use serde::Serialize;
+
+use crate::memory;
 
 /// Packet-hops a CPU second of one core carries between this many hosts, by the benchmarks (docs/benchmarks.md): the
 /// more hosts, the less of their state is in caches.
@@ -18,19 +21,45 @@ const DIVIDED: f64 = 2.2;
 /// Messages whose paths are looked at; more are sampled evenly.
 const SAMPLED_MESSAGES: usize = 20_000;
 
-/// What a run will cost: right to a factor of two or so, as schemes differ. Retransmissions are not foreseen.
+/// CPU time of a message beside its packets: posted, completed, recorded, those that wait for it let go.
+const A_MESSAGE_S: f64 = 3e-6;
+/// And where so many connections are open that none of them is in a cache when its turn comes.
+const A_COLD_MESSAGE_S: f64 = 8e-6;
+/// Connections from which on that is so.
+const COLD_FROM: f64 = 10_000.0;
+/// CPU time of a computation.
+const A_COMPUTATION_S: f64 = 0.5e-6;
+/// CPU time and memory are between the estimate over these and times these.
+const CPU_FACTOR: f64 = 2.0;
+const MEMORY_FACTOR: f64 = 1.5;
+
+/// What a run will cost. Retransmissions are not foreseen, and schemes and machines differ: see the ranges.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// Packets crossing a link each, data and acknowledgements.
     pub packet_hops: f64,
     /// CPU time of one core.
     pub cpu_s: f64,
+    /// What it may well be, from and to.
+    pub cpu_range_s: (f64, f64),
     /// Memory.
     pub memory_bytes: f64,
+    /// What it may well be, from and to.
+    pub memory_range_bytes: (f64, f64),
+}
+
+fn range(estimate: f64, factor: f64) -> (f64, f64) {
+    (estimate / factor, estimate * factor)
 }
 
 impl Estimate {
-    pub(crate) fn of(spec: &SimSpec, finder: &mut PathFinder<'_>) -> Self {
+    /// `completion` is before the end of any run.
+    pub(crate) fn of(
+        spec: &SimSpec,
+        finder: &mut PathFinder<'_>,
+        footprint: &Footprint,
+        completion: Time,
+    ) -> Self {
         let mtu = spec.host.mtu.get();
         let a_hop_s = 1.0 / packet_hops_per_cpu_s(spec.topology.hosts());
         let cost = |message: &Message| {
@@ -46,8 +75,20 @@ impl Estimate {
             let divided = if scheme.queue_pairs > 1 { DIVIDED } else { 1.0 };
             [packet_hops, packet_hops * divided * a_hop_s]
         };
-        let [packet_hops, cpu_s] = sum_by_sample(&spec.graph, cost);
-        Estimate { packet_hops, cpu_s, memory_bytes: memory(spec) }
+        let [packet_hops, of_hops_s] = sum_by_sample(&spec.graph, cost);
+        let a_message_s =
+            if footprint.connections as f64 > COLD_FROM { A_COLD_MESSAGE_S } else { A_MESSAGE_S };
+        let cpu_s = of_hops_s
+            + a_message_s * spec.graph.messages().len() as f64
+            + A_COMPUTATION_S * spec.graph.computes().len() as f64;
+        let memory_bytes = memory::bytes(spec, footprint, completion);
+        Estimate {
+            packet_hops,
+            cpu_s,
+            cpu_range_s: range(cpu_s, CPU_FACTOR),
+            memory_bytes,
+            memory_range_bytes: range(memory_bytes, MEMORY_FACTOR),
+        }
     }
 }
 
@@ -69,25 +110,6 @@ fn sum_by_sample(graph: &MessageGraph, mut cost: impl FnMut(&Message) -> [f64; 2
     let all: f64 = messages.iter().map(|message| message.size.get() as f64).sum();
     let scale = if bytes > 0.0 && stride > 1 { all / bytes } else { 1.0 };
     costs.map(|cost| cost * scale)
-}
-
-/// The program itself, ports, packets in flight, and records, queue pairs and tasks of messages.
-fn memory(spec: &SimSpec) -> f64 {
-    const PROGRAM: f64 = 24e6;
-    const PER_PORT: f64 = 512.0;
-    const PER_HOST: f64 = 32e3;
-    const PER_MESSAGE: f64 = 1_000.0;
-    /// Both ends.
-    const PER_MORE_QUEUE_PAIR: f64 = 4_500.0;
-    let ports = 2.0 * spec.topology.links().len() as f64;
-    let hosts = f64::from(spec.topology.hosts());
-    let messages = spec.graph.messages().iter();
-    let more = messages.map(|message| f64::from(spec.scheme_of(message.group).scheme.queue_pairs) - 1.0);
-    PROGRAM
-        + PER_PORT * ports
-        + PER_HOST * hosts
-        + PER_MESSAGE * spec.graph.task_count() as f64
-        + PER_MORE_QUEUE_PAIR * more.sum::<f64>()
 }
 
 #[cfg(test)]

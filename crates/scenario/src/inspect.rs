@@ -166,7 +166,7 @@ impl Prepared {
         Inspection {
             name: spec.name.clone(),
             seed: spec.seed,
-            estimate: Estimate::of(&self.spec, &mut finder),
+            estimate: Estimate::of(spec, &mut finder, &self.footprint, bounds.completion()),
             network: network(&spec.topology, &spec.routing, &mut finder),
             traffic: self.traffic(),
             bounds: BoundTimes {

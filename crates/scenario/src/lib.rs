@@ -6,6 +6,7 @@ mod estimate;
 mod expand;
 mod inspect;
 mod load;
+mod memory;
 mod model;
 mod prepare;
 mod resolved;

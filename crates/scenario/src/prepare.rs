@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pathweave_sim::{GroupSpec, RouteChoice, SimError, SimSpec, StopConfig};
+use pathweave_sim::{Footprint, GroupSpec, RouteChoice, SimError, SimSpec, Simulation, StopConfig};
 use pathweave_topo::{PathSetConfig, PathSets, RoutingConfig, TopoError, Topology, Wanted};
 use pathweave_units::Rng;
 use pathweave_workload::{
@@ -26,6 +26,8 @@ pub struct Prepared {
     pub spec: SimSpec,
     /// What the user should know: assumptions made about input files, input not used.
     pub notes: Vec<String>,
+    /// Sizes of what the run keeps.
+    pub footprint: Footprint,
 }
 
 impl Loaded {
@@ -72,15 +74,9 @@ impl Loaded {
             verify: scenario.run.verify,
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };
-        self.try_out(&spec)?;
-        Ok(Prepared { spec, notes })
-    }
-
-    /// A run of one event: what only the simulator can refuse is refused before anything else happens.
-    fn try_out(&self, spec: &SimSpec) -> Result<(), Diagnostics> {
-        let stop = StopConfig { max_events: Some(1), ..spec.stop };
-        let attempt = pathweave_sim::run(&SimSpec { stop, ..spec.clone() }, &mut pathweave_sim::Quiet);
-        attempt.map(drop).map_err(|why| self.sim_error(&why))
+        // What only the simulator can refuse is refused before anything else happens.
+        let footprint = Simulation::new(&spec).map_err(|why| self.sim_error(&why))?.try_out();
+        Ok(Prepared { spec, notes, footprint })
     }
 
     /// Builds the network.

@@ -1,6 +1,6 @@
 //! Which messages share queue pairs.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use pathweave_policy::Service;
 use pathweave_units::{HostId, QpNum};
@@ -39,7 +39,8 @@ impl Connections {
     /// than a pair of processes, what they serve takes the place of the stream.
     pub(crate) fn new(spec: &SimSpec) -> Self {
         let graph = &spec.graph;
-        let mut known = BTreeMap::new();
+        // Only looked up, never iterated: its order cannot leak.
+        let mut known = HashMap::new();
         let mut list: Vec<Connection> = Vec::new();
         let of_message = graph
             .messages()
@@ -69,6 +70,12 @@ impl Connections {
             })
             .collect();
         Connections { list, of_message }
+    }
+
+    /// How many there are, and how many of them have several messages. To be asked before any message is done with.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let lasting = self.list.iter().filter(|connection| connection.messages_left > 1).count();
+        (self.list.len() as u64, lasting as u64)
     }
 
     pub(crate) fn of(&self, message: u32) -> ConnId {

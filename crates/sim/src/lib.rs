@@ -18,6 +18,7 @@ mod edge;
 mod faults;
 mod flows;
 mod followed;
+mod footprint;
 mod forwarding;
 mod groups;
 mod host;
@@ -42,6 +43,7 @@ mod window;
 mod work;
 
 pub use capture::{Capture, CaptureFilter, Frames};
+pub use footprint::Footprint;
 pub use ideal::{ideal_fct, notice_wire_bytes};
 pub use monitor::{Control, Monitor, Quiet, Snapshot};
 pub use paths::{PathProfile, profile};

@@ -25,11 +25,12 @@ use crate::edge;
 use crate::faults::agenda;
 use crate::flows::Flow;
 use crate::followed::{Followed, Inspect};
+use crate::footprint::Footprint;
 use crate::forwarding;
 use crate::groups::GroupSums;
 use crate::host::{Content, Host};
 use crate::ideal::data_wire_bytes;
-use crate::monitor::{Control, Monitor, Snapshot};
+use crate::monitor::{Control, Monitor, Quiet, Snapshot};
 use crate::nic::Datagram;
 use crate::observe::Recorder;
 use crate::pending::Pending;
@@ -127,6 +128,16 @@ impl<'a> Simulation<'a> {
             Width::Eight(runner) => runner.set_tap(tap),
         }
         self
+    }
+
+    /// Runs its first window and no more, for what only a run can refuse. No records are made; what its state weighs is
+    /// told.
+    pub fn try_out(self) -> Footprint {
+        match self.0 {
+            Width::Two(runner) => runner.try_out(),
+            Width::Four(runner) => runner.try_out(),
+            Width::Eight(runner) => runner.try_out(),
+        }
     }
 
     /// Runs it to its end.
@@ -259,12 +270,25 @@ impl<'a, const C: usize> Runner<'a, C> {
         self.coupling.couple_all();
     }
 
+    fn try_out(mut self) -> Footprint {
+        let footprint = self.footprint();
+        self.play(1, &mut Quiet);
+        footprint
+    }
+
     pub(crate) fn run(mut self, monitor: &mut dyn Monitor) -> RunResult {
+        let (reason, detail, end) = self.play(self.spec.stop.max_events.unwrap_or(u64::MAX), monitor);
+        monitor.look(&self.snapshot(end));
+        self.record_log();
+        self.into_result(reason, detail, end)
+    }
+
+    /// Goes on until the run is over or has had so many events. Why it ended, and when.
+    fn play(&mut self, max_events: u64, monitor: &mut dyn Monitor) -> (EndReason, String, Time) {
         self.schedule_work();
         let until = self.spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span + Duration::from_ps(1));
-        let max_events = self.spec.stop.max_events.unwrap_or(u64::MAX);
         let mut looked_at = 0;
-        let (reason, detail, end) = loop {
+        loop {
             let mut next = self.queue.next_time().unwrap_or(Time::MAX).min(self.fabric.next_due());
             if next == Time::MAX {
                 if !self.calendar.has_faults() && !self.fabric.any_paused() {
@@ -299,10 +323,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             if events >= max_events {
                 break (EndReason::EventLimit, String::new(), self.latest);
             }
-        };
-        monitor.look(&self.snapshot(end));
-        self.record_log();
-        self.into_result(reason, detail, end)
+        }
     }
 
     /// Events so far, of hosts and of the fabric.

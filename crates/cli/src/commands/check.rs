@@ -84,11 +84,17 @@ fn describe(inspection: &Inspection) -> String {
         time(bounds.chain_ns)
     ));
     let estimate = &inspection.estimate;
+    let cpu = |seconds: f64| time(seconds * 1e9);
+    let memory = |size: f64| Quantity::Bytes.show(size.round());
     lines.push(format!(
-        "estimate   {} packet-hops, about {:.1} s of one core, {}",
+        "estimate   {} packet-hops, about {} of one core ({} to {}), {} ({} to {})",
         Quantity::Count.show(estimate.packet_hops.round()),
-        estimate.cpu_s,
-        Quantity::Bytes.show(estimate.memory_bytes.round())
+        cpu(estimate.cpu_s),
+        cpu(estimate.cpu_range_s.0),
+        cpu(estimate.cpu_range_s.1),
+        memory(estimate.memory_bytes),
+        memory(estimate.memory_range_bytes.0),
+        memory(estimate.memory_range_bytes.1)
     ));
     lines.extend(inspection.notes.iter().map(|note| format!("note       {note}")));
     lines.iter().map(|line| format!("# {line}\n")).collect()
