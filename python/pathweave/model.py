@@ -2695,7 +2695,7 @@ Fault: TypeAlias = (
 # How a file writes flows.
 # "auto": CSV if the name ends in ".csv", htsim if in ".cm", else HPCC or ConWeave by the number of columns.
 # "csv": Comma-separated with column names: src, dst, size_bytes, and if wanted start_ns, id, after, after_delays_ns,
-#   delay_ns, connection.
+#   after_moments (delivery or completion), after_count, delay_ns, connection.
 # "hpcc": `flow.txt` of HPCC: src dst pg dport bytes start_seconds.
 # "conweave": `flow.txt` of ConWeave: src dst pg bytes start_seconds.
 # "htsim": Connection matrix of htsim, with triggers.
