@@ -88,8 +88,12 @@ pub struct DeviceConfig {
     /// Shortest first retransmission timeout. By itself a device waits for ten times `base_rtt` or `host_delay`, whichever
     /// is more, at least 1 ms; the longer of both holds.
     pub retransmit_after: Duration,
-    /// Scheme of connections this end opens; a name of [`pathweave_policy::schemes`]. The accepting end follows.
+    /// Scheme of connections this end opens; a name of [`pathweave_policy::schemes`]. The accepting end follows, if it
+    /// is one of its `accepted_schemes`.
     pub scheme: String,
+    /// Schemes of connections that peers may open to this end, by name or alias; others are refused. By default all that
+    /// connections have. Datagram endpoints speak the one they are opened with, and do not look at this.
+    pub accepted_schemes: Vec<String>,
     /// Who runs the loop.
     pub driving: Driving,
     /// What it does when there is nothing to do.
@@ -130,6 +134,7 @@ impl DeviceConfig {
             host_delay: Duration::from_millis(1),
             retransmit_after: Duration::ZERO,
             scheme: "udmp".into(),
+            accepted_schemes: crate::scheme::of_connections().map(String::from).collect(),
             driving: Driving::Thread { core: None },
             waiting: Waiting::ADAPTIVE,
             protection: Protection::default(),
@@ -178,7 +183,16 @@ impl DeviceConfig {
     /// [`ConfigError`].
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.validate_but_scheme()?;
-        crate::scheme::find(&self.scheme).map(|_| ())
+        check(!self.accepted_schemes.is_empty(), "accepted_schemes", "empty", "at least one scheme")?;
+        let all = self.accepted_schemes.iter().chain([&self.scheme]);
+        all.map(|name| crate::scheme::find(name).map(|_| ())).collect()
+    }
+
+    /// Whether peers may open connections with the scheme of this name or alias.
+    pub(crate) fn accepts(&self, scheme: &str) -> bool {
+        let name = |alias| pathweave_policy::find_scheme(alias).map(|info| info.name);
+        let wanted = name(scheme);
+        wanted.is_some() && self.accepted_schemes.iter().any(|accepted| name(accepted) == wanted)
     }
 
     /// As [`validate`](DeviceConfig::validate), whatever the scheme is of.
@@ -361,6 +375,12 @@ mod tests {
         assert_eq!(port, "first source port is 65530; allowed: 1 to 65535, with all paths' ports after it");
         let scheme = wrong(|c| c.scheme = "udpm".into());
         assert!(scheme.starts_with("there is no scheme \"udpm\"; the nearest is \"udmp\""), "{scheme}");
+        assert_eq!(
+            wrong(|c| c.accepted_schemes.clear()),
+            "accepted_schemes is empty; allowed: at least one scheme"
+        );
+        let scheme = wrong(|c| c.accepted_schemes.push("lapss".into()));
+        assert!(scheme.starts_with("there is no scheme \"lapss\"; the nearest is \"laps\""), "{scheme}");
         let scheme = wrong(|c| c.scheme = "erd".into());
         assert!(scheme.starts_with("scheme \"erd\" has queue pairs that serve more"), "{scheme}");
     }

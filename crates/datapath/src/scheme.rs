@@ -47,6 +47,11 @@ pub(crate) fn find(name: &str) -> Result<Scheme, ConfigError> {
     }
 }
 
+/// The names of all schemes of connections.
+pub(crate) fn of_connections() -> impl Iterator<Item = &'static str> {
+    schemes().iter().filter(|info| (info.make)().service.is_connection()).map(|info| info.name)
+}
+
 /// The scheme of this name or alias, of datagrams, and how they behave.
 pub(crate) fn find_datagrams(name: &str) -> Result<(Scheme, DatagramConfig), ConfigError> {
     let scheme = find_any(name)?;

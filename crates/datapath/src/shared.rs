@@ -39,8 +39,8 @@ pub(crate) struct Signal {
 struct Hook(Box<dyn Fn() + Send + Sync>);
 
 #[cfg(feature = "tokio")]
-impl std::fmt::Debug for Hook {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hook")
     }
 }
@@ -257,6 +257,8 @@ pub enum CloseReason {
     PeerSilent,
     /// The device was closed.
     DeviceClosed,
+    /// A bug in this library struck in its work: please report what the log says of it. Other connections go on.
+    Internal,
 }
 
 impl fmt::Display for CloseReason {
@@ -267,6 +269,7 @@ impl fmt::Display for CloseReason {
             CloseReason::Failed => "it has failed, and its first unsuccessful completion says why",
             CloseReason::PeerSilent => "the peer did not answer for as long as is allowed",
             CloseReason::DeviceClosed => "its device was closed",
+            CloseReason::Internal => "a bug in this library struck in its work",
         })
     }
 }

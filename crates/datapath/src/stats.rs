@@ -112,4 +112,7 @@ pub struct DeviceStats {
     pub paced_late_ns: u64,
     /// How often more than 10 us later.
     pub paced_late_over_10us: u64,
+    /// Bugs that struck in the work of one connection, or of one peer of datagrams, and cost no other
+    /// ([`CloseReason::Internal`](crate::CloseReason::Internal)). Each is in the log, at level error.
+    pub panics: u64,
 }

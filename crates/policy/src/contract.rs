@@ -232,32 +232,25 @@ impl PolicyEnv {
 /// Invariants (asserted by the test bench after every step): `now` never decreases; a grant that is not used
 /// changes nothing that matters; only paths that are up are granted while any is; `Blocked` never with nothing in flight
 /// and no timer.
+///
+/// No method has a body here: what a policy has no use for, it names ([`ignores!`](crate::ignores)), and what wraps
+/// another hands everything on.
 pub trait Policy {
     /// Its queue pair is opened; comes before any other call, once. Where a policy shares state with others of the
     /// endpoint it joins them here.
-    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
-        let _ = (now, member, cx);
-    }
+    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>);
     /// Its queue pair is closed; the last call. What was in flight will not be heard of.
-    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
-        let _ = cx;
-    }
+    fn on_close(&mut self, cx: &mut PolicyCx<'_>);
     /// Proposes; the packet has left only once [`Policy::on_sent`] says so.
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant;
     /// Commits a granted packet.
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo;
     /// A probe granted has left.
-    fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
-        let _ = (now, path, cx);
-    }
+    fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>);
     /// A copy granted has left; `wire_bytes` it took.
-    fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
-        let _ = (now, psn, path, wire_bytes, cx);
-    }
+    fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>);
     /// A notice granted has left.
-    fn on_notice_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
-        let _ = (now, path, cx);
-    }
+    fn on_notice_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>);
     /// Feedback on one packet.
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>);
     /// The set of paths, whenever it changes. Never empty. Where every path is down a policy sends as if all were
@@ -271,7 +264,5 @@ pub trait Policy {
     fn rate(&self, now: Time) -> Option<Rate>;
     /// Whether its probes overtake data, in the class of acknowledgements: they measure the idle path then, not what data
     /// meets.
-    fn probes_overtake(&self) -> bool {
-        false
-    }
+    fn probes_overtake(&self) -> bool;
 }

@@ -52,9 +52,11 @@ pub mod cc;
 mod contract;
 mod dlbf;
 mod error;
+mod ignores;
 pub mod laps;
 mod mprdma;
 pub mod ooo;
+pub mod peers;
 pub mod picker;
 mod reflex;
 pub mod registry;
@@ -79,6 +81,7 @@ pub use dlbf::{
 };
 pub use error::ConfigError;
 pub use mprdma::{Decrease, MpRdma, MpRdmaConfig};
+pub use peers::Peers;
 pub use reflex::{E2eMode, Reflex, ReflexConfig};
 pub use registry::{AnyPolicy, PolicyConfig};
 pub use reordering::{CleanNotice, CopyMarks, Reordering, ReportPolicy};
@@ -94,3 +97,9 @@ pub use service::{
 pub use shared::{Member, Shared};
 pub use split::{Split, SplitConfig};
 pub use udmp::{Udmp, UdmpConfig, UdmpLate, UdmpVariant};
+
+/// For [`ignores!`], which names its types where it is used.
+#[doc(hidden)]
+pub mod units {
+    pub use pathweave_units::{PathId, Time};
+}

@@ -228,6 +228,7 @@ impl MpRdma {
 }
 
 impl Policy for MpRdma {
+    crate::ignores!(on_open, on_close, on_probe_sent, on_copy_sent, on_notice_sent, probes_overtake);
     #[inline]
     fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         if want.retransmit && self.resends > 0 {

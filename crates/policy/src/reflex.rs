@@ -3,14 +3,15 @@
 //! tell how long the way up to there and back takes; the round-trip time to the peer is not looked at. Flows inside a
 //! site, and all where no edge answers, are those of the congestion control and the picker alone.
 
-use pathweave_units::{Duration, Rate, Rng, Time};
+use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
 use crate::cc::{AnyCc, CcConfig};
 use crate::error::check;
 use crate::picker::{AnyPicker, PickerConfig};
 use crate::split::{Split, SplitConfig};
 use crate::{
-    ConfigError, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    ConfigError, Feedback, FeedbackKind, Grant, Member, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent,
+    Want,
 };
 
 /// What an acknowledgement of the peer does to the congestion control of a flow to another site.
@@ -125,6 +126,12 @@ impl Fed {
 }
 
 impl Policy for Reflex {
+    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+        self.inner.on_open(now, member, cx);
+    }
+    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+        self.inner.on_close(cx);
+    }
     #[inline]
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
         self.inner.poll_send(now, want, cx)
@@ -132,6 +139,15 @@ impl Policy for Reflex {
     #[inline]
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
         self.inner.on_sent(now, sent, cx)
+    }
+    fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+        self.inner.on_probe_sent(now, path, cx);
+    }
+    fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
+        self.inner.on_copy_sent(now, psn, path, wire_bytes, cx);
+    }
+    fn on_notice_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+        self.inner.on_notice_sent(now, path, cx);
     }
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
@@ -156,6 +172,9 @@ impl Policy for Reflex {
     fn rate(&self, now: Time) -> Option<Rate> {
         self.inner.rate(now)
     }
+    fn probes_overtake(&self) -> bool {
+        self.inner.probes_overtake()
+    }
 }
 
 #[cfg(test)]
@@ -163,7 +182,6 @@ mod tests {
     use super::*;
     use crate::cc::{TimelyConfig, TimelyPreset};
     use crate::{Leg, find_scheme};
-    use pathweave_units::PathId;
 
     const US: fn(u64) -> Duration = Duration::from_us;
 

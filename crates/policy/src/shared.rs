@@ -7,13 +7,18 @@
 //! ```text
 //! fn on_open(&mut self, _: Time, member: &Member, cx: &mut PolicyCx<'_>) {
 //!     let id = cx.shared.join(|host: &LapsHost| host.config == self.config, || LapsHost::new(&self.config));
-//!     self.pair = cx.shared.get(id).join(member.peer);      // what is per host pair is the store's own affair
+//!     // What is kept by peer is in a `PeerTable`, by the paths that the queue pair may use.
+//!     self.pair = cx.shared.get(id).pairs.join(member.peer, self.env.paths, || Pair::new(&self.env));
 //!     self.store = Some(id);
+//! }
+//! fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+//!     cx.shared.leave(self.store, |host, peers| host.pairs.leave(self.pair, peers));
 //! }
 //! ```
 //!
-//! A store belongs to one endpoint and lives as long, so what is known of a path outlives a queue pair. Nothing is
-//! allocated before somebody joins.
+//! A store belongs to one endpoint. Where peers are hosts it lives as long, so what is known of a path outlives a queue
+//! pair; where they are connections, what is known of one goes with its last queue pair ([`Peers`]). Nothing is allocated
+//! before somebody joins.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -22,6 +27,8 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use pathweave_units::{HostId, QpNum};
+
+use crate::Peers;
 
 /// Who a queue pair is, told when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +39,16 @@ pub struct Member {
     pub peer: HostId,
 }
 
+/// What every kind of shared state must do besides what it is for.
+pub trait Keep {
+    /// Nothing is kept of any peer.
+    fn is_empty(&self) -> bool;
+    /// Drops what is kept of a peer, whoever uses it: after a bug nobody knows what it is worth.
+    fn forget(&mut self, peer: HostId);
+}
+
 /// A kind of shared state; implemented by the list of stores.
-pub trait Store: Sized {
+pub trait Store: Keep + Sized {
     #[doc(hidden)]
     fn wrap(self) -> AnyStore;
     #[doc(hidden)]
@@ -71,7 +86,9 @@ pub struct Shared(Option<Box<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    stores: Vec<AnyStore>,
+    peers: Peers,
+    /// By the number in a [`StoreId`]; stores that nobody uses are gone where peers are connections.
+    stores: Vec<Option<AnyStore>>,
     /// Queue pairs to ask again.
     woken: VecDeque<QpNum>,
 }
@@ -82,23 +99,71 @@ impl Shared {
         Shared(None)
     }
 
+    /// Of an endpoint whose peers are these.
+    pub fn of(peers: Peers) -> Self {
+        match peers {
+            Peers::Hosts => Shared::new(),
+            Peers::Connections => Shared(Some(Box::new(Inner { peers, ..Inner::default() }))),
+        }
+    }
+
     /// The store of kind `S` that `is_mine`, made now if there is none yet. Schemes tell stores apart by their
     /// configuration, so that two schemes of one kind on one host do not mix.
     pub fn join<S: Store>(&mut self, is_mine: impl Fn(&S) -> bool, make: impl FnOnce() -> S) -> StoreId<S> {
         let stores = &mut self.0.get_or_insert_default().stores;
-        let found = stores.iter_mut().position(|any| S::of(any).is_some_and(|store| is_mine(store)));
+        let is_mine = |any: &mut AnyStore| S::of(any).is_some_and(|store| is_mine(store));
+        let found = stores.iter_mut().position(|any| any.as_mut().is_some_and(is_mine));
         let index = found.unwrap_or_else(|| {
-            stores.push(make().wrap());
-            stores.len() - 1
+            let free = stores.iter().position(Option::is_none).unwrap_or(stores.len());
+            if free == stores.len() {
+                stores.push(None);
+            }
+            stores[free] = Some(make().wrap());
+            free
         }) as u32;
         StoreId { index, kind: PhantomData }
+    }
+
+    /// A queue pair that has joined a store is closed: `leave` takes it out of what the store keeps by peer. A store that
+    /// nobody uses goes, too, where peers are connections: their configurations differ by what they have measured.
+    pub fn leave<S: Store>(&mut self, id: StoreId<S>, leave: impl FnOnce(&mut S, Peers)) {
+        let Some(Inner { peers, stores, .. }) = self.0.as_deref_mut() else { return };
+        let Some(slot) = stores.get_mut(id.index as usize) else { return };
+        let Some(store) = slot.as_mut().and_then(S::of) else { return };
+        leave(store, *peers);
+        if *peers == Peers::Connections && store.is_empty() {
+            *slot = None;
+        }
+    }
+
+    /// Drops what all stores keep of a peer whose queue pairs are gone without having left.
+    pub fn forget(&mut self, peer: HostId) {
+        let Some(Inner { peers, stores, .. }) = self.0.as_deref_mut() else { return };
+        for slot in stores {
+            if let Some(store) = slot {
+                store.forget(peer);
+                if *peers == Peers::Connections && store.is_empty() {
+                    *slot = None;
+                }
+            }
+        }
+    }
+
+    /// Stores there are.
+    pub fn stores(&self) -> usize {
+        self.0.as_ref().map_or(0, |inner| inner.stores.iter().flatten().count())
+    }
+
+    /// What the numbers of peers name.
+    pub fn peers(&self) -> Peers {
+        self.0.as_ref().map_or(Peers::Hosts, |inner| inner.peers)
     }
 
     /// The store. Panics if `id` is of another endpoint.
     #[inline]
     pub fn get<S: Store>(&mut self, id: StoreId<S>) -> &mut S {
         let stores = self.0.as_mut().map(|inner| &mut inner.stores);
-        let any = stores.and_then(|stores| stores.get_mut(id.index as usize));
+        let any = stores.and_then(|stores| stores.get_mut(id.index as usize)?.as_mut());
         any.and_then(S::of).expect("a store is joined at the endpoint where it is used")
     }
 
@@ -126,6 +191,17 @@ macro_rules! stores {
         /// Any store, told apart without a virtual call.
         #[derive(Debug)]
         pub enum AnyStore { $( $(#[$doc])* $name($state) ),* }
+
+        // Those of tests are there in tests only.
+        #[allow(unused_doc_comments, reason = "attributes of the variants, of which one is not documentation")]
+        impl Keep for AnyStore {
+            fn is_empty(&self) -> bool {
+                match self { $( $(#[$doc])* AnyStore::$name(store) => Keep::is_empty(store) ),* }
+            }
+            fn forget(&mut self, peer: HostId) {
+                match self { $( $(#[$doc])* AnyStore::$name(store) => Keep::forget(store, peer) ),* }
+            }
+        }
 
         $( $(#[$doc])* impl Store for $state {
             fn wrap(self) -> AnyStore {
@@ -164,6 +240,23 @@ mod tests {
     pub struct Count {
         config: u32,
         packets: u32,
+    }
+
+    impl Keep for Count {
+        fn is_empty(&self) -> bool {
+            self.packets == 0
+        }
+        fn forget(&mut self, _: HostId) {
+            self.packets = 0;
+        }
+    }
+    impl Keep for Vec<String> {
+        fn is_empty(&self) -> bool {
+            <[String]>::is_empty(self)
+        }
+        fn forget(&mut self, _: HostId) {
+            self.clear();
+        }
     }
 
     fn join(shared: &mut Shared, config: u32) -> StoreId<Count> {
@@ -205,6 +298,29 @@ mod tests {
     fn a_store_is_good_for_its_endpoint_only() {
         let id = join(&mut Shared::new(), 1);
         Shared::new().get(id);
+    }
+
+    #[test]
+    fn a_store_that_is_left_empty_goes_where_peers_are_connections() {
+        for (peers, stores) in [(Peers::Connections, 2), (Peers::Hosts, 1_001)] {
+            let mut shared = Shared::of(peers);
+            assert_eq!(shared.peers(), peers);
+            let stays = join(&mut shared, 0);
+            shared.get(stays).packets = 5;
+            for config in 1..=1_000 {
+                let id = join(&mut shared, config);
+                shared.get(id).packets += 1;
+                shared.leave(id, |count: &mut Count, told| {
+                    assert_eq!(told, peers);
+                    count.packets -= 1;
+                });
+            }
+            assert_eq!(shared.0.as_ref().map(|inner| inner.stores.len()), Some(stores));
+            assert_eq!(shared.get(stays).packets, 5);
+            shared.forget(HostId(1));
+            let kept = shared.0.as_ref().map(|inner| inner.stores.iter().flatten().count());
+            assert_eq!(kept, Some(if peers == Peers::Hosts { stores } else { 0 }));
+        }
     }
 
     #[test]

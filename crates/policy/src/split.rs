@@ -18,6 +18,7 @@ pub struct Split<C, P> {
 }
 
 impl<C: CongestionControl, P: PathPicker> Policy for Split<C, P> {
+    crate::ignores!(on_open, on_close, on_probe_sent, on_copy_sent, on_notice_sent, probes_overtake);
     #[inline]
     fn poll_send(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         match self.cc.permit(now, want) {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use pathweave_policy::Shared;
+use pathweave_policy::{Peers, Shared};
 use pathweave_units::{HostId, QpNum};
 use pathweave_wire::Segment;
 
@@ -15,6 +15,9 @@ use crate::recovery::path_order::Rings;
 use crate::scheduler::Scheduler;
 use crate::sizes::Sizes;
 use crate::timers::Timers;
+
+/// Control packets that wait to leave, of all queue pairs. One packet that arrives makes a handful.
+const MOST_CONTROL: usize = 1 << 16;
 
 /// What the queue pairs of an endpoint share.
 // What every packet looks at comes first, up to the beginning of the memory; see `Endpoint`.
@@ -30,18 +33,24 @@ pub(crate) struct Common {
     pub(crate) scheduler: Scheduler,
     /// What policies share.
     pub(crate) shared: Shared,
-    /// What is outstanding path by path; made for the first queue pair that wants it.
-    pub(crate) rings: Option<Box<Rings>>,
-    /// Payload of a full packet of queue pairs whose other end takes less than this endpoint does.
-    #[expect(clippy::box_collection, reason = "a third of the size, beside what every packet touches")]
-    smaller: Option<Box<BTreeMap<QpNum, u16>>>,
+    /// Allocated where a queue pair wants any of it.
+    rare: Option<Box<Rare>>,
     pub(crate) memory: Memory,
     /// Packets just declared lost; empty between calls, kept for its allocation.
     pub(crate) lost: Vec<u64>,
 }
 
+/// What most endpoints have nothing of.
+#[derive(Debug, Default)]
+struct Rare {
+    /// What is outstanding path by path.
+    rings: Option<Rings>,
+    /// Payload of a full packet of queue pairs whose other end takes less than this endpoint does.
+    smaller: BTreeMap<QpNum, u16>,
+}
+
 impl Common {
-    pub(crate) fn new(config: EndpointConfig) -> Self {
+    pub(crate) fn new(config: EndpointConfig, peers: Peers) -> Self {
         Common {
             timers: Timers::new(),
             events: VecDeque::new(),
@@ -49,9 +58,8 @@ impl Common {
             sizes: Sizes::new(&config),
             config,
             scheduler: Scheduler::new(config.nic_ports),
-            shared: Shared::new(),
-            rings: None,
-            smaller: None,
+            shared: Shared::of(peers),
+            rare: None,
             memory: Memory::new(),
             lost: Vec::new(),
         }
@@ -60,9 +68,9 @@ impl Common {
     /// Payload of a full packet of a queue pair, in bytes.
     #[inline(always)]
     pub(crate) fn mtu_payload(&self, qp: QpNum) -> u16 {
-        match &self.smaller {
+        match &self.rare {
             None => self.config.mtu_payload,
-            Some(smaller) => smaller.get(&qp).copied().unwrap_or(self.config.mtu_payload),
+            Some(rare) => rare.smaller.get(&qp).copied().unwrap_or(self.config.mtu_payload),
         }
     }
 
@@ -70,21 +78,37 @@ impl Common {
     pub(crate) fn set_mtu_payload(&mut self, qp: QpNum, bytes: Option<u16>) {
         match bytes.filter(|bytes| *bytes < self.config.mtu_payload) {
             Some(bytes) => {
-                self.smaller.get_or_insert_default().insert(qp, bytes);
+                self.rare.get_or_insert_default().smaller.insert(qp, bytes);
             }
             None => {
-                if let Some(smaller) = &mut self.smaller {
-                    smaller.remove(&qp);
+                if let Some(rare) = &mut self.rare {
+                    rare.smaller.remove(&qp);
                 }
-                self.smaller.take_if(|smaller| smaller.is_empty());
+                self.rare.take_if(|rare| rare.smaller.is_empty() && rare.rings.is_none());
             }
         }
+    }
+
+    /// What is outstanding path by path, where a queue pair has wanted that.
+    #[inline(always)]
+    pub(crate) fn rings(&self) -> Option<&Rings> {
+        self.rare.as_ref()?.rings.as_ref()
+    }
+
+    #[inline(always)]
+    pub(crate) fn rings_mut(&mut self) -> Option<&mut Rings> {
+        self.rare.as_mut()?.rings.as_mut()
+    }
+
+    /// Makes the rings for the first queue pair that wants them.
+    pub(crate) fn make_rings(&mut self) -> &mut Rings {
+        self.rare.get_or_insert_default().rings.get_or_insert_with(Rings::new)
     }
 
     /// Sees to it that the endpoint is woken for the rings.
     #[inline]
     pub(crate) fn arm_rings(&mut self) {
-        if let Some(rings) = &mut self.rings
+        if let Some(Rare { rings: Some(rings), .. }) = self.rare.as_deref_mut()
             && let Some(at) = rings.next_timer()
             && at < rings.armed
         {
@@ -93,10 +117,24 @@ impl Common {
         }
     }
 
-    /// Queues a control packet.
+    /// Queue pairs to a peer have gone as they were, in the middle of something: nothing of them is left here.
+    pub(crate) fn forget(&mut self, peer: HostId) {
+        self.lost.clear();
+        self.control.retain(|(to, _)| *to != peer);
+        self.shared.forget(peer);
+        if let Some(rings) = self.rings_mut() {
+            rings.forget(peer);
+        }
+        self.arm_rings();
+    }
+
+    /// Queues a control packet. If nobody takes them out they are lost, as any may be on its way: what arrives must not
+    /// cost memory without end.
     #[inline]
     pub(crate) fn push_control(&mut self, to: HostId, segment: Segment) {
-        self.control.push_back((to, segment));
+        if self.control.len() < MOST_CONTROL {
+            self.control.push_back((to, segment));
+        }
     }
 
     /// The next control packet.

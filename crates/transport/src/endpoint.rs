@@ -1,9 +1,10 @@
 //! The endpoint.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::ops::Range;
 
-use pathweave_policy::{PathView, Policy};
+use pathweave_policy::{PathView, Peers, Policy};
 use pathweave_units::{HostId, PathId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
@@ -14,10 +15,13 @@ use crate::events::Event;
 use crate::memory::{MemoryError, MemoryRegion};
 use crate::qp::{Outcome, Qp, port_of};
 use crate::send::message::Start;
-use crate::slab::{Slab, Slot};
+use crate::slab::{Numbered, Slab, Slot};
 use crate::timers::TimerKind;
 use crate::transmit::{Class, Gate, Placement, Transmit};
 use crate::work::{PostError, RecvRequest, WorkRequest};
+
+/// The number of no queue pair.
+const NOBODY: QpNum = QpNum(0);
 
 /// All queue pairs of a host: reliable connections that speak SEND, WRITE and READ.
 ///
@@ -51,6 +55,7 @@ use crate::work::{PostError, RecvRequest, WorkRequest};
 ///
 /// # struct Unlimited;
 /// # impl Policy for Unlimited {
+/// #     pathweave_policy::ignores!(on_open, on_close, on_probe_sent, on_copy_sent, on_notice_sent, probes_overtake);
 /// #     fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant { Grant::Send(PathId(0)) }
 /// #     fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> Memo { Memo(0) }
 /// #     fn on_feedback(&mut self, _: Time, _: &Feedback, _: &mut PolicyCx<'_>) {}
@@ -106,6 +111,8 @@ pub struct Endpoint<P> {
     qps: Slab<Qp<P>>,
     /// Latest instant told.
     now: Time,
+    /// The queue pair at work, if any: the last one that was entered.
+    acting: QpNum,
     common: Common,
     /// Counts of destroyed queue pairs, and of packets that belong to none; allocated when there are any.
     retired: Option<Box<Counters>>,
@@ -119,8 +126,14 @@ impl<P> Endpoint<P> {
 impl<P: Policy> Endpoint<P> {
     /// An endpoint without queue pairs. Panics if the configuration is out of range.
     pub fn new(config: EndpointConfig) -> Self {
+        Endpoint::with_peers(config, Peers::Hosts)
+    }
+
+    /// As [`new`](Endpoint::new), where the `peer` of a queue pair names what `peers` says.
+    pub fn with_peers(config: EndpointConfig, peers: Peers) -> Self {
         config.check();
-        Endpoint { common: Common::new(config), qps: Slab::new(), now: Time::ZERO, retired: None }
+        let common = Common::new(config, peers);
+        Endpoint { common, qps: Slab::new(), now: Time::ZERO, acting: NOBODY, retired: None }
     }
 
     /// As given.
@@ -150,6 +163,7 @@ impl<P: Policy> Endpoint<P> {
         let allowed = crate::MIN_MTU_PAYLOAD..=self.common.config.mtu_payload;
         assert!(allowed.contains(&mtu_payload), "mtu_payload is {mtu_payload}; allowed are {allowed:?}");
         let qp = self.qps.get_mut(num).ok_or(PostError::UnknownQp)?;
+        self.acting = num;
         self.common.set_mtu_payload(num, Some(mtu_payload));
         qp.take_policy(now, policy, &mut self.common);
         self.settle(now);
@@ -166,6 +180,7 @@ impl<P: Policy> Endpoint<P> {
     /// Removes a queue pair with all that was posted, without completions. Late packets for it are counted as
     /// foreign and dropped.
     pub fn destroy_qp(&mut self, qp: QpNum) -> Result<(), PostError> {
+        self.acting = qp;
         let mut qp = self.qps.remove(qp).ok_or(PostError::UnknownQp)?;
         qp.close(&mut self.common);
         *self.retired.get_or_insert_default().as_mut() += &qp.counters.all();
@@ -173,9 +188,38 @@ impl<P: Policy> Endpoint<P> {
         Ok(())
     }
 
+    /// The queue pair that was entered last, since [`act_for`](Endpoint::act_for): whose work it was if a call has panicked.
+    pub fn acting(&self) -> Option<QpNum> {
+        Some(self.acting).filter(|&acting| acting != NOBODY)
+    }
+
+    /// What follows is the work of this queue pair, or of none, until another one is entered.
+    #[inline(always)]
+    pub fn act_for(&mut self, qp: Option<QpNum>) {
+        self.acting = qp.unwrap_or(NOBODY);
+    }
+
+    /// A call has panicked while a queue pair to `peer` was at work. All queue pairs to it are removed, and what the
+    /// endpoint has of them is dropped rather than used: no policy is called, and what the stores of policies and the
+    /// lists of outstanding packets have of the peer goes, too. Other peers notice nothing. Returns who is gone.
+    pub fn discard_peer(&mut self, peer: HostId) -> Vec<QpNum> {
+        let of_peer = self.qps.iter().filter(|qp| qp.peer() == peer);
+        let gone: Vec<QpNum> = of_peer.map(Numbered::number).collect();
+        for num in &gone {
+            if let Some(mut qp) = self.qps.remove(*num) {
+                qp.abandon_shares(&mut self.common);
+                *self.retired.get_or_insert_default().as_mut() += &qp.counters.all();
+            }
+        }
+        self.common.forget(peer);
+        self.acting = NOBODY;
+        gone
+    }
+
     /// Paths were added, failed or came back. Panics if `paths` is empty.
     pub fn set_paths(&mut self, now: Time, qp: QpNum, paths: &[PathView]) -> Result<(), PostError> {
         self.advance(now);
+        self.acting = qp;
         let qp = self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?;
         qp.set_paths(now, paths, &mut self.common);
         self.settle(now);
@@ -187,6 +231,7 @@ impl<P: Policy> Endpoint<P> {
     /// timer, since what came after it would be refused. Does not tell the policy of the paths.
     pub fn abandon(&mut self, now: Time, qp: QpNum, paths: &[PathId]) -> Result<(), PostError> {
         self.advance(now);
+        self.acting = qp;
         self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?.abandon(now, paths, &mut self.common);
         self.settle(now);
         Ok(())
@@ -201,6 +246,7 @@ impl<P: Policy> Endpoint<P> {
     /// complete, and what is posted behind it waits as well. [`post_fenced`](Endpoint::post_fenced) is for the rest.
     pub fn post(&mut self, now: Time, qp: QpNum, request: WorkRequest) -> Result<(), PostError> {
         self.advance(now);
+        self.acting = qp;
         self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?.post(&request, Start::InTurn, &mut self.common)
     }
 
@@ -209,11 +255,13 @@ impl<P: Policy> Endpoint<P> {
     /// registered under several keys, and local memory that a READ fills and a later request sends.
     pub fn post_fenced(&mut self, now: Time, qp: QpNum, request: WorkRequest) -> Result<(), PostError> {
         self.advance(now);
+        self.acting = qp;
         self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?.post(&request, Start::AfterAll, &mut self.common)
     }
 
     /// Appends a buffer for one message of the other end.
     pub fn post_recv(&mut self, qp: QpNum, request: RecvRequest) -> Result<(), PostError> {
+        self.acting = qp;
         self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?.post_recv(request)
     }
 
@@ -246,6 +294,7 @@ impl<P: Policy> Endpoint<P> {
         if qp.has_failed() {
             return None;
         }
+        self.acting = segment.dst_qp;
         let common = &mut self.common;
         match &segment.body {
             Body::Data(data) => return qp.on_data(now, data, segment.path, ce, common),
@@ -297,6 +346,12 @@ impl<P: Policy> Endpoint<P> {
     pub fn send_control(&mut self, send: impl FnOnce(Transmit)) -> bool {
         let Common { config, sizes, .. } = &self.common;
         let Some((to, segment)) = self.common.first_control() else { return false };
+        self.acting = segment.src_qp;
+        if matches!(segment.body, Body::Missing(_))
+            && let Some(qp) = self.qps.get_mut(segment.src_qp)
+        {
+            qp.report_left();
+        }
         send(Transmit {
             to: *to,
             port: port_of(segment.path.0, &self.common),
@@ -319,6 +374,7 @@ impl<P: Policy> Endpoint<P> {
             let Some(num) = self.common.scheduler.next(gate) else { return false };
             // Destroyed since it was queued.
             let Some(qp) = self.qps.get_mut(num) else { continue };
+            self.acting = num;
             match qp.grant(now, gate, &mut self.common) {
                 Outcome::Send(granted) => {
                     send(qp.commit(now, &granted, &mut self.common));
@@ -392,6 +448,7 @@ impl<P: Policy> Endpoint<P> {
             if kind == TimerKind::PathOrder {
                 self.on_path_timer(now, at);
             } else if let Some(qp) = self.qps.get_mut(num) {
+                self.acting = num;
                 qp.on_timer(now, at, kind, &mut self.common);
             }
         }
@@ -401,7 +458,7 @@ impl<P: Policy> Endpoint<P> {
     /// What one queue pair has found out concerns others.
     #[inline(always)]
     fn settle(&mut self, now: Time) {
-        if self.common.rings.is_some() {
+        if self.common.rings().is_some() {
             self.tell_suspects(now);
         }
         self.ask_woken(now);
@@ -409,8 +466,9 @@ impl<P: Policy> Endpoint<P> {
 
     /// Tells queue pairs of packets that the order on their paths shows to be lost.
     fn tell_suspects(&mut self, now: Time) {
-        while let Some(suspect) = self.common.rings.as_mut().and_then(|rings| rings.take_suspect()) {
+        while let Some(suspect) = self.common.rings_mut().and_then(|rings| rings.take_suspect()) {
             if let Some(qp) = self.qps.get_mut(suspect.of.qp) {
+                self.acting = suspect.of.qp;
                 qp.on_suspect(now, &suspect, &mut self.common);
             }
         }
@@ -419,7 +477,7 @@ impl<P: Policy> Endpoint<P> {
     /// The time of some path has come.
     #[cold]
     fn on_path_timer(&mut self, now: Time, at: Time) {
-        let Some(rings) = &mut self.common.rings else { return };
+        let Some(rings) = self.common.rings_mut() else { return };
         if rings.armed != at {
             return;
         }
@@ -444,6 +502,7 @@ impl<P: Policy> Endpoint<P> {
     fn ask_all_woken(&mut self, now: Time) {
         while let Some(num) = self.common.shared.take_woken() {
             if let Some(qp) = self.qps.get_mut(num) {
+                self.acting = num;
                 qp.ask_again(now, &mut self.common);
             }
         }

@@ -3,10 +3,11 @@
 mod pair;
 
 use pair::{Fixed, config};
+use pathweave_policy::{Leg, Peers, PolicyEnv};
 use pathweave_transport::{
     Buffer, Endpoint, EndpointConfig, Event, Gate, Op, PostError, QpConfig, RecvRequest, Status, WorkRequest,
 };
-use pathweave_units::{HostId, QpNum, Time};
+use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::Body;
 
 const NOW: Time = Time::ZERO;
@@ -94,6 +95,69 @@ fn the_policy_agreed_on_is_the_one_that_is_asked() {
     assert_eq!(hosts[0].policy(qps[0]).unwrap().log.len(), 5);
     let nobody = hosts[0].agree(NOW, QpNum(0x00ab_cdef), Fixed::window(1), 1_024);
     assert_eq!(nobody, Err(PostError::UnknownQp));
+}
+
+/// The other end has fewer paths than the queue pair was made for: nothing that queue pairs share leads to the others.
+#[test]
+fn every_scheme_keeps_to_the_paths_agreed_on() {
+    for info in pathweave_policy::schemes() {
+        let scheme = (info.make)();
+        for (peers, agreed) in [(Peers::Connections, 1), (Peers::Connections, 3), (Peers::Hosts, 1)] {
+            let env = |paths| PolicyEnv {
+                line_rate: Rate::from_gbps(100),
+                base_rtt: Duration::from_us(10),
+                mtu_wire_bytes: 1_100,
+                mtu_payload_bytes: 1_024,
+                paths,
+                measured: Leg::of(Duration::from_us(10)),
+                edge: None,
+            };
+            let mut rng = Rng::for_component(1, "policy", 0);
+            let mut hosts = [0, 1].map(|host| {
+                let config = EndpointConfig { mtu_payload: 1_024, ..EndpointConfig::new(HostId(host)) };
+                Endpoint::with_peers(config, peers)
+            });
+            let qps = [0, 1].map(|host| {
+                let policy = scheme.policy.build(&env(8), &mut rng);
+                let recovery = scheme.recovery;
+                let peer = HostId(1 - host as u32);
+                hosts[host].create_qp(NOW, QpConfig { recovery, ..QpConfig::new(peer, policy, &[]) })
+            });
+            for host in [0, 1] {
+                let policy = scheme.policy.build(&env(agreed), &mut rng);
+                hosts[host].agree(NOW, qps[host], policy, 1_024).unwrap();
+                hosts[host].connect(qps[host], qps[1 - host]).unwrap();
+            }
+            let len = 60_000;
+            hosts[1].post_recv(qps[1], RecvRequest { wr_id: 1, buffer: Buffer(0), len }).unwrap();
+            hosts[0]
+                .post(NOW, qps[0], WorkRequest { wr_id: 2, op: Op::Send, local: Buffer(0), len })
+                .unwrap();
+            let (mut now, mut completed) = (NOW, 0);
+            for _ in 0..100_000 {
+                now = now + Duration::from_us(5);
+                for from in [0, 1] {
+                    hosts[from].on_timer(now);
+                    while let Some(packet) = hosts[from].poll_transmit(now, Gate::OPEN) {
+                        assert!(packet.segment.path.0 < agreed, "{}: {:?}", info.name, packet.segment);
+                        // Some are marked: schemes look for another path then.
+                        let to = &mut hosts[1 - from];
+                        to.on_packet(now, HostId(from as u32), &packet.segment, now.as_ps() % 3 == 0);
+                    }
+                }
+                let done = |event: Event| matches!(event, Event::Completion(_));
+                completed += hosts
+                    .iter_mut()
+                    .map(|host| std::iter::from_fn(|| host.poll_event()).filter(|event| done(*event)).count())
+                    .sum::<usize>();
+                if completed == 2 {
+                    break;
+                }
+            }
+            assert_eq!(completed, 2, "{}", info.name);
+            hosts.iter().for_each(Endpoint::assert_invariants);
+        }
+    }
 }
 
 #[test]

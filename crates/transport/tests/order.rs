@@ -25,6 +25,7 @@ struct Scripted {
 }
 
 impl Policy for Scripted {
+    pathweave_policy::ignores!(on_open, on_close, on_probe_sent, probes_overtake);
     fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant {
         self.grants.front().copied().unwrap_or(Grant::Send(PathId(0)))
     }
@@ -352,4 +353,36 @@ fn the_policy_hears_when_notices_are_paused_and_welcome_again() {
         .map(|e| e.0)
         .collect();
     assert_eq!(toggles, [Notices::Paused, Notices::Welcome].map(FeedbackKind::Notices));
+}
+
+/// Whoever speaks for the other end may announce what it likes.
+#[test]
+fn a_notice_of_everything_makes_a_handful_of_packets() {
+    let mut end = End::new([], CnpMode::Off);
+    // The receiver takes 1,024 packets ahead: those may be missing, 64 to a report.
+    let said = end.notice(0, (1 << 23) - 1, false);
+    assert_eq!(said.len(), 1 + 16);
+    assert!(
+        matches!(said[16], Body::Missing(Missing { first: 960, missing: u64::MAX, .. })),
+        "{:?}",
+        said[16]
+    );
+    // Beyond that nothing can be under way.
+    assert_eq!(end.notice(1_024, 2_000, false), []);
+    assert_eq!(end.endpoint.qp_counters(end.qp).expect("it is there").malformed, 1);
+}
+
+#[test]
+fn notices_without_end_leave_a_bounded_queue() {
+    let mut end = End::new([], CnpMode::Off);
+    for n in 0..100_000 {
+        let notice = Notice { first: 0, last: 1_000 + n % 20, sent_at: Time::ZERO };
+        let segment = Segment { dst_qp: end.qp, src_qp: PEER.1, path: PathId(3), body: Body::Notice(notice) };
+        end.endpoint.on_packet(end.now, PEER.0, &segment, false);
+    }
+    let said = end.control();
+    let reports = said.iter().filter(|body| matches!(body, Body::Missing(_))).count();
+    assert_eq!((reports, said.len()), (64, 1 << 16));
+    // Once they have left there is room for more.
+    assert_eq!(end.notice(0, 1_000, false).len(), 1 + 16);
 }

@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::config::{Driving, Waiting};
-use crate::engine::{Drive, Until};
+use crate::engine::contain::message;
+use crate::engine::{Drive, Turn, Until};
 use crate::error::OpenError;
 use crate::shared::{Answer, Shared, lock};
 
@@ -26,28 +27,35 @@ pub(crate) enum Driver {
 
 /// Runs the loop until it is told to stop or cannot go on.
 pub(crate) fn run<C, H>(mut engine: Box<dyn Drive>, shared: &Shared<C, H>) {
-    // A panic is a bug, but nobody shall wait for ever because of one.
-    let turns = AssertUnwindSafe(|| {
-        loop {
-            let turn = engine.turn()?;
-            if turn.stopped {
-                return Ok(());
-            }
-            engine.park(&turn, Until::Timer)?;
+    let turns = || loop {
+        let turn = engine.turn()?;
+        if turn.stopped {
+            return Ok(());
         }
-    });
-    let reason = match catch_unwind(turns) {
-        Ok(Ok(())) => "its owner has closed it".into(),
-        Ok(Err(error)) => failure(&error),
-        Err(_) => "the loop has panicked, which is a bug".into(),
+        engine.park(&turn, Until::Timer)?;
+    };
+    let reason = match guarded(turns) {
+        Ok(()) => CLOSED.into(),
+        Err(reason) => reason,
     };
     let _ = shared.broken.set(reason);
     let _ = catch_unwind(AssertUnwindSafe(|| engine.abandon()));
     shared.signal.notify();
 }
 
-fn failure(error: &io::Error) -> String {
-    format!("the loop has failed: {error}")
+const CLOSED: &str = "its owner has closed it";
+
+/// Does some of the loop's work. A panic is a bug, and what it was about nobody could tell, or the loop would have gone
+/// on without it; but nobody shall wait for ever because of one.
+///
+/// # Errors
+/// Why the loop cannot go on.
+fn guarded<T>(work: impl FnOnce() -> io::Result<T>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(format!("the loop has failed: {error}")),
+        Err(panic) => Err(format!("the loop has panicked, which is a bug: {}", message(&*panic))),
+    }
 }
 
 impl Driver {
@@ -75,7 +83,7 @@ impl Driver {
     #[inline]
     pub(crate) fn ask<C, H>(&self, shared: &Shared<C, H>, command: C) {
         shared.ask(command);
-        self.push();
+        self.push(shared);
     }
 
     /// Hands a command to the loop and waits for its answer.
@@ -115,13 +123,17 @@ impl Driver {
 
     /// Lets the loop see what was asked of it. Of use only where no thread turns it.
     #[inline]
-    fn push(&self) {
+    fn push<C, H>(&self, shared: &Shared<C, H>) {
         if let Driver::Caller { engine, ended } = self
             // Whoever else has it will see the command.
             && let Ok(mut engine) = engine.try_lock()
             && !ended.load(Ordering::Acquire)
+            && let Err(reason) = guarded(|| {
+                engine.push();
+                Ok(())
+            })
         {
-            engine.push();
+            fail(&mut **engine, ended, shared, reason);
         }
     }
 
@@ -196,8 +208,8 @@ impl Driver {
                 let mut engine = engine.lock().unwrap_or_else(PoisonError::into_inner);
                 turn(&mut **engine, ended, shared);
                 if !ended.swap(true, Ordering::AcqRel) {
-                    let _ = shared.broken.set("its owner has closed it".into());
-                    engine.abandon();
+                    let _ = shared.broken.set(CLOSED.into());
+                    let _ = catch_unwind(AssertUnwindSafe(|| engine.abandon()));
                 }
             }
         }
@@ -234,15 +246,16 @@ fn turn<C, H>(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared<C, H>)
         return;
     }
     // Parking for no time says that what arrives from now on is to be looked at.
-    if let Err(error) = engine.turn().and_then(|turn| engine.park(&turn, Until::AtOnce)) {
-        fail(engine, ended, shared, &error);
+    if let Err(reason) = guarded(|| engine.turn().and_then(|turn| engine.park(&turn, Until::AtOnce))) {
+        fail(engine, ended, shared, reason);
     }
 }
 
-fn fail<C, H>(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared<C, H>, error: &io::Error) {
+#[cold]
+fn fail<C, H>(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared<C, H>, reason: String) {
     ended.store(true, Ordering::Release);
-    let _ = shared.broken.set(failure(error));
-    engine.abandon();
+    let _ = shared.broken.set(reason);
+    let _ = catch_unwind(AssertUnwindSafe(|| engine.abandon()));
 }
 
 /// Turns the loop until `ready` gives something.
@@ -258,7 +271,7 @@ fn drive<T, C, H>(
         if ended.load(Ordering::Acquire) {
             return ready();
         }
-        let result = engine.turn();
+        let result: Result<Turn, String> = guarded(|| engine.turn());
         if let Some(value) = ready() {
             return Some(value);
         }
@@ -268,8 +281,8 @@ fn drive<T, C, H>(
             return None;
         }
         let until = deadline.map_or(Until::Timer, Until::Deadline);
-        if let Err(error) = result.and_then(|turn| engine.park(&turn, until)) {
-            fail(engine, ended, shared, &error);
+        if let Err(reason) = result.and_then(|turn| guarded(|| engine.park(&turn, until))) {
+            fail(engine, ended, shared, reason);
         }
     }
 }

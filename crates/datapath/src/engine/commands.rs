@@ -43,7 +43,7 @@ impl Core {
                 self.tick();
                 any = true;
             }
-            self.take(command, backend);
+            self.contain(|core| core.take(command, backend));
         }
         any
     }
@@ -76,12 +76,18 @@ impl Core {
                 }
             }
             Command::Close { connection } => {
+                self.act_for(connection.id());
                 self.close(connection.id(), CloseReason::Local);
                 self.shared.signal.notify();
             }
             Command::Probe { id } => self.probe_all(id),
             Command::Stats { id, answer } => {
-                *lock(&answer) = Some(self.stats(id));
+                // There is an answer in any case: somebody waits for it.
+                let stats = self.contain(|core| {
+                    core.act_for(id);
+                    core.stats(id)
+                });
+                *lock(&answer) = Some(stats.flatten());
                 self.shared.signal.notify();
             }
             Command::DeviceStats { answer } => {
@@ -107,19 +113,30 @@ impl Core {
         let len = memory.len() as u64;
         let handle = self.places.insert(Place { memory, wr_id });
         let request = WorkRequest { wr_id: handle, op, local: Buffer(handle), len };
-        let endpoint = &mut self.endpoint;
-        let posted = connection.takes_requests()
-            && match start {
-                Start::InTurn => endpoint.post(now, connection.qp, request),
-                Start::AfterAll => endpoint.post_fenced(now, connection.qp, request),
-            }
-            .is_ok();
-        if posted {
+        if connection.takes_requests() {
+            let qp = connection.qp;
             connection.sends.push_back((handle, opcode));
-            return;
+            let posted = match start {
+                Start::InTurn => self.endpoint.post(now, qp, request),
+                Start::AfterAll => self.endpoint.post_fenced(now, qp, request),
+            };
+            if posted.is_ok() {
+                return;
+            }
         }
+        self.refuse_posted(id, handle, Side::Send, flushed(id, wr_id, opcode));
+    }
+
+    /// What was posted is not taken, and completes at once.
+    fn refuse_posted(&mut self, id: ConnectionId, handle: u64, side: Side, flushed: Completion) {
         self.places.remove(handle);
-        deliver(connection, Side::Send, flushed(id, wr_id, opcode));
+        if let Some(connection) = self.connections.get_mut(id) {
+            match side {
+                Side::Send => connection.sends.retain(|(other, _)| *other != handle),
+                Side::Receive => connection.receives.retain(|other| *other != handle),
+            }
+            deliver(connection, side, flushed);
+        }
         self.shared.signal.notify();
     }
 
@@ -128,13 +145,14 @@ impl Core {
         let len = memory.len() as u64;
         let handle = self.places.insert(Place { memory, wr_id });
         let request = RecvRequest { wr_id: handle, buffer: Buffer(handle), len };
-        if connection.takes_requests() && self.endpoint.post_recv(connection.qp, request).is_ok() {
+        if connection.takes_requests() {
+            let qp = connection.qp;
             connection.receives.push_back(handle);
-            return;
+            if self.endpoint.post_recv(qp, request).is_ok() {
+                return;
+            }
         }
-        self.places.remove(handle);
-        deliver(connection, Side::Receive, flushed(id, wr_id, Opcode::Recv));
-        self.shared.signal.notify();
+        self.refuse_posted(id, handle, Side::Receive, flushed(id, wr_id, Opcode::Recv));
     }
 
     fn register(
@@ -341,6 +359,7 @@ impl Core {
             CloseReason::Local
             | CloseReason::Failed
             | CloseReason::PeerSilent
+            | CloseReason::Internal
             | CloseReason::DeviceClosed => Some(now),
         };
         connection.phase = Phase::Lingering { until: now.saturating_add(LINGER), next_close: says_close };
@@ -404,6 +423,7 @@ impl Core {
             paced: self.counts.paced,
             paced_late_ns: self.counts.paced_late_ns,
             paced_late_over_10us: self.counts.paced_late_over_10us,
+            panics: self.counts.panics,
         }
     }
 }

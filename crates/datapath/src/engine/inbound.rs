@@ -35,13 +35,23 @@ impl Core {
         let each = received.segment_bytes.max(1);
         for frames in received.bytes.chunks_mut(each * sum::AT_ONCE) {
             let residues = sum::residues(frames, each);
-            for (frame, residue) in frames.chunks_mut(each).zip(residues) {
-                self.counts.received_datagrams += 1;
-                let whence = (received.from, received.at);
-                // Anew for each: what one of them releases is stamped with a later time.
-                if self.on_datagram(self.now, whence, received.ecn, frame, residue).is_none() {
-                    self.counts.refused_datagrams += 1;
-                }
+            // From where it goes on if one of them is the undoing of its connection.
+            let mut next = 0;
+            while next < frames.len() {
+                self.contain(|core| {
+                    while next < frames.len() {
+                        let residue = residues[next / each];
+                        let end = frames.len().min(next + each);
+                        let frame = &mut frames[std::mem::replace(&mut next, end)..end];
+                        core.counts.received_datagrams += 1;
+                        let whence = (received.from, received.at);
+                        core.endpoint.act_for(None);
+                        // Anew for each: what one of them releases is stamped with a later time.
+                        if core.on_datagram(core.now, whence, received.ecn, frame, residue).is_none() {
+                            core.counts.refused_datagrams += 1;
+                        }
+                    }
+                });
             }
         }
     }
@@ -84,6 +94,7 @@ impl Core {
         if content[..].first() == Some(&control::OPCODE) {
             let control = Control::parse(content)?;
             let id = ConnectionId(control.to);
+            self.act_for(id);
             let known = self.connections.get(id)?;
             let of_peer = sound(known) && known.remote_id == control.from.0;
             return of_peer.then(|| self.on_control(now, id, control));
@@ -108,6 +119,7 @@ impl Core {
         if self.connections.get(id)?.session.is_none() && !self.confirm_by_packet(now, from, id, frame) {
             return None;
         }
+        self.act_for(id);
         let connection = self.connections.get_mut(id)?;
         let opened = connection.session.as_mut()?.open(now, frame).ok()?;
         let content = &frame[opened.body];

@@ -2,8 +2,11 @@
 
 pub(crate) mod acks;
 mod anticipation;
+#[cfg(test)]
+mod bomb;
 mod commands;
 mod connection;
+pub(crate) mod contain;
 mod control;
 mod inbound;
 pub(crate) mod line;
@@ -22,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use pathweave_policy::Peers;
 use pathweave_transport::{Completion as Done, Endpoint, EndpointConfig, Event, Opcode, Status, TimerKind};
 use pathweave_units::{Duration as Span, HostId, Time};
 use pathweave_wire::{Framing, Segment};
@@ -176,6 +180,7 @@ struct Counts {
     paced: u64,
     paced_late_ns: u64,
     paced_late_over_10us: u64,
+    panics: u64,
 }
 
 impl<B: Backend> Engine<B> {
@@ -191,13 +196,15 @@ impl<B: Backend> Engine<B> {
         getrandom::fill(&mut random).map_err(|_| SetupError::Random(crate::secure::RandomError))?;
         let [a, b, of_seed @ ..] = random;
         let seed = config.seed.unwrap_or(u64::from_ne_bytes(of_seed));
-        let endpoint = Endpoint::new(EndpointConfig {
+        let endpoint = EndpointConfig {
             mtu_payload: config.mtu_payload,
             framing: Framing::Pathweave,
             nic_ports: 1,
             seed,
             ..EndpointConfig::new(HostId(0))
-        });
+        };
+        // The endpoint knows peers by the numbers of connections.
+        let endpoint = Endpoint::with_peers(endpoint, Peers::Connections);
         let core = Core {
             now: clock.now(),
             clock,
@@ -381,7 +388,24 @@ impl Core {
     /// After every input, all outputs.
     fn after_input<B: Backend>(&mut self, backend: &mut B) -> Left {
         let now = self.tick();
-        let mut active = self.setup_progress(now, backend);
+        let mut active = self.contain(|core| core.setup_progress(now, backend)).unwrap_or(true);
+        let before = self.contain(|core| {
+            core.look_after(now);
+            // The application hears first: it has work to do, too.
+            let told = core.tell();
+            core.answer();
+            told
+        });
+        let told = before.unwrap_or(true);
+        active |= told;
+        let left = self.transmit(backend, told);
+        // Sending may end something, too.
+        active |= self.contain(Core::tell).unwrap_or(true);
+        if left == Left::Idle && active { Left::Done } else { left }
+    }
+
+    /// What time brings: timers, dead paths, silent peers.
+    fn look_after(&mut self, now: Time) {
         self.note_lateness(now);
         match self.endpoint.next_timer() {
             Some((due, _, kind)) if due <= now && !(self.unread && is_timeout(kind)) => {
@@ -396,14 +420,6 @@ impl Core {
         } else if now >= self.next_upkeep {
             self.upkeep(now);
         }
-        // The application hears first: it has work to do, too.
-        let told = self.tell();
-        active |= told;
-        self.answer();
-        let left = self.transmit(backend, told);
-        // Sending may end something, too.
-        active |= self.tell();
-        if left == Left::Idle && active { Left::Done } else { left }
     }
 
     /// Whether a timer is due for which packets count as lost.
@@ -450,9 +466,13 @@ impl Core {
         while let Some(event) = self.endpoint.poll_event() {
             any = true;
             match event {
-                Event::Completion(done) => self.complete(&done),
+                Event::Completion(done) => {
+                    self.endpoint.act_for(Some(done.qp));
+                    self.complete(&done);
+                }
                 Event::Delivered { .. } => {}
                 Event::QpError { qp, .. } => {
+                    self.endpoint.act_for(Some(qp));
                     if let Some(id) = self.connections.of_qp(qp).map(|connection| connection.id) {
                         self.close(id, CloseReason::Failed);
                     }

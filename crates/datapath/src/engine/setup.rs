@@ -250,6 +250,7 @@ impl Core {
     /// Both ends know all they need. False if the connection is gone.
     fn establish(&mut self, now: Time, id: ConnectionId, established: Established) -> bool {
         let Established { session, agreed, peer: hello, round_trip } = established;
+        self.act_for(id);
         let Some(connection) = self.connections.get_mut(id) else { return false };
         let shared = connection.shared.clone();
         connection.session = Some(session);
@@ -321,7 +322,8 @@ impl Core {
             let _ = self.setup.responder.accept(now, request, ours);
             return;
         }
-        let Ok(scheme) = scheme::find(&hello.scheme) else {
+        let scheme = scheme::find(&hello.scheme).ok().filter(|_| self.config.accepts(&hello.scheme));
+        let Some(scheme) = scheme else {
             return self.setup.responder.decline(request, UNKNOWN_SCHEME);
         };
         let Some(id) = self.connections.next_id() else {

@@ -39,7 +39,15 @@ impl Core {
     /// application drives the loop and was told of what is acknowledged, they are held for a moment: mostly it answers,
     /// and they go along with the answer.
     pub(super) fn transmit<B: Backend>(&mut self, backend: &mut B, told: bool) -> Left {
-        let (packets, left) = self.collect(PACKETS_A_TURN);
+        // After a panic there is more, of others.
+        let (packets, left) = self.contain(|core| core.collect(PACKETS_A_TURN)).unwrap_or((1, Left::More));
+        self.contain(|core| core.acknowledge(told));
+        self.outbound.flush(backend);
+        if packets == 0 { Left::Idle } else { left }
+    }
+
+    /// Sends acknowledgements, or holds them.
+    fn acknowledge(&mut self, told: bool) {
         if self.acks.is_empty() {
             (self.held_since, self.acks_are_awaited) = (None, false);
         } else if self.may_hold(told) {
@@ -52,8 +60,6 @@ impl Core {
         } else {
             self.emit_acks();
         }
-        self.outbound.flush(backend);
-        if packets == 0 { Left::Idle } else { left }
     }
 
     /// Puts packets of the endpoint into batches, acknowledgements aside.
@@ -127,7 +133,7 @@ impl Core {
 
     /// Sends acknowledgements that were held.
     pub(super) fn flush_acks<B: Backend>(&mut self, backend: &mut B) {
-        self.emit_acks();
+        self.contain(Core::emit_acks);
         self.outbound.flush(backend);
     }
 
@@ -159,12 +165,14 @@ impl Core {
 
     fn emit_ack(&mut self, to: HostId, segment: &Segment) {
         let Some(connection) = self.connections.get_mut(ConnectionId(to.0)) else { return };
+        self.endpoint.act_for(Some(connection.qp));
         emit(&mut self.outbound, &self.places, connection, segment, None, Codepoint::Any);
     }
 
     /// Sends a packet that the endpoint does not know of: a probe.
     pub(super) fn emit_probe(&mut self, id: ConnectionId, path: PathId) {
         let now = self.now;
+        self.act_for(id);
         let Some(connection) = self.connections.get_mut(id) else { return };
         let segment = Segment {
             dst_qp: connection.remote_qp,
@@ -178,6 +186,7 @@ impl Core {
 
     /// Tells the peer something about the connection.
     pub(super) fn emit_control(&mut self, id: ConnectionId, message: control::Message) {
+        self.act_for(id);
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.probes = connection.probes.wrapping_add(1);
         let path = PathId(connection.probes % connection.paths);

@@ -46,6 +46,7 @@ impl Core {
     pub(super) fn upkeep(&mut self, now: Time) {
         let mut wait = QUIET;
         for id in self.connections.ids() {
+            self.act_for(id);
             match self.need(now, id) {
                 Need::Nothing => continue,
                 Need::Attention => {}

@@ -9,6 +9,9 @@ use pathweave_policy::{
 };
 use pathweave_units::{Duration, PathId, Rate, Time};
 
+#[cfg(test)]
+use super::bomb;
+
 /// A path is dead if packets that left so much later than the first it has not answered have been answered on others:
 /// its round-trip time and so many deviations. Times of leaving are compared, not times of answers, so that a host that
 /// stops for a while kills no path: nothing that left meanwhile is answered before what left earlier.
@@ -131,6 +134,9 @@ pub(crate) struct Watched {
     answered: Time,
     dead: u16,
     deaths: Deaths,
+    /// What a test has set off.
+    #[cfg(test)]
+    bomb: bomb::Bomb,
 }
 
 impl Watched {
@@ -146,6 +152,8 @@ impl Watched {
             answered: Time::ZERO,
             dead: 0,
             deaths,
+            #[cfg(test)]
+            bomb: bomb::Bomb::default(),
         }
     }
 
@@ -214,16 +222,22 @@ impl Policy for Watched {
     }
 
     fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+        #[cfg(test)]
+        self.bomb.closed();
         self.inner.on_close(cx);
     }
 
     #[inline]
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+        #[cfg(test)]
+        self.bomb.polled(want.payload_bytes);
         self.inner.poll_send(now, want, cx)
     }
 
     #[inline]
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        #[cfg(test)]
+        self.bomb.sent(sent.payload_bytes);
         let path = &mut self.paths[sent.path.index()];
         path.packets += 1;
         path.payload_bytes += u64::from(sent.payload_bytes);
@@ -249,6 +263,8 @@ impl Policy for Watched {
 
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        #[cfg(test)]
+        self.bomb.heard(feedback);
         let Some(path) = self.paths.get_mut(feedback.path.index()) else { return };
         match feedback.kind {
             FeedbackKind::Ack { timed, marked } => {
@@ -310,23 +326,35 @@ impl Policy for Watched {
     }
 
     fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
+        #[cfg(test)]
+        self.bomb.fired();
         self.inner.on_timer(now, cx);
     }
 
     #[inline]
     fn next_timer(&self) -> Option<Time> {
+        #[cfg(test)]
+        if let Some(at) = self.bomb.timer() {
+            return Some(at);
+        }
         self.inner.next_timer()
     }
 
     fn rate(&self, now: Time) -> Option<Rate> {
+        #[cfg(test)]
+        self.bomb.asked();
         self.inner.rate(now)
+    }
+
+    fn probes_overtake(&self) -> bool {
+        self.inner.probes_overtake()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_policy::{Leg, PolicyEnv, Shared, find_scheme};
+    use pathweave_policy::{Leg, PolicyConfig, PolicyEnv, Shared, find_scheme};
     use pathweave_units::Rng;
 
     const PATHS: u16 = 4;
@@ -385,6 +413,33 @@ mod tests {
                 watched.on_feedback(now + Duration::from_us(100), &back(acked, path), &mut cx);
             }
         }
+    }
+
+    #[test]
+    fn what_a_scheme_says_of_its_probes_is_handed_on() {
+        let mut overtaking = 0;
+        for info in pathweave_policy::schemes() {
+            let mut scheme = (info.make)();
+            if let PolicyConfig::Laps(laps) = &mut scheme.policy {
+                laps.probe_class = pathweave_policy::laps::ProbeClass::Control;
+            }
+            let mut rng = Rng::for_component(1, "test", 0);
+            let env = PolicyEnv {
+                line_rate: Rate::from_gbps(1),
+                base_rtt: Duration::from_us(100),
+                mtu_wire_bytes: 1_500,
+                mtu_payload_bytes: 1_344,
+                paths: PATHS,
+                measured: Leg::of(Duration::from_us(100)),
+                edge: None,
+            };
+            let plain = scheme.policy.build(&env, &mut rng);
+            let says = plain.probes_overtake();
+            let watched = Watched::new(plain, PATHS, Duration::ZERO, Deaths::default());
+            assert_eq!(watched.probes_overtake(), says, "{}", info.name);
+            overtaking += usize::from(says);
+        }
+        assert!(overtaking > 0, "LAPS's do");
     }
 
     #[test]

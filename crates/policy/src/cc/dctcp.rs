@@ -167,6 +167,10 @@ impl CongestionControl for Dctcp {
             _ => {}
         }
     }
+    fn on_timer(&mut self, _now: Time) {}
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
     fn rate(&self, _now: Time) -> Option<Rate> {
         let bits = self.window * self.packet_bytes * 8.0;
         Some(Rate::from_bps((bits / self.base_rtt.as_secs_f64().max(1e-12)) as u64))

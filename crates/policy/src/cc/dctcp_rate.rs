@@ -135,6 +135,10 @@ impl CongestionControl for DctcpRate {
             self.on_ack(feedback.psn, marked);
         }
     }
+    fn on_timer(&mut self, _now: Time) {}
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
     fn rate(&self, _now: Time) -> Option<Rate> {
         Some(self.rate)
     }

@@ -43,13 +43,9 @@ pub trait CongestionControl {
     /// Feedback on a packet.
     fn on_feedback(&mut self, now: Time, feedback: &Feedback);
     /// The instant of [`CongestionControl::next_timer`] has come.
-    fn on_timer(&mut self, now: Time) {
-        let _ = now;
-    }
+    fn on_timer(&mut self, now: Time);
     /// When [`CongestionControl::on_timer`] wants to be called. `None` where timers are evaluated when looked at.
-    fn next_timer(&self) -> Option<Time> {
-        None
-    }
+    fn next_timer(&self) -> Option<Time>;
     /// The rate allowed now; `None` where there is no limit.
     fn rate(&self, now: Time) -> Option<Rate>;
 }

@@ -313,6 +313,10 @@ impl CongestionControl for Swift {
             self.next_send = now;
         }
     }
+    fn on_timer(&mut self, _now: Time) {}
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
     fn rate(&self, _now: Time) -> Option<Rate> {
         // A window a base round-trip time: what it allows while there is no queue.
         let share = self.cwnd * self.params.packet_time / self.params.base_rtt;

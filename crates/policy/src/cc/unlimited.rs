@@ -41,6 +41,10 @@ impl CongestionControl for Unlimited {
     fn permit(&mut self, _now: Time, want: &Want) -> Permit {
         if fits(want, self.window_bytes) { Permit::Now } else { Permit::Blocked }
     }
+    fn on_timer(&mut self, _now: Time) {}
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent) {}
     #[inline]

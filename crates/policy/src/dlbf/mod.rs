@@ -276,11 +276,16 @@ impl OnSwitch {
 }
 
 impl Policy for Dlbf {
+    crate::ignores!(on_probe_sent, probes_overtake);
     fn on_open(&mut self, _now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
         let State { config, env, place, .. } = &mut *self.state;
         if config.scope == DlbfScope::HostPair {
             *place = Place::join(config, env, member.peer, cx.shared);
         }
+    }
+
+    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+        self.state.place.leave(cx.shared);
     }
 
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {

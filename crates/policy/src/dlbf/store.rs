@@ -1,43 +1,57 @@
 //! Where a queue pair's knowledge of its paths is: its own, or that of all queue pairs to the same host.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 
 use pathweave_units::HostId;
 
 use super::{DlbfConfig, PathTable};
-use crate::shared::StoreId;
+use crate::peers::{PeerIndex, PeerTable};
+use crate::shared::{Keep, StoreId};
 use crate::{PolicyEnv, Shared};
 
 /// What an endpoint's queue pairs with one configuration know of their paths, by the host at the other end.
 #[derive(Debug)]
 pub struct DlbfHost {
     config: Box<DlbfConfig>,
-    pairs: BTreeMap<HostId, PathTable>,
+    pairs: PeerTable<PathTable>,
+}
+
+impl Keep for DlbfHost {
+    fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+    fn forget(&mut self, peer: HostId) {
+        self.pairs.forget(peer);
+    }
 }
 
 /// Where the table of a queue pair is.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     Own(PathTable),
-    Pair(StoreId<DlbfHost>, HostId),
+    Pair(StoreId<DlbfHost>, PeerIndex),
 }
 
 impl Place {
-    /// Shares the table of all queue pairs to `peer`.
+    /// Shares the table of all queue pairs to `peer` that may use as many paths.
     pub(super) fn join(config: &DlbfConfig, env: &PolicyEnv, peer: HostId, shared: &mut Shared) -> Self {
         let id = shared.join(
             |host: &DlbfHost| *host.config == *config,
-            || DlbfHost { config: Box::new(config.clone()), pairs: BTreeMap::new() },
+            || DlbfHost { config: Box::new(config.clone()), pairs: PeerTable::new() },
         );
         let new = || PathTable::new(env.paths, config.available_for, config.unavailable_for);
-        shared.get(id).pairs.entry(peer).or_insert_with(new);
-        Place::Pair(id, peer)
+        Place::Pair(id, shared.get(id).pairs.join(peer, env.paths, new))
+    }
+    /// The queue pair is closed.
+    pub(super) fn leave(&self, shared: &mut Shared) {
+        if let Place::Pair(id, pair) = *self {
+            shared.leave(id, |host, peers| host.pairs.leave(pair, peers));
+        }
     }
     pub(super) fn table<'a>(&'a mut self, shared: &'a mut Shared) -> &'a mut PathTable {
         match self {
             Place::Own(table) => table,
-            Place::Pair(id, peer) => shared.get(*id).pairs.get_mut(peer).expect("made when it was joined"),
+            Place::Pair(id, pair) => shared.get(*id).pairs.get_mut(*pair),
         }
     }
 }

@@ -23,6 +23,7 @@ use alloc::boxed::Box;
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
+use crate::peers::PeerIndex;
 use crate::shared::StoreId;
 use crate::{Feedback, FeedbackKind, Grant, Member, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
 use rate::RateControl;
@@ -37,8 +38,8 @@ pub use table::{LapsHost, TableSizes};
 /// A flow's state: its rate. What is known of paths is the host's.
 #[derive(Clone, Debug)]
 pub struct Laps {
-    store: Option<StoreId<LapsHost>>,
-    pair: u32,
+    /// The host's tables and the entry of the peer in them, while the queue pair is open.
+    joined: Option<(StoreId<LapsHost>, PeerIndex)>,
     probing: Probing,
     probe_class: ProbeClass,
     limit: Limit,
@@ -62,8 +63,7 @@ pub struct Laps {
 impl Laps {
     pub(crate) fn new(config: &LapsConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
         Laps {
-            store: None,
-            pair: 0,
+            joined: None,
             probing: config.probing,
             probe_class: config.probe_class,
             limit: config.limit,
@@ -81,7 +81,8 @@ impl Laps {
 
     #[inline]
     fn paths<'a>(&self, cx: &'a mut PolicyCx<'_>) -> &'a mut Pair {
-        cx.shared.get(self.store.expect("on_open comes before any other call")).pair(self.pair)
+        let (store, pair) = self.joined.expect("on_open comes before any other call");
+        cx.shared.get(store).pair(pair)
     }
 
     /// Bytes that may be in flight: two threshold delays of the line, and a packet.
@@ -105,12 +106,18 @@ impl Laps {
 }
 
 impl Policy for Laps {
+    crate::ignores!(on_copy_sent, on_notice_sent);
     fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
         let Some(made_for) = self.config.take() else { return };
         let (config, env) = *made_for;
         let id = cx.shared.join(|host: &LapsHost| *host.config() == config, || LapsHost::new(config));
-        self.pair = cx.shared.get(id).join(now, member.peer, &env);
-        self.store = Some(id);
+        self.joined = Some((id, cx.shared.get(id).join(now, member.peer, &env)));
+    }
+
+    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+        if let Some((store, pair)) = self.joined.take() {
+            cx.shared.leave(store, |host, peers| host.leave(pair, peers));
+        }
     }
 
     #[inline]

@@ -2,9 +2,7 @@
 //! by all its queue pairs.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec;
-use alloc::vec::Vec;
 
 use pathweave_units::{Duration, HostId, PathId, Time};
 
@@ -12,7 +10,9 @@ use super::calibration::Calibration;
 use super::config::{AfterProbe, AlphaUnit, Clock, Congested, LapsConfig, MarginRule, Unmeasured};
 use super::rate::Delays;
 use super::spray::Spray;
-use crate::{PathState, PathView, PolicyEnv};
+use crate::peers::{PeerIndex, PeerTable};
+use crate::shared::Keep;
+use crate::{PathState, PathView, Peers, PolicyEnv};
 
 /// Delays are kept below this many of the path's base, however often it is probed in vain.
 const MOST_BASES: u64 = 1 << 20;
@@ -295,13 +295,11 @@ impl Pair {
     }
 }
 
-/// Everything LAPS knows at one host.
+/// Everything LAPS knows at one host: the path search table, and behind it the path information table.
 #[derive(Debug)]
 pub struct LapsHost {
     config: LapsConfig,
-    /// The path search table: where the paths to a host are.
-    search: BTreeMap<HostId, u32>,
-    pairs: Vec<Pair>,
+    pairs: PeerTable<Pair>,
 }
 
 /// How large the tables of a host are.
@@ -317,30 +315,40 @@ pub struct TableSizes {
 
 impl LapsHost {
     pub(super) fn new(config: LapsConfig) -> Self {
-        LapsHost { config, search: BTreeMap::new(), pairs: Vec::new() }
+        LapsHost { config, pairs: PeerTable::new() }
     }
     pub(super) fn config(&self) -> &LapsConfig {
         &self.config
     }
     /// The paths to a host, entered now if they are not known.
-    pub(super) fn join(&mut self, now: Time, peer: HostId, env: &PolicyEnv) -> u32 {
-        let pairs = &mut self.pairs;
-        *self.search.entry(peer).or_insert_with(|| {
-            pairs.push(Pair::new(now, &self.config, env));
-            pairs.len() as u32 - 1
-        })
+    pub(super) fn join(&mut self, now: Time, peer: HostId, env: &PolicyEnv) -> PeerIndex {
+        let config = &self.config;
+        self.pairs.join(peer, env.paths, || Pair::new(now, config, env))
+    }
+    /// A queue pair that has joined is closed.
+    pub(super) fn leave(&mut self, pair: PeerIndex, peers: Peers) {
+        self.pairs.leave(pair, peers);
     }
     #[inline]
-    pub(super) fn pair(&mut self, index: u32) -> &mut Pair {
-        &mut self.pairs[index as usize]
+    pub(super) fn pair(&mut self, index: PeerIndex) -> &mut Pair {
+        self.pairs.get_mut(index)
     }
     /// How large the tables have become.
     pub fn sizes(&self) -> TableSizes {
         TableSizes {
-            destinations: self.search.len(),
+            destinations: self.pairs.len(),
             paths: self.pairs.iter().map(|pair| pair.paths.len()).sum(),
             bytes: self.pairs.iter().map(Pair::bytes).sum(),
         }
+    }
+}
+
+impl Keep for LapsHost {
+    fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+    fn forget(&mut self, peer: HostId) {
+        self.pairs.forget(peer);
     }
 }
 

@@ -217,7 +217,7 @@ fn flows_of_different_configurations_share_nothing() {
     let mut other = Laps::new(&LapsConfig::code_2025(), &env(2), &mut host.rng);
     let mut cx = PolicyCx { rng: &mut host.rng, shared: &mut host.shared };
     other.on_open(host.now, &Member { qp: QpNum(9), peer: HostId(1) }, &mut cx);
-    assert_ne!(other.store, host.flows[0].store);
+    assert_ne!(other.joined.map(|(store, _)| store), host.flows[0].joined.map(|(store, _)| store));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Single-path ECMP: the switches hash what never changes.
 
-use pathweave_units::{PathId, Rng};
+use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::{PathView, Sent, Want};
+use crate::{Feedback, PathView, Sent, Want};
 
 /// One path for the life of the queue pair, drawn from its random stream. Another is drawn when it goes down; it
 /// does not return when the first comes up again.
@@ -30,6 +30,8 @@ impl PathPicker for Ecmp {
     }
     #[inline]
     fn on_sent(&mut self, _sent: &Sent, _rng: &mut Rng) {}
+    #[inline]
+    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback, _rng: &mut Rng) {}
     fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
         self.path = PathSet::of(paths).keep_or_draw(self.path, rng);
     }

@@ -31,10 +31,7 @@ pub trait PathPicker {
     /// A packet left on the path picked for it.
     fn on_sent(&mut self, sent: &Sent, rng: &mut Rng);
     /// Feedback on a packet, for pickers that listen.
-    #[inline]
-    fn on_feedback(&mut self, now: Time, feedback: &Feedback, rng: &mut Rng) {
-        let _ = (now, feedback, rng);
-    }
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, rng: &mut Rng);
     /// The set of paths changed.
     fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng);
 }

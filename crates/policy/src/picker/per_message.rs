@@ -1,9 +1,9 @@
 //! A new path with every message.
 
-use pathweave_units::{PathId, Rng};
+use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::{PathView, Sent, Want};
+use crate::{Feedback, PathView, Sent, Want};
 
 /// All packets of a message take one path, drawn when its first packet is sent. Retransmissions of an earlier
 /// message take the path of the message being sent.
@@ -41,6 +41,8 @@ impl PathPicker for PerMessage {
             self.next = self.paths.draw(rng);
         }
     }
+    #[inline]
+    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback, _rng: &mut Rng) {}
     fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
         self.paths = PathSet::of(paths);
         self.path = self.paths.keep_or_draw(self.path, rng);

@@ -1,9 +1,9 @@
 //! Round robin over the paths.
 
-use pathweave_units::{PathId, Rng};
+use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::{PathView, Sent, Want};
+use crate::{Feedback, PathView, Sent, Want};
 
 /// Packet after packet takes path after path, from a random start so that queue pairs do not march in step.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ impl PathPicker for RoundRobin {
     fn on_sent(&mut self, _sent: &Sent, _rng: &mut Rng) {
         self.next = if self.next + 1 < self.paths.len() { self.next + 1 } else { 0 };
     }
+    #[inline]
+    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback, _rng: &mut Rng) {}
     fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
         self.paths = PathSet::of(paths);
         if self.next >= self.paths.len() {

@@ -1,9 +1,9 @@
 //! Random packet spraying.
 
-use pathweave_units::{PathId, Rng};
+use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::{PathView, Sent, Want};
+use crate::{Feedback, PathView, Sent, Want};
 
 /// Every packet takes a uniformly random path of those that are up (Dixit et al., INFOCOM 2013).
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ impl PathPicker for Rps {
     fn on_sent(&mut self, _sent: &Sent, rng: &mut Rng) {
         self.next = self.paths.draw(rng);
     }
+    #[inline]
+    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback, _rng: &mut Rng) {}
     fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
         self.paths = PathSet::of(paths);
         self.next = self.paths.keep_or_draw(self.next, rng);

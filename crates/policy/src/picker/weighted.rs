@@ -5,10 +5,10 @@
 
 use alloc::boxed::Box;
 
-use pathweave_units::{PathId, Rng};
+use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::{PathView, Sent, Want};
+use crate::{Feedback, PathView, Sent, Want};
 
 /// Paths, and the sums of their weights up to each. Without weights they are all alike.
 #[derive(Clone, Debug)]
@@ -75,6 +75,8 @@ impl PathPicker for WeightedRps {
     fn on_sent(&mut self, _sent: &Sent, rng: &mut Rng) {
         self.next = self.paths.draw(rng);
     }
+    #[inline]
+    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback, _rng: &mut Rng) {}
     fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
         *self.paths = Weighted::of(paths);
         self.next = self.paths.draw(rng);
@@ -102,6 +104,8 @@ impl PathPicker for Wcmp {
         self.path
     }
     fn on_sent(&mut self, _sent: &Sent, _rng: &mut Rng) {}
+    #[inline]
+    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback, _rng: &mut Rng) {}
     fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
         let weighted = Weighted::of(paths);
         if !self.informed || !weighted.paths.contains(self.path) {

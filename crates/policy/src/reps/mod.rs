@@ -106,6 +106,7 @@ impl Reps {
 }
 
 impl Policy for Reps {
+    crate::ignores!(on_open, on_close, on_probe_sent, on_copy_sent, on_notice_sent, probes_overtake);
     #[inline]
     fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         // With nothing in flight one always fits: the window is at least a packet.

@@ -3,12 +3,15 @@
 use std::fmt::Write as _;
 use std::string::String;
 
-use pathweave_units::{Duration, Rate, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 
 use super::*;
 use crate::cc::{CcConfig, Dcqcn, DcqcnConfig, DcqcnPreset, Unlimited, UnlimitedConfig, Window};
 use crate::picker::{AnyPicker, Ecmp, PerMessage, PickerConfig, RoundRobin, Rps};
-use crate::{AnyPolicy, MpRdma, PolicyConfig, Split, SplitConfig, Udmp, find_scheme, schemes};
+use crate::{
+    AnyPolicy, Feedback, FeedbackKind, Grant, Member, MpRdma, Peers, Policy, PolicyConfig, PolicyCx,
+    PolicyEnv, Sent, Shared, Split, SplitConfig, Udmp, Want, find_scheme, schemes,
+};
 
 fn run(scheme: &str, scenario: &Scenario) -> Report {
     let policy = (find_scheme(scheme).expect("a scheme").make)().policy;
@@ -219,5 +222,111 @@ fn sizes_of_the_policies() {
     for (name, bytes) in sizes {
         std::println!("{name}: {bytes} bytes");
         assert!(bytes <= 320, "{name} takes {bytes} bytes for each direction of a queue pair");
+    }
+}
+
+/// A packet leaves whenever it may; the paths taken.
+fn paths_taken(policy: &mut AnyPolicy, rng: &mut Rng, shared: &mut Shared) -> std::vec::Vec<PathId> {
+    let mut taken = std::vec::Vec::new();
+    let (mut now, mut psn) = (Time::from_us(1), 0);
+    for _ in 0..400 {
+        now = now + Duration::from_us(30);
+        let want = Want {
+            psn,
+            payload_bytes: 1_000,
+            wire_bytes: 1_048,
+            msn: psn as u32,
+            retransmit: false,
+            inflight_packets: 0,
+            inflight_bytes: 0,
+        };
+        let mut cx = PolicyCx { rng: &mut *rng, shared: &mut *shared };
+        match policy.poll_send(now, &want, &mut cx) {
+            Grant::Send(path) => {
+                let sent = Sent {
+                    path,
+                    psn,
+                    msn: psn as u32,
+                    payload_bytes: 1_000,
+                    wire_bytes: 1_048,
+                    retransmit: false,
+                    inflight_packets: 1,
+                };
+                let memo = policy.on_sent(now, &sent, &mut cx);
+                let feedback = Feedback {
+                    kind: FeedbackKind::Ack { timed: true, marked: psn % 3 == 0 },
+                    path,
+                    psn,
+                    memo,
+                    wire_bytes: 1_048,
+                    rtt: Duration::from_us(10 + psn % 7),
+                    one_way_ps: 5_000_000 + (psn % 7) as i64 * 1_000_000,
+                    inflight_packets: 0,
+                    backlogged: true,
+                };
+                policy.on_feedback(now + Duration::from_us(15), &feedback, &mut cx);
+                taken.push(path);
+                psn += 1;
+            }
+            Grant::Probe(path) => {
+                policy.on_probe_sent(now, path, &mut cx);
+                taken.push(path);
+            }
+            Grant::Copy { psn, path } => {
+                policy.on_copy_sent(now, psn, path, 1_048, &mut cx);
+                taken.push(path);
+            }
+            Grant::Notice(path) => {
+                policy.on_notice_sent(now, path, &mut cx);
+                taken.push(path);
+            }
+            Grant::At(_) | Grant::Blocked => {}
+        }
+    }
+    taken
+}
+
+/// Whoever was there first, with however many paths: what queue pairs share must not send one where it has no path.
+#[test]
+fn queue_pairs_to_one_peer_use_the_paths_they_have() {
+    for info in schemes() {
+        let config = (info.make)().policy;
+        for peers in [Peers::Hosts, Peers::Connections] {
+            let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::of(peers));
+            let mut open = std::vec::Vec::new();
+            for (qp, paths) in [8u16, 1, 3, 8].into_iter().enumerate() {
+                let env = PolicyEnv { paths, ..Scenario::steady().env };
+                let mut policy = config.build(&env, &mut rng);
+                let member = Member { qp: QpNum(2 + qp as u32), peer: HostId(1) };
+                policy.on_open(Time::ZERO, &member, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
+                open.push((policy, paths));
+            }
+            for (policy, paths) in &mut open {
+                let taken = paths_taken(policy, &mut rng, &mut shared);
+                let most = taken.iter().max().expect("a packet leaves");
+                assert!(most.0 < *paths, "{}: {most:?} of {paths}", info.name);
+            }
+        }
+    }
+}
+
+/// The queue pair of a handshake is made for the paths of this end, and agrees on fewer. Nothing
+/// is left of connections that are gone.
+#[test]
+fn connections_that_come_and_go_leave_nothing_in_the_stores() {
+    for info in schemes() {
+        let config = (info.make)().policy;
+        let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::of(Peers::Connections));
+        for connection in 0..1_000 {
+            for paths in [8, 1 + (connection % 8) as u16] {
+                let env = PolicyEnv { paths, ..Scenario::steady().env };
+                let mut policy = config.build(&env, &mut rng);
+                let member = Member { qp: QpNum(2), peer: HostId(connection) };
+                let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
+                policy.on_open(Time::ZERO, &member, &mut cx);
+                policy.on_close(&mut cx);
+            }
+        }
+        assert_eq!(shared.stores(), 0, "{}", info.name);
     }
 }

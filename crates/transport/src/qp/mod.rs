@@ -172,6 +172,9 @@ impl<P: Policy> Qp<P> {
     pub(crate) fn is_peer(&self, from: HostId, remote: QpNum) -> bool {
         self.peer == from && self.remote == remote && self.connected
     }
+    pub(crate) fn peer(&self) -> HostId {
+        self.peer
+    }
     #[inline]
     pub(crate) fn has_failed(&self) -> bool {
         self.health == Health::Failed
@@ -307,6 +310,14 @@ impl<P: Policy> Qp<P> {
         common.memory.close_to(self.num);
     }
 
+    /// Gives back what the endpoint lends, and calls nobody.
+    #[cold]
+    pub(crate) fn abandon_shares(&mut self, common: &mut Common) {
+        self.leave_rings(common);
+        common.set_mtu_payload(self.num, None);
+        self.release_memory(common);
+    }
+
     /// Lets go of the memory regions whose READs were being answered.
     fn release_memory(&mut self, common: &mut Common) {
         for (_, rkey) in self.receive.promised().iter_mut().flat_map(|promised| promised.answers.drain(..)) {
@@ -333,7 +344,7 @@ impl<P: Policy> Qp<P> {
         if rings.is_none() && self.send.flight.inflight_packets() > 0 || self.send.awaits_answer() {
             assert!(self.armed.is_armed(TimerKind::Retransmit), "what is outstanding has a timer");
         }
-        if let (Some(group), Some(rings)) = (rings, &common.rings) {
+        if let (Some(group), Some(rings)) = (rings, common.rings()) {
             for (psn, slot) in self.send.flight.in_flight() {
                 let of = Transmission { sent_at: slot.sent_at, psn, qp: self.num };
                 assert!(rings.is_watched(group, slot.path, &of), "{of:?} on {:?} is in no ring", slot.path);

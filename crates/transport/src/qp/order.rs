@@ -8,10 +8,19 @@ use pathweave_wire::{Body, Cause, Missing, Notice};
 
 use super::Qp;
 use crate::common::Common;
-use crate::recovery::MAX_WINDOW_PACKETS;
 use crate::timers::TimerKind;
 
+/// Messages that report one range: 1,024 packets.
+const REPORTS_AT_ONCE: usize = 16;
+
 impl<P: Policy> Qp<P> {
+    /// A report of missing packets has left.
+    pub(crate) fn report_left(&mut self) {
+        if let Some(reorder) = &mut self.receive.reorder {
+            reorder.report_left();
+        }
+    }
+
     /// Whether a marked packet that had arrived before makes a congestion notification.
     #[cold]
     pub(super) fn notifies_copies(&self) -> bool {
@@ -62,11 +71,13 @@ impl<P: Policy> Qp<P> {
         marked: bool,
         common: &mut Common,
     ) {
-        let expected = self.receive.recovery.expected();
-        if notice.last < notice.first || notice.last > expected + u64::from(MAX_WINDOW_PACKETS) * 2 {
+        // An honest sender has nothing beyond the window under way.
+        let last = notice.last.min(self.receive.recovery.horizon() - 1);
+        if last < notice.first {
             self.counters.rare().malformed += 1;
             return;
         }
+        let notice = &Notice { last, ..*notice };
         let reply = Body::NoticeReply { sent_at: notice.sent_at, received_at: now, marked };
         self.control(path, reply, common);
         let Some(reorder) = &mut self.receive.reorder else { return };
@@ -96,10 +107,16 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Tells which packets of a range are missing.
+    /// Tells which packets of a range are missing; of very many, the first. Whatever the other end says, it gets no more
+    /// than a few messages for one, and none while many wait to leave: what is left out is lost sooner or later to its
+    /// timer, or reported again.
     fn report(&mut self, range: Range<u64>, cause: Cause, path: PathId, common: &mut Common) {
         let mut from = range.start;
-        while let Some(first) = self.receive.recovery.first_missing(from, range.end) {
+        for _ in 0..REPORTS_AT_ONCE {
+            let Some(first) = self.receive.recovery.first_missing(from, range.end) else { return };
+            if self.receive.reorder.as_mut().is_some_and(|reorder| !reorder.may_report()) {
+                return;
+            }
             let end = range.end.min(first + 64);
             let mut missing = 0u64;
             let mut next = first;

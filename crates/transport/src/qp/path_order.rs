@@ -8,7 +8,7 @@ use super::feedback::Stamps;
 use super::{Health, Qp};
 use crate::common::Common;
 use crate::events::Status;
-use crate::recovery::path_order::{Heard, Patience, Rings, Suspect, Transmission};
+use crate::recovery::path_order::{Heard, Patience, Suspect, Transmission};
 
 impl<P: Policy> Qp<P> {
     /// Finds the rings of a new queue pair.
@@ -16,20 +16,21 @@ impl<P: Policy> Qp<P> {
         if let (Recovery::PathOrder { scope, rto, rto_min, rto_slack, .. }, Some(sender)) =
             (recovery, self.send.recovery.path_order())
         {
-            let rings = common.rings.get_or_insert_with(|| Rings::new().into());
+            let rings = common.make_rings();
             let rule = Patience { rto, min: rto_min, slack: rto_slack };
             sender.group = rings.join(scope, self.peer, rule);
         }
     }
 
     pub(super) fn leave_rings(&mut self, common: &mut Common) {
-        if let (Some(sender), Some(rings)) = (self.send.recovery.path_order(), &mut common.rings) {
-            rings.leave(sender.scope, sender.group);
+        let peers = common.shared.peers();
+        if let (Some(sender), Some(rings)) = (self.send.recovery.path_order(), common.rings_mut()) {
+            rings.leave(sender.group, peers);
         }
     }
 
     pub(super) fn enter_ring(&mut self, now: Time, group: u32, path: PathId, psn: u64, common: &mut Common) {
-        if let Some(rings) = &mut common.rings {
+        if let Some(rings) = common.rings_mut() {
             rings.sent(group, path, Transmission { sent_at: now, psn, qp: self.num });
             common.arm_rings();
         }
@@ -52,7 +53,7 @@ impl<P: Policy> Qp<P> {
         }
         let of = Transmission { sent_at: stamps.sent_at, psn: ack.psn, qp: self.num };
         let heard = Heard { of, rtt: stamps.rtt(now), one_way_ps: stamps.one_way_ps() };
-        if let Some(rings) = &mut common.rings {
+        if let Some(rings) = common.rings_mut() {
             rings.heard(now, group, path, &heard);
         }
         if !is_news {
@@ -62,7 +63,7 @@ impl<P: Policy> Qp<P> {
 
     /// Paths that are down lose what is on them.
     pub(super) fn fail_paths(&mut self, paths: &[PathView], common: &mut Common) {
-        if let (Some(group), Some(rings)) = (self.send.recovery.rings(), &mut common.rings) {
+        if let (Some(group), Some(rings)) = (self.send.recovery.rings(), common.rings_mut()) {
             let down = paths.iter().filter(|path| path.state == PathState::Down);
             down.for_each(|path| rings.failed(group, path.id));
         }
@@ -70,7 +71,7 @@ impl<P: Policy> Qp<P> {
 
     /// These paths are dead: what is on them is lost.
     pub(crate) fn abandon(&mut self, now: Time, dead: &[PathId], common: &mut Common) {
-        if let (Some(group), Some(rings)) = (self.send.recovery.rings(), &mut common.rings) {
+        if let (Some(group), Some(rings)) = (self.send.recovery.rings(), common.rings_mut()) {
             dead.iter().for_each(|path| rings.failed(group, *path));
             return;
         }

@@ -15,6 +15,9 @@ use crate::recovery::Receiver;
 /// in flight; what is beyond is forgotten, oldest first.
 const MOST_SHIELDS: usize = 16;
 
+/// Reports of one queue pair that wait to leave; what follows while there are so many is dropped, as a link would.
+const MOST_WAITING: u32 = 64;
+
 /// What a packet ahead of a gap calls for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
@@ -41,6 +44,8 @@ pub(crate) struct Reorder {
     /// Every missing packet below has been reported as lost.
     reported: u64,
     reported_at: Time,
+    /// Reports that have not left yet.
+    waiting: u32,
     notices: Notices,
 }
 
@@ -51,6 +56,7 @@ impl Reorder {
             shields: VecDeque::new(),
             reported: 0,
             reported_at: Time::ZERO,
+            waiting: 0,
             notices: Notices::Welcome,
         })
     }
@@ -103,6 +109,17 @@ impl Reorder {
             self.shields.push_back(Shield { first: notice.first, last: notice.last, deadline });
         }
         (!marked).then_some(notice.first.max(receiver.expected())..notice.last + 1)
+    }
+
+    /// Whether a report may join those that wait to leave, which it then has.
+    pub(crate) fn may_report(&mut self) -> bool {
+        let room = self.waiting < MOST_WAITING;
+        self.waiting += u32::from(room);
+        room
+    }
+
+    pub(crate) fn report_left(&mut self) {
+        self.waiting = self.waiting.saturating_sub(1);
     }
 
     /// When a shield ends.

@@ -71,9 +71,7 @@ impl Sender {
             Recovery::SelectiveRepeat { reorder_packets, .. } => {
                 Sender::SelectiveRepeat(selective_repeat::Sender::new(reorder_packets))
             }
-            Recovery::PathOrder { scope, .. } => {
-                Sender::Other(OtherSender::PathOrder(path_order::Sender::new(scope)))
-            }
+            Recovery::PathOrder { .. } => Sender::Other(OtherSender::PathOrder(path_order::Sender::new())),
         }
     }
     /// Whether a packet can be sent again without those after it.
@@ -179,6 +177,14 @@ impl Receiver {
     pub(crate) fn first_missing(&self, from: u64, to: u64) -> Option<u64> {
         let from = from.max(self.expected());
         if from < to { both!(self, kind => kind.first_missing(from, to)) } else { None }
+    }
+    /// The first PSN beyond the window: nothing from there on is taken, nor expected to be under way.
+    pub(crate) fn horizon(&self) -> u64 {
+        let window = match self {
+            Receiver::GoBackN(_) => u64::from(MAX_WINDOW_PACKETS),
+            Receiver::SelectiveRepeat(receiver) => receiver.window(),
+        };
+        self.expected().saturating_add(window)
     }
     /// Packets ahead of the gap that are held.
     pub(crate) fn held(&self) -> u64 {

@@ -12,7 +12,7 @@ use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use pathweave_policy::{FeedbackKind, PathRto, RingScope};
+use pathweave_policy::{FeedbackKind, PathRto, Peers, RingScope};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::Nack;
 
@@ -24,15 +24,14 @@ const MOST_DOUBLINGS: u32 = 6;
 /// What a queue pair keeps: where its rings are. It looks for no losses itself, and its timer for none.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    pub(crate) scope: RingScope,
     pub(crate) group: u32,
     /// When packets were last found lost by the timer of a path.
     pub(crate) timed_out_at: Time,
 }
 
 impl Sender {
-    pub(super) fn new(scope: RingScope) -> Self {
-        Sender { scope, group: u32::MAX, timed_out_at: Time::MAX }
+    pub(super) fn new() -> Self {
+        Sender { group: u32::MAX, timed_out_at: Time::MAX }
     }
     pub(super) fn on_sent(&mut self, _psn: u64, _tx: u32) {}
     pub(super) fn on_acked(&mut self, _slot: &Slot, _certain: bool) {}
@@ -93,8 +92,8 @@ struct Ring {
     shortest_rtt: Duration,
     /// Timeouts in a row.
     timeouts: u32,
-    /// The timer will look at this ring.
-    armed: bool,
+    /// When the timer will look at this ring; entries for other instants are of rings that were here before.
+    armed: Option<Time>,
 }
 
 impl Ring {
@@ -105,7 +104,7 @@ impl Ring {
             measured: None,
             shortest_rtt: Duration::MAX,
             timeouts: 0,
-            armed: false,
+            armed: None,
         }
     }
 
@@ -143,6 +142,10 @@ impl Ring {
 #[derive(Debug)]
 struct Group {
     rule: Patience,
+    /// Queue pairs that have joined and not left.
+    members: u32,
+    /// Whose paths these are, where all queue pairs to a host share them.
+    peer: Option<HostId>,
     /// By path.
     rings: Vec<Ring>,
 }
@@ -152,7 +155,7 @@ struct Group {
 pub(crate) struct Rings {
     groups: Vec<Group>,
     by_host: BTreeMap<HostId, u32>,
-    /// Groups of queue pairs that are gone.
+    /// Groups that are nobody's.
     free: Vec<u32>,
     /// When to look at which ring.
     timers: BinaryHeap<Reverse<(Time, u32, u16)>>,
@@ -176,42 +179,65 @@ impl Rings {
     /// The group of a queue pair to `peer`.
     pub(crate) fn join(&mut self, scope: RingScope, peer: HostId, rule: Patience) -> u32 {
         let Rings { groups, by_host, free, .. } = self;
-        let mut open = || match free.pop() {
-            Some(group) => {
-                groups[group as usize].rule = rule;
-                group
-            }
-            None => {
-                groups.push(Group { rule, rings: Vec::new() });
-                groups.len() as u32 - 1
+        let mut open = |peer| {
+            let group = Group { rule, members: 0, peer, rings: Vec::new() };
+            match free.pop() {
+                Some(index) => {
+                    groups[index as usize] = group;
+                    index
+                }
+                None => {
+                    groups.push(group);
+                    groups.len() as u32 - 1
+                }
             }
         };
-        match scope {
-            RingScope::Host => *by_host.entry(peer).or_insert_with(open),
-            RingScope::QueuePair => open(),
+        let group = match scope {
+            RingScope::Host => *by_host.entry(peer).or_insert_with(|| open(Some(peer))),
+            RingScope::QueuePair => open(None),
+        };
+        groups[group as usize].members += 1;
+        group
+    }
+
+    /// A queue pair is gone. What it had outstanding in a group that others share stays and is nobody's. With the last one
+    /// the group goes, unless peers are hosts, which come back.
+    pub(crate) fn leave(&mut self, group: u32, peers: Peers) {
+        let Group { members, peer, .. } = &mut self.groups[group as usize];
+        *members -= 1;
+        if *members == 0 && (peer.is_none() || peers == Peers::Connections) {
+            self.drop_group(group);
         }
     }
 
-    /// A queue pair is gone. What it had outstanding in a shared group stays and is nobody's.
-    pub(crate) fn leave(&mut self, scope: RingScope, group: u32) {
-        if scope == RingScope::QueuePair {
-            self.groups[group as usize].rings.clear();
-            self.free.push(group);
+    /// The group of a peer goes, whoever is in it.
+    pub(crate) fn forget(&mut self, peer: HostId) {
+        if let Some(&group) = self.by_host.get(&peer) {
+            self.drop_group(group);
         }
+    }
+
+    fn drop_group(&mut self, group: u32) {
+        let Group { peer, rings, .. } = &mut self.groups[group as usize];
+        *rings = Vec::new();
+        if let Some(peer) = peer.take() {
+            self.by_host.remove(&peer);
+        }
+        self.free.push(group);
     }
 
     /// A packet has left.
     #[inline]
     pub(crate) fn sent(&mut self, group: u32, path: PathId, of: Transmission) {
-        let Group { rule, rings } = &mut self.groups[group as usize];
+        let Group { rule, rings, .. } = &mut self.groups[group as usize];
         if path.index() >= rings.len() {
             rings.resize_with(path.index() + 1, Ring::new);
         }
         let ring = &mut rings[path.index()];
         ring.outstanding.push_back(of);
-        if !ring.armed {
-            ring.armed = true;
+        if ring.armed.is_none() {
             let deadline = of.sent_at.saturating_add(ring.patience(rule));
+            ring.armed = Some(deadline);
             self.timers.push(Reverse((deadline, group, path.0)));
         }
     }
@@ -251,16 +277,17 @@ impl Rings {
             && at <= now
         {
             self.timers.pop();
-            let Group { rule, rings } = &mut self.groups[group as usize];
-            // Gone, with its queue pair.
-            let Some(ring) = rings.get_mut(usize::from(path)) else { continue };
-            ring.armed = false;
+            let Group { rule, rings, .. } = &mut self.groups[group as usize];
+            // Gone, with its queue pair; another may be in its place.
+            let ring = rings.get_mut(usize::from(path)).filter(|ring| ring.armed == Some(at));
+            let Some(ring) = ring else { continue };
+            ring.armed = None;
             while ring.outstanding.front().is_some_and(|first| !is_in_flight(first)) {
                 ring.outstanding.pop_front();
             }
             let Some(deadline) = ring.deadline(rule) else { continue };
             if deadline > now {
-                ring.armed = true;
+                ring.armed = Some(deadline);
                 self.timers.push(Reverse((deadline, group, path)));
             } else {
                 ring.timeouts = (ring.timeouts + 1).min(MOST_DOUBLINGS);
@@ -277,7 +304,7 @@ impl Rings {
     /// For tests: whether a transmission is outstanding on a path with a timer.
     pub(crate) fn is_watched(&self, group: u32, path: PathId, of: &Transmission) -> bool {
         let ring = self.groups[group as usize].rings.get(path.index());
-        ring.is_some_and(|ring| ring.armed && ring.position(of).is_some())
+        ring.is_some_and(|ring| ring.armed.is_some() && ring.position(of).is_some())
     }
 }
 
@@ -349,6 +376,64 @@ mod tests {
     }
 
     #[test]
+    fn a_group_goes_with_the_last_of_a_connection_and_stays_with_a_host() {
+        for (peers, measured) in [(Peers::Connections, false), (Peers::Hosts, true)] {
+            let (mut rings, group) = four();
+            assert_eq!(rings.join(RingScope::Host, HostId(1), RULE), group);
+            rings.heard(Time::from_us(20), group, A, &heard(4));
+            rings.leave(group, peers);
+            assert!(rings.groups[group as usize].rings[0].measured.is_some(), "one is left");
+            rings.leave(group, peers);
+            assert_eq!(rings.join(RingScope::Host, HostId(1), RULE), group, "kept, or taken again");
+            assert_eq!(!rings.groups[group as usize].rings.is_empty(), measured);
+        }
+    }
+
+    #[test]
+    fn queue_pairs_that_come_and_go_leave_nothing() {
+        for scope in [RingScope::Host, RingScope::QueuePair] {
+            let mut rings = Rings::new();
+            for n in 0..10_000 {
+                let group = rings.join(scope, HostId(n), RULE);
+                rings.sent(group, A, of(n.into()));
+                rings.leave(group, Peers::Connections);
+                // What the timers had of those before is void, and counts for nothing with those that follow.
+                rings.expire(Time::from_us(u64::from(n) + 50), |_| true);
+            }
+            assert_eq!((rings.groups.len(), rings.by_host.len()), (1, 0));
+            assert!(rings.timers.len() <= 101, "{} timers", rings.timers.len());
+            assert_eq!(suspects(&mut rings), []);
+        }
+    }
+
+    #[test]
+    fn a_timer_of_a_ring_that_is_gone_is_none_of_the_one_in_its_place() {
+        let mut rings = Rings::new();
+        let first = rings.join(RingScope::QueuePair, HostId(1), RULE);
+        rings.sent(first, A, of(1));
+        rings.leave(first, Peers::Hosts);
+        let second = rings.join(RingScope::QueuePair, HostId(1), RULE);
+        assert_eq!(second, first);
+        rings.sent(second, A, of(50));
+        for at in [101, 149, 150] {
+            rings.expire(Time::from_us(at), |_| true);
+            assert_eq!(
+                (suspects(&mut rings).len(), rings.timers.len()),
+                if at < 150 { (0, 1) } else { (1, 0) }
+            );
+        }
+    }
+
+    #[test]
+    fn a_peer_is_forgotten_whoever_is_in_its_group() {
+        let (mut rings, group) = four();
+        let other = rings.join(RingScope::Host, HostId(2), RULE);
+        rings.sent(other, A, of(5));
+        rings.forget(HostId(1));
+        assert!(rings.groups[group as usize].rings.is_empty() && rings.is_watched(other, A, &of(5)));
+    }
+
+    #[test]
     fn timeouts_in_a_row_double_the_patience_and_hearing_ends_that() {
         let (mut rings, group) = four();
         rings.expire(Time::from_us(101), |_| true);
@@ -384,8 +469,8 @@ mod tests {
         let own: [u32; 2] = [1, 1].map(|host| join(&mut rings, RingScope::QueuePair, host));
         assert_eq!(own, [2, 3]);
         rings.sent(2, A, of(1));
-        rings.leave(RingScope::QueuePair, 2);
-        rings.leave(RingScope::Host, 0);
+        rings.leave(2, Peers::Hosts);
+        rings.leave(0, Peers::Hosts);
         assert_eq!(join(&mut rings, RingScope::QueuePair, 5), 2);
         rings.expire(Time::from_us(1_000), |_| true);
         assert_eq!(rings.take_suspect(), None, "the ring of a queue pair goes with it");

@@ -178,6 +178,10 @@ impl Receiver {
     pub(super) fn new(window: u64) -> Self {
         Receiver { expected: 0, window, held: 0, ahead: BitRing::new() }
     }
+    /// How many packets from the next one expected on it takes.
+    pub(super) fn window(&self) -> u64 {
+        self.window
+    }
     #[inline]
     pub(super) fn expected(&self) -> u64 {
         self.expected

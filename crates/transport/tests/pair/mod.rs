@@ -42,6 +42,14 @@ impl Fixed {
 }
 
 impl Policy for Fixed {
+    pathweave_policy::ignores!(
+        on_open,
+        on_close,
+        on_probe_sent,
+        on_copy_sent,
+        on_notice_sent,
+        probes_overtake
+    );
     fn poll_send(&mut self, now: Time, want: &Want, _: &mut PolicyCx<'_>) -> Grant {
         assert_eq!(want.inflight_packets, self.inflight, "the endpoint's count of packets in flight");
         if self.probes > 0 {

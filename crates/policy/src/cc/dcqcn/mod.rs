@@ -294,6 +294,10 @@ impl CongestionControl for Dcqcn {
             self.on_notification(now);
         }
     }
+    fn on_timer(&mut self, _now: Time) {}
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
     fn rate(&self, now: Time) -> Option<Rate> {
         Some(self.at(now).rate)
     }

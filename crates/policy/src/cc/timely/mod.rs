@@ -136,6 +136,10 @@ impl CongestionControl for Timely {
             _ => {}
         }
     }
+    fn on_timer(&mut self, _now: Time) {}
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
     fn rate(&self, _now: Time) -> Option<Rate> {
         Some(self.rate)
     }

@@ -1,0 +1,49 @@
+//! Bugs, made to order for tests: a packet of one of these payloads, and its policy panics.
+
+use pathweave_policy::{Feedback, FeedbackKind};
+use pathweave_units::Time;
+
+/// At the packet itself.
+pub(crate) const POLL: u32 = 1_301;
+pub(crate) const SENT: u32 = 1_302;
+/// When it is acknowledged.
+pub(crate) const FEEDBACK: u32 = 1_303;
+/// By a timer of the policy.
+pub(crate) const TIMER: u32 = 1_304;
+/// When somebody asks for statistics.
+pub(crate) const RATE: u32 = 1_305;
+/// When it is acknowledged, and once more in whatever is done for the queue pair after that.
+pub(crate) const CLOSE: u32 = 1_306;
+
+#[derive(Default)]
+pub(crate) struct Bomb {
+    set: u32,
+}
+
+impl Bomb {
+    pub(crate) fn polled(&self, payload: u32) {
+        assert!(payload != POLL, "a bug in poll_send");
+    }
+    pub(crate) fn sent(&mut self, payload: u32) {
+        assert!(payload != SENT, "a bug in on_sent");
+        if (FEEDBACK..=CLOSE).contains(&payload) {
+            self.set = payload;
+        }
+    }
+    pub(crate) fn heard(&self, feedback: &Feedback) {
+        let acked = matches!(feedback.kind, FeedbackKind::Ack { .. });
+        assert!(!(acked && [FEEDBACK, CLOSE].contains(&self.set)), "a bug in on_feedback");
+    }
+    pub(crate) fn timer(&self) -> Option<Time> {
+        (self.set == TIMER).then_some(Time::ZERO)
+    }
+    pub(crate) fn fired(&self) {
+        assert!(self.set != TIMER, "a bug in on_timer");
+    }
+    pub(crate) fn asked(&self) {
+        assert!(self.set != RATE, "a bug in rate");
+    }
+    pub(crate) fn closed(&self) {
+        assert!(self.set != CLOSE, "a policy is not called after it has panicked");
+    }
+}
