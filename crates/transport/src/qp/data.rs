@@ -64,6 +64,10 @@ impl<P: Policy> Qp<P> {
             }
         }
         let mtu_payload = common.mtu_payload(self.num);
+        if !self.receive.fits(data, mtu_payload) {
+            self.object(data, path, Objection::Malformed, common);
+            return None;
+        }
         let placement =
             match examine(data, mtu_payload, &self.receive, &self.send, self.asker(), &mut common.memory) {
                 Ok(placement) => placement,
@@ -84,6 +88,11 @@ impl<P: Policy> Qp<P> {
             self.receive.reads_in += 1;
         }
         let in_order = data.psn == expected;
+        if in_order {
+            self.receive.took_in_order(data);
+        } else {
+            self.receive.took_ahead(data, mtu_payload);
+        }
         let urgent = data.last || !in_order || self.receive.recovery.has_gap();
         self.acknowledge(now, data, path, ce, urgent, common);
         if in_order {
@@ -92,15 +101,14 @@ impl<P: Policy> Qp<P> {
             }
             if self.receive.recovery.expected() > expected + 1 {
                 self.gap_closed(common);
-                while let Some(end) = self.receive.pop_end() {
+                while self.health != Health::Failed
+                    && let Some(end) = self.receive.passed_end()
+                {
                     self.deliver(&end, common);
                 }
             }
             self.wake(common);
         } else {
-            if data.last {
-                self.receive.hold_end(data);
-            }
             self.arrived_ahead(now, data.psn, path, common);
         }
         placement
@@ -198,8 +206,13 @@ impl<P: Policy> Qp<P> {
             self.fail(Status::LocalOperation, None, common);
             return;
         }
-        self.receive.next_msn = self.receive.next_msn.wrapping_add(1);
         common.events.push_back(Event::Delivered { qp: self.num, msn: end.msn, op: end.op, bytes });
+        if !self.receive.next_message(end) {
+            // What has arrived of the next one is not what it should be.
+            self.counters.rare().malformed += 1;
+            self.nack(end.psn.wrapping_add(1), PathId(0), NackReason::InvalidRequest, common);
+            self.fail(Status::LocalOperation, None, common);
+        }
     }
 
     #[inline]

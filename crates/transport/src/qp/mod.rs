@@ -296,7 +296,7 @@ impl<P: Policy> Qp<P> {
             common.events.push_back(complete(request.wr_id, Opcode::Recv, status_of_receive));
             status_of_receive = Status::Flushed;
         }
-        self.receive.ends.clear();
+        self.receive.forget_messages();
         self.receive.acks.due = None;
         common.events.push_back(Event::QpError { qp: self.num, status });
     }
@@ -304,10 +304,7 @@ impl<P: Policy> Qp<P> {
     /// The queue pair is destroyed.
     pub(crate) fn close(&mut self, common: &mut Common) {
         self.policy.on_close(&mut PolicyCx { rng: &mut self.rng, shared: &mut common.shared });
-        self.leave_rings(common);
-        common.set_mtu_payload(self.num, None);
-        self.release_memory(common);
-        common.memory.close_to(self.num);
+        self.abandon_shares(common);
     }
 
     /// Gives back what the endpoint lends, and calls nobody.
@@ -316,6 +313,7 @@ impl<P: Policy> Qp<P> {
         self.leave_rings(common);
         common.set_mtu_payload(self.num, None);
         self.release_memory(common);
+        common.memory.close_to(self.num);
     }
 
     /// Lets go of the memory regions whose READs were being answered.

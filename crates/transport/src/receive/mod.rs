@@ -3,6 +3,7 @@
 
 pub(crate) mod acks;
 pub(crate) mod content;
+mod messages;
 pub(crate) mod reorder;
 
 use alloc::boxed::Box;
@@ -10,13 +11,13 @@ use alloc::collections::VecDeque;
 
 use pathweave_policy::{AckPolicy, CnpPolicy, Recovery, Reordering};
 use pathweave_units::Time;
-use pathweave_wire::Data;
 
 use crate::config::ReceiveMode;
 use crate::memory::Domain;
 use crate::recovery::Receiver;
 use crate::work::RecvRequest;
 use acks::AckState;
+use messages::{Kept, Purpose, Target};
 use reorder::Reorder;
 
 /// The receiving direction of a queue pair.
@@ -28,9 +29,10 @@ pub(crate) struct ReceiveStream {
     pub(crate) next_msn: u32,
     /// Index of the first of the receives posted: receives consumed so far.
     pub(crate) receives_done: u32,
-    /// READ requests taken whose answers are not yet acknowledged, and how many there may be.
-    pub(crate) reads_in: u16,
-    pub(crate) max_reads_in: u16,
+    /// PSN of the first packet of the message in progress, its low 32 bits.
+    first_psn: u32,
+    /// What the message in progress is, once a packet of it has arrived.
+    purpose: Option<Purpose>,
     pub(crate) mode: ReceiveMode,
     /// Whose memory regions the other end reaches.
     pub(crate) domain: Domain,
@@ -43,8 +45,13 @@ pub(crate) struct ReceiveStream {
     pub(crate) cnp: CnpPolicy,
     /// When the next congestion notification may be made.
     pub(crate) next_cnp: Time,
-    /// Last packets of messages that cannot be delivered yet, by PSN. Empty unless packets overtake others.
-    pub(crate) ends: VecDeque<Data>,
+    /// Messages that cannot be delivered yet, of which packets have overtaken others.
+    ahead: Kept,
+    /// Where the message in progress goes, of WRITEs and answers to READs.
+    target: Target,
+    /// READ requests taken whose answers are not yet acknowledged, and how many there may be.
+    pub(crate) reads_in: u16,
+    pub(crate) max_reads_in: u16,
     /// Allocated by those who have any of it.
     pub(crate) promised: Option<Box<Promised>>,
 }
@@ -92,15 +99,19 @@ impl ReceiveStream {
         domain: Domain,
         max_reads_in: u16,
     ) -> Self {
+        let recovery = Receiver::new(recovery);
         ReceiveStream {
             reorder: match reordering {
                 Reordering::Silent => None,
                 Reordering::Reported(policy) => Some(Reorder::new(policy)),
             },
-            recovery: Receiver::new(recovery),
+            first_psn: recovery.expected() as u32,
+            recovery,
             highest: 0,
             next_msn: 0,
-            ends: VecDeque::new(),
+            purpose: None,
+            ahead: None,
+            target: Target::default(),
             mode,
             domain,
             receives_done: 0,
@@ -138,16 +149,9 @@ impl ReceiveStream {
         self.promised.as_ref().map_or(0, |promised| promised.answers.len())
     }
 
-    /// Keeps the last packet of a message that arrived ahead of a gap.
-    pub(crate) fn hold_end(&mut self, data: &Data) {
-        let at = self.ends.iter().rposition(|end| end.psn < data.psn).map_or(0, |index| index + 1);
-        self.ends.insert(at, *data);
-    }
-
-    /// The next message end the packets in order have passed.
-    pub(crate) fn pop_end(&mut self) -> Option<Data> {
-        let first = self.ends.front()?;
-        if first.psn >= self.recovery.expected() { None } else { self.ends.pop_front() }
+    /// Nothing more will be delivered.
+    pub(crate) fn forget_messages(&mut self) {
+        self.ahead = None;
     }
 }
 
