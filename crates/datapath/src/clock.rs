@@ -3,28 +3,73 @@
 use pathweave_units::Time;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Monotonic time since a device was opened. Two devices of one process have clocks of their own.
+/// Monotonic time since a device was opened, or since time began anew. Two devices of one process have clocks of their own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start_ns: u64,
+    /// What a test makes of it.
+    #[cfg(test)]
+    jump: Option<Jump>,
 }
 
 impl Clock {
     /// A clock that starts now. Its first reading is not zero, so that an instant before the start never shows.
     pub(crate) fn start() -> Self {
-        Clock { start_ns: monotonic_ns().saturating_sub(1_000) }
+        Clock {
+            start_ns: monotonic_ns().saturating_sub(1_000),
+            #[cfg(test)]
+            jump: JUMP.get(),
+        }
     }
 
     /// Time since the start.
     #[inline]
     pub(crate) fn now(&self) -> Time {
-        Time::from_ns(monotonic_ns() - self.start_ns)
+        self.since_start(monotonic_ns())
     }
 
     /// The instant `age_ns` nanoseconds ago, at the earliest the start.
     #[inline]
     pub(crate) fn ago(&self, age_ns: u64) -> Time {
-        Time::from_ns(monotonic_ns().saturating_sub(age_ns).saturating_sub(self.start_ns))
+        self.since_start(monotonic_ns().saturating_sub(age_ns))
+    }
+
+    #[inline]
+    fn since_start(&self, at_ns: u64) -> Time {
+        let since_ns = at_ns.saturating_sub(self.start_ns);
+        #[cfg(test)]
+        let since_ns =
+            since_ns + self.jump.map_or(0, |jump| jump.to_ns.load(std::sync::atomic::Ordering::Relaxed));
+        // 213 days; time begins anew long before.
+        Time::from_ps(since_ns.saturating_mul(1_000))
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    static JUMP: std::cell::Cell<Option<Jump>> = const { std::cell::Cell::new(None) };
+}
+
+/// How much later it is than it is.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Jump {
+    pub(crate) to_ns: &'static std::sync::atomic::AtomicU64,
+}
+
+#[cfg(test)]
+impl Jump {
+    /// Moves the first clocks of devices that this thread opens from now on. Once their time has begun anew they go by
+    /// themselves.
+    pub(crate) fn for_devices_of_this_thread() -> Self {
+        let jump = Jump { to_ns: Box::leak(Box::default()) };
+        JUMP.set(Some(jump));
+        jump
+    }
+
+    /// Those that are opened from now on go by themselves.
+    pub(crate) fn unset(self) {
+        JUMP.set(None);
     }
 }
 

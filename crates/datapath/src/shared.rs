@@ -257,6 +257,9 @@ pub enum CloseReason {
     PeerSilent,
     /// The device was closed.
     DeviceClosed,
+    /// It was open when the device's time had to begin anew, which it must after 200 days without a moment without
+    /// connections. Open another.
+    ClockRenewed,
     /// A bug in this library struck in its work: please report what the log says of it. Other connections go on.
     Internal,
 }
@@ -269,6 +272,7 @@ impl fmt::Display for CloseReason {
             CloseReason::Failed => "it has failed, and its first unsuccessful completion says why",
             CloseReason::PeerSilent => "the peer did not answer for as long as is allowed",
             CloseReason::DeviceClosed => "its device was closed",
+            CloseReason::ClockRenewed => "its device's time had to begin anew, which it does after 200 days",
             CloseReason::Internal => "a bug in this library struck in its work",
         })
     }

@@ -117,6 +117,14 @@ impl Common {
         }
     }
 
+    /// Time begins anew, without queue pairs: nothing is left that holds an instant.
+    pub(crate) fn begin_anew(&mut self) {
+        self.timers = Timers::new();
+        self.control.clear();
+        self.shared = Shared::of(self.shared.peers());
+        self.rare = None;
+    }
+
     /// Queue pairs to a peer have gone as they were, in the middle of something: nothing of them is left here.
     pub(crate) fn forget(&mut self, peer: HostId) {
         self.lost.clear();

@@ -216,6 +216,14 @@ impl<P: Policy> Endpoint<P> {
         gone
     }
 
+    /// Time begins anew at zero: the next `now` may be any. Memory that is open stays so. Panics if there are queue
+    /// pairs, which hold instants.
+    pub fn begin_anew(&mut self) {
+        assert!(self.qps.iter().next().is_none(), "queue pairs hold instants of the time that was");
+        self.now = Time::ZERO;
+        self.common.begin_anew();
+    }
+
     /// Paths were added, failed or came back. Panics if `paths` is empty.
     pub fn set_paths(&mut self, now: Time, qp: QpNum, paths: &[PathView]) -> Result<(), PostError> {
         self.advance(now);

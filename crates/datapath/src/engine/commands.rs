@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use pathweave_policy::{Leg, PolicyEnv, Scheme};
+use pathweave_policy::Scheme;
 use pathweave_transport::{
     Access, Buffer, MemoryError, MemoryRegion, Op, Opcode, QpConfig, RecvRequest, Scope, Status, WorkRequest,
 };
 use pathweave_units::{Duration, QpNum, Rng, Time};
 
 use super::connection::{Connection, Phase};
+use super::fit::{Fit, Made, Recipe};
 use super::watch::Watched;
 use super::{COMMANDS_A_TURN, Core, Registered, deliver};
 use crate::api::ProtectionDomain;
@@ -26,7 +27,7 @@ use crate::shared::{
 use crate::stats::{ConnectionStats, DeviceStats, PathStats};
 
 /// Bytes of headers and protection around a full payload on a link, for policies that count wire bytes.
-const AROUND_PAYLOAD_BYTES: u32 = 130;
+pub(super) const AROUND_PAYLOAD_BYTES: u32 = 130;
 /// READs of a peer that are served at a time. It asks for 16, but for the next as soon as it has an answer, before its
 /// acknowledgement of that is here.
 const READS_IN: u16 = 128;
@@ -43,6 +44,7 @@ impl Core {
                 self.tick();
                 any = true;
             }
+            let Some(command) = self.defers(command) else { continue };
             self.contain(|core| core.take(command, backend));
         }
         any
@@ -328,21 +330,17 @@ impl Core {
         mtu_payload: u16,
         round_trip: Option<Duration>,
     ) -> (Scheme, Watched) {
-        let buffer = self.receive_buffer_bytes;
-        let scheme = scheme::for_hosts(scheme.clone(), &self.config, paths, buffer, round_trip);
-        let rtts = scheme::rtts(&scheme, &self.config, round_trip);
-        let env = PolicyEnv {
-            line_rate: self.config.line_rate,
-            base_rtt: rtts.base,
-            mtu_wire_bytes: u32::from(mtu_payload) + AROUND_PAYLOAD_BYTES,
-            mtu_payload_bytes: u32::from(mtu_payload),
+        let mut recipe = Recipe {
+            scheme: scheme.clone(),
+            config: self.config.clone(),
             paths,
-            measured: Leg::of(rtts.base),
-            edge: None,
+            mtu_payload,
+            receive_buffer_bytes: self.receive_buffer_bytes,
+            rng: Rng::for_component(self.endpoint.config().seed, "policy", id.0.into()),
         };
-        let mut rng = Rng::for_component(self.endpoint.config().seed, "policy", id.0.into());
-        let policy = scheme.policy.build(&env, &mut rng);
-        (scheme, Watched::new(policy, paths, rtts.least, self.deaths.clone()))
+        let Made { scheme, policy, rtts } = recipe.make(round_trip);
+        let watched = Watched::new(policy, paths, rtts.least, self.deaths.clone());
+        (scheme, watched.fitted(Fit::new(recipe, round_trip)))
     }
 
     /// Ends a connection: everything posted is completed, and the peer is told.
@@ -360,6 +358,7 @@ impl Core {
             | CloseReason::Failed
             | CloseReason::PeerSilent
             | CloseReason::Internal
+            | CloseReason::ClockRenewed
             | CloseReason::DeviceClosed => Some(now),
         };
         connection.phase = Phase::Lingering { until: now.saturating_add(LINGER), next_close: says_close };

@@ -8,6 +8,8 @@ mod commands;
 mod connection;
 pub(crate) mod contain;
 mod control;
+mod epoch;
+mod fit;
 mod inbound;
 pub(crate) mod line;
 #[cfg(test)]
@@ -38,7 +40,7 @@ use crate::config::{DeviceConfig, Waiting};
 use crate::places::Places;
 use crate::scheme;
 use crate::secure::SetupError;
-use crate::shared::{CloseReason, ConnectionId, Delivered, Shared, Side};
+use crate::shared::{CloseReason, Command, ConnectionId, Delivered, Shared, Side};
 use anticipation::{Anticipation, Look};
 use connection::{Connection, Connections};
 use line::Line;
@@ -116,7 +118,7 @@ pub(crate) struct Engine<B> {
 
 /// The loop without the backend.
 pub(crate) struct Core {
-    config: DeviceConfig,
+    config: Arc<DeviceConfig>,
     clock: Clock,
     /// What the endpoint was last told.
     now: Time,
@@ -159,6 +161,9 @@ pub(crate) struct Core {
     /// Everything that followed from inputs so far has been done.
     settled: bool,
     stopping: bool,
+    /// Time is to begin anew as soon as the connections are gone; until then these wait.
+    renewing: bool,
+    deferred: Vec<Command>,
 }
 
 /// A registered region.
@@ -181,6 +186,13 @@ struct Counts {
     paced_late_ns: u64,
     paced_late_over_10us: u64,
     panics: u64,
+}
+
+fn anticipation_of(config: &DeviceConfig) -> Anticipation {
+    Anticipation::new(match config.waiting {
+        Waiting::Adaptive { most } => scheme::span(most),
+        Waiting::Busy | Waiting::Blocking { .. } => Span::ZERO,
+    })
 }
 
 impl<B: Backend> Engine<B> {
@@ -230,15 +242,14 @@ impl<B: Backend> Engine<B> {
             next_upkeep: Time::ZERO,
             deaths: Deaths::default(),
             idle_since: Time::ZERO,
-            anticipation: Anticipation::new(match config.waiting {
-                Waiting::Adaptive { most } => scheme::span(most),
-                Waiting::Busy | Waiting::Blocking { .. } => Span::ZERO,
-            }),
+            anticipation: anticipation_of(&config),
             drained: false,
             unread: true,
             settled: false,
             stopping: false,
-            config,
+            renewing: false,
+            deferred: Vec::new(),
+            config: Arc::new(config),
         };
         Ok(Engine { backend, core })
     }
@@ -387,7 +398,10 @@ impl Core {
 
     /// After every input, all outputs.
     fn after_input<B: Backend>(&mut self, backend: &mut B) -> Left {
-        let now = self.tick();
+        if self.tick() >= epoch::MAY_BEGIN_ANEW {
+            self.renew();
+        }
+        let now = self.now;
         let mut active = self.contain(|core| core.setup_progress(now, backend)).unwrap_or(true);
         let before = self.contain(|core| {
             core.look_after(now);

@@ -78,6 +78,17 @@ impl Setup {
         })
     }
 
+    /// Whether nothing but handshakes that are through holds an instant here.
+    pub(super) fn is_unused(&self) -> bool {
+        self.initiators.iter().all(|attempt| attempt.done_until.is_some()) && self.responder.is_idle()
+    }
+
+    /// `fresh` takes over, with what has not been looked at.
+    pub(super) fn hand_over(&mut self, fresh: Setup) {
+        let old = std::mem::replace(self, fresh);
+        (self.waiting, self.listening, self.stirred) = (old.waiting, old.listening, true);
+    }
+
     /// Counts a connection that this end opens.
     pub(super) fn count(&mut self, peer: IpAddr) -> Result<(), Refusal> {
         self.responder.admission().open(peer)

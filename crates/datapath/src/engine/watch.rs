@@ -11,6 +11,7 @@ use pathweave_units::{Duration, PathId, Rate, Time};
 
 #[cfg(test)]
 use super::bomb;
+use super::fit::Fit;
 
 /// A path is dead if packets that left so much later than the first it has not answered have been answered on others:
 /// its round-trip time and so many deviations. Times of leaving are compared, not times of answers, so that a host that
@@ -134,6 +135,12 @@ pub(crate) struct Watched {
     answered: Time,
     dead: u16,
     deaths: Deaths,
+    /// Who it is of, once that is told.
+    member: Option<Member>,
+    /// While the policy may be for longer round trips than there are.
+    fit: Option<Box<Fit>>,
+    /// It is: once nothing is in flight there is another.
+    remakes: bool,
     /// What a test has set off.
     #[cfg(test)]
     bomb: bomb::Bomb,
@@ -152,8 +159,29 @@ impl Watched {
             answered: Time::ZERO,
             dead: 0,
             deaths,
+            member: None,
+            fit: None,
+            remakes: false,
             #[cfg(test)]
             bomb: bomb::Bomb::default(),
+        }
+    }
+
+    /// The same, to be made anew if round trips prove shorter than what it was made for.
+    pub(crate) fn fitted(self, fit: Option<Box<Fit>>) -> Self {
+        Watched { fit, ..self }
+    }
+
+    /// Makes the policy anew. Nothing is in flight, so the new one is told of nothing that the old one has sent.
+    #[cold]
+    fn remake(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
+        self.remakes = false;
+        let (Some(fit), Some(member)) = (&mut self.fit, &self.member) else { return };
+        self.inner.on_close(cx);
+        self.inner = fit.remake();
+        self.inner.on_open(now, member, cx);
+        if self.dead > 0 {
+            self.inner.on_paths(now, &self.views(None), cx);
         }
     }
 
@@ -218,6 +246,7 @@ impl Watched {
 
 impl Policy for Watched {
     fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+        self.member = Some(*member);
         self.inner.on_open(now, member, cx);
     }
 
@@ -231,6 +260,12 @@ impl Policy for Watched {
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
         #[cfg(test)]
         self.bomb.polled(want.payload_bytes);
+        if self.remakes {
+            if want.inflight_packets > 0 {
+                return Grant::Blocked;
+            }
+            self.remake(now, cx);
+        }
         self.inner.poll_send(now, want, cx)
     }
 
@@ -272,6 +307,9 @@ impl Policy for Watched {
                 path.marked += u64::from(marked);
                 self.heard = now;
                 if timed {
+                    if let Some(fit) = &mut self.fit {
+                        self.remakes |= fit.measured(feedback.rtt);
+                    }
                     path.measured(feedback.rtt);
                     let left = Time::from_ps(now.as_ps().saturating_sub(feedback.rtt.as_ps()));
                     self.answered = self.answered.max(left);
@@ -354,7 +392,9 @@ impl Policy for Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_policy::{Leg, PolicyConfig, PolicyEnv, Shared, find_scheme};
+    use crate::config::DeviceConfig;
+    use crate::engine::fit::Recipe;
+    use pathweave_policy::{Leg, Peers, PolicyConfig, PolicyEnv, Shared, find_scheme};
     use pathweave_units::Rng;
 
     const PATHS: u16 = 4;
@@ -440,6 +480,67 @@ mod tests {
             overtaking += usize::from(says);
         }
         assert!(overtaking > 0, "LAPS's do");
+    }
+
+    /// A handshake of 20 ms, and packets that come back in 200 us.
+    #[test]
+    fn a_slow_handshake_is_forgotten_once_packets_come_back_sooner() {
+        let config = DeviceConfig {
+            base_rtt: std::time::Duration::from_micros(100),
+            host_delay: std::time::Duration::from_micros(100),
+            line_rate: Rate::from_gbps(1),
+            ..DeviceConfig::loopback()
+        };
+        for name in crate::scheme::of_connections() {
+            let mut recipe = Recipe {
+                scheme: crate::scheme::find(name).unwrap(),
+                config: Arc::new(config.clone()),
+                paths: PATHS,
+                mtu_payload: 1_344,
+                receive_buffer_bytes: None,
+                rng: Rng::for_component(1, "policy", 0),
+            };
+            let slow = Some(Duration::from_ms(20));
+            let made = recipe.make(slow);
+            let honest = recipe.clone().make(Some(Duration::from_us(200)));
+            assert!(Fit::new(recipe.clone(), Some(Duration::from_us(200))).is_none(), "{name}");
+            let watched = Watched::new(made.policy, PATHS, made.rtts.least, Deaths::default());
+            let mut watched = watched.fitted(Fit::new(recipe, slow));
+            let (mut rng, mut shared) = (Rng::for_component(1, "test", 0), Shared::of(Peers::Connections));
+            let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
+            let member = Member { qp: pathweave_units::QpNum(2), peer: pathweave_units::HostId(1) };
+            watched.on_open(Time::ZERO, &member, &mut cx);
+            // One packet after the other, beside one that is always in flight.
+            let want = |inflight_packets| Want {
+                psn: 0,
+                payload_bytes: 1_000,
+                wire_bytes: 1_100,
+                msn: 0,
+                retransmit: false,
+                inflight_packets,
+                inflight_bytes: u64::from(inflight_packets) * 1_100,
+            };
+            for step in 1..=32 {
+                let now = Time::from_us(step * 1_000);
+                assert!(!watched.remakes, "{name}");
+                watched.poll_send(now, &want(1), &mut cx);
+                watched.on_sent(now, &sent(0, step), &mut cx);
+                let acked = FeedbackKind::Ack { timed: true, marked: false };
+                let feedback = Feedback { rtt: Duration::from_us(200), ..back(acked, 0) };
+                watched.on_feedback(now + Duration::from_us(200), &feedback, &mut cx);
+            }
+            let later = Time::from_us(40_000);
+            assert_eq!(watched.poll_send(later, &want(1), &mut cx), Grant::Blocked, "{name}: it waits");
+            assert!(
+                matches!(watched.poll_send(later, &want(0), &mut cx), Grant::Send(_) | Grant::Probe(_)),
+                "{name}"
+            );
+            assert!(!watched.remakes, "{name}: once");
+            // It is as one that was made for what there is.
+            assert_eq!(watched.rate(later), honest.policy.rate(later), "{name}");
+            watched.on_close(&mut cx);
+            assert_eq!(shared.stores(), 0, "{name}");
+        }
     }
 
     #[test]

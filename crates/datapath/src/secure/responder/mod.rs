@@ -106,6 +106,11 @@ impl Responder {
         self.next_timeout
     }
 
+    /// Whether no request is under way.
+    pub fn is_idle(&self) -> bool {
+        self.entries.values().all(|entry| matches!(entry, Entry::Done { .. }))
+    }
+
     /// A datagram from anybody.
     pub fn handle(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         let Ok((attempt, parsed)) = Message::parse(datagram) else {
