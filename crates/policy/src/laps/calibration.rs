@@ -11,6 +11,9 @@ use pathweave_units::{Duration, Time};
 
 /// Not seen in that period.
 const UNSEEN: i64 = i64::MAX;
+/// What a delay is above the shortest at most, in picoseconds: 1 s. The other end says when packets arrived, and can say
+/// what it likes.
+const MOST_ABOVE: i64 = 1_000_000_000_000;
 
 /// Shortest delays, in picoseconds with the clocks' offset in them.
 #[derive(Debug)]
@@ -60,10 +63,10 @@ impl Calibration {
         self.anchor = self.shortest.iter().map(|path| path[1]).min().unwrap_or(UNSEEN);
     }
 
-    /// How far a delay is above the shortest of all.
+    /// How far a delay is above the shortest of all; 1 s at most.
     #[inline]
     pub(super) fn above_shortest(&self, one_way_ps: i64) -> u64 {
-        one_way_ps.saturating_sub(self.anchor).max(0) as u64
+        one_way_ps.saturating_sub(self.anchor).clamp(0, MOST_ABOVE) as u64
     }
 
     /// How far the shortest of a path is above the shortest of all; 0 for a path never heard of.
@@ -92,5 +95,14 @@ mod tests {
         assert_eq!(calibration.idle_above(1), 0);
         assert_eq!(calibration.note(us(200), 0, -790), Some(-150));
         assert_eq!(calibration.above_shortest(-790), 10);
+    }
+
+    #[test]
+    fn stamps_of_a_liar_are_a_second_above_the_shortest_at_most() {
+        let mut calibration = Calibration::new(2, Duration::from_us(100));
+        calibration.note(Time::ZERO, 0, i64::MIN);
+        calibration.note(Time::ZERO, 1, i64::MAX - 1);
+        let second = Duration::from_ms(1_000).as_ps();
+        assert_eq!((calibration.above_shortest(0), calibration.idle_above(1)), (second, second));
     }
 }

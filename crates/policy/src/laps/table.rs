@@ -205,7 +205,8 @@ impl Pair {
             self.rules.margin.of(None).max(self.rules.usual_delay / 4 + self.rules.margin.host_delay);
         for (index, path) in self.paths.iter_mut().enumerate() {
             path.base = self.rules.usual_delay + Duration::from_ps(calibration.idle_above(index)) + margin;
-            path.real = Duration::from_ps(path.real.as_ps().saturating_add_signed(moved_ps));
+            let real = Duration::from_ps(path.real.as_ps().saturating_add_signed(moved_ps));
+            path.real = real.min(path.base * MOST_BASES);
         }
         self.rebuild();
     }

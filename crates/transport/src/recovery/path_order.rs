@@ -120,7 +120,8 @@ impl Ring {
                 (rtt + queued + rule.slack).max(rule.min)
             }
         };
-        once * (1 << self.timeouts)
+        // Delays are as the other end says.
+        Duration::from_ps(once.as_ps().saturating_mul(1 << self.timeouts))
     }
 
     /// When the path has been silent for too long, if nothing is heard; from the first packet outstanding, or from the
