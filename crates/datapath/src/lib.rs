@@ -54,6 +54,7 @@ pub mod secure;
 mod shared;
 mod stats;
 mod sum;
+mod threads;
 
 pub use api::{Connection, Device, Fenced, Listener, ProtectionDomain, Registration, Remote};
 pub use completion::Completion;

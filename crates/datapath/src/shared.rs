@@ -2,9 +2,8 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crossbeam_queue::SegQueue;
 
@@ -17,83 +16,12 @@ use crate::error::{ConnectError, DeregisterError, RegisterError};
 use crate::region::Slice;
 use crate::secure::Protection;
 use crate::stats::{ConnectionStats, DeviceStats};
+pub(crate) use crate::threads::Room;
+use crate::threads::{Parking, Signal};
 
 /// A lock that a panicking thread has not spoilt: what it guards is a value that is replaced whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Tells waiting threads that something has happened.
-#[derive(Debug, Default)]
-pub(crate) struct Signal {
-    waiting: AtomicUsize,
-    mutex: Mutex<()>,
-    happened: Condvar,
-    /// Who hears of it besides.
-    #[cfg(feature = "tokio")]
-    hook: OnceLock<Hook>,
-}
-
-/// Called by whoever notifies, the loop mostly; not to be long about it.
-#[cfg(feature = "tokio")]
-struct Hook(Box<dyn Fn() + Send + Sync>);
-
-#[cfg(feature = "tokio")]
-impl fmt::Debug for Hook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hook")
-    }
-}
-
-impl Signal {
-    /// Whatever threads wait for may have come true.
-    #[inline]
-    pub(crate) fn notify(&self) {
-        // Either this sees the waiter, or the waiter, who looks once more after announcing itself, sees what happened.
-        fence(Ordering::SeqCst);
-        if self.waiting.load(Ordering::Relaxed) > 0 {
-            let _guard = lock(&self.mutex);
-            self.happened.notify_all();
-        }
-        #[cfg(feature = "tokio")]
-        if let Some(hook) = self.hook.get() {
-            hook.0();
-        }
-    }
-
-    /// From now on `look` is called whenever something has happened. The first one counts.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn hook(&self, look: Box<dyn Fn() + Send + Sync>) {
-        let _ = self.hook.set(Hook(look));
-    }
-
-    /// Sleeps until `ready` gives something; `None` at the deadline.
-    pub(crate) fn wait<T>(
-        &self,
-        deadline: Option<Instant>,
-        mut ready: impl FnMut() -> Option<T>,
-    ) -> Option<T> {
-        let mut guard = lock(&self.mutex);
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        let result = loop {
-            if let Some(value) = ready() {
-                break Some(value);
-            }
-            guard = match deadline {
-                None => self.happened.wait(guard).unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left == Duration::ZERO {
-                        break None;
-                    }
-                    self.happened.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-        };
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        result
-    }
 }
 
 /// An answer of the loop that a thread waits for.
@@ -181,8 +109,7 @@ pub(crate) enum Command {
 /// What the application's threads and the loop of a device have in common: commands `C` one way, `H` the other.
 pub(crate) struct Shared<C = Command, H = Arc<ConnectionShared>> {
     pub(crate) commands: SegQueue<C>,
-    /// The loop sleeps, or is about to; whoever adds a command must wake it.
-    parked: AtomicBool,
+    parking: Parking,
     waker: Waker,
     pub(crate) signal: Signal,
     /// What is handed to the application, whoever takes it: connections of peers that nobody has accepted, or
@@ -196,7 +123,7 @@ impl<C, H> Shared<C, H> {
     pub(crate) fn new(waker: Waker) -> Self {
         Shared {
             commands: SegQueue::new(),
-            parked: AtomicBool::new(false),
+            parking: Parking::new(),
             waker,
             signal: Signal::default(),
             handed: SegQueue::new(),
@@ -208,26 +135,19 @@ impl<C, H> Shared<C, H> {
     #[inline]
     pub(crate) fn ask(&self, command: C) {
         self.commands.push(command);
-        fence(Ordering::SeqCst);
-        if self.parked.load(Ordering::Relaxed) {
+        if self.parking.must_wake() {
             self.waker.wake();
         }
     }
 
     /// The loop wants to sleep: false if it must not, because a command has come.
     pub(crate) fn park(&self) -> bool {
-        self.parked.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        let idle = self.commands.is_empty();
-        if !idle {
-            self.unpark();
-        }
-        idle
+        self.parking.park(|| self.commands.is_empty())
     }
 
     /// The loop is awake.
     pub(crate) fn unpark(&self) {
-        self.parked.store(false, Ordering::Relaxed);
+        self.parking.unpark();
     }
 }
 
@@ -347,36 +267,6 @@ impl ConnectionShared {
     }
 }
 
-/// How much may yet be posted; what is posted takes from it, and what the application has taken out of the completion
-/// queue gives back. So the queues between application and loop have a bound.
-#[derive(Debug)]
-pub(crate) struct Room {
-    left: AtomicU32,
-    most: u32,
-}
-
-impl Room {
-    pub(crate) fn new(most: u32) -> Self {
-        Room { left: AtomicU32::new(most), most }
-    }
-    #[inline]
-    pub(crate) fn take(&self) -> bool {
-        let less = |left: u32| left.checked_sub(1);
-        self.left.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
-    }
-    #[inline]
-    pub(crate) fn give_back(&self) {
-        self.left.fetch_add(1, Ordering::AcqRel);
-    }
-    pub(crate) fn most(&self) -> u32 {
-        self.most
-    }
-    /// Whether nothing is posted of which the application has not taken the completion.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.left.load(Ordering::Acquire) == self.most
-    }
-}
-
 /// Which room a completion gives back to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -406,6 +296,8 @@ impl Delivered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Instant;
 
     #[test]
     fn a_signal_wakes_whoever_waits() {

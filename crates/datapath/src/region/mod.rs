@@ -259,6 +259,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri knows no huge pages")]
     fn large_regions_are_zero_and_whole_as_well() {
         for len in [pages::HUGE_BYTES, pages::HUGE_BYTES + 1, 3 * pages::HUGE_BYTES - 1] {
             let region = Region::zeroed(len).unwrap();

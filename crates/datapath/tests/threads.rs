@@ -1,0 +1,210 @@
+//! Where the application's threads and the loop meet, in every order that processors and compilers allow: the very code of
+//! `src/threads`, with the primitives of loom.
+#![allow(dead_code, reason = "the library uses the rest")]
+
+mod sync {
+    pub(super) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+    pub(super) use loom::sync::{Condvar, Mutex, MutexGuard};
+    pub(super) use std::sync::PoisonError;
+}
+#[path = "../src/threads/parking.rs"]
+mod parking;
+#[path = "../src/threads/room.rs"]
+mod room;
+#[path = "../src/threads/signal.rs"]
+mod signal;
+
+use std::collections::VecDeque;
+
+use loom::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use loom::sync::{Arc, Mutex, Notify};
+use loom::thread;
+use parking::Parking;
+use room::Room;
+use signal::Signal;
+
+/// A queue whose own order gives none to what is beside it: the library's is lock-free.
+#[derive(Default)]
+struct Queue(Mutex<VecDeque<u32>>);
+
+impl Queue {
+    fn push(&self, item: u32) {
+        self.0.lock().unwrap().push_back(item);
+    }
+    fn pop(&self) -> Option<u32> {
+        self.0.lock().unwrap().pop_front()
+    }
+    fn is_empty(&self) -> bool {
+        self.0.lock().unwrap().is_empty()
+    }
+}
+
+/// Every execution, with at most so many switches where none is needed.
+fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(body);
+}
+
+/// The loop sleeps only while there is no command, or it is woken: none waits for a loop that sleeps. A flag stands for the
+/// queue, as weakly ordered as one can be.
+#[test]
+fn no_command_waits_for_a_loop_that_sleeps() {
+    model(3, || {
+        let shared = Arc::new((Parking::new(), AtomicBool::new(false), Notify::new()));
+        let asker = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let (parking, command, waker) = &*shared;
+                command.store(true, Ordering::Relaxed);
+                if parking.must_wake() {
+                    waker.notify();
+                }
+            })
+        };
+        let (parking, command, waker) = &*shared;
+        while !command.load(Ordering::Relaxed) {
+            if parking.park(|| !command.load(Ordering::Relaxed)) {
+                // A loop that sleeps with nobody to wake it is a deadlock, which the model finds.
+                waker.wait();
+            }
+            parking.unpark();
+        }
+        asker.join().unwrap();
+    });
+}
+
+/// Commands of two threads: all are taken.
+#[test]
+fn commands_of_several_threads_are_all_taken() {
+    model(2, || {
+        let shared = Arc::new((Parking::new(), Queue::default(), Notify::new()));
+        let askers: Vec<_> = [1, 2]
+            .into_iter()
+            .map(|command| {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    let (parking, commands, waker) = &*shared;
+                    commands.push(command);
+                    if parking.must_wake() {
+                        waker.notify();
+                    }
+                })
+            })
+            .collect();
+        let (parking, commands, waker) = &*shared;
+        let mut taken = 0;
+        while taken < 3 {
+            while let Some(command) = commands.pop() {
+                taken += command;
+            }
+            if taken < 3 {
+                if parking.park(|| commands.is_empty()) {
+                    waker.wait();
+                }
+                parking.unpark();
+            }
+        }
+        askers.into_iter().for_each(|asker| asker.join().unwrap());
+    });
+}
+
+/// Whoever waits hears of what happened before or after he began to.
+#[test]
+fn no_waiter_sleeps_over_what_has_happened() {
+    model(3, || {
+        let shared = Arc::new((Signal::default(), AtomicBool::new(false)));
+        let teller = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.1.store(true, Ordering::Relaxed);
+                shared.0.notify();
+            })
+        };
+        let seen = shared.0.wait(None, || shared.1.load(Ordering::Relaxed).then_some(7));
+        assert_eq!(seen, Some(7));
+        teller.join().unwrap();
+    });
+}
+
+/// Two threads wait for a completion each: each completion is had once, and nobody is left without one.
+#[test]
+fn completions_are_neither_lost_nor_doubled() {
+    model(2, || {
+        let shared = Arc::new((Signal::default(), Queue::default()));
+        let wait = |shared: &(Signal, Queue)| shared.0.wait(None, || shared.1.pop()).unwrap();
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || wait(&shared))
+        };
+        let teller = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                for completion in [1, 2] {
+                    shared.1.push(completion);
+                    shared.0.notify();
+                }
+            })
+        };
+        let own = wait(&shared);
+        assert_eq!(own + other.join().unwrap(), 3);
+        teller.join().unwrap();
+        assert!(shared.1.is_empty());
+    });
+}
+
+/// Room is never given twice and never lost, whoever takes it and gives it back.
+#[test]
+fn room_is_neither_lost_nor_overdrawn() {
+    model(3, || {
+        let room = Arc::new(Room::new(1));
+        let held = Arc::new(AtomicU8::new(0));
+        let work = |room: &Room, held: &AtomicU8| {
+            if room.take() {
+                assert_eq!(held.fetch_add(1, Ordering::Relaxed), 0, "one at a time");
+                held.fetch_sub(1, Ordering::Relaxed);
+                room.give_back();
+            }
+        };
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let (room, held) = (room.clone(), held.clone());
+                thread::spawn(move || work(&room, &held))
+            })
+            .collect();
+        work(&room, &held);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert!(room.is_whole() && room.take() && !room.take());
+    });
+}
+
+/// A connection ends while somebody waits on it: he has the completion that was flushed, and is told of the end only after
+/// that.
+#[test]
+fn the_end_of_a_connection_is_told_after_its_last_completion() {
+    const CLOSED: u8 = 2;
+    model(3, || {
+        let shared = Arc::new((Signal::default(), Queue::default(), Room::new(1), AtomicU8::new(1)));
+        assert!(shared.2.take());
+        let the_loop = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let (signal, completions, _, state) = &*shared;
+                completions.push(1);
+                state.store(CLOSED, Ordering::Release);
+                signal.notify();
+            })
+        };
+        let (signal, completions, room, state) = &*shared;
+        let mut next = || {
+            signal.wait(None, || match completions.pop() {
+                Some(completion) => Some(Some(completion)),
+                None => (state.load(Ordering::Acquire) == CLOSED && room.is_whole()).then_some(None),
+            })
+        };
+        assert_eq!(next(), Some(Some(1)));
+        room.give_back();
+        assert_eq!(next(), Some(None));
+        the_loop.join().unwrap();
+    });
+}
