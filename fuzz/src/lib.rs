@@ -1,10 +1,12 @@
 //! What each fuzz target does with its bytes. A target fails by panicking; an error is a good answer.
 
 mod datagrams;
+mod endpoint;
 mod mutate;
 mod secure;
 
 pub use datagrams::datagrams;
+pub use endpoint::{datagram_queue_pair, endpoint};
 pub use mutate::mutate;
 pub use secure::{handshake, packet_open};
 
@@ -14,11 +16,13 @@ use pathweave_wire::{Packet, Runs, SideFrame, emit};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 21] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
     ("datagrams", datagrams),
+    ("endpoint", endpoint),
+    ("datagram_queue_pair", datagram_queue_pair),
     ("topology_file", topology_file),
     ("hpcc_topology", hpcc_topology),
     ("simai_topology", simai_topology),

@@ -1,0 +1,449 @@
+//! A datagram queue pair with two peers: one keeps the protocol, the other says anything, in packets and on the side
+//! channel.
+
+use std::collections::BTreeMap;
+
+use pathweave_policy::{AnyPolicy, Leg, PolicyEnv, Scheme, Service};
+use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdPlacement, RdQp, SideMessage};
+use pathweave_transport::{Gate, Status, Transmit};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
+use pathweave_wire::{Body, Framing, PsnRun, RdFlow, Segment, SideFrame};
+
+use super::choices::{Aim, Choices, any_body, any_rd};
+
+const MTU: u16 = 1_024;
+const LINE_RATE: Rate = Rate::from_gbps(100);
+const ONE_WAY: Duration = Duration::from_us(1);
+/// A message of the side channel takes as long.
+const SIDE_ONE_WAY: Duration = Duration::from_us(3);
+const RTT: Duration = Duration::from_us(3);
+/// The queue pair under test, who is honest, and who is not.
+const PEERS: [PeerId; 3] = [
+    PeerId { host: HostId(0), qp: QpNum(10) },
+    PeerId { host: HostId(1), qp: QpNum(11) },
+    PeerId { host: HostId(2), qp: QpNum(12) },
+];
+const OURS: usize = 0;
+const HONEST: usize = 1;
+const LIAR: usize = 2;
+/// Most that one input of the liar, or one timer, brings forth for him, in packets and messages of the side channel: an
+/// answer or a notification, and words on a message.
+const MOST_ANSWERS: u32 = 8;
+/// Messages to the liar that are posted at a time.
+const POSTED: usize = 8;
+/// An honest round takes no longer, whatever the liar does.
+const PATIENCE: Duration = Duration::from_ms(200);
+
+/// Kinds of message of the side channel. Who adds one adds it here, and to what liars say.
+pub(crate) const SIDE_KINDS: usize = 8;
+
+fn kind_aside(message: &SideMessage) -> usize {
+    match message {
+        SideMessage::Start { .. } => 0,
+        SideMessage::Done { .. } => 1,
+        SideMessage::Abort { .. } => 2,
+        SideMessage::Nack { .. } => 3,
+        SideMessage::Wait { .. } => 4,
+        SideMessage::Ready { .. } => 5,
+        SideMessage::Close { .. } => 6,
+        SideMessage::Closed { .. } => 7,
+    }
+}
+
+enum Due {
+    Packet { segment: Segment, payload: Option<(u64, u64)> },
+    Side(SideMessage),
+}
+
+pub(crate) struct RdWorld<'a> {
+    choices: Choices<'a>,
+    now: Time,
+    qps: [RdQp<AnyPolicy>; 2],
+    capacity: u16,
+    /// On its way: when it arrives, and where.
+    wire: BTreeMap<(Time, u64), (usize, Due)>,
+    sent: u64,
+    port_free_at: [Time; 2],
+    /// Of each honest end: messages posted, and bytes placed of each of the other's.
+    rounds: u64,
+    round_begun: Time,
+    awaited: BTreeMap<(usize, u64), u64>,
+    placed: BTreeMap<(usize, u64), u64>,
+    /// Messages to the liar that are not done, and their length.
+    to_liar: BTreeMap<u64, u64>,
+    next_wr_id: u64,
+    own_psn: u64,
+    answers: u32,
+    pub(crate) most_answers: u32,
+    /// Lies on the side channel, by kind.
+    pub(crate) said: [u64; SIDE_KINDS],
+    pub(crate) rounds_done: u64,
+}
+
+impl<'a> RdWorld<'a> {
+    pub(crate) fn new(scheme: &Scheme, choices: Choices<'a>) -> Self {
+        let Service::Datagram(behaviour) = scheme.service else { panic!("datagrams") };
+        let env = PolicyEnv {
+            line_rate: LINE_RATE,
+            base_rtt: RTT,
+            mtu_wire_bytes: 1_130,
+            mtu_payload_bytes: u32::from(MTU),
+            paths: 4,
+            measured: Leg::of(RTT),
+            edge: None,
+        };
+        let make = |own: usize| {
+            let mut rng = Rng::for_component(1, "made", own as u64);
+            let (policy, control) = scheme.datagram_policy(&env, &mut rng);
+            let mut qp = RdQp::new(RdConfig {
+                num: PEERS[own].qp,
+                policy,
+                control,
+                behaviour,
+                mtu_payload: MTU,
+                framing: Framing::Pathweave,
+                nic_ports: 1,
+                seed: 1,
+                rtt: RTT,
+                nack_delay: Duration::ZERO,
+            });
+            PEERS
+                .iter()
+                .filter(|peer| **peer != PEERS[own])
+                .for_each(|peer| qp.add_peer(Time::ZERO, *peer, RTT));
+            qp
+        };
+        let mut world = RdWorld {
+            choices,
+            now: Time::ZERO,
+            qps: [make(OURS), make(HONEST)],
+            capacity: behaviour.capacity(MTU),
+            wire: BTreeMap::new(),
+            sent: 0,
+            port_free_at: [Time::ZERO; 2],
+            rounds: 0,
+            round_begun: Time::ZERO,
+            awaited: BTreeMap::new(),
+            placed: BTreeMap::new(),
+            to_liar: BTreeMap::new(),
+            next_wr_id: 1 << 32,
+            own_psn: 0,
+            answers: 0,
+            most_answers: 0,
+            said: [0; SIDE_KINDS],
+            rounds_done: 0,
+        };
+        world.post_round();
+        world.drain();
+        world
+    }
+
+    /// Does what the choices say until they end, then lets the honest end what they have begun.
+    pub(crate) fn run(&mut self) {
+        while self.choices.go_on() {
+            self.operation();
+        }
+        while !self.awaited.is_empty() {
+            self.check_patience();
+            assert!(self.step(), "nothing will ever happen: {:?}", self.awaited);
+        }
+    }
+
+    /// So many more operations.
+    pub(crate) fn operations(&mut self, count: u32) {
+        (0..count).for_each(|_| self.operation());
+    }
+
+    fn check_patience(&self) {
+        let waited = self.now.saturating_since(self.round_begun);
+        assert!(waited <= PATIENCE, "honest messages make no headway: {:?}", self.awaited);
+    }
+
+    fn operation(&mut self) {
+        self.answers = 0;
+        match self.choices.below(32) {
+            0..=7 => self.lie(),
+            8..=15 => self.lie_aside(),
+            16 => self.stray(),
+            17 => {
+                let (now, liar) = (self.now, PEERS[LIAR]);
+                let msg = self.choices.number(0);
+                match self.choices.below(4) {
+                    0 => self.qps[OURS].on_side_reset(now, liar.host),
+                    1 => self.qps[OURS].release(now, liar),
+                    2 => {
+                        self.qps[OURS].remind(now, liar, msg, 4);
+                    }
+                    _ => {
+                        if let Some((msg, _)) = self.qps[OURS].announced(liar, msg as u16) {
+                            self.qps[OURS].defer(now, liar, msg);
+                        }
+                    }
+                }
+            }
+            18 if self.choices.one_in(4) => self.restart_liar(),
+            19..=21 => self.post_to_liar(),
+            22 => {
+                let span = Duration::from_ns(self.choices.number(1_000) % 200_000);
+                self.pass(self.now + span);
+            }
+            _ => {
+                self.step();
+            }
+        }
+        self.drain();
+        if self.awaited.is_empty() {
+            self.rounds_done += 1;
+            self.post_round();
+            self.drain();
+        }
+        self.check_patience();
+    }
+
+    fn aim(&self) -> Aim {
+        Aim {
+            now: self.now,
+            data_psn: self.qps[OURS].expected_psn(PEERS[LIAR]).unwrap_or(0),
+            own_psn: self.own_psn,
+            mtu_payload: self.capacity,
+            rkeys: [0, 1],
+            paths: 4,
+        }
+    }
+
+    /// A packet of the liar, a datagram mostly.
+    fn lie(&mut self) {
+        let aim = self.aim();
+        let (body, path) = if self.choices.one_in(4) {
+            any_body(&mut self.choices, &aim)
+        } else {
+            let data = any_rd(&mut self.choices, aim.data_psn, self.capacity);
+            (Body::Rd(data), PathId(self.choices.below(4) as u16))
+        };
+        // A frame with a length of 0, or an offset without need, is none.
+        if let Body::Rd(data) = &body
+            && (data.len == 0 || data.offset.checked_add(u32::from(data.len)).is_none())
+        {
+            return;
+        }
+        let segment = Segment { dst_qp: PEERS[OURS].qp, src_qp: PEERS[LIAR].qp, path, body };
+        let marked = self.choices.one_in(3);
+        if let Some(RdPlacement { from, len, offset, .. }) =
+            self.qps[OURS].on_packet(self.now, PEERS[LIAR].host, &segment, marked)
+        {
+            let Body::Rd(data) = &segment.body else { panic!("{segment:?} is placed") };
+            assert_eq!((from, len, offset), (PEERS[LIAR], data.len, data.offset));
+        }
+        self.drain();
+        self.count_answers(&segment);
+    }
+
+    /// A message of the liar on the side channel, as far as its format goes.
+    fn lie_aside(&mut self) {
+        let aim = self.aim();
+        let flow = |of_sender: bool| {
+            let (src, dst) = if of_sender { (LIAR, OURS) } else { (OURS, LIAR) };
+            RdFlow { src_qp: PEERS[src].qp, dst_qp: PEERS[dst].qp }
+        };
+        let choices = &mut self.choices;
+        let msg_id = choices.number(0) as u16;
+        let message = match choices.below(8) {
+            0 => SideMessage::Start {
+                flow: flow(true),
+                msg_id,
+                first_psn: choices.number(aim.data_psn),
+                packets: choices.number(2) as u32,
+                total: choices.number(5_000),
+                again: choices.bit(),
+            },
+            1 => SideMessage::Wait { flow: flow(false), msg_id, first_psn: choices.number(aim.own_psn) },
+            2 => SideMessage::Ready { flow: flow(false), msg_id, from_psn: choices.number(aim.own_psn) },
+            3 if choices.bit() => SideMessage::Close { flow: flow(true) },
+            3 => SideMessage::Closed { flow: flow(true) },
+            4 => SideMessage::Done { flow: flow(false), msg_id, first_psn: choices.number(aim.own_psn) },
+            5 | 6 => SideMessage::Abort {
+                flow: flow(true),
+                msg_id,
+                first_psn: choices.number(aim.data_psn),
+                packets: choices.number(2) as u32,
+            },
+            _ => {
+                let mut next = choices.number(aim.own_psn);
+                let mut runs = Vec::new();
+                for _ in 0..=choices.below(40) {
+                    let count = 1 + choices.below(256) as u16;
+                    runs.push(PsnRun { first: next, count });
+                    next = next.saturating_add(u64::from(count) + u64::from(choices.below(300)));
+                }
+                SideMessage::Nack { flow: flow(false), runs }
+            }
+        };
+        let mut bytes = vec![0; message.encoded_len()];
+        message.emit(&mut bytes);
+        let Ok((frame, _)) = SideFrame::parse(&bytes) else { return };
+        let message: SideMessage = frame.to_owned();
+        self.said[kind_aside(&message)] += 1;
+        self.qps[OURS].on_side(self.now, PEERS[LIAR].host, &message);
+        self.drain();
+        self.count_answers(&message);
+    }
+
+    /// Somebody who was never made known.
+    fn stray(&mut self) {
+        let aim = self.aim();
+        let (body, path) = any_body(&mut self.choices, &aim);
+        let segment = Segment { dst_qp: PEERS[OURS].qp, src_qp: QpNum(99), path, body };
+        let host = self.choices.of(&[HostId(0), HostId(1), HostId(2), HostId(9)]);
+        assert_eq!(self.qps[OURS].on_packet(self.now, host, &segment, false), None);
+        self.drain();
+        assert_eq!(self.answers, 0, "strangers are not answered: {segment:?}");
+    }
+
+    /// The liar is forgotten, and comes again.
+    fn restart_liar(&mut self) {
+        self.qps[OURS].remove_peer(self.now, PEERS[LIAR]);
+        self.drain();
+        assert!(self.to_liar.is_empty(), "what was posted is completed: {:?}", self.to_liar);
+        self.qps[OURS].add_peer(self.now, PEERS[LIAR], RTT);
+    }
+
+    fn post_to_liar(&mut self) {
+        if self.to_liar.len() < POSTED {
+            let len = 1 + u64::from(self.choices.below(60_000));
+            if self.qps[OURS].post(self.now, PEERS[LIAR], self.next_wr_id, len).is_ok() {
+                self.to_liar.insert(self.next_wr_id, len);
+                self.next_wr_id += 1;
+            }
+        }
+    }
+
+    fn count_answers(&mut self, cause: &dyn core::fmt::Debug) {
+        assert!(self.answers <= MOST_ANSWERS, "{} answers to {cause:?}", self.answers);
+        self.most_answers = self.most_answers.max(self.answers);
+        self.answers = 0;
+    }
+
+    /// Goes to the next instant at which something happens. False if nothing does.
+    fn step(&mut self) -> bool {
+        let ports = self.port_free_at.into_iter().filter(|&at| at > self.now);
+        let Some(next) = self.next().into_iter().chain(ports).min() else { return false };
+        self.pass(next);
+        true
+    }
+
+    fn next(&self) -> Option<Time> {
+        let arrival = self.wire.keys().next().map(|&(at, _)| at);
+        arrival.into_iter().chain(self.qps.iter().filter_map(RdQp::poll_timer)).min()
+    }
+
+    /// Time passes until `to`, or the first instant before at which something happens.
+    fn pass(&mut self, to: Time) {
+        self.now = self.now.max(self.next().map_or(to, |first| first.min(to)));
+        while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            let (end, due) = entry.remove();
+            let from = PEERS[1 - end];
+            match due {
+                Due::Side(message) => self.qps[end].on_side(self.now, from.host, &message),
+                Due::Packet { segment, payload } => {
+                    if let Some(place) = self.qps[end].on_packet(self.now, from.host, &segment, false) {
+                        self.place(end, &place, payload.expect("only payload is placed"));
+                    }
+                }
+            }
+            self.drain();
+            self.answers = 0;
+        }
+        for end in [OURS, HONEST] {
+            if self.qps[end].poll_timer().is_some_and(|at| at <= self.now) {
+                self.qps[end].on_timer(self.now);
+                let next = self.qps[end].poll_timer();
+                assert!(next.is_none_or(|at| at > self.now), "a timer is due again at once");
+            }
+        }
+        self.drain();
+        self.count_answers(&"a timer");
+    }
+
+    /// Payload that the other end named by request and place arrives as what it is.
+    fn place(&mut self, end: usize, place: &RdPlacement, (wr_id, offset): (u64, u64)) {
+        assert_eq!(place.from, PEERS[1 - end]);
+        assert_eq!((place.msg, u64::from(place.offset)), (wr_id, offset), "bytes of another place");
+        *self.placed.entry((end, place.msg)).or_default() += u64::from(place.len);
+    }
+
+    /// Takes every output of both ends.
+    fn drain(&mut self) {
+        for end in [OURS, HONEST] {
+            // First: a message's first packet is announced on the side channel.
+            while self.port_free_at[end] <= self.now {
+                let Some(packet) = self.qps[end].poll_transmit(self.now, Gate::OPEN) else { break };
+                let time = LINE_RATE.time_for(u64::from(packet.wire_bytes.max(1)));
+                self.port_free_at[end] = self.now + time;
+                self.carry(end, &packet);
+            }
+            while let Some(packet) = self.qps[end].poll_control() {
+                self.carry(end, &packet);
+            }
+            while let Some((to, message)) = self.qps[end].poll_side() {
+                if to == PEERS[LIAR].host {
+                    self.answers += 1;
+                } else {
+                    self.wire.insert((self.now + SIDE_ONE_WAY, self.sent), (1 - end, Due::Side(message)));
+                    self.sent += 1;
+                }
+            }
+            while let Some(event) = self.qps[end].poll_event() {
+                self.on_event(end, event);
+            }
+        }
+    }
+
+    fn carry(&mut self, end: usize, packet: &Transmit) {
+        let payload = packet.payload.map(|payload| (payload.buffer.0, payload.offset));
+        if packet.to == PEERS[LIAR].host {
+            match (&packet.segment.body, packet.payload) {
+                (Body::Rd(data), Some(payload)) => {
+                    self.own_psn = data.psn;
+                    let len = self.to_liar.get(&payload.buffer.0);
+                    let end = payload.offset + u64::from(payload.len);
+                    assert!(len.is_some_and(|&len| end <= len), "the liar is sent {payload:?}");
+                }
+                _ => self.answers += 1,
+            }
+            return;
+        }
+        let due = Due::Packet { segment: packet.segment, payload };
+        self.wire.insert((self.now + ONE_WAY, self.sent), (1 - end, due));
+        self.sent += 1;
+    }
+
+    fn on_event(&mut self, end: usize, event: RdEvent) {
+        match event {
+            RdEvent::Completion { wr_id, to, .. } if to == PEERS[LIAR] => {
+                assert!(self.to_liar.remove(&wr_id).is_some(), "message {wr_id} is completed twice");
+            }
+            RdEvent::Completion { wr_id, status, .. } => {
+                assert_eq!(status, Status::Success, "honest message {wr_id} of end {end}");
+                assert!(self.awaited.remove(&(end, wr_id)).is_some(), "message {wr_id} is completed twice");
+            }
+            RdEvent::Delivered { from, .. } | RdEvent::Abandoned { from, .. } if from == PEERS[LIAR] => {}
+            RdEvent::Delivered { msg, bytes, .. } => {
+                assert_eq!(self.placed.remove(&(end, msg)), Some(bytes), "message {msg} at end {end}");
+                assert!(self.awaited.remove(&(end + 2, msg)).is_some_and(|len| len == bytes));
+            }
+            RdEvent::Abandoned { msg, .. } => panic!("honest message {msg} is given up"),
+        }
+    }
+
+    /// A message each way: its completion and its delivery are awaited.
+    fn post_round(&mut self) {
+        let len = 1 + self.rounds * 1_237 % 7_000;
+        self.round_begun = self.now;
+        for end in [OURS, HONEST] {
+            self.qps[end].post(self.now, PEERS[1 - end], self.rounds, len).expect("there is room");
+            self.awaited.insert((end, self.rounds), len);
+            self.awaited.insert((1 - end + 2, self.rounds), len);
+        }
+        self.rounds += 1;
+    }
+}
