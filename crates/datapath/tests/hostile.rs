@@ -5,11 +5,14 @@ mod support;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
+use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint};
 use pathweave_datapath::secure::TransportType;
 use pathweave_datapath::secure::{ClusterKey, Protection};
-use pathweave_datapath::{Access, Device, DeviceConfig, Driving, Region};
+use pathweave_datapath::{Access, ConnectionState, Device, DeviceConfig, Driving, Region, Remote};
+use pathweave_policy::{Service, schemes};
 use pathweave_units::{PathId, QpNum, Rng, Time};
 use pathweave_wire::{Ack, Body, Data, Nack, NackReason, Notices, Operation, Segment};
+use support::liar::{Guise, Liar, caller};
 use support::peer::Peer;
 use support::raw::{self, Raw};
 use support::{PATIENCE, Pair, done, pattern, region_of};
@@ -164,6 +167,108 @@ fn a_peer_that_follows_no_rule_loses_at_most_its_own_connection() {
     }
     let counters = server.stats().unwrap().counters;
     assert!(counters.malformed > 100, "the packets got as far as the queue pairs: {counters:?}, seed {SEED}");
+}
+
+/// A member of the cluster, which has the key, that agrees on fewer paths than there are and then says packets of every
+/// kind, Close and Closed, and what it has said before, under every scheme and protection: another connection of the device
+/// does not notice.
+#[test]
+fn a_member_that_lies_loses_at_most_its_own_connection_under_every_scheme() {
+    let key = ClusterKey::from_bytes([7; 32]);
+    for (number, info) in schemes().iter().enumerate() {
+        let service = (info.make)().service;
+        if service != Service::Connection {
+            continue;
+        }
+        let protection = Protection::ALL[number % 3];
+        let context = format!("{}, {protection}", info.name);
+        let config =
+            || DeviceConfig { protection, key: Some(key.clone()), scheme: info.name.into(), ..config() };
+        let pair = Pair::with(&config());
+        // Honest bytes go to and from the client's memory: the server's is the liar's, too.
+        let honest = pair.client.register(&Region::zeroed(60_000).unwrap(), Access::READ_WRITE).unwrap();
+        let open = pair.board(20_000, Access::READ_WRITE);
+        let inbox = Region::zeroed(10_000).unwrap();
+        for life in 0..2 {
+            let paths = [1, 2][life];
+            let guise =
+                Guise { key: &key, scheme: info.name, protection, transport: TransportType::Rc, paths };
+            let mut liar = Liar::meet(pair.server.local_addr(), &guise, open.rkey(), SEED + life as u64);
+            let lied_to = pair.listener.accept(PATIENCE).unwrap();
+            let there = Remote { address: 0, rkey: 1 };
+            for wr_id in 0..4 {
+                let _ = lied_to.recv(wr_id, inbox.all());
+                let _ = lied_to.send(10 + wr_id, inbox.all());
+                let _ = lied_to.write(20 + wr_id, inbox.all(), there);
+                let _ = lied_to.read(30 + wr_id, inbox.all(), there);
+            }
+            for round in 0..4 {
+                liar.say(120);
+                let bytes = pattern(60_000, round);
+                pair.far.write(1, region_of(&bytes).all(), honest.remote(0)).unwrap();
+                assert_eq!(done(&pair.far, 1), 60_000, "{context}");
+                assert!(honest.region().to_vec(0..60_000).unwrap() == bytes, "{context}");
+                let back = Region::zeroed(60_000).unwrap();
+                pair.far.read(2, back.all(), honest.remote(0)).unwrap();
+                assert_eq!(done(&pair.far, 2), 60_000, "{context}");
+                assert!(back.to_vec(0..60_000).unwrap() == bytes, "{context}");
+            }
+        }
+        assert_eq!(pair.server.stats().unwrap().panics, 0, "{context}");
+        assert_eq!(
+            (pair.near.state(), pair.far.state()),
+            (ConnectionState::Open, ConnectionState::Open),
+            "{context}"
+        );
+    }
+}
+
+/// The same of datagram endpoints, whose peers lie in packets and on the side channel.
+#[test]
+fn a_member_that_lies_disturbs_no_datagrams_of_others() {
+    let key = ClusterKey::from_bytes([7; 32]);
+    for scheme in ["erd", "erd-dcqcn"] {
+        for protection in Protection::ALL {
+            let context = format!("{scheme}, {protection}");
+            let mut config = RdmConfig::loopback();
+            config.device.mtu_payload = 1_344;
+            config.device.scheme = scheme.into();
+            (config.device.protection, config.device.key) = (protection, Some(key.clone()));
+            let server = RdmEndpoint::open(config.clone()).unwrap();
+            let client = RdmEndpoint::open(config).unwrap();
+            let to = client.insert(server.local_addr()).unwrap();
+            client.reach(to).unwrap();
+            let transport = TransportType::Erd;
+            let guise = Guise { key: &key, scheme, protection, transport, paths: 2 };
+            let mut liar = Liar::meet(server.local_addr(), &guise, 0, SEED);
+            let mut rng = Rng::for_component(SEED, "caller", 0);
+            let from = loop {
+                // Of the client alone: what the liar sends is not to take it.
+                let inbox = Region::zeroed(1).unwrap();
+                server.recv(0, inbox.all()).unwrap();
+                client.send(0, to, region_of(&[1]).all()).unwrap();
+                let arrived = server.wait(PATIENCE).unwrap();
+                assert_eq!(client.wait(PATIENCE).unwrap().result(), Ok(1), "{context}");
+                break arrived.peer.unwrap();
+            };
+            for round in 0..4u64 {
+                liar.say(200);
+                caller(server.local_addr(), &mut rng);
+                let (bytes, room) = (pattern(30_000, round), Region::zeroed(30_000).unwrap());
+                server.recv_from(from, round, room.all()).unwrap();
+                client.send(round, to, region_of(&bytes).all()).unwrap();
+                let arrived = loop {
+                    let arrived = server.wait(PATIENCE).unwrap();
+                    if arrived.peer == Some(from) {
+                        break arrived;
+                    }
+                };
+                assert_eq!((arrived.wr_id, arrived.result()), (round, Ok(30_000)), "{context}");
+                assert!(room.to_vec(0..30_000).unwrap() == bytes, "{context}");
+                assert_eq!(client.wait(PATIENCE).unwrap().result(), Ok(30_000), "{context}");
+            }
+        }
+    }
 }
 
 /// A device that closes while a peer has been accepted and not heard again counts right: in its own turn, so that a panic

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "a test that fails tells its seed")]
 
 mod datagrams;
+mod liars;
 mod model;
 mod real;
 mod script;

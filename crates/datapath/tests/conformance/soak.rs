@@ -17,16 +17,16 @@ const LONGEST: u32 = 300_000;
 /// Rounds before memory is looked at: allocators and sockets fill their caches.
 const WARM_UP: usize = 5;
 /// How much the program's memory may grow from the first half to the second, in KiB.
-const GROWTH_KIB: u64 = 8 << 10;
+pub(crate) const GROWTH_KIB: u64 = 8 << 10;
 
 /// Memory of this program that is in RAM, in KiB.
-fn resident_kib() -> u64 {
+pub(crate) fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it tells of RAM");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-fn draw<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
+pub(crate) fn draw<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
     of[rng.below(of.len() as u32) as usize]
 }
 
@@ -34,6 +34,18 @@ fn draw<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
 fn size(rng: &mut Rng) -> usize {
     let most = LONGEST >> rng.below(19);
     rng.below(most + 1) as usize
+}
+
+/// What the environment says.
+pub(crate) fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+/// What leaks stays, and devices may still be closing when memory is looked at: so medians are compared.
+pub(crate) fn median(looks: &[u64]) -> u64 {
+    let mut looks = looks.to_vec();
+    looks.sort_unstable();
+    looks[looks.len() / 2]
 }
 
 /// What was done.
@@ -97,7 +109,6 @@ fn round(seed: u64, time: Duration, tally: &mut Tally) {
 #[test]
 #[ignore = "takes as long as it is told to: make soak"]
 fn soak() {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let seconds = number("SOAK_SECONDS").unwrap_or(600);
     let first_seed = number("SOAK_SEED").unwrap_or(1);
     // At least 20 rounds, so that growth from one to the next can show.
@@ -121,12 +132,6 @@ fn soak() {
     }
     let warm = &resident[WARM_UP..];
     let (first, second) = warm.split_at(warm.len() / 2);
-    // Medians: what leaks stays, and a round's devices may still be closing when memory is looked at.
-    let median = |rounds: &[u64]| {
-        let mut rounds = rounds.to_vec();
-        rounds.sort_unstable();
-        rounds[rounds.len() / 2]
-    };
     let (before, after) = (median(first), median(second));
     println!("{before} KiB resident in the first half, {after} KiB in the second");
     assert!(after <= before + GROWTH_KIB, "memory grew from {before} to {after} KiB: {resident:?}");

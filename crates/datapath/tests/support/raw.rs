@@ -83,6 +83,19 @@ impl Raw {
         false
     }
 
+    /// As somebody who will not be let in: asks, and answers what it is asked.
+    pub(crate) fn try_in_vain(&mut self) {
+        let now = self.now();
+        self.initiator.on_timer(now);
+        let mut datagram = [0; 2_048];
+        while let Ok((len, _)) = self.socket.recv_from(&mut datagram) {
+            self.initiator.handle(now, &datagram[..len]);
+        }
+        self.send_handshake();
+        let outcome = self.initiator.poll_event();
+        assert!(!matches!(outcome, Some(InitiatorEvent::Established(_))), "let in without the key");
+    }
+
     /// Goes on until it knows the keys, and confirms.
     pub(crate) fn connect(&mut self) {
         let deadline = Instant::now() + super::PATIENCE;
@@ -137,14 +150,13 @@ impl Raw {
         Some(frame)
     }
 
-    /// A packet whose payload is `byte` over and over; `None` if no frame can carry it.
-    pub(crate) fn send_segment(&mut self, segment: &Segment, byte: u8) -> Option<Vec<u8>> {
+    /// A packet whose payload is `byte` over and over, in a sequence of protected packets; `None` if no frame can carry it.
+    pub(crate) fn send_segment_on(&mut self, sequence: u16, segment: &Segment, byte: u8) -> Option<Vec<u8>> {
         let layout = DatagramLayout::of(segment);
         let mut content = vec![byte; layout.len()];
         emit_datagram_header(segment, &mut content).ok()?;
         content[layout.header_len + layout.payload_len..].fill(0);
-        let paths = self.established.as_ref().map_or(1, |established| established.agreed.paths);
-        self.send_content(segment.path.0 % paths, &content)
+        self.send_content(sequence, &content)
     }
 
     /// Connection control: 1 is Close, 2 is Closed, and nothing else is anything.
