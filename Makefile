@@ -22,7 +22,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak programs clean
+.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri tsan programs clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -114,10 +114,23 @@ fuzz: ## Fuzz with coverage feedback (nightly Rust and cargo-fuzz), or longer wi
 		seed=$$(date +%s); $(FUZZ_RUN) --release --bin smoke -- --iterations 1000000 --seed $$seed; \
 	fi
 
-soak: ## Random requests in random weather over real sockets, and in a lab whose links flap; every byte checked, memory flat.
+soak: ## Random requests in random weather over real sockets, beside liars, and in a lab whose links flap; every byte checked, memory flat.
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-datapath --test conformance -- --ignored --exact soak::soak --nocapture
+	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-datapath --test conformance -- --ignored --exact liars::soak --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-lab --test soak -- --ignored --nocapture
 	$(CARGO) test --locked -p pathweave-lab --test datagrams -- --ignored --nocapture
+
+# Tools of nightly Rust, which not everybody has. In folders of their own: they build everything in another way. Miri takes
+# a thousand times as long as the processor, hence few cases of each random test.
+NIGHTLY_FOLDER = $(or $(CARGO_TARGET_DIR),target)
+
+miri: ## Undefined behaviour in memory that the network and the application share, by Miri of nightly Rust. Skipped without it.
+	@if $(CARGO) +nightly miri --version >/dev/null 2>&1; then .ci/miri $(NIGHTLY_FOLDER)/miri 4; \
+	else echo "skipped: there is no Miri (rustup component add --toolchain nightly miri rust-src)"; fi
+
+tsan: ## Data races in the datapath, by ThreadSanitizer of nightly Rust. Skipped without it.
+	@if [ -d "$$(rustc +nightly --print sysroot 2>/dev/null)/lib/rustlib/src" ]; then .ci/tsan $(NIGHTLY_FOLDER)/tsan; \
+	else echo "skipped: there is no source of nightly Rust's library (rustup component add --toolchain nightly rust-src)"; fi
 
 clean: ## Remove what was built.
 	$(CARGO) clean
