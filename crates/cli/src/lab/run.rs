@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use pathweave_heap::usage;
-use pathweave_lab::{Lab, LabError, LabName, LabRun, Plan, Seen, Workplace};
+use pathweave_lab::{Lab, LabError, LabName, LabRun, Plan, Seen, Workplace, foreseen_shortage};
 use pathweave_results::{EndReason, ResultFolder, RunResult, Summary, comparison_table, summary_table};
 use pathweave_scenario::{Loaded, Prepared};
 
@@ -66,6 +66,9 @@ fn in_a_lab(
     let lab = lab.lab.as_mut().map_err(|why| Failure::Input(why.to_string()))?;
     lab.notes().iter().for_each(|note| reporter.say(&format!("note: {note}")));
     reporter.say(&format!("note: rates are {scale} of the scenario's; results are in the scenario's time"));
+    if let Some(shortage) = foreseen_shortage(&prepared.spec, lab.plan().settings()) {
+        reporter.say(&format!("warning: {shortage}"));
+    }
     let mut progress = reporter.start("lab", LABEL_WIDTH);
     let mut look = |seen: Seen| {
         let done = seen.bytes_done as f64 / (seen.bytes_total as f64).max(1.0);
@@ -75,8 +78,12 @@ fn in_a_lab(
     let LabRun { result: mut run, notes } = pathweave_lab::run(lab, &prepared.spec, &mut look)?;
     progress.finish(&run.info.ended.name().replace('_', " "));
     notes.iter().for_each(|note| reporter.say(&format!("note: {note}")));
-    if run.info.ended == EndReason::Stalled && run.info.ended_detail.is_empty() {
-        run.info.ended_detail = "nothing arrived for 30 s".to_owned();
+    if !run.info.ended_detail.is_empty() {
+        reporter.say(&format!("warning: {}", run.info.ended_detail));
+    }
+    if run.info.ended == EndReason::Stalled {
+        let why = if run.info.ended_detail.is_empty() { "" } else { "; " };
+        run.info.ended_detail = format!("nothing arrived for 30 s{why}{}", run.info.ended_detail);
     }
     run.info.peak_rss_bytes = usage::peak_rss_bytes();
     run.info.version = env!("CARGO_PKG_VERSION").to_owned();

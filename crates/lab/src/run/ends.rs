@@ -66,6 +66,21 @@ pub(super) struct Stream {
     pub(super) receivers: Vec<Connection>,
 }
 
+/// How often loops woke up for an instant, and how much later than that in all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Paced {
+    times: u64,
+    late_ns: u64,
+}
+
+impl Paced {
+    /// How much later on the mean since `before`.
+    pub(super) fn late_since(&self, before: &Paced) -> Duration {
+        let times = self.times.saturating_sub(before.times).max(1);
+        Duration::from_nanos(self.late_ns.saturating_sub(before.late_ns) / times)
+    }
+}
+
 impl Ends {
     pub(super) fn open(lab: &Lab, spec: &SimSpec, notes: &mut Vec<String>) -> Result<Ends, LabError> {
         let messages = spec.graph.messages();
@@ -107,6 +122,16 @@ impl Ends {
         }
         notes.dedup();
         Ok(ends)
+    }
+
+    /// How punctual the loops of all hosts have been so far.
+    pub(super) fn paced(&self) -> Paced {
+        let mut sum = Paced::default();
+        for stats in self.hosts.values().filter_map(|host| host.device.stats()) {
+            sum.times += stats.paced;
+            sum.late_ns += stats.paced_late_ns;
+        }
+        sum
     }
 
     /// Opens the connections of a stream and finds their other ends.

@@ -8,6 +8,7 @@
 
 mod ends;
 mod flow;
+mod pace;
 mod records;
 mod traffic;
 
@@ -21,8 +22,9 @@ use pathweave_units::Time;
 use crate::error::LabError;
 use crate::lab::Lab;
 use crate::schedule::Schedule;
-use crate::settings::RateScale;
+use crate::settings::{RateScale, Settings};
 use ends::Ends;
+use pace::{Demand, Measured, Ticks};
 use traffic::Traffic;
 
 /// What a run has come to.
@@ -63,8 +65,15 @@ impl Clock {
     }
 }
 
+/// What is wrong with running `spec` in a lab with these settings on this machine, if its cores are too few for all that
+/// hosts send, and the scale of rates that would fit. An estimate: how the run went is in its result.
+pub fn foreseen_shortage(spec: &SimSpec, settings: &Settings) -> Option<String> {
+    Demand::of(spec, settings).foreseen(pace::cores(), settings.rate_scale)
+}
+
 /// Runs a scenario's traffic and faults on a lab of its topology. `look` is told how far it is, many times a second;
-/// once it says no, the run ends and what there is becomes the result.
+/// once it says no, the run ends and what there is becomes the result. Where the machine did not keep up, so that the
+/// result is not of the network, its `ended_detail` says so with what was measured.
 ///
 /// # Errors
 /// Schemes with settings of their own, which the datapath does not take; more connections or bytes than a machine should
@@ -79,7 +88,7 @@ pub fn run(lab: &mut Lab, spec: &SimSpec, look: &mut dyn FnMut(Seen) -> bool) ->
     }
     let ends = Ends::open(lab, spec, &mut notes)?;
     let before = records::Fabric::read(lab)?;
-    let cpu_s = cpu_s();
+    let (cpu_s, ticks, paced) = (cpu_s(), Ticks::now(), ends.paced());
     let clock = Clock { start: Instant::now(), scale };
     let over = AtomicBool::new(false);
     let (ended, changes) = std::thread::scope(|scope| {
@@ -89,10 +98,17 @@ pub fn run(lab: &mut Lab, spec: &SimSpec, look: &mut dyn FnMut(Seen) -> bool) ->
         let ended = traffic.run(look);
         over.store(true, Ordering::Relaxed);
         let changes = changes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (ended.map(|ended| (ended, clock.now(), traffic.finish())), changes)
+        (ended.map(|ended| (ended, clock.now(), traffic.late(), traffic.finish())), changes)
     });
     changes?;
-    let (ended, end, done) = ended?;
+    let (ended, end, late, done) = ended?;
+    let measured = Measured {
+        cores: pace::cores(),
+        wall_s: clock.start.elapsed().as_secs_f64(),
+        process_cpu_s: self::cpu_s() - cpu_s,
+        machine_busy: ticks.zip(Ticks::now()).and_then(|(before, now)| now.busy_since(&before)),
+        late: late.max(ends.paced().late_since(&paced)),
+    };
     ends.verify(&done.delivered)?;
     let fabric = records::Fabric::read(lab)?;
     let wall = clock.start.elapsed();
@@ -100,7 +116,9 @@ pub fn run(lab: &mut Lab, spec: &SimSpec, look: &mut dyn FnMut(Seen) -> bool) ->
     result.events = records::events(&schedule, &spec.faults, lab.plan().topology(), scale, end);
     result.info.ended = ended;
     result.info.wall_s = wall.as_secs_f64();
-    result.info.cpu_s = self::cpu_s() - cpu_s;
+    result.info.cpu_s = measured.process_cpu_s;
+    let demand = Demand::of(spec, lab.plan().settings());
+    result.info.ended_detail = measured.verdict(&demand, scale).unwrap_or_default();
     Ok(LabRun { result, notes })
 }
 

@@ -42,6 +42,9 @@ pub(super) struct Traffic<'a> {
     taken: Vec<Tally>,
     bytes_done: u128,
     last_end: Instant,
+    /// Naps, and how much longer than asked for they took in all.
+    naps: u32,
+    overslept: Duration,
 }
 
 /// What is left when a run is over.
@@ -71,6 +74,8 @@ impl<'a> Traffic<'a> {
             taken: vec![Tally::default(); ends.streams.len()],
             bytes_done: 0,
             last_end: Instant::now(),
+            naps: 0,
+            overslept: Duration::ZERO,
         }
     }
 
@@ -100,8 +105,20 @@ impl<'a> Traffic<'a> {
             if self.last_end.elapsed() > PATIENCE && wait > NAP {
                 return Ok(EndReason::Stalled);
             }
-            std::thread::sleep(NAP);
+            self.nap();
         }
+    }
+
+    fn nap(&mut self) {
+        let begin = Instant::now();
+        std::thread::sleep(NAP);
+        self.naps += 1;
+        self.overslept += begin.elapsed().saturating_sub(NAP);
+    }
+
+    /// How much later than asked for a nap ended on the mean.
+    pub(super) fn late(&self) -> Duration {
+        self.overslept / self.naps.max(1)
     }
 
     /// How long until the next task is due, in the lab's time; long if none is known.
