@@ -3,7 +3,7 @@
 pub(crate) mod acks;
 mod anticipation;
 #[cfg(test)]
-mod bomb;
+pub(crate) mod bomb;
 mod commands;
 mod connection;
 pub(crate) mod contain;

@@ -87,6 +87,8 @@ pub(super) struct Core {
     /// The backend's sleep ends when TCP has something.
     hears_tcp: bool,
     stopping: bool,
+    /// Whose packet is being taken in.
+    pub(super) acting: Option<u32>,
 }
 
 /// What only the loop counts.
@@ -97,6 +99,7 @@ pub(super) struct Counts {
     pub(super) refused_datagrams: u64,
     pub(super) marked_datagrams: u64,
     pub(super) no_room_drops: u64,
+    pub(super) panics: u64,
     pub(super) turns: u64,
     pub(super) sleeps: u64,
 }
@@ -152,6 +155,7 @@ impl<B: Backend> Engine<B> {
             unread: true,
             hears_tcp,
             stopping: false,
+            acting: None,
             config,
         };
         Ok(Engine { backend, core })

@@ -19,12 +19,22 @@ impl Core {
         let each = received.segment_bytes.max(1);
         for frames in received.bytes.chunks_mut(each * sum::AT_ONCE) {
             let residues = sum::residues(frames, each);
-            for (frame, residue) in frames.chunks_mut(each).zip(residues) {
-                self.counts.received_datagrams += 1;
-                self.counts.marked_datagrams += u64::from(received.ecn == Ecn::Experienced);
-                if self.on_datagram(now, received.from, received.ecn, frame, residue).is_none() {
-                    self.counts.refused_datagrams += 1;
-                }
+            // From where it goes on if one of them is the undoing of its peer.
+            let mut next = 0;
+            while next < frames.len() {
+                self.contain(|core| {
+                    while next < frames.len() {
+                        let residue = residues[next / each];
+                        let end = frames.len().min(next + each);
+                        let frame = &mut frames[std::mem::replace(&mut next, end)..end];
+                        core.acting = None;
+                        core.counts.received_datagrams += 1;
+                        core.counts.marked_datagrams += u64::from(received.ecn == Ecn::Experienced);
+                        if core.on_datagram(now, received.from, received.ecn, frame, residue).is_none() {
+                            core.counts.refused_datagrams += 1;
+                        }
+                    }
+                });
             }
         }
     }
@@ -49,6 +59,7 @@ impl Core {
                 if self.remotes.of_id(id).is_none() && !self.confirm_by_packet(now, from, id, frame) {
                     return None;
                 }
+                self.acting = Some(id);
                 let (_, association) = self.remotes.of_id(id)?;
                 let opened = association.session.open(now, frame).ok()?;
                 if opened.path != Some(PathId(DATAGRAMS)) {
@@ -76,6 +87,7 @@ impl Core {
 
     /// A packet of a peer.
     fn on_packet(&mut self, now: Time, id: u32, ecn: Ecn, datagram: &Datagram<'_>) -> Option<()> {
+        self.acting = Some(id);
         let (_, association) = self.remotes.of_id(id)?;
         let known_as = association.peer();
         if datagram.dst_qp() != self.qp || datagram.src_qp() != known_as.qp {
@@ -104,6 +116,8 @@ impl Core {
             }
             return Some(());
         }
+        #[cfg(test)]
+        assert!(datagram.payload().len() != crate::engine::bomb::POLL as usize, "a bug over a datagram");
         let place = self.rd.take(now, offer);
         let payload = &datagram.payload()[..usize::from(place.len)];
         self.inbox.place(&self.places, index_of(id), place.msg, u64::from(place.offset), payload);

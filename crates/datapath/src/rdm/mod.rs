@@ -43,6 +43,7 @@
 mod api;
 mod book;
 mod config;
+mod contain;
 mod engine;
 mod error;
 mod handshake;

@@ -175,6 +175,7 @@ impl Core {
             marked_datagrams: self.counts.marked_datagrams,
             slowest: self.rd.slowest(self.now),
             no_room_drops: self.counts.no_room_drops,
+            panics: self.counts.panics,
             waiting_peers: self.waiting.len(),
             kept_bytes: self.inbox.kept_bytes(),
             paths: paths

@@ -36,6 +36,8 @@ pub struct RdmStats {
     pub slowest: Option<Rate>,
     /// Packets dropped because no receive was posted and what may be kept was used up; their senders were told to wait.
     pub no_room_drops: u64,
+    /// Bugs that struck over the packet of one peer, and cost no other. Each is in the log, at level error.
+    pub panics: u64,
     /// Peers whose messages wait for a receive or room here.
     pub waiting_peers: usize,
     /// Bytes kept of messages for which no receive is posted.
