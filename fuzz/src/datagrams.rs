@@ -39,7 +39,8 @@ fn queue_pair(own: u32, peer: PeerId) -> RdQp<AnyPolicy> {
 }
 
 /// A stream of a TCP connection, in records or without, whose messages and datagrams go to a queue pair that has sent
-/// something itself. Each piece of content is a datagram if it parses as one, and side messages otherwise.
+/// something itself and has no room for some of what comes. Each piece of content is a datagram if it parses as one, and side
+/// messages otherwise.
 pub fn datagrams(data: &[u8]) {
     let peer = PeerId { host: HostId(1), qp: QpNum(2) };
     let mut qp = queue_pair(1, peer);
@@ -58,7 +59,14 @@ pub fn datagrams(data: &[u8]) {
         match Datagram::parse(content) {
             Ok(datagram) => {
                 let segment = datagram.segment(qp.expected_psn(peer).expect("known"));
-                if let Some(place) = qp.on_packet(now, peer.host, &segment, data.len() % 2 == 1) {
+                let offer = qp.judge(now, peer.host, &segment, data.len() % 2 == 1);
+                // There is no room for messages of some lengths.
+                if let Some(offer) = offer
+                    && offer.total().is_some_and(|bytes| bytes % 3 == 0)
+                {
+                    assert!(qp.refuse(now, offer) && qp.waiting(peer).is_some());
+                } else if let Some(offer) = offer {
+                    let place = qp.take(now, offer);
                     assert_eq!(usize::from(place.len), datagram.payload().len());
                 }
             }
@@ -70,6 +78,10 @@ pub fn datagrams(data: &[u8]) {
                     content = &content[len..];
                 }
             }
+        }
+        if now.as_ps() % (RTT * 16).as_ps() == 0 {
+            qp.release(now, peer);
+            qp.remind(now, peer, 0, 8);
         }
         qp.on_timer(now);
         while qp.poll_event().is_some() {}
