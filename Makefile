@@ -22,7 +22,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri tsan programs clean
+.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri programs clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,17 +120,11 @@ soak: ## Random requests in random weather over real sockets, beside liars, and 
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-lab --test soak -- --ignored --nocapture
 	$(CARGO) test --locked -p pathweave-lab --test datagrams -- --ignored --nocapture
 
-# Tools of nightly Rust, which not everybody has. In folders of their own: they build everything in another way. Miri takes
-# a thousand times as long as the processor, hence few cases of each random test.
-NIGHTLY_FOLDER = $(or $(CARGO_TARGET_DIR),target)
-
+# In a folder of its own, for it builds everything in another way. It takes a thousand times as long as the processor, hence
+# few cases of each random test.
 miri: ## Undefined behaviour in memory that the network and the application share, by Miri of nightly Rust. Skipped without it.
-	@if $(CARGO) +nightly miri --version >/dev/null 2>&1; then .ci/miri $(NIGHTLY_FOLDER)/miri 4; \
+	@if $(CARGO) +nightly miri --version >/dev/null 2>&1; then .ci/miri $(or $(CARGO_TARGET_DIR),target)/miri 4; \
 	else echo "skipped: there is no Miri (rustup component add --toolchain nightly miri rust-src)"; fi
-
-tsan: ## Data races in the datapath, by ThreadSanitizer of nightly Rust. Skipped without it.
-	@if [ -d "$$(rustc +nightly --print sysroot 2>/dev/null)/lib/rustlib/src" ]; then .ci/tsan $(NIGHTLY_FOLDER)/tsan; \
-	else echo "skipped: there is no source of nightly Rust's library (rustup component add --toolchain nightly rust-src)"; fi
 
 clean: ## Remove what was built.
 	$(CARGO) clean

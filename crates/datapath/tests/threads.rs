@@ -196,7 +196,7 @@ fn the_end_of_a_connection_is_told_after_its_last_completion() {
             })
         };
         let (signal, completions, room, state) = &*shared;
-        let mut next = || {
+        let next = || {
             signal.wait(None, || match completions.pop() {
                 Some(completion) => Some(Some(completion)),
                 None => (state.load(Ordering::Acquire) == CLOSED && room.is_whole()).then_some(None),

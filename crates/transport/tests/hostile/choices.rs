@@ -10,6 +10,7 @@ pub(crate) enum Choices<'a> {
     /// For so many operations.
     Random(Rng, u32),
     /// Until none are left; then every decision is the first choice.
+    #[allow(dead_code, reason = "fuzz targets have them")]
     Bytes(&'a [u8]),
 }
 

@@ -40,6 +40,7 @@ fn for_all(seeds: u64, case: impl Fn(&SchemeInfo, u64)) {
 }
 
 /// The world of a scheme's transport service.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Any<'a> {
     Connections(World<'a>),
     Datagrams(RdWorld<'a>),
