@@ -287,12 +287,12 @@ pub enum ConfigError {
         allowed: &'static str,
     },
     /// No scheme has this name.
-    #[error("there is no scheme {name:?}; the nearest is {nearest:?}, and all are {all}")]
+    #[error("there is no scheme {name:?}{} (there are {all})", .nearest.map_or(String::new(), |near| format!("; did you mean {near:?}?")))]
     UnknownScheme {
         /// As given.
         name: String,
-        /// A name that is much like it.
-        nearest: &'static str,
+        /// A name that is much like it, if one is.
+        nearest: Option<&'static str>,
         /// All names.
         all: String,
     },
@@ -374,13 +374,16 @@ mod tests {
         let port = wrong(|c| c.source_ports = SourcePorts::From(65_530));
         assert_eq!(port, "first source port is 65530; allowed: 1 to 65535, with all paths' ports after it");
         let scheme = wrong(|c| c.scheme = "udpm".into());
-        assert!(scheme.starts_with("there is no scheme \"udpm\"; the nearest is \"udmp\""), "{scheme}");
+        assert!(
+            scheme.starts_with("there is no scheme \"udpm\"; did you mean \"udmp\"? (there are "),
+            "{scheme}"
+        );
         assert_eq!(
             wrong(|c| c.accepted_schemes.clear()),
             "accepted_schemes is empty; allowed: at least one scheme"
         );
         let scheme = wrong(|c| c.accepted_schemes.push("lapss".into()));
-        assert!(scheme.starts_with("there is no scheme \"lapss\"; the nearest is \"laps\""), "{scheme}");
+        assert!(scheme.starts_with("there is no scheme \"lapss\"; did you mean \"laps\"?"), "{scheme}");
         let scheme = wrong(|c| c.scheme = "erd".into());
         assert!(scheme.starts_with("scheme \"erd\" has queue pairs that serve more"), "{scheme}");
     }

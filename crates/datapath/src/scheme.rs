@@ -117,13 +117,9 @@ fn find_any(name: &str) -> Result<Scheme, ConfigError> {
     if let Some(info) = pathweave_policy::find_scheme(name) {
         return Ok((info.make)());
     }
-    let nearest = schemes().iter().min_by_key(|scheme| distance(scheme.name, name));
+    let nearest = pathweave_units::nearest(name, schemes().iter().map(|scheme| scheme.name));
     let all: Vec<&str> = schemes().iter().map(|scheme| scheme.name).collect();
-    Err(ConfigError::UnknownScheme {
-        name: name.into(),
-        nearest: nearest.map_or("", |scheme| scheme.name),
-        all: all.join(", "),
-    })
+    Err(ConfigError::UnknownScheme { name: name.into(), nearest, all: all.join(", ") })
 }
 
 /// Queue pairs over which a scheme divides a flow. A connection is one queue pair: whoever wants them all opens so many
@@ -291,22 +287,6 @@ pub(crate) fn span(span: Duration) -> Span {
     Span::from_ps(picoseconds(span))
 }
 
-/// Letters to insert, remove or change.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use pathweave_units::Rate;
@@ -443,11 +423,6 @@ mod tests {
         // The handshake took 1.2 ms.
         let far = (Rate::from_gbps(1), Span::from_ms(30));
         assert_eq!(connection("ecmp", 100_000, Some(Span::from_us(1_200))), far);
-    }
-
-    #[test]
-    fn letters_count() {
-        assert_eq!((distance("udmp", "udpm"), distance("rps", "rps"), distance("", "abc")), (2, 0, 3));
     }
 
     #[test]

@@ -139,12 +139,8 @@ impl LabError {
     ) -> LabError {
         /// Names shown where none is similar.
         const SHOWN: usize = 8;
-        /// Jaro-Winkler similarity from which a name is a likely meaning.
-        const ALIKE: f64 = 0.75;
         let known: Vec<&str> = known.into_iter().collect();
-        let alike = |other: &&str| strsim::jaro_winkler(name, other);
-        let nearest = known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b)));
-        let nearest = nearest.filter(|other| alike(other) >= ALIKE).map(|&other| other.to_owned());
+        let nearest = pathweave_units::nearest(name, known.iter().copied()).map(str::to_owned);
         let all = known.iter().take(SHOWN).map(|&other| other.to_owned()).collect();
         LabError::Unknown { kind, name: name.to_owned(), nearest, all }
     }

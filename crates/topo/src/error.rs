@@ -41,7 +41,7 @@ pub enum TopoError {
         what: String,
     },
     /// A name that nothing has.
-    #[error("no {kind} is named \"{name}\"{}", hint(.nearest))]
+    #[error("no {kind} is named \"{name}\"{}", hint(.nearest, .known))]
     UnknownName {
         /// What was looked for: "node", "link", "preset".
         kind: &'static str,
@@ -49,11 +49,17 @@ pub enum TopoError {
         name: String,
         /// The most similar name that exists.
         nearest: Option<String>,
+        /// The names there are, by kind: "host0 to host63, gpu0.0 to gpu7.7".
+        known: String,
     },
 }
 
-fn hint(nearest: &Option<String>) -> String {
-    nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean \"{name}\"?"))
+fn hint(nearest: &Option<String>, known: &str) -> String {
+    match nearest {
+        Some(name) => format!("; did you mean \"{name}\"?"),
+        None if known.is_empty() => String::new(),
+        None => format!("; there are {known}"),
+    }
 }
 
 /// A place in a text.
@@ -97,19 +103,6 @@ impl fmt::Display for Location {
     }
 }
 
-/// The candidate most similar to `name`, if one is similar enough to be a likely slip.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    const LIKELY: f64 = 0.75;
-    let mut best: Option<(f64, &str)> = None;
-    for candidate in candidates {
-        let similarity = strsim::jaro_winkler(name, candidate);
-        if similarity > best.map_or(LIKELY, |(s, _)| s) {
-            best = Some((similarity, candidate));
-        }
-    }
-    best.map(|(_, candidate)| candidate.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,11 +114,5 @@ mod tests {
         assert_eq!(Location::of_offset("x", text, 4).to_string(), "x:2:2");
         assert_eq!(Location::of_offset("x", text, text.len()).to_string(), "x:3:2");
         assert_eq!(Location::of_offset("x", text, 6).to_string(), "x:2:3", "inside a character");
-    }
-
-    #[test]
-    fn a_slip_is_recognised_and_nonsense_is_not() {
-        assert_eq!(nearest("tor33", ["tor3", "core1"]), Some("tor3".into()));
-        assert_eq!(nearest("zzz", ["tor3", "core1"]), None);
     }
 }

@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::error::{TopoError, nearest};
+use pathweave_units::nearest;
+
+use crate::error::TopoError;
 use crate::graph::{LinkId, NodeId, Switch, Topology};
 
 impl Topology {
@@ -35,12 +37,19 @@ impl Topology {
             kind: "node",
             name: name.to_owned(),
             nearest: self.nearest_node(name),
+            known: self.kinds_of_names(),
         })
     }
 
     /// The link of that name.
     pub fn link_by_name(&self, name: &str) -> Result<LinkId, TopoError> {
-        let unknown = |nearest| TopoError::UnknownName { kind: "link", name: name.to_owned(), nearest };
+        let unknown = |nearest: Option<String>| {
+            let known = match self.links().len() {
+                0 => String::new(),
+                _ => format!("links of nodes, such as \"{}\"", self.link_name(LinkId(0))),
+            };
+            TopoError::UnknownName { kind: "link", name: name.to_owned(), nearest, known }
+        };
         let (ends, number) = match name.rsplit_once('#') {
             Some((ends, digits)) => (ends, digits.parse().map_err(|_| unknown(Some(ends.to_owned())))?),
             None => (name, 0usize),
@@ -59,7 +68,7 @@ impl Topology {
             } else if let Some(node) = a.or(b) {
                 almost = almost.or_else(|| {
                     let names: Vec<_> = self.ports(node).iter().map(|p| self.link_name(p.link)).collect();
-                    nearest(name, names.iter().map(String::as_str))
+                    nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
                 });
             }
         }
@@ -78,7 +87,35 @@ impl Topology {
             return Some(format!("host{}", self.hosts() - 1));
         }
         let hosts = self.names().hosts.iter().flatten();
-        nearest(name, hosts.chain(self.switches().iter().map(|switch| &switch.name)).map(String::as_str))
+        let all = hosts.chain(self.switches().iter().map(|switch| &switch.name));
+        nearest(name, all.map(String::as_str)).map(str::to_owned)
+    }
+
+    /// The names there are, by what they begin with: "host0 to host63, gpu0.0 to gpu7.7, rail0".
+    fn kinds_of_names(&self) -> String {
+        /// Kinds that are shown.
+        const SHOWN: usize = 8;
+        let kind = |node: NodeId| {
+            let name = self.node_name(node);
+            name.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default().to_owned()
+        };
+        let mut kinds: Vec<(String, NodeId, NodeId)> = Vec::new();
+        for node in (0..self.nodes()).map(NodeId) {
+            let of_node = kind(node);
+            match kinds.last_mut() {
+                Some((kind, _, last)) if *kind == of_node => *last = node,
+                _ => kinds.push((of_node, node, node)),
+            }
+            if kinds.len() > SHOWN {
+                kinds.pop();
+                break;
+            }
+        }
+        let texts = kinds.iter().map(|&(_, first, last)| match first == last {
+            true => self.node_name(first).into_owned(),
+            false => format!("{} to {}", self.node_name(first), self.node_name(last)),
+        });
+        texts.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -162,7 +199,10 @@ mod tests {
             error(topology.node_by_name("aggr0.1")),
             "no node is named \"aggr0.1\"; did you mean \"agg0.1\"?"
         );
-        assert_eq!(error(topology.node_by_name("x")), "no node is named \"x\"");
+        assert_eq!(
+            error(topology.node_by_name("scale-up0")),
+            "no node is named \"scale-up0\"; there are host0 to host15, tor0 to tor7, agg0.0 to agg3.1, core0 to core3"
+        );
         assert!(topology.node_by_name("host01").is_err());
         let error = topology.link_by_name("tor0-agg0.7").unwrap_err();
         assert_eq!(error.to_string(), "no link is named \"tor0-agg0.7\"; did you mean \"tor0-agg0.0\"?");

@@ -1,16 +1,19 @@
 //! The vocabulary every other crate speaks: [`Time`] and [`Duration`] in integer picoseconds,
-//! [`Rate`] in bits per second, [`Bytes`], identifiers, and seeded random streams.
+//! [`Rate`] in bits per second, [`Bytes`], identifiers, seeded random streams, and
+//! [`nearest`], the rule behind every "did you mean".
 //!
 //! Nothing here knows a clock. Arithmetic is integer and panics on overflow in debug builds;
 //! time never runs backwards, so subtracting a later [`Time`] from an earlier one panics in every
 //! build rather than wrapping.
 #![no_std]
 
+extern crate alloc;
 #[cfg(any(test, feature = "schema"))]
 extern crate std;
 
 mod data;
 mod ids;
+mod nearest;
 mod parse;
 mod random;
 #[cfg(feature = "serde")]
@@ -19,6 +22,7 @@ mod time;
 
 pub use data::{Bytes, Rate};
 pub use ids::{HostId, PathId, QpNum};
+pub use nearest::nearest;
 pub use parse::ParseUnitError;
 pub use random::{Rng, derive_seed, mix64};
 pub use time::{Duration, Time};

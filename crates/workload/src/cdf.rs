@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use pathweave_units::{Bytes, Rng};
+use pathweave_units::{Bytes, Rng, nearest};
 
-use crate::error::FileError;
+use crate::error::{FileError, shown};
 use crate::graph::MAX_MESSAGE_SIZE;
-use crate::names::nearest;
 
 macro_rules! builtin {
     ($($name:literal: $help:literal,)*) => {
@@ -113,17 +112,18 @@ impl SizeCdf {
                 continue;
             }
             let fail = |what: String| Err(FileError::at(file, line, what));
-            let columns: Vec<&str> = content.split_whitespace().collect();
+            let columns: Vec<&str> = content.split_whitespace().take(9).collect();
             let [bytes, probability] = columns[..] else {
                 return fail(format!("{} columns; expected 2: BYTES PROBABILITY", columns.len()));
             };
             let limit = MAX_MESSAGE_SIZE.get() as f64;
             let Some(bytes) = bytes.parse().ok().filter(|b| (0.0..=limit).contains(b)) else {
-                return fail(format!("bytes = {bytes}: expected a number from 0 to {limit}"));
+                return fail(format!("bytes = {}: expected a number from 0 to {limit}", shown(bytes)));
             };
             let Some(value) = probability.parse().ok().filter(|p| (0.0..=100.0).contains(p)) else {
                 return fail(format!(
-                    "probability = {probability}: expected a number from 0 to 1, or to 100"
+                    "probability = {}: expected a number from 0 to 1, or to 100",
+                    shown(probability)
                 ));
             };
             if let Some(&(before, below)) = points.last() {

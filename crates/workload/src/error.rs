@@ -65,6 +65,24 @@ impl FileError {
     }
 }
 
+/// As much of a word of a file as an error has room for.
+pub(crate) fn shown(word: &str) -> String {
+    const SHOWN: usize = 40;
+    match word.char_indices().nth(SHOWN) {
+        None => word.to_owned(),
+        Some((end, _)) => format!("{}...", &word[..end]),
+    }
+}
+
+/// Which ranks there are, for errors about others.
+pub(crate) fn ranks_are(ranks: u64) -> String {
+    match ranks {
+        0 => "there are no ranks".to_owned(),
+        1 => "there is one rank, 0".to_owned(),
+        _ => format!("ranks are 0 to {}", ranks - 1),
+    }
+}
+
 /// Messages that do not form a valid graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {

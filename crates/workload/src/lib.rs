@@ -36,7 +36,6 @@ mod files;
 mod formats;
 mod graph;
 mod kinds;
-mod names;
 mod progress;
 mod registry;
 mod sink;

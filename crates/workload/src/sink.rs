@@ -213,13 +213,6 @@ impl<'a> Sink<'a> {
 }
 
 fn read_text(path: &Path, file: &str, most: u64) -> Result<String, FileError> {
-    let fail = |why: String| FileError::whole(file, format!("cannot read it: {why}"));
-    let size = std::fs::metadata(path).map_err(|e| fail(e.to_string()))?;
-    if !size.is_file() {
-        return Err(fail("not a regular file".to_owned()));
-    }
-    if size.len() > most {
-        return Err(fail(format!("{} bytes; at most {most} are allowed", size.len())));
-    }
-    pathweave_topo::read_text_file(path, most).map_err(fail)
+    pathweave_topo::read_text_file(path, most)
+        .map_err(|why| FileError::whole(file, format!("cannot read it: {why}")))
 }

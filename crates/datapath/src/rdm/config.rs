@@ -128,6 +128,6 @@ mod tests {
             "scheme \"udmp\" is one of connections; of datagrams there are: erd, erd-dcqcn"
         );
         let none = wrong(|c| c.device.scheme = "edr".into());
-        assert!(none.starts_with("there is no scheme \"edr\"; the nearest is \"erd\""), "{none}");
+        assert!(none.starts_with("there is no scheme \"edr\"; did you mean \"erd\"?"), "{none}");
     }
 }

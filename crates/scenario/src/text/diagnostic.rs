@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use super::{FieldPath, Span};
 
@@ -62,12 +62,19 @@ impl Diagnostic {
     pub fn render(&self, style: Style) -> String {
         /// What is longer would push the caret's line out of sight.
         const LABEL_CHARS: usize = 90;
+        /// Longest line that is shown.
+        const LINE_BYTES: usize = 1_000;
         let field = self.field.to_string();
-        let fits = |text: &&str| self.span.is_some() && text.chars().count() <= LABEL_CHARS;
+        let is_shown = self.span.as_ref().is_some_and(|span| span.line_bytes() <= LINE_BYTES);
+        let fits = |text: &&str| is_shown && text.chars().count() <= LABEL_CHARS;
         let beside = self.allowed.as_deref().filter(fits);
         let below = self.allowed.as_deref().filter(|text| !fits(text));
         let mut group = Group::with_title(Level::ERROR.primary_title(self.message.as_str()));
-        if let Some(span) = &self.span {
+        if let Some(span) = self.span.as_ref().filter(|_| !is_shown) {
+            let (line, column) = span.line_and_column();
+            let origin = Origin::path(span.source().name.as_str()).line(line).char_column(column);
+            group = group.element(origin);
+        } else if let Some(span) = &self.span {
             let mut annotation = AnnotationKind::Primary.span(span.range());
             if let Some(allowed) = beside {
                 annotation = annotation.label(allowed);
@@ -163,6 +170,22 @@ error: unknown field `podz`
   = help: did you mean `pods`?
   = field: topology.podz";
         assert_eq!(finding.render(Style::Plain), expected);
+    }
+
+    /// A file of one line is named, and not shown.
+    #[test]
+    fn a_line_beyond_all_bounds_is_not_shown() {
+        let source = Source::new("one.toml", format!("a = 1\nb = [{}\n", "1, ".repeat(1 << 20)));
+        let finding = Diagnostic::new(FieldPath::root(), "too many")
+            .at(Some(Span::new(&source, 10..12)))
+            .allowed("at most one");
+        let text = finding.render(Style::Plain);
+        assert!(
+            text.contains("one.toml:2:5") && text.contains("at most one"),
+            "{}",
+            &text[..text.len().min(500)]
+        );
+        assert!(text.len() < 500, "an error of {} bytes", text.len());
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::path::StepRef;
 use super::shape::Shape;
-use super::{Diagnostic, Diagnostics, FieldPath, Node, Source, Value, parse_document, read_document};
+use super::{Diagnostic, Diagnostics, FieldPath, Node, Setting, Source, parse_document, read_document};
+use crate::load::{Changes, Loaded};
 
 /// A TOML file, and where each of its values was written.
 #[derive(Clone, Debug)]
@@ -50,16 +50,55 @@ impl Document {
         self.tree.place(finding)
     }
 
+    /// The setting of a scenario's field that this document makes: its name is the value of the field `key_at`, its value
+    /// is written at `value_at`, or where nothing is there, where the name is.
+    pub fn setting(
+        &self,
+        key: &str,
+        key_at: &FieldPath,
+        value: &toml::Value,
+        value_at: &FieldPath,
+    ) -> Result<Setting, Diagnostics> {
+        let written = self.tree.find(value_at).filter(|node| node.to_toml() == *value);
+        let value_span = written.and_then(|node| node.span.clone());
+        let node = written.cloned().unwrap_or_else(|| Node::from_toml(value.clone()));
+        Setting::written(key, self.tree.locate(key_at), node, value_span)
+    }
+
+    /// The same where name and value are an entry of the table at `table`.
+    pub fn setting_of(
+        &self,
+        table: &FieldPath,
+        key: &str,
+        value: &toml::Value,
+    ) -> Result<Setting, Diagnostics> {
+        let at = table.literal_key(key);
+        let entry = self.tree.find(&at);
+        let node = entry.cloned().unwrap_or_else(|| Node::from_toml(value.clone()));
+        let key_span = entry.and_then(|node| node.key.clone()).or_else(|| self.tree.locate(table));
+        Setting::written(key, key_span, node, entry.and_then(|node| node.span.clone()))
+    }
+
+    /// Reads the scenario that this document names at `field`. Where there is none, the field is what is wrong.
+    pub fn scenario(&self, field: &FieldPath, path: &str, changes: &Changes) -> Result<Loaded, Diagnostics> {
+        Loaded::read(&self.base_dir.join(path), changes).map_err(|found| {
+            // What has no place of its own is about the file as a whole: it cannot be read.
+            let whole: Vec<Diagnostic> = found
+                .iter()
+                .map(|finding| match finding.span {
+                    None if finding.field.is_root() => {
+                        self.place(Diagnostic { field: field.clone(), ..finding.clone() })
+                    }
+                    _ => finding.clone(),
+                })
+                .collect();
+            Diagnostics::check(whole).expect_err("as many findings as before")
+        })
+    }
+
     /// The table at `field`, if there is one.
     pub(crate) fn table(&self, field: &FieldPath) -> Option<&Node> {
-        let mut node = &self.tree;
-        for step in field.steps() {
-            node = match (step, &node.value) {
-                (StepRef::Key(name), Value::Table(table)) => table.get(name)?,
-                (StepRef::Index(index), Value::Array(items)) => items.get(index)?,
-                _ => return None,
-            };
-        }
+        let node = self.tree.find(field)?;
         node.as_table().map(|_| node)
     }
 }

@@ -3,7 +3,6 @@
 
 mod diagnostic;
 mod document;
-mod nearest;
 mod overrides;
 mod parse;
 mod path;
@@ -13,9 +12,9 @@ mod tree;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Style};
 pub use document::Document;
-pub use nearest::nearest;
-pub(crate) use overrides::Override;
+pub use overrides::Setting;
 pub(crate) use parse::{parse_document, read_document};
 pub use path::FieldPath;
+pub use pathweave_units::nearest;
 pub use source::{Source, Span};
 pub(crate) use tree::{Node, Table, Value};

@@ -1,41 +1,52 @@
-//! `--set key=value`.
+//! A field set from outside: by `--set key=value`, or by another file such as a sweep.
 
 use super::path::{FieldPath, StepRef};
 use super::{Diagnostic, Diagnostics, Node, Source, Span, Table, Value, parse_document};
 
-/// One `--set`: a field and its new value.
+/// Levels that a name may have; no field is as deep.
+const MOST_LEVELS: usize = 32;
+
+/// A field with a value it is given from outside, and where that was written.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Override {
+pub struct Setting {
     /// The field to set.
-    pub(crate) field: FieldPath,
+    field: FieldPath,
     value: Node,
-    key: Span,
+    key: Option<Span>,
 }
 
-impl Override {
+impl Setting {
     /// Parses `key=value`. The key is dotted and may index arrays (`workload[0].size`, from 0); the value is TOML, or
     /// a text if it is not valid TOML (`run.until=10ms` needs no quotes).
-    pub(crate) fn parse(text: &str) -> Result<Override, Diagnostics> {
+    pub(crate) fn parse(text: &str) -> Result<Setting, Diagnostics> {
         const FLAG: &str = "--set ";
         let source = Source::new("command line", format!("{FLAG}{text}"));
         let span = |from: usize, to: usize| Span::new(&source, FLAG.len() + from..FLAG.len() + to);
         let Some((key, value)) = text.split_once('=') else {
-            let finding = Diagnostic::new(FieldPath::root(), format!("--set needs key=value, not `{text}`"))
+            let message = format!("--set needs key=value, not `{}`", shortened(text));
+            let finding = Diagnostic::new(FieldPath::root(), message)
                 .at(Some(span(0, text.len())))
                 .help("for example --set run.until=10ms or --set workload[0].size=2MB");
             return Err(finding.into());
         };
-        let key_span = span(0, key.len());
-        let field = FieldPath::root().key(key.trim());
-        if field.to_string() != key.trim() || field.is_root() {
-            let finding = Diagnostic::new(FieldPath::root(), format!("`{key}` is not the name of a field"))
-                .at(Some(key_span))
-                .help("names are dotted and array items counted from 0: topology.pods, workload[0].size");
-            return Err(finding.into());
-        }
         let value_span = span(key.len() + 1, text.len());
+        let key_span = Some(span(0, key.len()));
+        let field =
+            field_named(key.trim()).map_err(|finding| Diagnostics::from(finding.at(key_span.clone())))?;
         let node = Node { value: parse_value(value.trim()), key: None, span: Some(value_span) };
-        Ok(Override { field, value: node, key: key_span })
+        Ok(Setting { field, value: node, key: key_span })
+    }
+
+    /// A setting that another document makes: `key` was written at the first place, its value at the second.
+    pub(crate) fn written(
+        key: &str,
+        at: Option<Span>,
+        mut value: Node,
+        value_at: Option<Span>,
+    ) -> Result<Setting, Diagnostics> {
+        let field = field_named(key).map_err(|finding| Diagnostics::from(finding.at(at.clone())))?;
+        value.span = value_at.or_else(|| at.clone());
+        Ok(Setting { field, value: Node { key: None, ..value }, key: at })
     }
 
     /// Sets the field in `root`. Tables on the way are made where missing; array items are not.
@@ -43,8 +54,7 @@ impl Override {
         let mut at = root;
         let mut walked = FieldPath::root();
         for step in self.field.steps() {
-            let refuse =
-                |message: String| Diagnostic::new(self.field.clone(), message).at(Some(self.key.clone()));
+            let refuse = |message: String| Diagnostic::new(self.field.clone(), message).at(self.key.clone());
             match step {
                 StepRef::Key(name) => {
                     let below = walked.to_string();
@@ -65,8 +75,8 @@ impl Override {
                     };
                     at = table.entry(name.to_owned()).or_insert_with(|| Node {
                         value: Value::Table(Table::new()),
-                        key: Some(self.key.clone()),
-                        span: Some(self.key.clone()),
+                        key: self.key.clone(),
+                        span: self.key.clone(),
                     });
                     walked = walked.key(name);
                 }
@@ -84,8 +94,38 @@ impl Override {
                 }
             }
         }
-        *at = Node { key: Some(self.key.clone()), ..self.value.clone() };
+        *at = Node { key: self.key.clone(), ..self.value.clone() };
         Ok(())
+    }
+}
+
+/// The field of this name.
+fn field_named(key: &str) -> Result<FieldPath, Diagnostic> {
+    let refuse = |message: String| {
+        Diagnostic::new(FieldPath::root(), message)
+            .help("names are dotted and array items counted from 0: topology.pods, workload[0].size")
+    };
+    let levels = key.bytes().filter(|byte| matches!(byte, b'.' | b'[')).count() + 1;
+    if levels > MOST_LEVELS {
+        let message = format!(
+            "`{}` has {levels} levels; the name of a field has at most {MOST_LEVELS}",
+            shortened(key)
+        );
+        return Err(refuse(message));
+    }
+    let field = FieldPath::root().key(key);
+    if field.to_string() != key || field.is_root() {
+        return Err(refuse(format!("`{}` is not the name of a field", shortened(key))));
+    }
+    Ok(field)
+}
+
+/// As much of a text as an error has room for.
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 60;
+    match text.char_indices().nth(SHOWN) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}...", &text[..end]),
     }
 }
 
@@ -110,7 +150,7 @@ mod tests {
 
     fn set(document: &str, setting: &str) -> Result<String, String> {
         let mut root = parse_document(&Source::new("a.toml", document)).unwrap();
-        let setting = Override::parse(setting).map_err(|e| e.to_string())?;
+        let setting = Setting::parse(setting).map_err(|e| e.to_string())?;
         setting.apply(&mut root).map_err(|e| Diagnostics::from(e).to_string())?;
         Ok(toml::to_string(&root.to_toml()).unwrap())
     }
@@ -140,5 +180,16 @@ mod tests {
         assert!(text.contains("1 | --set until"), "{text}");
         assert!(set("", "a..b=1").unwrap_err().contains("not the name of a field"));
         assert!(set("seed = 1", "seed.x=1").unwrap_err().contains("it has no field `x`"));
+    }
+
+    /// Work that grows with the square of the levels, and trees as deep, are refused before they are begun.
+    #[test]
+    fn names_of_many_levels_are_refused() {
+        let deep = |levels: usize| format!("{}=1", vec!["a"; levels].join("."));
+        assert!(set("", &deep(32)).is_ok());
+        let error = set("", &deep(20_000)).unwrap_err();
+        assert!(error.contains("has 20000 levels; the name of a field has at most 32"), "{error}");
+        assert!(error.len() < 1_000, "an error of {} bytes", error.len());
+        assert!(set("", &format!("a{}=1", "[0]".repeat(20_000))).unwrap_err().contains("levels"));
     }
 }

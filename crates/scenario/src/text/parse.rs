@@ -15,12 +15,8 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 /// Reads and parses a file.
 pub(crate) fn read_document(path: &Path) -> Result<(Node, Arc<Source>), Diagnostics> {
     let name = path.display().to_string();
-    let fail = |why: String| Diagnostic::new(FieldPath::root(), format!("cannot read {name}: {why}"));
-    let length = std::fs::metadata(path).map_err(|why| fail(why.to_string()))?.len();
-    if length > MAX_FILE_BYTES {
-        return Err(fail(format!("{length} bytes; a scenario has at most {MAX_FILE_BYTES}")).into());
-    }
-    let text = pathweave_topo::read_text_file(path, MAX_FILE_BYTES).map_err(fail)?;
+    let text = pathweave_topo::read_text_file(path, MAX_FILE_BYTES)
+        .map_err(|why| Diagnostic::new(FieldPath::root(), format!("cannot read {name}: {why}")))?;
     let source = Source::new(name, text);
     Ok((parse_document(&source)?, source))
 }

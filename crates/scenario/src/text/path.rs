@@ -38,6 +38,12 @@ impl FieldPath {
         }
         FieldPath(steps)
     }
+    /// The field of this table that is called exactly so, dots and all.
+    pub fn literal_key(&self, name: &str) -> Self {
+        let mut steps = self.0.clone();
+        steps.push(Step::Key(name.to_owned()));
+        FieldPath(steps)
+    }
     /// Item `index` of this array, from 0.
     pub fn index(&self, index: usize) -> Self {
         let mut steps = self.0.clone();

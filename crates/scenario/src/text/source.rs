@@ -49,6 +49,13 @@ impl Span {
     pub fn range(&self) -> Range<usize> {
         self.start..self.end
     }
+    /// Bytes of the lines it begins and ends in.
+    pub(crate) fn line_bytes(&self) -> usize {
+        let text = &self.source.text;
+        let begin = text[..self.start].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = text[self.end..].find('\n').map_or(text.len(), |newline| self.end + newline);
+        end - begin
+    }
     /// Line and column of the start, both from 1; columns count characters.
     pub fn line_and_column(&self) -> (usize, usize) {
         let before = &self.source.text[..self.start];

@@ -77,6 +77,10 @@ impl Node {
             _ => None,
         }
     }
+    /// What is at `path`, if anything is.
+    pub(crate) fn find(&self, path: &FieldPath) -> Option<&Node> {
+        path.steps().try_fold(self, |node, step| node.child(step))
+    }
     /// Where to point for `path`: at the value, or, if nobody wrote it, at what it would be part of.
     pub(crate) fn locate(&self, path: &FieldPath) -> Option<Span> {
         let mut node = self;

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use pathweave_units::{Duration, Rate};
+use pathweave_units::{Duration, Rate, nearest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::Build;
-use crate::error::{TopoError, nearest};
+use crate::error::TopoError;
 use crate::graph::{Link, MAX_LINKS, MAX_NODES, NodeId, Switch, Topology};
 use crate::import::Import;
 use crate::read::{Source, read_text};
@@ -196,7 +196,7 @@ impl FileText {
 fn nearest_name(name: &str, ids: &HashMap<String, NodeId>) -> Option<String> {
     let mut names: Vec<_> = ids.iter().map(|(name, &id)| (id, name.as_str())).collect();
     names.sort_unstable();
-    nearest(name, names.into_iter().map(|(_, name)| name))
+    nearest(name, names.into_iter().map(|(_, name)| name)).map(str::to_owned)
 }
 
 fn check_name(source: &Source<'_>, name: &Spanned<String>) -> Result<(), TopoError> {

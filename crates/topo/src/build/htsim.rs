@@ -6,12 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-use pathweave_units::{Duration, Rate};
+use pathweave_units::{Duration, Rate, nearest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Build, FatTree, LeafSpine};
-use crate::error::{Location, TopoError, nearest};
+use crate::error::{Location, TopoError};
 use crate::graph::{MAX_NODES, Topology};
 use crate::read::read_text;
 
@@ -81,7 +81,7 @@ impl<'a> Settings<'a> {
         let mut settings = Settings { file, header: Default::default(), tiers: vec![None; 3] };
         let mut current: Option<usize> = None;
         for (line, content) in (1u32..).zip(text.lines()) {
-            let words: Vec<&str> = content.split_whitespace().collect();
+            let words: Vec<&str> = content.split_whitespace().take(9).collect();
             if words.first().is_none_or(|first| first.starts_with('#')) {
                 continue;
             }

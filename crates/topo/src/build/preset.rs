@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use pathweave_units::nearest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Build;
-use crate::error::{TopoError, nearest};
+use crate::error::TopoError;
 use crate::graph::Topology;
 use crate::info::presets;
 
@@ -25,7 +26,8 @@ impl Build for PresetName {
             None => Err(TopoError::UnknownName {
                 kind: "topology preset",
                 name: self.name.clone(),
-                nearest: nearest(&self.name, presets().iter().map(|preset| preset.name)),
+                nearest: nearest(&self.name, presets().iter().map(|preset| preset.name)).map(str::to_owned),
+                known: String::new(),
             }),
         }
     }

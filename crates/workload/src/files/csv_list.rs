@@ -1,11 +1,10 @@
 //! Our own flow list: comma-separated, with a line of column names.
 
-use pathweave_units::Time;
+use pathweave_units::{Time, nearest};
 
 use super::{After, FlowFile, FlowRecord, exact_time};
-use crate::error::FileError;
+use crate::error::{FileError, shown};
 use crate::graph::Moment;
-use crate::names::nearest;
 
 /// Columns and whether a file must have them.
 const COLUMNS: &[(&str, bool)] = &[
@@ -52,12 +51,12 @@ pub fn parse_csv(text: &str, file: &str) -> Result<FlowFile, FileError> {
         let fields = || columns.iter().copied().zip(&record);
         for (column, value) in fields() {
             set(&mut flow, column, value)
-                .map_err(|why| FileError::at(file, line, format!("{column} = {value}: {why}")))?;
+                .map_err(|why| FileError::at(file, line, format!("{column} = {}: {why}", shown(value))))?;
         }
         // Once it is known what they are about.
         for (column, value) in fields() {
             set_of_after(&mut flow, column, value)
-                .map_err(|why| FileError::at(file, line, format!("{column} = {value}: {why}")))?;
+                .map_err(|why| FileError::at(file, line, format!("{column} = {}: {why}", shown(value))))?;
         }
         flows.push(flow);
     }
@@ -72,7 +71,7 @@ fn read_header(header: &csv::StringRecord) -> Result<Vec<&'static str>, String> 
             let hint = nearest(name, COLUMNS.iter().map(|c| c.0))
                 .map_or(String::new(), |n| format!("; did you mean \"{n}\"?"));
             let known: Vec<&str> = COLUMNS.iter().map(|c| c.0).collect();
-            return Err(format!("unknown column \"{name}\"{hint} (known are {})", known.join(", ")));
+            return Err(format!("unknown column \"{}\"{hint} (known are {})", shown(name), known.join(", ")));
         };
         if columns.contains(&column) {
             return Err(format!("column \"{column}\" appears twice"));

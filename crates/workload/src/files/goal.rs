@@ -3,10 +3,9 @@
 
 use std::collections::HashMap;
 
-use pathweave_units::Duration;
+use pathweave_units::{Duration, nearest};
 
 use crate::error::FileError;
-use crate::names::nearest;
 
 /// A schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -188,7 +187,7 @@ impl Parser<'_> {
         };
         let rank = words.number("rank", u64::from(u32::MAX))?;
         if rank >= ranks {
-            return Err(format!("rank = {rank}: ranks are 0 to {}", ranks - 1));
+            return Err(format!("rank = {rank}: {}", crate::error::ranks_are(ranks)));
         }
         words.expect("{")?;
         let slot = &mut self.ranks[rank as usize];
@@ -307,7 +306,7 @@ fn operation(line: u64, verb: &str, words: &mut Words<'_>, ranks: u64) -> Result
             }
             let peer = words.number(if verb == "send" { "to" } else { "from" }, u32_max)?;
             if peer >= ranks {
-                return Err(format!("rank {peer}: ranks are 0 to {}", ranks - 1));
+                return Err(format!("rank {peer}: {}", crate::error::ranks_are(ranks)));
             }
             if words.peek() == Some("tag") {
                 words.next();
@@ -472,7 +471,7 @@ x irequires s
                 "g:1: num_ranks = 9999999999: expected a whole number from 0 to 1048576",
             ),
             ("num_ranks 1\nnum_ranks 1", "g:2: num_ranks is given a second time; line 1 has it already"),
-            ("num_ranks 1\nrank 1 {", "g:2: rank = 1: ranks are 0 to 0"),
+            ("num_ranks 1\nrank 1 {", "g:2: rank = 1: there is one rank, 0"),
             ("num_ranks 1\nrank 0\n{", "g:2: the line ends where { is expected"),
             ("num_ranks 1\nrank 0 {\n", "g:2: the block of rank 0 has no end; expected }"),
             (

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_units::Time;
+use pathweave_units::{Time, nearest};
 
 use super::{After, FlowFile, FlowRecord, HostCount};
 use crate::error::FileError;
 use crate::graph::Moment;
-use crate::names::nearest;
 
 /// Most pairs of a flow and one it waits for: a barrier of many names all of them for each flow behind it.
 const MOST_WAITS: u64 = 1 << 22;
+
+/// Most words of a line.
+const MOST_WORDS: usize = 4096;
 
 /// What a line may begin with.
 const LINES: &str = "Nodes, Connections, Triggers, Failures, SRC->DST, trigger or failure";
@@ -58,8 +60,11 @@ pub fn parse_htsim_cm(text: &str, file: &str) -> Result<FlowFile, FileError> {
     let mut triggers: BTreeMap<u64, Trigger> = BTreeMap::new();
     let mut failures = 0u64;
     for (line, content) in (1u64..).zip(text.lines()) {
-        let words: Vec<&str> = content.split_whitespace().collect();
+        let words: Vec<&str> = content.split_whitespace().take(MOST_WORDS + 1).collect();
         let at = |what: String| FileError::at(file, line, what);
+        if words.len() > MOST_WORDS && !words[0].starts_with('#') {
+            return Err(at(format!("more than {MOST_WORDS} words")));
+        }
         match words[..] {
             [] => {}
             [first, ..] if first.starts_with('#') => {}
@@ -341,6 +346,7 @@ mod tests {
         assert_eq!(body("0->1 start 0 size 5\n0->4 start 0 size 5"), "x.cm:4: dst = 4: nodes are below 4");
         assert_eq!(body("0->1 start 0"), "x.cm:3: size is missing");
         assert_eq!(body("0->1 start 0 size -5"), "x.cm:3: size = -5: expected a whole number at or above 0");
+        assert_eq!(body(&format!("0->1{}", " id 1".repeat(1 << 20))), "x.cm:3: more than 4096 words");
         assert_eq!(body("0->1 size 5"), "x.cm:3: expected start or trigger, one of them");
         assert!(
             body("0->1 start 0 sise 5")

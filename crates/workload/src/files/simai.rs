@@ -1,11 +1,10 @@
 //! Workload files of SimAI, in the layout of ASTRA-sim 1.0 that AICB writes: a line of settings, the number of layers, and a
 //! layer a line.
 
-use pathweave_units::Duration;
+use pathweave_units::{Duration, nearest};
 
 use crate::collective::Operation;
 use crate::error::FileError;
-use crate::names::nearest;
 
 /// Policies whose order of work is known: forward through all layers, then backward.
 const POLICIES: [&str; 2] = ["HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD"];

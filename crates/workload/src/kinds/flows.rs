@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pathweave_units::{Bytes, Duration, Time};
+use pathweave_units::{Bytes, Duration, Time, nearest};
 use serde::{Deserialize, Serialize};
 
 use crate::builder::{Draft, Stream};
@@ -13,7 +13,6 @@ use crate::files::{
     After, FlowFile, FlowRecord, HostCount, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3,
 };
 use crate::graph::{MAX_MESSAGE_SIZE, Moment};
-use crate::names::nearest;
 use crate::sink::{Generate, NamedFile, Sink};
 
 /// How a file writes flows.
@@ -398,6 +397,6 @@ mod tests {
         let error = |file| from_file(file, false).unwrap_err().to_string();
         assert_eq!(error("conweave.txt"), "conweave.txt:5: ends after 4 of 19352 flows; truncated?");
         assert!(error("none.txt").starts_with("none.txt: cannot read it: "));
-        assert!(error(".").contains("not a regular file"));
+        assert!(error(".").contains("it is a folder; expected a file"));
     }
 }

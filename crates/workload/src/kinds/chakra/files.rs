@@ -79,7 +79,7 @@ fn parse_process_groups(text: &str, file: &str, ranks: usize) -> Result<ProcessG
             (None, _) => "no ranks".to_owned(),
             (_, Some(twice)) => format!("rank {} is in it twice", twice[0]),
             (Some(&last), None) if last as usize >= ranks => {
-                format!("rank {last}: ranks are 0 to {}", ranks - 1)
+                format!("rank {last}: {}", crate::error::ranks_are(ranks as u64))
             }
             _ => continue,
         };

@@ -204,7 +204,15 @@ impl Play<'_, '_> {
     fn check_peer(&self, place: Place, field: &str, peer: u32) -> Result<(), WorkloadError> {
         let ranks = self.files.len();
         if peer as usize >= ranks {
-            return self.fail(place, format_args!("{field} = {peer}: ranks are 0 to {}", ranks - 1));
+            let (name, _) = &self.files[place.rank];
+            let rank = format!(".{}.et", place.rank);
+            let missing = name.strip_suffix(rank.as_str()).map(|prefix| format!("{prefix}.{peer}.et"));
+            let missing = missing.unwrap_or_else(|| "its file".to_owned());
+            let there = match ranks {
+                1 => "only the file of rank 0 is".to_owned(),
+                _ => format!("only files of ranks 0 to {} are", ranks - 1),
+            };
+            return self.fail(place, format_args!("{field} = {peer}: {missing} is missing, {there} there"));
         }
         if peer as usize == place.rank {
             return self.fail(place, format_args!("{field} = {peer}: the rank itself"));

@@ -110,7 +110,10 @@ fn what_does_not_fit_is_named_with_its_record() {
     let receive =
         |bytes| Writer::new(HEAD).node(1, RECEIVE, &[], &[("comm_src", 0), ("comm_size", bytes)], 0);
     let nothing = || Writer::new(HEAD);
-    assert_eq!(error("peer", [send(2), nothing()]), "t.0.et: record 1: comm_dst = 2: ranks are 0 to 1");
+    assert_eq!(
+        error("peer", [send(2), nothing()]),
+        "t.0.et: record 1: comm_dst = 2: t.2.et is missing, only files of ranks 0 to 1 are there"
+    );
     assert_eq!(error("self", [send(0), nothing()]), "t.0.et: record 1: comm_dst = 0: the rank itself");
     assert_eq!(
         error("unreceived", [send(1), nothing()]),

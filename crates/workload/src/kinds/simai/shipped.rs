@@ -1,7 +1,8 @@
 //! Workload files that come with the program, so that a scenario needs no file beside it.
 
+use pathweave_units::nearest;
+
 use crate::error::FileError;
-use crate::names::nearest;
 
 /// A workload file of SimAI that comes with the program.
 #[derive(Clone, Copy, Debug)]

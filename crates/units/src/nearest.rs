@@ -1,0 +1,113 @@
+//! "Did you mean ...?": the one rule by which a name nobody knows is answered with one that exists.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Longest name that is looked at, in characters. What is longer is no slip of the pen, and comparing takes the product
+/// of both lengths.
+const LONGEST: usize = 64;
+
+/// The candidate closest to `name`, if one is close enough to be what was meant; of equals the first.
+///
+/// Close is what a third of the letters at most have to be changed for, added, left out, or swapped with their neighbours.
+/// Case and the choice between `-` and `_` cost nothing. A name that was cut short ("tree" for "fat-tree") counts as close
+/// where nothing else does.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = plain(name)?;
+    let mut best: Option<(usize, &'a str)> = None;
+    for candidate in candidates {
+        let Some(other) = plain(candidate) else { continue };
+        if let Some(score) = score(&name, &other)
+            && best.is_none_or(|(least, _)| score < least)
+        {
+            best = Some((score, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// The letters that are compared; nothing of a name that is too long.
+fn plain(text: &str) -> Option<Vec<char>> {
+    let letters = || text.chars().flat_map(char::to_lowercase).map(|c| if c == '_' { '-' } else { c });
+    (letters().take(LONGEST + 1).count() <= LONGEST).then(|| letters().collect())
+}
+
+/// How far a candidate is from a name; nothing where it is too far to have been meant.
+fn score(name: &[char], other: &[char]) -> Option<usize> {
+    /// What is only cut short comes after every slip.
+    const CUT_SHORT: usize = 2 * LONGEST;
+    let longest = name.len().max(other.len());
+    // Each letter more or less is an edit.
+    if name.len().abs_diff(other.len()) * 3 <= longest {
+        let edits = edits(name, other);
+        if edits * 3 <= longest {
+            return Some(edits);
+        }
+    }
+    let (name, other): (String, String) = (name.iter().collect(), other.iter().collect());
+    let is_part = |(at, _): (usize, &str)| at == 0 || other[..at].ends_with('-');
+    let cut_short = name.chars().count() >= 3 && other.match_indices(name.as_str()).any(is_part);
+    cut_short.then_some(CUT_SHORT + longest)
+}
+
+/// Letters to change, add, leave out or swap with the next to make one word of the other (Damerau and Levenshtein, each
+/// place edited once).
+fn edits(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = Vec::with_capacity(b.len() + 1);
+        row.push(i);
+        for j in 1..=b.len() {
+            let same = a[i - 1] == b[j - 1];
+            let mut least = (last[j - 1] + usize::from(!same)).min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(before[j - 2] + 1);
+            }
+            row.push(least);
+        }
+        before = core::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_was_meant() {
+        let names = ["fat-tree", "leaf-spine", "star", "dumbbell"];
+        assert_eq!(nearest("fattree", names), Some("fat-tree"));
+        assert_eq!(nearest("Fat_Tree", names), Some("fat-tree"));
+        assert_eq!(nearest("spine", names), Some("leaf-spine"));
+        assert_eq!(nearest("satr", names), Some("star"));
+        assert_eq!(nearest("torus", names), None);
+        assert_eq!(nearest("x", []), None);
+    }
+
+    #[test]
+    fn a_slip_is_recognised_and_nonsense_is_not() {
+        assert_eq!(nearest("tor33", ["core1", "tor3"]), Some("tor3"));
+        assert_eq!(nearest("zzz", ["tor3", "core1"]), None);
+        assert_eq!(nearest("udpm", ["ecmp", "udmp"]), Some("udmp"), "two letters swapped");
+        assert_eq!(nearest("host9", ["host1", "host2"]), Some("host1"), "of equals the first");
+        assert_eq!(nearest("", ["a"]), None);
+    }
+
+    #[test]
+    fn edits_by_hand() {
+        let of = |a: &str, b: &str| edits(&a.chars().collect::<Vec<_>>(), &b.chars().collect::<Vec<_>>());
+        assert_eq!(of("", "abc"), 3);
+        assert_eq!(of("kitten", "sitting"), 3);
+        assert_eq!(of("ab", "ba"), 1);
+        assert_eq!(of("size", "size"), 0);
+    }
+
+    #[test]
+    fn long_names_are_no_slips_and_cost_nothing() {
+        let long = "a".repeat(1 << 20);
+        assert_eq!(nearest(&long, [long.as_str(), "a"]), None);
+        assert_eq!(nearest("a", [long.as_str(), "a"]), Some("a"));
+    }
+}
