@@ -157,17 +157,33 @@ fn errors_of_our_own_format() {
 #[test]
 fn errors_of_the_hpcc_format() {
     let cases = [
-        ("", "t.txt:1:1: the file ends where the number of nodes is expected"),
+        (
+            "",
+            "t.txt:1:1: the file ends where a header with the numbers of nodes, switches and links is expected",
+        ),
+        ("4 1\n3\n", "t.txt:1:1: the header has 2 columns; expected 3: nodes switches links"),
         ("x", "t.txt:1:1: the number of nodes is \"x\"; expected a number from 1 to 1048576"),
         ("4000000000 1 1", "t.txt:1:1: the number of nodes is \"4000000000\"; expected a number from 1 to"),
         ("3 3 2", "t.txt:1:3: the number of switches is \"3\"; expected a number from 0 to 2"),
         ("3 1 2\n3", "t.txt:2:1: the id of switch 1 of 1 is \"3\"; expected a number from 0 to 2"),
         ("4 2 2\n3 3", "t.txt:2:3: switch 3 is listed twice"),
-        ("3 1 2\n2\n0 2 1Gbps 1us 0\n", "t.txt:4:1: the file ends where the first end of link 2 of 2 is"),
+        ("3 1 2\n2\n0 2 1Gbps 1us 0\n", "t.txt:4:1: the file ends where link 2 of 2 is expected"),
         (
             "3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps",
-            "t.txt:4:10: the file ends where the delay of link 2 of 2 is",
+            "t.txt:4:1: link 2 of 2 has 3 columns; expected 5: src dst rate delay error_rate",
         ),
+        // A line with a column missing is what is wrong, not the line after it.
+        (
+            "3 1 2\n2\n0 2 1Gbps 0\n1 2 1Gbps 1us 0\n",
+            "t.txt:3:1: link 1 of 2 has 4 columns; expected 5: src dst rate delay error_rate",
+        ),
+        ("3 1 2\r\n2\r\n0 2 1Gbps 1us 0 7\r\n", "t.txt:3:1: link 1 of 2 has 6 columns; expected 5"),
+        (
+            "5 3 2\n2 3\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n",
+            "t.txt:2: 2 ids of switches, and then a link; the header announces 3",
+        ),
+        ("3 1 2\n0 2 1Gbps 1us 0\n", "t.txt:2: 0 ids of switches, and then a link; the header announces 1"),
+        ("4 1 2\n2 3\n", "t.txt:2:3: here is a further id of a switch, but the header announces 1"),
         ("3 1 2\n2\n0 5 1Gbps 1us 0", "t.txt:3:3: the second end of link 1 of 2 is \"5\"; expected a number"),
         ("3 1 2\n2\n0 0 1Gbps 1us 0", "t.txt:3:3: link 1 of 2 connects node 0 to itself"),
         ("3 1 2\n2\n0 2 -1Gbps 1us 0", "t.txt:3:5: the rate of link 1 of 2 is \"-1Gbps\": expected a number"),

@@ -164,10 +164,9 @@ fn gpus_and_nvswitches_of_simai() {
 fn errors_and_notes_of_simai() {
     let parse = |text: &str| parse_simai_topology("t.txt", text).map_err(|why| why.to_string());
     let error = |text: &str| parse(text).unwrap_err();
-    assert!(
-        error("3 1 2\n2\n0 2 1Gbps 1us 0")
-            .starts_with("t.txt:2:1: the number of switches is \"2\"; expected a number from 0 to 0")
-    );
+    assert!(error("3 1 2\n2\n0 2 1Gbps 1us 0").starts_with(
+        "t.txt:1:1: the header has 3 columns, as HPCC's has, kind = \"hpcc\"; expected 6: nodes"
+    ));
     assert!(
         error("4 2 1 1 4 8")
             .starts_with("t.txt:1:11: the kind of GPU is \"8\"; expected a name, such as H100")
@@ -179,7 +178,16 @@ fn errors_and_notes_of_simai() {
     );
     assert!(
         error("4 2 4 0 4 H100")
-            .starts_with("t.txt:1:5: the number of NVSwitches is \"4\"; expected a number from 0 to 3")
+            .starts_with("t.txt:1:1: 4 nodes are fewer than 4 NVSwitches, 0 switches and at least one GPU")
+    );
+    assert_eq!(
+        error("1 8 0 0 1 H100"),
+        "t.txt:1:3: 8 GPUs a server, but 1 in all: that is how many of the 1 nodes are left beside 0 NVSwitches and 0 \
+         switches"
+    );
+    assert_eq!(
+        error("8 1"),
+        "t.txt:1:1: the header has 2 columns; expected 6: nodes gpus_per_server nvswitches switches links gpu_type"
     );
     // Two GPUs at one NVSwitch and at one leaf.
     let both = "4 2 1 1 4 A100\n2 3\n0 2 8Gbps 1us 0\n1 2 8Gbps 1us 0\n0 3 1Gbps 1us 0\n1 3 1Gbps 1us 0\n";

@@ -1,8 +1,8 @@
 //! Import of the `topology.txt` of HPCC and the simulators that took it over.
 //!
-//! The format is a stream of words: numbers of nodes, switches and links; the ids of the switches; then
-//! `src dst rate delay error_rate` for each link. What follows the links is prose and ignored, unless it is
-//! a further link between the nodes. Nodes that are no switches are hosts.
+//! A line has the numbers of nodes, switches and links; then come the ids of the switches, and
+//! `src dst rate delay error_rate` for each link, one a line. What follows the links is prose and ignored, unless
+//! it is a further link between the nodes. Nodes that are no switches are hosts.
 //!
 //! Hosts keep the order of their ids. Where the ids of hosts are not `0..hosts`, they are renumbered in that
 //! order, and their names keep the id of the file: "host5" is the node that the file calls 5. Switches are
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Build;
-use super::words::{Words, is_simai};
+use super::words::{LineReader, is_simai};
 use crate::error::TopoError;
 use crate::graph::Topology;
 use crate::read::read_text;
@@ -44,16 +44,18 @@ impl Build for HpccFile {
 
 /// Reads the text of a `topology.txt`; `file` is its name in errors.
 pub fn parse_hpcc_topology(file: &str, text: &str) -> Result<Topology, TopoError> {
-    let mut words = Words::new(file, text);
+    let mut lines = LineReader::new(file, text);
+    let header = lines.expect("a header with the numbers of nodes, switches and links")?;
     if let Some(gpu) = is_simai(text) {
         let what = format!(
             "the header has 6 words and ends in \"{gpu}\": this is SimAI's variant of the format, kind = \"simai\"; HPCC's \
              header is three numbers: nodes, switches, links"
         );
-        return Err(words.refuse(gpu.as_ptr() as usize - text.as_ptr() as usize, what));
+        return Err(header.refuse(5, what));
     }
-    let nodes = words.node_count()?;
-    let switches = words.number("the number of switches", 0, u64::from(nodes - 1))? as u32;
-    let links = words.link_count()?;
-    words.network(nodes, &[("switch", switches)], links)
+    let nodes = header.node_count(0)?;
+    header.has_columns("the header", &["nodes", "switches", "links"])?;
+    let switches = header.number(1, "the number of switches", 0, u64::from(nodes - 1))? as u32;
+    let links = header.link_count(2)?;
+    lines.network(nodes, &[("switch", switches)], links)
 }

@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Build;
-use super::words::Words;
+use super::words::{LineReader, header_words};
 use crate::error::TopoError;
-use crate::graph::{NodeId, Topology};
+use crate::graph::{MAX_NODES, NodeId, Topology};
 use crate::read::read_text;
 
 /// A topology of SimAI: GPUs with NVSwitches and a network.
@@ -43,21 +43,46 @@ impl Build for SimAiTopology {
 
 /// Reads the text of a topology of SimAI; `file` is its name in errors.
 pub fn parse_simai_topology(file: &str, text: &str) -> Result<Topology, TopoError> {
-    let mut words = Words::new(file, text);
-    let nodes = words.node_count()?;
-    words.number("the number of GPUs a server", 1, u64::from(nodes))?;
-    let nvswitches = words.number("the number of NVSwitches", 0, u64::from(nodes - 1))? as u32;
-    let most = u64::from(nodes - 1 - nvswitches);
-    let switches = words.number("the number of switches", 0, most)? as u32;
-    let links = words.link_count()?;
-    let gpu = words.word("the kind of GPU")?;
+    const HEADER: [&str; 6] = ["nodes", "gpus_per_server", "nvswitches", "switches", "links", "gpu_type"];
+    let mut lines = LineReader::new(file, text);
+    let header =
+        lines.expect("a header with the numbers of nodes, GPUs a server, NVSwitches, switches and links")?;
+    if header_words(text).len() == 3 {
+        let what = "the header has 3 columns, as HPCC's has, kind = \"hpcc\"; expected 6: ".to_owned()
+            + &HEADER.join(" ");
+        return Err(header.refuse(0, what));
+    }
+    header.has_columns("the header", &HEADER)?;
+    let nodes = header.node_count(0)?;
+    let part = |column: usize, what: &str, least: u64| {
+        Ok(header.number(column, &format!("the number of {what}"), least, u64::from(MAX_NODES))? as u32)
+    };
+    let of_server = part(1, "GPUs a server", 1)?;
+    let (nvswitches, switches) = (part(2, "NVSwitches", 0)?, part(3, "switches", 0)?);
+    let gpus = i64::from(nodes) - i64::from(nvswitches) - i64::from(switches);
+    if gpus < 1 {
+        let what = format!(
+            "{nodes} nodes are fewer than {nvswitches} NVSwitches, {switches} switches and at least one GPU; expected the \
+             number of all of them"
+        );
+        return Err(header.refuse(0, what));
+    }
+    if i64::from(of_server) > gpus {
+        let what = format!(
+            "{of_server} GPUs a server, but {gpus} in all: that is how many of the {nodes} nodes are left beside {nvswitches} \
+             NVSwitches and {switches} switches"
+        );
+        return Err(header.refuse(1, what));
+    }
+    let links = header.link_count(4)?;
+    let gpu = header.word(5);
     if gpu.parse::<u64>().is_ok() {
         let what = format!(
             "the kind of GPU is \"{gpu}\"; expected a name, such as H100. The header of HPCC is three numbers, kind = \"hpcc\""
         );
-        return Err(words.refuse_last(what));
+        return Err(header.refuse(5, what));
     }
-    let topology = words.network(nodes, &[("nvswitch", nvswitches), ("switch", switches)], links)?;
+    let topology = lines.network(nodes, &[("nvswitch", nvswitches), ("switch", switches)], links)?;
     let twice = both_ways(&topology);
     Ok(match twice {
         None => topology,

@@ -1,4 +1,10 @@
-//! The words of `topology.txt`, and what HPCC's form and SimAI's have in common.
+//! The words of `topology.txt`, line by line, and what the forms of HPCC, SimAI and LAPS have in common.
+//!
+//! The programs that made these formats read a stream of words, so that in a line with a column missing they take the
+//! first word of the next line for it. A line is a line here, and what is wrong with it is said of that line.
+
+use std::iter::Peekable;
+use std::str::Lines;
 
 use pathweave_units::{Duration, Rate};
 
@@ -17,54 +23,54 @@ pub(crate) fn is_simai(text: &str) -> Option<&str> {
     (words.len() == 6 && words[5].parse::<u64>().is_err()).then(|| words[5])
 }
 
-/// The words of a text with their places.
-pub(super) struct Words<'a> {
+/// A text whose lines are read one by one; empty ones are passed over.
+pub(super) struct LineReader<'a> {
     file: &'a str,
     text: &'a str,
-    /// Where the last word read begins.
-    at: usize,
-    /// Where to look for the next.
-    next: usize,
+    lines: Peekable<Lines<'a>>,
+    /// The line last read, from 1.
+    line: u32,
 }
 
-impl<'a> Words<'a> {
+/// The words of a line.
+pub(super) struct Line<'a> {
+    file: &'a str,
+    content: &'a str,
+    number: u32,
+    words: Vec<&'a str>,
+}
+
+/// Words of a line that are looked at; no line of these formats has as many, but lists of ids.
+const MOST_WORDS: usize = 16;
+
+impl<'a> LineReader<'a> {
     pub(super) fn new(file: &'a str, text: &'a str) -> Self {
-        Words { file, text, at: 0, next: 0 }
+        LineReader { file, text, lines: text.lines().peekable(), line: 0 }
     }
-    fn peek(&self) -> Option<(usize, &'a str)> {
-        let rest = &self.text[self.next..];
-        let start = self.next + rest.find(|c: char| !c.is_whitespace())?;
-        Some((start, self.text[start..].split_whitespace().next()?))
-    }
-    pub(super) fn word(&mut self, what: &str) -> Result<&'a str, TopoError> {
-        match self.peek() {
-            Some((start, word)) => {
-                (self.at, self.next) = (start, start + word.len());
-                Ok(word)
-            }
-            None => Err(self.refuse(self.text.len(), format!("the file ends where {what} is expected"))),
+
+    /// Passes over empty lines, and returns the content of the next without reading it.
+    fn peek(&mut self) -> Option<&'a str> {
+        while self.lines.next_if(|line| line.trim_ascii().is_empty()).is_some() {
+            self.line = self.line.saturating_add(1);
         }
-    }
-    pub(super) fn refuse(&self, offset: usize, what: String) -> TopoError {
-        TopoError::File { at: Location::of_offset(self.file, self.text, offset), what }
-    }
-    pub(super) fn refuse_last(&self, what: String) -> TopoError {
-        self.refuse(self.at, what)
+        self.lines.peek().copied()
     }
 
-    pub(super) fn number(&mut self, what: &str, least: u64, most: u64) -> Result<u64, TopoError> {
-        let word = self.word(what)?;
-        let value = word.parse().ok().filter(|value| (least..=most).contains(value));
-        value.ok_or_else(|| {
-            self.refuse_last(format!("{what} is \"{}\"; expected a number from {least} to {most}", cut(word)))
-        })
+    /// The next line with words; nothing at the end.
+    pub(super) fn next(&mut self) -> Option<Line<'a>> {
+        let content = self.peek()?;
+        self.lines.next();
+        self.line = self.line.saturating_add(1);
+        Some(Line { file: self.file, content, number: self.line, words: Vec::new() }.split(MOST_WORDS))
     }
 
-    pub(super) fn node_count(&mut self) -> Result<u32, TopoError> {
-        Ok(self.number("the number of nodes", 1, u64::from(MAX_NODES))? as u32)
+    /// The next line; `what` is expected there.
+    pub(super) fn expect(&mut self, what: &str) -> Result<Line<'a>, TopoError> {
+        self.next().ok_or_else(|| self.refuse_end(format!("the file ends where {what} is expected")))
     }
-    pub(super) fn link_count(&mut self) -> Result<u64, TopoError> {
-        self.number("the number of links", 1, MAX_LINKS as u64)
+
+    pub(super) fn refuse_end(&self, what: String) -> TopoError {
+        TopoError::File { at: Location::of_offset(self.file, self.text, self.text.len()), what }
     }
 
     /// What follows the header: the ids of switches, so many of each kind, and the links. All other nodes are hosts.
@@ -74,17 +80,7 @@ impl<'a> Words<'a> {
         kinds: &[(&str, u32)],
         links: u64,
     ) -> Result<Topology, TopoError> {
-        // The kind of switch that each node is.
-        let mut kind_of: Vec<Option<&str>> = vec![None; nodes as usize];
-        for &(kind, count) in kinds {
-            for i in 0..count {
-                let what = format!("the id of {kind} {} of {count}", i + 1);
-                let id = self.number(&what, 0, u64::from(nodes - 1))? as usize;
-                if kind_of[id].replace(kind).is_some() {
-                    return Err(self.refuse_last(format!("switch {id} is listed twice")));
-                }
-            }
-        }
+        let kind_of = self.switch_ids(nodes, kinds)?;
         let (host_ids, switch_ids): (Vec<u32>, Vec<u32>) =
             (0..nodes).partition(|&id| kind_of[id as usize].is_none());
         let hosts = host_ids.len() as u32;
@@ -95,8 +91,8 @@ impl<'a> Words<'a> {
         }
 
         let mut parsed = Vec::new();
-        for i in 0..links {
-            parsed.push(self.link(i + 1, links, &node_of)?);
+        for i in 1..=links {
+            parsed.push(self.link(i, links, &node_of)?);
         }
         self.no_further_link(links, nodes)?;
 
@@ -112,42 +108,137 @@ impl<'a> Words<'a> {
         Import { file: self.file, name, hosts, host_names, switches, tiers: no_tiers, links: parsed }.finish()
     }
 
+    /// The kind of switch that each node is. Ids may go on over several lines; the last ends its line.
+    fn switch_ids<'k>(
+        &mut self,
+        nodes: u32,
+        kinds: &[(&'k str, u32)],
+    ) -> Result<Vec<Option<&'k str>>, TopoError> {
+        let mut kind_of: Vec<Option<&str>> = vec![None; nodes as usize];
+        let announced: u32 = kinds.iter().map(|&(_, count)| count).sum();
+        let mut wanted = kinds.iter().flat_map(|&(kind, count)| (1..=count).map(move |i| (kind, i, count)));
+        let mut next = wanted.next();
+        let mut listed = 0u32;
+        while let Some((kind, i, count)) = next {
+            let what = format!("the id of {kind} {i} of {count}");
+            if self.peek().is_some_and(is_link) {
+                let what =
+                    format!("{listed} ids of switches, and then a link; the header announces {announced}");
+                let line = if listed > 0 { self.line } else { self.line.saturating_add(1) };
+                return Err(TopoError::File {
+                    at: Location { file: self.file.to_owned(), line, column: 0 },
+                    what,
+                });
+            }
+            let line = self.expect(&what)?.split((announced - listed) as usize + 1);
+            for column in 0..line.words.len() {
+                let Some((kind, i, count)) = next else {
+                    let what =
+                        format!("here is a further id of a switch, but the header announces {announced}");
+                    return Err(line.refuse(column, what));
+                };
+                let what = format!("the id of {kind} {i} of {count}");
+                let id = line.number(column, &what, 0, u64::from(nodes - 1))? as usize;
+                if kind_of[id].replace(kind).is_some() {
+                    return Err(line.refuse(column, format!("switch {id} is listed twice")));
+                }
+                listed += 1;
+                next = wanted.next();
+            }
+        }
+        Ok(kind_of)
+    }
+
     fn link(&mut self, i: u64, links: u64, node_of: &[NodeId]) -> Result<Link, TopoError> {
+        let line = self.expect(&format!("link {i} of {links}"))?;
+        line.has_columns(&format!("link {i} of {links}"), &["src", "dst", "rate", "delay", "error_rate"])?;
         let field = |name: &str| format!("the {name} of link {i} of {links}");
         let last = node_of.len() as u64 - 1;
-        let src = self.number(&field("first end"), 0, last)?;
-        let dst = self.number(&field("second end"), 0, last)?;
+        let src = line.number(0, &field("first end"), 0, last)?;
+        let dst = line.number(1, &field("second end"), 0, last)?;
         if src == dst {
-            return Err(self.refuse_last(format!("link {i} of {links} connects node {src} to itself")));
+            return Err(line.refuse(1, format!("link {i} of {links} connects node {src} to itself")));
         }
-        let rate = self.word(&field("rate"))?;
-        let rate = parse_rate(rate)
-            .map_err(|why| self.refuse_last(format!("{} is \"{}\": {why}", field("rate"), cut(rate))))?;
-        let delay = self.word(&field("delay"))?;
-        let delay: Duration = delay
-            .parse()
-            .map_err(|why| self.refuse_last(format!("{} is \"{}\": {why}", field("delay"), cut(delay))))?;
-        let loss = self.word(&field("error rate"))?;
-        let error_rate = loss.parse().ok().filter(|p| (0.0..=1.0).contains(p)).ok_or_else(|| {
-            let what = field("error rate");
-            self.refuse_last(format!("{what} is \"{}\"; expected a number from 0 to 1", cut(loss)))
+        let rate = parse_rate(line.words[2]).map_err(|why| line.refuse_value(2, &field("rate"), &why))?;
+        let delay: Duration =
+            line.words[3].parse().map_err(|why| line.refuse_value(3, &field("delay"), &format!("{why}")))?;
+        let error_rate = line.words[4].parse().ok().filter(|p| (0.0..=1.0).contains(p)).ok_or_else(|| {
+            let (what, shown) = (field("error rate"), cut(line.words[4]));
+            line.refuse(4, format!("{what} is \"{shown}\"; expected a number from 0 to 1"))
         })?;
         Ok(Link { a: node_of[src as usize], b: node_of[dst as usize], rate, delay, error_rate })
     }
 
     /// Text may follow the links. A further link between nodes that exist is a wrong count; links of other
     /// nodes are left over from a larger network (HPCC's own star has them) and ignored like prose.
-    fn no_further_link(&self, links: u64, nodes: u32) -> Result<(), TopoError> {
-        let Some((start, _)) = self.peek() else { return Ok(()) };
-        let mut rest = self.text[start..].split_whitespace();
+    fn no_further_link(&mut self, links: u64, nodes: u32) -> Result<(), TopoError> {
+        let Some(line) = self.next() else { return Ok(()) };
         let is_node = |word: &&str| word.parse::<u32>().is_ok_and(|id| id < nodes);
-        let ends = rest.by_ref().take(2).filter(is_node).count();
-        if ends == 2 && rest.next().is_some_and(|word| parse_rate(word).is_ok()) {
+        if is_link(line.content) && line.words[..2].iter().all(is_node) {
             let what = format!("here is a further link, but the header announces {links}");
-            return Err(self.refuse(start, what));
+            return Err(line.refuse(0, what));
         }
         Ok(())
     }
+}
+
+impl Line<'_> {
+    /// Looks at so many words.
+    fn split(mut self, most: usize) -> Self {
+        self.words = self.content.split_whitespace().take(most).collect();
+        self
+    }
+
+    pub(super) fn word(&self, column: usize) -> &str {
+        self.words[column]
+    }
+
+    /// Refuses a line with more or fewer columns than these.
+    pub(super) fn has_columns(&self, what: &str, columns: &[&str]) -> Result<(), TopoError> {
+        let found = self.words.len();
+        if found == columns.len() {
+            return Ok(());
+        }
+        let found = if found == MOST_WORDS { format!("{found} or more") } else { found.to_string() };
+        let expected =
+            format!("{what} has {found} columns; expected {}: {}", columns.len(), columns.join(" "));
+        Err(self.refuse(0, expected))
+    }
+
+    pub(super) fn refuse(&self, column: usize, what: String) -> TopoError {
+        let offset = self.words[column].as_ptr() as usize - self.content.as_ptr() as usize;
+        let column = self.content[..offset].chars().count() + 1;
+        let column = u32::try_from(column).unwrap_or(u32::MAX);
+        TopoError::File { at: Location { file: self.file.to_owned(), line: self.number, column }, what }
+    }
+
+    fn refuse_value(&self, column: usize, what: &str, why: &str) -> TopoError {
+        self.refuse(column, format!("{what} is \"{}\": {why}", cut(self.words[column])))
+    }
+
+    pub(super) fn number(&self, column: usize, what: &str, least: u64, most: u64) -> Result<u64, TopoError> {
+        let word = self.words[column];
+        let value = word.parse().ok().filter(|value| (least..=most).contains(value));
+        value.ok_or_else(|| {
+            let allowed = match least == most {
+                true => format!("expected {least}"),
+                false => format!("expected a number from {least} to {most}"),
+            };
+            self.refuse(column, format!("{what} is \"{}\"; {allowed}", cut(word)))
+        })
+    }
+
+    pub(super) fn node_count(&self, column: usize) -> Result<u32, TopoError> {
+        Ok(self.number(column, "the number of nodes", 1, u64::from(MAX_NODES))? as u32)
+    }
+    pub(super) fn link_count(&self, column: usize) -> Result<u64, TopoError> {
+        self.number(column, "the number of links", 1, MAX_LINKS as u64)
+    }
+}
+
+/// Whether a line has what a link has: a rate in its third column.
+fn is_link(content: &str) -> bool {
+    content.split_whitespace().nth(2).is_some_and(|word| parse_rate(word).is_ok())
 }
 
 /// A rate as ns-3 writes it: "100Gbps" or "100Gb/s"; an upper-case B stands for bytes.
