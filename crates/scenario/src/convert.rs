@@ -298,15 +298,7 @@ fn merge(into: &mut toml::Table, from: toml::Table) {
 }
 
 fn text_of(path: &Path) -> Result<String, String> {
-    let refuse = |why: String| format!("cannot read {}: {why}", path.display());
-    let size = fs::metadata(path).map_err(|why| refuse(why.to_string()))?;
-    if !size.is_file() {
-        return Err(refuse("it is no file".to_owned()));
-    }
-    if size.len() > MAX_FILE_BYTES {
-        return Err(refuse(format!("{} bytes; at most {MAX_FILE_BYTES} are allowed", size.len())));
-    }
-    read_text_file(path, MAX_FILE_BYTES).map_err(refuse)
+    read_text_file(path, MAX_FILE_BYTES).map_err(|why| format!("cannot read {}: {why}", path.display()))
 }
 
 /// The format of this name.

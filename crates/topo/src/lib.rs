@@ -44,8 +44,8 @@ pub use formats::{
 pub use graph::{Link, LinkId, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch, Topology};
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
 pub use path_sets::{
-    AllShortest, Hop, KShortest, LinkProfile, OwnPathsConfig, PathFile, PathSetConfig, PathSets,
-    RoutingConfig, SourceRouting, Wanted, parse_path_file,
+    AllShortest, Hop, KShortest, LapsPathFile, LinkProfile, OwnPathsConfig, PathFile, PathSetConfig,
+    PathSets, RoutingConfig, SourceRouting, Wanted, parse_laps_paths, parse_path_file,
 };
 pub use paths::{PairPaths, PathDistribution, PathFinder, PathGroup};
 pub use read::read_text_file;

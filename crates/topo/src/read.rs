@@ -1,7 +1,7 @@
-//! Reading files of bounded size, and saying where in them something is wrong.
+//! Reading text files of bounded size, and saying where in them something is wrong.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::ops::Range;
 use std::path::Path;
 
@@ -10,34 +10,6 @@ use crate::error::{Location, TopoError};
 /// Largest topology file, in bytes. The largest topology allowed takes less in either format.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// The text of a file of at most `most_bytes`, without the byte order mark that some editors put before it. The error is
-/// the reason alone. Every file of text that people write is read by this function, whatever is in it.
-pub fn read_text_file(path: &Path, most_bytes: u64) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    file.take(most_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > most_bytes {
-        return Err(match most_bytes >> 20 {
-            0 => format!("more than {most_bytes} bytes"),
-            mib => format!("it is larger than {mib} MiB"),
-        });
-    }
-    if bytes.starts_with(BYTE_ORDER_MARK) {
-        bytes.drain(..BYTE_ORDER_MARK.len());
-    }
-    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return Err("not UTF-8 text (line 1): it begins as UTF-16 does".to_owned());
-    }
-    String::from_utf8(bytes).map_err(|why| {
-        let good = &why.as_bytes()[..why.utf8_error().valid_up_to()];
-        let line = good.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        format!("not UTF-8 text (line {line})")
-    })
-}
-
-/// U+FEFF in UTF-8.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-
 /// Name (for errors) and text of a file.
 pub(crate) fn read_text(base_dir: &Path, path: &Path) -> Result<(String, String), TopoError> {
     let full = base_dir.join(path);
@@ -45,6 +17,70 @@ pub(crate) fn read_text(base_dir: &Path, path: &Path) -> Result<(String, String)
     match read_text_file(&full, MAX_FILE_BYTES) {
         Ok(text) => Ok((name, text)),
         Err(why) => Err(TopoError::Read { path: name, why }),
+    }
+}
+
+/// The text of a file of `most` bytes at most.
+///
+/// # Errors
+/// Why not: there is no such file, it is a folder or a device, it is larger, or it is no text. What is no text is seen at
+/// the first byte that shows it, and nothing beyond is read. The byte order mark that some editors put before a text is no
+/// part of it. Every file of text that people write is read by this function, whatever is in it.
+pub fn read_text_file(path: &Path, most: u64) -> Result<String, String> {
+    let about = std::fs::metadata(path).map_err(|why| why.to_string())?;
+    if about.is_dir() {
+        return Err("it is a folder; expected a file".to_owned());
+    }
+    if !about.is_file() {
+        return Err("not a regular file".to_owned());
+    }
+    if about.len() > most {
+        return Err(format!("{} bytes; at most {most} are allowed", about.len()));
+    }
+    text_of(File::open(path).map_err(|why| why.to_string())?, most)
+}
+
+/// U+FEFF in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The same of what is open already.
+fn text_of(mut from: impl Read, most: u64) -> Result<String, String> {
+    /// Bytes that are read at a time.
+    const PIECE: usize = 256 << 10;
+    let mut piece = vec![0; PIECE];
+    let mut bytes: Vec<u8> = Vec::new();
+    // Up to here it is text.
+    let mut checked = 0;
+    loop {
+        let read = match from.read(&mut piece) {
+            Err(why) if why.kind() == ErrorKind::Interrupted => continue,
+            Err(why) => return Err(why.to_string()),
+            Ok(read) => read,
+        };
+        let before = bytes.len();
+        bytes.extend_from_slice(&piece[..read]);
+        let line = |at: usize| bytes[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+            return Err("not UTF-8 text (line 1): it begins as UTF-16 does".to_owned());
+        }
+        if let Some(nul) = piece[..read].iter().position(|&byte| byte == 0) {
+            return Err(format!("not text: line {} has a byte of value 0", line(before + nul)));
+        }
+        match std::str::from_utf8(&bytes[checked..]) {
+            Ok(_) => checked = bytes.len(),
+            // A character may go on in the next piece.
+            Err(why) if why.error_len().is_none() && read > 0 => checked += why.valid_up_to(),
+            Err(why) => return Err(format!("not UTF-8 text (line {})", line(checked + why.valid_up_to()))),
+        }
+        if bytes.len() as u64 > most {
+            return Err(format!("more than {most} bytes; at most so many are allowed"));
+        }
+        if read == 0 {
+            if bytes.starts_with(BYTE_ORDER_MARK) {
+                bytes.drain(..BYTE_ORDER_MARK.len());
+            }
+            return String::from_utf8(bytes).map_err(|why| why.to_string());
+        }
     }
 }
 
@@ -75,22 +111,77 @@ impl Source<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
+
+    /// Counts what is read of it.
+    struct Counted<R> {
+        from: R,
+        read: u64,
+    }
+
+    impl<R: Read> Read for Counted<R> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let read = self.from.read(into)?;
+            self.read += read as u64;
+            Ok(read)
+        }
+    }
+
+    /// The answer, and how many bytes were read for it.
+    fn look(from: impl Read, most: u64) -> (Result<String, String>, u64) {
+        let mut counted = Counted { from, read: 0 };
+        (text_of(&mut counted, most), counted.read)
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_at_once() {
+        let sevens = || io::repeat(b'7').take(1 << 20).chain(&b"\n"[..]);
+        let (zeros, read) = look(io::repeat(0), 1 << 40);
+        assert_eq!(zeros.unwrap_err(), "not text: line 1 has a byte of value 0");
+        assert!(read <= 1 << 18, "{read} bytes of zeros were read");
+        let (after, read) = look(sevens().chain(io::repeat(0)), 1 << 40);
+        assert_eq!(after.unwrap_err(), "not text: line 2 has a byte of value 0");
+        assert!(read < (1 << 20) + (1 << 19), "{read} bytes were read");
+        let (binary, read) = look(sevens().chain(io::repeat(0xff)), 1 << 40);
+        assert_eq!(binary.unwrap_err(), "not UTF-8 text (line 2)");
+        assert!(read < (1 << 20) + (1 << 19), "{read} bytes were read");
+        let (long, read) = look(io::repeat(b'7'), 1 << 20);
+        assert_eq!(long.unwrap_err(), "more than 1048576 bytes; at most so many are allowed");
+        assert!(read <= (1 << 20) + (1 << 18), "{read} bytes were read");
+    }
+
+    #[test]
+    fn text_arrives_whole_in_pieces_of_any_size() {
+        /// One byte at a time.
+        struct Slow<'a>(&'a [u8]);
+        impl Read for Slow<'_> {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                let Some((&first, rest)) = self.0.split_first() else { return Ok(0) };
+                (into[0], self.0) = (first, rest);
+                Ok(1)
+            }
+        }
+        let text = "10 µs, é\r\nend";
+        assert_eq!(look(Slow(text.as_bytes()), 100).0.as_deref(), Ok(text));
+        assert_eq!(look(&b""[..], 100).0.as_deref(), Ok(""));
+        assert_eq!(look(&"µ".as_bytes()[..1], 100).0.unwrap_err(), "not UTF-8 text (line 1)");
+    }
 
     #[test]
     fn a_byte_order_mark_is_no_part_of_the_text() {
-        let path = std::env::temp_dir().join(format!("pathweave-read-{}", std::process::id()));
-        let read = |bytes: &[u8]| {
-            std::fs::write(&path, bytes).unwrap();
-            read_text_file(&path, 8)
-        };
+        let read = |bytes: &[u8]| look(bytes, 8).0;
         assert_eq!(read(b"\xef\xbb\xbfa\n"), Ok("a\n".to_owned()));
         assert_eq!(read(b"a\n"), Ok("a\n".to_owned()));
-        assert_eq!(read(b""), Ok(String::new()));
-        assert_eq!(read(b"123456789").unwrap_err(), "more than 8 bytes");
+        assert_eq!(read(b"123456789").unwrap_err(), "more than 8 bytes; at most so many are allowed");
         assert_eq!(read(b"a\n\xff").unwrap_err(), "not UTF-8 text (line 2)");
         assert_eq!(read(b"\xff\xfea\0").unwrap_err(), "not UTF-8 text (line 1): it begins as UTF-16 does");
-        std::fs::remove_file(&path).unwrap();
-        assert!(read_text_file(&path, 8).is_err());
+    }
+
+    #[test]
+    fn folders_and_missing_files_say_so() {
+        assert_eq!(read_text_file(Path::new("."), 10).unwrap_err(), "it is a folder; expected a file");
+        assert!(read_text_file(Path::new("no-such-file"), 10).unwrap_err().contains("No such file"));
     }
 }
