@@ -216,7 +216,7 @@ impl Plan {
             Some(Value::Table(table)) => (table.to_string(), format!("{}.toml", figure.id)),
             _ => return Err(wrong("`scenario` is the name of a file or a table")),
         };
-        let changes = Changes { set, seed: Some(seed), scheme: None };
+        let changes = Changes { set, seed: Some(seed), ..Changes::default() };
         Loaded::parse(&text, &format!("papers/{}/{name}", self.paper.name), "", &changes)
             .map_err(|findings| PaperError::Scenario { label: label.to_owned(), findings })
     }

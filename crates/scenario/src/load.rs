@@ -8,13 +8,14 @@ use crate::model::Scenario;
 use crate::resolved;
 use crate::text::shape::Shape;
 use crate::text::{
-    Diagnostic, Diagnostics, Document, FieldPath, Node, Override, Source, Value, parse_document,
-    read_document,
+    Diagnostic, Diagnostics, Document, FieldPath, Node, Setting, Source, Value, parse_document, read_document,
 };
 
 /// What changes a scenario from outside its file, in this order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
+    /// What another file sets, such as a sweep; it knows its places there.
+    pub settings: Vec<Setting>,
     /// `key=value`, as given to `--set`.
     pub set: Vec<String>,
     /// The seed, as given to `--seed`.
@@ -115,6 +116,11 @@ impl Loaded {
         Ok(Loaded { scenario, base_dir, tree })
     }
 
+    /// Whether somebody wrote this field.
+    pub(crate) fn is_written(&self, field: &FieldPath) -> bool {
+        self.tree.find(field).is_some_and(|node| node.span.is_some() || node.key.is_some())
+    }
+
     /// Places a finding that was made after loading.
     pub(crate) fn place(&self, finding: Diagnostic) -> Diagnostic {
         self.tree.place(finding)
@@ -138,8 +144,11 @@ fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnost
         let default = || Node::unplaced(Value::Text(DEFAULT_SCHEME.to_owned()));
         table.entry("scheme".to_owned()).or_insert_with(default);
     }
+    for setting in &changes.settings {
+        found.extend(setting.apply(tree).err());
+    }
     for text in &changes.set {
-        let setting = Override::parse(text)?;
+        let setting = Setting::parse(text)?;
         found.extend(setting.apply(tree).err());
     }
     let mut insert = |name: &str, node: Node| {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pathweave_results::Quantity;
 use pathweave_scenario::units::{Bytes, Duration, Rate};
-use pathweave_scenario::{Diagnostic, Diagnostics, Document, FieldPath};
+use pathweave_scenario::{Diagnostic, Diagnostics, Document, FieldPath, Setting};
 use serde::Serialize;
 use toml::Value;
 
@@ -50,58 +50,104 @@ pub struct Cell {
     pub at: Vec<usize>,
     /// What is set, in order, as `--set` takes it.
     pub set: Vec<String>,
+    /// The same with the places of the sweep file.
+    pub(crate) settings: Vec<Setting>,
 }
 
 /// Settings that belong together: a value of a grid axis, a named cell, a sample.
 struct Choice {
     /// For each axis of the part, the number of its value.
     at: Vec<usize>,
-    set: Vec<(String, Value)>,
+    set: Vec<String>,
+    settings: Vec<Setting>,
+}
+
+impl Choice {
+    fn new(at: Vec<usize>) -> Self {
+        Choice { at, set: Vec::new(), settings: Vec::new() }
+    }
+
+    fn add(
+        mut self,
+        key: &str,
+        value: &Value,
+        setting: Result<Setting, Diagnostics>,
+    ) -> Result<Self, Diagnostics> {
+        self.set.push(format!("{key}={value}"));
+        self.settings.push(setting?);
+        Ok(self)
+    }
+
+    /// Adds every entry of a table.
+    fn add_all(
+        self,
+        set: &BTreeMap<String, Value>,
+        document: &Document,
+        table: &FieldPath,
+    ) -> Result<Self, Diagnostics> {
+        set.iter().try_fold(self, |choice, (key, value)| {
+            choice.add(key, value, document.setting_of(table, key, value))
+        })
+    }
 }
 
 /// The axes and cells of `file`. What is wrong is placed in `document`.
 pub(crate) fn cells(file: &SweepFile, document: &Document) -> Result<(Vec<Axis>, Vec<Cell>), Diagnostics> {
     let found = check(file);
     Diagnostics::check(found.into_iter().map(|finding| document.place(finding)).collect())?;
+    let root = FieldPath::root();
     let (mut axes, mut parts) = (Vec::new(), Vec::new());
     if !file.list.is_empty() {
         let names: Vec<Value> = file.list.iter().map(|named| named.name.clone().into()).collect();
         axes.push(axis("cell", AxisKind::List, &names));
-        let settings = |(i, named): (usize, &NamedCell)| Choice {
-            at: vec![i],
-            set: named.set.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+        let cell = |(i, named): (usize, &NamedCell)| {
+            Choice::new(vec![i]).add_all(&named.set, document, &root.key("list").index(i).key("set"))
         };
-        parts.push(file.list.iter().enumerate().map(settings).collect::<Vec<_>>());
+        parts.push(file.list.iter().enumerate().map(cell).collect::<Result<Vec<_>, _>>()?);
     }
-    for one in &file.grid {
+    for (a, one) in file.grid.iter().enumerate() {
         axes.push(axis(&one.key, AxisKind::Grid, &one.values));
-        let choice =
-            |(i, value): (usize, &Value)| Choice { at: vec![i], set: vec![(one.key.clone(), value.clone())] };
-        parts.push(one.values.iter().enumerate().map(choice).collect());
+        let place = root.key("grid").index(a);
+        let choice = |(i, value): (usize, &Value)| {
+            let at = (place.key("key"), place.key("values").index(i));
+            Choice::new(vec![i]).add(&one.key, value, document.setting(&one.key, &at.0, value, &at.1))
+        };
+        parts.push(one.values.iter().enumerate().map(choice).collect::<Result<_, _>>()?);
     }
     if let Some(cube) = &file.latin_hypercube {
+        let place = root.key("latin-hypercube").key("axis");
         let points = range::points(cube).map_err(|(d, field, why)| {
-            let place = FieldPath::root().key("latin-hypercube").key("axis").index(d);
             let message = format!("axis \"{}\": {why}", cube.axis[d].key);
-            Diagnostics::from(document.place(Diagnostic::new(place.key(field), message)))
+            Diagnostics::from(document.place(Diagnostic::new(place.index(d).key(field), message)))
         })?;
         for (d, one) in cube.axis.iter().enumerate() {
             let values: Vec<Value> = points.iter().map(|point| point[d].clone()).collect();
             axes.push(axis(&one.key, AxisKind::Sampled, &values));
         }
-        let choice = |(i, point): (usize, &Vec<Value>)| Choice {
-            at: vec![i; cube.axis.len()],
-            set: cube.axis.iter().map(|axis| axis.key.clone()).zip(point.iter().cloned()).collect(),
+        let choice = |(i, point): (usize, &Vec<Value>)| {
+            let mut axes = cube.axis.iter().zip(point).enumerate();
+            axes.try_fold(Choice::new(vec![i; cube.axis.len()]), |choice, (d, (axis, value))| {
+                let key_at = place.index(d).key("key");
+                choice.add(&axis.key, value, document.setting(&axis.key, &key_at, value, &key_at))
+            })
         };
-        parts.push(points.iter().enumerate().map(choice).collect());
+        parts.push(points.iter().enumerate().map(choice).collect::<Result<_, _>>()?);
     }
     let count = parts.iter().map(|part: &Vec<Choice>| part.len() as u64).fold(1, u64::saturating_mul);
-    let runs = count.saturating_mul(seeds(file).len() as u64);
+    let seeds = match &file.seeds {
+        Seeds::Count(count) => *count,
+        Seeds::List(list) => list.len() as u64,
+    };
+    let runs = count.saturating_mul(seeds);
     if runs > MOST_RUNS {
         let message = format!("the sweep has {runs} runs, at most {MOST_RUNS} are allowed");
-        return Err(Diagnostic::new(FieldPath::root(), message).into());
+        let finding = Diagnostic::new(root.key("seeds"), message)
+            .help(format!("that is {count} cells with {seeds} seeds each"));
+        return Err(document.place(finding).into());
     }
-    let mut cells = vec![Cell { label: String::new(), at: Vec::new(), set: settings(&file.set) }];
+    let of_all = Choice::new(Vec::new()).add_all(&file.set, document, &root.key("set"))?;
+    let mut cells =
+        vec![Cell { label: String::new(), at: Vec::new(), set: of_all.set, settings: of_all.settings }];
     let mut first_axis = 0;
     for part in &parts {
         let here = &axes[first_axis..first_axis + part[0].at.len()];
@@ -123,18 +169,15 @@ fn extend(cell: &Cell, choice: &Choice, axes: &[Axis]) -> Cell {
         }
     }
     cell.at.extend(&choice.at);
-    cell.set.extend(choice.set.iter().map(|(key, value)| format!("{key}={value}")));
+    cell.set.extend(choice.set.iter().cloned());
+    cell.settings.extend(choice.settings.iter().cloned());
     cell
 }
 
-fn settings(set: &BTreeMap<String, Value>) -> Vec<String> {
-    set.iter().map(|(key, value)| format!("{key}={value}")).collect()
-}
-
-/// The seeds of each cell.
+/// The seeds of each cell, which are as many as a sweep may have runs at most.
 pub(crate) fn seeds(file: &SweepFile) -> Vec<u64> {
     match &file.seeds {
-        Seeds::Count(count) => (1..=(*count).min(MOST_RUNS + 1)).collect(),
+        Seeds::Count(count) => (1..=(*count).min(MOST_RUNS)).collect(),
         Seeds::List(list) => list.clone(),
     }
 }
@@ -299,6 +342,8 @@ mod tests {
         let many =
             grid("[latin-hypercube]\nsamples = 4000000000\naxis = [{ key = 'x', from = 1, to = 2 }]\n");
         assert!(many.contains("4000000000 samples") && many.contains("s.toml:3"), "{many}");
-        assert!(grid("seeds = 2000000\n[[list]]\nname = 'a'\n").contains("at most 1000000"));
+        let many = grid("seeds = 1000000000\n[[list]]\nname = 'a'\n[[list]]\nname = 'b'\n");
+        assert!(many.contains("the sweep has 2000000000 runs, at most 1000000 are allowed"), "{many}");
+        assert!(many.contains("s.toml:2:9") && many.contains("2 cells with 1000000000 seeds each"), "{many}");
     }
 }

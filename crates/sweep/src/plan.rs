@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pathweave_results::figures;
-use pathweave_scenario::{Changes, Diagnostic, Diagnostics, Document, FieldPath, Loaded, nearest};
+use pathweave_scenario::{Changes, Diagnostic, Diagnostics, Document, FieldPath, Loaded, Setting, nearest};
 use toml::Value;
 
 use crate::cells::{self, Axis, Cell};
@@ -90,7 +90,7 @@ impl Plan {
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         let mut refused: Vec<Option<Diagnostics>> = Vec::new();
         for (number, cell) in self.cells.iter().enumerate() {
-            let loaded = match scenario(file, document, &cell.set) {
+            let loaded = match scenario(file, document, &cell.settings) {
                 Ok(loaded) => loaded,
                 Err(findings) => {
                     self.runs_of.push(Err(findings.to_string()));
@@ -141,11 +141,11 @@ impl Plan {
 }
 
 /// The scenario with `set`.
-fn scenario(file: &SweepFile, document: &Document, set: &[String]) -> Result<Loaded, Diagnostics> {
-    let changes = Changes { set: set.to_vec(), seed: None, scheme: None };
+fn scenario(file: &SweepFile, document: &Document, settings: &[Setting]) -> Result<Loaded, Diagnostics> {
+    let changes = Changes { settings: settings.to_vec(), ..Changes::default() };
     let field = FieldPath::root().key("scenario");
     match &file.scenario {
-        Value::String(path) => Loaded::read(&document.base_dir.join(path), &changes),
+        Value::String(path) => document.scenario(&field, path, &changes),
         Value::Table(_) => Loaded::within(document, &field, "scenario", &changes),
         other => {
             let message = format!("`scenario` cannot be {}", other.type_str());
@@ -240,6 +240,47 @@ mod tests {
         assert!(why.to_string().contains("expected the path of a file"), "{why}");
         let why =
             Plan::parse("scenario = 'no.toml'\n[[list]]\nname = 'a'\n", "s.toml", Path::new("")).unwrap_err();
-        assert!(why.to_string().contains("cannot read no.toml"), "{why}");
+        let why = why.to_string();
+        assert!(why.contains("cannot read no.toml") && why.contains("--> s.toml:1:12"), "{why}");
+    }
+
+    /// What is wrong was written in the sweep file, not on a command line that nobody typed.
+    #[test]
+    fn wrong_keys_and_values_are_shown_where_the_sweep_has_them() {
+        let wrong = |rest: &str, place: &str, what: &str| {
+            let why = plan(rest).unwrap_err();
+            assert!(why.contains(place) && why.contains(what) && !why.contains("command line"), "{why}");
+        };
+        wrong(
+            "[[grid]]\nkey = 'topology.hostz'\nvalues = [4, 8]\n",
+            "--> s.toml:2:7",
+            "did you mean `hosts`?",
+        );
+        wrong(
+            "[[grid]]\nkey = 'scheme'\nvalues = [\n  'rps',\n  'rsp',\n]\n",
+            "--> s.toml:5:3",
+            "did you mean `rps`?",
+        );
+        wrong("[[grid]]\nkey = 'topology.hosts'\nvalues = [4, -1]\n", "--> s.toml:3:14", "topology.hosts");
+        wrong(
+            "[[grid]]\nkey = 'a..b'\nvalues = [1]\n",
+            "--> s.toml:2:7",
+            "`a..b` is not the name of a field",
+        );
+        wrong(
+            "[[list]]\nname = 'a'\nset = { 'workload[7].size' = '1MB' }\n",
+            "--> s.toml:3:9",
+            "has no item 7",
+        );
+        wrong(
+            "set = { 'topology.hosts' = 'x' }\n[[list]]\nname = 'a'\n",
+            "--> s.toml:1:28",
+            "topology.hosts",
+        );
+        wrong(
+            "[latin-hypercube]\nsamples = 2\n[[latin-hypercube.axis]]\nkey = 'workload[0].sise'\nfrom = 1\nto = 9\n",
+            "--> s.toml:4:7",
+            "did you mean `size`?",
+        );
     }
 }

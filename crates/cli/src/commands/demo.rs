@@ -20,7 +20,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<Outcome, Failure> {
     let mut comparisons = Vec::new();
     for (name, text) in SCENARIOS {
         comparisons.push(Comparison::plan(&schemes, |scheme| {
-            let changes = Changes { set: Vec::new(), seed: args.seed, scheme: Some(scheme.to_owned()) };
+            let changes = Changes { seed: args.seed, scheme: Some(scheme.to_owned()), ..Changes::default() };
             Loaded::parse(text, name, "", &changes)
         })?);
     }

@@ -38,7 +38,7 @@ pub(crate) fn safe_name(name: &str) -> String {
 }
 
 pub(crate) fn changes(changes: &crate::args::Changes) -> Changes {
-    Changes { set: changes.set.clone(), seed: changes.seed, scheme: None }
+    Changes { set: changes.set.clone(), seed: changes.seed, ..Changes::default() }
 }
 
 pub(crate) fn output(why: OutputError) -> Failure {
