@@ -28,6 +28,8 @@ pub const TARGETS: [Target; 21] = [
     ("simai_topology", simai_topology),
     ("htsim_topology", htsim_topology),
     ("path_file", path_file),
+    ("laps_topology", laps_topology),
+    ("laps_paths", laps_paths),
     ("source_route", source_route),
     ("ns3_flows", ns3_flows),
     ("csv_flows", csv_flows),
@@ -133,6 +135,26 @@ pub fn hpcc_topology(data: &[u8]) {
 pub fn simai_topology(data: &[u8]) {
     let text = text_of(data);
     let _ = pathweave_topo::parse_simai_topology("fuzz", &text).map_err(|error| error.to_string());
+}
+
+/// A `TOPO.txt` of LAPS.
+pub fn laps_topology(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = pathweave_topo::parse_laps_topology("fuzz", &text).map_err(|error| error.to_string());
+}
+
+/// Paths of LAPS in a network of two switches with a host each, and two between them.
+pub fn laps_paths(data: &[u8]) {
+    use pathweave_topo::{Wanted, parse_laps_paths, parse_laps_topology};
+    let network = "4 2\n0 4 0 100 1\n1 5 1 100 1\n2 0 2 100 1\n3 0 3 100 1\n4 2 1 100 1\n5 3 1 100 1\n";
+    let topology = parse_laps_topology("network", network).expect("a network");
+    let text = String::from_utf8_lossy(data);
+    match parse_laps_paths("fuzz", &text, &topology, Wanted::All) {
+        Ok(sets) => {
+            let _ = sets.next_hops_in_a_circle(&topology);
+        }
+        Err(error) => _ = error.to_string(),
+    }
 }
 
 /// A topology of htsim.

@@ -2,7 +2,8 @@
 //! one, and a line here.
 
 use crate::build::{
-    header_words, parse_hpcc_topology, parse_htsim_topology, parse_simai_topology, parse_topology_file,
+    header_words, parse_hpcc_topology, parse_htsim_topology, parse_laps_topology, parse_simai_topology,
+    parse_topology_file,
 };
 use crate::error::TopoError;
 use crate::graph::Topology;
@@ -50,6 +51,13 @@ pub const TOPOLOGY_FORMATS: &[TopologyFormat] = &[
         write: None,
     },
     TopologyFormat {
+        name: "laps-topology",
+        help: "TOPO.txt of LAPS's simulator",
+        extension: None,
+        parse: parse_laps_topology,
+        write: None,
+    },
+    TopologyFormat {
         name: "htsim-topology",
         help: "Shape of a Clos as htsim has it",
         extension: Some("topo"),
@@ -69,13 +77,17 @@ pub fn is_topology_file(text: &str) -> bool {
 }
 
 /// The format of a topology that is not told by its extension, by its header: six words of which the last is no number are
-/// SimAI's, three numbers HPCC's.
+/// SimAI's, three numbers HPCC's; of LAPS two numbers, and five in the line after them.
 pub fn topology_format_of_header(text: &str) -> Option<&'static str> {
     let words = header_words(text);
     let numbers = words.iter().filter(|word| word.parse::<u64>().is_ok()).count();
     match (words.len(), numbers) {
         (3, 3) => Some("hpcc-topology"),
         (6, 5) => Some("simai-topology"),
+        (2, 2) => {
+            let link = text.lines().filter(|line| !line.trim().is_empty()).nth(1)?;
+            (link.split_whitespace().take(6).count() == 5).then_some("laps-topology")
+        }
         _ => None,
     }
 }
@@ -97,6 +109,8 @@ mod tests {
     fn headers_tell_formats() {
         assert_eq!(topology_format_of_header("\n336 16 1024\n"), Some("hpcc-topology"));
         assert_eq!(topology_format_of_header("9 2 2 3 12 H100\n"), Some("simai-topology"));
+        assert_eq!(topology_format_of_header("1 2\n0 1 0 100 1\n1 2 0 100 1\n"), Some("laps-topology"));
+        assert_eq!(topology_format_of_header("0 0\n1000 0.5\n"), None, "sizes and their distribution");
         assert_eq!(topology_format_of_header("2\n2 1 3 100 5 2\n"), None);
     }
 }

@@ -14,6 +14,7 @@ mod grid;
 mod hpcc;
 mod htsim;
 mod jellyfish;
+mod laps;
 mod leaf_spine;
 mod preset;
 mod rail;
@@ -31,6 +32,7 @@ pub use full_mesh::FullMesh;
 pub use hpcc::{HpccFile, parse_hpcc_topology};
 pub use htsim::{HtsimFile, parse_htsim_topology};
 pub use jellyfish::Jellyfish;
+pub use laps::{LapsTopology, parse_laps_topology};
 pub use leaf_spine::LeafSpine;
 pub use preset::PresetName;
 pub use rail::Rail;
@@ -133,6 +135,7 @@ registry! {
     "hpcc" => HpccFile,
     "simai" => SimAiTopology,
     "htsim" => HtsimFile,
+    "laps" => LapsTopology,
     "preset" => PresetName,
 }
 

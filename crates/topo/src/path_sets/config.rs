@@ -19,6 +19,33 @@ pub enum RoutingConfig {
     /// Switches beyond follow what it has chosen; what these do not balance takes a shortest way, by a hash. Paths with a
     /// dead link are left out after `switch.reroute_after`.
     SenderSwitch(SourceRouting),
+    /// Each switch chooses among its next hops, as with "ecmp", but those that the explicit paths of the packet's two hosts
+    /// take there, detours included; a next hop that several of them take counts once. By `switch.forwarding` "ecmp", "rps"
+    /// or "letflow". So the study of LAPS routes ECMP, LetFlow and PLB. Paths with a dead link are left out after
+    /// `switch.reroute_after`.
+    NextHops(SourceRouting),
+}
+
+impl RoutingConfig {
+    /// The explicit paths, where there are any.
+    pub fn explicit(&self) -> Option<&SourceRouting> {
+        match self {
+            RoutingConfig::Ecmp => None,
+            RoutingConfig::Source(source)
+            | RoutingConfig::SenderSwitch(source)
+            | RoutingConfig::NextHops(source) => Some(source),
+        }
+    }
+
+    /// The same, to change them.
+    pub fn explicit_mut(&mut self) -> Option<&mut SourceRouting> {
+        match self {
+            RoutingConfig::Ecmp => None,
+            RoutingConfig::Source(source)
+            | RoutingConfig::SenderSwitch(source)
+            | RoutingConfig::NextHops(source) => Some(source),
+        }
+    }
 }
 
 /// Explicit paths, every hop of them.
@@ -43,6 +70,23 @@ pub enum PathSetConfig {
     KShortest(KShortest),
     /// Paths from a file; see `docs/explicit-paths.md`.
     File(PathFile),
+    /// Those of LAPS's simulator, its `laps-PIT.txt`, with a topology of `kind = "laps"`; see `docs/explicit-paths.md`.
+    Laps(LapsPathFile),
+}
+
+impl PathSetConfig {
+    /// The file they are read from, if they are.
+    pub fn file(&mut self) -> Option<&mut PathBuf> {
+        match self {
+            PathSetConfig::File(file) => Some(&mut file.path),
+            PathSetConfig::Laps(file) => Some(&mut file.path),
+            _ => None,
+        }
+    }
+    /// Whether they are read from a file.
+    pub fn is_file(&self) -> bool {
+        matches!(self, PathSetConfig::File(_) | PathSetConfig::Laps(_))
+    }
 }
 
 impl Default for PathSetConfig {
@@ -93,6 +137,14 @@ impl Default for KShortest {
     fn default() -> Self {
         KShortest { k: 8, max_extra_hops: 4 }
     }
+}
+
+/// Paths of LAPS's simulator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LapsPathFile {
+    /// The file, relative to the scenario file.
+    pub path: PathBuf,
 }
 
 /// Paths from a file; see `docs/explicit-paths.md`.

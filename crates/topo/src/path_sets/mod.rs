@@ -5,18 +5,22 @@
 //! packet. Between hosts of one switch there is always exactly one path.
 
 mod anchors;
+mod circles;
 mod config;
 mod file;
 mod k_shortest;
+mod laps;
 mod own;
 mod shortest;
 
 use pathweave_units::{Duration, HostId, Rate};
 
 pub use config::{
-    AllShortest, KShortest, OwnPathsConfig, PathFile, PathSetConfig, RoutingConfig, SourceRouting,
+    AllShortest, KShortest, LapsPathFile, OwnPathsConfig, PathFile, PathSetConfig, RoutingConfig,
+    SourceRouting,
 };
 pub use file::parse_path_file;
+pub use laps::parse_laps_paths;
 pub(crate) use own::{Own, OwnPaths};
 
 use crate::error::TopoError;
@@ -100,6 +104,7 @@ impl PathSets {
             PathSetConfig::AllShortest(config) => shortest::build(config, plan),
             PathSetConfig::KShortest(config) => k_shortest::build(config, plan),
             PathSetConfig::File(config) => file::build(config, plan, base_dir),
+            PathSetConfig::Laps(config) => laps::build(config, plan, base_dir),
         }
     }
 
