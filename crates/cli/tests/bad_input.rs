@@ -106,7 +106,13 @@ fn routing_that_cannot_be() {
     );
     refused(&with(""), &["run", "a.toml"], &["p.toml", "no path from leaf0 to leaf1, whose hosts talk"]);
     let sourced = Lab::new().file("a.toml", format!("routing = \"source\"\n{SMALL}"));
-    let parts = ["switches cannot do \"conga\" where routing.kind is \"source\"", "switch.forwarding.kind"];
+    // What the user wrote is blamed, not a field that nobody set.
+    let parts = [
+        "scheme \"conga\" needs switches that do \"conga\", which they cannot where routing.kind is \"source\"",
+        "--set scheme=conga",
+        "help: choose a scheme whose hosts choose paths, or leave out `routing`",
+        "= field: scheme",
+    ];
     refused(&sourced, &["run", "a.toml", "--set", "scheme=conga"], &parts);
 }
 
@@ -207,7 +213,7 @@ fn unreadable_and_truncated_files() {
     refused(
         &lab,
         &["run", "a.toml"],
-        &["t.txt:4:12", "the file ends where the delay of link 2 of 3 is expected"],
+        &["t.txt:4:1", "link 2 of 3 has 3 columns; expected 5: src dst rate delay error_rate"],
     );
     let gone = SMALL.replace("kind = \"star\"\nhosts = 4", "kind = \"hpcc\"\npath = \"gone.txt\"");
     refused_text(&gone, &["gone.txt", "No such file"]);

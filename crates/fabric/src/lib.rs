@@ -28,7 +28,7 @@ mod wires;
 pub use build::{BuildError, Cable, PortMap, Span};
 pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 pub use fabric::Fabric;
-pub use forwarding::{ForwardingStats, IntervalRoutes, SwitchRoutes, TableRoutes};
+pub use forwarding::{ForwardingStats, IntervalRoutes, PairRoutes, SwitchRoutes, TableRoutes};
 pub use middlebox::{Lens, Look, MiddleboxStats, NdtStats, NsfStats, Place};
 pub use packet::Header;
 pub use port::{PortId, PortStats};

@@ -72,7 +72,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             if matches!(switch.routes, SwitchRoutes::Source(_)) || route.len() > MOST_HOPS {
                 return None;
             }
-            port = switch.routes.choose(dst, ecmp_hash(switch.hash_seed, src, dst, path))?;
+            port = switch.routes.choose(src, dst, ecmp_hash(switch.hash_seed, src, dst, path))?;
             route.push(port);
         }
         Some(route)

@@ -63,7 +63,7 @@ impl Switch {
             return routes.choose(header);
         }
         let hash = ecmp_hash(self.hash_seed, header.src(), header.dst(), header.path());
-        self.routes.choose(header.dst(), hash)
+        self.routes.choose(header.src(), header.dst(), hash)
     }
 }
 

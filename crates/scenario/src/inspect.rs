@@ -223,7 +223,7 @@ fn network(topology: &Topology, routing: &RouteChoice, finder: &mut PathFinder<'
         paths_sampled: paths.sampled,
         explicit_paths: match routing {
             RouteChoice::Switches => None,
-            RouteChoice::Sources(sets) | RouteChoice::SenderSwitches(sets) => {
+            RouteChoice::Sources(sets) | RouteChoice::SenderSwitches(sets) | RouteChoice::NextHops(sets) => {
                 Some(ExplicitPaths::of(topology, sets))
             }
         },

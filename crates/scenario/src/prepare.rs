@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pathweave_sim::{Footprint, GroupSpec, RouteChoice, SimError, SimSpec, Simulation, StopConfig};
-use pathweave_topo::{PathSetConfig, PathSets, RoutingConfig, TopoError, Topology, Wanted};
+use pathweave_sim::{Blame, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, Simulation, StopConfig};
+use pathweave_topo::{PathSets, RoutingConfig, TopoError, Topology, Wanted};
 use pathweave_units::Rng;
 use pathweave_workload::{
     FileError, GraphBuilder, GraphError, MessageGraph, Traffic, WorkloadEnv, WorkloadError,
@@ -111,17 +111,32 @@ impl Loaded {
             RoutingConfig::Ecmp => return Ok(RouteChoice::Switches),
             RoutingConfig::Source(_) => RouteChoice::Sources,
             RoutingConfig::SenderSwitch(_) => RouteChoice::SenderSwitches,
+            RoutingConfig::NextHops(_) => RouteChoice::NextHops,
         };
-        let (RoutingConfig::Source(source) | RoutingConfig::SenderSwitch(source)) = &self.scenario.routing
-        else {
-            unreachable!("the others have no paths")
-        };
+        let Some(source) = self.scenario.routing.explicit() else { unreachable!("the others have no paths") };
         let pairs: Vec<_> = graph.messages().iter().map(|message| (message.src, message.dst)).collect();
         // A small network's paths are cheap, and all of them say more of it; a file need not have them all.
-        let all = topology.hosts() <= SMALL_NETWORK && !matches!(source.paths, PathSetConfig::File(_));
+        let all = topology.hosts() <= SMALL_NETWORK && !source.paths.is_file();
         let wanted = if all { Wanted::All } else { Wanted::Pairs(&pairs) };
         let sets = PathSets::build(&source.paths, topology, &self.base_dir, wanted);
-        sets.map(|sets| choice(Arc::new(sets))).map_err(|why| self.place(paths_error(&why)).into())
+        let sets = sets.map_err(|why| Diagnostics::from(self.place(paths_error(&why))))?;
+        if let RoutingConfig::NextHops(_) = &self.scenario.routing
+            && let Some((from, to, at)) = sets.next_hops_in_a_circle(topology)
+        {
+            let name = |node| topology.node_name(node).into_owned();
+            let message = format!(
+                "the paths from {} to {} take their hops in such orders that a switch that knows next hops only may send a \
+                 packet in a circle, over {}",
+                name(from),
+                name(to),
+                name(at)
+            );
+            let finding = Diagnostic::new(FieldPath::root().key("routing"), message);
+            let advice =
+                "with \"source\" or \"sender-switch\" a packet keeps to one path; or choose other `paths`";
+            return Err(self.place(finding.help(advice)).into());
+        }
+        Ok(choice(Arc::new(sets)))
     }
 
     pub(crate) fn messages(
@@ -192,8 +207,9 @@ impl Loaded {
                 Diagnostic::new(root.key("fault").index(*index), message)
             }
             SimError::BufferTooSmall { .. } => Diagnostic::new(root.key("switch.buffer"), why.to_string()),
-            SimError::Forwarding(message) => Diagnostic::new(root.key("switch.forwarding.kind"), message)
-                .help("one fabric does one kind of load balancing; `switch.forwarding.kind` says which for schemes that go over any"),
+            SimError::Forwarding { blame, message, advice } => {
+                Diagnostic::new(self.blamed(blame), message).help(*advice)
+            }
             SimError::Nic { field, value, allowed } => {
                 out_of_range(root.key("network").key(field), value, allowed)
             }
@@ -201,6 +217,32 @@ impl Loaded {
             SimError::Network(message) => Diagnostic::new(root.key("topology"), message),
         };
         self.place(finding).into()
+    }
+
+    /// The field that a mistake is about: one that somebody wrote.
+    fn blamed(&self, blame: &Blame) -> FieldPath {
+        let root = FieldPath::root();
+        let routing = root.key("routing");
+        match blame {
+            Blame::Kind => root.key("switch.forwarding.kind"),
+            Blame::Topology => root.key("topology"),
+            Blame::Routing => routing,
+            Blame::Scheme(name) => {
+                let of_workload = |path: &FieldPath| self.is_written(&path.key("scheme"));
+                let mut with_scheme = (0..self.scenario.workload.len())
+                    .map(|i| root.key("workload").index(i))
+                    .zip(&self.scenario.workload)
+                    .filter(|(path, _)| of_workload(path));
+                let named = with_scheme.find(|(_, workload)| {
+                    workload.scheme.as_ref().is_some_and(|scheme| scheme.name == *name)
+                });
+                match named {
+                    Some((path, _)) => path.key("scheme"),
+                    None if self.is_written(&root.key("scheme")) => root.key("scheme"),
+                    None => routing,
+                }
+            }
+        }
     }
 }
 
@@ -210,13 +252,17 @@ fn node(topology: &Topology, name: &str, host: bool) -> Result<(), TopoError> {
         return Ok(());
     }
     let kind = if host { "host" } else { "switch" };
-    Err(TopoError::UnknownName { kind, name: name.to_owned(), nearest: None })
+    let other = if host { "switch" } else { "host" };
+    let known = format!("a {other} of this name; expected a {kind}");
+    Err(TopoError::UnknownName { kind, name: name.to_owned(), nearest: None, known })
 }
 
 /// What is wrong, without the suggestion, which is shown apart.
 fn message(why: &TopoError) -> String {
     match why {
-        TopoError::UnknownName { kind, name, .. } => format!("no {kind} is named \"{name}\""),
+        TopoError::UnknownName { kind, name, nearest: Some(_), .. } => {
+            format!("no {kind} is named \"{name}\"")
+        }
         other => other.to_string(),
     }
 }

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use pathweave_topo::{PathSetConfig, RoutingConfig};
 use sha2::{Digest, Sha256};
 
 use crate::model::Scenario;
@@ -77,10 +76,10 @@ fn each_file<E>(scenario: &mut Scenario, rename: impl Fn(&str) -> Result<String,
     if let Some(path) = scenario.topology.file() {
         rename_path(path)?;
     }
-    if let RoutingConfig::Source(source) | RoutingConfig::SenderSwitch(source) = &mut scenario.routing
-        && let PathSetConfig::File(file) = &mut source.paths
+    if let Some(source) = scenario.routing.explicit_mut()
+        && let Some(path) = source.paths.file()
     {
-        rename_path(&mut file.path)?;
+        rename_path(path)?;
     }
     for workload in &mut scenario.workload {
         for (_, file) in workload.traffic.files() {

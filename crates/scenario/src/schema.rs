@@ -49,7 +49,7 @@ pub fn schema() -> Json {
     );
     schema["$defs"]["TopologyConfig"] = json!({ "anyOf": [kinds, preset] });
     let routing = schema["$defs"]["RoutingConfig"].take();
-    let kind = json!({ "type": "string", "description": "The kind, with its defaults.", "enum": ["ecmp", "source", "sender-switch"] });
+    let kind = json!({ "type": "string", "description": "The kind, with its defaults.", "enum": ["ecmp", "source", "sender-switch", "next-hops"] });
     schema["$defs"]["RoutingConfig"] = json!({ "anyOf": [kind, routing] });
     schema
 }

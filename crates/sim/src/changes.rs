@@ -4,7 +4,7 @@ use pathweave_topo::{LinkId, PortRef, Routing};
 use pathweave_units::Time;
 
 use crate::faults::{Action, Entry};
-use crate::routes::{self, View};
+use crate::routes::View;
 use crate::runner::Runner;
 use crate::ways::Ways;
 
@@ -96,7 +96,7 @@ impl<const C: usize> Runner<'_, C> {
                 let topology = &*self.spec.topology;
                 let rate = |link: LinkId| self.fabric.link(self.map.ends(link.index()).0).0;
                 let view = View { topology, alive: &alive, rate: &rate, shares: self.shares };
-                let routes = routes::routes(&self.map, &view);
+                let routes = Ways::switch_routes(&self.map, &self.spec.routing, &view);
                 self.fabric.set_routes(routes);
                 *routing = Routing::compute(topology, &alive);
             }

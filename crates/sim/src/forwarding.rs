@@ -3,30 +3,51 @@
 use pathweave_fabric::config::Forwarding;
 use pathweave_policy as policy;
 
-use crate::spec::{RouteChoice, SimError, SimSpec};
+use crate::spec::{Blame, RouteChoice, SimError, SimSpec};
 
 /// What all switches of a run do. They have nothing to balance where sources choose.
 pub(crate) fn of_run(spec: &SimSpec) -> Result<Forwarding, SimError> {
-    let kind = asked_for(spec)?;
+    let (kind, asked_by) = asked_for(spec)?;
     let what = quoted(kind);
-    match spec.routing {
-        RouteChoice::Sources(_) if kind != Forwarding::Ecmp => Err(SimError::Forwarding(format!(
-            "switches cannot do {what} where routing.kind is \"source\": every hop has been chosen by then"
-        ))),
+    let (routing, why, advice) = match spec.routing {
+        RouteChoice::Sources(_) if kind != Forwarding::Ecmp => (
+            "source",
+            "every hop has been chosen by then",
+            "choose a scheme whose hosts choose paths, or leave out `routing`, or set routing.kind to \"sender-switch\" \
+             (\"letflow\", \"conga\", \"conweave\")",
+        ),
         RouteChoice::SenderSwitches(_)
             if !matches!(kind, Forwarding::LetFlow | Forwarding::Conga | Forwarding::ConWeave) =>
         {
-            Err(SimError::Forwarding(format!(
-                "switches cannot do {what} where routing.kind is \"sender-switch\": one switch chooses the whole way, as \
-                 \"letflow\", \"conga\" and \"conweave\" can"
-            )))
+            (
+                "sender-switch",
+                "one switch chooses the whole way, as \"letflow\", \"conga\" and \"conweave\" can",
+                "choose one of these schemes, or leave out `routing`",
+            )
         }
-        _ => Ok(kind),
-    }
+        RouteChoice::NextHops(_)
+            if !matches!(kind, Forwarding::Ecmp | Forwarding::Rps | Forwarding::LetFlow) =>
+        {
+            (
+                "next-hops",
+                "each switch chooses its port by itself, as \"ecmp\", \"rps\" and \"letflow\" can",
+                "choose a scheme over these switches, or set routing.kind to \"sender-switch\" or leave out `routing`",
+            )
+        }
+        _ => return Ok(kind),
+    };
+    let message = match &asked_by {
+        Blame::Scheme(name) => format!(
+            "scheme \"{name}\" needs switches that do {what}, which they cannot where routing.kind is \"{routing}\": {why}"
+        ),
+        _ => format!("switches cannot do {what} where routing.kind is \"{routing}\": {why}"),
+    };
+    Err(SimError::Forwarding { blame: asked_by, message, advice })
 }
 
-/// What the configuration says, or else what the schemes in use need.
-fn asked_for(spec: &SimSpec) -> Result<Forwarding, SimError> {
+/// What the configuration says, or else what the schemes in use need; and which of them said so.
+fn asked_for(spec: &SimSpec) -> Result<(Forwarding, Blame), SimError> {
+    const ONE_FABRIC: &str = "one fabric does one kind of load balancing; `switch.forwarding.kind` says which for schemes that go over any";
     let mut in_use: Vec<u16> = spec.groups.iter().map(|group| group.scheme).collect();
     in_use.sort_unstable();
     in_use.dedup();
@@ -36,24 +57,37 @@ fn asked_for(spec: &SimSpec) -> Result<Forwarding, SimError> {
     });
     if let Some(kind) = spec.switch.forwarding.kind {
         return match needs.clone().find(|(_, need)| need.is_some_and(|need| need != kind)) {
-            Some((name, need)) => Err(SimError::Forwarding(format!(
-                "scheme \"{name}\" is made for switches that do {}, but switch.forwarding.kind is {}",
-                quoted(need.unwrap_or_default()),
-                quoted(kind)
-            ))),
-            None => Ok(kind),
+            Some((name, need)) => Err(SimError::Forwarding {
+                blame: Blame::Kind,
+                message: format!(
+                    "scheme \"{name}\" is made for switches that do {}, but switch.forwarding.kind is {}",
+                    quoted(need.unwrap_or_default()),
+                    quoted(kind)
+                ),
+                advice: "leave out switch.forwarding.kind, or choose a scheme that goes over any switches, such as \"ecmp\"",
+            }),
+            None => Ok((kind, Blame::Kind)),
         };
     }
-    let mut needs = needs.map(|(name, need)| (name, need.unwrap_or_default()));
-    let Some((first, kind)) = needs.next() else { return Ok(Forwarding::default()) };
-    match needs.find(|(_, need)| *need != kind) {
-        Some((second, need)) => Err(SimError::Forwarding(format!(
-            "the groups share one fabric, but scheme \"{first}\" has switches that do {} and scheme \"{second}\" such \
-             that do {}",
-            quoted(kind),
-            quoted(need)
-        ))),
-        None => Ok(kind),
+    let asks = |name: &str, need: Option<Forwarding>| match need {
+        Some(_) => Blame::Scheme(name.to_owned()),
+        None => Blame::Routing,
+    };
+    let mut all = needs.clone();
+    let Some((first, need)) = all.next() else { return Ok((Forwarding::default(), Blame::Routing)) };
+    let kind = need.unwrap_or_default();
+    match all.find(|(_, need)| need.unwrap_or_default() != kind) {
+        Some((second, other)) => Err(SimError::Forwarding {
+            blame: asks(second, Some(kind)),
+            message: format!(
+                "the groups share one fabric, but scheme \"{first}\" has switches that do {} and scheme \"{second}\" such \
+                 that do {}",
+                quoted(kind),
+                quoted(other.unwrap_or_default())
+            ),
+            advice: ONE_FABRIC,
+        }),
+        None => Ok((kind, asks(first, need))),
     }
 }
 

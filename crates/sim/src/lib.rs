@@ -51,6 +51,7 @@ pub use pathweave_results::Role;
 pub use pending::Pending;
 pub use runner::{Simulation, run};
 pub use spec::{
-    GroupSpec, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec, StopConfig, Verb,
+    Blame, GroupSpec, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec, StopConfig,
+    Verb,
 };
 pub use tap::{Arrival, Tap};

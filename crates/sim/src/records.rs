@@ -26,7 +26,7 @@ impl<const C: usize> Runner<'_, C> {
         let flows = self.flow_records();
         let groups = self.group_sums.iter().map(GroupSums::totals).collect();
         let sets = match &spec.routing {
-            RouteChoice::Switches | RouteChoice::SenderSwitches(_) => None,
+            RouteChoice::Switches | RouteChoice::SenderSwitches(_) | RouteChoice::NextHops(_) => None,
             RouteChoice::Sources(sets) => Some(&**sets),
         };
         let logs = self.hosts.iter().filter_map(|host| Some((host.nic.host, host.departures.as_deref()?)));

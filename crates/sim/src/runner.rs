@@ -35,7 +35,7 @@ use crate::nic::Datagram;
 use crate::observe::Recorder;
 use crate::pending::Pending;
 use crate::routes::{self, View};
-use crate::spec::{RouteChoice, SimError, SimSpec, Verb};
+use crate::spec::{Blame, RouteChoice, SimError, SimSpec, Verb};
 use crate::tap::{Arrival, Tap};
 use crate::ways::{Ways, source_routes};
 
@@ -174,11 +174,15 @@ impl<'a, const C: usize> Runner<'a, C> {
                 headroom,
                 buffer,
             },
-            BuildError::ManyLeaves { host, forwarding } => SimError::Forwarding(format!(
-                "switches that do \"{}\" work between the switches of the two hosts, but {} is at more than one switch",
-                forwarding.name(),
-                topology.node_name(host.into())
-            )),
+            BuildError::ManyLeaves { host, forwarding } => SimError::Forwarding {
+                blame: Blame::Topology,
+                message: format!(
+                    "switches that do \"{}\" work between the switches of the two hosts, but {} is at more than one switch",
+                    forwarding.name(),
+                    topology.node_name(host.into())
+                ),
+                advice: "choose a topology whose hosts have one switch each, or another scheme",
+            },
             BuildError::TooManyLinkKinds => {
                 SimError::Network("more than 65,536 different pairs of link rate and delay".into())
             }

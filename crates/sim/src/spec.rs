@@ -90,6 +90,9 @@ pub enum RouteChoice {
     Sources(Arc<PathSets>),
     /// The switches of the senders, among explicit paths, by `switch.forwarding`.
     SenderSwitches(Arc<PathSets>),
+    /// Switches, each among the next hops that explicit paths of a packet's hosts take there. None of these may lead in a
+    /// circle ([`PathSets::next_hops_in_a_circle`]).
+    NextHops(Arc<PathSets>),
 }
 
 /// A scheme with the name it goes by in results.
@@ -167,6 +170,19 @@ impl Default for ObserveConfig {
     }
 }
 
+/// Which setting a mistake is about: one that somebody wrote, where others follow from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// `switch.forwarding.kind`, which was set.
+    Kind,
+    /// The scheme of this name.
+    Scheme(String),
+    /// Who chooses routes.
+    Routing,
+    /// The topology.
+    Topology,
+}
+
 /// Why a run cannot start.
 #[derive(Clone, Debug, thiserror::Error, PartialEq)]
 pub enum SimError {
@@ -202,9 +218,16 @@ pub enum SimError {
         /// Bytes there are.
         buffer: Bytes,
     },
-    /// Schemes and switches that do not go together.
-    #[error("{0}")]
-    Forwarding(String),
+    /// Schemes, routing and what switches do that do not go together.
+    #[error("{message}")]
+    Forwarding {
+        /// What the mistake is about.
+        blame: Blame,
+        /// What is wrong.
+        message: String,
+        /// What to change.
+        advice: &'static str,
+    },
     /// A value of NICs or side channels out of its range.
     #[error("{field} = {value} is not allowed: {allowed}")]
     Nic {

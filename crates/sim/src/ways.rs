@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pathweave_fabric::{Attachment, PortMap, RouteHop, SourceRoutes, SwitchRoutes};
+use pathweave_fabric::{Attachment, PairRoutes, PortMap, RouteHop, SourceRoutes, SwitchRoutes};
 use pathweave_policy::{PathState, PathView};
-use pathweave_topo::{LinkId, PathSets, Routing, Topology};
+use pathweave_topo::{Hop, LinkId, PathSets, Routing, Topology};
 use pathweave_units::{HostId, PathId, Rate};
 
 use crate::paths::{PathProfile, profile};
@@ -30,7 +30,7 @@ pub(crate) enum Ways {
 impl Ways {
     pub(crate) fn whole(topology: &Topology, choice: &RouteChoice, host: &HostConfig) -> Self {
         match choice {
-            RouteChoice::Switches | RouteChoice::SenderSwitches(_) => {
+            RouteChoice::Switches | RouteChoice::SenderSwitches(_) | RouteChoice::NextHops(_) => {
                 Ways::Switches(Routing::whole(topology))
             }
             RouteChoice::Sources(sets) => {
@@ -52,10 +52,11 @@ impl Ways {
         }
     }
 
-    /// What the switches hold at first.
+    /// What the switches hold where the links are as they are seen.
     pub(crate) fn switch_routes(map: &PortMap, choice: &RouteChoice, view: &View<'_>) -> Vec<SwitchRoutes> {
         match choice {
             RouteChoice::Switches | RouteChoice::SenderSwitches(_) => routes::routes(map, view),
+            RouteChoice::NextHops(sets) => next_hops(map, sets, view),
             RouteChoice::Sources(sets) => {
                 let topology = view.topology;
                 let lists = Arc::new(source_routes(topology, map, sets));
@@ -148,6 +149,31 @@ impl Ways {
         let then = sets.alive(topology, src, dst, |link| !before[link.index()]);
         now.ne(then)
     }
+}
+
+/// At each switch the next hops of the explicit paths whose links are all alive.
+fn next_hops(map: &PortMap, sets: &PathSets, view: &View<'_>) -> Vec<SwitchRoutes> {
+    let topology = view.topology;
+    let mut attached = vec![Vec::new(); topology.switches().len()];
+    for host in (0..topology.hosts()).map(HostId) {
+        let port = topology.ports(host.into())[0];
+        let (at_a, at_b) = map.ends(port.link.index());
+        let switch = topology.switch_index(port.peer).expect("explicit paths begin at switches");
+        attached[switch].push((host, if port.is_a { at_b } else { at_a }));
+    }
+    let edge_of: Arc<[u32]> = (0..topology.hosts()).map(|host| sets.edge_of(HostId(host))).collect();
+    let edges = sets.edges().len() as u32;
+    let of_switch = |hosts| PairRoutes::new(Arc::clone(&edge_of), edges, hosts);
+    let mut routes: Vec<PairRoutes> = attached.into_iter().map(of_switch).collect();
+    for pair in (0..edges).flat_map(|from| (0..edges).map(move |to| (from, to))) {
+        let alive = |path: &&[Hop]| path.iter().all(|hop| (view.alive)(hop.link()));
+        for hop in sets.between_edges(pair.0, pair.1).filter(alive).flatten() {
+            let (at_a, at_b) = map.ends(hop.link().index());
+            let switch = topology.switch_index(hop.reversed().end(topology)).expect("hosts forward nothing");
+            routes[switch].add(pair, if hop.from_a() { at_a } else { at_b });
+        }
+    }
+    routes.into_iter().map(|routes| SwitchRoutes::Pairs(Box::new(routes))).collect()
 }
 
 pub(crate) fn source_routes(topology: &Topology, map: &PortMap, sets: &PathSets) -> SourceRoutes {

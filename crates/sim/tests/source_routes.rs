@@ -38,7 +38,11 @@ fn schemes() -> impl Iterator<Item = &'static pathweave_policy::SchemeInfo> {
 fn schemes_that_need_switches_to_choose_are_refused() {
     let spec = sourced(spec(leaf_spine(), &[(0, 5, 1_000, 0)], "conga"));
     let error = run(&spec, &mut Quiet).expect_err("nothing to balance").to_string();
-    assert!(error.contains("switches cannot do \"conga\" where routing.kind is \"source\""), "{error}");
+    assert!(
+        error
+            .contains("needs switches that do \"conga\", which they cannot where routing.kind is \"source\""),
+        "{error}"
+    );
 }
 
 fn every_scheme(flows: &[Flow], change: impl Fn(&mut SimSpec)) {

@@ -178,7 +178,9 @@ pub struct CongaConfig {
     /// Flowlets a leaf can tell apart: entries of its table, a power of two. Default 65,536 (CONGA, section 3.4).
     pub entries: u32,
     /// How often the estimate of a link's load is discounted. Default 20 us, with `dre_alpha` the 160 us over which the
-    /// CONGA paper averages (section 3.6); conweave-ns3 has 200 us and 0.2, which is 1 ms.
+    /// CONGA paper averages (section 3.6). The class of conweave-ns3 has 200 us and 0.2, but what it runs (its
+    /// `network-load-balance.cc`) sets 50 us and 0.2, which is 250 us, and lets figures age for 500 us; the study of LAPS
+    /// has 200 us and 0.2.
     pub dre_interval: Duration,
     /// The share of the estimate taken away each time. Default 0.125.
     pub dre_alpha: f64,

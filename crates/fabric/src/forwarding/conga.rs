@@ -256,7 +256,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             place
         } else {
             let place = |port: PortId| ((port - at.first_port) as u16, port);
-            let all = at.routes.candidates(header.dst());
+            let all = at.routes.candidates(header.src(), header.dst());
             place(conga.way((switch, to), now, hash, (all, place), links, stats))
         };
         let feedback =

@@ -34,10 +34,11 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     pub(crate) fn drill(&mut self, now: Time, switch: u32, header: &Header) -> PortId {
         let mut choice = (u64::MAX, NONE);
         let mut turn = 0;
-        let first = self.switches[switch as usize].routes.candidates(header.dst()).get(0) as usize;
+        let first =
+            self.switches[switch as usize].routes.candidates(header.src(), header.dst()).get(0) as usize;
         loop {
             let Balancer::Drill(drill) = &mut self.balancer else { unreachable!("asked for by Drill only") };
-            let candidates = self.switches[switch as usize].routes.candidates(header.dst());
+            let candidates = self.switches[switch as usize].routes.candidates(header.src(), header.dst());
             let port = if turn < drill.config.samples {
                 candidates.by_hash(drill.dice.draw(switch))
             } else if turn < drill.config.samples + drill.config.memory {

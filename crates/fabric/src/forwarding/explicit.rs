@@ -108,7 +108,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
         let at = &self.switches[switch as usize];
         let hash = ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path());
-        at.routes.candidates(header.dst()).by_hash(hash)
+        at.routes.candidates(header.src(), header.dst()).by_hash(hash)
     }
 
     /// The port by which the `i`-th way of a packet begins at the switch of its sender.
@@ -119,7 +119,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 (i < all.len()).then(|| ways.port(header, all.get(i), 1))
             }
             None => {
-                let all = self.switches[switch as usize].routes.candidates(header.dst());
+                let all = self.switches[switch as usize].routes.candidates(header.src(), header.dst());
                 (i < all.len()).then(|| all.get(i))
             }
         }

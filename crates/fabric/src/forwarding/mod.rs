@@ -20,6 +20,7 @@ mod flow_table;
 mod flowlets;
 mod leaves;
 mod letflow;
+mod pair_routes;
 mod routes;
 mod run;
 mod ugal;
@@ -27,6 +28,7 @@ mod ugal;
 use pathweave_units::{Time, mix64};
 
 pub(crate) use explicit::ExplicitWays;
+pub use pair_routes::PairRoutes;
 pub(crate) use routes::ecmp_hash;
 pub use routes::{IntervalRoutes, SwitchRoutes, TableRoutes};
 

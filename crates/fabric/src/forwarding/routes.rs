@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pathweave_units::{HostId, PathId, mix64};
 
+use super::pair_routes::PairRoutes;
 use crate::port::PortId;
 use crate::source_route::SourceRoutes;
 
@@ -14,6 +15,8 @@ pub enum SwitchRoutes {
     Interval(IntervalRoutes),
     /// Anything else.
     Table(TableRoutes),
+    /// Next hops of explicit paths, by the pair of a packet's hosts.
+    Pairs(Box<PairRoutes>),
     /// The sources choose; all switches share the lists.
     Source(Arc<SourceRoutes>),
 }
@@ -114,7 +117,7 @@ impl Candidates<'_> {
 
 impl SwitchRoutes {
     /// All ports for a packet; none where its destination cannot be reached.
-    pub(crate) fn candidates(&self, dst: HostId) -> Candidates<'_> {
+    pub(crate) fn candidates(&self, src: HostId, dst: HostId) -> Candidates<'_> {
         match self {
             SwitchRoutes::Interval(routes) => {
                 let below = dst.0.wrapping_sub(routes.first_host);
@@ -131,13 +134,14 @@ impl SwitchRoutes {
                 let (start, end) = routes.group(dst);
                 Candidates::List(&routes.ports[start as usize..end as usize])
             }
+            SwitchRoutes::Pairs(routes) => routes.candidates(src, dst),
             SwitchRoutes::Source(_) => unreachable!("there is nothing to balance where sources choose"),
         }
     }
 
     /// The port for a packet, or `None` where its destination cannot be reached.
     #[inline]
-    pub(crate) fn choose(&self, dst: HostId, flow_hash: u64) -> Option<PortId> {
+    pub(crate) fn choose(&self, src: HostId, dst: HostId, flow_hash: u64) -> Option<PortId> {
         match self {
             SwitchRoutes::Interval(routes) => {
                 let below = dst.0.wrapping_sub(routes.first_host);
@@ -154,6 +158,10 @@ impl SwitchRoutes {
             SwitchRoutes::Table(routes) => {
                 let (start, end) = routes.group(dst);
                 (end > start).then(|| routes.ports[(start + spread(flow_hash, end - start)) as usize])
+            }
+            SwitchRoutes::Pairs(routes) => {
+                let all = routes.candidates(src, dst);
+                (all.len() > 0).then(|| all.by_hash(flow_hash))
             }
             SwitchRoutes::Source(_) => unreachable!("nothing is hashed where sources choose"),
         }
@@ -194,11 +202,11 @@ mod tests {
             up_base: 104,
             up_count: 4,
         });
-        assert_eq!(routes.choose(HostId(8), hash(0, 1)), Some(100));
-        assert_eq!(routes.choose(HostId(11), hash(0, 1)), Some(103));
+        assert_eq!(routes.choose(HostId(5), HostId(8), hash(0, 1)), Some(100));
+        assert_eq!(routes.choose(HostId(5), HostId(11), hash(0, 1)), Some(103));
         for path in 0..64 {
-            assert!((104..108).contains(&routes.choose(HostId(12), hash(path, 1)).unwrap()));
-            assert!((104..108).contains(&routes.choose(HostId(7), hash(path, 1)).unwrap()));
+            assert!((104..108).contains(&routes.choose(HostId(5), HostId(12), hash(path, 1)).unwrap()));
+            assert!((104..108).contains(&routes.choose(HostId(5), HostId(7), hash(path, 1)).unwrap()));
         }
     }
 
@@ -212,13 +220,13 @@ mod tests {
         };
         let routes =
             SwitchRoutes::Table(TableRoutes { groups: vec![(0, 3), TableRoutes::ATTACHED, (4, 4)], ..table });
-        let all = routes.candidates(HostId(0));
+        let all = routes.candidates(HostId(5), HostId(0));
         assert_eq!(all.iter().collect::<Vec<_>>(), [7, 9, 11]);
         assert!(all.contains(9) && !all.contains(8) && !all.contains(4));
-        assert_eq!(routes.candidates(HostId(1)).iter().collect::<Vec<_>>(), [4]);
-        assert_eq!(routes.candidates(HostId(2)).len(), 0);
+        assert_eq!(routes.candidates(HostId(5), HostId(1)).iter().collect::<Vec<_>>(), [4]);
+        assert_eq!(routes.candidates(HostId(5), HostId(2)).len(), 0);
         for path in 0..64 {
-            assert_eq!(routes.choose(HostId(0), hash(path, 1)), Some(all.by_hash(hash(path, 1))));
+            assert_eq!(routes.choose(HostId(5), HostId(0), hash(path, 1)), Some(all.by_hash(hash(path, 1))));
         }
         let range = Candidates::Range(10, 4);
         assert!(range.contains(13) && !range.contains(14) && !range.contains(9));
@@ -236,9 +244,9 @@ mod tests {
             up_count: 0,
         });
         for path in 0..64 {
-            assert!((14..16).contains(&routes.choose(HostId(40), hash(path, 9)).unwrap()));
+            assert!((14..16).contains(&routes.choose(HostId(5), HostId(40), hash(path, 9)).unwrap()));
         }
-        assert_eq!(routes.choose(HostId(64), hash(0, 9)), None);
+        assert_eq!(routes.choose(HostId(5), HostId(64), hash(0, 9)), None);
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         {
             ways.forget(header);
         }
-        let candidates = at.routes.candidates(header.dst());
+        let candidates = at.routes.candidates(header.src(), header.dst());
         let ways = candidates.len();
         if ways == 0 {
             return Action::Drop(DropReason::NoRoute);

@@ -120,10 +120,10 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     fn port_towards(&self, switch: u32, header: &Header, host: HostId) -> PortId {
         let at = &self.switches[switch as usize];
-        let candidates = at.routes.candidates(host);
+        let candidates = at.routes.candidates(header.src(), host);
         match candidates.len() {
             // Routing has lost that switch: the packet goes on as if it were there.
-            0 => at.routes.candidates(header.dst()).get(0),
+            0 => at.routes.candidates(header.src(), header.dst()).get(0),
             1 => candidates.get(0),
             _ => candidates.by_hash(ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path())),
         }
@@ -132,7 +132,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Links from a switch to that of a host.
     fn hops(&self, mut switch: u32, host: HostId) -> Option<u64> {
         for hops in 0..u64::from(u8::MAX) {
-            let candidates = self.switches[switch as usize].routes.candidates(host);
+            let candidates = self.switches[switch as usize].routes.candidates(host, host);
             if candidates.len() == 0 {
                 return None;
             }

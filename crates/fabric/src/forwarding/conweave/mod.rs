@@ -159,7 +159,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         // Uplinks are counted from the first port of the leaf; explicit ways have numbers already.
         let (first, all) = match &self.explicit {
             Some(ways) => (0, ways.between(header.src(), header.dst())),
-            None => (at.first_port, at.routes.candidates(header.dst())),
+            None => (at.first_port, at.routes.candidates(header.src(), header.dst())),
         };
         let Balancer::ConWeave(conweave) = &mut self.balancer else {
             unreachable!("asked for by ConWeave only")
@@ -220,7 +220,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 port = ways.port(header, way, crossed);
                 continue;
             }
-            let candidates = self.switches[next as usize].routes.candidates(header.dst());
+            let candidates = self.switches[next as usize].routes.candidates(header.src(), header.dst());
             if candidates.len() == 0 {
                 break;
             }
@@ -234,7 +234,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         let delay = |port: PortId| self.wires.specs[usize::from(self.ports[port as usize].spec)].delay;
         let mut sum = delay(header.ingress());
         for _ in 0..u8::MAX {
-            let candidates = self.switches[switch as usize].routes.candidates(header.dst());
+            let candidates = self.switches[switch as usize].routes.candidates(header.src(), header.dst());
             if candidates.len() == 0 {
                 break;
             }
@@ -303,7 +303,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     fn by_hash_or_none(&self, switch: u32, header: &Header) -> Option<PortId> {
         let at = &self.switches[switch as usize];
-        let candidates = at.routes.candidates(header.dst());
+        let candidates = at.routes.candidates(header.src(), header.dst());
         (candidates.len() > 0).then(|| self.onward(switch, header))
     }
 
