@@ -298,7 +298,8 @@ pub enum CnpMode {
     OnMark,
     /// For these, and for packets that arrive ahead of a gap, which RoCE adapters take for a sign of loss and answer
     /// with a notification even where only the missing packet is sent again (so the ConWeave simulator: a selective
-    /// acknowledgement of a gap carries the notification bit). Under DCQCN reordering then costs rate.
+    /// acknowledgement of a gap carries the notification bit). Under DCQCN reordering then costs rate. With go-back-N,
+    /// which drops what is behind a gap, the notification goes with the NACK, one a gap.
     OnMarkOrGap,
 }
 

@@ -113,6 +113,24 @@ fn go_back_n_complains_once_and_sends_everything_again() {
     assert_eq!((sender.retransmitted, sender.timeouts), (7, 0));
 }
 
+/// Only what goes with a NACK tells go-back-N's sender of a gap: what follows is dropped in silence.
+#[test]
+fn a_gap_makes_a_notification_under_go_back_n_too() {
+    for (mode, notified) in [(CnpMode::Off, 0), (CnpMode::OnMark, 0), (CnpMode::OnMarkOrGap, 2)] {
+        let mut pair = Pair::new(dropping(&[3, 25]), 100_000, |config| {
+            config.recovery = Recovery::GoBackN;
+            config.cnp = CnpPolicy { mode, interval: Duration::ZERO };
+        });
+        pair.post_recv(1, 1, 50_000, 50_000);
+        pair.post(0, 1, Op::Send, 0, 40 * u64::from(MTU));
+        pair.run(LIMIT);
+        assert_eq!((pair.counters(1).nacks_sent, pair.counters(1).cnps_sent), (2, notified), "{mode:?}");
+        let log = &pair.hosts[0].endpoint.policy(pair.qps[0]).unwrap().log;
+        let heard = log.iter().filter(|(_, kind, _)| *kind == FeedbackKind::Cnp).count();
+        assert_eq!(heard as u64, notified, "{mode:?}");
+    }
+}
+
 #[test]
 fn selective_repeat_sends_only_what_is_missing() {
     let mut pair = Pair::new(dropping(&[3]), 40_000, |config| config.recovery = SR(3));

@@ -59,6 +59,9 @@ impl<P: Policy> Qp<P> {
                 }
                 if tell {
                     self.nack(data.psn, path, reason, common);
+                    if self.receive.cnp.mode == CnpMode::OnMarkOrGap {
+                        self.notify_congestion(now, path, common);
+                    }
                 }
                 return None;
             }
