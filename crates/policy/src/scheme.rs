@@ -267,7 +267,10 @@ pub enum PathRto {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AckPolicy {
-    /// Data packets an acknowledgement; 1 is one for each. The last packet of a message is acknowledged at once.
+    /// Data packets an acknowledgement; 1 is one for each. Acknowledged at once are the last packet of a message, what
+    /// arrives twice, what was sent again while packets are missing, the packet that proves one lost
+    /// (`recovery.reorder_packets`), and what completes a message. Packets out of order are not: the acknowledgement tells
+    /// of 64 of them. Go-back-N refuses these at once.
     pub every_packets: u16,
     /// A delayed acknowledgement leaves at the latest after this time.
     pub max_delay: Duration,

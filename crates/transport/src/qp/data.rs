@@ -16,6 +16,17 @@ use crate::send::message::{Message, read_len};
 use crate::timers::TimerKind;
 use crate::transmit::Placement;
 
+/// Whether an acknowledgement may wait for others to go with it.
+#[derive(Clone, Copy)]
+enum Haste {
+    AtOnce,
+    /// As [`ReceiveStream::cannot_wait`](crate::receive::ReceiveStream::cannot_wait) says; before the packet, `expected`
+    /// was.
+    AsItTells {
+        expected: u64,
+    },
+}
+
 impl<P: Policy> Qp<P> {
     /// A data packet of the other end.
     #[inline]
@@ -49,7 +60,7 @@ impl<P: Policy> Qp<P> {
             Arrival::Duplicate => {
                 self.counters.rare().duplicates += 1;
                 // The acknowledgement may have been lost.
-                self.acknowledge(now, data, path, ce, true, common);
+                self.acknowledge(now, data, path, ce, Haste::AtOnce, common);
                 return None;
             }
             Arrival::Refused { reason, tell } => {
@@ -96,8 +107,7 @@ impl<P: Policy> Qp<P> {
         } else {
             self.receive.took_ahead(data, mtu_payload);
         }
-        let urgent = data.last || !in_order || self.receive.recovery.has_gap();
-        self.acknowledge(now, data, path, ce, urgent, common);
+        self.acknowledge(now, data, path, ce, Haste::AsItTells { expected }, common);
         if in_order {
             if data.last {
                 self.deliver(data, common);
@@ -125,11 +135,21 @@ impl<P: Policy> Qp<P> {
         data: &Data,
         path: PathId,
         ce: bool,
-        urgent: bool,
+        haste: Haste,
         common: &mut Common,
     ) {
         let trigger = Trigger { psn: data.psn, path, sent_at: data.sent_at, received_at: now };
-        if self.receive.acks.note(ce, urgent) {
+        if !self.receive.acks.can_tell(data.psn, &self.receive.recovery) {
+            let ack = self.receive.acks.take_held(&self.receive.recovery);
+            self.send_ack(ack, common);
+        }
+        let enough = self.receive.acks.note(ce);
+        let at_once = enough
+            || match haste {
+                Haste::AtOnce => true,
+                Haste::AsItTells { expected } => data.last || self.receive.cannot_wait(data, expected),
+            };
+        if at_once {
             let ack = self.receive.acks.take(trigger, &self.receive.recovery);
             self.send_ack(ack, common);
         } else {

@@ -6,6 +6,9 @@ use pathweave_wire::{Ack, Notices};
 
 use crate::recovery::Receiver;
 
+/// PSNs that the bitmap of an acknowledgement covers.
+const REACH: u64 = 64;
+
 /// What has arrived since the last acknowledgement.
 #[derive(Debug)]
 #[repr(C)]
@@ -15,10 +18,12 @@ pub(crate) struct AckState {
     marked: u16,
     /// What acknowledgements say of notices.
     pub(crate) notices: Notices,
+    /// From the lowest PSN that must be told to that of `held`, less than [`REACH`].
+    span: u8,
     max_delay: Duration,
     /// When the acknowledgement held back must leave.
     pub(crate) due: Option<Time>,
-    /// What it answers.
+    /// What it answers: of the packets noted, that with the highest PSN, since the bitmap looks back from it.
     held: Trigger,
 }
 
@@ -38,31 +43,59 @@ impl AckState {
             packets: 0,
             marked: 0,
             notices: Notices::Welcome,
+            span: 0,
             max_delay: policy.max_delay,
             due: None,
             held: Trigger { psn: 0, path: PathId(0), sent_at: Time::ZERO, received_at: Time::ZERO },
         }
     }
 
-    /// Takes note of a packet that was accepted or had been before. True if it must be acknowledged at once:
-    /// `urgent` (ends a message, out of order, a duplicate), or enough have come. If not, it must be
-    /// [held](AckState::hold).
+    /// Whether one acknowledgement can tell of this packet and of all that are held. What is in order it tells by its
+    /// cumulative number, the others by a bitmap.
     #[inline]
-    pub(crate) fn note(&mut self, ce: bool, urgent: bool) -> bool {
+    pub(crate) fn can_tell(&self, psn: u64, receiver: &Receiver) -> bool {
+        if self.packets == 0 {
+            return true;
+        }
+        let (expected, held) = (receiver.expected(), self.held.psn);
+        if psn < expected || held < expected {
+            return true;
+        }
+        let lowest = psn.min(held.saturating_sub(u64::from(self.span)).max(expected));
+        psn.max(held) - lowest < REACH
+    }
+
+    /// Takes note of a packet that was accepted or had been before. True if enough have come to be acknowledged. If not,
+    /// and if nothing else asks for an acknowledgement at once, it must be [held](AckState::hold).
+    #[inline]
+    pub(crate) fn note(&mut self, ce: bool) -> bool {
         self.packets = self.packets.saturating_add(1);
         self.marked = self.marked.saturating_add(u16::from(ce));
-        urgent || self.packets >= self.every_packets
+        self.packets >= self.every_packets
     }
 
     /// Holds back the acknowledgement; says until when at the latest.
     pub(crate) fn hold(&mut self, trigger: Trigger) -> Time {
-        self.held = trigger;
+        let others = self.packets > 1;
+        // What lies further back has arrived in order, or one acknowledgement could not tell of it.
+        let reach = |distance: u64| distance.min(REACH - 1) as u8;
+        if others && self.held.psn > trigger.psn {
+            self.span = self.span.max(reach(self.held.psn - trigger.psn));
+        } else {
+            let span = u64::from(self.span) + trigger.psn.saturating_sub(self.held.psn);
+            self.span = if others { reach(span) } else { 0 };
+            self.held = trigger;
+        }
         *self.due.get_or_insert(trigger.received_at.saturating_add(self.max_delay))
     }
 
-    /// The acknowledgement of all that was noted, `trigger` last of all, and its path. Starts over.
+    /// The acknowledgement of all that was noted, `trigger` last of all, and its path. It answers `trigger`, or what is
+    /// held if only that shows it. Starts over.
     #[inline]
-    pub(crate) fn take(&mut self, trigger: Trigger, receiver: &Receiver) -> (Ack, PathId) {
+    pub(crate) fn take(&mut self, mut trigger: Trigger, receiver: &Receiver) -> (Ack, PathId) {
+        if self.packets > 1 && self.held.psn > trigger.psn && self.held.psn >= receiver.expected() {
+            trigger = self.held;
+        }
         let ack = Ack {
             cumulative: receiver.expected(),
             psn: trigger.psn,
@@ -108,7 +141,7 @@ mod tests {
         for psn in 0..3 {
             assert_eq!(receiver.judge(psn), Arrival::InOrder);
             receiver.accept(psn);
-            assert_eq!(acks.note(psn == 1, false), psn == 2);
+            assert_eq!(acks.note(psn == 1), psn == 2);
             if psn < 2 {
                 assert_eq!(acks.hold(trigger(psn)), Time::from_us(5));
             }
@@ -122,11 +155,45 @@ mod tests {
         assert_eq!(acks.due, None);
     }
 
+    /// The bitmap looks back from the packet that is answered, so that must be the highest of those out of order; and
+    /// what would not fit in is told before.
+    #[test]
+    fn an_acknowledgement_tells_of_every_packet_it_was_held_for() {
+        let recovery = Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 1_000 };
+        let mut receiver = Receiver::new(recovery);
+        let mut acks = AckState::new(AckPolicy { every_packets: 4, max_delay: Duration::from_us(5) });
+        let at = |psn| Trigger { psn, path: PathId(0), sent_at: Time::ZERO, received_at: Time::ZERO };
+        for psn in [68, 70, 66] {
+            receiver.accept(psn);
+            assert!(acks.can_tell(psn, &receiver) && !acks.note(false));
+            acks.hold(at(psn));
+        }
+        assert_eq!([6, 7, 129, 130].map(|psn| acks.can_tell(psn, &receiver)), [false, true, true, false]);
+        let (ack, _) = acks.take_held(&receiver);
+        assert_eq!((ack.psn, ack.sack, ack.packets), (70, 0b10101, 3));
+        for (psn, enough) in [(80, false), (90, false), (79, false), (81, true)] {
+            receiver.accept(psn);
+            assert!(acks.can_tell(psn, &receiver));
+            assert_eq!(acks.note(false), enough);
+            if !enough {
+                acks.hold(at(psn));
+            }
+        }
+        let (ack, _) = acks.take(at(81), &receiver);
+        assert_eq!((ack.psn, ack.sack & 0xfff), (90, 0b1110_0000_0001));
+        // What has arrived in order meanwhile needs no bitmap.
+        receiver.accept(91);
+        assert!(!acks.note(false));
+        acks.hold(at(91));
+        (0..66).filter(|&psn| psn != 66).for_each(|psn| receiver.accept(psn));
+        assert_eq!((receiver.expected(), acks.can_tell(3, &receiver)), (67, true));
+    }
+
     #[test]
     fn the_acknowledgement_held_back_answers_the_latest_packet() {
         let mut acks = AckState::new(AckPolicy { every_packets: 9, max_delay: Duration::from_us(5) });
         for psn in 0..2 {
-            acks.note(false, false);
+            acks.note(false);
             let at = Time::from_us(psn);
             acks.hold(Trigger { psn, path: PathId(psn as u16), sent_at: at, received_at: at });
         }

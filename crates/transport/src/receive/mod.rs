@@ -11,6 +11,7 @@ use alloc::collections::VecDeque;
 
 use pathweave_policy::{AckPolicy, CnpPolicy, Recovery, Reordering};
 use pathweave_units::Time;
+use pathweave_wire::Data;
 
 use crate::config::ReceiveMode;
 use crate::memory::Domain;
@@ -122,6 +123,33 @@ impl ReceiveStream {
             next_cnp: Time::ZERO,
             promised: None,
         }
+    }
+
+    /// Whether a packet that was just taken must be acknowledged at once although fewer have come than make an
+    /// acknowledgement; `expected` was so before it. Packets out of order are no reason by themselves: where several paths
+    /// are used they are the rule, and the bitmap tells of them as well a few packets later (so the reordering threshold
+    /// of QUIC's acknowledgement frequency, draft-ietf-quic-ack-frequency). What the sender waits for is:
+    ///
+    /// - the proof that the first missing packet is lost, which is the packet so many behind it as the sender lets
+    ///   overtake;
+    /// - the arrival of what it has sent again while there is a gap, as the gap keeps its window from moving;
+    /// - the end of a gap that makes a message whole, whose end was acknowledged when nobody could use it;
+    /// - the end of a gap that had half of the window behind it, as the sender may have come to its end.
+    ///
+    /// The end of a message and a duplicate are acknowledged at once in any case; go-back-N refuses what is out of order
+    /// with a NACK.
+    #[inline]
+    pub(crate) fn cannot_wait(&self, data: &Data, expected: u64) -> bool {
+        let now_expected = self.recovery.expected();
+        if data.psn != expected {
+            return data.retransmit || data.psn - expected == self.recovery.proof_packets();
+        }
+        let passed = now_expected - expected;
+        if passed == 1 {
+            return data.retransmit && self.recovery.has_gap();
+        }
+        let makes_whole = self.passed_end().is_some();
+        data.retransmit || makes_whole || passed * 2 >= self.recovery.window()
     }
 
     /// The receive a message of this index consumes, if one is posted; `Err` if it was consumed before.

@@ -48,6 +48,12 @@ impl Receiver {
     pub(super) fn first_missing(&self, from: u64, _to: u64) -> Option<u64> {
         Some(from)
     }
+    pub(super) fn proof_packets(&self) -> u64 {
+        0
+    }
+    pub(super) fn window(&self) -> u64 {
+        1
+    }
     pub(super) fn held(&self) -> u64 {
         0
     }

@@ -154,9 +154,11 @@ impl Receiver {
     pub(crate) fn new(recovery: Recovery) -> Self {
         match recovery {
             Recovery::GoBackN => Receiver::GoBackN(go_back_n::Receiver::default()),
-            Recovery::SelectiveRepeat { window_packets, .. } | Recovery::PathOrder { window_packets, .. } => {
-                let window = u64::from(window_of(window_packets));
-                Receiver::SelectiveRepeat(selective_repeat::Receiver::new(window))
+            Recovery::SelectiveRepeat { window_packets, reorder_packets } => Receiver::SelectiveRepeat(
+                selective_repeat::Receiver::new(window_of(window_packets), reorder_packets),
+            ),
+            Recovery::PathOrder { window_packets, .. } => {
+                Receiver::SelectiveRepeat(selective_repeat::Receiver::new(window_of(window_packets), 0))
             }
         }
     }
@@ -185,6 +187,14 @@ impl Receiver {
             Receiver::SelectiveRepeat(receiver) => receiver.window(),
         };
         self.expected().saturating_add(window)
+    }
+    /// How far behind the first gap a packet proves to the sender that it is a loss; 0: no packet does.
+    pub(crate) fn proof_packets(&self) -> u64 {
+        both!(self, kind => kind.proof_packets())
+    }
+    /// Packets from the first missing one on that can be taken.
+    pub(crate) fn window(&self) -> u64 {
+        both!(self, kind => kind.window())
     }
     /// Packets ahead of the gap that are held.
     pub(crate) fn held(&self) -> u64 {

@@ -167,7 +167,9 @@ impl Sender {
 pub(crate) struct Receiver {
     expected: u64,
     /// Packets from `expected` on that can be taken.
-    window: u64,
+    window: u32,
+    /// Packets behind a gap that prove it a loss to the sender.
+    proof: u32,
     /// Packets held ahead of the gap at `expected`: set bits of `ahead`.
     held: u64,
     /// Which of `expected..expected + window` have arrived; gets its room at the first gap.
@@ -175,12 +177,15 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(window: u64) -> Self {
-        Receiver { expected: 0, window, held: 0, ahead: BitRing::new() }
+    pub(super) fn new(window: u32, proof: u32) -> Self {
+        Receiver { expected: 0, window, proof, held: 0, ahead: BitRing::new() }
     }
     /// How many packets from the next one expected on it takes.
     pub(super) fn window(&self) -> u64 {
-        self.window
+        u64::from(self.window)
+    }
+    pub(super) fn proof_packets(&self) -> u64 {
+        u64::from(self.proof)
     }
     #[inline]
     pub(super) fn expected(&self) -> u64 {
@@ -193,7 +198,7 @@ impl Receiver {
     }
     /// The first PSN of `from..to` that has not arrived; `from` is not below `expected`.
     pub(super) fn first_missing(&self, from: u64, to: u64) -> Option<u64> {
-        let end = to.min(self.expected + self.window);
+        let end = to.min(self.expected + self.window());
         if self.held == 0 || from >= end {
             return Some(from);
         }
@@ -213,7 +218,7 @@ impl Receiver {
         match psn.checked_sub(self.expected) {
             Some(0) => Arrival::InOrder,
             None => Arrival::Duplicate,
-            Some(distance) if distance >= self.window => {
+            Some(distance) if distance >= self.window() => {
                 Arrival::Refused { reason: NackReason::BeyondWindow, tell: true }
             }
             Some(_) if self.held > 0 && self.ahead.get(psn) => Arrival::Duplicate,
@@ -225,7 +230,7 @@ impl Receiver {
     pub(super) fn accept(&mut self, psn: u64) {
         if psn != self.expected {
             if self.held == 0 {
-                self.ahead.make_room_for(self.window);
+                self.ahead.make_room_for(self.window());
             }
             self.ahead.set(psn);
             self.held += 1;
@@ -243,7 +248,7 @@ impl Receiver {
     pub(super) fn sack(&self, psn: u64) -> u64 {
         let in_order = arrived_in_order(psn, self.expected);
         match psn.checked_sub(self.expected) {
-            Some(ahead) if self.held > 0 && ahead < self.window => {
+            Some(ahead) if self.held > 0 && ahead < self.window() => {
                 let reach = if ahead >= 63 { u64::MAX } else { (1 << (ahead + 1)) - 1 };
                 in_order | self.ahead.down_from(psn) & reach
             }
@@ -330,7 +335,7 @@ mod tests {
 
     #[test]
     fn the_receiver_takes_a_window_in_any_order() {
-        let mut receiver = Receiver::new(4);
+        let mut receiver = Receiver::new(4, 0);
         assert_eq!(receiver.judge(4), Arrival::Refused { reason: NackReason::BeyondWindow, tell: true });
         for psn in [3, 1] {
             assert_eq!(receiver.judge(psn), Arrival::Ahead);
