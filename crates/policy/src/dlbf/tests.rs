@@ -396,11 +396,13 @@ fn marks_leave_the_rate_alone_where_asked_and_while_there_is_a_way_out() {
             qp.mark(1, 1, 25);
         }
         qp.feed(2, FeedbackKind::Cnp, 0, 0, 0, 0);
-        qp.dlbf.rate(us(3)).expect("DCQCN has one").as_bps() / 1_000_000_000
+        // The cut comes 4 us after its notification.
+        qp.dlbf.rate(us(6)).expect("DCQCN has one").as_bps() / 1_000_000_000
     };
-    assert_eq!(rate_after(MarkedRate::Reduced, false), 200);
+    // Alpha has decayed four times: 400 (1 - (255 / 256)^4 / 2).
+    assert_eq!(rate_after(MarkedRate::Reduced, false), 203);
     assert_eq!(rate_after(MarkedRate::Kept, false), 400);
-    assert_eq!(rate_after(MarkedRate::Kept, true), 200);
+    assert_eq!(rate_after(MarkedRate::Kept, true), 203);
 }
 
 #[test]

@@ -33,23 +33,33 @@ fn now_to(qp: &mut Qp, now: Time) -> Vec<u32> {
     std::iter::from_fn(|| qp.poll_transmit(now, Gate::OPEN)).map(|packet| packet.to.0).collect()
 }
 
-/// The first notification halves the rate to one destination (alpha is 1): a packet of 4,190 bytes takes 670.4 ns at 50
+/// When the rate falls: one decrease interval of DCQCN after the first notification.
+const CUT: Time = Time::from_us(4);
+
+/// Notifications of host 1 from the beginning on, one in each period of alpha, which stays 1 so.
+fn notify_until_cut(qp: &mut Qp) {
+    for ns in [0, 500, 1_500, 2_500, 3_500] {
+        assert_eq!(qp.on_packet(Time::from_ns(ns), HostId(1), &to_sender(1, Body::Cnp), false), None);
+    }
+}
+
+/// The first cut halves the rate to one destination (alpha is 1): a packet of 4,190 bytes takes 670.4 ns at 50
 /// Gb/s. The other is sent to as fast as the port takes it.
 #[test]
 fn a_mark_slows_one_destination_and_no_other() {
     let mut qp = sender("erd-dcqcn");
     let first = [0, 1].map(|_| qp.poll_transmit(Time::ZERO, Gate::OPEN).expect("at line rate"));
     assert_eq!(first.map(|packet| (packet.to.0, packet.ecn_capable)), [(1, true), (2, true)]);
-    assert_eq!(qp.on_packet(Time::ZERO, HostId(1), &to_sender(1, Body::Cnp), false), None);
+    notify_until_cut(&mut qp);
     // One that was due, and then the other's nine.
-    assert_eq!(now_to(&mut qp, Time::ZERO), [&[1][..], &[2; 9]].concat());
+    assert_eq!(now_to(&mut qp, CUT), [&[1][..], &[2; 9]].concat());
     assert!(!qp.has_ready_data() && !qp.is_idle());
     for packet in 1..=8 {
-        let at = Time::from_ps(670_400 * packet);
+        let at = CUT + Duration::from_ps(670_400 * packet);
         assert_eq!(qp.poll_timer(), Some(at));
         assert_eq!(now_to(&mut qp, at), [1]);
     }
-    assert_eq!((qp.poll_timer(), qp.counters().cnps_received), (None, 1));
+    assert_eq!((qp.poll_timer(), qp.counters().cnps_received), (None, 5));
 }
 
 /// With one rate for all destinations the same notification halves what goes to both, and they go on taking turns.
@@ -60,12 +70,12 @@ fn a_mark_slows_all_destinations_of_a_queue_pair() {
     let first = [0, 1].map(|_| qp.poll_transmit(Time::ZERO, Gate::OPEN).expect("at line rate"));
     assert_eq!(first.map(|packet| (packet.to.0, packet.ecn_capable)), [(1, true), (2, true)]);
     assert_eq!(qp.slowest(Time::ZERO), Some(Rate::from_gbps(100)));
-    qp.on_packet(Time::ZERO, HostId(1), &to_sender(1, Body::Cnp), false);
-    assert_eq!(qp.slowest(Time::ZERO), Some(Rate::from_gbps(50)));
+    notify_until_cut(&mut qp);
+    assert_eq!(qp.slowest(CUT), Some(Rate::from_gbps(50)));
     // One that was due, and then one every 670.4 ns.
-    assert_eq!(now_to(&mut qp, Time::ZERO), [1]);
+    assert_eq!(now_to(&mut qp, CUT), [1]);
     for packet in 1..=17 {
-        let at = Time::from_ps(670_400 * packet);
+        let at = CUT + Duration::from_ps(670_400 * packet);
         assert_eq!(qp.poll_timer(), Some(at));
         assert_eq!(now_to(&mut qp, at), [1 + (packet % 2) as u32]);
     }
@@ -134,13 +144,13 @@ fn rates_follow_marks() {
 #[test]
 fn a_destination_that_comes_anew_starts_at_line_rate() {
     let mut qp = sender("erd-dcqcn");
-    qp.on_packet(Time::ZERO, HostId(1), &to_sender(1, Body::Cnp), false);
-    assert_eq!(now_to(&mut qp, Time::ZERO).len(), 11);
-    qp.remove_peer(Time::ZERO, peer(1));
+    notify_until_cut(&mut qp);
+    assert_eq!(now_to(&mut qp, CUT).len(), 11);
+    qp.remove_peer(CUT, peer(1));
     assert!(qp.is_idle() || qp.poll_timer().is_none());
-    qp.add_peer(Time::ZERO, peer(1), RTT);
-    qp.post(Time::ZERO, peer(1), 7, 3 * 4_087).expect("room");
-    assert_eq!(now_to(&mut qp, Time::ZERO), [1, 1, 1]);
+    qp.add_peer(CUT, peer(1), RTT);
+    qp.post(CUT, peer(1), 7, 3 * 4_087).expect("room");
+    assert_eq!(now_to(&mut qp, CUT), [1, 1, 1]);
 }
 
 /// Any end that knows who asks says that it is there.

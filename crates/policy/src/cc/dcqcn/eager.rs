@@ -78,10 +78,10 @@ impl Eager {
     pub(super) fn on_cnp(&mut self, now: Time) {
         self.run_until(now);
         match self.p.reaction {
-            Reaction::Sampled if self.last_cut.is_none() => {
+            Reaction::Sampled if self.timers[2] == Time::MAX => {
                 self.timers[0] = now + self.p.alpha_timer;
                 self.timers[2] = now + self.p.decrease_interval;
-                self.cut(now);
+                self.decrease_notified = true;
             }
             Reaction::Sampled => {
                 self.alpha_notified = true;

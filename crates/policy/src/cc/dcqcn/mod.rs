@@ -220,7 +220,7 @@ impl Dcqcn {
             (Reaction::Sampled, None) => {
                 self.reacted_at = Some(now);
                 self.alpha_due = now + alpha_timer;
-                self.decrease(now);
+                self.decrease_due = now + decrease_interval;
             }
             (Reaction::Sampled, Some(first)) => {
                 self.advance_alpha(now);

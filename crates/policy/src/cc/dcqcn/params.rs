@@ -22,8 +22,8 @@ pub enum Reaction {
     /// a notification point that spaces its notifications.
     Immediate,
     /// Two free-running clocks, started by the first notification, ask whether one arrived since they last
-    /// asked: one moves alpha up or down, the other cuts the rate. So do the ns-3 models since HPCC. The first
-    /// notification acts at once.
+    /// asked: one moves alpha up or down, the other cuts the rate. So do the ns-3 models since HPCC
+    /// (`RdmaHw::cnp_received_mlx`). So the first cut, too, comes one `decrease_interval` after its notification.
     Sampled,
 }
 
@@ -91,7 +91,7 @@ macro_rules! parameters {
 parameters! {
     reaction: Reaction = "When a notification acts: \"immediate\" or \"sampled\".";
     gain: f64 = "g: weight of the newest observation in alpha, 0 to 1.";
-    initial_alpha: f64 = "Alpha at the first notification, 0 to 1; the first cut is by alpha / 2.";
+    initial_alpha: f64 = "Alpha at the first notification, 0 to 1; a cut is by alpha / 2.";
     alpha_timer: Duration = "K: alpha is updated (sampled) or decays (immediate) once in this time.";
     decrease_interval: Duration = "The rate falls at most once in this time; with \"immediate\", 0s reacts to every notification.";
     rate_timer: Duration = "T: time of one step of rate increase.";

@@ -82,25 +82,27 @@ fn rate_bps(cc: &Dcqcn, us: u64) -> u64 {
 fn sampled_trajectory_through_three_cuts_and_the_three_phases() {
     let mut cc = Dcqcn::new(&round(), &env());
     assert_eq!(rate_bps(&cc, 0), 100 * GBPS);
-    cc.on_feedback(Time::ZERO, &cnp()); // acts at once: alpha 1, half
-    assert_eq!(rate_bps(&cc, 0), 50 * GBPS);
-    cc.on_feedback(Time::from_us(10), &cnp()); // waits for the decrease clock at 40
-    cc.on_feedback(Time::from_us(20), &cnp()); // is one with the last
-    assert_eq!(rate_bps(&cc, 39), 50 * GBPS);
-    assert_eq!(rate_bps(&cc, 40), 25 * GBPS); // alpha still 1
-    assert_eq!(cc.target(Time::from_us(40)), Rate::from_gbps(100)); // no step since the last cut: target kept
-    assert_eq!(rate_bps(&cc, 140), 62_500_000_000); // fast recovery 1
-    cc.on_feedback(Time::from_us(210), &cnp());
-    assert_eq!(cc.alpha(Time::from_us(239)), 0.5); // 100: notified, stays 1; 200: halves
-    // At 240 the rate timer comes first (81.25), then the cut by a quarter.
-    assert_eq!(rate_bps(&cc, 240), 60_937_500_000);
-    assert_eq!(cc.target(Time::from_us(240)).as_bps(), 81_250_000_000);
+    cc.on_feedback(Time::ZERO, &cnp()); // starts both clocks; the rate falls when that of decreases is due, at 40
+    cc.on_feedback(Time::from_us(10), &cnp()); // is one with the first
+    cc.on_feedback(Time::from_us(20), &cnp()); // so is this
+    assert_eq!(rate_bps(&cc, 39), 100 * GBPS);
+    assert_eq!(rate_bps(&cc, 40), 50 * GBPS); // alpha 1, half
+    cc.on_feedback(Time::from_us(50), &cnp()); // waits for the decrease clock at 80
+    assert_eq!(rate_bps(&cc, 79), 50 * GBPS);
+    assert_eq!(rate_bps(&cc, 80), 25 * GBPS); // alpha still 1
+    assert_eq!(cc.target(Time::from_us(80)), Rate::from_gbps(100)); // no step since the last cut: target kept
+    assert_eq!(rate_bps(&cc, 180), 62_500_000_000); // fast recovery 1
+    cc.on_feedback(Time::from_us(250), &cnp());
+    assert_eq!(cc.alpha(Time::from_us(279)), 0.5); // 100: notified, stays 1; 200: halves
+    // At 280 the rate timer comes first (81.25), then the cut by a quarter.
+    assert_eq!(rate_bps(&cc, 280), 60_937_500_000);
+    assert_eq!(cc.target(Time::from_us(280)).as_bps(), 81_250_000_000);
     let recovery = [
-        (340, 71_093_750_000), // fast recovery 1
-        (440, 76_171_875_000), // fast recovery 2
-        (540, 79_210_937_500), // additive: target 82.25
-        (640, 82_730_468_750), // hyper: target 86.25
-        (740, 86_490_234_375), // hyper: target 90.25
+        (380, 71_093_750_000), // fast recovery 1
+        (480, 76_171_875_000), // fast recovery 2
+        (580, 79_210_937_500), // additive: target 82.25
+        (680, 82_730_468_750), // hyper: target 86.25
+        (780, 86_490_234_375), // hyper: target 90.25
     ];
     for (us, bps) in recovery {
         assert_eq!(rate_bps(&cc, us), bps, "at {us} us");
@@ -108,6 +110,21 @@ fn sampled_trajectory_through_three_cuts_and_the_three_phases() {
     }
     assert_eq!(cc.alpha(Time::from_us(640)), 0.09375); // 300: 0.75, then halved at 400, 500, 600
     assert_eq!(cc.next_timer(), None);
+}
+
+/// The rate that `cnp_received_mlx` of the HPCC simulator gives after a lone notification: its `ScheduleDecreaseRateMlx`
+/// is 4 us away, by when alpha has been updated four times without a notification.
+#[test]
+fn a_lone_notification_cuts_one_decrease_interval_later() {
+    for info in presets().iter().filter(|info| info.params.reaction == Reaction::Sampled) {
+        let mut cc = Dcqcn::new(&DcqcnConfig::preset(info.preset), &env());
+        cc.on_feedback(Time::from_us(100), &cnp());
+        let before = Time::from_us(104) - Duration::from_ps(1);
+        assert_eq!(cc.rate(before), Some(Rate::from_gbps(100)), "{}", info.name);
+        assert_eq!(cc.next_timer(), None, "the cut needs no timer of the endpoint");
+        // 100 (1 - (255 / 256)^4 / 2) Gb/s.
+        assert_eq!(rate_bps(&cc, 104) / 1_000, 50_776_684, "{}", info.name);
+    }
 }
 
 #[test]
@@ -157,12 +174,12 @@ fn the_papers_alpha_rises_with_notifications_and_decays_without() {
 #[test]
 fn cuts_are_gated_by_the_decrease_interval() {
     let mut cc = Dcqcn::new(&DcqcnConfig::default(), &env());
-    for ns in (0..4_000).step_by(100) {
+    for ns in (0..8_000).step_by(100) {
+        assert_eq!(rate_bps(&cc, ns / 1_000), if ns < 4_000 { 100 * GBPS } else { 50 * GBPS });
         cc.on_feedback(Time::from_ns(ns), &cnp());
     }
-    assert_eq!(rate_bps(&cc, 3), 50 * GBPS);
-    assert_eq!(rate_bps(&cc, 4), 25 * GBPS); // alpha was held at 1
-    assert_eq!(rate_bps(&cc, 8), 25 * GBPS);
+    assert_eq!(rate_bps(&cc, 8), 25 * GBPS); // alpha was held at 1
+    assert_eq!(rate_bps(&cc, 12), 25 * GBPS);
 
     let config = DcqcnConfig {
         decrease_interval: Some(Duration::from_us(50)),
@@ -186,7 +203,7 @@ fn the_rate_never_falls_below_its_minimum() {
     let slow = PolicyEnv { line_rate: Rate::from_mbps(500), ..env() };
     let mut cc = Dcqcn::new(&DcqcnConfig::default(), &slow);
     cc.on_feedback(Time::ZERO, &cnp());
-    assert_eq!(rate_bps(&cc, 0), 500_000_000); // the line is slower than the minimum
+    assert_eq!(rate_bps(&cc, 4), 500_000_000); // the line is slower than the minimum
 }
 
 #[test]
@@ -198,34 +215,40 @@ fn line_rate_is_left_to_the_nic() {
     }
 }
 
+/// As the default, and alpha changes so slowly that a first cut is by half.
+fn halving() -> DcqcnConfig {
+    DcqcnConfig { alpha_timer: Some(Duration::from_us(55)), ..DcqcnConfig::default() }
+}
+
 #[test]
 fn packets_are_paced_and_idling_earns_nothing() {
-    let mut cc = Dcqcn::new(&DcqcnConfig::default(), &env());
-    cc.on_feedback(Time::ZERO, &cnp()); // 50 Gb/s: 1,250 bytes take 200 ns
-    assert_eq!(cc.permit(Time::ZERO, &want(0)), Permit::Now);
-    cc.on_sent(Time::ZERO, &sent(1_250));
-    assert_eq!(cc.permit(Time::from_ns(80), &want(1)), Permit::At(Time::from_ns(200)));
-    assert_eq!(cc.permit(Time::from_ns(200), &want(1)), Permit::Now);
-    assert_eq!(cc.permit(Time::from_ns(5_000), &want(1)), Permit::Now);
-    cc.on_sent(Time::from_ns(5_000), &sent(1_250));
-    assert_eq!(cc.permit(Time::from_ns(5_000), &want(2)), Permit::At(Time::from_ns(5_200)));
+    let mut cc = Dcqcn::new(&halving(), &env());
+    cc.on_feedback(Time::ZERO, &cnp()); // 50 Gb/s from 4 us on: 1,250 bytes take 200 ns
+    assert_eq!(cc.permit(Time::from_ns(4_000), &want(0)), Permit::Now);
+    cc.on_sent(Time::from_ns(4_000), &sent(1_250));
+    assert_eq!(cc.permit(Time::from_ns(4_080), &want(1)), Permit::At(Time::from_ns(4_200)));
+    assert_eq!(cc.permit(Time::from_ns(4_200), &want(1)), Permit::Now);
+    assert_eq!(cc.permit(Time::from_ns(9_000), &want(1)), Permit::Now);
+    cc.on_sent(Time::from_ns(9_000), &sent(1_250));
+    assert_eq!(cc.permit(Time::from_ns(9_000), &want(2)), Permit::At(Time::from_ns(9_200)));
 }
 
 #[test]
 fn recovery_ends_at_line_rate_without_pacing() {
-    let mut cc = Dcqcn::new(&DcqcnConfig::default(), &env());
+    let mut cc = Dcqcn::new(&halving(), &env());
     cc.on_feedback(Time::ZERO, &cnp());
-    cc.on_sent(Time::from_us(1), &sent(1_250));
-    // 50 Gb/s is half of the line: nine halvings leave 1/1024.
-    let last_paced = Time::from_us(9 * 300 - 1);
+    cc.on_sent(Time::from_us(5), &sent(1_250));
+    // From the cut at 4 us on; 50 Gb/s is half of the line: nine halvings leave 1/1024.
+    let after = |steps: u64| 4 + steps * 300;
+    let last_paced = Time::from_us(after(9) - 1);
     cc.on_sent(last_paced, &sent(1_250));
     assert!(matches!(cc.permit(last_paced, &want(1)), Permit::At(_)));
-    let free = Time::from_us(9 * 300);
+    let free = Time::from_us(after(9));
     cc.on_sent(free, &sent(1_250));
     assert_eq!(cc.permit(free, &want(1)), Permit::Now);
-    assert!(rate_bps(&cc, 9 * 300) < 100 * GBPS); // the published trajectory goes on
-    assert_eq!(rate_bps(&cc, 37 * 300), 100 * GBPS);
-    assert_eq!(cc.at(Time::from_us(40 * 300)).due, Time::MAX); // and the timers stop
+    assert!(rate_bps(&cc, after(9)) < 100 * GBPS); // the published trajectory goes on
+    assert_eq!(rate_bps(&cc, after(37)), 100 * GBPS);
+    assert_eq!(cc.at(Time::from_us(after(40))).due, Time::MAX); // and the timers stop
 }
 
 #[test]
@@ -233,14 +256,15 @@ fn the_window_bounds_what_is_in_flight_and_can_follow_the_rate() {
     let config = DcqcnConfig {
         window: Some(Window::Bdp(1.0)), // 125,000 bytes: 100 packets
         window_follows_rate: Some(true),
-        ..DcqcnConfig::default()
+        ..halving()
     };
     let mut cc = Dcqcn::new(&config, &env());
     assert_eq!(cc.permit(Time::ZERO, &want(99)), Permit::Now);
     assert_eq!(cc.permit(Time::ZERO, &want(100)), Permit::Blocked);
     cc.on_feedback(Time::ZERO, &cnp());
-    assert_eq!(cc.permit(Time::ZERO, &want(49)), Permit::Now);
-    assert_eq!(cc.permit(Time::ZERO, &want(50)), Permit::Blocked);
+    let cut = Time::from_us(4);
+    assert_eq!(cc.permit(cut, &want(49)), Permit::Now);
+    assert_eq!(cc.permit(cut, &want(50)), Permit::Blocked);
     let tiny = DcqcnConfig { window: Some(Window::Bdp(1e-3)), ..DcqcnConfig::default() };
     let mut cc = Dcqcn::new(&tiny, &env());
     assert_eq!(cc.permit(Time::ZERO, &want(0)), Permit::Now); // smaller than a packet, yet no deadlock
