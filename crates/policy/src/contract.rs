@@ -123,7 +123,8 @@ pub struct Feedback {
     pub memo: Memo,
     /// Bytes on the wire of the packet.
     pub wire_bytes: u32,
-    /// From the packet's wire timestamp to now. Zero unless `timed`, heard, a probe reply or an echo.
+    /// From the packet's wire timestamp to now. Zero unless `timed`, heard, a probe reply or an echo
+    /// of the peer or of the edge.
     pub rtt: Duration,
     /// Receiver's stamp minus sender's stamp, in picoseconds; meaningful up to a constant clock offset.
     pub one_way_ps: i64,

@@ -80,6 +80,7 @@ pub struct Dctcp {
     max: f64,
     packet_bytes: f64,
     base_rtt: Duration,
+    line: Rate,
 }
 
 impl Dctcp {
@@ -104,6 +105,7 @@ impl Dctcp {
             max,
             packet_bytes,
             base_rtt: env.base_rtt,
+            line: env.line_rate,
         }
     }
 
@@ -172,8 +174,9 @@ impl CongestionControl for Dctcp {
         None
     }
     fn rate(&self, _now: Time) -> Option<Rate> {
+        // A window a base round-trip time: what it allows while there is no queue.
         let bits = self.window * self.packet_bytes * 8.0;
-        Some(Rate::from_bps((bits / self.base_rtt.as_secs_f64().max(1e-12)) as u64))
+        Some(Rate::from_bps((bits / self.base_rtt.as_secs_f64().max(1e-12)) as u64).min(self.line))
     }
 }
 
@@ -249,6 +252,13 @@ mod tests {
         assert_eq!(dctcp.window, 51.0);
         feed(&mut dctcp, FeedbackKind::Timeout, 9);
         assert_eq!((dctcp.window, dctcp.slow_start_below), (2.0, 25.5));
+    }
+
+    /// A window of several bandwidth-delay products makes a queue, not a rate above the line's.
+    #[test]
+    fn the_rate_is_the_lines_at_most() {
+        let config = DctcpConfig { initial: Window::Bdp(8.0), ..DctcpConfig::default() };
+        assert_eq!(dctcp(&config).rate(Time::ZERO), Some(Rate::from_gbps(100)));
     }
 
     #[test]

@@ -65,6 +65,11 @@ macro_rules! congestion_controls {
         pub enum AnyCc { $( $(#[$doc])* $name($state) ),* }
 
         impl CcConfig {
+            /// Each of them with its defaults.
+            #[cfg(test)]
+            pub(crate) fn every() -> std::vec::Vec<Self> {
+                std::vec![ $( CcConfig::$name(<$config>::default()) ),* ]
+            }
             /// Names the first field that is wrong.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self { $( CcConfig::$name(config) => config.validate() ),* }

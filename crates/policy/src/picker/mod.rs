@@ -51,6 +51,11 @@ macro_rules! pickers {
         pub enum AnyPicker { $( $(#[$doc])* $name($name) ),* }
 
         impl PickerConfig {
+            /// Each of them with its defaults.
+            #[cfg(test)]
+            pub(crate) fn every() -> std::vec::Vec<Self> {
+                std::vec![ $( PickerConfig::$name $((<$config>::default()))? ),* ]
+            }
             /// Names the first field that is wrong.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self { $( pickers!(@pattern $name config $($config)?) => pickers!(@validate config $($config)?) ),* }

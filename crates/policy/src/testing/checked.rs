@@ -108,6 +108,7 @@ impl<P: Policy> Policy for Checked<P> {
                 | FeedbackKind::ProbeReply
                 | FeedbackKind::Heard { .. }
                 | FeedbackKind::Echo
+                | FeedbackKind::EdgeEcho
         );
         assert!(
             measured || feedback.rtt.as_ps() == 0,

@@ -64,9 +64,31 @@ pub fn random_operations<P: Policy>(
     model.must_send(100);
 }
 
+/// Every kind of feedback once, whatever its flags.
+pub(super) fn every_kind() -> impl Iterator<Item = FeedbackKind> {
+    let first = FeedbackKind::Ack { timed: true, marked: false };
+    core::iter::successors(Some(first), |&kind| kind_after(kind))
+}
+
+/// The kind after this one. No wildcard: a new kind does not compile before it has its place here.
+fn kind_after(kind: FeedbackKind) -> Option<FeedbackKind> {
+    Some(match kind {
+        FeedbackKind::Ack { .. } => FeedbackKind::Cnp,
+        FeedbackKind::Cnp => FeedbackKind::Lost,
+        FeedbackKind::Lost => FeedbackKind::Timeout,
+        FeedbackKind::Timeout => FeedbackKind::ProbeReply,
+        FeedbackKind::ProbeReply => FeedbackKind::EdgeEcho,
+        FeedbackKind::EdgeEcho => FeedbackKind::Echo,
+        FeedbackKind::Echo => FeedbackKind::Heard { marked: false },
+        FeedbackKind::Heard { .. } => FeedbackKind::Late,
+        FeedbackKind::Late => FeedbackKind::Notices(Notices::Welcome),
+        FeedbackKind::Notices(_) => return None,
+    })
+}
+
 impl<P: Policy> Model<P> {
     fn step(&mut self, dice: &mut Rng) {
-        match dice.below(18) {
+        match dice.below(20) {
             0..6 => {
                 self.try_send();
             }
@@ -77,31 +99,57 @@ impl<P: Policy> Model<P> {
                 timed: dice.chance(0.9),
                 marked: dice.chance(0.3),
             }),
-            11 => self.feed_any(dice, |_| FeedbackKind::Lost),
-            12 => self.feed_any(dice, |_| FeedbackKind::Timeout),
-            13 => {
-                let nothing = Flying { psn: 0, path: PathId(0), memo: Memo::default(), sent_at: self.now };
-                self.feed(FeedbackKind::Cnp, nothing);
+            11..18 => {
+                let kinds: Vec<FeedbackKind> = every_kind().collect();
+                let kind = kinds[dice.below(kinds.len() as u32) as usize];
+                self.feed_kind(kind, dice);
             }
-            14 => self.change_paths(dice),
-            15 => {
-                let path = PathId(dice.below(u32::from(self.env.paths)) as u16);
-                let other = Flying { psn: 0, path, memo: Memo::default(), sent_at: self.now };
-                let notices = if dice.chance(0.5) { Notices::Welcome } else { Notices::Paused };
-                let heard = FeedbackKind::Heard { marked: dice.chance(0.3) };
-                self.feed(if dice.chance(0.7) { heard } else { FeedbackKind::Notices(notices) }, other);
-            }
-            16 => {
-                if !self.flying.is_empty() {
-                    let of = self.flying[dice.below(self.flying.len() as u32) as usize];
-                    self.feed(FeedbackKind::Late, of);
-                }
-            }
+            18 => self.change_paths(dice),
             _ => {
                 let most_ps = [1_000, 1_000_000, 100_000_000][dice.below(3) as usize];
                 self.advance(self.now + Duration::from_ps(u64::from(dice.below(most_ps))));
             }
         }
+    }
+
+    /// Feedback of this kind on whatever it can be about. Its flags are drawn.
+    fn feed_kind(&mut self, kind: FeedbackKind, dice: &mut Rng) {
+        match kind {
+            FeedbackKind::Ack { .. } => self.feed_any(dice, |dice| FeedbackKind::Ack {
+                timed: dice.chance(0.9),
+                marked: dice.chance(0.3),
+            }),
+            FeedbackKind::Lost | FeedbackKind::Timeout => self.feed_any(dice, |_| kind),
+            // It stays in flight.
+            FeedbackKind::Late => {
+                if !self.flying.is_empty() {
+                    let of = self.flying[dice.below(self.flying.len() as u32) as usize];
+                    self.feed(kind, of);
+                }
+            }
+            FeedbackKind::Heard { .. } => {
+                let kind = FeedbackKind::Heard { marked: dice.chance(0.3) };
+                let of = self.of_a_path(dice);
+                self.feed(kind, of);
+            }
+            FeedbackKind::Notices(_) => {
+                let notices = if dice.chance(0.5) { Notices::Welcome } else { Notices::Paused };
+                let of = self.of_a_path(dice);
+                self.feed(FeedbackKind::Notices(notices), of);
+            }
+            FeedbackKind::Cnp | FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho | FeedbackKind::Echo => {
+                let of = self.of_a_path(dice);
+                self.feed(kind, of);
+            }
+        }
+    }
+
+    /// Something that left on any path a while ago and is no packet in flight.
+    fn of_a_path(&self, dice: &mut Rng) -> Flying {
+        let path = PathId(dice.below(u32::from(self.env.paths)) as u16);
+        let ago = u64::from(dice.below(100_000_000)).min(self.now.as_ps());
+        let sent_at = Time::from_ps(self.now.as_ps() - ago);
+        Flying { psn: 0, path, memo: Memo::default(), sent_at }
     }
 
     fn poll(&mut self) -> (Want, Grant) {
@@ -177,8 +225,19 @@ impl<P: Policy> Model<P> {
     }
 
     fn feed(&mut self, kind: FeedbackKind, of: Flying) {
-        let timed = matches!(kind, FeedbackKind::Ack { timed: true, .. } | FeedbackKind::Heard { .. });
-        let rtt = if timed { self.now - of.sent_at } else { Duration::ZERO };
+        let measured = match kind {
+            FeedbackKind::Ack { timed, .. } => timed,
+            FeedbackKind::Heard { .. }
+            | FeedbackKind::ProbeReply
+            | FeedbackKind::EdgeEcho
+            | FeedbackKind::Echo => true,
+            FeedbackKind::Cnp
+            | FeedbackKind::Lost
+            | FeedbackKind::Timeout
+            | FeedbackKind::Late
+            | FeedbackKind::Notices(_) => false,
+        };
+        let rtt = if measured { self.now - of.sent_at } else { Duration::ZERO };
         let feedback = Feedback {
             kind,
             path: of.path,

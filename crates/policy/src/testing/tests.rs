@@ -1,7 +1,11 @@
 //! The schemes of this crate on the bench.
 
+use core::cell::RefCell;
+use core::mem::discriminant;
 use std::fmt::Write as _;
+use std::rc::Rc;
 use std::string::String;
+use std::vec::Vec;
 
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 
@@ -9,8 +13,8 @@ use super::*;
 use crate::cc::{CcConfig, Dcqcn, DcqcnConfig, DcqcnPreset, Unlimited, UnlimitedConfig, Window};
 use crate::picker::{AnyPicker, Ecmp, PerMessage, PickerConfig, RoundRobin, Rps};
 use crate::{
-    AnyPolicy, Feedback, FeedbackKind, Grant, Member, MpRdma, Peers, Policy, PolicyConfig, PolicyCx,
-    PolicyEnv, Sent, Shared, Split, SplitConfig, Udmp, Want, find_scheme, schemes,
+    AnyPolicy, CnpMode, Feedback, FeedbackKind, Grant, Leg, Member, Memo, MpRdma, PathView, Peers, Policy,
+    PolicyConfig, PolicyCx, PolicyEnv, Sent, Shared, Split, SplitConfig, Udmp, Want, find_scheme, schemes,
 };
 
 fn run(scheme: &str, scenario: &Scenario) -> Report {
@@ -109,8 +113,7 @@ fn a_window_of_one_bdp_fills_the_line_and_half_of_it_halves_the_rate() {
 fn every_scheme_through_every_scenario() {
     let mut table = String::new();
     for (name, scenario) in Scenario::all() {
-        for scheme in ["ecmp", "per-message", "rps", "rps-nocc", "timely", "swift"].into_iter().chain(CLOCKED)
-        {
+        for scheme in schemes().iter().map(|scheme| scheme.name) {
             let scenario = Scenario { packets_per_message: 100, ..scenario.clone() };
             let report = run(scheme, &scenario);
             let all = totals(&report);
@@ -124,13 +127,20 @@ fn every_scheme_through_every_scenario() {
     assert_eq!(table, include_str!("snapshot.txt"), "\n{table}");
 }
 
-/// The schemes driven by acknowledgements, one for every packet.
-const CLOCKED: [&str; 9] =
-    ["udmp", "udmp-published", "mprdma", "mprdma-half-window", "swift-rps", "reps", "dctcp", "plb", "laps"];
+/// The schemes driven by acknowledgements: those that nobody notifies and that hold back on their own.
+fn clocked() -> impl Iterator<Item = &'static str> {
+    let all = schemes().iter().filter(|info| {
+        let scheme = (info.make)();
+        let unlimited =
+            matches!(&scheme.policy, PolicyConfig::Split(split) if matches!(split.cc, CcConfig::None(_)));
+        scheme.cnp.mode == CnpMode::Off && scheme.service.is_connection() && !unlimited
+    });
+    all.map(|info| info.name)
+}
 
 #[test]
 fn any_incast_completes_with_every_clocked_scheme() {
-    for scheme in CLOCKED {
+    for scheme in clocked() {
         for senders in [2, 16, 64, 256] {
             let scenario =
                 Scenario { senders, packets: 300, timeout: Duration::from_ms(50), ..Scenario::incast() };
@@ -148,7 +158,7 @@ fn clocked_schemes_finish_every_scenario_under_any_jitter() {
     for percent in [0, 1, 2, 5, 10] {
         for (name, scenario) in Scenario::all() {
             let scenario = scenario.with_jitter(percent);
-            for scheme in CLOCKED {
+            for scheme in clocked() {
                 let done = run(scheme, &scenario).senders.iter().all(|sender| sender.done_at.is_some());
                 assert!(done, "{scheme}, {name}, {percent} %");
             }
@@ -176,6 +186,84 @@ fn jitter_changes_no_outcome_of_a_scheme_that_does_not_measure_delay() {
 fn the_same_seed_gives_the_same_report() {
     for (_, scenario) in Scenario::all() {
         assert_eq!(run("rps", &scenario), run("rps", &scenario));
+    }
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "a seed that fails is one of a scheme")]
+fn random_operations_break_no_invariant_of_any_scheme() {
+    for scheme in schemes() {
+        std::println!("{}", scheme.name);
+        for seed in 0..12 {
+            // Every other time a switch answers for the network behind it.
+            let edge = (seed % 2 == 1).then_some(Leg::of(Duration::from_us(4)));
+            let env = PolicyEnv { edge, ..Scenario::steady().env };
+            let policy = (scheme.make)().policy;
+            random_operations(seed, 1_000, &env, |env, rng| policy.build(env, rng));
+        }
+    }
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "a seed that fails is one of a pair")]
+fn random_operations_break_no_invariant_of_any_congestion_control_and_picker() {
+    let env = Scenario::steady().env;
+    for cc in CcConfig::every() {
+        for picker in PickerConfig::every() {
+            std::println!("{cc:?} {picker:?}");
+            let config = PolicyConfig::Split(SplitConfig { cc: cc.clone(), picker });
+            assert_eq!(config.validate(), Ok(()));
+            for seed in 0..4 {
+                random_operations(seed, 1_000, &env, |env, rng| config.build(env, rng));
+            }
+        }
+    }
+}
+
+/// What random operations feed to a policy.
+struct Listener {
+    policy: AnyPolicy,
+    heard: Rc<RefCell<Vec<FeedbackKind>>>,
+}
+
+impl Policy for Listener {
+    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+        self.policy.poll_send(now, want, cx)
+    }
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        self.policy.on_sent(now, sent, cx)
+    }
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        self.heard.borrow_mut().push(feedback.kind);
+        self.policy.on_feedback(now, feedback, cx);
+    }
+    fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.policy.on_paths(now, paths, cx);
+    }
+    fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
+        self.policy.on_timer(now, cx);
+    }
+    fn next_timer(&self) -> Option<Time> {
+        self.policy.next_timer()
+    }
+    fn rate(&self, now: Time) -> Option<Rate> {
+        self.policy.rate(now)
+    }
+}
+
+#[test]
+fn random_operations_draw_every_kind_of_feedback() {
+    let heard = Rc::new(RefCell::new(Vec::new()));
+    let config = (find_scheme("rps-nocc").expect("a scheme").make)().policy;
+    random_operations(1, 1_000, &Scenario::steady().env, |env, rng| Listener {
+        policy: config.build(env, rng),
+        heard: heard.clone(),
+    });
+    let heard = heard.borrow();
+    for kind in operations::every_kind() {
+        let same = |other: &&FeedbackKind| discriminant(*other) == discriminant(&kind);
+        let times = heard.iter().filter(same).count();
+        assert!(times >= 10, "{kind:?} came {times} times in 1,000 steps");
     }
 }
 
