@@ -2,8 +2,11 @@
 
 use pathweave_topo::{NodeId, Routing, Topology};
 use pathweave_units::{Duration, HostId, Rate};
+use pathweave_workload::Message;
 
 use crate::route_headers::RouteHeader;
+use crate::spec::{SimError, SimSpec};
+use crate::ways::Ways;
 
 /// The hops of a shortest path, in order, and what the two ends can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +45,27 @@ impl PathProfile {
     }
 }
 
+/// Links that a packet may cross: over 64 switches, as explicit paths may. Its header counts them in eight bits.
+const MAX_LINKS_OF_A_WAY: usize = 65;
+
+/// Refuses messages between hosts that are too far apart.
+pub(crate) fn check_distances(spec: &SimSpec, ways: &Ways) -> Result<(), SimError> {
+    let topology = &*spec.topology;
+    if topology.links_apart_at_most() as usize <= MAX_LINKS_OF_A_WAY {
+        return Ok(());
+    }
+    for &Message { src, dst, .. } in spec.graph.messages() {
+        if ways.profiles(topology, src, dst).is_empty() {
+            let [from, to] = [src, dst].map(|host| topology.node_name(host.into()));
+            let most = MAX_LINKS_OF_A_WAY - 1;
+            let what =
+                format!("{from} and {to} are more than {most} switches apart; at most {most} are allowed");
+            return Err(SimError::Network(what));
+        }
+    }
+    Ok(())
+}
+
 /// Follows first next hops from `src` to `dst`; `None` if there is no way.
 pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> Option<PathProfile> {
     let mut node = NodeId(src.0);
@@ -49,7 +73,7 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
     let mut to_edge = None;
     while node.0 != dst.0 {
         let next = routing.from_node(node, dst);
-        if next.is_empty() || hops.len() > 64 {
+        if next.is_empty() || hops.len() == MAX_LINKS_OF_A_WAY {
             return None;
         }
         let port = topology.ports(node)[usize::from(next.get(0))];

@@ -33,6 +33,7 @@ use crate::ideal::data_wire_bytes;
 use crate::monitor::{Control, Monitor, Quiet, Snapshot};
 use crate::nic::Datagram;
 use crate::observe::Recorder;
+use crate::paths::check_distances;
 use crate::pending::Pending;
 use crate::routes::{self, View};
 use crate::spec::{Blame, RouteChoice, SimError, SimSpec, Verb};
@@ -259,6 +260,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         if spec.observe.departures {
             runner.hosts.iter_mut().for_each(|host| host.departures = Some(Box::new(DepartureLog::new())));
         }
+        check_distances(spec, &runner.ways)?;
         runner.set_up_beyond();
         for (index, link) in topology.links().iter().enumerate() {
             if link.error_rate > 0.0 {

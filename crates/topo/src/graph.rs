@@ -15,6 +15,8 @@ pub const MAX_NODES: u32 = 1 << 20;
 pub const MAX_LINKS: usize = 1 << 22;
 /// Most ports a node may have.
 pub const MAX_PORTS: u32 = u16::MAX as u32;
+/// Most ports of a host: what an endpoint can send by.
+pub const MAX_HOST_PORTS: u32 = 64;
 
 /// A host or a switch: hosts are `0..hosts`, switches follow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -111,9 +113,9 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Connects the parts. Refused: no hosts, more than [`MAX_NODES`], [`MAX_LINKS`] or [`MAX_PORTS`], an
-    /// end that does not exist, a link of a node to itself, rate 0, an error rate outside `0.0..=1.0`, a node
-    /// without ports, a name that two nodes have, and a network in more than one piece.
+    /// Connects the parts. Refused: no hosts, more than [`MAX_NODES`], [`MAX_LINKS`], [`MAX_PORTS`] of a switch or
+    /// [`MAX_HOST_PORTS`] of a host, an end that does not exist, a link of a node to itself, rate 0, an error rate
+    /// outside `0.0..=1.0`, a node without ports, a name that two nodes have, and a network in more than one piece.
     pub fn new(
         name: impl Into<String>,
         hosts: u32,
@@ -326,12 +328,41 @@ impl Topology {
             if ports == 0 {
                 return Err(self.refuse(format!("{} has no links", self.node_name(node))));
             }
-            if ports > MAX_PORTS as usize {
+            let (what, most) = if self.is_host(node) { ("host ", MAX_HOST_PORTS) } else { ("", MAX_PORTS) };
+            if ports > most as usize {
                 let name = self.node_name(node);
-                return Err(self.refuse(format!("{name} has {ports} ports; at most {MAX_PORTS} are allowed")));
+                return Err(
+                    self.refuse(format!("{what}{name} has {ports} ports; at most {most} are allowed"))
+                );
             }
         }
         Ok(())
+    }
+
+    /// No two hosts are more links apart than this, nor can be: twice what is farthest from the first switch. So one
+    /// search tells of most networks that no way in them is too long.
+    pub fn links_apart_at_most(&self) -> u32 {
+        if self.switches.is_empty() {
+            return self.nodes();
+        }
+        let mut depth = vec![u32::MAX; self.nodes() as usize];
+        let first = self.switch_node(0);
+        depth[first.index()] = 0;
+        let mut list = vec![first];
+        let mut next = 0;
+        while let Some(&node) = list.get(next) {
+            next += 1;
+            // Hosts forward nothing.
+            let onward = if self.is_host(node) { &[] } else { self.ports(node) };
+            for port in onward {
+                if depth[port.peer.index()] == u32::MAX {
+                    depth[port.peer.index()] = depth[node.index()] + 1;
+                    list.push(port.peer);
+                }
+            }
+        }
+        let hosts = depth.iter().take(self.hosts as usize);
+        hosts.max().map_or(0, |&farthest| farthest.saturating_mul(2))
     }
 
     fn check_connected(&self) -> Result<(), TopoError> {

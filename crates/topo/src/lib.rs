@@ -41,7 +41,9 @@ pub use error::{Location, TopoError};
 pub use formats::{
     TOPOLOGY_FORMATS, TopologyFormat, WriteTopology, is_topology_file, topology_format_of_header,
 };
-pub use graph::{Link, LinkId, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch, Topology};
+pub use graph::{
+    Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch, Topology,
+};
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
 pub use path_sets::{
     AllShortest, Hop, KShortest, LapsPathFile, LinkProfile, OwnPathsConfig, PathFile, PathSetConfig,

@@ -233,3 +233,17 @@ proptest! {
         let _ = fat_tree.build(Path::new("."));
     }
 }
+
+/// A host sends by at most 64 ports; a switch may have any number.
+#[test]
+fn a_host_has_at_most_64_ports() {
+    let with = |ports: usize| {
+        let (rate, delay) = (Rate::from_gbps(100), Duration::ZERO);
+        let link = |host| Link { a: NodeId(host), b: NodeId(2), rate, delay, error_rate: 0.0 };
+        let links = [vec![link(0); ports], vec![link(1)]].concat();
+        Topology::new("wide", 2, vec![Switch { name: "s".into(), tier: 0, group: None }], links)
+    };
+    assert_eq!(with(64).unwrap().ports(NodeId(0)).len(), 64);
+    let error = with(65).unwrap_err().to_string();
+    assert_eq!(error, "topology \"wide\": host host0 has 65 ports; at most 64 are allowed");
+}

@@ -275,6 +275,15 @@ impl<'a> Plan<'a> {
                         return Err(self.topology.refuse(what));
                     }
                 }
+                let longest = list.first_hop[before - 1..].windows(2).map(|ends| ends[1] - ends[0]).max();
+                if longest.is_some_and(|hops| hops as usize >= MAX_SWITCHES) {
+                    let [from, to] = [from, to].map(|edge| self.topology.node_name(self.edges[edge]));
+                    let what = format!(
+                        "a path from {from} to {to} is over {} switches; at most {MAX_SWITCHES} are allowed",
+                        longest.unwrap_or(0) + 1
+                    );
+                    return Err(self.topology.refuse(what));
+                }
                 if list.hops.len() > MAX_HOPS {
                     let what = format!(
                         "its paths have more than {MAX_HOPS} hops together; fewer paths of a pair (`max_paths`, `k`) take less"

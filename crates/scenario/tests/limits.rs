@@ -1,0 +1,23 @@
+//! What is too large for the engine is refused before a run.
+
+use pathweave_scenario::{Changes, Loaded};
+
+fn refusal(switches: u32, to: u32, routing: &str) -> Option<String> {
+    let text = format!(
+        "topology = {{ kind = \"torus\", size = [{switches}] }}\nrouting = \"{routing}\"\n[[workload]]\n\
+         kind = \"flows\"\nflows = [{{ src = 0, dst = {to}, size = \"1KB\" }}]\n"
+    );
+    let loaded = Loaded::parse(&text, "ring.toml", ".", &Changes::default()).expect("well-formed");
+    loaded.prepare().err().map(|why| why.to_string())
+}
+
+/// A packet counts the links it crosses in eight bits, explicit paths are of 64 switches, and so is every way.
+#[test]
+fn hosts_that_are_too_far_apart_are_refused() {
+    for routing in ["ecmp", "source"] {
+        assert_eq!(refusal(160, 63, routing), None, "64 switches, {routing}");
+        let why = refusal(160, 64, routing).expect("65 switches");
+        assert!(why.contains("at most 64 are allowed"), "{why}");
+    }
+    assert!(refusal(700, 350, "ecmp").expect("351 switches").contains("host0 and host350 are more than 64"));
+}
