@@ -47,6 +47,10 @@ impl Loaded {
                 schemes.push(named);
             }
         }
+        if schemes.len() > usize::from(u16::MAX) {
+            let message = format!("{} schemes; at most {} are allowed", schemes.len(), u16::MAX);
+            return Err(self.place(Diagnostic::new(FieldPath::root().key("workload"), message)).into());
+        }
         let scheme_index = |name: Option<&str>| {
             let name = name.unwrap_or(&scenario.scheme.name);
             schemes.iter().position(|scheme| scheme.name == name).expect("every scheme in use was collected")
@@ -296,11 +300,8 @@ fn paths_error(why: &TopoError) -> Diagnostic {
 fn workload_error(path: &FieldPath, traffic: &Traffic, why: &WorkloadError) -> Diagnostic {
     match why {
         WorkloadError::Field { field, value, allowed, .. } => out_of_range(path.key(field), value, allowed),
-        WorkloadError::Flow { index, message, .. } => {
+        WorkloadError::Flow { index, field, message, .. } => {
             let flow = path.key("flows").index(usize::try_from(*index).unwrap_or(usize::MAX));
-            // "size = 0 bytes: ..." is about that field of the flow.
-            let field = message.split_once(" = ").map(|(field, _)| field);
-            let field = field.filter(|field| field.bytes().all(|byte| byte.is_ascii_lowercase()));
             Diagnostic::new(field.map_or(flow.clone(), |field| flow.key(field)), message)
         }
         // The file is where the mistake is; the scenario is where it is named.

@@ -29,7 +29,7 @@ pub enum Body {
     Nack(Nack),
     /// Congestion notification (RoCEv2 annex A17.9.3).
     Cnp,
-    /// Asks for the one-way delay of `Segment::path`; answered by an `Ack` with the probe's stamp.
+    /// Asks for the delay of `Segment::path`; answered at once by a `ProbeReply` with the probe's stamp.
     Probe {
         /// When the probe left.
         sent_at: Time,

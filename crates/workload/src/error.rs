@@ -26,6 +26,8 @@ pub enum WorkloadError {
         group: String,
         /// Which flow, from 0.
         index: u64,
+        /// The field of the flow, where it is one.
+        field: Option<&'static str>,
         /// Field, value and what is allowed.
         message: String,
     },

@@ -259,7 +259,7 @@ impl<P: Policy> Qp<P> {
             }
             NackReason::ReceiverNotReady => {
                 self.recover(now, nack, common);
-                self.back_off(now, nack.psn, common)
+                self.back_off(now, common)
             }
             NackReason::RemoteAccess => Some(Status::RemoteAccess),
             NackReason::InvalidRequest => Some(Status::RemoteInvalidRequest),
@@ -278,7 +278,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Pauses for want of a receive at the other end, or gives up.
-    fn back_off(&mut self, now: Time, _psn: u64, common: &mut Common) -> Option<Status> {
+    fn back_off(&mut self, now: Time, common: &mut Common) -> Option<Status> {
         if self.health == Health::BackingOff {
             return None;
         }

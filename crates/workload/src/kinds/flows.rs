@@ -89,9 +89,11 @@ impl Generate for Flows {
             (None, true) => return out.bad("flows", "none", "expected a list of flows, or a file"),
         };
         list.notes.iter().chain(&list.unused).for_each(|note| out.note(note));
-        let fail = |flow: &FlowRecord, what: String| match file {
+        let fail = |flow: &FlowRecord, Fault { field, what }: Fault| match file {
             Some(file) => FileError::at(file, flow.line, what).into(),
-            None => WorkloadError::Flow { group: out.name.to_owned(), index: flow.line, message: what },
+            None => {
+                WorkloadError::Flow { group: out.name.to_owned(), index: flow.line, field, message: what }
+            }
         };
         if let (Some(HostCount { field, line, count }), Some(file)) = (list.hosts, file)
             && count > u64::from(out.env.hosts)
@@ -100,10 +102,10 @@ impl Generate for Flows {
             return Err(FileError { file: file.to_owned(), line, message: what }.into());
         }
         for flow in &list.flows {
-            check(flow, out.env).map_err(|what| fail(flow, what))?;
+            check(flow, out.env).map_err(|fault| fail(flow, fault))?;
         }
         let place = if file.is_some() { "line" } else { "number" };
-        check_ids(&list.flows, place).map_err(|(flow, what)| fail(flow, what))?;
+        check_ids(&list.flows, place).map_err(|(flow, fault)| fail(flow, fault))?;
         // By content, so that the order of the list does not show: flows that are still equal have no id, so that
         // nothing waits for them, and are interchangeable.
         list.flows.iter_mut().for_each(|f| f.after.sort_unstable());
@@ -160,45 +162,58 @@ fn content(flow: &FlowRecord) -> impl Ord + '_ {
 
 /// Checks a list as a workload does, but for whether its hosts exist. `file` is its name in errors.
 pub fn check_flows(list: &FlowFile, file: &str) -> Result<(), FileError> {
-    let fail = |flow: &FlowRecord, what: String| FileError::at(file, flow.line, what);
-    list.flows.iter().try_for_each(|flow| check_itself(flow).map_err(|what| fail(flow, what)))?;
-    check_ids(&list.flows, "line").map_err(|(flow, what)| fail(flow, what))
+    let fail = |flow: &FlowRecord, fault: Fault| FileError::at(file, flow.line, fault.what);
+    list.flows.iter().try_for_each(|flow| check_itself(flow).map_err(|fault| fail(flow, fault)))?;
+    check_ids(&list.flows, "line").map_err(|(flow, fault)| fail(flow, fault))
+}
+
+/// What is wrong with a flow.
+struct Fault {
+    field: Option<&'static str>,
+    /// Field, value and what is allowed.
+    what: String,
+}
+
+impl Fault {
+    /// Of a field, `why` beginning with its value.
+    fn of(field: &'static str, why: impl std::fmt::Display) -> Self {
+        Fault { field: Some(field), what: format!("{field} = {why}") }
+    }
 }
 
 /// What is wrong with a flow by itself, and with its hosts.
-fn check(flow: &FlowRecord, env: &WorkloadEnv) -> Result<(), String> {
+fn check(flow: &FlowRecord, env: &WorkloadEnv) -> Result<(), Fault> {
     for (field, id) in [("src", flow.src), ("dst", flow.dst)] {
-        env.host_of(id).map_err(|why| format!("{field} = {id}: {why}"))?;
+        env.host_of(id).map_err(|why| Fault::of(field, format!("{id}: {why}")))?;
     }
     check_itself(flow)
 }
 
-fn check_itself(flow: &FlowRecord) -> Result<(), String> {
+fn check_itself(flow: &FlowRecord) -> Result<(), Fault> {
     if flow.src == flow.dst {
-        return Err(format!("dst = {}: the same as src; they must differ", flow.dst));
+        return Err(Fault::of("dst", format!("{}: the same as src; they must differ", flow.dst)));
     }
     let max = MAX_MESSAGE_SIZE.get();
     if !(1..=max).contains(&flow.size_bytes) {
-        return Err(format!("size = {} bytes: expected 1 to {max}", flow.size_bytes));
+        return Err(Fault::of("size", format!("{} bytes: expected 1 to {max}", flow.size_bytes)));
     }
     match flow.connection {
         Some(number) if number >= 1 << 31 => {
-            Err(format!("connection = {number}: expected a number below 2147483648"))
+            Err(Fault::of("connection", format!("{number}: expected a number below 2147483648")))
         }
         _ => Ok(()),
     }
 }
 
 /// Ids must differ, and those waited for must exist. `place` is what the numbers of flows count.
-fn check_ids<'a>(flows: &'a [FlowRecord], place: &str) -> Result<(), (&'a FlowRecord, String)> {
+fn check_ids<'a>(flows: &'a [FlowRecord], place: &str) -> Result<(), (&'a FlowRecord, Fault)> {
     let mut by_id: BTreeMap<&str, &FlowRecord> = BTreeMap::new();
     for flow in flows {
         if let Some(id) = &flow.id
             && let Some(first) = by_id.insert(id, flow)
         {
-            let what =
-                format!("id = {id}: the flow of {place} {} has it already; ids must differ", first.line);
-            return Err((flow, what));
+            let why = format!("{id}: the flow of {place} {} has it already; ids must differ", first.line);
+            return Err((flow, Fault::of("id", why)));
         }
     }
     for flow in flows {
@@ -207,7 +222,7 @@ fn check_ids<'a>(flows: &'a [FlowRecord], place: &str) -> Result<(), (&'a FlowRe
         {
             let hint = nearest(missing, by_id.keys().copied())
                 .map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
-            return Err((flow, format!("after = {missing}: no flow has this id{hint}")));
+            return Err((flow, Fault::of("after", format!("{missing}: no flow has this id{hint}"))));
         }
     }
     Ok(())
