@@ -7,6 +7,7 @@ use pathweave_units::Time;
 use pathweave_workload::{Message, MessageGraph};
 use serde::Serialize;
 
+use crate::acks::{Company, Packets};
 use crate::memory;
 
 /// Packet-hops a CPU second of one core carries between this many hosts, by the benchmarks (docs/benchmarks.md): the
@@ -60,18 +61,18 @@ impl Estimate {
         footprint: &Footprint,
         completion: Time,
     ) -> Self {
-        let mtu = spec.host.mtu.get();
+        let company = Company::of(spec);
         let a_hop_s = 1.0 / packet_hops_per_cpu_s(spec.topology.hosts());
-        let cost = |message: &Message| {
+        let cost = |index: usize, message: &Message| {
             let hops = finder.pair(message.src, message.dst, 0).map_or(0, |pair| pair.hops);
             let scheme = &spec.scheme_of(message.group).scheme;
-            let acks = match scheme.service {
+            let Packets { data, acks } = company.packets(spec, index, message);
+            let packets = match scheme.service {
                 // Only what is missing is told of.
-                Service::Datagram(_) => 0.0,
-                _ => 1.0 / f64::from(scheme.acks.every_packets.max(1)),
+                Service::Datagram(_) => data,
+                _ => data + acks,
             };
-            let packets = message.size.get().div_ceil(mtu).max(1) as f64;
-            let packet_hops = packets * (1.0 + acks) * f64::from(hops);
+            let packet_hops = packets as f64 * f64::from(hops);
             let divided = if scheme.queue_pairs > 1 { DIVIDED } else { 1.0 };
             [packet_hops, packet_hops * divided * a_hop_s]
         };
@@ -98,12 +99,12 @@ fn packet_hops_per_cpu_s(hosts: u32) -> f64 {
 }
 
 /// The sum of `cost` over all messages, from an even sample if they are many.
-fn sum_by_sample(graph: &MessageGraph, mut cost: impl FnMut(&Message) -> [f64; 2]) -> [f64; 2] {
+fn sum_by_sample(graph: &MessageGraph, mut cost: impl FnMut(usize, &Message) -> [f64; 2]) -> [f64; 2] {
     let messages = graph.messages();
     let stride = messages.len().div_ceil(SAMPLED_MESSAGES).max(1);
     let (mut costs, mut bytes) = ([0.0; 2], 0.0);
-    for message in messages.iter().step_by(stride) {
-        costs.iter_mut().zip(cost(message)).for_each(|(sum, of_message)| *sum += of_message);
+    for (index, message) in messages.iter().enumerate().step_by(stride) {
+        costs.iter_mut().zip(cost(index, message)).for_each(|(sum, of_message)| *sum += of_message);
         bytes += message.size.get() as f64;
     }
     // By bytes rather than by number: a few large messages may carry most packets.

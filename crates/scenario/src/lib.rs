@@ -1,5 +1,6 @@
 //! Scenario files: one TOML layout composed of every crate's configuration, checked before anything runs.
 
+mod acks;
 pub mod catalogue;
 pub mod convert;
 mod estimate;

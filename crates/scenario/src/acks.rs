@@ -1,0 +1,119 @@
+//! How many acknowledgements a message takes, as far as that can be foreseen.
+
+use std::collections::BTreeMap;
+
+use pathweave_policy::AckPolicy;
+use pathweave_sim::SimSpec;
+use pathweave_units::{HostId, Time};
+use pathweave_workload::{Message, MessageGraph, TaskId};
+
+/// Bytes of headers and gaps of a packet; what they are exactly hardly matters here.
+const OVERHEAD_BYTES: u64 = 80;
+
+/// Packets and acknowledgements of a message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Packets {
+    pub(crate) data: u64,
+    pub(crate) acks: u64,
+}
+
+/// A message cut into `parts` of `mtu` bytes a packet, of which a full one arrives every `gap_ps` on each part.
+pub(crate) fn packets(size: u64, parts: u64, mtu: u64, acks: &AckPolicy, gap_ps: u64) -> Packets {
+    let parts = parts.clamp(1, size.max(1));
+    // The first one of those held back waits for as many more as arrive in time.
+    let in_time = 1 + acks.max_delay.as_ps() / gap_ps.max(1);
+    let an_ack = in_time.min(u64::from(acks.every_packets)).max(1);
+    let of_part = |bytes: u64, parts: u64| {
+        let data = bytes.div_ceil(mtu).max(1);
+        Packets { data: data * parts, acks: data.div_ceil(an_ack) * parts }
+    };
+    let longer = of_part(size / parts + 1, size % parts);
+    let others = of_part(size / parts, parts - size % parts);
+    Packets { data: longer.data + others.data, acks: longer.acks + others.acks }
+}
+
+/// With how many others a message shares the links of its hosts: those that begin when it does, and that wait for as much.
+pub(crate) struct Company {
+    /// By message; empty where nobody wants to know.
+    depth: Vec<u32>,
+    at: BTreeMap<(HostId, u32, Time, bool), u32>,
+}
+
+impl Company {
+    /// Counted only where some scheme acknowledges several packets at once: nobody else asks.
+    pub(crate) fn of(spec: &SimSpec) -> Self {
+        let asked = spec.schemes.iter().any(|named| named.scheme.acks.every_packets > 1);
+        let mut company = Company { depth: Vec::new(), at: BTreeMap::new() };
+        if asked {
+            company.depth = depths(&spec.graph);
+            for (message, &depth) in spec.graph.messages().iter().zip(&company.depth) {
+                for (host, sends) in [(message.src, true), (message.dst, false)] {
+                    *company.at.entry((host, depth, message.start, sends)).or_default() += 1;
+                }
+            }
+        }
+        company
+    }
+
+    fn count(&self, index: usize, message: &Message) -> u64 {
+        let Some(&depth) = self.depth.get(index) else { return 1 };
+        let at = |host, sends| self.at.get(&(host, depth, message.start, sends)).copied().unwrap_or(1);
+        u64::from(at(message.src, true).max(at(message.dst, false)))
+    }
+
+    /// Packets of a message, the `index`-th of the graph.
+    pub(crate) fn packets(&self, spec: &SimSpec, index: usize, message: &Message) -> Packets {
+        let scheme = &spec.scheme_of(message.group).scheme;
+        let (mtu, parts) = (spec.host.mtu.get(), u64::from(scheme.queue_pairs));
+        let line = spec.topology.host_rate(message.src).min(spec.topology.host_rate(message.dst));
+        let gap =
+            line.time_for(mtu + OVERHEAD_BYTES).as_ps().saturating_mul(self.count(index, message) * parts);
+        packets(message.size.get(), parts, mtu, &scheme.acks, gap)
+    }
+}
+
+/// For each message, the most messages one after another that must be over before it.
+fn depths(graph: &MessageGraph) -> Vec<u32> {
+    let messages = graph.messages().len();
+    let tasks = graph.task_count();
+    let id = |index: usize| TaskId(index as u32);
+    let mut depth = vec![0; tasks];
+    let mut waiting: Vec<u32> = (0..tasks).map(|index| graph.predecessors(id(index))).collect();
+    let mut free: Vec<usize> = (0..tasks).filter(|&index| waiting[index] == 0).collect();
+    while let Some(index) = free.pop() {
+        let after = depth[index] + u32::from(index < messages);
+        for next in graph.dependents(id(index)).iter().map(|next| next.index()) {
+            depth[next] = depth[next].max(after);
+            waiting[next] -= 1;
+            if waiting[next] == 0 {
+                free.push(next);
+            }
+        }
+    }
+    depth.truncate(messages);
+    depth
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_units::Duration;
+
+    #[test]
+    fn acknowledgements_by_hand() {
+        let policy = |every_packets, us| AckPolicy { every_packets, max_delay: Duration::from_us(us) };
+        let of = |size, parts, policy, gap_ns: u64| {
+            let Packets { data, acks } = packets(size, parts, 1_000, &policy, gap_ns * 1_000);
+            (data, acks)
+        };
+        assert_eq!(of(10_000, 1, policy(1, 10), 100), (10, 10));
+        // Four, four, and the end of the message.
+        assert_eq!(of(10_000, 1, policy(4, 10), 100), (10, 3));
+        // In 1 us arrive the first and three more at 300 ns, and nothing at 2 us.
+        assert_eq!(of(100_000, 1, policy(8, 1), 300), (100, 25));
+        assert_eq!(of(100_000, 1, policy(8, 1), 2_000), (100, 100));
+        // Three parts of 3,334, 3,333 and 3,333 bytes: four packets each.
+        assert_eq!(of(10_000, 3, policy(4, 10), 100), (12, 3));
+        assert_eq!(of(1, 16, policy(4, 10), 100), (1, 1));
+    }
+}
