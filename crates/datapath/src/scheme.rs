@@ -5,7 +5,7 @@ use std::time::Duration;
 use pathweave_policy::cc::{CcConfig, Window};
 use pathweave_policy::{
     AckPolicy, DatagramConfig, PolicyConfig, Recovery, ReflexConfig, Scheme, Service, SplitConfig,
-    UdmpConfig, UdmpLate, schemes,
+    UdmpConfig, UdmpLate, UdmpVariant, schemes,
 };
 use pathweave_transport::RtoConfig;
 use pathweave_units::Duration as Span;
@@ -162,9 +162,11 @@ pub(crate) fn for_hosts(
     }
     if paths == 1 && !by_path {
         // On several paths the loop joins them, path by path, and so where each path is listened to by itself.
+        let every_packets = scheme.acks.every_packets;
         scheme.acks = AckPolicy {
-            every_packets: scheme.acks.every_packets.max(ACK_EVERY_PACKETS),
-            max_delay: scheme.acks.max_delay.max(ACK_DELAY),
+            every_packets: every_packets.max(ACK_EVERY_PACKETS),
+            // A scheme that acknowledges each packet says nothing of how long several may wait.
+            max_delay: if every_packets > 1 { scheme.acks.max_delay.max(ACK_DELAY) } else { ACK_DELAY },
         };
     }
     suit_line(&mut scheme, config, round_trip);
@@ -226,7 +228,9 @@ fn held(scheme: &Scheme, config: &DeviceConfig, round_trip: Option<Span>) -> f64
 /// the line's rate. Over four paths of 100, 100, 50 and 10 Mb/s behind 1 Gb/s that is the difference between 60 and
 /// 100 % of their sum.
 fn suit_udmp(udmp: &mut UdmpConfig, rtt: Span, bdps: f64) {
-    udmp.late = UdmpLate::ByQueue;
+    if udmp.variant == UdmpVariant::Repaired {
+        udmp.late = UdmpLate::ByQueue;
+    }
     udmp.inflight_bdp *= bdps;
     udmp.pool_bdp *= bdps;
     udmp.queue_target = udmp.queue_target.max(Span::from_ps(rtt.as_ps().saturating_mul(QUEUE_RTTS)));

@@ -33,6 +33,9 @@ impl fmt::Display for UdmpVariant {
 
 /// How far above the average a round-trip time is whose acknowledgement releases nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum UdmpLate {
     /// By a base round-trip time: for fabrics, where queues hardly get longer than that.
     #[default]
@@ -40,6 +43,13 @@ pub enum UdmpLate {
     /// By as much as the average is above the base, but at least a base: for real hosts, where queues may be many base times
     /// long.
     ByQueue,
+}
+
+impl UdmpLate {
+    #[cfg(feature = "serde")]
+    fn is_default(&self) -> bool {
+        *self == UdmpLate::default()
+    }
 }
 
 /// Parameters of UDMP. The paper gives values for none but `ooo_packets`; the others were found by study of this
@@ -80,8 +90,10 @@ pub struct UdmpConfig {
     pub near: f64,
     /// Published: with nothing in flight and nothing heard for this long, one packet is sent.
     pub kick_after: Duration,
-    /// Repaired: what is late. Hosts choose it by what they are; no field of scenarios.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    /// Repaired: how far above the average a round-trip time is whose acknowledgement releases nothing. "by_base" (default):
+    /// a base, the better rule in a data centre. "by_queue": as much as the average is above the base, but at least a base;
+    /// so real hosts have it (`pathweave perf`, the lab), where queues are many base times long.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "UdmpLate::is_default"))]
     pub late: UdmpLate,
 }
 
@@ -117,6 +129,8 @@ impl UdmpConfig {
         let share =
             |name, value: f64, most: f64, allowed| check(value > 0.0 && value <= most, name, value, allowed);
         share("rtt_gain", self.rtt_gain, 1.0, "more than 0, at most 1")?;
+        let known = self.variant == UdmpVariant::Repaired || self.late == UdmpLate::ByBase;
+        check(known, "late", "\"by_queue\"", "\"by_base\" with variant \"published\", whose rule is that")?;
         let severe = self.severe_rtt > 1.0 && self.severe_rtt <= 1e6;
         check(severe, "severe_rtt", self.severe_rtt, "more than 1 (base round-trip times), at most 1000000")?;
         check((0.0..=1.0).contains(&self.explore), "explore", self.explore, "0 to 1")?;

@@ -149,7 +149,7 @@ impl Udmp {
                 near: config.near,
                 kick_after: config.kick_after,
                 repaired,
-                late: if repaired { config.late } else { UdmpLate::ByBase },
+                late: config.late,
             },
         }
     }
