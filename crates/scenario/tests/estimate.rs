@@ -25,7 +25,7 @@ fn packet_hops_are_foreseen_to_a_tenth() {
     let permutation = "kind = \"permutation\"\nsize = \"2MB\"";
     let ring = "kind = \"ring-all-reduce\"\nsize = \"8MB\"";
     let all_to_all = "kind = \"all-to-all\"\nsize = \"100KB\"";
-    let incast = "kind = \"incast\"\nfan_in = 8\nsize = \"500KB\"";
+    let incast = "kind = \"incast\"\nsenders = 8\nsize = \"500KB\"";
     let short = "kind = \"permutation\"\nsize = \"9KB\"";
     let every = ["acks.every_packets=1", "acks.every_packets=4", "acks.every_packets=8"];
     let mut wrong = Vec::new();
