@@ -5,6 +5,7 @@ pub mod catalogue;
 pub mod convert;
 mod estimate;
 mod expand;
+mod idle;
 mod inspect;
 mod load;
 mod memory;

@@ -10,6 +10,7 @@ use pathweave_workload::{
     FileError, GraphBuilder, GraphError, MessageGraph, Traffic, WorkloadEnv, WorkloadError,
 };
 
+use crate::idle;
 use crate::load::Loaded;
 use crate::model::validate::out_of_range;
 use crate::resolved;
@@ -36,7 +37,8 @@ impl Loaded {
         let topology = self.topology()?;
         self.check_faults(&topology)?;
         let (graph, of_workloads) = self.messages(&topology)?;
-        let notes = topology.notes().iter().cloned().chain(of_workloads).collect();
+        let idle = idle::notes(&self.scenario, &topology);
+        let notes = topology.notes().iter().cloned().chain(of_workloads).chain(idle).collect();
         let routing = self.routing(&topology, &graph)?;
         let scenario = &self.scenario;
         let mut schemes: Vec<pathweave_sim::NamedScheme> = Vec::new();

@@ -1,0 +1,204 @@
+//! Settings that change nothing in this scenario. None is refused: a file may prepare for what a sweep or the command line
+//! switches on. But none is ignored in silence.
+
+use std::collections::BTreeSet;
+
+use pathweave_fabric::config::SwitchConfig;
+use pathweave_policy::cc::CcConfig;
+use pathweave_policy::{
+    CnpMode, DatagramConfig, PolicyConfig, Ports, Recovery, Scheme, Service, SplitConfig, UdmpConfig,
+    UdmpVariant,
+};
+use pathweave_topo::{RoutingConfig, Topology};
+use pathweave_units::Duration;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::model::{NetworkConfig, Scenario};
+
+/// Fields of UDMP that the law as printed does not have.
+const REPAIRED: [&str; 8] = [
+    "queue_target",
+    "queue_gain",
+    "increase_step",
+    "step_limit",
+    "pool_bdp",
+    "idle_pool_bdp",
+    "inflight_bdp",
+    "near",
+];
+
+/// What is set to other than its default and has no effect here, with the reason.
+pub(crate) fn notes(scenario: &Scenario, topology: &Topology) -> Vec<String> {
+    let mut notes = Notes(Vec::new());
+    let schemes: Vec<_> = scenario.schemes().collect();
+    notes.of_switches(scenario, topology);
+    let network = &scenario.network;
+    if network.source_route.is_some() && !matches!(scenario.routing, RoutingConfig::Source(_)) {
+        notes.add("network", &["source_route"], "packets carry a route only with routing.kind = \"source\"");
+    }
+    let datagrams = schemes.iter().any(|(_, named)| matches!(named.scheme.service, Service::Datagram(_)));
+    if !datagrams {
+        let usual = NetworkConfig::default().side_channel;
+        let changed = changed(&network.side_channel, &usual);
+        notes.add("network.side_channel", &refs(&changed), "no scheme in use sends datagrams");
+    }
+    for (path, named) in &schemes {
+        notes.of_scheme(&path.to_string(), &named.scheme);
+    }
+    notes.0
+}
+
+struct Notes(Vec<String>);
+
+impl Notes {
+    fn add(&mut self, table: &str, fields: &[&str], why: &str) {
+        self.0.extend(fields.iter().map(|field| format!("{table}.{field} has no effect: {why}")));
+    }
+
+    fn of_switches(&mut self, scenario: &Scenario, topology: &Topology) {
+        let (switch, usual) = (&scenario.switch, SwitchConfig::default());
+        if !switch.pfc.enabled {
+            let changed = changed(&switch.pfc, &usual.pfc);
+            self.add("switch.pfc", &refs(&without(&changed, "enabled")), "switch.pfc.enabled is false");
+        }
+        if !switch.ecn.enabled {
+            let changed = changed(&switch.ecn, &usual.ecn);
+            self.add("switch.ecn", &refs(&without(&changed, "enabled")), "switch.ecn.enabled is false");
+        }
+        if topology.sites().is_none_or(|sites| sites.external().is_empty()) {
+            let changed = changed(&switch.external, &usual.external);
+            self.add("switch.external", &refs(&changed), "the topology has no external switches");
+        }
+        let asked = match switch.forwarding.kind {
+            Some(kind) => BTreeSet::from([kind.name().to_owned()]),
+            None => {
+                let of_schemes = scenario.schemes().filter_map(|(_, named)| named.scheme.forwarding);
+                of_schemes.filter_map(|kind| Some(json(&kind).as_str()?.to_owned())).collect()
+            }
+        };
+        for table in changed(&switch.forwarding, &usual.forwarding) {
+            let serves = |kind: &str| kind == table || table == "wcmp" && kind == "weighted-rps";
+            if table != "kind" && !asked.iter().any(|kind| serves(kind)) {
+                let why = format!("neither switch.forwarding.kind nor a scheme asks for \"{table}\"");
+                self.add("switch.forwarding", &[&table], &why);
+            }
+        }
+    }
+
+    fn of_scheme(&mut self, path: &str, scheme: &Scheme) {
+        let within = |below: &str| format!("{path}.{below}");
+        if let Service::Datagram(datagrams) = &scheme.service {
+            let why = "datagrams are not acknowledged one by one; what repairs them is service.repair";
+            if scheme.acks.every_packets != 1 {
+                self.add(&within("acks"), &["every_packets"], why);
+            }
+            if scheme.recovery != Recovery::GoBackN {
+                self.add(path, &["recovery"], why);
+            }
+            if scheme.ports == Ports::Distinct {
+                self.add(path, &["ports"], "a datagram queue pair has the same ports for all its peers");
+            }
+            let split = match &scheme.policy {
+                PolicyConfig::Split(SplitConfig { cc, .. }) => Some(cc),
+                _ => None,
+            };
+            if !matches!(split, Some(CcConfig::Dcqcn(_))) {
+                let why = "without congestion control \"dcqcn\" nobody is notified of marks";
+                if scheme.cnp.mode != CnpMode::Off {
+                    self.add(&within("cnp"), &["mode"], why);
+                }
+                if datagrams.slows != DatagramConfig::default().slows {
+                    self.add(&within("service"), &["slows"], why);
+                }
+            }
+        }
+        if scheme.cnp.mode == CnpMode::Off && scheme.cnp.interval > Duration::ZERO {
+            self.add(&within("cnp"), &["interval"], "cnp.mode is \"off\"");
+        }
+        if let PolicyConfig::Udmp(udmp) = &scheme.policy {
+            let changed = changed(udmp, &UdmpConfig::default());
+            let (others, why): (&[&str], _) = match udmp.variant {
+                UdmpVariant::Published => (&REPAIRED, "variant \"published\" has no such parameter"),
+                UdmpVariant::Repaired => (&["kick_after"], "variant \"repaired\" has no such parameter"),
+            };
+            let idle: Vec<&str> =
+                others.iter().copied().filter(|other| changed.iter().any(|it| it == other)).collect();
+            self.add(&within("policy"), &idle, why);
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> Json {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// Fields of a table that differ from those of another.
+fn changed(table: &impl Serialize, usual: &impl Serialize) -> Vec<String> {
+    let (table, usual) = (json(table), json(usual));
+    let fields = table.as_object().into_iter().flatten();
+    fields.filter(|(name, value)| usual.get(name) != Some(value)).map(|(name, _)| name.clone()).collect()
+}
+
+fn without(fields: &[String], name: &str) -> Vec<String> {
+    fields.iter().filter(|field| *field != name).cloned().collect()
+}
+
+fn refs(fields: &[String]) -> Vec<&str> {
+    fields.iter().map(String::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::load::{Changes, Loaded};
+
+    fn notes(scheme: &str, set: &[&str]) -> Vec<String> {
+        let text = format!(
+            "scheme = \"{scheme}\"\ntopology = {{ kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 2 }}\n\
+             [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+        );
+        let set = set.iter().map(|&text| text.to_owned()).collect();
+        let loaded = Loaded::parse(&text, "a.toml", ".", &Changes { set, ..Changes::default() });
+        loaded.and_then(|loaded| loaded.prepare()).unwrap_or_else(|why| panic!("{scheme}: {why}")).notes
+    }
+
+    #[test]
+    fn what_is_ignored_is_said() {
+        let one = |scheme, set: &[&str], note: &str| assert_eq!(notes(scheme, set), [note]);
+        one(
+            "erd",
+            &["scheme.acks.every_packets=4"],
+            "scheme.acks.every_packets has no effect: datagrams are not acknowledged one by one; what repairs them is \
+             service.repair",
+        );
+        one(
+            "rps",
+            &["switch.forwarding.conga.gap=9us"],
+            "switch.forwarding.conga has no effect: neither switch.forwarding.kind nor a scheme asks for \"conga\"",
+        );
+        one(
+            "rps",
+            &["network.source_route=hops"],
+            "network.source_route has no effect: packets carry a route only with routing.kind = \"source\"",
+        );
+        one(
+            "rps",
+            &["switch.pfc.enabled=false", "switch.pfc.alpha=0.5"],
+            "switch.pfc.alpha has no effect: switch.pfc.enabled is false",
+        );
+        one(
+            "udmp-published",
+            &["scheme.policy.near=0.1"],
+            "scheme.policy.near has no effect: variant \"published\" has no such parameter",
+        );
+        assert_eq!(notes("conga", &["switch.forwarding.conga.gap=9us"]), [""; 0]);
+        assert_eq!(notes("rps", &["routing=source", "network.source_route=hops"]), [""; 0]);
+    }
+
+    #[test]
+    fn no_listed_scheme_sets_what_it_ignores() {
+        for info in pathweave_policy::schemes() {
+            assert_eq!(notes(info.name, &[]), [""; 0], "{}", info.name);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! No option is ignored in silence. Every field of a scheme, of switches and of the network is changed, one at a time, in
+//! a run that wants what it says: either what happens changes, or the change is refused, or the field is named in
+//! [`INERT`] with the reason.
+
+mod fields;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fields::{Field, fields};
+use pathweave_policy::schemes;
+use pathweave_scenario::{Changes, Loaded, Scenario};
+use pathweave_sim::Quiet;
+
+/// A network that queues, marks, drops and loses, with a path that comes and goes, messages of several packets that come
+/// one after another, and pauses between them.
+const NETWORK: &str = r#"
+topology = { kind = "leaf-spine", leaves = 3, spines = 3, hosts_per_leaf = 3 }
+
+[network]
+retransmission = { timeout = "150us" }
+
+[switch]
+buffer = "400KB"
+pfc = { enabled = false }
+ecn = { kmin = "16KB", kmax = "64KB" }
+reroute_after = "30us"
+
+[[fault]]
+kind = "link-loss"
+link = "leaf0-spine0"
+probability = 0.03
+
+[[fault]]
+kind = "link-flap"
+link = "leaf1-spine1"
+at = "60us"
+down_for = "60us"
+up_for = "200us"
+times = 2
+
+[[workload]]
+kind = "all-to-all"
+size = "40KB"
+repetitions = 2
+compute = "120us"
+
+[[workload]]
+group = "fan in"
+kind = "incast"
+senders = 6
+size = "300KB"
+
+[run]
+until = "20ms"
+"#;
+
+/// What a field is a parameter of, to be on when it is changed.
+const WITH: [(&str, &str); 9] = [
+    ("scheme.acks.max_delay", "scheme.acks.every_packets=16"),
+    ("scheme.cnp.interval", "scheme.cnp.mode=on_mark"),
+    ("scheme.policy.cc.window_follows_rate", "scheme.policy.cc.window={bdp=1.0}"),
+    ("scheme.policy.cc.clamp_target", "scheme.policy.cc.rate_timer=5us"),
+    // A step every few microseconds, or the run is over before the second one.
+    ("scheme.policy.cc.additive_increase", "scheme.policy.cc.rate_timer=3us"),
+    ("scheme.policy.cc.hyper_increase", "scheme.policy.cc.rate_timer=3us"),
+    ("scheme.policy.cc.increase_scale", "scheme.policy.cc.rate_timer=3us"),
+    ("scheme.policy.cc.fast_recovery_stages", "scheme.policy.cc.rate_timer=3us"),
+    ("switch.ecn.thresholds", "switch.ecn.reference_rate=25Gbps"),
+];
+
+/// Fields that change nothing here, and why that is right: the scheme or empty, the field or what it is in, the reason.
+const INERT: &[(&str, &str, &str)] = &[
+    ("erd", "acks.max_delay", "parameter of acks.every_packets, of which a note says that it has no effect"),
+    ("erd", "cnp.interval", "parameter of cnp.mode, likewise"),
+    ("erd", "service.delivery", "each pair of hosts has one message at a time"),
+    ("erd", "service.announce", "receivers are asked for nothing before its first packet has left"),
+    ("erd", "service.retries", "little is sent again"),
+    ("erd", "service.window_packets", "no source has 64 packets under way"),
+    ("timely", "policy.cc.t_high", "round trips stay below t_low, and with it all that TIMELY does"),
+    ("timely", "policy.cc.beta", "likewise"),
+    ("timely", "policy.cc.gain", "likewise"),
+    ("timely", "policy.cc.hyper_", "likewise"),
+    ("timely", "policy.cc.min_r", "likewise"),
+    ("timely", "policy.cc.step", "likewise"),
+    ("swift", "policy.cc.increase_over", "losses keep the window small"),
+    ("swift", "policy.cc.min_packets", "likewise"),
+    ("swift", "policy.cc.queue_target", "losses keep go-back-N's window small"),
+    ("reflex", "policy.edge_cc.", "one site: no edge answers"),
+    ("reflex", "policy.e2e_mode", "likewise"),
+    ("reflex", "policy.hold_for", "likewise"),
+    ("udmp", "policy.kick_after", "in the published variant something is always in flight"),
+    ("udmp-published", "policy.severe_rtt", "round trips stay below"),
+    ("mprdma", "policy.burst_timer", "connections have a message each"),
+    ("reps", "policy.decrease", "the window is at its least"),
+    ("reps", "policy.max_decrease", "likewise"),
+    ("laps", "policy.cap", "rates stay below the line's"),
+    ("laps", "policy.calibrate_every", "clocks agree"),
+    ("laps", "policy.fabric_threshold", "parameter of window_of, for paths that sources choose"),
+    ("laps", "policy.window_of", "sources do not choose paths"),
+    ("laps", "policy.stage", "no rate rises for so long"),
+    ("laps", "policy.unmeasured", "every path is measured at once"),
+    ("laps", "recovery.rto_slack", "rto_min is longer"),
+    ("dlbf", "reordering.high", "less is held"),
+    ("dlbf", "reordering.low", "likewise"),
+    ("", "network.retransmission.backoff", "no timeout follows another"),
+    ("", "network.retransmission.max_timeout", "likewise"),
+    ("", "switch.hash", "its field says so: where no other load balancing does"),
+    ("", "switch.pfc.", "off; a note says so of every other value than the default"),
+    ("conweave", "conweave.stale_after", "there is room for all flows"),
+    ("wcmp", "wcmp.most_entries", "all ways have one capacity"),
+];
+
+/// What happened, or why it cannot.
+fn outcome(text: &str, set: &[String]) -> Result<String, String> {
+    let changes = Changes { set: set.to_vec(), ..Changes::default() };
+    let loaded = Loaded::parse(text, "base.toml", ".", &changes).map_err(|why| why.to_string())?;
+    let prepared = loaded.prepare().map_err(|why| why.to_string())?;
+    let result = pathweave_sim::run(&prepared.spec, &mut Quiet).map_err(|why| why.to_string())?;
+    let fates: Vec<_> = result.flows.iter().map(|flow| (flow.finish_ps, flow.acked_ps)).collect();
+    Ok(format!("{} {fates:?} {:?}", result.info.digest_hex(), prepared.notes))
+}
+
+/// The fields below `under` that may be set to other values in silence.
+fn silent(text: &str, under: &str) -> BTreeMap<String, Vec<String>> {
+    let loaded = Loaded::parse(text, "base.toml", ".", &Changes::default()).expect("a good scenario");
+    let schema = schemars::schema_for!(Scenario).to_value();
+    let value = serde_json::to_value(&loaded.scenario).expect("a scenario can be written");
+    let mut known: BTreeMap<Vec<String>, Result<String, String>> = BTreeMap::new();
+    let mut found = BTreeMap::new();
+    for Field { path, candidates } in fields(&schema, &value, under) {
+        let with: Vec<String> =
+            WITH.iter().filter(|(field, _)| *field == path).map(|(_, set)| (*set).to_owned()).collect();
+        let before = known.entry(with.clone()).or_insert_with(|| outcome(text, &with)).clone();
+        let mut ignored = Vec::new();
+        let tells = candidates.iter().any(|candidate| {
+            let set: Vec<String> = with.iter().cloned().chain([format!("{path}={candidate}")]).collect();
+            match outcome(text, &set) {
+                Ok(after) if before.as_ref() != Ok(&after) => true,
+                Ok(_) => {
+                    ignored.push(candidate.clone());
+                    false
+                }
+                Err(_) => false,
+            }
+        });
+        if !tells && !ignored.is_empty() {
+            found.insert(path, ignored);
+        }
+    }
+    found
+}
+
+/// Schemes that differ in what they are made of; the others differ in values only.
+fn kinds_of_schemes() -> Vec<&'static str> {
+    let mut seen = BTreeSet::new();
+    let kind_of = |value: &serde_json::Value, out: &mut String| {
+        for path in [
+            "/policy/kind",
+            "/policy/cc/kind",
+            "/policy/picker",
+            "/policy/picker/kind",
+            "/recovery/kind",
+            "/service/kind",
+            "/reordering/kind",
+            "/policy/variant",
+        ] {
+            out.push_str(value.pointer(path).and_then(serde_json::Value::as_str).unwrap_or("-"));
+        }
+    };
+    let names = schemes().iter().filter(|info| {
+        let value = serde_json::to_value((info.make)()).expect("a scheme can be written");
+        let mut kind = String::new();
+        kind_of(&value, &mut kind);
+        seen.insert(kind)
+    });
+    names.map(|info| info.name).collect()
+}
+
+fn is_inert(scheme: &str, field: &str) -> bool {
+    INERT.iter().any(|(of, inert, _)| scheme.contains(of) && field.contains(inert))
+}
+
+#[test]
+fn every_field_of_every_scheme_does_something_or_says_why_not() {
+    let mut found = Vec::new();
+    for name in kinds_of_schemes() {
+        let text = format!("scheme = \"{name}\"\n{NETWORK}");
+        for (field, ignored) in silent(&text, "scheme") {
+            found.push((name, field, ignored));
+        }
+    }
+    found.retain(|(name, field, _)| !is_inert(name, field));
+    assert!(found.is_empty(), "changed in silence: {found:#?}");
+}
+
+#[test]
+fn every_field_of_switches_and_network_does_something_or_says_why_not() {
+    let mut found = Vec::new();
+    for scheme in ["rps", "conga", "conweave", "drill", "letflow", "wcmp"] {
+        let text = format!("scheme = \"{scheme}\"\n{NETWORK}");
+        for under in ["switch", "network"] {
+            found.extend(silent(&text, under).into_iter().map(|(field, ignored)| (scheme, field, ignored)));
+        }
+    }
+    found.retain(|(name, field, _)| !is_inert(name, field));
+    assert!(found.is_empty(), "changed in silence: {found:#?}");
+}
