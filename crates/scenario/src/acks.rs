@@ -78,14 +78,17 @@ fn depths(graph: &MessageGraph) -> Vec<u32> {
     let tasks = graph.task_count();
     let id = |index: usize| TaskId(index as u32);
     let mut depth = vec![0; tasks];
-    let mut waiting: Vec<u32> = (0..tasks).map(|index| graph.predecessors(id(index))).collect();
+    let mut waiting: Vec<u32> = (0..tasks).map(|index| graph.needs(id(index))).collect();
     let mut free: Vec<usize> = (0..tasks).filter(|&index| waiting[index] == 0).collect();
+    let mut seen: Vec<bool> = waiting.iter().map(|&needs| needs == 0).collect();
     while let Some(index) = free.pop() {
         let after = depth[index] + u32::from(index < messages);
-        for next in graph.dependents(id(index)).iter().map(|next| next.index()) {
+        for next in graph.all_dependents(id(index)).map(|next| next.index()) {
             depth[next] = depth[next].max(after);
-            waiting[next] -= 1;
-            if waiting[next] == 0 {
+            // One that does not need all of its predecessors has begun by the time the last of them is over.
+            waiting[next] = waiting[next].saturating_sub(1);
+            if waiting[next] == 0 && !seen[next] {
+                seen[next] = true;
                 free.push(next);
             }
         }

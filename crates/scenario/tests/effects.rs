@@ -89,6 +89,8 @@ const INERT: &[(&str, &str, &str)] = &[
     ("reflex", "policy.e2e_mode", "likewise"),
     ("reflex", "policy.hold_for", "likewise"),
     ("udmp", "policy.kick_after", "in the published variant something is always in flight"),
+    ("udmp-published", "policy.late", "has the one value that it may have"),
+    ("erd", "policy.cc.window", "likewise"),
     ("udmp-published", "policy.severe_rtt", "round trips stay below"),
     ("mprdma", "policy.burst_timer", "connections have a message each"),
     ("reps", "policy.decrease", "the window is at its least"),
