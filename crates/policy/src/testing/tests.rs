@@ -227,6 +227,8 @@ struct Listener {
 }
 
 impl Policy for Listener {
+    crate::ignores!(on_open, on_close, on_probe_sent, on_copy_sent, on_notice_sent, probes_overtake);
+
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
         self.policy.poll_send(now, want, cx)
     }
