@@ -24,7 +24,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done
   1    internal error
-  2    bad input: scenario, a file it names, command line, or an output folder that cannot be used
+  2    bad input: scenario, a file it names, command line, or output that cannot be written
   3    the run ended with unfinished flows, or runs of a sweep failed; it says which and why
   130  interrupted (Ctrl-C); what was finished is written and marked partial";
 

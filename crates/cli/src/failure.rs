@@ -4,6 +4,9 @@ use std::process::ExitCode;
 
 use pathweave_scenario::{Diagnostics, Style};
 
+/// Exit code where input, or the place for output, is at fault.
+pub(crate) const NOT_USABLE: u8 = 2;
+
 /// A command that did what it was asked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
@@ -39,7 +42,7 @@ impl Outcome {
 impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Failure::Scenario(_) | Failure::Input(_) => 2,
+            Failure::Scenario(_) | Failure::Input(_) => NOT_USABLE,
             Failure::Internal(_) => 1,
         })
     }

@@ -1,11 +1,13 @@
 //! The page that leads to the reports of several comparisons.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use pathweave_results::Summary;
 
 use crate::failure::Failure;
+use crate::output::Output;
 
 /// A comparison that has been written.
 pub(crate) struct Page<'a> {
@@ -15,18 +17,36 @@ pub(crate) struct Page<'a> {
     pub(crate) summaries: Vec<&'a Summary>,
 }
 
+/// Whether the page may be written into `target`: one that is there already must be ours.
+pub(crate) fn check(target: &Path) -> Result<(), Failure> {
+    let path = target.join("index.html");
+    let occupied = |found: &str| {
+        Err(Failure::Input(format!(
+            "{}: exists and is not a page of ours ({found}); choose another --out or remove it",
+            path.display()
+        )))
+    };
+    match fs::symlink_metadata(&path) {
+        Err(_) => Ok(()),
+        Ok(found) if !found.is_file() => occupied("it is no file"),
+        Ok(_) => match fs::read_to_string(&path) {
+            Ok(text) if text.contains(TITLE) => Ok(()),
+            _ => occupied("it has another title"),
+        },
+    }
+}
+
 /// Writes `index.html` into `target`: appears complete or not at all.
 pub(crate) fn write(target: &Path, pages: &[Page<'_>]) -> Result<(), Failure> {
+    check(target)?;
     let path = target.join("index.html");
-    let partial = target.join(format!(".index.html.partial-{}", std::process::id()));
-    let written = fs::create_dir_all(target)
-        .and_then(|()| fs::write(&partial, html(pages)))
-        .and_then(|()| fs::rename(&partial, &path));
-    written.map_err(|why| {
-        let _ = fs::remove_file(&partial);
-        Failure::Input(format!("cannot write {}: {why}", path.display()))
-    })
+    let made = fs::create_dir_all(target);
+    made.map_err(|why| Failure::Input(format!("cannot make {}: {why}", target.display())))?;
+    Output::create(&path)?.write(|out| out.write_all(html(pages).as_bytes()))
 }
+
+/// By which a page is known to be ours.
+const TITLE: &str = "<title>pathweave</title>";
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:75rem;margin:2rem auto;padding:0 1rem;\
 color:#1c1c1c;background:#fff}pre{font-size:13px;line-height:1.3;overflow-x:auto;background:#f6f6f4;padding:1rem}\
@@ -44,7 +64,7 @@ fn html(pages: &[Page<'_>]) -> String {
     }
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width\"><title>pathweave</title><style>{STYLE}</style></head>\n\
+         content=\"width=device-width\">{TITLE}<style>{STYLE}</style></head>\n\
          <body>\n<h1>Comparison</h1>\n{body}</body></html>\n"
     )
 }

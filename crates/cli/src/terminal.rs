@@ -5,15 +5,18 @@ use std::io::{self, IsTerminal, Write};
 use pathweave_scenario::Style;
 
 use crate::args::Colour;
+use crate::failure::NOT_USABLE;
 
-/// Writes `text` to standard output. A reader that has gone away (`| head`) ends the program quietly.
+/// Writes `text` to standard output. A reader that has gone away (`| head`) ends the program quietly; where it cannot be
+/// written for another reason, the program says so and ends.
 pub(crate) fn out(text: &str) {
     let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    if let Err(why) = written {
-        let code = if why.kind() == io::ErrorKind::BrokenPipe { 0 } else { 1 };
-        std::process::exit(code);
+    let Err(why) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) else { return };
+    if why.kind() == io::ErrorKind::BrokenPipe {
+        std::process::exit(0);
     }
+    note(&format!("error: cannot write to standard output: {why}"));
+    std::process::exit(i32::from(NOT_USABLE));
 }
 
 /// Writes a line to standard error. There is nowhere left to complain if that fails.

@@ -15,7 +15,7 @@ use crate::output::Output;
 /// Files to write beside the result folder.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TraceArgs {
-    /// Write flows as comma-separated values, with the columns of flows.parquet
+    /// Write flows as comma-separated values, with the columns of flows.parquet; - is standard output, here and below
     #[arg(long, value_name = "FILE")]
     flows_csv: Option<PathBuf>,
     /// Write finished flows as the fct.txt of ns-3 RDMA simulators
@@ -47,7 +47,29 @@ pub(crate) struct TraceArgs {
 impl TraceArgs {
     /// Whether any file is asked for.
     pub(crate) fn any(&self) -> bool {
-        [&self.flows_csv, &self.fct, &self.perfetto, &self.pcapng].into_iter().any(Option::is_some)
+        self.files().iter().any(|(_, path)| path.is_some())
+    }
+
+    /// Each of several runs has files of its own: none of them can be anything but a file.
+    pub(crate) fn check_files(&self) -> Result<(), Failure> {
+        for (option, path) in self.files() {
+            if let Some(path) = path.as_deref().filter(|path| !Output::is_file(path)) {
+                return Err(Failure::Input(format!(
+                    "{option} {}: each run has a file of its own, named after it; name a file, or use \"pathweave run\"",
+                    path.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn files(&self) -> [(&'static str, &Option<PathBuf>); 4] {
+        [
+            ("--flows-csv", &self.flows_csv),
+            ("--fct", &self.fct),
+            ("--perfetto", &self.perfetto),
+            ("--pcapng", &self.pcapng),
+        ]
     }
 
     /// The same for one of several runs: its name stands before the extension of every file.
@@ -112,13 +134,35 @@ impl Traces {
             (Some(host), true) => CaptureFilter::Into(host),
         };
         let pcapng = open(&args.pcapng)?;
-        Ok(Traces {
+        let traces = Traces {
             flows_csv: open(&args.flows_csv)?,
             fct: open(&args.fct)?.map(|output| (output, format)),
             perfetto: open(&args.perfetto)?,
             capture: pcapng.as_ref().map(|_| Capture::new(filter, args.pcapng_packets as usize)),
             pcapng: pcapng.map(|output| (output, frames)),
-        })
+        };
+        let all: Vec<&Output> = traces.outputs().collect();
+        for (i, one) in all.iter().enumerate() {
+            if let Some(other) = all[..i].iter().find(|other| other.is_same(one)) {
+                return Err(Failure::Input(format!(
+                    "{} and {} are one place; write one thing there",
+                    other.name().display(),
+                    one.name().display()
+                )));
+            }
+        }
+        Ok(traces)
+    }
+
+    fn outputs(&self) -> impl Iterator<Item = &Output> {
+        let with_format = self.fct.iter().map(|(output, _)| output);
+        let with_frames = self.pcapng.iter().map(|(output, _)| output);
+        self.flows_csv.iter().chain(with_format).chain(&self.perfetto).chain(with_frames)
+    }
+
+    /// Whether one of them goes to standard output, where nothing else should then be.
+    pub(crate) fn take_stdout(&self) -> bool {
+        self.outputs().any(Output::is_stdout)
     }
 
     /// Writes them. Returns what the user should know.

@@ -199,3 +199,15 @@ fn what_cannot_be_converted_is_told() {
         names(&lab.path(".")).into_iter().filter(|name| name.contains("partial")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+fn a_dash_is_standard_output_and_messages_are_elsewhere() {
+    let lab = Lab::new().file("flows.csv", "src,dst,size_bytes,start_ns\n0,1,1000,0\n");
+    let whole = lab.run(&["convert", "flows.csv", "out.csv"]);
+    assert_eq!(whole.code, 0, "{}", whole.err);
+    let done = lab.run(&["convert", "flows.csv", "-", "--to", "csv"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert_eq!(done.out, fs::read_to_string(lab.path("out.csv")).unwrap());
+    assert!(done.err.contains("flows.csv"), "{}", done.err);
+    assert_eq!(lab.names(), ["flows.csv", "out.csv"]);
+}

@@ -224,6 +224,79 @@ fn what_cannot_be_written_is_told_before_the_run() {
     assert_eq!(lab.names(), ["small.toml"]);
 }
 
+/// The name of every option that writes a file, on places that are no plain files. All of them are in a temporary folder.
+#[test]
+fn what_is_no_file_is_written_to_and_stays_what_it_is() {
+    let lab = Lab::with_small();
+    let made = Command::new("mkfifo").arg(lab.path("fifo")).status().unwrap();
+    assert!(made.success());
+    fs::create_dir(lab.path("elsewhere")).unwrap();
+    fs::write(lab.path("elsewhere/file"), "old").unwrap();
+    std::os::unix::fs::symlink("elsewhere/file", lab.path("link")).unwrap();
+    for option in ["--flows-csv", "--fct", "--perfetto", "--pcapng"] {
+        let fifo = lab.path("fifo");
+        let reader = std::thread::spawn(move || fs::read(fifo).unwrap());
+        run(&lab, &[option, "fifo"]);
+        run(&lab, &[option, "link"]);
+        let done = lab.command(&["run", "small.toml", "--out", "out", option, "-"]).output().unwrap();
+        let (read, err) = (reader.join().unwrap(), String::from_utf8_lossy(&done.stderr));
+        assert_eq!(done.status.code(), Some(0), "{option}: {err}");
+        // What people read is where it does not mix with the file.
+        assert!(err.contains("report: out/report.html"), "{option}: {err}");
+        assert!(!read.is_empty() && read == done.stdout, "{option}");
+        assert!(read == fs::read(lab.path("elsewhere/file")).unwrap(), "{option}");
+    }
+    let kind = |name: &str| fs::symlink_metadata(lab.path(name)).unwrap().file_type();
+    use std::os::unix::fs::FileTypeExt;
+    assert!(kind("fifo").is_fifo() && kind("link").is_symlink() && kind("elsewhere/file").is_file());
+    assert_eq!(lab.names(), ["elsewhere", "fifo", "link", "out", "small.toml"]);
+
+    for (args, says) in [
+        (&["--fct", "-", "--json"][..], "name a file for one"),
+        (&["--fct", "-", "--perfetto", "-"], "are one place"),
+        (&["--fct", "link", "--perfetto", "elsewhere/file"], "are one place"),
+        (&["--fct", "gone/there"], "there is no folder gone"),
+    ] {
+        let all: Vec<&str> = ["run", "small.toml", "--out", "o"].iter().chain(args).copied().collect();
+        let done = lab.run(&all);
+        assert!(done.code == 2 && done.err.contains(says), "{args:?}: {}", done.err);
+    }
+    for name in ["fifo", "-"] {
+        let args = ["compare", "small.toml", "--schemes", "ecmp,rps", "--out", "o", "--fct", name];
+        let done = lab.run(&args);
+        assert!(done.code == 2 && done.err.contains("each run has a file of its own"), "{}", done.err);
+    }
+    assert_eq!(lab.names(), ["elsewhere", "fifo", "link", "out", "small.toml"]);
+}
+
+/// Nothing is made of /dev/full: it is opened as standard output is by a shell.
+#[test]
+fn a_full_disk_is_told_and_a_closed_pipe_is_not() {
+    let lab = Lab::with_small();
+    for args in [&["list", "schemes"][..], &["schema"], &["completions", "bash"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let done = lab.command(args).stdout(full).output().unwrap();
+        let err = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{args:?}: {err}");
+        assert!(err.contains("cannot write to standard output: No space left"), "{args:?}: {err}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let done = lab.command(args).stdout(writer).output().unwrap();
+        assert_eq!((done.status.code(), done.stderr.as_slice()), (Some(0), &b""[..]), "{args:?}");
+    }
+}
+
+#[test]
+fn an_index_of_somebody_else_is_left_alone() {
+    let lab = Lab::with_small().file("other.toml", common::SMALL);
+    fs::create_dir(lab.path("site")).unwrap();
+    fs::write(lab.path("site/index.html"), "<title>my thesis</title>").unwrap();
+    let args = ["compare", "small.toml", "other.toml", "--schemes", "ecmp,rps", "--out", "site"];
+    let done = lab.run(&args);
+    assert!(done.code == 2 && done.err.contains("is not a page of ours"), "{}", done.err);
+    assert_eq!(text(&lab, "site/index.html"), "<title>my thesis</title>");
+}
+
 /// What tshark prints of a capture, a line a packet.
 fn dissected(file: &Path, args: &[&str]) -> Vec<String> {
     let checks = ["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"];

@@ -86,6 +86,10 @@ pub(crate) fn carry_out(
 ) -> Result<Outcome, Failure> {
     let several = comparisons.len() > 1;
     check_scenario_names(comparisons)?;
+    traces.check_files()?;
+    if several {
+        index::check(target)?;
+    }
     let place = |comparison: &Comparison| {
         if several {
             target.join(default_folder(&comparison.name).file_name().unwrap_or_default())

@@ -23,7 +23,9 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Outcome, Failure> {
             args.output.display()
         )));
     }
-    Output::create(&args.output)?.write(|out| out.write_all(converted.text.as_bytes()))?;
+    let output = Output::create(&args.output)?;
+    let tell = if output.is_stdout() { terminal::note } else { terminal::out };
+    output.write(|out| out.write_all(converted.text.as_bytes()))?;
     if !args.quiet {
         for note in &converted.notes {
             terminal::note(&format!("note: {note}"));
@@ -31,7 +33,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Outcome, Failure> {
         if !lost.is_empty() {
             terminal::note(&format!("note: {} does not say:{lost}", args.output.display()));
         }
-        terminal::out(&format!(
+        tell(&format!(
             "{} ({}) to {} ({})\n",
             args.input.display(),
             converted.from,

@@ -21,6 +21,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         args.out.clone().unwrap_or_else(|| default_folder(&format!("{}-seed{}", spec.name, spec.seed)));
     let folder = ResultFolder::create(&target).map_err(output)?;
     let mut traces = Traces::open(&args.traces, spec)?;
+    let tell = if traces.take_stdout() { terminal::note } else { terminal::out };
+    if args.talk.json && traces.take_stdout() {
+        let what = "--json and a file named - would both be standard output; name a file for one";
+        return Err(Failure::Input(what.to_owned()));
+    }
     let reporter = Reporter::new(&args.talk);
     for note in &prepared.notes {
         reporter.say(&format!("note: {note}"));
@@ -38,7 +43,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         terminal::out(&super::json(&finished.summary));
     } else if !args.talk.quiet {
         let report = target.join("report.html");
-        terminal::out(&format!("{}\nreport: {}\n", summary_table(&finished.summary), report.display()));
+        tell(&format!("{}\nreport: {}\n", summary_table(&finished.summary), report.display()));
     }
     if let Some(complaint) = finished.complaint() {
         terminal::note(&complaint);

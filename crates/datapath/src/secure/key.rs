@@ -198,7 +198,8 @@ impl ClusterKey {
         parsed.map_err(|source| KeyError::Format { path: path.into(), source })
     }
 
-    /// Makes a key file only its owner can read. An existing file is not touched.
+    /// Makes a key file only its owner can read. An existing file is not touched; what cannot be written
+    /// whole is not left behind.
     ///
     /// # Errors
     ///
@@ -214,7 +215,12 @@ impl ClusterKey {
             }
         }
         text.push('\n');
-        io::Write::write_all(&mut file, text.as_bytes()).and_then(|()| file.sync_all()).map_err(io_error)
+        let written = io::Write::write_all(&mut file, text.as_bytes()).and_then(|()| file.sync_all());
+        written.map_err(|source| {
+            // Part of a key is none. The file is ours: it was not there before.
+            let _ = std::fs::remove_file(path);
+            io_error(source)
+        })
     }
 
     /// Eight hexadecimal digits by which people can tell whether two hosts have the same key. Says nothing else

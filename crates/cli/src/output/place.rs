@@ -1,0 +1,138 @@
+//! What a name stands for that a user gave for output.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+/// Symbolic links followed at most, as many as Linux does.
+const MOST_LINKS: usize = 40;
+
+/// What is to be done with what is written there.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Standard output: `-`, or a name of it.
+    Stdout,
+    /// A device, a FIFO or a descriptor of this process, which is written to as it is.
+    Stream,
+    /// A socket somebody listens at.
+    Socket,
+    /// A file, or nothing yet: what is behind symbolic links. It is replaced as a whole.
+    File(PathBuf),
+}
+
+impl Place {
+    /// What `path` stands for.
+    ///
+    /// # Errors
+    /// The reason why nothing can be written there.
+    pub(super) fn of(path: &Path) -> Result<Place, String> {
+        if path.as_os_str() == "-" {
+            return Ok(Place::Stdout);
+        }
+        if path.as_os_str().is_empty() {
+            return Err("the name is empty".to_owned());
+        }
+        // Follows links, those of /proc to what has no name of its own, too.
+        let found = match fs::metadata(path) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return target(path).map(Place::File),
+            found => found.map_err(|why| why.to_string())?,
+        };
+        if is_stdout(&found) {
+            return Ok(Place::Stdout);
+        }
+        let kind = found.file_type();
+        if kind.is_dir() {
+            return Err("it is a folder".to_owned());
+        }
+        access(path, Access::WRITE_OK).map_err(|why| io::Error::from(why).to_string())?;
+        if kind.is_socket() {
+            return Ok(Place::Socket);
+        }
+        if !kind.is_file() || is_descriptor(path) {
+            return Ok(Place::Stream);
+        }
+        target(path).map(Place::File)
+    }
+}
+
+/// The file that `path` leads to over symbolic links; the last one may lead to nothing.
+fn target(path: &Path) -> Result<PathBuf, String> {
+    let mut at = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&at) {
+            // A link with an absolute target replaces the path.
+            Ok(next) => at = at.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => return Ok(at),
+        }
+    }
+    Err("too many symbolic links".to_owned())
+}
+
+fn is_stdout(found: &Metadata) -> bool {
+    let Ok(own) = rustix::fs::fstat(io::stdout().as_fd()) else { return false };
+    (found.dev(), found.ino()) == (own.st_dev, own.st_ino) && !found.is_dir()
+}
+
+/// Whether `path` names an open descriptor, as /dev/fd/3 does: the file behind it belongs to whoever opened it.
+fn is_descriptor(path: &Path) -> bool {
+    let mut at = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let folder = at.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = fs::canonicalize(folder).unwrap_or_default();
+        if folder.starts_with("/proc") && folder.ends_with("fd") {
+            return true;
+        }
+        match fs::read_link(&at) {
+            Ok(next) => at = folder.join(next),
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn links_lead_to_files_that_need_not_be_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("deep")).unwrap();
+        symlink("deep/two", at("one")).unwrap();
+        symlink("three", at("deep/two")).unwrap();
+        assert_eq!(Place::of(&at("one")), Ok(Place::File(at("deep/three"))));
+        fs::write(at("deep/three"), "here").unwrap();
+        assert_eq!(Place::of(&at("one")), Ok(Place::File(at("deep/three"))));
+        symlink("circle", at("circle")).unwrap();
+        assert!(Place::of(&at("circle")).is_err());
+        assert_eq!(Place::of(&at("deep")), Err("it is a folder".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_file_is_written_to_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        mknodat(CWD, at("fifo"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        symlink("fifo", at("link")).unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        assert_eq!(Place::of(&at("fifo")), Ok(Place::Stream));
+        assert_eq!(Place::of(&at("link")), Ok(Place::Stream));
+        assert_eq!(Place::of(&at("socket")), Ok(Place::Socket));
+        assert_eq!(Place::of(Path::new("-")), Ok(Place::Stdout));
+        // A file that is open belongs to whoever opened it.
+        let open = fs::File::create(at("open")).unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&open);
+        symlink(format!("/proc/self/fd/{number}"), at("descriptor")).unwrap();
+        assert_eq!(Place::of(&at("descriptor")), Ok(Place::Stream));
+        assert_eq!(Place::of(&at("open")), Ok(Place::File(at("open"))));
+    }
+}
