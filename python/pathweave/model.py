@@ -929,7 +929,7 @@ class Observe(Table):
             datagram queue pairs. Default 0.
         interval: Time between samples of queues, links and hosts; doubled whenever there are more than `max_samples` of
             them. Default 5 us; 0s: no samples.
-        max_events: Events (drops, pauses, faults) kept in full at most; further ones are counted. Default 100000.
+        max_events: Events of each kind kept in full at most; further ones are counted. Default 100000.
         max_samples: Instants kept at most, 2 or more. Default 256.
     """
 

@@ -64,15 +64,15 @@ export function jobs(cards: HTMLElement): void {
   });
 }
 
-const names: Record<string, string> = { drop: "Drops", pfc_pause: "PFC pauses", ecn_mark: "ECN marks", retransmit: "Retransmissions",
+const names: Record<string, string> = { drop: "Drops", pfc_pause: "PFC pauses", retransmit: "Retransmissions",
   timeout: "Timeouts", fault: "Faults", repair: "Repairs" };
 
-/** Drops, pauses, retransmissions and faults: a strip of bars for each kind. */
+/** Drops, pauses, retransmissions, timeouts and faults: a strip of bars for each kind. */
 export function events(cards: HTMLElement): void {
   const { rows, interval_ns, not_recorded } = run().timeline;
   const note = rows.length
     ? `Events in intervals of ${show("time_ns", interval_ns)}. Each strip has its own scale; the largest interval is named beside it.`
-    : "No drops, pauses, marks, retransmissions or faults were recorded.";
+    : "No drops, pauses, retransmissions, timeouts or faults were recorded.";
   const box = card(cards, "Events", note, true);
   if (not_recorded > 0) {
     box.append(element("p", { class: "note" }, `${show("count", not_recorded)} more events were beyond the recording limit and are missing here; the totals of the summary count them.`));

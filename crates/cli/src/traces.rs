@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use pathweave_results::{FctFormat, RunResult, fct, flows_csv, perfetto};
+use pathweave_results::{FctEnd, FctFormat, RunResult, fct, flows_csv, perfetto};
 use pathweave_scenario::nearest;
 use pathweave_scenario::units::HostId;
 use pathweave_sim::{Capture, CaptureFilter, Frames, SimSpec};
@@ -24,6 +24,9 @@ pub(crate) struct TraceArgs {
     /// How hosts are written in --fct
     #[arg(long, value_enum, default_value_t = FctHosts::Hpcc, value_name = "FORMAT", requires = "fct")]
     fct_format: FctHosts,
+    /// Where a flow's time ends in --fct
+    #[arg(long, value_enum, default_value_t = FlowEnd::Delivered, value_name = "END", requires = "fct")]
+    fct_end: FlowEnd,
     /// Write a timeline for ui.perfetto.dev: jobs, flows, queues, pauses, events
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
@@ -95,6 +98,16 @@ enum FctHosts {
     Conweave,
 }
 
+/// Where a flow's time ends in fct.txt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum FlowEnd {
+    /// When the receiver has the last byte
+    #[default]
+    Delivered,
+    /// When the sender has the last acknowledgement, as in ns-3
+    Acknowledged,
+}
+
 /// Which frames a capture has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum FrameKind {
@@ -108,7 +121,7 @@ enum FrameKind {
 /// The files asked for, made before the run: a place that cannot be written should not cost one.
 pub(crate) struct Traces {
     flows_csv: Option<Output>,
-    fct: Option<(Output, FctFormat)>,
+    fct: Option<(Output, FctFormat, FctEnd)>,
     perfetto: Option<Output>,
     pcapng: Option<(Output, Frames)>,
     /// To be shown the packets of the run.
@@ -123,6 +136,10 @@ impl Traces {
             FctHosts::Hpcc => FctFormat::Hpcc,
             FctHosts::Conweave => FctFormat::ConWeave,
         };
+        let end = match args.fct_end {
+            FlowEnd::Delivered => FctEnd::Delivered,
+            FlowEnd::Acknowledged => FctEnd::Acknowledged,
+        };
         let frames = match args.pcapng_frames {
             FrameKind::Standard => Frames::Standard,
             FrameKind::Pathweave => Frames::Pathweave,
@@ -136,7 +153,7 @@ impl Traces {
         let pcapng = open(&args.pcapng)?;
         let traces = Traces {
             flows_csv: open(&args.flows_csv)?,
-            fct: open(&args.fct)?.map(|output| (output, format)),
+            fct: open(&args.fct)?.map(|output| (output, format, end)),
             perfetto: open(&args.perfetto)?,
             capture: pcapng.as_ref().map(|_| Capture::new(filter, args.pcapng_packets as usize)),
             pcapng: pcapng.map(|output| (output, frames)),
@@ -155,7 +172,7 @@ impl Traces {
     }
 
     fn outputs(&self) -> impl Iterator<Item = &Output> {
-        let with_format = self.fct.iter().map(|(output, _)| output);
+        let with_format = self.fct.iter().map(|(output, ..)| output);
         let with_frames = self.pcapng.iter().map(|(output, _)| output);
         self.flows_csv.iter().chain(with_format).chain(&self.perfetto).chain(with_frames)
     }
@@ -171,13 +188,13 @@ impl Traces {
         if let Some(output) = self.flows_csv {
             output.write(|out| flows_csv(run, out))?;
         }
-        if let Some((output, format)) = self.fct {
-            output.write(|out| fct(run, format, out))?;
+        if let Some((output, format, end)) = self.fct {
+            output.write(|out| fct(run, format, end, out))?;
         }
         if let Some(output) = self.perfetto {
             output.write(|out| perfetto(run, out))?;
-            if run.events_not_recorded > 0 {
-                let events = run.events_not_recorded;
+            let events: u64 = run.events_not_recorded.values().sum();
+            if events > 0 {
                 notes.push(format!("{events} events are not in the timeline: raise observe.max_events"));
             }
         }

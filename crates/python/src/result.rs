@@ -65,7 +65,7 @@ impl RunResult {
     fn series(&self) -> PyResult<Table> {
         Table::of(&self.run, results::SERIES, &self.run.series).map_err(|e| bug(&e))
     }
-    /// Drops, pauses, faults.
+    /// Drops, pauses, retransmissions, timeouts, faults.
     #[getter]
     fn events(&self) -> PyResult<Table> {
         Table::of(&self.run, results::EVENTS, &self.run.events).map_err(|e| bug(&e))

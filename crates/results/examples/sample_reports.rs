@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use pathweave_results::{EndReason, RunResult, Summary, report_html};
+use pathweave_results::{EndReason, EventKind, RunResult, Summary, report_html};
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut large = run("large", Shape::LARGE);
     large.info.ended = EndReason::PfcDeadlock;
     large.info.ended_detail = "tor3->spine1 waits for spine1->tor9 waits for tor3->spine1".to_owned();
-    large.events_not_recorded = 12_345;
+    large.events_not_recorded.insert(EventKind::PfcPause, 12_345);
     write("large", &[large])?;
     let shape = |load, seed| Shape { load, seed, ..Shape::SMALL };
     write(

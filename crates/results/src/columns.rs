@@ -1,9 +1,8 @@
 //! The columns of every Parquet file: name, type, unit and meaning, and how to get the value from a record.
 //! The writers and `docs/results.md` derive from these tables.
 
-use crate::records::{
-    DropReason, EventKind, EventRecord, FlowRecord, FlowStatus, JobRecord, LinkTotals, RunResult,
-};
+use crate::events::{DropReason, EventKind, EventRecord};
+use crate::records::{FlowRecord, FlowStatus, JobRecord, LinkTotals, RunResult};
 use crate::series::{SeriesKind, SeriesSample};
 
 /// One column of a file of records `R`.
@@ -99,7 +98,12 @@ pub const FLOWS: &[Column<FlowRecord>] = &[
     column("size_bytes", "B", "Bytes of the message, headers not counted.", Get::U64(|f| Some(f.size_bytes))),
     column("start_ns", "ns", "When it was posted.", Get::F64(|_, f| Some(ns(f.start_ps)))),
     nullable("finish_ns", "ns", "When the receiver had its last byte.", Get::F64(|_, f| f.finish_ps.map(ns))),
-    nullable("acked_ns", "ns", "When the sender knew that.", Get::F64(|_, f| f.acked_ps.map(ns))),
+    nullable(
+        "acked_ns",
+        "ns",
+        "When the sender knew that: it had the last acknowledgement.",
+        Get::F64(|_, f| f.acked_ps.map(ns)),
+    ),
     nullable(
         "fct_ns",
         "ns",
@@ -115,6 +119,25 @@ pub const FLOWS: &[Column<FlowRecord>] = &[
         Get::F64(|_, f| Some(ns(f.ideal_fct_ps))),
     ),
     nullable("slowdown", "", "`fct_ns` over `ideal_fct_ns`.", Get::F64(|_, f| f.slowdown())),
+    nullable(
+        "acked_fct_ns",
+        "ns",
+        "Completion time as ns-3's RDMA simulators take it: from post to the last acknowledgement at the \
+         sender.",
+        Get::F64(|_, f| f.acked_fct_ps().map(ns)),
+    ),
+    nullable(
+        "ideal_acked_fct_ns",
+        "ns",
+        "The same on an idle network: `ideal_fct_ns` and the way back of an acknowledgement.",
+        Get::F64(|_, f| f.ideal_acked_ps.map(ns)),
+    ),
+    nullable(
+        "acked_slowdown",
+        "",
+        "`acked_fct_ns` over `ideal_acked_fct_ns`.",
+        Get::F64(|_, f| f.acked_slowdown()),
+    ),
     nullable("goodput_bps", "bit/s", "`size_bytes` over `fct_ns`.", Get::F64(|_, f| f.goodput_bps())),
     column(
         "sent_packets",
@@ -213,9 +236,22 @@ pub const EVENTS: &[Column<EventRecord>] = &[
         "Why a packet was dropped.",
         Get::Label(|_| names(DropReason::ALL.iter().map(|r| r.name())), |e| e.reason.map(|r| r as usize)),
     ),
-    column("node", "", "Node where it happened.", Get::U32(|e| Some(e.node))),
+    column(
+        "node",
+        "",
+        "Node where it happened; the sending host of a retransmission or timeout.",
+        Get::U32(|e| Some(e.node)),
+    ),
     nullable("link", "", "Link concerned.", Get::U32(|e| e.link)),
     nullable("flow", "", "Flow concerned.", Get::U32(|e| e.flow)),
+    nullable("peer_host", "", "Receiving host of a retransmission or timeout.", Get::U32(|e| e.peer_host)),
+    nullable(
+        "queue_pair",
+        "",
+        "Queue pair of the sender, of a retransmission or timeout.",
+        Get::U32(|e| e.queue_pair),
+    ),
+    nullable("path", "", "Path of the packet concerned.", Get::U32(|e| e.path)),
     column(
         "value",
         "by kind",

@@ -21,7 +21,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("flows.parquet", "One row a flow."),
     ("jobs.parquet", "One row a job."),
     ("series.parquet", "Samples over time."),
-    ("events.parquet", "Drops, pauses, retransmissions, faults."),
+    ("events.parquet", "Drops, pauses, retransmissions, timeouts, faults."),
     ("links.parquet", "One row a directed link."),
     ("report.html", "All of it as pictures, in one file that needs no network."),
 ];

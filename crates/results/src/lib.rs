@@ -19,6 +19,7 @@
 mod columns;
 mod departures;
 mod estimate;
+mod events;
 mod export;
 mod folder;
 mod frame;
@@ -40,7 +41,8 @@ mod text;
 pub use columns::{Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
 pub use departures::{Departures, Gaps, PathLength};
 pub use estimate::Estimate;
-pub use export::{FctFormat, fct, flows_csv, perfetto};
+pub use events::{DropReason, EventKind, EventRecord};
+pub use export::{FctEnd, FctFormat, fct, flows_csv, perfetto};
 pub use folder::{FILES, OutputError, ResultFolder};
 pub use frame::{Frame, Series};
 pub use human::{Quantity, ratio};
@@ -48,8 +50,8 @@ pub use metrics::{Better, FLOW_METRICS, Figure, FlowMetric, RUN_METRICS, RunMetr
 pub use middlebox::MiddleboxTotals;
 pub use parquet_file::{RunTable, table_bytes};
 pub use records::{
-    BalancingTotals, DropReason, EndReason, EventKind, EventRecord, FlowRecord, FlowStatus, GroupTotals,
-    JobRecord, LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult,
+    BalancingTotals, EndReason, FlowRecord, FlowStatus, GroupTotals, JobRecord, LinkTotals, NodeInfo,
+    NodeKind, Role, RunInfo, RunResult,
 };
 pub use report::{escape, fill as fill_page, html as report_html, script_json};
 pub use series::{Missing, SeriesKind, SeriesSample, Span};

@@ -4,7 +4,10 @@
 //! Times are picoseconds since the start of the run. Links are directed, so that a link also names the egress
 //! port that feeds it: there is one queue a link.
 
+use std::collections::BTreeMap;
+
 use crate::departures::Departures;
+use crate::events::{EventKind, EventRecord};
 use crate::middlebox::MiddleboxTotals;
 use crate::names::named_enum;
 use crate::series::SeriesSample;
@@ -22,8 +25,8 @@ pub struct RunResult {
     pub series: Vec<SeriesSample>,
     /// Things that happened, in order of time.
     pub events: Vec<EventRecord>,
-    /// Events beyond the recording limit of the run, counted but not kept.
-    pub events_not_recorded: u64,
+    /// Events beyond the recording limit of the run, counted by kind but not kept.
+    pub events_not_recorded: BTreeMap<EventKind, u64>,
     /// Hosts and switches; `nodes[i].node == i`.
     pub nodes: Vec<NodeInfo>,
     /// One record a directed link; `links[i].link == i`.
@@ -42,6 +45,12 @@ impl RunResult {
     /// The flows that the run is about.
     pub fn foreground(&self) -> impl Iterator<Item = &FlowRecord> {
         self.flows.iter().filter(|flow| self.info.role(flow.group) == Role::Foreground)
+    }
+    /// Until when the record of events of these kinds is complete, picoseconds; `None` if to the end.
+    pub fn recorded_until_ps(&self, kinds: &[EventKind]) -> Option<u64> {
+        let cut = kinds.iter().filter(|kind| self.events_not_recorded.get(kind).is_some_and(|&n| n > 0));
+        let last = |kind| self.events.iter().rfind(|event| event.kind == kind).map_or(0, |e| e.time_ps);
+        cut.map(|&kind| last(kind)).min()
     }
 }
 
@@ -159,6 +168,8 @@ pub struct FlowRecord {
     pub acked_ps: Option<u64>,
     /// Completion time on an idle network, from post to last byte.
     pub ideal_fct_ps: u64,
+    /// The same to the acknowledgement of the last byte at the sender; `None` where nothing is acknowledged.
+    pub ideal_acked_ps: Option<u64>,
     /// Data packets sent, retransmissions included.
     pub sent_packets: u32,
     /// Data packets sent again.
@@ -191,6 +202,15 @@ impl FlowRecord {
     /// Completion time over that on an idle network.
     pub fn slowdown(&self) -> Option<f64> {
         (self.ideal_fct_ps > 0).then_some(self.fct_ps()? as f64 / self.ideal_fct_ps as f64)
+    }
+    /// Time from post to the acknowledgement of the last byte at the sender, picoseconds.
+    pub fn acked_fct_ps(&self) -> Option<u64> {
+        Some(self.acked_ps? - self.start_ps)
+    }
+    /// That time over the same on an idle network.
+    pub fn acked_slowdown(&self) -> Option<f64> {
+        let ideal_ps = self.ideal_acked_ps.filter(|&ps| ps > 0)?;
+        Some(self.acked_fct_ps()? as f64 / ideal_ps as f64)
     }
     /// Bytes of the message over its completion time, bits per second.
     pub fn goodput_bps(&self) -> Option<f64> {
@@ -267,71 +287,6 @@ impl JobRecord {
     fn bandwidth_bps(&self, bytes: u64) -> Option<f64> {
         let ps = self.completion_ps().filter(|&ps| ps > 0)?;
         Some(bytes as f64 * 8e12 / ps as f64)
-    }
-}
-
-/// Something that happened.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct EventRecord {
-    /// When.
-    pub time_ps: u64,
-    /// A figure, in the sense given by [`EventKind`]; 0 where there is none.
-    pub value: f64,
-    /// Node where it happened.
-    pub node: u32,
-    /// Link concerned, if any.
-    pub link: Option<u32>,
-    /// Flow concerned, if any.
-    pub flow: Option<u32>,
-    /// What happened.
-    pub kind: EventKind,
-    /// Why a packet was dropped; `None` for every other kind.
-    pub reason: Option<DropReason>,
-}
-
-named_enum! {
-    /// What happened.
-    EventKind {
-        /// A packet was dropped; `value` is its bytes on the wire.
-        Drop = "drop",
-        /// The link was paused by PFC; `value` is the priority class.
-        PfcPause = "pfc_pause",
-        /// The link was resumed by PFC; `value` is the priority class.
-        PfcResume = "pfc_resume",
-        /// A packet was marked Congestion Experienced; `value` is the queue in bytes.
-        EcnMark = "ecn_mark",
-        /// A data packet was sent again; `value` is its PSN.
-        Retransmit = "retransmit",
-        /// The retransmission timer of a flow expired.
-        Timeout = "timeout",
-        /// A scheduled fault began or changed; `value` is the index of the fault in the scenario.
-        Fault = "fault",
-        /// A scheduled fault ended; `value` is the index of the fault in the scenario.
-        Repair = "repair",
-    }
-}
-
-named_enum! {
-    /// Why a packet was dropped.
-    DropReason {
-        /// The shared buffer, or this queue's part of it, was full.
-        BufferFull = "buffer_full",
-        /// PFC headroom overflowed: the fabric is not lossless as configured.
-        HeadroomFull = "headroom_full",
-        /// The link was down.
-        LinkDown = "link_down",
-        /// The switch was down.
-        NodeDown = "node_down",
-        /// A fault dropped it at random.
-        RandomLoss = "random_loss",
-        /// A fault corrupted it and the check sum caught that.
-        Corrupted = "corrupted",
-        /// No route leads to its destination.
-        NoRoute = "no_route",
-        /// Its hop limit reached zero.
-        HopLimit = "hop_limit",
-        /// A middlebox dropped it.
-        Middlebox = "middlebox",
     }
 }
 

@@ -110,6 +110,10 @@ pub struct FlowSummary {
     pub fct_ns: Distribution,
     /// Completion time over that on an idle network.
     pub slowdown: Distribution,
+    /// Time from post to the acknowledgement of the last byte at the sender, nanoseconds; of flows that have one.
+    pub acked_fct_ns: Distribution,
+    /// That time over the same on an idle network.
+    pub acked_slowdown: Distribution,
     /// `finished_bytes` over the time from the first start to the last finish among finished flows, bits per second.
     pub aggregate_goodput_bps: f64,
     /// Mean of the goodput of each flow, bits per second.
@@ -285,6 +289,11 @@ impl FlowSummary {
         summary.fct_ns = Distribution::of(&mut finished().filter_map(fct_ns).collect::<Vec<_>>());
         summary.slowdown =
             Distribution::of(&mut finished().filter_map(FlowRecord::slowdown).collect::<Vec<_>>());
+        let of = |value: fn(&FlowRecord) -> Option<f64>| {
+            Distribution::of(&mut finished().filter_map(value).collect::<Vec<_>>())
+        };
+        summary.acked_fct_ns = of(|flow| flow.acked_fct_ps().map(ns));
+        summary.acked_slowdown = of(FlowRecord::acked_slowdown);
         summary.ooo_degree_packets =
             Distribution::of(&mut flows().map(|f| f64::from(f.ooo_degree_max)).collect::<Vec<_>>());
         let mut goodput: Vec<f64> = finished().filter_map(FlowRecord::goodput_bps).collect();

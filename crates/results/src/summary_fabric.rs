@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::columns::ns;
-use crate::records::{BalancingTotals, EventKind, RunResult};
+use crate::events::EventKind;
+use crate::records::{BalancingTotals, RunResult};
 use crate::stats::Distribution;
 
 /// Links and queues of the whole fabric.
@@ -29,6 +30,8 @@ pub struct FabricSummary {
     pub max_queue_bytes: u64,
     /// Events beyond the recording limit: the totals count them, `events.parquet` does not hold them.
     pub events_not_recorded: u64,
+    /// The same by kind; kinds without one are left out.
+    pub not_recorded_by_kind: BTreeMap<&'static str, u64>,
     /// What load balancing in the switches did.
     pub balancing: BalancingTotals,
     /// Utilisation by tier and direction, from the hosts up.
@@ -57,7 +60,8 @@ impl FabricSummary {
     pub fn of(run: &RunResult) -> Self {
         let mut summary = FabricSummary {
             links: run.links.len() as u64,
-            events_not_recorded: run.events_not_recorded,
+            events_not_recorded: run.events_not_recorded.values().sum(),
+            not_recorded_by_kind: run.events_not_recorded.iter().map(|(kind, n)| (kind.name(), *n)).collect(),
             balancing: run.balancing,
             ..FabricSummary::default()
         };

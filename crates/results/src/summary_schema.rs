@@ -101,6 +101,16 @@ pub const SUMMARY: &[Object] = &[
             field("fct_ns", "distribution", "Flow completion time: from post to last byte at the receiver."),
             field("slowdown", "distribution", "Completion time over that on an idle network."),
             field(
+                "acked_fct_ns",
+                "distribution",
+                "Time from post to the acknowledgement of the last byte at the sender; of flows that have one.",
+            ),
+            field(
+                "acked_slowdown",
+                "distribution",
+                "That time over the same on an idle network, with the acknowledgement's way back.",
+            ),
+            field(
                 "aggregate_goodput_bps",
                 "number",
                 "`finished_bytes` over the time from the first start to the last finish among finished flows.",
@@ -145,7 +155,7 @@ pub const SUMMARY: &[Object] = &[
             field("links", "integer", "Directed links."),
             field("tx_bytes", "integer", "Bytes sent, headers and gaps included, summed over links."),
             field("dropped_packets", "integer", "Packets dropped, data and control."),
-            field("dropped_by_reason", "object", "Recorded drops by reason; see `events_not_recorded`."),
+            field("dropped_by_reason", "object", "Recorded drops by reason; see `not_recorded_by_kind`."),
             field("ecn_marked_packets", "integer", "Packets marked Congestion Experienced."),
             field("pfc_pauses", "integer", "Times a link was paused by PFC."),
             field("paused_ns", "number", "Time links were paused, summed over links and priority classes."),
@@ -154,6 +164,11 @@ pub const SUMMARY: &[Object] = &[
                 "events_not_recorded",
                 "integer",
                 "Events beyond the recording limit: totals count them, `events.parquet` does not hold them.",
+            ),
+            field(
+                "not_recorded_by_kind",
+                "object",
+                "The same by kind, each of which has a limit of its own; kinds without one are left out.",
             ),
             field("balancing", "object", "What load balancing in the switches did."),
             field("tiers", "array", "Utilisation by tier and direction, from the hosts up."),

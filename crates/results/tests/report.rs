@@ -72,7 +72,7 @@ fn many_runs_with_many_groups_stay_within_the_size() {
 fn a_large_fabric_is_drawn_as_matrices_that_hold_every_link() {
     let mut run = run("large", Shape::LARGE);
     run.info.ended = EndReason::PfcDeadlock;
-    run.events_not_recorded = 12_345;
+    run.events_not_recorded.insert(pathweave_results::EventKind::Drop, 12_345);
     // 64 ToRs of 16 hosts below 16 spines: 2 * (1,024 + 1,024) directed links.
     assert_eq!(run.links.len(), 4_096);
     let fabric = &embedded(&report(&[&run]), "picture-data")[0]["fabric"];

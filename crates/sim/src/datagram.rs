@@ -52,6 +52,19 @@ pub(crate) struct Extra {
     /// Where sources choose explicit routes: how many paths of datagrams there are to each host, and of how many the
     /// scheme knows.
     routes: BTreeMap<HostId, (u16, u16)>,
+    /// Datagrams that were sent again, until somebody takes note.
+    pub(crate) sent_again: Vec<SentAgain>,
+}
+
+/// A datagram that was sent again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentAgain {
+    pub(crate) at: Time,
+    pub(crate) qp: QpNum,
+    pub(crate) psn: u64,
+    pub(crate) path: PathId,
+    /// Its message.
+    pub(crate) flow: u32,
 }
 
 impl Extra {
@@ -63,6 +76,7 @@ impl Extra {
             cores: Cores::default(),
             reorder: reorders.map(|nic| Reorder::new(nic.reorder_buffer.get())),
             datagrams_next: false,
+            sent_again: Vec::new(),
             routes: BTreeMap::new(),
         }
     }
@@ -255,6 +269,9 @@ impl<const C: usize> Runner<'_, C> {
                     self.on_completion(now, wr_id, status);
                 }
             }
+        }
+        while let Some(sent) = self.hosts[host].extra().and_then(|extra| extra.sent_again.pop()) {
+            self.note_sent_again(host, &sent);
         }
         while let Some((to, message)) = self.hosts[host].extra().and_then(|extra| extra.rd.poll_side()) {
             self.send_side(now, HostId(host as u32), to, message);

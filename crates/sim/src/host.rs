@@ -10,7 +10,7 @@ use pathweave_transport::{Class, Endpoint, Gate, MemoryRegion, Transmit, Warm};
 use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
-use crate::datagram::Extra;
+use crate::datagram::{Extra, SentAgain};
 use crate::departures::DepartureLog;
 use crate::digest::Trace;
 use crate::nic::Engine;
@@ -297,6 +297,13 @@ impl Host {
             let Some(mut packet) = packet.or_else(|| extra.rd.poll_transmit(now, gate)) else { break };
             if let Body::Rd(_) = packet.segment.body {
                 packet.segment.path = extra.route(packet.to, packet.segment.path);
+            }
+            if let (Body::Rd(data), Some(payload)) = (&packet.segment.body, &packet.payload)
+                && data.retransmit
+            {
+                // A message is known by the work request that its payload belongs to.
+                let (qp, path, flow) = (packet.segment.src_qp, packet.segment.path, payload.buffer.0 as u32);
+                extra.sent_again.push(SentAgain { at: now, qp, psn: data.psn, path, flow });
             }
             open &= !(1 << packet.port);
             if let Some(engine) = &mut extra.engine {

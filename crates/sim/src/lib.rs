@@ -15,6 +15,7 @@ mod departures;
 mod digest;
 mod distinct;
 mod edge;
+mod events;
 mod faults;
 mod flows;
 mod followed;

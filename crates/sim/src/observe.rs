@@ -2,9 +2,12 @@
 
 use pathweave_fabric::{DropReason, Fabric, FabricEvent, FabricEventKind};
 use pathweave_results::{DropReason as Reason, EventKind, EventRecord, SeriesKind};
-use pathweave_units::{Duration, Time};
+use pathweave_transport::{Event, SentPacket};
+use pathweave_units::{Duration, PathId, QpNum, Time};
 use pathweave_wire::Body;
 
+use crate::datagram::SentAgain;
+use crate::events::Events;
 use crate::faults::{Action, Entry};
 use crate::host::{Content, Host};
 use crate::runner::Runner;
@@ -16,8 +19,7 @@ pub(crate) struct Recorder {
     config: ObserveConfig,
     interval: Option<Duration>,
     pub(crate) samples: Samples,
-    pub(crate) events: Vec<EventRecord>,
-    pub(crate) events_not_recorded: u64,
+    pub(crate) events: Events,
     /// Counters at the last sample.
     tx_bytes: Vec<u64>,
     received_bytes: Vec<u64>,
@@ -29,8 +31,7 @@ impl Recorder {
             config: spec.observe,
             interval: spec.observe.interval,
             samples: Samples::default(),
-            events: Vec::new(),
-            events_not_recorded: 0,
+            events: Events::new(spec.observe.max_events),
             tx_bytes: vec![0; ports as usize],
             received_bytes: vec![0; spec.topology.hosts() as usize],
         }
@@ -78,14 +79,6 @@ impl Recorder {
         (now + interval, since)
     }
 
-    fn push(&mut self, event: EventRecord) {
-        if self.events.len() < self.config.max_events as usize {
-            self.events.push(event);
-        } else {
-            self.events_not_recorded += 1;
-        }
-    }
-
     pub(crate) fn fault(&mut self, now: Time, entry: &Entry) {
         let Some(index) = entry.fault else { return };
         let ends = match entry.action {
@@ -93,15 +86,8 @@ impl Recorder {
             Action::Loss(_, p) | Action::Corruption(_, p) => p == 0.0,
             _ => false,
         };
-        self.push(EventRecord {
-            time_ps: now.as_ps(),
-            value: index as f64,
-            node: 0,
-            link: None,
-            flow: None,
-            kind: if ends { EventKind::Repair } else { EventKind::Fault },
-            reason: None,
-        });
+        let kind = if ends { EventKind::Repair } else { EventKind::Fault };
+        self.events.push(EventRecord { value: index as f64, ..EventRecord::new(now.as_ps(), kind, 0) });
     }
 }
 
@@ -126,13 +112,8 @@ impl<const C: usize> Runner<'_, C> {
         for event in log {
             let (node, _) = self.fabric.ends(event.port);
             let mut record = EventRecord {
-                time_ps: event.time.as_ps(),
-                value: 0.0,
-                node,
                 link: Some(event.port),
-                flow: None,
-                kind: EventKind::Drop,
-                reason: None,
+                ..EventRecord::new(event.time.as_ps(), EventKind::Drop, node)
             };
             match event.kind {
                 FabricEventKind::Paused(class) => {
@@ -146,6 +127,7 @@ impl<const C: usize> Runner<'_, C> {
                 FabricEventKind::Dropped { reason, header, content } => {
                     record.value = f64::from(header.wire_bytes());
                     record.reason = Some(reason_of(reason));
+                    record.path = Some(u32::from(content.path.0));
                     self.lost.note(event.time, header.dst(), &content);
                     if let Body::Rd(data) = content.body {
                         record.flow = self.lost_datagram(header.src(), header.dst(), &content, &data);
@@ -160,7 +142,56 @@ impl<const C: usize> Runner<'_, C> {
                     }
                 }
             }
-            self.recorder.push(record);
+            self.recorder.events.push(record);
+        }
+    }
+}
+
+impl<const C: usize> Runner<'_, C> {
+    /// A sender tells of a packet that it sent again, or that its timer expired.
+    #[cold]
+    pub(crate) fn note_loss(&mut self, host: usize, kind: EventKind, packet: &SentPacket, at: Time) {
+        let SentPacket { qp, psn, msn, path } = *packet;
+        let sent = &self.hosts[host].outgoing;
+        let flow = msn.and_then(|msn| sent.get(&qp)?.get(msn as usize).copied());
+        self.record_loss(at, kind, (host, qp, psn, path), flow);
+    }
+
+    /// The same of a datagram that was sent again.
+    pub(crate) fn note_sent_again(&mut self, host: usize, sent: &SentAgain) {
+        let &SentAgain { at, qp, psn, path, flow } = sent;
+        self.record_loss(at, EventKind::Retransmit, (host, qp, psn, Some(path)), Some(flow));
+    }
+
+    fn record_loss(
+        &mut self,
+        at: Time,
+        kind: EventKind,
+        (host, qp, psn, path): (usize, QpNum, u64, Option<PathId>),
+        flow: Option<u32>,
+    ) {
+        self.recorder.events.push(EventRecord {
+            value: psn as f64,
+            peer_host: flow.map(|flow| self.spec.graph.messages()[flow as usize].dst.0),
+            flow,
+            queue_pair: Some(qp.0),
+            path: path.map(|path| u32::from(path.0)),
+            ..EventRecord::new(at.as_ps(), kind, host as u32)
+        });
+    }
+
+    /// The same of what nobody has taken out of the endpoints at the end of the run.
+    pub(crate) fn note_last_losses(&mut self) {
+        for host in 0..self.hosts.len() {
+            while let Some(event) = self.hosts[host].endpoint.poll_event() {
+                match event {
+                    Event::Retransmitted { packet, at } => {
+                        self.note_loss(host, EventKind::Retransmit, &packet, at);
+                    }
+                    Event::TimedOut { packet, at } => self.note_loss(host, EventKind::Timeout, &packet, at),
+                    Event::Completion(_) | Event::Delivered { .. } | Event::QpError { .. } => {}
+                }
+            }
         }
     }
 }

@@ -29,6 +29,7 @@ impl<const C: usize> Runner<'_, C> {
             RouteChoice::Switches | RouteChoice::SenderSwitches(_) | RouteChoice::NextHops(_) => None,
             RouteChoice::Sources(sets) => Some(&**sets),
         };
+        let (events, events_not_recorded) = std::mem::take(&mut self.recorder.events).into_list();
         let logs = self.hosts.iter().filter_map(|host| Some((host.nic.host, host.departures.as_deref()?)));
         let departures = departures::totals(logs, sets);
         RunResult {
@@ -44,8 +45,8 @@ impl<const C: usize> Runner<'_, C> {
             flows,
             groups,
             series: self.recorder.samples.into_list(),
-            events: self.recorder.events,
-            events_not_recorded: self.recorder.events_not_recorded,
+            events,
+            events_not_recorded,
             nodes,
             links,
             jobs,

@@ -8,7 +8,7 @@ use pathweave_des::{EventQueue, SourceId};
 use pathweave_fabric::config::Shares;
 use pathweave_fabric::{Arrived, BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step};
 use pathweave_policy::PathView;
-use pathweave_results::{EndReason, RunResult};
+use pathweave_results::{EndReason, EventKind, RunResult};
 use pathweave_transport::{Endpoint, EndpointConfig, Event};
 use pathweave_units::{Duration, HostId, Time};
 use pathweave_wire::Body;
@@ -203,7 +203,11 @@ impl<'a, const C: usize> Runner<'a, C> {
                     seed: spec.seed,
                     ..EndpointConfig::new(HostId(id))
                 };
-                Host::new(Endpoint::new(config), ports, acks_as_data)
+                let mut endpoint = Endpoint::new(config);
+                if spec.observe.max_events > 0 {
+                    endpoint.report_losses();
+                }
+                Host::new(endpoint, ports, acks_as_data)
             })
             .collect();
         let mut runner = Runner {
@@ -286,6 +290,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         let (reason, detail, end) = self.play(self.spec.stop.max_events.unwrap_or(u64::MAX), monitor);
         monitor.look(&self.snapshot(end));
         self.record_log();
+        self.note_last_losses();
         self.into_result(reason, detail, end)
     }
 
@@ -401,6 +406,10 @@ impl<'a, const C: usize> Runner<'a, C> {
             match event {
                 Event::Delivered { qp, msn, bytes, .. } => self.on_delivered(now, host, qp, msn, bytes),
                 Event::Completion(completion) => self.on_completion(now, completion.wr_id, completion.status),
+                Event::Retransmitted { packet, at } => {
+                    self.note_loss(host, EventKind::Retransmit, &packet, at);
+                }
+                Event::TimedOut { packet, at } => self.note_loss(host, EventKind::Timeout, &packet, at),
                 Event::QpError { .. } => {}
             }
         }

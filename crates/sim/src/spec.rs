@@ -150,7 +150,7 @@ pub struct ObserveConfig {
     pub interval: Option<Duration>,
     /// Instants kept at most.
     pub max_samples: u32,
-    /// Events (drops, pauses, faults) kept at most; further ones are counted.
+    /// Events of each kind (drops, pauses, retransmissions, timeouts, faults) kept at most; further ones are counted.
     pub max_events: u32,
     /// Messages followed over time, the largest.
     pub flows: u32,

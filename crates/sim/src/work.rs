@@ -117,11 +117,15 @@ impl<const C: usize> Runner<'_, C> {
         }
         let framing = self.spec.host.framing;
         let mtu = self.spec.host.mtu.get() as u16;
-        let ideal = paths
-            .iter()
-            .map(|path| ideal_fct(path, message.size.get(), mtu, framing, self.spec.host.verb))
-            .min();
-        let record = FlowRecord { ideal_fct_ps: ideal.map_or(0, Duration::as_ps), ..record };
+        let ideal_of = |path| ideal_fct(path, message.size.get(), mtu, framing, self.spec.host.verb);
+        let ideal = paths.iter().map(ideal_of).min();
+        let ack_wire = ack_wire_bytes(framing);
+        let acked = paths.iter().map(|path| ideal_of(path) + path.one_way(ack_wire)).min();
+        let record = FlowRecord {
+            ideal_fct_ps: ideal.map_or(0, Duration::as_ps),
+            ideal_acked_ps: acked.map(Duration::as_ps),
+            ..record
+        };
         let qps = self.connections.list[conn as usize].qps.clone();
         // A message of fewer bytes than queue pairs leaves some of them idle.
         let parts = (qps.len() as u64).min(message.size.get().max(1));

@@ -1,13 +1,14 @@
-//! What is recorded of a run: samples over time.
+//! What is recorded of a run: samples over time, events.
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pathweave_results::{RunResult, SeriesKind};
+use pathweave_fabric::config::FaultConfig;
+use pathweave_results::{DropReason, EventKind, FlowRecord, RunResult, SeriesKind};
 use pathweave_sim::ObserveConfig;
-use pathweave_units::Duration;
-use support::{play, spec, star};
+use pathweave_units::{Bytes, Duration};
+use support::{impair, incast, leaf_spine, lossy, permutation, play, spec, star};
 
 /// Nanoseconds between flows: longer than any sampling below.
 const APART: u64 = 1_500_000;
@@ -71,4 +72,105 @@ fn fewer_samples_say_the_same_in_the_mean() {
             assert!(shares.values().all(|share| (share - 1.0).abs() < 1e-9), "{shares:?}");
         }
     }
+}
+
+/// Events of a kind.
+fn count(result: &RunResult, kind: EventKind) -> u64 {
+    result.events.iter().filter(|event| event.kind == kind).count() as u64
+}
+
+fn sum(result: &RunResult, of: fn(&FlowRecord) -> u32) -> u64 {
+    result.flows.iter().map(|flow| u64::from(of(flow))).sum()
+}
+
+/// An incast into switches that drop, with a fault: what is lost is sent again, some of it after a timeout.
+fn lossy_incast(scheme: &str, max_events: u32) -> RunResult {
+    let mut spec = lossy(spec(leaf_spine(), &incast(16, 300_000), scheme));
+    spec.switch.buffer = Bytes::new(400_000);
+    impair(&mut spec, 0.02, false);
+    spec.host.rto.initial = Duration::from_us(100);
+    spec.observe = ObserveConfig { max_events, ..ObserveConfig::default() };
+    play(&spec)
+}
+
+#[test]
+fn retransmissions_and_timeouts_are_events_as_many_as_are_counted() {
+    for scheme in ["ecmp", "rps", "udmp", "qp16", "laps", "dlbf", "erd"] {
+        let result = lossy_incast(scheme, 1_000_000);
+        assert!(result.events_not_recorded.is_empty());
+        let again = sum(&result, |flow| flow.retransmitted_packets);
+        assert!(again > 0, "{scheme}");
+        assert_eq!(count(&result, EventKind::Retransmit), again, "{scheme}");
+        assert_eq!(count(&result, EventKind::Timeout), sum(&result, |flow| flow.timeouts), "{scheme}");
+        assert!(result.events.is_sorted_by_key(|event| event.time_ps), "{scheme}");
+        for event in &result.events {
+            if !matches!(event.kind, EventKind::Retransmit | EventKind::Timeout) {
+                continue;
+            }
+            let flow = &result.flows[event.flow.unwrap_or_else(|| panic!("{scheme}: {event:?}")) as usize];
+            assert_eq!((event.node, event.peer_host), (flow.src_host, Some(flow.dst_host)), "{scheme}");
+            let until = flow.acked_ps.or(flow.finish_ps).unwrap_or(u64::MAX);
+            assert!((flow.start_ps..=until).contains(&event.time_ps), "{scheme}: {event:?} {flow:?}");
+            assert!(event.path.is_some() && event.queue_pair.is_some());
+            assert!(event.value < 1_000.0, "a PSN of a short message: {event:?}");
+        }
+    }
+    assert!(count(&lossy_incast("ecmp", 1_000_000), EventKind::Timeout) > 0, "some of them are timeouts");
+}
+
+#[test]
+fn each_kind_has_a_limit_of_its_own_and_what_is_beyond_it_is_counted() {
+    let (all, few) = (lossy_incast("rps", 1_000_000), lossy_incast("rps", 5));
+    assert_eq!(all.info.digest, few.info.digest);
+    for &kind in EventKind::ALL {
+        let beyond = few.events_not_recorded.get(&kind).copied().unwrap_or(0);
+        assert_eq!(count(&few, kind) + beyond, count(&all, kind), "{kind}");
+        assert_eq!(count(&few, kind), count(&all, kind).min(5), "{kind}");
+    }
+    // Where none are wanted, nobody watches for those of hosts.
+    let none = lossy_incast("rps", 0);
+    assert_eq!((none.info.digest, none.events.len()), (all.info.digest, 0));
+}
+
+/// What the documents promise occurs. A loop of switches takes a topology file that makes one, so that reason is left to
+/// the tests of the fabric.
+#[test]
+fn every_kind_of_event_and_every_reason_occurs_in_some_run() {
+    let mut runs = vec![lossy_incast("rps", 1_000_000)];
+    // Switches that pause.
+    let mut pausing = spec(leaf_spine(), &incast(16, 300_000), "rps");
+    pausing.switch.buffer = Bytes::new(2_000_000);
+    runs.push(play(&pausing));
+    let mut corrupting = spec(leaf_spine(), &permutation(16, 300_000), "rps");
+    impair(&mut corrupting, 0.02, true);
+    runs.push(play(&corrupting));
+    // A spine link goes down and comes back; then the only link of a host, with what is on the way to it.
+    for link in ["leaf0-spine0", "host5-leaf1"] {
+        let mut spec = spec(leaf_spine(), &permutation(16, 300_000), "rps");
+        // Long enough for routing to notice, and for senders to try again.
+        let (at, up_at) = (Duration::from_us(10), Some(Duration::from_us(60_000)));
+        spec.host.rto.initial = Duration::from_us(1_000);
+        spec.faults = vec![FaultConfig::LinkDown { link: link.into(), at, up_at }];
+        runs.push(play(&spec));
+    }
+    let kinds: BTreeSet<EventKind> = runs.iter().flat_map(|run| &run.events).map(|e| e.kind).collect();
+    assert_eq!(kinds, EventKind::ALL.iter().copied().collect());
+    let reasons: BTreeSet<DropReason> =
+        runs.iter().flat_map(|run| &run.events).filter_map(|e| e.reason).collect();
+    let promised = DropReason::ALL.iter().copied().filter(|reason| *reason != DropReason::HopLimit);
+    assert_eq!(reasons, promised.collect());
+}
+
+#[test]
+fn an_acknowledgement_ends_a_flow_half_a_round_trip_later() {
+    let mut alone = spec(star(4), &[(0, 1, 1_000_000, 0)], "ecmp");
+    alone.verify = false;
+    let result = play(&alone);
+    let flow = &result.flows[0];
+    assert_eq!(flow.fct_ps(), Some(flow.ideal_fct_ps));
+    assert_eq!(flow.acked_fct_ps(), flow.ideal_acked_ps, "{flow:?}");
+    assert_eq!((flow.slowdown(), flow.acked_slowdown()), (Some(1.0), Some(1.0)));
+    // Two cables of 1 us, and an acknowledgement of less than 100 bytes on each at 100 Gb/s.
+    let back_ps = flow.acked_fct_ps().unwrap() - flow.fct_ps().unwrap();
+    assert!((2_000_000..2_016_000).contains(&back_ps), "{back_ps}");
 }

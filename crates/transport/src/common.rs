@@ -38,6 +38,8 @@ pub(crate) struct Common {
     pub(crate) memory: Memory,
     /// Packets just declared lost; empty between calls, kept for its allocation.
     pub(crate) lost: Vec<u64>,
+    /// Retransmissions and timeouts are told one by one.
+    pub(crate) reports_losses: bool,
 }
 
 /// What most endpoints have nothing of.
@@ -62,6 +64,7 @@ impl Common {
             rare: None,
             memory: Memory::new(),
             lost: Vec::new(),
+            reports_losses: false,
         }
     }
 

@@ -141,6 +141,12 @@ impl<P: Policy> Endpoint<P> {
         &self.common.config
     }
 
+    /// Has every retransmission and timeout told from now on, each as an [`Event`]. For observers: who counts needs no
+    /// more than [`Endpoint::counters`].
+    pub fn report_losses(&mut self) {
+        self.common.reports_losses = true;
+    }
+
     /// Makes a queue pair. It receives and sends once [`connect`](Endpoint::connect) names its other end; what is
     /// posted before waits. Panics if 2^18 - 2 queue pairs exist.
     pub fn create_qp(&mut self, now: Time, config: QpConfig<'_, P>) -> QpNum {

@@ -1,6 +1,6 @@
 //! What an endpoint tells the application.
 
-use pathweave_units::QpNum;
+use pathweave_units::{PathId, QpNum, Time};
 use pathweave_wire::Operation;
 
 /// Something the application wants to know.
@@ -25,6 +25,21 @@ pub enum Event {
         /// Its bytes. Zero for a READ request.
         bytes: u64,
     },
+    /// A data packet was sent again. Only from an endpoint that was asked to tell; see
+    /// [`Endpoint::report_losses`](crate::Endpoint::report_losses).
+    Retransmitted {
+        /// The packet.
+        packet: SentPacket,
+        /// When.
+        at: Time,
+    },
+    /// A retransmission timer expired. Only from an endpoint that was asked to tell.
+    TimedOut {
+        /// The oldest packet it stood for.
+        packet: SentPacket,
+        /// When.
+        at: Time,
+    },
     /// The queue pair has failed; completions of all that was posted come before this.
     QpError {
         /// Queue pair.
@@ -32,6 +47,19 @@ pub enum Event {
         /// Why.
         status: Status,
     },
+}
+
+/// A data packet of a sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentPacket {
+    /// Queue pair.
+    pub qp: QpNum,
+    /// Its number.
+    pub psn: u64,
+    /// Number of its message; `None` where a READ that is acknowledged waits for its answer.
+    pub msn: Option<u32>,
+    /// The path it took, the last time it was sent; `None` likewise.
+    pub path: Option<PathId>,
 }
 
 /// A work request or a receive that is done.

@@ -34,7 +34,7 @@ pub use config::{
 };
 pub use counters::{Counters, OOD_BUCKETS, OrderCounters};
 pub use endpoint::Endpoint;
-pub use events::{Completion, Event, Opcode, Status};
+pub use events::{Completion, Event, Opcode, SentPacket, Status};
 pub use memory::{Access, Domain, MemoryError, MemoryRegion, Scope};
 pub use timers::TimerKind;
 pub use transmit::{Class, Gate, PayloadRef, Placement, Transmit};

@@ -484,7 +484,8 @@ impl Core {
                     self.endpoint.act_for(Some(done.qp));
                     self.complete(&done);
                 }
-                Event::Delivered { .. } => {}
+                // For observers; nobody here asks for the latter two.
+                Event::Delivered { .. } | Event::Retransmitted { .. } | Event::TimedOut { .. } => {}
                 Event::QpError { qp, .. } => {
                     self.endpoint.act_for(Some(qp));
                     if let Some(id) = self.connections.of_qp(qp).map(|connection| connection.id) {

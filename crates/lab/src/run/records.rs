@@ -119,13 +119,9 @@ pub(super) fn events(
         let node = topology.link(link).a.0;
         // Directed links are numbered from `a` to `b` first.
         let event = EventRecord {
-            time_ps,
             value: number_of(link),
-            node,
             link: Some(2 * link.0),
-            flow: None,
-            kind,
-            reason: None,
+            ..EventRecord::new(time_ps, kind, node)
         };
         (time_ps <= end.as_ps()).then_some(event)
     };

@@ -17,14 +17,28 @@ pub enum FctFormat {
     ConWeave,
 }
 
+/// Where the time of a flow ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FctEnd {
+    /// When the receiver has the last byte; the standalone time is that of the same on an idle network.
+    #[default]
+    Delivered,
+    /// When the sender has the last acknowledgement, as in these simulators; the standalone time has its way back.
+    Acknowledged,
+}
+
 /// These simulators number ports from here, one more for each flow of a pair of hosts.
 const FIRST_PORT: u32 = 10_000;
 const DESTINATION_PORT: u32 = 100;
 
-/// Writes the finished flows of `run`. A flow's time ends when the receiver has its last byte, and so does the
-/// standalone time, which is ours: that of the same flow on an idle network. Times are rounded to nanoseconds.
-pub fn fct(run: &RunResult, format: FctFormat, out: &mut impl Write) -> io::Result<()> {
-    let mut flows: Vec<_> = run.flows.iter().filter_map(|flow| Some((flow.finish_ps?, flow))).collect();
+/// Writes the flows of `run` that have come to that end. The standalone time is ours: that of the same flow on an idle
+/// network. Times are rounded to nanoseconds.
+pub fn fct(run: &RunResult, format: FctFormat, end: FctEnd, out: &mut impl Write) -> io::Result<()> {
+    let times = |flow: &crate::FlowRecord| match end {
+        FctEnd::Delivered => Some((flow.finish_ps?, flow.ideal_fct_ps)),
+        FctEnd::Acknowledged => Some((flow.acked_ps?, flow.ideal_acked_ps?)),
+    };
+    let mut flows: Vec<_> = run.flows.iter().filter_map(|flow| Some((times(flow)?, flow))).collect();
     let mut of_pair: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     // Ports follow the order of starting, as flows are numbered.
     let port = |flow: &crate::FlowRecord, of_pair: &mut BTreeMap<(u32, u32), u32>| {
@@ -34,12 +48,12 @@ pub fn fct(run: &RunResult, format: FctFormat, out: &mut impl Write) -> io::Resu
     };
     let ports: BTreeMap<u32, u32> =
         run.flows.iter().map(|flow| (flow.flow, port(flow, &mut of_pair))).collect();
-    flows.sort_by_key(|(finish_ps, flow)| (*finish_ps, flow.flow));
+    flows.sort_by_key(|((end_ps, _), flow)| (*end_ps, flow.flow));
     let host = |id: u32| match format {
         FctFormat::Hpcc => format!("{:08x}", 0x0b00_0001 + ((id / 256) << 16) + ((id % 256) << 8)),
         FctFormat::ConWeave => id.to_string(),
     };
-    for (finish_ps, flow) in flows {
+    for ((end_ps, alone_ps), flow) in flows {
         writeln!(
             out,
             "{} {} {} {DESTINATION_PORT} {} {} {} {}",
@@ -48,8 +62,8 @@ pub fn fct(run: &RunResult, format: FctFormat, out: &mut impl Write) -> io::Resu
             ports[&flow.flow],
             flow.size_bytes,
             round_ns(flow.start_ps),
-            round_ns(finish_ps - flow.start_ps),
-            round_ns(flow.ideal_fct_ps),
+            round_ns(end_ps - flow.start_ps),
+            round_ns(alone_ps),
         )?;
     }
     Ok(())
@@ -73,20 +87,30 @@ mod tests {
             size_bytes: 5_000,
             start_ps,
             finish_ps,
+            // The last acknowledgement comes 3 ns after the last byte, and on an idle network 1 ns after it.
+            acked_ps: finish_ps.map(|ps| ps + 3_000),
             ideal_fct_ps: 1_499,
+            ideal_acked_ps: Some(2_499),
             ..FlowRecord::default()
         };
         let flows = vec![flow(0, 1, 0, Some(9_000_500)), flow(1, 1, 2_000, Some(4_000)), flow(2, 1, 0, None)];
         let run = RunResult { flows, ..RunResult::default() };
-        let text = |format| {
+        let text = |format, end| {
             let mut out = Vec::new();
-            fct(&run, format, &mut out).unwrap();
+            fct(&run, format, end, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(
-            text(FctFormat::Hpcc),
+            text(FctFormat::Hpcc, FctEnd::Delivered),
             "0b000101 0b010201 10001 100 5000 2 2 1\n0b000101 0b010201 10000 100 5000 0 9001 1\n"
         );
-        assert_eq!(text(FctFormat::ConWeave), "1 258 10001 100 5000 2 2 1\n1 258 10000 100 5000 0 9001 1\n");
+        assert_eq!(
+            text(FctFormat::ConWeave, FctEnd::Delivered),
+            "1 258 10001 100 5000 2 2 1\n1 258 10000 100 5000 0 9001 1\n"
+        );
+        assert_eq!(
+            text(FctFormat::ConWeave, FctEnd::Acknowledged),
+            "1 258 10001 100 5000 2 5 2\n1 258 10000 100 5000 0 9004 2\n"
+        );
     }
 }

@@ -5,5 +5,5 @@ mod fct;
 mod perfetto;
 
 pub use csv::flows_csv;
-pub use fct::{FctFormat, fct};
+pub use fct::{FctEnd, FctFormat, fct};
 pub use perfetto::perfetto;

@@ -1,7 +1,7 @@
 //! A timeline that ui.perfetto.dev and chrome://tracing open: JSON of trace events, times in microseconds.
 //!
 //! A row group each for jobs, flows (by sending host), queues (by link, as counters) and pauses (by link); faults,
-//! drops and timeouts as instants.
+//! drops, retransmissions and timeouts as instants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -9,7 +9,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::records::{DropReason, EventKind, EventRecord, FlowRecord, RunResult};
+use crate::events::{DropReason, EventKind, EventRecord};
+use crate::records::{FlowRecord, RunResult};
 use crate::series::SeriesKind;
 
 /// Row groups, in the order they are shown.
@@ -71,7 +72,7 @@ pub fn perfetto(run: &RunResult, out: &mut impl Write) -> io::Result<()> {
         "scenario": info.name,
         "seed": info.seed,
         "digest": info.digest_hex(),
-        "events_not_recorded": run.events_not_recorded,
+        "events_not_recorded": run.events_not_recorded.values().sum::<u64>(),
     });
     write!(writer.out, "\n],\"otherData\":{other}}}\n")
 }
@@ -221,7 +222,16 @@ impl<W: Write> Writer<'_, W> {
         for event in run.events.iter().filter(|event| !paused(event.kind)) {
             let reason = event.reason.map(DropReason::name);
             let place = event.link.map(|on| link(run, on)).unwrap_or_else(|| node(run, event.node));
-            let args = json!({ "at": place, "flow": event.flow, "value": event.value, "reason": reason });
+            let to = event.peer_host.map(|host| node(run, host));
+            let args = json!({
+                "at": place,
+                "flow": event.flow,
+                "to": to,
+                "queue_pair": event.queue_pair,
+                "path": event.path,
+                "value": event.value,
+                "reason": reason,
+            });
             let ts = Some(us(event.time_ps));
             let (name, tid) = (event.kind.name(), row(EVENTS, event.kind as u32));
             if named.insert(tid) {
@@ -288,15 +298,8 @@ mod tests {
 
     #[test]
     fn slices_counters_and_instants() {
-        let event = |time_ps, kind, value| EventRecord {
-            time_ps,
-            value,
-            node: 0,
-            link: Some(3),
-            flow: None,
-            kind,
-            reason: None,
-        };
+        let event =
+            |time_ps, kind, value| EventRecord { value, link: Some(3), ..EventRecord::new(time_ps, kind, 0) };
         let sample = |us: u64, kind, entity, value| SeriesSample {
             time_ps: us * 1_000_000,
             value,

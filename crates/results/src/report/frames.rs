@@ -9,8 +9,9 @@ use super::intervals::Intervals;
 use super::plane::Plane;
 use super::{Budget, rounded};
 use crate::columns::ns;
+use crate::events::EventKind;
 use crate::human::Quantity;
-use crate::records::{EventKind, RunResult};
+use crate::records::RunResult;
 use crate::series::{SeriesKind, Span};
 
 /// Most instants shown.
@@ -67,7 +68,7 @@ pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
     // Four pictures of the fabric, one of the hosts.
     let wanted = 4 * rows.links.len();
     let intervals = Intervals::of(&run.series, (budget.cells / wanted.max(1)).clamp(2, INSTANTS));
-    let last_recorded = run.events.last().map_or(0, |e| e.time_ps);
+    let shown = [EventKind::Drop, EventKind::PfcPause, EventKind::PfcResume];
     let mut frames = Frames {
         time_ns: intervals.ends_ps.iter().map(|&t| rounded(ns(t))).collect(),
         utilisation: None,
@@ -75,7 +76,7 @@ pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
         dropped: None,
         paused: None,
         host_rate_bps: None,
-        events_until_ns: (run.events_not_recorded > 0).then(|| rounded(ns(last_recorded))),
+        events_until_ns: run.recorded_until_ps(&shown).map(|ps| rounded(ns(ps))),
         flows: Vec::new(),
     };
     if intervals.len() == 0 {

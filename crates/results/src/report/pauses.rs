@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use super::{Budget, rounded};
 use crate::columns::ns;
-use crate::records::{EventKind, RunResult};
+use crate::events::EventKind;
+use crate::records::RunResult;
 
 /// A link held for a while in one priority class.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,10 +21,13 @@ pub(super) struct Pause {
     pub(super) until_ps: u64,
 }
 
+/// What tells of pauses.
+const KINDS: [EventKind; 2] = [EventKind::PfcPause, EventKind::PfcResume];
+
 /// The pauses recorded, in order of their begin. One that has no end lasts to the end of the run, or of the record.
 pub(super) fn pauses(run: &RunResult) -> Vec<Pause> {
     let last = run.events.last().map_or(0, |e| e.time_ps);
-    let end_ps = if run.events_not_recorded > 0 { last } else { run.info.simulated_ps.max(last) };
+    let end_ps = run.recorded_until_ps(&KINDS).unwrap_or(run.info.simulated_ps.max(last));
     let mut open: HashMap<(u32, u64), usize> = HashMap::new();
     let mut out: Vec<Pause> = Vec::new();
     for event in &run.events {
@@ -123,18 +127,18 @@ pub(super) fn tree(run: &RunResult, budget: &Budget) -> PauseTree {
             passed_on,
         }
     });
-    let last = run.events.last().map_or(0, |e| e.time_ps);
     PauseTree {
         of,
         links: links.collect(),
-        until_ns: (run.events_not_recorded > 0).then(|| rounded(ns(last))),
+        until_ns: run.recorded_until_ps(&KINDS).map(|ps| rounded(ns(ps))),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{EventRecord, LinkTotals, NodeInfo, NodeKind};
+    use crate::events::EventRecord;
+    use crate::records::{LinkTotals, NodeInfo, NodeKind};
 
     /// h0 -> s1 -> s2 -> h3, links 0 to 2.
     fn line(events: &[(u64, u32, EventKind)]) -> RunResult {
@@ -154,13 +158,9 @@ mod tests {
             ..Default::default()
         };
         let event = |&(time_ps, link, kind): &(u64, u32, EventKind)| EventRecord {
-            time_ps,
             value: 3.0,
-            node: 0,
             link: Some(link),
-            flow: None,
-            kind,
-            reason: None,
+            ..EventRecord::new(time_ps, kind, 0)
         };
         let mut run = RunResult {
             nodes: (0..4).zip(kinds).map(node).collect(),

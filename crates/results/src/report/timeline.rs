@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::columns::ns;
-use crate::records::{EventKind, RunResult};
+use crate::events::EventKind;
+use crate::records::RunResult;
 
 /// Intervals a timeline has.
 const INTERVALS: usize = 240;
@@ -40,6 +41,6 @@ pub(super) fn timeline(run: &RunResult) -> Timeline {
     Timeline {
         interval_ns: ns(interval_ps),
         rows: rows.filter(|r| r.total > 0).collect(),
-        not_recorded: run.events_not_recorded,
+        not_recorded: run.events_not_recorded.values().sum(),
     }
 }

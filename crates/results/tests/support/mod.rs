@@ -128,6 +128,7 @@ fn flows(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
             finish_ps: finished.then_some(start_ps + fct),
             acked_ps: finished.then_some(start_ps + fct + 2_000_000),
             ideal_fct_ps,
+            ideal_acked_ps: Some(ideal_fct_ps + 2_000_000),
             sent_packets: size_bytes.div_ceil(4_096) as u32,
             retransmitted_packets: rng.below(100) / 99,
             dropped_packets: rng.below(100) / 99,
@@ -191,35 +192,28 @@ fn observations(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
         }
         for _ in 0..(wave * 12.0) as u64 {
             let roll = rng.below(10);
-            let (kind, reason) = match roll {
-                0 => (EventKind::Drop, Some(DropReason::BufferFull)),
-                1 => (EventKind::Retransmit, None),
-                2..5 => (EventKind::PfcPause, None),
-                _ => (EventKind::EcnMark, None),
+            let kind = match roll {
+                0 => EventKind::Drop,
+                1..4 => EventKind::Retransmit,
+                4 => EventKind::Timeout,
+                _ => EventKind::PfcPause,
             };
-            let link = rng.below(links);
-            let value = if kind == EventKind::PfcPause { 3.0 } else { 1.0 };
+            let paused = kind == EventKind::PfcPause;
             let at = time_ps + u64::from(rng.below(10_000_000));
-            run.events.push(EventRecord {
-                time_ps: at,
-                value,
-                node: 0,
-                link: Some(link),
-                flow: None,
-                kind,
-                reason,
-            });
-            if kind == EventKind::PfcPause {
-                let resumed = EventRecord {
-                    time_ps: at + u64::from(rng.below(40_000_000)),
-                    value,
-                    node: 0,
-                    link: Some(link),
-                    flow: None,
-                    kind: EventKind::PfcResume,
-                    reason: None,
-                };
-                run.events.push(resumed);
+            let mut event = EventRecord {
+                value: if paused { 3.0 } else { 1.0 },
+                link: Some(rng.below(links)),
+                reason: (kind == EventKind::Drop).then_some(DropReason::BufferFull),
+                ..EventRecord::new(at, kind, 0)
+            };
+            if matches!(kind, EventKind::Retransmit | EventKind::Timeout) {
+                let lost = EventRecord { flow: Some(3), peer_host: Some(1), queue_pair: Some(2), ..event };
+                event = EventRecord { link: None, path: Some(rng.below(4)), ..lost };
+            }
+            run.events.push(event);
+            if paused {
+                let resumed = at + u64::from(rng.below(40_000_000));
+                run.events.push(EventRecord { time_ps: resumed, kind: EventKind::PfcResume, ..event });
             }
         }
     }

@@ -29,7 +29,7 @@ pub struct ObserveConfig {
     pub interval: Duration,
     /// Instants kept at most, 2 or more. Default 256.
     pub max_samples: u32,
-    /// Events (drops, pauses, faults) kept in full at most; further ones are counted. Default 100000.
+    /// Events of each kind kept in full at most; further ones are counted. Default 100000.
     pub max_events: u32,
     /// Messages that are followed over time, 1000 at most: the largest, of equal ones the first. At each sample the rate
     /// that the policy allows, the bytes in flight, and how the packets that arrived since the last one are spread over

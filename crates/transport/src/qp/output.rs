@@ -6,6 +6,7 @@ use pathweave_wire::{Body, Data, Notice, Segment};
 
 use super::{Health, Qp, next_instant};
 use crate::common::Common;
+use crate::events::{Event, SentPacket};
 use crate::scheduler::Turn;
 use crate::send::Candidate;
 use crate::timers::TimerKind;
@@ -112,7 +113,7 @@ impl<P: Policy> Qp<P> {
         self.counters.data_sent += 1;
         self.counters.payload_bytes_sent += u64::from(data.len);
         if data.retransmit {
-            self.counters.rare().retransmitted += 1;
+            self.note_retransmitted(now, &data, path, common);
         }
         if let Some(group) = self.send.recovery.rings() {
             self.enter_ring(now, group, path, data.psn, common);
@@ -130,6 +131,15 @@ impl<P: Policy> Qp<P> {
             wire_bytes,
             segment: Segment { dst_qp: self.remote, src_qp: self.num, path, body: Body::Data(data) },
             payload,
+        }
+    }
+
+    #[cold]
+    fn note_retransmitted(&mut self, now: Time, data: &Data, path: PathId, common: &mut Common) {
+        self.counters.rare().retransmitted += 1;
+        if common.reports_losses {
+            let packet = SentPacket { qp: self.num, psn: data.psn, msn: Some(data.msn), path: Some(path) };
+            common.events.push_back(Event::Retransmitted { packet, at: now });
         }
     }
 

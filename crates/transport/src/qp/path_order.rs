@@ -96,7 +96,7 @@ impl<P: Policy> Qp<P> {
         if !self.send.flight.is_outstanding(of.psn, of.sent_at) || self.health == Health::Failed {
             return;
         }
-        if kind == FeedbackKind::Timeout && !self.count_timeout(now) {
+        if kind == FeedbackKind::Timeout && !self.count_timeout(now, of.psn, common) {
             let culprit = self.send.culprit(self.send.flight.una());
             return self.fail(Status::RetryExceeded, culprit, common);
         }
@@ -109,13 +109,13 @@ impl<P: Policy> Qp<P> {
 
     /// A path's timer has fired; what it takes with it comes one by one, at one instant. False if the queue pair has
     /// tried often enough.
-    fn count_timeout(&mut self, now: Time) -> bool {
+    fn count_timeout(&mut self, now: Time, psn: u64, common: &mut Common) -> bool {
         let Some(sender) = self.send.recovery.path_order() else { return true };
         if sender.timed_out_at == now {
             return true;
         }
         sender.timed_out_at = now;
-        self.counters.rare().timeouts += 1;
+        self.note_timeout(now, Some(psn), common);
         self.send.path_timed_out(now)
     }
 }

@@ -6,7 +6,7 @@ use pathweave_wire::Operation;
 
 use super::{Health, Qp, next_instant};
 use crate::common::Common;
-use crate::events::Status;
+use crate::events::{Event, SentPacket, Status};
 use crate::scheduler::Turn;
 use crate::send::Waiting;
 use crate::timers::TimerKind;
@@ -68,7 +68,7 @@ impl<P: Policy> Qp<P> {
             Some((deadline, _)) if deadline > now => {}
             Some((_, Waiting::ForAck)) => self.on_timeout(now, common),
             Some((_, Waiting::ForAnswer)) => {
-                self.counters.rare().timeouts += 1;
+                self.note_timeout(now, None, common);
                 let read = self
                     .send
                     .messages()
@@ -86,8 +86,21 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    fn on_timeout(&mut self, now: Time, common: &mut Common) {
+    /// A timer has expired that stood for `oldest`; `None` is a READ that waits for its answer.
+    pub(super) fn note_timeout(&mut self, now: Time, oldest: Option<u64>, common: &mut Common) {
         self.counters.rare().timeouts += 1;
+        if common.reports_losses {
+            let psn = oldest.unwrap_or(self.send.flight.una());
+            let msn = oldest.map(|psn| self.send.message_of(psn).1);
+            let path = oldest.map(|psn| self.send.flight.slot(psn).path);
+            common
+                .events
+                .push_back(Event::TimedOut { packet: SentPacket { qp: self.num, psn, msn, path }, at: now });
+        }
+    }
+
+    fn on_timeout(&mut self, now: Time, common: &mut Common) {
+        self.note_timeout(now, Some(self.send.flight.una()), common);
         // One timer stands for all packets in flight. Those that left soon after the oldest would time out one by
         // one, each with a longer time than the one before; so whatever left half a timeout ago goes with it.
         let grace = Duration::from_ps(self.send.rto_config().initial.as_ps() / 2);
