@@ -27,9 +27,12 @@ const LONGEST: u32 = 200_000;
 const HELD: usize = 6;
 /// Liars at a time, of connections and of datagrams each.
 const LIARS: usize = 3;
-/// Looks at memory in the life of a device; the first ones are not counted.
+/// Looks at memory in the life of a device. The first ones are not counted: liars that have gone are remembered for
+/// [`REMEMBERED`], and come as fast as they go only then.
 const LOOKS: usize = 16;
-const WARM_UP: usize = 4;
+const WARM_UP: usize = 6;
+/// How long a datagram endpoint remembers peers with which nothing is under way.
+const REMEMBERED: Duration = Duration::from_secs(20);
 
 /// What was done.
 #[derive(Default)]
@@ -243,7 +246,7 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
     let registered = bystander.register(&memory, Access::READ_WRITE).expect("a key");
     let open_to_liars =
         attacked.register(&Region::zeroed(20_000).unwrap(), Access::READ_WRITE).expect("a key");
-    let mut datagrams = RdmConfig::loopback();
+    let mut datagrams = RdmConfig { peer_idle: REMEMBERED, ..RdmConfig::loopback() };
     datagrams.device = DeviceConfig {
         paths: RdmConfig::DEFAULT_PATHS,
         scheme: RdmConfig::DEFAULT_SCHEME.into(),
