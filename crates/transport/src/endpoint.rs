@@ -480,7 +480,9 @@ impl<P: Policy> Endpoint<P> {
 
     /// Tells queue pairs of packets that the order on their paths shows to be lost.
     fn tell_suspects(&mut self, now: Time) {
-        while let Some(suspect) = self.common.rings_mut().and_then(|rings| rings.take_suspect()) {
+        while let Some(suspect) =
+            self.common.rings_mut().and_then(crate::recovery::path_order::Rings::take_suspect)
+        {
             if let Some(qp) = self.qps.get_mut(suspect.of.qp) {
                 self.acting = suspect.of.qp;
                 qp.on_suspect(now, &suspect, &mut self.common);

@@ -50,7 +50,7 @@ impl Core {
             return true;
         }
         let known = self.book.known().into_iter().map(|entry| entry.peer.index);
-        let used = |index| self.remotes.get(index).map_or(Time::ZERO, |remote| remote.used());
+        let used = |index| self.remotes.get(index).map_or(Time::ZERO, super::remote::Remote::used);
         let mut idle: Vec<(Time, u32)> =
             known.filter(|&index| self.is_idle(index)).map(|index| (used(index), index)).collect();
         idle.sort_unstable();

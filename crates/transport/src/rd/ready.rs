@@ -80,7 +80,7 @@ impl<P: Policy> RdQp<P> {
         match rx.waiting() {
             Some(waiting) if msg >= waiting.msg => self.say_wait(flow, waiting),
             _ => {
-                let from_psn = rx.from_psn(first_psn);
+                let from_psn = rx.resumes_at(first_psn);
                 self.say_ready(flow, msg as u16, from_psn);
             }
         }

@@ -242,7 +242,7 @@ impl RxFlow {
         let first_psn = data.psn.checked_sub(u64::from(index)).ok_or(Refused::Malformed)?;
         // Only the last packet is not full: there the message ends.
         let short = data.len < terms.capacity;
-        if data.offset % capacity != 0 || (short && index == 0) || !self.is_near(msg, first_psn) {
+        if !data.offset.is_multiple_of(capacity) || (short && index == 0) || !self.is_near(msg, first_psn) {
             return Err(Refused::Malformed);
         }
         let ends = short.then_some(Extent { packets: index + 1, bytes: end });
@@ -451,11 +451,11 @@ impl RxFlow {
     pub(super) fn release(&mut self) -> Option<(u64, u64)> {
         let waiting = self.open.as_deref_mut()?.waiting.take()?;
         self.close();
-        Some((waiting.msg, self.from_psn(waiting.first_psn)))
+        Some((waiting.msg, self.resumes_at(waiting.first_psn)))
     }
 
     /// The PSN from which on a message that begins at `first_psn` has not arrived.
-    pub(super) fn from_psn(&self, first_psn: u64) -> u64 {
+    pub(super) fn resumes_at(&self, first_psn: u64) -> u64 {
         self.base.max(first_psn)
     }
 
