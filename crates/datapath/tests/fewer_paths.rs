@@ -92,7 +92,7 @@ fn a_scheme_that_is_not_accepted_is_refused() {
         match client.connect_with(server.local_addr(), scheme, &[]) {
             Ok(_) => assert!(!refused, "{scheme}"),
             Err(ConnectError::Refused { reason, .. }) => {
-                assert_eq!((reason, refused), (Refusal::Scheme, true))
+                assert_eq!((reason, refused), (Refusal::Scheme, true));
             }
             Err(other) => panic!("{scheme}: {other}"),
         }

@@ -83,7 +83,7 @@ fn depths(graph: &MessageGraph) -> Vec<u32> {
     let mut seen: Vec<bool> = waiting.iter().map(|&needs| needs == 0).collect();
     while let Some(index) = free.pop() {
         let after = depth[index] + u32::from(index < messages);
-        for next in graph.all_dependents(id(index)).map(pathweave_workload::TaskId::index) {
+        for next in graph.all_dependents(id(index)).map(TaskId::index) {
             depth[next] = depth[next].max(after);
             // One that does not need all of its predecessors has begun by the time the last of them is over.
             waiting[next] = waiting[next].saturating_sub(1);

@@ -135,7 +135,7 @@ fn every_scheme_keeps_to_the_paths_agreed_on() {
                 .unwrap();
             let (mut now, mut completed) = (NOW, 0);
             for _ in 0..100_000 {
-                now = now + Duration::from_us(5);
+                now += Duration::from_us(5);
                 for from in [0, 1] {
                     hosts[from].on_timer(now);
                     while let Some(packet) = hosts[from].poll_transmit(now, Gate::OPEN) {

@@ -388,20 +388,20 @@ proptest! {
                 break;
             }
         }
-        for host in 0..2 {
+        for (host, work) in works.iter().enumerate() {
             let sent: Vec<_> = pair
                 .completions(host)
                 .into_iter()
                 .filter(|done| done.imm.is_none() && done.opcode != pathweave_transport::Opcode::Recv)
                 .map(|done| (done.wr_id, done.status))
                 .collect();
-            let expected: Vec<_> = (0..works[host].len() as u64).map(|n| (n, Status::Success)).collect();
+            let expected: Vec<_> = (0..work.len() as u64).map(|n| (n, Status::Success)).collect();
             prop_assert_eq!(sent, expected, "completions of host {}, in the order of their requests", host);
         }
         let expected = in_turn(&works, &before);
-        for host in 0..2 {
+        for (host, expected) in expected.iter().enumerate() {
             let found = &pair.hosts[host].memory;
-            let wrong = (0..bytes).find(|&at| found[at] != expected[host][at]);
+            let wrong = (0..bytes).find(|&at| found[at] != expected[at]);
             prop_assert!(wrong.is_none(), "host {host}, byte {wrong:?}");
         }
     }

@@ -316,11 +316,11 @@ fn sizes_of_the_policies() {
 }
 
 /// A packet leaves whenever it may; the paths taken.
-fn paths_taken(policy: &mut AnyPolicy, rng: &mut Rng, shared: &mut Shared) -> std::vec::Vec<PathId> {
-    let mut taken = std::vec::Vec::new();
+fn paths_taken(policy: &mut AnyPolicy, rng: &mut Rng, shared: &mut Shared) -> Vec<PathId> {
+    let mut taken = Vec::new();
     let (mut now, mut psn) = (Time::from_us(1), 0);
     for _ in 0..400 {
-        now = now + Duration::from_us(30);
+        now += Duration::from_us(30);
         let want = Want {
             psn,
             payload_bytes: 1_000,
@@ -383,7 +383,7 @@ fn queue_pairs_to_one_peer_use_the_paths_they_have() {
         let config = (info.make)().policy;
         for peers in [Peers::Hosts, Peers::Connections] {
             let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::of(peers));
-            let mut open = std::vec::Vec::new();
+            let mut open = Vec::new();
             for (qp, paths) in [8u16, 1, 3, 8].into_iter().enumerate() {
                 let env = PolicyEnv { paths, ..Scenario::steady().env };
                 let mut policy = config.build(&env, &mut rng);

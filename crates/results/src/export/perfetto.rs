@@ -270,8 +270,8 @@ mod tests {
 
     /// What the importer of ui.perfetto.dev asks for, and drops events or mixes up rows without.
     fn check_rules(all: &[Value]) {
-        let mut open = std::collections::BTreeMap::new();
-        let mut process_of = std::collections::BTreeMap::new();
+        let mut open = BTreeMap::new();
+        let mut process_of = BTreeMap::new();
         for item in all {
             let number = |key: &str| item[key].as_u64().unwrap_or_else(|| panic!("{key} of {item}"));
             let (pid, tid) = (number("pid"), number("tid"));
