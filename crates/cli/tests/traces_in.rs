@@ -54,7 +54,12 @@ fn what_cannot_be_is_said_with_file_and_record() {
     let whole = std::fs::read(trace.join("custom_allreduce.0.et")).unwrap();
     let lab = Lab::new().file("my.toml", scenario(2, "t")).file("t.0.et", &whole).file("t.1.et", &whole);
     let text = error(&lab);
-    assert!(text.contains("t.0.et: record 2: comm_src = 7: ranks are 0 to 1"), "{text}");
+    assert!(
+        text.contains(
+            "t.0.et: record 2: comm_src = 7: t.7.et is missing, only files of ranks 0 to 1 are there"
+        ),
+        "{text}"
+    );
     assert!(text.contains("my.toml:7:"), "the scenario is named, too: {text}");
     let lab = lab.file("my.toml", scenario(8, "t")).file("t.0.et", &whole[..whole.len() - 3]);
     for rank in 2..8 {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint};
 use pathweave_datapath::secure::TransportType;
-use pathweave_datapath::{Access, ConnectionState, Device, DeviceConfig, Region, Remote};
+use pathweave_datapath::{Access, ConnectionState, Device, DeviceConfig, OpenError, Region, Remote};
 use pathweave_units::{PathId, QpNum, Time};
 use pathweave_wire::{Body, Data, Operation, RdData, Segment};
 use support::peer::Peer;
@@ -30,6 +30,19 @@ fn until(what: &str, mut happened: impl FnMut() -> bool) {
     while !happened() {
         assert!(Instant::now() < give_up, "{what}");
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Opens what may have to wait until somebody else has let go of the port.
+fn open_again<T>(mut open: impl FnMut() -> Result<T, OpenError>) -> T {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        match open() {
+            Err(OpenError::PortInUse { .. }) if Instant::now() < give_up => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            opened => return opened.unwrap(),
+        }
     }
 }
 
@@ -60,12 +73,13 @@ fn write_of(peer: &Peer, byte: u8, to: Remote) -> Vec<u8> {
 
 #[test]
 fn packets_and_goodbyes_of_a_dead_connection_change_nothing_in_its_successor() {
-    let bind = format!("127.0.0.1:{}", free_port()).parse().unwrap();
-    let config = DeviceConfig { bind, ..config() };
+    let mut config = config();
     let mine = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut stale = Vec::new();
     for life in 0..2 {
-        let server = Device::open(config.clone()).unwrap();
+        let server = open_again(|| Device::open(config.clone()));
+        let bind = server.local_addr();
+        config.bind = bind;
         let listener = server.listen().unwrap();
         let board = server.register(&Region::zeroed(1_000).unwrap(), Access::WRITE).unwrap();
         let peer = Peer::meet(mine.try_clone().unwrap(), bind, TransportType::Rc, QpNum(77));
@@ -112,12 +126,12 @@ fn datagrams_of_a_dead_association_are_no_message_of_its_successor() {
     let mut config = RdmConfig::loopback();
     config.device.scheme = "erd".into();
     config.device.mtu_payload = 1_344;
-    config.device.bind = format!("127.0.0.1:{}", free_port()).parse().unwrap();
     let mine = UdpSocket::bind("127.0.0.1:0").unwrap();
     let qp = QpNum(mine.local_addr().unwrap().port().into());
     let mut stale: Vec<Vec<u8>> = Vec::new();
     for life in 0..2 {
-        let server = RdmEndpoint::open(config.clone()).unwrap();
+        let server = open_again(|| RdmEndpoint::open(config.clone()));
+        config.device.bind = server.local_addr();
         let room = Region::zeroed(1_000).unwrap();
         server.recv(1, room.all()).unwrap();
         let socket = mine.try_clone().unwrap();
