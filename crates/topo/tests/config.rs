@@ -155,6 +155,7 @@ fn lists_say_all_that_is_needed() {
             "hpcc",
             "simai",
             "htsim",
+            "laps",
             "preset"
         ]
     );

@@ -124,6 +124,8 @@ fn the_authors_paths_are_ours() {
 fn errors_of_topologies_name_line_and_what_is_allowed() {
     let cases = [
         ("", "t.txt:1:1: the file ends where a header with the numbers of switches and servers is expected"),
+        // A vertical tab is white space, too.
+        ("\u{b}\n1 2 3\n", "t.txt:2:1: the header has 3 columns; expected 2: switches servers"),
         ("1 2 3\n", "t.txt:1:1: the header has 3 columns; expected 2: switches servers"),
         ("1 x\n", "t.txt:1:3: the number of servers is \"x\"; expected a number from 1 to 1048575"),
         ("1 2\n", "t.txt:2:1: the file ends where link 0 is expected"),

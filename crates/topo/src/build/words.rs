@@ -50,7 +50,7 @@ impl<'a> LineReader<'a> {
 
     /// Passes over empty lines, and returns the content of the next without reading it.
     fn peek(&mut self) -> Option<&'a str> {
-        while self.lines.next_if(|line| line.trim_ascii().is_empty()).is_some() {
+        while self.lines.next_if(|line| line.trim().is_empty()).is_some() {
             self.line = self.line.saturating_add(1);
         }
         self.lines.peek().copied()
