@@ -93,7 +93,9 @@ __all__ = [
     "IncreaseOver",
     "JellyfishTopology",
     "KShortestPathSet",
+    "LapsPathSet",
     "LapsPolicy",
+    "LapsTopology",
     "LeafSpineTopology",
     "LetFlow",
     "Limit",
@@ -112,6 +114,7 @@ __all__ = [
     "MprdmaPolicy",
     "Ndt",
     "Network",
+    "NextHopsRouting",
     "Nic",
     "NoneCc",
     "Nsf",
@@ -191,6 +194,7 @@ __all__ = [
     "TorusEnds",
     "TorusTopology",
     "TrainingWorkload",
+    "UdmpLate",
     "UdmpPolicy",
     "UdmpVariant",
     "Ugal",
@@ -208,8 +212,10 @@ class AckPolicy(Table):
     """When the receiver acknowledges.
 
     Args:
-        every_packets: Data packets an acknowledgement; 1 is one for each. The last packet of a message is acknowledged
-            at once.
+        every_packets: Data packets an acknowledgement; 1 is one for each. Acknowledged at once are the last packet of a
+            message, what arrives twice, what was sent again while packets are missing, the packet that proves one lost
+            (`recovery.reorder_packets`), and what completes a message. Packets out of order are not: the
+            acknowledgement tells of 64 of them. Go-back-N refuses these at once.
         max_delay: A delayed acknowledgement leaves at the latest after this time.
     """
 
@@ -268,7 +274,7 @@ class DcqcnCc(Table):
         gain: g: weight of the newest observation in alpha, 0 to 1.
         hyper_increase: R_HAI: what a step adds to the target once both timer and byte counter are past F.
         increase_scale: Line rate for which R_AI and R_HAI are given; they grow in proportion. 0bps: they are absolute.
-        initial_alpha: Alpha at the first notification, 0 to 1; the first cut is by alpha / 2.
+        initial_alpha: Alpha at the first notification, 0 to 1; a cut is by alpha / 2.
         min_rate: The rate never falls below this.
         preset: Where the values below come from unless set: "hpcc" (default), "paper", "conweave", "laps", "astra".
         rate_timer: T: time of one step of rate increase.
@@ -468,7 +474,9 @@ class Conga(Table):
         ageing: A metric not heard of for longer than this counts as 0. Default 10 ms (CONGA, section 3.3).
         dre_alpha: The share of the estimate taken away each time. Default 0.125.
         dre_interval: How often the estimate of a link's load is discounted. Default 20 us, with `dre_alpha` the 160 us
-            over which the CONGA paper averages (section 3.6); conweave-ns3 has 200 us and 0.2, which is 1 ms.
+            over which the CONGA paper averages (section 3.6). The class of conweave-ns3 has 200 us and 0.2, but what it
+            runs (its `network-load-balance.cc`) sets 50 us and 0.2, which is 250 us, and lets figures age for 500 us;
+            the study of LAPS has 200 us and 0.2.
         entries: Flowlets a leaf can tell apart: entries of its table, a power of two. Default 65,536 (CONGA, section
             3.4).
         gap: A pause longer than this begins a flowlet. Default 50 us (the evaluation of LAPS; that of ConWeave has 100
@@ -992,6 +1000,18 @@ class FilePathSet(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class LapsPathSet(Table):
+    """Those of LAPS's simulator, its `laps-PIT.txt`, with a topology of `kind = "laps"`; see `docs/explicit-paths.md`.
+
+    Args:
+        path: The file, relative to the scenario file.
+    """
+
+    kind: ClassVar[str | None] = "laps"
+    path: str
+
+
+@dataclass(kw_only=True, repr=False)
 class Pfc(Table):
     """Priority flow control (IEEE 802.1Qbb) with a dynamic threshold per ingress port and class.
 
@@ -1074,6 +1094,10 @@ class UdmpPolicy(Table):
         inflight_bdp: Repaired: most in flight, in bandwidth-delay products, plus one packet. Default 1.25.
         kick_after: Published: with nothing in flight and nothing heard for this long, one packet is sent. Default
             "100us".
+        late: Repaired: how far above the average a round-trip time is whose acknowledgement releases nothing. "by_base"
+            (default): a base, the better rule in a data centre. "by_queue": as much as the average is above the base,
+            but at least a base; so real hosts have it (`pathweave perf`, the lab), where queues are many base times
+            long.
         near: Repaired: a round-trip time within this share of the base above the average still counts as short. Default
             0.05.
         ooo_packets: Delta: an acknowledgement this many packets behind the highest clocks nothing (UDMP, figure 7). 0:
@@ -1097,6 +1121,7 @@ class UdmpPolicy(Table):
     increase_step: float | None = None
     inflight_bdp: float | None = None
     kick_after: Time | None = None
+    late: UdmpLate | None = None
     near: float | None = None
     ooo_packets: int | None = None
     pool_bdp: float | None = None
@@ -1409,6 +1434,21 @@ class SenderSwitchRouting(Table):
     """
 
     kind: ClassVar[str | None] = "sender-switch"
+    paths: PathSet | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class NextHopsRouting(Table):
+    """Each switch chooses among its next hops, as with "ecmp", but those that the explicit paths of the packet's two
+    hosts take there, detours included; a next hop that several of them take counts once. By `switch.forwarding` "ecmp",
+    "rps" or "letflow". So the study of LAPS routes ECMP, LetFlow and PLB. Paths with a dead link are left out after
+    `switch.reroute_after`.
+
+    Args:
+        paths: Which paths a pair of hosts has. Default: those the topology means sources to use.
+    """
+
+    kind: ClassVar[str | None] = "next-hops"
     paths: PathSet | None = None
 
 
@@ -1893,6 +1933,18 @@ class HtsimTopology(Table):
     """
 
     kind: ClassVar[str | None] = "htsim"
+    path: str
+
+
+@dataclass(kw_only=True, repr=False)
+class LapsTopology(Table):
+    """The `TOPO.txt` of LAPS's simulator.
+
+    Args:
+        path: The file, relative to the scenario file.
+    """
+
+    kind: ClassVar[str | None] = "laps"
     path: str
 
 
@@ -2572,7 +2624,8 @@ Clock: TypeAlias = Literal["auto", "synchronised", "free"]
 # "on_mark": For packets marked Congestion Experienced.
 # "on_mark_or_gap": For these, and for packets that arrive ahead of a gap, which RoCE adapters take for a sign of loss
 #   and answer with a notification even where only the missing packet is sent again (so the ConWeave simulator: a
-#   selective acknowledgement of a gap carries the notification bit). Under DCQCN reordering then costs rate.
+#   selective acknowledgement of a gap carries the notification bit). Under DCQCN reordering then costs rate. With
+#   go-back-N, which drops what is behind a gap, the notification goes with the NACK, one a gap.
 CnpMode: TypeAlias = Literal["off", "on_mark", "on_mark_or_gap"]
 
 
@@ -2899,7 +2952,7 @@ PathRto: TypeAlias = Literal["guarded", "published", "fixed"]
 
 
 # Which paths a pair of hosts has.
-PathSet: TypeAlias = OwnPathSet | AllShortestPathSet | KShortestPathSet | FilePathSet
+PathSet: TypeAlias = OwnPathSet | AllShortestPathSet | KShortestPathSet | FilePathSet | LapsPathSet
 
 
 # How receivers are assigned.
@@ -2972,8 +3025,8 @@ RateCut: TypeAlias = Literal["to_share", "half"]
 # "immediate": At once: the rate falls, then alpha rises, and the alpha timer restarts (SIGCOMM'15, section 3.1).
 #   Assumes a notification point that spaces its notifications.
 # "sampled": Two free-running clocks, started by the first notification, ask whether one arrived since they last asked:
-#   one moves alpha up or down, the other cuts the rate. So do the ns-3 models since HPCC. The first notification acts
-#   at once.
+#   one moves alpha up or down, the other cuts the rate. So do the ns-3 models since HPCC (`RdmaHw::cnp_received_mlx`).
+#   So the first cut, too, comes one `decrease_interval` after its notification.
 Reaction: TypeAlias = Literal["immediate", "sampled"]
 
 
@@ -3027,7 +3080,13 @@ Role: TypeAlias = Literal["foreground", "background"]
 RouteBytes: TypeAlias = Literal["none", "anchors", "hops", "segments"]
 
 
-Routing: TypeAlias = Literal["ecmp", "source", "sender-switch"] | EcmpRouting | SourceRouting | SenderSwitchRouting
+Routing: TypeAlias = (
+    Literal["ecmp", "source", "sender-switch", "next-hops"]
+    | EcmpRouting
+    | SourceRouting
+    | SenderSwitchRouting
+    | NextHopsRouting
+)
 
 
 # The round-trip time that the period of the scan is measured in.
@@ -3098,6 +3157,7 @@ Topology: TypeAlias = (
     | HpccTopology
     | SimaiTopology
     | HtsimTopology
+    | LapsTopology
     | PresetTopology
 )
 
@@ -3106,6 +3166,13 @@ Topology: TypeAlias = (
 # "joined": Each dimension of three or more switches is a ring: a torus.
 # "open": Each dimension is a line: a mesh.
 TorusEnds: TypeAlias = Literal["joined", "open"]
+
+
+# How far above the average a round-trip time is whose acknowledgement releases nothing.
+# "by_base": By a base round-trip time: for fabrics, where queues hardly get longer than that.
+# "by_queue": By as much as the average is above the base, but at least a base: for real hosts, where queues may be many
+#   base times long.
+UdmpLate: TypeAlias = Literal["by_base", "by_queue"]
 
 
 # Which control law.
