@@ -79,7 +79,7 @@ pub fn datagrams(data: &[u8]) {
                 }
             }
         }
-        if now.as_ps() % (RTT * 16).as_ps() == 0 {
+        if now.as_ps().is_multiple_of((RTT * 16).as_ps()) {
             qp.release(now, peer);
             qp.remind(now, peer, 0, 8);
         }

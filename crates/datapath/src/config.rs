@@ -184,8 +184,8 @@ impl DeviceConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.validate_but_scheme()?;
         check(!self.accepted_schemes.is_empty(), "accepted_schemes", "empty", "at least one scheme")?;
-        let all = self.accepted_schemes.iter().chain([&self.scheme]);
-        all.map(|name| crate::scheme::find(name).map(|_| ())).collect()
+        let mut all = self.accepted_schemes.iter().chain([&self.scheme]);
+        all.try_for_each(|name| crate::scheme::find(name).map(|_| ()))
     }
 
     /// Whether peers may open connections with the scheme of this name or alias.
