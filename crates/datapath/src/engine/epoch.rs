@@ -15,9 +15,9 @@ use crate::shared::{CloseReason, Command};
 
 const DAY: Duration = Duration::from_ms(86_400_000);
 /// From then on time begins anew as soon as there is no connection.
-pub(super) const MAY_BEGIN_ANEW: Time = Time::from_ps(DAY.as_ps() * 10);
+pub(crate) const MAY_BEGIN_ANEW: Time = Time::from_ps(DAY.as_ps() * 10);
 /// And from then on it must: well before the end of 64 bits, so that no timer is set to an instant beyond.
-const MUST_BEGIN_ANEW: Time = Time::from_ps(DAY.as_ps() * 200);
+pub(crate) const MUST_BEGIN_ANEW: Time = Time::from_ps(DAY.as_ps() * 200);
 
 impl Core {
     /// Lets time begin anew if it can, and sees to it that it can if it must.

@@ -8,7 +8,7 @@ mod commands;
 mod connection;
 pub(crate) mod contain;
 mod control;
-mod epoch;
+pub(crate) mod epoch;
 mod fit;
 mod inbound;
 pub(crate) mod line;

@@ -81,12 +81,14 @@ pub(super) struct Core {
     pub(super) next_upkeep: Time,
     /// When it was done last.
     pub(super) upkeep_at: Time,
-    idle_since: Time,
+    pub(super) idle_since: Time,
     /// Something may have arrived that nobody has looked at.
     unread: bool,
     /// The backend's sleep ends when TCP has something.
     hears_tcp: bool,
     stopping: bool,
+    /// Time is about to begin anew, and waits so long for peers to agree.
+    pub(super) renewing: Option<Time>,
     /// Whose packet is being taken in.
     pub(super) acting: Option<u32>,
 }
@@ -117,13 +119,11 @@ impl<B: Backend> Engine<B> {
         let system = |source: io::Error| OpenError::System { address: local, source };
         let other = |text: String| system(io::Error::other(text));
         let clock = Clock::start();
-        let mut random = [0; 12];
-        getrandom::fill(&mut random).map_err(|error| other(error.to_string()))?;
-        let [a, b, c] = [0, 4, 8].map(|at| u32::from_ne_bytes([0, 1, 2, 3].map(|i| random[at + i])));
-        let seed = config.device.seed.unwrap_or(u64::from(a) << 32 | u64::from(b));
+        let mut first_association = [0; 4];
+        getrandom::fill(&mut first_association).map_err(|error| other(error.to_string()))?;
         // Of endpoints at one address, each has a port: so address and queue pair name one.
         let qp = QpNum(u32::from(local.port()));
-        let rd = queue_pair(&config, qp, seed)?;
+        let rd = queue_pair(&config, qp)?;
         let lines = Lines::open(local).map_err(|error| OpenError::of_socket(local, error))?;
         let hears_tcp = backend.watch(lines.happenings().map_err(system)?);
         let device = &config.device;
@@ -134,7 +134,7 @@ impl<B: Backend> Engine<B> {
             rd,
             qp,
             book,
-            remotes: Remotes::new(c),
+            remotes: Remotes::new(u32::from_ne_bytes(first_association)),
             inbox: Inbox::new(config.unexpected_bytes, config.receives_a_peer),
             places: Places::default(),
             outbound: Outbound::new(backend.limits(), backend.paths()),
@@ -149,12 +149,13 @@ impl<B: Backend> Engine<B> {
             ports,
             path_packets: vec![0; usize::from(backend.paths())],
             counts: Counts::default(),
-            next_upkeep: Time::MAX,
+            next_upkeep: super::epoch::FIRST_LOOK,
             upkeep_at: Time::ZERO,
             idle_since: Time::ZERO,
             unread: true,
             hears_tcp,
             stopping: false,
+            renewing: None,
             acting: None,
             config,
         };
@@ -169,8 +170,15 @@ impl<B> Engine<B> {
     }
 }
 
-fn queue_pair(config: &RdmConfig, num: QpNum, seed: u64) -> Result<RdQp<AnyPolicy>, OpenError> {
+/// The queue pair of an endpoint, without peers.
+pub(super) fn queue_pair(config: &RdmConfig, num: QpNum) -> Result<RdQp<AnyPolicy>, OpenError> {
     let device = &config.device;
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| OpenError::System {
+        address: device.bind,
+        source: io::Error::other(error.to_string()),
+    })?;
+    let seed = device.seed.unwrap_or(u64::from_ne_bytes(random));
     let (mut found, behaviour) = scheme::find_datagrams(&device.scheme)?;
     scheme::suit_datagrams(&mut found, device);
     // The MTU of a socket is its own: nothing of the payload is lost to a header.

@@ -78,6 +78,11 @@ impl Handshakes {
         self.attempts.remove(&attempt);
     }
 
+    /// No association is being agreed on.
+    pub(super) fn is_unused(&self) -> bool {
+        self.attempts.values().all(|attempt| attempt.done_until.is_some()) && self.responder.is_idle()
+    }
+
     pub(super) fn next_timer(&self) -> Option<Time> {
         let due = Some(self.due).filter(|&due| due < Time::MAX);
         due.into_iter().chain(self.responder.poll_timeout()).min()
@@ -89,6 +94,8 @@ impl Core {
     pub(super) fn on_handshake(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         self.handshakes.stirred = true;
         match kind_of(datagram) {
+            // It is said again.
+            Kind::ToResponder if self.defers() => {}
             Kind::ToResponder => {
                 self.handshakes.responder.handle(now, from, datagram);
                 self.requests(now);
@@ -194,7 +201,7 @@ impl Core {
     pub(super) fn ask(&mut self, index: u32) {
         let now = self.now;
         let idle = |remote: &mut Remote| remote.opening == Opening::No && remote.association.is_none();
-        if !self.remotes.get_mut(index).is_some_and(idle) {
+        if self.defers() || !self.remotes.get_mut(index).is_some_and(idle) {
             return;
         }
         let id = self.remotes.next_id(index);

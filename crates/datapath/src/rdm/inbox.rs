@@ -121,8 +121,12 @@ impl Inbox {
 
     /// Nothing of a source is kept or on its way, and no receive is for it alone.
     pub(super) fn is_idle(&self, from: u32) -> bool {
-        let bound = self.sources.get(&from).is_some_and(|source| !source.bound.is_empty());
-        !bound && !self.of_one.contains_key(&from) && !self.kept_of.contains_key(&from)
+        !self.is_under_way(from) && !self.of_one.contains_key(&from) && !self.kept_of.contains_key(&from)
+    }
+
+    /// A message of a source is on its way.
+    pub(super) fn is_under_way(&self, from: u32) -> bool {
+        self.sources.get(&from).is_some_and(|source| !source.bound.is_empty())
     }
 
     /// Bytes kept for receives that are not posted yet.

@@ -45,6 +45,7 @@ mod book;
 mod config;
 mod contain;
 mod engine;
+mod epoch;
 mod error;
 mod handshake;
 mod inbound;

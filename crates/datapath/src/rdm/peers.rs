@@ -30,18 +30,24 @@ impl Core {
         anew
     }
 
-    /// Nothing is under way with a peer, either way.
+    /// Nothing is under way with a peer, either way, and the application expects nothing of it.
     pub(super) fn is_idle(&self, index: u32) -> bool {
         let Some(remote) = self.remotes.get(index) else { return self.inbox.is_idle(index) };
-        let quiet = remote
-            .association
-            .as_deref()
-            .is_none_or(|association| association.outstanding == 0 && !self.rd.awaits(association.peer()));
-        quiet
+        self.is_quiet(index)
             && remote.pending.is_empty()
             && remote.asked.is_empty()
             && remote.opening == Opening::No
             && self.inbox.is_idle(index)
+    }
+
+    /// No message of either end is under way on the association with a peer.
+    pub(super) fn is_quiet(&self, index: u32) -> bool {
+        let association = self.remotes.get(index).and_then(|remote| remote.association.as_deref());
+        association.is_none_or(|association| {
+            association.outstanding == 0
+                && !self.rd.awaits(association.peer())
+                && !self.inbox.is_under_way(index)
+        })
     }
 
     /// Makes room for a peer: those that are idle, and have been longest, are asked to go. True if there is room.
@@ -110,7 +116,8 @@ impl Core {
     pub(super) fn on_close(&mut self, id: u32) {
         let Some((index, association)) = self.remotes.of_id(id) else { return };
         let flow = RdFlow { src_qp: self.qp, dst_qp: association.qp };
-        if self.is_idle(index) {
+        // What is only posted, or waits, goes on the next association.
+        if self.is_quiet(index) {
             self.say(id, SideMessage::Closed { flow });
             self.flush_side();
             self.forget(index);

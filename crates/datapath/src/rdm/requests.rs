@@ -92,7 +92,7 @@ impl Core {
             }
             return;
         };
-        if association.closing.is_some() {
+        if association.closing.is_some() || self.renewing.is_some() {
             // The peer may have forgotten this end: it says so, or anything else.
             return;
         }

@@ -16,6 +16,7 @@ use super::peers::Leave;
 use super::remote::{Association, SIDE_CHANNEL};
 use super::stream::{MAX_RECORD, Preamble, RECORD_HEAD, record};
 use super::tcp::Happened;
+use crate::engine::epoch::MAY_BEGIN_ANEW;
 use crate::scheme::span;
 use crate::secure::{Protection, SessionId};
 
@@ -339,6 +340,13 @@ impl Core {
         }
     }
 
+    /// Ends all connections.
+    pub(super) fn hang_up_all(&mut self) {
+        for line in self.lines.indices() {
+            self.hang_up(line, End::Closed);
+        }
+    }
+
     /// The connection on which this end spoke is gone, or could not be made.
     fn broke(&mut self, index: u32) {
         let now = self.now;
@@ -410,6 +418,9 @@ impl Core {
         }
         self.close_idle(now);
         self.next_upkeep = now.saturating_add(wait);
+        if now >= MAY_BEGIN_ANEW {
+            self.renew();
+        }
     }
 
     fn remind(&mut self, now: Time, index: u32) {

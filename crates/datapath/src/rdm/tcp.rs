@@ -188,6 +188,11 @@ impl Lines {
         Some(closed)
     }
 
+    /// Time begins anew: calls that wait are taken at once.
+    pub(super) fn begin_anew(&mut self) {
+        self.accepts_at = self.accepts_at.map(|_| Time::ZERO);
+    }
+
     /// What has happened since the last look.
     pub(super) fn look(&mut self, now: Time, give_up: Duration, found: &mut Vec<Happened>) {
         let again = |line| Happened { line, readable: true, writable: false };

@@ -207,6 +207,14 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
+    /// Time begins anew at zero, and `fresh` takes over with what has been counted so far: the next `now` may be any.
+    /// Panics if peers are known, for what is kept of them holds instants.
+    pub fn begin_anew(&mut self, fresh: RdQp<P>) {
+        assert!(self.index.is_empty(), "peers hold instants of the time that was");
+        let counters = self.counters;
+        *self = RdQp { counters, ..fresh };
+    }
+
     /// Its number.
     pub fn num(&self) -> QpNum {
         self.config.num

@@ -198,12 +198,15 @@ proptest! {
             world.drain(1);
         }
         make_room(&mut world, 1, 0);
+        // What was said in vain while the side channel was down is known to be lost only by reminders, as often as drivers
+        // give them: until then a packet may be missed that was not announced.
         for _ in 0..3 {
-            prop_assert!(world.run(Duration::from_ms(20_000)), "still going");
+            world.run(SECOND);
             let now = world.now;
             world.qps[0].remind(now, peer(1), 0, 64);
             world.drain(0);
         }
+        prop_assert!(world.run(SECOND), "still going");
         world.check_all_arrived(&|_, wr_id| (1, wr_id));
     }
 }

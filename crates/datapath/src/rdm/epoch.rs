@@ -1,0 +1,96 @@
+//! Time begins anew for datagrams, as it does for connections (`engine/epoch.rs`): without associations nothing holds
+//! an instant. Peers are asked to agree, so that no message is lost: what is posted meanwhile waits, and goes on a new
+//! association. A peer that has something under way for longer than a peer may be silent is not waited for.
+
+use pathweave_transport::Status;
+use pathweave_units::Time;
+
+use super::engine::Core;
+use super::handshake::Handshakes;
+use super::remote::Opening;
+use super::side::BUSY;
+use crate::clock::Clock;
+use crate::engine::epoch::{MAY_BEGIN_ANEW, MUST_BEGIN_ANEW};
+use crate::engine::line::Line;
+use crate::scheme::span;
+
+impl Core {
+    /// Lets time begin anew if it can, and sees to it that it can if it must.
+    #[cold]
+    pub(super) fn renew(&mut self) {
+        if self.now >= MUST_BEGIN_ANEW {
+            let until = self.renewing.unwrap_or(self.now.saturating_add(span(self.give_up())));
+            self.renewing = Some(until);
+            for index in self.remotes.indices() {
+                if self.now >= until {
+                    self.break_association(index);
+                } else if self.association(index).is_some() && self.is_quiet(index) {
+                    self.retire(index);
+                }
+            }
+            self.flush_side();
+            self.next_upkeep = self.next_upkeep.min(self.now.saturating_add(BUSY));
+        }
+        let over = self.renewing.is_some_and(|until| self.now >= until);
+        if self.remotes.associations() == 0 && (over || self.handshakes.is_unused()) {
+            self.begin_anew();
+        }
+    }
+
+    /// Ends what was agreed on with a peer without its agreement.
+    fn break_association(&mut self, index: u32) {
+        if let Some(peer) = self.association(index).map(|association| association.peer()) {
+            log::warn!("{peer}: its messages under way end, for time begins anew after 200 days");
+            self.end_association(index, Status::RetryExceeded);
+        }
+    }
+
+    fn begin_anew(&mut self) {
+        // Without random numbers there is neither; another look may have them.
+        let (Ok(handshakes), Ok(rd)) =
+            (Handshakes::new(&self.config), super::engine::queue_pair(&self.config, self.qp))
+        else {
+            return;
+        };
+        self.tell();
+        self.hang_up_all();
+        self.handshakes = handshakes;
+        self.clock = Clock::start();
+        self.now = self.clock.now();
+        self.rd.begin_anew(rd);
+        self.lines.begin_anew();
+        self.line = Line::new(self.config.device.line_rate, u64::from(self.config.device.mtu_payload) + 200);
+        self.waits_for_line = None;
+        (self.upkeep_at, self.idle_since, self.next_upkeep) = (self.now, self.now, MAY_BEGIN_ANEW);
+        self.renewing = None;
+        let indices = self.remotes.indices();
+        for index in &indices {
+            if let Some(remote) = self.remotes.get_mut(*index) {
+                (remote.met, remote.opening) = (self.now, Opening::No);
+            }
+        }
+        for index in indices {
+            let asked = self.remotes.get(index).is_some_and(|remote| !remote.asked.is_empty());
+            if asked {
+                self.ask(index)
+            } else {
+                self.post_pending(index)
+            }
+            self.let_pass(index);
+        }
+        log::info!("datagrams of queue pair {}: time has begun anew", self.qp.0);
+    }
+
+    /// What is asked for now waits until time has begun anew.
+    #[inline]
+    pub(super) fn defers(&self) -> bool {
+        self.renewing.is_some()
+    }
+}
+
+/// Nobody has looked at the clock of an endpoint that nobody uses.
+pub(super) const FIRST_LOOK: Time = MAY_BEGIN_ANEW;
+
+#[cfg(test)]
+#[path = "epoch_test.rs"]
+mod tests;
