@@ -1,5 +1,5 @@
-//! Settings that change nothing in this scenario. None is refused: a file may prepare for what a sweep or the command line
-//! switches on. But none is ignored in silence.
+//! Settings that change nothing in this scenario, or that its schemes are not made for. None is refused: a file may prepare
+//! for what a sweep or the command line switches on. But none is ignored in silence.
 
 use std::collections::BTreeSet;
 
@@ -116,6 +116,13 @@ impl Notes {
         if scheme.cnp.mode == CnpMode::Off && scheme.cnp.interval > Duration::ZERO {
             self.add(&within("cnp"), &["interval"], "cnp.mode is \"off\"");
         }
+        let every = scheme.acks.every_packets;
+        if every > 1 && matches!(scheme.policy, PolicyConfig::Udmp(_) | PolicyConfig::Mprdma(_)) {
+            self.0.push(format!(
+                "{path}.acks.every_packets is {every}: the policy lets a packet leave for each acknowledgement that arrives, \
+                 and where packets are lost it waits for those that never come; it is made for 1"
+            ));
+        }
         if let PolicyConfig::Udmp(udmp) = &scheme.policy {
             let changed = changed(udmp, &UdmpConfig::default());
             let (others, why): (&[&str], _) = match udmp.variant {
@@ -190,6 +197,12 @@ mod tests {
             "udmp-published",
             &["scheme.policy.near=0.1"],
             "scheme.policy.near has no effect: variant \"published\" has no such parameter",
+        );
+        one(
+            "udmp",
+            &["scheme.acks.every_packets=8"],
+            "scheme.acks.every_packets is 8: the policy lets a packet leave for each acknowledgement that arrives, and where \
+             packets are lost it waits for those that never come; it is made for 1",
         );
         assert_eq!(notes("conga", &["switch.forwarding.conga.gap=9us"]), [""; 0]);
         assert_eq!(notes("rps", &["routing=source", "network.source_route=hops"]), [""; 0]);
