@@ -22,7 +22,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri programs clean
+.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri tsan programs clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -125,6 +125,10 @@ soak: ## Random requests in random weather over real sockets, beside liars, and 
 miri: ## Undefined behaviour in memory that the network and the application share, by Miri of nightly Rust. Skipped without it.
 	@if $(CARGO) +nightly miri --version >/dev/null 2>&1; then .ci/miri $(or $(CARGO_TARGET_DIR),target)/miri 4; \
 	else echo "skipped: there is no Miri (rustup component add --toolchain nightly miri rust-src)"; fi
+
+tsan: ## Races between threads of the datapath, by ThreadSanitizer of nightly Rust. Skipped without it.
+	@if test -d "$$(rustc +nightly --print sysroot 2>/dev/null)/lib/rustlib/src/rust/library"; then .ci/tsan $(or $(CARGO_TARGET_DIR),target)/tsan; \
+	else echo "skipped: there is no nightly Rust with its source (rustup toolchain install nightly --component rust-src)"; fi
 
 clean: ## Remove what was built.
 	$(CARGO) clean

@@ -171,3 +171,45 @@ fn no_message_is_lost_for_a_peer_that_is_forgotten() {
         std::thread::sleep(Duration::from_millis(u64::from(rng.below(60))));
     }
 }
+
+/// Messages that nobody has asked for outlive their senders, and take no places of peers.
+#[test]
+fn what_the_gone_have_left_takes_no_place_and_is_not_lost() {
+    let config = RdmConfig { max_peers: 4, peer_idle: Duration::from_millis(50), ..RdmConfig::loopback() };
+    let server = open(&config);
+    let mut senders = vec![];
+    let send = |client: &RdmEndpoint, salt: u64| {
+        let to = client.insert(server.local_addr()).expect("room");
+        client.send(salt, to, region_of(&pattern(3_000, salt)).all()).expect("room");
+        assert_eq!(client.wait(PATIENCE).expect("a completion").result(), Ok(3_000), "message {salt}");
+    };
+    for salt in 0..12 {
+        let client = open(&RdmConfig::loopback());
+        send(&client, salt);
+        senders.push(client.local_addr());
+    }
+    let stays = open(&config);
+    send(&stays, 12);
+    until(|| stats(&server).peers == 0, || format!("{:?}", server.peers()));
+    assert!(stats(&server).kept_bytes >= 13 * 3_000);
+    // Its messages are of one sender, forgotten in between or not, and keep their order.
+    send(&stays, 13);
+    senders.extend([stays.local_addr(); 2]);
+    let receive = |from: Option<std::net::SocketAddr>, salt: u64| {
+        let room = Region::zeroed(3_000).expect("memory");
+        match from {
+            Some(from) => server.recv_from(server.insert(from).expect("room"), salt, room.all()),
+            None => server.recv(salt, room.all()),
+        }
+        .expect("room");
+        let done = server.wait(PATIENCE).expect("a completion");
+        assert_eq!(
+            (done.result(), done.peer.map(|peer| peer.address())),
+            (Ok(3_000), Some(senders[salt as usize]))
+        );
+        assert!(room.to_vec(0..3_000).expect("all of it") == pattern(3_000, salt), "message {salt}");
+    };
+    [12, 13, 5].into_iter().for_each(|salt| receive(Some(senders[salt as usize]), salt));
+    (0..12).filter(|&salt| salt != 5).for_each(|salt| receive(None, salt));
+    assert_eq!(stats(&server).kept_bytes, 0);
+}

@@ -12,12 +12,12 @@ use pathweave_transport::{Opcode, Status};
 use pathweave_units::{Duration as Span, HostId, QpNum, Rng, Time};
 use pathweave_wire::Framing;
 
-use super::book::Book;
+use super::book::{Book, Peer, PeerEntry};
 use super::config::RdmConfig;
 use super::handshake::Handshakes;
-use super::inbox::{Filled, Inbox};
+use super::inbox::{Filled, Inbox, Sender};
 use super::peers::Leave;
-use super::remote::{Remotes, index_of};
+use super::remote::{Remote, Remotes, index_of};
 use super::shared::{Command, Mail, RdmCompletion};
 use super::tcp::Lines;
 use crate::backend::{Arrivals, Backend, Wait};
@@ -371,16 +371,25 @@ impl Core {
         any
     }
 
+    /// The peer of this entry, who is met if need be.
+    pub(super) fn meet(&mut self, entry: &Arc<PeerEntry>) -> &mut Remote {
+        self.inbox.meet(entry.peer);
+        self.remotes.meet(self.now, entry)
+    }
+
     /// Tells the application of receives that are filled.
     pub(super) fn end_filled(&mut self, filled: impl IntoIterator<Item = Filled>) {
         for Filled { posted, by, status, bytes } in filled {
-            self.end_receive(posted.handle, Some(by), status, bytes);
+            let by = match by {
+                Sender::Known(index) => self.remotes.get(index).map(|remote| remote.entry.peer),
+                Sender::Forgotten(peer) => Some(peer),
+            };
+            self.end_receive(posted.handle, by, status, bytes);
         }
     }
 
-    pub(super) fn end_receive(&mut self, handle: u64, from: Option<u32>, status: Status, byte_len: u64) {
+    pub(super) fn end_receive(&mut self, handle: u64, peer: Option<Peer>, status: Status, byte_len: u64) {
         let Some(place) = self.places.remove(handle) else { return };
-        let peer = from.and_then(|index| self.remotes.get_mut(index)).map(|remote| remote.entry.peer);
         let opcode = Opcode::Recv;
         self.mail.handed.push(RdmCompletion { wr_id: place.wr_id, peer, status, opcode, byte_len });
     }

@@ -303,7 +303,7 @@ impl Core {
         }
         let Some(entry) = self.book.meet(from) else { return decline(self, TOO_MANY_PEERS) };
         let index = entry.peer.index;
-        match self.remotes.meet(now, &entry).opening {
+        match self.meet(&entry).opening {
             // Both ask: the lower attempt goes on, which both ends see alike.
             Opening::Asks(own) if own < request.attempt() => return decline(self, OURS_GOES_ON),
             Opening::Asks(own) => {

@@ -3,7 +3,8 @@
 //! Messages of a source take receives in the order in which they were posted there, whatever order their packets arrive
 //! in: the first packet of a message that is seen gives receives to all messages of its source up to it. A receive for
 //! one source goes before one for any. Where there is none, what arrives is kept, within a bound, until one is posted; what
-//! is beyond the bound is refused, and its sender told to wait.
+//! is beyond the bound is refused, and its sender told to wait. What is whole is kept when its sender is forgotten, under the
+//! sender's name, so that it takes no place among peers.
 //!
 //! A source may have so many messages under way that are given a place, and no more: the first packet of a message far
 //! ahead takes no receives for those in between.
@@ -12,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use pathweave_transport::Status;
 
+use super::book::Peer;
 use crate::places::Places;
 
 /// A receive that is posted.
@@ -30,9 +32,18 @@ pub(super) struct Posted {
 pub(super) struct Filled {
     pub(super) posted: Posted,
     /// Whose message it has.
-    pub(super) by: u32,
+    pub(super) by: Sender,
     pub(super) status: Status,
     pub(super) bytes: u64,
+}
+
+/// Who has sent a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sender {
+    /// The source of this number.
+    Known(u32),
+    /// One that was forgotten since.
+    Forgotten(Peer),
 }
 
 /// Where a message goes.
@@ -47,7 +58,7 @@ enum Target {
 /// What has come of a message without a receive.
 #[derive(Debug)]
 struct Kept {
-    from: u32,
+    from: Sender,
     msg: u64,
     bytes: Vec<u8>,
     /// Bytes it may have: a part of what all may have together.
@@ -85,6 +96,8 @@ pub(super) struct Inbox {
     kept: BTreeMap<u64, Kept>,
     /// Which of them are of a source.
     kept_of: HashMap<u32, BTreeSet<u64>>,
+    /// The same of sources that were forgotten.
+    left_by: HashMap<Peer, BTreeSet<u64>>,
     /// Bytes granted to all of them.
     kept_bytes: u64,
     kept_limit: u64,
@@ -111,6 +124,7 @@ impl Inbox {
             sources: HashMap::new(),
             kept: BTreeMap::new(),
             kept_of: HashMap::new(),
+            left_by: HashMap::new(),
             kept_bytes: 0,
             kept_limit: kept_limit as u64,
             most_bound,
@@ -119,9 +133,32 @@ impl Inbox {
         }
     }
 
-    /// Nothing of a source is kept or on its way, and no receive is for it alone.
+    /// Nothing of a source is on its way, and no receive is for it alone.
     pub(super) fn is_idle(&self, from: u32) -> bool {
-        !self.is_under_way(from) && !self.of_one.contains_key(&from) && !self.kept_of.contains_key(&from)
+        !self.is_under_way(from) && !self.of_one.contains_key(&from)
+    }
+
+    /// A source is forgotten, of which nothing is on its way: what is whole of it stays under its name.
+    pub(super) fn part(&mut self, from: u32, peer: Peer) {
+        let Some(numbers) = self.kept_of.remove(&from) else { return };
+        self.own(&numbers, Sender::Forgotten(peer));
+        self.left_by.insert(peer, numbers);
+    }
+
+    /// A peer is a source again: what it left here is its own.
+    pub(super) fn meet(&mut self, peer: Peer) {
+        if !self.left_by.is_empty()
+            && let Some(numbers) = self.left_by.remove(&peer)
+        {
+            self.own(&numbers, Sender::Known(peer.index));
+            self.kept_of.insert(peer.index, numbers);
+        }
+    }
+
+    fn own(&mut self, numbers: &BTreeSet<u64>, sender: Sender) {
+        for number in numbers {
+            self.kept.get_mut(number).expect("kept as long as it is listed").from = sender;
+        }
     }
 
     /// A message of a source is on its way.
@@ -181,7 +218,13 @@ impl Inbox {
                 None if self.kept_bytes + BYTES_A_KEPT > self.kept_limit => return false,
                 None => {
                     self.kept_bytes += BYTES_A_KEPT;
-                    let kept = Kept { from, msg: source.next, bytes: Vec::new(), granted: 0, whole: None };
+                    let kept = Kept {
+                        from: Sender::Known(from),
+                        msg: source.next,
+                        bytes: Vec::new(),
+                        granted: 0,
+                        whole: None,
+                    };
                     self.kept.insert(self.count, kept);
                     self.kept_of.entry(from).or_default().insert(self.count);
                     self.count += 1;
@@ -235,7 +278,7 @@ impl Inbox {
         // There is room for another one of this source.
         self.changed = true;
         match self.sources.get_mut(&from)?.take(msg)? {
-            Target::Receive { posted, cut } => Some(filled(posted, from, cut, bytes)),
+            Target::Receive { posted, cut } => Some(filled(posted, Sender::Known(from), cut, bytes)),
             Target::Kept(number) => {
                 self.kept.get_mut(&number).expect("kept as long as it is bound").whole = Some(bytes);
                 None
@@ -302,11 +345,9 @@ impl Inbox {
 
     fn take_kept(&mut self, number: u64) -> Option<Kept> {
         let kept = self.kept.remove(&number)?;
-        if let Some(of_source) = self.kept_of.get_mut(&kept.from) {
-            of_source.remove(&number);
-            if of_source.is_empty() {
-                self.kept_of.remove(&kept.from);
-            }
+        match kept.from {
+            Sender::Known(from) => take_number(&mut self.kept_of, &from, number),
+            Sender::Forgotten(peer) => take_number(&mut self.left_by, &peer, number),
         }
         self.changed = true;
         self.kept_bytes -= kept.granted + BYTES_A_KEPT;
@@ -337,14 +378,26 @@ impl Inbox {
         if let Some(bytes) = kept.whole {
             return Some(filled(posted, kept.from, cut, bytes));
         }
-        if let Some(source) = self.sources.get_mut(&kept.from) {
+        if let Sender::Known(from) = kept.from
+            && let Some(source) = self.sources.get_mut(&from)
+        {
             source.bound.insert(kept.msg, Target::Receive { posted, cut });
         }
         None
     }
 }
 
-fn filled(posted: Posted, by: u32, cut: bool, bytes: u64) -> Filled {
+/// Takes a number out of those of a source, and the source with its last one.
+fn take_number<K: Eq + std::hash::Hash>(of: &mut HashMap<K, BTreeSet<u64>>, source: &K, number: u64) {
+    if let Some(numbers) = of.get_mut(source) {
+        numbers.remove(&number);
+        if numbers.is_empty() {
+            of.remove(source);
+        }
+    }
+}
+
+fn filled(posted: Posted, by: Sender, cut: bool, bytes: u64) -> Filled {
     let status = if cut { Status::LocalLength } else { Status::Success };
     Filled { posted, by, status, bytes: if cut { 0 } else { bytes } }
 }

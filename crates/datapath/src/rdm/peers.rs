@@ -98,7 +98,9 @@ impl Core {
             self.book.confirm(index);
             return self.post_pending(index);
         }
-        self.remotes.remove(index);
+        if let Some(remote) = self.remotes.remove(index) {
+            self.inbox.part(index, remote.entry.peer);
+        }
         if !self.book.remove(index, 0) {
             // Something for it is on its way to the loop.
             self.book.confirm(index);

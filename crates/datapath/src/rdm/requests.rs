@@ -23,14 +23,14 @@ impl Core {
                 let len = memory.len() as u64;
                 let handle = self.places.insert(Place { memory, wr_id });
                 let to = self.current_for_message(to);
-                self.remotes.meet(self.now, &to).pending.push_back((handle, len));
+                self.meet(&to).pending.push_back((handle, len));
                 self.post_pending(to.peer.index);
             }
             Command::Receive { from, wr_id, memory } => {
                 let handle = self.places.insert(Place { memory, wr_id });
                 let from = from.map(|entry| {
                     let entry = self.current(entry);
-                    self.remotes.meet(self.now, &entry);
+                    self.meet(&entry);
                     entry.peer.index
                 });
                 let filled = self.inbox.post(&self.places, handle, from);
@@ -41,7 +41,7 @@ impl Core {
             }
             Command::Reach { peer, answer } => {
                 let peer = self.current(peer);
-                let remote = self.remotes.meet(self.now, &peer);
+                let remote = self.meet(&peer);
                 if remote.association.is_some() {
                     *lock(&answer) = Some(Ok(()));
                     self.mail.signal.notify();
@@ -152,7 +152,7 @@ impl Core {
         let (own, filled) = self.inbox.forget(&self.places, index);
         self.end_filled(filled);
         for posted in own {
-            self.end_receive(posted.handle, Some(index), Status::Flushed, 0);
+            self.end_receive(posted.handle, Some(entry.peer), Status::Flushed, 0);
         }
         self.remotes.remove(index);
         // Who else has hold of it is about to use it: then it stays known. One holder is the command that asks for this.

@@ -1,4 +1,4 @@
-//! The soak beside liars: honest connections and datagrams in bad weather, while members of the cluster that keep nothing
+//! The soak beside liars: honest connections and datagrams in bad weather, whose processes restart, while members of the cluster that keep nothing
 //! of the protocol, strangers, and whoever says again what he has overheard attack the same device and the same endpoint.
 //! No honest byte may be wrong, no honest connection may end, and memory must stay flat.
 
@@ -11,7 +11,7 @@ use pathweave_datapath::backend::{Cuts, Faults, Faulty, UdpBackend};
 use pathweave_datapath::rdm::{Peer, RdmConfig, RdmEndpoint};
 use pathweave_datapath::secure::{ClusterKey, Protection, TransportType};
 use pathweave_datapath::{
-    Access, Connection, ConnectionState, Device, DeviceConfig, Listener, Region, Remote,
+    Access, Connection, ConnectionState, Device, DeviceConfig, Listener, Region, Registration, Remote,
 };
 use pathweave_policy::{Service, schemes};
 use pathweave_units::Rng;
@@ -33,6 +33,9 @@ const LOOKS: usize = 16;
 const WARM_UP: usize = 6;
 /// How long a datagram endpoint remembers peers with which nothing is under way.
 const REMEMBERED: Duration = Duration::from_secs(20);
+
+/// What liars send and nobody asks for is kept up to here; it is full soon.
+const UNEXPECTED_BYTES: usize = 2 << 20;
 
 /// What was done.
 #[derive(Default)]
@@ -119,12 +122,16 @@ fn attack(target: &Target<'_>, seed: u64, stop: &AtomicBool, tally: &Tally) {
 
 /// A device and an endpoint that are attacked, and honest peers of both.
 struct Honest {
+    attacked: SocketAddr,
+    configs: Configs,
+    /// Where the honest client is; it ends with it.
+    bystander: Device,
     near: Connection,
     far: Connection,
     listener: Listener,
     /// Memory of the honest client, which the server writes and reads.
     memory: Region,
-    there: Remote,
+    registered: Registration,
     /// Of the server's application: the other ends of liars.
     lied_to: VecDeque<Connection>,
     client: RdmEndpoint,
@@ -133,7 +140,36 @@ struct Honest {
     to_client: Peer,
 }
 
+/// How honest peers are opened.
+struct Configs {
+    device: DeviceConfig,
+    datagrams: RdmConfig,
+}
+
+/// The other end of a connection from there; what liars have opened meanwhile goes to the rest of theirs.
+fn accept(listener: &Listener, from: SocketAddr, lied_to: &mut VecDeque<Connection>) -> Connection {
+    loop {
+        let connection = listener.accept(PATIENCE).expect("the other end of it");
+        if connection.peer_addr() == from {
+            return connection;
+        }
+        lied_to.push_back(connection);
+    }
+}
+
 impl Honest {
+    /// The honest client's process is gone, and another one comes.
+    fn restart(&mut self) {
+        self.bystander = Device::open(self.configs.device.clone()).expect("a device");
+        self.registered = self.bystander.register(&self.memory, Access::READ_WRITE).expect("a key");
+        self.near = self.bystander.connect(self.attacked).expect("a connection");
+        self.far = accept(&self.listener, self.bystander.local_addr(), &mut self.lied_to);
+        self.client = RdmEndpoint::open(self.configs.datagrams.clone()).expect("an endpoint");
+        self.to_server = self.client.insert(self.server.local_addr()).expect("room");
+        self.to_client = self.server.insert(self.client.local_addr()).expect("room");
+        self.client.reach(self.to_server).expect("an association");
+    }
+
     /// A message of each kind, there and back.
     fn exchange(&mut self, rng: &mut Rng, tally: &mut Tally, context: &str) {
         // Small ones as likely as large ones.
@@ -151,11 +187,12 @@ impl Honest {
             assert_eq!((done(receiver, 1), done(sender, 2)), (len as u64, len as u64), "{context}");
             same(&room, "SEND");
         }
-        self.far.write(3, from.all(), self.there).unwrap();
+        let there = self.registered.remote(0);
+        self.far.write(3, from.all(), there).unwrap();
         assert_eq!(done(&self.far, 3), len as u64, "{context}");
         same(&self.memory, "WRITE");
         let back = Region::zeroed(len).unwrap();
-        self.far.read(4, back.all(), self.there).unwrap();
+        self.far.read(4, back.all(), there).unwrap();
         assert_eq!(done(&self.far, 4), len as u64, "{context}");
         same(&back, "READ");
         for (sender, to, receiver, of) in [
@@ -241,12 +278,14 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
     let bystander = Device::open(config.clone()).expect("a device");
     let listener = attacked.listen().expect("nobody listens yet");
     let near = bystander.connect(attacked.local_addr()).expect("a connection");
-    let far = listener.accept(PATIENCE).expect("the other end of it");
+    let mut lied_to = VecDeque::new();
+    let far = accept(&listener, bystander.local_addr(), &mut lied_to);
     let memory = Region::zeroed(LONGEST as usize + 1).expect("memory");
     let registered = bystander.register(&memory, Access::READ_WRITE).expect("a key");
     let open_to_liars =
         attacked.register(&Region::zeroed(20_000).unwrap(), Access::READ_WRITE).expect("a key");
-    let mut datagrams = RdmConfig { peer_idle: REMEMBERED, ..RdmConfig::loopback() };
+    let mut datagrams =
+        RdmConfig { peer_idle: REMEMBERED, unexpected_bytes: UNEXPECTED_BYTES, ..RdmConfig::loopback() };
     datagrams.device = DeviceConfig {
         paths: RdmConfig::DEFAULT_PATHS,
         scheme: RdmConfig::DEFAULT_SCHEME.into(),
@@ -255,7 +294,7 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
     let backend = UdpBackend::open(&udp(&datagrams.device)).expect("sockets");
     let backend = Faulty::new(backend, faults, Cuts::default(), seed + 1);
     let server = RdmEndpoint::with_backend(datagrams.clone(), backend).expect("an endpoint");
-    let client = RdmEndpoint::open(datagrams).expect("an endpoint");
+    let client = RdmEndpoint::open(datagrams.clone()).expect("an endpoint");
     let to_server = client.insert(server.local_addr()).expect("room");
     let to_client = server.insert(client.local_addr()).expect("room");
     client.reach(to_server).expect("an association");
@@ -266,10 +305,21 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
         protection,
         rkey: open_to_liars.rkey(),
     };
-    let there = registered.remote(0);
-    let lied_to = VecDeque::new();
-    let mut honest =
-        Honest { near, far, listener, memory, there, lied_to, client, server, to_server, to_client };
+    let mut honest = Honest {
+        attacked: target.device,
+        configs: Configs { device: config, datagrams },
+        bystander,
+        near,
+        far,
+        listener,
+        memory,
+        registered,
+        lied_to,
+        client,
+        server,
+        to_server,
+        to_client,
+    };
     let (stop, begin, mut resident) = (AtomicBool::new(false), Instant::now(), Vec::new());
     // What the attackers count is put to the rest at the end.
     let counts = Tally::default();
@@ -287,6 +337,7 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
             honest.exchange(&mut rng, tally, &context);
             if begin.elapsed() >= time.mul_f64((resident.len() + 1) as f64 / LOOKS as f64) {
                 resident.push(resident_kib());
+                honest.restart();
             }
         }
     });
@@ -330,7 +381,7 @@ fn soak() {
     let seconds = number("SOAK_SECONDS").unwrap_or(600);
     let first_seed = number("SOAK_SEED").unwrap_or(1);
     // Lives long enough for growth to show, and every protection.
-    let time = Duration::from_millis((seconds * 1_000 / 3).clamp(2_000, 60_000));
+    let time = Duration::from_millis((seconds * 1_000 / 3).clamp(2_000, 200_000));
     println!("soak beside liars: {seconds} s, first seed {first_seed} (SOAK_SECONDS, SOAK_SEED)");
     let (begin, mut tally, mut lives) = (Instant::now(), Tally::default(), 0);
     while begin.elapsed() < Duration::from_secs(seconds) || lives < 3 {
