@@ -3,7 +3,7 @@
 //! No honest byte may be wrong, no honest connection may end, and memory must stay flat.
 
 use std::collections::VecDeque;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -140,6 +140,10 @@ struct Honest {
     to_client: Peer,
 }
 
+/// Where honest peers are. A peer is known by its address: a liar that had the same port before them would be the same one,
+/// whose messages come first.
+const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+
 /// How honest peers are opened.
 struct Configs {
     device: DeviceConfig,
@@ -275,7 +279,8 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
     let backend = UdpBackend::open(&udp(&config)).expect("sockets");
     let attacked = Device::with_backend(config.clone(), Faulty::new(backend, faults, Cuts::default(), seed));
     let attacked = attacked.expect("a device");
-    let bystander = Device::open(config.clone()).expect("a device");
+    let device = DeviceConfig { bind: (HONEST, 0).into(), ..config.clone() };
+    let bystander = Device::open(device.clone()).expect("a device");
     let listener = attacked.listen().expect("nobody listens yet");
     let near = bystander.connect(attacked.local_addr()).expect("a connection");
     let mut lied_to = VecDeque::new();
@@ -286,14 +291,12 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
         attacked.register(&Region::zeroed(20_000).unwrap(), Access::READ_WRITE).expect("a key");
     let mut datagrams =
         RdmConfig { peer_idle: REMEMBERED, unexpected_bytes: UNEXPECTED_BYTES, ..RdmConfig::loopback() };
-    datagrams.device = DeviceConfig {
-        paths: RdmConfig::DEFAULT_PATHS,
-        scheme: RdmConfig::DEFAULT_SCHEME.into(),
-        ..config.clone()
-    };
+    datagrams.device =
+        DeviceConfig { paths: RdmConfig::DEFAULT_PATHS, scheme: RdmConfig::DEFAULT_SCHEME.into(), ..config };
     let backend = UdpBackend::open(&udp(&datagrams.device)).expect("sockets");
     let backend = Faulty::new(backend, faults, Cuts::default(), seed + 1);
     let server = RdmEndpoint::with_backend(datagrams.clone(), backend).expect("an endpoint");
+    datagrams.device.bind = device.bind;
     let client = RdmEndpoint::open(datagrams.clone()).expect("an endpoint");
     let to_server = client.insert(server.local_addr()).expect("room");
     let to_client = server.insert(client.local_addr()).expect("room");
@@ -307,7 +310,7 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
     };
     let mut honest = Honest {
         attacked: target.device,
-        configs: Configs { device: config, datagrams },
+        configs: Configs { device, datagrams },
         bystander,
         near,
         far,
