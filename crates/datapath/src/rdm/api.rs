@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use pathweave_transport::Opcode;
 
-use super::book::{Book, Peer, PeerEntry};
+use super::address_vector::{AddressVector, Peer, PeerEntry};
 use super::config::RdmConfig;
 use super::engine::Engine;
 use super::error::{PeerError, RdmPostError};
-use super::shared::{Command, Mail, RdmCompletion, Rooms};
+use super::shared::{Command, EndpointShared, RdmCompletion, Rooms};
 use super::stats::{RdmPeer, RdmStats};
 use crate::api::driver::Driver;
 use crate::backend::{Backend, UdpBackend};
@@ -34,9 +34,9 @@ const QUEUE_DEPTH: u32 = 1 << 20;
 ///
 /// Bytes of a peer, while nothing is on the way: [`RdmEndpoint::BYTES_A_PEER`], whatever the number of paths.
 pub struct RdmEndpoint {
-    mail: Arc<Mail>,
+    shared: Arc<EndpointShared>,
     rooms: Arc<Rooms>,
-    book: Arc<Book>,
+    addresses: Arc<AddressVector>,
     driver: Driver,
     local: SocketAddr,
     /// Bytes of the longest message.
@@ -78,14 +78,14 @@ impl RdmEndpoint {
         let local = backend.local_addr();
         config.device.paths = config.device.paths.min(backend.paths());
         let (driving, waiting) = (config.device.driving, config.device.waiting);
-        let mail = Arc::new(Mail::new(backend.waker()));
+        let shared = Arc::new(EndpointShared::new(backend.waker()));
         let rooms = Arc::new(Rooms { sends: Room::new(QUEUE_DEPTH), receives: Room::new(QUEUE_DEPTH) });
-        let book = Arc::new(Book::new(local, config.max_peers));
-        let engine = Engine::new(config, backend, ports, mail.clone(), book.clone())?;
+        let addresses = Arc::new(AddressVector::new(local, config.max_peers));
+        let engine = Engine::new(config, backend, ports, shared.clone(), addresses.clone())?;
         let most_message_bytes = engine.most_message_bytes();
         let engine: Box<dyn Drive> = Box::new(engine);
-        let driver = Driver::start(engine, &mail, local, driving, waiting)?;
-        Ok(RdmEndpoint { mail, rooms, book, driver, local, most_message_bytes })
+        let driver = Driver::start(engine, &shared, local, driving, waiting)?;
+        Ok(RdmEndpoint { shared, rooms, addresses, driver, local, most_message_bytes })
     }
 
     /// Where peers reach it.
@@ -103,13 +103,13 @@ impl RdmEndpoint {
     }
 
     fn meet(&self, address: SocketAddr) -> Result<Arc<PeerEntry>, PeerError> {
-        let full = match self.book.insert(address) {
+        let full = match self.addresses.insert(address) {
             Err(full @ PeerError::TooMany { .. }) => full,
             other => return other,
         };
         let answer = Arc::new(Mutex::new(None));
         match self.answer(Command::MakeRoom { answer: answer.clone() }, &answer) {
-            Ok(true) => self.book.insert(address),
+            Ok(true) => self.addresses.insert(address),
             Ok(false) | Err(_) => Err(full),
         }
     }
@@ -123,7 +123,7 @@ impl RdmEndpoint {
     /// Forgets a peer: messages to it, and receives for it alone, complete as flushed. If it speaks again, or its name is
     /// used again, it is known again.
     pub fn remove(&self, peer: Peer) {
-        if let Some(peer) = self.book.get(peer) {
+        if let Some(peer) = self.addresses.get(peer) {
             let answer = Arc::new(Mutex::new(None));
             let _ = self.answer(Command::Remove { peer, answer: answer.clone() }, &answer);
         }
@@ -193,7 +193,7 @@ impl RdmEndpoint {
     }
 
     fn entry(&self, peer: Peer) -> Result<Arc<PeerEntry>, RdmPostError> {
-        let known = self.book.get(peer);
+        let known = self.addresses.get(peer);
         known.map_or_else(|| self.meet(peer.address()).map_err(|why| RdmPostError::Peer { peer, why }), Ok)
     }
 
@@ -208,7 +208,7 @@ impl RdmEndpoint {
 
     /// The next completion, if there is one, without turning the loop: for [`wait_until`](RdmEndpoint::wait_until).
     pub fn take(&self) -> Option<RdmCompletion> {
-        let completion = self.mail.handed.pop()?;
+        let completion = self.shared.handed.pop()?;
         match completion.opcode {
             Opcode::Send => self.rooms.sends.give_back(),
             _ => self.rooms.receives.give_back(),
@@ -235,12 +235,12 @@ impl RdmEndpoint {
         ready: impl FnMut() -> Option<T>,
     ) -> Result<Option<T>, WaitError> {
         let deadline = Instant::now().checked_add(timeout);
-        self.driver.wait(&self.mail, deadline, ready).map_err(WaitError::DeviceClosed)
+        self.driver.wait(&self.shared, deadline, ready).map_err(WaitError::DeviceClosed)
     }
 
     /// Turns the loop once, where callers do ([`Driving::Caller`](crate::Driving)).
     pub fn progress(&self) {
-        self.driver.nudge(&self.mail);
+        self.driver.nudge(&self.shared);
     }
 
     /// What it has counted; `None` once its loop has ended.
@@ -250,18 +250,18 @@ impl RdmEndpoint {
     }
 
     fn ask(&self, command: Command) {
-        self.driver.ask(&self.mail, command);
+        self.driver.ask(&self.shared, command);
     }
 
     fn answer<T>(&self, command: Command, answer: &Answer<T>) -> Result<T, String> {
-        self.driver.answer(&self.mail, command, answer)
+        self.driver.answer(&self.shared, command, answer)
     }
 }
 
 impl Drop for RdmEndpoint {
     fn drop(&mut self) {
-        self.mail.ask(Command::Stop);
-        self.driver.stop(&self.mail);
+        self.shared.ask(Command::Stop);
+        self.driver.stop(&self.shared);
     }
 }
 

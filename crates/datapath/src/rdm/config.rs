@@ -9,7 +9,7 @@ use crate::config::{ConfigError, DeviceConfig, check};
 use crate::scheme;
 
 /// Most peers an endpoint can know: a session number has 20 bits for them and for those that are passing through.
-pub(super) const MAX_PEERS: usize = (1 << 20) - super::book::MOST_PASSING;
+pub(super) const MAX_PEERS: usize = (1 << 20) - super::address_vector::MOST_PASSING;
 
 /// What a datagram endpoint is opened with. Start with [`RdmConfig::new`] and change what you like.
 #[derive(Clone, Debug)]

@@ -12,13 +12,13 @@ use pathweave_transport::{Opcode, Status};
 use pathweave_units::{Duration as Span, HostId, QpNum, Rng, Time};
 use pathweave_wire::Framing;
 
-use super::book::{Book, Peer, PeerEntry};
+use super::address_vector::{AddressVector, Peer, PeerEntry};
 use super::config::RdmConfig;
 use super::handshake::Handshakes;
 use super::inbox::{Filled, Inbox, Sender};
 use super::peers::Leave;
 use super::remote::{Remote, Remotes, index_of};
-use super::shared::{Command, Mail, RdmCompletion};
+use super::shared::{Command, EndpointShared, RdmCompletion};
 use super::tcp::Lines;
 use crate::backend::{Arrivals, Backend, Wait};
 use crate::clock::Clock;
@@ -59,7 +59,7 @@ pub(super) struct Core {
     pub(super) now: Time,
     pub(super) rd: RdQp<AnyPolicy>,
     pub(super) qp: QpNum,
-    pub(super) book: Arc<Book>,
+    pub(super) addresses: Arc<AddressVector>,
     pub(super) remotes: Remotes,
     pub(super) inbox: Inbox,
     pub(super) places: Places,
@@ -74,7 +74,7 @@ pub(super) struct Core {
     pub(super) waiting: VecDeque<u32>,
     /// Peers that have said something about being forgotten, by association.
     pub(super) leaving: Vec<(u32, Leave)>,
-    pub(super) mail: Arc<Mail>,
+    pub(super) shared: Arc<EndpointShared>,
     pub(super) ports: Vec<u16>,
     pub(super) path_packets: Vec<u64>,
     pub(super) counts: Counts,
@@ -112,8 +112,8 @@ impl<B: Backend> Engine<B> {
         config: RdmConfig,
         mut backend: B,
         ports: Vec<u16>,
-        mail: Arc<Mail>,
-        book: Arc<Book>,
+        shared: Arc<EndpointShared>,
+        addresses: Arc<AddressVector>,
     ) -> Result<Self, OpenError> {
         let local = backend.local_addr();
         let system = |source: io::Error| OpenError::System { address: local, source };
@@ -133,7 +133,7 @@ impl<B: Backend> Engine<B> {
             clock,
             rd,
             qp,
-            book,
+            addresses,
             remotes: Remotes::new(u32::from_ne_bytes(first_association)),
             inbox: Inbox::new(config.unexpected_bytes, config.receives_a_peer),
             places: Places::default(),
@@ -145,7 +145,7 @@ impl<B: Backend> Engine<B> {
             talkers: Vec::new(),
             waiting: VecDeque::new(),
             leaving: Vec::new(),
-            mail,
+            shared,
             ports,
             path_packets: vec![0; usize::from(backend.paths())],
             counts: Counts::default(),
@@ -231,7 +231,7 @@ impl<B: Backend> Drive for Engine<B> {
         }
         let left = core.after_input(&mut self.backend);
         active |= left != Left::Idle;
-        let more = core.unread || left == Left::More || !core.mail.commands.is_empty();
+        let more = core.unread || left == Left::More || !core.shared.commands.is_empty();
         Ok(Turn { more, active, until: core.next_timer(), stopped: core.stopping })
     }
 
@@ -263,7 +263,7 @@ impl<B: Backend> Drive for Engine<B> {
             std::hint::spin_loop();
             return Ok(());
         }
-        if !core.mail.park() {
+        if !core.shared.park() {
             return Ok(());
         }
         core.counts.sleeps += 1;
@@ -274,7 +274,7 @@ impl<B: Backend> Drive for Engine<B> {
         let tcp = (!core.hears_tcp).then_some(LOOK_AT_TCP);
         let at_most = left.into_iter().chain(deadline).chain(tcp).min();
         let result = self.backend.wait(Wait { at_most, for_room: core.outbound.is_stuck() });
-        core.mail.unpark();
+        core.shared.unpark();
         result
     }
 
@@ -290,7 +290,7 @@ impl<B: Backend> Drive for Engine<B> {
         for posted in core.inbox.drain() {
             core.end_receive(posted.handle, None, Status::Flushed, 0);
         }
-        core.mail.signal.notify();
+        core.shared.signal.notify();
     }
 }
 
@@ -366,7 +366,7 @@ impl Core {
             self.say(id, message);
         }
         if any {
-            self.mail.signal.notify();
+            self.shared.signal.notify();
         }
         any
     }
@@ -391,7 +391,7 @@ impl Core {
     pub(super) fn end_receive(&mut self, handle: u64, peer: Option<Peer>, status: Status, byte_len: u64) {
         let Some(place) = self.places.remove(handle) else { return };
         let opcode = Opcode::Recv;
-        self.mail.handed.push(RdmCompletion { wr_id: place.wr_id, peer, status, opcode, byte_len });
+        self.shared.handed.push(RdmCompletion { wr_id: place.wr_id, peer, status, opcode, byte_len });
     }
 
     /// A message to a peer is over.
@@ -404,14 +404,14 @@ impl Core {
             remote.entry.peer
         });
         let opcode = Opcode::Send;
-        self.mail.handed.push(RdmCompletion { wr_id: place.wr_id, peer, status, opcode, byte_len });
+        self.shared.handed.push(RdmCompletion { wr_id: place.wr_id, peer, status, opcode, byte_len });
     }
 
     /// Takes what the application asks for. Returns whether there was anything.
     fn take_commands(&mut self) -> bool {
         let mut any = false;
         for _ in 0..COMMANDS_A_TURN {
-            let Some(command) = self.mail.commands.pop() else { break };
+            let Some(command) = self.shared.commands.pop() else { break };
             if !any {
                 self.tick();
                 any = true;

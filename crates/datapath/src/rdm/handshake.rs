@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use pathweave_units::{Duration, HostId, Time};
 
 use super::RdmConfig;
-use super::book::MOST_PASSING;
+use super::address_vector::MOST_PASSING;
 use super::engine::Core;
 use super::remote::{Association, Opening, Remote, SEQUENCES, index_of};
 use crate::backend::Backend;
@@ -55,7 +55,7 @@ impl Handshakes {
         let key = config.device.key.clone().unwrap_or_else(ClusterKey::well_known);
         let timeout = scheme::span(config.device.connect_timeout);
         let handshake = HandshakeConfig { timeout, ..HandshakeConfig::default() };
-        // Peers are bounded by the book, wherever they are, those on their way into it included.
+        // Peers are bounded by the address vector, wherever they are, those on their way into it included.
         let limits = Limits {
             connections: usize::MAX,
             connections_per_peer: usize::MAX,
@@ -267,7 +267,7 @@ impl Core {
             match event {
                 ResponderEvent::Request { id, from, hello } => self.judge(now, id, from, &hello),
                 ResponderEvent::Established { id, established, .. } => {
-                    // Counted here, in the book, and not there.
+                    // Counted here, in the address vector, and not there.
                     self.handshakes.responder.admission().close(id.address());
                     let id = established.session.local_id().0;
                     let index = index_of(id);
@@ -297,11 +297,12 @@ impl Core {
         if hello.mtu_payload != ours && hello.transport == TransportType::Erd {
             return decline(self, OTHER_MTU | u32::from(ours));
         }
-        let known = self.book.find(from).is_some_and(|entry| !self.book.is_passing(entry.peer.index));
+        let known =
+            self.addresses.find(from).is_some_and(|entry| !self.addresses.is_passing(entry.peer.index));
         if !known && !self.make_room_for_peer() {
             return decline(self, TOO_MANY_PEERS);
         }
-        let Some(entry) = self.book.meet(from) else { return decline(self, TOO_MANY_PEERS) };
+        let Some(entry) = self.addresses.meet(from) else { return decline(self, TOO_MANY_PEERS) };
         let index = entry.peer.index;
         match self.meet(&entry).opening {
             // Both ask: the lower attempt goes on, which both ends see alike.
@@ -352,9 +353,9 @@ impl Core {
             self.answer_asked(index, &Err(error));
             return self.let_pass(index);
         }
-        if self.book.is_passing(index) {
+        if self.addresses.is_passing(index) {
             self.make_room_for_peer();
-            self.book.confirm(index);
+            self.addresses.confirm(index);
         }
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let mut association =
@@ -391,7 +392,7 @@ impl Core {
         }
         let filled = self.inbox.begin_anew(&self.places, index);
         self.end_filled(filled);
-        self.mail.signal.notify();
+        self.shared.signal.notify();
     }
 }
 

@@ -80,7 +80,7 @@ impl Core {
     /// packet is intact, and not of an earlier association, its residue shows.
     fn plain_source(&mut self, from: SocketAddr, datagram: &Datagram<'_>, residue: u32) -> Option<u32> {
         let port = u16::try_from(datagram.src_qp().0).ok()?;
-        let entry = self.book.find(SocketAddr::new(from.ip(), port))?;
+        let entry = self.addresses.find(SocketAddr::new(from.ip(), port))?;
         let association = self.remotes.get_mut(entry.peer.index)?.association.as_deref()?;
         association.session.takes_plain(residue).then_some(association.id)
     }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use pathweave_transport::Status;
 
-use super::book::Peer;
+use super::address_vector::Peer;
 use crate::places::Places;
 
 /// A receive that is posted.

@@ -40,8 +40,8 @@
 //! that, so that no message is lost with it. The names of peers have their addresses in them and outlive that: who is spoken
 //! to again is met again.
 
+mod address_vector;
 mod api;
-mod book;
 mod config;
 mod contain;
 mod engine;
@@ -60,8 +60,8 @@ pub mod stream;
 mod tcp;
 mod transmit;
 
+pub use address_vector::Peer;
 pub use api::RdmEndpoint;
-pub use book::Peer;
 pub use config::RdmConfig;
 pub use error::{PeerError, RdmPostError};
 pub use pathweave_policy::Delivery;
@@ -75,7 +75,7 @@ const BYTES_IN_LISTS: usize = 320;
 
 /// Bytes of a peer, all parts together.
 const BYTES_A_PEER: usize = BYTES_IN_LISTS
-    + book::BYTES_A_PEER
+    + address_vector::BYTES_A_PEER
     + remote::BYTES_A_PEER
     + inbox::BYTES_A_SOURCE
     + pathweave_transport::rd::RdQp::<pathweave_policy::AnyPolicy>::bytes_a_peer(true);

@@ -10,7 +10,7 @@ use pathweave_transport::rd::SideMessage;
 use pathweave_units::Time;
 use pathweave_wire::RdFlow;
 
-use super::book::PeerEntry;
+use super::address_vector::PeerEntry;
 use super::engine::Core;
 use super::remote::Opening;
 use super::stats::{RdmPeer, RdmPeerState};
@@ -22,11 +22,11 @@ const SHARE_THAT_GOES: usize = 64;
 impl Core {
     /// The entry of a peer that the application has just had hold of: another one, if it was removed meanwhile.
     pub(super) fn current(&mut self, entry: Arc<PeerEntry>) -> Arc<PeerEntry> {
-        if self.book.get(entry.peer).is_some() {
+        if self.addresses.get(entry.peer).is_some() {
             return entry;
         }
         self.make_room_for_peer();
-        let Ok(anew) = self.book.insert(entry.address()) else { return entry };
+        let Ok(anew) = self.addresses.insert(entry.address()) else { return entry };
         anew
     }
 
@@ -52,25 +52,25 @@ impl Core {
 
     /// Makes room for a peer: those that are idle, and have been longest, are asked to go. True if there is room.
     pub(super) fn make_room_for_peer(&mut self) -> bool {
-        if !self.book.is_full() {
+        if !self.addresses.is_full() {
             return true;
         }
-        let known = self.book.known().into_iter().map(|entry| entry.peer.index);
+        let known = self.addresses.known().into_iter().map(|entry| entry.peer.index);
         let used = |index| self.remotes.get(index).map_or(Time::ZERO, super::remote::Remote::used);
         let mut idle: Vec<(Time, u32)> =
             known.filter(|&index| self.is_idle(index)).map(|index| (used(index), index)).collect();
         idle.sort_unstable();
-        for (_, index) in idle.into_iter().take((self.book.limit() / SHARE_THAT_GOES).max(1)) {
+        for (_, index) in idle.into_iter().take((self.addresses.limit() / SHARE_THAT_GOES).max(1)) {
             self.retire(index);
         }
-        !self.book.is_full()
+        !self.addresses.is_full()
     }
 
     /// Asks a peer with which nothing is under way whether it may be forgotten.
     pub(super) fn retire(&mut self, index: u32) {
         let until = self.now.saturating_add(span(self.give_up()));
         let Some(association) = self.association(index) else { return self.forget(index) };
-        if association.closing.is_some() || !self.book.dismiss(index) {
+        if association.closing.is_some() || !self.addresses.dismiss(index) {
             return;
         }
         let src_qp = self.qp;
@@ -86,7 +86,7 @@ impl Core {
         if let Some(association) = self.association(index)
             && association.closing.take().is_some()
         {
-            self.book.confirm(index);
+            self.addresses.confirm(index);
             self.post_pending(index);
         }
     }
@@ -95,21 +95,21 @@ impl Core {
     pub(super) fn forget(&mut self, index: u32) {
         self.end_association(index, Status::RetryExceeded);
         if !self.is_idle(index) {
-            self.book.confirm(index);
+            self.addresses.confirm(index);
             return self.post_pending(index);
         }
         if let Some(remote) = self.remotes.remove(index) {
             self.inbox.part(index, remote.entry.peer);
         }
-        if !self.book.remove(index, 0) {
+        if !self.addresses.remove(index, 0) {
             // Something for it is on its way to the loop.
-            self.book.confirm(index);
+            self.addresses.confirm(index);
         }
     }
 
     /// What came to nothing leaves nothing: a peer that was only passing through.
     pub(super) fn let_pass(&mut self, index: u32) {
-        if self.book.is_passing(index) && self.is_idle(index) {
+        if self.addresses.is_passing(index) && self.is_idle(index) {
             self.forget(index);
         }
     }
@@ -174,7 +174,7 @@ impl Core {
 
     /// All that are known.
     pub(super) fn list(&self) -> Vec<RdmPeer> {
-        let known = self.book.known().into_iter();
+        let known = self.addresses.known().into_iter();
         known
             .map(|entry| {
                 let remote = self.remotes.get(entry.peer.index);

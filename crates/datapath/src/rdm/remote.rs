@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pathweave_transport::rd::{PeerId, SideMessage};
 use pathweave_units::{Duration, HostId, QpNum, Time};
 
-use super::book::PeerEntry;
+use super::address_vector::PeerEntry;
 use crate::error::ConnectError;
 use crate::secure::{AttemptId, Session};
 use crate::shared::Answer;
@@ -154,7 +154,7 @@ impl Association {
     }
 }
 
-/// All peers the loop has met, by their place in the book.
+/// All peers the loop has met, by their place in the address vector.
 #[derive(Default)]
 pub(super) struct Remotes {
     slots: Vec<Option<Box<Remote>>>,

@@ -7,7 +7,7 @@ use pathweave_transport::Status;
 use pathweave_transport::rd::SideMessage;
 use pathweave_wire::RdFlow;
 
-use super::book::{Peer, PeerEntry};
+use super::address_vector::{Peer, PeerEntry};
 use super::engine::Core;
 use super::remote::Opening;
 use super::shared::Command;
@@ -36,7 +36,7 @@ impl Core {
                 let filled = self.inbox.post(&self.places, handle, from);
                 if filled.is_some() {
                     self.end_filled(filled);
-                    self.mail.signal.notify();
+                    self.shared.signal.notify();
                 }
             }
             Command::Reach { peer, answer } => {
@@ -44,7 +44,7 @@ impl Core {
                 let remote = self.meet(&peer);
                 if remote.association.is_some() {
                     *lock(&answer) = Some(Ok(()));
-                    self.mail.signal.notify();
+                    self.shared.signal.notify();
                 } else {
                     remote.asked.push(answer);
                     self.ask(peer.peer.index);
@@ -53,19 +53,19 @@ impl Core {
             Command::Remove { peer, answer } => {
                 self.remove(&peer);
                 *lock(&answer) = Some(());
-                self.mail.signal.notify();
+                self.shared.signal.notify();
             }
             Command::MakeRoom { answer } => {
                 *lock(&answer) = Some(self.make_room_for_peer());
-                self.mail.signal.notify();
+                self.shared.signal.notify();
             }
             Command::Peers { answer } => {
                 *lock(&answer) = Some(self.list());
-                self.mail.signal.notify();
+                self.shared.signal.notify();
             }
             Command::Stats { answer } => {
                 *lock(&answer) = Some(self.stats());
-                self.mail.signal.notify();
+                self.shared.signal.notify();
             }
             Command::Stop => {}
         }
@@ -122,7 +122,7 @@ impl Core {
         for (handle, _) in std::mem::take(&mut remote.pending) {
             self.end_send(handle, index, status);
         }
-        self.mail.signal.notify();
+        self.shared.signal.notify();
     }
 
     /// Answers those who wait to hear whether a peer can be reached.
@@ -131,12 +131,12 @@ impl Core {
         for answer in std::mem::take(&mut remote.asked) {
             *lock(&answer) = Some(result.clone());
         }
-        self.mail.signal.notify();
+        self.shared.signal.notify();
     }
 
     fn remove(&mut self, entry: &Arc<PeerEntry>) {
         let Peer { index, .. } = entry.peer;
-        if self.book.get(entry.peer).is_none() {
+        if self.addresses.get(entry.peer).is_none() {
             return;
         }
         // The last words: what is whole, and so need not be said again.
@@ -156,14 +156,14 @@ impl Core {
         }
         self.remotes.remove(index);
         // Who else has hold of it is about to use it: then it stays known. One holder is the command that asks for this.
-        self.book.confirm(index);
-        self.book.remove(index, 1);
+        self.addresses.confirm(index);
+        self.addresses.remove(index, 1);
     }
 
     fn stats(&self) -> RdmStats {
         let paths = self.path_packets.iter().enumerate().take(usize::from(self.config.device.paths));
         RdmStats {
-            peers: self.book.len(),
+            peers: self.addresses.len(),
             associations: self.remotes.associations(),
             counters: *self.rd.counters(),
             side: self.lines.stats,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pathweave_transport::{Opcode, Status};
 
-use super::book::{Peer, PeerEntry};
+use super::address_vector::{Peer, PeerEntry};
 use super::stats::{RdmPeer, RdmStats};
 use crate::error::ConnectError;
 use crate::region::Slice;
@@ -80,4 +80,4 @@ pub(super) struct Rooms {
     pub(super) receives: Room,
 }
 
-pub(super) type Mail = Shared<Command, RdmCompletion>;
+pub(super) type EndpointShared = Shared<Command, RdmCompletion>;

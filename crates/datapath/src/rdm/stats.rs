@@ -5,7 +5,7 @@ use std::time::Duration;
 use pathweave_transport::rd::RdCounters;
 use pathweave_units::Rate;
 
-use super::book::Peer;
+use super::address_vector::Peer;
 pub use super::tcp::SideStats;
 use crate::stats::{SendCounters, SendError};
 

@@ -20,7 +20,7 @@ pub(super) const MOST_PASSING: usize = 4_096;
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     address: SocketAddr,
-    /// Where it is in the book, if it still is.
+    /// Its place in the address vector, if it still has one.
     pub(super) index: u32,
     pub(super) generation: u32,
 }
@@ -79,7 +79,7 @@ impl PeerEntry {
 /// All peers: those that are known, as many as there may be, and besides, bounded apart, those that are only passing through,
 /// on their way in (an association is being agreed on) or out (it is being given up).
 #[derive(Debug)]
-pub(super) struct Book {
+pub(super) struct AddressVector {
     pages: Mutex<Pages>,
     limit: usize,
     most_passing: usize,
@@ -136,11 +136,11 @@ impl Pages {
     }
 }
 
-impl Book {
+impl AddressVector {
     /// For an endpoint at `local`, of at most `limit` known peers.
     pub(super) fn new(local: SocketAddr, limit: usize) -> Self {
         let most_passing = limit.clamp(LEAST_PASSING, MOST_PASSING);
-        Book { pages: Mutex::default(), limit, most_passing, family: local }
+        AddressVector { pages: Mutex::default(), limit, most_passing, family: local }
     }
 
     /// The peer of this address, who is made known if need be.
@@ -208,7 +208,7 @@ impl Book {
         let mut pages = lock(&self.pages);
         let pages = &mut *pages;
         let Some(slot) = pages.slots.get_mut(index as usize) else { return false };
-        // Nobody gets hold of it but through the lock. One is the book's own.
+        // Nobody gets hold of it but through the lock. One is the address vector's own.
         let Some(entry) = slot.entry.take_if(|entry| Arc::strong_count(entry) <= holders + 1) else {
             return false;
         };
@@ -257,50 +257,54 @@ mod tests {
 
     #[test]
     fn a_peer_keeps_its_name_and_a_removed_one_may_come_again() {
-        let book = Book::new(address(1), 2);
-        let first = book.insert(address(5)).unwrap().peer;
-        assert_eq!(book.insert(address(5)).unwrap().peer.index, first.index);
-        let second = book.insert(address(6)).unwrap().peer;
-        assert_eq!(book.insert(address(7)).unwrap_err(), PeerError::TooMany { limit: 2 });
-        let held = book.get(first);
-        assert!(!book.remove(first.index, 0), "somebody has hold of it");
+        let addresses = AddressVector::new(address(1), 2);
+        let first = addresses.insert(address(5)).unwrap().peer;
+        assert_eq!(addresses.insert(address(5)).unwrap().peer.index, first.index);
+        let second = addresses.insert(address(6)).unwrap().peer;
+        assert_eq!(addresses.insert(address(7)).unwrap_err(), PeerError::TooMany { limit: 2 });
+        let held = addresses.get(first);
+        assert!(!addresses.remove(first.index, 0), "somebody has hold of it");
         drop(held);
-        assert!(book.remove(first.index, 0) && !book.remove(first.index, 0));
-        let third = book.insert(address(7)).unwrap().peer;
-        assert_eq!((third.index, third == first, book.len()), (first.index, false, 2));
-        assert!(book.get(first).is_none() && book.get(second).is_some());
-        assert!(book.remove(second.index, 0));
-        let again = book.insert(first.address()).unwrap().peer;
+        assert!(addresses.remove(first.index, 0) && !addresses.remove(first.index, 0));
+        let third = addresses.insert(address(7)).unwrap().peer;
+        assert_eq!((third.index, third == first, addresses.len()), (first.index, false, 2));
+        assert!(addresses.get(first).is_none() && addresses.get(second).is_some());
+        assert!(addresses.remove(second.index, 0));
+        let again = addresses.insert(first.address()).unwrap().peer;
         assert_eq!((again, again.index), (first, second.index));
-        assert!(matches!(book.insert("[::1]:5".parse().unwrap()), Err(PeerError::Family { .. })));
-        assert!(matches!(book.insert(address(0)), Err(PeerError::Address(_))));
+        assert!(matches!(addresses.insert("[::1]:5".parse().unwrap()), Err(PeerError::Family { .. })));
+        assert!(matches!(addresses.insert(address(0)), Err(PeerError::Address(_))));
     }
 
     #[test]
     fn those_who_pass_through_do_not_count_and_are_bounded_apart() {
-        let book = Book::new(address(1), 2);
-        let passing: Vec<u32> = (0..64).map(|n| book.meet(address(100 + n)).unwrap().peer.index).collect();
-        assert!(book.meet(address(200)).is_none() && book.len() == 0 && !book.is_full());
-        assert!(book.is_passing(passing[0]) && book.known().is_empty());
-        book.confirm(passing[0]);
-        book.confirm(passing[1]);
-        assert!(book.is_full() && book.insert(address(110)).is_err(), "it passes through, and is not known");
-        assert!(book.dismiss(passing[0]) && book.dismiss(passing[1]) && book.len() == 0);
-        assert!(book.insert(address(110)).is_ok(), "who was passing through is known");
-        assert!(book.remove(passing[5], 0) && book.meet(address(200)).is_some());
+        let addresses = AddressVector::new(address(1), 2);
+        let passing: Vec<u32> =
+            (0..64).map(|n| addresses.meet(address(100 + n)).unwrap().peer.index).collect();
+        assert!(addresses.meet(address(200)).is_none() && addresses.len() == 0 && !addresses.is_full());
+        assert!(addresses.is_passing(passing[0]) && addresses.known().is_empty());
+        addresses.confirm(passing[0]);
+        addresses.confirm(passing[1]);
+        assert!(
+            addresses.is_full() && addresses.insert(address(110)).is_err(),
+            "it passes through, and is not known"
+        );
+        assert!(addresses.dismiss(passing[0]) && addresses.dismiss(passing[1]) && addresses.len() == 0);
+        assert!(addresses.insert(address(110)).is_ok(), "who was passing through is known");
+        assert!(addresses.remove(passing[5], 0) && addresses.meet(address(200)).is_some());
     }
 
     /// Ten thousand come and go: there are never more slots than some of them at a time.
     #[test]
     fn churn_leaves_nothing_behind() {
-        let book = Book::new(address(1), 4);
+        let addresses = AddressVector::new(address(1), 4);
         for n in 0..10_000u32 {
             let comes = SocketAddr::from((n.to_be_bytes(), 5));
-            let index = book.meet(comes).unwrap().peer.index;
-            book.confirm(index);
-            assert!(book.dismiss(index) && book.remove(index, 0));
+            let index = addresses.meet(comes).unwrap().peer.index;
+            addresses.confirm(index);
+            assert!(addresses.dismiss(index) && addresses.remove(index, 0));
         }
-        let pages = lock(&book.pages);
+        let pages = lock(&addresses.pages);
         assert_eq!((pages.slots.len(), pages.by_address.len(), pages.passing), (1, 0, 0));
     }
 }
