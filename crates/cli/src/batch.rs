@@ -9,8 +9,8 @@ use std::time::{Duration as Wall, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use pathweave_sim::{Control, Monitor, Snapshot};
 
-use crate::args::Bar;
 use crate::interrupt::Interrupt;
+use crate::options::Bar;
 use crate::progress::clock;
 use crate::terminal;
 

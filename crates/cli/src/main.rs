@@ -8,6 +8,7 @@ mod failure;
 mod index;
 mod interrupt;
 mod lab;
+mod options;
 mod output;
 mod perf;
 mod ping;

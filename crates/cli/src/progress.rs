@@ -7,7 +7,7 @@ use std::time::{Duration as Wall, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pathweave_scenario::units::Time;
 
-use crate::args::{Bar, Talk};
+use crate::options::{Bar, Talk};
 use crate::terminal;
 
 /// Plain lines come this often, the first after as long.

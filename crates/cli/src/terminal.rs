@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use pathweave_scenario::Style;
 
-use crate::args::Colour;
 use crate::failure::NOT_USABLE;
+use crate::options::Colour;
 
 /// Writes `text` to standard output. A reader that has gone away (`| head`) ends the program quietly; where it cannot be
 /// written for another reason, the program says so and ends.

@@ -1,12 +1,25 @@
 //! `pathweave check`.
 
+use clap::Args;
 use pathweave_results::Quantity;
 use pathweave_scenario::{Inspection, Loaded};
 use serde::Serialize;
+use std::path::PathBuf;
 
-use crate::args::CheckArgs;
 use crate::failure::{Failure, Outcome};
+use crate::options::Changes;
 use crate::terminal;
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Scenario file (TOML)
+    pub(crate) scenario: PathBuf,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+    /// Print it all as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
     let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;

@@ -1,5 +1,6 @@
 //! `pathweave compare`: several schemes over the same traffic.
 
+use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -9,15 +10,40 @@ use pathweave_sim::Tap;
 use serde::Serialize;
 
 use super::{default_folder, output, safe_name};
-use crate::args::{CompareArgs, Talk};
 use crate::batch::in_threads;
 use crate::execute::{Finished, execute};
 use crate::failure::{Failure, Outcome};
 use crate::index;
 use crate::interrupt::Interrupt;
+use crate::options::Talk;
 use crate::progress::Reporter;
 use crate::terminal;
 use crate::traces::{TraceArgs, Traces};
+
+#[derive(Args, Debug)]
+pub(crate) struct CompareArgs {
+    /// Scenario files (TOML)
+    #[arg(required = true, value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<PathBuf>,
+    /// Schemes to compare, in order; ratios are against the first
+    #[arg(long, value_delimiter = ',', required = true, value_name = "A,B,...")]
+    pub(crate) schemes: Vec<String>,
+    #[command(flatten)]
+    pub(crate) changes: crate::options::Changes,
+    /// Result folder [default: results/NAME-compare-seedN]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Runs at a time [default: number of cores]. Results do not depend on it
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    #[command(
+        flatten,
+        next_help_heading = "Files for other programs, one a run: its scheme is put before the extension"
+    )]
+    pub(crate) traces: TraceArgs,
+    #[command(flatten, next_help_heading = "Options")]
+    pub(crate) talk: Talk,
+}
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome, Failure> {
     check_names(&args.schemes)?;

@@ -1,13 +1,40 @@
 //! `pathweave convert`.
 
+use clap::Args;
 use std::io::Write;
+use std::path::PathBuf;
 
 use pathweave_scenario::convert::{Conversion, ConvertError, convert as convert_file, formats};
 
-use crate::args::ConvertArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::terminal;
+
+#[derive(Args, Debug)]
+#[command(after_help = formats_help())]
+pub(crate) struct ConvertArgs {
+    /// File to read; of a Chakra trace the folder, or folder and prefix
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+    /// File to write. It appears when it is complete
+    #[arg(value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Format of IN [default: by its extension or first line]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    /// Format of OUT [default: by its extension]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Option<String>,
+    /// Set a field of the workload that a trace becomes, or of the scenario: gpus=32, tp=4, hosts=[1,0]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Write what the format can say, and list what it cannot, instead of refusing
+    #[arg(long)]
+    pub(crate) lossy: bool,
+    /// Say nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
 
 pub(crate) fn convert(args: &ConvertArgs) -> Result<Outcome, Failure> {
     let how = Conversion { from: args.from.as_deref(), to: args.to.as_deref(), set: &args.set };

@@ -1,10 +1,12 @@
 //! `pathweave demo`: four transports on the 320-host fat tree of the UDMP paper.
 
+use clap::Args;
 use pathweave_scenario::{Changes, Loaded};
+use std::path::PathBuf;
 
 use super::compare::{Comparison, carry_out};
-use crate::args::DemoArgs;
 use crate::failure::{Failure, Outcome};
+use crate::options::Talk;
 use crate::traces::TraceArgs;
 
 /// The demo is data: these files, compared over these schemes.
@@ -14,6 +16,21 @@ const SCENARIOS: [(&str, &str); 3] = [
     ("demo-alistorage.toml", include_str!("../../../../scenarios/demo-alistorage.toml")),
 ];
 const SCHEMES: [&str; 4] = ["ecmp", "qp16", "rps", "rps-nocc"];
+
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// Result folder
+    #[arg(long, value_name = "DIR", default_value = "results/demo")]
+    pub(crate) out: PathBuf,
+    /// Seed of all random streams
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Runs at a time [default: number of cores]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
 
 pub(crate) fn demo(args: &DemoArgs) -> Result<Outcome, Failure> {
     let schemes = SCHEMES.map(str::to_owned);

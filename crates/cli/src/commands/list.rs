@@ -1,12 +1,34 @@
 //! `pathweave list`.
 
+use clap::{Args, ValueEnum};
 use pathweave_scenario::catalogue::{self, Entry, Field, Section};
 
-use crate::args::{ListArgs, What};
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
 
 const WIDTH: usize = 100;
+
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// What to list
+    pub(crate) what: What,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum What {
+    /// Schemes: a policy with its loss recovery, acknowledgements and queue pairs
+    Schemes,
+    /// Kinds of topology
+    Topologies,
+    /// Kinds of workload
+    Workloads,
+    /// Topologies of published evaluations
+    Presets,
+}
 
 pub(crate) fn list(args: &ListArgs) -> Result<Outcome, Failure> {
     let sections = match args.what {

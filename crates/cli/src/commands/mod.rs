@@ -1,4 +1,7 @@
-//! What the program can do, one file each.
+//! What the program can do, one file each, with its options.
+
+// What documents an argument is its help text, in which brackets are brackets.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 mod check;
 mod compare;
@@ -10,15 +13,15 @@ mod run;
 mod scan_period;
 mod sweep;
 
-pub(crate) use check::check;
-pub(crate) use compare::compare;
-pub(crate) use convert::{convert, formats_help};
-pub(crate) use demo::demo;
-pub(crate) use list::list;
-pub(crate) use paper::paper;
-pub(crate) use run::run;
-pub(crate) use scan_period::scan_period;
-pub(crate) use sweep::sweep;
+pub(crate) use check::{CheckArgs, check};
+pub(crate) use compare::{CompareArgs, compare};
+pub(crate) use convert::{ConvertArgs, convert};
+pub(crate) use demo::{DemoArgs, demo};
+pub(crate) use list::{ListArgs, list};
+pub(crate) use paper::{PaperArgs, paper};
+pub(crate) use run::{RunArgs, run};
+pub(crate) use scan_period::{ScanPeriodArgs, scan_period};
+pub(crate) use sweep::{SweepArgs, sweep};
 
 use std::path::PathBuf;
 
@@ -37,7 +40,7 @@ pub(crate) fn safe_name(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '-' }).collect()
 }
 
-pub(crate) fn changes(changes: &crate::args::Changes) -> Changes {
+pub(crate) fn changes(changes: &crate::options::Changes) -> Changes {
     Changes { set: changes.set.clone(), seed: changes.seed, ..Changes::default() }
 }
 

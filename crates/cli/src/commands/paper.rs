@@ -1,17 +1,52 @@
 //! `pathweave paper`: the evaluation of a publication, run again.
 
+use clap::Args;
 use pathweave_paper::{
     Catalogue, Destination, Look, PaperError, Plan, Settings, Size, claims_text, json, rankings_text,
     verdicts,
 };
 use serde::Serialize;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
-use crate::args::{Bar, PaperArgs};
 use crate::batch::{Batch, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
+use crate::options::Bar;
 use crate::terminal;
+
+#[derive(Args, Debug)]
+pub(crate) struct PaperArgs {
+    /// Paper, or "list" for all there are with their figures
+    pub(crate) name: String,
+    /// Only this figure or table: 6a, table-1
+    #[arg(long, value_name = "ID")]
+    pub(crate) figure: Option<String>,
+    /// Minutes instead of hours: shorter messages, fewer seeds; the page says what was shortened [default]
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) quick: bool,
+    /// The paper's own size
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Seeds 1 to N for every figure, instead of as many as the paper's folder says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) seeds: Option<u32>,
+    /// Runs at a time. Results do not depend on it
+    #[arg(long, short, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: u16,
+    /// Results go to DIR/NAME; an older one there is replaced
+    #[arg(long, value_name = "DIR", default_value = "results/papers")]
+    pub(crate) out: PathBuf,
+    /// Read papers from this folder instead of those that are part of the program
+    #[arg(long, value_name = "DIR")]
+    pub(crate) papers: Option<PathBuf>,
+    /// Say nothing but errors
+    #[arg(long, short, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+    /// Print the claims as JSON on standard output, and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     let catalogue = match &args.papers {

@@ -1,17 +1,34 @@
 //! `pathweave run`.
 
+use clap::Args;
 use pathweave_results::{ResultFolder, summary_table};
 use pathweave_scenario::Loaded;
 use pathweave_sim::Tap;
+use std::path::PathBuf;
 
 use super::{default_folder, output};
-use crate::args::RunArgs;
 use crate::execute::execute;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
+use crate::options::{Changes, Talk};
 use crate::progress::Reporter;
 use crate::terminal;
-use crate::traces::Traces;
+use crate::traces::{TraceArgs, Traces};
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// Scenario file (TOML)
+    pub(crate) scenario: PathBuf,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+    /// Result folder [default: results/NAME-seedN]. An existing one is replaced only if it holds results
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Files for other programs")]
+    pub(crate) traces: TraceArgs,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
 
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;

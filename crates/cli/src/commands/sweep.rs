@@ -1,7 +1,9 @@
 //! `pathweave sweep`: a scenario over values of its fields.
 
+use clap::Args;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -10,14 +12,37 @@ use pathweave_results::{EndReason, Summary};
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sweep::{Dataset, Files, Outcome as RunOutcome, Plan, SweepError, SweepSummary, pack};
 
-use crate::args::SweepArgs;
 use crate::batch::{Batch, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
+use crate::options::Talk;
 use crate::terminal;
 
 /// Failures said at most; the report and `summary.json` have all of them.
 const SHOWN: usize = 10;
+
+#[derive(Args, Debug)]
+pub(crate) struct SweepArgs {
+    /// Sweep file (TOML)
+    pub(crate) sweep: PathBuf,
+    /// Folder of the dataset [default: results/NAME-sweep]. Runs that are finished there are not run again
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Runs at a time [default: number of cores]. Results do not depend on it
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Make at most N runs, then stop; the next call goes on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) most: Option<u32>,
+    /// Say what would run, and what is finished; run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Remove runs from the folder that the sweep no longer asks for
+    #[arg(long)]
+    pub(crate) prune: bool,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
 
 pub(crate) fn sweep(args: &SweepArgs) -> Result<Outcome, Failure> {
     let plan = Plan::read(&args.sweep).map_err(failure)?;

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use pathweave_lab::{LabName, RateScale, SuperPackets};
 use pathweave_scenario::units::{Bytes, Duration};
 
-use crate::args::{Changes, Talk};
+use crate::options::{Changes, Talk};
 
 /// A lab is a network of this machine's own: each host and switch is a network namespace, each link a pair of
 /// virtual Ethernet ports with a token bucket.

@@ -8,9 +8,9 @@ use pathweave_scenario::Loaded;
 use pathweave_scenario::units::Bytes;
 
 use super::args::{SettingsArgs, UpArgs};
-use crate::args::Changes;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
+use crate::options::Changes;
 use crate::terminal;
 
 pub(crate) fn up(args: &UpArgs) -> Result<Outcome, Failure> {

@@ -11,7 +11,7 @@ use pathweave_datapath::MAX_MESSAGE_BYTES;
 use pathweave_scenario::units::{Bytes, Duration, Rate};
 
 use super::test::{MAX_DEPTH, Op};
-use crate::args::Talk;
+use crate::options::Talk;
 
 /// Port of `pathweave perf server` unless said otherwise, as that of the RDMA perftests.
 pub(crate) const DEFAULT_PORT: u16 = 18_515;

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::{Access, Completion, Device, Region, Registration, Remote, WaitError};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::args::ClientArgs;
@@ -14,7 +13,7 @@ use super::flow::{Flow, Role, region};
 use super::progress::Live;
 use super::samples::Samples;
 use super::session::Welcome;
-use super::show::Figures;
+use super::show::{Ended, Figures, Row, Setup};
 use super::side::{Mark, Side};
 use super::test::{Check, Directions, Hello, Kind, Op, Test};
 use super::words::{Broken, Word};
@@ -30,24 +29,6 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A server that lives, but says and takes nothing for so long, has failed.
 pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 pub(super) const DEFAULT_TIME: Duration = Duration::from_secs(2);
-
-/// A measurement that is done.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Row {
-    #[serde(flatten)]
-    pub(crate) figures: Figures,
-    pub(crate) client: Side,
-    pub(crate) server: Side,
-}
-
-/// How a client's measurements ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Ended {
-    Done,
-    Interrupted,
-    Broken,
-}
 
 pub(crate) fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
     let peer = device::resolve(&args.server)?;
@@ -121,21 +102,6 @@ fn tests(args: &ClientArgs) -> Vec<Test> {
         check,
     };
     args.sizes().into_iter().map(test).collect()
-}
-
-/// How the ends were set up.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Setup {
-    pub(crate) op: Op,
-    pub(crate) kind: Kind,
-    pub(crate) directions: Directions,
-    pub(crate) check: Check,
-    pub(crate) server: SocketAddr,
-    pub(crate) scheme: String,
-    pub(crate) protection: String,
-    pub(crate) paths: u16,
-    pub(crate) mtu_payload_bytes: u16,
-    pub(crate) depth: u32,
 }
 
 /// What all measurements of a client have in common.

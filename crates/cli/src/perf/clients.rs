@@ -9,6 +9,7 @@ use pathweave_datapath::secure::{OsRandom, SecureRandom};
 use serde::Serialize;
 
 use super::show::rule;
+use super::test::What;
 use crate::failure::Failure;
 
 /// A client that said it would measure more, and does not come back, is counted as over.
@@ -19,19 +20,6 @@ const REMEMBERED: usize = 1_000;
 
 /// Measurements of one client.
 const MOST_MEASUREMENTS: usize = 1_000;
-
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct What {
-    /// Verb: `send`, `write`, `read`.
-    pub(crate) op: &'static str,
-    /// `bandwidth`, `latency`, `survey`.
-    pub(crate) kind: &'static str,
-    /// Bytes of a message.
-    pub(crate) size_bytes: u64,
-    /// Messages under way at a time.
-    pub(crate) depth: u32,
-}
 
 /// What the server saw of a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

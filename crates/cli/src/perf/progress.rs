@@ -8,7 +8,7 @@ use pathweave_datapath::PathState;
 
 use super::bundle::Bundle;
 use super::test::Test;
-use crate::args::{Bar, Talk};
+use crate::options::{Bar, Talk};
 use crate::progress::clock;
 use crate::terminal;
 

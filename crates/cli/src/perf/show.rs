@@ -1,10 +1,10 @@
 //! Results as people and programs read them.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 
 use serde::Serialize;
 
-use super::client::{Ended, Row, Setup};
 use super::samples::Latency;
 use super::side::{PathPart, Side};
 use super::test::{Check, Directions, Kind, Op};
@@ -28,6 +28,39 @@ pub(crate) struct Figures {
     pub(crate) server_cpu_ns_per_byte: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) latency: Option<Latency>,
+}
+
+/// How the ends were set up.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Setup {
+    pub(crate) op: Op,
+    pub(crate) kind: Kind,
+    pub(crate) directions: Directions,
+    pub(crate) check: Check,
+    pub(crate) server: SocketAddr,
+    pub(crate) scheme: String,
+    pub(crate) protection: String,
+    pub(crate) paths: u16,
+    pub(crate) mtu_payload_bytes: u16,
+    pub(crate) depth: u32,
+}
+
+/// A measurement that is done.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    #[serde(flatten)]
+    pub(crate) figures: Figures,
+    pub(crate) client: Side,
+    pub(crate) server: Side,
+}
+
+/// How a client's measurements ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Ended {
+    Done,
+    Interrupted,
+    Broken,
 }
 
 impl Figures {

@@ -4,8 +4,6 @@ use clap::ValueEnum;
 use pathweave_datapath::MAX_MESSAGE_BYTES;
 use serde::Serialize;
 
-use super::clients::What;
-
 /// Most messages under way at a time.
 pub(crate) const MAX_DEPTH: u32 = 1_000;
 /// Buffers of a test take about this much, unless one message is more.
@@ -17,6 +15,19 @@ const PLACES_FOR_LATENCY: u64 = 64;
 const BUFFERS_A_MESSAGE: u64 = 4;
 /// Receives an end keeps posted for what is not data.
 const SPARE_RECEIVES: u64 = 8;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct What {
+    /// Verb: `send`, `write`, `read`.
+    pub(crate) op: &'static str,
+    /// `bandwidth`, `latency`, `survey`.
+    pub(crate) kind: &'static str,
+    /// Bytes of a message.
+    pub(crate) size_bytes: u64,
+    /// Messages under way at a time.
+    pub(crate) depth: u32,
+}
 
 /// A verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]

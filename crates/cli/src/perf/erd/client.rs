@@ -8,12 +8,12 @@ use pathweave_datapath::rdm::{Delivery, Peer, RdmConfig, RdmEndpoint};
 use pathweave_datapath::secure::{OsRandom, SecureRandom};
 
 use super::super::args::ClientArgs;
-use super::super::client::{DEFAULT_TIME, Ended, LONGEST_SILENCE, LOOK_EVERY};
+use super::super::client::{DEFAULT_TIME, LONGEST_SILENCE, LOOK_EVERY};
 use super::super::clients::draw_number;
 use super::super::device;
 use super::super::progress::Live;
 use super::super::samples::Samples;
-use super::super::show::Figures;
+use super::super::show::{Ended, Figures};
 use super::super::test::Op;
 use super::super::words::Broken;
 use super::end::{Came, End};

@@ -6,10 +6,10 @@ use pathweave_datapath::rdm::{Peer, RdmCompletion, RdmEndpoint, RdmPostError};
 use pathweave_datapath::{Opcode, Region, Slice, WaitError};
 
 use super::super::client::LOOK_EVERY;
-use super::super::clients::What;
 use super::super::flow::region;
 use super::super::meter::Meter;
 use super::super::pattern::Pattern;
+use super::super::test::What;
 use super::super::words::Broken;
 use super::super::work::{Watch, Work};
 use super::words::{Ask, WORDS_BYTES, Word, decode, encode, token_of};
