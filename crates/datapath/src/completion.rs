@@ -2,7 +2,7 @@
 
 use pathweave_transport::{Opcode, Status};
 
-use crate::shared::ConnectionId;
+use crate::state::ConnectionId;
 
 /// A request or a receive that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,8 @@ use thiserror::Error;
 use crate::backend::{SourcePorts, UdpConfig};
 use crate::secure::{ClusterKey, Protection};
 
+/// Bytes of headers and protection around a full payload on a link, for policies that count wire bytes.
+pub(crate) const AROUND_PAYLOAD_BYTES: u32 = 130;
 /// Most paths of a device.
 pub const MAX_PATHS: u16 = 256;
 /// Bytes of IP, UDP, transport and protection headers, tag and padding around a payload, at most.

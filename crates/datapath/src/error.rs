@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::config::ConfigError;
 use crate::secure::{HandshakeError, Refusal};
-use crate::shared::CloseReason;
+use crate::state::CloseReason;
 
 /// Why a device could not be opened.
 #[derive(Debug, Error)]

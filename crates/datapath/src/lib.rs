@@ -52,6 +52,7 @@ mod region;
 mod scheme;
 pub mod secure;
 mod shared;
+mod state;
 mod stats;
 mod sum;
 mod threads;
@@ -68,5 +69,6 @@ pub use pathweave_transport::{
 };
 pub use region::{Region, RegionError, Slice};
 pub use scheme::queue_pairs_of;
-pub use shared::{CloseReason, ConnectionId, ConnectionInfo, ConnectionState};
+pub use shared::ConnectionInfo;
+pub use state::{CloseReason, ConnectionId, ConnectionState};
 pub use stats::{ConnectionStats, DeviceStats, PathStats, SendCounters, SendError};

@@ -1,6 +1,5 @@
 //! What the application's threads and the loop have in common: requests one way, completions the other.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,6 +14,7 @@ use crate::completion::Completion;
 use crate::error::{ConnectError, DeregisterError, RegisterError};
 use crate::region::Slice;
 use crate::secure::Protection;
+use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stats::{ConnectionStats, DeviceStats};
 pub(crate) use crate::threads::Room;
 use crate::threads::{Parking, Signal};
@@ -26,11 +26,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// An answer of the loop that a thread waits for.
 pub(crate) type Answer<T> = Arc<Mutex<Option<T>>>;
-
-/// Number of a connection: slot in the low bits, generation in the high ones. It is also the session id and the host
-/// number by which the loop knows the peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub(crate) u32);
 
 /// Connections that peers open are taken, into a domain or the device's own.
 pub(crate) struct Listening(pub(crate) Option<ProtectionDomain>);
@@ -148,53 +143,6 @@ impl<C, H> Shared<C, H> {
     /// The loop is awake.
     pub(crate) fn unpark(&self) {
         self.parking.unpark();
-    }
-}
-
-/// How far a connection has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum ConnectionState {
-    /// The peer has not agreed yet.
-    Opening,
-    /// Work can be posted.
-    Open,
-    /// Over: closed by either end, or failed. Completions of everything posted have been made.
-    Closed,
-}
-
-/// Why a connection is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum CloseReason {
-    /// This end closed it.
-    Local,
-    /// The peer closed it.
-    Peer,
-    /// It failed: the completion that was not flushed says why.
-    Failed,
-    /// The peer did not answer for as long as is allowed.
-    PeerSilent,
-    /// The device was closed.
-    DeviceClosed,
-    /// It was open when the device's time had to begin anew, which it must after 200 days without a moment without
-    /// connections. Open another.
-    ClockRenewed,
-    /// A bug in this library struck in its work: please report what the log says of it. Other connections go on.
-    Internal,
-}
-
-impl fmt::Display for CloseReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            CloseReason::Local => "this end has closed it",
-            CloseReason::Peer => "the peer has closed it",
-            CloseReason::Failed => "it has failed, and its first unsuccessful completion says why",
-            CloseReason::PeerSilent => "the peer did not answer for as long as is allowed",
-            CloseReason::DeviceClosed => "its device was closed",
-            CloseReason::ClockRenewed => "its device's time had to begin anew, which it does after 200 days",
-            CloseReason::Internal => "a bug in this library struck in its work",
-        })
     }
 }
 

@@ -15,7 +15,8 @@ use crate::api::Remote;
 use crate::completion::Completion;
 use crate::error::{PostError, RegisterError};
 use crate::region::{Region, RegionError, Slice};
-use crate::shared::{CloseReason, ConnectionInfo, ConnectionState};
+use crate::shared::ConnectionInfo;
+use crate::state::{CloseReason, ConnectionState};
 use crate::stats::ConnectionStats;
 
 /// Why a request came to nothing.

@@ -9,7 +9,8 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::completion::Completion;
 use crate::region::Slice;
-use crate::shared::{ConnectionShared, ConnectionState, Shared, Side, lock};
+use crate::shared::{ConnectionShared, Shared, Side, lock};
+use crate::state::ConnectionState;
 
 /// What the loop of a device looks at when something has happened.
 pub(super) struct Hub {

@@ -7,16 +7,14 @@ use std::time::{Duration, Instant};
 
 use pathweave_transport::{Access, MAX_MESSAGE_BYTES, Op};
 
-use super::device::Inner;
 use super::fenced::Fenced;
+use super::inner::Inner;
 use super::memory::{Registration, Remote};
 use crate::completion::Completion;
 use crate::error::{PostError, RegisterError, WaitError};
 use crate::region::{Region, Slice};
-use crate::shared::{
-    CloseReason, Command, ConnectionId, ConnectionInfo, ConnectionShared, ConnectionState, Delivered, Reach,
-    Start,
-};
+use crate::shared::{Command, ConnectionInfo, ConnectionShared, Delivered, Reach, Start};
+use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stats::ConnectionStats;
 
 /// A reliable connection with a peer: the queue pair of the verbs.

@@ -13,6 +13,7 @@ use pathweave_transport::Access;
 use super::connection::Connection;
 use super::domain::{Numbers, ProtectionDomain};
 use super::driver::Driver;
+use super::inner::Inner;
 use super::listener::Listener;
 use super::memory::Registration;
 use crate::backend::{Backend, UdpBackend};
@@ -20,7 +21,8 @@ use crate::config::DeviceConfig;
 use crate::engine::{Drive, Engine, QUEUE_DEPTH};
 use crate::error::{ConnectError, OpenError, RegisterError, TooManyDomains, WaitError};
 use crate::region::Region;
-use crate::shared::{Answer, Command, ConnectionShared, ConnectionState, Listening, Reach, Shared};
+use crate::shared::{Command, ConnectionShared, Listening, Reach, Shared};
+use crate::state::ConnectionState;
 use crate::stats::DeviceStats;
 
 /// Sockets and the loop that drives them. Clones are the same device, which closes with the last clone and the last of
@@ -28,15 +30,6 @@ use crate::stats::DeviceStats;
 #[derive(Clone)]
 pub struct Device {
     inner: Arc<Inner>,
-}
-
-pub(crate) struct Inner {
-    pub(super) shared: Arc<Shared>,
-    driver: Driver,
-    pub(super) local: SocketAddr,
-    scheme: String,
-    listening: AtomicBool,
-    domains: Arc<Numbers>,
 }
 
 impl Device {
@@ -253,50 +246,6 @@ impl Device {
     /// Turns the loop once, where [`Driving::Caller`](crate::Driving::Caller) says that callers do.
     pub fn progress(&self) {
         self.inner.driver.nudge(&self.inner.shared);
-    }
-}
-
-impl Inner {
-    /// Hands a command to the loop.
-    #[inline]
-    pub(super) fn ask(&self, command: Command) {
-        if let Command::Listen(None) = command {
-            self.listening.store(false, Ordering::Release);
-        }
-        self.driver.ask(&self.shared, command);
-    }
-
-    /// Hands over a command from which nothing follows before something arrives.
-    #[inline]
-    pub(super) fn ask_for_later(&self, command: Command) {
-        self.shared.ask(command);
-    }
-
-    /// Hands a command to the loop and waits for its answer.
-    pub(super) fn answer<T>(&self, command: Command, answer: &Answer<T>) -> Result<T, String> {
-        self.driver.answer(&self.shared, command, answer)
-    }
-
-    /// Waits until `ready` gives something; `Ok(None)` at the deadline, and the reason if the loop has ended.
-    pub(super) fn wait<T>(
-        &self,
-        deadline: Option<Instant>,
-        ready: impl FnMut() -> Option<T>,
-    ) -> Result<Option<T>, String> {
-        self.driver.wait(&self.shared, deadline, ready)
-    }
-
-    /// Turns the loop once, if no thread does.
-    #[inline]
-    pub(super) fn nudge(&self) {
-        self.driver.nudge(&self.shared);
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.shared.ask(Command::Stop);
-        self.driver.stop(&self.shared);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::connection::Connection;
-use super::device::Inner;
+use super::inner::Inner;
 use crate::error::WaitError;
 use crate::shared::Command;
 

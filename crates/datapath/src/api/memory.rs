@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use pathweave_transport::Access;
 
-use super::device::Inner;
+use super::inner::Inner;
 use crate::error::{DeregisterError, RegisterError};
 use crate::region::Region;
 use crate::shared::{Command, Reach};

@@ -5,6 +5,7 @@ mod device;
 mod domain;
 pub(crate) mod driver;
 mod fenced;
+mod inner;
 mod listener;
 mod memory;
 

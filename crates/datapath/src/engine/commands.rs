@@ -16,18 +16,16 @@ use super::{COMMANDS_A_TURN, Core, Registered, deliver};
 use crate::api::ProtectionDomain;
 use crate::backend::Backend;
 use crate::completion::Completion;
+use crate::config::AROUND_PAYLOAD_BYTES;
 use crate::error::{ConnectError, DeregisterError, RegisterError};
 use crate::places::Place;
 use crate::region::Slice;
 use crate::scheme;
 use crate::secure::{OsRandom, SecureRandom, Session};
-use crate::shared::{
-    CloseReason, Command, ConnectionId, ConnectionShared, ConnectionState, Reach, Side, Start, lock,
-};
+use crate::shared::{Command, ConnectionShared, Reach, Side, Start, lock};
+use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stats::{ConnectionStats, DeviceStats, PathStats};
 
-/// Bytes of headers and protection around a full payload on a link, for policies that count wire bytes.
-pub(super) const AROUND_PAYLOAD_BYTES: u32 = 130;
 /// READs of a peer that are served at a time. It asks for 16, but for the next as soon as it has an answer, before its
 /// acknowledgement of that is here.
 const READS_IN: u16 = 128;

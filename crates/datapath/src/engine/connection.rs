@@ -10,7 +10,8 @@ use pathweave_units::{HostId, PathId, QpNum, Time};
 use super::watch::PathProbe;
 use crate::api::ProtectionDomain;
 use crate::secure::{RequestId, Session};
-use crate::shared::{ConnectionId, ConnectionShared};
+use crate::shared::ConnectionShared;
+use crate::state::ConnectionId;
 
 /// Slots of the table; the rest of a number is the generation.
 const SLOT_BITS: u32 = 16;

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::Core;
 use super::connection::Phase;
-use crate::shared::{CloseReason, ConnectionId};
+use crate::state::{CloseReason, ConnectionId};
 
 impl Core {
     /// Does something in which each step is the work of one connection. `None` after a panic, which that connection has

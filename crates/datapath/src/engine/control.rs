@@ -2,7 +2,7 @@
 //!
 //! They travel as packets do, protected or with a CRC. `docs/wire.md` has the layout.
 
-use crate::shared::ConnectionId;
+use crate::state::ConnectionId;
 
 /// First byte: an opcode of the manufacturer's range that no packet has.
 pub(crate) const OPCODE: u8 = 0xdf;

@@ -11,7 +11,8 @@ use super::Core;
 use super::line::Line;
 use super::setup::Setup;
 use crate::clock::Clock;
-use crate::shared::{CloseReason, Command};
+use crate::shared::Command;
+use crate::state::CloseReason;
 
 const DAY: Duration = Duration::from_ms(86_400_000);
 /// From then on time begins anew as soon as there is no connection.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use pathweave_policy::{AnyPolicy, Leg, PolicyEnv, Scheme};
 use pathweave_units::{Duration, Rng};
 
-use super::commands::AROUND_PAYLOAD_BYTES;
+use crate::config::AROUND_PAYLOAD_BYTES;
 use crate::config::DeviceConfig;
 use crate::scheme::{self, Rtts};
 

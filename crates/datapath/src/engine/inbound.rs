@@ -12,7 +12,7 @@ use super::transmit::PACKETS_AN_ANSWER;
 use super::{Core, connection::Connection};
 use crate::backend::Received;
 use crate::secure::{Kind, kind_of};
-use crate::shared::{CloseReason, ConnectionId};
+use crate::state::{CloseReason, ConnectionId};
 use crate::sum;
 
 /// How much further ahead of what is known a PSN may be and still move what is known: less than half of what 24 bits

@@ -20,7 +20,8 @@ use crate::secure::{
     Kind, Limits, OsRandom, Refusal, RequestId, Responder, ResponderConfig, ResponderEvent, Rotation,
     SessionId, SetupError, TransportType, kind_of,
 };
-use crate::shared::{ConnectionId, ConnectionInfo, ConnectionShared, ConnectionState, Listening};
+use crate::shared::{ConnectionInfo, ConnectionShared, Listening};
+use crate::state::{ConnectionId, ConnectionState};
 
 /// Handshake datagrams that may wait for their turn; more are dropped, and come again if they are honest.
 const MOST_WAITING: usize = 256;

@@ -15,7 +15,7 @@ use crate::backend::Backend;
 use crate::config::Driving;
 use crate::places::Places;
 use crate::secure::Protection;
-use crate::shared::ConnectionId;
+use crate::state::ConnectionId;
 use crate::sum::{self, CRC_LEN};
 
 /// Packets of a turn; arrivals are looked at in between.

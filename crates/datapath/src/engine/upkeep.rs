@@ -9,7 +9,7 @@ use super::watch::Watched;
 use super::{Core, control};
 use crate::error::DeregisterError;
 use crate::scheme::span;
-use crate::shared::{CloseReason, ConnectionId};
+use crate::state::{CloseReason, ConnectionId};
 
 /// Between two looks, while something is going on.
 const BUSY: Duration = Duration::from_ms(5);

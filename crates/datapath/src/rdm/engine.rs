@@ -6,23 +6,23 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pathweave_policy::{AnyPolicy, DatagramConfig, EethPlace, Leg, PolicyEnv};
-use pathweave_transport::rd::{RdConfig, RdEvent, RdQp};
+use pathweave_policy::AnyPolicy;
+use pathweave_transport::rd::{RdEvent, RdQp};
 use pathweave_transport::{Opcode, Status};
-use pathweave_units::{Duration as Span, HostId, QpNum, Rng, Time};
-use pathweave_wire::Framing;
+use pathweave_units::{HostId, QpNum, Time};
 
 use super::address_vector::{AddressVector, Peer, PeerEntry};
 use super::config::RdmConfig;
-use super::handshake::Handshakes;
+use super::handshakes::Handshakes;
 use super::inbox::{Filled, Inbox, Sender};
-use super::peers::Leave;
-use super::remote::{Remote, Remotes, index_of};
+use super::queue_pair::queue_pair;
+use super::remote::{Leave, Remote, Remotes, index_of};
 use super::shared::{Command, EndpointShared, RdmCompletion};
 use super::tcp::Lines;
 use crate::backend::{Arrivals, Backend, Wait};
 use crate::clock::Clock;
 use crate::config::Waiting;
+use crate::engine::epoch::MAY_BEGIN_ANEW;
 use crate::engine::line::Line;
 use crate::engine::outbound::Outbound;
 use crate::engine::{Drive, Left, Turn, Until};
@@ -40,8 +40,7 @@ const RECEIVES_BEFORE_SCAN: usize = 64;
 const SHORTEST_SLEEP: Duration = Duration::from_micros(15);
 /// Where the backend cannot wait for TCP, it is looked at so often.
 const LOOK_AT_TCP: Duration = Duration::from_millis(1);
-/// Bytes of headers and protection around a full payload on a link.
-const AROUND_PAYLOAD_BYTES: u32 = 130;
+
 /// How long the end of an endpoint waits at most for peers to have its last words: a timer of TCP and then some.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -149,7 +148,7 @@ impl<B: Backend> Engine<B> {
             ports,
             path_packets: vec![0; usize::from(backend.paths())],
             counts: Counts::default(),
-            next_upkeep: super::epoch::FIRST_LOOK,
+            next_upkeep: MAY_BEGIN_ANEW,
             upkeep_at: Time::ZERO,
             idle_since: Time::ZERO,
             unread: true,
@@ -168,46 +167,6 @@ impl<B> Engine<B> {
     pub(super) fn most_message_bytes(&self) -> u64 {
         self.core.rd.most_message_bytes()
     }
-}
-
-/// The queue pair of an endpoint, without peers.
-pub(super) fn queue_pair(config: &RdmConfig, num: QpNum) -> Result<RdQp<AnyPolicy>, OpenError> {
-    let device = &config.device;
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(|error| OpenError::System {
-        address: device.bind,
-        source: io::Error::other(error.to_string()),
-    })?;
-    let seed = device.seed.unwrap_or(u64::from_ne_bytes(random));
-    let (mut found, behaviour) = scheme::find_datagrams(&device.scheme)?;
-    scheme::suit_datagrams(&mut found, device);
-    // The MTU of a socket is its own: nothing of the payload is lost to a header.
-    let behaviour = DatagramConfig { eeth: EethPlace::OutsideMtu, delivery: config.delivery, ..behaviour };
-    // Hosts made of software add their own delay, which must not be taken for loss.
-    let rtt = scheme::span(device.base_rtt) + scheme::span(device.host_delay);
-    let env = PolicyEnv {
-        line_rate: device.line_rate,
-        base_rtt: rtt,
-        mtu_wire_bytes: u32::from(device.mtu_payload) + AROUND_PAYLOAD_BYTES,
-        mtu_payload_bytes: u32::from(device.mtu_payload),
-        paths: device.paths,
-        measured: Leg::of(rtt),
-        edge: None,
-    };
-    let mut rng = Rng::for_component(seed, "rd-policy", u64::from(num.0));
-    let (policy, control) = found.datagram_policy(&env, &mut rng);
-    Ok(RdQp::new(RdConfig {
-        num,
-        policy,
-        control,
-        behaviour,
-        mtu_payload: device.mtu_payload,
-        framing: Framing::Pathweave,
-        nic_ports: 1,
-        seed,
-        rtt,
-        nack_delay: Span::ZERO,
-    }))
 }
 
 impl<B: Backend> Drive for Engine<B> {

@@ -3,12 +3,11 @@
 //! association. A peer that has something under way for longer than a peer may be silent is not waited for.
 
 use pathweave_transport::Status;
-use pathweave_units::Time;
 
 use super::engine::Core;
-use super::handshake::Handshakes;
-use super::remote::Opening;
-use super::side::BUSY;
+use super::handshakes::Handshakes;
+use super::queue_pair::queue_pair;
+use super::remote::{BUSY, Opening};
 use crate::clock::Clock;
 use crate::engine::epoch::{MAY_BEGIN_ANEW, MUST_BEGIN_ANEW};
 use crate::engine::line::Line;
@@ -47,8 +46,7 @@ impl Core {
 
     fn begin_anew(&mut self) {
         // Without random numbers there is neither; another look may have them.
-        let (Ok(handshakes), Ok(rd)) =
-            (Handshakes::new(&self.config), super::engine::queue_pair(&self.config, self.qp))
+        let (Ok(handshakes), Ok(rd)) = (Handshakes::new(&self.config), queue_pair(&self.config, self.qp))
         else {
             return;
         };
@@ -87,9 +85,6 @@ impl Core {
         self.renewing.is_some()
     }
 }
-
-/// Nobody has looked at the clock of an endpoint that nobody uses.
-pub(super) const FIRST_LOOK: Time = MAY_BEGIN_ANEW;
 
 #[cfg(test)]
 #[path = "epoch_test.rs"]

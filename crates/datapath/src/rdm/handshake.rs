@@ -1,22 +1,18 @@
 //! How two endpoints come to have keys: the handshake of connections, once for each pair of them.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use pathweave_units::{Duration, HostId, Time};
 
-use super::RdmConfig;
-use super::address_vector::MOST_PASSING;
 use super::engine::Core;
+use super::handshakes::Attempt;
 use super::remote::{Association, Opening, Remote, SEQUENCES, index_of};
 use crate::backend::Backend;
 use crate::engine::setup::send_alone;
 use crate::error::ConnectError;
-use crate::scheme;
 use crate::secure::{
-    AttemptId, ClusterKey, Established, Features, HandshakeConfig, HandshakeError, Hello, Initiator,
-    InitiatorEvent, Kind, Limits, OsRandom, Refusal, RequestId, Responder, ResponderConfig, ResponderEvent,
-    Rotation, SessionId, SetupError, TransportType, kind_of,
+    AttemptId, Established, Features, HandshakeError, Hello, Initiator, InitiatorEvent, Kind, OsRandom,
+    Refusal, RequestId, ResponderEvent, Rotation, SessionId, TransportType, kind_of,
 };
 use pathweave_transport::Status;
 
@@ -28,66 +24,6 @@ const TOO_MANY_PEERS: u32 = 0x7064_0002;
 const OTHER_MTU: u32 = 0x7065_0000;
 /// How long an end that yields waits for the attempt of the other one.
 const YIELDS_FOR: Duration = Duration::from_ms(1_000);
-
-/// The handshake machines of an endpoint.
-pub(super) struct Handshakes {
-    key: ClusterKey,
-    config: HandshakeConfig,
-    responder: Responder,
-    attempts: BTreeMap<AttemptId, Attempt>,
-    /// When one of the attempts wants to be looked at.
-    due: Time,
-    /// Something may have to be sent or told.
-    stirred: bool,
-}
-
-struct Attempt {
-    initiator: Initiator,
-    index: u32,
-    id: u32,
-    to: SocketAddr,
-    /// It is through; kept to repeat its Confirm, until then.
-    done_until: Option<Time>,
-}
-
-impl Handshakes {
-    pub(super) fn new(config: &RdmConfig) -> Result<Self, SetupError> {
-        let key = config.device.key.clone().unwrap_or_else(ClusterKey::well_known);
-        let timeout = scheme::span(config.device.connect_timeout);
-        let handshake = HandshakeConfig { timeout, ..HandshakeConfig::default() };
-        // Peers are bounded by the address vector, wherever they are, those on their way into it included.
-        let limits = Limits {
-            connections: usize::MAX,
-            connections_per_peer: usize::MAX,
-            half_open: MOST_PASSING,
-            half_open_per_peer: MOST_PASSING,
-        };
-        let responder = ResponderConfig { handshake, limits, ..ResponderConfig::default() };
-        Ok(Handshakes {
-            responder: Responder::new(key.clone(), responder, Box::new(OsRandom))?,
-            key,
-            config: handshake,
-            attempts: BTreeMap::new(),
-            due: Time::MAX,
-            stirred: false,
-        })
-    }
-
-    /// The peer has shown that an attempt is through.
-    pub(super) fn is_confirmed(&mut self, attempt: AttemptId) {
-        self.attempts.remove(&attempt);
-    }
-
-    /// No association is being agreed on.
-    pub(super) fn is_unused(&self) -> bool {
-        self.attempts.values().all(|attempt| attempt.done_until.is_some()) && self.responder.is_idle()
-    }
-
-    pub(super) fn next_timer(&self) -> Option<Time> {
-        let due = Some(self.due).filter(|&due| due < Time::MAX);
-        due.into_iter().chain(self.responder.poll_timeout()).min()
-    }
-}
 
 impl Core {
     /// A handshake datagram has arrived.
@@ -366,7 +302,7 @@ impl Core {
         remote.association = Some(Box::new(association));
         // The transport's round trip is the configured one: what the handshake took is mostly computing.
         self.rd.add_peer(now, known_as, Duration::ZERO);
-        self.next_upkeep = self.next_upkeep.min(now.saturating_add(super::side::BUSY));
+        self.next_upkeep = self.next_upkeep.min(now.saturating_add(super::remote::BUSY));
         self.answer_asked(index, &Ok(()));
         self.post_pending(index);
     }

@@ -12,7 +12,7 @@ use pathweave_wire::RdFlow;
 
 use super::address_vector::PeerEntry;
 use super::engine::Core;
-use super::remote::Opening;
+use super::remote::{BUSY, Leave, Opening};
 use super::stats::{RdmPeer, RdmPeerState};
 use crate::scheme::span;
 
@@ -78,7 +78,7 @@ impl Core {
         association.closing = Some(until);
         let (id, flow) = (association.id, RdFlow { src_qp, dst_qp: association.qp });
         self.say(id, SideMessage::Close { flow });
-        self.next_upkeep = self.next_upkeep.min(self.now.saturating_add(super::side::BUSY));
+        self.next_upkeep = self.next_upkeep.min(self.now.saturating_add(BUSY));
     }
 
     /// A peer that was to go has something to say, or there is something for it.
@@ -206,11 +206,4 @@ impl Core {
             self.stay(index);
         }
     }
-}
-
-/// What a peer has said about being forgotten.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Leave {
-    Close,
-    Closed,
 }

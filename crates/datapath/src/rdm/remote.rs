@@ -22,6 +22,9 @@ pub(super) const SIDE_CHANNEL: u16 = 1;
 /// Sequences of an association.
 pub(super) const SEQUENCES: u16 = 2;
 
+/// Between two looks at peers with something under way.
+pub(super) const BUSY: Duration = Duration::from_ms(10);
+
 /// A peer.
 pub(super) struct Remote {
     pub(super) entry: Arc<PeerEntry>,
@@ -54,6 +57,13 @@ pub(super) enum Opening {
     Answers(u32),
     /// Both asked; the peer's attempt goes on, and is waited for until then.
     Yields(Time),
+}
+
+/// What a peer has said about being forgotten.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Leave {
+    Close,
+    Closed,
 }
 
 /// What two ends have agreed on, until one of them begins anew.

@@ -110,7 +110,7 @@ impl Core {
         }
         if first && association.outstanding > 0 {
             association.remind_at = now.saturating_add(super::side::REMIND_EVERY);
-            self.next_upkeep = self.next_upkeep.min(now.saturating_add(super::side::BUSY));
+            self.next_upkeep = self.next_upkeep.min(now.saturating_add(super::remote::BUSY));
         }
     }
 

@@ -12,16 +12,14 @@ use pathweave_units::{Duration, HostId, PathId, Time};
 use pathweave_wire::{SideError, SideFrame};
 
 use super::engine::Core;
-use super::peers::Leave;
-use super::remote::{Association, SIDE_CHANNEL};
+use super::remote::{Association, BUSY, Leave, SIDE_CHANNEL};
 use super::stream::{MAX_RECORD, Preamble, RECORD_HEAD, record};
 use super::tcp::Happened;
 use crate::engine::epoch::MAY_BEGIN_ANEW;
 use crate::scheme::span;
 use crate::secure::{Protection, SessionId};
 
-/// Between two looks at peers with something under way, and at others.
-pub(super) const BUSY: Duration = Duration::from_ms(10);
+/// Between two looks at peers with nothing under way.
 const QUIET: Duration = Duration::from_ms(200);
 /// A peer of which something is awaited is asked for a sign of life after so long a silence.
 const ASK_AFTER: Duration = Duration::from_ms(100);

@@ -1,0 +1,74 @@
+//! The handshake machines of an endpoint.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use pathweave_units::Time;
+
+use super::address_vector::MOST_PASSING;
+use super::config::RdmConfig;
+use crate::scheme;
+use crate::secure::{
+    AttemptId, ClusterKey, HandshakeConfig, Initiator, Limits, OsRandom, Responder, ResponderConfig,
+    SetupError,
+};
+
+/// The handshake machines of an endpoint.
+pub(super) struct Handshakes {
+    pub(super) key: ClusterKey,
+    pub(super) config: HandshakeConfig,
+    pub(super) responder: Responder,
+    pub(super) attempts: BTreeMap<AttemptId, Attempt>,
+    /// When one of the attempts wants to be looked at.
+    pub(super) due: Time,
+    /// Something may have to be sent or told.
+    pub(super) stirred: bool,
+}
+
+pub(super) struct Attempt {
+    pub(super) initiator: Initiator,
+    pub(super) index: u32,
+    pub(super) id: u32,
+    pub(super) to: SocketAddr,
+    /// It is through; kept to repeat its Confirm, until then.
+    pub(super) done_until: Option<Time>,
+}
+
+impl Handshakes {
+    pub(super) fn new(config: &RdmConfig) -> Result<Self, SetupError> {
+        let key = config.device.key.clone().unwrap_or_else(ClusterKey::well_known);
+        let timeout = scheme::span(config.device.connect_timeout);
+        let handshake = HandshakeConfig { timeout, ..HandshakeConfig::default() };
+        // Peers are bounded by the address vector, wherever they are, those on their way into it included.
+        let limits = Limits {
+            connections: usize::MAX,
+            connections_per_peer: usize::MAX,
+            half_open: MOST_PASSING,
+            half_open_per_peer: MOST_PASSING,
+        };
+        let responder = ResponderConfig { handshake, limits, ..ResponderConfig::default() };
+        Ok(Handshakes {
+            responder: Responder::new(key.clone(), responder, Box::new(OsRandom))?,
+            key,
+            config: handshake,
+            attempts: BTreeMap::new(),
+            due: Time::MAX,
+            stirred: false,
+        })
+    }
+
+    /// The peer has shown that an attempt is through.
+    pub(super) fn is_confirmed(&mut self, attempt: AttemptId) {
+        self.attempts.remove(&attempt);
+    }
+
+    /// No association is being agreed on.
+    pub(super) fn is_unused(&self) -> bool {
+        self.attempts.values().all(|attempt| attempt.done_until.is_some()) && self.responder.is_idle()
+    }
+
+    pub(super) fn next_timer(&self) -> Option<Time> {
+        let due = Some(self.due).filter(|&due| due < Time::MAX);
+        due.into_iter().chain(self.responder.poll_timeout()).min()
+    }
+}
