@@ -65,10 +65,10 @@ macro_rules! congestion_controls {
         pub enum AnyCc { $( $(#[$doc])* $name($state) ),* }
 
         impl CcConfig {
-            /// Each of them with its defaults.
-            #[cfg(test)]
-            pub(crate) fn every() -> std::vec::Vec<Self> {
-                std::vec![ $( CcConfig::$name(<$config>::default()) ),* ]
+            /// Each of them by its name here, with its defaults.
+            #[cfg(any(test, feature = "testing"))]
+            pub fn every() -> alloc::vec::Vec<(&'static str, Self)> {
+                alloc::vec![ $( (stringify!($name), CcConfig::$name(<$config>::default())) ),* ]
             }
             /// Names the first field that is wrong.
             pub fn validate(&self) -> Result<(), ConfigError> {

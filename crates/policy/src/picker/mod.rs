@@ -51,10 +51,10 @@ macro_rules! pickers {
         pub enum AnyPicker { $( $(#[$doc])* $name($name) ),* }
 
         impl PickerConfig {
-            /// Each of them with its defaults.
-            #[cfg(test)]
-            pub(crate) fn every() -> std::vec::Vec<Self> {
-                std::vec![ $( PickerConfig::$name $((<$config>::default()))? ),* ]
+            /// Each of them by its name here, with its defaults.
+            #[cfg(any(test, feature = "testing"))]
+            pub fn every() -> alloc::vec::Vec<(&'static str, Self)> {
+                alloc::vec![ $( (stringify!($name), PickerConfig::$name $((<$config>::default()))?) ),* ]
             }
             /// Names the first field that is wrong.
             pub fn validate(&self) -> Result<(), ConfigError> {

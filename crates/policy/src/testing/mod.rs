@@ -4,6 +4,7 @@
 //! - [`Scenario`] runs one or many policies over a scripted channel of several paths (rate, delay, jitter, marking,
 //!   loss, competing traffic) and returns a [`Report`] of integers. [`Scenario::steady`] and its neighbours are the
 //!   scenarios every scheme owes.
+//! - [`subjects()`] is everything that is registered and has to pass.
 //! - [`random_operations`] throws random operations at a policy, then requires that it still sends.
 //!
 //! Everything is a function of the seed; a failure names seed and step.
@@ -14,6 +15,7 @@ mod checked;
 mod operations;
 mod report;
 mod scenario;
+mod subjects;
 #[cfg(test)]
 mod tests;
 
@@ -21,4 +23,5 @@ pub use channel::Hop;
 pub use checked::Checked;
 pub use operations::random_operations;
 pub use report::{Report, SenderReport};
-pub use scenario::{Change, Scenario};
+pub use scenario::{AcksTell, Change, Overtaken, Scenario};
+pub use subjects::{Subject, policies, subjects};

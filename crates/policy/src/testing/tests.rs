@@ -22,6 +22,10 @@ fn run(scheme: &str, scenario: &Scenario) -> Report {
     scenario.run(|env, rng| policy.build(env, rng))
 }
 
+fn run_policy(policy: &PolicyConfig, scenario: &Scenario) -> Report {
+    scenario.run(|env, rng| policy.build(env, rng))
+}
+
 fn totals(report: &Report) -> SenderReport {
     let mut sum = SenderReport { sent: std::vec![0; 4], ..SenderReport::default() };
     for sender in &report.senders {
@@ -110,16 +114,16 @@ fn a_window_of_one_bdp_fills_the_line_and_half_of_it_halves_the_rate() {
 }
 
 #[test]
-fn every_scheme_through_every_scenario() {
+fn everything_through_every_scenario() {
     let mut table = String::new();
     for (name, scenario) in Scenario::all() {
-        for scheme in schemes().iter().map(|scheme| scheme.name) {
+        for Subject { label, scheme } in policies() {
             let scenario = Scenario { packets_per_message: 100, ..scenario.clone() };
-            let report = run(scheme, &scenario);
+            let report = run_policy(&scheme.policy, &scenario);
             let all = totals(&report);
             let done_ns = report.done_at().as_ns();
             let SenderReport { sent, retransmitted, marked, cnps, .. } = all;
-            writeln!(table, "{name} | {scheme} | {done_ns} | {sent:?} | {retransmitted} {marked} {cnps}")
+            writeln!(table, "{name} | {label} | {done_ns} | {sent:?} | {retransmitted} {marked} {cnps}")
                 .expect("a string takes any text");
         }
     }
@@ -191,15 +195,14 @@ fn the_same_seed_gives_the_same_report() {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "a seed that fails is one of a scheme")]
-fn random_operations_break_no_invariant_of_any_scheme() {
-    for scheme in schemes() {
-        std::println!("{}", scheme.name);
+fn random_operations_break_no_invariant_of_anything() {
+    for Subject { label, scheme } in policies() {
+        std::println!("{label}");
         for seed in 0..12 {
             // Every other time a switch answers for the network behind it.
             let edge = (seed % 2 == 1).then_some(Leg::of(Duration::from_us(4)));
             let env = PolicyEnv { edge, ..Scenario::steady().env };
-            let policy = (scheme.make)().policy;
-            random_operations(seed, 1_000, &env, |env, rng| policy.build(env, rng));
+            random_operations(seed, 1_000, &env, |env, rng| scheme.policy.build(env, rng));
         }
     }
 }
@@ -208,8 +211,8 @@ fn random_operations_break_no_invariant_of_any_scheme() {
 #[expect(clippy::print_stdout, reason = "a seed that fails is one of a pair")]
 fn random_operations_break_no_invariant_of_any_congestion_control_and_picker() {
     let env = Scenario::steady().env;
-    for cc in CcConfig::every() {
-        for picker in PickerConfig::every() {
+    for (_, cc) in CcConfig::every() {
+        for (_, picker) in PickerConfig::every() {
             std::println!("{cc:?} {picker:?}");
             let config = PolicyConfig::Split(SplitConfig { cc: cc.clone(), picker });
             assert_eq!(config.validate(), Ok(()));
@@ -220,17 +223,33 @@ fn random_operations_break_no_invariant_of_any_congestion_control_and_picker() {
     }
 }
 
-/// What random operations feed to a policy.
+/// A policy, and what it is told.
 struct Listener {
     policy: AnyPolicy,
     heard: Rc<RefCell<Vec<FeedbackKind>>>,
 }
 
 impl Policy for Listener {
-    crate::ignores!(on_open, on_close, on_probe_sent, on_copy_sent, on_notice_sent, probes_overtake);
-
+    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+        self.policy.on_open(now, member, cx);
+    }
+    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+        self.policy.on_close(cx);
+    }
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
         self.policy.poll_send(now, want, cx)
+    }
+    fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+        self.policy.on_probe_sent(now, path, cx);
+    }
+    fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
+        self.policy.on_copy_sent(now, psn, path, wire_bytes, cx);
+    }
+    fn on_notice_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+        self.policy.on_notice_sent(now, path, cx);
+    }
+    fn probes_overtake(&self) -> bool {
+        self.policy.probes_overtake()
     }
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
         self.policy.on_sent(now, sent, cx)
@@ -261,11 +280,33 @@ fn random_operations_draw_every_kind_of_feedback() {
         policy: config.build(env, rng),
         heard: heard.clone(),
     });
-    let heard = heard.borrow();
-    for kind in operations::every_kind() {
-        let same = |other: &&FeedbackKind| discriminant(*other) == discriminant(&kind);
-        let times = heard.iter().filter(same).count();
+    for (kind, times) in times_of_each(&heard.borrow()) {
         assert!(times >= 10, "{kind:?} came {times} times in 1,000 steps");
+    }
+}
+
+/// How often each kind of feedback came.
+fn times_of_each(heard: &[FeedbackKind]) -> impl Iterator<Item = (FeedbackKind, usize)> {
+    operations::every_kind().map(|kind| {
+        let same = |other: &&FeedbackKind| discriminant(*other) == discriminant(&kind);
+        (kind, heard.iter().filter(same).count())
+    })
+}
+
+#[test]
+fn situations_give_every_kind_of_feedback() {
+    let heard = Rc::new(RefCell::new(Vec::new()));
+    for (_, scenario) in Scenario::all() {
+        // The one has probes, the other copies and notices.
+        for scheme in ["laps", "dlbf"] {
+            let config = (find_scheme(scheme).expect("a scheme").make)().policy;
+            scenario
+                .run(|env, rng| Listener { policy: config.build(env, rng), heard: heard.clone() })
+                .done_at();
+        }
+    }
+    for (kind, times) in times_of_each(&heard.borrow()) {
+        assert!(times > 0, "no situation gives {kind:?}");
     }
 }
 

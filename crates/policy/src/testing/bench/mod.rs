@@ -1,20 +1,22 @@
 //! The event loop of a scenario.
 
+mod send;
+
 use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 
-use super::channel::{Hop, Passage};
+use super::channel::Hop;
 use super::checked::Checked;
 use super::report::{Report, SenderReport};
-use super::scenario::{Change, Scenario};
+use super::scenario::{AcksTell, Change, Overtaken, Scenario};
 use crate::{
-    Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent,
-    Shared, Want,
+    Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Shared,
+    Want,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +43,10 @@ enum Event {
         sent_at: Time,
         one_way_ps: u64,
     },
+    EdgeEcho {
+        path: PathId,
+        sent_at: Time,
+    },
     Timeout {
         psn: u64,
         attempt: u32,
@@ -54,7 +60,18 @@ struct Flying {
     path: PathId,
     memo: Memo,
     sent_at: Time,
+    /// When the receiver has it; [`Time::MAX`] if it is lost.
+    arrives: Time,
     attempt: u32,
+    /// The receiver has said that it is late.
+    late: bool,
+}
+
+impl Flying {
+    /// Something that is no packet of data.
+    fn other(path: PathId, sent_at: Time) -> Self {
+        Flying { path, memo: Memo::default(), sent_at, arrives: Time::MAX, attempt: 0, late: false }
+    }
 }
 
 struct Sender<P> {
@@ -64,6 +81,8 @@ struct Sender<P> {
     next_psn: u64,
     resend: VecDeque<(u64, u32)>,
     flying: BTreeMap<u64, Flying>,
+    /// Acknowledged by the acknowledgement of another packet; its own is to come.
+    told: BTreeMap<u64, Flying>,
     acked: u64,
     nic_free_at: Time,
     wake_at: Time,
@@ -74,12 +93,14 @@ struct Sender<P> {
 pub(super) struct Bench<'a, P> {
     scenario: &'a Scenario,
     paths: Vec<Hop>,
+    edge: Option<Hop>,
     last_hop: Option<Hop>,
     senders: Vec<Sender<P>>,
     events: BinaryHeap<Reverse<(Time, u64, usize, Event)>>,
     pushed: u64,
     channel_rng: Rng,
-    up: Vec<PathState>,
+    /// As the senders know them.
+    views: Vec<PathView>,
 }
 
 impl<'a, P: Policy> Bench<'a, P> {
@@ -92,12 +113,13 @@ impl<'a, P: Policy> Bench<'a, P> {
         let mut bench = Bench {
             scenario,
             paths: scenario.paths.clone(),
+            edge: scenario.edge,
             last_hop: scenario.last_hop,
             senders: Vec::new(),
             events: BinaryHeap::new(),
             pushed: 0,
             channel_rng: Rng::for_component(scenario.seed, "channel", 0),
-            up: vec![PathState::Up; scenario.paths.len()],
+            views: (0..scenario.env.paths).map(|id| PathView::new(PathId(id), PathState::Up)).collect(),
         };
         for index in 0..scenario.senders as usize {
             let mut rng = Rng::for_component(scenario.seed, "qp", index as u64);
@@ -113,6 +135,7 @@ impl<'a, P: Policy> Bench<'a, P> {
                 next_psn: 0,
                 resend: VecDeque::new(),
                 flying: BTreeMap::new(),
+                told: BTreeMap::new(),
                 acked: 0,
                 nic_free_at: Time::ZERO,
                 wake_at: Time::MAX,
@@ -164,16 +187,7 @@ impl<'a, P: Policy> Bench<'a, P> {
                 }
             }
             Event::Ack { psn, attempt, marked, one_way_ps } => {
-                if sender.flying.get(&psn).is_some_and(|flying| flying.attempt == attempt) {
-                    let flying = sender.flying.remove(&psn).expect("just seen");
-                    sender.acked += 1;
-                    sender.report.marked += u64::from(marked);
-                    if sender.acked == self.scenario.packets {
-                        sender.report.done_at = Some(now);
-                    }
-                    let kind = FeedbackKind::Ack { timed: true, marked };
-                    self.feed(now, index, kind, psn, flying, one_way_ps);
-                }
+                self.acknowledged(now, index, psn, attempt, marked, one_way_ps);
             }
             Event::Timeout { psn, attempt } => {
                 if sender.flying.get(&psn).is_some_and(|flying| flying.attempt == attempt) {
@@ -184,12 +198,15 @@ impl<'a, P: Policy> Bench<'a, P> {
             }
             Event::Cnp => {
                 sender.report.cnps += 1;
-                let nothing = Flying { path: PathId(0), memo: Memo::default(), sent_at: now, attempt: 0 };
+                let nothing = Flying::other(PathId(0), now);
                 self.feed(now, index, FeedbackKind::Cnp, 0, nothing, 0);
             }
             Event::ProbeReply { path, sent_at, one_way_ps } => {
-                let probe = Flying { path, memo: Memo::default(), sent_at, attempt: 0 };
+                let probe = Flying::other(path, sent_at);
                 self.feed(now, index, FeedbackKind::ProbeReply, 0, probe, one_way_ps);
+            }
+            Event::EdgeEcho { path, sent_at } => {
+                self.feed(now, index, FeedbackKind::EdgeEcho, 0, Flying::other(path, sent_at), 0);
             }
             Event::Heard { psn, path, sent_at, marked, one_way_ps } => {
                 if let Some(psn) = psn
@@ -202,7 +219,7 @@ impl<'a, P: Policy> Bench<'a, P> {
                     let kind = FeedbackKind::Ack { timed: false, marked: false };
                     self.feed(now, index, kind, psn, flying, 0);
                 }
-                let copy = Flying { path, memo: Memo::default(), sent_at, attempt: 0 };
+                let copy = Flying::other(path, sent_at);
                 self.feed(now, index, FeedbackKind::Heard { marked }, psn.unwrap_or(0), copy, one_way_ps);
             }
             Event::Sample => {
@@ -218,6 +235,68 @@ impl<'a, P: Policy> Bench<'a, P> {
         self.drain(now, index);
     }
 
+    /// The acknowledgement of a packet is back.
+    fn acknowledged(
+        &mut self,
+        now: Time,
+        index: usize,
+        psn: u64,
+        attempt: u32,
+        marked: bool,
+        one_way_ps: u64,
+    ) {
+        let sender = &mut self.senders[index];
+        let this = |flying: &&Flying| flying.attempt == attempt;
+        let echo = sender.told.get(&psn).filter(this).copied();
+        let Some(answered) = echo.or_else(|| sender.flying.get(&psn).filter(this).copied()) else { return };
+        let arrived = |flying: &Flying| flying.arrives <= answered.arrives;
+        let all = self.scenario.acks_tell == AcksTell::AllArrived;
+        let news = sender.flying.iter().filter(|&(&other, flying)| other == psn || all && arrived(flying));
+        for other in news.map(|(&other, _)| other).collect::<Vec<_>>() {
+            let sender = &mut self.senders[index];
+            let flying = sender.flying.remove(&other).expect("just seen");
+            sender.acked += 1;
+            if sender.acked == self.scenario.packets {
+                sender.report.done_at = Some(now);
+            }
+            if other == psn {
+                sender.report.marked += u64::from(marked);
+                let kind = FeedbackKind::Ack { timed: true, marked };
+                self.feed(now, index, kind, psn, flying, one_way_ps);
+            } else {
+                sender.told.insert(other, flying);
+                self.feed(now, index, FeedbackKind::Ack { timed: false, marked: false }, other, flying, 0);
+            }
+        }
+        if let Some(flying) = echo {
+            self.senders[index].told.remove(&psn);
+            self.feed(now, index, FeedbackKind::Echo, psn, flying, one_way_ps);
+        }
+        self.overtake(now, index, psn);
+    }
+
+    /// What was sent before `psn`, and is not acknowledged as it is.
+    fn overtake(&mut self, now: Time, index: usize, psn: u64) {
+        let (packets, kind) = match self.scenario.overtaken {
+            Overtaken::Waits => return,
+            Overtaken::Lost(packets) => (packets, FeedbackKind::Lost),
+            Overtaken::Late(packets) => (packets, FeedbackKind::Late),
+        };
+        let behind = self.senders[index].flying.range(..(psn + 1).saturating_sub(packets));
+        let first = behind.filter(|(_, flying)| flying.attempt == 0 && !flying.late);
+        for psn in first.map(|(&psn, _)| psn).collect::<Vec<_>>() {
+            let sender = &mut self.senders[index];
+            let flying = sender.flying.get_mut(&psn).expect("just seen");
+            flying.late = true;
+            let flying = *flying;
+            if kind == FeedbackKind::Lost {
+                sender.flying.remove(&psn);
+                sender.resend.push_back((psn, 1));
+            }
+            self.feed(now, index, kind, psn, flying, 0);
+        }
+    }
+
     fn feed(
         &mut self,
         now: Time,
@@ -229,7 +308,11 @@ impl<'a, P: Policy> Bench<'a, P> {
     ) {
         let measured = matches!(
             kind,
-            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::ProbeReply | FeedbackKind::Heard { .. }
+            FeedbackKind::Ack { timed: true, .. }
+                | FeedbackKind::ProbeReply
+                | FeedbackKind::Heard { .. }
+                | FeedbackKind::Echo
+                | FeedbackKind::EdgeEcho
         );
         let sender = &mut self.senders[index];
         let feedback = Feedback {
@@ -255,15 +338,28 @@ impl<'a, P: Policy> Bench<'a, P> {
             Change::Competing(path, rate) => self.paths[path.index()].competing = rate,
             Change::Down(path) => {
                 self.paths[path.index()].loss_permille = 1_000;
-                self.up[path.index()] = PathState::Down;
+                self.views[path.index()].state = PathState::Down;
             }
             Change::Up(path) => {
                 self.paths[path.index()].loss_permille = self.scenario.paths[path.index()].loss_permille;
-                self.up[path.index()] = PathState::Up;
+                self.views[path.index()].state = PathState::Up;
+            }
+            Change::EdgeFree => self.edge.iter_mut().for_each(|edge| edge.competing = Rate::ZERO),
+            Change::Known => {
+                for (view, hop) in self.views.iter_mut().zip(&self.scenario.paths) {
+                    self.scenario.know(view, hop);
+                }
+            }
+            Change::Notices(notices) => {
+                for index in 0..self.senders.len() {
+                    let of = Flying::other(PathId(0), now);
+                    self.feed(now, index, FeedbackKind::Notices(notices), 0, of, 0);
+                    self.drain(now, index);
+                }
+                return;
             }
         }
-        let view = |(id, &state)| PathView::new(PathId(id as u16), state);
-        let views: Vec<PathView> = self.up.iter().enumerate().map(view).collect();
+        let views = self.views.clone();
         for index in 0..self.senders.len() {
             let sender = &mut self.senders[index];
             sender.policy.on_paths(
@@ -333,100 +429,5 @@ impl<'a, P: Policy> Bench<'a, P> {
             }
         }
         panic!("seed {}: more probes at one instant than there are paths", self.scenario.seed);
-    }
-
-    fn transmit(&mut self, now: Time, index: usize, want: &Want, attempt: u32, path: PathId) {
-        let sender = &mut self.senders[index];
-        if attempt > 0 {
-            sender.resend.pop_front();
-            sender.report.retransmitted += 1;
-        } else {
-            sender.next_psn += 1;
-        }
-        let sent = Sent {
-            path,
-            psn: want.psn,
-            msn: want.msn,
-            payload_bytes: want.payload_bytes,
-            wire_bytes: want.wire_bytes,
-            retransmit: want.retransmit,
-            inflight_packets: want.inflight_packets + 1,
-        };
-        let memo = sender.policy.on_sent(
-            now,
-            &sent,
-            &mut PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared },
-        );
-        sender.flying.insert(want.psn, Flying { path, memo, sent_at: now, attempt });
-        sender.report.sent[path.index()] += 1;
-        sender.nic_free_at = now + self.scenario.env.line_rate.time_for(u64::from(want.wire_bytes));
-        let left = sender.nic_free_at;
-        self.push(now + self.scenario.timeout, index, Event::Timeout { psn: want.psn, attempt });
-        let Some((passage, back)) = self.cross(left, path, want.wire_bytes) else { return };
-        let answered = passage.arrives + back;
-        let sender = &mut self.senders[index];
-        if passage.marked && passage.arrives >= sender.next_cnp {
-            sender.next_cnp = passage.arrives + self.scenario.cnp_interval;
-            self.push(answered, index, Event::Cnp);
-        }
-        let one_way_ps = (passage.arrives - now).as_ps();
-        self.push(answered, index, Event::Ack { psn: want.psn, attempt, marked: passage.marked, one_way_ps });
-    }
-
-    fn copy(&mut self, now: Time, index: usize, psn: u64, path: PathId) {
-        let wire_bytes = self.scenario.env.mtu_wire_bytes;
-        let sender = &mut self.senders[index];
-        assert!(sender.flying.contains_key(&psn), "seed {}: PSN {psn} is not in flight", self.scenario.seed);
-        let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
-        sender.policy.on_copy_sent(now, psn, path, wire_bytes, &mut cx);
-        sender.report.sent[path.index()] += 1;
-        sender.report.copies += 1;
-        sender.nic_free_at = now + self.scenario.env.line_rate.time_for(u64::from(wire_bytes));
-        self.extra(now, index, Some(psn), path, wire_bytes);
-    }
-
-    fn notice(&mut self, now: Time, index: usize, path: PathId) {
-        let sender = &mut self.senders[index];
-        assert!(!sender.flying.is_empty(), "seed {}: a notice of nothing", self.scenario.seed);
-        let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
-        sender.policy.on_notice_sent(now, path, &mut cx);
-        sender.report.notices += 1;
-        self.extra(now, index, None, path, 84);
-    }
-
-    fn extra(&mut self, now: Time, index: usize, psn: Option<u64>, path: PathId, wire_bytes: u32) {
-        if let Some((passage, back)) = self.cross(now, path, wire_bytes) {
-            let one_way_ps = (passage.arrives - now).as_ps();
-            let marked = passage.marked;
-            self.push(
-                passage.arrives + back,
-                index,
-                Event::Heard { psn, path, sent_at: now, marked, one_way_ps },
-            );
-        }
-    }
-
-    fn probe(&mut self, now: Time, index: usize, path: PathId) {
-        let sender = &mut self.senders[index];
-        sender.report.probes += 1;
-        let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
-        sender.policy.on_probe_sent(now, path, &mut cx);
-        if let Some((passage, back)) = self.cross(now, path, 84) {
-            let one_way_ps = (passage.arrives - now).as_ps();
-            self.push(passage.arrives + back, index, Event::ProbeReply { path, sent_at: now, one_way_ps });
-        }
-    }
-
-    /// Over the path and the last hop; with the delay of the way back. `None`: lost.
-    fn cross(&mut self, left: Time, path: PathId, wire_bytes: u32) -> Option<(Passage, Duration)> {
-        let rng = &mut self.channel_rng;
-        let hop = &mut self.paths[path.index()];
-        let mut passage = hop.pass(left, wire_bytes, rng);
-        let back = hop.jittered(rng);
-        if let (false, Some(last)) = (passage.lost, &mut self.last_hop) {
-            let end = last.pass(passage.arrives, wire_bytes, rng);
-            passage = Passage { marked: passage.marked || end.marked, ..end };
-        }
-        (!passage.lost).then_some((passage, back))
     }
 }

@@ -1,0 +1,116 @@
+//! What leaves: over the edge, a path and the last hop, and what is answered when.
+
+use pathweave_units::{Duration, PathId, Time};
+
+use super::super::channel::Passage;
+use super::{Bench, Event, Flying};
+use crate::{Policy, PolicyCx, Sent, Want};
+
+impl<P: Policy> Bench<'_, P> {
+    pub(super) fn transmit(&mut self, now: Time, index: usize, want: &Want, attempt: u32, path: PathId) {
+        let sender = &mut self.senders[index];
+        if attempt > 0 {
+            sender.resend.pop_front();
+            sender.report.retransmitted += 1;
+        } else {
+            sender.next_psn += 1;
+        }
+        let sent = Sent {
+            path,
+            psn: want.psn,
+            msn: want.msn,
+            payload_bytes: want.payload_bytes,
+            wire_bytes: want.wire_bytes,
+            retransmit: want.retransmit,
+            inflight_packets: want.inflight_packets + 1,
+        };
+        let memo = sender.policy.on_sent(
+            now,
+            &sent,
+            &mut PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared },
+        );
+        let flying = Flying { path, memo, sent_at: now, arrives: Time::MAX, attempt, late: false };
+        sender.flying.insert(want.psn, flying);
+        sender.report.sent[path.index()] += 1;
+        sender.nic_free_at = now + self.scenario.env.line_rate.time_for(u64::from(want.wire_bytes));
+        let left = sender.nic_free_at;
+        self.push(now + self.scenario.timeout, index, Event::Timeout { psn: want.psn, attempt });
+        let left = self.pass_edge(now, left, index, path, want.wire_bytes);
+        let Some((passage, back)) = self.cross(left, path, want.wire_bytes) else { return };
+        let answered = passage.arrives + back;
+        let sender = &mut self.senders[index];
+        sender.flying.entry(want.psn).and_modify(|flying| flying.arrives = passage.arrives);
+        if passage.marked && passage.arrives >= sender.next_cnp {
+            sender.next_cnp = passage.arrives + self.scenario.cnp_interval;
+            self.push(answered, index, Event::Cnp);
+        }
+        let one_way_ps = (passage.arrives - now).as_ps();
+        self.push(answered, index, Event::Ack { psn: want.psn, attempt, marked: passage.marked, one_way_ps });
+    }
+
+    /// Through the edge, if there is one, which answers; when the packet is through.
+    fn pass_edge(&mut self, now: Time, left: Time, index: usize, path: PathId, wire_bytes: u32) -> Time {
+        let Some(edge) = &mut self.edge else { return left };
+        let at_edge = edge.pass(left, wire_bytes, &mut self.channel_rng).arrives;
+        let answered = at_edge + edge.jittered(&mut self.channel_rng);
+        self.push(answered, index, Event::EdgeEcho { path, sent_at: now });
+        at_edge
+    }
+
+    pub(super) fn copy(&mut self, now: Time, index: usize, psn: u64, path: PathId) {
+        let wire_bytes = self.scenario.env.mtu_wire_bytes;
+        let sender = &mut self.senders[index];
+        assert!(sender.flying.contains_key(&psn), "seed {}: PSN {psn} is not in flight", self.scenario.seed);
+        let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
+        sender.policy.on_copy_sent(now, psn, path, wire_bytes, &mut cx);
+        sender.report.sent[path.index()] += 1;
+        sender.report.copies += 1;
+        sender.nic_free_at = now + self.scenario.env.line_rate.time_for(u64::from(wire_bytes));
+        self.extra(now, index, Some(psn), path, wire_bytes);
+    }
+
+    pub(super) fn notice(&mut self, now: Time, index: usize, path: PathId) {
+        let sender = &mut self.senders[index];
+        assert!(!sender.flying.is_empty(), "seed {}: a notice of nothing", self.scenario.seed);
+        let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
+        sender.policy.on_notice_sent(now, path, &mut cx);
+        sender.report.notices += 1;
+        self.extra(now, index, None, path, 84);
+    }
+
+    fn extra(&mut self, now: Time, index: usize, psn: Option<u64>, path: PathId, wire_bytes: u32) {
+        if let Some((passage, back)) = self.cross(now, path, wire_bytes) {
+            let one_way_ps = (passage.arrives - now).as_ps();
+            let marked = passage.marked;
+            self.push(
+                passage.arrives + back,
+                index,
+                Event::Heard { psn, path, sent_at: now, marked, one_way_ps },
+            );
+        }
+    }
+
+    pub(super) fn probe(&mut self, now: Time, index: usize, path: PathId) {
+        let sender = &mut self.senders[index];
+        sender.report.probes += 1;
+        let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
+        sender.policy.on_probe_sent(now, path, &mut cx);
+        if let Some((passage, back)) = self.cross(now, path, 84) {
+            let one_way_ps = (passage.arrives - now).as_ps();
+            self.push(passage.arrives + back, index, Event::ProbeReply { path, sent_at: now, one_way_ps });
+        }
+    }
+
+    /// Over the path and the last hop; with the delay of the way back. `None`: lost.
+    fn cross(&mut self, left: Time, path: PathId, wire_bytes: u32) -> Option<(Passage, Duration)> {
+        let rng = &mut self.channel_rng;
+        let hop = &mut self.paths[path.index()];
+        let mut passage = hop.pass(left, wire_bytes, rng);
+        let back = hop.jittered(rng);
+        if let (false, Some(last)) = (passage.lost, &mut self.last_hop) {
+            let end = last.pass(passage.arrives, wire_bytes, rng);
+            passage = Passage { marked: passage.marked || end.marked, ..end };
+        }
+        (!passage.lost).then_some((passage, back))
+    }
+}

@@ -1,0 +1,124 @@
+//! Everything that is registered, each as a scheme that can be run, so that no test has to list names.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::iter::successors;
+
+use pathweave_units::Duration;
+
+use crate::cc::{CcConfig, UnlimitedConfig};
+use crate::picker::PickerConfig;
+use crate::{
+    Forwarding, PathRto, PolicyConfig, Recovery, RingScope, Scheme, SplitConfig, find_scheme, schemes,
+};
+
+/// What has to pass.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// A scheme by its name; what is a part of schemes by what it is and its name: "cc swift", "picker plb",
+    /// "recovery path_order", "forwarding conga". Names are those of scenarios.
+    pub label: String,
+    /// The scheme; for a part one that has it, and otherwise what disturbs it least.
+    pub scheme: Scheme,
+}
+
+/// What decides without a network: every scheme, every congestion control, every picker.
+pub fn policies() -> Vec<Subject> {
+    let split = |cc, picker| PolicyConfig::Split(SplitConfig { cc, picker });
+    let mut all: Vec<Subject> = schemes()
+        .iter()
+        .map(|info| Subject { label: info.name.to_string(), scheme: (info.make)() })
+        .collect();
+    all.extend(CcConfig::every().into_iter().map(|(name, cc)| Subject {
+        label: format!("cc {}", snake_case(name)),
+        scheme: Scheme { policy: split(cc, PickerConfig::Rps), ..preset("rps") },
+    }));
+    all.extend(PickerConfig::every().into_iter().map(|(name, picker)| {
+        let unlimited = CcConfig::None(UnlimitedConfig::default());
+        Subject {
+            label: format!("picker {}", snake_case(name)),
+            scheme: Scheme { policy: split(unlimited, picker), ..preset("rps-nocc") },
+        }
+    }));
+    all
+}
+
+/// [`policies`], and what takes a network to see: every loss recovery, all load balancing of switches.
+pub fn subjects() -> Vec<Subject> {
+    let mut all = policies();
+    all.extend(successors(Some(Recovery::GoBackN), after_recovery).map(|recovery| {
+        let name = match recovery {
+            Recovery::GoBackN => "go_back_n",
+            Recovery::SelectiveRepeat { .. } => "selective_repeat",
+            Recovery::PathOrder { .. } => "path_order",
+        };
+        // One path for each message: go-back-N refuses what is out of order.
+        let one_path =
+            SplitConfig { cc: CcConfig::None(UnlimitedConfig::default()), picker: PickerConfig::PerMessage };
+        let scheme = Scheme { policy: PolicyConfig::Split(one_path), recovery, ..preset("rps-nocc") };
+        Subject { label: format!("recovery {name}"), scheme }
+    }));
+    all.extend(successors(Some(Forwarding::Ecmp), after_forwarding).map(|forwarding| {
+        let name = match forwarding {
+            Forwarding::Ecmp => "ecmp",
+            Forwarding::Wcmp => "wcmp",
+            Forwarding::Rps => "rps",
+            Forwarding::WeightedRps => "weighted-rps",
+            Forwarding::LetFlow => "letflow",
+            Forwarding::Drill => "drill",
+            Forwarding::Ugal => "ugal",
+            Forwarding::Conga => "conga",
+            Forwarding::ConWeave => "conweave",
+        };
+        let scheme = Scheme { forwarding: Some(forwarding), ..preset("switch-rps") };
+        Subject { label: format!("forwarding {name}"), scheme }
+    }));
+    all
+}
+
+/// The recovery after this one. No wildcard: a new one does not compile before it has its place.
+fn after_recovery(recovery: &Recovery) -> Option<Recovery> {
+    Some(match recovery {
+        Recovery::GoBackN => Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 4_096 },
+        Recovery::SelectiveRepeat { .. } => Recovery::PathOrder {
+            window_packets: 4_096,
+            scope: RingScope::default(),
+            rto: PathRto::default(),
+            rto_min: Duration::from_us(100),
+            rto_slack: Duration::from_us(5),
+        },
+        Recovery::PathOrder { .. } => return None,
+    })
+}
+
+/// The load balancing after this one, likewise.
+fn after_forwarding(forwarding: &Forwarding) -> Option<Forwarding> {
+    Some(match forwarding {
+        Forwarding::Ecmp => Forwarding::Wcmp,
+        Forwarding::Wcmp => Forwarding::Rps,
+        Forwarding::Rps => Forwarding::WeightedRps,
+        Forwarding::WeightedRps => Forwarding::LetFlow,
+        Forwarding::LetFlow => Forwarding::Drill,
+        Forwarding::Drill => Forwarding::Ugal,
+        Forwarding::Ugal => Forwarding::Conga,
+        Forwarding::Conga => Forwarding::ConWeave,
+        Forwarding::ConWeave => return None,
+    })
+}
+
+fn preset(name: &str) -> Scheme {
+    (find_scheme(name).expect("a scheme of this crate").make)()
+}
+
+/// The name of a scenario of a name of Rust: `DctcpRate` is `dctcp_rate`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
+}
