@@ -143,16 +143,6 @@ fn scenario(kind: u32, seed: u64, pfc: bool, faulty: bool, round: bool) -> Scena
     Scenario { hosts, switches, cables, config, script, faults, seed }
 }
 
-/// Every kind of load balancing that is not a hash.
-const BALANCING: [Forwarding; 6] = [
-    Forwarding::Rps,
-    Forwarding::LetFlow,
-    Forwarding::Drill,
-    Forwarding::Ugal,
-    Forwarding::Conga,
-    Forwarding::ConWeave,
-];
-
 impl Scenario {
     /// The same with switches that balance; flowlets are as short as what the script sends.
     fn balanced(mut self, kind: Forwarding) -> Self {
@@ -336,9 +326,9 @@ proptest! {
 
     #[test]
     fn balancing_switches_are_as_exact(
-        kind in 0..4u32, balancing in 0..BALANCING.len(), seed: u64, pfc: bool, faulty: bool, window_ps in 1..200_000u64,
+        kind in 0..4u32, balancing in 0..Forwarding::ALL.len(), seed: u64, pfc: bool, faulty: bool, window_ps in 1..200_000u64,
     ) {
-        let scenario = scenario(kind, seed, pfc, faulty, true).balanced(BALANCING[balancing]);
+        let scenario = scenario(kind, seed, pfc, faulty, true).balanced(Forwarding::ALL[balancing]);
         let whole = scenario.run(Some(audit));
         // Messages between switches are packets of nobody.
         if whole.fabric.forwarding().messages == 0 {

@@ -60,6 +60,19 @@ pub enum Forwarding {
 }
 
 impl Forwarding {
+    /// All there are.
+    pub const ALL: [Forwarding; 9] = [
+        Forwarding::Ecmp,
+        Forwarding::Wcmp,
+        Forwarding::Rps,
+        Forwarding::WeightedRps,
+        Forwarding::LetFlow,
+        Forwarding::Drill,
+        Forwarding::Ugal,
+        Forwarding::Conga,
+        Forwarding::ConWeave,
+    ];
+
     /// Its name in a scenario.
     pub fn name(self) -> &'static str {
         match self {
