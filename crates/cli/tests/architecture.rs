@@ -14,19 +14,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wire", &["units"]),
     ("policy", &["units", "wire"]),
     ("transport", &["units", "wire", "policy"]),
-    ("des", &["units"]),
-    ("fabric", &["units", "wire", "des"]),
+    ("fabric", &["units", "wire"]),
     ("topo", &["units"]),
     ("workload", &["units", "topo"]),
     ("results", &["units"]),
-    ("sim", &["units", "wire", "policy", "transport", "des", "fabric", "topo", "workload", "results"]),
-    (
-        "scenario",
-        &["units", "wire", "policy", "transport", "des", "fabric", "topo", "workload", "results", "sim"],
-    ),
+    // What the simulator and the lab do alike with a workload, without I/O.
+    ("execution", &["units", "policy", "transport", "workload", "results"]),
+    ("sim", &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "execution"]),
+    ("scenario", &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "sim"]),
     ("datapath", &["units", "wire", "policy", "transport"]),
     // Of the fabric and the simulator it knows what a run is configured with, and the ideal to compare with.
-    ("lab", &["units", "policy", "topo", "fabric", "workload", "results", "sim", "datapath"]),
+    ("lab", &["units", "policy", "topo", "fabric", "workload", "results", "execution", "sim", "datapath"]),
     // Plans runs and judges their results; whoever uses it executes them.
     ("paper", &["policy", "scenario", "results"]),
     // Plans runs and keeps what they leave; whoever uses it executes them.
@@ -43,7 +41,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wire",
             "policy",
             "transport",
-            "des",
             "fabric",
             "topo",
             "workload",

@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use pathweave_des::{prefetch, prefetch_all};
+use crate::prefetch::{prefetch, prefetch_all};
 use pathweave_units::{Duration, HostId, Time};
 
 use crate::config::EcnConfig;

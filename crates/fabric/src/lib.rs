@@ -18,6 +18,7 @@ mod middlebox;
 mod observe;
 mod packet;
 mod port;
+mod prefetch;
 mod ring;
 mod scheduling;
 mod source_route;
@@ -32,5 +33,6 @@ pub use forwarding::{ForwardingStats, IntervalRoutes, PairRoutes, SwitchRoutes, 
 pub use middlebox::{Lens, Look, MiddleboxStats, NdtStats, NsfStats, Place};
 pub use packet::Header;
 pub use port::{PortId, PortStats};
+pub use prefetch::{prefetch, prefetch_line};
 pub use source_route::{Attachment, RouteHop, SourceRoutes};
 pub use watch::{PfcTrouble, PfcWatch};

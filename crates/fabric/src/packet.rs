@@ -1,6 +1,6 @@
 //! Packets in the fabric: a header by value, which moves from queue to link to queue, and what it carries, which stays.
 
-use pathweave_des::prefetch_all;
+use crate::prefetch::prefetch_all;
 use pathweave_units::{HostId, PathId, Time};
 
 use crate::port::PortId;

@@ -1,6 +1,6 @@
 //! A first-in-first-out queue in one piece of memory, so that what is taken next lies beside what was taken before.
 
-use pathweave_des::prefetch;
+use crate::prefetch::prefetch;
 
 /// A ring of a power of two of places, doubled when it is full and never shrunk. Leaner than `VecDeque`: every packet
 /// passes two of these a hop.

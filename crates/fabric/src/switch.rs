@@ -1,6 +1,6 @@
 //! A switch in a window of time: its arrivals in order, and what its ports make of them.
 
-use pathweave_des::{prefetch, prefetch_all};
+use crate::prefetch::{prefetch, prefetch_all};
 use pathweave_units::Time;
 
 use crate::calm::PORTS_AHEAD;

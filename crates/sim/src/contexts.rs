@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
+use pathweave_execution::ConnId;
 use pathweave_policy::Service;
 use pathweave_units::{Duration, HostId, Time};
 
-use crate::connections::ConnId;
 use crate::later::Later;
 use crate::runner::Runner;
 
@@ -40,7 +40,7 @@ impl<const C: usize> Runner<'_, C> {
         }
         let message = self.spec.graph.messages()[flow as usize];
         let service = &self.spec.scheme_of(message.group).scheme.service;
-        let own = (message.stream >> 31 == 1).then_some(self.connections.of(flow));
+        let own = (message.stream >> 31 == 1).then_some(self.execution.connections.of(flow));
         let (src, dst) = message.processes();
         let ends = [(message.src, src, message.dst, dst), (message.dst, dst, message.src, src)];
         for (side, (host, process, peer, peer_process)) in ends.into_iter().enumerate() {

@@ -8,7 +8,7 @@
 //! by itself.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use pathweave_units::{HostId, QpNum, Time};
 use pathweave_workload::{MessageGraph, Task, TaskId};
@@ -34,7 +34,9 @@ pub(crate) struct Coupling {
     messages: Vec<u32>,
     /// Hosts with such messages, and some that had.
     hosts: Vec<HostId>,
-    /// Messages about to end that reach all hosts.
+    /// Messages about to end.
+    ending: BTreeSet<TaskId>,
+    /// How many of them reach all hosts.
     of_all: u32,
     /// Hosts of tasks that begin in the window at hand.
     beginning: Reach,
@@ -88,6 +90,7 @@ impl Coupling {
             on_their_way: BinaryHeap::new(),
             messages: vec![0; hosts],
             hosts: Vec::new(),
+            ending: BTreeSet::new(),
             of_all: 0,
             beginning: Reach::Hosts(Vec::new()),
         }
@@ -121,6 +124,9 @@ impl Coupling {
 
     /// A message may end in the window at hand, or a later one.
     pub(crate) fn may_end(&mut self, graph: &MessageGraph, message: TaskId) {
+        if !self.ending.insert(message) {
+            return;
+        }
         match Reach::of_end(graph, message) {
             Reach::All => self.of_all += 1,
             Reach::Hosts(hosts) => {
@@ -134,8 +140,11 @@ impl Coupling {
         }
     }
 
-    /// A message of which [`Coupling::may_end`] was told has ended for both its ends.
+    /// A message has ended for both its ends.
     pub(crate) fn has_ended(&mut self, graph: &MessageGraph, message: TaskId) {
+        if !self.ending.remove(&message) {
+            return;
+        }
         match Reach::of_end(graph, message) {
             Reach::All => self.of_all -= 1,
             Reach::Hosts(hosts) => hosts.iter().for_each(|host| self.messages[host.index()] -= 1),

@@ -2,16 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use pathweave_execution::ConnId;
 use pathweave_policy::{AnyPolicy, DatagramConfig, Leg, PolicyEnv, Repair, Service};
 use pathweave_results::FlowRecord;
 use pathweave_transport::Status;
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdHost, RdQp, SideMessage};
 use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, RdData, Segment};
-use pathweave_workload::TaskId;
 
-use crate::connections::ConnId;
-use crate::flows::Flow;
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_datagrams};
 use crate::later::{Agenda, Later};
 use crate::nic::{Cores, Datagram, Engine, NicConfig, Reorder};
@@ -231,8 +229,8 @@ impl<const C: usize> Runner<'_, C> {
         };
         let to = PeerId { host, qp: segment.dst_qp };
         if let Some(flow) = self.flow_of(place.from, to, place.msg) {
-            if let Some(state) = &mut self.flows[flow as usize] {
-                state.record.ooo_packets += u32::from(!place.in_order);
+            if let Some(record) = self.execution.record_mut(flow) {
+                record.ooo_packets += u32::from(!place.in_order);
             }
             if let Some(ledger) = self.inspect.as_mut().and_then(|inspect| inspect.ledger.as_mut()) {
                 let offset = crate::check::flow_address(flow) + u64::from(place.offset);
@@ -245,7 +243,7 @@ impl<const C: usize> Runner<'_, C> {
 
     fn flow_of(&self, from: PeerId, to: PeerId, msg: u64) -> Option<u32> {
         let conn = *self.beyond.as_ref()?.flows.get(&(from, to))?;
-        self.connections.list[conn as usize].posted.get(msg as usize).copied()
+        self.execution.connections[conn].posted.get(msg as usize).copied()
     }
 
     /// Drains what datagram queue pairs of a host have to say.
@@ -255,16 +253,15 @@ impl<const C: usize> Runner<'_, C> {
             match event {
                 RdEvent::Delivered { from, msg, bytes } => {
                     let flow = self.flow_of(from, to, msg).expect("delivered after it was posted");
-                    self.bytes_done += u128::from(bytes);
-                    self.delivered(now, flow);
+                    self.delivered(now, flow, bytes);
                     self.end_raw(flow);
                 }
                 RdEvent::Abandoned { .. } => {}
                 RdEvent::Completion { wr_id, status, sent_packets, retransmitted, .. } => {
                     let flow = wr_id as u32;
-                    if let Some(state) = &mut self.flows[flow as usize] {
-                        state.record.sent_packets = sent_packets;
-                        state.record.retransmitted_packets = retransmitted;
+                    if let Some(record) = self.execution.record_mut(flow) {
+                        record.sent_packets = sent_packets;
+                        record.retransmitted_packets = retransmitted;
                     }
                     self.on_completion(now, wr_id, status);
                 }
@@ -303,23 +300,23 @@ impl<const C: usize> Runner<'_, C> {
         record: FlowRecord,
     ) {
         let message = self.spec.graph.messages()[flow as usize];
-        let conn = self.connections.of(flow);
+        let conn = self.execution.connections.of(flow);
         let groups = self.spec.groups.len();
         let (src, dst) = message.processes();
         let at = |host, process| PeerId { host, qp: queue_pair(message.group.index(), groups, process) };
         let (from, to) = (at(message.src, src), at(message.dst, dst));
-        if self.connections.list[conn as usize].posted.is_empty() {
+        if self.execution.connections[conn].posted.is_empty() {
             self.introduce(now, conn, (from, to), path, config);
         }
         let framing = self.spec.host.framing;
         let mtu = self.spec.host.mtu.get() as u16;
         let ideal = ideal_datagrams(path, message.size.get(), config.capacity(mtu), framing);
         let record = FlowRecord { ideal_fct_ps: ideal.as_ps(), ..record };
-        self.flows[flow as usize] = Some(Flow::posted(record, 1));
+        self.execution.posted(record, 1);
         let rd = &mut self.extra(message.src).rd;
         let qp = rd.get_mut(from.qp).expect("introduced");
         match qp.post(now, to, u64::from(flow), message.size.get()) {
-            Ok(()) => self.connections.list[conn as usize].posted.push(flow),
+            Ok(()) => self.execution.connections[conn].posted.push(flow),
             // More is outstanding than numbers can tell apart: it counts as refused.
             Err(_) => self.on_completion(now, u64::from(flow), Status::LocalOperation),
         }
@@ -336,7 +333,7 @@ impl<const C: usize> Runner<'_, C> {
         config: &DatagramConfig,
     ) {
         let spec = self.spec;
-        let group = self.connections.list[conn as usize].group;
+        let group = self.execution.connections[conn].group;
         let scheme = &spec.scheme_of(group).scheme;
         let mtu = spec.host.mtu.get() as u16;
         let mtu_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
@@ -395,12 +392,8 @@ impl<const C: usize> Runner<'_, C> {
     /// Raw datagrams are over when they are there or lost; nobody else notices.
     fn end_raw(&mut self, flow: u32) {
         let group = self.spec.graph.messages()[flow as usize].group;
-        if !is_raw(&self.spec.scheme_of(group).scheme.service) {
-            return;
-        }
-        let Some(state) = &mut self.flows[flow as usize] else { return };
-        if !std::mem::replace(&mut state.over, true) {
-            self.pending.ended(&self.spec.graph, TaskId(flow));
+        if is_raw(&self.spec.scheme_of(group).scheme.service) {
+            self.execution.ended(flow);
         }
     }
 
@@ -414,12 +407,12 @@ impl<const C: usize> Runner<'_, C> {
     ) -> Option<u32> {
         let (from, to) = (PeerId { host: from, qp: segment.src_qp }, PeerId { host: to, qp: segment.dst_qp });
         let conn = *self.beyond.as_ref()?.flows.get(&(from, to))?;
-        let posted = &self.connections.list[conn as usize].posted;
+        let posted = &self.execution.connections[conn].posted;
         // The latest message with these 16 bits.
         let last = posted.len().checked_sub(1)?;
         let index = last - usize::from((last as u16).wrapping_sub(data.msg_id));
         let flow = *posted.get(index)?;
-        self.flows[flow as usize].as_mut()?.record.dropped_packets += 1;
+        self.execution.record_mut(flow)?.dropped_packets += 1;
         self.end_raw(flow);
         Some(flow)
     }

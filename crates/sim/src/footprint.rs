@@ -1,10 +1,9 @@
 //! What the state of a run weighs, as far as it is known before it runs.
 
+use pathweave_execution::{Connection, Execution};
 use pathweave_results::{FlowRecord, SeriesSample};
 
-use crate::connections::{ConnId, Connection};
-use crate::flows::Flow;
-use crate::runner::Runner;
+use crate::runner::{QueuePair, Runner};
 
 /// Numbers and sizes of what a run keeps of messages and connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,10 +16,9 @@ pub struct Footprint {
 
 impl Footprint {
     /// Bytes for each message: its state, its record when the run is over, its connection.
-    pub const MESSAGE_BYTES: usize =
-        size_of::<Option<Flow>>() + size_of::<FlowRecord>() + size_of::<ConnId>();
+    pub const MESSAGE_BYTES: usize = Execution::<QueuePair>::MESSAGE_BYTES + size_of::<FlowRecord>();
     /// Bytes for each connection, without its queue pairs: itself, and its place among those known while they are counted.
-    pub const CONNECTION_BYTES: usize = size_of::<Connection>() + 48;
+    pub const CONNECTION_BYTES: usize = size_of::<Connection<QueuePair>>() + 48;
     /// Bytes of a sample.
     pub const SAMPLE_BYTES: usize = size_of::<SeriesSample>();
 }
@@ -28,7 +26,8 @@ impl Footprint {
 impl<const C: usize> Runner<'_, C> {
     /// To be asked before the run.
     pub(crate) fn footprint(&self) -> Footprint {
-        let (connections, lasting_connections) = self.connections.counts();
-        Footprint { connections, lasting_connections }
+        let connections = &self.execution.connections;
+        let lasting = connections.iter().filter(|connection| connection.messages_left() > 1).count();
+        Footprint { connections: connections.len() as u64, lasting_connections: lasting as u64 }
     }
 }

@@ -7,7 +7,6 @@ mod calendar;
 mod capture;
 mod changes;
 pub mod check;
-mod connections;
 mod contexts;
 mod coupling;
 mod datagram;
@@ -17,7 +16,6 @@ mod distinct;
 mod edge;
 mod events;
 mod faults;
-mod flows;
 mod followed;
 mod footprint;
 mod forwarding;
@@ -30,7 +28,7 @@ pub mod nic;
 mod observe;
 mod outline;
 mod paths;
-mod pending;
+mod queue;
 mod records;
 mod route_headers;
 mod routes;
@@ -48,11 +46,10 @@ pub use footprint::Footprint;
 pub use ideal::{ideal_fct, notice_wire_bytes};
 pub use monitor::{Control, Monitor, Quiet, Snapshot};
 pub use paths::{PathProfile, profile};
+pub use pathweave_execution::GroupSpec;
 pub use pathweave_results::Role;
-pub use pending::Pending;
 pub use runner::{Simulation, run};
 pub use spec::{
-    Blame, GroupSpec, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec, StopConfig,
-    Verb,
+    Blame, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec, StopConfig, Verb,
 };
 pub use tap::{Arrival, Tap};

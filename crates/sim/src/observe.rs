@@ -136,8 +136,8 @@ impl<const C: usize> Runner<'_, C> {
                         let sent = &self.hosts[header.src().index()].outgoing;
                         let flow = sent.get(&content.src_qp).and_then(|list| list.get(data.msn as usize));
                         record.flow = flow.copied();
-                        if let Some(flow) = flow.and_then(|&f| self.flows[f as usize].as_mut()) {
-                            flow.record.dropped_packets += 1;
+                        if let Some(flow) = flow.and_then(|&f| self.execution.record_mut(f)) {
+                            flow.dropped_packets += 1;
                         }
                     }
                 }

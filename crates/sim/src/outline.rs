@@ -1,9 +1,8 @@
 //! What the records of a run say before anything has moved: the same for a simulated and for a real network.
 
-use pathweave_results::{FlowRecord, FlowStatus, JobRecord, LinkTotals, NodeInfo, NodeKind, RunInfo};
+use pathweave_results::{LinkTotals, NodeInfo, NodeKind, RunInfo};
 use pathweave_topo::{NodeId, Switch};
-use pathweave_units::{Rate, Time};
-use pathweave_workload::{JobId, JobSpans, Progress};
+use pathweave_units::Rate;
 
 use crate::spec::SimSpec;
 
@@ -20,46 +19,6 @@ impl SimSpec {
             roles: self.groups.iter().map(|group| group.role).collect(),
             ..RunInfo::default()
         }
-    }
-
-    /// A message that has not been posted. It starts when it could have been.
-    pub fn flow_record(&self, flow: u32) -> FlowRecord {
-        let message = &self.graph.messages()[flow as usize];
-        FlowRecord {
-            flow,
-            group: message.group.0,
-            scheme: self.groups[message.group.index()].scheme,
-            job: message.job.map(|job| job.0),
-            src_host: message.src.0,
-            dst_host: message.dst.0,
-            size_bytes: message.size.get(),
-            start_ps: message.start.as_ps(),
-            status: FlowStatus::Unfinished,
-            ..FlowRecord::default()
-        }
-    }
-
-    /// All jobs, with their ends. One whose tasks wait for others begins when the first of them is free.
-    pub fn job_records(&self, progress: &Progress, finish: &[Option<Time>]) -> Vec<JobRecord> {
-        let graph = &self.graph;
-        let mut earliest = vec![u64::MAX; graph.jobs().len()];
-        let messages = graph.messages().iter().map(|message| (message.job, message.start));
-        let computes = graph.computes().iter().map(|compute| (compute.job, compute.start));
-        for (job, start) in messages.chain(computes).filter_map(|(job, start)| Some((job?, start))) {
-            earliest[job.index()] = earliest[job.index()].min(start.as_ps());
-        }
-        let spans = JobSpans::of(graph);
-        let record = |(job, number): (&pathweave_workload::Job, u32)| JobRecord {
-            job: number,
-            name: job.name.clone(),
-            group: job.group.0,
-            start_ps: progress.job_begin(JobId(number)).map_or(earliest[number as usize], Time::as_ps),
-            finish_ps: finish[number as usize].map(Time::as_ps),
-            compute_ps: spans.span(JobId(number)).as_ps(),
-            size_bytes: job.measure.map(|measure| measure.size.get()),
-            bus_bytes: job.measure.map(|measure| measure.bus.get()),
-        };
-        graph.jobs().iter().zip(0..).map(record).collect()
     }
 
     /// All nodes: hosts, then switches.

@@ -1,6 +1,6 @@
 //! From the state at the end of a run to its records.
 
-use pathweave_results::{BalancingTotals, EndReason, FlowRecord, LinkTotals, RunInfo, RunResult};
+use pathweave_results::{BalancingTotals, EndReason, LinkTotals, RunInfo, RunResult};
 use pathweave_units::{Rate, Time};
 
 use crate::departures;
@@ -12,18 +12,18 @@ use crate::spec::RouteChoice;
 
 impl<const C: usize> Runner<'_, C> {
     pub(crate) fn into_result(mut self, ended: EndReason, ended_detail: String, end: Time) -> RunResult {
-        for flow in 0..self.flows.len() as u32 {
+        for flow in 0..self.execution.flows() as u32 {
             // Those that ended were settled when they did.
-            if self.flows[flow as usize].as_ref().is_some_and(|f| f.parts_to_ack > 0) {
-                self.settle(flow);
+            if self.execution.is_open(flow) {
+                self.execution.settle(flow, self.tally(self.execution.connections.of(flow)));
             }
         }
         let spec = self.spec;
-        let jobs = spec.job_records(&self.progress, &self.job_finish);
+        let jobs = self.execution.job_records();
         let links = self.links(end);
         let nodes = spec.node_infos();
         let balancing = self.balancing();
-        let flows = self.flow_records();
+        let flows = self.execution.flow_records();
         let groups = self.group_sums.iter().map(GroupSums::totals).collect();
         let sets = match &spec.routing {
             RouteChoice::Switches | RouteChoice::SenderSwitches(_) | RouteChoice::NextHops(_) => None,
@@ -67,12 +67,6 @@ impl<const C: usize> Runner<'_, C> {
             untracked_packets: stats.untracked_packets,
             message_packets: stats.messages,
         }
-    }
-
-    /// One a message; those never posted keep the time at which they could have been.
-    fn flow_records(&mut self) -> Vec<FlowRecord> {
-        let flows = std::mem::take(&mut self.flows).into_iter().zip(0..);
-        flows.map(|(flow, id)| flow.map_or_else(|| self.spec.flow_record(id), |flow| flow.record)).collect()
     }
 
     /// One a direction of a link; its number is that of its egress port.

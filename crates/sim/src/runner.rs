@@ -1,29 +1,25 @@
 //! The main loop: events from the queue to the fabric, the hosts and the workload.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use pathweave_des::{EventQueue, SourceId};
+use pathweave_execution::{Connections, Execution};
 use pathweave_fabric::config::Shares;
 use pathweave_fabric::{Arrived, BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step};
 use pathweave_policy::PathView;
 use pathweave_results::{EndReason, EventKind, RunResult};
 use pathweave_transport::{Endpoint, EndpointConfig, Event};
-use pathweave_units::{Duration, HostId, Time};
+use pathweave_units::{Duration, HostId, QpNum, Time};
 use pathweave_wire::Body;
-use pathweave_workload::{Progress, TaskId};
+use pathweave_workload::TaskId;
 
 use crate::calendar::{Calendar, Duty};
 use crate::check::Ledger;
-use crate::connections::Connections;
 use crate::coupling::{Coupling, SentWhole};
 use crate::datagram::Beyond;
 use crate::departures::DepartureLog;
 use crate::digest::Trace;
 use crate::edge;
 use crate::faults::agenda;
-use crate::flows::Flow;
 use crate::followed::{Followed, Inspect};
 use crate::footprint::Footprint;
 use crate::forwarding;
@@ -34,7 +30,7 @@ use crate::monitor::{Control, Monitor, Quiet, Snapshot};
 use crate::nic::Datagram;
 use crate::observe::Recorder;
 use crate::paths::check_distances;
-use crate::pending::Pending;
+use crate::queue::{EventQueue, SourceId};
 use crate::routes::{self, View};
 use crate::spec::{Blame, RouteChoice, SimError, SimSpec, Verb};
 use crate::tap::{Arrival, Tap};
@@ -42,6 +38,9 @@ use crate::ways::{Ways, source_routes};
 
 /// Events between two looks of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
+
+/// The two ends of a queue pair: its number at the sender and at the receiver of a connection.
+pub(crate) type QueuePair = (QpNum, QpNum);
 
 /// A run in progress.
 pub(crate) struct Runner<'a, const C: usize> {
@@ -53,19 +52,10 @@ pub(crate) struct Runner<'a, const C: usize> {
     pub(crate) queue: EventQueue,
     pub(crate) fabric: Fabric<Content, C>,
     pub(crate) hosts: Vec<Host>,
-    pub(crate) connections: Connections,
+    /// Tasks, messages and their connections.
+    pub(crate) execution: Execution<QueuePair>,
     /// Datagram queue pairs and NICs beyond their links, where the run has any.
     pub(crate) beyond: Option<Box<Beyond>>,
-    /// By message; `None` until posted.
-    pub(crate) flows: Vec<Option<Flow>>,
-    pub(crate) progress: Progress,
-    /// Tasks that became free and begin later, by (time, order of becoming free).
-    pub(crate) due: BinaryHeap<Reverse<(Time, u64, TaskId)>>,
-    pub(crate) due_count: u64,
-    /// What the run still waits for.
-    pub(crate) pending: Pending,
-    /// When each job finished.
-    pub(crate) job_finish: Vec<Option<Time>>,
     pub(crate) recorder: Recorder,
     /// By group.
     pub(crate) group_sums: Vec<GroupSums>,
@@ -74,8 +64,6 @@ pub(crate) struct Runner<'a, const C: usize> {
     pub(crate) lost: Trace,
     /// Who watches packets, if anybody does.
     tap: Option<&'a mut dyn Tap>,
-    pub(crate) bytes_done: u128,
-    pub(crate) flows_done: usize,
     pub(crate) calendar: Calendar,
     pub(crate) links_down: Vec<u32>,
     pub(crate) shares: Shares,
@@ -210,19 +198,14 @@ impl<'a, const C: usize> Runner<'a, C> {
                 Host::new(endpoint, ports, acks_as_data)
             })
             .collect();
+        let connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
         let mut runner = Runner {
             // One event a host, one for work, one for what happens later.
             queue: EventQueue::new(hosts as usize + 2),
             fabric,
             hosts: list,
-            connections: Connections::new(spec),
+            execution: Execution::new(spec.graph.clone(), &spec.groups, connections),
             beyond: None,
-            flows: spec.graph.messages().iter().map(|_| None).collect(),
-            progress: Progress::new(&spec.graph),
-            due: BinaryHeap::new(),
-            due_count: 0,
-            pending: Pending::new(spec),
-            job_finish: vec![None; spec.graph.jobs().len()],
             recorder: Recorder::new(spec, map.len()),
             group_sums: vec![GroupSums::default(); spec.groups.len()],
             // A SEND that consumes no posted receive is placed nowhere.
@@ -232,8 +215,6 @@ impl<'a, const C: usize> Runner<'a, C> {
             ),
             lost: Trace::new(),
             tap: None,
-            bytes_done: 0,
-            flows_done: 0,
             calendar: Calendar::new(spec, agenda(topology, &map, &spec.faults, &switch)?),
             links_down: vec![0; topology.links().len()],
             shares,
@@ -348,10 +329,10 @@ impl<'a, const C: usize> Runner<'a, C> {
             until: self.spec.stop.until,
             events: self.events(),
             packet_hops: self.fabric.packet_hops(),
-            bytes_done: self.bytes_done,
+            bytes_done: self.execution.bytes_done(),
             bytes_total: self.spec.graph.total_bytes(),
-            flows_done: self.flows_done,
-            flows_total: self.flows.len(),
+            flows_done: self.execution.flows_done(),
+            flows_total: self.execution.flows(),
         }
     }
 
@@ -439,11 +420,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         at.nic.has_sent_whole = false;
         for (qp, msn) in at.sent_whole.drain(..) {
             let flow = at.outgoing[&qp][msn as usize];
-            let state = self.flows[flow as usize].as_mut().expect("posted before it was sent");
-            // A copy of the last packet is sent after it.
-            let Some(left) = state.parts_to_send.checked_sub(1) else { continue };
-            state.parts_to_send = left;
-            if left == 0 {
+            if self.execution.part_sent(flow) {
                 self.coupling.sent_whole(Time::ZERO, SentWhole { message: TaskId(flow), qp, msn });
             }
         }
@@ -508,9 +485,7 @@ impl<'a, const C: usize> Runner<'a, C> {
     }
 
     pub(crate) fn schedule_work(&mut self) {
-        let root = self.progress.next_root(&self.spec.graph);
-        let due = self.due.peek().map(|Reverse((at, ..))| *at);
-        if let Some(at) = root.into_iter().chain(due).min() {
+        if let Some(at) = self.execution.next() {
             // What nobody foresaw begins when all hosts are there.
             let at = at.max(self.queue.now()).max(self.apart_until);
             self.queue.schedule_no_later(self.work_source(), at);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pathweave_execution::GroupSpec;
 use pathweave_fabric::config::{ConfigError, FaultConfig, SwitchConfig};
 use pathweave_policy::{Scheme, Service};
 use pathweave_results::Role;
@@ -59,24 +60,6 @@ impl SimSpec {
     /// The scheme of a group.
     pub fn scheme_of(&self, group: GroupId) -> &NamedScheme {
         &self.schemes[usize::from(self.groups[group.index()].scheme)]
-    }
-}
-
-/// How the messages of a group are carried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupSpec {
-    /// Index of its scheme.
-    pub scheme: u16,
-    /// Its data class, 1 and up.
-    pub class: u8,
-    /// Whether the run waits for it.
-    pub role: Role,
-}
-
-impl GroupSpec {
-    /// Foreground in the first data class.
-    pub const fn new(scheme: u16) -> Self {
-        GroupSpec { scheme, class: 1, role: Role::Foreground }
     }
 }
 

@@ -1,11 +1,8 @@
 //! A window of simulated time: first the hosts, then the fabric.
 
-use std::cmp::Reverse;
-
-use pathweave_des::prefetch_line;
+use pathweave_fabric::prefetch_line;
 use pathweave_transport::Warm;
 use pathweave_units::{Duration, HostId, Rate, Time};
-use pathweave_workload::Due;
 
 use crate::coupling::SentWhole;
 use crate::host::Nic;
@@ -43,21 +40,7 @@ impl<const C: usize> Runner<'_, C> {
 
     /// Finds the tasks that begin before `end`.
     fn couple_tasks(&mut self, end: Time) {
-        let spec = self.spec;
-        if let Some(last) = end.as_ps().checked_sub(1).map(Time::from_ps) {
-            while let Some(Due { task, at }) = self.progress.pop_root(&spec.graph, last) {
-                self.begin_later(task, at);
-            }
-        }
-        let mut begin = Vec::new();
-        while let Some(&entry) = self.due.peek()
-            && entry.0.0 < end
-        {
-            begin.push(entry);
-            self.due.pop();
-        }
-        self.coupling.begin_window(&spec.graph, begin.iter().map(|&Reverse((_, _, task))| task));
-        self.due.extend(begin);
+        self.coupling.begin_window(&self.spec.graph, self.execution.due_before(end));
     }
 
     /// Finds the messages that may end before `end`.
@@ -66,8 +49,7 @@ impl<const C: usize> Runner<'_, C> {
             let not_before = start + self.shortest_rest(sent).unwrap_or(Duration::ZERO);
             if not_before >= end {
                 self.coupling.sent_whole(not_before, sent);
-            } else if let Some(flow) = &mut self.flows[sent.message.index()] {
-                flow.may_end = true;
+            } else {
                 self.coupling.may_end(&self.spec.graph, sent.message);
             }
         }
@@ -75,9 +57,9 @@ impl<const C: usize> Runner<'_, C> {
 
     /// What it takes at least until all of a message has arrived.
     fn shortest_rest(&self, sent: SentWhole) -> Option<Duration> {
-        let connection = &self.connections.list[self.connections.of(sent.message.0) as usize];
+        let connection = &self.execution.connections[self.execution.connections.of(sent.message.0)];
         let (src, dst) = (&self.hosts[connection.src.index()], &self.hosts[connection.dst.index()]);
-        let (_, at_dst) = *connection.qps.iter().find(|(at_src, _)| *at_src == sent.qp)?;
+        let (_, at_dst) = *connection.queue_pairs.iter().find(|(at_src, _)| *at_src == sent.qp)?;
         let missing = dst.endpoint.missing_of(at_dst, src.endpoint.psns_of(sent.qp, sent.msn)?)?;
         // Packets arrive one after the other. The first may be there at once, and the last one be short.
         let full_packets = missing.saturating_sub(2);
@@ -118,7 +100,7 @@ impl<const C: usize> Runner<'_, C> {
                 self.host_events += 1;
                 self.on_later(now);
             }
-            if self.pending.is_over() {
+            if self.execution.is_over() {
                 over = Some(now);
                 break;
             }
@@ -132,7 +114,7 @@ impl<const C: usize> Runner<'_, C> {
     fn run_apart(&mut self, end: Time) -> Option<Time> {
         let last = Time::from_ps(end.as_ps().checked_sub(1)?);
         self.apart_until = end;
-        let was_over = self.pending.is_over();
+        let was_over = self.execution.is_over();
         let mut active = std::mem::take(&mut self.active);
         active.clear();
         active.extend(self.fabric.hosts_due(end));
@@ -147,7 +129,7 @@ impl<const C: usize> Runner<'_, C> {
         }
         self.active = active;
         self.apart_until = Time::ZERO;
-        (self.pending.is_over() && !was_over).then_some(last)
+        (self.execution.is_over() && !was_over).then_some(last)
     }
 
     /// Executes what happens at a host up to `last`, in order of time; at one instant arrivals, then the transmitter, then
@@ -251,12 +233,11 @@ mod tests {
         build,
     };
 
+    use crate::GroupSpec;
     use crate::monitor::Quiet;
     use crate::nic::SideChannelConfig;
     use crate::runner::Runner;
-    use crate::spec::{
-        GroupSpec, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimSpec, StopConfig, Verb,
-    };
+    use crate::spec::{HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimSpec, StopConfig, Verb};
 
     use super::*;
 

@@ -1,19 +1,16 @@
 //! The workload in motion: posting messages as they become due, noting how they end.
 
-use std::cmp::Reverse;
-
+use pathweave_execution::{Begin, Completed, ConnId, Share, Tally, shares};
 use pathweave_policy::{Leg, PolicyEnv, Ports, Service};
-use pathweave_results::{FlowRecord, FlowStatus};
-use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest, part_bytes};
+use pathweave_results::FlowRecord;
+use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
-use pathweave_workload::{Due, TaskId};
+use pathweave_workload::TaskId;
 
 use crate::check;
-use crate::connections::ConnId;
 use crate::datagram::is_raw;
 use crate::distinct::distinct_paths;
 use crate::edge;
-use crate::flows::{Flow, Tally};
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct, notice_wire_bytes};
 use crate::later::Later;
 use crate::paths::PathProfile;
@@ -23,62 +20,18 @@ use crate::spec::Verb;
 impl<const C: usize> Runner<'_, C> {
     /// Begins every task that is due.
     pub(crate) fn on_work(&mut self, now: Time) {
-        let graph = self.spec.graph.clone();
-        loop {
-            if let Some(&Reverse((at, _, task))) = self.due.peek()
-                && at <= now
-            {
-                self.due.pop();
-                self.begin(now, task);
-            } else if let Some(Due { task, at }) = self.progress.pop_root(&graph, now) {
-                if at <= now {
-                    self.begin(now, task);
-                } else {
-                    self.begin_later(task, at);
-                }
-            } else {
-                break;
+        while let Some(begin) = self.execution.begin(now) {
+            match begin {
+                Begin::Message(flow) => self.post(now, flow),
+                Begin::Computed => self.schedule_freed(),
             }
         }
         self.schedule_work();
     }
 
-    pub(crate) fn begin_later(&mut self, task: TaskId, at: Time) {
-        self.due_count += 1;
-        self.due.push(Reverse((at, self.due_count, task)));
-    }
-
-    /// A message is posted; a computation is over (its due time is its end).
-    fn begin(&mut self, now: Time, task: TaskId) {
-        if task.index() < self.flows.len() {
-            self.post(now, task.0);
-        } else {
-            self.pending.ended(&self.spec.graph, task);
-            self.complete_task(now, task);
-        }
-    }
-
-    fn complete_task(&mut self, now: Time, task: TaskId) {
-        let mut free = Vec::new();
-        if let Some(job) = self.progress.complete(&self.spec.graph, task, now, &mut free) {
-            self.job_finish[job.index()] = Some(now);
-        }
-        self.begin_freed(free);
-    }
-
-    /// The sender of a message has its last acknowledgement.
-    fn acknowledged(&mut self, now: Time, message: TaskId) {
-        let mut free = Vec::new();
-        self.progress.acknowledged(&self.spec.graph, message, now, &mut free);
-        self.begin_freed(free);
-    }
-
-    fn begin_freed(&mut self, free: Vec<Due>) {
-        for Due { task, at } in free {
-            self.pending.freed(&self.spec.graph, task);
-            self.begin_later(task, at);
-        }
-        if !self.due.is_empty() {
+    /// Tasks may have become free.
+    fn schedule_freed(&mut self) {
+        if self.execution.any_freed() {
             self.schedule_work();
         }
     }
@@ -93,15 +46,11 @@ impl<const C: usize> Runner<'_, C> {
     /// The NIC has the work request of a message that was posted at `posted`.
     pub(crate) fn issue(&mut self, now: Time, posted: Time, flow: u32, granted: bool) {
         let message = self.spec.graph.messages()[flow as usize];
-        let conn = self.connections.of(flow);
-        let record = FlowRecord { start_ps: posted.as_ps(), ..self.spec.flow_record(flow) };
+        let conn = self.execution.connections.of(flow);
+        let record = FlowRecord { start_ps: posted.as_ps(), ..self.execution.record(flow) };
         let paths = self.ways.profiles(&self.spec.topology, message.src, message.dst);
         if paths.is_empty() {
-            let record = FlowRecord { status: FlowStatus::Unreachable, ..record };
-            self.flows[flow as usize] = Some(Flow::posted(record, 0));
-            self.connections.list[conn as usize].messages_left -= 1;
-            self.pending.ended(&self.spec.graph, TaskId(flow));
-            return;
+            return self.execution.unreachable(record);
         }
         let spec = self.spec;
         let service = &spec.scheme_of(message.group).scheme.service;
@@ -112,7 +61,7 @@ impl<const C: usize> Runner<'_, C> {
         if let Service::Datagram(config) = service {
             return self.post_datagram(now, flow, &paths[0], config, record);
         }
-        if self.connections.list[conn as usize].qps.is_empty() {
+        if self.execution.connections[conn].queue_pairs.is_empty() {
             self.open(now, conn, &paths);
         }
         let framing = self.spec.host.framing;
@@ -126,29 +75,25 @@ impl<const C: usize> Runner<'_, C> {
             ideal_acked_ps: acked.map(Duration::as_ps),
             ..record
         };
-        let qps = self.connections.list[conn as usize].qps.clone();
-        // A message of fewer bytes than queue pairs leaves some of them idle.
-        let parts = (qps.len() as u64).min(message.size.get().max(1));
-        self.flows[flow as usize] = Some(Flow::posted(record, parts as u16));
+        let qps = self.execution.connections[conn].queue_pairs.clone();
+        let parts = shares(message.size.get(), qps.len());
+        self.execution.posted(record, parts.len() as u16);
         let (src, dst) = (message.src.index(), message.dst.index());
         if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
             let outgoing = &self.hosts[src].outgoing;
             let number = |qp| outgoing.get(qp).map_or(0, Vec::len) as u32;
             let carriers: Vec<_> =
-                qps.iter().take(parts as usize).map(|(src_qp, _)| (*src_qp, number(src_qp))).collect();
+                qps.iter().take(parts.len()).map(|(src_qp, _)| (*src_qp, number(src_qp))).collect();
             let receivers = qps.iter().take(carriers.len()).map(|(_, dst_qp)| *dst_qp).collect();
             followed.posted(flow, (message.src, &carriers), (message.dst, receivers));
         }
-        let mut offset = 0;
-        for (part, (src_qp, dst_qp)) in (0..parts).zip(qps) {
+        for (Share { offset, len }, (src_qp, dst_qp)) in parts.zip(qps) {
             let op = match self.spec.host.verb {
                 Verb::Send => Op::Send,
                 Verb::Write => {
                     Op::Write { rkey: self.hosts[dst].rkey, remote_addr: check::flow_address(flow) + offset }
                 }
             };
-            let len = part_bytes(message.size.get(), part, parts);
-            offset += len;
             let request = WorkRequest { wr_id: u64::from(flow), op, local: Buffer(0), len };
             if self.hosts[src].endpoint.post(now, src_qp, request).is_ok() {
                 self.hosts[src].outgoing.entry(src_qp).or_default().push(flow);
@@ -165,7 +110,7 @@ impl<const C: usize> Runner<'_, C> {
     fn open(&mut self, now: Time, conn: ConnId, paths: &[PathProfile]) {
         let spec = self.spec;
         let (src, dst, group) = {
-            let c = &self.connections.list[conn as usize];
+            let c = &self.execution.connections[conn];
             (c.src, c.dst, c.group)
         };
         let class = spec.groups[group.index()].class;
@@ -199,7 +144,7 @@ impl<const C: usize> Runner<'_, C> {
         if scheme.ports == Ports::Distinct && there.1.is_empty() {
             there.1 = distinct_paths(&self.fabric, (src, dst), scheme.paths);
         }
-        self.connections.list[conn as usize].qps.reserve_exact(usize::from(scheme.queue_pairs));
+        self.execution.connections[conn].queue_pairs.reserve_exact(usize::from(scheme.queue_pairs));
         for index in 0..scheme.queue_pairs {
             let make = |host: &mut crate::host::Host, peer: HostId, side: u64| -> QpNum {
                 let (env, views) = if side == 0 { &there } else { &back };
@@ -225,7 +170,7 @@ impl<const C: usize> Runner<'_, C> {
             let at_dst = make(&mut self.hosts[dst.index()], src, 1);
             self.hosts[src.index()].endpoint.connect(at_src, at_dst).expect("just made");
             self.hosts[dst.index()].endpoint.connect(at_dst, at_src).expect("just made");
-            self.connections.list[conn as usize].qps.push((at_src, at_dst));
+            self.execution.connections[conn].queue_pairs.push((at_src, at_dst));
         }
     }
 
@@ -236,9 +181,9 @@ impl<const C: usize> Runner<'_, C> {
         let mtu = spec.host.mtu.get() as u16;
         let data_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
         let bytes = (data_wire, ack_wire_bytes(spec.host.framing));
-        for conn in 0..self.connections.list.len() {
-            let connection = &self.connections.list[conn];
-            let (src, dst, qps) = (connection.src, connection.dst, connection.qps.clone());
+        for conn in 0..self.execution.connections.len() as ConnId {
+            let connection = &self.execution.connections[conn];
+            let (src, dst, qps) = (connection.src, connection.dst, connection.queue_pairs.clone());
             if qps.is_empty() {
                 continue;
             }
@@ -257,38 +202,36 @@ impl<const C: usize> Runner<'_, C> {
         }
     }
 
-    /// Counters of a connection's queue pairs, summed: (senders, receivers).
-    fn tallies(&self, conn: ConnId) -> (Tally, Tally) {
-        let connection = &self.connections.list[conn as usize];
+    /// Counters of a connection's queue pairs, summed.
+    pub(crate) fn tally(&self, conn: ConnId) -> Tally {
+        let connection = &self.execution.connections[conn];
         let (src, dst) = (&self.hosts[connection.src.index()], &self.hosts[connection.dst.index()]);
-        let mut sums = (Tally::default(), Tally::default());
+        let mut tally = Tally::default();
         let notice_bytes = u64::from(notice_wire_bytes(self.spec.host.framing));
-        for &(at_src, at_dst) in &connection.qps {
-            src.endpoint.qp_counters(at_src).into_iter().for_each(|c| sums.0.add(&c));
-            dst.endpoint.qp_counters(at_dst).into_iter().for_each(|c| sums.1.add(&c));
-            src.endpoint.order_counters(at_src).into_iter().for_each(|c| sums.0.add_order(&c, notice_bytes));
+        for &(at_src, at_dst) in &connection.queue_pairs {
+            let sender = src.endpoint.qp_counters(at_src).unwrap_or_default();
+            let order = src.endpoint.order_counters(at_src).unwrap_or_default();
+            tally.add_sender(&sender, &order, notice_bytes);
+            tally.add_receiver(&dst.endpoint.qp_counters(at_dst).unwrap_or_default());
         }
-        sums
+        tally
     }
 
     /// All bytes of one queue pair's share of a message have arrived.
     pub(crate) fn on_delivered(&mut self, now: Time, host: usize, qp: QpNum, msn: u32, bytes: u64) {
-        self.bytes_done += u128::from(bytes);
         let flow = self.hosts[host].incoming[&qp][msn as usize];
         // The host hears of it when its NIC has told.
         let nic = self.spec.host.nic.as_ref();
-        self.delivered(now + nic.map_or(Duration::ZERO, |nic| nic.arrival_delay(0)), flow);
+        self.delivered(now + nic.map_or(Duration::ZERO, |nic| nic.arrival_delay(0)), flow, bytes);
     }
 
-    /// A message, or the share of one queue pair in it, has arrived.
-    pub(crate) fn delivered(&mut self, now: Time, flow: u32) {
-        let state = self.flows[flow as usize].as_mut().expect("delivered after it was posted");
-        if state.part_delivered(now) {
+    /// A message, or the share of one queue pair in it, of so many bytes, has arrived.
+    pub(crate) fn delivered(&mut self, now: Time, flow: u32, bytes: u64) {
+        if self.execution.part_delivered(now, flow, bytes) {
             if let Some(ledger) = self.inspect.as_mut().and_then(|inspect| inspect.ledger.as_mut()) {
-                ledger.delivered(flow, state.record.size_bytes);
+                ledger.delivered(flow, self.spec.graph.messages()[flow as usize].size.get());
             }
-            self.flows_done += 1;
-            self.complete_task(now, TaskId(flow));
+            self.schedule_freed();
             self.uncouple(flow);
         }
     }
@@ -296,24 +239,22 @@ impl<const C: usize> Runner<'_, C> {
     /// The sender knows how one queue pair's share of a message ended.
     pub(crate) fn on_completion(&mut self, now: Time, wr_id: u64, status: Status) {
         let flow = wr_id as u32;
-        let state = self.flows[flow as usize].as_mut().expect("completed after it was posted");
-        if !state.part_completed(now, status) {
-            return;
-        }
-        if state.record.acked_ps.is_some() {
-            self.acknowledged(now, TaskId(flow));
+        match self.execution.part_completed(now, flow, status) {
+            Completed::NotYet => return,
+            Completed::Acknowledged => self.schedule_freed(),
+            Completed::Failed => {}
         }
         self.uncouple(flow);
-        let conn = self.connections.of(flow);
+        let conn = self.execution.connections.of(flow);
         self.note_contexts(flow, false);
-        let service = &self.spec.scheme_of(self.connections.list[conn as usize].group).scheme.service;
+        let service = &self.spec.scheme_of(self.execution.connections[conn].group).scheme.service;
         if is_raw(service) {
             // Sent, and nobody will say whether it arrived.
-            if let Some(state) = &mut self.flows[flow as usize] {
-                state.record.acked_ps = None;
+            if let Some(record) = self.execution.record_mut(flow) {
+                record.acked_ps = None;
             }
         } else {
-            self.pending.ended(&self.spec.graph, TaskId(flow));
+            self.execution.ended(flow);
         }
         if let Service::Datagram(_) = service {
             return;
@@ -321,42 +262,26 @@ impl<const C: usize> Runner<'_, C> {
         if *service == Service::EndToEnd {
             self.free_context(now, conn);
         }
-        self.settle(flow);
+        let tally = self.tally(conn);
         if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
             followed.ended(flow);
         }
-        let connection = &mut self.connections.list[conn as usize];
-        connection.messages_left -= 1;
-        if connection.messages_left == 0 {
+        if self.execution.done_with(flow, tally) {
             self.close(conn);
         }
     }
 
     /// A message has ended for one of its ends, perhaps for both.
     fn uncouple(&mut self, flow: u32) {
-        let Some(state) = &mut self.flows[flow as usize] else { return };
-        if state.may_end && state.parts_to_deliver == 0 && state.parts_to_ack == 0 {
-            state.may_end = false;
+        if !self.execution.is_arriving(flow) && !self.execution.is_open(flow) {
             self.coupling.has_ended(&self.spec.graph, TaskId(flow));
         }
     }
 
-    /// Takes the counters of a flow's queue pairs into its record.
-    pub(crate) fn settle(&mut self, flow: u32) {
-        let conn = self.connections.of(flow);
-        let now = self.tallies(conn);
-        let connection = &mut self.connections.list[conn as usize];
-        let taken = connection.taken.as_deref().copied().unwrap_or_default();
-        connection.taken = (connection.messages_left > 1).then(|| Box::new(now));
-        if let Some(state) = &mut self.flows[flow as usize] {
-            state.settle(&now, &taken);
-        }
-    }
-
     fn close(&mut self, conn: ConnId) {
-        let connection = &mut self.connections.list[conn as usize];
+        let connection = &mut self.execution.connections[conn];
         let (src, dst) = (connection.src.index(), connection.dst.index());
-        for (at_src, at_dst) in std::mem::take(&mut connection.qps) {
+        for (at_src, at_dst) in std::mem::take(&mut connection.queue_pairs) {
             for (host, qp) in [(src, at_src), (dst, at_dst)] {
                 let host = &mut self.hosts[host];
                 host.endpoint.destroy_qp(qp).expect("open until now");

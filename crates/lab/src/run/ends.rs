@@ -9,11 +9,12 @@ use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Listener, MAX_PATHS, Region, Registration, Remote, Slice,
     Unprotected,
 };
+use pathweave_execution::{ConnId, Connections, Share};
 use pathweave_policy::Scheme;
+use pathweave_results::{FlowRecord, FlowStatus};
 use pathweave_sim::{NamedScheme, PathProfile, SimSpec, Verb, profile};
 use pathweave_topo::Routing;
 use pathweave_units::{HostId, Rate};
-use pathweave_workload::Message;
 
 use crate::error::LabError;
 use crate::lab::Lab;
@@ -41,11 +42,10 @@ const ACCEPT: Duration = Duration::from_secs(5);
 /// Receives posted ahead on a connection, at most.
 const RECEIVES: u32 = 1_024;
 
-/// All hosts and connections.
+/// All hosts.
 pub(super) struct Ends {
     hosts: BTreeMap<u32, Host>,
-    pub(super) streams: Vec<Stream>,
-    of_message: Vec<u32>,
+    /// By message: where it goes in its receiver's memory.
     places: Vec<u64>,
     pattern: Region,
     verified: bool,
@@ -59,11 +59,11 @@ struct Host {
     registration: Registration,
 }
 
-/// Messages equal in source, destination, group and stream share connections: one, or one a queue pair.
-pub(super) struct Stream {
-    dst: u32,
-    pub(super) senders: Vec<Connection>,
-    pub(super) receivers: Vec<Connection>,
+/// A queue pair: a connection of the datapath, at both of its ends.
+#[derive(Debug)]
+pub(super) struct Pair {
+    pub(super) sender: Connection,
+    pub(super) receiver: Connection,
 }
 
 /// How often loops woke up for an instant, and how much later than that in all.
@@ -82,17 +82,18 @@ impl Paced {
 }
 
 impl Ends {
-    pub(super) fn open(lab: &Lab, spec: &SimSpec, notes: &mut Vec<String>) -> Result<Ends, LabError> {
+    /// Opens the devices of all hosts, and the queue pairs of all connections.
+    pub(super) fn open(
+        lab: &Lab,
+        spec: &SimSpec,
+        connections: &mut Connections<Pair>,
+        notes: &mut Vec<String>,
+    ) -> Result<Ends, LabError> {
         let messages = spec.graph.messages();
-        let (keys, of_message) = streams(messages);
-        let queue_pairs = |key: &Key| usize::from(scheme_of(spec, key).scheme.queue_pairs);
-        let connections: usize = keys.iter().map(queue_pairs).sum();
-        if connections > MOST_CONNECTIONS {
-            return Err(LabError::TooLarge {
-                what: "connections",
-                found: connections,
-                most: MOST_CONNECTIONS,
-            });
+        let queue_pairs = |group| usize::from(spec.scheme_of(group).scheme.queue_pairs);
+        let found = connections.iter().map(|connection| queue_pairs(connection.group)).sum();
+        if found > MOST_CONNECTIONS {
+            return Err(LabError::TooLarge { what: "connections", found, most: MOST_CONNECTIONS });
         }
         let names = spec.schemes.iter().map(preset).collect::<Result<Vec<_>, _>>()?;
         let Places { places, sizes, own: verified } = Places::of(spec)?;
@@ -105,20 +106,20 @@ impl Ends {
 
         let mut hosts = BTreeMap::new();
         let routing = Routing::whole(&spec.topology);
-        for host in keys.iter().flat_map(|key| [key.0, key.1]).collect::<BTreeSet<u32>>() {
-            let config = config(lab, spec, &routing, host, &keys, notes)?;
+        for host in connections.iter().flat_map(|c| [c.src.0, c.dst.0]).collect::<BTreeSet<u32>>() {
+            let config = config(lab, spec, &routing, host, connections, notes)?;
             hosts.insert(host, Host::open(lab, host, config, sizes.get(&host).copied().unwrap_or(1))?);
         }
-        let mut waiting = vec![0u32; keys.len()];
-        of_message.iter().for_each(|&stream| waiting[stream as usize] += 1);
-        let mut ends = Ends { hosts, streams: Vec::new(), of_message, places, pattern, verified };
-        for (key, waiting) in keys.iter().zip(waiting) {
-            let name = names[usize::from(spec.groups[usize::from(key.2)].scheme)];
-            let stream = ends.connect(lab, key, name, queue_pairs(key))?;
-            for receiver in &stream.receivers {
-                (0..waiting.min(RECEIVES)).try_for_each(|_| ends.receive(&stream, receiver))?;
+        let ends = Ends { hosts, places, pattern, verified };
+        for conn in 0..connections.len() as ConnId {
+            let connection = &mut connections[conn];
+            let (src, dst, group) = (connection.src, connection.dst, connection.group);
+            let name = names[usize::from(spec.groups[group.index()].scheme)];
+            connection.queue_pairs = ends.connect(lab, (src, dst), name, queue_pairs(group))?;
+            let receives = connection.messages_left().min(RECEIVES);
+            for pair in &connection.queue_pairs {
+                (0..receives).try_for_each(|_| ends.receive(dst, &pair.receiver))?;
             }
-            ends.streams.push(stream);
         }
         notes.dedup();
         Ok(ends)
@@ -134,46 +135,48 @@ impl Ends {
         sum
     }
 
-    /// Opens the connections of a stream and finds their other ends.
-    fn connect(&self, lab: &Lab, key: &Key, scheme: &str, queue_pairs: usize) -> Result<Stream, LabError> {
-        let (src, dst) = (&self.hosts[&key.0], &self.hosts[&key.1]);
-        let name = |host| lab.plan().topology().node_name(HostId(host).into()).into_owned();
-        let failed = |why: String| LabError::Run(format!("{} to {}: {why}", name(key.0), name(key.1)));
-        let mut stream = Stream { dst: key.1, senders: Vec::new(), receivers: Vec::new() };
-        for _ in 0..queue_pairs {
+    /// Opens the queue pairs of a connection and finds their other ends.
+    fn connect(
+        &self,
+        lab: &Lab,
+        (from, to): (HostId, HostId),
+        scheme: &str,
+        queue_pairs: usize,
+    ) -> Result<Vec<Pair>, LabError> {
+        let (src, dst) = (&self.hosts[&from.0], &self.hosts[&to.0]);
+        let name = |host: HostId| lab.plan().topology().node_name(host.into()).into_owned();
+        let failed = |why: String| LabError::Run(format!("{} to {}: {why}", name(from), name(to)));
+        let open = |_| {
             let sender = src.device.connect_with(dst.device.local_addr(), scheme, &[]);
-            stream.senders.push(sender.map_err(|why| failed(why.to_string()))?);
+            let sender = sender.map_err(|why| failed(why.to_string()))?;
             // One at a time, so that the next one accepted is this one's other end.
             let receiver = dst.listener.accept(ACCEPT).map_err(|why| failed(why.to_string()))?;
-            stream.receivers.push(receiver);
-        }
-        Ok(stream)
+            Ok(Pair { sender, receiver })
+        };
+        (0..queue_pairs).map(open).collect()
     }
 
-    /// Posts one receive, which a message's immediate consumes. A SEND's payload goes where nobody looks.
-    pub(super) fn receive(&self, stream: &Stream, receiver: &Connection) -> Result<(), LabError> {
-        let memory = self.hosts[&stream.dst].memory.all();
+    /// Posts one receive at `host`, which a message's immediate consumes. A SEND's payload goes where nobody looks.
+    pub(super) fn receive(&self, host: HostId, receiver: &Connection) -> Result<(), LabError> {
+        let memory = self.hosts[&host.0].memory.all();
         receiver.recv(0, memory).map_err(|why| LabError::Run(format!("cannot post a receive: {why}")))
     }
 
-    pub(super) fn stream_of(&self, message: u32) -> u32 {
-        self.of_message[message as usize]
-    }
-
     /// What to send of a message, and where to.
-    pub(super) fn memory(&self, message: u32, stream: &Stream, offset: u64, len: u64) -> (Slice, Remote) {
+    pub(super) fn memory(&self, message: u32, dst: HostId, Share { offset, len }: Share) -> (Slice, Remote) {
         let start = shift(message) + offset;
         let from = self.pattern.slice(start as usize..(start + len) as usize);
-        let to = self.hosts[&stream.dst].registration.remote(self.places[message as usize] + offset);
+        let to = self.hosts[&dst.0].registration.remote(self.places[message as usize] + offset);
         (from.expect("the pattern is as long as the longest message and its shift"), to)
     }
 
-    /// Compares every message that arrived (its number and its size) with what was sent.
-    pub(super) fn verify(&self, delivered: &[(u32, u32, u64)]) -> Result<(), LabError> {
+    /// Compares every message that arrived with what was sent.
+    pub(super) fn verify(&self, flows: &[FlowRecord]) -> Result<(), LabError> {
         if !self.verified {
             return Ok(());
         }
-        for &(message, dst, size) in delivered {
+        for flow in flows.iter().filter(|flow| flow.status == FlowStatus::Finished) {
+            let (message, dst, size) = (flow.flow, flow.dst_host, flow.size_bytes);
             let bytes = |region: &Region, start: u64| region.to_vec(start as usize..(start + size) as usize);
             let place = self.places[message as usize];
             let (Ok(sent), Ok(arrived)) =
@@ -204,24 +207,6 @@ impl Host {
         let registration = device.register(&memory, Access::WRITE).map_err(|why| failed(why.to_string()))?;
         Ok(Host { device, listener, memory, registration })
     }
-}
-
-/// Source, destination, group, stream.
-type Key = (u32, u32, u16, u32);
-
-/// The streams of messages by first use, and the stream of each message.
-fn streams(messages: &[Message]) -> (Vec<Key>, Vec<u32>) {
-    let mut known = BTreeMap::new();
-    let mut keys = Vec::new();
-    let of_message = messages.iter().map(|message| {
-        let key = (message.src.0, message.dst.0, message.group.0, message.stream);
-        *known.entry(key).or_insert_with(|| {
-            keys.push(key);
-            keys.len() as u32 - 1
-        })
-    });
-    let of_message = of_message.collect();
-    (keys, of_message)
 }
 
 /// Where messages go in their receivers' memory.
@@ -288,10 +273,6 @@ fn shift(message: u32) -> u64 {
     u64::from(message) % PATTERN_SHIFTS * PATTERN_SHIFT
 }
 
-fn scheme_of<'a>(spec: &'a SimSpec, key: &Key) -> &'a NamedScheme {
-    &spec.schemes[usize::from(spec.groups[usize::from(key.2)].scheme)]
-}
-
 /// The name under which the datapath knows a scheme. It runs the preset as it is; only paths and queue pairs may differ,
 /// because those are ours to choose here.
 fn preset(named: &NamedScheme) -> Result<&'static str, LabError> {
@@ -319,7 +300,7 @@ fn config(
     spec: &SimSpec,
     routing: &Routing,
     host: u32,
-    keys: &[Key],
+    connections: &Connections<Pair>,
     notes: &mut Vec<String>,
 ) -> Result<DeviceConfig, LabError> {
     let plan = lab.plan();
@@ -351,10 +332,10 @@ fn config(
     config.mtu_payload = config.mtu_payload.min(wanted as u16);
     let nics: u64 = plan.node(HostId(host).into()).ports.iter().map(|port| port.rate.as_bps()).sum();
     config.line_rate = Rate::from_bps(nics).max(Rate::from_mbps(1));
-    let partners = keys.iter().filter(|key| key.0 == host).map(|key| key.1);
+    let partners = connections.iter().filter(|c| c.src.0 == host).map(|c| c.dst);
     let scale = plan.settings().rate_scale;
     let round_trips = partners
-        .filter_map(|dst| profile(&spec.topology, routing, HostId(host), HostId(dst)))
+        .filter_map(|dst| profile(&spec.topology, routing, HostId(host), dst))
         .map(|path| transmission_s(&path, config.mtu_payload) / scale.share());
     let longest = round_trips.fold(0.0, f64::max);
     config.base_rtt = SOFTWARE_RTT + Duration::from_secs_f64(longest.min(1.0));

@@ -7,7 +7,6 @@
 //! software of this machine takes is thereby shrunk like everything else. `wall_s` of the results is real.
 
 mod ends;
-mod flow;
 mod pace;
 mod records;
 mod traffic;
@@ -15,6 +14,7 @@ mod traffic;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use pathweave_execution::Connections;
 use pathweave_results::RunResult;
 use pathweave_sim::SimSpec;
 use pathweave_units::Time;
@@ -86,7 +86,8 @@ pub fn run(lab: &mut Lab, spec: &SimSpec, look: &mut dyn FnMut(Seen) -> bool) ->
     if spec.routing != pathweave_sim::RouteChoice::Switches {
         notes.push("nobody chooses whole routes in a lab: its switches choose ports, by a hash".to_owned());
     }
-    let ends = Ends::open(lab, spec, &mut notes)?;
+    let mut connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
+    let ends = Ends::open(lab, spec, &mut connections, &mut notes)?;
     let before = records::Fabric::read(lab)?;
     let (cpu_s, ticks, paced) = (cpu_s(), Ticks::now(), ends.paced());
     let clock = Clock { start: Instant::now(), scale };
@@ -94,7 +95,7 @@ pub fn run(lab: &mut Lab, spec: &SimSpec, look: &mut dyn FnMut(Seen) -> bool) ->
     let (ended, changes) = std::thread::scope(|scope| {
         let lab = &mut *lab;
         let changes = scope.spawn(|| schedule.play(lab, &|| over.load(Ordering::Relaxed)));
-        let mut traffic = Traffic::new(spec, &ends, clock);
+        let mut traffic = Traffic::new(spec, &ends, connections, clock);
         let ended = traffic.run(look);
         over.store(true, Ordering::Relaxed);
         let changes = changes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -109,7 +110,7 @@ pub fn run(lab: &mut Lab, spec: &SimSpec, look: &mut dyn FnMut(Seen) -> bool) ->
         machine_busy: ticks.zip(Ticks::now()).and_then(|(before, now)| now.busy_since(&before)),
         late: late.max(ends.paced().late_since(&paced)),
     };
-    ends.verify(&done.delivered)?;
+    ends.verify(&done.flows)?;
     let fabric = records::Fabric::read(lab)?;
     let wall = clock.start.elapsed();
     let mut result = records::result(spec, done, fabric.since(&before), end);

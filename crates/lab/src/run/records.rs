@@ -62,20 +62,16 @@ impl Fabric {
 }
 
 pub(super) fn result(spec: &SimSpec, done: Done, fabric: Fabric, end: Time) -> RunResult {
-    let jobs = spec.job_records(&done.progress, &done.job_finish);
-    let flows = done.flows.into_iter().zip(0u32..);
     RunResult {
         info: RunInfo {
             simulated_ps: end.as_ps(),
             packet_hops: fabric.0.iter().map(|moved| moved.packets).sum(),
             ..spec.run_info()
         },
-        flows: flows
-            .map(|(flow, number)| flow.map_or_else(|| spec.flow_record(number), |flow| flow.record))
-            .collect(),
+        flows: done.flows,
         nodes: spec.node_infos(),
         links: links(spec, &fabric, end),
-        jobs,
+        jobs: done.jobs,
         ..RunResult::default()
     }
 }

@@ -34,6 +34,6 @@ pub fn prefetch_line<T>(place: &T, line: usize) {
 
 /// As [`prefetch`], for every cache line of `place`.
 #[inline(always)]
-pub fn prefetch_all<T>(place: &T) {
+pub(crate) fn prefetch_all<T>(place: &T) {
     (0..size_of::<T>().div_ceil(64)).for_each(|line| prefetch_line(place, line));
 }

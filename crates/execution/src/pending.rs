@@ -3,12 +3,12 @@
 use pathweave_results::Role;
 use pathweave_workload::{MessageGraph, Task, TaskId};
 
-use crate::spec::SimSpec;
+use crate::execution::GroupSpec;
 
 /// Tasks of the foreground that may begin or have begun, and are not over. A run is over when there is none: whatever
 /// waits for a task that failed never becomes free. Where every group is foreground that is every task.
 #[derive(Clone, Debug)]
-pub struct Pending {
+pub(crate) struct Pending {
     /// By group; empty if there is no background.
     background: Vec<bool>,
     left: usize,
@@ -16,28 +16,30 @@ pub struct Pending {
 
 impl Pending {
     /// Tasks that wait for nothing are free from the start.
-    pub fn new(spec: &SimSpec) -> Self {
-        let background = if spec.has_background() {
-            spec.groups.iter().map(|group| group.role == Role::Background).collect()
-        } else {
-            Vec::new()
-        };
+    pub(crate) fn new(graph: &MessageGraph, groups: &[GroupSpec]) -> Self {
+        let mut background: Vec<bool> = groups.iter().map(|group| group.role == Role::Background).collect();
+        if !background.contains(&true) {
+            background.clear();
+        }
         let mut pending = Pending { background, left: 0 };
-        let tasks = (0..spec.graph.task_count() as u32).map(TaskId);
-        tasks.filter(|&id| spec.graph.predecessors(id) == 0).for_each(|id| pending.freed(&spec.graph, id));
+        let tasks = (0..graph.task_count() as u32).map(TaskId);
+        tasks.filter(|&id| graph.predecessors(id) == 0).for_each(|id| pending.freed(graph, id));
         pending
     }
+
     /// A task may begin.
-    pub fn freed(&mut self, graph: &MessageGraph, task: TaskId) {
+    pub(crate) fn freed(&mut self, graph: &MessageGraph, task: TaskId) {
         self.left += usize::from(self.counts(graph, task));
     }
+
     /// A message's sender knows how it ended; a computation is over.
-    pub fn ended(&mut self, graph: &MessageGraph, task: TaskId) {
+    pub(crate) fn ended(&mut self, graph: &MessageGraph, task: TaskId) {
         self.left -= usize::from(self.counts(graph, task));
     }
+
     /// Nothing of the foreground is under way and nothing is to come.
     #[inline]
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.left == 0
     }
 

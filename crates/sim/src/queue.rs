@@ -11,10 +11,10 @@ use std::collections::BinaryHeap;
 
 use pathweave_units::Time;
 
-use crate::prefetch::prefetch;
+use pathweave_fabric::prefetch;
 
 /// What an event belongs to: an index into the sources given to [`EventQueue::new`].
-pub type SourceId = u32;
+pub(crate) type SourceId = u32;
 
 const NONE: u32 = u32::MAX;
 const UNSCHEDULED: u64 = u64::MAX;
@@ -31,7 +31,7 @@ const REACH_SHIFT: u32 = 22;
 const MAX_BUCKETS: u64 = 1 << 17;
 
 /// How many of the next events [`EventQueue::upcoming`] tells.
-pub const LOOK_AHEAD: usize = 17;
+pub(crate) const LOOK_AHEAD: usize = 17;
 
 /// The sorted list is filled up when fewer events than this are in it: enough to look ahead where there is so much
 /// memory that it has to be loaded ahead of time, and few where not, since to schedule an event among them costs more.
@@ -73,7 +73,7 @@ impl Entry {
 }
 
 /// A monotone queue of events, at most one a source.
-pub struct EventQueue {
+pub(crate) struct EventQueue {
     slots: Vec<Slot>,
     /// First event of each bucket. A power of two of them.
     buckets: Vec<u32>,
@@ -97,14 +97,13 @@ pub struct EventQueue {
     /// No later than the first of them.
     far_first: u64,
     now: u64,
-    pending: usize,
     /// Events in the wheel.
     near: usize,
 }
 
 impl EventQueue {
     /// A queue for `sources` sources, at time zero.
-    pub fn new(sources: usize) -> Self {
+    pub(crate) fn new(sources: usize) -> Self {
         assert!(sources < FAR as usize, "more sources than a 32-bit index can tell apart");
         let shift = bucket_shift(sources);
         let buckets = (1u64 << (REACH_SHIFT - shift)).min(MAX_BUCKETS) as usize;
@@ -123,41 +122,23 @@ impl EventQueue {
             far: BinaryHeap::new(),
             far_first: u64::MAX,
             now: 0,
-            pending: 0,
             near: 0,
         }
     }
 
     /// Time of the last event popped.
-    pub fn now(&self) -> Time {
+    pub(crate) fn now(&self) -> Time {
         Time::from_ps(self.now)
-    }
-
-    /// Number of pending events.
-    pub fn len(&self) -> usize {
-        self.pending
-    }
-
-    /// Whether nothing is pending.
-    pub fn is_empty(&self) -> bool {
-        self.pending == 0
-    }
-
-    /// When the source's event is due, if it has one.
-    #[inline]
-    pub fn scheduled(&self, source: SourceId) -> Option<Time> {
-        let time = self.slots[source as usize].time;
-        (time != UNSCHEDULED).then(|| Time::from_ps(time))
     }
 
     /// Schedules the event of a source that has none. Panics if `at` lies in the past; a source that is scheduled
     /// already is a bug of the caller.
     #[inline(always)]
-    pub fn schedule(&mut self, source: SourceId, at: Time) {
+    fn schedule(&mut self, source: SourceId, at: Time) {
         let time = at.as_ps();
         assert!(time >= self.now, "an event in the past");
-        debug_assert!(self.scheduled(source).is_none(), "source {source} is scheduled already");
-        self.pending += 1;
+        let free = self.slots[source as usize].time == UNSCHEDULED;
+        debug_assert!(free, "source {source} is scheduled already");
         let turn = time >> self.shift;
         if turn.wrapping_sub(self.turn) < self.buckets.len() as u64 {
             self.insert_near(source, time);
@@ -205,7 +186,7 @@ impl EventQueue {
 
     /// Schedules the event of a source, moving it if it is pending.
     #[inline]
-    pub fn reschedule(&mut self, source: SourceId, at: Time) {
+    fn reschedule(&mut self, source: SourceId, at: Time) {
         if self.slots[source as usize].time != UNSCHEDULED {
             self.cancel(source);
         }
@@ -214,7 +195,7 @@ impl EventQueue {
 
     /// Schedules the event of a source unless one is pending at `at` or before.
     #[inline]
-    pub fn schedule_no_later(&mut self, source: SourceId, at: Time) {
+    pub(crate) fn schedule_no_later(&mut self, source: SourceId, at: Time) {
         if self.slots[source as usize].time > at.as_ps() {
             self.reschedule(source, at);
         }
@@ -222,12 +203,11 @@ impl EventQueue {
 
     /// Removes a source's event, if it has one.
     #[inline]
-    pub fn cancel(&mut self, source: SourceId) {
+    fn cancel(&mut self, source: SourceId) {
         let Slot { time, before, behind } = self.slots[source as usize];
         if time == UNSCHEDULED {
             return;
         }
-        self.pending -= 1;
         self.slots[source as usize].time = UNSCHEDULED;
         if before == SOON || before == FAR {
             // The entry there is void now.
@@ -252,13 +232,13 @@ impl EventQueue {
     /// events will touch. Events that are scheduled in between show up late, those that were moved away still do; `None`
     /// where so few are near that memory is not what they wait for. `ahead` is below [`LOOK_AHEAD`].
     #[inline(always)]
-    pub fn upcoming<const N: usize>(&self, ahead: [usize; N]) -> Option<[SourceId; N]> {
+    pub(crate) fn upcoming<const N: usize>(&self, ahead: [usize; N]) -> Option<[SourceId; N]> {
         let near: &[Entry; LOOK_AHEAD] = self.soon.get(self.next..)?.first_chunk()?;
         Some(ahead.map(|n| near[n].source()))
     }
 
     /// When the earliest event is due, if there is one.
-    pub fn next_time(&mut self) -> Option<Time> {
+    pub(crate) fn next_time(&mut self) -> Option<Time> {
         match self.first_soon() {
             Some((time, _)) => Some(Time::from_ps(time)),
             None => self.first_far().map(Time::from_ps),
@@ -267,7 +247,7 @@ impl EventQueue {
 
     /// Removes and returns the earliest event if it is due before `end`.
     #[inline(always)]
-    pub fn pop_before(&mut self, end: Time) -> Option<(Time, SourceId)> {
+    pub(crate) fn pop_before(&mut self, end: Time) -> Option<(Time, SourceId)> {
         let (time, source) = match self.first_soon() {
             Some(first) => first,
             None => {
@@ -281,15 +261,8 @@ impl EventQueue {
         }
         self.next += 1;
         self.slots[source as usize].time = UNSCHEDULED;
-        self.pending -= 1;
         self.now = time;
         Some((Time::from_ps(time), source))
-    }
-
-    /// Removes and returns the earliest event.
-    #[inline]
-    pub fn pop(&mut self) -> Option<(Time, SourceId)> {
-        self.pop_before(Time::MAX)
     }
 
     /// The first event that is not in the heap.
@@ -433,6 +406,12 @@ mod tests {
         Time::from_ps(ps)
     }
 
+    impl EventQueue {
+        fn pop(&mut self) -> Option<(Time, SourceId)> {
+            self.pop_before(Time::MAX)
+        }
+    }
+
     #[test]
     fn equal_times_pop_in_order_of_source() {
         let mut queue = EventQueue::new(8);
@@ -471,7 +450,6 @@ mod tests {
         queue.schedule(0, at(1 << 41));
         assert_eq!(queue.pop(), Some((at(1 << 41), 0)));
         assert_eq!(queue.pop(), None);
-        assert!(queue.is_empty());
     }
 
     #[test]
@@ -561,7 +539,6 @@ mod tests {
                         }
                     }
                 }
-                prop_assert_eq!(queue.len(), model.len());
             }
         }
     }

@@ -1,0 +1,131 @@
+//! Which messages share queue pairs.
+
+use std::collections::HashMap;
+use std::ops::{Index, IndexMut};
+
+use pathweave_policy::Service;
+use pathweave_units::HostId;
+use pathweave_workload::{GroupId, Message, MessageGraph};
+
+use crate::tally::Tally;
+
+/// Index of a connection.
+pub type ConnId = u32;
+
+/// A connection: one queue pair at each end, or several where the scheme scales queue pairs. `Q` is how the caller names
+/// both ends of a queue pair.
+#[derive(Debug)]
+pub struct Connection<Q> {
+    /// The host that sends.
+    pub src: HostId,
+    /// The host that receives.
+    pub dst: HostId,
+    /// The group of its messages.
+    pub group: GroupId,
+    /// Messages that are yet to be acknowledged, posted or not.
+    pub(crate) messages_left: u32,
+    /// Of datagram queue pairs, which are not a connection's own: messages posted, by their number.
+    pub posted: Vec<u32>,
+    /// Its queue pairs; empty until the caller opens them.
+    pub queue_pairs: Vec<Q>,
+    /// Counters of its queue pairs when a message was last done with. None until then, and none once all are, so that a
+    /// million connections of a message each do without.
+    taken: Option<Box<Tally>>,
+}
+
+impl<Q> Connection<Q> {
+    fn new(message: &Message) -> Self {
+        Connection {
+            src: message.src,
+            dst: message.dst,
+            group: message.group,
+            messages_left: 0,
+            posted: vec![],
+            queue_pairs: vec![],
+            taken: None,
+        }
+    }
+
+    /// Messages that are yet to be acknowledged, posted or not.
+    pub fn messages_left(&self) -> u32 {
+        self.messages_left
+    }
+
+    /// Remembers its counters of now. Returns those of when this was last called.
+    pub(crate) fn take(&mut self, now: Tally) -> Tally {
+        let taken = self.taken.as_deref().copied().unwrap_or_default();
+        self.taken = (self.messages_left > 1).then(|| Box::new(now));
+        taken
+    }
+}
+
+/// All connections of a run, to be opened when first needed.
+#[derive(Debug)]
+pub struct Connections<Q> {
+    list: Vec<Connection<Q>>,
+    of_message: Vec<ConnId>,
+}
+
+impl<Q> Connections<Q> {
+    /// One for each distinct (source, destination, group, stream), numbered by first use. Where queue pairs serve more
+    /// than a pair of processes, what they serve takes the place of the stream; `service` tells for each group.
+    pub fn new<'s>(graph: &MessageGraph, service: impl Fn(GroupId) -> &'s Service) -> Self {
+        // Only looked up, never iterated: its order cannot leak.
+        let mut known = HashMap::new();
+        let mut list: Vec<Connection<Q>> = Vec::new();
+        let of_message = graph
+            .messages()
+            .iter()
+            .map(|m| {
+                let (process, peer_process) = m.processes();
+                let shared = match service(m.group) {
+                    Service::Connection => m.stream,
+                    Service::SharedReceive => u32::from(process),
+                    Service::EndToEnd => 0,
+                    Service::Datagram(_) => u32::from(process) << 16 | u32::from(peer_process),
+                };
+                let conn = *known.entry((m.src, m.dst, m.group, shared)).or_insert_with(|| {
+                    list.push(Connection::new(m));
+                    list.len() as ConnId - 1
+                });
+                list[conn as usize].messages_left += 1;
+                conn
+            })
+            .collect();
+        Connections { list, of_message }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none: the workload has no messages.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// All of them, by number.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Connection<Q>> {
+        self.list.iter()
+    }
+
+    /// The connection that carries a message.
+    pub fn of(&self, message: u32) -> ConnId {
+        self.of_message[message as usize]
+    }
+}
+
+impl<Q> Index<ConnId> for Connections<Q> {
+    type Output = Connection<Q>;
+
+    fn index(&self, conn: ConnId) -> &Connection<Q> {
+        &self.list[conn as usize]
+    }
+}
+
+impl<Q> IndexMut<ConnId> for Connections<Q> {
+    fn index_mut(&mut self, conn: ConnId) -> &mut Connection<Q> {
+        &mut self.list[conn as usize]
+    }
+}

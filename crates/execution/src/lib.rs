@@ -1,0 +1,20 @@
+//! A workload in execution, on a simulated and on a real network alike.
+//!
+//! [`Execution`] does no I/O and knows no clock. The caller says what happened and when: a part of a message was
+//! delivered, its sender learnt how it ended. The execution says what to post next, and keeps the record of each flow.
+//! It decides which tasks of a [`pathweave_workload::MessageGraph`] are free, which messages share queue pairs
+//! ([`Connections`]), how a message is divided over them ([`shares`]), and which counters count for which message
+//! ([`Tally`]). How a message is posted, and what a queue pair is, are the caller's.
+
+mod connections;
+mod execution;
+mod flow;
+mod pending;
+mod shares;
+mod tally;
+mod tasks;
+
+pub use connections::{ConnId, Connection, Connections};
+pub use execution::{Begin, Completed, Execution, GroupSpec};
+pub use shares::{Share, shares};
+pub use tally::Tally;
