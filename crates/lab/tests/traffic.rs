@@ -1,0 +1,94 @@
+//! A workload on a lab: what depends on what, several queue pairs, and records as the simulator has them.
+
+#[allow(dead_code, clippy::print_stderr)] // Each file of tests uses what it needs; skips are loud.
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{TestLab, privileged};
+use pathweave_fabric::config::SwitchConfig;
+use pathweave_lab::{RateScale, Settings};
+use pathweave_results::{EndReason, FlowStatus};
+use pathweave_sim::nic::SideChannelConfig;
+use pathweave_sim::{
+    GroupSpec, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimSpec, StopConfig, Verb,
+};
+use pathweave_topo::{Build, LeafSpine, Topology};
+use pathweave_units::{Bytes, Duration, Rate};
+use pathweave_wire::Framing;
+use pathweave_workload::{Placement, RingAllReduce, Traffic, WorkloadConfig, WorkloadEnv, build};
+
+/// Two rings, one after the other, of all four hosts: each host sends six messages of 50 KB a ring.
+fn spec(scheme: &str, topology: Topology) -> SimSpec {
+    let rings = Traffic::RingAllReduce(RingAllReduce {
+        size: Bytes::new(200_000),
+        group_size: None,
+        placement: Placement::default(),
+        repetitions: 2,
+        compute: Duration::from_us(3),
+    });
+    let env = WorkloadEnv::new(4, Rate::from_gbps(100));
+    let graph = build(&[WorkloadConfig::new(rings)], &env).unwrap().graph;
+    SimSpec {
+        name: scheme.into(),
+        seed: 1,
+        topology: Arc::new(topology),
+        routing: RouteChoice::Switches,
+        switch: SwitchConfig::default(),
+        host: HostConfig {
+            mtu: Bytes::new(4_096),
+            framing: Framing::Rocev2,
+            source_route: Framing::Rocev2.usual_route(),
+            verb: Verb::Write,
+            rto: Default::default(),
+            nic: None,
+            side_channel: SideChannelConfig::default(),
+        },
+        schemes: vec![NamedScheme {
+            name: scheme.into(),
+            scheme: (pathweave_policy::find_scheme(scheme).unwrap().make)(),
+        }],
+        groups: graph.groups().iter().map(|_| GroupSpec::new(0)).collect(),
+        graph: Arc::new(graph),
+        faults: vec![],
+        stop: StopConfig::default(),
+        observe: ObserveConfig { interval: None, ..ObserveConfig::default() },
+        verify: true,
+        scenario_toml: String::new(),
+    }
+}
+
+#[test]
+fn a_collective_runs_to_its_end() {
+    if !privileged("a_collective_runs_to_its_end") {
+        return;
+    }
+    let topology = || LeafSpine::new(2, 2, 2).build(Path::new(".")).unwrap();
+    let mut lab = TestLab::new(topology(), Settings::new("1/1000".parse::<RateScale>().unwrap()));
+    // One queue pair a connection, and several.
+    for scheme in ["ecmp", "qp-scaling"] {
+        let spec = spec(scheme, topology());
+        let mut most = 0;
+        let look = &mut |seen: pathweave_lab::Seen| {
+            most = seen.bytes_done.max(most);
+            true
+        };
+        let result = pathweave_lab::run(&mut lab.0, &spec, look).unwrap().result;
+        assert_eq!(result.info.ended, EndReason::Completed, "{scheme}");
+        assert_eq!(result.flows.len(), 2 * 4 * 6, "{scheme}");
+        for flow in &result.flows {
+            assert_eq!(flow.status, FlowStatus::Finished, "{scheme}: {flow:?}");
+            assert!(flow.finish_ps.is_some() && flow.acked_ps >= flow.finish_ps, "{scheme}: {flow:?}");
+        }
+        // 50 KB in packets of 4,096 bytes; what is sent while messages share a connection counts for one of them.
+        let sent: u32 = result.flows.iter().map(|flow| flow.sent_packets).sum();
+        assert!(sent >= 48 * 13, "{scheme}: {sent}");
+        assert!(
+            result.jobs.iter().all(|job| job.finish_ps > Some(job.start_ps)),
+            "{scheme}: {:?}",
+            result.jobs
+        );
+        assert!(most <= spec.graph.total_bytes() && most > 0, "{scheme}: {most}");
+    }
+}
