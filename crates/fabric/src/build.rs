@@ -5,7 +5,7 @@ use pathweave_units::{Bytes, Duration, HostId, Rate, Time, derive_seed};
 use crate::config::{EcmpHash, Forwarding, SwitchConfig};
 use crate::fabric::Fabric;
 use crate::faults::Impairments;
-use crate::forwarding::{Balancer, ForwardingStats, Outbox, SwitchRoutes};
+use crate::forwarding::{Balancer, ManyLeaves, Outbox, SwitchRoutes};
 use crate::link::Link;
 use crate::marking::Marker;
 use crate::packet::Contents;
@@ -212,9 +212,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             lookahead: wires.lookahead(),
             wires,
             contents: Contents::new(),
-            balancer: Balancer::new(config, seed, built.len(), &ports, hosts)?,
+            balancer: Balancer::new(&config.forwarding, seed, built.len(), &ports, hosts)
+                .map_err(|(forwarding, ManyLeaves(host))| BuildError::ManyLeaves { host, forwarding })?,
             explicit: None,
-            forwarding_stats: ForwardingStats::default(),
             outbox: Outbox::default(),
             switches: built,
             boxes: Vec::new(),

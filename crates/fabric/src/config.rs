@@ -2,7 +2,9 @@
 
 use pathweave_units::{Bytes, Duration, Rate};
 
-pub use crate::forwarding::config::{
+pub use crate::config_error::ConfigError;
+use crate::config_error::out_of_range;
+pub use crate::forwarding::{
     ConWeaveConfig, CongaConfig, DrillConfig, Forwarding, ForwardingConfig, LetFlowConfig, ReplyAfter,
     Shares, UgalConfig, WcmpConfig,
 };
@@ -10,28 +12,6 @@ pub use crate::middlebox::{CoolMode, ExternalConfig, NdtConfig, NsfConfig, Order
 
 /// Traffic classes a packet can be in: class 0 is control (acknowledgements, notifications), the rest is data.
 pub const MAX_CLASSES: usize = 8;
-
-/// A value out of its range.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The field, as a path below the struct that was validated ("ecn.kmin").
-    pub field: &'static str,
-    /// The value found.
-    pub value: String,
-    /// What is allowed.
-    pub allowed: String,
-}
-
-impl std::fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} is {}; allowed: {}", self.field, self.value, self.allowed)
-    }
-}
-impl std::error::Error for ConfigError {}
-
-pub(crate) fn out_of_range(field: &'static str, value: impl ToString, allowed: impl ToString) -> ConfigError {
-    ConfigError { field, value: value.to_string(), allowed: allowed.to_string() }
-}
 
 /// All switches of a fabric.
 #[derive(Clone, Debug, PartialEq)]

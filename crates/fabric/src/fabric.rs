@@ -20,7 +20,7 @@ use pathweave_units::{Duration, HostId, Time};
 use crate::config::EcnConfig;
 use crate::event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 use crate::faults::Impairments;
-use crate::forwarding::{Balancer, ExplicitWays, ForwardingStats, Outbox};
+use crate::forwarding::{Balancer, ExplicitWays, Outbox};
 use crate::marking::Marker;
 use crate::middlebox::Middlebox;
 use crate::packet::{CORRUPT, Contents, Header, LOST, PFC};
@@ -52,7 +52,6 @@ pub struct Fabric<P, const C: usize> {
     pub(crate) balancer: Balancer,
     /// What the switches of senders choose among, where that is whole paths.
     pub(crate) explicit: Option<Box<ExplicitWays>>,
-    pub(crate) forwarding_stats: ForwardingStats,
     /// Packets that a balancing switch is about to send besides the one it looks at.
     pub(crate) outbox: Outbox,
     /// By switch; empty where none has one.

@@ -7,6 +7,7 @@ mod buffering;
 mod build;
 mod calm;
 pub mod config;
+mod config_error;
 mod event;
 mod fabric;
 mod faults;

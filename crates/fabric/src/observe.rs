@@ -97,7 +97,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// What load balancing in the switches did so far.
     pub fn forwarding(&self) -> &ForwardingStats {
-        &self.forwarding_stats
+        self.balancer.stats()
     }
 
     /// Packets between switches that are under way.

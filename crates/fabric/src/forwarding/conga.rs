@@ -9,17 +9,79 @@
 
 use pathweave_units::{Duration, Time};
 
-use crate::fabric::Fabric;
-use crate::forwarding::config::CongaConfig;
-use crate::forwarding::dice::SwitchDice;
-use crate::forwarding::dre::Dre;
-use crate::forwarding::flowlets::{FlowletTable, Lookup};
-use crate::forwarding::routes::Candidates;
-use crate::forwarding::{ForwardingStats, ecmp_hash, flow_hash};
+use super::balance::{Balance, Layout, check_entries, check_times};
+use super::dice::SwitchDice;
+use super::dre::Dre;
+use super::flowlets::{FlowletTable, Lookup};
+use super::leaves::ManyLeaves;
+use super::routes::Candidates;
+use super::view::{Action, ForwardingStats, Ports, SwitchView};
+use crate::config_error::{ConfigError, out_of_range};
 use crate::packet::Header;
-use crate::port::{LinkSpec, Port, PortId};
+use crate::port::PortId;
 
-use super::Balancer;
+/// Parameters of CONGA.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CongaConfig {
+    /// A pause longer than this begins a flowlet. Default 50 us (the evaluation of LAPS; that of ConWeave has 100 us, the
+    /// CONGA paper 500 us).
+    pub gap: Duration,
+    /// Flowlets a leaf can tell apart: entries of its table, a power of two. Default 65,536 (CONGA, section 3.4).
+    pub entries: u32,
+    /// How often the estimate of a link's load is discounted. Default 20 us, with `dre_alpha` the 160 us over which the
+    /// CONGA paper averages (section 3.6). The class of conweave-ns3 has 200 us and 0.2, but what it runs (its
+    /// `network-load-balance.cc`) sets 50 us and 0.2, which is 250 us, and lets figures age for 500 us; the study of LAPS
+    /// has 200 us and 0.2.
+    pub dre_interval: Duration,
+    /// The share of the estimate taken away each time. Default 0.125.
+    pub dre_alpha: f64,
+    /// Bits of a congestion metric, 1 to 8. Default 3 (CONGA, section 3.6).
+    pub metric_bits: u32,
+    /// A metric not heard of for longer than this counts as 0. Default 10 ms (CONGA, section 3.3).
+    pub ageing: Duration,
+    /// Ways looked at for each flowlet, neighbours at a random place in their list; 0: all. Default 0 (CONGA, section 3.5);
+    /// conweave-ns3 and the study of LAPS have 4.
+    pub samples: u32,
+    /// Whether a flowlet takes the way of the one before it unless another is better. Default true (CONGA, section 3.5);
+    /// in conweave-ns3 and the study of LAPS chance decides among what is equally good.
+    pub stay: bool,
+}
+
+impl Default for CongaConfig {
+    fn default() -> Self {
+        CongaConfig {
+            gap: Duration::from_us(50),
+            entries: 65_536,
+            dre_interval: Duration::from_us(20),
+            dre_alpha: 0.125,
+            metric_bits: 3,
+            ageing: Duration::from_ms(10),
+            samples: 0,
+            stay: true,
+        }
+    }
+}
+
+impl CongaConfig {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        check_times(&[
+            ("forwarding.conga.gap", self.gap),
+            ("forwarding.conga.dre_interval", self.dre_interval),
+            ("forwarding.conga.ageing", self.ageing),
+        ])?;
+        check_entries("forwarding.conga.entries", self.entries)?;
+        if !(self.dre_alpha >= 0.001 && self.dre_alpha <= 1.0) {
+            return Err(out_of_range("forwarding.conga.dre_alpha", self.dre_alpha, "0.001 to 1"));
+        }
+        if !(1..=8).contains(&self.metric_bits) {
+            return Err(out_of_range("forwarding.conga.metric_bits", self.metric_bits, "1 to 8"));
+        }
+        Ok(())
+    }
+}
 
 /// What a packet between leaves carries (section 3.1), by the place of its content.
 #[derive(Clone, Copy, Default)]
@@ -111,41 +173,46 @@ pub(crate) struct Conga {
     /// By place of the content.
     tags: Vec<Tag>,
     dice: SwitchDice,
+    stats: ForwardingStats,
 }
 
-impl Conga {
-    pub(crate) fn new(
-        config: &CongaConfig,
-        seed: u64,
-        leaf_of_host: Vec<u32>,
-        switches: usize,
-        ports: usize,
-    ) -> Self {
-        Conga {
+impl Balance for Conga {
+    const COUNTS_SENT: bool = true;
+    type Config = CongaConfig;
+
+    fn new(config: &CongaConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
+        let (switches, ports) = (fabric.switches, fabric.ports as usize);
+        Ok(Conga {
             dre: Dre::new(config.dre_interval, config.dre_alpha, config.metric_bits, switches, ports),
             config: config.clone(),
-            leaf_of_host,
+            leaf_of_host: (fabric.leaf_of_host)()?,
             leaves: vec![Leaf::default(); switches],
             tags: Vec::new(),
-            dice: SwitchDice::new(seed, switches),
-        }
+            dice: SwitchDice::new(fabric.seed, switches),
+            stats: ForwardingStats::default(),
+        })
+    }
+
+    fn decide(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
+        Action::Forward(self.port(at, header))
     }
 
     /// When the registers of a switch decay next.
-    pub(crate) fn next_tick(&self, switch: u32) -> Time {
+    fn next_clock(&self, switch: u32) -> Time {
         self.dre.next_tick(switch)
     }
 
-    pub(crate) fn tick<const C: usize>(
-        &mut self,
-        switch: u32,
-        first: PortId,
-        ports: &[Port<C>],
-        until: Time,
-    ) {
-        self.dre.tick(switch, first, ports, until);
+    fn on_clock(&mut self, at: &mut impl SwitchView, until: Time) {
+        at.ports().for_each(|port| at.serve(port));
+        self.dre.tick(at.switch(), at.ports(), at, until);
     }
 
+    fn stats(&self) -> &ForwardingStats {
+        &self.stats
+    }
+}
+
+impl Conga {
     /// The leaves of a packet's ends.
     fn ends(&self, header: &Header) -> (u32, u32) {
         (self.leaf_of_host[header.src().index()], self.leaf_of_host[header.dst().index()])
@@ -161,14 +228,13 @@ impl Conga {
 
     /// The way of a packet at the leaf of its sender, by what its flowlet did or by the metrics (section 3.5). `place` tells
     /// of a way by which number metrics know it, and by which port it begins.
-    fn way<const C: usize>(
+    fn way(
         &mut self,
         (switch, to): (u32, u32),
         now: Time,
         hash: u64,
         (all, place): (Candidates<'_>, impl Fn(u32) -> (u16, PortId)),
-        (ports, specs): (&[Port<C>], &[LinkSpec]),
-        stats: &mut ForwardingStats,
+        ports: &impl Ports,
     ) -> u32 {
         let leaf = &mut self.leaves[switch as usize];
         let before = match leaf.flowlets.look(hash, now, self.config.gap, self.config.entries) {
@@ -187,7 +253,7 @@ impl Conga {
         let mut metric = |way: u32| {
             let (number, port) = place(way);
             let remote = ways.metric(number).at(now, self.config.ageing);
-            remote.max(self.dre.metric(port, ports, specs))
+            remote.max(self.dre.metric(port, ports))
         };
         let best = candidates.iter().map(&mut metric).min().expect("there is a way");
         // A flow moves only for something better; among what is equally good the choice is random.
@@ -201,8 +267,8 @@ impl Conga {
             }
         };
         leaf.flowlets.assign(hash, way);
-        stats.flowlets += 1;
-        stats.reroutes += u64::from(before.is_some_and(|before| before != way));
+        self.stats.flowlets += 1;
+        self.stats.reroutes += u64::from(before.is_some_and(|before| before != way));
         way
     }
 
@@ -215,63 +281,57 @@ impl Conga {
             Leaf::ways(&mut leaf.to, from).metric(uplink).set(value, now);
         }
     }
-}
 
-impl<P: Copy, const C: usize> Fabric<P, C> {
     /// The port for a packet, which can be reached.
-    pub(crate) fn conga(&mut self, now: Time, switch: u32, header: &Header) -> PortId {
-        let Balancer::Conga(conga) = &mut self.balancer else { unreachable!("asked for by CONGA only") };
-        let (from, to) = conga.ends(header);
+    fn port(&mut self, at: &mut impl SwitchView, header: &Header) -> PortId {
+        let (now, switch) = (at.now(), at.switch());
+        let (from, to) = self.ends(header);
         if switch == to {
             if from != to {
-                conga.arrived(switch, from, now, header);
+                self.arrived(switch, from, now, header);
             }
-            return self.onward(switch, header);
+            return at.onward(header);
         }
         if switch != from {
-            let port = self.onward(switch, header);
-            self.gather(now, port, header);
+            let port = at.onward(header);
+            self.gather(at, port, header);
             return port;
         }
         // Metrics count what was sent up to now.
         let mut seen = 0;
-        while let Some(port) = self.first_hop(switch, header, seen) {
-            self.advance(now, port);
+        while let Some(port) = at.first_hop(header, seen) {
+            at.serve(port);
             seen += 1;
         }
         if seen == 0 {
             // All explicit ways are dead.
-            return self.onward(switch, header);
+            return at.onward(header);
         }
-        let Balancer::Conga(conga) = &mut self.balancer else { unreachable!("asked for by CONGA only") };
-        let at = &self.switches[switch as usize];
-        let hash = flow_hash(ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path()));
-        let (links, stats) = ((&self.ports[..], &self.wires.specs[..]), &mut self.forwarding_stats);
-        let (number, port) = if let Some(ways) = &mut self.explicit {
+        let (hash, first) = (at.flow(header), at.ports().start);
+        let (number, port) = if let Some(ways) = at.explicit() {
             let place = |way: u32| (way as u16, ways.port(header, way, 1));
             let all = ways.between(header.src(), header.dst());
-            let way = conga.way((switch, to), now, hash, (all, place), links, stats);
+            let way = self.way((switch, to), now, hash, (all, place), &*at);
             let place = (way as u16, ways.port(header, way, 1));
-            ways.give(header, way);
+            at.give(header, way);
             place
         } else {
-            let place = |port: PortId| ((port - at.first_port) as u16, port);
-            let all = at.routes.candidates(header.src(), header.dst());
-            place(conga.way((switch, to), now, hash, (all, place), links, stats))
+            let place = |port: PortId| ((port - first) as u16, port);
+            let all = at.candidates(header.src(), header.dst());
+            place(self.way((switch, to), now, hash, (all, place), &*at))
         };
         let feedback =
-            Leaf::ways(&mut conga.leaves[switch as usize].from, to).feedback(now, conga.config.ageing);
-        *conga.tag(header) = Tag { uplink: number, congestion: 0, feedback };
-        self.gather(now, port, header);
+            Leaf::ways(&mut self.leaves[switch as usize].from, to).feedback(now, self.config.ageing);
+        *self.tag(header) = Tag { uplink: number, congestion: 0, feedback };
+        self.gather(at, port, header);
         port
     }
 
     /// The packet takes the metric of the link it is about to take along, if that is the largest yet.
-    fn gather(&mut self, now: Time, port: PortId, header: &Header) {
-        self.advance(now, port);
-        let Balancer::Conga(conga) = &mut self.balancer else { unreachable!("asked for by CONGA only") };
-        let metric = conga.dre.metric(port, &self.ports, &self.wires.specs);
-        let tag = conga.tag(header);
+    fn gather(&mut self, at: &mut impl SwitchView, port: PortId, header: &Header) {
+        at.serve(port);
+        let metric = self.dre.metric(port, &*at);
+        let tag = self.tag(header);
         tag.congestion = tag.congestion.max(metric);
     }
 }

@@ -4,9 +4,12 @@
 //! R * interval / alpha, so its fill relative to that of the whole link rate C is the utilisation over about
 //! `interval / alpha`.
 
+use std::ops::Range;
+
 use pathweave_units::{Duration, Time};
 
-use crate::port::{LinkSpec, Port, PortId};
+use super::view::Ports;
+use crate::port::PortId;
 
 /// The registers of all ports of all switches.
 ///
@@ -53,20 +56,15 @@ impl Dre {
 
     /// Decays the registers of a switch whose ports are up to date to its next tick. Where all have become zero and
     /// nothing can be sent before `until`, further ticks up to then are skipped: they change nothing.
-    pub(crate) fn tick<const C: usize>(
-        &mut self,
-        switch: u32,
-        first: PortId,
-        ports: &[Port<C>],
-        until: Time,
-    ) {
+    pub(crate) fn tick(&mut self, switch: u32, ports: Range<PortId>, at: &impl Ports, until: Time) {
         let mut busy = false;
-        for (register, port) in self.registers[first as usize..].iter_mut().zip(ports) {
-            let bytes = register.bytes + (port.sent_bytes - register.sent_bytes);
+        for (register, port) in self.registers[ports.start as usize..].iter_mut().zip(ports) {
+            let sent_bytes = at.sent_bytes(port);
+            let bytes = register.bytes + (sent_bytes - register.sent_bytes);
             // Rounded up, so that a register empties at last.
             let decay = (bytes * self.alpha).div_ceil(65_536);
-            *register = Register { bytes: bytes - decay, sent_bytes: port.sent_bytes };
-            busy |= register.bytes > 0 || port.eligible() != 0;
+            *register = Register { bytes: bytes - decay, sent_bytes };
+            busy |= register.bytes > 0 || at.is_serving(port);
         }
         let next = &mut self.next_tick[switch as usize];
         let skip = if busy { 0 } else { until.saturating_since(*next).as_ps() / self.interval.as_ps() };
@@ -74,10 +72,10 @@ impl Dre {
     }
 
     /// The congestion metric of a port that is up to date.
-    pub(crate) fn metric<const C: usize>(&self, id: PortId, ports: &[Port<C>], specs: &[LinkSpec]) -> u8 {
-        let (register, port) = (&self.registers[id as usize], &ports[id as usize]);
-        let bytes = register.bytes + (port.sent_bytes - register.sent_bytes);
-        let full = specs[usize::from(port.spec)].rate.bytes_in(self.window).max(1);
+    pub(crate) fn metric(&self, port: PortId, at: &impl Ports) -> u8 {
+        let register = &self.registers[port as usize];
+        let bytes = register.bytes + (at.sent_bytes(port) - register.sent_bytes);
+        let full = at.link(port).rate.bytes_in(self.window).max(1);
         (bytes * self.levels / full).min(self.levels - 1) as u8
     }
 }
@@ -86,14 +84,31 @@ impl Dre {
 mod tests {
     use super::*;
     use crate::config::EcnConfig;
+    use crate::port::LinkSpec;
     use pathweave_units::Rate;
 
+    /// An idle port.
+    struct One {
+        sent_bytes: u64,
+        link: LinkSpec,
+    }
+
+    impl Ports for One {
+        fn sent_bytes(&self, _: PortId) -> u64 {
+            self.sent_bytes
+        }
+        fn is_serving(&self, _: PortId) -> bool {
+            false
+        }
+        fn link(&self, _: PortId) -> &LinkSpec {
+            &self.link
+        }
+    }
+
     /// One port of 100 Gb/s at switch 0, with a tick each 20 us that takes an eighth: the window is 160 us, 2 MB.
-    fn port() -> (Dre, Vec<Port<2>>, Vec<LinkSpec>) {
-        let specs = vec![LinkSpec::new(Rate::from_gbps(100), Duration::ZERO, &EcnConfig::default())];
-        let mut port = Port::new(0, 0, 1);
-        port.set_spec(0, &specs, true);
-        (Dre::new(Duration::from_us(20), 0.125, 3, 1, 1), vec![port], specs)
+    fn port() -> (Dre, One) {
+        let link = LinkSpec::new(Rate::from_gbps(100), Duration::ZERO, &EcnConfig::default());
+        (Dre::new(Duration::from_us(20), 0.125, 3, 1, 1), One { sent_bytes: 0, link })
     }
 
     fn us(us: u64) -> Time {
@@ -102,45 +117,45 @@ mod tests {
 
     #[test]
     fn the_register_by_hand() {
-        let (mut dre, mut ports, specs) = port();
-        assert_eq!(dre.metric(0, &ports, &specs), 0);
+        let (mut dre, mut port) = port();
+        assert_eq!(dre.metric(0, &port), 0);
         // An eighth of 2 MB is the first level.
-        ports[0].sent_bytes = 249_999;
-        assert_eq!(dre.metric(0, &ports, &specs), 0);
-        ports[0].sent_bytes = 250_000;
-        assert_eq!(dre.metric(0, &ports, &specs), 1);
-        ports[0].sent_bytes = 1_000_000;
-        assert_eq!(dre.metric(0, &ports, &specs), 4);
+        port.sent_bytes = 249_999;
+        assert_eq!(dre.metric(0, &port), 0);
+        port.sent_bytes = 250_000;
+        assert_eq!(dre.metric(0, &port), 1);
+        port.sent_bytes = 1_000_000;
+        assert_eq!(dre.metric(0, &port), 4);
         // 1,000,000 * 7/8 = 875,000 is 3.5 eighths.
-        dre.tick(0, 0, &ports, us(20));
-        assert_eq!((dre.registers[0].bytes, dre.metric(0, &ports, &specs)), (875_000, 3));
+        dre.tick(0, 0..1, &port, us(20));
+        assert_eq!((dre.registers[0].bytes, dre.metric(0, &port)), (875_000, 3));
         assert_eq!(dre.next_tick(0), us(40));
         // 765,625 and 2,000,000 more are beyond the top.
-        dre.tick(0, 0, &ports, us(40));
-        ports[0].sent_bytes += 2_000_000;
-        assert_eq!((dre.registers[0].bytes, dre.metric(0, &ports, &specs)), (765_625, 7));
+        dre.tick(0, 0..1, &port, us(40));
+        port.sent_bytes += 2_000_000;
+        assert_eq!((dre.registers[0].bytes, dre.metric(0, &port)), (765_625, 7));
     }
 
     #[test]
     fn a_busy_link_is_at_the_top_and_half_a_load_in_the_middle() {
         for (share, metric) in [(1, 6..=7), (2, 3..=4)] {
-            let (mut dre, mut ports, specs) = port();
+            let (mut dre, mut port) = port();
             for _ in 0..200 {
                 // 100 Gb/s for 20 us are 250,000 bytes.
-                ports[0].sent_bytes += 250_000 / share;
-                dre.tick(0, 0, &ports, Time::ZERO);
+                port.sent_bytes += 250_000 / share;
+                dre.tick(0, 0..1, &port, Time::ZERO);
             }
-            assert!(metric.contains(&dre.metric(0, &ports, &specs)));
+            assert!(metric.contains(&dre.metric(0, &port)));
         }
     }
 
     #[test]
     fn an_idle_register_empties_and_skips() {
-        let (mut dre, mut ports, _) = port();
-        ports[0].sent_bytes = 2_000_000;
+        let (mut dre, mut port) = port();
+        port.sent_bytes = 2_000_000;
         let mut ticks = 0;
         while dre.next_tick(0) <= us(1_000_000) {
-            dre.tick(0, 0, &ports, us(1_000_000));
+            dre.tick(0, 0..1, &port, us(1_000_000));
             ticks += 1;
         }
         // A factor of 7/8 each until rounding takes the rest: well below the 50,000 ticks of a second.

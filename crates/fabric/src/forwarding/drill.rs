@@ -4,14 +4,43 @@
 //! The published scheme is for Clos networks whose equal-cost paths are alike; where links have failed it splits them
 //! into groups that are, which is not built here.
 
-use pathweave_units::Time;
-
-use crate::fabric::Fabric;
-use crate::forwarding::Balancer;
-use crate::forwarding::config::DrillConfig;
-use crate::forwarding::dice::SwitchDice;
+use super::balance::{Balance, Layout};
+use super::dice::SwitchDice;
+use super::leaves::ManyLeaves;
+use super::view::{Action, SwitchView};
+use crate::config_error::{ConfigError, out_of_range};
 use crate::packet::Header;
 use crate::port::PortId;
+
+/// Parameters of DRILL.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DrillConfig {
+    /// Queues looked at for each packet, chosen at random. Default 2 (DRILL(2,1), the choice of its paper).
+    pub samples: u32,
+    /// Best queues remembered from the packets before. Default 1 (DRILL(2,1)). 0 or 1.
+    pub memory: u32,
+}
+
+impl Default for DrillConfig {
+    fn default() -> Self {
+        DrillConfig { samples: 2, memory: 1 }
+    }
+}
+
+impl DrillConfig {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        if !(1..=64).contains(&self.samples) {
+            return Err(out_of_range("forwarding.drill.samples", self.samples, "1 to 64"));
+        }
+        if self.memory > 1 {
+            return Err(out_of_range("forwarding.drill.memory", self.memory, "0 or 1"));
+        }
+        Ok(())
+    }
+}
 
 /// What all switches remember.
 pub(crate) struct Drill {
@@ -23,35 +52,31 @@ pub(crate) struct Drill {
 
 const NONE: PortId = PortId::MAX;
 
-impl Drill {
-    pub(crate) fn new(config: &DrillConfig, seed: u64, switches: usize, ports: usize) -> Self {
-        Drill { config: config.clone(), dice: SwitchDice::new(seed, switches), best: vec![NONE; ports] }
-    }
-}
+impl Balance for Drill {
+    type Config = DrillConfig;
 
-impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// The port for a packet, among two or more.
-    pub(crate) fn drill(&mut self, now: Time, switch: u32, header: &Header) -> PortId {
+    fn new(config: &DrillConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
+        let dice = SwitchDice::new(fabric.seed, fabric.switches);
+        Ok(Drill { config: config.clone(), dice, best: vec![NONE; fabric.ports as usize] })
+    }
+
+    fn decide(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
+        let (src, dst) = (header.src(), header.dst());
+        let first = at.candidates(src, dst).get(0);
+        if at.candidates(src, dst).len() == 1 {
+            return Action::Forward(first);
+        }
         let mut choice = (u64::MAX, NONE);
-        let mut turn = 0;
-        let first =
-            self.switches[switch as usize].routes.candidates(header.src(), header.dst()).get(0) as usize;
-        loop {
-            let Balancer::Drill(drill) = &mut self.balancer else { unreachable!("asked for by Drill only") };
-            let candidates = self.switches[switch as usize].routes.candidates(header.src(), header.dst());
-            let port = if turn < drill.config.samples {
-                candidates.by_hash(drill.dice.draw(switch))
-            } else if turn < drill.config.samples + drill.config.memory {
-                drill.best[first]
+        for turn in 0..self.config.samples + self.config.memory {
+            let port = if turn < self.config.samples {
+                at.candidates(src, dst).by_hash(self.dice.draw(at.switch()))
             } else {
-                drill.best[first] = choice.1;
-                return choice.1;
+                self.best[first as usize]
             };
-            turn += 1;
             // The memory may be empty, or older than the routes.
-            if candidates.contains(port) {
-                self.advance(now, port);
-                let bytes = self.unsent_bytes(now, port);
+            if at.candidates(src, dst).contains(port) {
+                at.serve(port);
+                let bytes = at.unsent_bytes(port);
                 // The memory, looked at last, wins only if it is better: empty queues are all alike, and remembering one of
                 // them would send everything there.
                 if bytes < choice.0 {
@@ -59,5 +84,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 }
             }
         }
+        self.best[first as usize] = choice.1;
+        Action::Forward(choice.1)
     }
 }

@@ -4,13 +4,11 @@
 
 use std::sync::Arc;
 
-use pathweave_units::{HostId, Time};
+use pathweave_units::HostId;
 
-use crate::fabric::Fabric;
-use crate::forwarding::routes::Candidates;
-use crate::forwarding::{Balancer, ecmp_hash, flow_hash};
+use super::routes::Candidates;
 use crate::packet::Header;
-use crate::port::{DOWN, PortId};
+use crate::port::PortId;
 use crate::source_route::SourceRoutes;
 
 /// No way was chosen for the packet.
@@ -28,14 +26,14 @@ pub(crate) struct ExplicitWays {
 }
 
 impl ExplicitWays {
-    fn new(routes: Arc<SourceRoutes>) -> Self {
+    pub(super) fn new(routes: Arc<SourceRoutes>) -> Self {
         let mut ways = ExplicitWays { routes, first: Vec::new(), usable: Vec::new(), given: Vec::new() };
         ways.use_all(|_| true);
         ways
     }
 
     /// From now on ways are used whose ports are all alive.
-    fn use_all(&mut self, alive: impl Fn(PortId) -> bool) {
+    pub(super) fn use_all(&mut self, alive: impl Fn(PortId) -> bool) {
         self.first = vec![0];
         self.usable.clear();
         for pair in 0..self.routes.pairs() {
@@ -77,69 +75,11 @@ impl ExplicitWays {
     }
 
     /// The next port of a packet that was given a way.
-    fn next(&self, header: &Header) -> Option<PortId> {
+    pub(super) fn next(&self, header: &Header) -> Option<PortId> {
         if header.is_message() {
             return None;
         }
         let way = self.given.get(header.content()).copied().filter(|&way| way != NONE)?;
         Some(self.port(header, u32::from(way), usize::from(header.links())))
-    }
-}
-
-impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// From now on the switches of senders choose among these paths. For LetFlow, CONGA and ConWeave.
-    pub fn set_explicit_ways(&mut self, routes: Arc<SourceRoutes>) {
-        self.explicit = Some(Box::new(ExplicitWays::new(routes)));
-    }
-
-    /// Routing has noticed which links are down.
-    pub(crate) fn review_explicit_ways(&mut self) {
-        let Some(mut ways) = self.explicit.take() else { return };
-        ways.use_all(|port| !self.ports[port as usize].is(DOWN));
-        self.explicit = Some(ways);
-    }
-
-    /// The port for a packet past the switch that chose, or that nobody chooses for: on the way it was given, or by hash.
-    pub(crate) fn onward(&self, switch: u32, header: &Header) -> PortId {
-        if let Some(ways) = &self.explicit
-            && let Some(port) = ways.next(header)
-        {
-            return port;
-        }
-        let at = &self.switches[switch as usize];
-        let hash = ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path());
-        at.routes.candidates(header.src(), header.dst()).by_hash(hash)
-    }
-
-    /// The port by which the `i`-th way of a packet begins at the switch of its sender.
-    pub(crate) fn first_hop(&self, switch: u32, header: &Header, i: u32) -> Option<PortId> {
-        match &self.explicit {
-            Some(ways) => {
-                let all = ways.between(header.src(), header.dst());
-                (i < all.len()).then(|| ways.port(header, all.get(i), 1))
-            }
-            None => {
-                let all = self.switches[switch as usize].routes.candidates(header.src(), header.dst());
-                (i < all.len()).then(|| all.get(i))
-            }
-        }
-    }
-
-    /// LetFlow where the ways are explicit: the switch of the sender draws one for each flowlet of data.
-    pub(crate) fn letflow_among_ways(&mut self, now: Time, switch: u32, header: &Header) -> PortId {
-        let (Balancer::LetFlow(letflow), Some(ways)) = (&mut self.balancer, &mut self.explicit) else {
-            unreachable!("asked for by LetFlow among explicit ways")
-        };
-        let all = ways.between(header.src(), header.dst());
-        if header.links() == 1 && header.class() > 0 && all.len() > 0 {
-            let seed = self.switches[switch as usize].hash_seed;
-            let hash = flow_hash(ecmp_hash(seed, header.src(), header.dst(), header.path()));
-            let way = match all.len() {
-                1 => all.get(0),
-                _ => letflow.choose(switch, now, hash, all, &mut self.forwarding_stats),
-            };
-            ways.give(header, way);
-        }
-        self.onward(switch, header)
     }
 }

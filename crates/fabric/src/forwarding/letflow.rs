@@ -2,50 +2,107 @@
 //! flowlet takes a random port. No state about congestion; flowlets are long where the way is free and short where it is
 //! not, so the traffic moves to the better paths by itself.
 
-use crate::forwarding::ForwardingStats;
-use crate::forwarding::config::LetFlowConfig;
-use crate::forwarding::dice::SwitchDice;
-use crate::forwarding::flowlets::{FlowletTable, Lookup};
-use crate::forwarding::routes::Candidates;
+use pathweave_units::{Duration, Time};
+
+use super::balance::{Balance, Layout, check_entries, check_times};
+use super::dice::SwitchDice;
+use super::flowlets::{FlowletTable, Lookup};
+use super::leaves::ManyLeaves;
+use super::routes::Candidates;
+use super::view::{Action, ForwardingStats, SwitchView};
+use crate::config_error::ConfigError;
+use crate::packet::Header;
 use crate::port::PortId;
-use pathweave_units::Time;
+
+/// Parameters of LetFlow.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LetFlowConfig {
+    /// A pause longer than this begins a flowlet. Default 50 us (the evaluation of LAPS; that of ConWeave has 100 us, the
+    /// LetFlow paper 500 us for slower networks).
+    pub gap: Duration,
+    /// Flowlets a switch can tell apart: entries of its table, a power of two. Flows whose hashes meet share a flowlet.
+    /// Default 65,536 (the LetFlow paper, section 4).
+    pub entries: u32,
+}
+
+impl Default for LetFlowConfig {
+    fn default() -> Self {
+        LetFlowConfig { gap: Duration::from_us(50), entries: 65_536 }
+    }
+}
+
+impl LetFlowConfig {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        check_times(&[("forwarding.letflow.gap", self.gap)])?;
+        check_entries("forwarding.letflow.entries", self.entries)
+    }
+}
 
 /// The flowlets of all switches.
 pub(crate) struct LetFlow {
     config: LetFlowConfig,
     tables: Vec<FlowletTable>,
     dice: SwitchDice,
+    stats: ForwardingStats,
+}
+
+impl Balance for LetFlow {
+    type Config = LetFlowConfig;
+
+    fn new(config: &LetFlowConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
+        Ok(LetFlow {
+            config: config.clone(),
+            tables: vec![FlowletTable::default(); fabric.switches],
+            dice: SwitchDice::new(fabric.seed, fabric.switches),
+            stats: ForwardingStats::default(),
+        })
+    }
+
+    fn decide(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
+        let (now, switch, flow) = (at.now(), at.switch(), at.flow(header));
+        let port = match at.explicit() {
+            Some(ways) => {
+                let all = ways.between(header.src(), header.dst());
+                // The switch of the sender draws a way for each flowlet of data.
+                if header.links() == 1 && header.class() > 0 && all.len() > 0 {
+                    let way = self.choose(switch, now, flow, all);
+                    at.give(header, way);
+                }
+                at.onward(header)
+            }
+            None => {
+                let all = at.candidates(header.src(), header.dst());
+                self.choose(switch, now, flow, all)
+            }
+        };
+        Action::Forward(port)
+    }
+
+    fn stats(&self) -> &ForwardingStats {
+        &self.stats
+    }
 }
 
 impl LetFlow {
-    pub(crate) fn new(config: &LetFlowConfig, seed: u64, switches: usize) -> Self {
-        LetFlow {
-            config: config.clone(),
-            tables: vec![FlowletTable::default(); switches],
-            dice: SwitchDice::new(seed, switches),
+    /// One of those there are.
+    fn choose(&mut self, switch: u32, now: Time, flow: u64, candidates: Candidates<'_>) -> PortId {
+        if candidates.len() == 1 {
+            return candidates.get(0);
         }
-    }
-
-    /// The port for a packet, among two or more.
-    pub(crate) fn choose(
-        &mut self,
-        switch: u32,
-        now: Time,
-        flow_hash: u64,
-        candidates: Candidates<'_>,
-        stats: &mut ForwardingStats,
-    ) -> PortId {
         let table = &mut self.tables[switch as usize];
-        let before = match table.look(flow_hash, now, self.config.gap, self.config.entries) {
+        let before = match table.look(flow, now, self.config.gap, self.config.entries) {
             // Routes may have changed since.
             Lookup::Known(port) if candidates.contains(port) => return port,
             Lookup::Known(port) => Some(port),
             Lookup::Fresh(before) => before,
         };
         let port = candidates.by_hash(self.dice.draw(switch));
-        table.assign(flow_hash, port);
-        stats.flowlets += 1;
-        stats.reroutes += u64::from(before.is_some_and(|before| before != port));
+        table.assign(flow, port);
+        self.stats.flowlets += 1;
+        self.stats.reroutes += u64::from(before.is_some_and(|before| before != port));
         port
     }
 }

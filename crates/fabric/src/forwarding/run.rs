@@ -1,13 +1,20 @@
 //! A balancing switch: asking its scheme about a packet, and doing what it says.
 
-use pathweave_units::Time;
+use std::ops::Range;
+use std::sync::Arc;
 
+use pathweave_units::{HostId, Time};
+
+use super::explicit::ExplicitWays;
+use super::registry::Balancer;
+use super::routes::{Candidates, SwitchRoutes, ecmp_hash};
+use super::view::{Action, Outbox, Ports, SwitchView};
 use crate::buffering::Resumable;
 use crate::event::DropReason;
 use crate::fabric::Fabric;
-use crate::forwarding::{Action, Balancer, SwitchRoutes, ecmp_hash, flow_hash};
 use crate::packet::Header;
-use crate::port::{DOWN, PortId};
+use crate::port::{DOWN, LinkSpec, PortId};
+use crate::source_route::SourceRoutes;
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Does with a packet that has come into a switch what its scheme says.
@@ -44,25 +51,23 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         {
             ways.forget(header);
         }
-        let candidates = at.routes.candidates(header.src(), header.dst());
-        let ways = candidates.len();
-        if ways == 0 {
+        if at.routes.candidates(header.src(), header.dst()).len() == 0 {
             return Action::Drop(DropReason::NoRoute);
         }
-        let hash = || ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path());
-        Action::Forward(match &mut self.balancer {
-            Balancer::Conga(_) => self.conga(now, switch, header),
-            Balancer::Ugal(_) => self.ugal(now, switch, header),
-            Balancer::ConWeave(_) => return self.conweave(now, switch, header),
-            Balancer::LetFlow(_) if self.explicit.is_some() => self.letflow_among_ways(now, switch, header),
-            _ if ways == 1 => candidates.get(0),
-            Balancer::Ecmp => candidates.by_hash(hash()),
-            Balancer::Rps(dice) => candidates.by_hash(dice.draw(switch)),
-            Balancer::LetFlow(letflow) => {
-                letflow.choose(switch, now, flow_hash(hash()), candidates, &mut self.forwarding_stats)
-            }
-            Balancer::Drill(_) => self.drill(now, switch, header),
-        })
+        self.with_balancer(now, switch, |balancer, at| balancer.decide(at, header))
+    }
+
+    /// The balancer works at a switch. It is not part of the fabric meanwhile: what it sees of that loses no packet.
+    fn with_balancer<T>(
+        &mut self,
+        now: Time,
+        switch: u32,
+        work: impl FnOnce(&mut Balancer, &mut At<'_, P, C>) -> T,
+    ) -> T {
+        let mut balancer = std::mem::replace(&mut self.balancer, Balancer::idle());
+        let result = work(&mut balancer, &mut At { fabric: self, now, switch });
+        self.balancer = balancer;
+        result
     }
 
     /// Sends what the switch held back or made itself, behind the packet at hand.
@@ -91,18 +96,11 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.enqueue(now, egress, header);
     }
 
-    /// What waits at a port that is up to date, and what is left of the packet it is sending.
-    pub(crate) fn unsent_bytes(&self, now: Time, port: PortId) -> u64 {
-        let port = &self.ports[port as usize];
-        let rate = self.wires.specs[usize::from(port.spec)].rate;
-        u64::from(port.total_queued_bytes()) + rate.bytes_in(port.tx_free.saturating_since(now))
-    }
-
-    /// Brings a port up to `now` between windows, when its switch may not have had its turn: ticks of CONGA, which count what
-    /// was sent before them, come before what is sent now.
+    /// Brings a port up to `now` between windows, when its switch may not have had its turn: ticks
+    /// that count what was sent before them come before what is sent now.
     pub(crate) fn bring_up_to(&mut self, now: Time, port: PortId) {
         let switch = self.ports[port as usize].node.checked_sub(self.wires.hosts);
-        if let (Balancer::Conga(_), Some(switch)) = (&self.balancer, switch) {
+        if let Some(switch) = switch.filter(|_| self.balancer.counts_sent()) {
             self.run_clock(now, switch);
         }
         self.advance(now, port);
@@ -116,17 +114,93 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 return;
             }
             self.serve_on_time(due, switch);
-            if matches!(self.balancer, Balancer::ConWeave(_)) {
-                self.events += 1;
-                self.flush_held(due, switch);
-                continue;
-            }
-            self.advance_switch(due, switch);
-            let ports = self.switches[switch as usize].ports();
-            if let Balancer::Conga(conga) = &mut self.balancer {
-                let of_switch = &self.ports[ports.start as usize..ports.end as usize];
-                conga.tick(switch, ports.start, of_switch, until);
-            }
+            self.events += u64::from(!self.balancer.counts_sent());
+            self.with_balancer(due, switch, |balancer, at| balancer.on_clock(at, until));
+            self.send_outbox(due, switch);
         }
+    }
+
+    /// From now on the switches of senders choose among these paths. For LetFlow, CONGA and ConWeave.
+    pub fn set_explicit_ways(&mut self, routes: Arc<SourceRoutes>) {
+        self.explicit = Some(Box::new(ExplicitWays::new(routes)));
+    }
+
+    /// Routing has noticed which links are down.
+    pub(crate) fn review_explicit_ways(&mut self) {
+        let Some(mut ways) = self.explicit.take() else { return };
+        ways.use_all(|port| !self.ports[port as usize].is(DOWN));
+        self.explicit = Some(ways);
+    }
+}
+
+/// A switch of the fabric as its balancer sees it.
+struct At<'a, P, const C: usize> {
+    fabric: &'a mut Fabric<P, C>,
+    now: Time,
+    switch: u32,
+}
+
+impl<P: Copy, const C: usize> Ports for At<'_, P, C> {
+    fn sent_bytes(&self, port: PortId) -> u64 {
+        self.fabric.ports[port as usize].sent_bytes
+    }
+
+    fn is_serving(&self, port: PortId) -> bool {
+        self.fabric.ports[port as usize].eligible() != 0
+    }
+
+    fn link(&self, port: PortId) -> &LinkSpec {
+        &self.fabric.wires.specs[usize::from(self.fabric.ports[port as usize].spec)]
+    }
+}
+
+impl<P: Copy, const C: usize> SwitchView for At<'_, P, C> {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn switch(&self) -> u32 {
+        self.switch
+    }
+
+    fn ports(&self) -> Range<PortId> {
+        self.fabric.switches[self.switch as usize].ports()
+    }
+
+    fn hash(&self, header: &Header) -> u64 {
+        let seed = self.fabric.switches[self.switch as usize].hash_seed;
+        ecmp_hash(seed, header.src(), header.dst(), header.path())
+    }
+
+    fn candidates_at(&self, switch: u32, src: HostId, dst: HostId) -> Candidates<'_> {
+        self.fabric.switches[switch as usize].routes.candidates(src, dst)
+    }
+
+    fn next_switch(&self, port: PortId) -> Option<u32> {
+        self.fabric.ports[port as usize].peer_node.checked_sub(self.fabric.wires.hosts)
+    }
+
+    fn serve(&mut self, port: PortId) {
+        self.fabric.advance(self.now, port);
+    }
+
+    fn unsent_bytes(&self, port: PortId) -> u64 {
+        let queued = u64::from(self.fabric.ports[port as usize].total_queued_bytes());
+        let sending = self.fabric.ports[port as usize].tx_free.saturating_since(self.now);
+        queued + self.link(port).rate.bytes_in(sending)
+    }
+
+    fn explicit(&self) -> Option<&ExplicitWays> {
+        self.fabric.explicit.as_deref()
+    }
+
+    fn give(&mut self, header: &Header, way: u32) {
+        if let Some(ways) = &mut self.fabric.explicit {
+            ways.give(header, way);
+        }
+    }
+
+    fn outbox(&mut self) -> &mut Outbox {
+        &mut self.fabric.outbox
     }
 }

@@ -9,16 +9,33 @@
 //! A lossless fabric wants a class for each part of such a way, or its pauses may wait for each other in a circle; here
 //! is one class, and the watch on pauses names the circle if there is one.
 
-use pathweave_units::{HostId, Time};
+use pathweave_units::{Bytes, HostId};
 
-use super::Balancer;
-use crate::fabric::Fabric;
-use crate::forwarding::config::UgalConfig;
-use crate::forwarding::dice::SwitchDice;
-use crate::forwarding::ecmp_hash;
-use crate::forwarding::routes::Candidates;
+use super::balance::{Balance, Layout};
+use super::dice::SwitchDice;
+use super::leaves::ManyLeaves;
+use super::routes::Candidates;
+use super::view::{Action, ForwardingStats, SwitchView};
+use crate::config_error::ConfigError;
 use crate::packet::Header;
 use crate::port::PortId;
+
+/// Parameters of UGAL-L.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UgalConfig {
+    /// Bytes by which the port of a detour counts as fuller than it is. Default 0 (the published comparison); more keeps
+    /// packets on the shortest way where little waits anywhere.
+    pub bias: Bytes,
+}
+
+impl UgalConfig {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        Ok(())
+    }
+}
 
 /// The state of all switches.
 pub(crate) struct Ugal {
@@ -29,10 +46,11 @@ pub(crate) struct Ugal {
     /// By place of a packet's content: the host that stands for the switch it goes by, until it is there.
     by: Vec<Option<HostId>>,
     dice: SwitchDice,
+    stats: ForwardingStats,
 }
 
 impl Ugal {
-    pub(crate) fn new(config: &UgalConfig, seed: u64, leaf_of_host: Vec<u32>, switches: usize) -> Self {
+    fn of_leaves(config: &UgalConfig, seed: u64, leaf_of_host: Vec<u32>, switches: usize) -> Self {
         let mut leaves: Vec<(u32, HostId)> = leaf_of_host.iter().copied().zip((0..).map(HostId)).collect();
         leaves.sort_unstable();
         leaves.dedup_by_key(|(leaf, _)| *leaf);
@@ -42,6 +60,7 @@ impl Ugal {
             leaves,
             by: Vec::new(),
             dice: SwitchDice::new(seed, switches),
+            stats: ForwardingStats::default(),
         }
     }
 
@@ -70,79 +89,87 @@ impl Ugal {
     }
 }
 
-impl<P: Copy, const C: usize> Fabric<P, C> {
-    fn ugal_state(&mut self) -> &mut Ugal {
-        let Balancer::Ugal(ugal) = &mut self.balancer else { unreachable!("asked for by UGAL only") };
-        ugal
+impl Balance for Ugal {
+    type Config = UgalConfig;
+
+    fn new(config: &UgalConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
+        Ok(Ugal::of_leaves(config, fabric.seed, (fabric.leaf_of_host)()?, fabric.switches))
     }
 
-    /// The port for a packet that can be reached.
-    pub(crate) fn ugal(&mut self, now: Time, switch: u32, header: &Header) -> PortId {
-        let shortest = self.port_towards(switch, header, header.dst());
-        let ugal = self.ugal_state();
-        let (from, to) = (ugal.leaf(header.src()), ugal.leaf(header.dst()));
+    fn decide(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
+        Action::Forward(self.port(at, header))
+    }
+
+    fn stats(&self) -> &ForwardingStats {
+        &self.stats
+    }
+}
+
+impl Ugal {
+    fn port(&mut self, at: &mut impl SwitchView, header: &Header) -> PortId {
+        let shortest = port_towards(at, header, header.dst());
+        let (from, to) = (self.leaf(header.src()), self.leaf(header.dst()));
         // Control goes the shortest way.
         if header.class() == 0 || from == to {
             return shortest;
         }
-        if switch != from {
-            let by = ugal.by.get(header.content()).copied().flatten();
+        if at.switch() != from {
+            let by = self.by.get(header.content()).copied().flatten();
             return match by {
-                Some(host) if ugal.leaf(host) != switch => self.port_towards(switch, header, host),
+                Some(host) if self.leaf(host) != at.switch() => port_towards(at, header, host),
                 Some(_) => {
-                    ugal.set(header, None);
+                    self.set(header, None);
                     shortest
                 }
                 None => shortest,
             };
         }
-        let detour = ugal.detour(from, to);
-        ugal.set(header, None);
+        let detour = self.detour(from, to);
+        self.set(header, None);
         let Some(host) = detour else { return shortest };
-        let longer = self.port_towards(switch, header, host);
-        let through = self.ugal_state().leaf(host);
-        let (direct, first) = (self.hops(from, header.dst()), self.hops(from, host));
-        let (Some(direct), Some(first), Some(second)) = (direct, first, self.hops(through, header.dst()))
+        let longer = port_towards(at, header, host);
+        let through = self.leaf(host);
+        let (direct, first) = (hops(at, from, header.dst()), hops(at, from, host));
+        let (Some(direct), Some(first), Some(second)) = (direct, first, hops(at, through, header.dst()))
         else {
             return shortest;
         };
-        self.advance(now, shortest);
-        self.advance(now, longer);
-        let cost_direct = self.unsent_bytes(now, shortest) * direct;
-        let cost_longer = (self.unsent_bytes(now, longer) + self.ugal_state().bias_bytes) * (first + second);
+        at.serve(shortest);
+        at.serve(longer);
+        let cost_direct = at.unsent_bytes(shortest) * direct;
+        let cost_longer = (at.unsent_bytes(longer) + self.bias_bytes) * (first + second);
         if cost_direct <= cost_longer {
             return shortest;
         }
-        self.ugal_state().set(header, Some(host));
-        self.forwarding_stats.reroutes += 1;
+        self.set(header, Some(host));
+        self.stats.reroutes += 1;
         longer
     }
+}
 
-    fn port_towards(&self, switch: u32, header: &Header, host: HostId) -> PortId {
-        let at = &self.switches[switch as usize];
-        let candidates = at.routes.candidates(header.src(), host);
-        match candidates.len() {
-            // Routing has lost that switch: the packet goes on as if it were there.
-            0 => at.routes.candidates(header.src(), header.dst()).get(0),
-            1 => candidates.get(0),
-            _ => candidates.by_hash(ecmp_hash(at.hash_seed, header.src(), header.dst(), header.path())),
+fn port_towards(at: &impl SwitchView, header: &Header, host: HostId) -> PortId {
+    let candidates = at.candidates(header.src(), host);
+    match candidates.len() {
+        // Routing has lost that switch: the packet goes on as if it were there.
+        0 => at.candidates(header.src(), header.dst()).get(0),
+        1 => candidates.get(0),
+        _ => candidates.by_hash(at.hash(header)),
+    }
+}
+
+/// Links from a switch to that of a host.
+fn hops(at: &impl SwitchView, mut switch: u32, host: HostId) -> Option<u64> {
+    for hops in 0..u64::from(u8::MAX) {
+        let candidates = at.candidates_at(switch, host, host);
+        if candidates.len() == 0 {
+            return None;
+        }
+        match at.next_switch(candidates.get(0)) {
+            Some(next) => switch = next,
+            None => return Some(hops),
         }
     }
-
-    /// Links from a switch to that of a host.
-    fn hops(&self, mut switch: u32, host: HostId) -> Option<u64> {
-        for hops in 0..u64::from(u8::MAX) {
-            let candidates = self.switches[switch as usize].routes.candidates(host, host);
-            if candidates.len() == 0 {
-                return None;
-            }
-            match self.ports[candidates.get(0) as usize].peer_node.checked_sub(self.wires.hosts) {
-                Some(next) => switch = next,
-                None => return Some(hops),
-            }
-        }
-        None
-    }
+    None
 }
 
 #[cfg(test)]
@@ -153,7 +180,7 @@ mod tests {
     fn a_detour_is_by_any_switch_but_the_two() {
         // Hosts 0 to 5 at switches 3, 3, 5, 7, 9, 9.
         let config = UgalConfig::default();
-        let mut ugal = Ugal::new(&config, 1, vec![3, 3, 5, 7, 9, 9], 10);
+        let mut ugal = Ugal::of_leaves(&config, 1, vec![3, 3, 5, 7, 9, 9], 10);
         let mut count = [0; 10];
         for _ in 0..1_000 {
             let host = ugal.detour(7, 3).expect("there are others");
@@ -161,7 +188,7 @@ mod tests {
         }
         assert_eq!(count[5] + count[9], 1_000);
         assert!((400..600).contains(&count[5]), "{count:?}");
-        let mut two = Ugal::new(&config, 1, vec![0, 1], 2);
+        let mut two = Ugal::of_leaves(&config, 1, vec![0, 1], 2);
         assert_eq!(two.detour(0, 1), None);
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use pathweave_units::{Bytes, HostId, Time};
 
-use crate::config::{ConfigError, out_of_range};
+use crate::config_error::{ConfigError, out_of_range};
 use crate::packet::Header;
 use crate::port::PortId;
 

@@ -4,7 +4,7 @@
 use pathweave_units::{Duration, Time};
 
 use super::table::{FlowKey, FlowTable, Touched};
-use crate::config::{ConfigError, out_of_range};
+use crate::config_error::{ConfigError, out_of_range};
 use crate::packet::Header;
 use crate::ring::Ring;
 

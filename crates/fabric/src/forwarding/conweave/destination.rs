@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use pathweave_units::{Duration, Time};
 
+use super::config::ConWeaveConfig;
 use super::{Flag, Tag};
-use crate::forwarding::ForwardingStats;
-use crate::forwarding::config::ConWeaveConfig;
 use crate::forwarding::flow_table::{Entry, FlowKey, FlowTable};
+use crate::forwarding::view::ForwardingStats;
 use crate::packet::Header;
 use crate::port::PortId;
 

@@ -3,12 +3,12 @@
 use pathweave_units::{Duration, Time};
 
 use super::Flag;
+use super::config::ConWeaveConfig;
 use super::message::{Kind, Message};
-use crate::forwarding::ForwardingStats;
-use crate::forwarding::config::ConWeaveConfig;
 use crate::forwarding::dice::SwitchDice;
 use crate::forwarding::flow_table::{Entry, FlowKey, FlowTable};
 use crate::forwarding::routes::Candidates;
+use crate::forwarding::view::ForwardingStats;
 use crate::port::PortId;
 
 /// What the leaf knows of a flow.

@@ -1,0 +1,108 @@
+//! Choices that remember nothing: by hash (ECMP), at random for every packet, and both with shares by capacity, which is a
+//! matter of routes: they list a port more than once.
+
+use super::balance::{Balance, Layout, Shares};
+use super::dice::SwitchDice;
+use super::leaves::ManyLeaves;
+use super::view::{Action, SwitchView};
+use crate::config_error::{ConfigError, out_of_range};
+use crate::packet::Header;
+
+/// Parameters of weighted next hops. Weights follow the rates of links and links that fail, `switch.reroute_after` later.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WcmpConfig {
+    /// Entries of a switch's table that a set of next hops may take (one for each it takes in any case): how finely the
+    /// capacities are told apart. Default 64 (ours; the paper studies how few will do).
+    pub most_entries: u32,
+}
+
+impl Default for WcmpConfig {
+    fn default() -> Self {
+        WcmpConfig { most_entries: 64 }
+    }
+}
+
+impl WcmpConfig {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        let error = || out_of_range("forwarding.wcmp.most_entries", self.most_entries, "1 to 4096");
+        if (1..=4_096).contains(&self.most_entries) { Ok(()) } else { Err(error()) }
+    }
+
+    fn shares(&self) -> Shares {
+        Shares::ByCapacity { most_entries: self.most_entries }
+    }
+}
+
+/// ECMP.
+pub(crate) struct Hash;
+
+impl Balance for Hash {
+    const IS_HASH: bool = true;
+    type Config = ();
+
+    fn new((): &(), _: &Layout<'_>) -> Result<Self, ManyLeaves> {
+        Ok(Hash)
+    }
+
+    fn decide(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
+        Action::Forward(at.candidates(header.src(), header.dst()).by_hash(at.hash(header)))
+    }
+}
+
+/// WCMP.
+pub(crate) struct WeightedHash;
+
+impl Balance for WeightedHash {
+    const IS_HASH: bool = true;
+    type Config = WcmpConfig;
+
+    fn new(_: &WcmpConfig, _: &Layout<'_>) -> Result<Self, ManyLeaves> {
+        Ok(WeightedHash)
+    }
+
+    fn decide(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
+        Hash.decide(at, header)
+    }
+
+    fn shares(config: &WcmpConfig) -> Shares {
+        config.shares()
+    }
+}
+
+/// A random next hop for every packet.
+pub(crate) struct Spray(SwitchDice);
+
+impl Balance for Spray {
+    type Config = ();
+
+    fn new((): &(), fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
+        Ok(Spray(SwitchDice::new(fabric.seed, fabric.switches)))
+    }
+
+    fn decide(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
+        let all = at.candidates(header.src(), header.dst());
+        Action::Forward(if all.len() == 1 { all.get(0) } else { all.by_hash(self.0.draw(at.switch())) })
+    }
+}
+
+/// The same with shares by capacity.
+pub(crate) struct WeightedSpray(Spray);
+
+impl Balance for WeightedSpray {
+    type Config = WcmpConfig;
+
+    fn new(_: &WcmpConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
+        Spray::new(&(), fabric).map(WeightedSpray)
+    }
+
+    fn decide(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
+        self.0.decide(at, header)
+    }
+
+    fn shares(config: &WcmpConfig) -> Shares {
+        config.shares()
+    }
+}

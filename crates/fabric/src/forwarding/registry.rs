@@ -1,0 +1,208 @@
+//! The balancers there are. A new one is a line among the kinds, and one among the tables if it has parameters.
+
+use pathweave_units::Time;
+
+use super::balance::{Balance, Layout, Shares};
+use super::conga::{Conga, CongaConfig};
+use super::conweave::{ConWeave, ConWeaveConfig};
+use super::drill::{Drill, DrillConfig};
+use super::hash::{Hash, Spray, WcmpConfig, WeightedHash, WeightedSpray};
+use super::leaves::{ManyLeaves, leaf_of_hosts};
+use super::letflow::{LetFlow, LetFlowConfig};
+use super::ugal::{Ugal, UgalConfig};
+use super::view::{Action, ForwardingStats, SwitchView};
+use crate::config_error::ConfigError;
+use crate::packet::Header;
+use crate::port::Port;
+
+macro_rules! parameters {
+    ($config:expr) => {
+        &()
+    };
+    ($config:expr, $table:ident) => {
+        &$config.$table
+    };
+}
+
+macro_rules! forwardings {
+    (
+        kinds { $( $(#[$meta:meta])* $kind:ident $name:literal => $state:ident $(, $of:ident)?; )* }
+        tables { $( $(#[$doc:meta])* $table:ident: $parameters:ty; )* }
+    ) => {
+        /// How a switch chooses among equal-cost next hops.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub enum Forwarding { $( $(#[$meta])* #[cfg_attr(feature = "serde", serde(rename = $name))] $kind ),* }
+
+        impl Forwarding {
+            /// All there are.
+            pub const ALL: &[Forwarding] = &[$(Forwarding::$kind),*];
+
+            /// Its name in a scenario.
+            pub fn name(self) -> &'static str {
+                match self { $( Forwarding::$kind => $name ),* }
+            }
+        }
+
+        /// Load balancing in switches: how one chooses among equal-cost next hops.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub struct ForwardingConfig {
+            /// What all switches do. Absent: what the schemes in use are made for, "ecmp" where they do not say.
+            #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+            pub kind: Option<Forwarding>,
+            $( $(#[$doc])* pub $table: $parameters ),*
+        }
+
+        impl ForwardingConfig {
+            /// What routing gives the next hops of a switch.
+            pub fn shares(&self) -> Shares {
+                match self.kind.unwrap_or_default() {
+                    $( Forwarding::$kind => $state::shares(parameters!(self $(, $of)?)) ),*
+                }
+            }
+
+            /// Checks every range, whether or not it is in use.
+            pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+                $( self.$table.validate()?; )*
+                Ok(())
+            }
+        }
+
+        /// The load balancing of all switches, with its state. Beside the switches, so that those that hash have none of it.
+        pub(crate) enum Balancer { $( $kind(Box<$state>) ),* }
+
+        impl Balancer {
+            fn make(kind: Forwarding, config: &ForwardingConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
+                Ok(match kind {
+                    $( Forwarding::$kind => {
+                        Balancer::$kind(Box::new($state::new(parameters!(config $(, $of)?), fabric)?))
+                    } ),*
+                })
+            }
+
+            /// Whether the port of a packet is a hash of what is in it, whatever else happens at the switch.
+            #[inline(always)]
+            pub(crate) fn is_hash(&self) -> bool {
+                match self { $( Balancer::$kind(_) => $state::IS_HASH ),* }
+            }
+
+            /// Whether what it does by the clock counts what ports have sent.
+            pub(crate) fn counts_sent(&self) -> bool {
+                match self { $( Balancer::$kind(_) => $state::COUNTS_SENT ),* }
+            }
+
+            pub(super) fn decide(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
+                match self { $( Balancer::$kind(balancer) => balancer.decide(at, header) ),* }
+            }
+
+            /// When a switch has something to do even if no packet comes.
+            pub(crate) fn alarm(&self, switch: u32) -> Time {
+                match self { $( Balancer::$kind(balancer) => balancer.alarm(switch) ),* }
+            }
+
+            pub(super) fn next_clock(&self, switch: u32) -> Time {
+                match self { $( Balancer::$kind(balancer) => balancer.next_clock(switch) ),* }
+            }
+
+            pub(super) fn on_clock(&mut self, at: &mut impl SwitchView, until: Time) {
+                match self { $( Balancer::$kind(balancer) => balancer.on_clock(at, until) ),* }
+            }
+
+            /// Packets held, with their switches.
+            pub(crate) fn held(&self) -> Vec<(u32, Header)> {
+                match self { $( Balancer::$kind(balancer) => balancer.held() ),* }
+            }
+
+            /// Packets between switches that are under way.
+            pub(crate) fn messages_alive(&self) -> usize {
+                match self { $( Balancer::$kind(balancer) => balancer.messages_alive() ),* }
+            }
+
+            /// A packet between switches is lost.
+            #[cold]
+            pub(crate) fn discard_message(&mut self, header: &Header) {
+                match self { $( Balancer::$kind(balancer) => balancer.discard_message(header) ),* }
+            }
+
+            /// There was no room for a packet that was to be held.
+            #[cold]
+            pub(super) fn lost_instead_of_held(&mut self, switch: u32, header: &Header) {
+                match self { $( Balancer::$kind(balancer) => balancer.lost_instead_of_held(switch, header) ),* }
+            }
+
+            /// What it has done so far.
+            pub(crate) fn stats(&self) -> &ForwardingStats {
+                match self { $( Balancer::$kind(balancer) => balancer.stats() ),* }
+            }
+        }
+    };
+}
+
+forwardings! {
+    kinds {
+        /// By a hash of source, destination and path entropy.
+        #[default]
+        Ecmp "ecmp" => Hash;
+        /// By that hash, with shares by the capacity that each next hop has to the destination (WCMP, EuroSys 2014).
+        Wcmp "wcmp" => WeightedHash, wcmp;
+        /// A random one for every packet.
+        Rps "rps" => Spray;
+        /// A random one for every packet, with shares by capacity.
+        WeightedRps "weighted-rps" => WeightedSpray, wcmp;
+        /// A random one for every flowlet (LetFlow, NSDI 2017).
+        LetFlow "letflow" => LetFlow, letflow;
+        /// For every packet the shortest queue among a few random ones and the best one seen before (DRILL, SIGCOMM 2017).
+        Drill "drill" => Drill, drill;
+        /// For every packet the shortest way, or one by a random other switch where less waits for that (UGAL-L, ISCA 2008;
+        /// made for Dragonfly). Each host must be at one switch.
+        Ugal "ugal" => Ugal, ugal;
+        /// For every flowlet the way that is least congested as far as the leaf of the receiver (CONGA, SIGCOMM 2014). Each
+        /// host must be at one switch.
+        Conga "conga" => Conga, conga;
+        /// Flows leave ways with a long round trip, and the switch of the receiver puts them in order (ConWeave, SIGCOMM 2023).
+        /// Each host must be at one switch.
+        ConWeave "conweave" => ConWeave, conweave;
+    }
+    tables {
+        /// Parameters of "wcmp" and "weighted-rps".
+        wcmp: WcmpConfig;
+        /// Parameters of "letflow".
+        letflow: LetFlowConfig;
+        /// Parameters of "drill".
+        drill: DrillConfig;
+        /// Parameters of "ugal".
+        ugal: UgalConfig;
+        /// Parameters of "conga".
+        conga: CongaConfig;
+        /// Parameters of "conweave".
+        conweave: ConWeaveConfig;
+    }
+}
+
+impl Balancer {
+    /// Of a fabric with these ports.
+    ///
+    /// # Errors
+    /// A host is at several switches, and this kind of load balancing needs it at one.
+    pub(crate) fn new<const C: usize>(
+        config: &ForwardingConfig,
+        seed: u64,
+        switches: usize,
+        ports: &[Port<C>],
+        hosts: u32,
+    ) -> Result<Self, (Forwarding, ManyLeaves)> {
+        let kind = config.kind.unwrap_or_default();
+        let leaf_of_host = || leaf_of_hosts(ports, hosts);
+        let fabric = Layout { seed, switches, ports: ports.len() as u32, leaf_of_host: &leaf_of_host };
+        Balancer::make(kind, config, &fabric).map_err(|why| (kind, why))
+    }
+
+    /// What stands in while the balancer itself is at work.
+    pub(super) fn idle() -> Self {
+        Balancer::Ecmp(Box::new(Hash))
+    }
+}
