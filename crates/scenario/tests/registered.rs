@@ -86,7 +86,7 @@ fn every_variant_is_run() {
     // The switches' own list, which says the same with other words.
     assert_eq!(
         forwardings,
-        pathweave_fabric::config::Forwarding::ALL.map(|kind| kind.name().to_owned()).into()
+        pathweave_fabric::config::Forwarding::ALL.iter().map(|kind| kind.name().to_owned()).collect()
     );
     assert_eq!(forwardings, variants("Forwarding2"));
 }
