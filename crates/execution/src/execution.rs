@@ -7,7 +7,7 @@ use pathweave_transport::Status;
 use pathweave_units::Time;
 use pathweave_workload::{MessageGraph, TaskId};
 
-use crate::connections::{ConnId, Connections};
+use crate::connections::{ConnId, Connection, Connections};
 use crate::flow::Flow;
 use crate::tally::Tally;
 use crate::tasks::Tasks;
@@ -234,9 +234,18 @@ impl<Q> Execution<Q> {
         connection.messages_left == 0
     }
 
-    /// Takes the counters of a message's connection into its record: those of messages that did not end, in the order of
-    /// their numbers, when the run is over.
-    pub fn settle(&mut self, flow: u32, now: Tally) {
+    /// The run is over: messages that did not end take the counters of their connections, as `tally` tells them.
+    pub fn settle_open(&mut self, tally: impl Fn(&Connection<Q>) -> Tally) {
+        for flow in 0..self.flows.len() as u32 {
+            // Those that ended were settled when they did.
+            if self.is_open(flow) {
+                self.settle(flow, tally(&self.connections[self.connections.of(flow)]));
+            }
+        }
+    }
+
+    /// Takes the counters of a message's connection into its record.
+    fn settle(&mut self, flow: u32, now: Tally) {
         let conn = self.connections.of(flow);
         let taken = self.connections[conn].take(now);
         if let Some(state) = &mut self.flows[flow as usize] {
@@ -302,5 +311,131 @@ impl<Q> Execution<Q> {
 
     fn flow(&mut self, flow: u32) -> &mut Flow {
         self.flows[flow as usize].as_mut().expect("nothing becomes of a message before it was posted")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pathweave_policy::Service;
+    use pathweave_units::{Bytes, Duration, HostId};
+    use pathweave_workload::{Compute, GraphBuilder, NewMessage, Stream};
+
+    use super::*;
+
+    /// Host 0 to 1; 2 us after its delivery 1 to 2. Beside them 2 to 0 in a group of its own.
+    fn execution(other: Role) -> Execution<()> {
+        let mut builder = GraphBuilder::new(3);
+        let groups = ["chain", "other"].map(|name| builder.group(name, None).unwrap());
+        let job = Some(builder.job("chain".to_owned(), groups[0]).unwrap());
+        let message = |src, dst, group, job| NewMessage {
+            src: HostId(src),
+            dst: HostId(dst),
+            size: Bytes::new(100),
+            start: Time::ZERO,
+            group,
+            stream: Stream::Own,
+            job,
+        };
+        let first = builder.message(message(0, 1, groups[0], job)).unwrap();
+        let duration = Duration::from_us(2);
+        let compute = Compute { host: Some(HostId(1)), duration, start: Time::ZERO, job, core: None };
+        let compute = builder.compute(compute).unwrap();
+        let second = builder.message(message(1, 2, groups[0], job)).unwrap();
+        builder.message(message(2, 0, groups[1], None)).unwrap();
+        builder.after(compute, first).unwrap();
+        builder.after(second, compute).unwrap();
+        let graph = Arc::new(builder.finish().unwrap());
+        let connections = Connections::new(&graph, |_| &Service::Connection);
+        let groups = [GroupSpec::new(0), GroupSpec { role: other, ..GroupSpec::new(0) }];
+        Execution::new(graph, &groups, connections)
+    }
+
+    /// The message from this host.
+    fn from(execution: &Execution<()>, host: u32) -> u32 {
+        let of = |flow: &u32| execution.record(*flow).src_host == host;
+        (0..execution.flows() as u32).find(of).expect("each host sends one")
+    }
+
+    /// Posts, in two parts, what begins.
+    fn post(execution: &mut Execution<()>, now: Time) -> Vec<u32> {
+        let mut posted = Vec::new();
+        while let Some(begin) = execution.begin(now) {
+            let Begin::Message(flow) = begin else { continue };
+            execution.posted(FlowRecord { start_ps: now.as_ps(), ..execution.record(flow) }, 2);
+            posted.push(flow);
+        }
+        posted
+    }
+
+    fn complete(execution: &mut Execution<()>, now: Time, flow: u32, status: Status) -> Completed {
+        assert_eq!(execution.part_completed(now, flow, Status::Success), Completed::NotYet);
+        let completed = execution.part_completed(now, flow, status);
+        execution.ended(flow);
+        execution.ended(flow);
+        assert!(execution.done_with(flow, Tally::default()), "each has a connection of its own");
+        completed
+    }
+
+    #[test]
+    fn what_waits_for_a_delivery_begins_with_it() {
+        let mut execution = execution(Role::Background);
+        let [first, second, other] = [0, 1, 2].map(|host| from(&execution, host));
+        let mut posted = post(&mut execution, Time::ZERO);
+        posted.sort_unstable();
+        let mut expected = [first, other];
+        expected.sort_unstable();
+        assert_eq!(posted, expected);
+        assert_eq!(execution.next(), None);
+        assert!(!execution.part_delivered(Time::from_us(3), first, 50));
+        assert!(execution.part_delivered(Time::from_us(5), first, 50));
+        assert_eq!((execution.bytes_done(), execution.flows_done()), (100, 1));
+        // The computation is due when it is over.
+        assert_eq!(execution.next(), Some(Time::from_us(7)));
+        assert_eq!(execution.due_before(Time::from_us(7)).count(), 0);
+        assert_eq!(execution.due_before(Time::from_us(8)).count(), 1);
+        assert_eq!(post(&mut execution, Time::from_us(7)), [second]);
+        assert_eq!(
+            complete(&mut execution, Time::from_us(6), first, Status::Success),
+            Completed::Acknowledged
+        );
+        assert!(!execution.part_delivered(Time::from_us(9), second, 50));
+        assert!(execution.part_delivered(Time::from_us(9), second, 50));
+        assert!(!execution.is_over(), "its sender does not know");
+        let at = Time::from_us(10);
+        assert_eq!(complete(&mut execution, at, second, Status::Success), Completed::Acknowledged);
+        assert!(execution.is_over(), "nobody waits for the background");
+        assert_eq!(execution.tasks_left(), 1);
+        let job = &execution.job_records()[0];
+        assert_eq!((job.start_ps, job.finish_ps), (0, Some(9_000_000)));
+        let record = execution.flow_records().swap_remove(second as usize);
+        assert_eq!((record.start_ps, record.finish_ps), (7_000_000, Some(9_000_000)));
+        assert_eq!(record.acked_ps, Some(10_000_000));
+    }
+
+    #[test]
+    fn a_run_is_over_when_what_is_left_waits_for_what_failed() {
+        let mut execution = execution(Role::Foreground);
+        let [first, second, other] = [0, 1, 2].map(|host| from(&execution, host));
+        post(&mut execution, Time::ZERO);
+        let failed = complete(&mut execution, Time::from_us(1), first, Status::RetryExceeded);
+        assert_eq!(failed, Completed::Failed);
+        assert!(!execution.is_over());
+        let _ = complete(&mut execution, Time::from_us(2), other, Status::Flushed);
+        assert!(execution.is_over());
+        assert_eq!(execution.tasks_left(), 4);
+        let records = execution.flow_records();
+        let status = |flow: u32| records[flow as usize].status;
+        assert_eq!((status(first), status(second)), (FlowStatus::RetriesExceeded, FlowStatus::Unfinished));
+    }
+
+    #[test]
+    fn a_message_without_a_way_ends_at_once() {
+        let mut execution = execution(Role::Background);
+        let first = from(&execution, 0);
+        assert!(matches!(execution.begin(Time::ZERO), Some(Begin::Message(_))));
+        execution.unreachable(execution.record(first));
+        assert!(execution.is_over());
+        assert!(!execution.is_open(first) && !execution.is_arriving(first));
+        assert_eq!(execution.flow_records()[first as usize].status, FlowStatus::Unreachable);
     }
 }

@@ -9,16 +9,12 @@ use crate::edge;
 use crate::groups::GroupSums;
 use crate::runner::Runner;
 use crate::spec::RouteChoice;
+use crate::work::tally;
 
 impl<const C: usize> Runner<'_, C> {
     pub(crate) fn into_result(mut self, ended: EndReason, ended_detail: String, end: Time) -> RunResult {
-        for flow in 0..self.execution.flows() as u32 {
-            // Those that ended were settled when they did.
-            if self.execution.is_open(flow) {
-                self.execution.settle(flow, self.tally(self.execution.connections.of(flow)));
-            }
-        }
         let spec = self.spec;
+        self.execution.settle_open(|connection| tally(spec, &self.hosts, connection));
         let jobs = self.execution.job_records();
         let links = self.links(end);
         let nodes = spec.node_infos();

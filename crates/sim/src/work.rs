@@ -1,6 +1,6 @@
 //! The workload in motion: posting messages as they become due, noting how they end.
 
-use pathweave_execution::{Begin, Completed, ConnId, Share, Tally, shares};
+use pathweave_execution::{Begin, Completed, ConnId, Connection, Share, Tally, shares};
 use pathweave_policy::{Leg, PolicyEnv, Ports, Service};
 use pathweave_results::FlowRecord;
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
@@ -11,11 +11,12 @@ use crate::check;
 use crate::datagram::is_raw;
 use crate::distinct::distinct_paths;
 use crate::edge;
+use crate::host::Host;
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct, notice_wire_bytes};
 use crate::later::Later;
 use crate::paths::PathProfile;
-use crate::runner::Runner;
-use crate::spec::Verb;
+use crate::runner::{QueuePair, Runner};
+use crate::spec::{SimSpec, Verb};
 
 impl<const C: usize> Runner<'_, C> {
     /// Begins every task that is due.
@@ -146,7 +147,7 @@ impl<const C: usize> Runner<'_, C> {
         }
         self.execution.connections[conn].queue_pairs.reserve_exact(usize::from(scheme.queue_pairs));
         for index in 0..scheme.queue_pairs {
-            let make = |host: &mut crate::host::Host, peer: HostId, side: u64| -> QpNum {
+            let make = |host: &mut Host, peer: HostId, side: u64| -> QpNum {
                 let (env, views) = if side == 0 { &there } else { &back };
                 let stream = u64::from(conn) << 20 | u64::from(index) << 1 | side;
                 let mut rng = Rng::for_component(spec.seed, "policy", stream);
@@ -202,21 +203,6 @@ impl<const C: usize> Runner<'_, C> {
         }
     }
 
-    /// Counters of a connection's queue pairs, summed.
-    pub(crate) fn tally(&self, conn: ConnId) -> Tally {
-        let connection = &self.execution.connections[conn];
-        let (src, dst) = (&self.hosts[connection.src.index()], &self.hosts[connection.dst.index()]);
-        let mut tally = Tally::default();
-        let notice_bytes = u64::from(notice_wire_bytes(self.spec.host.framing));
-        for &(at_src, at_dst) in &connection.queue_pairs {
-            let sender = src.endpoint.qp_counters(at_src).unwrap_or_default();
-            let order = src.endpoint.order_counters(at_src).unwrap_or_default();
-            tally.add_sender(&sender, &order, notice_bytes);
-            tally.add_receiver(&dst.endpoint.qp_counters(at_dst).unwrap_or_default());
-        }
-        tally
-    }
-
     /// All bytes of one queue pair's share of a message have arrived.
     pub(crate) fn on_delivered(&mut self, now: Time, host: usize, qp: QpNum, msn: u32, bytes: u64) {
         let flow = self.hosts[host].incoming[&qp][msn as usize];
@@ -262,7 +248,7 @@ impl<const C: usize> Runner<'_, C> {
         if *service == Service::EndToEnd {
             self.free_context(now, conn);
         }
-        let tally = self.tally(conn);
+        let tally = tally(self.spec, &self.hosts, &self.execution.connections[conn]);
         if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
             followed.ended(flow);
         }
@@ -293,4 +279,18 @@ impl<const C: usize> Runner<'_, C> {
             }
         }
     }
+}
+
+/// Counters of a connection's queue pairs, summed.
+pub(crate) fn tally(spec: &SimSpec, hosts: &[Host], connection: &Connection<QueuePair>) -> Tally {
+    let (src, dst) = (&hosts[connection.src.index()], &hosts[connection.dst.index()]);
+    let notice_bytes = u64::from(notice_wire_bytes(spec.host.framing));
+    let mut tally = Tally::default();
+    for &(at_src, at_dst) in &connection.queue_pairs {
+        let sender = src.endpoint.qp_counters(at_src).unwrap_or_default();
+        let order = src.endpoint.order_counters(at_src).unwrap_or_default();
+        tally.add_sender(&sender, &order, notice_bytes);
+        tally.add_receiver(&dst.endpoint.qp_counters(at_dst).unwrap_or_default());
+    }
+    tally
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::{PostError, Status};
-use pathweave_execution::{Begin, Completed, ConnId, Connections, Execution, Tally, shares};
+use pathweave_execution::{Begin, Completed, ConnId, Connection, Connections, Execution, Tally, shares};
 use pathweave_results::{EndReason, FlowRecord, JobRecord};
 use pathweave_sim::{SimSpec, Verb, ideal_fct, notice_wire_bytes, profile};
 use pathweave_topo::Routing;
@@ -203,7 +203,8 @@ impl<'a> Traffic<'a> {
             return;
         }
         let id = self.execution.connections.of(number);
-        self.execution.done_with(number, self.tally(id));
+        let tally = tally(self.spec, &self.execution.connections[id]);
+        self.execution.done_with(number, tally);
         self.execution.ended(number);
         let left = &mut self.under_way[id as usize];
         *left = left.saturating_sub(1);
@@ -212,32 +213,27 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// Counters of a connection's queue pairs, summed.
-    fn tally(&self, id: ConnId) -> Tally {
-        let notice = u64::from(notice_wire_bytes(self.spec.host.framing));
-        let mut tally = Tally::default();
-        for Pair { sender, receiver } in &self.execution.connections[id].queue_pairs {
-            if let Some(stats) = sender.stats() {
-                tally.add_sender(&stats.counters, &stats.order, notice);
-            }
-            if let Some(stats) = receiver.stats() {
-                tally.add_receiver(&stats.counters);
-            }
-        }
-        tally
-    }
-
     pub(super) fn finish(mut self) -> Done {
-        for number in 0..self.execution.flows() as u32 {
-            if self.execution.is_open(number) {
-                let tally = self.tally(self.execution.connections.of(number));
-                self.execution.settle(number, tally);
-            }
-        }
+        self.execution.settle_open(|connection| tally(self.spec, connection));
         Done {
             flows: self.execution.flow_records(),
             jobs: self.execution.job_records(),
             _connections: self.execution.connections,
         }
     }
+}
+
+/// Counters of a connection's queue pairs, summed.
+fn tally(spec: &SimSpec, connection: &Connection<Pair>) -> Tally {
+    let notice = u64::from(notice_wire_bytes(spec.host.framing));
+    let mut tally = Tally::default();
+    for Pair { sender, receiver } in &connection.queue_pairs {
+        if let Some(stats) = sender.stats() {
+            tally.add_sender(&stats.counters, &stats.order, notice);
+        }
+        if let Some(stats) = receiver.stats() {
+            tally.add_receiver(&stats.counters);
+        }
+    }
+    tally
 }
