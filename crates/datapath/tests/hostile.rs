@@ -11,7 +11,7 @@ use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{Access, ConnectionState, Device, DeviceConfig, Driving, Region, Remote};
 use pathweave_policy::{Service, schemes};
 use pathweave_units::{PathId, QpNum, Rng, Time};
-use pathweave_wire::{Ack, Body, Data, Nack, NackReason, Notices, Operation, Segment};
+use pathweave_wire::{Ack, Body, Control, Data, Nack, NackReason, Notices, Operation, Segment};
 use support::liar::{Guise, Liar, caller};
 use support::peer::Peer;
 use support::raw::{self, Raw};
@@ -97,11 +97,11 @@ fn any_body(rng: &mut Rng) -> Body {
             reason: if rng.chance(0.9) { NackReason::BeyondWindow } else { NackReason::RemoteAccess },
         }),
         2 => Body::Cnp,
-        3 => Body::Probe { sent_at: Time::from_ps(rng.next_u64()) },
-        4 => Body::ProbeReply {
+        3 => Body::Control(Control::Probe { sent_at: Time::from_ps(rng.next_u64()) }),
+        4 => Body::Control(Control::ProbeReply {
             sent_at: Time::from_ps(any_number(rng)),
             received_at: Time::from_ps(rng.next_u64()),
-        },
+        }),
         _ => {
             let op = any_operation(rng);
             let len = if op == Operation::ReadRequest { 0 } else { rng.below(1_400) as u16 };

@@ -30,8 +30,8 @@ pub(crate) struct ReceiverTally {
 }
 
 impl Tally {
-    /// Adds a queue pair of the sender. A notice takes `notice_wire_bytes` on the wire.
-    pub fn add_sender(&mut self, counters: &Counters, order: &OrderCounters, notice_wire_bytes: u64) {
+    /// Adds a queue pair of the sender.
+    pub fn add_sender(&mut self, counters: &Counters, order: &OrderCounters) {
         let sender = &mut self.sender;
         sender.sent += counters.data_sent;
         sender.retransmitted += counters.retransmitted;
@@ -39,7 +39,7 @@ impl Tally {
         sender.cnps += counters.cnps_received;
         sender.copied += order.copies_sent;
         sender.notices += order.notices_sent;
-        sender.extra_wire_bytes += order.copied_wire_bytes + order.notices_sent * notice_wire_bytes;
+        sender.extra_wire_bytes += order.extra_wire_bytes;
     }
 
     /// Adds a queue pair of the receiver.

@@ -1,7 +1,9 @@
 //! The contract between the endpoint and a scheme.
 
+use core::ops::Range;
+
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
-use pathweave_wire::Notices;
+use pathweave_wire::{Control, Measures, Notices};
 
 use crate::{Member, Shared};
 
@@ -29,8 +31,8 @@ pub struct Want {
 pub enum Grant {
     /// Send it now, on this path.
     Send(PathId),
-    /// Send a probe on this path, then ask again.
-    Probe(PathId),
+    /// Send a control packet of the scheme's own on this path ([`Policy::compose`] makes it), then ask again.
+    Control(PathId),
     /// Send a copy of this packet, which is not yet acknowledged, on this path, then ask again. It is no retransmission:
     /// what is in flight stays as it is.
     Copy {
@@ -39,9 +41,6 @@ pub enum Grant {
         /// The path.
         path: PathId,
     },
-    /// Announce on this path that what was sent before may arrive after what follows, then ask again. There is
-    /// something in flight.
-    Notice(PathId),
     /// Not before this instant (pacing). Must be later than now.
     At(Time),
     /// Not before feedback arrives or a timer fires. With nothing in flight and no timer this is a deadlock,
@@ -89,16 +88,14 @@ pub enum FeedbackKind {
     Lost,
     /// Declared lost because the retransmission timer expired.
     Timeout,
-    /// A probe came back.
-    ProbeReply,
-    /// A switch at the edge of the sender's site answered for the network behind it: `rtt` is that of the way to the
-    /// edge and back. Acknowledges nothing; `psn` and `memo` say nothing.
-    EdgeEcho,
+    /// A switch on the way has answered for the network behind it: `rtt` is that of the way to the switch and back.
+    /// Acknowledges nothing; `psn` and `memo` say nothing.
+    Midway,
     /// The acknowledgement of a packet that another one has told of before: a measurement of its path, and nothing else.
     /// Only under [`Recovery::PathOrder`](crate::Recovery::PathOrder), which listens to each path by itself.
     Echo,
-    /// An arrival that is no news of its packet: a copy, or the original after its copy, or a notice. `path`, `rtt` and
-    /// `one_way_ps` are those of the arrival.
+    /// An arrival that is no news of its packet: a copy, or the original after its copy. `path`, `rtt` and `one_way_ps`
+    /// are those of the arrival.
     Heard {
         /// It was marked Congestion Experienced.
         marked: bool,
@@ -123,8 +120,7 @@ pub struct Feedback {
     pub memo: Memo,
     /// Bytes on the wire of the packet.
     pub wire_bytes: u32,
-    /// From the packet's wire timestamp to now. Zero unless `timed`, heard, a probe reply or an echo
-    /// of the peer or of the edge.
+    /// From the packet's wire timestamp to now. Zero unless `timed`, heard, an echo or midway.
     pub rtt: Duration,
     /// Receiver's stamp minus sender's stamp, in picoseconds; meaningful up to a constant clock offset.
     pub one_way_ps: i64,
@@ -132,6 +128,79 @@ pub struct Feedback {
     pub inflight_packets: u32,
     /// The queue pair still has data to send (new or to retransmit).
     pub backlogged: bool,
+}
+
+/// A control packet as a policy wants it sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// What it says.
+    pub control: Control,
+    /// How it travels.
+    pub treatment: Treatment,
+}
+
+/// How the network treats a control packet of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Treatment {
+    /// As data: in its class, and marked Congestion Experienced where data would be.
+    AsData,
+    /// In the class of data, which it measures, but never marked.
+    AsUnmarkedData,
+    /// In the class of acknowledgements, which overtake data.
+    AsAcknowledgement,
+}
+
+/// A control packet that has arrived for a policy: an answer to one of its own, or what a switch says.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlFeedback {
+    /// What it says.
+    pub control: Control,
+    /// The path of what it answers.
+    pub path: PathId,
+    /// From the stamp of what it answers to now.
+    pub rtt: Duration,
+    /// The answerer's stamp minus that one, in picoseconds; meaningful up to a constant clock offset. Zero where there is
+    /// none.
+    pub one_way_ps: i64,
+    /// Data packets in flight.
+    pub inflight_packets: u32,
+    /// The queue pair still has data to send (new or to retransmit).
+    pub backlogged: bool,
+}
+
+impl ControlFeedback {
+    /// What arrives at `now`, of a queue pair with nothing in flight and nothing to send. `None` for questions, and where
+    /// the stamp is of the future.
+    pub fn new(now: Time, control: Control, path: PathId) -> Option<Self> {
+        let (sent_at, received_at) = match control.measures() {
+            Measures::Path { sent_at, received_at } => (sent_at, received_at),
+            Measures::Part { sent_at } => (sent_at, sent_at),
+            Measures::Nothing => return None,
+        };
+        Some(ControlFeedback {
+            control,
+            path,
+            rtt: (sent_at <= now).then(|| now - sent_at)?,
+            one_way_ps: received_at.as_ps().wrapping_sub(sent_at.as_ps()) as i64,
+            inflight_packets: 0,
+            backlogged: false,
+        })
+    }
+
+    /// The same as [`Feedback`], where it measures the way to a switch: what congestion controls are told of it.
+    pub fn midway(&self) -> Option<Feedback> {
+        matches!(self.control.measures(), Measures::Part { .. }).then_some(Feedback {
+            kind: FeedbackKind::Midway,
+            path: self.path,
+            psn: 0,
+            memo: Memo::default(),
+            wire_bytes: 0,
+            rtt: self.rtt,
+            one_way_ps: self.one_way_ps,
+            inflight_packets: self.inflight_packets,
+            backlogged: self.backlogged,
+        })
+    }
 }
 
 /// Whether a path can be used.
@@ -201,7 +270,7 @@ pub struct PolicyEnv {
     pub paths: u16,
     /// The way that round-trip times measure: to the peer and back, unless a policy has it otherwise.
     pub measured: Leg,
-    /// The way to the switch that answers for the network behind it ([`FeedbackKind::EdgeEcho`]), where one does.
+    /// The way to the switch that answers for the network behind it ([`FeedbackKind::Midway`]), where one does.
     pub edge: Option<Leg>,
 }
 
@@ -246,14 +315,15 @@ pub trait Policy {
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant;
     /// Commits a granted packet.
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo;
-    /// A probe granted has left.
-    fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>);
+    /// A control packet granted leaves on this path now: which one? `in_flight` has the PSNs from the first that is not
+    /// acknowledged to the next new one.
+    fn compose(&mut self, now: Time, path: PathId, in_flight: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing;
     /// A copy granted has left; `wire_bytes` it took.
     fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>);
-    /// A notice granted has left.
-    fn on_notice_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>);
     /// Feedback on one packet.
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>);
+    /// A control packet has arrived, of any kind: also such as this policy has never sent or heard of.
+    fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>);
     /// The set of paths, whenever it changes. Never empty. Where every path is down a policy sends as if all were
     /// up: what it knows may be stale, and the retry limit of the endpoint ends what is truly dead.
     fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>);
@@ -263,7 +333,4 @@ pub trait Policy {
     fn next_timer(&self) -> Option<Time>;
     /// Current sending rate or its window equivalent, for observers; `None` where the policy sets no limit.
     fn rate(&self, now: Time) -> Option<Rate>;
-    /// Whether its probes overtake data, in the class of acknowledgements: they measure the idle path then, not what data
-    /// meets.
-    fn probes_overtake(&self) -> bool;
 }

@@ -2,7 +2,7 @@
 //! whoever wraps a policy cannot forget to hand one on: the wrapped policy would never hear of it, and nobody would notice.
 
 /// Bodies that do nothing, for the methods of [`Policy`](crate::Policy) that are named; not for policies that wrap others.
-/// `probes_overtake` answers that they do not.
+/// `compose` is not called where no control packet is granted.
 ///
 /// ```text
 /// impl Policy for Udmp {
@@ -19,13 +19,15 @@ macro_rules! ignores {
     (@ on_close) => {
         fn on_close(&mut self, _: &mut $crate::PolicyCx<'_>) {}
     };
-    (@ on_probe_sent) => {
-        fn on_probe_sent(
+    (@ compose) => {
+        fn compose(
             &mut self,
             _: $crate::units::Time,
             _: $crate::units::PathId,
+            _: ::core::ops::Range<u64>,
             _: &mut $crate::PolicyCx<'_>,
-        ) {
+        ) -> $crate::Outgoing {
+            unreachable!("a policy that grants no control packet is asked for one")
         }
     };
     (@ on_copy_sent) => {
@@ -39,18 +41,13 @@ macro_rules! ignores {
         ) {
         }
     };
-    (@ on_notice_sent) => {
-        fn on_notice_sent(
+    (@ on_control) => {
+        fn on_control(
             &mut self,
             _: $crate::units::Time,
-            _: $crate::units::PathId,
+            _: &$crate::ControlFeedback,
             _: &mut $crate::PolicyCx<'_>,
         ) {
-        }
-    };
-    (@ probes_overtake) => {
-        fn probes_overtake(&self) -> bool {
-            false
         }
     };
 }

@@ -73,7 +73,8 @@ mod udmp;
 
 pub use cc::dcqcn::presets;
 pub use contract::{
-    Feedback, FeedbackKind, Grant, Leg, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    ControlFeedback, Feedback, FeedbackKind, Grant, Leg, Memo, Outgoing, PathState, PathView, Policy,
+    PolicyCx, PolicyEnv, Sent, Treatment, Want,
 };
 pub use dlbf::{
     Dlbf, DlbfConfig, DlbfCounts, DlbfHost, DlbfScope, DlbfVariant, History, Knowledge, MarkedRate, OnSwitch,

@@ -228,7 +228,7 @@ impl MpRdma {
 }
 
 impl Policy for MpRdma {
-    crate::ignores!(on_open, on_close, on_probe_sent, on_copy_sent, on_notice_sent, probes_overtake);
+    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control);
     #[inline]
     fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         if want.retransmit && self.resends > 0 {
@@ -273,8 +273,7 @@ impl Policy for MpRdma {
             // Nothing came back at all: from one packet on again, by what is left of the window.
             FeedbackKind::Timeout => self.shrink(1.0),
             FeedbackKind::Cnp
-            | FeedbackKind::ProbeReply
-            | FeedbackKind::EdgeEcho
+            | FeedbackKind::Midway
             | FeedbackKind::Echo
             | FeedbackKind::Heard { .. }
             | FeedbackKind::Late

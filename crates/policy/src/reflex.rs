@@ -3,6 +3,8 @@
 //! tell how long the way up to there and back takes; the round-trip time to the peer is not looked at. Flows inside a
 //! site, and all where no edge answers, are those of the congestion control and the picker alone.
 
+use core::ops::Range;
+
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
 use crate::cc::{AnyCc, CcConfig};
@@ -10,8 +12,8 @@ use crate::error::check;
 use crate::picker::{AnyPicker, PickerConfig};
 use crate::split::{Split, SplitConfig};
 use crate::{
-    ConfigError, Feedback, FeedbackKind, Grant, Member, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent,
-    Want,
+    ConfigError, ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathView, Policy,
+    PolicyCx, PolicyEnv, Sent, Want,
 };
 
 /// What an acknowledgement of the peer does to the congestion control of a flow to another site.
@@ -107,7 +109,7 @@ impl Fed {
     /// What the congestion control is to be told instead of `feedback`.
     fn translate(&mut self, now: Time, feedback: &Feedback) -> Feedback {
         match (feedback.kind, self.mode) {
-            (FeedbackKind::EdgeEcho, mode) => {
+            (FeedbackKind::Midway, mode) => {
                 self.echo = Some((now, feedback.rtt));
                 // It acknowledges nothing. Where acknowledgements clock increases, it must not earn one.
                 Feedback { backlogged: feedback.backlogged && mode == E2eMode::None, ..*feedback }
@@ -140,14 +142,11 @@ impl Policy for Reflex {
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
         self.inner.on_sent(now, sent, cx)
     }
-    fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
-        self.inner.on_probe_sent(now, path, cx);
+    fn compose(&mut self, now: Time, path: PathId, in_flight: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing {
+        self.inner.compose(now, path, in_flight, cx)
     }
     fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
         self.inner.on_copy_sent(now, psn, path, wire_bytes, cx);
-    }
-    fn on_notice_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
-        self.inner.on_notice_sent(now, path, cx);
     }
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
@@ -157,6 +156,12 @@ impl Policy for Reflex {
                 self.inner.on_feedback(now, &told, cx);
             }
             None => self.inner.on_feedback(now, feedback, cx),
+        }
+    }
+    fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>) {
+        match feedback.midway() {
+            Some(midway) => self.on_feedback(now, &midway, cx),
+            None => self.inner.on_control(now, feedback, cx),
         }
     }
     fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
@@ -171,9 +176,6 @@ impl Policy for Reflex {
     }
     fn rate(&self, now: Time) -> Option<Rate> {
         self.inner.rate(now)
-    }
-    fn probes_overtake(&self) -> bool {
-        self.inner.probes_overtake()
     }
 }
 
@@ -238,8 +240,8 @@ mod tests {
     /// 200 us near the source, twice: 1 - 0.8 x (1 - 100 / 200) = 0.6.
     fn slowed_down(mode: E2eMode) -> Reflex {
         let mut reflex = reflex(mode, true);
-        feed(&mut reflex, FeedbackKind::EdgeEcho, 2_000, US(200));
-        feed(&mut reflex, FeedbackKind::EdgeEcho, 2_005, US(200));
+        feed(&mut reflex, FeedbackKind::Midway, 2_000, US(200));
+        feed(&mut reflex, FeedbackKind::Midway, 2_005, US(200));
         assert!((gbps(&reflex) - 60.0).abs() < 1e-3);
         reflex
     }
@@ -274,7 +276,7 @@ mod tests {
     fn an_echo_holds_good_for_as_long_as_configured() {
         let mut reflex = slowed_down(E2eMode::Hold);
         // An acknowledgement counts once a round trip to the edge, and that was 200 us.
-        feed(&mut reflex, FeedbackKind::EdgeEcho, 2_300, US(200));
+        feed(&mut reflex, FeedbackKind::Midway, 2_300, US(200));
         assert!((gbps(&reflex) - 36.0).abs() < 1e-3);
         feed(&mut reflex, ACK, 2_309, US(1_012));
         assert!((gbps(&reflex) - 36.0).abs() < 1e-3, "held: 200 us, so it is too early");
@@ -292,9 +294,9 @@ mod tests {
             AnyCc::Swift(swift) => swift.window_packets(),
             other => panic!("{other:?}"),
         };
-        feed(&mut reflex, FeedbackKind::EdgeEcho, 100, US(20));
+        feed(&mut reflex, FeedbackKind::Midway, 100, US(20));
         let cut = window(&reflex);
-        feed(&mut reflex, FeedbackKind::EdgeEcho, 200, US(7));
+        feed(&mut reflex, FeedbackKind::Midway, 200, US(7));
         assert_eq!(window(&reflex), cut, "below the target, and nothing acknowledged");
         feed(&mut reflex, ACK, 201, US(1_012));
         // As a flow that ends at the edge: (1,012 / 6.27)^2 times as much as one over the whole way.

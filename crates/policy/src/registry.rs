@@ -6,6 +6,8 @@
 //! (`policy.kind`), the JSON Schema, validation, building and dispatch. Where a named scheme uses it, the preset
 //! is one more file and line in `src/schemes/`.
 
+use core::ops::Range;
+
 use pathweave_units::{PathId, Rate, Rng, Time};
 
 use crate::cc::AnyCc;
@@ -17,7 +19,10 @@ use crate::reflex::{Reflex, ReflexConfig};
 use crate::reps::{Reps, RepsConfig};
 use crate::split::{Split, SplitConfig};
 use crate::udmp::{Udmp, UdmpConfig};
-use crate::{ConfigError, Feedback, Grant, Member, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+use crate::{
+    ConfigError, ControlFeedback, Feedback, Grant, Member, Memo, Outgoing, PathView, Policy, PolicyCx,
+    PolicyEnv, Sent, Want,
+};
 
 macro_rules! policies {
     ($( $(#[$doc:meta])* $name:ident($state:ty, $config:ty) ),* $(,)?) => {
@@ -62,8 +67,14 @@ macro_rules! policies {
             fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
                 match self { $( AnyPolicy::$name(policy) => policy.on_sent(now, sent, cx) ),* }
             }
-            fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyPolicy::$name(policy) => policy.on_probe_sent(now, path, cx) ),* }
+            fn compose(
+                &mut self,
+                now: Time,
+                path: PathId,
+                in_flight: Range<u64>,
+                cx: &mut PolicyCx<'_>,
+            ) -> Outgoing {
+                match self { $( AnyPolicy::$name(policy) => policy.compose(now, path, in_flight, cx) ),* }
             }
             fn on_copy_sent(
                 &mut self,
@@ -75,12 +86,12 @@ macro_rules! policies {
             ) {
                 match self { $( AnyPolicy::$name(policy) => policy.on_copy_sent(now, psn, path, wire_bytes, cx) ),* }
             }
-            fn on_notice_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyPolicy::$name(policy) => policy.on_notice_sent(now, path, cx) ),* }
-            }
             #[inline]
             fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
                 match self { $( AnyPolicy::$name(policy) => policy.on_feedback(now, feedback, cx) ),* }
+            }
+            fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyPolicy::$name(policy) => policy.on_control(now, feedback, cx) ),* }
             }
             fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
                 match self { $( AnyPolicy::$name(policy) => policy.on_paths(now, paths, cx) ),* }
@@ -94,9 +105,6 @@ macro_rules! policies {
             }
             fn rate(&self, now: Time) -> Option<Rate> {
                 match self { $( AnyPolicy::$name(policy) => policy.rate(now) ),* }
-            }
-            fn probes_overtake(&self) -> bool {
-                match self { $( AnyPolicy::$name(policy) => policy.probes_overtake() ),* }
             }
         }
     };

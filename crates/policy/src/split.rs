@@ -4,7 +4,9 @@ use pathweave_units::{Rate, Rng, Time};
 
 use crate::cc::{AnyCc, CcConfig, CongestionControl, Permit};
 use crate::picker::{AnyPicker, PathPicker, PickerConfig};
-use crate::{ConfigError, Feedback, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+use crate::{
+    ConfigError, ControlFeedback, Feedback, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+};
 
 /// Congestion control and path choice that do not know of each other.
 // The picker first: it is small and used with every packet, as is only the beginning of most congestion controls.
@@ -18,7 +20,7 @@ pub struct Split<C, P> {
 }
 
 impl<C: CongestionControl, P: PathPicker> Policy for Split<C, P> {
-    crate::ignores!(on_open, on_close, on_probe_sent, on_copy_sent, on_notice_sent, probes_overtake);
+    crate::ignores!(on_open, on_close, compose, on_copy_sent);
     #[inline]
     fn poll_send(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         match self.cc.permit(now, want) {
@@ -37,6 +39,11 @@ impl<C: CongestionControl, P: PathPicker> Policy for Split<C, P> {
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         self.cc.on_feedback(now, feedback);
         self.picker.on_feedback(now, feedback, cx.rng);
+    }
+    fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>) {
+        if let Some(midway) = feedback.midway() {
+            self.on_feedback(now, &midway, cx);
+        }
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
         self.picker.on_paths(paths, cx.rng);

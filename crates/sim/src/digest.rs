@@ -40,11 +40,7 @@ fn with_packet(hash: u64, now: Time, host: HostId, segment: &Segment) -> u64 {
         Body::Nack(nack) => (2, nack.psn),
         Body::Cnp => (3, 0),
         Body::Rd(data) => (6, data.psn),
-        Body::Probe { .. } => (4, 0),
-        Body::ProbeReply { .. } => (5, 0),
-        Body::EdgeEcho { .. } => (6, 0),
-        Body::Notice(notice) => (16, notice.first),
-        Body::NoticeReply { .. } => (17, 0),
+        Body::Control(control) => control.traced(),
         Body::Missing(missing) => (18, missing.first),
     };
     let hash = with_word(hash, now.as_ps());

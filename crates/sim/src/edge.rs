@@ -8,7 +8,7 @@ use pathweave_policy::Leg;
 use pathweave_results::MiddleboxTotals;
 use pathweave_topo::{Sites, Topology};
 use pathweave_units::{QpNum, Time};
-use pathweave_wire::{Body, Framing, Segment};
+use pathweave_wire::{Body, Control, Framing, Segment};
 
 use crate::forwarding;
 use crate::host::Content;
@@ -22,7 +22,7 @@ fn lens(framing: Framing) -> Lens<Content> {
 }
 
 fn answer_bytes(framing: Framing) -> u32 {
-    framing.wire_bytes(&segment(Body::EdgeEcho { sent_at: Time::ZERO }))
+    framing.wire_bytes(&segment(Body::Control(Control::EdgeEcho { sent_at: Time::ZERO })))
 }
 
 /// The queue pairs at both ends of a flow, the sender's above.
@@ -53,7 +53,7 @@ fn answer(segment: &Segment) -> Segment {
         dst_qp: segment.src_qp,
         src_qp: segment.dst_qp,
         path: segment.path,
-        body: Body::EdgeEcho { sent_at },
+        body: Body::Control(Control::EdgeEcho { sent_at }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Completion time of a message on an idle network: the denominator of slowdown.
 
 use pathweave_units::{Duration, PathId, QpNum, Time};
-use pathweave_wire::{Ack, Body, Data, Framing, Notice, Notices, Operation, RdData, Segment};
+use pathweave_wire::{Ack, Body, Data, Framing, Notices, Operation, RdData, Segment};
 
 use crate::paths::PathProfile;
 use crate::spec::Verb;
@@ -112,11 +112,6 @@ fn ideal_of(
         + time(back, if packets == 2 { first } else { middle }, receivers)
         + time(back, last, receivers);
     paced_by_sender.max(paced_by_receiver).max(before_last) + delay
-}
-
-/// Bytes on the wire of a notice of a change of path.
-pub fn notice_wire_bytes(framing: Framing) -> u32 {
-    framing.wire_bytes(&segment(Body::Notice(Notice { first: 0, last: 0, sent_at: Time::ZERO })))
 }
 
 /// Wire bytes of an acknowledgement.

@@ -43,7 +43,7 @@ mod work;
 
 pub use capture::{Capture, CaptureFilter, Frames};
 pub use footprint::Footprint;
-pub use ideal::{ideal_fct, notice_wire_bytes};
+pub use ideal::ideal_fct;
 pub use monitor::{Control, Monitor, Quiet, Snapshot};
 pub use paths::{PathProfile, profile};
 pub use pathweave_execution::GroupSpec;

@@ -14,7 +14,7 @@ use crate::work::tally;
 impl<const C: usize> Runner<'_, C> {
     pub(crate) fn into_result(mut self, ended: EndReason, ended_detail: String, end: Time) -> RunResult {
         let spec = self.spec;
-        self.execution.settle_open(|connection| tally(spec, &self.hosts, connection));
+        self.execution.settle_open(|connection| tally(&self.hosts, connection));
         let jobs = self.execution.job_records();
         let links = self.links(end);
         let nodes = spec.node_infos();

@@ -349,7 +349,7 @@ impl<'a, const C: usize> Runner<'a, C> {
                 at.delivered.note(now, host, segment);
                 let datagram = match segment.body {
                     Body::Rd(_) => true,
-                    Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } => {
+                    Body::Cnp | Body::Control(_) => {
                         at.extra().is_some_and(|extra| extra.is_notified(header.src(), segment))
                     }
                     _ => false,

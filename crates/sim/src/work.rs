@@ -12,11 +12,11 @@ use crate::datagram::is_raw;
 use crate::distinct::distinct_paths;
 use crate::edge;
 use crate::host::Host;
-use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct, notice_wire_bytes};
+use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct};
 use crate::later::Later;
 use crate::paths::PathProfile;
 use crate::runner::{QueuePair, Runner};
-use crate::spec::{SimSpec, Verb};
+use crate::spec::Verb;
 
 impl<const C: usize> Runner<'_, C> {
     /// Begins every task that is due.
@@ -248,7 +248,7 @@ impl<const C: usize> Runner<'_, C> {
         if *service == Service::EndToEnd {
             self.free_context(now, conn);
         }
-        let tally = tally(self.spec, &self.hosts, &self.execution.connections[conn]);
+        let tally = tally(&self.hosts, &self.execution.connections[conn]);
         if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
             followed.ended(flow);
         }
@@ -282,14 +282,13 @@ impl<const C: usize> Runner<'_, C> {
 }
 
 /// Counters of a connection's queue pairs, summed.
-pub(crate) fn tally(spec: &SimSpec, hosts: &[Host], connection: &Connection<QueuePair>) -> Tally {
+pub(crate) fn tally(hosts: &[Host], connection: &Connection<QueuePair>) -> Tally {
     let (src, dst) = (&hosts[connection.src.index()], &hosts[connection.dst.index()]);
-    let notice_bytes = u64::from(notice_wire_bytes(spec.host.framing));
     let mut tally = Tally::default();
     for &(at_src, at_dst) in &connection.queue_pairs {
         let sender = src.endpoint.qp_counters(at_src).unwrap_or_default();
         let order = src.endpoint.order_counters(at_src).unwrap_or_default();
-        tally.add_sender(&sender, &order, notice_bytes);
+        tally.add_sender(&sender, &order);
         tally.add_receiver(&dst.endpoint.qp_counters(at_dst).unwrap_or_default());
     }
     tally

@@ -1,7 +1,9 @@
 //! What an endpoint counts.
 
 use alloc::boxed::Box;
-use core::ops::AddAssign;
+use core::ops::{AddAssign, Index, IndexMut};
+
+use pathweave_wire::ControlKind;
 
 /// Buckets of [`Counters::out_of_order`].
 pub const OOD_BUCKETS: usize = 12;
@@ -104,8 +106,6 @@ counters! {
     nacks_sent,
     /// Congestion notifications made.
     cnps_sent,
-    /// Probes sent.
-    probes_sent,
     /// Negative acknowledgements taken in.
     nacks_received,
     /// Congestion notifications taken in.
@@ -123,14 +123,40 @@ counters! {
 pub struct OrderCounters {
     /// Copies sent of packets that may be late.
     pub copies_sent: u64,
-    /// Bytes of these on the wire.
-    pub copied_wire_bytes: u64,
-    /// Notices of a change of path sent.
+    /// Control packets sent among data, as notices of a change of path are ([`Treatment::AsData`](pathweave_policy::Treatment::AsData)).
     pub notices_sent: u64,
+    /// Bytes of both on the wire.
+    pub extra_wire_bytes: u64,
+    /// Control packets of the policy sent.
+    pub controls_sent: ControlCounts,
     /// Missing packets named to the other end, as often as they were.
     pub missing_named: u64,
     /// Data packets that arrived ahead of a gap which no notice explained, where the receiver says something of gaps.
     pub ahead_received: u64,
+}
+
+/// Packets by kind of control packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ControlCounts([u64; ControlKind::ALL.len()]);
+
+impl ControlCounts {
+    /// Whether there were none.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|count| *count == 0)
+    }
+}
+
+impl Index<ControlKind> for ControlCounts {
+    type Output = u64;
+    fn index(&self, kind: ControlKind) -> &u64 {
+        &self.0[kind as usize]
+    }
+}
+
+impl IndexMut<ControlKind> for ControlCounts {
+    fn index_mut(&mut self, kind: ControlKind) -> &mut u64 {
+        &mut self.0[kind as usize]
+    }
 }
 
 impl QpCounters {
@@ -144,10 +170,6 @@ impl QpCounters {
     /// To count one of them.
     pub(crate) fn rare(&mut self) -> &mut RareCounters {
         self.rare.get_or_insert_default()
-    }
-    /// Probes sent.
-    pub(crate) fn probes_sent(&self) -> u64 {
-        self.rare.as_ref().map_or(0, |rare| rare.probes_sent)
     }
 }
 
@@ -177,10 +199,10 @@ mod tests {
     #[test]
     fn what_is_rare_is_allocated_when_counted() {
         let mut counters = QpCounters { data_sent: 3, ..QpCounters::default() };
-        assert!(counters.rare.is_none() && counters.probes_sent() == 0);
+        assert!(counters.rare.is_none());
         counters.rare().timeouts += 2;
-        counters.rare().probes_sent += 1;
+        counters.rare().duplicates += 1;
         let all = counters.all();
-        assert_eq!((all.data_sent, all.timeouts, all.probes_sent, all.lost), (3, 2, 1, 0));
+        assert_eq!((all.data_sent, all.timeouts, all.duplicates, all.lost), (3, 2, 1, 0));
     }
 }

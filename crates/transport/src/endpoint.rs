@@ -55,7 +55,7 @@ const NOBODY: QpNum = QpNum(0);
 ///
 /// # struct Unlimited;
 /// # impl Policy for Unlimited {
-/// #     pathweave_policy::ignores!(on_open, on_close, on_probe_sent, on_copy_sent, on_notice_sent, probes_overtake);
+/// #     pathweave_policy::ignores!(on_open, on_close, compose, on_copy_sent, on_control);
 /// #     fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant { Grant::Send(PathId(0)) }
 /// #     fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> Memo { Memo(0) }
 /// #     fn on_feedback(&mut self, _: Time, _: &Feedback, _: &mut PolicyCx<'_>) {}
@@ -317,19 +317,8 @@ impl<P: Policy> Endpoint<P> {
             Body::Cnp => qp.on_cnp(now, segment.path, common),
             // A connection has no datagrams.
             Body::Rd(_) => self.retired.get_or_insert_default().foreign += 1,
-            Body::Probe { sent_at } => {
-                let body = Body::ProbeReply { sent_at: *sent_at, received_at: now };
-                qp.control(segment.path, body, common);
-            }
-            Body::Notice(notice) => qp.on_notice(now, notice, segment.path, ce, common),
-            Body::NoticeReply { sent_at, received_at, marked } => {
-                qp.on_notice_reply(now, segment.path, *sent_at, *received_at, *marked, common);
-            }
             Body::Missing(missing) => qp.on_missing(now, missing, common),
-            Body::ProbeReply { sent_at, received_at } => {
-                qp.on_probe_reply(now, segment.path, *sent_at, *received_at, common);
-            }
-            Body::EdgeEcho { sent_at } => qp.on_edge_echo(now, segment.path, *sent_at, common),
+            Body::Control(control) => qp.on_control(now, control, segment.path, ce, common),
         }
         self.settle(now);
         None
@@ -395,16 +384,12 @@ impl<P: Policy> Endpoint<P> {
                     self.ask_woken(now);
                     return true;
                 }
-                Outcome::Probe(path) => {
-                    send(qp.probe(now, path, &mut self.common));
-                    return true;
-                }
                 Outcome::Copy(psn, path) => {
                     send(qp.copy(now, psn, path, &mut self.common));
                     return true;
                 }
-                Outcome::Notice(path) => {
-                    send(qp.notice(now, path, &mut self.common));
+                Outcome::Control(path) => {
+                    send(qp.compose(now, path, &mut self.common));
                     return true;
                 }
                 Outcome::Port(port) => self.common.scheduler.wait_for(&mut qp.turn, num, port),

@@ -32,7 +32,7 @@ mod work;
 pub use config::{
     EndpointConfig, MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD, QpConfig, ReceiveMode, RnrConfig, RtoConfig,
 };
-pub use counters::{Counters, OOD_BUCKETS, OrderCounters};
+pub use counters::{ControlCounts, Counters, OOD_BUCKETS, OrderCounters};
 pub use endpoint::Endpoint;
 pub use events::{Completion, Event, Opcode, SentPacket, Status};
 pub use memory::{Access, Domain, MemoryError, MemoryRegion, Scope};

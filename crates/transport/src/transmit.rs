@@ -50,16 +50,17 @@ pub struct Transmit {
 /// Traffic class of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// ACK, NACK, CNP, answer to a probe: small, and others wait for them.
+    /// ACK, NACK, CNP, answer to a question: small, and others wait for them.
     Control,
-    /// Data, and probes, which measure what data meets, unless a scheme has them overtake it.
+    /// Data, and questions of schemes that measure what data meets.
     Data,
 }
 
 impl Transmit {
     /// Whether it answers a packet, and so goes back over the links of that.
     pub fn is_answer(&self) -> bool {
-        self.class == Class::Control && !matches!(self.segment.body, Body::Probe { .. })
+        self.class == Class::Control
+            && !matches!(&self.segment.body, Body::Control(control) if control.is_question())
     }
 }
 

@@ -7,7 +7,7 @@ use pathweave_policy::{PathRto, Recovery, RingScope};
 use pathweave_transport::{Op, ReceiveMode};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::{
-    Ack, Body, Cause, Data, Missing, Nack, NackReason, Notice, Notices, Operation, Segment,
+    Ack, Body, Cause, Control, Data, Missing, Nack, NackReason, Notices, Operation, Segment,
 };
 use proptest::prelude::*;
 
@@ -78,17 +78,20 @@ fn body() -> impl Strategy<Value = Body> {
         2 => nack,
         1 => Just(Body::Cnp),
         1 => (number(), number(), time()).prop_map(|(first, last, sent_at)| {
-            Body::Notice(Notice { first, last, sent_at })
+            Body::Control(Control::Notice { first, last, sent_at })
         }),
         1 => (time(), time(), any::<bool>()).prop_map(|(sent_at, received_at, marked)| {
-            Body::NoticeReply { sent_at, received_at, marked }
+            Body::Control(Control::NoticeReply { sent_at, received_at, marked })
         }),
         1 => (number(), sack(), any::<bool>()).prop_map(|(first, missing, late)| {
             let cause = if late { Cause::Late } else { Cause::Lost };
             Body::Missing(Missing { first, missing, cause })
         }),
-        1 => time().prop_map(|sent_at| Body::Probe { sent_at }),
-        1 => (time(), time()).prop_map(|(sent_at, received_at)| Body::ProbeReply { sent_at, received_at }),
+        1 => time().prop_map(|sent_at| Body::Control(Control::Probe { sent_at })),
+        1 => time().prop_map(|sent_at| Body::Control(Control::EdgeEcho { sent_at })),
+        1 => (time(), time()).prop_map(|(sent_at, received_at)| {
+            Body::Control(Control::ProbeReply { sent_at, received_at })
+        }),
     ]
 }
 

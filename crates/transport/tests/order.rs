@@ -1,16 +1,17 @@
 //! Packets out of order: what a receiver says of gaps, what notices change, and copies of what may be late.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use pathweave_policy::{
-    CnpMode, CnpPolicy, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, Reordering,
-    ReportPolicy, Sent, Want,
+    CnpMode, CnpPolicy, ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing, PathView, Policy,
+    PolicyCx, Reordering, ReportPolicy, Sent, Treatment, Want,
 };
 use pathweave_transport::{
     Buffer, Endpoint, EndpointConfig, Event, Gate, Op, QpConfig, ReceiveMode, Transmit, WorkRequest,
 };
 use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time};
-use pathweave_wire::{Ack, Body, Cause, Data, Missing, Notice, Notices, Operation, Segment};
+use pathweave_wire::{Ack, Body, Cause, Control, Data, Missing, Notices, Operation, Segment};
 
 const MTU: u16 = 1_000;
 
@@ -22,10 +23,11 @@ struct Scripted {
     copied: Vec<(u64, PathId)>,
     notices: Vec<PathId>,
     log: Vec<(FeedbackKind, PathId, u64)>,
+    told: Vec<(Control, PathId)>,
 }
 
 impl Policy for Scripted {
-    pathweave_policy::ignores!(on_open, on_close, on_probe_sent, probes_overtake);
+    pathweave_policy::ignores!(on_open, on_close);
     fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant {
         self.grants.front().copied().unwrap_or(Grant::Send(PathId(0)))
     }
@@ -38,9 +40,14 @@ impl Policy for Scripted {
         self.grants.pop_front();
         self.copied.push((psn, path));
     }
-    fn on_notice_sent(&mut self, _: Time, path: PathId, _: &mut PolicyCx<'_>) {
+    fn compose(&mut self, now: Time, path: PathId, in_flight: Range<u64>, _: &mut PolicyCx<'_>) -> Outgoing {
         self.grants.pop_front();
         self.notices.push(path);
+        let notice = Control::Notice { first: in_flight.start, last: in_flight.end - 1, sent_at: now };
+        Outgoing { control: notice, treatment: Treatment::AsData }
+    }
+    fn on_control(&mut self, _: Time, feedback: &ControlFeedback, _: &mut PolicyCx<'_>) {
+        self.told.push((feedback.control, feedback.path));
     }
     fn on_feedback(&mut self, _: Time, feedback: &Feedback, _: &mut PolicyCx<'_>) {
         self.log.push((feedback.kind, feedback.path, feedback.psn));
@@ -113,7 +120,7 @@ impl End {
         self.arrives(0, Body::Data(data), ce)
     }
     fn notice(&mut self, first: u64, last: u64, ce: bool) -> Vec<Body> {
-        self.arrives(3, Body::Notice(Notice { first, last, sent_at: Time::ZERO }), ce)
+        self.arrives(3, Body::Control(Control::Notice { first, last, sent_at: Time::ZERO }), ce)
     }
     fn control(&mut self) -> Vec<Body> {
         let mut list = Vec::new();
@@ -173,7 +180,7 @@ fn what_a_marked_notice_announced_is_waited_for() {
         let mut end = End::new([], CnpMode::OnMarkOrGap);
         end.data(0, false);
         let reply = end.notice(1, 3, true);
-        assert!(matches!(reply[..], [Body::NoticeReply { marked: true, .. }]), "{reply:?}");
+        assert!(matches!(reply[..], [Body::Control(Control::NoticeReply { marked: true, .. })]), "{reply:?}");
         assert_eq!(told(&end.at(1).data(4, false)), (1, 0, vec![]));
         for psn in [1, 2, 3].into_iter().filter(|&psn| !(lose && psn == 2)) {
             assert_eq!(told(&end.at(10 + psn).data(psn, false)), (1, 0, vec![]));
@@ -260,9 +267,9 @@ fn ack(psn: u64, cumulative: u64, sent_at: Time, now: Time, marked: u16) -> Body
 /// Oracle 14, and what a copy is: not in flight, not lost, whichever arrives first counts.
 #[test]
 fn a_copy_is_accounted_apart() {
-    use Grant::{Copy, Notice, Send};
+    use Grant::{Control as Say, Copy, Send};
     let (old, new) = (PathId(0), PathId(4));
-    let grants = [Send(old), Send(old), Notice(new), Copy { psn: 1, path: new }, Send(new)];
+    let grants = [Send(old), Send(old), Say(new), Copy { psn: 1, path: new }, Send(new)];
     let mut end = End::new(grants, CnpMode::OnMark);
     end.post(3);
     let mut packets = Vec::new();
@@ -271,8 +278,10 @@ fn a_copy_is_accounted_apart() {
         packets.push(end.send().expect("granted"));
     }
     assert!(end.send().is_none());
-    let Body::Notice(notice) = packets[2].segment.body else { panic!("{:?}", packets[2]) };
-    assert_eq!((notice.first, notice.last, packets[2].ecn_capable), (0, 1, true));
+    let Body::Control(Control::Notice { first, last, .. }) = packets[2].segment.body else {
+        panic!("{:?}", packets[2])
+    };
+    assert_eq!((first, last, packets[2].ecn_capable), (0, 1, true));
     let Body::Data(copy) = packets[3].segment.body else { panic!("{:?}", packets[3]) };
     let Body::Data(original) = packets[1].segment.body else { panic!("{:?}", packets[1]) };
     assert_eq!(Data { retransmit: false, sent_at: original.sent_at, ..copy }, original);
@@ -281,7 +290,7 @@ fn a_copy_is_accounted_apart() {
     let order = end.endpoint.order_counters(end.qp).expect("there");
     assert_eq!((counters.data_sent, order.copies_sent, order.notices_sent), (3, 1, 1));
     assert_eq!((counters.payload_bytes_sent, counters.retransmitted), (3_000, 0));
-    assert_eq!(order.copied_wire_bytes, u64::from(packets[3].wire_bytes));
+    assert_eq!(order.extra_wire_bytes, u64::from(packets[2].wire_bytes + packets[3].wire_bytes));
     assert_eq!(end.endpoint.inflight(end.qp).expect("there").0, 3);
 
     // The copy arrives first, on the new path, marked; then the original.
@@ -376,8 +385,9 @@ fn a_notice_of_everything_makes_a_handful_of_packets() {
 fn notices_without_end_leave_a_bounded_queue() {
     let mut end = End::new([], CnpMode::Off);
     for n in 0..100_000 {
-        let notice = Notice { first: 0, last: 1_000 + n % 20, sent_at: Time::ZERO };
-        let segment = Segment { dst_qp: end.qp, src_qp: PEER.1, path: PathId(3), body: Body::Notice(notice) };
+        let notice = Control::Notice { first: 0, last: 1_000 + n % 20, sent_at: Time::ZERO };
+        let segment =
+            Segment { dst_qp: end.qp, src_qp: PEER.1, path: PathId(3), body: Body::Control(notice) };
         end.endpoint.on_packet(end.now, PEER.0, &segment, false);
     }
     let said = end.control();

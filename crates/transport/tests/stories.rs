@@ -9,7 +9,7 @@ use pathweave_transport::{
     QpConfig, ReceiveMode, Scope, Status, Transmit, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
-use pathweave_wire::{Ack, Body, Notices, Operation, Segment};
+use pathweave_wire::{Ack, Body, Control, ControlKind, Notices, Operation, Segment};
 
 const SR: fn(u32) -> Recovery =
     |reorder_packets| Recovery::SelectiveRepeat { reorder_packets, window_packets: 64 };
@@ -511,9 +511,11 @@ fn a_probe_comes_back_with_its_round_trip() {
     });
     pair.post(0, 1, Op::Send, 0, 4);
     pair.run(LIMIT);
-    let log = &pair.hosts[0].endpoint.policy(pair.qps[0]).unwrap().log;
-    assert_eq!(log[0], (0, FeedbackKind::ProbeReply, Duration::from_us(2)));
-    assert_eq!((pair.counters(0).probes_sent, pair.counters(0).data_sent), (1, 1));
+    let endpoint = &pair.hosts[0].endpoint;
+    let told = &endpoint.policy(pair.qps[0]).unwrap().told;
+    assert_eq!(*told, [(ControlKind::ProbeReply, Duration::from_us(2))]);
+    let sent = endpoint.order_counters(pair.qps[0]).unwrap().controls_sent;
+    assert_eq!((sent[ControlKind::Probe], pair.counters(0).data_sent), (1, 1));
 }
 
 #[test]
@@ -522,8 +524,12 @@ fn an_echo_of_the_edge_is_heard_and_acknowledges_nothing() {
     let qp = endpoint.create_qp(Time::ZERO, pair::config(1, 4));
     endpoint.connect(qp, QpNum(9)).unwrap();
     let at = Time::from_us;
-    let echo =
-        |sent_at| Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), body: Body::EdgeEcho { sent_at } };
+    let echo = |sent_at| Segment {
+        dst_qp: qp,
+        src_qp: QpNum(9),
+        path: PathId(0),
+        body: Body::Control(Control::EdgeEcho { sent_at }),
+    };
     // Before anything was sent, or from the future, it makes no sense.
     endpoint.on_packet(at(1), HostId(1), &echo(Time::ZERO), false);
     let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 1 << 20 };
@@ -536,7 +542,8 @@ fn an_echo_of_the_edge_is_heard_and_acknowledges_nothing() {
     assert_eq!((endpoint.inflight(qp), endpoint.qp_counters(qp).unwrap()), before);
     assert!(endpoint.poll_transmit(at(8), Gate { data_ports: 1 }).is_none(), "no window opens");
     assert!(!endpoint.has_event());
-    assert_eq!(endpoint.policy(qp).unwrap().log, [(0, FeedbackKind::EdgeEcho, Duration::from_us(7))]);
+    assert!(endpoint.policy(qp).unwrap().log.is_empty());
+    assert_eq!(endpoint.policy(qp).unwrap().told, [(ControlKind::EdgeEcho, Duration::from_us(7))]);
     endpoint.assert_invariants();
 }
 
@@ -578,7 +585,7 @@ fn a_packet_waits_for_its_port_and_control_does_not() {
     assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::port(1))), None);
     assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::OPEN)), Some((0, 0)));
     assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::port(0))), None);
-    let probe = Body::Probe { sent_at: Time::ZERO };
+    let probe = Body::Control(Control::Probe { sent_at: Time::ZERO });
     let segment = Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), body: probe };
     endpoint.on_packet(Time::ZERO, HostId(1), &segment, false);
     assert_eq!(endpoint.poll_transmit(Time::ZERO, Gate::CONTROL).unwrap().class, Class::Control);

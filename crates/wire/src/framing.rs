@@ -44,7 +44,10 @@ const FCS_LEN: u32 = 4;
 /// Ethernet's smallest frame, header and frame check sequence included.
 const MIN_FRAME_LEN: u32 = 64;
 /// Reserved bytes of a congestion notification (RoCEv2 annex A17.9.3).
-const CNP_LEN: usize = 16;
+pub(crate) const CNP_LEN: usize = 16;
+/// Header bytes of a packet in the ns-3 RDMA simulators, and all bytes of an acknowledgement.
+pub(crate) const NS3_HEADER_LEN: u32 = 48;
+pub(crate) const NS3_ACK_LEN: u32 = 60;
 
 /// A named accounting of header bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -71,10 +74,10 @@ impl Framing {
         match self {
             Framing::Rocev2 => ethernet(rocev2_ip_packet(segment)),
             Framing::Ns3 => match &segment.body {
-                Body::Data(data) => 48 + u32::from(data.len),
-                Body::Rd(data) => 48 + u32::from(data.len),
-                Body::Probe { .. } | Body::Notice(_) => 48,
-                _ => 60,
+                Body::Data(data) => NS3_HEADER_LEN + u32::from(data.len),
+                Body::Rd(data) => NS3_HEADER_LEN + u32::from(data.len),
+                Body::Control(control) => control.kind().entry().ns3_len,
+                Body::Ack(_) | Body::Nack(_) | Body::Cnp | Body::Missing(_) => NS3_ACK_LEN,
             },
             Framing::Pathweave => ethernet(ip_packet_len(segment)),
         }
@@ -116,11 +119,9 @@ fn rocev2_extended(body: &Body) -> usize {
         Body::Data(data) => rocev2_data(data),
         // The common part of our extension is a DETH in all but name.
         Body::Rd(data) => RDETH_LEN + COMMON_LEN + (EETH_LEN + usize::from(data.len)).next_multiple_of(4),
-        Body::Ack(_) | Body::Nack(_) | Body::NoticeReply { .. } | Body::Missing(_) => AETH_LEN,
-        Body::Notice(_) => 0,
-        // An acknowledgement with a flag, in the paper.
-        Body::EdgeEcho { .. } => AETH_LEN,
-        Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } => CNP_LEN,
+        Body::Ack(_) | Body::Nack(_) | Body::Missing(_) => AETH_LEN,
+        Body::Cnp => CNP_LEN,
+        Body::Control(control) => control.kind().entry().rocev2_len,
     }
 }
 
@@ -142,6 +143,7 @@ fn rocev2_data(data: &Data) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Control;
     use crate::segment::{Nack, NackReason, RdData};
     use pathweave_units::{PathId, QpNum, Time};
 
@@ -167,7 +169,7 @@ mod tests {
     fn rd(len: u16) -> Segment {
         segment(Body::Rd(RdData { psn: 0, msg_id: 0, multi: false, offset: 0, len, retransmit: false }))
     }
-    const PROBE: Body = Body::Probe { sent_at: Time::ZERO };
+    const PROBE: Body = Body::Control(Control::Probe { sent_at: Time::ZERO });
     const NACK: Body = Body::Nack(Nack { expected: 0, psn: 0, sack: 0, reason: NackReason::Sequence });
 
     #[test]

@@ -7,21 +7,21 @@
 #[cfg(any(test, feature = "schema"))]
 extern crate std;
 
+mod control;
 mod frame;
 mod framing;
 mod segment;
 mod side;
 mod source_route;
 
+pub use control::{Control, ControlKind, Measures};
 pub use frame::{
     Datagram, DatagramLayout, Ecn, EmitError, EthernetRoute, PSN_BITS, Packet, ParseError, Route,
     datagram_crc, emit, emit_datagram_header, emit_standard, entropy_port, extend_psn, ip_packet_len, layout,
     wire_psn,
 };
 pub use framing::{Framing, RouteBytes};
-pub use segment::{
-    Ack, Body, Cause, Data, Missing, Nack, NackReason, Notice, Notices, Operation, RdData, Segment,
-};
+pub use segment::{Ack, Body, Cause, Data, Missing, Nack, NackReason, Notices, Operation, RdData, Segment};
 pub use side::{
     MAX_NACK_RUNS, MAX_SIDE_LEN, NackRuns, PsnRun, RdFlow, Runs, SIDE_MAGIC, SIDE_VERSION, Side, SideError,
     SideFrame,

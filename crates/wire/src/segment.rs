@@ -2,6 +2,8 @@
 
 use pathweave_units::{PathId, QpNum, Time};
 
+use crate::control::Control;
+
 /// One packet between two queue pairs. Fixed size, no payload: payload bytes stay where the
 /// application has them, and `Data` says where they go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,37 +31,10 @@ pub enum Body {
     Nack(Nack),
     /// Congestion notification (RoCEv2 annex A17.9.3).
     Cnp,
-    /// Asks for the delay of `Segment::path`; answered at once by a `ProbeReply` with the probe's stamp.
-    Probe {
-        /// When the probe left.
-        sent_at: Time,
-    },
-    /// Announces that packets sent before on other paths may arrive after those that follow on this one.
-    Notice(Notice),
-    /// Answer to a notice.
-    NoticeReply {
-        /// When the notice left, by its sender's clock.
-        sent_at: Time,
-        /// When it arrived, by the answerer's clock.
-        received_at: Time,
-        /// It carried Congestion Experienced.
-        marked: bool,
-    },
     /// Names packets that have not arrived.
     Missing(Missing),
-    /// Answer to a probe.
-    ProbeReply {
-        /// When the probe left, by the prober's clock.
-        sent_at: Time,
-        /// When it arrived, by the answerer's clock.
-        received_at: Time,
-    },
-    /// A switch at the edge of the sender's site answers for the network behind it (Reflex, section III-C): a data
-    /// packet has come that far. Acknowledges nothing; says only how long the way to the edge and back takes.
-    EdgeEcho {
-        /// `sent_at` of the data packet.
-        sent_at: Time,
-    },
+    /// A control packet of a scheme.
+    Control(Control),
 }
 
 /// Part of a message. Carries enough to be placed on arrival, in any order.
@@ -169,17 +144,6 @@ pub enum Notices {
     Welcome,
     /// Not now: too much is held already.
     Paused,
-}
-
-/// Announces a change of path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// First PSN that may be late.
-    pub first: u64,
-    /// Last PSN that may be late; not below `first`, and less than 2^23 above it.
-    pub last: u64,
-    /// When the notice left the NIC, by the sender's clock.
-    pub sent_at: Time,
 }
 
 /// Names packets that have not arrived.

@@ -5,7 +5,7 @@ mod common;
 use common::plain_route;
 use pathweave_units::{PathId, QpNum, Time};
 use pathweave_wire::{
-    Ack, Body, Cause, Data, Ecn, Missing, Nack, NackReason, Notice, Notices, Operation, Packet, RdData,
+    Ack, Body, Cause, Control, Data, Ecn, Missing, Nack, NackReason, Notices, Operation, Packet, RdData,
     Route, Segment, emit,
 };
 
@@ -248,9 +248,9 @@ fn acknowledgement_that_pauses_notices() {
 
 #[test]
 fn notice_across_a_wrap_of_the_psn() {
-    let notice = Notice { first: 0x1ff_fffe, last: 0x200_0005, sent_at: Time::from_ps(1_000_001) };
+    let notice = Control::Notice { first: 0x1ff_fffe, last: 0x200_0005, sent_at: Time::from_ps(1_000_001) };
     check_answer(
-        Body::Notice(notice),
+        Body::Control(notice),
         0x1ff_fff0,
         &[
             "45 c0 00 40 00 00 40 00 40 11 1e e0 0a 01 02 03 0a 04 05 06",
@@ -268,7 +268,7 @@ fn notice_across_a_wrap_of_the_psn() {
 fn answer_to_a_marked_notice() {
     let (sent_at, received_at) = (Time::from_ps(1_000_001), Time::from_us(2));
     check_answer(
-        Body::NoticeReply { sent_at, received_at, marked: true },
+        Body::Control(Control::NoticeReply { sent_at, received_at, marked: true }),
         0,
         &[
             "45 c0 00 44 00 00 40 00 40 11 1e dc 0a 01 02 03 0a 04 05 06",

@@ -4,7 +4,7 @@ mod common;
 
 use common::{frame, plain_route, route, segment};
 use pathweave_units::{PathId, QpNum, Time};
-use pathweave_wire::{Body, Cause, Data, Missing, Notice, Operation, Packet, ParseError, RdData, Segment};
+use pathweave_wire::{Body, Cause, Control, Data, Missing, Operation, Packet, ParseError, RdData, Segment};
 use proptest::prelude::*;
 
 proptest! {
@@ -197,7 +197,7 @@ fn errors_name_field_and_value() {
     ));
 
     // Extension at 40.
-    let notice = Body::Notice(Notice { first: 3, last: 3, sent_at: Time::ZERO });
+    let notice = Body::Control(Control::Notice { first: 3, last: 3, sent_at: Time::ZERO });
     assert_eq!(error_in(notice, |f| f[44] = 4), E::Flags { flags: 4, allowed: 0 });
     let field = "high byte of the last PSN of a notice";
     assert_eq!(error_in(notice, |f| f[48] = 9), E::Reserved { field, value: 9 });
@@ -206,14 +206,15 @@ fn errors_name_field_and_value() {
         error_in(notice, |f| f[49..52].copy_from_slice(&[0x80, 0, 3])),
         E::Range { first: 3, last: 0x80_0003 }
     );
-    let reply = Body::NoticeReply { sent_at: Time::ZERO, received_at: Time::ZERO, marked: false };
+    let (sent_at, received_at) = (Time::ZERO, Time::ZERO);
+    let reply = Body::Control(Control::NoticeReply { sent_at, received_at, marked: false });
     assert_eq!(error_in(reply, |f| f[44] = 0x18), E::Flags { flags: 0x18, allowed: 8 });
     assert_eq!(error_in(reply, |f| f[39] = 1), E::Reserved { field: "PSN", value: 1 });
     let missing = Body::Missing(Missing { first: 9, missing: 1, cause: Cause::Lost });
     assert_eq!(error_in(missing, |f| f[44] = 8), E::Flags { flags: 8, allowed: 0x10 });
     assert_eq!(error_in(missing, |f| f[55] = 2), E::NothingMissing(9));
 
-    let probe = Body::Probe { sent_at: Time::ZERO };
+    let probe = Body::Control(Control::Probe { sent_at: Time::ZERO });
     assert_eq!(error_in(probe, |f| f[39] = 1), E::Reserved { field: "PSN", value: 1 });
     assert_eq!(error_in(probe, |f| f[44] = 1), E::Flags { flags: 1, allowed: 0 });
     assert_eq!(error_in(probe, |f| f[28] = 0xd8), E::BodyLength { opcode: "CNP", len: 8, expected: "none" });

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use pathweave_policy::PathState;
 use pathweave_units::{PathId, Time};
-use pathweave_wire::{Body, Datagram, Ecn, Operation, Segment};
+use pathweave_wire::{Body, Control as Packet, ControlKind, Datagram, Ecn, Operation, Segment};
 
 use super::connection::Phase;
 use super::control::{self, Control};
@@ -164,23 +164,15 @@ impl Core {
                 return None;
             }
             // What the policy is told must be about a path it has.
-            Body::Cnp | Body::EdgeEcho { .. } | Body::NoticeReply { .. }
-                if segment.path.0 >= connection.paths =>
-            {
-                return None;
-            }
-            Body::ProbeReply { sent_at, .. } => {
+            Body::Cnp if segment.path.0 >= connection.paths => return None,
+            Body::Control(Packet::ProbeReply { sent_at, .. }) => {
                 let sent_at = *sent_at;
                 return self.on_probe_reply(now, id, &segment, sent_at);
             }
-            Body::Cnp
-            | Body::Ack(_)
-            | Body::Nack(_)
-            | Body::Probe { .. }
-            | Body::Notice(_)
-            | Body::NoticeReply { .. }
-            | Body::Missing(_)
-            | Body::EdgeEcho { .. } => {}
+            Body::Control(control) if !control.is_question() && segment.path.0 >= connection.paths => {
+                return None;
+            }
+            Body::Cnp | Body::Ack(_) | Body::Nack(_) | Body::Control(_) | Body::Missing(_) => {}
         }
         let answers = datagram.is_answer();
         let host = connection.host();
@@ -222,7 +214,8 @@ impl Core {
             let views = policy.views(Some((segment.path, PathState::Up)));
             let _ = self.endpoint.set_paths(now, qp, &views);
         }
-        if self.endpoint.qp_counters(qp).is_some_and(|counters| counters.probes_sent > 0) {
+        let counts = self.endpoint.order_counters(qp);
+        if counts.is_some_and(|counts| counts.controls_sent[ControlKind::Probe] > 0) {
             // The scheme asks, too; it knows by itself which answers are none to its questions.
             self.endpoint.on_packet(now, host, segment, false);
         }

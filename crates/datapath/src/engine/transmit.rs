@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use pathweave_transport::{Class, Gate, PayloadRef, Transmit};
 use pathweave_units::{Duration, HostId, PathId, Time};
-use pathweave_wire::{Body, DatagramLayout, Ecn, Segment, emit_datagram_header};
+use pathweave_wire::{Body, Control as Packet, DatagramLayout, Ecn, Segment, emit_datagram_header};
 
 use super::acks::join;
 use super::connection::Connection;
@@ -178,7 +178,7 @@ impl Core {
             dst_qp: connection.remote_qp,
             src_qp: connection.qp,
             path,
-            body: Body::Probe { sent_at: now },
+            body: Body::Control(Packet::Probe { sent_at: now }),
         };
         let alone = Codepoint::Is(Ecn::NotCapable);
         emit(&mut self.outbound, &self.places, connection, &segment, None, alone);

@@ -1,13 +1,16 @@
 //! What becomes of packets, path by path: a policy around the scheme's policy that takes notes, and tells the scheme
 //! which paths are dead.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pathweave_policy::{
-    AnyPolicy, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx, Sent, Want,
+    AnyPolicy, ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathState, PathView,
+    Policy, PolicyCx, Sent, Want,
 };
 use pathweave_units::{Duration, PathId, Rate, Time};
+use pathweave_wire::Measures;
 
 #[cfg(test)]
 use super::bomb;
@@ -283,17 +286,13 @@ impl Policy for Watched {
         self.inner.on_sent(now, sent, cx)
     }
 
-    fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
-        self.inner.on_probe_sent(now, path, cx);
+    fn compose(&mut self, now: Time, path: PathId, in_flight: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing {
+        self.inner.compose(now, path, in_flight, cx)
     }
 
     fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
         self.paths[path.index()].packets += 1;
         self.inner.on_copy_sent(now, psn, path, wire_bytes, cx);
-    }
-
-    fn on_notice_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
-        self.inner.on_notice_sent(now, path, cx);
     }
 
     #[inline]
@@ -335,15 +334,29 @@ impl Policy for Watched {
                 path.marked += u64::from(marked);
             }
             FeedbackKind::Cnp | FeedbackKind::Late | FeedbackKind::Notices(_) => {}
-            FeedbackKind::ProbeReply | FeedbackKind::Echo => path.measured(feedback.rtt),
+            FeedbackKind::Echo => path.measured(feedback.rtt),
             // Of a part of the path.
-            FeedbackKind::EdgeEcho => {}
+            FeedbackKind::Midway => {}
         }
         if feedback.rtt < self.least_rtt && feedback.rtt > Duration::ZERO {
             self.inner.on_feedback(now, &Feedback { rtt: self.least_rtt, ..*feedback }, cx);
         } else {
             self.inner.on_feedback(now, feedback, cx);
         }
+    }
+
+    fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>) {
+        let Some(path) = self.paths.get_mut(feedback.path.index()) else { return };
+        match (feedback.control.measures(), feedback.control.marked()) {
+            (Measures::Path { .. }, Some(marked)) => {
+                path.unanswered = 0;
+                path.marked += u64::from(marked);
+            }
+            (Measures::Path { .. }, None) => path.measured(feedback.rtt),
+            (Measures::Part { .. } | Measures::Nothing, _) => {}
+        }
+        let rtt = if feedback.rtt > Duration::ZERO { feedback.rtt.max(self.least_rtt) } else { feedback.rtt };
+        self.inner.on_control(now, &ControlFeedback { rtt, ..*feedback }, cx);
     }
 
     fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
@@ -383,10 +396,6 @@ impl Policy for Watched {
         self.bomb.asked();
         self.inner.rate(now)
     }
-
-    fn probes_overtake(&self) -> bool {
-        self.inner.probes_overtake()
-    }
 }
 
 #[cfg(test)]
@@ -394,7 +403,7 @@ mod tests {
     use super::*;
     use crate::config::DeviceConfig;
     use crate::engine::fit::Recipe;
-    use pathweave_policy::{Leg, Peers, PolicyConfig, PolicyEnv, Shared, find_scheme};
+    use pathweave_policy::{Leg, Peers, PolicyConfig, PolicyEnv, Shared, Treatment, find_scheme};
     use pathweave_units::Rng;
 
     const PATHS: u16 = 4;
@@ -456,30 +465,29 @@ mod tests {
     }
 
     #[test]
-    fn what_a_scheme_says_of_its_probes_is_handed_on() {
-        let mut overtaking = 0;
-        for info in pathweave_policy::schemes() {
-            let mut scheme = (info.make)();
-            if let PolicyConfig::Laps(laps) = &mut scheme.policy {
-                laps.probe_class = pathweave_policy::laps::ProbeClass::Control;
-            }
-            let mut rng = Rng::for_component(1, "test", 0);
-            let env = PolicyEnv {
-                line_rate: Rate::from_gbps(1),
-                base_rtt: Duration::from_us(100),
-                mtu_wire_bytes: 1_500,
-                mtu_payload_bytes: 1_344,
-                paths: PATHS,
-                measured: Leg::of(Duration::from_us(100)),
-                edge: None,
-            };
-            let plain = scheme.policy.build(&env, &mut rng);
-            let says = plain.probes_overtake();
-            let watched = Watched::new(plain, PATHS, Duration::ZERO, Deaths::default());
-            assert_eq!(watched.probes_overtake(), says, "{}", info.name);
-            overtaking += usize::from(says);
-        }
-        assert!(overtaking > 0, "LAPS's do");
+    fn how_a_scheme_wants_its_control_packets_treated_is_handed_on() {
+        let mut scheme = (find_scheme("laps").expect("a scheme").make)();
+        let PolicyConfig::Laps(laps) = &mut scheme.policy else { panic!("LAPS") };
+        laps.probe_class = pathweave_policy::laps::ProbeClass::Control;
+        let env = PolicyEnv {
+            line_rate: Rate::from_gbps(1),
+            base_rtt: Duration::from_us(100),
+            mtu_wire_bytes: 1_500,
+            mtu_payload_bytes: 1_344,
+            paths: PATHS,
+            measured: Leg::of(Duration::from_us(100)),
+            edge: None,
+        };
+        let (mut rng, mut shared) = (Rng::for_component(1, "test", 0), Shared::new());
+        let plain = scheme.policy.build(&env, &mut rng);
+        let mut watched = Watched::new(plain, PATHS, Duration::ZERO, Deaths::default());
+        let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
+        let member = Member { qp: pathweave_units::QpNum(2), peer: pathweave_units::HostId(1) };
+        watched.on_open(Time::ZERO, &member, &mut cx);
+        let now = Time::from_us(7);
+        let says = watched.compose(now, PathId(0), 0..1, &mut cx);
+        let control = pathweave_wire::Control::Probe { sent_at: now };
+        assert_eq!(says, Outgoing { control, treatment: Treatment::AsAcknowledgement });
     }
 
     /// A handshake of 20 ms, and packets that come back in 200 us.
@@ -532,7 +540,7 @@ mod tests {
             let later = Time::from_us(40_000);
             assert_eq!(watched.poll_send(later, &want(1), &mut cx), Grant::Blocked, "{name}: it waits");
             assert!(
-                matches!(watched.poll_send(later, &want(0), &mut cx), Grant::Send(_) | Grant::Probe(_)),
+                matches!(watched.poll_send(later, &want(0), &mut cx), Grant::Send(_) | Grant::Control(_)),
                 "{name}"
             );
             assert!(!watched.remakes, "{name}: once");

@@ -100,7 +100,7 @@ impl Core {
         let ce = ecn == Ecn::Experienced;
         match &segment.body {
             Body::Rd(_) => {}
-            Body::Cnp | Body::Probe { .. } | Body::ProbeReply { .. } => {
+            Body::Cnp | Body::Control(_) => {
                 self.rd.on_packet(now, HostId(id), &segment, ce);
                 return Some(());
             }

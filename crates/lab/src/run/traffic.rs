@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pathweave_datapath::{PostError, Status};
 use pathweave_execution::{Begin, Completed, ConnId, Connection, Connections, Execution, Tally, shares};
 use pathweave_results::{EndReason, FlowRecord, JobRecord};
-use pathweave_sim::{SimSpec, Verb, ideal_fct, notice_wire_bytes, profile};
+use pathweave_sim::{SimSpec, Verb, ideal_fct, profile};
 use pathweave_topo::Routing;
 use pathweave_units::Time;
 
@@ -203,7 +203,7 @@ impl<'a> Traffic<'a> {
             return;
         }
         let id = self.execution.connections.of(number);
-        let tally = tally(self.spec, &self.execution.connections[id]);
+        let tally = tally(&self.execution.connections[id]);
         self.execution.done_with(number, tally);
         self.execution.ended(number);
         let left = &mut self.under_way[id as usize];
@@ -214,7 +214,7 @@ impl<'a> Traffic<'a> {
     }
 
     pub(super) fn finish(mut self) -> Done {
-        self.execution.settle_open(|connection| tally(self.spec, connection));
+        self.execution.settle_open(tally);
         Done {
             flows: self.execution.flow_records(),
             jobs: self.execution.job_records(),
@@ -224,12 +224,11 @@ impl<'a> Traffic<'a> {
 }
 
 /// Counters of a connection's queue pairs, summed.
-fn tally(spec: &SimSpec, connection: &Connection<Pair>) -> Tally {
-    let notice = u64::from(notice_wire_bytes(spec.host.framing));
+fn tally(connection: &Connection<Pair>) -> Tally {
     let mut tally = Tally::default();
     for Pair { sender, receiver } in &connection.queue_pairs {
         if let Some(stats) = sender.stats() {
-            tally.add_sender(&stats.counters, &stats.order, notice);
+            tally.add_sender(&stats.counters, &stats.order);
         }
         if let Some(stats) = receiver.stats() {
             tally.add_receiver(&stats.counters);

@@ -301,7 +301,7 @@ impl CongestionControl for Swift {
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
         match feedback.kind {
-            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::EdgeEcho => {
+            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::Midway => {
                 self.on_ack(now, feedback.rtt, feedback.backlogged);
             }
             FeedbackKind::Lost => self.shrink(now, 1.0 - self.params.max_decrease),
@@ -435,7 +435,7 @@ mod tests {
         let mut swift = over_links(3, 1_012);
         let full = swift.window_packets();
         let echo = |swift: &mut Swift, at_us, rtt_ns| {
-            let feedback = Feedback { rtt: Duration::from_ns(rtt_ns), ..feedback(FeedbackKind::EdgeEcho) };
+            let feedback = Feedback { rtt: Duration::from_ns(rtt_ns), ..feedback(FeedbackKind::Midway) };
             swift.on_feedback(Time::from_us(at_us), &feedback);
         };
         echo(&mut swift, 100, 8_100);

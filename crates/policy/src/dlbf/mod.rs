@@ -14,13 +14,17 @@ mod tests;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use core::ops::Range;
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
-use pathweave_wire::Notices;
+use pathweave_wire::{Control, Notices};
 
 use crate::cc::{AnyCc, CongestionControl, Permit};
 use crate::picker::PathSet;
-use crate::{Feedback, FeedbackKind, Grant, Member, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+use crate::{
+    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathView, Policy, PolicyCx,
+    PolicyEnv, Sent, Treatment, Want,
+};
 
 pub use config::{DlbfConfig, DlbfScope, DlbfVariant, MarkedRate, OnSwitch};
 pub use history::{History, Sending};
@@ -74,6 +78,21 @@ enum Ahead {
     Copies { left: PathId, one_way_ps: i64 },
     /// A notice, on this path.
     Notice(PathId),
+}
+
+/// What the arrival of a packet at the other end, or of a notice, tells of its path.
+struct Arrival {
+    path: PathId,
+    rtt: Duration,
+    one_way_ps: i64,
+    marked: bool,
+}
+
+impl Arrival {
+    fn of(feedback: &Feedback, marked: bool) -> Self {
+        let &Feedback { path, rtt, one_way_ps, .. } = feedback;
+        Arrival { path, rtt, one_way_ps, marked }
+    }
 }
 
 /// What a queue pair has done.
@@ -226,13 +245,14 @@ impl State {
         }
     }
 
-    fn on_heard(&mut self, now: Time, feedback: &Feedback, marked: bool, cx: &mut PolicyCx<'_>) {
-        self.rtt = feedback.rtt;
-        self.place.table(cx.shared).heard(now, feedback.path, marked, feedback.one_way_ps);
-        if self.asked.is_some_and(|asked| asked.path == feedback.path) {
-            self.on_answer(now, feedback.path, cx);
+    fn on_heard(&mut self, now: Time, arrival: &Arrival, cx: &mut PolicyCx<'_>) {
+        let &Arrival { path, rtt, one_way_ps, marked } = arrival;
+        self.rtt = rtt;
+        self.place.table(cx.shared).heard(now, path, marked, one_way_ps);
+        if self.asked.is_some_and(|asked| asked.path == path) {
+            self.on_answer(now, path, cx);
         }
-        if marked && self.current == Some(feedback.path) {
+        if marked && self.current == Some(path) {
             self.leave(now, cx);
         }
     }
@@ -276,7 +296,6 @@ impl OnSwitch {
 }
 
 impl Policy for Dlbf {
-    crate::ignores!(on_probe_sent, probes_overtake);
     fn on_open(&mut self, _now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
         let State { config, env, place, .. } = &mut *self.state;
         if config.scope == DlbfScope::HostPair {
@@ -306,7 +325,7 @@ impl Policy for Dlbf {
         }
         match state.ahead {
             Some(_) if state.history.is_empty() => state.ahead = None,
-            Some(Ahead::Notice(path)) => return Grant::Notice(path),
+            Some(Ahead::Notice(path)) => return Grant::Control(path),
             Some(Ahead::Copies { left, one_way_ps }) => {
                 state.ahead = None;
                 state.list_copies(now, left, one_way_ps, cx);
@@ -352,11 +371,14 @@ impl Policy for Dlbf {
         state.sent_at = now;
     }
 
-    fn on_notice_sent(&mut self, now: Time, _path: PathId, _cx: &mut PolicyCx<'_>) {
+    fn compose(&mut self, now: Time, _: PathId, in_flight: Range<u64>, _: &mut PolicyCx<'_>) -> Outgoing {
+        debug_assert!(!in_flight.is_empty(), "a notice of nothing");
         let state = &mut *self.state;
         state.ahead = None;
         state.counts.notices += 1;
         state.sent_at = now;
+        let (first, last) = (in_flight.start, in_flight.end.saturating_sub(1).max(in_flight.start));
+        Outgoing { control: Control::Notice { first, last, sent_at: now }, treatment: Treatment::AsData }
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
@@ -365,11 +387,11 @@ impl Policy for Dlbf {
             FeedbackKind::Ack { timed, marked } => {
                 state.history.gone(feedback.psn);
                 if timed {
-                    state.on_heard(now, feedback, marked, cx);
+                    state.on_heard(now, &Arrival::of(feedback, marked), cx);
                 }
                 self.cc.on_feedback(now, feedback);
             }
-            FeedbackKind::Heard { marked } => state.on_heard(now, feedback, marked, cx),
+            FeedbackKind::Heard { marked } => state.on_heard(now, &Arrival::of(feedback, marked), cx),
             FeedbackKind::Lost | FeedbackKind::Timeout => {
                 state.history.gone(feedback.psn);
                 if feedback.kind == FeedbackKind::Timeout && state.config.variant == DlbfVariant::Repaired {
@@ -389,7 +411,14 @@ impl Policy for Dlbf {
             }
             FeedbackKind::Late => state.on_late(now, feedback.psn, cx),
             FeedbackKind::Notices(notices) => state.notices = notices,
-            FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho | FeedbackKind::Echo => {}
+            FeedbackKind::Midway | FeedbackKind::Echo => {}
+        }
+    }
+
+    fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>) {
+        if let Control::NoticeReply { marked, .. } = feedback.control {
+            let &ControlFeedback { path, rtt, one_way_ps, .. } = feedback;
+            self.state.on_heard(now, &Arrival { path, rtt, one_way_ps, marked }, cx);
         }
     }
 

@@ -103,7 +103,7 @@ impl Alone {
     /// The notice that was granted leaves.
     fn notice(&mut self, now: u64, path: u16) {
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
-        self.dlbf.on_notice_sent(us(now), PathId(path), &mut cx);
+        self.dlbf.compose(us(now), PathId(path), 0..self.next, &mut cx);
     }
     /// Copies granted at `now`, in order; each leaves.
     fn copies(&mut self, now: u64) -> Vec<u64> {
@@ -288,8 +288,8 @@ fn an_unknown_path_gets_a_notice_unless_they_are_paused_or_off() {
     };
     let mut qp = unknown(OnSwitch::CopiesAndNotices);
     qp.mark(40, 0, 40);
-    assert_eq!(qp.poll(40), Grant::Notice(PathId(1)));
-    assert_eq!(qp.poll(41), Grant::Notice(PathId(1)), "asked again, the same");
+    assert_eq!(qp.poll(40), Grant::Control(PathId(1)));
+    assert_eq!(qp.poll(41), Grant::Control(PathId(1)), "asked again, the same");
     qp.notice(41, 1);
     assert_eq!(qp.send(41), PathId(0), "the delay of the other one is not known yet");
     // The answer: 30 on the new path, and the receiver misses what was announced.
@@ -318,7 +318,7 @@ fn as_printed_nobody_waits_for_the_answer() {
     let mut qp = Alone::new(config, 2).on(0, 0, &[40]);
     qp.send(0);
     qp.mark(40, 0, 40);
-    assert_eq!(qp.poll(40), Grant::Notice(PathId(1)));
+    assert_eq!(qp.poll(40), Grant::Control(PathId(1)));
     qp.notice(40, 1);
     assert_eq!(qp.send(40), PathId(1));
 }

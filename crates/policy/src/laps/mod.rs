@@ -20,12 +20,17 @@ mod spray;
 mod table;
 
 use alloc::boxed::Box;
+use core::ops::Range;
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
+use pathweave_wire::Control;
 
 use crate::peers::PeerIndex;
 use crate::shared::StoreId;
-use crate::{Feedback, FeedbackKind, Grant, Member, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+use crate::{
+    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathView, Policy, PolicyCx,
+    PolicyEnv, Sent, Treatment, Want,
+};
 use rate::RateControl;
 use table::Pair;
 
@@ -100,13 +105,13 @@ impl Laps {
     }
 
     #[inline]
-    fn measured(&self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
-        self.paths(cx).measured(now, feedback.path, feedback.one_way_ps);
+    fn measured(&self, now: Time, path: PathId, one_way_ps: i64, cx: &mut PolicyCx<'_>) {
+        self.paths(cx).measured(now, path, one_way_ps);
     }
 }
 
 impl Policy for Laps {
-    crate::ignores!(on_copy_sent, on_notice_sent);
+    crate::ignores!(on_copy_sent);
     fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
         let Some(made_for) = self.config.take() else { return };
         let (config, env) = *made_for;
@@ -135,15 +140,20 @@ impl Policy for Laps {
             && self.probing != Probing::Off
             && let Some(path) = pair.silent(now, self.probe_draw)
         {
-            return Grant::Probe(path);
+            return Grant::Control(path);
         }
         Grant::Send(pair.at(self.draw))
     }
 
-    fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+    fn compose(&mut self, now: Time, path: PathId, _: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing {
         self.paths(cx).probed(now, path);
         self.probe_draw = cx.rng.unit_f64();
         self.probed = self.probing == Probing::One;
+        let treatment = match self.probe_class {
+            ProbeClass::Data => Treatment::AsUnmarkedData,
+            ProbeClass::Control => Treatment::AsAcknowledgement,
+        };
+        Outgoing { control: Control::Probe { sent_at: now }, treatment }
     }
 
     #[inline]
@@ -160,7 +170,7 @@ impl Policy for Laps {
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         match feedback.kind {
             FeedbackKind::Ack { timed: true, .. } | FeedbackKind::Echo => {
-                self.measured(now, feedback, cx);
+                self.measured(now, feedback.path, feedback.one_way_ps, cx);
                 if self.rate.may_act(now)
                     && let Some(delays) = self.paths(cx).delays()
                 {
@@ -168,15 +178,20 @@ impl Policy for Laps {
                     self.paths(cx).soften(&delays);
                 }
             }
-            FeedbackKind::ProbeReply => self.measured(now, feedback, cx),
             FeedbackKind::Timeout => self.paths(cx).timed_out(feedback.path),
             FeedbackKind::Ack { timed: false, .. }
             | FeedbackKind::Lost
             | FeedbackKind::Cnp
-            | FeedbackKind::EdgeEcho
+            | FeedbackKind::Midway
             | FeedbackKind::Heard { .. }
             | FeedbackKind::Late
             | FeedbackKind::Notices(_) => {}
+        }
+    }
+
+    fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>) {
+        if let Control::ProbeReply { .. } = feedback.control {
+            self.measured(now, feedback.path, feedback.one_way_ps, cx);
         }
     }
 
@@ -189,9 +204,6 @@ impl Policy for Laps {
     }
     fn rate(&self, _now: Time) -> Option<Rate> {
         Some(self.rate.rate())
-    }
-    fn probes_overtake(&self) -> bool {
-        self.probe_class == ProbeClass::Control
     }
 }
 

@@ -88,7 +88,7 @@ impl Host {
     }
     fn probe(&mut self, flow: usize, path: PathId) {
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
-        self.flows[flow].on_probe_sent(self.now, path, &mut cx);
+        self.flows[flow].compose(self.now, path, 0..0, &mut cx);
     }
     fn feed(&mut self, flow: usize, kind: FeedbackKind, path: u16, one_way_ps: i64) {
         let feedback = Feedback {
@@ -179,17 +179,17 @@ fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
 fn a_data_packet_brings_one_probe_or_as_the_paper_has_it_one_a_silent_path() {
     let mut host = Host::new(&LapsConfig::default(), 1, 4);
     host.now = Time::from_us(50);
-    let Grant::Probe(first) = host.poll(0) else { panic!("all paths are silent") };
-    assert_eq!(host.poll(0), Grant::Probe(first), "asking changes nothing");
+    let Grant::Control(first) = host.poll(0) else { panic!("all paths are silent") };
+    assert_eq!(host.poll(0), Grant::Control(first), "asking changes nothing");
     host.probe(0, first);
     let Grant::Send(path) = host.poll(0) else { panic!("one probe a packet") };
     host.sent(0, path);
-    assert!(matches!(host.poll(0), Grant::Probe(second) if second != first));
+    assert!(matches!(host.poll(0), Grant::Control(second) if second != first));
 
     let mut all = Host::new(&LapsConfig { probing: Probing::All, ..LapsConfig::default() }, 1, 4);
     all.now = Time::from_us(50);
     let mut probed = Vec::new();
-    while let Grant::Probe(path) = all.poll(0) {
+    while let Grant::Control(path) = all.poll(0) {
         all.probe(0, path);
         probed.push(path.0);
     }
@@ -204,7 +204,11 @@ fn a_data_packet_brings_one_probe_or_as_the_paper_has_it_one_a_silent_path() {
 fn an_answered_probe_measures_and_leaves_the_rate_alone() {
     let mut host = Host::new(&LapsConfig::default(), 1, 1);
     host.now = Time::from_us(50);
-    host.feed(0, FeedbackKind::ProbeReply, 0, 30_000_000);
+    let (sent_at, received_at) = (Time::from_us(5), Time::from_us(35));
+    let reply = Control::ProbeReply { sent_at, received_at };
+    let reply = ControlFeedback::new(host.now, reply, PathId(0)).expect("an answer");
+    let mut cx = PolicyCx { rng: &mut host.rng, shared: &mut host.shared };
+    host.flows[0].on_control(host.now, &reply, &mut cx);
     assert_eq!(host.flows[0].rate(host.now), Some(LINE));
     // An echo is an acknowledgement.
     host.feed(0, FeedbackKind::Echo, 0, 30_000_000);

@@ -106,7 +106,7 @@ impl Reps {
 }
 
 impl Policy for Reps {
-    crate::ignores!(on_open, on_close, on_probe_sent, on_copy_sent, on_notice_sent, probes_overtake);
+    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control);
     #[inline]
     fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         // With nothing in flight one always fits: the window is at least a packet.
@@ -135,8 +135,7 @@ impl Policy for Reps {
                 self.entropies.on_failure(now);
             }
             FeedbackKind::Cnp
-            | FeedbackKind::ProbeReply
-            | FeedbackKind::EdgeEcho
+            | FeedbackKind::Midway
             | FeedbackKind::Echo
             | FeedbackKind::Heard { .. }
             | FeedbackKind::Late

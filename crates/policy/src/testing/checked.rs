@@ -2,11 +2,13 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use pathweave_units::{PathId, Rate, Time};
 
 use crate::{
-    Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathState, PathView, Policy,
+    PolicyCx, PolicyEnv, Sent, Want,
 };
 
 /// A policy that panics when it, or its caller, breaks the contract.
@@ -63,7 +65,7 @@ impl<P: Policy> Policy for Checked<P> {
         let grant = self.policy.poll_send(now, want, cx);
         self.granted = None;
         match grant {
-            Grant::Send(path) | Grant::Probe(path) | Grant::Notice(path) | Grant::Copy { path, .. } => {
+            Grant::Send(path) | Grant::Control(path) | Grant::Copy { path, .. } => {
                 assert!(self.is_up(path), "{}: {path:?} is granted but down", self.context);
                 self.granted = Some(path);
             }
@@ -82,11 +84,11 @@ impl<P: Policy> Policy for Checked<P> {
         assert_eq!(granted, Some(sent.path), "{}: a packet left without a grant", self.context);
         self.policy.on_sent(now, sent, cx)
     }
-    fn on_probe_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+    fn compose(&mut self, now: Time, path: PathId, in_flight: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing {
         self.at(now);
         let granted = self.granted.take();
-        assert_eq!(granted, Some(path), "{}: a probe left without a grant", self.context);
-        self.policy.on_probe_sent(now, path, cx);
+        assert_eq!(granted, Some(path), "{}: a control packet left without a grant", self.context);
+        self.policy.compose(now, path, in_flight, cx)
     }
     fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
         self.at(now);
@@ -94,21 +96,14 @@ impl<P: Policy> Policy for Checked<P> {
         assert_eq!(granted, Some(path), "{}: a copy left without a grant", self.context);
         self.policy.on_copy_sent(now, psn, path, wire_bytes, cx);
     }
-    fn on_notice_sent(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
-        self.at(now);
-        let granted = self.granted.take();
-        assert_eq!(granted, Some(path), "{}: a notice left without a grant", self.context);
-        self.policy.on_notice_sent(now, path, cx);
-    }
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         self.at(now);
         let measured = matches!(
             feedback.kind,
             FeedbackKind::Ack { timed: true, .. }
-                | FeedbackKind::ProbeReply
                 | FeedbackKind::Heard { .. }
                 | FeedbackKind::Echo
-                | FeedbackKind::EdgeEcho
+                | FeedbackKind::Midway
         );
         assert!(
             measured || feedback.rtt.as_ps() == 0,
@@ -117,6 +112,11 @@ impl<P: Policy> Policy for Checked<P> {
         );
         self.granted = None;
         self.policy.on_feedback(now, feedback, cx);
+    }
+    fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>) {
+        self.at(now);
+        self.granted = None;
+        self.policy.on_control(now, feedback, cx);
     }
     fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
         self.at(now);
@@ -136,9 +136,6 @@ impl<P: Policy> Policy for Checked<P> {
     }
     fn next_timer(&self) -> Option<Time> {
         self.policy.next_timer()
-    }
-    fn probes_overtake(&self) -> bool {
-        self.policy.probes_overtake()
     }
     fn rate(&self, now: Time) -> Option<Rate> {
         self.policy.rate(now)

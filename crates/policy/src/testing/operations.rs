@@ -4,12 +4,12 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
-use pathweave_wire::Notices;
+use pathweave_wire::{Control, ControlKind, Notices};
 
 use super::checked::Checked;
 use crate::{
-    Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Sent,
-    Shared, Want,
+    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx,
+    PolicyEnv, Sent, Shared, Want,
 };
 
 #[derive(Clone, Copy)]
@@ -76,9 +76,8 @@ fn kind_after(kind: FeedbackKind) -> Option<FeedbackKind> {
         FeedbackKind::Ack { .. } => FeedbackKind::Cnp,
         FeedbackKind::Cnp => FeedbackKind::Lost,
         FeedbackKind::Lost => FeedbackKind::Timeout,
-        FeedbackKind::Timeout => FeedbackKind::ProbeReply,
-        FeedbackKind::ProbeReply => FeedbackKind::EdgeEcho,
-        FeedbackKind::EdgeEcho => FeedbackKind::Echo,
+        FeedbackKind::Timeout => FeedbackKind::Midway,
+        FeedbackKind::Midway => FeedbackKind::Echo,
         FeedbackKind::Echo => FeedbackKind::Heard { marked: false },
         FeedbackKind::Heard { .. } => FeedbackKind::Late,
         FeedbackKind::Late => FeedbackKind::Notices(Notices::Welcome),
@@ -104,6 +103,7 @@ impl<P: Policy> Model<P> {
                 let kind = kinds[dice.below(kinds.len() as u32) as usize];
                 self.feed_kind(kind, dice);
             }
+            18 if dice.chance(0.5) => self.feed_control(dice),
             18 => self.change_paths(dice),
             _ => {
                 let most_ps = [1_000, 1_000_000, 100_000_000][dice.below(3) as usize];
@@ -137,11 +137,32 @@ impl<P: Policy> Model<P> {
                 let of = self.of_a_path(dice);
                 self.feed(FeedbackKind::Notices(notices), of);
             }
-            FeedbackKind::Cnp | FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho | FeedbackKind::Echo => {
+            FeedbackKind::Cnp | FeedbackKind::Midway | FeedbackKind::Echo => {
                 let of = self.of_a_path(dice);
                 self.feed(kind, of);
             }
         }
+    }
+
+    /// A control packet of any kind that policies are told of, on any path.
+    fn feed_control(&mut self, dice: &mut Rng) {
+        let Flying { path, sent_at, .. } = self.of_a_path(dice);
+        let kind = ControlKind::ALL[dice.below(ControlKind::ALL.len() as u32) as usize];
+        let first = self.next_psn.saturating_sub(u64::from(dice.below(64)));
+        let packet = match kind {
+            ControlKind::Probe | ControlKind::ProbeReply => Control::Probe { sent_at },
+            ControlKind::Notice | ControlKind::NoticeReply => {
+                Control::Notice { first, last: self.next_psn.max(first), sent_at }
+            }
+            ControlKind::EdgeEcho => Control::EdgeEcho { sent_at },
+        };
+        let control = packet.answer(self.now, dice.chance(0.3)).unwrap_or(packet);
+        let feedback =
+            ControlFeedback::new(self.now, control, path).expect("answers have stamps of the past");
+        let inflight_packets = self.flying.len() as u32;
+        let feedback = ControlFeedback { inflight_packets, backlogged: true, ..feedback };
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        self.policy.on_control(self.now, &feedback, &mut cx);
     }
 
     /// Something that left on any path a while ago and is no packet in flight.
@@ -201,14 +222,11 @@ impl<P: Policy> Model<P> {
                 let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
                 self.policy.on_copy_sent(now, psn, path, bytes, &mut cx);
             }
-            Grant::Notice(path) => {
-                assert!(!self.flying.is_empty(), "{}: a notice of nothing", self.policy.context);
+            Grant::Control(path) => {
+                let first = self.flying.iter().map(|flying| flying.psn).min();
+                let in_flight = first.unwrap_or(self.next_psn)..self.next_psn;
                 let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
-                self.policy.on_notice_sent(self.now, path, &mut cx);
-            }
-            Grant::Probe(path) => {
-                let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
-                self.policy.on_probe_sent(self.now, path, &mut cx);
+                self.policy.compose(self.now, path, in_flight, &mut cx);
             }
             _ => {}
         }
@@ -227,10 +245,7 @@ impl<P: Policy> Model<P> {
     fn feed(&mut self, kind: FeedbackKind, of: Flying) {
         let measured = match kind {
             FeedbackKind::Ack { timed, .. } => timed,
-            FeedbackKind::Heard { .. }
-            | FeedbackKind::ProbeReply
-            | FeedbackKind::EdgeEcho
-            | FeedbackKind::Echo => true,
+            FeedbackKind::Heard { .. } | FeedbackKind::Midway | FeedbackKind::Echo => true,
             FeedbackKind::Cnp
             | FeedbackKind::Lost
             | FeedbackKind::Timeout
@@ -282,18 +297,18 @@ impl<P: Policy> Model<P> {
     fn must_send(&mut self, packets: u32) {
         let deadline = self.now + Duration::from_ms(1_000);
         let mut left = packets;
-        let mut probes = 0u32;
+        let mut controls = 0u32;
         while left > 0 {
             assert!(self.now < deadline, "{}: {left} packets not sent in a second", self.policy.context);
             match self.try_send() {
                 Grant::Send(_) => left -= 1,
                 Grant::At(when) => self.advance(when),
-                Grant::Copy { .. } | Grant::Notice(_) => {}
-                // Asked again; it must not want to probe for ever.
-                Grant::Probe(_) => {
-                    probes += 1;
+                Grant::Copy { .. } => {}
+                // Asked again; it must not want to go on so for ever.
+                Grant::Control(_) => {
+                    controls += 1;
                     let context = &self.policy.context;
-                    assert!(probes < 100_000, "{context}: probes and never a packet");
+                    assert!(controls < 100_000, "{context}: control packets and never data");
                 }
                 Grant::Blocked => {
                     let at = self.now + self.env.base_rtt;

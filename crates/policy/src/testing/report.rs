@@ -20,11 +20,11 @@ pub struct SenderReport {
     pub sent: Vec<u64>,
     /// Packets sent again.
     pub retransmitted: u64,
-    /// Probes sent.
+    /// Control packets sent that are never marked: probes.
     pub probes: u64,
     /// Copies sent.
     pub copies: u64,
-    /// Notices sent.
+    /// Control packets sent that are marked as data is: notices.
     pub notices: u64,
     /// Acknowledgements that reported a mark.
     pub marked: u64,

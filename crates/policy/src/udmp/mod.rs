@@ -299,7 +299,7 @@ impl Udmp {
 const RETRANSMITTED: Memo = Memo(1);
 
 impl Policy for Udmp {
-    crate::ignores!(on_open, on_close, on_probe_sent, on_copy_sent, on_notice_sent, probes_overtake);
+    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control);
     #[inline]
     fn poll_send(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         if self.idle {
@@ -348,8 +348,7 @@ impl Policy for Udmp {
                 }
             }
             FeedbackKind::Cnp
-            | FeedbackKind::ProbeReply
-            | FeedbackKind::EdgeEcho
+            | FeedbackKind::Midway
             | FeedbackKind::Echo
             | FeedbackKind::Heard { .. }
             | FeedbackKind::Late

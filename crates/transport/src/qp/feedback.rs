@@ -1,4 +1,4 @@
-//! What the other end says of packets sent: ACK, NACK, CNP, answers to probes.
+//! What the other end says of packets sent: ACK, NACK, CNP.
 
 use alloc::vec::Vec;
 
@@ -197,7 +197,7 @@ impl<P: Policy> Qp<P> {
         self.policy.on_feedback(now, &feedback, &mut PolicyCx { rng: &mut self.rng, shared });
     }
 
-    /// Tells the policy of packets that do not come from a slot: notifications and probes.
+    /// Tells the policy of what does not come from a slot: notifications, and what is known of a path.
     pub(super) fn feedback_on_path(
         &mut self,
         now: Time,
@@ -298,23 +298,6 @@ impl<P: Policy> Qp<P> {
         self.feedback_on_path(now, FeedbackKind::Cnp, path, Duration::ZERO, 0, common);
     }
 
-    /// The answer to a notice.
-    pub(crate) fn on_notice_reply(
-        &mut self,
-        now: Time,
-        path: PathId,
-        sent_at: Time,
-        received_at: Time,
-        marked: bool,
-        common: &mut Common,
-    ) {
-        if self.order.as_ref().is_none_or(|counts| counts.notices_sent == 0) {
-            self.counters.rare().malformed += 1;
-            return;
-        }
-        self.heard(now, Stamps { sent_at, received_at, path }, marked, common);
-    }
-
     /// The receiver names packets that it misses.
     #[cold]
     pub(crate) fn on_missing(&mut self, now: Time, missing: &Missing, common: &mut Common) {
@@ -340,33 +323,5 @@ impl<P: Policy> Qp<P> {
         }
         self.arm_policy(now, common);
         self.wake(common);
-    }
-
-    /// A probe came back.
-    pub(crate) fn on_probe_reply(
-        &mut self,
-        now: Time,
-        path: PathId,
-        sent_at: Time,
-        received_at: Time,
-        common: &mut Common,
-    ) {
-        if sent_at > now || self.counters.probes_sent() == 0 {
-            self.counters.rare().malformed += 1;
-            return;
-        }
-        let stamps = Stamps { sent_at, received_at, path };
-        let (rtt, one_way_ps) = (stamps.rtt(now), stamps.one_way_ps());
-        self.feedback_on_path(now, FeedbackKind::ProbeReply, path, rtt, one_way_ps, common);
-    }
-
-    /// The edge of the site answers for the network behind it. No acknowledgement: nothing is delivered by it, and
-    /// no window opens.
-    pub(crate) fn on_edge_echo(&mut self, now: Time, path: PathId, sent_at: Time, common: &mut Common) {
-        if sent_at > now || self.send.flight.next() == 0 {
-            self.counters.rare().malformed += 1;
-            return;
-        }
-        self.feedback_on_path(now, FeedbackKind::EdgeEcho, path, now - sent_at, 0, common);
     }
 }

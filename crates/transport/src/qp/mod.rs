@@ -1,5 +1,6 @@
 //! A queue pair.
 
+mod control;
 mod data;
 mod feedback;
 mod order;
@@ -372,7 +373,7 @@ impl<P: Policy> Qp<P> {
             && self.send.sendable()
             && self.send.flight.inflight_packets() == 0
             && self.policy.next_timer().is_none()
-            && self.counters.probes_sent() == 0
+            && self.order.as_ref().is_none_or(|counts| counts.controls_sent.is_empty())
     }
 }
 

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use pathweave_policy::{CnpMode, Policy};
 use pathweave_units::{PathId, Time};
-use pathweave_wire::{Body, Cause, Missing, Notice};
+use pathweave_wire::{Body, Cause, Missing};
 
 use super::Qp;
 use crate::common::Common;
@@ -61,32 +61,6 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// A notice of a change of path.
-    #[cold]
-    pub(crate) fn on_notice(
-        &mut self,
-        now: Time,
-        notice: &Notice,
-        path: PathId,
-        marked: bool,
-        common: &mut Common,
-    ) {
-        // An honest sender has nothing beyond the window under way.
-        let last = notice.last.min(self.receive.recovery.horizon() - 1);
-        if last < notice.first {
-            self.counters.rare().malformed += 1;
-            return;
-        }
-        let notice = &Notice { last, ..*notice };
-        let reply = Body::NoticeReply { sent_at: notice.sent_at, received_at: now, marked };
-        self.control(path, reply, common);
-        let Some(reorder) = &mut self.receive.reorder else { return };
-        if let Some(range) = reorder.on_notice(now, notice, marked, &self.receive.recovery) {
-            self.report(range, Cause::Late, path, common);
-        }
-        self.arm_reorder(common);
-    }
-
     /// Time has come to the end of a shield, perhaps.
     pub(super) fn on_reorder_timer(&mut self, now: Time, common: &mut Common) {
         while let Some(reorder) = &mut self.receive.reorder
@@ -101,7 +75,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// The end of a shield shares the timer of acknowledgements: both are the receiver's.
-    fn arm_reorder(&mut self, common: &mut Common) {
+    pub(super) fn arm_reorder(&mut self, common: &mut Common) {
         if let Some(deadline) = self.receive.reorder.as_ref().and_then(|reorder| reorder.deadline()) {
             common.timers.arm(&mut self.armed, self.num, TimerKind::DelayedAck, deadline);
         }
@@ -110,7 +84,7 @@ impl<P: Policy> Qp<P> {
     /// Tells which packets of a range are missing; of very many, the first. Whatever the other end says, it gets no more
     /// than a few messages for one, and none while many wait to leave: what is left out is lost sooner or later to its
     /// timer, or reported again.
-    fn report(&mut self, range: Range<u64>, cause: Cause, path: PathId, common: &mut Common) {
+    pub(super) fn report(&mut self, range: Range<u64>, cause: Cause, path: PathId, common: &mut Common) {
         let mut from = range.start;
         for _ in 0..REPORTS_AT_ONCE {
             let Some(first) = self.receive.recovery.first_missing(from, range.end) else { return };

@@ -2,7 +2,7 @@
 
 use pathweave_policy::{Grant, Policy, PolicyCx, Sent, Want};
 use pathweave_units::{PathId, Time};
-use pathweave_wire::{Body, Data, Notice, Segment};
+use pathweave_wire::{Body, Data, Segment};
 
 use super::{Health, Qp, next_instant};
 use crate::common::Common;
@@ -10,18 +10,16 @@ use crate::events::{Event, SentPacket};
 use crate::scheduler::Turn;
 use crate::send::Candidate;
 use crate::timers::TimerKind;
-use crate::transmit::{Class, Gate, PayloadRef, Transmit};
+use crate::transmit::{Class, Gate, Transmit};
 
 /// What a queue pair whose turn it is does.
 pub(crate) enum Outcome {
     /// Sends this packet.
     Send(Granted),
-    /// Sends a probe on this path.
-    Probe(PathId),
+    /// Sends a control packet of its policy on this path.
+    Control(PathId),
     /// Sends a copy of a packet on this path.
     Copy(u64, PathId),
-    /// Sends a notice on this path.
-    Notice(PathId),
     /// Waits for this NIC port.
     Port(u8),
     /// Nothing; it has been queued elsewhere or will be woken.
@@ -62,8 +60,7 @@ impl<P: Policy> Qp<P> {
         };
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         let grant = self.policy.poll_send(now, &want, &mut cx);
-        let (Grant::Send(path) | Grant::Probe(path) | Grant::Notice(path) | Grant::Copy { path, .. }) = grant
-        else {
+        let (Grant::Send(path) | Grant::Control(path) | Grant::Copy { path, .. }) = grant else {
             self.wait(now, grant, common);
             return Outcome::Nothing;
         };
@@ -72,8 +69,7 @@ impl<P: Policy> Qp<P> {
             return Outcome::Port(port);
         }
         match grant {
-            Grant::Probe(_) => Outcome::Probe(path),
-            Grant::Notice(_) => Outcome::Notice(path),
+            Grant::Control(_) => Outcome::Control(path),
             Grant::Copy { psn, .. } => Outcome::Copy(psn, path),
             _ => Outcome::Send(Granted { candidate, data, path, wire_bytes, inflight_packets }),
         }
@@ -143,28 +139,6 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// A probe leaves.
-    #[cold]
-    pub(crate) fn probe(&mut self, now: Time, path: PathId, common: &mut Common) -> Transmit {
-        let body = Body::Probe { sent_at: now };
-        let segment = Segment { dst_qp: self.remote, src_qp: self.num, path, body };
-        self.counters.rare().probes_sent += 1;
-        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
-        self.policy.on_probe_sent(now, path, &mut cx);
-        self.wake(common);
-        Transmit {
-            to: self.peer,
-            port: port_of(path.0, common),
-            class: if self.policy.probes_overtake() { Class::Control } else { Class::Data },
-            ecn_capable: false,
-            wire_bytes: common.config.framing.wire_bytes(&segment),
-            segment,
-            payload: None,
-        }
-    }
-}
-
-impl<P: Policy> Qp<P> {
     /// A copy of a packet leaves. The packet itself stays in flight as it is; whichever arrives first counts.
     #[cold]
     pub(crate) fn copy(&mut self, now: Time, psn: u64, path: PathId, common: &mut Common) -> Transmit {
@@ -174,36 +148,10 @@ impl<P: Policy> Qp<P> {
         let wire_bytes = common.sizes.of_data(common.config.framing, &data);
         let counts = self.order.get_or_insert_default();
         counts.copies_sent += 1;
-        counts.copied_wire_bytes += u64::from(wire_bytes);
+        counts.extra_wire_bytes += u64::from(wire_bytes);
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         self.policy.on_copy_sent(now, psn, path, wire_bytes, &mut cx);
         self.arm_policy(now, common);
-        self.extra(path, wire_bytes, Body::Data(data), payload, common)
-    }
-
-    /// A notice of all that is in flight leaves.
-    #[cold]
-    pub(crate) fn notice(&mut self, now: Time, path: PathId, common: &mut Common) -> Transmit {
-        let (una, next) = (self.send.flight.una(), self.send.flight.next());
-        let notice = Notice { first: una, last: next.saturating_sub(1).max(una), sent_at: now };
-        let body = Body::Notice(notice);
-        let segment = Segment { dst_qp: self.remote, src_qp: self.num, path, body };
-        let wire_bytes = common.config.framing.wire_bytes(&segment);
-        self.order.get_or_insert_default().notices_sent += 1;
-        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
-        self.policy.on_notice_sent(now, path, &mut cx);
-        self.arm_policy(now, common);
-        self.extra(path, wire_bytes, body, None, common)
-    }
-
-    fn extra(
-        &mut self,
-        path: PathId,
-        wire_bytes: u32,
-        body: Body,
-        payload: Option<PayloadRef>,
-        common: &mut Common,
-    ) -> Transmit {
         self.wake(common);
         Transmit {
             to: self.peer,
@@ -211,7 +159,7 @@ impl<P: Policy> Qp<P> {
             class: Class::Data,
             ecn_capable: true,
             wire_bytes,
-            segment: Segment { dst_qp: self.remote, src_qp: self.num, path, body },
+            segment: Segment { dst_qp: self.remote, src_qp: self.num, path, body: Body::Data(data) },
             payload,
         }
     }

@@ -2,7 +2,7 @@
 
 use pathweave_policy::{Delivery, Feedback, Policy, PolicyCx, Repair, RttSource, Slows};
 use pathweave_units::{HostId, PathId, Time};
-use pathweave_wire::{Body, PsnRun, RdData, RdFlow, Segment};
+use pathweave_wire::{Body, Control, PsnRun, RdData, RdFlow, Segment};
 
 use super::config::PeerId;
 use super::pace::notification;
@@ -116,9 +116,13 @@ impl<P: Policy> RdQp<P> {
                 self.counters.cnps_received += 1;
                 self.on_notified(now, flow, &notification(path));
             }
-            Body::Probe { sent_at } => self.say(peer, path, Body::ProbeReply { sent_at, received_at: now }),
+            Body::Control(probe @ Control::Probe { .. }) => {
+                if let Some(answer) = probe.answer(now, false) {
+                    self.say(peer, path, Body::Control(answer));
+                }
+            }
             // That it came says all; the driver has seen it.
-            Body::ProbeReply { .. } => {}
+            Body::Control(Control::ProbeReply { .. }) => {}
             _ => self.counters.malformed += 1,
         }
     }

@@ -26,7 +26,7 @@ use core::fmt;
 
 use pathweave_policy::{Announce, Policy, Repair, Shared, Slows};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
-use pathweave_wire::{Body, RdFlow, Segment};
+use pathweave_wire::{Body, Control, RdFlow, Segment};
 
 use crate::events::Status;
 pub use config::{PeerId, RdConfig};
@@ -341,7 +341,7 @@ impl<P: Policy> RdQp<P> {
     pub fn probe(&mut self, now: Time, peer: PeerId) {
         self.advance(now);
         if self.index.contains_key(&peer) {
-            self.say(peer, PathId(0), Body::Probe { sent_at: now });
+            self.say(peer, PathId(0), Body::Control(Control::Probe { sent_at: now }));
         }
     }
 

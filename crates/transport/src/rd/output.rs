@@ -122,7 +122,7 @@ impl<P: Policy> RdQp<P> {
                 return None;
             }
             // Connections have those; what a datagram queue pair waits for is feedback.
-            Grant::Probe(_) | Grant::Copy { .. } | Grant::Notice(_) | Grant::Blocked => return None,
+            Grant::Control(_) | Grant::Copy { .. } | Grant::Blocked => return None,
         };
         let port = port_of(path, self.config.nic_ports);
         if !gate.allows(port) {

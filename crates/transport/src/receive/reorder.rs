@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use pathweave_policy::{CleanNotice, CopyMarks, ReportPolicy};
 use pathweave_units::Time;
-use pathweave_wire::{Notice, Notices};
+use pathweave_wire::Notices;
 
 use crate::recovery::Receiver;
 
@@ -92,23 +92,24 @@ impl Reorder {
         Verdict { shielded: false, report }
     }
 
-    /// A notice has arrived. Returns where packets are missing that the sender may want to copy.
+    /// These packets are announced to be late; `marked`: by a packet that was marked. Returns where packets are missing that
+    /// the sender may want to copy.
     pub(crate) fn on_notice(
         &mut self,
         now: Time,
-        notice: &Notice,
+        late: Range<u64>,
         marked: bool,
         receiver: &Receiver,
     ) -> Option<Range<u64>> {
-        receiver.first_missing(notice.first, notice.last + 1)?;
+        receiver.first_missing(late.start, late.end)?;
         if marked || self.policy.clean_notice == CleanNotice::Shield {
             if self.shields.len() == MOST_SHIELDS {
                 self.shields.pop_front();
             }
             let deadline = now.saturating_add(self.policy.wait);
-            self.shields.push_back(Shield { first: notice.first, last: notice.last, deadline });
+            self.shields.push_back(Shield { first: late.start, last: late.end - 1, deadline });
         }
-        (!marked).then_some(notice.first.max(receiver.expected())..notice.last + 1)
+        (!marked).then_some(late.start.max(receiver.expected())..late.end)
     }
 
     /// Whether a report may join those that wait to leave, which it then has.
@@ -180,8 +181,8 @@ mod tests {
         arrived.iter().for_each(|&psn| receiver.accept(psn));
         receiver
     }
-    fn notice(first: u64, last: u64) -> Notice {
-        Notice { first, last, sent_at: Time::ZERO }
+    fn notice(first: u64, last: u64) -> Range<u64> {
+        first..last + 1
     }
     fn shielded() -> Verdict {
         Verdict { shielded: true, report: None }
@@ -205,14 +206,14 @@ mod tests {
     #[test]
     fn a_marked_notice_waits_for_what_is_late() {
         let mut reorder = *Reorder::new(POLICY);
-        assert_eq!(reorder.on_notice(Time::ZERO, &notice(1, 3), true, &receiver(&[0])), None);
+        assert_eq!(reorder.on_notice(Time::ZERO, notice(1, 3), true, &receiver(&[0])), None);
         assert_eq!(reorder.deadline(), Some(Time::from_us(100)));
         assert_eq!(reorder.on_ahead(Time::from_us(1), 4, &receiver(&[0, 4])), shielded());
         assert_eq!(reorder.expire(Time::from_us(100), &receiver(&[0, 4, 1, 2, 3])), None);
         assert_eq!(reorder.deadline(), None);
         // The same with 2 lost: one report, at the deadline.
         let mut reorder = *Reorder::new(POLICY);
-        reorder.on_notice(Time::ZERO, &notice(1, 3), true, &receiver(&[0]));
+        reorder.on_notice(Time::ZERO, notice(1, 3), true, &receiver(&[0]));
         let late = receiver(&[0, 4, 1, 3]);
         assert_eq!(reorder.on_ahead(Time::from_us(3), 3, &late), shielded());
         assert_eq!(reorder.expire(Time::from_us(99), &late), None);
@@ -226,21 +227,21 @@ mod tests {
     fn a_clean_notice_asks_for_copies_and_keeps_quiet() {
         let mut reorder = *Reorder::new(POLICY);
         let one = receiver(&[0, 1]);
-        assert_eq!(reorder.on_notice(Time::ZERO, &notice(1, 3), false, &one), Some(2..4));
+        assert_eq!(reorder.on_notice(Time::ZERO, notice(1, 3), false, &one), Some(2..4));
         assert_eq!(reorder.on_ahead(Time::from_us(1), 4, &receiver(&[0, 1, 4])), shielded());
         // Without the shield, as printed, the gap counts as a loss while the copies travel.
         let published = ReportPolicy { clean_notice: CleanNotice::Expose, ..POLICY };
         let mut reorder = *Reorder::new(published);
-        assert_eq!(reorder.on_notice(Time::ZERO, &notice(1, 3), false, &one), Some(2..4));
+        assert_eq!(reorder.on_notice(Time::ZERO, notice(1, 3), false, &one), Some(2..4));
         assert_eq!(reorder.on_ahead(Time::from_us(1), 4, &receiver(&[0, 1, 4])), lost(Some(2..4)));
     }
 
     #[test]
     fn nothing_missing_needs_no_shield_and_a_gap_behind_one_is_a_loss() {
         let mut reorder = *Reorder::new(POLICY);
-        assert_eq!(reorder.on_notice(Time::ZERO, &notice(0, 1), false, &receiver(&[0, 1])), None);
+        assert_eq!(reorder.on_notice(Time::ZERO, notice(0, 1), false, &receiver(&[0, 1])), None);
         assert_eq!(reorder.deadline(), None);
-        reorder.on_notice(Time::ZERO, &notice(2, 3), true, &receiver(&[0, 1]));
+        reorder.on_notice(Time::ZERO, notice(2, 3), true, &receiver(&[0, 1]));
         // 2 and 3 are late; 4, sent after the notice, is missing too.
         assert_eq!(reorder.on_ahead(Time::from_us(1), 5, &receiver(&[0, 1, 5])), lost(Some(4..5)));
     }
@@ -261,7 +262,7 @@ mod tests {
     fn notices_without_end_take_no_memory_without_end() {
         let mut reorder = *Reorder::new(POLICY);
         for i in 0..1_000 {
-            reorder.on_notice(Time::from_ns(i), &notice(1, 2 + i), true, &receiver(&[0]));
+            reorder.on_notice(Time::from_ns(i), notice(1, 2 + i), true, &receiver(&[0]));
         }
         assert_eq!(reorder.shields.len(), MOST_SHIELDS);
     }

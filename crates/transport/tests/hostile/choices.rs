@@ -2,7 +2,8 @@
 
 use pathweave_units::{PathId, QpNum, Rng, Time};
 use pathweave_wire::{
-    Ack, Body, Cause, Data, Missing, Nack, NackReason, Notice, Notices, Operation, RdData, Segment,
+    Ack, Body, Cause, Control, ControlKind, Data, Missing, Nack, NackReason, Notices, Operation, RdData,
+    Segment,
 };
 
 /// Decisions, one after the other: of a seeded stream, or the bytes of a fuzzer.
@@ -93,7 +94,7 @@ impl Choices<'_> {
 }
 
 /// How many kinds of packet there are. Who adds one adds it here, and to what liars say.
-pub(crate) const PACKET_KINDS: usize = 11;
+pub(crate) const PACKET_KINDS: usize = 6 + ControlKind::ALL.len();
 
 pub(crate) fn kind_of_packet(body: &Body) -> usize {
     match body {
@@ -102,12 +103,8 @@ pub(crate) fn kind_of_packet(body: &Body) -> usize {
         Body::Ack(_) => 2,
         Body::Nack(_) => 3,
         Body::Cnp => 4,
-        Body::Probe { .. } => 5,
-        Body::Notice(_) => 6,
-        Body::NoticeReply { .. } => 7,
-        Body::Missing(_) => 8,
-        Body::ProbeReply { .. } => 9,
-        Body::EdgeEcho { .. } => 10,
+        Body::Missing(_) => 5,
+        Body::Control(control) => 6 + control.kind() as usize,
     }
 }
 
@@ -154,31 +151,33 @@ pub(crate) fn any_body(choices: &mut Choices<'_>, aim: &Aim) -> (Body, PathId) {
             },
         }),
         15 => Body::Cnp,
-        16 => Body::Probe { sent_at: choices.time(aim.now) },
-        17 => Body::ProbeReply { sent_at: choices.time(aim.now), received_at: choices.time(aim.now) },
-        18 | 19 => Body::Notice(Notice {
+        16 => Body::Control(Control::Probe { sent_at: choices.time(aim.now) }),
+        17 => Body::Control(Control::ProbeReply {
+            sent_at: choices.time(aim.now),
+            received_at: choices.time(aim.now),
+        }),
+        18 | 19 => Body::Control(Control::Notice {
             first: choices.number(aim.data_psn),
             last: choices.number(aim.data_psn),
             sent_at: choices.time(aim.now),
         }),
-        20 => Body::NoticeReply {
+        20 => Body::Control(Control::NoticeReply {
             sent_at: choices.time(aim.now),
             received_at: choices.time(aim.now),
             marked: choices.bit(),
-        },
+        }),
         21 => Body::Missing(Missing {
             first: choices.number(aim.own_psn),
             missing: choices.bits(),
             cause: choices.of(&[Cause::Lost, Cause::Late]),
         }),
-        22 => Body::EdgeEcho { sent_at: choices.time(aim.now) },
+        22 => Body::Control(Control::EdgeEcho { sent_at: choices.time(aim.now) }),
         _ => Body::Rd(any_rd(choices, aim.data_psn, aim.mtu_payload)),
     };
     let any = choices.number(0) as u16;
     let path = match body {
-        Body::Cnp | Body::EdgeEcho { .. } | Body::NoticeReply { .. } | Body::ProbeReply { .. } => {
-            any % aim.paths
-        }
+        Body::Cnp => any % aim.paths,
+        Body::Control(control) if !control.is_question() => any % aim.paths,
         _ => any,
     };
     (body, PathId(path))

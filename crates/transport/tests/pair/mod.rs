@@ -2,14 +2,18 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use pathweave_policy::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, Sent, Want};
+use pathweave_policy::{
+    ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing, PathView, Policy, PolicyCx, Sent,
+    Treatment, Want,
+};
 use pathweave_transport::{
     Access, Buffer, Completion, Counters, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, QpConfig,
     RecvRequest, Scope, Status, Transmit, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
-use pathweave_wire::{Body, Segment};
+use pathweave_wire::{Body, Control, ControlKind, Segment};
 
 /// A policy with a constant window, round robin over its paths, at a pace if one is given. Checks the endpoint's
 /// side of the contract: feedback once a packet, packets in flight conserved.
@@ -24,6 +28,7 @@ pub(crate) struct Fixed {
     not_before: Time,
     inflight: u32,
     pub(crate) log: Vec<(u64, FeedbackKind, Duration)>,
+    pub(crate) told: Vec<(ControlKind, Duration)>,
 }
 
 impl Fixed {
@@ -37,24 +42,18 @@ impl Fixed {
             not_before: Time::ZERO,
             inflight: 0,
             log: vec![],
+            told: vec![],
         }
     }
 }
 
 impl Policy for Fixed {
-    pathweave_policy::ignores!(
-        on_open,
-        on_close,
-        on_probe_sent,
-        on_copy_sent,
-        on_notice_sent,
-        probes_overtake
-    );
+    pathweave_policy::ignores!(on_open, on_close, on_copy_sent);
     fn poll_send(&mut self, now: Time, want: &Want, _: &mut PolicyCx<'_>) -> Grant {
         assert_eq!(want.inflight_packets, self.inflight, "the endpoint's count of packets in flight");
         if self.probes > 0 {
             self.probes -= 1;
-            return Grant::Probe(PathId(0));
+            return Grant::Control(PathId(0));
         }
         if self.inflight >= self.window {
             Grant::Blocked
@@ -76,14 +75,17 @@ impl Policy for Fixed {
             // For policies that send copies and notices.
             return;
         }
-        if !matches!(
-            feedback.kind,
-            FeedbackKind::Cnp | FeedbackKind::ProbeReply | FeedbackKind::EdgeEcho | FeedbackKind::Echo
-        ) {
+        if !matches!(feedback.kind, FeedbackKind::Cnp | FeedbackKind::Midway | FeedbackKind::Echo) {
             assert_eq!(feedback.memo, Memo(feedback.psn ^ 0xabcd), "the memo of PSN {}", feedback.psn);
             self.inflight -= 1;
         }
         self.log.push((feedback.psn, feedback.kind, feedback.rtt));
+    }
+    fn compose(&mut self, now: Time, _: PathId, _: Range<u64>, _: &mut PolicyCx<'_>) -> Outgoing {
+        Outgoing { control: Control::Probe { sent_at: now }, treatment: Treatment::AsUnmarkedData }
+    }
+    fn on_control(&mut self, _: Time, feedback: &ControlFeedback, _: &mut PolicyCx<'_>) {
+        self.told.push((feedback.control.kind(), feedback.rtt));
     }
     fn on_paths(&mut self, _: Time, _: &[PathView], _: &mut PolicyCx<'_>) {}
     fn on_timer(&mut self, _: Time, _: &mut PolicyCx<'_>) {}

@@ -4,7 +4,7 @@ use pathweave_policy::{DatagramConfig, Slows};
 use pathweave_transport::rd::RdQp;
 use pathweave_transport::{Class, Gate};
 use pathweave_units::{Duration, HostId, PathId, Rate, Time};
-use pathweave_wire::{Body, RdData, Segment};
+use pathweave_wire::{Body, Control, RdData, Segment};
 
 use crate::world::{self, RTT, World, peer, queue_pair, queue_pair_of};
 
@@ -168,7 +168,8 @@ fn probes_are_answered() {
     far.add_peer(Time::from_us(8), peer(0), RTT);
     far.on_packet(Time::from_us(9), HostId(0), &probe.segment, false);
     let answer = far.poll_control().expect("an answer").segment;
-    let body = Body::ProbeReply { sent_at: Time::from_us(3), received_at: Time::from_us(9) };
+    let body =
+        Body::Control(Control::ProbeReply { sent_at: Time::from_us(3), received_at: Time::from_us(9) });
     assert_eq!((answer.body, answer.dst_qp), (body, peer(0).qp));
     near.on_packet(Time::from_us(12), HostId(1), &answer, false);
     assert_eq!((near.poll_control(), near.counters().malformed), (None, 0));

@@ -2,13 +2,14 @@
 
 use super::emit::{check, emit_headers, headers_len, payload_len};
 use super::error::{EmitError, ParseError};
+use super::fields::Source;
 use super::layout::bth;
 use super::layout::{BTH_LEN, IMMDT_LEN, MAGIC, VERSION, ext, flag, reth};
 use super::opcode::{Opcode, Position, Transfer, nack_reason};
 use super::outer::bth_and_lengths;
 use super::psn::extend_psn;
 use super::read::{take, time_at, u16_at, u24_at, u32_at, u64_at, zero};
-use crate::segment::{Ack, Body, Cause, Data, Missing, Nack, Notice, Notices, Operation, RdData, Segment};
+use crate::segment::{Ack, Body, Cause, Data, Missing, Nack, Notices, Operation, RdData, Segment};
 use pathweave_units::{PathId, QpNum};
 
 /// Lengths of the parts of a datagram, in bytes.
@@ -139,29 +140,20 @@ impl<'a> Datagram<'a> {
             },
             Opcode::Cnp => Body::Cnp,
             Opcode::Rd => Body::Rd(self.rd(psn)),
-            Opcode::Probe => Body::Probe { sent_at: time_at(extension, ext::PROBE_SENT_AT) },
-            Opcode::Notice => Body::Notice(Notice {
-                first: psn,
-                last: extend_psn(u24_at(extension, ext::NOTICE_LAST + 1), psn),
-                sent_at: time_at(extension, ext::NOTICE_SENT_AT),
-            }),
-            Opcode::NoticeReply => Body::NoticeReply {
-                sent_at: time_at(extension, ext::PROBE_SENT_AT),
-                received_at: time_at(extension, ext::PROBE_RECEIVED_AT),
-                marked: extension[ext::FLAGS] & flag::MARKED != 0,
-            },
             Opcode::Missing => Body::Missing(Missing {
                 first: psn,
                 missing: u64_at(extension, ext::MISSING_BITS),
                 cause: if extension[ext::FLAGS] & flag::LATE != 0 { Cause::Late } else { Cause::Lost },
             }),
-            Opcode::ProbeReply => Body::ProbeReply {
-                sent_at: time_at(extension, ext::PROBE_SENT_AT),
-                received_at: time_at(extension, ext::PROBE_RECEIVED_AT),
-            },
-            Opcode::EdgeEcho => Body::EdgeEcho { sent_at: time_at(extension, ext::PROBE_SENT_AT) },
+            Opcode::Control(kind) => Body::Control(kind.read(&self.control(near))),
         };
         Segment { dst_qp: self.dst_qp(), src_qp: self.src_qp(), path: self.path(), body }
+    }
+
+    /// What a control packet is read from.
+    #[inline]
+    fn control(&self, near: u64) -> Source<'a> {
+        Source { psn: u24_at(self.bytes, bth::PSN), near, extension: self.extension() }
     }
 
     /// RETH, AETH and ImmDt.
@@ -282,9 +274,9 @@ impl<'a> Datagram<'a> {
             }
             // Those of a negative acknowledgement are checked below.
             Opcode::Acknowledge => flag::PAUSED,
-            Opcode::NoticeReply => flag::MARKED,
+            Opcode::Control(kind) => kind.entry().flags,
             Opcode::Missing => flag::LATE,
-            _ => 0,
+            Opcode::Cnp => 0,
         };
         if flags & !allowed != 0 {
             return Err(ParseError::Flags { flags, allowed });
@@ -308,21 +300,12 @@ impl<'a> Datagram<'a> {
                 // ACK_CUMULATIVE and NACK_EXPECTED are at the same place.
                 zero("high byte of the acknowledged PSN", extension[ext::ACK_CUMULATIVE].into())
             }
-            Opcode::Notice => {
-                zero("high byte of the last PSN of a notice", extension[ext::NOTICE_LAST].into())?;
-                let (first, last) = (u24_at(self.bytes, bth::PSN), u24_at(extension, ext::NOTICE_LAST + 1));
-                if last.wrapping_sub(first) & 0xff_ffff >= 1 << 23 {
-                    return Err(ParseError::Range { first, last });
-                }
-                Ok(())
-            }
             Opcode::Missing => match u64_at(extension, ext::MISSING_BITS) & 1 {
                 0 => Err(ParseError::NothingMissing(u24_at(self.bytes, bth::PSN))),
                 _ => Ok(()),
             },
-            Opcode::NoticeReply | Opcode::Cnp | Opcode::Probe | Opcode::ProbeReply | Opcode::EdgeEcho => {
-                zero("PSN", u24_at(self.bytes, bth::PSN))
-            }
+            Opcode::Control(kind) => kind.check(&self.control(0)),
+            Opcode::Cnp => zero("PSN", u24_at(self.bytes, bth::PSN)),
         }
     }
 

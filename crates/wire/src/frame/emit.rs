@@ -9,7 +9,7 @@ use super::layout::{
 use super::opcode::{Opcode, SYNDROME_ACK, Transfer, has_immediate, syndrome};
 use super::psn::wire_psn;
 use super::route::Route;
-use crate::segment::{Ack, Body, Cause, Data, Missing, Nack, Notice, Notices, Operation, RdData, Segment};
+use crate::segment::{Ack, Body, Cause, Data, Missing, Nack, Notices, Operation, RdData, Segment};
 
 /// Largest value of a 24-bit field.
 const MAX_24: u64 = 0xff_ffff;
@@ -88,9 +88,8 @@ pub(super) fn check(segment: &Segment) -> Result<(), EmitError> {
     };
     at_most("destination queue pair", segment.dst_qp.0.into(), MAX_24)?;
     at_most("source queue pair", segment.src_qp.0.into(), MAX_24)?;
-    if let Body::Notice(Notice { first, last, .. }) = segment.body {
-        // A last below the first comes out as far above it.
-        at_most("packets of a notice, less one", last.wrapping_sub(first), (1 << 23) - 1)?;
+    if let Body::Control(control) = &segment.body {
+        control.fits()?;
     }
     if let Body::Missing(Missing { missing, .. }) = segment.body {
         at_most("packets before the first that is missing", missing.trailing_zeros().into(), 0)?;
@@ -165,13 +164,9 @@ pub(super) fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
         Body::Rd(data) => (data.psn, false),
         Body::Ack(ack) => (ack.psn, false),
         Body::Nack(nack) => (nack.psn, false),
-        Body::Notice(notice) => (notice.first, false),
         Body::Missing(missing) => (missing.first, false),
-        Body::Cnp
-        | Body::Probe { .. }
-        | Body::ProbeReply { .. }
-        | Body::NoticeReply { .. }
-        | Body::EdgeEcho { .. } => (0, false),
+        Body::Control(control) => (control.psn(), false),
+        Body::Cnp => (0, false),
     };
     put(out, bth::OPCODE, [opcode.to_byte(), pad << 4]);
     put(out, bth::PKEY, PKEY.to_be_bytes());
@@ -195,25 +190,10 @@ pub(super) fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
         }
         Body::Cnp => {}
         Body::Rd(data) => emit_rd(data, extension),
-        Body::Probe { sent_at } | Body::EdgeEcho { sent_at } => {
-            put(extension, ext::PROBE_SENT_AT, sent_at.as_ps().to_be_bytes());
-        }
-        Body::Notice(notice) => {
-            put_u24(extension, ext::NOTICE_LAST + 1, wire_psn(notice.last));
-            put(extension, ext::NOTICE_SENT_AT, notice.sent_at.as_ps().to_be_bytes());
-        }
-        Body::NoticeReply { sent_at, received_at, marked } => {
-            extension[ext::FLAGS] = if *marked { flag::MARKED } else { 0 };
-            put(extension, ext::PROBE_SENT_AT, sent_at.as_ps().to_be_bytes());
-            put(extension, ext::PROBE_RECEIVED_AT, received_at.as_ps().to_be_bytes());
-        }
+        Body::Control(control) => control.write(extension),
         Body::Missing(missing) => {
             extension[ext::FLAGS] = if missing.cause == Cause::Late { flag::LATE } else { 0 };
             put(extension, ext::MISSING_BITS, missing.missing.to_be_bytes());
-        }
-        Body::ProbeReply { sent_at, received_at } => {
-            put(extension, ext::PROBE_SENT_AT, sent_at.as_ps().to_be_bytes());
-            put(extension, ext::PROBE_RECEIVED_AT, received_at.as_ps().to_be_bytes());
         }
     }
 }

@@ -41,18 +41,8 @@ pub const RD_EXT_LEN: usize = COMMON_LEN + EETH_LEN;
 pub const NACK_EXT_LEN: usize = COMMON_LEN + 12;
 /// Extension of a congestion notification.
 pub const CNP_EXT_LEN: usize = COMMON_LEN;
-/// Extension of a probe.
-pub const PROBE_EXT_LEN: usize = COMMON_LEN + 8;
-/// Extension of a notice.
-pub const NOTICE_EXT_LEN: usize = COMMON_LEN + 12;
-/// Extension of the answer to a notice.
-pub const NOTICE_REPLY_EXT_LEN: usize = COMMON_LEN + 16;
 /// Extension of a list of missing packets.
 pub const MISSING_EXT_LEN: usize = COMMON_LEN + 8;
-/// Extension of the answer to a probe.
-pub const PROBE_REPLY_EXT_LEN: usize = COMMON_LEN + 16;
-/// Extension of an echo from the edge.
-pub const EDGE_ECHO_EXT_LEN: usize = COMMON_LEN + 8;
 
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
 pub(crate) const IP_PROTOCOL_UDP: u8 = 17;
@@ -110,13 +100,7 @@ pub(crate) mod ext {
     pub(crate) const RD_LEN: usize = 11;
     pub(crate) const RD_OFFSET: usize = 13;
 
-    pub(crate) const NOTICE_LAST: usize = 8;
-    pub(crate) const NOTICE_SENT_AT: usize = 12;
-
     pub(crate) const MISSING_BITS: usize = 8;
-
-    pub(crate) const PROBE_SENT_AT: usize = 8;
-    pub(crate) const PROBE_RECEIVED_AT: usize = 16;
 }
 
 /// Bits of the extension's flags byte; the others are zero.

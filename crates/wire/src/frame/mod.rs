@@ -7,6 +7,7 @@ mod datagram;
 mod doc_test;
 mod emit;
 mod error;
+pub(crate) mod fields;
 pub mod layout;
 mod opcode;
 mod outer;

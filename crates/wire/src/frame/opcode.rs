@@ -2,10 +2,10 @@
 //! manufacturers (0xc0 to 0xff; IBTA volume 1, table of BTH opcodes), because what follows the header differs.
 
 use super::layout::{
-    ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, DATA_EXT_LEN, EDGE_ECHO_EXT_LEN, IMMDT_LEN, MISSING_EXT_LEN,
-    NACK_EXT_LEN, NOTICE_EXT_LEN, NOTICE_REPLY_EXT_LEN, PROBE_EXT_LEN, PROBE_REPLY_EXT_LEN, RD_EXT_LEN,
-    RDETH_LEN, RETH_LEN, WRITE_IMM_EXT_LEN,
+    ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, DATA_EXT_LEN, IMMDT_LEN, MISSING_EXT_LEN, NACK_EXT_LEN,
+    RD_EXT_LEN, RDETH_LEN, RETH_LEN, WRITE_IMM_EXT_LEN,
 };
+use crate::control::ControlKind;
 use crate::segment::{Body, Data, NackReason, Operation};
 
 /// Where a packet stands in its message.
@@ -34,24 +34,18 @@ pub(crate) enum Opcode {
     /// Positive or negative: the AETH syndrome tells.
     Acknowledge,
     Cnp,
-    Probe,
-    ProbeReply,
-    Notice,
-    NoticeReply,
     Missing,
     /// Part of a message between datagram queue pairs.
     Rd,
-    EdgeEcho,
+    /// A control packet of a scheme.
+    Control(ControlKind),
 }
 
 const RANGE: u8 = 0xc0;
 
-/// Low six bits of each opcode. Up to 0x11 they are InfiniBand's reliable-connection opcodes.
-const TABLE: [(u8, Opcode); 26] = {
-    use Opcode::{
-        Acknowledge, Cnp, EdgeEcho, Missing, Notice, NoticeReply, Probe, ProbeReply, Rd, ReadRequest,
-        Transfer as T,
-    };
+/// Low six bits of each opcode but those of control packets, which have a table of their own. Up to 0x11 they are InfiniBand's reliable-connection opcodes.
+const TABLE: [(u8, Opcode); 21] = {
+    use Opcode::{Acknowledge, Cnp, Missing, Rd, ReadRequest, Transfer as T};
     use Position::{First, Last, Middle, Only};
     use Transfer::{ReadResponse, Send, Write};
     [
@@ -74,12 +68,7 @@ const TABLE: [(u8, Opcode); 26] = {
         (0x10, T(ReadResponse, Only, false)),
         (0x11, Acknowledge),
         (0x18, Cnp),
-        (0x19, Probe),
-        (0x1a, ProbeReply),
         (0x1b, Rd),
-        (0x1c, EdgeEcho),
-        (0x15, Notice),
-        (0x16, NoticeReply),
         (0x17, Missing),
     ]
 };
@@ -90,6 +79,14 @@ const BY_LOW: [Option<Opcode>; 64] = {
     let mut i = 0;
     while i < TABLE.len() {
         by_low[TABLE[i].0 as usize] = Some(TABLE[i].1);
+        i += 1;
+    }
+    let mut i = 0;
+    while i < ControlKind::ALL.len() {
+        let kind = ControlKind::ALL[i];
+        let low = kind.entry().opcode as usize;
+        assert!(by_low[low].is_none(), "two packets have one opcode");
+        by_low[low] = Some(Opcode::Control(kind));
         i += 1;
     }
     by_low
@@ -127,13 +124,9 @@ impl Opcode {
             Body::Data(data) => Opcode::of_data(data),
             Body::Ack(_) | Body::Nack(_) => Opcode::Acknowledge,
             Body::Cnp => Opcode::Cnp,
-            Body::Probe { .. } => Opcode::Probe,
-            Body::ProbeReply { .. } => Opcode::ProbeReply,
-            Body::Notice(_) => Opcode::Notice,
-            Body::NoticeReply { .. } => Opcode::NoticeReply,
             Body::Missing(_) => Opcode::Missing,
             Body::Rd(_) => Opcode::Rd,
-            Body::EdgeEcho { .. } => Opcode::EdgeEcho,
+            Body::Control(control) => Opcode::Control(control.kind()),
         }
     }
 
@@ -170,13 +163,9 @@ impl Opcode {
                 Opcode::ReadRequest => 0x0c,
                 Opcode::Acknowledge => 0x11,
                 Opcode::Cnp => 0x18,
-                Opcode::Probe => 0x19,
-                Opcode::ProbeReply => 0x1a,
-                Opcode::Notice => 0x15,
-                Opcode::NoticeReply => 0x16,
                 Opcode::Missing => 0x17,
                 Opcode::Rd => 0x1b,
-                Opcode::EdgeEcho => 0x1c,
+                Opcode::Control(kind) => kind.entry().opcode,
             }
     }
 
@@ -193,13 +182,9 @@ impl Opcode {
             Opcode::ReadRequest => "READ request",
             Opcode::Acknowledge => "Acknowledge",
             Opcode::Cnp => "CNP",
-            Opcode::Probe => "Probe",
-            Opcode::ProbeReply => "ProbeReply",
-            Opcode::Notice => "Notice",
-            Opcode::NoticeReply => "NoticeReply",
             Opcode::Missing => "Missing",
             Opcode::Rd => "RD",
-            Opcode::EdgeEcho => "EdgeEcho",
+            Opcode::Control(kind) => kind.entry().name,
         }
     }
 
@@ -213,8 +198,7 @@ impl Opcode {
             Opcode::ReadRequest => RETH_LEN,
             Opcode::Acknowledge => AETH_LEN,
             Opcode::Rd => RDETH_LEN,
-            Opcode::Notice | Opcode::NoticeReply | Opcode::Missing => 0,
-            Opcode::Cnp | Opcode::Probe | Opcode::ProbeReply | Opcode::EdgeEcho => 0,
+            Opcode::Cnp | Opcode::Missing | Opcode::Control(_) => 0,
         }
     }
 
@@ -227,13 +211,9 @@ impl Opcode {
             Opcode::Acknowledge if nack => NACK_EXT_LEN,
             Opcode::Acknowledge => ACK_EXT_LEN,
             Opcode::Cnp => CNP_EXT_LEN,
-            Opcode::Probe => PROBE_EXT_LEN,
-            Opcode::ProbeReply => PROBE_REPLY_EXT_LEN,
-            Opcode::Notice => NOTICE_EXT_LEN,
-            Opcode::NoticeReply => NOTICE_REPLY_EXT_LEN,
             Opcode::Missing => MISSING_EXT_LEN,
             Opcode::Rd => RD_EXT_LEN,
-            Opcode::EdgeEcho => EDGE_ECHO_EXT_LEN,
+            Opcode::Control(kind) => kind.entry().extension_len,
         };
         BTH_LEN + self.standard_len() + extension
     }
@@ -274,7 +254,11 @@ mod tests {
             assert_eq!(opcode.to_byte(), RANGE | low, "{opcode:?}");
             assert_eq!(Opcode::from_byte(RANGE | low), Some(opcode));
         }
+        for kind in ControlKind::ALL {
+            let opcode = Opcode::Control(*kind);
+            assert_eq!(Opcode::from_byte(opcode.to_byte()), Some(opcode));
+        }
         let known = (0..=255).filter(|byte| Opcode::from_byte(*byte).is_some()).count();
-        assert_eq!(known, TABLE.len());
+        assert_eq!(known, TABLE.len() + ControlKind::ALL.len());
     }
 }

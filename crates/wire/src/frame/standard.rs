@@ -142,6 +142,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::control::Control;
     use crate::segment::{Ack, Nack, Notices};
     use crate::{Ecn, EthernetRoute, Framing};
     use pathweave_units::{PathId, QpNum, Time};
@@ -217,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_rocev2_has_no_packet_for_is_none() {
-        let body = Body::Probe { sent_at: Time::ZERO };
+        let body = Body::Control(Control::Probe { sent_at: Time::ZERO });
         let segment = Segment { dst_qp: QpNum(1), src_qp: QpNum(7), path: PathId(3), body };
         assert_eq!(emit_standard(&segment, 0, &ROUTE, &mut []), Ok(None));
     }

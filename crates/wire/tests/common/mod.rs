@@ -3,7 +3,7 @@
 
 use pathweave_units::{PathId, QpNum, Time};
 use pathweave_wire::{
-    Ack, Body, Cause, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notice, Notices, Operation,
+    Ack, Body, Cause, Control, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices, Operation,
     RdData, Route, Segment, emit, entropy_port,
 };
 use proptest::prelude::*;
@@ -95,18 +95,20 @@ fn body(near: u64) -> impl Strategy<Value = Body> {
         1 => nack,
         1 => Just(Body::Cnp),
         1 => (psn(near), 0..1u64 << 23, time()).prop_map(|(first, more, sent_at)| {
-            Body::Notice(Notice { first, last: first + more, sent_at })
+            Body::Control(Control::Notice { first, last: first + more, sent_at })
         }),
         1 => (time(), time(), any::<bool>()).prop_map(|(sent_at, received_at, marked)| {
-            Body::NoticeReply { sent_at, received_at, marked }
+            Body::Control(Control::NoticeReply { sent_at, received_at, marked })
         }),
         1 => (psn(near), any::<u64>(), any::<bool>()).prop_map(|(first, missing, late)| {
             let cause = if late { Cause::Late } else { Cause::Lost };
             Body::Missing(Missing { first, missing: missing | 1, cause })
         }),
-        1 => time().prop_map(|sent_at| Body::Probe { sent_at }),
-        1 => time().prop_map(|sent_at| Body::EdgeEcho { sent_at }),
-        1 => (time(), time()).prop_map(|(sent_at, received_at)| Body::ProbeReply { sent_at, received_at }),
+        1 => time().prop_map(|sent_at| Body::Control(Control::Probe { sent_at })),
+        1 => time().prop_map(|sent_at| Body::Control(Control::EdgeEcho { sent_at })),
+        1 => (time(), time()).prop_map(|(sent_at, received_at)| {
+            Body::Control(Control::ProbeReply { sent_at, received_at })
+        }),
     ]
 }
 

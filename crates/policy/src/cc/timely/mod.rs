@@ -132,7 +132,7 @@ impl CongestionControl for Timely {
             FeedbackKind::Ack { timed: true, .. } if now.saturating_since(self.updated) >= feedback.rtt => {
                 self.update(now, feedback.rtt);
             }
-            FeedbackKind::EdgeEcho => self.update(now, feedback.rtt),
+            FeedbackKind::Midway => self.update(now, feedback.rtt),
             _ => {}
         }
     }

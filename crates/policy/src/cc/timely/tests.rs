@@ -98,8 +98,8 @@ fn one_update_a_round_trip_but_one_for_each_echo() {
     assert!((once - 60.0 * GBPS).abs() < 1.0); // 1 - 0.8 x (1 - 500 / 1000)
     ack(&mut timely, 3_999, 1_000);
     assert_eq!(timely.bps, once, "sent before the last update");
-    feed(&mut timely, FeedbackKind::EdgeEcho, 4_000, US(1_000));
-    feed(&mut timely, FeedbackKind::EdgeEcho, 4_005, US(1_000));
+    feed(&mut timely, FeedbackKind::Midway, 4_000, US(1_000));
+    feed(&mut timely, FeedbackKind::Midway, 4_005, US(1_000));
     assert!((timely.bps - once * 0.6 * 0.6).abs() < 1.0);
 }
 
@@ -107,7 +107,7 @@ fn one_update_a_round_trip_but_one_for_each_echo() {
 fn the_rate_has_a_floor_and_paces() {
     let mut timely = timely(TimelyConfig::default());
     for n in 0..200 {
-        feed(&mut timely, FeedbackKind::EdgeEcho, n, US(5_000));
+        feed(&mut timely, FeedbackKind::Midway, n, US(5_000));
     }
     assert_eq!(timely.rate(Time::ZERO), Some(Rate::from_gbps(1)));
     let sent = Sent {

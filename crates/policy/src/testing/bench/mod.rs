@@ -9,14 +9,15 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
+use pathweave_wire::Control;
 
 use super::channel::Hop;
 use super::checked::Checked;
 use super::report::{Report, SenderReport};
 use super::scenario::{AcksTell, Change, Overtaken, Scenario};
 use crate::{
-    Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv, Shared,
-    Want,
+    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx,
+    PolicyEnv, Shared, Want,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,22 +31,18 @@ enum Event {
         one_way_ps: u64,
     },
     Cnp,
-    /// A copy of a packet, or a notice (without a PSN), is answered.
+    /// A copy of a packet is answered.
     Heard {
-        psn: Option<u64>,
+        psn: u64,
         path: PathId,
         sent_at: Time,
         marked: bool,
         one_way_ps: u64,
     },
-    ProbeReply {
+    /// A control packet comes back.
+    Control {
+        answer: Control,
         path: PathId,
-        sent_at: Time,
-        one_way_ps: u64,
-    },
-    EdgeEcho {
-        path: PathId,
-        sent_at: Time,
     },
     Timeout {
         psn: u64,
@@ -201,17 +198,17 @@ impl<'a, P: Policy> Bench<'a, P> {
                 let nothing = Flying::other(PathId(0), now);
                 self.feed(now, index, FeedbackKind::Cnp, 0, nothing, 0);
             }
-            Event::ProbeReply { path, sent_at, one_way_ps } => {
-                let probe = Flying::other(path, sent_at);
-                self.feed(now, index, FeedbackKind::ProbeReply, 0, probe, one_way_ps);
-            }
-            Event::EdgeEcho { path, sent_at } => {
-                self.feed(now, index, FeedbackKind::EdgeEcho, 0, Flying::other(path, sent_at), 0);
+            Event::Control { answer, path } => {
+                if let Some(told) = ControlFeedback::new(now, answer, path) {
+                    let inflight_packets = sender.flying.len() as u32;
+                    let backlogged = sender.next_psn < self.scenario.packets || !sender.resend.is_empty();
+                    let told = ControlFeedback { inflight_packets, backlogged, ..told };
+                    let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
+                    sender.policy.on_control(now, &told, &mut cx);
+                }
             }
             Event::Heard { psn, path, sent_at, marked, one_way_ps } => {
-                if let Some(psn) = psn
-                    && let Some(flying) = sender.flying.remove(&psn)
-                {
+                if let Some(flying) = sender.flying.remove(&psn) {
                     sender.acked += 1;
                     if sender.acked == self.scenario.packets {
                         sender.report.done_at = Some(now);
@@ -220,7 +217,7 @@ impl<'a, P: Policy> Bench<'a, P> {
                     self.feed(now, index, kind, psn, flying, 0);
                 }
                 let copy = Flying::other(path, sent_at);
-                self.feed(now, index, FeedbackKind::Heard { marked }, psn.unwrap_or(0), copy, one_way_ps);
+                self.feed(now, index, FeedbackKind::Heard { marked }, psn, copy, one_way_ps);
             }
             Event::Sample => {
                 if let Some(rate) = sender.policy.rate(now) {
@@ -308,11 +305,7 @@ impl<'a, P: Policy> Bench<'a, P> {
     ) {
         let measured = matches!(
             kind,
-            FeedbackKind::Ack { timed: true, .. }
-                | FeedbackKind::ProbeReply
-                | FeedbackKind::Heard { .. }
-                | FeedbackKind::Echo
-                | FeedbackKind::EdgeEcho
+            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::Heard { .. } | FeedbackKind::Echo
         );
         let sender = &mut self.senders[index];
         let feedback = Feedback {
@@ -373,7 +366,7 @@ impl<'a, P: Policy> Bench<'a, P> {
 
     /// Sends what may leave now and arranges to be woken for the rest.
     fn drain(&mut self, now: Time, index: usize) {
-        // A policy that probes for ever would hang here; none needs more probes than it has paths.
+        // A policy that sends control packets for ever would hang here; none needs more than it has paths.
         for _ in 0..=self.paths.len() {
             let scenario = self.scenario;
             let sender = &mut self.senders[index];
@@ -413,13 +406,12 @@ impl<'a, P: Policy> Bench<'a, P> {
                     let at = self.senders[index].nic_free_at;
                     return self.wake(index, at);
                 }
-                Grant::Probe(path) => self.probe(now, index, path),
+                Grant::Control(path) => self.control(now, index, path),
                 Grant::Copy { psn, path } => {
                     self.copy(now, index, psn, path);
                     let at = self.senders[index].nic_free_at;
                     return self.wake(index, at);
                 }
-                Grant::Notice(path) => self.notice(now, index, path),
                 Grant::At(when) => return self.wake(index, when),
                 Grant::Blocked => {
                     // Being asked may have set the timer.
@@ -428,6 +420,6 @@ impl<'a, P: Policy> Bench<'a, P> {
                 }
             }
         }
-        panic!("seed {}: more probes at one instant than there are paths", self.scenario.seed);
+        panic!("seed {}: more control packets at one instant than there are paths", self.scenario.seed);
     }
 }

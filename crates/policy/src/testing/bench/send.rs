@@ -1,10 +1,11 @@
 //! What leaves: over the edge, a path and the last hop, and what is answered when.
 
 use pathweave_units::{Duration, PathId, Time};
+use pathweave_wire::Control;
 
 use super::super::channel::Passage;
 use super::{Bench, Event, Flying};
-use crate::{Policy, PolicyCx, Sent, Want};
+use crate::{Outgoing, Policy, PolicyCx, Sent, Treatment, Want};
 
 impl<P: Policy> Bench<'_, P> {
     pub(super) fn transmit(&mut self, now: Time, index: usize, want: &Want, attempt: u32, path: PathId) {
@@ -53,7 +54,8 @@ impl<P: Policy> Bench<'_, P> {
         let Some(edge) = &mut self.edge else { return left };
         let at_edge = edge.pass(left, wire_bytes, &mut self.channel_rng).arrives;
         let answered = at_edge + edge.jittered(&mut self.channel_rng);
-        self.push(answered, index, Event::EdgeEcho { path, sent_at: now });
+        let answer = Control::EdgeEcho { sent_at: now };
+        self.push(answered, index, Event::Control { answer, path });
         at_edge
     }
 
@@ -66,38 +68,27 @@ impl<P: Policy> Bench<'_, P> {
         sender.report.sent[path.index()] += 1;
         sender.report.copies += 1;
         sender.nic_free_at = now + self.scenario.env.line_rate.time_for(u64::from(wire_bytes));
-        self.extra(now, index, Some(psn), path, wire_bytes);
-    }
-
-    pub(super) fn notice(&mut self, now: Time, index: usize, path: PathId) {
-        let sender = &mut self.senders[index];
-        assert!(!sender.flying.is_empty(), "seed {}: a notice of nothing", self.scenario.seed);
-        let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
-        sender.policy.on_notice_sent(now, path, &mut cx);
-        sender.report.notices += 1;
-        self.extra(now, index, None, path, 84);
-    }
-
-    fn extra(&mut self, now: Time, index: usize, psn: Option<u64>, path: PathId, wire_bytes: u32) {
         if let Some((passage, back)) = self.cross(now, path, wire_bytes) {
             let one_way_ps = (passage.arrives - now).as_ps();
-            let marked = passage.marked;
-            self.push(
-                passage.arrives + back,
-                index,
-                Event::Heard { psn, path, sent_at: now, marked, one_way_ps },
-            );
+            let heard = Event::Heard { psn, path, sent_at: now, marked: passage.marked, one_way_ps };
+            self.push(passage.arrives + back, index, heard);
         }
     }
 
-    pub(super) fn probe(&mut self, now: Time, index: usize, path: PathId) {
+    pub(super) fn control(&mut self, now: Time, index: usize, path: PathId) {
         let sender = &mut self.senders[index];
-        sender.report.probes += 1;
+        let first = sender.flying.keys().next().copied().unwrap_or(sender.next_psn);
         let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
-        sender.policy.on_probe_sent(now, path, &mut cx);
-        if let Some((passage, back)) = self.cross(now, path, 84) {
-            let one_way_ps = (passage.arrives - now).as_ps();
-            self.push(passage.arrives + back, index, Event::ProbeReply { path, sent_at: now, one_way_ps });
+        let Outgoing { control, treatment } =
+            sender.policy.compose(now, path, first..sender.next_psn, &mut cx);
+        match treatment {
+            Treatment::AsData => sender.report.notices += 1,
+            Treatment::AsUnmarkedData | Treatment::AsAcknowledgement => sender.report.probes += 1,
+        }
+        if let Some((passage, back)) = self.cross(now, path, 84)
+            && let Some(answer) = control.answer(passage.arrives, passage.marked)
+        {
+            self.push(passage.arrives + back, index, Event::Control { answer, path });
         }
     }
 

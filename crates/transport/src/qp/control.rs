@@ -1,0 +1,87 @@
+//! Control packets of schemes: a policy makes them, and is told of those that arrive. What they are is in the table of
+//! [`Control`]; here nothing is known of any.
+
+use pathweave_policy::{ControlFeedback, Outgoing, Policy, PolicyCx, Treatment};
+use pathweave_units::{PathId, Time};
+use pathweave_wire::{Body, Cause, Control, Segment};
+
+use super::Qp;
+use super::output::port_of;
+use crate::common::Common;
+use crate::transmit::{Class, Transmit};
+
+impl<P: Policy> Qp<P> {
+    /// The control packet that the policy was granted leaves.
+    #[cold]
+    pub(crate) fn compose(&mut self, now: Time, path: PathId, common: &mut Common) -> Transmit {
+        let in_flight = self.send.flight.una()..self.send.flight.next();
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+        let Outgoing { control, treatment } = self.policy.compose(now, path, in_flight, &mut cx);
+        let segment = Segment { dst_qp: self.remote, src_qp: self.num, path, body: Body::Control(control) };
+        let wire_bytes = common.config.framing.wire_bytes(&segment);
+        let counts = self.order.get_or_insert_default();
+        counts.controls_sent[control.kind()] += 1;
+        let (class, ecn_capable) = match treatment {
+            Treatment::AsData => {
+                counts.notices_sent += 1;
+                counts.extra_wire_bytes += u64::from(wire_bytes);
+                (Class::Data, true)
+            }
+            Treatment::AsUnmarkedData => (Class::Data, false),
+            Treatment::AsAcknowledgement => (Class::Control, false),
+        };
+        self.arm_policy(now, common);
+        self.wake(common);
+        let port = port_of(path.0, common);
+        Transmit { to: self.peer, port, class, ecn_capable, wire_bytes, segment, payload: None }
+    }
+
+    /// Whether this queue pair has sent what the packet answers; what a switch says answers data.
+    fn has_asked(&self, control: &Control) -> bool {
+        match control.question() {
+            Some(kind) => self.order.as_ref().is_some_and(|counts| counts.controls_sent[kind] > 0),
+            None => self.send.flight.next() > 0,
+        }
+    }
+
+    /// A control packet has arrived.
+    pub(crate) fn on_control(
+        &mut self,
+        now: Time,
+        control: &Control,
+        path: PathId,
+        ce: bool,
+        common: &mut Common,
+    ) {
+        // An honest sender has nothing beyond the window under way.
+        let horizon = self.receive.recovery.horizon();
+        let late =
+            control.announces_late().map(|late| *late.start()..horizon.min(late.end().saturating_add(1)));
+        if late.as_ref().is_some_and(|late| late.is_empty()) {
+            self.counters.rare().malformed += 1;
+            return;
+        }
+        if let Some(answer) = control.answer(now, ce) {
+            self.control(path, Body::Control(answer), common);
+            if let Some(late) = late
+                && let Some(reorder) = &mut self.receive.reorder
+            {
+                if let Some(range) = reorder.on_notice(now, late, ce, &self.receive.recovery) {
+                    self.report(range, Cause::Late, path, common);
+                }
+                self.arm_reorder(common);
+            }
+            return;
+        }
+        let Some(told) = ControlFeedback::new(now, *control, path).filter(|_| self.has_asked(control)) else {
+            self.counters.rare().malformed += 1;
+            return;
+        };
+        let inflight_packets = self.send.flight.inflight_packets();
+        let told = ControlFeedback { inflight_packets, backlogged: self.send.backlogged(), ..told };
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+        self.policy.on_control(now, &told, &mut cx);
+        self.arm_policy(now, common);
+        self.wake(common);
+    }
+}

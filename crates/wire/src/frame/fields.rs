@@ -1,0 +1,121 @@
+//! Fields of control packets: where each lies in a frame, and which values it allows.
+
+use pathweave_units::Time;
+
+use super::emit::{put, put_u24};
+use super::error::{EmitError, ParseError};
+use super::layout::{ext, flag};
+use super::psn::{extend_psn, wire_psn};
+use super::read::{time_at, u24_at, zero};
+
+/// What of a frame the fields of a control packet are read from.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    /// PSN of the BTH.
+    pub(crate) psn: u32,
+    /// A PSN that is near to it.
+    pub(crate) near: u64,
+    pub(crate) extension: &'a [u8],
+}
+
+/// A field of a control packet.
+pub(crate) trait Field {
+    type Value: Copy;
+    /// Offset in the extension and length in bytes, reserved bytes before the value included; `None` where it lies
+    /// elsewhere.
+    const PLACE: Option<(usize, usize)> = None;
+    /// Its bits of the flags byte.
+    const FLAGS: u8 = 0;
+    /// It is the PSN of the BTH.
+    const IS_PSN: bool = false;
+
+    /// The value as the PSN of the BTH, where it is that.
+    fn psn(_: Self::Value) -> Option<u64> {
+        None
+    }
+    /// Writes it to the extension.
+    fn put(value: Self::Value, extension: &mut [u8]);
+    /// Reads it from a frame that has passed [`Field::check`].
+    fn get(source: &Source<'_>) -> Self::Value;
+    /// Whether the frame has an allowed value.
+    fn check(_: &Source<'_>) -> Result<(), ParseError> {
+        Ok(())
+    }
+    /// Whether the value fits its field in a packet of this PSN.
+    fn fits(_: Self::Value, _psn: u64) -> Result<(), EmitError> {
+        Ok(())
+    }
+}
+
+/// An instant at this offset.
+pub(crate) struct StampAt<const AT: usize>;
+
+impl<const AT: usize> Field for StampAt<AT> {
+    type Value = Time;
+    const PLACE: Option<(usize, usize)> = Some((AT, 8));
+    fn put(value: Time, extension: &mut [u8]) {
+        put(extension, AT, value.as_ps().to_be_bytes());
+    }
+    fn get(source: &Source<'_>) -> Time {
+        time_at(source.extension, AT)
+    }
+}
+
+/// A PSN of the direction in which the packet goes: that of the BTH.
+pub(crate) struct PsnOfBth;
+
+impl Field for PsnOfBth {
+    type Value = u64;
+    const IS_PSN: bool = true;
+    fn psn(value: u64) -> Option<u64> {
+        Some(value)
+    }
+    fn put(_: u64, _: &mut [u8]) {}
+    fn get(source: &Source<'_>) -> u64 {
+        extend_psn(source.psn, source.near)
+    }
+}
+
+/// The last PSN of a range that begins with that of the BTH: a zero at this offset, and 24 bits.
+pub(crate) struct LastPsnAt<const AT: usize>;
+
+impl<const AT: usize> Field for LastPsnAt<AT> {
+    type Value = u64;
+    const PLACE: Option<(usize, usize)> = Some((AT, 4));
+    fn put(value: u64, extension: &mut [u8]) {
+        put_u24(extension, AT + 1, wire_psn(value));
+    }
+    fn get(source: &Source<'_>) -> u64 {
+        extend_psn(u24_at(source.extension, AT + 1), PsnOfBth::get(source))
+    }
+    fn check(source: &Source<'_>) -> Result<(), ParseError> {
+        zero("high byte of the last PSN of a notice", source.extension[AT].into())?;
+        let (first, last) = (source.psn, u24_at(source.extension, AT + 1));
+        if last.wrapping_sub(first) & 0xff_ffff >= 1 << 23 {
+            return Err(ParseError::Range { first, last });
+        }
+        Ok(())
+    }
+    fn fits(last: u64, psn: u64) -> Result<(), EmitError> {
+        // A last below the first comes out as far above it.
+        let (value, max) = (last.wrapping_sub(psn), (1 << 23) - 1);
+        if value <= max {
+            return Ok(());
+        }
+        Err(EmitError::OutOfRange { field: "packets of a notice, less one", value, max })
+    }
+}
+
+/// The flag of an answer whose question was marked Congestion Experienced.
+pub(crate) struct MarkedFlag;
+
+impl Field for MarkedFlag {
+    type Value = bool;
+    const FLAGS: u8 = flag::MARKED;
+    fn put(value: bool, extension: &mut [u8]) {
+        extension[ext::FLAGS] |= if value { flag::MARKED } else { 0 };
+    }
+    fn get(source: &Source<'_>) -> bool {
+        source.extension[ext::FLAGS] & flag::MARKED != 0
+    }
+}
