@@ -48,6 +48,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod ack_clock;
+mod adapt;
 pub mod cc;
 mod contract;
 mod dlbf;
@@ -71,6 +72,7 @@ mod split;
 pub mod testing;
 mod udmp;
 
+pub use adapt::{Adapt, FabricEnv, HostDelay, HostEnv, WhenFull};
 pub use cc::dcqcn::presets;
 pub use contract::{
     ControlFeedback, Feedback, FeedbackKind, Grant, Leg, Memo, Outgoing, PathState, PathView, Policy,

@@ -20,7 +20,8 @@ use crate::ack_clock::AckClock;
 use crate::error::check;
 use crate::ooo::OutOfOrder;
 use crate::{
-    ConfigError, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    Adapt, ConfigError, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent,
+    Want,
 };
 
 /// What a mark does to the window.
@@ -76,6 +77,8 @@ impl Default for MpRdmaConfig {
         }
     }
 }
+
+impl Adapt for MpRdmaConfig {}
 
 impl MpRdmaConfig {
     /// Names the first field that is wrong.

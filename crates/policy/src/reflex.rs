@@ -12,8 +12,8 @@ use crate::error::check;
 use crate::picker::{AnyPicker, PickerConfig};
 use crate::split::{Split, SplitConfig};
 use crate::{
-    ConfigError, ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathView, Policy,
-    PolicyCx, PolicyEnv, Sent, Want,
+    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, FeedbackKind, Grant, HostDelay, HostEnv,
+    Member, Memo, Outgoing, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
 };
 
 /// What an acknowledgement of the peer does to the congestion control of a flow to another site.
@@ -56,6 +56,22 @@ pub struct ReflexConfig {
 #[cfg_attr(not(feature = "serde"), allow(dead_code))]
 fn default_hold() -> Duration {
     Duration::from_us(10)
+}
+
+/// As its congestion control: `edge_cc` is for simulated sites, whose edge answers.
+impl Adapt for ReflexConfig {
+    fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
+        self.cc.adapt_to_fabric(fabric);
+    }
+    fn wants_longest_path(&self) -> bool {
+        self.cc.wants_longest_path()
+    }
+    fn host_delay(&self) -> HostDelay {
+        self.cc.host_delay()
+    }
+    fn adapt_to_host(&mut self, host: &HostEnv) {
+        self.cc.adapt_to_host(host);
+    }
 }
 
 impl ReflexConfig {

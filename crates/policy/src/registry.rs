@@ -1,7 +1,7 @@
 //! Every policy there is, behind one type without virtual calls.
 //!
 //! A coupled policy (one that decides rate and path together) is one file, `src/<name>.rs`, that holds its state,
-//! its `Config` with `validate()` and `build(&self, &PolicyEnv, &mut Rng)`, its scenarios and its tests. It becomes
+//! its `Config` with [`Adapt`], `validate()` and `build(&self, &PolicyEnv, &mut Rng)`, its scenarios and its tests. It becomes
 //! known by its `mod` line and one line in the list below; from that line follow the name in scenarios
 //! (`policy.kind`), the JSON Schema, validation, building and dispatch. Where a named scheme uses it, the preset
 //! is one more file and line in `src/schemes/`.
@@ -20,8 +20,8 @@ use crate::reps::{Reps, RepsConfig};
 use crate::split::{Split, SplitConfig};
 use crate::udmp::{Udmp, UdmpConfig};
 use crate::{
-    ConfigError, ControlFeedback, Feedback, Grant, Member, Memo, Outgoing, PathView, Policy, PolicyCx,
-    PolicyEnv, Sent, Want,
+    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Member, Memo,
+    Outgoing, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
 };
 
 macro_rules! policies {
@@ -49,6 +49,21 @@ macro_rules! policies {
             /// later call gets.
             pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> AnyPolicy {
                 match self { $( PolicyConfig::$name(config) => AnyPolicy::$name(config.build(env, rng)) ),* }
+            }
+        }
+
+        impl Adapt for PolicyConfig {
+            fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
+                match self { $( PolicyConfig::$name(config) => config.adapt_to_fabric(fabric) ),* }
+            }
+            fn wants_longest_path(&self) -> bool {
+                match self { $( PolicyConfig::$name(config) => config.wants_longest_path() ),* }
+            }
+            fn host_delay(&self) -> HostDelay {
+                match self { $( PolicyConfig::$name(config) => config.host_delay() ),* }
+            }
+            fn adapt_to_host(&mut self, host: &HostEnv) {
+                match self { $( PolicyConfig::$name(config) => config.adapt_to_host(host) ),* }
             }
         }
 
@@ -126,27 +141,4 @@ policies! {
     /// LAPS: a softmax over one-way delays, a window, and where switches drop a rate that falls when the fastest path is
     /// congested.
     Laps(Laps, LapsConfig),
-}
-
-impl PolicyConfig {
-    /// What is left to choose in it, for a fabric whose switches drop what they have no room for. Without this
-    /// call it is for one that pauses senders.
-    pub fn suit_drops(&mut self) {
-        if let PolicyConfig::Laps(laps) = self {
-            laps.suit_drops();
-        }
-    }
-
-    /// Whether [`PolicyConfig::suit_longest`] would change anything.
-    pub fn wants_longest(&self) -> bool {
-        matches!(self, PolicyConfig::Laps(laps) if laps.wants_longest())
-    }
-
-    /// What is left to choose in it, where it is known which path of the fabric takes a full packet of `packet_bytes`
-    /// longest when idle; hosts send at `line_rate`. Comes after [`PolicyConfig::suit_drops`].
-    pub fn suit_longest(&mut self, longest: &PathView, line_rate: Rate, packet_bytes: u64) {
-        if let PolicyConfig::Laps(laps) = self {
-            laps.suit_longest(longest, line_rate, packet_bytes);
-        }
-    }
 }

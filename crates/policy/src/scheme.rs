@@ -171,14 +171,6 @@ impl Scheme {
             _ => None,
         }
     }
-    /// The same, to be changed.
-    pub fn dcqcn_mut(&mut self) -> Option<&mut crate::cc::DcqcnConfig> {
-        match &mut self.policy {
-            PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(config), .. })
-            | PolicyConfig::Dlbf(DlbfConfig { cc: CcConfig::Dcqcn(config), .. }) => Some(config),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(feature = "serde")]

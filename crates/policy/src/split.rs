@@ -5,7 +5,8 @@ use pathweave_units::{Rate, Rng, Time};
 use crate::cc::{AnyCc, CcConfig, CongestionControl, Permit};
 use crate::picker::{AnyPicker, PathPicker, PickerConfig};
 use crate::{
-    ConfigError, ControlFeedback, Feedback, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Memo, PathView,
+    Policy, PolicyCx, PolicyEnv, Sent, Want,
 };
 
 /// Congestion control and path choice that do not know of each other.
@@ -70,6 +71,21 @@ pub struct SplitConfig {
     pub cc: CcConfig,
     /// Path picker.
     pub picker: PickerConfig,
+}
+
+impl Adapt for SplitConfig {
+    fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
+        self.cc.adapt_to_fabric(fabric);
+    }
+    fn wants_longest_path(&self) -> bool {
+        self.cc.wants_longest_path()
+    }
+    fn host_delay(&self) -> HostDelay {
+        self.cc.host_delay()
+    }
+    fn adapt_to_host(&mut self, host: &HostEnv) {
+        self.cc.adapt_to_host(host);
+    }
 }
 
 impl SplitConfig {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pathweave_execution::{Connections, Execution};
 use pathweave_fabric::config::Shares;
 use pathweave_fabric::{Arrived, BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step};
-use pathweave_policy::PathView;
+use pathweave_policy::{Adapt, PathView};
 use pathweave_results::{EndReason, EventKind, RunResult};
 use pathweave_transport::{Endpoint, EndpointConfig, Event};
 use pathweave_units::{Duration, HostId, QpNum, Time};
@@ -237,7 +237,7 @@ impl<'a, const C: usize> Runner<'a, C> {
                 host.route_headers = headers.cloned();
             }
         }
-        if spec.schemes.iter().any(|named| named.scheme.policy.wants_longest()) {
+        if spec.schemes.iter().any(|named| named.scheme.policy.wants_longest_path()) {
             let mtu = spec.host.mtu.get() as u16;
             let bytes = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
             runner.longest_path = runner.ways.longest(topology, bytes);

@@ -1,7 +1,7 @@
 //! The workload in motion: posting messages as they become due, noting how they end.
 
 use pathweave_execution::{Begin, Completed, ConnId, Connection, Share, Tally, shares};
-use pathweave_policy::{Leg, PolicyEnv, Ports, Service};
+use pathweave_policy::{Adapt, FabricEnv, Leg, PolicyEnv, Ports, Service, WhenFull};
 use pathweave_results::FlowRecord;
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
@@ -117,18 +117,18 @@ impl<const C: usize> Runner<'_, C> {
         let class = spec.groups[group.index()].class;
         let scheme = &spec.scheme_of(group).scheme;
         let mut policy = scheme.policy.clone();
-        if !spec.switch.pfc.enabled {
-            policy.suit_drops();
-        }
         let mtu = spec.host.mtu.get() as u16;
         let mtu_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
         let ack_wire = ack_wire_bytes(spec.host.framing);
         let nearest =
             paths.iter().min_by_key(|path| path.round_trip(mtu_wire, ack_wire)).expect("there is a path");
         let base_rtt = nearest.round_trip(mtu_wire, ack_wire);
-        if let Some(longest) = &self.longest_path {
-            policy.suit_longest(longest, nearest.line_rate(), u64::from(mtu_wire));
-        }
+        policy.adapt_to_fabric(&FabricEnv {
+            when_full: if spec.switch.pfc.enabled { WhenFull::Pause } else { WhenFull::Drop },
+            longest_path: self.longest_path.as_ref(),
+            line_rate: nearest.line_rate(),
+            packet_bytes: u64::from(mtu_wire),
+        });
         let env = PolicyEnv {
             line_rate: nearest.line_rate(),
             base_rtt,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pathweave_fabric::config::{FaultConfig, Forwarding, ReplyAfter};
 use pathweave_policy::cc::{CcConfig, Window};
 use pathweave_policy::laps::{LapsConfig, WindowOf};
-use pathweave_policy::{PathView, PolicyConfig};
+use pathweave_policy::{Adapt, FabricEnv, PathView, PolicyConfig, WhenFull};
 use pathweave_results::RunResult;
 use pathweave_sim::{Quiet, RouteChoice, SimSpec, run};
 use pathweave_topo::{Build, Dragonfly, PathSetConfig, PathSets, Rail, Topology, Wanted};
@@ -115,7 +115,7 @@ fn what_works_hop_by_hop_is_refused() {
 /// So that senders near a receiver are not left behind.
 #[test]
 fn laps_can_take_its_windows_from_the_longest_path_of_the_fabric() {
-    assert!(!PolicyConfig::Laps(LapsConfig::default()).wants_longest());
+    assert!(!PolicyConfig::Laps(LapsConfig::default()).wants_longest_path());
     let mut config = PolicyConfig::Laps(LapsConfig { window_of: WindowOf::Fabric, ..LapsConfig::default() });
     let longest = PathView {
         base_one_way: Some(Duration::from_us(9)),
@@ -123,12 +123,13 @@ fn laps_can_take_its_windows_from_the_longest_path_of_the_fabric() {
         ..PathView::new(pathweave_units::PathId(0), pathweave_policy::PathState::Up)
     };
     let line = pathweave_units::Rate::from_gbps(100);
-    assert!(config.wants_longest());
-    config.suit_longest(&longest, line, 1_250);
+    assert!(config.wants_longest_path());
+    let (when_full, longest_path) = (WhenFull::Pause, Some(&longest));
+    config.adapt_to_fabric(&FabricEnv { when_full, longest_path, line_rate: line, packet_bytes: 1_250 });
     let PolicyConfig::Laps(laps) = &config else { panic!("LAPS") };
     // Five packets of 100 ns at all links but the first: 5 * (1 us - 100 ns).
     assert_eq!(laps.fabric_threshold, Duration::from_ns(13_500));
-    assert!(!config.wants_longest(), "once");
+    assert!(!config.wants_longest_path(), "once");
 
     let last = |window_of, fabric_threshold| {
         let mut spec = spec(rails(), &incast(16, 2_000_000), "laps");

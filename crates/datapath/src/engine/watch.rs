@@ -449,7 +449,7 @@ mod tests {
     }
 
     /// 1 ms a step, a packet on each path, answers on all but path 2.
-    fn steps(watched: &mut Watched, rng: &mut Rng, range: std::ops::Range<u64>) {
+    fn steps(watched: &mut Watched, rng: &mut Rng, range: Range<u64>) {
         for step in range {
             let now = Time::from_us(1_000 * step);
             let mut shared = Shared::new();

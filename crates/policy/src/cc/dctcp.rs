@@ -8,7 +8,7 @@ use pathweave_units::{Duration, Rate, Time};
 use super::window::{Window, fits};
 use super::{CongestionControl, Permit};
 use crate::error::check;
-use crate::{ConfigError, Feedback, FeedbackKind, PolicyEnv, Sent, Want};
+use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyEnv, Sent, Want};
 
 /// Parameters of [`Dctcp`].
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +40,8 @@ impl Default for DctcpConfig {
         }
     }
 }
+
+impl Adapt for DctcpConfig {}
 
 impl DctcpConfig {
     /// Names the first field that is wrong.

@@ -7,7 +7,7 @@ use pathweave_units::{Rate, Time};
 use super::window::{Window, fits};
 use super::{CongestionControl, Permit};
 use crate::error::check;
-use crate::{ConfigError, Feedback, FeedbackKind, PolicyEnv, Sent, Want};
+use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyEnv, Sent, Want};
 
 /// Parameters of [`DctcpRate`].
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +37,8 @@ impl Default for DctcpRateConfig {
         }
     }
 }
+
+impl Adapt for DctcpRateConfig {}
 
 impl DctcpRateConfig {
     /// Names the first field that is wrong.

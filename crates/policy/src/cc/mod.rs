@@ -13,7 +13,7 @@ mod window;
 
 use pathweave_units::{Rate, Time};
 
-use crate::{ConfigError, Feedback, PolicyEnv, Sent, Want};
+use crate::{Adapt, ConfigError, FabricEnv, Feedback, HostDelay, HostEnv, PolicyEnv, Sent, Want};
 
 pub use dcqcn::{Dcqcn, DcqcnConfig, DcqcnParams, DcqcnPreset};
 pub use dctcp::{Dctcp, DctcpConfig};
@@ -77,6 +77,21 @@ macro_rules! congestion_controls {
             /// The congestion control of one queue pair.
             pub fn build(&self, env: &PolicyEnv) -> AnyCc {
                 match self { $( CcConfig::$name(config) => AnyCc::$name(<$state>::new(config, env)) ),* }
+            }
+        }
+
+        impl Adapt for CcConfig {
+            fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
+                match self { $( CcConfig::$name(config) => config.adapt_to_fabric(fabric) ),* }
+            }
+            fn wants_longest_path(&self) -> bool {
+                match self { $( CcConfig::$name(config) => config.wants_longest_path() ),* }
+            }
+            fn host_delay(&self) -> HostDelay {
+                match self { $( CcConfig::$name(config) => config.host_delay() ),* }
+            }
+            fn adapt_to_host(&mut self, host: &HostEnv) {
+                match self { $( CcConfig::$name(config) => config.adapt_to_host(host) ),* }
             }
         }
 

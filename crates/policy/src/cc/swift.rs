@@ -11,7 +11,7 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
 use crate::error::check;
-use crate::{ConfigError, Feedback, FeedbackKind, Leg, PolicyEnv, Sent, Want};
+use crate::{Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, Leg, PolicyEnv, Sent, Want};
 
 /// Parameters of [`Swift`].
 #[derive(Clone, Debug, PartialEq)]
@@ -154,6 +154,19 @@ impl SwiftConfig {
         check(least, "min_packets", self.min_packets, "more than 0, at most 1")?;
         let most = self.max_bdp > 0.0 && self.max_bdp <= 1e3;
         check(most, "max_bdp", self.max_bdp, "more than 0, at most 1000")
+    }
+}
+
+/// Longest queueing delay it can be told to aim at.
+const LONGEST_TARGET: Duration = Duration::from_ms(999);
+
+impl Adapt for SwiftConfig {
+    fn host_delay(&self) -> HostDelay {
+        HostDelay::InThresholds
+    }
+    fn adapt_to_host(&mut self, host: &HostEnv) {
+        self.queue_target = (self.queue_target + host.host_delay).min(LONGEST_TARGET);
+        self.max_bdp *= host.held_bdps;
     }
 }
 

@@ -4,7 +4,7 @@ use pathweave_units::{Rate, Time};
 
 use super::window::fits;
 use super::{CongestionControl, Permit, Window};
-use crate::{ConfigError, Feedback, PolicyEnv, Sent, Want};
+use crate::{Adapt, ConfigError, Feedback, PolicyEnv, Sent, Want};
 
 /// Parameters of [`Unlimited`].
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -15,6 +15,8 @@ pub struct UnlimitedConfig {
     /// The most a queue pair may have in flight: "unlimited" (default), { bdp = 1.0 } or { packets = 64 }.
     pub window: Window,
 }
+
+impl Adapt for UnlimitedConfig {}
 
 impl UnlimitedConfig {
     /// Names the first field that is wrong.

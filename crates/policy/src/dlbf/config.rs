@@ -9,7 +9,7 @@ use pathweave_units::{Duration, Rng};
 use super::Dlbf;
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset};
 use crate::error::check;
-use crate::{ConfigError, PolicyEnv};
+use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PolicyEnv};
 
 /// Which reading of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -122,6 +122,21 @@ impl Default for DlbfConfig {
             marked_rate: MarkedRate::default(),
             scope: DlbfScope::default(),
         }
+    }
+}
+
+impl Adapt for DlbfConfig {
+    fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
+        self.cc.adapt_to_fabric(fabric);
+    }
+    fn wants_longest_path(&self) -> bool {
+        self.cc.wants_longest_path()
+    }
+    fn host_delay(&self) -> HostDelay {
+        self.cc.host_delay()
+    }
+    fn adapt_to_host(&mut self, host: &HostEnv) {
+        self.cc.adapt_to_host(host);
     }
 }
 

@@ -4,7 +4,7 @@ use pathweave_units::{Duration, Rate, Rng};
 
 use super::Laps;
 use crate::error::check;
-use crate::{ConfigError, PathView, PolicyEnv};
+use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PathView, PolicyEnv, WhenFull};
 
 /// Links of a path nobody has described: a leaf-spine fabric's.
 const USUAL_LINKS: u64 = 4;
@@ -322,6 +322,32 @@ impl Default for LapsConfig {
     }
 }
 
+impl Adapt for LapsConfig {
+    fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
+        if fabric.when_full == WhenFull::Drop {
+            self.limit_rate();
+        }
+        if self.wants_longest_path()
+            && let Some(path) = fabric.longest_path
+            && let Some(idle) = path.base_one_way
+        {
+            let margin = self.margin_at(fabric.line_rate, fabric.packet_bytes);
+            self.fabric_threshold = idle + margin.of(Some(path));
+        }
+    }
+    /// Where it takes its window from the longest path of the fabric.
+    fn wants_longest_path(&self) -> bool {
+        self.fabric_window() && self.fabric_threshold == Duration::ZERO
+    }
+    fn host_delay(&self) -> HostDelay {
+        HostDelay::InThresholds
+    }
+    fn adapt_to_host(&mut self, host: &HostEnv) {
+        self.limit_rate();
+        self.host_delay += host.host_delay;
+    }
+}
+
 impl LapsConfig {
     /// Algorithms 1 and 2 to the letter, but for the inequality that would keep the rate constant for ever.
     pub fn published() -> Self {
@@ -355,14 +381,10 @@ impl LapsConfig {
         }
     }
     /// What is left to choose, for a fabric whose switches drop what they have no room for.
-    pub fn suit_drops(&mut self) {
+    fn limit_rate(&mut self) {
         if self.limit == Limit::Auto {
             self.limit = Limit::RateAndWindow;
         }
-    }
-    /// Whether it takes its window from the longest path of the fabric, if told which that is.
-    pub fn wants_longest(&self) -> bool {
-        self.fabric_window() && self.fabric_threshold == Duration::ZERO
     }
     /// Whether the window is that of the fabric: where a rate limits, too, it makes queues longer and shares no fairer.
     fn fabric_window(&self) -> bool {
@@ -371,14 +393,6 @@ impl LapsConfig {
     /// The least threshold that the window is two of.
     pub(super) fn least_window_threshold(&self) -> Duration {
         if self.fabric_window() { self.fabric_threshold } else { Duration::ZERO }
-    }
-    /// Told which path of the fabric takes a full packet of `packet_bytes` longest when idle, from hosts of `line_rate`.
-    pub fn suit_longest(&mut self, longest: &PathView, line_rate: Rate, packet_bytes: u64) {
-        if self.wants_longest()
-            && let Some(idle) = longest.base_one_way
-        {
-            self.fabric_threshold = idle + self.margin_at(line_rate, packet_bytes).of(Some(longest));
-        }
     }
     /// The margin at hosts of `line_rate` whose full packets take `packet_bytes`.
     pub(super) fn margin_at(&self, line_rate: Rate, packet_bytes: u64) -> MarginRule {

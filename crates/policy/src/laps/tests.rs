@@ -6,7 +6,7 @@ use pathweave_units::{HostId, QpNum};
 
 use super::*;
 use crate::testing::{Scenario, random_operations};
-use crate::{PathState, Shared};
+use crate::{Adapt, FabricEnv, PathState, Shared, WhenFull};
 
 const US: fn(u64) -> Duration = Duration::from_us;
 const LINE: Rate = Rate::from_gbps(100);
@@ -165,13 +165,15 @@ fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
         host.poll(0)
     };
     let (pausing, mut dropping) = (LapsConfig::default(), LapsConfig::default());
-    dropping.suit_drops();
+    let drops =
+        FabricEnv { when_full: WhenFull::Drop, longest_path: None, line_rate: LINE, packet_bytes: 1_048 };
+    dropping.adapt_to_fabric(&drops);
     assert_eq!(after_congestion(&pausing), Grant::Send(PathId(0)));
     // 1,048 bytes at half of 100 Gb/s.
     assert_eq!(after_congestion(&dropping), Grant::At(Time::from_ps(100_167_680)));
     // What was chosen stays.
     let mut window = LapsConfig::code_2025();
-    window.suit_drops();
+    window.adapt_to_fabric(&drops);
     assert_eq!(window, LapsConfig::code_2025());
 }
 

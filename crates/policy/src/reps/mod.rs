@@ -12,7 +12,8 @@ use pathweave_units::{Duration, Rate, Rng, Time};
 
 use crate::error::check;
 use crate::{
-    ConfigError, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    Adapt, ConfigError, Feedback, FeedbackKind, Grant, HostDelay, HostEnv, Memo, PathView, Policy, PolicyCx,
+    PolicyEnv, Sent, Want,
 };
 use entropy::Entropies;
 use window::Window;
@@ -57,6 +58,15 @@ impl Default for RepsConfig {
             delay_gain: 0.0125,
             max_bdp: 1.5,
         }
+    }
+}
+
+impl Adapt for RepsConfig {
+    fn host_delay(&self) -> HostDelay {
+        HostDelay::InRoundTrip
+    }
+    fn adapt_to_host(&mut self, host: &HostEnv) {
+        self.max_bdp *= host.held_bdps;
     }
 }
 

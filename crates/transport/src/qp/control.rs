@@ -44,7 +44,8 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// A control packet has arrived.
+    /// A control packet has arrived. Apart from what data and acknowledgements take, which must stay short.
+    #[cold]
     pub(crate) fn on_control(
         &mut self,
         now: Time,

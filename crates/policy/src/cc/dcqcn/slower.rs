@@ -11,12 +11,20 @@ use pathweave_units::{Duration, Rate};
 
 use super::DcqcnConfig;
 use crate::cc::suit::Suit;
+use crate::{Adapt, HostEnv};
 
 /// The slowest line the presets are given for (HPCC, `simulation/run.py`; those of DCQCN and ASTRA-sim are of 40 Gb/s and
 /// more).
 const LINE: Rate = Rate::from_gbps(25);
 /// The longest round trip between idle hosts of the network HPCC's values were simulated in (SIGCOMM 2019, section 5.1).
 const ROUND_TRIP: Duration = Duration::from_us(12);
+
+/// Its clocks are made for lines of 10 Gb/s and more: on a slower one they must not tick between two packets.
+impl Adapt for DcqcnConfig {
+    fn adapt_to_host(&mut self, host: &HostEnv) {
+        *self = self.suited_to(host.line_rate, host.network_rtt);
+    }
+}
 
 impl DcqcnConfig {
     /// For hosts with such a line and such a round trip, the delay of their software included. What is at least as fast as

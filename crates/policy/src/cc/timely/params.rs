@@ -5,7 +5,7 @@ use pathweave_units::{Duration, Rate};
 use crate::cc::Window;
 use crate::cc::suit::Suit;
 use crate::error::check;
-use crate::{ConfigError, PolicyEnv};
+use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
 /// The line the paper's values are of (SIGCOMM 2015, section 6).
 const LINE: Rate = Rate::from_gbps(10);
@@ -163,5 +163,25 @@ impl TimelyParams {
             0 => step,
             reference => step * env.line_rate.as_bps() as f64 / reference as f64,
         }
+    }
+}
+
+/// Thresholds are above the time of a packet on a slow line, and above the delay of hosts. It has no bound by itself on
+/// what is on the way, and at the line's rate what a socket holds is full before a delay is above thresholds as high as
+/// these: so it gets one.
+impl Adapt for TimelyConfig {
+    fn host_delay(&self) -> HostDelay {
+        HostDelay::InThresholds
+    }
+    fn adapt_to_host(&mut self, host: &HostEnv) {
+        *self = self.suited_to(host.line_rate, host.network_rtt);
+        let params = self.params();
+        (self.t_low, self.t_high) =
+            (Some(params.t_low + host.host_delay), Some(params.t_high + host.host_delay));
+        self.window = Some(match params.window {
+            Window::Unlimited => Window::Bdp(host.held_bdps),
+            Window::Bdp(factor) => Window::Bdp(factor * host.held_bdps),
+            packets @ Window::Packets(_) => packets,
+        });
     }
 }

@@ -1,0 +1,147 @@
+//! Every scheme on hosts of software, and what some make of it.
+
+use pathweave_policy::cc::{CcConfig, Window};
+use pathweave_policy::{PolicyConfig, ReflexConfig, SplitConfig};
+use pathweave_units::Rate;
+
+use super::*;
+
+#[test]
+fn gives_up_when_the_peer_counts_as_dead() {
+    let mut config = DeviceConfig::loopback();
+    for seconds in [1, 5, 60] {
+        config.peer_timeout = Duration::from_secs(seconds);
+        let after = timeouts(&config).give_up_after();
+        assert!(after >= Span::from_ms(1_000 * seconds) && after < Span::from_ms(1_000 * seconds + 200));
+    }
+}
+
+#[test]
+fn who_steers_by_delay_takes_that_of_hosts_for_none_and_nobody_else_hears_of_it() {
+    let config = DeviceConfig { host_delay: Duration::from_millis(3), ..DeviceConfig::loopback() };
+    let idle = DeviceConfig { host_delay: Duration::ZERO, ..config.clone() };
+    let thresholds = |policy: &PolicyConfig| match policy {
+        PolicyConfig::Laps(laps) => laps.host_delay,
+        PolicyConfig::Split(SplitConfig { cc: CcConfig::Timely(timely), .. })
+        | PolicyConfig::Reflex(ReflexConfig { cc: CcConfig::Timely(timely), .. }) => timely.params().t_low,
+        PolicyConfig::Split(SplitConfig { cc: CcConfig::Swift(swift), .. })
+        | PolicyConfig::Reflex(ReflexConfig { cc: CcConfig::Swift(swift), .. }) => swift.queue_target,
+        _ => Span::ZERO,
+    };
+    let mut told = Vec::new();
+    for info in schemes().iter().filter(|info| (info.make)().service.is_connection()) {
+        let on = |config| for_hosts((info.make)(), config, 1, None, None);
+        let (scheme, without) = (on(&config), on(&idle));
+        let rtts = rtts(&scheme, &config, None);
+        // 50 us is the network's.
+        let longer = rtts.base - Span::from_us(50);
+        let higher = thresholds(&scheme.policy) - thresholds(&without.policy);
+        assert_eq!(rtts.base, rtts.least, "{}", info.name);
+        match (longer.as_ps(), higher.as_ps()) {
+            (0, 0) => {}
+            (3_000_000_000, 0) | (0, 3_000_000_000) => told.push(info.name),
+            _ => panic!("{}: {longer} and {higher}", info.name),
+        }
+    }
+    for name in ["udmp", "udmp-published", "swift", "swift-rps", "timely", "reps", "laps", "reflex-swift"] {
+        assert!(told.contains(&name), "{name}: {told:?}");
+    }
+    for name in ["ecmp", "rps", "dctcp", "plb", "mprdma", "dlbf", "qp16"] {
+        assert!(!told.contains(&name), "{name}: {told:?}");
+    }
+}
+
+#[test]
+fn thresholds_of_delay_are_above_that_of_hosts_and_windows_are_not_as_much_longer() {
+    let config = |gbps| DeviceConfig { line_rate: Rate::from_gbps(gbps), ..DeviceConfig::loopback() };
+    let on = |name, gbps| for_hosts(find(name).unwrap(), &config(gbps), 1, None, None).policy;
+    // The network's 50 us are 2.5 times TIMELY's 20 us, and so is T_low; hosts add 1 ms.
+    let PolicyConfig::Split(SplitConfig { cc: CcConfig::Timely(timely), .. }) = on("timely", 100) else {
+        panic!("TIMELY")
+    };
+    assert_eq!(timely.params().t_low, Span::from_us(1_125));
+    assert_eq!(timely.params().window, Window::Bdp(1.0));
+    let most = |policy| match policy {
+        PolicyConfig::Split(SplitConfig { cc: CcConfig::Swift(swift), .. }) => swift.max_bdp,
+        other => panic!("{other:?}"),
+    };
+    // At 100 Gb/s what leaves in 50 us, as in the simulator; at 1 Gb/s half of what leaves in 1.05 ms.
+    for (gbps, share) in [(100, 1.0), (1, 10.5)] {
+        let is = most(on("swift", gbps)) / most(find("swift").unwrap().policy);
+        assert!((is - share).abs() < 1e-9, "{gbps} Gb/s: {is}");
+    }
+}
+
+#[test]
+fn the_first_timeout_is_as_late_as_asked_for() {
+    let mut config = DeviceConfig::loopback();
+    assert_eq!(timeouts(&config).initial, Span::from_ms(10));
+    config.retransmit_after = Duration::from_millis(5);
+    assert_eq!(timeouts(&config).initial, Span::from_ms(10));
+    config.retransmit_after = Duration::from_secs(2);
+    config.peer_timeout = Duration::from_secs(5);
+    let late = timeouts(&config);
+    assert_eq!((late.initial, late.max), (Span::from_ms(2_000), Span::from_ms(2_000)));
+}
+
+#[test]
+fn udmp_takes_no_delay_of_hosts_for_a_queue_and_keeps_their_window_in_bounds() {
+    let udmp = |gbps, round_trip| {
+        let config = DeviceConfig { line_rate: Rate::from_gbps(gbps), ..DeviceConfig::loopback() };
+        let scheme = for_hosts(find("udmp").unwrap(), &config, 16, None, round_trip);
+        let rtts = rtts(&scheme, &config, round_trip);
+        let PolicyConfig::Udmp(udmp) = scheme.policy else { panic!("{:?}", scheme.policy) };
+        (udmp.inflight_bdp * config.line_rate.bytes_in(rtts.base) as f64, udmp.queue_target, rtts)
+    };
+    // The network takes 50 us and hosts 1 ms. 1 Gb/s sends 131,250 bytes meanwhile, of which half is allowed for;
+    // 100 Gb/s sends 625,000 bytes in 50 us, more than is held for hosts' sake. A quarter more each is UDMP's.
+    let both = Span::from_us(1_050);
+    let (window, target, rtts) = udmp(1, None);
+    assert_eq!((window.round(), target), (82_031.0, Span::from_us(5_250)));
+    assert_eq!(rtts, Rtts { base: both, least: both });
+    assert_eq!(udmp(100, None).0.round(), 781_250.0);
+    // 10 Gb/s: half of 1,312,500 bytes is beyond the bound.
+    assert_eq!(udmp(10, None).0.round(), 655_360.0);
+    // The handshake took 10 ms: 12.5 MB at 10 Gb/s.
+    let (window, target, rtts) = udmp(10, Some(Span::from_ms(10)));
+    assert_eq!((window.round(), target), (15_625_000.0, Span::from_ms(55)));
+    assert_eq!(rtts, Rtts { base: Span::from_ms(11), least: both });
+}
+
+/// 50 us there and back are 4.17 times HPCC's 12 us; packets take 250 times as long at 100 Mb/s as at 25 Gb/s.
+#[test]
+fn rates_of_slow_lines_have_slow_clocks() {
+    let config = |mbps| DeviceConfig { line_rate: Rate::from_mbps(mbps), ..DeviceConfig::loopback() };
+    let of = |scheme: &Scheme| {
+        assert_eq!(scheme.validate(), Ok(()));
+        let params = scheme.dcqcn().unwrap().params();
+        (params.min_rate, params.rate_timer)
+    };
+    let destination = |mbps| {
+        let (mut scheme, _) = find_datagrams("erd-dcqcn").unwrap();
+        suit_datagrams(&mut scheme, &config(mbps));
+        of(&scheme)
+    };
+    let connection =
+        |name, mbps, round_trip| of(&for_hosts(find(name).unwrap(), &config(mbps), 1, None, round_trip));
+    let slow = (Rate::from_mbps(1), Span::from_ms(75));
+    assert_eq!((destination(100), connection("ecmp", 100, None)), (slow, slow));
+    // ASTRA-sim's 900 us.
+    assert_eq!(connection("dlbf", 100, None), (Rate::from_mbps(1), Span::from_ms(225)));
+    let fast = (Rate::from_gbps(1), Span::from_us(1_250));
+    assert_eq!((destination(100_000), connection("ecmp", 100_000, None)), (fast, fast));
+    // The handshake took 1.2 ms.
+    let far = (Rate::from_gbps(1), Span::from_ms(30));
+    assert_eq!(connection("ecmp", 100_000, Some(Span::from_us(1_200))), far);
+}
+
+#[test]
+fn every_scheme_stays_valid_on_hosts() {
+    let config = DeviceConfig::loopback();
+    for info in schemes() {
+        for buffer in [None, Some(100_000), Some(16 << 20)] {
+            let scheme = for_hosts((info.make)(), &config, 1, buffer, None);
+            assert_eq!(scheme.validate(), Ok(()), "{}", info.name);
+        }
+    }
+}
