@@ -1,7 +1,7 @@
 //! Control packets of schemes, one entry of a table each. Transport, switches, simulator and datapath carry them
 //! without knowing them: the scheme that needs one makes it and is told of it.
 //!
-//! A new control packet is one more entry of [`controls!`] and its lines in [`Control`]'s own methods, where the
+//! A new control packet is one more entry of `controls!` and its lines in [`Control`]'s own methods, where the
 //! compiler asks for them. Its fields are described in docs/wire.md, which a test compares with the table.
 
 use core::ops::RangeInclusive;
