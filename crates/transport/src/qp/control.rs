@@ -1,6 +1,8 @@
 //! Control packets of schemes: a policy makes them, and is told of those that arrive. What they are is in the table of
 //! [`Control`]; here nothing is known of any.
 
+use core::ops::Range;
+
 use pathweave_policy::{ControlFeedback, Outgoing, Policy, PolicyCx, Treatment};
 use pathweave_units::{PathId, Time};
 use pathweave_wire::{Body, Cause, Control, Segment};
@@ -58,7 +60,7 @@ impl<P: Policy> Qp<P> {
         let horizon = self.receive.recovery.horizon();
         let late =
             control.announces_late().map(|late| *late.start()..horizon.min(late.end().saturating_add(1)));
-        if late.as_ref().is_some_and(|late| late.is_empty()) {
+        if late.as_ref().is_some_and(Range::is_empty) {
             self.counters.rare().malformed += 1;
             return;
         }
