@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use pathweave_results::{FctEnd, FctFormat, RunResult, fct, flows_csv, perfetto};
-use pathweave_scenario::nearest;
 use pathweave_scenario::units::HostId;
+use pathweave_scenario::{did_you_mean, nearest};
 use pathweave_sim::{Capture, CaptureFilter, Frames, SimSpec};
 
 use crate::commands::safe_name;
@@ -222,7 +222,7 @@ fn host(name: &str, spec: &SimSpec) -> Result<HostId, Failure> {
     let by_name = names.iter().position(|known| known == name).map(|at| at as u32);
     by_name.or(by_number).map(HostId).ok_or_else(|| {
         let near = nearest(name, names.iter().map(String::as_str));
-        let near = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
+        let near = did_you_mean(near);
         let last = names.last().map_or("", String::as_str);
         Failure::Input(format!(
             "--pcapng-host: no host is \"{name}\"; there are {} to {last}{near}",

@@ -289,7 +289,7 @@ pub enum ConfigError {
         allowed: &'static str,
     },
     /// No scheme has this name.
-    #[error("there is no scheme {name:?}{} (there are {all})", .nearest.map_or(String::new(), |near| format!("; did you mean {near:?}?")))]
+    #[error("there is no scheme {name:?}{} (there are {all})", pathweave_units::did_you_mean(.nearest.as_deref()))]
     UnknownScheme {
         /// As given.
         name: String,

@@ -148,7 +148,7 @@ impl LabError {
 
 fn hint(nearest: &Option<String>, all: &[String]) -> String {
     match (nearest, all) {
-        (Some(name), _) => format!("; did you mean \"{name}\"?"),
+        (Some(name), _) => pathweave_units::did_you_mean(Some(name)),
         (None, []) => "; there is none".to_owned(),
         (None, all) => format!("; there are: {}", all.join(", ")),
     }

@@ -14,7 +14,7 @@ use pathweave_workload::{
 };
 
 use crate::load::{Changes, Loaded};
-use crate::text::{Diagnostics, nearest};
+use crate::text::{Diagnostics, did_you_mean, nearest};
 
 /// Hosts that ranks of a trace may be on while it is converted: as many as a topology can have.
 const MOST_HOSTS: u32 = pathweave_topo::MAX_NODES;
@@ -306,8 +306,7 @@ fn named(option: &str, name: &str) -> Result<FileFormat, String> {
     let all = formats();
     all.iter().find(|format| format.name == name).copied().ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|format| format.name).collect();
-        let hint = nearest(name, names.iter().copied())
-            .map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
+        let hint = did_you_mean(nearest(name, names.iter().copied()));
         format!("{option}: no format is named \"{name}\"{hint} (there are {})", names.join(", "))
     })
 }

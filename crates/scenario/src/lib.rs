@@ -26,4 +26,6 @@ pub use pathweave_topo::read_text_file;
 pub use pathweave_units as units;
 pub use prepare::Prepared;
 pub use schema::schema;
-pub use text::{Diagnostic, Diagnostics, Document, FieldPath, Setting, Source, Span, Style, nearest};
+pub use text::{
+    Diagnostic, Diagnostics, Document, FieldPath, Setting, Source, Span, Style, did_you_mean, nearest,
+};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use pathweave_units::did_you_mean;
+
 /// Why a topology, its file or a name in it was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -56,9 +58,8 @@ pub enum TopoError {
 
 fn hint(nearest: &Option<String>, known: &str) -> String {
     match nearest {
-        Some(name) => format!("; did you mean \"{name}\"?"),
-        None if known.is_empty() => String::new(),
-        None => format!("; there are {known}"),
+        None if !known.is_empty() => format!("; there are {known}"),
+        _ => did_you_mean(nearest.as_deref()),
     }
 }
 

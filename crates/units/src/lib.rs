@@ -22,7 +22,7 @@ mod time;
 
 pub use data::{Bytes, Rate};
 pub use ids::{HostId, PathId, QpNum};
-pub use nearest::nearest;
+pub use nearest::{did_you_mean, nearest};
 pub use parse::ParseUnitError;
 pub use random::{Rng, derive_seed, mix64};
 pub use time::{Duration, Time};

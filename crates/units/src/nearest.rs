@@ -1,5 +1,6 @@
-//! "Did you mean ...?": the one rule by which a name nobody knows is answered with one that exists.
+//! "Did you mean ...?": the one rule by which a name nobody knows is answered with one that exists, and its words.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -24,6 +25,11 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         }
     }
     best.map(|(_, candidate)| candidate)
+}
+
+/// The end of an error text that names what was meant ([`nearest`]); nothing where that is unknown.
+pub fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!("; did you mean \"{name}\"?"))
 }
 
 /// The letters that are compared; nothing of a name that is too long.
@@ -93,6 +99,12 @@ mod tests {
         assert_eq!(nearest("udpm", ["ecmp", "udmp"]), Some("udmp"), "two letters swapped");
         assert_eq!(nearest("host9", ["host1", "host2"]), Some("host1"), "of equals the first");
         assert_eq!(nearest("", ["a"]), None);
+    }
+
+    #[test]
+    fn an_error_ends_in_what_was_meant() {
+        assert_eq!(did_you_mean(nearest("udpm", ["udmp"])), "; did you mean \"udmp\"?");
+        assert_eq!(did_you_mean(None), "");
     }
 
     #[test]

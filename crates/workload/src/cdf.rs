@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pathweave_units::{Bytes, Rng, nearest};
+use pathweave_units::{Bytes, Rng, did_you_mean, nearest};
 
 use crate::error::{FileError, shown};
 use crate::graph::MAX_MESSAGE_SIZE;
@@ -90,8 +90,7 @@ impl SizeCdf {
         match BUILTIN.iter().find(|b| b.name == name) {
             Some(builtin) => Ok(builtin.cdf()),
             None => {
-                let hint = nearest(name, BUILTIN.iter().map(|b| b.name))
-                    .map_or(String::new(), |n| format!("; did you mean \"{n}\"?"));
+                let hint = did_you_mean(nearest(name, BUILTIN.iter().map(|b| b.name)));
                 let names: Vec<&str> = BUILTIN.iter().map(|b| b.name).collect();
                 Err(format!(
                     "no such distribution{hint} (known are {}; or a path of a file)",

@@ -15,6 +15,6 @@ pub use document::Document;
 pub use overrides::Setting;
 pub(crate) use parse::{parse_document, read_document};
 pub use path::FieldPath;
-pub use pathweave_units::nearest;
+pub use pathweave_units::{did_you_mean, nearest};
 pub use source::{Source, Span};
 pub(crate) use tree::{Node, Table, Value};

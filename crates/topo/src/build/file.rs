@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use pathweave_units::{Duration, Rate, nearest};
+use pathweave_units::{Duration, Rate, did_you_mean, nearest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -151,8 +151,7 @@ impl FileText {
         for text in &self.link {
             let find = |name: &Spanned<String>| {
                 ids.get(name.get_ref()).copied().ok_or_else(|| {
-                    let nearest = nearest_name(name.get_ref(), ids);
-                    let hint = nearest.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
+                    let hint = did_you_mean(nearest_name(name.get_ref(), ids).as_deref());
                     source.refuse(name.span(), format!("no node is named \"{}\"{hint}", name.get_ref()))
                 })
             };

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pathweave_units::{Duration, Rate, nearest};
+use pathweave_units::{Duration, Rate, did_you_mean, nearest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -109,8 +109,7 @@ impl<'a> Settings<'a> {
             }
             let known: &[&str] = if current.is_none() { &HEADER } else { &OF_TIER };
             let slot = known.iter().position(|known| *known == lower).ok_or_else(|| {
-                let hint = nearest(&lower, known.iter().copied())
-                    .map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
+                let hint = did_you_mean(nearest(&lower, known.iter().copied()));
                 let place = if current.is_none() { "the header" } else { "a tier" };
                 let shown: String = name.chars().take(40).collect();
                 let what =

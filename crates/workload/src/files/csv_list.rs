@@ -1,6 +1,6 @@
 //! Our own flow list: comma-separated, with a line of column names.
 
-use pathweave_units::{Time, nearest};
+use pathweave_units::{Time, did_you_mean, nearest};
 
 use super::{After, FlowFile, FlowRecord, exact_time};
 use crate::error::{FileError, shown};
@@ -68,8 +68,7 @@ fn read_header(header: &csv::StringRecord) -> Result<Vec<&'static str>, String> 
     let mut columns: Vec<&'static str> = Vec::new();
     for name in header {
         let Some(&(column, _)) = COLUMNS.iter().find(|(c, _)| *c == name) else {
-            let hint = nearest(name, COLUMNS.iter().map(|c| c.0))
-                .map_or(String::new(), |n| format!("; did you mean \"{n}\"?"));
+            let hint = did_you_mean(nearest(name, COLUMNS.iter().map(|c| c.0)));
             let known: Vec<&str> = COLUMNS.iter().map(|c| c.0).collect();
             return Err(format!("unknown column \"{}\"{hint} (known are {})", shown(name), known.join(", ")));
         };
@@ -151,8 +150,7 @@ pub(super) const MOMENTS: [(&str, Moment); 2] =
 fn moment(word: &str) -> Result<Moment, String> {
     let found = MOMENTS.iter().find(|(name, _)| *name == word);
     found.map(|&(_, moment)| moment).ok_or_else(|| {
-        let hint = nearest(word, MOMENTS.map(|(name, _)| name))
-            .map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+        let hint = did_you_mean(nearest(word, MOMENTS.map(|(name, _)| name)));
         format!("expected delivery or completion{hint}")
     })
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use pathweave_units::{Duration, nearest};
+use pathweave_units::{Duration, did_you_mean, nearest};
 
 use crate::error::FileError;
 
@@ -208,8 +208,7 @@ impl Parser<'_> {
             labels.get(label).map(|&(op, _)| op).ok_or_else(|| {
                 let mut known: Vec<&str> = labels.keys().map(String::as_str).collect();
                 known.sort_unstable();
-                let hint =
-                    nearest(label, known).map_or(String::new(), |n| format!("; did you mean \"{n}\"?"));
+                let hint = did_you_mean(nearest(label, known));
                 let what = format!("no operation of rank {rank} is labelled \"{}\"{hint}", cut(label));
                 FileError::at(file, line, what)
             })

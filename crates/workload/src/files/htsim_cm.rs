@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_units::{Time, nearest};
+use pathweave_units::{Time, did_you_mean, nearest};
 
 use super::{After, FlowFile, FlowRecord, HostCount};
 use crate::error::FileError;
@@ -197,8 +197,7 @@ fn parse_flow(line: u64, words: &[&str]) -> Result<Flow, String> {
     let mut words = words[1..].iter().copied();
     while let Some(key) = words.next() {
         if !FLOW_KEYS.contains(&key) {
-            let hint =
-                nearest(key, FLOW_KEYS).map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+            let hint = did_you_mean(nearest(key, FLOW_KEYS));
             return Err(format!("\"{}\": expected one of {}{hint}", shown(key), FLOW_KEYS.join(", ")));
         }
         if seen.contains(&key) {

@@ -1,7 +1,7 @@
 //! Workload files of SimAI, in the layout of ASTRA-sim 1.0 that AICB writes: a line of settings, the number of layers, and a
 //! layer a line.
 
-use pathweave_units::{Duration, nearest};
+use pathweave_units::{Duration, did_you_mean, nearest};
 
 use crate::collective::Operation;
 use crate::error::FileError;
@@ -170,8 +170,7 @@ fn parse_head(head: &str) -> Result<SimAiFile, String> {
                     "pp_comm",
                 ];
                 let shown: String = other.chars().take(40).collect();
-                let hint = nearest(&shown, KNOWN)
-                    .map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+                let hint = did_you_mean(nearest(&shown, KNOWN));
                 return Err(format!("unknown setting \"{shown}\"{hint}"));
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pathweave_units::{Bytes, Duration, Time, nearest};
+use pathweave_units::{Bytes, Duration, Time, did_you_mean, nearest};
 use serde::{Deserialize, Serialize};
 
 use crate::builder::{Draft, Stream};
@@ -220,8 +220,7 @@ fn check_ids<'a>(flows: &'a [FlowRecord], place: &str) -> Result<(), (&'a FlowRe
         if let Some(missing) =
             flow.after.iter().map(|after| &after.id).find(|id| !by_id.contains_key(id.as_str()))
         {
-            let hint = nearest(missing, by_id.keys().copied())
-                .map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+            let hint = did_you_mean(nearest(missing, by_id.keys().copied()));
             return Err((flow, Fault::of("after", format!("{missing}: no flow has this id{hint}"))));
         }
     }
