@@ -1,6 +1,7 @@
 //! The columns of every Parquet file: name, type, unit and meaning, and how to get the value from a record.
 //! The writers and `docs/results.md` derive from these tables.
 
+use crate::counters::flow_counters;
 use crate::events::{DropReason, EventKind, EventRecord};
 use crate::records::{FlowRecord, FlowStatus, JobRecord, LinkTotals, RunResult};
 use crate::series::{SeriesKind, SeriesSample};
@@ -68,139 +69,117 @@ fn node_names(run: &RunResult) -> Vec<String> {
     run.nodes.iter().map(|n| n.name.clone()).collect()
 }
 
-/// `flows.parquet`.
-pub const FLOWS: &[Column<FlowRecord>] = &[
-    column("flow", "", "Number of the flow, in order of declaration.", Get::U32(|f| Some(f.flow))),
-    column(
-        "group",
-        "",
-        "Workload group.",
-        Get::Label(|run| run.info.groups.clone(), |f| Some(usize::from(f.group))),
-    ),
-    column(
-        "role",
-        "",
-        "What its group is to the run: foreground or background.",
-        Get::Label(
-            |run| (0u16..).zip(&run.info.groups).map(|(g, _)| run.info.role(g).to_string()).collect(),
-            |f| Some(usize::from(f.group)),
-        ),
-    ),
-    column(
-        "scheme",
-        "",
-        "Scheme that carried it.",
-        Get::Label(|run| run.info.schemes.clone(), |f| Some(usize::from(f.scheme))),
-    ),
-    nullable("job", "", "Job it belongs to.", Get::U32(|f| f.job)),
-    column("src_host", "", "Sending host.", Get::U32(|f| Some(f.src_host))),
-    column("dst_host", "", "Receiving host.", Get::U32(|f| Some(f.dst_host))),
-    column("size_bytes", "B", "Bytes of the message, headers not counted.", Get::U64(|f| Some(f.size_bytes))),
-    column("start_ns", "ns", "When it was posted.", Get::F64(|_, f| Some(ns(f.start_ps)))),
-    nullable("finish_ns", "ns", "When the receiver had its last byte.", Get::F64(|_, f| f.finish_ps.map(ns))),
-    nullable(
-        "acked_ns",
-        "ns",
-        "When the sender knew that: it had the last acknowledgement.",
-        Get::F64(|_, f| f.acked_ps.map(ns)),
-    ),
-    nullable(
-        "fct_ns",
-        "ns",
-        "Flow completion time: from post to last byte at the receiver.",
-        Get::F64(|_, f| f.fct_ps().map(ns)),
-    ),
-    column(
-        "ideal_fct_ns",
-        "ns",
-        "Completion time on an idle network, of full packets in order on one path, which attains it. Packets on several \
-         paths may undercut it by what the last, short packet takes on a link, and queue pairs that share a short \
-         message by more: smaller packets hop faster.",
-        Get::F64(|_, f| Some(ns(f.ideal_fct_ps))),
-    ),
-    nullable("slowdown", "", "`fct_ns` over `ideal_fct_ns`.", Get::F64(|_, f| f.slowdown())),
-    nullable(
-        "acked_fct_ns",
-        "ns",
-        "Completion time as ns-3's RDMA simulators take it: from post to the last acknowledgement at the \
-         sender.",
-        Get::F64(|_, f| f.acked_fct_ps().map(ns)),
-    ),
-    nullable(
-        "ideal_acked_fct_ns",
-        "ns",
-        "The same on an idle network: `ideal_fct_ns` and the way back of an acknowledgement.",
-        Get::F64(|_, f| f.ideal_acked_ps.map(ns)),
-    ),
-    nullable(
-        "acked_slowdown",
-        "",
-        "`acked_fct_ns` over `ideal_acked_fct_ns`.",
-        Get::F64(|_, f| f.acked_slowdown()),
-    ),
-    nullable("goodput_bps", "bit/s", "`size_bytes` over `fct_ns`.", Get::F64(|_, f| f.goodput_bps())),
-    column(
-        "sent_packets",
-        "packets",
-        "Data packets sent, retransmissions included.",
-        Get::U32(|f| Some(f.sent_packets)),
-    ),
-    column(
-        "retransmitted_packets",
-        "packets",
-        "Data packets sent again.",
-        Get::U32(|f| Some(f.retransmitted_packets)),
-    ),
-    column(
-        "dropped_packets",
-        "packets",
-        "Data packets the fabric dropped.",
-        Get::U32(|f| Some(f.dropped_packets)),
-    ),
-    column(
-        "ooo_packets",
-        "packets",
-        "Data packets that arrived after a later one of the same queue pair.",
-        Get::U32(|f| Some(f.ooo_packets)),
-    ),
-    column(
-        "ooo_degree_max_packets",
-        "packets",
-        "Largest out-of-order degree: packets a late one was behind the latest received.",
-        Get::U32(|f| Some(f.ooo_degree_max)),
-    ),
-    column(
-        "copied_packets",
-        "packets",
-        "Copies sent of packets in flight, after a change of path.",
-        Get::U32(|f| Some(f.copied_packets)),
-    ),
-    column(
-        "notice_packets",
-        "packets",
-        "Notices of a change of path sent.",
-        Get::U32(|f| Some(f.notice_packets)),
-    ),
-    column(
-        "extra_wire_bytes",
-        "B",
-        "Bytes on the wire of copies and notices.",
-        Get::U64(|f| Some(f.extra_wire_bytes)),
-    ),
-    column(
-        "cnp_packets",
-        "packets",
-        "Congestion notifications that reached the sender.",
-        Get::U32(|f| Some(f.cnp_packets)),
-    ),
-    column("timeouts", "", "Retransmission timeouts.", Get::U32(|f| Some(f.timeouts))),
-    column(
-        "status",
-        "",
-        "How it ended.",
-        Get::Label(|_| names(FlowStatus::ALL.iter().map(|s| s.name())), |f| Some(f.status as usize)),
-    ),
-];
+/// What a counter is of one flow.
+macro_rules! of_one {
+    ($sum:literal) => {
+        $sum
+    };
+    ($sum:literal, $one:literal) => {
+        $one
+    };
+}
+macro_rules! get {
+    (u32, $field:ident) => {
+        Get::U32(|flow| Some(flow.$field))
+    };
+    (u64, $field:ident) => {
+        Get::U64(|flow| Some(flow.$field))
+    };
+}
+macro_rules! flow_columns {
+    (
+        first { $( $first:ident: $first_type:tt, $first_unit:literal = $first_meaning:literal $(, $first_one:literal)?; )* }
+        second { $( $second:ident: $second_type:tt, $second_unit:literal = $second_meaning:literal $(, $second_one:literal)?; )* }
+    ) => {
+        /// `flows.parquet`.
+        pub const FLOWS: &[Column<FlowRecord>] = &[
+            column("flow", "", "Number of the flow, in order of declaration.", Get::U32(|f| Some(f.flow))),
+            column(
+                "group",
+                "",
+                "Workload group.",
+                Get::Label(|run| run.info.groups.clone(), |f| Some(usize::from(f.group))),
+            ),
+            column(
+                "role",
+                "",
+                "What its group is to the run: foreground or background.",
+                Get::Label(
+                    |run| (0u16..).zip(&run.info.groups).map(|(g, _)| run.info.role(g).to_string()).collect(),
+                    |f| Some(usize::from(f.group)),
+                ),
+            ),
+            column(
+                "scheme",
+                "",
+                "Scheme that carried it.",
+                Get::Label(|run| run.info.schemes.clone(), |f| Some(usize::from(f.scheme))),
+            ),
+            nullable("job", "", "Job it belongs to.", Get::U32(|f| f.job)),
+            column("src_host", "", "Sending host.", Get::U32(|f| Some(f.src_host))),
+            column("dst_host", "", "Receiving host.", Get::U32(|f| Some(f.dst_host))),
+            column("size_bytes", "B", "Bytes of the message, headers not counted.", Get::U64(|f| Some(f.size_bytes))),
+            column("start_ns", "ns", "When it was posted.", Get::F64(|_, f| Some(ns(f.start_ps)))),
+            nullable("finish_ns", "ns", "When the receiver had its last byte.", Get::F64(|_, f| f.finish_ps.map(ns))),
+            nullable(
+                "acked_ns",
+                "ns",
+                "When the sender knew that: it had the last acknowledgement.",
+                Get::F64(|_, f| f.acked_ps.map(ns)),
+            ),
+            nullable(
+                "fct_ns",
+                "ns",
+                "Flow completion time: from post to last byte at the receiver.",
+                Get::F64(|_, f| f.fct_ps().map(ns)),
+            ),
+            column(
+                "ideal_fct_ns",
+                "ns",
+                "Completion time on an idle network, of full packets in order on one path, which attains it. Packets on several \
+                 paths may undercut it by what the last, short packet takes on a link, and queue pairs that share a short \
+                 message by more: smaller packets hop faster.",
+                Get::F64(|_, f| Some(ns(f.ideal_fct_ps))),
+            ),
+            nullable("slowdown", "", "`fct_ns` over `ideal_fct_ns`.", Get::F64(|_, f| f.slowdown())),
+            nullable(
+                "acked_fct_ns",
+                "ns",
+                "Completion time as ns-3's RDMA simulators take it: from post to the last acknowledgement at the \
+                 sender.",
+                Get::F64(|_, f| f.acked_fct_ps().map(ns)),
+            ),
+            nullable(
+                "ideal_acked_fct_ns",
+                "ns",
+                "The same on an idle network: `ideal_fct_ns` and the way back of an acknowledgement.",
+                Get::F64(|_, f| f.ideal_acked_ps.map(ns)),
+            ),
+            nullable(
+                "acked_slowdown",
+                "",
+                "`acked_fct_ns` over `ideal_acked_fct_ns`.",
+                Get::F64(|_, f| f.acked_slowdown()),
+            ),
+            nullable("goodput_bps", "bit/s", "`size_bytes` over `fct_ns`.", Get::F64(|_, f| f.goodput_bps())),
+            $( column(stringify!($first), $first_unit, of_one!($first_meaning $(, $first_one)?), get!($first_type, $first)), )*
+            column(
+                "ooo_degree_max_packets",
+                "packets",
+                "Largest out-of-order degree: packets a late one was behind the latest received.",
+                Get::U32(|f| Some(f.ooo_degree_max)),
+            ),
+            $( column(stringify!($second), $second_unit, of_one!($second_meaning $(, $second_one)?), get!($second_type, $second)), )*
+            column(
+                "status",
+                "",
+                "How it ended.",
+                Get::Label(|_| names(FlowStatus::ALL.iter().map(|s| s.name())), |f| Some(f.status as usize)),
+            ),
+        ];
+    };
+}
+flow_counters!(flow_columns);
 
 /// `series.parquet`.
 pub const SERIES: &[Column<SeriesSample>] = &[

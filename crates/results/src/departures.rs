@@ -2,35 +2,43 @@
 
 use serde::Serialize;
 
-/// What `observe.departures` counts. Empty where it is off.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Departures {
-    /// Times between a packet and the one before it of the same message and queue pair, shortest first.
-    pub gaps: Vec<Gaps>,
-    /// Bytes by the links of the path they took, fewest first; nothing where switches choose paths.
-    pub lengths: Vec<PathLength>,
+use crate::summary_schema::described;
+
+described! {
+    /// What `observe.departures` counts. Empty where it is off.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    pub struct Departures {
+        /// Times between packets of a message, by length.
+        pub gaps: Vec<Gaps>,
+        /// Bytes by the length of the path they took; empty where switches choose paths.
+        pub lengths: Vec<PathLength>,
+    }
 }
 
-/// Gaps of similar length.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Gaps {
-    /// Longer than this, nanoseconds.
-    pub above_ns: u64,
-    /// Up to and including this, nanoseconds.
-    pub up_to_ns: u64,
-    /// How many.
-    pub packets: u64,
+described! {
+    /// Gaps of similar length.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct Gaps {
+        /// Longer than this.
+        pub above_ns: u64,
+        /// Up to and including this.
+        pub up_to_ns: u64,
+        /// How many.
+        pub packets: u64,
+    }
 }
 
-/// Paths of the same number of links.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct PathLength {
-    /// Links from host to host.
-    pub links: u32,
-    /// Bytes on the wire that took them.
-    pub wire_bytes: u64,
-    /// Bytes that would have if each pair of hosts had sent as much over each of its paths.
-    pub uniform_bytes: f64,
+described! {
+    /// Paths of the same number of links.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+    pub struct PathLength {
+        /// Links from host to host.
+        pub links: u32,
+        /// Bytes on the wire that took them.
+        pub wire_bytes: u64,
+        /// Bytes that would have if each pair of hosts had sent as much over each of its paths.
+        pub uniform_bytes: f64,
+    }
 }
 
 impl Departures {

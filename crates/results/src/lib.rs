@@ -17,6 +17,7 @@
 //! ```
 
 mod columns;
+mod counters;
 mod departures;
 mod estimate;
 mod events;

@@ -2,44 +2,51 @@
 
 use serde::Serialize;
 
-use crate::summary_schema::{Field, field};
+use crate::summary_schema::described;
 
-/// One line a count gives the record, its place in `summary.json` and its documentation.
-macro_rules! counts {
-    ($( $name:ident = $meaning:literal; )*) => {
-        /// Counts of the middlebox of one external switch; 0 where a part of it is off.
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-        pub struct MiddleboxTotals {
-            /// Name of the switch.
-            pub name: String,
-            $( #[doc = $meaning] pub $name: u64, )*
-        }
-
-        pub(crate) const MIDDLEBOX_FIELDS: &[Field] = &[
-            field("name", "string", "Name of the switch."),
-            $( field(stringify!($name), "integer", $meaning), )*
-        ];
-    };
-}
-
-counts! {
-    nsf_data_packets = "Near-source feedback: data packets that left for other sites.";
-    nsf_hot_packets = "Those that took longer than the threshold to get that far.";
-    nsf_answers = "Answers sent in place of the far end.";
-    nsf_answers_lost = "Answers lost for want of buffer.";
-    nsf_untracked_packets = "Data packets of flows there was no room for in the table.";
-    nsf_max_flows = "Most flows remembered at a time.";
-    ndt_data_packets = "Near-destination throttling: data packets that came from other sites.";
-    ndt_controlled_packets = "Those that went through a controlled queue.";
-    ndt_samples = "Acknowledgements that told a round-trip time.";
-    ndt_congested_samples = "Those above the threshold.";
-    ndt_isolated_flows = "Flows that were found congested, each once.";
-    ndt_guarded_recovery_packets = "Packets of recovered flows kept behind their own in the controlled queue.";
-    ndt_guarded_isolation_packets = "Packets of congested flows kept behind their own in the normal queue.";
-    ndt_pauses = "Pauses of the controlled queues.";
-    ndt_timed_out_pauses = "Pauses ended by their longest time.";
-    ndt_paused_ns = "Time the controlled queues were paused.";
-    ndt_max_controlled_bytes = "Most bytes in the controlled queues.";
-    ndt_untracked_packets = "Data packets of flows there was no room for in the table.";
-    ndt_max_flows = "Most flows remembered at a time.";
+described! {
+    /// Counts of the middlebox of one external switch; 0 where a part of it is off.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+    pub struct MiddleboxTotals {
+        /// Name of the switch.
+        pub name: String,
+        /// Near-source feedback: data packets that left for other sites.
+        pub nsf_data_packets: u64,
+        /// Those that took longer than the threshold to get that far.
+        pub nsf_hot_packets: u64,
+        /// Answers sent in place of the far end.
+        pub nsf_answers: u64,
+        /// Answers lost for want of buffer.
+        pub nsf_answers_lost: u64,
+        /// Data packets of flows there was no room for in the table.
+        pub nsf_untracked_packets: u64,
+        /// Most flows remembered at a time.
+        pub nsf_max_flows: u64,
+        /// Near-destination throttling: data packets that came from other sites.
+        pub ndt_data_packets: u64,
+        /// Those that went through a controlled queue.
+        pub ndt_controlled_packets: u64,
+        /// Acknowledgements that told a round-trip time.
+        pub ndt_samples: u64,
+        /// Those above the threshold.
+        pub ndt_congested_samples: u64,
+        /// Flows that were found congested, each once.
+        pub ndt_isolated_flows: u64,
+        /// Packets of recovered flows kept behind their own in the controlled queue.
+        pub ndt_guarded_recovery_packets: u64,
+        /// Packets of congested flows kept behind their own in the normal queue.
+        pub ndt_guarded_isolation_packets: u64,
+        /// Pauses of the controlled queues.
+        pub ndt_pauses: u64,
+        /// Pauses ended by their longest time.
+        pub ndt_timed_out_pauses: u64,
+        /// Time the controlled queues were paused.
+        pub ndt_paused_ns: u64,
+        /// Most bytes in the controlled queues.
+        pub ndt_max_controlled_bytes: u64,
+        /// Data packets of flows there was no room for in the table.
+        pub ndt_untracked_packets: u64,
+        /// Most flows remembered at a time.
+        pub ndt_max_flows: u64,
+    }
 }

@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::counters::flow_counters;
 use crate::departures::Departures;
 use crate::events::{EventKind, EventRecord};
 use crate::middlebox::MiddleboxTotals;
 use crate::names::named_enum;
 use crate::series::SeriesSample;
+use crate::summary_schema::described;
 
 /// Everything a run leaves behind.
 #[derive(Clone, Debug, Default)]
@@ -142,57 +144,49 @@ named_enum! {
     }
 }
 
-/// One flow: a message from a host to another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowRecord {
-    /// Its number in the canonical order of messages (by start, hosts and size), which does not depend on how a scenario
-    /// orders its groups.
-    pub flow: u32,
-    /// Workload group, an index into [`RunInfo::groups`].
-    pub group: u16,
-    /// Scheme, an index into [`RunInfo::schemes`].
-    pub scheme: u16,
-    /// Job it belongs to, an index into [`RunResult::jobs`].
-    pub job: Option<u32>,
-    /// Sending host.
-    pub src_host: u32,
-    /// Receiving host.
-    pub dst_host: u32,
-    /// Bytes of the message, headers not counted.
-    pub size_bytes: u64,
-    /// When it was posted.
-    pub start_ps: u64,
-    /// When the receiver had its last byte.
-    pub finish_ps: Option<u64>,
-    /// When the sender knew that.
-    pub acked_ps: Option<u64>,
-    /// Completion time on an idle network, from post to last byte.
-    pub ideal_fct_ps: u64,
-    /// The same to the acknowledgement of the last byte at the sender; `None` where nothing is acknowledged.
-    pub ideal_acked_ps: Option<u64>,
-    /// Data packets sent, retransmissions included.
-    pub sent_packets: u32,
-    /// Data packets sent again.
-    pub retransmitted_packets: u32,
-    /// Data packets the fabric dropped.
-    pub dropped_packets: u32,
-    /// Data packets that arrived after a later one of the same queue pair.
-    pub ooo_packets: u32,
-    /// Largest out-of-order degree: how many packets a late one was behind the latest received.
-    pub ooo_degree_max: u32,
-    /// Copies sent of packets in flight, so that they arrive in time after a change of path.
-    pub copied_packets: u32,
-    /// Notices of a change of path sent.
-    pub notice_packets: u32,
-    /// Bytes on the wire of copies and notices.
-    pub extra_wire_bytes: u64,
-    /// Congestion notifications that reached the sender.
-    pub cnp_packets: u32,
-    /// Retransmission timeouts.
-    pub timeouts: u32,
-    /// How it ended.
-    pub status: FlowStatus,
+macro_rules! flow_record {
+    (
+        first { $( $first:ident: $first_type:ty, $_fu:literal = $first_meaning:literal $(, $_fo:literal)?; )* }
+        second { $( $second:ident: $second_type:ty, $_su:literal = $second_meaning:literal $(, $_so:literal)?; )* }
+    ) => {
+        /// One flow: a message from a host to another.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct FlowRecord {
+            /// Its number in the canonical order of messages (by start, hosts and size), which does not depend on how a scenario
+            /// orders its groups.
+            pub flow: u32,
+            /// Workload group, an index into [`RunInfo::groups`].
+            pub group: u16,
+            /// Scheme, an index into [`RunInfo::schemes`].
+            pub scheme: u16,
+            /// Job it belongs to, an index into [`RunResult::jobs`].
+            pub job: Option<u32>,
+            /// Sending host.
+            pub src_host: u32,
+            /// Receiving host.
+            pub dst_host: u32,
+            /// Bytes of the message, headers not counted.
+            pub size_bytes: u64,
+            /// When it was posted.
+            pub start_ps: u64,
+            /// When the receiver had its last byte.
+            pub finish_ps: Option<u64>,
+            /// When the sender knew that.
+            pub acked_ps: Option<u64>,
+            /// Completion time on an idle network, from post to last byte.
+            pub ideal_fct_ps: u64,
+            /// The same to the acknowledgement of the last byte at the sender; `None` where nothing is acknowledged.
+            pub ideal_acked_ps: Option<u64>,
+            $( #[doc = $first_meaning] pub $first: $first_type, )*
+            /// Largest out-of-order degree: how many packets a late one was behind the latest received.
+            pub ooo_degree_max: u32,
+            $( #[doc = $second_meaning] pub $second: $second_type, )*
+            /// How it ended.
+            pub status: FlowStatus,
+        }
+    };
 }
+flow_counters!(flow_record);
 
 impl FlowRecord {
     /// Flow completion time: post to last byte at the receiver, picoseconds.
@@ -317,23 +311,25 @@ named_enum! {
     }
 }
 
-/// What load balancing in the switches did, all switches together. All zero where they hash.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct BalancingTotals {
-    /// Flowlets begun.
-    pub flowlets: u64,
-    /// Times a switch sent a flow another way than before.
-    pub reroutes: u64,
-    /// Packets switches held until those before them had come.
-    pub held_packets: u64,
-    /// Packets that overtook others and were not held, for want of a queue.
-    pub unheld_packets: u64,
-    /// Queues of held packets emptied because what they waited for was overdue.
-    pub late_flushes: u64,
-    /// Packets of flows for which a switch's table had no room.
-    pub untracked_packets: u64,
-    /// Packets that switches sent each other.
-    pub message_packets: u64,
+described! {
+    /// What load balancing in the switches did, all switches together. All zero where they hash.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+    pub struct BalancingTotals {
+        /// Flowlets begun.
+        pub flowlets: u64,
+        /// Times a switch sent a flow another way than before.
+        pub reroutes: u64,
+        /// Packets switches held until those before them had come.
+        pub held_packets: u64,
+        /// Packets that overtook others and were not held, for want of a queue.
+        pub unheld_packets: u64,
+        /// Queues of held packets emptied because what they waited for was overdue.
+        pub late_flushes: u64,
+        /// Packets of flows for which a switch's table had no room.
+        pub untracked_packets: u64,
+        /// Packets that switches sent each other.
+        pub message_packets: u64,
+    }
 }
 
 /// A directed link with the egress port that feeds it, and what it carried.

@@ -2,25 +2,29 @@
 
 use serde::Serialize;
 
-/// Mean and order statistics of a set of values. All zero when the set is empty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Distribution {
-    /// Number of values.
-    pub count: u64,
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// Smallest.
-    pub min: f64,
-    /// Median: the 50th percentile.
-    pub p50: f64,
-    /// 95th percentile.
-    pub p95: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// 99.9th percentile.
-    pub p999: f64,
-    /// Largest.
-    pub max: f64,
+use crate::summary_schema::described;
+
+described! {
+    /// Mean and order statistics of a set of values. All zero when the set is empty.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+    pub struct Distribution {
+        /// Number of values.
+        pub count: u64,
+        /// Arithmetic mean.
+        pub mean: f64,
+        /// Smallest.
+        pub min: f64,
+        /// Median.
+        pub p50: f64,
+        /// 95th percentile.
+        pub p95: f64,
+        /// 99th percentile.
+        pub p99: f64,
+        /// 99.9th percentile.
+        pub p999: f64,
+        /// Largest.
+        pub max: f64,
+    }
 }
 
 impl Distribution {

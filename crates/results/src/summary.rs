@@ -5,173 +5,186 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::columns::ns;
+use crate::counters::flow_counters;
 use crate::departures::Departures;
 use crate::middlebox::MiddleboxTotals;
 use crate::parquet_file::SCHEMA_VERSION;
 use crate::records::{EndReason, FlowRecord, FlowStatus, JobRecord, Role, RunResult};
 use crate::stats::{Distribution, jain_index};
 use crate::summary_fabric::FabricSummary;
+use crate::summary_schema::described;
 
 /// Marks a `summary.json` as ours.
 pub(crate) const SCHEMA_NAME: &str = "pathweave.summary";
 
-/// The figures of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
-    /// "pathweave.summary".
-    pub schema: &'static str,
-    /// Rises when a field is renamed, removed or changes meaning.
-    pub schema_version: u32,
+described! {
+    /// The figures of a run.
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    pub struct Summary {
+        /// "pathweave.summary".
+        pub schema: &'static str,
+        /// Rises when a field is renamed, removed or changes meaning.
+        pub schema_version: u32,
+        /// What was run and how it ended.
+        pub run: RunSummary,
+        /// Figures of all flows.
+        pub overall: FlowSummary,
+        /// Figures of the flows of foreground groups; null where every group is one.
+        pub foreground: Option<FlowSummary>,
+        /// The same for each workload group, in order of declaration.
+        pub groups: Vec<GroupSummary>,
+        /// Links and queues.
+        pub fabric: FabricSummary,
+        /// Jobs of foreground groups.
+        pub jobs: JobSummary,
+        /// Counts of each external switch with a middlebox.
+        pub middleboxes: Vec<MiddleboxTotals>,
+        /// Data packets as they left their hosts, with `observe.departures`.
+        pub departures: Departures,
+    }
+}
+
+described! {
     /// What was run and how it ended.
-    pub run: RunSummary,
-    /// Every flow.
-    pub overall: FlowSummary,
-    /// The flows of foreground groups, where there are background groups too.
-    pub foreground: Option<FlowSummary>,
-    /// The flows of each workload group, in order of declaration.
-    pub groups: Vec<GroupSummary>,
-    /// Links and queues.
-    pub fabric: FabricSummary,
-    /// Jobs.
-    pub jobs: JobSummary,
-    /// External switches with a middlebox.
-    pub middleboxes: Vec<MiddleboxTotals>,
-    /// Data packets as they left their hosts.
-    pub departures: Departures,
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    pub struct RunSummary {
+        /// Name of the scenario, or of the variant in a comparison.
+        pub name: String,
+        /// Version of the program.
+        pub version: String,
+        /// Seed of every random stream.
+        pub seed: u64,
+        /// Digest of the event trace, 16 hexadecimal digits: equal for equal scenario and seed.
+        pub digest: String,
+        /// Why the run ended; the words are listed below.
+        pub ended: EndReason,
+        /// More on why, for people; may be empty.
+        pub ended_detail: String,
+        /// Cut short: what is missing says nothing about the schemes.
+        pub partial: bool,
+        /// Simulated time at the end.
+        pub simulated_ns: f64,
+        /// Wall-clock time of the run phase.
+        pub wall_s: f64,
+        /// CPU time of the run phase.
+        pub cpu_s: f64,
+        /// Simulator events executed.
+        pub events: u64,
+        /// Packets crossing one link each, data and control.
+        pub packet_hops: u64,
+        /// `packet_hops` over `cpu_s`; 0 where that is unknown.
+        pub packet_hops_per_cpu_s: f64,
+        /// `events` over `packet_hops`.
+        pub events_per_packet_hop: f64,
+        /// Peak resident memory of the process; 0 where unknown.
+        pub peak_rss_bytes: u64,
+    }
 }
 
-/// What was run and how it ended.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RunSummary {
-    /// Name of the scenario.
-    pub name: String,
-    /// Version of the program.
-    pub version: String,
-    /// Seed.
-    pub seed: u64,
-    /// Digest of the event trace, 16 hexadecimal digits.
-    pub digest: String,
-    /// Why the run ended.
-    pub ended: EndReason,
-    /// More on why.
-    pub ended_detail: String,
-    /// Cut short.
-    pub partial: bool,
-    /// Simulated time, nanoseconds.
-    pub simulated_ns: f64,
-    /// Wall-clock time of the run phase, seconds.
-    pub wall_s: f64,
-    /// CPU time of the run phase, seconds.
-    pub cpu_s: f64,
-    /// Simulator events.
-    pub events: u64,
-    /// Packets crossing one link each.
-    pub packet_hops: u64,
-    /// `packet_hops` over `cpu_s`.
-    pub packet_hops_per_cpu_s: f64,
-    /// `events` over `packet_hops`.
-    pub events_per_packet_hop: f64,
-    /// Peak resident memory, bytes; 0 where unknown.
-    pub peak_rss_bytes: u64,
+described! {
+    /// The flows of a workload group.
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    pub struct GroupSummary {
+        /// Groups only: name of the group.
+        pub group: String,
+        /// Groups only: "foreground" or "background".
+        pub role: Role,
+        /// Groups only: names of the schemes that carried its flows.
+        pub schemes: Vec<String>,
+        /// Groups only: rate that policies allowed while there was data, mean over samples and queue pairs.
+        pub policy_rate_bps: Option<f64>,
+        /// Groups only: held ahead of a gap by a receiver's queue pair, mean over samples and queue pairs.
+        pub held_bytes: Option<f64>,
+    }
+    and pub flows: FlowSummary
 }
 
-/// The flows of a workload group.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct GroupSummary {
-    /// Name of the group.
-    pub group: String,
-    /// What it is to the run.
-    pub role: Role,
-    /// Schemes that carried its flows.
-    pub schemes: Vec<String>,
-    /// Rate that policies allowed their queue pairs while these had data, mean over samples; absent where they set none.
-    pub policy_rate_bps: Option<f64>,
-    /// Bytes a receiver's queue pair held ahead of a gap, mean over samples; absent without one.
-    pub held_bytes: Option<f64>,
-    /// Its figures.
-    #[serde(flatten)]
-    pub flows: FlowSummary,
+macro_rules! flow_summary {
+    (
+        first { $( $first:ident: $_ft:ty, $_fu:literal = $first_meaning:literal $(, $_fo:literal)?; )* }
+        second { $( $second:ident: $_st:ty, $_su:literal = $second_meaning:literal $(, $_so:literal)?; )* }
+    ) => {
+        described! {
+            /// The figures of a set of flows. Times, slowdown and goodput are of finished flows; counts are of all.
+            #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+            pub struct FlowSummary {
+                /// Flows.
+                pub count: u64,
+                /// Flows that finished.
+                pub finished: u64,
+                /// Flows the run ended before.
+                pub unfinished: u64,
+                /// Flows that ended in an error.
+                pub failed: u64,
+                /// Payload bytes of finished flows.
+                pub finished_bytes: u64,
+                /// Flow completion time: from post to last byte at the receiver.
+                pub fct_ns: Distribution,
+                /// Completion time over that on an idle network.
+                pub slowdown: Distribution,
+                /// Time from post to the acknowledgement of the last byte at the sender; of flows that have one.
+                pub acked_fct_ns: Distribution,
+                /// That time over the same on an idle network, with the acknowledgement's way back.
+                pub acked_slowdown: Distribution,
+                /// `finished_bytes` over the time from the first start to the last finish among finished flows.
+                pub aggregate_goodput_bps: f64,
+                /// Mean over flows of size over completion time.
+                pub mean_goodput_bps: f64,
+                /// Jain's fairness index of the goodput of each flow.
+                pub jain_index: Option<f64>,
+                $( #[doc = $first_meaning] pub $first: u64, )*
+                /// Largest out-of-order degree of each flow, finished or not.
+                pub ooo_degree_packets: Distribution,
+                $( #[doc = $second_meaning] pub $second: u64, )*
+                /// Finished flows by size; bins without one are left out.
+                pub by_size: Vec<SizeBin>,
+            }
+        }
+
+        impl FlowSummary {
+            /// Adds what a flow has counted.
+            fn add_counters(&mut self, flow: &FlowRecord) {
+                $( self.$first += u64::from(flow.$first); )*
+                $( self.$second += u64::from(flow.$second); )*
+            }
+        }
+    };
+}
+flow_counters!(flow_summary);
+
+described! {
+    /// Finished flows of similar size.
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    pub struct SizeBin {
+        /// Sizes above this; the first bin includes 0.
+        pub above_bytes: u64,
+        /// Up to and including this.
+        pub up_to_bytes: u64,
+        /// Flow completion time.
+        pub fct_ns: Distribution,
+        /// Slowdown.
+        pub slowdown: Distribution,
+    }
 }
 
-/// The figures of a set of flows. Times, slowdown and goodput are of finished flows; counts are of all.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct FlowSummary {
-    /// Flows.
-    pub count: u64,
-    /// Flows that finished.
-    pub finished: u64,
-    /// Flows the run ended before.
-    pub unfinished: u64,
-    /// Flows that ended in an error.
-    pub failed: u64,
-    /// Payload bytes of finished flows.
-    pub finished_bytes: u64,
-    /// Flow completion time, nanoseconds.
-    pub fct_ns: Distribution,
-    /// Completion time over that on an idle network.
-    pub slowdown: Distribution,
-    /// Time from post to the acknowledgement of the last byte at the sender, nanoseconds; of flows that have one.
-    pub acked_fct_ns: Distribution,
-    /// That time over the same on an idle network.
-    pub acked_slowdown: Distribution,
-    /// `finished_bytes` over the time from the first start to the last finish among finished flows, bits per second.
-    pub aggregate_goodput_bps: f64,
-    /// Mean of the goodput of each flow, bits per second.
-    pub mean_goodput_bps: f64,
-    /// Jain's fairness index of the goodput of each flow; absent without a finished flow.
-    pub jain_index: Option<f64>,
-    /// Data packets sent, retransmissions included.
-    pub sent_packets: u64,
-    /// Data packets sent again.
-    pub retransmitted_packets: u64,
-    /// Data packets the fabric dropped.
-    pub dropped_packets: u64,
-    /// Data packets that arrived after a later one.
-    pub ooo_packets: u64,
-    /// Largest out-of-order degree of each flow, finished or not.
-    pub ooo_degree_packets: Distribution,
-    /// Copies sent of packets in flight, after a change of path.
-    pub copied_packets: u64,
-    /// Notices of a change of path sent.
-    pub notice_packets: u64,
-    /// Bytes on the wire of copies and notices.
-    pub extra_wire_bytes: u64,
-    /// Congestion notifications that reached senders.
-    pub cnp_packets: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Finished flows by size; bins without one are left out.
-    pub by_size: Vec<SizeBin>,
-}
-
-/// Finished flows of similar size.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SizeBin {
-    /// Sizes above this.
-    pub above_bytes: u64,
-    /// Up to and including this.
-    pub up_to_bytes: u64,
-    /// Flow completion time, nanoseconds.
-    pub fct_ns: Distribution,
-    /// Slowdown.
-    pub slowdown: Distribution,
-}
-
-/// Jobs of foreground groups: graphs of messages that complete as a whole.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct JobSummary {
-    /// Jobs.
-    pub count: u64,
-    /// Jobs the run ended before.
-    pub unfinished: u64,
-    /// Completion time of finished jobs, nanoseconds.
-    pub completion_ns: Distribution,
-    /// Exposed communication of finished jobs that compute, nanoseconds.
-    pub exposed_ns: Distribution,
-    /// Algorithm bandwidth of finished collectives, bits per second.
-    pub algorithm_bandwidth_bps: Distribution,
-    /// Their bus bandwidth, bits per second.
-    pub bus_bandwidth_bps: Distribution,
+described! {
+    /// Jobs of foreground groups: graphs of messages that complete as a whole.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    pub struct JobSummary {
+        /// Jobs.
+        pub count: u64,
+        /// Jobs the run ended before.
+        pub unfinished: u64,
+        /// Completion time of finished jobs.
+        pub completion_ns: Distribution,
+        /// Exposed communication of finished jobs that compute: their completion time less what they would take if
+        /// messages took no time.
+        pub exposed_ns: Distribution,
+        /// Algorithm bandwidth of finished collectives, as nccl-tests define it.
+        pub algorithm_bandwidth_bps: Distribution,
+        /// Their bus bandwidth, likewise.
+        pub bus_bandwidth_bps: Distribution,
+    }
 }
 
 impl Summary {
@@ -275,15 +288,7 @@ impl FlowSummary {
                 (FlowStatus::Finished, None) => panic!("flow {} finished at no time", flow.flow),
                 _ => summary.failed += 1,
             }
-            summary.sent_packets += u64::from(flow.sent_packets);
-            summary.retransmitted_packets += u64::from(flow.retransmitted_packets);
-            summary.dropped_packets += u64::from(flow.dropped_packets);
-            summary.ooo_packets += u64::from(flow.ooo_packets);
-            summary.copied_packets += u64::from(flow.copied_packets);
-            summary.notice_packets += u64::from(flow.notice_packets);
-            summary.extra_wire_bytes += flow.extra_wire_bytes;
-            summary.cnp_packets += u64::from(flow.cnp_packets);
-            summary.timeouts += u64::from(flow.timeouts);
+            summary.add_counters(flow);
         }
         let finished = || flows().filter(|f| f.status == FlowStatus::Finished);
         summary.fct_ns = Distribution::of(&mut finished().filter_map(fct_ns).collect::<Vec<_>>());

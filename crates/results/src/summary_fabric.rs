@@ -8,51 +8,56 @@ use crate::columns::ns;
 use crate::events::EventKind;
 use crate::records::{BalancingTotals, RunResult};
 use crate::stats::Distribution;
+use crate::summary_schema::described;
 
-/// Links and queues of the whole fabric.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct FabricSummary {
-    /// Directed links.
-    pub links: u64,
-    /// Bytes sent, headers and gaps included, summed over links.
-    pub tx_bytes: u64,
-    /// Packets dropped, data and control.
-    pub dropped_packets: u64,
-    /// Dropped packets by reason, from the recorded events; see `events_not_recorded`.
-    pub dropped_by_reason: BTreeMap<&'static str, u64>,
-    /// Packets marked Congestion Experienced.
-    pub ecn_marked_packets: u64,
-    /// Times a link was paused by PFC.
-    pub pfc_pauses: u64,
-    /// Time links were paused, summed, nanoseconds.
-    pub paused_ns: f64,
-    /// Largest egress queue, bytes.
-    pub max_queue_bytes: u64,
-    /// Events beyond the recording limit: the totals count them, `events.parquet` does not hold them.
-    pub events_not_recorded: u64,
-    /// The same by kind; kinds without one are left out.
-    pub not_recorded_by_kind: BTreeMap<&'static str, u64>,
-    /// What load balancing in the switches did.
-    pub balancing: BalancingTotals,
-    /// Utilisation by tier and direction, from the hosts up.
-    pub tiers: Vec<TierSummary>,
+described! {
+    /// Links and queues of the whole fabric.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    pub struct FabricSummary {
+        /// Directed links.
+        pub links: u64,
+        /// Bytes sent, headers and gaps included, summed over links.
+        pub tx_bytes: u64,
+        /// Packets dropped, data and control.
+        pub dropped_packets: u64,
+        /// Recorded drops by reason; see `not_recorded_by_kind`.
+        pub dropped_by_reason: BTreeMap<&'static str, u64>,
+        /// Packets marked Congestion Experienced.
+        pub ecn_marked_packets: u64,
+        /// Times a link was paused by PFC.
+        pub pfc_pauses: u64,
+        /// Time links were paused, summed over links and priority classes.
+        pub paused_ns: f64,
+        /// Largest egress queue.
+        pub max_queue_bytes: u64,
+        /// Events beyond the recording limit: totals count them, `events.parquet` does not hold them.
+        pub events_not_recorded: u64,
+        /// The same by kind, each of which has a limit of its own; kinds without one are left out.
+        pub not_recorded_by_kind: BTreeMap<&'static str, u64>,
+        /// What load balancing in the switches did.
+        pub balancing: BalancingTotals,
+        /// Utilisation by tier and direction, from the hosts up.
+        pub tiers: Vec<TierSummary>,
+    }
 }
 
-/// Links of one tier in one direction.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TierSummary {
-    /// Higher tier of the two ends: 1 for host links.
-    pub tier: u8,
-    /// "up" away from the hosts, "down" towards them, "level" within a tier.
-    pub direction: &'static str,
-    /// Fraction of the simulated time each link was sending.
-    pub utilisation_ratio: Distribution,
-    /// Largest egress queue, bytes.
-    pub max_queue_bytes: u64,
-    /// Packets dropped.
-    pub dropped_packets: u64,
-    /// Times a link was paused by PFC.
-    pub pfc_pauses: u64,
+described! {
+    /// Links of one tier in one direction.
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    pub struct TierSummary {
+        /// Higher tier of the two ends: 1 for host links.
+        pub tier: u8,
+        /// "up" away from the hosts, "down" towards them, "level" within a tier.
+        pub direction: &'static str,
+        /// Fraction of the simulated time each link was sending.
+        pub utilisation_ratio: Distribution,
+        /// Largest egress queue.
+        pub max_queue_bytes: u64,
+        /// Packets dropped.
+        pub dropped_packets: u64,
+        /// Times a link was paused by PFC.
+        pub pfc_pauses: u64,
+    }
 }
 
 impl FabricSummary {
