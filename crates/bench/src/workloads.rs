@@ -1,13 +1,8 @@
 //! The standard workloads B1 to B3: a fat tree at full load under random packet spraying.
 
-use std::sync::Arc;
-
-use pathweave_fabric::config::SwitchConfig;
-use pathweave_sim::{HostConfig, NamedScheme, ObserveConfig, SimSpec, StopConfig, Verb};
+use pathweave_sim::{NamedScheme, SimSpec};
 use pathweave_topo::presets;
-use pathweave_transport::RtoConfig;
 use pathweave_units::{Bytes, HostId, Rng, Time};
-use pathweave_wire::Framing;
 use pathweave_workload::{GraphBuilder, NewMessage, Stream};
 
 /// A benchmark of the simulator.
@@ -64,7 +59,7 @@ impl Bench {
         let preset =
             presets().iter().find(|p| p.name == self.preset).expect("a preset of the topology crate");
         let topology = preset.config.build(".".as_ref()).expect("presets build");
-        let scheme = pathweave_policy::find_scheme("rps").expect("a scheme of the policy crate");
+        let scheme = NamedScheme::find("rps").expect("a scheme of the policy crate");
         let mut builder = GraphBuilder::new(topology.hosts());
         let group = builder.group("permutation", None).expect("the first group");
         let mut receivers: Vec<u32> = (0..topology.hosts()).collect();
@@ -82,29 +77,7 @@ impl Bench {
             };
             builder.message(message).expect("hosts exist and differ");
         }
-        SimSpec {
-            name: self.name.into(),
-            seed: 1,
-            topology: Arc::new(topology),
-            routing: pathweave_sim::RouteChoice::Switches,
-            switch: SwitchConfig::default(),
-            host: HostConfig {
-                mtu: Bytes::new(4_096),
-                framing: Framing::Rocev2,
-                source_route: Framing::Rocev2.usual_route(),
-                verb: Verb::Write,
-                rto: RtoConfig::default(),
-                nic: None,
-                side_channel: pathweave_sim::nic::SideChannelConfig::default(),
-            },
-            schemes: vec![NamedScheme { name: "rps".into(), scheme: (scheme.make)() }],
-            groups: vec![pathweave_sim::GroupSpec::new(0)],
-            graph: Arc::new(builder.finish().expect("no cycles")),
-            faults: vec![],
-            stop: StopConfig::default(),
-            observe: ObserveConfig { interval: None, ..ObserveConfig::default() },
-            verify: false,
-            scenario_toml: String::new(),
-        }
+        let graph = builder.finish().expect("no cycles");
+        SimSpec::new(self.name, topology, graph, scheme)
     }
 }

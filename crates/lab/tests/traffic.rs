@@ -4,19 +4,13 @@
 mod common;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use common::{TestLab, privileged};
-use pathweave_fabric::config::SwitchConfig;
 use pathweave_lab::{RateScale, Settings};
 use pathweave_results::{EndReason, FlowStatus};
-use pathweave_sim::nic::SideChannelConfig;
-use pathweave_sim::{
-    GroupSpec, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimSpec, StopConfig, Verb,
-};
+use pathweave_sim::{NamedScheme, SimSpec};
 use pathweave_topo::{Build, LeafSpine, Topology};
 use pathweave_units::{Bytes, Duration, Rate};
-use pathweave_wire::Framing;
 use pathweave_workload::{Placement, RingAllReduce, Traffic, WorkloadConfig, WorkloadEnv, build};
 
 /// Two rings, one after the other, of all four hosts: each host sends six messages of 50 KB a ring.
@@ -30,33 +24,8 @@ fn spec(scheme: &str, topology: Topology) -> SimSpec {
     });
     let env = WorkloadEnv::new(4, Rate::from_gbps(100));
     let graph = build(&[WorkloadConfig::new(rings)], &env).unwrap().graph;
-    SimSpec {
-        name: scheme.into(),
-        seed: 1,
-        topology: Arc::new(topology),
-        routing: RouteChoice::Switches,
-        switch: SwitchConfig::default(),
-        host: HostConfig {
-            mtu: Bytes::new(4_096),
-            framing: Framing::Rocev2,
-            source_route: Framing::Rocev2.usual_route(),
-            verb: Verb::Write,
-            rto: Default::default(),
-            nic: None,
-            side_channel: SideChannelConfig::default(),
-        },
-        schemes: vec![NamedScheme {
-            name: scheme.into(),
-            scheme: (pathweave_policy::find_scheme(scheme).unwrap().make)(),
-        }],
-        groups: graph.groups().iter().map(|_| GroupSpec::new(0)).collect(),
-        graph: Arc::new(graph),
-        faults: vec![],
-        stop: StopConfig::default(),
-        observe: ObserveConfig { interval: None, ..ObserveConfig::default() },
-        verify: true,
-        scenario_toml: String::new(),
-    }
+    let named = NamedScheme::find(scheme).unwrap();
+    SimSpec { verify: true, ..SimSpec::new(scheme, topology, graph, named) }
 }
 
 #[test]

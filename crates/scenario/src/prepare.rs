@@ -44,9 +44,7 @@ impl Loaded {
         let mut schemes: Vec<pathweave_sim::NamedScheme> = Vec::new();
         for (_, scheme) in scenario.schemes() {
             if !schemes.iter().any(|known| known.name == scheme.name) {
-                let named =
-                    pathweave_sim::NamedScheme { name: scheme.name.clone(), scheme: scheme.scheme.clone() };
-                schemes.push(named);
+                schemes.push(scheme.clone());
             }
         }
         if schemes.len() > usize::from(u16::MAX) {

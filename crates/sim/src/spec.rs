@@ -49,6 +49,26 @@ pub struct SimSpec {
 }
 
 impl SimSpec {
+    /// These messages under one scheme, with defaults for the rest: switches choose routes, nothing fails, and nothing is
+    /// limited, sampled or verified. Fields that shall be otherwise are set in what comes back.
+    pub fn new(name: &str, topology: Topology, graph: MessageGraph, scheme: NamedScheme) -> Self {
+        SimSpec {
+            name: name.to_owned(),
+            seed: 1,
+            topology: Arc::new(topology),
+            routing: RouteChoice::default(),
+            switch: SwitchConfig::default(),
+            host: HostConfig::default(),
+            schemes: vec![scheme],
+            groups: graph.groups().iter().map(|_| GroupSpec::new(0)).collect(),
+            graph: Arc::new(graph),
+            faults: Vec::new(),
+            stop: StopConfig::default(),
+            observe: ObserveConfig { interval: None, ..ObserveConfig::default() },
+            verify: false,
+            scenario_toml: String::new(),
+        }
+    }
     /// Whether any messages go by datagram queue pairs.
     pub(crate) fn has_datagrams(&self) -> bool {
         self.schemes.iter().any(|named| matches!(named.scheme.service, Service::Datagram(_)))
@@ -78,13 +98,24 @@ pub enum RouteChoice {
     NextHops(Arc<PathSets>),
 }
 
-/// A scheme with the name it goes by in results.
-#[derive(Clone, Debug)]
+/// A scheme under the name it has in results.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NamedScheme {
-    /// Its name.
+    /// Name in results. Default: that of `base`, with "*" behind it if anything was changed.
     pub name: String,
-    /// What it is.
+    /// The scheme.
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub scheme: Scheme,
+}
+
+impl NamedScheme {
+    /// The scheme of the policy crate that has this name; `None` if none has.
+    pub fn find(name: &str) -> Option<Self> {
+        let info = pathweave_policy::find_scheme(name)?;
+        Some(NamedScheme { name: name.to_owned(), scheme: (info.make)() })
+    }
 }
 
 /// All hosts.
@@ -106,10 +137,28 @@ pub struct HostConfig {
     pub side_channel: SideChannelConfig,
 }
 
+impl Default for HostConfig {
+    /// Full packets of 4,096 bytes as WRITE in RoCEv2 frames; NICs cost no time.
+    fn default() -> Self {
+        HostConfig {
+            mtu: Bytes::new(4_096),
+            framing: Framing::Rocev2,
+            source_route: Framing::Rocev2.usual_route(),
+            verb: Verb::Write,
+            rto: RtoConfig::default(),
+            nic: None,
+            side_channel: SideChannelConfig::default(),
+        }
+    }
+}
+
 /// The verb that messages are posted with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Verb {
-    /// One-sided WRITE, as collective libraries use it.
+    /// One-sided WRITE.
     #[default]
     Write,
     /// Two-sided SEND.

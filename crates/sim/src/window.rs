@@ -220,24 +220,19 @@ impl<const C: usize> Runner<'_, C> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
-    use pathweave_fabric::config::{FaultConfig, SwitchConfig};
+    use pathweave_fabric::config::FaultConfig;
     use pathweave_results::EndReason;
     use pathweave_topo::{Build, LeafSpine};
-    use pathweave_transport::RtoConfig;
     use pathweave_units::Bytes;
-    use pathweave_wire::Framing;
     use pathweave_workload::{
         MessageGraph, Pattern, Permutation, Placement, RingAllReduce, Traffic, WorkloadConfig, WorkloadEnv,
         build,
     };
 
-    use crate::GroupSpec;
     use crate::monitor::Quiet;
-    use crate::nic::SideChannelConfig;
     use crate::runner::Runner;
-    use crate::spec::{HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimSpec, StopConfig, Verb};
+    use crate::spec::{NamedScheme, SimSpec};
 
     use super::*;
 
@@ -245,33 +240,9 @@ mod tests {
         let fabric = LeafSpine { host_rate: Rate::from_gbps(100), ..LeafSpine::new(4, 4, 4) };
         let env = WorkloadEnv::new(16, Rate::from_gbps(100));
         let graph: MessageGraph = build(&[WorkloadConfig::new(traffic)], &env).expect("it fits").graph;
-        SimSpec {
-            name: scheme.into(),
-            seed: 1,
-            topology: Arc::new(fabric.build(".".as_ref()).expect("a leaf-spine")),
-            routing: RouteChoice::Switches,
-            switch: SwitchConfig::default(),
-            host: HostConfig {
-                mtu: Bytes::new(4_096),
-                framing: Framing::Rocev2,
-                source_route: Framing::Rocev2.usual_route(),
-                verb: Verb::Write,
-                rto: RtoConfig::default(),
-                nic: None,
-                side_channel: SideChannelConfig::default(),
-            },
-            schemes: vec![NamedScheme {
-                name: scheme.into(),
-                scheme: (pathweave_policy::find_scheme(scheme).expect("it exists").make)(),
-            }],
-            groups: graph.groups().iter().map(|_| GroupSpec::new(0)).collect(),
-            graph: Arc::new(graph),
-            faults,
-            stop: StopConfig::default(),
-            observe: ObserveConfig { interval: None, ..ObserveConfig::default() },
-            verify: false,
-            scenario_toml: String::new(),
-        }
+        let topology = fabric.build(".".as_ref()).expect("a leaf-spine");
+        let scheme = NamedScheme::find(scheme).expect("it exists");
+        SimSpec { faults, ..SimSpec::new("test", topology, graph, scheme) }
     }
 
     /// The outcome, once with all hosts in order of time in every window and once with those alone that have to be.

@@ -3,20 +3,19 @@
 
 mod network;
 mod run;
-mod scheme;
 pub(crate) mod validate;
 mod workload;
 
 use std::collections::BTreeMap;
 
 use pathweave_fabric::config::{FaultConfig, SwitchConfig};
+pub use pathweave_sim::{NamedScheme, Verb};
 use pathweave_topo::{RoutingConfig, TopologyConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use network::{NetworkConfig, RetransmissionConfig, Verb};
+pub use network::{NetworkConfig, RetransmissionConfig};
 pub use run::{ObserveConfig, RunConfig};
-pub use scheme::NamedScheme;
 pub(crate) use workload::Role;
 pub use workload::WorkloadEntry;
 

@@ -1,5 +1,6 @@
 //! Packets and what a sender does about lost ones.
 
+use pathweave_sim::Verb;
 use pathweave_sim::nic::{NicConfig, SideChannelConfig};
 use pathweave_transport::RtoConfig;
 use pathweave_units::{Bytes, Duration};
@@ -51,17 +52,6 @@ fn is_default(config: &SideChannelConfig) -> bool {
     *config == SideChannelConfig::default()
 }
 
-/// The verb that messages are posted with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verb {
-    /// One-sided WRITE.
-    #[default]
-    Write,
-    /// Two-sided SEND.
-    Send,
-}
-
 impl NetworkConfig {
     /// The same, as the simulator takes it.
     pub fn to_sim(&self) -> pathweave_sim::HostConfig {
@@ -69,10 +59,7 @@ impl NetworkConfig {
             mtu: self.mtu,
             framing: self.framing,
             source_route: self.source_route.unwrap_or(self.framing.usual_route()),
-            verb: match self.verb {
-                Verb::Write => pathweave_sim::Verb::Write,
-                Verb::Send => pathweave_sim::Verb::Send,
-            },
+            verb: self.verb,
             rto: self.retransmission.to_transport(),
             nic: self.nic.clone(),
             side_channel: self.side_channel.clone(),

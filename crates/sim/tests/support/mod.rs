@@ -3,19 +3,14 @@
 #![allow(dead_code, reason = "every test file uses its part of this")]
 
 use std::path::Path;
-use std::sync::Arc;
 
-use pathweave_fabric::config::{FaultConfig, SwitchConfig};
+use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Service;
 use pathweave_results::{FlowRecord, FlowStatus, RunResult};
-use pathweave_sim::{
-    GroupSpec, HostConfig, NamedScheme, ObserveConfig, Quiet, RouteChoice, SimSpec, StopConfig, Verb, check,
-    profile, run,
-};
+use pathweave_sim::{NamedScheme, Quiet, SimSpec, StopConfig, Verb, check, profile, run};
 use pathweave_topo::{Build, FatTree, LeafSpine, Link, NodeId, Routing, Star, Topology};
-use pathweave_transport::RtoConfig;
 use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time};
-use pathweave_wire::{Body, Data, Framing, Operation, RdData, Segment};
+use pathweave_wire::{Body, Data, Operation, RdData, Segment};
 use pathweave_workload::{GraphBuilder, MessageGraph, NewMessage, Stream};
 
 /// A message: from, to, bytes, start in nanoseconds.
@@ -94,30 +89,11 @@ pub(crate) fn spec(topology: Topology, flows: &[Flow], scheme: &str) -> SimSpec 
 }
 
 pub(crate) fn with_graph(topology: Topology, graph: MessageGraph, scheme: &str) -> SimSpec {
-    let info = pathweave_policy::find_scheme(scheme).expect("a scheme of the policy crate");
+    let scheme = NamedScheme::find(scheme).expect("a scheme of the policy crate");
     SimSpec {
-        name: "test".into(),
-        seed: 1,
-        topology: Arc::new(topology),
-        routing: RouteChoice::Switches,
-        switch: SwitchConfig::default(),
-        host: HostConfig {
-            mtu: Bytes::new(4_096),
-            framing: Framing::Rocev2,
-            source_route: Framing::Rocev2.usual_route(),
-            verb: Verb::Write,
-            rto: RtoConfig::default(),
-            nic: None,
-            side_channel: pathweave_sim::nic::SideChannelConfig::default(),
-        },
-        schemes: vec![NamedScheme { name: scheme.into(), scheme: (info.make)() }],
-        groups: graph.groups().iter().map(|_| GroupSpec::new(0)).collect(),
-        graph: Arc::new(graph),
-        faults: vec![],
         stop: StopConfig { until: Some(Duration::from_ms(5_000)), max_events: Some(50_000_000) },
-        observe: ObserveConfig { interval: None, ..ObserveConfig::default() },
         verify: true,
-        scenario_toml: String::new(),
+        ..SimSpec::new("test", topology, graph, scheme)
     }
 }
 
