@@ -39,7 +39,15 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         (None, _) => all(None),
-        (Some(name), _) => all(Some(name)),
+        (Some(name), _) => {
+            let others = [choice::NAME, transport::NAME, paths::NAME];
+            let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).chain(others).collect();
+            if known.contains(&name) {
+                return all(Some(name));
+            }
+            eprintln!("no benchmark is named \"{name}\"; there are {}", known.join(", "));
+            ExitCode::from(2)
+        }
     }
 }
 

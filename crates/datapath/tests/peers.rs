@@ -197,11 +197,11 @@ fn what_the_gone_have_left_takes_no_place_and_is_not_lost() {
     senders.extend([stays.local_addr(); 2]);
     let receive = |from: Option<std::net::SocketAddr>, salt: u64| {
         let room = Region::zeroed(3_000).expect("memory");
-        match from {
+        let posted = match from {
             Some(from) => server.recv_from(server.insert(from).expect("room"), salt, room.all()),
             None => server.recv(salt, room.all()),
-        }
-        .expect("room");
+        };
+        posted.expect("room");
         let done = server.wait(PATIENCE).expect("a completion");
         assert_eq!(
             (done.result(), done.peer.map(|peer| peer.address())),

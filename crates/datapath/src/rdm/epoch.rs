@@ -70,9 +70,9 @@ impl Core {
         for index in indices {
             let asked = self.remotes.get(index).is_some_and(|remote| !remote.asked.is_empty());
             if asked {
-                self.ask(index)
+                self.ask(index);
             } else {
-                self.post_pending(index)
+                self.post_pending(index);
             }
             self.let_pass(index);
         }
