@@ -5,7 +5,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::Region;
-use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint, RdmPeerState, RdmStats};
+use pathweave_datapath::rdm::{Peer, RdmConfig, RdmEndpoint, RdmPeerState, RdmStats};
 use support::{PATIENCE, pattern, region_of};
 
 fn open(config: &RdmConfig) -> RdmEndpoint {
@@ -203,10 +203,7 @@ fn what_the_gone_have_left_takes_no_place_and_is_not_lost() {
         };
         posted.expect("room");
         let done = server.wait(PATIENCE).expect("a completion");
-        assert_eq!(
-            (done.result(), done.peer.map(|peer| peer.address())),
-            (Ok(3_000), Some(senders[salt as usize]))
-        );
+        assert_eq!((done.result(), done.peer.map(Peer::address)), (Ok(3_000), Some(senders[salt as usize])));
         assert!(room.to_vec(0..3_000).expect("all of it") == pattern(3_000, salt), "message {salt}");
     };
     [12, 13, 5].into_iter().for_each(|salt| receive(Some(senders[salt as usize]), salt));
