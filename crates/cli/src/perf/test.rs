@@ -11,6 +11,8 @@ const BUFFER_BYTES: u64 = 256 << 20;
 /// Places that WRITEs of a few bytes go to in turn where times are measured: the acknowledgement of one may be later than the
 /// answer to it, and several answers are quicker.
 const PLACES_FOR_LATENCY: u64 = 64;
+/// Bytes that WRITEs of bandwidth go to in turn, two messages at least: more than is on the way, and no more than caches hold.
+const BYTES_OF_PLACES: u64 = 4 << 20;
 /// Buffers for each message under way: the other end may be that far behind.
 const BUFFERS_A_MESSAGE: u64 = 4;
 /// Receives an end keeps posted for what is not data.
@@ -124,7 +126,9 @@ impl Test {
         let wanted = match (self.kind, self.check) {
             (Kind::Bandwidth, Check::EveryByte) => BUFFERS_A_MESSAGE * u64::from(self.depth),
             // A WRITE that goes where an earlier one does waits for it, and nothing is to wait here.
-            (Kind::Bandwidth, Check::Off) if self.op == Op::Write => self.depth.into(),
+            (Kind::Bandwidth, Check::Off) if self.op == Op::Write => {
+                (BYTES_OF_PLACES / self.size_bytes).max(2).min(self.depth.into())
+            }
             (Kind::Latency | Kind::Survey, _) if self.op == Op::Write => PLACES_FOR_LATENCY,
             // Nobody looks at the bytes, so all messages come from one buffer and go to one.
             (Kind::Bandwidth, Check::Off) | (Kind::Latency | Kind::Survey, _) => 1,
@@ -312,7 +316,8 @@ mod tests {
         let huge = test(MAX_MESSAGE_BYTES, 64, Check::EveryByte);
         assert_eq!((huge.slots(), huge.window()), (1, 1));
         let unchecked = test(1 << 20, 64, Check::Off);
-        assert_eq!((unchecked.slots(), unchecked.window(), unchecked.receives()), (64, 64, 8));
+        assert_eq!((unchecked.slots(), unchecked.window(), unchecked.receives()), (4, 64, 8));
+        assert_eq!((test(100, 64, Check::Off).slots(), test(100, 1, Check::Off).slots()), (64, 1));
         let sends = Test { op: Op::Send, ..unchecked };
         assert_eq!((sends.slots(), sends.window()), (1, 64));
     }
