@@ -50,7 +50,7 @@ impl Core {
         self.clock = Clock::start();
         self.now = self.clock.now();
         self.endpoint.begin_anew();
-        self.line = Line::new(self.config.line_rate, u64::from(self.config.mtu_payload) + 200);
+        self.line = Line::of_device(&self.config);
         self.waits_for_line = None;
         self.held_since = None;
         self.acks.clear();

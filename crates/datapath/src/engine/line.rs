@@ -6,6 +6,8 @@
 
 use pathweave_units::{Duration, Rate, Time};
 
+use crate::config::DeviceConfig;
+
 /// Longest the loop runs ahead of the line.
 const MOST_AHEAD: Duration = Duration::from_us(100);
 /// Bytes it may run ahead where the line sends them in less: a full batch.
@@ -23,9 +25,17 @@ pub(crate) struct Line {
     closed: bool,
 }
 
+/// Bytes of headers and protection around a payload on the line, at most.
+const AROUND_PAYLOAD_BYTES: u64 = 200;
+
 impl Line {
+    /// The line of a device.
+    pub(crate) fn of_device(config: &DeviceConfig) -> Self {
+        Line::new(config.line_rate, u64::from(config.mtu_payload) + AROUND_PAYLOAD_BYTES)
+    }
+
     /// A line of this rate, which takes packets of up to `packet_bytes`.
-    pub(crate) fn new(rate: Rate, packet_bytes: u64) -> Self {
+    fn new(rate: Rate, packet_bytes: u64) -> Self {
         let batch = rate.time_for(BATCH_BYTES).min(MOST_AHEAD);
         Line { rate, free_at: Time::ZERO, ahead: batch.max(rate.time_for(packet_bytes)), closed: false }
     }

@@ -225,7 +225,7 @@ impl<B: Backend> Engine<B> {
             connections: Connections::new(u16::from_ne_bytes([a, b])),
             places: Places::default(),
             outbound: Outbound::new(backend.limits(), backend.paths()),
-            line: Line::new(config.line_rate, u64::from(config.mtu_payload) + 200),
+            line: Line::of_device(&config),
             waits_for_line: None,
             setup: Setup::new(&config)?,
             shared,

@@ -137,7 +137,7 @@ impl<B: Backend> Engine<B> {
             inbox: Inbox::new(config.unexpected_bytes, config.receives_a_peer),
             places: Places::default(),
             outbound: Outbound::new(backend.limits(), backend.paths()),
-            line: Line::new(device.line_rate, u64::from(device.mtu_payload) + 200),
+            line: Line::of_device(device),
             waits_for_line: None,
             handshakes,
             lines,

@@ -57,22 +57,17 @@ impl Core {
         self.now = self.clock.now();
         self.rd.begin_anew(rd);
         self.lines.begin_anew();
-        self.line = Line::new(self.config.device.line_rate, u64::from(self.config.device.mtu_payload) + 200);
+        self.line = Line::of_device(&self.config.device);
         self.waits_for_line = None;
         (self.upkeep_at, self.idle_since, self.next_upkeep) = (self.now, self.now, MAY_BEGIN_ANEW);
         self.renewing = None;
-        let indices = self.remotes.indices();
-        for index in &indices {
-            if let Some(remote) = self.remotes.get_mut(*index) {
-                (remote.met, remote.opening) = (self.now, Opening::No);
-            }
-        }
-        for index in indices {
-            let asked = self.remotes.get(index).is_some_and(|remote| !remote.asked.is_empty());
-            if asked {
-                self.ask(index);
-            } else {
+        for index in self.remotes.indices() {
+            let Some(remote) = self.remotes.get_mut(index) else { continue };
+            (remote.met, remote.opening) = (self.now, Opening::No);
+            if remote.asked.is_empty() {
                 self.post_pending(index);
+            } else {
+                self.ask(index);
             }
             self.let_pass(index);
         }

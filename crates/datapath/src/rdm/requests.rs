@@ -84,6 +84,9 @@ impl Core {
 
     /// Posts what waits for a peer, as far as the transport takes it. Without an association one is asked for.
     pub(super) fn post_pending(&mut self, index: u32) {
+        if self.defers() {
+            return;
+        }
         let now = self.now;
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let Some(association) = remote.association.as_deref_mut() else {
@@ -92,7 +95,7 @@ impl Core {
             }
             return;
         };
-        if association.closing.is_some() || self.renewing.is_some() {
+        if association.closing.is_some() {
             // The peer may have forgotten this end: it says so, or anything else.
             return;
         }

@@ -62,20 +62,20 @@ impl Balance for LetFlow {
     }
 
     fn decide(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
-        let (now, switch, flow) = (at.now(), at.switch(), at.flow(header));
+        let (now, switch) = (at.now(), at.switch());
         let port = match at.explicit() {
             Some(ways) => {
                 let all = ways.between(header.src(), header.dst());
                 // The switch of the sender draws a way for each flowlet of data.
                 if header.links() == 1 && header.class() > 0 && all.len() > 0 {
-                    let way = self.choose(switch, now, flow, all);
+                    let way = self.choose(switch, now, || at.flow(header), all);
                     at.give(header, way);
                 }
                 at.onward(header)
             }
             None => {
                 let all = at.candidates(header.src(), header.dst());
-                self.choose(switch, now, flow, all)
+                self.choose(switch, now, || at.flow(header), all)
             }
         };
         Action::Forward(port)
@@ -88,10 +88,17 @@ impl Balance for LetFlow {
 
 impl LetFlow {
     /// One of those there are.
-    fn choose(&mut self, switch: u32, now: Time, flow: u64, candidates: Candidates<'_>) -> PortId {
+    fn choose(
+        &mut self,
+        switch: u32,
+        now: Time,
+        flow: impl FnOnce() -> u64,
+        candidates: Candidates<'_>,
+    ) -> PortId {
         if candidates.len() == 1 {
             return candidates.get(0);
         }
+        let flow = flow();
         let table = &mut self.tables[switch as usize];
         let before = match table.look(flow, now, self.config.gap, self.config.entries) {
             // Routes may have changed since.

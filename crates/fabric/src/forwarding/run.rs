@@ -114,6 +114,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 return;
             }
             self.serve_on_time(due, switch);
+            // Decay of registers is no event; packets that are let go are.
             self.events += u64::from(!self.balancer.counts_sent());
             self.with_balancer(due, switch, |balancer, at| balancer.on_clock(at, until));
             self.send_outbox(due, switch);
