@@ -52,6 +52,24 @@ pub enum Grant {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memo(pub u64);
 
+impl Memo {
+    /// The memo of a packet whose rate and whose path are decided apart ([`Split`](crate::Split)): each has half of it.
+    #[inline]
+    pub const fn of_halves(cc: u32, picker: u32) -> Self {
+        Memo((picker as u64) << 32 | cc as u64)
+    }
+    /// What the congestion control returned when the packet left.
+    #[inline]
+    pub const fn cc_half(self) -> u32 {
+        self.0 as u32
+    }
+    /// What the path picker returned when the packet left.
+    #[inline]
+    pub const fn picker_half(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
 /// A packet that left.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {

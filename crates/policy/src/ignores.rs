@@ -41,6 +41,22 @@ macro_rules! ignores {
         ) {
         }
     };
+    (@ on_feedback) => {
+        #[inline]
+        fn on_feedback(
+            &mut self,
+            _: $crate::units::Time,
+            _: &$crate::Feedback,
+            _: &mut $crate::PolicyCx<'_>,
+        ) {
+        }
+    };
+    (@ on_timer) => {
+        fn on_timer(&mut self, _: $crate::units::Time, _: &mut $crate::PolicyCx<'_>) {}
+        fn next_timer(&self) -> Option<$crate::units::Time> {
+            None
+        }
+    };
     (@ on_control) => {
         fn on_control(
             &mut self,

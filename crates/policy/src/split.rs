@@ -5,11 +5,12 @@ use pathweave_units::{Rate, Rng, Time};
 use crate::cc::{AnyCc, CcConfig, CongestionControl, Permit};
 use crate::picker::{AnyPicker, PathPicker, PickerConfig};
 use crate::{
-    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Memo, PathView,
-    Policy, PolicyCx, PolicyEnv, Sent, Want,
+    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Member, Memo,
+    PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
 };
 
-/// Congestion control and path choice that do not know of each other.
+/// Congestion control and path choice, decided apart. They may still speak to each other: through the halves of a packet's
+/// memo, which both see, and through a store that both join. Of the two, the congestion control is called first.
 // The picker first: it is small and used with every packet, as is only the beginning of most congestion controls.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -21,36 +22,43 @@ pub struct Split<C, P> {
 }
 
 impl<C: CongestionControl, P: PathPicker> Policy for Split<C, P> {
-    crate::ignores!(on_open, on_close, compose, on_copy_sent);
+    crate::ignores!(compose, on_copy_sent);
+    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+        self.cc.on_open(now, member, cx);
+        self.picker.on_open(now, member, cx);
+    }
+    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+        self.cc.on_close(cx);
+        self.picker.on_close(cx);
+    }
     #[inline]
-    fn poll_send(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
-        match self.cc.permit(now, want) {
-            Permit::Now => Grant::Send(self.picker.pick(want)),
+    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+        match self.cc.permit(now, want, cx) {
+            Permit::Now => Grant::Send(self.picker.pick(now, want, cx)),
             Permit::At(when) => Grant::At(when),
             Permit::Blocked => Grant::Blocked,
         }
     }
     #[inline]
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
-        self.cc.on_sent(now, sent);
-        self.picker.on_sent(sent, cx.rng);
-        Memo::default()
+        let cc = self.cc.on_sent(now, sent, cx);
+        Memo::of_halves(cc, self.picker.on_sent(now, sent, cx))
     }
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
-        self.cc.on_feedback(now, feedback);
-        self.picker.on_feedback(now, feedback, cx.rng);
+        self.cc.on_feedback(now, feedback, cx);
+        self.picker.on_feedback(now, feedback, cx);
     }
     fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>) {
         if let Some(midway) = feedback.midway() {
             self.on_feedback(now, &midway, cx);
         }
     }
-    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        self.picker.on_paths(paths, cx.rng);
+    fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.picker.on_paths(now, paths, cx);
     }
-    fn on_timer(&mut self, now: Time, _cx: &mut PolicyCx<'_>) {
-        self.cc.on_timer(now);
+    fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
+        self.cc.on_timer(now, cx);
     }
     #[inline]
     fn next_timer(&self) -> Option<Time> {
@@ -96,6 +104,90 @@ impl SplitConfig {
     }
     /// The policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Split<AnyCc, AnyPicker> {
-        Split { cc: self.cc.build(env), picker: self.picker.build(env.paths, rng) }
+        Split { cc: self.cc.build(env), picker: self.picker.build(env, rng) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FeedbackKind;
+    use crate::testing::Host;
+    use pathweave_units::{Duration, PathId};
+
+    /// Takes path after path, and says with each packet how often it has gone round.
+    #[derive(Default)]
+    struct Laps {
+        next: u16,
+        laps: u32,
+    }
+
+    impl PathPicker for Laps {
+        crate::ignores!(on_open, on_close, on_feedback);
+        fn pick(&self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> PathId {
+            PathId(self.next)
+        }
+        fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> u32 {
+            self.next = (self.next + 1) % 4;
+            self.laps += u32::from(self.next == 0);
+            self.laps
+        }
+        fn on_paths(&mut self, _: Time, _: &[PathView], _: &mut PolicyCx<'_>) {}
+    }
+
+    /// Knows each packet again, and learns from the picker's half how far that was.
+    #[derive(Default)]
+    struct Follows {
+        laps: u32,
+    }
+
+    impl CongestionControl for Follows {
+        crate::ignores!(on_open, on_close, on_timer);
+        fn permit(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Permit {
+            Permit::Now
+        }
+        fn on_sent(&mut self, _: Time, sent: &Sent, _: &mut PolicyCx<'_>) -> u32 {
+            !(sent.psn as u32)
+        }
+        fn on_feedback(&mut self, _: Time, feedback: &Feedback, _: &mut PolicyCx<'_>) {
+            if matches!(feedback.kind, FeedbackKind::Ack { .. }) {
+                assert_eq!(feedback.memo.cc_half(), !(feedback.psn as u32));
+                self.laps = feedback.memo.picker_half();
+            }
+        }
+        fn rate(&self, _: Time) -> Option<Rate> {
+            None
+        }
+    }
+
+    #[test]
+    fn each_part_gets_its_half_of_the_memo_back_and_sees_the_others() {
+        let mut split = Split { picker: Laps::default(), cc: Follows::default() };
+        let mut host = Host::new(1);
+        for psn in 0..10 {
+            let sent = Sent {
+                path: PathId(psn as u16 % 4),
+                psn,
+                msn: 0,
+                payload_bytes: 1_000,
+                wire_bytes: 1_078,
+                retransmit: false,
+                inflight_packets: 1,
+            };
+            let memo = split.on_sent(Time::ZERO, &sent, &mut host.cx());
+            let feedback = Feedback {
+                kind: FeedbackKind::Ack { timed: true, marked: false },
+                path: sent.path,
+                psn,
+                memo,
+                wire_bytes: 1_078,
+                rtt: Duration::from_us(10),
+                one_way_ps: 0,
+                inflight_packets: 0,
+                backlogged: true,
+            };
+            split.on_feedback(Time::ZERO, &feedback, &mut host.cx());
+            assert_eq!(u64::from(split.cc.laps), (psn + 1) / 4);
+        }
     }
 }

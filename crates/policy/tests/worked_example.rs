@@ -3,7 +3,7 @@
 use pathweave_policy::cc::{AnyCc, CcConfig, DcqcnConfig};
 use pathweave_policy::picker::{PathPicker, PathSet};
 use pathweave_policy::testing::{Scenario, random_operations};
-use pathweave_policy::{Feedback, FeedbackKind, PathView, PolicyEnv, Sent, Split, Want};
+use pathweave_policy::{Feedback, FeedbackKind, PathView, PolicyCx, PolicyEnv, Sent, Split, Want};
 use pathweave_units::{PathId, Rng, Time};
 
 /// For every packet, of two random paths the one with fewer marks of late (M. Mitzenmacher, "The Power of Two Choices
@@ -31,13 +31,15 @@ impl TwoChoices {
 }
 
 impl PathPicker for TwoChoices {
-    fn pick(&self, _want: &Want) -> PathId {
+    pathweave_policy::ignores!(on_open, on_close);
+    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
         self.next
     }
-    fn on_sent(&mut self, _sent: &Sent, rng: &mut Rng) {
-        self.draw(rng);
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
+        self.draw(cx.rng);
+        0
     }
-    fn on_feedback(&mut self, _now: Time, feedback: &Feedback, _rng: &mut Rng) {
+    fn on_feedback(&mut self, _now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
         let marks = &mut self.marks[feedback.path.index()];
         match feedback.kind {
             FeedbackKind::Ack { marked: false, .. } => *marks /= 2,
@@ -47,9 +49,9 @@ impl PathPicker for TwoChoices {
             _ => {}
         }
     }
-    fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
         self.paths = PathSet::of(paths);
-        self.draw(rng);
+        self.draw(cx.rng);
     }
 }
 

@@ -8,7 +8,7 @@ use pathweave_units::{Duration, Rate, Time};
 use super::window::{Window, fits};
 use super::{CongestionControl, Permit};
 use crate::error::check;
-use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyEnv, Sent, Want};
+use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
 
 /// Parameters of [`Dctcp`].
 #[derive(Clone, Debug, PartialEq)]
@@ -146,17 +146,19 @@ impl Dctcp {
 }
 
 impl CongestionControl for Dctcp {
+    crate::ignores!(on_open, on_close, on_timer);
     #[inline]
-    fn permit(&mut self, _now: Time, want: &Want) -> Permit {
+    fn permit(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
         let window_bytes = (self.window * self.packet_bytes) as u64;
         if fits(want, window_bytes) { Permit::Now } else { Permit::Blocked }
     }
     #[inline]
-    fn on_sent(&mut self, _now: Time, sent: &Sent) {
+    fn on_sent(&mut self, _now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
         self.next_psn = self.next_psn.max(sent.psn + 1);
+        0
     }
     #[inline]
-    fn on_feedback(&mut self, _now: Time, feedback: &Feedback) {
+    fn on_feedback(&mut self, _now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
         match feedback.kind {
             FeedbackKind::Ack { marked, .. } => self.on_ack(feedback.psn, marked),
             // Section 3.5: as any TCP, once a window.
@@ -171,10 +173,6 @@ impl CongestionControl for Dctcp {
             _ => {}
         }
     }
-    fn on_timer(&mut self, _now: Time) {}
-    fn next_timer(&self) -> Option<Time> {
-        None
-    }
     fn rate(&self, _now: Time) -> Option<Rate> {
         // A window a base round-trip time: what it allows while there is no queue.
         let bits = self.window * self.packet_bytes * 8.0;
@@ -185,7 +183,7 @@ impl CongestionControl for Dctcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Scenario, random_operations};
+    use crate::testing::{Host, Scenario, random_operations};
     use crate::{Memo, PolicyConfig, SplitConfig};
     use pathweave_units::PathId;
 
@@ -205,7 +203,7 @@ mod tests {
             inflight_packets: 1,
             backlogged: true,
         };
-        dctcp.on_feedback(Time::ZERO, &feedback);
+        dctcp.on_feedback(Time::ZERO, &feedback, &mut Host::new(1).cx());
     }
     /// A round of `packets`, the first `marked` of them marked.
     fn round(dctcp: &mut Dctcp, packets: u64, marked: u64) {

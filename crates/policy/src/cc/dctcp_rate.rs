@@ -7,7 +7,7 @@ use pathweave_units::{Rate, Time};
 use super::window::{Window, fits};
 use super::{CongestionControl, Permit};
 use crate::error::check;
-use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyEnv, Sent, Want};
+use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
 
 /// Parameters of [`DctcpRate`].
 #[derive(Clone, Debug, PartialEq)]
@@ -116,8 +116,9 @@ impl DctcpRate {
 }
 
 impl CongestionControl for DctcpRate {
+    crate::ignores!(on_open, on_close, on_timer);
     #[inline]
-    fn permit(&mut self, now: Time, want: &Want) -> Permit {
+    fn permit(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
         if !fits(want, self.window_bytes) {
             Permit::Blocked
         } else if now < self.next_send && self.rate < self.line {
@@ -127,19 +128,16 @@ impl CongestionControl for DctcpRate {
         }
     }
     #[inline]
-    fn on_sent(&mut self, now: Time, sent: &Sent) {
+    fn on_sent(&mut self, now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
         self.next_psn = self.next_psn.max(sent.psn + 1);
         self.next_send = now.saturating_add(self.rate.time_for(u64::from(sent.wire_bytes)));
+        0
     }
     #[inline]
-    fn on_feedback(&mut self, _now: Time, feedback: &Feedback) {
+    fn on_feedback(&mut self, _now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
         if let FeedbackKind::Ack { marked, .. } = feedback.kind {
             self.on_ack(feedback.psn, marked);
         }
-    }
-    fn on_timer(&mut self, _now: Time) {}
-    fn next_timer(&self) -> Option<Time> {
-        None
     }
     fn rate(&self, _now: Time) -> Option<Rate> {
         Some(self.rate)
@@ -149,7 +147,7 @@ impl CongestionControl for DctcpRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Scenario, random_operations};
+    use crate::testing::{Host, Scenario, random_operations};
     use crate::{Memo, PolicyConfig, SplitConfig};
     use pathweave_units::{Duration, PathId};
 
@@ -170,7 +168,7 @@ mod tests {
             inflight_packets: 1,
             backlogged: true,
         };
-        control.on_feedback(Time::ZERO, &feedback);
+        control.on_feedback(Time::ZERO, &feedback, &mut Host::new(1).cx());
     }
     fn gbps(control: &DctcpRate) -> f64 {
         control.rate.as_bps() as f64 / 1e9

@@ -1,6 +1,7 @@
 //! Congestion control: how fast a queue pair may send, whatever path its packets take.
 //!
-//! Add one: a file with the algorithm, its configuration and its factory, and one line in [`AnyCc`]'s list below.
+//! Add one: a file with the algorithm, its configuration and its factory; its `mod` line, and one line in the list at the
+//! end of this file.
 
 pub mod dcqcn;
 mod dctcp;
@@ -13,14 +14,13 @@ mod window;
 
 use pathweave_units::{Rate, Time};
 
-use crate::{Adapt, ConfigError, FabricEnv, Feedback, HostDelay, HostEnv, PolicyEnv, Sent, Want};
+use crate::{
+    Adapt, ConfigError, FabricEnv, Feedback, HostDelay, HostEnv, Member, PolicyCx, PolicyEnv, Sent, Want,
+};
 
-pub use dcqcn::{Dcqcn, DcqcnConfig, DcqcnParams, DcqcnPreset};
-pub use dctcp::{Dctcp, DctcpConfig};
-pub use dctcp_rate::{DctcpRate, DctcpRateConfig};
-pub use swift::{HopScaling, IncreaseOver, Swift, SwiftConfig, SwiftHops};
-pub use timely::{Timely, TimelyConfig, TimelyParams, TimelyPreset};
-pub use unlimited::{Unlimited, UnlimitedConfig};
+pub use dcqcn::{DcqcnParams, DcqcnPreset};
+pub use swift::{HopScaling, IncreaseOver, SwiftHops};
+pub use timely::{TimelyParams, TimelyPreset};
 pub use window::Window;
 
 /// The answer to [`CongestionControl::permit`].
@@ -35,24 +35,35 @@ pub enum Permit {
 }
 
 /// Rate or window of one direction of one queue pair. Time never runs backwards.
+///
+/// Every call lends the random stream of the queue pair and what the queue pairs of the endpoint share ([`PolicyCx`]), as
+/// [`Policy`](crate::Policy) has it; what a congestion control has no use for, it names ([`ignores!`](crate::ignores)).
 pub trait CongestionControl {
+    /// Its queue pair is opened; the first call. It joins here what it shares with others of the endpoint.
+    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>);
+    /// Its queue pair is closed; the last call.
+    fn on_close(&mut self, cx: &mut PolicyCx<'_>);
     /// May a packet leave? Changes nothing that matters.
-    fn permit(&mut self, now: Time, want: &Want) -> Permit;
-    /// A packet left.
-    fn on_sent(&mut self, now: Time, sent: &Sent);
+    fn permit(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Permit;
+    /// A packet left. What is returned comes back with the feedback on it ([`Memo::cc_half`](crate::Memo::cc_half)), where
+    /// the path picker sees it, too; 0 where nothing is to be kept.
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32;
     /// Feedback on a packet.
-    fn on_feedback(&mut self, now: Time, feedback: &Feedback);
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>);
     /// The instant of [`CongestionControl::next_timer`] has come.
-    fn on_timer(&mut self, now: Time);
-    /// When [`CongestionControl::on_timer`] wants to be called. `None` where timers are evaluated when looked at.
+    fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>);
+    /// When [`CongestionControl::on_timer`] is to be called. `None` where timers are evaluated when looked at.
     fn next_timer(&self) -> Option<Time>;
     /// The rate allowed now; `None` where there is no limit.
     fn rate(&self, now: Time) -> Option<Rate>;
 }
 
-/// Declares the congestion controls a `split` policy can use: one line each.
+/// Declares the congestion controls a `split` policy can use, one line each: the name, the module, and in it the state and
+/// the configuration.
 macro_rules! congestion_controls {
-    ($( $(#[$doc:meta])* $name:ident($state:ty, $config:ty) ),* $(,)?) => {
+    ($( $(#[$doc:meta])* $name:ident($module:ident: $state:ident, $config:ident) ),* $(,)?) => {
+        $( pub use $module::{$state, $config}; )*
+
         /// A congestion control with its parameters.
         #[derive(Clone, Debug, PartialEq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -96,20 +107,26 @@ macro_rules! congestion_controls {
         }
 
         impl CongestionControl for AnyCc {
-            #[inline]
-            fn permit(&mut self, now: Time, want: &Want) -> Permit {
-                match self { $( AnyCc::$name(cc) => cc.permit(now, want) ),* }
+            fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyCc::$name(cc) => cc.on_open(now, member, cx) ),* }
+            }
+            fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyCc::$name(cc) => cc.on_close(cx) ),* }
             }
             #[inline]
-            fn on_sent(&mut self, now: Time, sent: &Sent) {
-                match self { $( AnyCc::$name(cc) => cc.on_sent(now, sent) ),* }
+            fn permit(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Permit {
+                match self { $( AnyCc::$name(cc) => cc.permit(now, want, cx) ),* }
             }
             #[inline]
-            fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
-                match self { $( AnyCc::$name(cc) => cc.on_feedback(now, feedback) ),* }
+            fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
+                match self { $( AnyCc::$name(cc) => cc.on_sent(now, sent, cx) ),* }
             }
-            fn on_timer(&mut self, now: Time) {
-                match self { $( AnyCc::$name(cc) => cc.on_timer(now) ),* }
+            #[inline]
+            fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyCc::$name(cc) => cc.on_feedback(now, feedback, cx) ),* }
+            }
+            fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyCc::$name(cc) => cc.on_timer(now, cx) ),* }
             }
             #[inline]
             fn next_timer(&self) -> Option<Time> {
@@ -124,15 +141,15 @@ macro_rules! congestion_controls {
 
 congestion_controls! {
     /// No congestion control: as fast as the line allows, or a fixed window.
-    None(Unlimited, UnlimitedConfig),
+    None(unlimited: Unlimited, UnlimitedConfig),
     /// DCQCN's reaction point: rate-based, driven by congestion notifications.
-    Dcqcn(Dcqcn, DcqcnConfig),
+    Dcqcn(dcqcn: Dcqcn, DcqcnConfig),
     /// DCTCP: window-based, driven by the share of marked packets.
-    Dctcp(Dctcp, DctcpConfig),
+    Dctcp(dctcp: Dctcp, DctcpConfig),
     /// DCTCP with a rate in place of the window, as simulators of RDMA have it.
-    DctcpRate(DctcpRate, DctcpRateConfig),
+    DctcpRate(dctcp_rate: DctcpRate, DctcpRateConfig),
     /// Swift: window-based, driven by delay against a target.
-    Swift(Swift, SwiftConfig),
+    Swift(swift: Swift, SwiftConfig),
     /// TIMELY: rate-based, driven by the gradient of round-trip times.
-    Timely(Timely, TimelyConfig),
+    Timely(timely: Timely, TimelyConfig),
 }

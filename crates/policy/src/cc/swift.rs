@@ -11,7 +11,9 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
 use crate::error::check;
-use crate::{Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, Leg, PolicyEnv, Sent, Want};
+use crate::{
+    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, Leg, PolicyCx, PolicyEnv, Sent, Want,
+};
 
 /// Parameters of [`Swift`].
 #[derive(Clone, Debug, PartialEq)]
@@ -294,8 +296,9 @@ impl Swift {
 }
 
 impl CongestionControl for Swift {
+    crate::ignores!(on_open, on_close, on_timer);
     #[inline]
-    fn permit(&mut self, now: Time, want: &Want) -> Permit {
+    fn permit(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
         if f64::from(want.inflight_packets) + 1.0 <= self.cwnd {
             return Permit::Now;
         }
@@ -306,13 +309,14 @@ impl CongestionControl for Swift {
         if now >= self.next_send { Permit::Now } else { Permit::At(self.next_send) }
     }
     #[inline]
-    fn on_sent(&mut self, now: Time, _sent: &Sent) {
+    fn on_sent(&mut self, now: Time, _sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
         if self.cwnd < 1.0 {
             self.next_send = now.saturating_add(Duration::from_ps((self.rtt / self.cwnd) as u64));
         }
+        0
     }
     #[inline]
-    fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
         match feedback.kind {
             FeedbackKind::Ack { timed: true, .. } | FeedbackKind::Midway => {
                 self.on_ack(now, feedback.rtt, feedback.backlogged);
@@ -326,10 +330,6 @@ impl CongestionControl for Swift {
             self.next_send = now;
         }
     }
-    fn on_timer(&mut self, _now: Time) {}
-    fn next_timer(&self) -> Option<Time> {
-        None
-    }
     fn rate(&self, _now: Time) -> Option<Rate> {
         // A window a base round-trip time: what it allows while there is no queue.
         let share = self.cwnd * self.params.packet_time / self.params.base_rtt;
@@ -341,6 +341,7 @@ impl CongestionControl for Swift {
 mod tests {
     use super::*;
     use crate::Memo;
+    use crate::testing::Host;
     use pathweave_units::PathId;
 
     /// 100 packets of 100 ns are a BDP of 10 us.
@@ -449,7 +450,7 @@ mod tests {
         let full = swift.window_packets();
         let echo = |swift: &mut Swift, at_us, rtt_ns| {
             let feedback = Feedback { rtt: Duration::from_ns(rtt_ns), ..feedback(FeedbackKind::Midway) };
-            swift.on_feedback(Time::from_us(at_us), &feedback);
+            swift.on_feedback(Time::from_us(at_us), &feedback, &mut Host::new(1).cx());
         };
         echo(&mut swift, 100, 8_100);
         assert!((swift.window_packets() - (full + 1.0 / full)).abs() < 1e-9);
@@ -465,7 +466,11 @@ mod tests {
     }
     fn ack(swift: &mut Swift, now: Time, rtt_us: u64) {
         let kind = FeedbackKind::Ack { timed: true, marked: false };
-        swift.on_feedback(now, &Feedback { rtt: Duration::from_us(rtt_us), ..feedback(kind) });
+        swift.on_feedback(
+            now,
+            &Feedback { rtt: Duration::from_us(rtt_us), ..feedback(kind) },
+            &mut Host::new(1).cx(),
+        );
     }
     fn feedback(kind: FeedbackKind) -> Feedback {
         Feedback {
@@ -532,8 +537,8 @@ mod tests {
         swift.cwnd = 0.25;
         (swift.rtt, swift.next_send) = (20e6, Time::ZERO);
         let now = Time::from_us(50);
-        assert_eq!(swift.permit(now, &want(1)), Permit::Blocked);
-        assert_eq!(swift.permit(now, &want(0)), Permit::Now);
+        assert_eq!(swift.permit(now, &want(1), &mut Host::new(1).cx()), Permit::Blocked);
+        assert_eq!(swift.permit(now, &want(0), &mut Host::new(1).cx()), Permit::Now);
         let sent = Sent {
             path: PathId(0),
             psn: 0,
@@ -543,7 +548,7 @@ mod tests {
             retransmit: false,
             inflight_packets: 1,
         };
-        swift.on_sent(now, &sent);
-        assert_eq!(swift.permit(now, &want(0)), Permit::At(Time::from_us(130))); // 20 us / 0.25
+        swift.on_sent(now, &sent, &mut Host::new(1).cx());
+        assert_eq!(swift.permit(now, &want(0), &mut Host::new(1).cx()), Permit::At(Time::from_us(130))); // 20 us / 0.25
     }
 }

@@ -4,7 +4,7 @@ use pathweave_units::{Rate, Time};
 
 use super::window::fits;
 use super::{CongestionControl, Permit, Window};
-use crate::{Adapt, ConfigError, Feedback, PolicyEnv, Sent, Want};
+use crate::{Adapt, ConfigError, PolicyCx, PolicyEnv, Sent, Want};
 
 /// Parameters of [`Unlimited`].
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -39,18 +39,15 @@ impl Unlimited {
 }
 
 impl CongestionControl for Unlimited {
+    crate::ignores!(on_open, on_close, on_feedback, on_timer);
     #[inline]
-    fn permit(&mut self, _now: Time, want: &Want) -> Permit {
+    fn permit(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
         if fits(want, self.window_bytes) { Permit::Now } else { Permit::Blocked }
     }
-    fn on_timer(&mut self, _now: Time) {}
-    fn next_timer(&self) -> Option<Time> {
-        None
+    #[inline]
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
+        0
     }
-    #[inline]
-    fn on_sent(&mut self, _now: Time, _sent: &Sent) {}
-    #[inline]
-    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback) {}
     fn rate(&self, _now: Time) -> Option<Rate> {
         None
     }

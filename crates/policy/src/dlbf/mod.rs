@@ -296,7 +296,8 @@ impl OnSwitch {
 }
 
 impl Policy for Dlbf {
-    fn on_open(&mut self, _now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+        self.cc.on_open(now, member, cx);
         let State { config, env, place, .. } = &mut *self.state;
         if config.scope == DlbfScope::HostPair {
             *place = Place::join(config, env, member.peer, cx.shared);
@@ -304,6 +305,7 @@ impl Policy for Dlbf {
     }
 
     fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+        self.cc.on_close(cx);
         self.state.place.leave(cx.shared);
     }
 
@@ -337,7 +339,7 @@ impl Policy for Dlbf {
         {
             state.copies.pop_front();
         }
-        match (self.cc.permit(now, want), state.copies.front()) {
+        match (self.cc.permit(now, want, cx), state.copies.front()) {
             (Permit::At(when), _) => Grant::At(when),
             (Permit::Blocked, _) => Grant::Blocked,
             (Permit::Now, Some(&psn)) => Grant::Copy { psn, path },
@@ -345,14 +347,14 @@ impl Policy for Dlbf {
         }
     }
 
-    fn on_sent(&mut self, now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> Memo {
-        self.cc.on_sent(now, sent);
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        let cc = self.cc.on_sent(now, sent, cx);
         self.state.history.sent(sent.psn, Sending { at: now, path: sent.path });
         self.state.sent_at = now;
-        Memo::default()
+        Memo::of_halves(cc, 0)
     }
 
-    fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, _cx: &mut PolicyCx<'_>) {
+    fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
         let state = &mut *self.state;
         // Bytes of a rate like any others, but no more in flight.
         let sent = Sent {
@@ -364,7 +366,7 @@ impl Policy for Dlbf {
             retransmit: true,
             inflight_packets: state.history.iter().count() as u32,
         };
-        self.cc.on_sent(now, &sent);
+        self.cc.on_sent(now, &sent, cx);
         state.history.sent(psn, Sending { at: now, path });
         state.copies.retain(|&other| other != psn);
         state.counts.copies += 1;
@@ -389,7 +391,7 @@ impl Policy for Dlbf {
                 if timed {
                     state.on_heard(now, &Arrival::of(feedback, marked), cx);
                 }
-                self.cc.on_feedback(now, feedback);
+                self.cc.on_feedback(now, feedback, cx);
             }
             FeedbackKind::Heard { marked } => state.on_heard(now, &Arrival::of(feedback, marked), cx),
             FeedbackKind::Lost | FeedbackKind::Timeout => {
@@ -400,13 +402,13 @@ impl Policy for Dlbf {
                         state.leave(now, cx);
                     }
                 }
-                self.cc.on_feedback(now, feedback);
+                self.cc.on_feedback(now, feedback, cx);
             }
             FeedbackKind::Cnp => {
                 let keeps = state.config.marked_rate == MarkedRate::Kept
                     && state.place.table(cx.shared).has_other(now, feedback.path);
                 if !keeps {
-                    self.cc.on_feedback(now, feedback);
+                    self.cc.on_feedback(now, feedback, cx);
                 }
             }
             FeedbackKind::Late => state.on_late(now, feedback.psn, cx),
@@ -438,8 +440,8 @@ impl Policy for Dlbf {
         }
     }
 
-    fn on_timer(&mut self, now: Time, _cx: &mut PolicyCx<'_>) {
-        self.cc.on_timer(now);
+    fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
+        self.cc.on_timer(now, cx);
     }
     fn next_timer(&self) -> Option<Time> {
         self.cc.next_timer()

@@ -3,7 +3,7 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::{Feedback, PathView, Sent, Want};
+use crate::{PathView, PolicyCx, Sent, Want};
 
 /// One path for the life of the queue pair, drawn from its random stream. Another is drawn when it goes down; it
 /// does not return when the first comes up again.
@@ -24,15 +24,16 @@ impl Ecmp {
 }
 
 impl PathPicker for Ecmp {
+    crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _want: &Want) -> PathId {
+    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
         self.path
     }
     #[inline]
-    fn on_sent(&mut self, _sent: &Sent, _rng: &mut Rng) {}
-    #[inline]
-    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback, _rng: &mut Rng) {}
-    fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
-        self.path = PathSet::of(paths).keep_or_draw(self.path, rng);
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
+        0
+    }
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.path = PathSet::of(paths).keep_or_draw(self.path, cx.rng);
     }
 }

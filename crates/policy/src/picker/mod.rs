@@ -1,6 +1,6 @@
 //! Path pickers: which path a packet takes, whatever its rate.
 //!
-//! Add one: a file with the picker and one line in [`AnyPicker`]'s list below.
+//! Add one: a file with the picker; its `mod` line, and one line in the list at the end of this file.
 
 mod ecmp;
 mod paths;
@@ -14,31 +14,37 @@ mod weighted;
 
 use pathweave_units::{PathId, Rng, Time};
 
-use crate::{ConfigError, Feedback, PathView, Sent, Want};
+use crate::{ConfigError, Feedback, Member, PathView, PolicyCx, PolicyEnv, Sent, Want};
 
-pub use ecmp::Ecmp;
 pub use paths::PathSet;
-pub use per_message::PerMessage;
-pub use plb::{Plb, PlbConfig};
-pub use round_robin::RoundRobin;
-pub use rps::Rps;
-pub use weighted::{Wcmp, WeightedRps};
 
 /// Chooses a path for each packet. Starts with all paths of the environment up.
+///
+/// Every call lends the random stream of the queue pair and what the queue pairs of the endpoint share ([`PolicyCx`]), as
+/// [`Policy`](crate::Policy) has it; what a picker has no use for, it names ([`ignores!`](crate::ignores)).
 pub trait PathPicker {
+    /// Its queue pair is opened; the first call. It joins here what it shares with others of the endpoint.
+    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>);
+    /// Its queue pair is closed; the last call.
+    fn on_close(&mut self, cx: &mut PolicyCx<'_>);
     /// The path for this packet. Changes nothing: asked again, it answers the same.
-    fn pick(&self, want: &Want) -> PathId;
-    /// A packet left on the path picked for it.
-    fn on_sent(&mut self, sent: &Sent, rng: &mut Rng);
-    /// Feedback on a packet, for pickers that listen.
-    fn on_feedback(&mut self, now: Time, feedback: &Feedback, rng: &mut Rng);
+    fn pick(&self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId;
+    /// A packet left on the path picked for it. What is returned comes back with the feedback on it
+    /// ([`Memo::picker_half`](crate::Memo::picker_half)), where the congestion control sees it, too; 0 where nothing is to be
+    /// kept.
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32;
+    /// Feedback on a packet.
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>);
     /// The set of paths changed.
-    fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng);
+    fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>);
 }
 
-/// Declares the pickers a `split` policy can use: one line each, with its parameters where it has any.
+/// Declares the pickers a `split` policy can use, one line each: the module, the name in it, and its configuration where it
+/// has one.
 macro_rules! pickers {
-    ($( $(#[$doc:meta])* $name:ident $(($config:ty))? ),* $(,)?) => {
+    ($( $(#[$doc:meta])* $module:ident: $name:ident $(($config:ident))? ),* $(,)?) => {
+        $( pub use $module::{$name $(, $config)?}; )*
+
         /// A path picker: its name, or a table of its name with its parameters (`{ plb = { forced_rounds = 6 } }`).
         #[derive(Clone, Copy, Debug, PartialEq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -61,30 +67,36 @@ macro_rules! pickers {
                 match self { $( pickers!(@pattern $name config $($config)?) => pickers!(@validate config $($config)?) ),* }
             }
             /// The picker of one queue pair.
-            pub fn build(self, paths: u16, rng: &mut Rng) -> AnyPicker {
+            pub fn build(self, env: &PolicyEnv, rng: &mut Rng) -> AnyPicker {
                 match self {
                     $( pickers!(@pattern $name config $($config)?) => {
-                        AnyPicker::$name(pickers!(@make $name config paths rng $($config)?))
+                        AnyPicker::$name(pickers!(@make $name config env rng $($config)?))
                     } ),*
                 }
             }
         }
 
         impl PathPicker for AnyPicker {
-            #[inline]
-            fn pick(&self, want: &Want) -> PathId {
-                match self { $( AnyPicker::$name(picker) => picker.pick(want) ),* }
+            fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyPicker::$name(picker) => picker.on_open(now, member, cx) ),* }
+            }
+            fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyPicker::$name(picker) => picker.on_close(cx) ),* }
             }
             #[inline]
-            fn on_sent(&mut self, sent: &Sent, rng: &mut Rng) {
-                match self { $( AnyPicker::$name(picker) => picker.on_sent(sent, rng) ),* }
+            fn pick(&self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+                match self { $( AnyPicker::$name(picker) => picker.pick(now, want, cx) ),* }
             }
             #[inline]
-            fn on_feedback(&mut self, now: Time, feedback: &Feedback, rng: &mut Rng) {
-                match self { $( AnyPicker::$name(picker) => picker.on_feedback(now, feedback, rng) ),* }
+            fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
+                match self { $( AnyPicker::$name(picker) => picker.on_sent(now, sent, cx) ),* }
             }
-            fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
-                match self { $( AnyPicker::$name(picker) => picker.on_paths(paths, rng) ),* }
+            #[inline]
+            fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+                match self { $( AnyPicker::$name(picker) => picker.on_feedback(now, feedback, cx) ),* }
+            }
+            fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+                match self { $( AnyPicker::$name(picker) => picker.on_paths(now, paths, cx) ),* }
             }
         }
     };
@@ -92,23 +104,23 @@ macro_rules! pickers {
     (@pattern $name:ident $bound:ident $config:ty) => { PickerConfig::$name($bound) };
     (@validate $bound:ident) => { Ok(()) };
     (@validate $bound:ident $config:ty) => { $bound.validate() };
-    (@make $name:ident $bound:ident $paths:ident $rng:ident) => { $name::new($paths, $rng) };
-    (@make $name:ident $bound:ident $paths:ident $rng:ident $config:ty) => { $name::new(&$bound, $paths, $rng) };
+    (@make $name:ident $bound:ident $env:ident $rng:ident) => { $name::new($env.paths, $rng) };
+    (@make $name:ident $bound:ident $env:ident $rng:ident $config:ty) => { $name::new(&$bound, $env, $rng) };
 }
 
 pickers! {
     /// One path for the life of the queue pair.
-    Ecmp,
+    ecmp: Ecmp,
     /// One path for its life, drawn in proportion to the paths' rates.
-    Wcmp,
+    weighted: Wcmp,
     /// Every packet takes a random path.
-    Rps,
+    rps: Rps,
     /// Every packet takes a random path, in proportion to the paths' rates.
-    WeightedRps,
+    weighted: WeightedRps,
     /// Every message takes a random path.
-    PerMessage,
+    per_message: PerMessage,
     /// Packet after packet takes path after path.
-    RoundRobin,
+    round_robin: RoundRobin,
     /// PLB: another path after rounds of congestion.
-    Plb(PlbConfig),
+    plb: Plb(PlbConfig),
 }

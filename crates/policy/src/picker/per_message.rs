@@ -3,7 +3,7 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::{Feedback, PathView, Sent, Want};
+use crate::{PathView, PolicyCx, Sent, Want};
 
 /// All packets of a message take one path, drawn when its first packet is sent. Retransmissions of an earlier
 /// message take the path of the message being sent.
@@ -29,23 +29,23 @@ impl PerMessage {
 }
 
 impl PathPicker for PerMessage {
+    crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, want: &Want) -> PathId {
+    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
         if self.begins(want.msn) { self.next } else { self.path }
     }
     #[inline]
-    fn on_sent(&mut self, sent: &Sent, rng: &mut Rng) {
+    fn on_sent(&mut self, _now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
         if self.begins(sent.msn) {
             self.msn = sent.msn;
             self.path = self.next;
-            self.next = self.paths.draw(rng);
+            self.next = self.paths.draw(cx.rng);
         }
+        0
     }
-    #[inline]
-    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback, _rng: &mut Rng) {}
-    fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
         self.paths = PathSet::of(paths);
-        self.path = self.paths.keep_or_draw(self.path, rng);
-        self.next = self.paths.keep_or_draw(self.next, rng);
+        self.path = self.paths.keep_or_draw(self.path, cx.rng);
+        self.next = self.paths.keep_or_draw(self.next, cx.rng);
     }
 }

@@ -11,7 +11,7 @@ use pathweave_units::{Duration, PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
 use crate::error::check;
-use crate::{ConfigError, Feedback, FeedbackKind, PathView, Sent, Want};
+use crate::{ConfigError, Feedback, FeedbackKind, PathView, PolicyCx, PolicyEnv, Sent, Want};
 
 /// Parameters of [`Plb`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,9 +77,9 @@ struct Rounds {
 }
 
 impl Plb {
-    /// A queue pair with `paths` paths to choose from.
-    pub fn new(config: &PlbConfig, paths: u16, rng: &mut Rng) -> Self {
-        let paths = PathSet::all(paths);
+    /// The state of one queue pair.
+    pub fn new(config: &PlbConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
+        let paths = PathSet::all(env.paths);
         let path = paths.draw(rng);
         let rounds = Rounds {
             paths,
@@ -125,31 +125,33 @@ impl Rounds {
 }
 
 impl PathPicker for Plb {
+    crate::ignores!(on_open, on_close);
     #[inline]
-    fn pick(&self, _want: &Want) -> PathId {
+    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
         self.path
     }
     #[inline]
-    fn on_sent(&mut self, sent: &Sent, _rng: &mut Rng) {
+    fn on_sent(&mut self, _now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
         self.rounds.next_psn = self.rounds.next_psn.max(sent.psn + 1);
+        0
     }
-    fn on_feedback(&mut self, now: Time, feedback: &Feedback, rng: &mut Rng) {
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         let idle = feedback.inflight_packets == 0;
         match feedback.kind {
             FeedbackKind::Ack { marked, .. } if self.rounds.on_ack(now, feedback.psn, marked, idle) => {
-                self.change(rng);
+                self.change(cx.rng);
             }
             // One timeout tells of many packets; those of the path left are not heard.
             FeedbackKind::Timeout if feedback.path == self.path => {
-                self.change(rng);
-                self.rounds.suspend(now, rng);
+                self.change(cx.rng);
+                self.rounds.suspend(now, cx.rng);
             }
             _ => {}
         }
     }
-    fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
         self.rounds.paths = PathSet::of(paths);
-        self.path = self.rounds.paths.keep_or_draw(self.path, rng);
+        self.path = self.rounds.paths.keep_or_draw(self.path, cx.rng);
     }
 }
 
@@ -157,21 +159,24 @@ impl PathPicker for Plb {
 mod tests {
     use super::*;
     use crate::Memo;
+    use crate::testing::{Host, Scenario};
 
-    fn rng() -> Rng {
-        Rng::for_component(1, "qp", 0)
+    /// With 64 paths.
+    fn plb(host: &mut Host) -> Plb {
+        let env = PolicyEnv { paths: 64, ..Scenario::steady().env };
+        Plb::new(&PlbConfig::default(), &env, &mut host.rng)
     }
     /// A round of ten packets, `marked` of them marked, `left` still in flight at its end. The path after it.
-    fn round(plb: &mut Plb, at_us: u64, marked: u64, left: u32, rng: &mut Rng) -> PathId {
+    fn round(plb: &mut Plb, at_us: u64, marked: u64, left: u32, host: &mut Host) -> PathId {
         let first = plb.rounds.next_psn;
         (plb.rounds.round_end, plb.rounds.next_psn) = (first + 9, first + 10);
         for n in 0..10 {
             let kind = FeedbackKind::Ack { timed: true, marked: n < marked };
-            feed(plb, at_us, kind, first + n, left, rng);
+            feed(plb, at_us, kind, first + n, left, host);
         }
         plb.path
     }
-    fn feed(plb: &mut Plb, at_us: u64, kind: FeedbackKind, psn: u64, left: u32, rng: &mut Rng) {
+    fn feed(plb: &mut Plb, at_us: u64, kind: FeedbackKind, psn: u64, left: u32, host: &mut Host) {
         let feedback = Feedback {
             kind,
             path: plb.path,
@@ -183,43 +188,43 @@ mod tests {
             inflight_packets: left,
             backlogged: true,
         };
-        plb.on_feedback(Time::from_us(at_us), &feedback, rng);
+        plb.on_feedback(Time::from_us(at_us), &feedback, &mut host.cx());
     }
 
     #[test]
     fn twelve_congested_rounds_force_another_path_and_a_calm_one_starts_the_count_anew() {
-        let mut rng = rng();
-        let mut plb = Plb::new(&PlbConfig::default(), 64, &mut rng);
+        let mut host = Host::new(1);
+        let mut plb = plb(&mut host);
         let start = plb.path;
-        assert!((0..11).all(|at| round(&mut plb, at, 5, 3, &mut rng) == start));
-        assert_eq!(round(&mut plb, 11, 4, 3, &mut rng), start, "four of ten are no congestion");
-        assert!((12..23).all(|at| round(&mut plb, at, 10, 3, &mut rng) == start));
-        assert_ne!(round(&mut plb, 23, 5, 3, &mut rng), start);
+        assert!((0..11).all(|at| round(&mut plb, at, 5, 3, &mut host) == start));
+        assert_eq!(round(&mut plb, 11, 4, 3, &mut host), start, "four of ten are no congestion");
+        assert!((12..23).all(|at| round(&mut plb, at, 10, 3, &mut host) == start));
+        assert_ne!(round(&mut plb, 23, 5, 3, &mut host), start);
     }
 
     #[test]
     fn three_are_enough_when_nothing_is_in_flight() {
-        let mut rng = rng();
-        let mut plb = Plb::new(&PlbConfig::default(), 64, &mut rng);
+        let mut host = Host::new(1);
+        let mut plb = plb(&mut host);
         let start = plb.path;
-        assert!((0..2).all(|at| round(&mut plb, at, 10, 0, &mut rng) == start));
-        assert_eq!(round(&mut plb, 2, 10, 1, &mut rng), start);
-        assert_ne!(round(&mut plb, 3, 10, 0, &mut rng), start);
+        assert!((0..2).all(|at| round(&mut plb, at, 10, 0, &mut host) == start));
+        assert_eq!(round(&mut plb, 2, 10, 1, &mut host), start);
+        assert_ne!(round(&mut plb, 3, 10, 0, &mut host), start);
         assert_eq!(plb.rounds.congested, 0);
     }
 
     #[test]
     fn a_timeout_changes_the_path_and_suspends_for_one_to_two_minutes() {
-        let mut rng = rng();
-        let mut plb = Plb::new(&PlbConfig::default(), 64, &mut rng);
+        let mut host = Host::new(1);
+        let mut plb = plb(&mut host);
         let start = plb.path;
-        feed(&mut plb, 100, FeedbackKind::Timeout, 0, 0, &mut rng);
+        feed(&mut plb, 100, FeedbackKind::Timeout, 0, 0, &mut host);
         let second = plb.path;
         assert_ne!(second, start);
-        assert!((1..50).all(|s| round(&mut plb, 1_000_000 * s, 10, 0, &mut rng) == second));
+        assert!((1..50).all(|s| round(&mut plb, 1_000_000 * s, 10, 0, &mut host) == second));
         let until = plb.rounds.suspended_until;
         assert!(until >= Time::from_us(60_000_100) && until <= Time::from_us(120_000_100), "{until}");
-        assert_ne!(round(&mut plb, 121_000_000, 10, 0, &mut rng), second);
+        assert_ne!(round(&mut plb, 121_000_000, 10, 0, &mut host), second);
     }
 
     #[test]

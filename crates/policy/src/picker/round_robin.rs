@@ -3,7 +3,7 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::{Feedback, PathView, Sent, Want};
+use crate::{PathView, PolicyCx, Sent, Want};
 
 /// Packet after packet takes path after path, from a random start so that queue pairs do not march in step.
 #[derive(Clone, Debug)]
@@ -20,20 +20,20 @@ impl RoundRobin {
 }
 
 impl PathPicker for RoundRobin {
+    crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _want: &Want) -> PathId {
+    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
         self.paths.get(self.next)
     }
     #[inline]
-    fn on_sent(&mut self, _sent: &Sent, _rng: &mut Rng) {
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
         self.next = if self.next + 1 < self.paths.len() { self.next + 1 } else { 0 };
+        0
     }
-    #[inline]
-    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback, _rng: &mut Rng) {}
-    fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
         self.paths = PathSet::of(paths);
         if self.next >= self.paths.len() {
-            self.next = rng.below(self.paths.len());
+            self.next = cx.rng.below(self.paths.len());
         }
     }
 }

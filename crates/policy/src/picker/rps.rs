@@ -3,7 +3,7 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::{Feedback, PathView, Sent, Want};
+use crate::{PathView, PolicyCx, Sent, Want};
 
 /// Every packet takes a uniformly random path of those that are up (Dixit et al., INFOCOM 2013).
 #[derive(Clone, Debug)]
@@ -22,18 +22,18 @@ impl Rps {
 }
 
 impl PathPicker for Rps {
+    crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _want: &Want) -> PathId {
+    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
         self.next
     }
     #[inline]
-    fn on_sent(&mut self, _sent: &Sent, rng: &mut Rng) {
-        self.next = self.paths.draw(rng);
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
+        self.next = self.paths.draw(cx.rng);
+        0
     }
-    #[inline]
-    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback, _rng: &mut Rng) {}
-    fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
         self.paths = PathSet::of(paths);
-        self.next = self.paths.keep_or_draw(self.next, rng);
+        self.next = self.paths.keep_or_draw(self.next, cx.rng);
     }
 }

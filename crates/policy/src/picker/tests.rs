@@ -5,6 +5,7 @@ use pathweave_units::{PathId, Rng};
 
 use super::*;
 use crate::PathState;
+use crate::testing::{Host, Scenario};
 
 fn want(msn: u32) -> Want {
     Want {
@@ -18,9 +19,9 @@ fn want(msn: u32) -> Want {
     }
 }
 
-fn send(picker: &mut impl PathPicker, msn: u32, rng: &mut Rng) -> PathId {
-    let path = picker.pick(&want(msn));
-    assert_eq!(path, picker.pick(&want(msn)), "asking changes nothing");
+fn send(picker: &mut impl PathPicker, msn: u32, host: &mut Host) -> PathId {
+    let path = picker.pick(Time::ZERO, &want(msn), &mut host.cx());
+    assert_eq!(path, picker.pick(Time::ZERO, &want(msn), &mut host.cx()), "asking changes nothing");
     let sent = Sent {
         path,
         psn: 0,
@@ -30,7 +31,7 @@ fn send(picker: &mut impl PathPicker, msn: u32, rng: &mut Rng) -> PathId {
         retransmit: false,
         inflight_packets: 1,
     };
-    picker.on_sent(&sent, rng);
+    picker.on_sent(Time::ZERO, &sent, &mut host.cx());
     path
 }
 
@@ -53,13 +54,13 @@ fn chi_square(counts: &[u64]) -> f64 {
 
 #[test]
 fn spraying_is_uniform() {
-    let mut rng = Rng::for_component(1, "qp", 0);
-    let mut rps = Rps::new(64, &mut rng);
+    let mut host = Host::new(1);
+    let mut rps = Rps::new(64, &mut host.rng);
     let mut counts = [0u64; 64];
     let mut repeats = 0u64;
     let mut last = PathId(0);
     for _ in 0..64_000 {
-        let path = send(&mut rps, 0, &mut rng);
+        let path = send(&mut rps, 0, &mut host);
         counts[path.index()] += 1;
         repeats += u64::from(path == last);
         last = path;
@@ -73,32 +74,32 @@ fn spraying_is_uniform() {
 
 #[test]
 fn spraying_avoids_what_is_down_and_stays_uniform() {
-    let mut rng = Rng::for_component(2, "qp", 0);
-    let mut rps = Rps::new(8, &mut rng);
-    rps.on_paths(&all_but(PathId(3), 8), &mut rng);
+    let mut host = Host::new(2);
+    let mut rps = Rps::new(8, &mut host.rng);
+    rps.on_paths(Time::ZERO, &all_but(PathId(3), 8), &mut host.cx());
     let mut counts = [0u64; 8];
-    (0..7_000).for_each(|_| counts[send(&mut rps, 0, &mut rng).index()] += 1);
+    (0..7_000).for_each(|_| counts[send(&mut rps, 0, &mut host).index()] += 1);
     assert_eq!(counts[3], 0);
     let up: Vec<u64> = counts.iter().copied().filter(|&count| count > 0).collect();
     assert!(up.len() == 7 && chi_square(&up) < 27.0, "{counts:?}");
-    rps.on_paths(&views(&[PathState::Up; 8]), &mut rng);
-    assert!((0..100).any(|_| send(&mut rps, 0, &mut rng) == PathId(3)));
+    rps.on_paths(Time::ZERO, &views(&[PathState::Up; 8]), &mut host.cx());
+    assert!((0..100).any(|_| send(&mut rps, 0, &mut host) == PathId(3)));
 }
 
 #[test]
 fn ecmp_keeps_its_path_until_it_goes_down() {
-    let mut rng = Rng::for_component(3, "qp", 0);
-    let mut ecmp = Ecmp::new(16, &mut rng);
-    let first = send(&mut ecmp, 0, &mut rng);
-    assert!((1..1_000).all(|msn| send(&mut ecmp, msn, &mut rng) == first));
+    let mut host = Host::new(3);
+    let mut ecmp = Ecmp::new(16, &mut host.rng);
+    let first = send(&mut ecmp, 0, &mut host);
+    assert!((1..1_000).all(|msn| send(&mut ecmp, msn, &mut host) == first));
     let other = PathId((first.0 + 1) % 16);
-    ecmp.on_paths(&all_but(other, 16), &mut rng);
-    assert_eq!(send(&mut ecmp, 0, &mut rng), first);
-    ecmp.on_paths(&all_but(first, 16), &mut rng);
-    let second = send(&mut ecmp, 0, &mut rng);
+    ecmp.on_paths(Time::ZERO, &all_but(other, 16), &mut host.cx());
+    assert_eq!(send(&mut ecmp, 0, &mut host), first);
+    ecmp.on_paths(Time::ZERO, &all_but(first, 16), &mut host.cx());
+    let second = send(&mut ecmp, 0, &mut host);
     assert_ne!(second, first);
-    ecmp.on_paths(&views(&[PathState::Up; 16]), &mut rng);
-    assert_eq!(send(&mut ecmp, 0, &mut rng), second);
+    ecmp.on_paths(Time::ZERO, &views(&[PathState::Up; 16]), &mut host.cx());
+    assert_eq!(send(&mut ecmp, 0, &mut host), second);
 }
 
 #[test]
@@ -114,51 +115,50 @@ fn queue_pairs_choose_ecmp_paths_independently_and_uniformly() {
 
 #[test]
 fn a_message_stays_on_its_path_and_the_next_draws_anew() {
-    let mut rng = Rng::for_component(5, "qp", 0);
-    let mut picker = PerMessage::new(32, &mut rng);
+    let mut host = Host::new(5);
+    let mut picker = PerMessage::new(32, &mut host.rng);
     let mut paths = Vec::new();
     for msn in 0..3_200 {
-        let path = send(&mut picker, msn, &mut rng);
-        assert!((0..5).all(|_| send(&mut picker, msn, &mut rng) == path));
+        let path = send(&mut picker, msn, &mut host);
+        assert!((0..5).all(|_| send(&mut picker, msn, &mut host) == path));
         paths.push(path);
     }
     let same = paths.windows(2).filter(|pair| pair[0] == pair[1]).count();
     assert!((40..160).contains(&same), "{same}"); // 100, standard deviation 10
     let current = *paths.last().expect("there were messages");
-    assert_eq!(send(&mut picker, 17, &mut rng), current); // an old message, sent again
-    assert_eq!(send(&mut picker, 3_199, &mut rng), current);
+    assert_eq!(send(&mut picker, 17, &mut host), current); // an old message, sent again
+    assert_eq!(send(&mut picker, 3_199, &mut host), current);
 }
 
 #[test]
 fn message_numbers_may_wrap() {
-    let mut rng = Rng::for_component(6, "qp", 0);
-    let mut picker = PerMessage::new(1_000, &mut rng);
+    let mut host = Host::new(6);
+    let mut picker = PerMessage::new(1_000, &mut host.rng);
     for n in 0..8u32 {
-        send(&mut picker, n << 29, &mut rng);
+        send(&mut picker, n << 29, &mut host);
     }
-    let last = send(&mut picker, u32::MAX, &mut rng);
-    let wrapped = send(&mut picker, 0, &mut rng);
+    let last = send(&mut picker, u32::MAX, &mut host);
+    let wrapped = send(&mut picker, 0, &mut host);
     assert_ne!(wrapped, last);
-    assert_eq!(send(&mut picker, u32::MAX, &mut rng), wrapped);
+    assert_eq!(send(&mut picker, u32::MAX, &mut host), wrapped);
 }
 
 #[test]
 fn round_robin_visits_every_path_in_turn() {
-    let mut rng = Rng::for_component(7, "qp", 0);
-    let mut picker = RoundRobin::new(5, &mut rng);
-    let first = send(&mut picker, 0, &mut rng).0;
-    let next: Vec<u16> = (0..9).map(|_| send(&mut picker, 0, &mut rng).0).collect();
+    let mut host = Host::new(7);
+    let mut picker = RoundRobin::new(5, &mut host.rng);
+    let first = send(&mut picker, 0, &mut host).0;
+    let next: Vec<u16> = (0..9).map(|_| send(&mut picker, 0, &mut host).0).collect();
     let expected: Vec<u16> = (1..10).map(|n| (first + n) % 5).collect();
     assert_eq!(next, expected);
 }
 
 #[test]
 fn every_picker_survives_every_path_going_down() {
-    for config in [PickerConfig::Ecmp, PickerConfig::Rps, PickerConfig::PerMessage, PickerConfig::RoundRobin]
-    {
-        let mut rng = Rng::for_component(8, "qp", 0);
-        let mut picker = config.build(4, &mut rng);
-        picker.on_paths(&views(&[PathState::Down; 4]), &mut rng);
-        assert!(send(&mut picker, 1, &mut rng).0 < 4);
+    for (_, config) in PickerConfig::every() {
+        let mut host = Host::new(8);
+        let mut picker = config.build(&PolicyEnv { paths: 4, ..Scenario::steady().env }, &mut host.rng);
+        picker.on_paths(Time::ZERO, &views(&[PathState::Down; 4]), &mut host.cx());
+        assert!(send(&mut picker, 1, &mut host).0 < 4);
     }
 }

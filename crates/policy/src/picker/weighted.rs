@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::{Feedback, PathView, Sent, Want};
+use crate::{PathView, PolicyCx, Sent, Want};
 
 /// Paths, and the sums of their weights up to each. Without weights they are all alike.
 #[derive(Clone, Debug)]
@@ -67,19 +67,19 @@ impl WeightedRps {
 }
 
 impl PathPicker for WeightedRps {
+    crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _want: &Want) -> PathId {
+    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
         self.next
     }
     #[inline]
-    fn on_sent(&mut self, _sent: &Sent, rng: &mut Rng) {
-        self.next = self.paths.draw(rng);
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
+        self.next = self.paths.draw(cx.rng);
+        0
     }
-    #[inline]
-    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback, _rng: &mut Rng) {}
-    fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
         *self.paths = Weighted::of(paths);
-        self.next = self.paths.draw(rng);
+        self.next = self.paths.draw(cx.rng);
     }
 }
 
@@ -99,17 +99,18 @@ impl Wcmp {
 }
 
 impl PathPicker for Wcmp {
+    crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _want: &Want) -> PathId {
+    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
         self.path
     }
-    fn on_sent(&mut self, _sent: &Sent, _rng: &mut Rng) {}
-    #[inline]
-    fn on_feedback(&mut self, _now: Time, _feedback: &Feedback, _rng: &mut Rng) {}
-    fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
+        0
+    }
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
         let weighted = Weighted::of(paths);
         if !self.informed || !weighted.paths.contains(self.path) {
-            self.path = weighted.draw(rng);
+            self.path = weighted.draw(cx.rng);
             self.informed = true;
         }
     }
@@ -119,6 +120,7 @@ impl PathPicker for Wcmp {
 mod tests {
     use super::*;
     use crate::PathState;
+    use crate::testing::Host;
     use pathweave_units::Rate;
     use std::vec::Vec;
 
@@ -132,13 +134,13 @@ mod tests {
 
     #[test]
     fn packets_spread_as_the_rates_do() {
-        let mut rng = Rng::for_component(1, "qp", 0);
-        let mut picker = WeightedRps::new(3, &mut rng);
-        picker.on_paths(&views(), &mut rng);
+        let mut host = Host::new(1);
+        let mut picker = WeightedRps::new(3, &mut host.rng);
+        picker.on_paths(Time::ZERO, &views(), &mut host.cx());
         let mut counts = [0u32; 3];
         for _ in 0..9_000 {
             counts[picker.next.index()] += 1;
-            picker.next = picker.paths.draw(&mut rng);
+            picker.next = picker.paths.draw(&mut host.rng);
         }
         // 4,000, 1,000 and 4,000; standard deviations 47 and 30.
         assert!(counts[0].abs_diff(4_000) < 240 && counts[1].abs_diff(1_000) < 150, "{counts:?}");
@@ -148,11 +150,11 @@ mod tests {
     fn flows_spread_as_the_rates_do_and_stay() {
         let mut counts = [0u32; 3];
         for qp in 0..9_000 {
-            let mut rng = Rng::for_component(1, "qp", qp);
-            let mut picker = Wcmp::new(3, &mut rng);
-            picker.on_paths(&views(), &mut rng);
+            let mut host = Host { rng: Rng::for_component(1, "qp", qp), ..Host::new(1) };
+            let mut picker = Wcmp::new(3, &mut host.rng);
+            picker.on_paths(Time::ZERO, &views(), &mut host.cx());
             let path = picker.path;
-            picker.on_paths(&views(), &mut rng);
+            picker.on_paths(Time::ZERO, &views(), &mut host.cx());
             assert_eq!(picker.path, path);
             counts[path.index()] += 1;
         }

@@ -12,6 +12,7 @@
 mod bench;
 mod channel;
 mod checked;
+mod host;
 mod operations;
 mod report;
 mod scenario;
@@ -21,6 +22,7 @@ mod tests;
 
 pub use channel::Hop;
 pub use checked::Checked;
+pub use host::Host;
 pub use operations::random_operations;
 pub use report::{Report, SenderReport};
 pub use scenario::{AcksTell, Change, Overtaken, Scenario};

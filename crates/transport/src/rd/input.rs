@@ -129,14 +129,14 @@ impl<P: Policy> RdQp<P> {
 
     /// Packets to a destination were marked: whoever is to, slows down.
     fn on_notified(&mut self, now: Time, flow: u32, notification: &Feedback) {
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
         match &self.config.control {
             Some(control) if control.slows == Slows::QueuePair => {
-                let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
                 self.config.policy.on_feedback(now, notification, &mut cx);
             }
             _ => {
                 if let Some(pace) = &mut self.flows[flow as usize].pace {
-                    pace.on_cnp(now, notification);
+                    pace.on_cnp(now, notification, &mut cx);
                 }
             }
         }

@@ -141,7 +141,7 @@ impl<P: Policy> RdQp<P> {
         self.config.policy.on_sent(now, &sent, &mut cx);
         let Flow { peer, pace, .. } = &mut self.flows[candidate.flow as usize];
         if let Some(pace) = pace {
-            pace.on_sent(now, &sent);
+            pace.on_sent(now, &sent, &mut cx);
         }
         // Without rate control nobody answers a mark.
         let ecn_capable = pace.is_some();
@@ -163,7 +163,8 @@ impl<P: Policy> RdQp<P> {
             let candidate = self.packet(next, msg, index)?;
             let Some(pace) = &mut self.flows[next.flow() as usize].pace else { return Some(candidate) };
             let want = want_of(&candidate.data, msg, 0);
-            match pace.opens_at(now, &want) {
+            let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+            match pace.opens_at(now, &want, &mut cx) {
                 None => return Some(candidate),
                 Some(until) => self.queues.wait(until),
             }

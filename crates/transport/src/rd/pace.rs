@@ -1,7 +1,9 @@
 //! Congestion control of one destination.
 
 use pathweave_policy::cc::{CongestionControl, Dcqcn, Permit};
-use pathweave_policy::{CnpMode, CnpPolicy, DestinationControl, Feedback, FeedbackKind, Memo, Sent, Want};
+use pathweave_policy::{
+    CnpMode, CnpPolicy, DestinationControl, Feedback, FeedbackKind, Memo, PolicyCx, Sent, Want,
+};
 use pathweave_units::{Duration, PathId, Rate, Time};
 
 /// How fast a destination is sent to, and when it was last told of marks. All paths together: its size does not hang on
@@ -20,8 +22,8 @@ impl Pace {
 
     /// When a packet may leave, if not now.
     #[inline]
-    pub(super) fn opens_at(&mut self, now: Time, want: &Want) -> Option<Time> {
-        match self.reaction.permit(now, want) {
+    pub(super) fn opens_at(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Option<Time> {
+        match self.reaction.permit(now, want, cx) {
             Permit::Now => None,
             Permit::At(when) => Some(when),
             // It has no window: nothing is acknowledged.
@@ -35,13 +37,13 @@ impl Pace {
     }
 
     #[inline]
-    pub(super) fn on_sent(&mut self, now: Time, sent: &Sent) {
-        self.reaction.on_sent(now, sent);
+    pub(super) fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) {
+        self.reaction.on_sent(now, sent, cx);
     }
 
     /// The destination has told of a mark.
-    pub(super) fn on_cnp(&mut self, now: Time, feedback: &Feedback) {
-        self.reaction.on_feedback(now, feedback);
+    pub(super) fn on_cnp(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        self.reaction.on_feedback(now, feedback, cx);
     }
 
     /// A marked packet has come from there. True if the peer is to be told now.

@@ -18,7 +18,7 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::window::fits;
 use super::{CongestionControl, Permit};
-use crate::{Feedback, FeedbackKind, PolicyEnv, Sent, Want};
+use crate::{Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
 
 pub use params::{DcqcnConfig, DcqcnParams, Field, Reaction};
 pub use presets::{DcqcnPreset, PresetInfo, presets};
@@ -263,8 +263,9 @@ impl Dcqcn {
 }
 
 impl CongestionControl for Dcqcn {
+    crate::ignores!(on_open, on_close, on_timer);
     #[inline]
-    fn permit(&mut self, now: Time, want: &Want) -> Permit {
+    fn permit(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
         self.advance(now);
         if !fits(want, self.window_bytes()) {
             return Permit::Blocked;
@@ -275,7 +276,7 @@ impl CongestionControl for Dcqcn {
         Permit::Now
     }
     #[inline]
-    fn on_sent(&mut self, now: Time, sent: &Sent) {
+    fn on_sent(&mut self, now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
         self.advance(now);
         // From now, not from when it might have left: being idle earns nothing.
         self.next_send = if self.rate < self.unpaced_rate {
@@ -286,17 +287,14 @@ impl CongestionControl for Dcqcn {
         if self.byte_counter > 0 {
             self.on_bytes(sent.wire_bytes);
         }
+        0
     }
     #[inline]
-    fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
         if feedback.kind == FeedbackKind::Cnp {
             self.advance(now);
             self.on_notification(now);
         }
-    }
-    fn on_timer(&mut self, _now: Time) {}
-    fn next_timer(&self) -> Option<Time> {
-        None
     }
     fn rate(&self, now: Time) -> Option<Rate> {
         Some(self.at(now).rate)

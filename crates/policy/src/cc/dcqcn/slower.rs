@@ -49,10 +49,11 @@ mod tests {
 
     use pathweave_units::{PathId, Time};
 
-    use super::super::tests::cnp;
+    use super::super::tests::notify;
     use super::super::{Dcqcn, DcqcnPreset, presets};
     use super::*;
     use crate::cc::{CongestionControl, Permit};
+    use crate::testing::Host;
     use crate::{Leg, PolicyEnv, Sent, Want};
 
     const PACKET: u32 = 1_500;
@@ -138,17 +139,17 @@ mod tests {
             retransmit: false,
             inflight_packets: 0,
         };
-        let notification = cnp();
+        let mut host = Host::new(1);
         let (mut now, mut busy_until, mut notify_at) = (Time::ZERO, Time::ZERO, Vec::new());
         let mut shares = Vec::new();
         for _ in 0..4_000 {
-            if let Permit::At(when) = cc.permit(now, &want) {
+            if let Permit::At(when) = cc.permit(now, &want, &mut host.cx()) {
                 now = when;
             }
             while notify_at.first().is_some_and(|at| *at <= now) {
-                cc.on_feedback(notify_at.remove(0), &notification);
+                notify(&mut cc, notify_at.remove(0));
             }
-            cc.on_sent(now, &sent);
+            cc.on_sent(now, &sent, &mut host.cx());
             let waits = busy_until.saturating_since(now);
             // What finds no room is dropped.
             if waits < takes * 130 {

@@ -5,6 +5,7 @@ use super::eager::Eager;
 use super::*;
 use crate::Memo;
 use crate::cc::Window;
+use crate::testing::Host;
 
 const GBPS: u64 = 1_000_000_000;
 
@@ -36,7 +37,7 @@ fn round() -> DcqcnConfig {
     }
 }
 
-pub(super) fn cnp() -> Feedback {
+fn cnp() -> Feedback {
     Feedback {
         kind: FeedbackKind::Cnp,
         path: PathId(0),
@@ -74,6 +75,16 @@ fn want(inflight_packets: u32) -> Want {
     }
 }
 
+pub(super) fn notify(cc: &mut Dcqcn, at: Time) {
+    cc.on_feedback(at, &cnp(), &mut Host::new(1).cx());
+}
+fn send(cc: &mut Dcqcn, at: Time, wire_bytes: u32) {
+    cc.on_sent(at, &sent(wire_bytes), &mut Host::new(1).cx());
+}
+fn permit(cc: &mut Dcqcn, at: Time, inflight_packets: u32) -> Permit {
+    cc.permit(at, &want(inflight_packets), &mut Host::new(1).cx())
+}
+
 fn rate_bps(cc: &Dcqcn, us: u64) -> u64 {
     cc.rate(Time::from_us(us)).expect("DCQCN has a rate").as_bps()
 }
@@ -82,17 +93,17 @@ fn rate_bps(cc: &Dcqcn, us: u64) -> u64 {
 fn sampled_trajectory_through_three_cuts_and_the_three_phases() {
     let mut cc = Dcqcn::new(&round(), &env());
     assert_eq!(rate_bps(&cc, 0), 100 * GBPS);
-    cc.on_feedback(Time::ZERO, &cnp()); // starts both clocks; the rate falls when that of decreases is due, at 40
-    cc.on_feedback(Time::from_us(10), &cnp()); // is one with the first
-    cc.on_feedback(Time::from_us(20), &cnp()); // so is this
+    notify(&mut cc, Time::ZERO); // starts both clocks; the rate falls when that of decreases is due, at 40
+    notify(&mut cc, Time::from_us(10)); // is one with the first
+    notify(&mut cc, Time::from_us(20)); // so is this
     assert_eq!(rate_bps(&cc, 39), 100 * GBPS);
     assert_eq!(rate_bps(&cc, 40), 50 * GBPS); // alpha 1, half
-    cc.on_feedback(Time::from_us(50), &cnp()); // waits for the decrease clock at 80
+    notify(&mut cc, Time::from_us(50)); // waits for the decrease clock at 80
     assert_eq!(rate_bps(&cc, 79), 50 * GBPS);
     assert_eq!(rate_bps(&cc, 80), 25 * GBPS); // alpha still 1
     assert_eq!(cc.target(Time::from_us(80)), Rate::from_gbps(100)); // no step since the last cut: target kept
     assert_eq!(rate_bps(&cc, 180), 62_500_000_000); // fast recovery 1
-    cc.on_feedback(Time::from_us(250), &cnp());
+    notify(&mut cc, Time::from_us(250));
     assert_eq!(cc.alpha(Time::from_us(279)), 0.5); // 100: notified, stays 1; 200: halves
     // At 280 the rate timer comes first (81.25), then the cut by a quarter.
     assert_eq!(rate_bps(&cc, 280), 60_937_500_000);
@@ -118,7 +129,7 @@ fn sampled_trajectory_through_three_cuts_and_the_three_phases() {
 fn a_lone_notification_cuts_one_decrease_interval_later() {
     for info in presets().iter().filter(|info| info.params.reaction == Reaction::Sampled) {
         let mut cc = Dcqcn::new(&DcqcnConfig::preset(info.preset), &env());
-        cc.on_feedback(Time::from_us(100), &cnp());
+        notify(&mut cc, Time::from_us(100));
         let before = Time::from_us(104) - Duration::from_ps(1);
         assert_eq!(cc.rate(before), Some(Rate::from_gbps(100)), "{}", info.name);
         assert_eq!(cc.next_timer(), None, "the cut needs no timer of the endpoint");
@@ -138,11 +149,11 @@ fn immediate_trajectory_with_timer_and_byte_counter() {
         ..DcqcnConfig::preset(DcqcnPreset::Paper)
     };
     let mut cc = Dcqcn::new(&config, &env());
-    cc.on_feedback(Time::ZERO, &cnp());
-    cc.on_feedback(Time::from_us(50), &cnp());
+    notify(&mut cc, Time::ZERO);
+    notify(&mut cc, Time::from_us(50));
     assert_eq!((rate_bps(&cc, 50), cc.target(Time::from_us(50))), (25 * GBPS, Rate::from_gbps(50)));
     let mut send = |us, bps| {
-        cc.on_sent(Time::from_us(us), &sent(1_000));
+        send(&mut cc, Time::from_us(us), 1_000);
         assert_eq!(rate_bps(&cc, us), bps, "at {us} us");
     };
     send(60, 37_500_000_000); // fast recovery
@@ -161,11 +172,11 @@ fn immediate_trajectory_with_timer_and_byte_counter() {
 #[test]
 fn the_papers_alpha_rises_with_notifications_and_decays_without() {
     let mut cc = Dcqcn::new(&DcqcnConfig::preset(DcqcnPreset::Paper), &env());
-    cc.on_feedback(Time::ZERO, &cnp());
+    notify(&mut cc, Time::ZERO);
     assert_eq!(cc.alpha(Time::from_ns(54_999)), 1.0);
     assert_eq!(cc.alpha(Time::from_us(55)), 255.0 / 256.0);
     assert_eq!(cc.alpha(Time::from_us(110)), 255.0 * 255.0 / 65_536.0);
-    cc.on_feedback(Time::from_us(60), &cnp());
+    notify(&mut cc, Time::from_us(60));
     let raised = 255.0 * 255.0 / 65_536.0 + 1.0 / 256.0;
     assert_eq!(cc.alpha(Time::from_us(114)), raised); // the timer restarted at 60
     assert_eq!(cc.alpha(Time::from_us(115)), raised * 255.0 / 256.0);
@@ -176,7 +187,7 @@ fn cuts_are_gated_by_the_decrease_interval() {
     let mut cc = Dcqcn::new(&DcqcnConfig::default(), &env());
     for ns in (0..8_000).step_by(100) {
         assert_eq!(rate_bps(&cc, ns / 1_000), if ns < 4_000 { 100 * GBPS } else { 50 * GBPS });
-        cc.on_feedback(Time::from_ns(ns), &cnp());
+        notify(&mut cc, Time::from_ns(ns));
     }
     assert_eq!(rate_bps(&cc, 8), 25 * GBPS); // alpha was held at 1
     assert_eq!(rate_bps(&cc, 12), 25 * GBPS);
@@ -186,10 +197,10 @@ fn cuts_are_gated_by_the_decrease_interval() {
         ..DcqcnConfig::preset(DcqcnPreset::Paper)
     };
     let mut cc = Dcqcn::new(&config, &env());
-    cc.on_feedback(Time::ZERO, &cnp());
-    cc.on_feedback(Time::from_us(49), &cnp());
+    notify(&mut cc, Time::ZERO);
+    notify(&mut cc, Time::from_us(49));
     assert_eq!(rate_bps(&cc, 49), 50 * GBPS);
-    cc.on_feedback(Time::from_us(50), &cnp());
+    notify(&mut cc, Time::from_us(50));
     assert_eq!(rate_bps(&cc, 50), 25 * GBPS);
 }
 
@@ -197,12 +208,12 @@ fn cuts_are_gated_by_the_decrease_interval() {
 fn the_rate_never_falls_below_its_minimum() {
     let mut cc = Dcqcn::new(&DcqcnConfig::default(), &env());
     for us in 0..200 {
-        cc.on_feedback(Time::from_us(us), &cnp());
+        notify(&mut cc, Time::from_us(us));
     }
     assert_eq!(rate_bps(&cc, 200), GBPS);
     let slow = PolicyEnv { line_rate: Rate::from_mbps(500), ..env() };
     let mut cc = Dcqcn::new(&DcqcnConfig::default(), &slow);
-    cc.on_feedback(Time::ZERO, &cnp());
+    notify(&mut cc, Time::ZERO);
     assert_eq!(rate_bps(&cc, 4), 500_000_000); // the line is slower than the minimum
 }
 
@@ -210,8 +221,8 @@ fn the_rate_never_falls_below_its_minimum() {
 fn line_rate_is_left_to_the_nic() {
     let mut cc = Dcqcn::new(&DcqcnConfig::default(), &env());
     for _ in 0..10 {
-        assert_eq!(cc.permit(Time::ZERO, &want(0)), Permit::Now);
-        cc.on_sent(Time::ZERO, &sent(1_250));
+        assert_eq!(permit(&mut cc, Time::ZERO, 0), Permit::Now);
+        send(&mut cc, Time::ZERO, 1_250);
     }
 }
 
@@ -223,29 +234,29 @@ fn halving() -> DcqcnConfig {
 #[test]
 fn packets_are_paced_and_idling_earns_nothing() {
     let mut cc = Dcqcn::new(&halving(), &env());
-    cc.on_feedback(Time::ZERO, &cnp()); // 50 Gb/s from 4 us on: 1,250 bytes take 200 ns
-    assert_eq!(cc.permit(Time::from_ns(4_000), &want(0)), Permit::Now);
-    cc.on_sent(Time::from_ns(4_000), &sent(1_250));
-    assert_eq!(cc.permit(Time::from_ns(4_080), &want(1)), Permit::At(Time::from_ns(4_200)));
-    assert_eq!(cc.permit(Time::from_ns(4_200), &want(1)), Permit::Now);
-    assert_eq!(cc.permit(Time::from_ns(9_000), &want(1)), Permit::Now);
-    cc.on_sent(Time::from_ns(9_000), &sent(1_250));
-    assert_eq!(cc.permit(Time::from_ns(9_000), &want(2)), Permit::At(Time::from_ns(9_200)));
+    notify(&mut cc, Time::ZERO); // 50 Gb/s from 4 us on: 1,250 bytes take 200 ns
+    assert_eq!(permit(&mut cc, Time::from_ns(4_000), 0), Permit::Now);
+    send(&mut cc, Time::from_ns(4_000), 1_250);
+    assert_eq!(permit(&mut cc, Time::from_ns(4_080), 1), Permit::At(Time::from_ns(4_200)));
+    assert_eq!(permit(&mut cc, Time::from_ns(4_200), 1), Permit::Now);
+    assert_eq!(permit(&mut cc, Time::from_ns(9_000), 1), Permit::Now);
+    send(&mut cc, Time::from_ns(9_000), 1_250);
+    assert_eq!(permit(&mut cc, Time::from_ns(9_000), 2), Permit::At(Time::from_ns(9_200)));
 }
 
 #[test]
 fn recovery_ends_at_line_rate_without_pacing() {
     let mut cc = Dcqcn::new(&halving(), &env());
-    cc.on_feedback(Time::ZERO, &cnp());
-    cc.on_sent(Time::from_us(5), &sent(1_250));
+    notify(&mut cc, Time::ZERO);
+    send(&mut cc, Time::from_us(5), 1_250);
     // From the cut at 4 us on; 50 Gb/s is half of the line: nine halvings leave 1/1024.
     let after = |steps: u64| 4 + steps * 300;
     let last_paced = Time::from_us(after(9) - 1);
-    cc.on_sent(last_paced, &sent(1_250));
-    assert!(matches!(cc.permit(last_paced, &want(1)), Permit::At(_)));
+    send(&mut cc, last_paced, 1_250);
+    assert!(matches!(permit(&mut cc, last_paced, 1), Permit::At(_)));
     let free = Time::from_us(after(9));
-    cc.on_sent(free, &sent(1_250));
-    assert_eq!(cc.permit(free, &want(1)), Permit::Now);
+    send(&mut cc, free, 1_250);
+    assert_eq!(permit(&mut cc, free, 1), Permit::Now);
     assert!(rate_bps(&cc, after(9)) < 100 * GBPS); // the published trajectory goes on
     assert_eq!(rate_bps(&cc, after(37)), 100 * GBPS);
     assert_eq!(cc.at(Time::from_us(after(40))).due, Time::MAX); // and the timers stop
@@ -259,16 +270,16 @@ fn the_window_bounds_what_is_in_flight_and_can_follow_the_rate() {
         ..halving()
     };
     let mut cc = Dcqcn::new(&config, &env());
-    assert_eq!(cc.permit(Time::ZERO, &want(99)), Permit::Now);
-    assert_eq!(cc.permit(Time::ZERO, &want(100)), Permit::Blocked);
-    cc.on_feedback(Time::ZERO, &cnp());
+    assert_eq!(permit(&mut cc, Time::ZERO, 99), Permit::Now);
+    assert_eq!(permit(&mut cc, Time::ZERO, 100), Permit::Blocked);
+    notify(&mut cc, Time::ZERO);
     let cut = Time::from_us(4);
-    assert_eq!(cc.permit(cut, &want(49)), Permit::Now);
-    assert_eq!(cc.permit(cut, &want(50)), Permit::Blocked);
+    assert_eq!(permit(&mut cc, cut, 49), Permit::Now);
+    assert_eq!(permit(&mut cc, cut, 50), Permit::Blocked);
     let tiny = DcqcnConfig { window: Some(Window::Bdp(1e-3)), ..DcqcnConfig::default() };
     let mut cc = Dcqcn::new(&tiny, &env());
-    assert_eq!(cc.permit(Time::ZERO, &want(0)), Permit::Now); // smaller than a packet, yet no deadlock
-    assert_eq!(cc.permit(Time::ZERO, &want(1)), Permit::Blocked);
+    assert_eq!(permit(&mut cc, Time::ZERO, 0), Permit::Now); // smaller than a packet, yet no deadlock
+    assert_eq!(permit(&mut cc, Time::ZERO, 1), Permit::Blocked);
 }
 
 #[test]
@@ -360,11 +371,11 @@ proptest! {
             now += Duration::from_ps(ps);
             match step {
                 Step::Cnp => {
-                    lazy.on_feedback(now, &cnp());
+                    notify(&mut lazy, now);
                     eager.on_cnp(now);
                 }
                 Step::Bytes(bytes) => {
-                    lazy.on_sent(now, &sent(bytes));
+                    send(&mut lazy, now, bytes);
                     eager.on_bytes(now, bytes);
                 }
                 Step::Look => eager.run_until(now),

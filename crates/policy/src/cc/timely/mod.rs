@@ -12,7 +12,7 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::window::fits;
 use super::{CongestionControl, Permit};
-use crate::{Feedback, FeedbackKind, PolicyEnv, Sent, Want};
+use crate::{Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
 
 pub use params::{TimelyConfig, TimelyParams, TimelyPreset};
 
@@ -108,8 +108,9 @@ impl Timely {
 }
 
 impl CongestionControl for Timely {
+    crate::ignores!(on_open, on_close, on_timer);
     #[inline]
-    fn permit(&mut self, now: Time, want: &Want) -> Permit {
+    fn permit(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
         if !fits(want, self.window_bytes) {
             return Permit::Blocked;
         }
@@ -119,15 +120,16 @@ impl CongestionControl for Timely {
         Permit::Now
     }
     #[inline]
-    fn on_sent(&mut self, now: Time, sent: &Sent) {
+    fn on_sent(&mut self, now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
         self.next_send = if self.rate < self.unpaced {
             now.max(self.next_send) + self.rate.time_for(u64::from(sent.wire_bytes))
         } else {
             now
         };
+        0
     }
     #[inline]
-    fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
         match feedback.kind {
             FeedbackKind::Ack { timed: true, .. } if now.saturating_since(self.updated) >= feedback.rtt => {
                 self.update(now, feedback.rtt);
@@ -135,10 +137,6 @@ impl CongestionControl for Timely {
             FeedbackKind::Midway => self.update(now, feedback.rtt),
             _ => {}
         }
-    }
-    fn on_timer(&mut self, _now: Time) {}
-    fn next_timer(&self) -> Option<Time> {
-        None
     }
     fn rate(&self, _now: Time) -> Option<Rate> {
         Some(self.rate)

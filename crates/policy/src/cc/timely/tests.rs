@@ -1,4 +1,5 @@
 use super::*;
+use crate::testing::Host;
 use crate::{Leg, Memo};
 use alloc::string::ToString;
 use pathweave_units::PathId;
@@ -31,7 +32,7 @@ fn feed(timely: &mut Timely, kind: FeedbackKind, at_us: u64, rtt: Duration) {
         inflight_packets: 1,
         backlogged: true,
     };
-    timely.on_feedback(Time::from_us(at_us), &feedback);
+    timely.on_feedback(Time::from_us(at_us), &feedback, &mut Host::new(1).cx());
 }
 
 fn ack(timely: &mut Timely, at_us: u64, rtt_us: u64) {
@@ -129,9 +130,9 @@ fn the_rate_has_a_floor_and_paces() {
         inflight_bytes: 1_048,
     };
     let now = Time::from_us(1_000);
-    timely.on_sent(now, &sent);
+    timely.on_sent(now, &sent, &mut Host::new(1).cx());
     // 1,048 B at 1 Gb/s
-    assert_eq!(timely.permit(now, &want), Permit::At(now + Duration::from_ns(8_384)));
+    assert_eq!(timely.permit(now, &want, &mut Host::new(1).cx()), Permit::At(now + Duration::from_ns(8_384)));
 }
 
 #[test]

@@ -1,0 +1,25 @@
+//! What an endpoint lends its policies, for tests that have no endpoint.
+
+use pathweave_units::Rng;
+
+use crate::{PolicyCx, Shared};
+
+/// A queue pair's random stream, and what it shares with others.
+#[derive(Debug)]
+pub struct Host {
+    /// The stream.
+    pub rng: Rng,
+    /// What is shared; empty at first.
+    pub shared: Shared,
+}
+
+impl Host {
+    /// With the stream of the first queue pair of a run with this seed.
+    pub fn new(seed: u64) -> Self {
+        Host { rng: Rng::for_component(seed, "qp", 0), shared: Shared::new() }
+    }
+    /// The context of one call.
+    pub fn cx(&mut self) -> PolicyCx<'_> {
+        PolicyCx { rng: &mut self.rng, shared: &mut self.shared }
+    }
+}
