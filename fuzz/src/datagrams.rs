@@ -3,7 +3,7 @@
 use pathweave_datapath::rdm::stream::{PREAMBLE_LEN, Preamble, record};
 use pathweave_policy::find_scheme;
 use pathweave_policy::{AnyPolicy, DatagramConfig, Leg, PolicyEnv};
-use pathweave_transport::Gate;
+use pathweave_transport::{Gate, Transport};
 use pathweave_transport::rd::{PeerId, RdConfig, RdQp, SideMessage};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Datagram, Framing, SideFrame};
@@ -89,7 +89,6 @@ pub fn datagrams(data: &[u8]) {
             let mut bytes = vec![0; message.encoded_len()];
             assert_eq!(message.emit(&mut bytes), bytes.len());
         }
-        while qp.poll_control().is_some() {}
         while qp.poll_transmit(now, Gate::OPEN).is_some() {}
         rest = &rest[range.end..];
     }

@@ -6,18 +6,15 @@ use alloc::vec::Vec;
 
 use pathweave_policy::{Peers, Shared};
 use pathweave_units::{HostId, QpNum};
-use pathweave_wire::Segment;
 
 use crate::config::EndpointConfig;
+use crate::control::ControlQueue;
 use crate::events::Event;
 use crate::memory::Memory;
 use crate::recovery::path_order::Rings;
 use crate::scheduler::Scheduler;
 use crate::sizes::Sizes;
 use crate::timers::Timers;
-
-/// Control packets that wait to leave, of all queue pairs. One packet that arrives makes a handful.
-const MOST_CONTROL: usize = 1 << 16;
 
 /// What the queue pairs of an endpoint share.
 // What every packet looks at comes first, up to the beginning of the memory; see `Endpoint`.
@@ -26,8 +23,7 @@ const MOST_CONTROL: usize = 1 << 16;
 pub(crate) struct Common {
     pub(crate) timers: Timers,
     pub(crate) events: VecDeque<Event>,
-    /// Control packets to send, oldest first.
-    control: VecDeque<(HostId, Segment)>,
+    pub(crate) control: ControlQueue,
     pub(crate) config: EndpointConfig,
     pub(crate) sizes: Sizes,
     pub(crate) scheduler: Scheduler,
@@ -56,7 +52,7 @@ impl Common {
         Common {
             timers: Timers::new(),
             events: VecDeque::new(),
-            control: VecDeque::new(),
+            control: ControlQueue::default(),
             sizes: Sizes::new(&config),
             config,
             scheduler: Scheduler::new(config.nic_ports),
@@ -123,7 +119,7 @@ impl Common {
     /// Time begins anew, without queue pairs: nothing is left that holds an instant.
     pub(crate) fn begin_anew(&mut self) {
         self.timers = Timers::new();
-        self.control.clear();
+        self.control = ControlQueue::default();
         self.shared = Shared::of(self.shared.peers());
         self.rare = None;
     }
@@ -131,42 +127,11 @@ impl Common {
     /// Queue pairs to a peer have gone as they were, in the middle of something: nothing of them is left here.
     pub(crate) fn forget(&mut self, peer: HostId) {
         self.lost.clear();
-        self.control.retain(|(to, _)| *to != peer);
+        self.control.retain(|to, _| to != peer);
         self.shared.forget(peer);
         if let Some(rings) = self.rings_mut() {
             rings.forget(peer);
         }
         self.arm_rings();
-    }
-
-    /// Queues a control packet. If nobody takes them out they are lost, as any may be on its way: what arrives must not
-    /// cost memory without end.
-    #[inline]
-    pub(crate) fn push_control(&mut self, to: HostId, segment: Segment) {
-        if self.control.len() < MOST_CONTROL {
-            self.control.push_back((to, segment));
-        }
-    }
-
-    /// The next control packet.
-    #[inline(always)]
-    pub(crate) fn first_control(&self) -> Option<&(HostId, Segment)> {
-        self.control.front()
-    }
-
-    #[inline(always)]
-    pub(crate) fn has_control(&self) -> bool {
-        !self.control.is_empty()
-    }
-
-    /// The next control packet has left.
-    #[inline(always)]
-    pub(crate) fn drop_control(&mut self) {
-        if self.control.len() > 1 {
-            self.control.pop_front();
-        } else {
-            // So that the next one is put in the same place, not round the ring through memory long unused.
-            self.control.clear();
-        }
     }
 }

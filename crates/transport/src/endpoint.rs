@@ -10,14 +10,16 @@ use pathweave_wire::{Body, Segment};
 
 use crate::common::Common;
 use crate::config::{EndpointConfig, QpConfig};
+use crate::contract::Transport;
 use crate::counters::{Counters, OrderCounters};
 use crate::events::Event;
 use crate::memory::{MemoryError, MemoryRegion};
-use crate::qp::{Outcome, Qp, port_of};
+use crate::qp::{Outcome, Qp};
+use crate::rd::SideMessage;
 use crate::send::message::Start;
 use crate::slab::{Numbered, Slab, Slot};
 use crate::timers::TimerKind;
-use crate::transmit::{Class, Gate, Placement, Transmit};
+use crate::transmit::{Class, Gate, Placement, Transmit, port_of};
 use crate::work::{PostError, RecvRequest, WorkRequest};
 
 /// The number of no queue pair.
@@ -25,23 +27,12 @@ const NOBODY: QpNum = QpNum(0);
 
 /// All queue pairs of a host: reliable connections that speak SEND, WRITE and READ.
 ///
-/// # How to drive it
+/// [`Transport`] documents how it is driven, and has an example. A queue pair that was granted a packet for a busy NIC port
+/// waits until somebody polls with that port open.
 ///
-/// The endpoint acts only when it is called, and everything it wants comes out of three polls:
-///
-/// - [`poll_transmit`](Endpoint::poll_transmit): the next packet to send, now;
-/// - [`poll_event`](Endpoint::poll_event): completions and the like;
-/// - [`poll_timer`](Endpoint::poll_timer): when to call [`on_timer`](Endpoint::on_timer).
-///
-/// **After every input** (a packet, a timer, a request, a change of paths, a NIC port that has become free) **drain
-/// the outputs**: events until `None`; packets until `None`, with a [`Gate`] that names the ports free for data;
-/// then look at the timer. One input may cause any number of outputs, and a queue pair that was granted a packet for
-/// a busy port waits until somebody polls with that port open.
-///
-/// The `now` of all calls must never decrease; a clock that does is a bug and panics. The endpoint never holds
-/// payload: what it sends names where the bytes are ([`Transmit::payload`]), and what arrives is answered with
-/// where they go ([`Placement`]). A source must keep its bytes until its completion; a destination may be written
-/// until its completion, in any order.
+/// The endpoint never holds payload: what it sends names where the bytes are ([`Transmit::payload`]), and what arrives is
+/// answered with where they go ([`Placement`]). A source must keep its bytes until its completion; a destination may be
+/// written until its completion, in any order.
 ///
 /// # Example
 ///
@@ -340,7 +331,7 @@ impl<P: Policy> Endpoint<P> {
     /// no port is free for data need not poll.
     #[inline(always)]
     pub fn has_control(&self) -> bool {
-        self.common.has_control()
+        !self.common.control.is_empty()
     }
 
     /// As [`poll_transmit`](Endpoint::poll_transmit), control packets only; the packet is handed to `send`. False if
@@ -348,7 +339,7 @@ impl<P: Policy> Endpoint<P> {
     #[inline(always)]
     pub fn send_control(&mut self, send: impl FnOnce(Transmit)) -> bool {
         let Common { config, sizes, .. } = &self.common;
-        let Some((to, segment)) = self.common.first_control() else { return false };
+        let Some((to, segment)) = self.common.control.first() else { return false };
         self.acting = segment.src_qp;
         if matches!(segment.body, Body::Missing(_))
             && let Some(qp) = self.qps.get_mut(segment.src_qp)
@@ -357,14 +348,14 @@ impl<P: Policy> Endpoint<P> {
         }
         send(Transmit {
             to: *to,
-            port: port_of(segment.path.0, &self.common),
+            port: port_of(segment.path, config.nic_ports),
             class: Class::Control,
             ecn_capable: false,
             wire_bytes: sizes.of_control(config.framing, segment),
             segment: *segment,
             payload: None,
         });
-        self.common.drop_control();
+        self.common.control.drop_first();
         true
     }
 
@@ -568,6 +559,75 @@ impl<P: Policy> Endpoint<P> {
     fn advance(&mut self, now: Time) {
         assert!(now >= self.now, "time ran backwards: {now} after {}", self.now);
         self.now = now;
+    }
+}
+
+impl<P: Policy> Transport for Endpoint<P> {
+    type Event = Event;
+    type Placement = Placement;
+    type Counters = Counters;
+
+    #[inline]
+    fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<Placement> {
+        Endpoint::on_packet(self, now, from, segment, ce)
+    }
+
+    /// A connection has no side channel.
+    fn on_side(&mut self, now: Time, _from: HostId, _message: &SideMessage) {
+        self.advance(now);
+        self.retired.get_or_insert_default().foreign += 1;
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        Endpoint::on_timer(self, now);
+    }
+
+    #[inline]
+    fn poll_timer(&self) -> Option<Time> {
+        Endpoint::poll_timer(self)
+    }
+
+    #[inline(always)]
+    fn has_event(&self) -> bool {
+        Endpoint::has_event(self)
+    }
+
+    #[inline]
+    fn poll_event(&mut self) -> Option<Event> {
+        Endpoint::poll_event(self)
+    }
+
+    #[inline(always)]
+    fn poll_side(&mut self) -> Option<(HostId, SideMessage)> {
+        None
+    }
+
+    #[inline(always)]
+    fn has_control(&self) -> bool {
+        Endpoint::has_control(self)
+    }
+
+    #[inline(always)]
+    fn send_control(&mut self, send: impl FnOnce(Transmit)) -> bool {
+        Endpoint::send_control(self, send)
+    }
+
+    #[inline(always)]
+    fn has_ready_data(&self) -> bool {
+        Endpoint::has_ready_data(self)
+    }
+
+    #[inline(always)]
+    fn send_data(&mut self, now: Time, gate: Gate, send: impl FnOnce(Transmit)) -> bool {
+        Endpoint::send_data(self, now, gate, send)
+    }
+
+    fn held(&self) -> u64 {
+        self.qps.iter().map(|qp| qp.send.under_way() + qp.receive.recovery.held()).sum()
+    }
+
+    fn counters(&self) -> Counters {
+        Endpoint::counters(self)
     }
 }
 

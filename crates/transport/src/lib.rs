@@ -1,7 +1,7 @@
 //! Sans-I/O RDMA endpoint: queue pairs, messages, placement, acknowledgements, loss recovery.
 //!
-//! [`Endpoint`] documents how it is driven. It knows no clock, socket or thread; simulator and datapath drive
-//! the same code.
+//! [`Transport`] is how it is driven, by simulator and datapath alike. [`Endpoint`] is queue pairs, [`rd`] is datagrams. Both
+//! know no clock, socket or thread.
 #![no_std]
 
 extern crate alloc;
@@ -11,6 +11,8 @@ extern crate std;
 mod bits;
 mod common;
 mod config;
+mod contract;
+mod control;
 mod counters;
 mod endpoint;
 mod events;
@@ -32,6 +34,7 @@ mod work;
 pub use config::{
     EndpointConfig, MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD, QpConfig, ReceiveMode, RnrConfig, RtoConfig,
 };
+pub use contract::Transport;
 pub use counters::{ControlCounts, Counters, OOD_BUCKETS, OrderCounters};
 pub use endpoint::Endpoint;
 pub use events::{Completion, Event, Opcode, SentPacket, Status};

@@ -1,6 +1,6 @@
 //! What goes in and out of an endpoint besides events: packets and places for their payload.
 
-use pathweave_units::HostId;
+use pathweave_units::{HostId, PathId};
 use pathweave_wire::{Body, Segment};
 
 use crate::work::Buffer;
@@ -54,6 +54,12 @@ pub enum Class {
     Control,
     /// Data, and questions of schemes that measure what data meets.
     Data,
+}
+
+/// The NIC port of a path.
+#[inline]
+pub(crate) fn port_of(path: PathId, nic_ports: u8) -> u8 {
+    if nic_ports == 1 { 0 } else { (path.0 % u16::from(nic_ports)) as u8 }
 }
 
 impl Transmit {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pathweave_policy::AnyPolicy;
 use pathweave_transport::rd::{RdEvent, RdQp};
-use pathweave_transport::{Opcode, Status};
+use pathweave_transport::{Opcode, Status, Transport};
 use pathweave_units::{HostId, QpNum, Time};
 
 use super::address_vector::{AddressVector, Peer, PeerEntry};

@@ -14,7 +14,7 @@ use crate::secure::{
     AttemptId, Established, Features, HandshakeError, Hello, Initiator, InitiatorEvent, Kind, OsRandom,
     Refusal, RequestId, ResponderEvent, Rotation, SessionId, TransportType, kind_of,
 };
-use pathweave_transport::Status;
+use pathweave_transport::{Status, Transport};
 
 /// Codes with which an endpoint declines for itself. The peer's attempt would cross ours, which goes on.
 const OURS_GOES_ON: u32 = 0x7064_0001;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use pathweave_transport::Transport;
 use pathweave_units::{HostId, PathId, Time};
 use pathweave_wire::{Body, Datagram, Ecn};
 

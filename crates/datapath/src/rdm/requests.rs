@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use pathweave_transport::Status;
 use pathweave_transport::rd::SideMessage;
+use pathweave_transport::{Status, Transport};
 use pathweave_wire::RdFlow;
 
 use super::address_vector::{Peer, PeerEntry};
@@ -168,7 +168,7 @@ impl Core {
         RdmStats {
             peers: self.addresses.len(),
             associations: self.remotes.associations(),
-            counters: *self.rd.counters(),
+            counters: self.rd.counters(),
             side: self.lines.stats,
             sent: self.outbound.counters(),
             last_send_error: self.outbound.last_error(),

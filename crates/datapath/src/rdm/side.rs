@@ -6,8 +6,8 @@
 
 use std::net::SocketAddr;
 
-use pathweave_transport::Status;
 use pathweave_transport::rd::SideMessage;
+use pathweave_transport::{Status, Transport};
 use pathweave_units::{Duration, HostId, PathId, Time};
 use pathweave_wire::{SideError, SideFrame};
 

@@ -1,6 +1,6 @@
 //! From the transport to the batches.
 
-use pathweave_transport::{Gate, Transmit};
+use pathweave_transport::{Gate, Transmit, Transport};
 use pathweave_units::{HostId, PathId};
 use pathweave_wire::{DatagramLayout, Ecn, emit_datagram_header};
 
@@ -23,7 +23,7 @@ impl Core {
         let mut now = self.now;
         let mut left = Left::Idle;
         self.waits_for_line = None;
-        while let Some(packet) = self.rd.poll_control() {
+        while let Some(packet) = self.rd.poll_transmit(now, Gate::CONTROL) {
             left = Left::Done;
             self.emit(&packet);
         }

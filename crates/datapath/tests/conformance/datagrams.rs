@@ -8,7 +8,7 @@ use pathweave_datapath::rdm::{Delivery, RdmConfig, RdmEndpoint};
 use pathweave_datapath::{Opcode, Region, Status};
 use pathweave_policy::{AnyPolicy, DatagramConfig, EethPlace, Leg, PolicyEnv};
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
-use pathweave_transport::{Gate, Transmit};
+use pathweave_transport::{Gate, Transmit, Transport};
 use pathweave_units::{Duration as Span, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Datagram, DatagramLayout, Framing, datagram_crc, emit_datagram_header};
 
@@ -233,7 +233,7 @@ pub(crate) fn simulated(plan: &Plan<'_>) -> (Outcome, Troubles) {
             compare(plan, 1 - end, msg, bytes);
         }
     }
-    let counters = [0, 1].map(|end: usize| of(world.qps[end].counters(), 0));
+    let counters = [0, 1].map(|end: usize| of(&world.qps[end].counters(), 0));
     let [a, b] = counters;
     let refused = Troubles { refused: world.refused, ..Troubles::default() };
     (world.outcome.put_in_order(plan.delivery), a + b + refused)
@@ -247,7 +247,7 @@ impl Simulated<'_> {
 
     fn drain(&mut self) {
         for end in 0..2 {
-            while let Some(packet) = self.qps[end].poll_control() {
+            while let Some(packet) = self.qps[end].poll_transmit(self.now, Gate::CONTROL) {
                 self.launch(end, &packet);
             }
             while self.free_at[end] <= self.now {

@@ -8,9 +8,8 @@ use pathweave_units::{PathId, Time};
 use pathweave_wire::{Body, Cause, Control, Segment};
 
 use super::Qp;
-use super::output::port_of;
 use crate::common::Common;
-use crate::transmit::{Class, Transmit};
+use crate::transmit::{Class, Transmit, port_of};
 
 impl<P: Policy> Qp<P> {
     /// The control packet that the policy was granted leaves.
@@ -34,7 +33,7 @@ impl<P: Policy> Qp<P> {
         };
         self.arm_policy(now, common);
         self.wake(common);
-        let port = port_of(path.0, common);
+        let port = port_of(path, common.config.nic_ports);
         Transmit { to: self.peer, port, class, ecn_capable, wire_bytes, segment, payload: None }
     }
 

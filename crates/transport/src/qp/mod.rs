@@ -28,7 +28,7 @@ use crate::slab::Numbered;
 use crate::timers::{Armed, TimerKind};
 use crate::work::{MAX_MESSAGE_BYTES, PostError, RecvRequest, WorkRequest};
 
-pub(crate) use output::{Outcome, port_of};
+pub(crate) use output::Outcome;
 
 /// A queue pair: a sending and a receiving direction, and the policy of the former.
 // With many queue pairs a packet finds none of this in the cache, so what counts is how many cache lines it touches.
@@ -236,7 +236,7 @@ impl<P: Policy> Qp<P> {
         if !self.connected {
             return;
         }
-        common.push_control(self.peer, Segment { dst_qp: self.remote, src_qp: self.num, path, body });
+        common.control.push(self.peer, Segment { dst_qp: self.remote, src_qp: self.num, path, body });
     }
 
     fn nack(&mut self, psn: u64, path: PathId, reason: NackReason, common: &mut Common) {

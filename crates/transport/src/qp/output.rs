@@ -10,7 +10,7 @@ use crate::events::{Event, SentPacket};
 use crate::scheduler::Turn;
 use crate::send::Candidate;
 use crate::timers::TimerKind;
-use crate::transmit::{Class, Gate, Transmit};
+use crate::transmit::{Class, Gate, Transmit, port_of};
 
 /// What a queue pair whose turn it is does.
 pub(crate) enum Outcome {
@@ -64,7 +64,7 @@ impl<P: Policy> Qp<P> {
             self.wait(now, grant, common);
             return Outcome::Nothing;
         };
-        let port = port_of(path.0, common);
+        let port = port_of(path, common.config.nic_ports);
         if !gate.allows(port) {
             return Outcome::Port(port);
         }
@@ -121,7 +121,7 @@ impl<P: Policy> Qp<P> {
         self.wake(common);
         Transmit {
             to: self.peer,
-            port: port_of(path.0, common),
+            port: port_of(path, common.config.nic_ports),
             class: Class::Data,
             ecn_capable: true,
             wire_bytes,
@@ -155,7 +155,7 @@ impl<P: Policy> Qp<P> {
         self.wake(common);
         Transmit {
             to: self.peer,
-            port: port_of(path.0, common),
+            port: port_of(path, common.config.nic_ports),
             class: Class::Data,
             ecn_capable: true,
             wire_bytes,
@@ -163,11 +163,4 @@ impl<P: Policy> Qp<P> {
             payload,
         }
     }
-}
-
-/// The NIC port of a path.
-#[inline]
-pub(crate) fn port_of(path: u16, common: &Common) -> u8 {
-    let ports = u16::from(common.config.nic_ports);
-    if ports == 1 { 0 } else { (path % ports) as u8 }
 }

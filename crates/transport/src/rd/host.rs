@@ -7,6 +7,7 @@ use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::Segment;
 
 use super::{RdCounters, RdEvent, RdPlacement, RdQp, SideMessage};
+use crate::contract::Transport;
 use crate::transmit::{Gate, Transmit};
 
 /// All datagram queue pairs of a host, one a process. Driven as one of them; they take turns at sending.
@@ -51,7 +52,7 @@ impl<P: Policy> RdHost<P> {
         self.qps.iter()
     }
 
-    /// As [`RdQp::on_packet`]; a packet for no queue pair is counted and dropped.
+    /// As [`Transport::on_packet`]; a packet for no queue pair is counted and dropped.
     pub fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<RdPlacement> {
         let Some(qp) = self.get_mut(segment.dst_qp) else {
             self.foreign += 1;
@@ -60,7 +61,7 @@ impl<P: Policy> RdHost<P> {
         qp.on_packet(now, from, segment, ce)
     }
 
-    /// As [`RdQp::on_side`].
+    /// As [`Transport::on_side`].
     pub fn on_side(&mut self, now: Time, from: HostId, message: &SideMessage) {
         let flow = message.flow();
         match self.get_mut(if message.is_of_sender() { flow.dst_qp } else { flow.src_qp }) {
@@ -74,26 +75,27 @@ impl<P: Policy> RdHost<P> {
         self.qps.iter_mut().for_each(|qp| qp.on_side_reset(now, host));
     }
 
-    /// As [`RdQp::poll_control`].
+    /// As [`Transport::send_control`].
     pub fn poll_control(&mut self) -> Option<Transmit> {
-        self.qps.iter_mut().find_map(RdQp::poll_control)
+        let mut packet = None;
+        let _ = self.qps.iter_mut().any(|qp| qp.send_control(|control| packet = Some(control)));
+        packet
     }
 
-    /// As [`RdQp::has_control`].
+    /// As [`Transport::has_control`].
     pub fn has_control(&self) -> bool {
         self.qps.iter().any(RdQp::has_control)
     }
 
-    /// As [`RdQp::poll_transmit`], of the queue pair whose turn it is.
+    /// As [`Transport::poll_transmit`], of the queue pair whose turn it is.
     pub fn poll_transmit(&mut self, now: Time, gate: Gate) -> Option<Transmit> {
         for _ in 0..self.qps.len() {
             let turn = self.turn;
             self.turn = if turn + 1 < self.qps.len() { turn + 1 } else { 0 };
             let qp = &mut self.qps[turn];
-            if qp.has_ready_data()
-                && let Some(packet) = qp.poll_transmit(now, gate)
-            {
-                return Some(packet);
+            let mut packet = None;
+            if qp.has_ready_data() && qp.send_data(now, gate, |data| packet = Some(data)) {
+                return packet;
             }
         }
         None
@@ -104,22 +106,22 @@ impl<P: Policy> RdHost<P> {
         self.qps.iter().any(RdQp::has_ready_data)
     }
 
-    /// As [`RdQp::poll_side`].
+    /// As [`Transport::poll_side`].
     pub fn poll_side(&mut self) -> Option<(HostId, SideMessage)> {
         self.qps.iter_mut().find_map(RdQp::poll_side)
     }
 
-    /// As [`RdQp::poll_event`], with the queue pair.
+    /// As [`Transport::poll_event`], with the queue pair.
     pub fn poll_event(&mut self) -> Option<(QpNum, RdEvent)> {
         self.qps.iter_mut().find_map(|qp| qp.poll_event().map(|event| (qp.num(), event)))
     }
 
-    /// As [`RdQp::poll_timer`].
+    /// As [`Transport::poll_timer`].
     pub fn poll_timer(&self) -> Option<Time> {
         self.qps.iter().filter_map(RdQp::poll_timer).min()
     }
 
-    /// As [`RdQp::on_timer`].
+    /// As [`Transport::on_timer`].
     pub fn on_timer(&mut self, now: Time) {
         self.qps.iter_mut().for_each(|qp| qp.on_timer(now));
     }
@@ -127,7 +129,7 @@ impl<P: Policy> RdHost<P> {
     /// Counts of all, and what came for none.
     pub fn counters(&self) -> RdCounters {
         let mut sum = RdCounters { foreign: self.foreign, ..RdCounters::default() };
-        self.qps.iter().for_each(|qp| sum += qp.counters());
+        self.qps.iter().for_each(|qp| sum += &qp.counters());
         sum
     }
 }

@@ -38,14 +38,7 @@ impl RdOffer {
 }
 
 impl<P: Policy> RdQp<P> {
-    /// A packet has arrived; `ce`: marked Congestion Experienced. The answer says where its payload goes: `None` where it
-    /// has none, for duplicates and for what is dropped.
-    pub fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<RdPlacement> {
-        let offer = self.judge(now, from, segment, ce)?;
-        Some(self.take(now, offer))
-    }
-
-    /// As [`on_packet`](RdQp::on_packet), of a driver that may have no room for it: a packet with payload that is new and
+    /// As [`on_packet`](crate::Transport::on_packet), of a driver that may have no room for it: a packet with payload that is new and
     /// makes sense is offered, and is as if it had not come unless it is [taken](RdQp::take).
     pub fn judge(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<RdOffer> {
         self.advance(now);
@@ -166,7 +159,7 @@ impl<P: Policy> RdQp<P> {
     }
 
     /// A message of the side channel has arrived from a host.
-    pub fn on_side(&mut self, now: Time, from: HostId, message: &SideMessage) {
+    pub(super) fn hear(&mut self, now: Time, from: HostId, message: &SideMessage) {
         self.advance(now);
         let RdFlow { src_qp, dst_qp } = message.flow();
         // Of messages that come here the sender tells; of those that left here the receiver.

@@ -26,8 +26,9 @@ use core::fmt;
 
 use pathweave_policy::{Announce, Policy, Repair, Shared, Slows};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
-use pathweave_wire::{Body, Control, RdFlow, Segment};
+use pathweave_wire::{Body, Control, RdFlow};
 
+use crate::control::ControlQueue;
 use crate::events::Status;
 pub use config::{PeerId, RdConfig};
 pub use counters::RdCounters;
@@ -42,22 +43,15 @@ pub use side::SideMessage;
 
 /// A datagram queue pair: all messages of a process to and from all its peers.
 ///
-/// # How to drive it
+/// [`Transport`](crate::Transport) documents how it is driven, and has an example.
 ///
-/// As an [`Endpoint`](crate::Endpoint): it acts only when it is called. **After every input** (a packet, a side message,
-/// a timer, a message posted, a NIC port that has become free) **drain the outputs**: [`poll_event`](RdQp::poll_event)
-/// until `None`, [`poll_side`](RdQp::poll_side) until `None`, [`poll_control`](RdQp::poll_control) until `None`,
-/// [`poll_transmit`](RdQp::poll_transmit) until `None`; then look at [`poll_timer`](RdQp::poll_timer). `now` must never
-/// decrease.
-///
-/// The side channel is the driver's: for each two hosts one that loses nothing and keeps order. Where it breaks and is
-/// made anew, [`on_side_reset`](RdQp::on_side_reset) says again what the other end may not have heard.
+/// Where the side channel breaks and is made anew, [`on_side_reset`](RdQp::on_side_reset) says again what the other end may not have heard.
 ///
 /// Peers are made known with [`add_peer`](RdQp::add_peer). What comes from others is counted and dropped.
 ///
 /// # Where there may be no room
 ///
-/// A driver that takes whatever comes hands packets to [`on_packet`](RdQp::on_packet). One that may have neither a receive
+/// A driver that takes whatever comes hands packets to [`on_packet`](crate::Transport::on_packet). One that may have neither a receive
 /// nor room for a message asks [`judge`](RdQp::judge) first, and then [`take`](RdQp::take)s the packet or
 /// [`refuse`](RdQp::refuse)s it: the message and those after it are then to wait at the peer, nothing of them is asked for,
 /// and nothing counts as a retry, until [`release`](RdQp::release). Loss is not how a receiver says that it is not ready.
@@ -86,7 +80,7 @@ pub struct RdQp<P> {
     next_scan: Time,
     events: VecDeque<RdEvent>,
     /// Congestion notifications, probes and answers to them.
-    control: VecDeque<(HostId, Segment)>,
+    control: ControlQueue,
     side: VecDeque<(HostId, SideMessage)>,
     counters: RdCounters,
 }
@@ -200,7 +194,7 @@ impl<P: Policy> RdQp<P> {
             watched: Vec::new(),
             next_scan: Time::MAX,
             events: VecDeque::new(),
-            control: VecDeque::new(),
+            control: ControlQueue::default(),
             side: VecDeque::new(),
             counters: RdCounters::default(),
             config,
@@ -256,7 +250,7 @@ impl<P: Policy> RdQp<P> {
         // What waits names a flow by its place, which another peer may take.
         self.queues.forget(index);
         self.watched.retain(|&flow| flow != index);
-        self.control.retain(|(host, segment)| (*host, segment.dst_qp) != (peer.host, peer.qp));
+        self.control.retain(|host, segment| (host, segment.dst_qp) != (peer.host, peer.qp));
         self.side.retain(|(host, message)| {
             let RdFlow { src_qp, dst_qp } = message.flow();
             let other = if message.is_of_sender() { dst_qp } else { src_qp };
@@ -326,17 +320,6 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// The next side message, and the host it is for.
-    pub fn poll_side(&mut self) -> Option<(HostId, SideMessage)> {
-        self.side.pop_front()
-    }
-
-    /// The next thing the application wants to know.
-    #[inline]
-    pub fn poll_event(&mut self) -> Option<RdEvent> {
-        self.events.pop_front()
-    }
-
     /// Asks a peer for a sign of life: a probe, which any end answers. Nothing happens if it is not known.
     pub fn probe(&mut self, now: Time, peer: PeerId) {
         self.advance(now);
@@ -348,23 +331,6 @@ impl<P: Policy> RdQp<P> {
     /// Whether a message of this peer is on its way: some of it has arrived, or packets are known to be missing.
     pub fn awaits(&self, from: PeerId) -> bool {
         self.index.get(&from).is_some_and(|&flow| self.flows[flow as usize].rx.is_unfinished())
-    }
-
-    /// When [`on_timer`](RdQp::on_timer) wants to be called.
-    #[inline]
-    pub fn poll_timer(&self) -> Option<Time> {
-        // What could be done now waits for a NIC port, not for a time.
-        let later = |at: Time| if at > self.now { at } else { Time::MAX };
-        let pacing = later(self.paced_until).min(later(self.queues.opens_at()));
-        Some(self.next_scan.min(pacing)).filter(|&at| at < Time::MAX)
-    }
-
-    /// Time has come to `now`: the scan, if it is due. Calling it too early or too often does no harm.
-    pub fn on_timer(&mut self, now: Time) {
-        self.advance(now);
-        if now >= self.next_scan {
-            self.scan(now);
-        }
     }
 
     /// Period of the scan at present.
@@ -385,11 +351,6 @@ impl<P: Policy> RdQp<P> {
             Slows::Destination => None,
         };
         self.flows.iter().filter_map(|flow| flow.pace.as_ref()?.rate(now)).chain(shared).min()
-    }
-
-    /// What has been counted.
-    pub fn counters(&self) -> &RdCounters {
-        &self.counters
     }
 
     /// Bytes that every peer costs while nothing is missing or outstanding, whatever the number of paths; `controlled`:

@@ -1,15 +1,16 @@
 //! Sending packets.
 
 use pathweave_policy::{Announce, Grant, Policy, PolicyCx, Sent, Want};
-use pathweave_units::{PathId, Time};
+use pathweave_units::{HostId, PathId, Time};
 use pathweave_wire::{Body, RdData, Segment};
 
 use super::config::PeerId;
 use super::queues::Next;
 use super::send::{Flow, TxFlow};
-use super::{RdEvent, RdQp};
+use super::{RdCounters, RdEvent, RdPlacement, RdQp, SideMessage};
+use crate::contract::Transport;
 use crate::events::Status;
-use crate::transmit::{Class, Gate, PayloadRef, Transmit};
+use crate::transmit::{Class, Gate, PayloadRef, Transmit, port_of};
 use crate::work::Buffer;
 
 /// The packet that is next.
@@ -21,11 +22,6 @@ struct Candidate {
     index: u32,
     data: RdData,
     payload: PayloadRef,
-}
-
-/// The NIC port of a path.
-fn port_of(path: PathId, nic_ports: u8) -> u8 {
-    (path.0 % u16::from(nic_ports)) as u8
 }
 
 /// What policies are asked for. Of what is in flight nobody knows.
@@ -64,23 +60,62 @@ impl TxFlow {
     }
 }
 
-impl<P: Policy> RdQp<P> {
-    /// Whether there are packets to send once a NIC port is free.
+impl<P: Policy> Transport for RdQp<P> {
+    type Event = RdEvent;
+    type Placement = RdPlacement;
+    type Counters = RdCounters;
+
     #[inline]
-    pub fn has_ready_data(&self) -> bool {
-        self.queues.is_ready(self.now)
+    fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<RdPlacement> {
+        let offer = self.judge(now, from, segment, ce)?;
+        Some(self.take(now, offer))
     }
 
-    /// Whether [`poll_control`](RdQp::poll_control) has something.
+    fn on_side(&mut self, now: Time, from: HostId, message: &SideMessage) {
+        self.hear(now, from, message);
+    }
+
+    /// The scan, if it is due.
+    fn on_timer(&mut self, now: Time) {
+        self.advance(now);
+        if now >= self.next_scan {
+            self.scan(now);
+        }
+    }
+
     #[inline]
-    pub fn has_control(&self) -> bool {
+    fn poll_timer(&self) -> Option<Time> {
+        // What could be done now waits for a NIC port, not for a time.
+        let later = |at: Time| if at > self.now { at } else { Time::MAX };
+        let pacing = later(self.paced_until).min(later(self.queues.opens_at()));
+        Some(self.next_scan.min(pacing)).filter(|&at| at < Time::MAX)
+    }
+
+    #[inline]
+    fn has_event(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    #[inline]
+    fn poll_event(&mut self) -> Option<RdEvent> {
+        self.events.pop_front()
+    }
+
+    #[inline]
+    fn poll_side(&mut self) -> Option<(HostId, SideMessage)> {
+        self.side.pop_front()
+    }
+
+    #[inline]
+    fn has_control(&self) -> bool {
         !self.control.is_empty()
     }
 
-    /// The next congestion notification, probe or answer to one, to be sent now whatever the ports are doing.
-    pub fn poll_control(&mut self) -> Option<Transmit> {
-        let (to, segment) = self.control.pop_front()?;
-        Some(Transmit {
+    /// Congestion notifications, probes and answers to these.
+    fn send_control(&mut self, send: impl FnOnce(Transmit)) -> bool {
+        let Some(&(to, segment)) = self.control.first() else { return false };
+        self.control.drop_first();
+        send(Transmit {
             to,
             port: port_of(segment.path, self.config.nic_ports),
             class: Class::Control,
@@ -88,19 +123,43 @@ impl<P: Policy> RdQp<P> {
             wire_bytes: self.config.framing.wire_bytes(&segment),
             segment,
             payload: None,
+        });
+        true
+    }
+
+    #[inline]
+    fn has_ready_data(&self) -> bool {
+        self.queues.is_ready(self.now)
+    }
+
+    /// The payload is named by the work request's id in place of a buffer.
+    fn send_data(&mut self, now: Time, gate: Gate, send: impl FnOnce(Transmit)) -> bool {
+        self.advance(now);
+        self.next_data(now, gate).is_some_and(|packet| {
+            send(packet);
+            true
         })
     }
 
+    /// Flows of which something is missing count one each.
+    fn held(&self) -> u64 {
+        let flows = self.flows.iter();
+        flows.map(|flow| flow.tx.unfinished().count() as u64 + u64::from(flow.rx.is_open())).sum()
+    }
+
+    fn counters(&self) -> RdCounters {
+        self.counters
+    }
+}
+
+impl<P: Policy> RdQp<P> {
     /// Appends a control packet.
     pub(super) fn say(&mut self, to: PeerId, path: PathId, body: Body) {
         let segment = Segment { dst_qp: to.qp, src_qp: self.config.num, path, body };
-        self.control.push_back((to.host, segment));
+        self.control.push(to.host, segment);
     }
 
-    /// The next packet to send now, by a NIC port that `gate` says is free. Its payload is named by the work request's
-    /// id in place of a buffer.
-    pub fn poll_transmit(&mut self, now: Time, gate: Gate) -> Option<Transmit> {
-        self.advance(now);
+    fn next_data(&mut self, now: Time, gate: Gate) -> Option<Transmit> {
         if self.paced_until > now {
             return None;
         }

@@ -199,6 +199,13 @@ impl SendStream {
     pub(crate) fn messages(&self) -> impl ExactSizeIterator<Item = &Message> {
         self.messages.iter()
     }
+
+    /// Messages that are not done, those that wait for their turn included.
+    pub(crate) fn under_way(&self) -> u64 {
+        let waiting = self.held.as_ref().map_or(0, |held| held.waiting.len());
+        (self.messages.len() + waiting) as u64
+    }
+
     pub(crate) fn reads_out(&self) -> u16 {
         self.reads_out
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pathweave_policy::{AnyPolicy, Leg, PolicyEnv, Scheme, Service};
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdPlacement, RdQp, SideMessage};
-use pathweave_transport::{Gate, Status, Transmit};
+use pathweave_transport::{Class, Gate, Status, Transmit, Transport};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, Framing, PsnRun, RdFlow, Segment, SideFrame};
 
@@ -375,13 +375,13 @@ impl<'a> RdWorld<'a> {
     fn drain(&mut self) {
         for end in [OURS, HONEST] {
             // First: a message's first packet is announced on the side channel.
-            while self.port_free_at[end] <= self.now {
-                let Some(packet) = self.qps[end].poll_transmit(self.now, Gate::OPEN) else { break };
-                let time = LINE_RATE.time_for(u64::from(packet.wire_bytes.max(1)));
-                self.port_free_at[end] = self.now + time;
-                self.carry(end, &packet);
-            }
-            while let Some(packet) = self.qps[end].poll_control() {
+            loop {
+                let gate = if self.port_free_at[end] <= self.now { Gate::OPEN } else { Gate::CONTROL };
+                let Some(packet) = self.qps[end].poll_transmit(self.now, gate) else { break };
+                if packet.class == Class::Data {
+                    let time = LINE_RATE.time_for(u64::from(packet.wire_bytes.max(1)));
+                    self.port_free_at[end] = self.now + time;
+                }
                 self.carry(end, &packet);
             }
             while let Some((to, message)) = self.qps[end].poll_side() {

@@ -2,7 +2,7 @@
 
 use pathweave_policy::{DatagramConfig, Slows};
 use pathweave_transport::rd::RdQp;
-use pathweave_transport::{Class, Gate};
+use pathweave_transport::{Class, Gate, Transport};
 use pathweave_units::{Duration, HostId, PathId, Rate, Time};
 use pathweave_wire::{Body, Control, RdData, Segment};
 
@@ -103,7 +103,7 @@ fn marks_are_told_once_in_a_while() {
             let data = RdData { psn, msg_id: psn as u16, multi: false, offset: 0, len: 9, retransmit: false };
             let now = Time::ZERO + Duration::from_ns(at);
             assert!(qp.on_packet(now, HostId(1), &to_sender(1, Body::Rd(data)), true).is_some());
-            while let Some(packet) = qp.poll_control() {
+            while let Some(packet) = qp.poll_transmit(now, Gate::CONTROL) {
                 assert_eq!((packet.to, packet.class, packet.ecn_capable), (HostId(1), Class::Control, false));
                 let expected =
                     Segment { dst_qp: peer(1).qp, src_qp: peer(0).qp, path: PathId(3), body: Body::Cnp };
@@ -161,18 +161,18 @@ fn probes_are_answered() {
     near.add_peer(Time::ZERO, peer(1), RTT);
     near.probe(Time::from_us(3), peer(2));
     near.probe(Time::from_us(3), peer(1));
-    let probe = near.poll_control().expect("one for whom it knows");
-    assert_eq!((near.poll_control(), probe.to), (None, HostId(1)));
+    let probe = near.poll_transmit(Time::from_us(3), Gate::CONTROL).expect("one for whom it knows");
+    assert_eq!((near.poll_transmit(Time::from_us(3), Gate::CONTROL), probe.to), (None, HostId(1)));
     far.on_packet(Time::from_us(8), HostId(0), &probe.segment, false);
-    assert_eq!((far.poll_control(), far.counters().foreign), (None, 1));
+    assert_eq!((far.poll_transmit(Time::from_us(8), Gate::CONTROL), far.counters().foreign), (None, 1));
     far.add_peer(Time::from_us(8), peer(0), RTT);
     far.on_packet(Time::from_us(9), HostId(0), &probe.segment, false);
-    let answer = far.poll_control().expect("an answer").segment;
+    let answer = far.poll_transmit(Time::from_us(9), Gate::CONTROL).expect("an answer").segment;
     let body =
         Body::Control(Control::ProbeReply { sent_at: Time::from_us(3), received_at: Time::from_us(9) });
     assert_eq!((answer.body, answer.dst_qp), (body, peer(0).qp));
     near.on_packet(Time::from_us(12), HostId(1), &answer, false);
-    assert_eq!((near.poll_control(), near.counters().malformed), (None, 0));
+    assert_eq!((near.poll_transmit(Time::from_us(12), Gate::CONTROL), near.counters().malformed), (None, 0));
     assert!(!near.awaits(peer(1)));
     let data = RdData { psn: 0, msg_id: 0, multi: true, offset: 0, len: 4_087, retransmit: false };
     assert!(near.on_packet(Time::from_us(12), HostId(1), &to_sender(1, Body::Rd(data)), false).is_some());

@@ -2,7 +2,7 @@
 
 use pathweave_policy::{AnyPolicy, DatagramConfig, EethPlace, Leg, PolicyEnv, find_scheme};
 use pathweave_transport::rd::{RdConfig, RdPostError, RdQp, SideMessage};
-use pathweave_transport::{Gate, Status};
+use pathweave_transport::{Gate, Status, Transport};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, Framing, PsnRun, RdData, RdFlow, Segment};
 use proptest::prelude::*;

@@ -7,7 +7,7 @@ mod world;
 
 use pathweave_policy::{DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, RttSource};
 use pathweave_transport::rd::{MAX_RD_OUTSTANDING, PeerId, RdEvent, RdPostError, RdQp, SideMessage};
-use pathweave_transport::{Gate, Status};
+use pathweave_transport::{Gate, Status, Transport};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::{Body, PsnRun, RdData, RdFlow, Segment};
 use proptest::prelude::*;

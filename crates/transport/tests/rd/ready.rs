@@ -1,7 +1,7 @@
 //! Receivers that have neither a receive nor room: their messages wait, and nothing is sent in vain.
 
-use pathweave_transport::Status;
 use pathweave_transport::rd::SideMessage;
+use pathweave_transport::{Status, Transport};
 use pathweave_units::{Duration, HostId, Time};
 use proptest::prelude::*;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use pathweave_policy::{AnyPolicy, DatagramConfig, PolicyEnv, Service, find_scheme};
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
-use pathweave_transport::{Gate, Status, Transmit};
+use pathweave_transport::{Gate, Status, Transmit, Transport};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Framing, Segment};
 
@@ -173,7 +173,7 @@ impl World {
                 }
             }
         }
-        while let Some(packet) = self.qps[host].poll_control() {
+        while let Some(packet) = self.qps[host].poll_transmit(now, Gate::CONTROL) {
             assert!(packet.payload.is_none() && !packet.ecn_capable);
             let (to, from, segment) = (packet.to.index(), HostId(host as u32), packet.segment);
             if !self.rng.chance(self.channels[host].loss) {

@@ -1,0 +1,352 @@
+//! The contract of [`Transport`], kept by both services under every scheme: a random story over a network that loses, repeats,
+//! reorders and marks packets, with the contract checked after each step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pathweave_policy::{AnyPolicy, Leg, PolicyEnv, Repair, Scheme, Service, schemes};
+use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
+use pathweave_transport::{
+    Buffer, Class, Endpoint, EndpointConfig, Event, Gate, Op, Opcode, QpConfig, RecvRequest, Status,
+    Transmit, Transport, WorkRequest,
+};
+use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
+use pathweave_wire::{Framing, Segment};
+
+const MTU: u16 = 1_024;
+const RATE: Rate = Rate::from_gbps(100);
+const DELAY: Duration = Duration::from_us(5);
+const RTT: Duration = Duration::from_us(12);
+const PATHS: u16 = 4;
+const PORTS: u8 = 2;
+/// What a network does to each packet: loses, repeats, marks it.
+const CHANCES: [f64; 3] = [0.03, 0.03, 0.1];
+/// Messages of a round.
+const MESSAGES: u64 = 60;
+/// A round takes less.
+const LONGEST_ROUND: Duration = Duration::from_ms(2_000);
+
+/// What a service tells, whichever it is.
+enum Told {
+    /// Message number `msg` of the other end is there.
+    Delivered { msg: u64, bytes: u64 },
+    /// A message of this end is done.
+    Completed { wr_id: u64, status: Status },
+}
+
+/// A service as the story sees it: two hosts that know each other.
+trait Subject: Transport + Sized {
+    /// Messages are delivered, and completed, in the order of posting.
+    const IN_ORDER: bool;
+    fn pair(scheme: &Scheme, env: &PolicyEnv, seed: u64) -> ([Self; 2], [QpNum; 2]);
+    fn post(hosts: &mut [Self; 2], qps: [QpNum; 2], now: Time, from: usize, wr_id: u64, len: u64);
+    fn told(event: Self::Event) -> Option<Told>;
+}
+
+impl Subject for Endpoint<AnyPolicy> {
+    const IN_ORDER: bool = true;
+
+    fn pair(scheme: &Scheme, env: &PolicyEnv, seed: u64) -> ([Self; 2], [QpNum; 2]) {
+        let mut hosts = [0, 1].map(|host| {
+            let config = EndpointConfig::new(HostId(host));
+            Endpoint::new(EndpointConfig { mtu_payload: MTU, seed, nic_ports: PORTS, ..config })
+        });
+        let qps = [0, 1].map(|host| {
+            let policy = scheme.policy.build(env, &mut Rng::for_component(seed, "policy", host as u64));
+            let mut qp = QpConfig::new(HostId(1 - host as u32), policy, &[]);
+            (qp.recovery, qp.acks) = (scheme.recovery, scheme.acks);
+            (qp.cnp, qp.reordering) = (scheme.cnp, scheme.reordering);
+            (qp.rto.initial, qp.rto.retry_limit) = (Duration::from_us(200), 50);
+            hosts[host].create_qp(Time::ZERO, qp)
+        });
+        hosts[0].connect(qps[0], qps[1]).expect("it was made");
+        hosts[1].connect(qps[1], qps[0]).expect("it was made");
+        (hosts, qps)
+    }
+
+    fn post(hosts: &mut [Self; 2], qps: [QpNum; 2], now: Time, from: usize, wr_id: u64, len: u64) {
+        let to = 1 - from;
+        hosts[to].post_recv(qps[to], RecvRequest { wr_id, buffer: Buffer(0), len }).expect("it works");
+        let request = WorkRequest { wr_id, op: Op::Send, local: Buffer(0), len };
+        hosts[from].post(now, qps[from], request).expect("it works");
+    }
+
+    fn told(event: Event) -> Option<Told> {
+        match event {
+            Event::Delivered { msn, bytes, .. } => Some(Told::Delivered { msg: msn.into(), bytes }),
+            Event::Completion(done) if done.opcode == Opcode::Recv => None,
+            Event::Completion(done) => Some(Told::Completed { wr_id: done.wr_id, status: done.status }),
+            Event::QpError { status, .. } => panic!("the queue pair has failed: {status:?}"),
+            Event::Retransmitted { .. } | Event::TimedOut { .. } => None,
+        }
+    }
+}
+
+fn peer(host: usize) -> PeerId {
+    PeerId { host: HostId(host as u32), qp: QpNum(host as u32 + 1) }
+}
+
+impl Subject for RdQp<AnyPolicy> {
+    const IN_ORDER: bool = false;
+
+    fn pair(scheme: &Scheme, env: &PolicyEnv, seed: u64) -> ([Self; 2], [QpNum; 2]) {
+        let Service::Datagram(behaviour) = scheme.service else { panic!("datagrams") };
+        let hosts = [0, 1].map(|host| {
+            let mut rng = Rng::for_component(seed, "policy", host as u64);
+            let (policy, control) = scheme.datagram_policy(env, &mut rng);
+            let mut qp = RdQp::new(RdConfig {
+                num: peer(host).qp,
+                policy,
+                control,
+                behaviour,
+                mtu_payload: MTU,
+                framing: Framing::Rocev2,
+                nic_ports: PORTS,
+                seed,
+                rtt: RTT,
+                nack_delay: Duration::ZERO,
+            });
+            qp.add_peer(Time::ZERO, peer(1 - host), RTT);
+            qp
+        });
+        (hosts, [peer(0).qp, peer(1).qp])
+    }
+
+    fn post(hosts: &mut [Self; 2], _: [QpNum; 2], now: Time, from: usize, wr_id: u64, len: u64) {
+        hosts[from].post(now, peer(1 - from), wr_id, len).expect("room");
+    }
+
+    fn told(event: RdEvent) -> Option<Told> {
+        match event {
+            RdEvent::Delivered { msg, bytes, .. } => Some(Told::Delivered { msg, bytes }),
+            RdEvent::Completion { wr_id, status, .. } => Some(Told::Completed { wr_id, status }),
+            RdEvent::Abandoned { .. } => panic!("nothing is given up"),
+        }
+    }
+}
+
+enum Input {
+    Packet(Segment, u64),
+    Side(SideMessage),
+}
+
+/// What must come of the messages of one host.
+#[derive(Default)]
+struct Expected {
+    /// Lengths, by number.
+    posted: Vec<u64>,
+    delivered: BTreeSet<u64>,
+    completed: BTreeSet<u64>,
+    placed_bytes: u64,
+}
+
+struct Story<T> {
+    hosts: [T; 2],
+    qps: [QpNum; 2],
+    now: Time,
+    free_at: [[Time; PORTS as usize]; 2],
+    /// By time and then in the order of sending: to whom, and what.
+    wire: BTreeMap<(Time, u64), (usize, Input)>,
+    sent: u64,
+    rng: Rng,
+    /// Of each host's messages; numbers go on from round to round.
+    expected: [Expected; 2],
+    first: u64,
+    reliable: bool,
+}
+
+impl<T: Subject> Story<T> {
+    fn new(scheme: &Scheme, seed: u64) -> Self {
+        let env = PolicyEnv {
+            line_rate: RATE,
+            base_rtt: RTT,
+            mtu_wire_bytes: 1_120,
+            mtu_payload_bytes: MTU.into(),
+            paths: PATHS,
+            measured: Leg::of(RTT),
+            edge: None,
+        };
+        let (hosts, qps) = T::pair(scheme, &env, seed);
+        let reliable = !matches!(scheme.service, Service::Datagram(config) if config.repair == Repair::Never);
+        Story {
+            hosts,
+            qps,
+            now: Time::ZERO,
+            free_at: Default::default(),
+            wire: BTreeMap::new(),
+            sent: 0,
+            rng: Rng::for_component(seed, "story", 0),
+            expected: Default::default(),
+            first: 0,
+            reliable,
+        }
+    }
+
+    fn put(&mut self, delay: Duration, to: usize, input: Input) {
+        self.wire.insert((self.now + delay, self.sent), (to, input));
+        self.sent += 1;
+    }
+
+    fn carry(&mut self, packet: &Transmit) {
+        let [lose, repeat, _] = CHANCES;
+        let copies = if self.rng.chance(lose) { 0 } else { 1 + u32::from(self.rng.chance(repeat)) };
+        for _ in 0..copies {
+            let jitter = Duration::from_ns(self.rng.below(3_000).into());
+            let bytes = packet.payload.map_or(0, |payload| payload.len.into());
+            self.put(DELAY + jitter, packet.to.index(), Input::Packet(packet.segment, bytes));
+        }
+    }
+
+    /// All outputs of a host, and what the contract says of each.
+    fn drain(&mut self, host: usize) {
+        while let Some(event) = self.hosts[host].poll_event() {
+            if let Some(told) = T::told(event) {
+                self.note(host, told);
+            }
+        }
+        assert!(!self.hosts[host].has_event());
+        while let Some((to, message)) = self.hosts[host].poll_side() {
+            // All take the same time, so they keep their order.
+            self.put(DELAY * 3, to.index(), Input::Side(message));
+        }
+        loop {
+            let (mut control, mut data) = (None, None);
+            let had_control = self.hosts[host].has_control();
+            assert_eq!(self.hosts[host].send_control(|packet| control = Some(packet)), had_control);
+            let free = |port: &u8| self.free_at[host][usize::from(*port)] <= self.now;
+            let open = (0..PORTS).filter(free).fold(0, |open, port| open | 1 << port);
+            if control.is_none() && open != 0 {
+                let gate = Gate { data_ports: open };
+                let ready = self.hosts[host].has_ready_data();
+                let sends = self.hosts[host].send_data(self.now, gate, |packet| data = Some(packet));
+                assert!(sends == data.is_some() && (ready || !sends), "it is said that there may be data");
+            }
+            if let Some(packet) = &control {
+                assert!(packet.class == Class::Control && packet.payload.is_none(), "{packet:?}");
+            } else if let Some(packet) = &data {
+                assert!(open >> packet.port & 1 == 1, "only by an open port: {packet:?}");
+                let time = RATE.time_for(packet.wire_bytes.into());
+                self.free_at[host][usize::from(packet.port)] = self.now + time;
+            }
+            let Some(packet) = control.or(data) else { break };
+            assert_eq!(packet.to, HostId(1 - host as u32));
+            self.carry(&packet);
+        }
+        assert!(!self.hosts[host].has_control());
+    }
+
+    /// Nothing is told twice, and where promised in order.
+    fn note(&mut self, host: usize, told: Told) {
+        let (of, number) = match told {
+            Told::Delivered { msg, .. } => (1 - host, msg),
+            Told::Completed { wr_id, .. } => (host, wr_id),
+        };
+        let expected = &mut self.expected[of];
+        let index = number.checked_sub(self.first).expect("of this round");
+        let set = match told {
+            Told::Delivered { bytes, .. } => {
+                assert_eq!(bytes, expected.posted[index as usize], "bytes of message {number}");
+                &mut expected.delivered
+            }
+            Told::Completed { status, .. } => {
+                assert_eq!(status, Status::Success, "message {number}");
+                &mut expected.completed
+            }
+        };
+        assert!(!T::IN_ORDER || set.len() as u64 == index, "message {number} out of order");
+        assert!(set.insert(number), "message {number} is told twice");
+    }
+
+    fn on_timer(&mut self, host: usize) {
+        self.hosts[host].on_timer(self.now);
+        self.drain(host);
+        let timer = self.hosts[host].poll_timer();
+        assert!(timer.is_none_or(|at| at > self.now), "{timer:?} is not after {}", self.now);
+    }
+
+    /// Goes to the next instant at which something happens; false if there is none.
+    fn step(&mut self) -> bool {
+        let arrival = self.wire.keys().next().map(|&(at, _)| at);
+        let timers = self.hosts.iter().filter_map(T::poll_timer);
+        let busy = |host: &usize| self.hosts[*host].has_ready_data();
+        let ports = (0..2).filter(busy).flat_map(|host| self.free_at[host]).filter(|at| *at > self.now);
+        let Some(next) = timers.chain(arrival).chain(ports).min() else { return false };
+        // Now and then too early: that does no harm.
+        let early = self.rng.chance(0.05) && next > self.now;
+        self.now = if early { self.now + Duration::from_ps((next - self.now).as_ps() / 2) } else { next };
+        while let Some(entry) = self.wire.first_entry()
+            && entry.key().0 <= self.now
+        {
+            let (to, input) = entry.remove();
+            let from = HostId(1 - to as u32);
+            match input {
+                Input::Packet(segment, bytes) => {
+                    let ce = self.rng.chance(CHANCES[2]);
+                    if self.hosts[to].on_packet(self.now, from, &segment, ce).is_some() {
+                        self.expected[1 - to].placed_bytes += bytes;
+                    }
+                }
+                Input::Side(message) => self.hosts[to].on_side(self.now, from, &message),
+            }
+            self.drain(to);
+        }
+        (0..2).for_each(|host| self.on_timer(host));
+        true
+    }
+
+    /// Posts messages as time goes by, and goes on until nothing is under way. Then nothing is kept.
+    fn round(&mut self) {
+        let end = self.now + LONGEST_ROUND;
+        loop {
+            let from = self.rng.below(2) as usize;
+            let posted = self.expected[from].posted.len() as u64;
+            if posted < MESSAGES && self.rng.chance(0.2) {
+                let len = [1, u64::from(MTU), 3_000, 40_000][self.rng.below(4) as usize];
+                self.expected[from].posted.push(len);
+                T::post(&mut self.hosts, self.qps, self.now, from, self.first + posted, len);
+                self.drain(from);
+            } else if !self.step() && self.expected.iter().all(|all| all.posted.len() as u64 == MESSAGES) {
+                break;
+            }
+            assert!(self.now < end, "not done after {LONGEST_ROUND}");
+        }
+        for host in 0..2 {
+            let expected = std::mem::take(&mut self.expected[host]);
+            assert_eq!(expected.completed.len() as u64, MESSAGES, "each is completed");
+            if self.reliable {
+                assert_eq!(expected.delivered.len() as u64, MESSAGES, "each is delivered");
+                assert_eq!(expected.placed_bytes, expected.posted.iter().sum::<u64>(), "each byte once");
+                assert_eq!(self.hosts[host].held(), 0, "nothing is kept");
+            }
+            assert!(!self.hosts[host].has_ready_data() && self.hosts[host].poll_timer().is_none());
+        }
+        self.first += MESSAGES;
+    }
+}
+
+fn story<T: Subject>(scheme: &Scheme, seed: u64) {
+    let mut story = Story::<T>::new(scheme, seed);
+    // Lists stay as long as they were once, but what comes and goes leaves nothing behind: of a few rounds in a row
+    // not each needs 20 bytes more a message.
+    let grown =
+        [(); 4].map(|()| allocation_counter::measure(|| (0..3).for_each(|_| story.round())).bytes_current);
+    assert!(
+        grown.iter().any(|bytes| *bytes <= 3 * 2 * 20 * MESSAGES as i64),
+        "bytes more after every three rounds: {grown:?}"
+    );
+}
+
+#[test]
+fn both_services_keep_the_contract_under_every_scheme() {
+    for info in schemes() {
+        let scheme = (info.make)();
+        for seed in 1..=2 {
+            println!("{}, seed {seed}", info.name);
+            match scheme.service {
+                Service::Connection | Service::SharedReceive | Service::EndToEnd => {
+                    story::<Endpoint<AnyPolicy>>(&scheme, seed);
+                }
+                Service::Datagram(_) => story::<RdQp<AnyPolicy>>(&scheme, seed),
+            }
+        }
+    }
+}
