@@ -6,6 +6,7 @@
 pub mod dcqcn;
 mod dctcp;
 mod dctcp_rate;
+mod strack;
 mod suit;
 mod swift;
 mod timely;
@@ -148,6 +149,8 @@ congestion_controls! {
     Dctcp(dctcp: Dctcp, DctcpConfig),
     /// DCTCP with a rate in place of the window, as simulators of RDMA have it.
     DctcpRate(dctcp_rate: DctcpRate, DctcpRateConfig),
+    /// STrack: window-based, driven by delay and marks together.
+    Strack(strack: Strack, StrackConfig),
     /// Swift: window-based, driven by delay against a target.
     Swift(swift: Swift, SwiftConfig),
     /// TIMELY: rate-based, driven by the gradient of round-trip times.

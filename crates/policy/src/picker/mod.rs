@@ -2,6 +2,7 @@
 //!
 //! Add one: a file with the picker; its `mod` line, and one line in the list at the end of this file.
 
+mod bitmap;
 mod ecmp;
 mod paths;
 mod per_message;
@@ -121,6 +122,8 @@ pickers! {
     per_message: PerMessage,
     /// Packet after packet takes path after path.
     round_robin: RoundRobin,
+    /// Packet after packet takes path after path; a marked one is passed over once.
+    bitmap: Bitmap,
     /// PLB: another path after rounds of congestion.
     plb: Plb(PlbConfig),
 }

@@ -20,6 +20,7 @@ mod reflex;
 mod reps;
 mod rps;
 mod rps_nocc;
+mod strack;
 mod swift;
 mod swift_rps;
 mod switch_rps;
@@ -62,6 +63,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         mprdma_half_window::MPRDMA_HALF_WINDOW,
         swift_rps::SWIFT_RPS,
         reps::REPS,
+        strack::STRACK,
         timely::TIMELY,
         swift::SWIFT,
         reflex::REFLEX_TIMELY,

@@ -1,0 +1,403 @@
+//! STrack's window (Le et al., "STrack: A Reliable Multipath Transport for AI/ML Clusters", arXiv 2407.15266), as
+//! understood: the law is from second-hand descriptions of the paper, not from its text. Delay says how much is too
+//! much; a mark says that now is the time to do something about it.
+//!
+//! | | delay below target | up to `high_delay` targets | above |
+//! |---|---|---|---|
+//! | not marked | grow in proportion to what is left of the target (alpha) | hold | grow by a fair step (beta): the queue drains |
+//! | marked | nothing: the congestion is this path's, which the picker leaves | shrink in proportion to the excess (gamma), once a round trip | likewise |
+//!
+//! Each round trip adds a small step (eta) whatever the delay. Where something was lost, or the delay is very high, the
+//! window falls to what has been acknowledged since the last check.
+//!
+//! Ours: windows count packets; one that is not filled does not grow; checks are a base round trip and a target apart.
+
+use pathweave_units::{Duration, Rate, Time};
+
+use super::{CongestionControl, Permit};
+use crate::error::check;
+use crate::{
+    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, Sent, Want,
+};
+
+/// The network for which increases are given: 100 Gb/s and 12 us, of which the product is 150,000 bytes. On another one
+/// they grow with the bandwidth-delay product, as those of NSCC do, which took them over.
+const REFERENCE_BDP_BYTES: f64 = 150_000.0;
+const REFERENCE_TARGET_PS: f64 = 12e6;
+
+/// Parameters of [`Strack`]. Increases are those at 100 Gb/s and a base round-trip time of 12 us; elsewhere they are larger
+/// or smaller by the bandwidth-delay product.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StrackConfig {
+    /// Target of the queueing delay, in base round-trip times (1). Those are what the topology has for the pair of hosts;
+    /// on real hosts what was measured, with the delay of the hosts.
+    pub delay_target: f64,
+    /// Unmarked packets slower than so many targets earn `fair_increase`. 3; text and table of the paper are said to differ
+    /// (2 or 3).
+    pub high_delay: f64,
+    /// alpha: packets added a round trip while nothing queues (4); in proportion to what is left of the target.
+    pub proportional_increase: f64,
+    /// beta: packets added a round trip above `high_delay` (5).
+    pub fair_increase: f64,
+    /// eta: packets added a base round-trip time whatever the delay (0.15).
+    pub constant_increase: f64,
+    /// gamma: decrease for each share of the average delay above the target (0.8).
+    pub decrease: f64,
+    /// Most of the window that goes at once (0.5).
+    pub max_decrease: f64,
+    /// Weight of the newest queueing delay in its average. 0.0125, NSCC's; the paper's is not known to us.
+    pub delay_gain: f64,
+    /// From so many targets on the delay is very high, and the window falls to what came through. 4, NSCC's; the paper's is
+    /// not known to us.
+    pub collapse_delay: f64,
+    /// Largest window, and the one to start with, in bandwidth-delay products (1.5, NSCC's).
+    pub max_bdp: f64,
+}
+
+impl Default for StrackConfig {
+    fn default() -> Self {
+        StrackConfig {
+            delay_target: 1.0,
+            high_delay: 3.0,
+            proportional_increase: 4.0,
+            fair_increase: 5.0,
+            constant_increase: 0.15,
+            decrease: 0.8,
+            max_decrease: 0.5,
+            delay_gain: 0.0125,
+            collapse_delay: 4.0,
+            max_bdp: 1.5,
+        }
+    }
+}
+
+impl Adapt for StrackConfig {
+    fn host_delay(&self) -> HostDelay {
+        HostDelay::InRoundTrip
+    }
+    fn adapt_to_host(&mut self, host: &HostEnv) {
+        self.max_bdp *= host.held_bdps;
+    }
+}
+
+impl StrackConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let positive = |name, x: f64, most: f64, allowed| check(x > 0.0 && x <= most, name, x, allowed);
+        let thousand = "more than 0, at most 1000";
+        let target = "more than 0, at most 1000 (base round-trip times)";
+        positive("delay_target", self.delay_target, 1e3, target)?;
+        let targets = "1 to 1000 (targets)";
+        check((1.0..=1e3).contains(&self.high_delay), "high_delay", self.high_delay, targets)?;
+        positive("proportional_increase", self.proportional_increase, 1e3, thousand)?;
+        positive("fair_increase", self.fair_increase, 1e3, thousand)?;
+        let constant = (0.0..=1e3).contains(&self.constant_increase);
+        check(constant, "constant_increase", self.constant_increase, "0 to 1000")?;
+        positive("decrease", self.decrease, 1.0, "more than 0, at most 1")?;
+        let most = self.max_decrease > 0.0 && self.max_decrease < 1.0;
+        check(most, "max_decrease", self.max_decrease, "more than 0, less than 1")?;
+        positive("delay_gain", self.delay_gain, 1.0, "more than 0, at most 1")?;
+        check((1.0..=1e3).contains(&self.collapse_delay), "collapse_delay", self.collapse_delay, targets)?;
+        positive("max_bdp", self.max_bdp, 1e3, thousand)
+    }
+}
+
+/// State of one queue pair. Windows in packets, times in picoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Strack {
+    window: f64,
+    /// Average queueing delay.
+    delay: f64,
+    last_decrease: Time,
+    /// The step of each round trip was taken.
+    last_step: Time,
+    /// Packets acknowledged since the last check, and whether one was lost or very late; when the next check is.
+    achieved: f64,
+    severe: bool,
+    check_at: Time,
+    params: Params,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Params {
+    /// Of the way that is measured, idle; and that of the whole way.
+    idle_rtt: f64,
+    base_rtt: Duration,
+    target: f64,
+    high: f64,
+    collapse: f64,
+    proportional: f64,
+    fair: f64,
+    constant: f64,
+    decrease: f64,
+    max_decrease: f64,
+    delay_gain: f64,
+    max: f64,
+    line: Rate,
+    packet_time: f64,
+}
+
+impl Strack {
+    /// The state of one queue pair, with its largest window.
+    pub fn new(config: &StrackConfig, env: &PolicyEnv) -> Self {
+        let ps = |span: Duration| span.as_ps() as f64;
+        let bdp_bytes = env.bdp_bytes() as f64;
+        let max = (config.max_bdp * bdp_bytes / f64::from(env.mtu_wire_bytes)).max(2.0);
+        let target = config.delay_target * ps(env.measured.base_rtt);
+        let scale = bdp_bytes / REFERENCE_BDP_BYTES;
+        Strack {
+            window: max,
+            delay: 0.0,
+            last_decrease: Time::ZERO,
+            last_step: Time::ZERO,
+            achieved: 0.0,
+            severe: false,
+            check_at: Time::ZERO,
+            params: Params {
+                idle_rtt: ps(env.measured.base_rtt),
+                base_rtt: env.base_rtt,
+                target,
+                high: config.high_delay * target,
+                collapse: config.collapse_delay * target,
+                proportional: config.proportional_increase * scale * target / REFERENCE_TARGET_PS,
+                fair: config.fair_increase * scale,
+                constant: config.constant_increase * scale,
+                decrease: config.decrease,
+                max_decrease: config.max_decrease,
+                delay_gain: config.delay_gain,
+                max,
+                line: env.line_rate,
+                packet_time: ps(env.line_rate.time_for(u64::from(env.mtu_wire_bytes))),
+            },
+        }
+    }
+
+    fn on_ack(&mut self, now: Time, rtt: Option<Duration>, marked: bool, backlogged: bool) {
+        let p = self.params;
+        self.achieved += 1.0;
+        let measured = rtt.map(|rtt| (rtt.as_ps() as f64 - p.idle_rtt).max(0.0));
+        if let Some(delay) = measured {
+            self.delay += p.delay_gain * (delay - self.delay);
+            self.severe |= delay >= p.collapse;
+        }
+        let delay = measured.unwrap_or(self.delay);
+        if now >= self.check_at && self.collapses(now) {
+            return;
+        }
+        if marked {
+            self.shrink(now, delay);
+        } else if backlogged {
+            // A window that is not filled is not known to be right.
+            self.window += if delay < p.target {
+                p.proportional * (1.0 - delay / p.target) / self.window
+            } else if delay >= p.high {
+                p.fair / self.window
+            } else {
+                0.0
+            };
+        }
+        if backlogged && now.saturating_since(self.last_step) >= p.base_rtt {
+            self.window += p.constant;
+            self.last_step = now;
+        }
+        self.bound();
+    }
+
+    fn shrink(&mut self, now: Time, delay: f64) {
+        let p = &self.params;
+        let excess = (self.delay - p.target) / self.delay;
+        if delay >= p.target && excess > 0.0 && now.saturating_since(self.last_decrease) >= p.base_rtt {
+            self.window *= 1.0 - (p.decrease * excess).min(p.max_decrease);
+            self.last_decrease = now;
+        }
+    }
+
+    /// Looks at what came through since the last time; whether the window has fallen to it. The first look only begins.
+    fn collapses(&mut self, now: Time) -> bool {
+        let falls = self.check_at > Time::ZERO && self.severe && self.achieved < self.window;
+        if falls {
+            self.window = self.achieved;
+            self.last_decrease = now;
+            self.bound();
+        }
+        // As long as a window takes that waits as long as it should.
+        let target = Duration::from_ps(self.params.target as u64);
+        self.check_at = now.saturating_add(self.params.base_rtt).saturating_add(target);
+        (self.achieved, self.severe) = (0.0, false);
+        falls
+    }
+
+    fn bound(&mut self) {
+        self.window = self.window.clamp(1.0, self.params.max);
+    }
+}
+
+impl CongestionControl for Strack {
+    crate::ignores!(on_open, on_close, on_timer);
+    #[inline]
+    fn permit(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
+        // With nothing in flight one always fits: the window is at least a packet.
+        if f64::from(want.inflight_packets) + 1.0 <= self.window { Permit::Now } else { Permit::Blocked }
+    }
+    #[inline]
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
+        0
+    }
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
+        match feedback.kind {
+            FeedbackKind::Ack { timed, marked } => {
+                self.on_ack(now, timed.then_some(feedback.rtt), marked, feedback.backlogged);
+            }
+            FeedbackKind::Lost | FeedbackKind::Timeout => self.severe = true,
+            _ => {}
+        }
+    }
+    fn rate(&self, _now: Time) -> Option<Rate> {
+        // A window a base round-trip time: what it allows while there is no queue.
+        let share = self.window * self.params.packet_time / self.params.base_rtt.as_ps() as f64;
+        Some(self.params.line.scale(share.clamp(1e-6, 1.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Host, Scenario};
+    use crate::{Leg, Memo};
+    use pathweave_units::PathId;
+
+    const US: fn(u64) -> Duration = Duration::from_us;
+
+    /// 100 Gb/s and 12 us are 120 packets of 1,250 bytes. Averages follow at once; a window of 100 that has just been
+    /// checked and had its step.
+    fn strack() -> Strack {
+        let env = PolicyEnv {
+            base_rtt: US(12),
+            measured: Leg::of(US(12)),
+            mtu_wire_bytes: 1_250,
+            ..Scenario::steady().env
+        };
+        let config = StrackConfig { delay_gain: 1.0, ..StrackConfig::default() };
+        let mut strack = Strack::new(&config, &env);
+        assert_eq!((strack.window, strack.params.max), (180.0, 180.0));
+        strack.window = 100.0;
+        (strack.last_step, strack.check_at) = (Time::from_us(1_000), Time::from_us(1_020));
+        strack
+    }
+    fn feed(strack: &mut Strack, at_us: u64, kind: FeedbackKind, queue_us: u64) {
+        let feedback = Feedback {
+            kind,
+            path: PathId(0),
+            psn: 0,
+            memo: Memo::default(),
+            wire_bytes: 1_250,
+            rtt: US(12 + queue_us),
+            one_way_ps: 0,
+            inflight_packets: 1,
+            backlogged: true,
+        };
+        strack.on_feedback(Time::from_us(at_us), &feedback, &mut Host::new(1).cx());
+    }
+    fn ack(strack: &mut Strack, at_us: u64, queue_us: u64, marked: bool) -> f64 {
+        feed(strack, at_us, FeedbackKind::Ack { timed: true, marked }, queue_us);
+        strack.window
+    }
+    fn close(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-9, "{found}, expected {expected}");
+    }
+
+    #[test]
+    fn unmarked_it_grows_holds_and_grows_again() {
+        // 4 packets for a window of acknowledgements, 2 at half of the target of 12 us, none from there to 36 us, then 5.
+        for (queue_us, added) in [(0, 4.0), (6, 2.0), (12, 0.0), (35, 0.0), (36, 5.0), (40, 5.0)] {
+            close(ack(&mut strack(), 1_005, queue_us, false), 100.0 + added / 100.0);
+        }
+    }
+
+    #[test]
+    fn marked_it_shrinks_with_the_average_once_a_round_trip() {
+        close(ack(&mut strack(), 1_005, 11, true), 100.0);
+        // 1 - 0.8 x (24 - 12) / 24; 1 - 0.8 x (48 - 12) / 48 is below a half.
+        close(ack(&mut strack(), 1_005, 24, true), 60.0);
+        close(ack(&mut strack(), 1_005, 47, true), 100.0 * (1.0 - 0.5));
+        let mut strack = strack();
+        ack(&mut strack, 1_000, 24, true);
+        close(ack(&mut strack, 1_011, 24, true), 60.0);
+        // The step of 0.15 comes with the same acknowledgement.
+        close(ack(&mut strack, 1_012, 24, true), 36.0 + 0.15);
+    }
+
+    #[test]
+    fn a_step_each_round_trip_whatever_the_delay() {
+        let mut strack = strack();
+        close(ack(&mut strack, 1_011, 20, false), 100.0);
+        close(ack(&mut strack, 1_012, 20, false), 100.15);
+        close(ack(&mut strack, 1_019, 20, false), 100.15);
+    }
+
+    #[test]
+    fn after_a_loss_or_a_very_long_delay_it_is_what_came_through() {
+        for severe in
+            [FeedbackKind::Lost, FeedbackKind::Timeout, FeedbackKind::Ack { timed: true, marked: true }]
+        {
+            let mut strack = strack();
+            strack.last_decrease = Time::from_us(1_015);
+            feed(&mut strack, 1_016, severe, 48);
+            let before = u64::from(matches!(severe, FeedbackKind::Ack { .. }));
+            for _ in before..29 {
+                ack(&mut strack, 1_018, 20, false);
+            }
+            assert_eq!(ack(&mut strack, 1_020, 20, false), 30.0, "{severe:?}");
+            // The next check is a round trip and a target later.
+            assert_eq!((strack.check_at, strack.severe), (Time::from_us(1_044), false));
+        }
+        // Neither: it stays, and never falls below a packet.
+        let mut strack = strack();
+        close(ack(&mut strack, 1_020, 20, false), 100.15);
+        feed(&mut strack, 1_021, FeedbackKind::Timeout, 0);
+        strack.check_at = Time::from_us(1_030);
+        assert_eq!(ack(&mut strack, 1_030, 20, false), 1.0);
+    }
+
+    #[test]
+    fn increases_grow_with_the_bandwidth_delay_product() {
+        let env = PolicyEnv {
+            line_rate: Rate::from_gbps(400),
+            base_rtt: US(12),
+            measured: Leg::of(US(12)),
+            ..Scenario::steady().env
+        };
+        let p = Strack::new(&StrackConfig::default(), &env).params;
+        assert_eq!((p.proportional, p.fair, p.constant), (16.0, 20.0, 0.6));
+        // Half the round trip: half of the target, too.
+        let p = Strack::new(
+            &StrackConfig::default(),
+            &PolicyEnv { base_rtt: US(6), measured: Leg::of(US(6)), ..env },
+        );
+        assert_eq!((p.params.proportional, p.params.fair), (4.0, 10.0));
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        let wrong = |config: StrackConfig| config.validate().expect_err("must be refused").field;
+        let usual = StrackConfig::default;
+        assert_eq!(wrong(StrackConfig { delay_target: 0.0, ..usual() }), "delay_target");
+        assert_eq!(wrong(StrackConfig { high_delay: 0.5, ..usual() }), "high_delay");
+        assert_eq!(
+            wrong(StrackConfig { proportional_increase: f64::NAN, ..usual() }),
+            "proportional_increase"
+        );
+        assert_eq!(wrong(StrackConfig { fair_increase: 0.0, ..usual() }), "fair_increase");
+        assert_eq!(wrong(StrackConfig { constant_increase: -1.0, ..usual() }), "constant_increase");
+        assert_eq!(wrong(StrackConfig { decrease: 1.1, ..usual() }), "decrease");
+        assert_eq!(wrong(StrackConfig { max_decrease: 1.0, ..usual() }), "max_decrease");
+        assert_eq!(wrong(StrackConfig { delay_gain: 0.0, ..usual() }), "delay_gain");
+        assert_eq!(wrong(StrackConfig { collapse_delay: 0.0, ..usual() }), "collapse_delay");
+        assert_eq!(wrong(StrackConfig { max_bdp: 0.0, ..usual() }), "max_bdp");
+        assert_eq!(usual().validate(), Ok(()));
+    }
+}
