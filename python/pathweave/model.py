@@ -24,7 +24,6 @@ from ._table import Root, Table
 __all__ = [
     "AckClass",
     "AckPolicy",
-    "AfterProbe",
     "Algorithm",
     "Algorithms",
     "AllShortestPathSet",
@@ -35,14 +34,12 @@ __all__ = [
     "Cc",
     "ChakraWorkload",
     "CleanNotice",
-    "Clock",
     "CnpMode",
     "CnpPolicy",
     "CollectiveWorkload",
     "ComputeWhen",
     "ConWeave",
     "Conga",
-    "Congested",
     "ConnectionService",
     "CoolMode",
     "CopyMarks",
@@ -84,8 +81,6 @@ __all__ = [
     "FullMeshTopology",
     "GoBackNRecovery",
     "GoalWorkload",
-    "HoldOff",
-    "HoldOffTest",
     "HopScaling",
     "HpccTopology",
     "HtsimTopology",
@@ -96,6 +91,7 @@ __all__ = [
     "LapsPathSet",
     "LapsPolicy",
     "LapsTopology",
+    "LapsVariant",
     "LeafSpineTopology",
     "LetFlow",
     "Limit",
@@ -141,11 +137,8 @@ __all__ = [
     "Policy",
     "Ports",
     "PresetTopology",
-    "ProbeClass",
-    "Probing",
     "RailTopology",
     "Rate",
-    "RateCap",
     "RateCut",
     "Reaction",
     "Recovery",
@@ -180,7 +173,6 @@ __all__ = [
     "Slows",
     "SourceRouting",
     "SplitPolicy",
-    "StageCount",
     "StarTopology",
     "StrackCc",
     "SwiftCc",
@@ -199,7 +191,6 @@ __all__ = [
     "UdmpPolicy",
     "UdmpVariant",
     "Ugal",
-    "Unmeasured",
     "Verb",
     "Wcmp",
     "Window",
@@ -1281,64 +1272,35 @@ class LapsPolicy(Table):
     congested.
 
     Args:
-        after_probe: What becomes of a probed path's delay. Default "doubled".
         alpha: beta of the softmax: a path whose delay is 1 / alpha of the unit longer gets 1/e of the share. 0: all
             alike (random spraying); large: the fastest only. The paper gives no value, its code has 1. Default 5: short
             flows stay off detours of an idle network, and long ones fill all paths.
         alpha_unit: What that is measured in: of delays around the threshold T the same in either. Default "delay".
-        calibrate_every: With free clocks: the shortest delay counts for one to two of these. Long against congestion,
-            short enough for clocks that drift apart (20 us a second is usual) not to matter. Default "200ms".
-        cap: The most the expected rate may be. Default "line".
-        clock: What one-way delays mean. Default "auto".
-        congested: What congestion is. Default "above_slowest_base".
         decrease: What a decrease goes down to. Default "to_share".
         fabric_threshold: The threshold of the fabric's longest path, for `window_of = "fabric"`. 0: not known; the
             simulator works it out where sources choose their paths, elsewhere the window is as with "paths". Default
             "0s".
-        floor: The least rate, as a share of the line rate (code: 1 Gb/s of 100). Without one a flow may stop for ever.
-            Default 0.01.
-        hold_off: How long the rate is left alone. Default "slowest".
-        hold_off_test: The test of that. Default "elapsed".
         host_delay: Added to the margin: delay that the hosts themselves cause. None in the simulator; on real hosts
             what the device is configured with. Default "0s".
-        least_increase: The least an increase adds (code: 1 Gb/s). Default "0bps".
         limit: What limits a queue pair. Default "auto".
         margin: Where the margin of the base delay is counted. Default "per_switch".
         margin_packets: The margin, in full packets at each switch or link (paper: 5 a switch; code: 1 a link). Default
             5.0.
-        probe_after: A path is probed when nothing was heard of it for this many of its delays (paper: 2). Default 2.0.
-        probe_class: The class of probes. Default "data".
-        probing: Which paths are probed. Default "one".
-        stage_count: When stages are counted. Default "before_test".
-        stages: N: increases towards the expected rate before that one doubles (paper: 5). Default 5.
-        unmeasured: Whether guesses count. Default "ignored".
+        variant: Which LAPS, in what no other field says. The named schemes set the others to go with it. Default
+            "repaired".
         window_of: Whose threshold the window is two of. Default "paths".
     """
 
     kind: ClassVar[str | None] = "laps"
-    after_probe: AfterProbe | None = None
     alpha: float | None = None
     alpha_unit: AlphaUnit | None = None
-    calibrate_every: Time | None = None
-    cap: RateCap | None = None
-    clock: Clock | None = None
-    congested: Congested | None = None
     decrease: RateCut | None = None
     fabric_threshold: Time | None = None
-    floor: float | None = None
-    hold_off: HoldOff | None = None
-    hold_off_test: HoldOffTest | None = None
     host_delay: Time | None = None
-    least_increase: Rate | None = None
     limit: Limit | None = None
     margin: Margin | None = None
     margin_packets: float | None = None
-    probe_after: float | None = None
-    probe_class: ProbeClass | None = None
-    probing: Probing | None = None
-    stage_count: StageCount | None = None
-    stages: int | None = None
-    unmeasured: Unmeasured | None = None
+    variant: LapsVariant | None = None
     window_of: WindowOf | None = None
 
 
@@ -2597,12 +2559,6 @@ class ScenarioFile(Root):
 AckClass: TypeAlias = Literal["control", "data"]
 
 
-# What becomes of the delay of a path that is probed, until the answer comes.
-# "doubled": It doubles: the longer nothing is heard, the less the path is used (section III-C).
-# "kept": It stays (the authors' code).
-AfterProbe: TypeAlias = Literal["doubled", "kept"]
-
-
 # How a collective is done.
 # "ring": Around a ring in n - 1 steps, twice that for an all-reduce; a broadcast or reduction goes along the ring as a
 #   chain, chunk by chunk.
@@ -2648,13 +2604,6 @@ Cc: TypeAlias = NoneCc | DcqcnCc | DctcpCc | DctcpRateCc | StrackCc | SwiftCc | 
 CleanNotice: TypeAlias = Literal["shield", "expose"]
 
 
-# What the one-way delays of the two ends' clocks mean.
-# "auto": Absolute where the delays of idle paths are known, otherwise as `free`.
-# "synchronised": Clocks agree: delays are absolute, and so are bases, which must be known.
-# "free": Clocks differ by an unknown amount: the shortest delay seen of late on any path stands for an idle one.
-Clock: TypeAlias = Literal["auto", "synchronised", "free"]
-
-
 # Whether the receiver sends congestion notifications.
 # "off": Never.
 # "on_mark": For packets marked Congestion Experienced.
@@ -2669,12 +2618,6 @@ CnpMode: TypeAlias = Literal["off", "on_mark", "on_mark_or_gap"]
 # "after": After its part of the collective.
 # "beside": While it communicates; the round is over when both are.
 ComputeWhen: TypeAlias = Literal["after", "beside"]
-
-
-# What a delay is compared with to see congestion.
-# "above_slowest_base": The threshold of the slowest path: the largest base of all (algorithm 2).
-# "above_own_base": The path's own base, on every path (section III-E).
-Congested: TypeAlias = Literal["above_slowest_base", "above_own_base"]
 
 
 # What cooling down counts.
@@ -2833,26 +2776,21 @@ Forwarding2: TypeAlias = Literal["ecmp", "wcmp", "rps", "weighted-rps", "letflow
 Framing: TypeAlias = Literal["rocev2", "ns3", "pathweave"]
 
 
-# How long the rate is left alone after it was changed.
-# "slowest": After a decrease twice the longest delay of any path, after an increase twice the threshold (the authors'
-#   code): so that what was changed has shown on every path.
-# "threshold": Twice the threshold (the text).
-# "fastest": Twice the shortest delay (algorithm 2).
-HoldOff: TypeAlias = Literal["slowest", "threshold", "fastest"]
-
-
-# The test of the hold-off.
-# "elapsed": The rate may change once the hold-off is over.
-# "printed": As printed in algorithm 2, lines 6 and 10: only before it is over, so never.
-HoldOffTest: TypeAlias = Literal["elapsed", "printed"]
-
-
 # The round trip in which a window grows by `increase`.
 # "path": That to the peer. Over a WAN this is a packet a millisecond, so a window cut on what a near switch told stays
 #   small for seconds.
 # "measured": That of the way measured, by as much rate as a flow that ends there gains: a packet of its window. Grows
 #   as fast as it shrinks.
 IncreaseOver: TypeAlias = Literal["path", "measured"]
+
+
+# Which LAPS: what else differs between them is no choice of a scenario.
+# "repaired": One probe a packet, which doubles the delay its path is thought to have; a rate of at most the line's,
+#   which is left alone until a change has shown on every path; guesses are no congestion.
+# "published": As printed: every silent path is probed, the rate that is expected has no limit and is left alone for
+#   twice the shortest delay, guesses count.
+# "code_2025": The authors' code of January 2025: probes overtake data, the delay of a probed path stays.
+LapsVariant: TypeAlias = Literal["repaired", "published", "code_2025"]
 
 
 # What limits a queue pair.
@@ -3029,27 +2967,8 @@ Policy: TypeAlias = SplitPolicy | UdmpPolicy | MprdmaPolicy | DlbfPolicy | RepsP
 Ports: TypeAlias = Literal["any", "distinct"]
 
 
-# The class of probes.
-# "data": That of data, whose delays they are to measure.
-# "control": That of acknowledgements (the authors' code): they overtake all data, and measure the idle path.
-ProbeClass: TypeAlias = Literal["data", "control"]
-
-
-# Which paths that nothing was heard of for too long are probed.
-# "one": One of them, drawn at random, before a data packet (the FPGA of section IV).
-# "all": All of them (algorithm 1).
-# "off": None.
-Probing: TypeAlias = Literal["one", "all", "off"]
-
-
 # a rate with its unit, such as "100Gbps"
 Rate: TypeAlias = str
-
-
-# The most the expected rate may be.
-# "line": The line rate.
-# "unbounded": Anything: it doubles with every quiet spell, and a halving of it later changes nothing (algorithm 2).
-RateCap: TypeAlias = Literal["line", "unbounded"]
 
 
 # What a decrease goes down to.
@@ -3151,12 +3070,6 @@ Service: TypeAlias = ConnectionService | SharedReceiveService | EndToEndService 
 Slows: TypeAlias = Literal["destination", "queue_pair"]
 
 
-# When the stage of the increase is counted.
-# "before_test": Before it is compared: the sixth increase doubles (algorithm 2).
-# "after_test": After: the seventh does (the authors' code).
-StageCount: TypeAlias = Literal["before_test", "after_test"]
-
-
 # What counts as a hop of the way there and back.
 # "nodes_rt": Every node visited, the hosts at the ends included: with links of 1 us the only reading whose target lies
 #   above the idle round-trip time.
@@ -3218,12 +3131,6 @@ UdmpLate: TypeAlias = Literal["by_base", "by_queue"]
 #   do) and a restart kick, without which flows deadlock in incast. Its rate drifts to half the line under noise.
 # "repaired": With a queue target, an additive step, caps on pool and flight, and a restart timer.
 UdmpVariant: TypeAlias = Literal["published", "repaired"]
-
-
-# Whether a path that is being probed counts when delays are compared.
-# "ignored": No: its delay is a guess.
-# "counted": Yes (algorithm 2): a sender that was idle sees its own guesses as congestion.
-Unmeasured: TypeAlias = Literal["ignored", "counted"]
 
 
 # The verb that messages are posted with.

@@ -55,7 +55,7 @@ until = "20ms"
 "#;
 
 /// What a field is a parameter of, to be on when it is changed.
-const WITH: [(&str, &str); 9] = [
+const WITH: [(&str, &str); 10] = [
     ("scheme.acks.max_delay", "scheme.acks.every_packets=16"),
     ("scheme.cnp.interval", "scheme.cnp.mode=on_mark"),
     ("scheme.policy.cc.window_follows_rate", "scheme.policy.cc.window={bdp=1.0}"),
@@ -66,6 +66,8 @@ const WITH: [(&str, &str); 9] = [
     ("scheme.policy.cc.increase_scale", "scheme.policy.cc.rate_timer=3us"),
     ("scheme.policy.cc.fast_recovery_stages", "scheme.policy.cc.rate_timer=3us"),
     ("switch.ecn.thresholds", "switch.ecn.reference_rate=25Gbps"),
+    // No unmarked packet is three targets late.
+    ("scheme.policy.cc.fair_increase", "scheme.policy.cc.high_delay=1"),
 ];
 
 /// Fields that change nothing here, and why that is right: the scheme or empty, the field or what it is in, the reason.
@@ -95,12 +97,9 @@ const INERT: &[(&str, &str, &str)] = &[
     ("mprdma", "policy.burst_timer", "connections have a message each"),
     ("reps", "policy.decrease", "the window is at its least"),
     ("reps", "policy.max_decrease", "likewise"),
-    ("laps", "policy.cap", "rates stay below the line's"),
-    ("laps", "policy.calibrate_every", "clocks agree"),
     ("laps", "policy.fabric_threshold", "parameter of window_of, for paths that sources choose"),
     ("laps", "policy.window_of", "sources do not choose paths"),
-    ("laps", "policy.stage", "no rate rises for so long"),
-    ("laps", "policy.unmeasured", "every path is measured at once"),
+    ("laps-code-2025", "policy.decrease", "the window alone limits"),
     ("laps", "recovery.rto_slack", "rto_min is longer"),
     ("dlbf", "reordering.high", "less is held"),
     ("dlbf", "reordering.low", "likewise"),

@@ -403,7 +403,7 @@ mod tests {
     use super::*;
     use crate::config::DeviceConfig;
     use crate::engine::fit::Recipe;
-    use pathweave_policy::{Leg, Peers, PolicyConfig, PolicyEnv, Shared, Treatment, find_scheme};
+    use pathweave_policy::{Leg, Peers, PolicyEnv, Shared, Treatment, find_scheme};
     use pathweave_units::Rng;
 
     const PATHS: u16 = 4;
@@ -466,9 +466,7 @@ mod tests {
 
     #[test]
     fn how_a_scheme_wants_its_control_packets_treated_is_handed_on() {
-        let mut scheme = (find_scheme("laps").expect("a scheme").make)();
-        let PolicyConfig::Laps(laps) = &mut scheme.policy else { panic!("LAPS") };
-        laps.probe_class = pathweave_policy::laps::ProbeClass::Control;
+        let scheme = (find_scheme("laps-code-2025").expect("a scheme").make)();
         let env = PolicyEnv {
             line_rate: Rate::from_gbps(1),
             base_rtt: Duration::from_us(100),

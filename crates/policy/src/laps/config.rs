@@ -2,7 +2,8 @@
 
 use pathweave_units::{Duration, Rate, Rng};
 
-use super::Laps;
+use super::law::{Law, REPAIRED};
+use super::{Laps, code_2025, published};
 use crate::error::check;
 use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PathView, PolicyEnv, WhenFull};
 
@@ -22,6 +23,22 @@ macro_rules! choice {
 }
 
 choice! {
+    /// Which LAPS: what else differs between them is no choice of a scenario.
+    LapsVariant {
+        /// One probe a packet, which doubles the delay its path is thought to have; a rate of at most the line's, which is
+        /// left alone until a change has shown on every path; guesses are no congestion.
+        #[default]
+        Repaired,
+        /// As printed: every silent path is probed, the rate that is expected has no limit and is left alone for twice the
+        /// shortest delay, guesses count.
+        Published,
+        /// The authors' code of January 2025: probes overtake data, the delay of a probed path stays.
+        #[cfg_attr(feature = "serde", serde(rename = "code_2025"))]
+        Code2025,
+    }
+}
+
+choice! {
     /// What the delay of an idle path may exceed without being congested.
     Margin {
         /// So many packets in the queue of every switch on the way (section III-E).
@@ -29,41 +46,6 @@ choice! {
         PerSwitch,
         /// So many packets on every link (the authors' code, which has one).
         PerLink,
-    }
-}
-
-choice! {
-    /// Which paths that nothing was heard of for too long are probed.
-    Probing {
-        /// One of them, drawn at random, before a data packet (the FPGA of section IV).
-        #[default]
-        One,
-        /// All of them (algorithm 1).
-        All,
-        /// None.
-        Off,
-    }
-}
-
-choice! {
-    /// What becomes of the delay of a path that is probed, until the answer comes.
-    AfterProbe {
-        /// It doubles: the longer nothing is heard, the less the path is used (section III-C).
-        #[default]
-        Doubled,
-        /// It stays (the authors' code).
-        Kept,
-    }
-}
-
-choice! {
-    /// The class of probes.
-    ProbeClass {
-        /// That of data, whose delays they are to measure.
-        #[default]
-        Data,
-        /// That of acknowledgements (the authors' code): they overtake all data, and measure the idle path.
-        Control,
     }
 }
 
@@ -99,20 +81,6 @@ choice! {
 }
 
 choice! {
-    /// How long the rate is left alone after it was changed.
-    HoldOff {
-        /// After a decrease twice the longest delay of any path, after an increase twice the threshold (the authors'
-        /// code): so that what was changed has shown on every path.
-        #[default]
-        Slowest,
-        /// Twice the threshold (the text).
-        Threshold,
-        /// Twice the shortest delay (algorithm 2).
-        Fastest,
-    }
-}
-
-choice! {
     /// What a decrease goes down to.
     RateCut {
         /// Half the rate, but not below the share of the line that the delay tells: T / t of it. At a delay of t a window
@@ -121,50 +89,6 @@ choice! {
         ToShare,
         /// Half the rate (algorithm 2).
         Half,
-    }
-}
-
-choice! {
-    /// The test of the hold-off.
-    HoldOffTest {
-        /// The rate may change once the hold-off is over.
-        #[default]
-        Elapsed,
-        /// As printed in algorithm 2, lines 6 and 10: only before it is over, so never.
-        Printed,
-    }
-}
-
-choice! {
-    /// When the stage of the increase is counted.
-    StageCount {
-        /// Before it is compared: the sixth increase doubles (algorithm 2).
-        #[default]
-        BeforeTest,
-        /// After: the seventh does (the authors' code).
-        AfterTest,
-    }
-}
-
-choice! {
-    /// The most the expected rate may be.
-    RateCap {
-        /// The line rate.
-        #[default]
-        Line,
-        /// Anything: it doubles with every quiet spell, and a halving of it later changes nothing (algorithm 2).
-        Unbounded,
-    }
-}
-
-choice! {
-    /// What a delay is compared with to see congestion.
-    Congested {
-        /// The threshold of the slowest path: the largest base of all (algorithm 2).
-        #[default]
-        AboveSlowestBase,
-        /// The path's own base, on every path (section III-E).
-        AboveOwnBase,
     }
 }
 
@@ -178,30 +102,6 @@ choice! {
         Delay,
         /// The threshold T (the authors' code).
         Threshold,
-    }
-}
-
-choice! {
-    /// Whether a path that is being probed counts when delays are compared.
-    Unmeasured {
-        /// No: its delay is a guess.
-        #[default]
-        Ignored,
-        /// Yes (algorithm 2): a sender that was idle sees its own guesses as congestion.
-        Counted,
-    }
-}
-
-choice! {
-    /// What the one-way delays of the two ends' clocks mean.
-    Clock {
-        /// Absolute where the delays of idle paths are known, otherwise as `free`.
-        #[default]
-        Auto,
-        /// Clocks agree: delays are absolute, and so are bases, which must be known.
-        Synchronised,
-        /// Clocks differ by an unknown amount: the shortest delay seen of late on any path stands for an idle one.
-        Free,
     }
 }
 
@@ -236,6 +136,8 @@ impl MarginRule {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LapsConfig {
+    /// Which LAPS, in what no other field says. The named schemes set the others to go with it.
+    pub variant: LapsVariant,
     /// beta of the softmax: a path whose delay is 1 / alpha of the unit longer gets 1/e of the share. 0: all alike
     /// (random spraying); large: the fastest only. The paper gives no value, its code has 1. Default 5: short flows stay
     /// off detours of an idle network, and long ones fill all paths.
@@ -249,14 +151,6 @@ pub struct LapsConfig {
     /// Added to the margin: delay that the hosts themselves cause. None in the simulator; on real hosts what the device
     /// is configured with.
     pub host_delay: Duration,
-    /// Which paths are probed.
-    pub probing: Probing,
-    /// A path is probed when nothing was heard of it for this many of its delays (paper: 2).
-    pub probe_after: f64,
-    /// What becomes of a probed path's delay.
-    pub after_probe: AfterProbe,
-    /// The class of probes.
-    pub probe_class: ProbeClass,
     /// What limits a queue pair.
     pub limit: Limit,
     /// Whose threshold the window is two of.
@@ -264,60 +158,23 @@ pub struct LapsConfig {
     /// The threshold of the fabric's longest path, for `window_of = "fabric"`. 0: not known; the simulator works it out
     /// where sources choose their paths, elsewhere the window is as with "paths".
     pub fabric_threshold: Duration,
-    /// N: increases towards the expected rate before that one doubles (paper: 5).
-    pub stages: u32,
-    /// When stages are counted.
-    pub stage_count: StageCount,
-    /// The most the expected rate may be.
-    pub cap: RateCap,
-    /// The least rate, as a share of the line rate (code: 1 Gb/s of 100). Without one a flow may stop for ever.
-    pub floor: f64,
-    /// The least an increase adds (code: 1 Gb/s).
-    pub least_increase: Rate,
     /// What a decrease goes down to.
     pub decrease: RateCut,
-    /// How long the rate is left alone.
-    pub hold_off: HoldOff,
-    /// The test of that.
-    pub hold_off_test: HoldOffTest,
-    /// What congestion is.
-    pub congested: Congested,
-    /// Whether guesses count.
-    pub unmeasured: Unmeasured,
-    /// What one-way delays mean.
-    pub clock: Clock,
-    /// With free clocks: the shortest delay counts for one to two of these. Long against congestion, short enough for
-    /// clocks that drift apart (20 us a second is usual) not to matter.
-    pub calibrate_every: Duration,
 }
 
 impl Default for LapsConfig {
     fn default() -> Self {
         LapsConfig {
+            variant: LapsVariant::Repaired,
             alpha: 5.0,
-            alpha_unit: AlphaUnit::default(),
-            margin: Margin::default(),
+            alpha_unit: AlphaUnit::Delay,
+            margin: Margin::PerSwitch,
             margin_packets: 5.0,
             host_delay: Duration::ZERO,
-            probing: Probing::default(),
-            probe_after: 2.0,
-            after_probe: AfterProbe::default(),
-            probe_class: ProbeClass::default(),
-            limit: Limit::default(),
-            window_of: WindowOf::default(),
+            limit: Limit::Auto,
+            window_of: WindowOf::Paths,
             fabric_threshold: Duration::ZERO,
-            stages: 5,
-            stage_count: StageCount::default(),
-            cap: RateCap::default(),
-            floor: 0.01,
-            least_increase: Rate::from_bps(0),
-            decrease: RateCut::default(),
-            hold_off: HoldOff::default(),
-            hold_off_test: HoldOffTest::default(),
-            congested: Congested::default(),
-            unmeasured: Unmeasured::default(),
-            clock: Clock::default(),
-            calibrate_every: Duration::from_ms(200),
+            decrease: RateCut::ToShare,
         }
     }
 }
@@ -349,35 +206,12 @@ impl Adapt for LapsConfig {
 }
 
 impl LapsConfig {
-    /// Algorithms 1 and 2 to the letter, but for the inequality that would keep the rate constant for ever.
-    pub fn published() -> Self {
-        LapsConfig {
-            alpha: 1.0,
-            alpha_unit: AlphaUnit::Threshold,
-            probing: Probing::All,
-            limit: Limit::RateAndWindow,
-            decrease: RateCut::Half,
-            hold_off: HoldOff::Fastest,
-            cap: RateCap::Unbounded,
-            floor: 1e-6,
-            unmeasured: Unmeasured::Counted,
-            ..LapsConfig::default()
-        }
-    }
-    /// What the authors' snapshot of January 2025 does: a fixed window alone, a smaller margin, probes that overtake data.
-    pub fn code_2025() -> Self {
-        LapsConfig {
-            alpha: 1.0,
-            alpha_unit: AlphaUnit::Threshold,
-            margin: Margin::PerLink,
-            margin_packets: 1.0,
-            after_probe: AfterProbe::Kept,
-            probe_class: ProbeClass::Control,
-            limit: Limit::Window,
-            decrease: RateCut::Half,
-            stage_count: StageCount::AfterTest,
-            least_increase: Rate::from_gbps(1),
-            ..LapsConfig::default()
+    /// What the variant has that no scenario chooses.
+    pub(super) fn law(&self) -> &'static Law {
+        match self.variant {
+            LapsVariant::Repaired => &REPAIRED,
+            LapsVariant::Published => &published::LAW,
+            LapsVariant::Code2025 => &code_2025::LAW,
         }
     }
     /// What is left to choose, for a fabric whose switches drop what they have no room for.
@@ -412,19 +246,7 @@ impl LapsConfig {
         within("margin_packets", self.margin_packets, 1e6, "0 to 1000000 packets")?;
         check(self.host_delay <= Duration::from_ms(1_000), "host_delay", self.host_delay, "at most 1s")?;
         let threshold = self.fabric_threshold;
-        check(threshold <= Duration::from_ms(1_000), "fabric_threshold", threshold, "at most 1s")?;
-        let after = self.probe_after > 0.0 && self.probe_after <= 1e6;
-        check(after, "probe_after", self.probe_after, "more than 0, at most 1000000 (delays of the path)")?;
-        let floor = self.floor > 0.0 && self.floor <= 1.0;
-        check(
-            floor,
-            "floor",
-            self.floor,
-            "more than 0 (a flow must not stop), at most 1 (of the line rate)",
-        )?;
-        let every =
-            self.calibrate_every > Duration::ZERO && self.calibrate_every <= Duration::from_ms(60_000);
-        check(every, "calibrate_every", self.calibrate_every, "more than 0s, at most 60s")
+        check(threshold <= Duration::from_ms(1_000), "fabric_threshold", threshold, "at most 1s")
     }
     /// The policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Laps {

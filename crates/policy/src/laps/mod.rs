@@ -8,13 +8,17 @@
 //! Loss recovery by the order of packets on each path is the transport's
 //! ([`Recovery::PathOrder`](crate::Recovery::PathOrder)).
 //!
-//! What is printed in algorithms 1 to 3 has gaps and contradictions; each choice is a field of [`LapsConfig`]. The
-//! presets are the defaults (repaired), [`LapsConfig::published`] and [`LapsConfig::code_2025`]. Where every path is
+//! What is printed in algorithms 1 to 3 has gaps and contradictions. There are three variants: the default (repaired),
+//! [`LapsConfig::published`] and [`LapsConfig::code_2025`]; what they choose alike or a study varies is a field of
+//! [`LapsConfig`], the rest is in `law`. Where every path is
 //! down the packet goes by any (the paper's draw is undefined then): what is known may be stale, and the retry limit of
 //! the endpoint ends what is truly dead.
 
 mod calibration;
+mod code_2025;
 mod config;
+mod law;
+mod published;
 mod rate;
 mod spray;
 mod table;
@@ -29,15 +33,13 @@ use crate::peers::PeerIndex;
 use crate::shared::StoreId;
 use crate::{
     ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathView, Policy, PolicyCx,
-    PolicyEnv, Sent, Treatment, Want,
+    PolicyEnv, Sent, Want,
 };
+use law::{Law, Probing};
 use rate::RateControl;
 use table::Pair;
 
-pub use config::{
-    AfterProbe, AlphaUnit, Clock, Congested, HoldOff, HoldOffTest, LapsConfig, Limit, Margin, ProbeClass,
-    Probing, RateCap, RateCut, StageCount, Unmeasured, WindowOf,
-};
+pub use config::{AlphaUnit, LapsConfig, LapsVariant, Limit, Margin, RateCut, WindowOf};
 pub use table::{LapsHost, TableSizes};
 
 /// A flow's state: its rate. What is known of paths is the host's.
@@ -45,8 +47,7 @@ pub use table::{LapsHost, TableSizes};
 pub struct Laps {
     /// The host's tables and the entry of the peer in them, while the queue pair is open.
     joined: Option<(StoreId<LapsHost>, PeerIndex)>,
-    probing: Probing,
-    probe_class: ProbeClass,
+    law: &'static Law,
     limit: Limit,
     /// The window is two of these at least.
     window_threshold: Duration,
@@ -69,8 +70,7 @@ impl Laps {
     pub(crate) fn new(config: &LapsConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
         Laps {
             joined: None,
-            probing: config.probing,
-            probe_class: config.probe_class,
+            law: config.law(),
             limit: config.limit,
             window_threshold: config.least_window_threshold(),
             probed: false,
@@ -93,10 +93,7 @@ impl Laps {
     /// Bytes that may be in flight: two threshold delays of the line, and a packet.
     #[inline]
     fn window_bytes(&self, threshold: Duration) -> u64 {
-        let rate = match self.limit {
-            Limit::RateAndScaledWindow => self.rate.rate(),
-            Limit::Auto | Limit::RateAndWindow | Limit::Window => self.line_rate,
-        };
+        let rate = if self.limit == Limit::RateAndScaledWindow { self.rate.rate() } else { self.line_rate };
         rate.bytes_in(threshold.max(self.window_threshold) * 2) + u64::from(self.mtu_wire_bytes)
     }
 
@@ -137,7 +134,6 @@ impl Policy for Laps {
             return Grant::Blocked;
         }
         if !self.probed
-            && self.probing != Probing::Off
             && let Some(path) = pair.silent(now, self.probe_draw)
         {
             return Grant::Control(path);
@@ -148,12 +144,8 @@ impl Policy for Laps {
     fn compose(&mut self, now: Time, path: PathId, _: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing {
         self.paths(cx).probed(now, path);
         self.probe_draw = cx.rng.unit_f64();
-        self.probed = self.probing == Probing::One;
-        let treatment = match self.probe_class {
-            ProbeClass::Data => Treatment::AsUnmarkedData,
-            ProbeClass::Control => Treatment::AsAcknowledgement,
-        };
-        Outgoing { control: Control::Probe { sent_at: now }, treatment }
+        self.probed = self.law.probing == Probing::One;
+        Outgoing { control: Control::Probe { sent_at: now }, treatment: self.law.probes }
     }
 
     #[inline]

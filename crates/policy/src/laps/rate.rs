@@ -3,7 +3,8 @@
 
 use pathweave_units::{Duration, Rate, Time};
 
-use super::config::{HoldOff, HoldOffTest, LapsConfig, RateCap, RateCut, StageCount};
+use super::config::{LapsConfig, RateCut};
+use super::law::{HoldOff, Law};
 
 /// What an acknowledgement shows of the paths to the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,17 +26,12 @@ pub(super) struct RateControl {
     expected: u64,
     line: u64,
     floor: u64,
-    least_increase: u64,
-    /// Increases since the last decrease or doubling... of the expected rate on.
+    /// Increases since the last decrease.
     stage: u32,
-    stages: u32,
     next_increase: Time,
     next_decrease: Time,
     decrease: RateCut,
-    hold_off: HoldOff,
-    hold_off_test: HoldOffTest,
-    stage_count: StageCount,
-    cap: RateCap,
+    law: &'static Law,
 }
 
 impl RateControl {
@@ -44,17 +40,12 @@ impl RateControl {
             current: line.as_bps(),
             expected: line.as_bps(),
             line: line.as_bps(),
-            floor: line.scale(config.floor).as_bps().max(1),
-            least_increase: config.least_increase.as_bps(),
+            floor: line.scale(config.law().floor).as_bps().max(1),
             stage: 0,
-            stages: config.stages,
             next_increase: Time::ZERO,
             next_decrease: Time::ZERO,
             decrease: config.decrease,
-            hold_off: config.hold_off,
-            hold_off_test: config.hold_off_test,
-            stage_count: config.stage_count,
-            cap: config.cap,
+            law: config.law(),
         }
     }
 
@@ -73,25 +64,17 @@ impl RateControl {
     /// Whether an acknowledgement may change anything now.
     #[inline]
     pub(super) fn may_act(&self, now: Time) -> bool {
-        self.over(now, self.next_increase) || self.over(now, self.next_decrease)
-    }
-
-    #[inline]
-    fn over(&self, now: Time, next: Time) -> bool {
-        match self.hold_off_test {
-            HoldOffTest::Elapsed => now >= next,
-            HoldOffTest::Printed => next > now,
-        }
+        now >= self.next_increase || now >= self.next_decrease
     }
 
     /// An acknowledgement has been taken in.
     pub(super) fn on_ack(&mut self, now: Time, delays: &Delays) {
         if delays.congested {
-            if self.over(now, self.next_decrease) {
+            if now >= self.next_decrease {
                 self.decrease(delays);
                 self.next_decrease = now.saturating_add(self.hold_after_decrease(delays) * 2);
             }
-        } else if self.over(now, self.next_increase) {
+        } else if now >= self.next_increase {
             self.increase();
             self.next_increase = now.saturating_add(self.hold_after_increase(delays) * 2);
         }
@@ -116,34 +99,26 @@ impl RateControl {
     }
 
     fn increase(&mut self) {
-        let doubles = match self.stage_count {
-            StageCount::BeforeTest => self.stage >= self.stages,
-            StageCount::AfterTest => self.stage > self.stages,
-        };
+        let doubles = self.stage >= self.law.stages;
         self.stage = self.stage.saturating_add(1);
-        let cap = match self.cap {
-            RateCap::Line => self.line,
-            // A bound all the same, far from where it matters, so that numbers stay finite.
-            RateCap::Unbounded => self.line.saturating_mul(1 << 20),
-        };
+        let cap = self.line.saturating_mul(self.law.most_lines);
         if doubles {
             self.expected = self.expected.saturating_mul(2).min(cap);
         }
         let middle = self.current.midpoint(self.expected);
-        self.current = middle.max(self.current.saturating_add(self.least_increase)).min(cap);
+        self.current = middle.max(self.current.saturating_add(self.law.least_increase.as_bps())).min(cap);
         self.expected = self.expected.max(self.current);
     }
 
     fn hold_after_decrease(&self, delays: &Delays) -> Duration {
-        match self.hold_off {
+        match self.law.hold_off {
             HoldOff::Slowest => delays.slowest,
-            HoldOff::Threshold => delays.threshold,
             HoldOff::Fastest => delays.fastest,
         }
     }
     fn hold_after_increase(&self, delays: &Delays) -> Duration {
-        match self.hold_off {
-            HoldOff::Slowest | HoldOff::Threshold => delays.threshold,
+        match self.law.hold_off {
+            HoldOff::Slowest => delays.threshold,
             HoldOff::Fastest => delays.fastest,
         }
     }
@@ -151,13 +126,15 @@ impl RateControl {
     #[cfg(test)]
     fn assert_invariants(&self) {
         assert!(self.floor <= self.current && self.current <= self.expected, "{self:?}");
-        assert!(self.cap == RateCap::Unbounded || self.expected <= self.line, "{self:?}");
+        assert!(self.law.most_lines > 1 || self.expected <= self.line, "{self:?}");
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::code_2025;
     use super::*;
+    use alloc::boxed::Box;
     use pathweave_units::Rng;
     use std::vec::Vec;
 
@@ -187,12 +164,12 @@ mod tests {
 
     #[test]
     fn increases_approach_the_expected_rate_which_doubles_after_five_stages() {
-        let uncapped = LapsConfig { cap: RateCap::Unbounded, ..PAPER() };
-        let mut paper = control(uncapped);
+        let mut paper = control(LapsConfig::published());
         paper.expected = 2 * paper.current;
         let seven = [1.5, 1.75, 1.875, 1.937_5, 1.968_75, 2.984_375, 5.492_187_5];
         assert_eq!(increases(&mut paper, 7), seven);
-        let mut code = control(LapsConfig { stage_count: StageCount::AfterTest, ..uncapped });
+        let code = Law { most_lines: 1 << 20, least_increase: Rate::ZERO, ..code_2025::LAW };
+        let mut code = RateControl { law: Box::leak(Box::new(code)), ..control(PAPER()) };
         code.expected = 2 * code.current;
         assert_eq!(increases(&mut code, 7)[5..], [1.984_375, 2.992_187_5]);
         let before = paper.current;
@@ -232,14 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn hold_offs_of_the_text_and_of_algorithm_2() {
-        let decrease = |hold_off| {
-            let mut control = control(LapsConfig { hold_off, ..PAPER() });
-            control.on_ack(Time::ZERO, &delays(10));
-            control.next_decrease
-        };
-        assert_eq!(decrease(HoldOff::Threshold), Time::from_us(18));
-        assert_eq!(decrease(HoldOff::Fastest), Time::from_us(20));
+    fn the_hold_off_of_algorithm_2() {
+        let mut control = control(LapsConfig::published());
+        control.on_ack(Time::ZERO, &delays(10));
+        assert_eq!(control.next_decrease, Time::from_us(20));
     }
 
     #[test]
@@ -259,15 +232,6 @@ mod tests {
         assert_eq!(at([90, 90, 90]), [32_000_000_000, 16_000_000_000, 8_000_000_000]);
         assert_eq!(at([90, 90, 30]), [32_000_000_000, 16_000_000_000, 16_000_000_000]);
         assert_eq!(at([36, 36, 36]), [32_000_000_000, 16_000_000_000, 16_000_000_000]);
-    }
-
-    #[test]
-    fn the_printed_inequality_never_lets_the_rate_change() {
-        let mut control = control(LapsConfig { hold_off_test: HoldOffTest::Printed, ..PAPER() });
-        for us in 0..1_000 {
-            control.on_ack(Time::from_us(us), &delays(10));
-        }
-        assert_eq!(control.rate(), Rate::from_gbps(64));
     }
 
     #[test]

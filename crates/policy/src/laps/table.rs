@@ -7,7 +7,8 @@ use alloc::vec;
 use pathweave_units::{Duration, HostId, PathId, Time};
 
 use super::calibration::Calibration;
-use super::config::{AfterProbe, AlphaUnit, Clock, Congested, LapsConfig, MarginRule, Unmeasured};
+use super::config::{AlphaUnit, LapsConfig, MarginRule};
+use super::law::{AfterProbe, Law, Unmeasured};
 use super::rate::Delays;
 use super::spray::Spray;
 use crate::peers::{PeerIndex, PeerTable};
@@ -16,6 +17,13 @@ use crate::{PathState, PathView, Peers, PolicyEnv};
 
 /// Delays are kept below this many of the path's base, however often it is probed in vain.
 const MOST_BASES: u64 = 1 << 20;
+
+/// A path is probed when nothing was heard of it for this many of its delays (section III-C).
+const PROBE_AFTER: u64 = 2;
+
+/// Where clocks differ: the shortest delay counts for one to two of these. Long against congestion, short enough for clocks
+/// that drift apart (20 us a second is usual) not to matter.
+const CALIBRATE_EVERY: Duration = Duration::from_ms(200);
 
 /// An entry of the path information table.
 #[derive(Clone, Copy, Debug)]
@@ -51,12 +59,7 @@ pub(super) struct Pair {
 struct Rules {
     alpha: f64,
     alpha_unit: AlphaUnit,
-    probe_after: f64,
-    clock: Clock,
-    congested: Congested,
-    unmeasured: Unmeasured,
-    after_probe: AfterProbe,
-    calibrate_every: Duration,
+    law: &'static Law,
     margin: MarginRule,
     /// One-way delay of a path of which nothing is known.
     usual_delay: Duration,
@@ -67,12 +70,7 @@ impl Pair {
         let rules = Rules {
             alpha: config.alpha,
             alpha_unit: config.alpha_unit,
-            probe_after: config.probe_after,
-            clock: config.clock,
-            congested: config.congested,
-            unmeasured: config.unmeasured,
-            after_probe: config.after_probe,
-            calibrate_every: config.calibrate_every,
+            law: config.law(),
             margin: config.margin_at(env.line_rate, u64::from(env.mtu_wire_bytes)),
             usual_delay: env.base_rtt / 2,
         };
@@ -89,24 +87,25 @@ impl Pair {
             paths,
             rules,
         };
-        pair.set_clock(rules.clock == Clock::Synchronised);
+        pair.set_clock(false);
         pair.rebuild();
         pair
     }
 
-    /// Absolute delays, or delays above the shortest one.
+    /// Clocks that agree where the delays of idle paths are known: delays are absolute, and so are bases. Otherwise clocks
+    /// differ by an unknown amount, and delays are those above the shortest one.
     fn set_clock(&mut self, absolute: bool) {
         if absolute {
             self.calibration = None;
         } else if self.calibration.is_none() {
-            self.calibration = Some(Box::new(Calibration::new(self.paths.len(), self.rules.calibrate_every)));
+            self.calibration = Some(Box::new(Calibration::new(self.paths.len(), CALIBRATE_EVERY)));
         }
     }
 
     /// Paths went down, came up or became known. Idempotent: every queue pair to this host tells the same.
     pub(super) fn on_paths(&mut self, now: Time, views: &[PathView]) {
         let known = views.iter().all(|view| view.base_one_way.is_some());
-        self.set_clock(self.rules.clock == Clock::Synchronised || self.rules.clock == Clock::Auto && known);
+        self.set_clock(known);
         let rules = self.rules;
         // What is not told of any more cannot be used.
         let mut told = vec![false; self.paths.len()];
@@ -171,7 +170,7 @@ impl Pair {
         path.real = real.min(path.base * MOST_BASES);
         path.updated = now;
         let real = path.real;
-        let silent_from = now.saturating_add(real.scale(self.rules.probe_after));
+        let silent_from = now.saturating_add(real * PROBE_AFTER);
         self.silent_from = self.silent_from.min(silent_from);
         if self.usable(index) && !self.spray.set(index, real.as_ps()) {
             self.rebuild();
@@ -218,7 +217,7 @@ impl Pair {
     }
 
     fn find_silent(&mut self, now: Time, draw: f64) -> Option<PathId> {
-        let due = |path: &Path| path.updated.saturating_add(path.real.scale(self.rules.probe_after));
+        let due = |path: &Path| path.updated.saturating_add(path.real * PROBE_AFTER);
         let is_silent = |path: &&Path| path.state == PathState::Up && now > due(path);
         let count = self.paths.iter().filter(is_silent).count();
         if count == 0 {
@@ -234,7 +233,7 @@ impl Pair {
     /// A probe has left.
     pub(super) fn probed(&mut self, now: Time, path: PathId) {
         let entry = &mut self.paths[path.index()];
-        let real = match self.rules.after_probe {
+        let real = match self.rules.law.after_probe {
             AfterProbe::Doubled => {
                 entry.measured = false;
                 entry.real * 2
@@ -266,22 +265,16 @@ impl Pair {
     /// What congestion control looks at; `None` while nothing is measured.
     pub(super) fn delays(&self) -> Option<Delays> {
         let counts = |path: &&Path| {
-            path.state == PathState::Up && (path.measured || self.rules.unmeasured == Unmeasured::Counted)
+            path.state == PathState::Up && (path.measured || self.rules.law.unmeasured == Unmeasured::Counted)
         };
         let mut paths = self.paths.iter().filter(counts);
         let first = paths.next()?;
         let (mut fastest, mut slowest) = (first.real, first.real);
-        let mut all_above = first.real > first.base;
         for path in paths {
             fastest = fastest.min(path.real);
             slowest = slowest.max(path.real);
-            all_above &= path.real > path.base;
         }
-        let congested = match self.rules.congested {
-            Congested::AboveSlowestBase => fastest > self.threshold,
-            Congested::AboveOwnBase => all_above,
-        };
-        Some(Delays { congested, fastest, slowest, threshold: self.threshold })
+        Some(Delays { congested: fastest > self.threshold, fastest, slowest, threshold: self.threshold })
     }
 
     /// The delay a path is thought to have, and its share of the packets.

@@ -1,4 +1,4 @@
-//! LAPS: repaired, as printed, and as its code was.
+//! LAPS, repaired.
 
 use pathweave_units::Duration;
 
@@ -12,22 +12,6 @@ pub(super) const LAPS: SchemeInfo = SchemeInfo {
     help: "A softmax over one-way delays of paths, losses found by the order on each path, repaired",
     source: "LAPS (IEEE ToN 2026); repairs by pathweave: a window alone where switches pause, capped rates, one probe a packet, guarded timers",
     make: || scheme(LapsConfig::default(), RingScope::Host, PathRto::Guarded),
-};
-
-pub(super) const LAPS_PUBLISHED: SchemeInfo = SchemeInfo {
-    name: "laps-published",
-    aliases: &[],
-    help: "LAPS as printed, with the inequality that lets it change its rate",
-    source: "LAPS (IEEE ToN 2026), algorithms 1 to 3",
-    make: || scheme(LapsConfig::published(), RingScope::QueuePair, PathRto::Published),
-};
-
-pub(super) const LAPS_CODE_2025: SchemeInfo = SchemeInfo {
-    name: "laps-code-2025",
-    aliases: &[],
-    help: "LAPS as its authors' code of January 2025 runs: a fixed window, no pacing",
-    source: "LAPS (IEEE ToN 2026), repository snapshot 4a4be64",
-    make: || scheme(LapsConfig::code_2025(), RingScope::Host, PathRto::Fixed),
 };
 
 pub(super) const LAPS_TCP: SchemeInfo = SchemeInfo {

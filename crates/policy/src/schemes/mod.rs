@@ -10,6 +10,8 @@ mod ecmp;
 mod ecmp_sr;
 mod erd;
 mod laps;
+mod laps_code_2025;
+mod laps_published;
 mod letflow;
 mod mprdma;
 mod mprdma_half_window;
@@ -72,8 +74,8 @@ pub fn schemes() -> &'static [SchemeInfo] {
         plb::DCTCP,
         plb::PLB,
         laps::LAPS,
-        laps::LAPS_PUBLISHED,
-        laps::LAPS_CODE_2025,
+        laps_published::INFO,
+        laps_code_2025::INFO,
         laps::LAPS_TCP,
         letflow::LETFLOW,
         conga::CONGA,

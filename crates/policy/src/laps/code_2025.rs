@@ -1,0 +1,39 @@
+//! LAPS as the authors' snapshot of January 2025 runs. Frozen: the default may change, this stays.
+
+use pathweave_units::{Duration, Rate};
+
+use super::config::{AlphaUnit, LapsConfig, LapsVariant, Limit, Margin, RateCut, WindowOf};
+use super::law::{AfterProbe, HoldOff, Law, Probing, Unmeasured};
+use crate::Treatment;
+
+impl LapsConfig {
+    /// What the authors' snapshot of January 2025 does: a fixed window alone, a smaller margin, probes that overtake data.
+    pub fn code_2025() -> Self {
+        LapsConfig {
+            variant: LapsVariant::Code2025,
+            alpha: 1.0,
+            alpha_unit: AlphaUnit::Threshold,
+            margin: Margin::PerLink,
+            margin_packets: 1.0,
+            host_delay: Duration::ZERO,
+            limit: Limit::Window,
+            window_of: WindowOf::Paths,
+            fabric_threshold: Duration::ZERO,
+            decrease: RateCut::Half,
+        }
+    }
+}
+
+/// Stages are counted after they are compared, so the seventh increase doubles and not the sixth. Probes overtake data, and
+/// so measure the idle path.
+pub(super) const LAW: Law = Law {
+    probing: Probing::One,
+    after_probe: AfterProbe::Kept,
+    probes: Treatment::AsAcknowledgement,
+    stages: 6,
+    most_lines: 1,
+    floor: 0.01,
+    least_increase: Rate::from_gbps(1),
+    hold_off: HoldOff::Slowest,
+    unmeasured: Unmeasured::Ignored,
+};

@@ -1,0 +1,39 @@
+//! LAPS as printed: algorithms 1 and 2 to the letter, but for the inequality of lines 6 and 10, with which the rate would
+//! never change. Frozen: the default may change, this stays.
+
+use pathweave_units::{Duration, Rate};
+
+use super::config::{AlphaUnit, LapsConfig, LapsVariant, Limit, Margin, RateCut, WindowOf};
+use super::law::{AfterProbe, HoldOff, Law, Probing, Unmeasured};
+use crate::Treatment;
+
+impl LapsConfig {
+    /// Algorithms 1 and 2 to the letter, but for the inequality that would keep the rate constant for ever.
+    pub fn published() -> Self {
+        LapsConfig {
+            variant: LapsVariant::Published,
+            alpha: 1.0,
+            alpha_unit: AlphaUnit::Threshold,
+            margin: Margin::PerSwitch,
+            margin_packets: 5.0,
+            host_delay: Duration::ZERO,
+            limit: Limit::RateAndWindow,
+            window_of: WindowOf::Paths,
+            fabric_threshold: Duration::ZERO,
+            decrease: RateCut::Half,
+        }
+    }
+}
+
+/// The expected rate doubles with every quiet spell, and a halving of it later changes nothing.
+pub(super) const LAW: Law = Law {
+    probing: Probing::All,
+    after_probe: AfterProbe::Doubled,
+    probes: Treatment::AsUnmarkedData,
+    stages: 5,
+    most_lines: 1 << 20,
+    floor: 1e-6,
+    least_increase: Rate::ZERO,
+    hold_off: HoldOff::Fastest,
+    unmeasured: Unmeasured::Counted,
+};

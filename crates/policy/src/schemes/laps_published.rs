@@ -1,0 +1,30 @@
+//! LAPS as printed. Frozen: the default (`laps`) may change, this stays.
+
+use pathweave_units::Duration;
+
+use super::{SchemeInfo, common};
+use crate::laps::LapsConfig;
+use crate::{PathRto, PolicyConfig, Recovery, RingScope, Scheme};
+
+pub(super) const INFO: SchemeInfo = SchemeInfo {
+    name: "laps-published",
+    aliases: &[],
+    help: "LAPS as printed, with the inequality that lets it change its rate",
+    source: "LAPS (IEEE ToN 2026), algorithms 1 to 3",
+    make: || scheme(LapsConfig::published(), RingScope::QueuePair, PathRto::Published),
+};
+
+/// Recovery by the order on each path, with the timers of the paper's simulator; as many paths as its longest path set has.
+pub(super) fn scheme(policy: LapsConfig, scope: RingScope, rto: PathRto) -> Scheme {
+    Scheme {
+        recovery: Recovery::PathOrder {
+            window_packets: 4_096,
+            scope,
+            rto,
+            rto_min: Duration::from_ms(8),
+            rto_slack: Duration::from_us(10),
+        },
+        paths: 8,
+        ..common::clocked(PolicyConfig::Laps(policy))
+    }
+}
