@@ -17,7 +17,7 @@ fn queue_pair(own: u32, peer: PeerId) -> RdQp<AnyPolicy> {
         mtu_wire_bytes: 1_100,
         mtu_payload_bytes: 1_000,
         paths: 4,
-        measured: Leg::of(RTT),
+        measured: Leg::with_rtt(RTT),
         edge: None,
     };
     let scheme = (find_scheme("erd-dcqcn").expect("a scheme").make)();

@@ -343,18 +343,18 @@ class StrackCc(Table):
     """STrack: window-based, driven by delay and marks together.
 
     Args:
-        collapse_delay: From so many targets on the delay is very high, and the window falls to what came through. 4,
-            NSCC's; the paper's is not known to us. Default 4.0.
+        collapse_delay: A queueing delay of this many targets brings the window down to what was acknowledged since the
+            last check, as a loss does. 4, NSCC's; the paper's is not known to us. Default 4.0.
         constant_increase: eta: packets added a base round-trip time whatever the delay (0.15). Default 0.15.
         decrease: gamma: decrease for each share of the average delay above the target (0.8). Default 0.8.
         delay_gain: Weight of the newest queueing delay in its average. 0.0125, NSCC's; the paper's is not known to us.
             Default 0.0125.
-        delay_target: Target of the queueing delay, in base round-trip times (1). Those are what the topology has for
-            the pair of hosts; on real hosts what was measured, with the delay of the hosts. Default 1.0.
+        delay_target: Target of the queueing delay, in idle round-trip times of the pair of hosts (1). The simulator
+            takes those from the topology; real hosts measure them, the delay of hosts included. Default 1.0.
         fair_increase: beta: packets added a round trip above `high_delay` (5). Default 5.0.
-        high_delay: Unmarked packets slower than so many targets earn `fair_increase`. 3; text and table of the paper
-            are said to differ (2 or 3). Default 3.0.
-        max_bdp: Largest window, and the one to start with, in bandwidth-delay products (1.5, NSCC's). Default 1.5.
+        high_delay: Unmarked packets that queue for at least this many targets earn `fair_increase` (3; text and table
+            of the paper have 2 and 3). Default 3.0.
+        max_bdp: Largest window, which is also the first, in bandwidth-delay products (1.5, NSCC's). Default 1.5.
         max_decrease: Most of the window that goes at once (0.5). Default 0.5.
         proportional_increase: alpha: packets added a round trip while nothing queues (4); in proportion to what is left
             of the target. Default 4.0.
@@ -1286,7 +1286,7 @@ class LapsPolicy(Table):
         margin: Where the margin of the base delay is counted. Default "per_switch".
         margin_packets: The margin, in full packets at each switch or link (paper: 5 a switch; code: 1 a link). Default
             5.0.
-        variant: Which LAPS, in what no other field says. The named schemes set the others to go with it. Default
+        variant: Which algorithm, in what the other fields leave open. The named schemes set those to match. Default
             "repaired".
         window_of: Whose threshold the window is two of. Default "paths".
     """
@@ -2784,12 +2784,14 @@ Framing: TypeAlias = Literal["rocev2", "ns3", "pathweave"]
 IncreaseOver: TypeAlias = Literal["path", "measured"]
 
 
-# Which LAPS: what else differs between them is no choice of a scenario.
-# "repaired": One probe a packet, which doubles the delay its path is thought to have; a rate of at most the line's,
-#   which is left alone until a change has shown on every path; guesses are no congestion.
-# "published": As printed: every silent path is probed, the rate that is expected has no limit and is left alone for
-#   twice the shortest delay, guesses count.
-# "code_2025": The authors' code of January 2025: probes overtake data, the delay of a probed path stays.
+# Which algorithm: that of pathweave, of the paper or of its authors' code.
+# "repaired": pathweave's. One silent path is probed before a data packet, and a probe doubles the delay that the path
+#   is thought to have. The expected rate is at most the line's. After a change the rate stays until every path has
+#   shown the effect. Delays that are guessed do not count as congestion.
+# "published": The paper's, algorithms 1 and 2. All silent paths are probed. The expected rate has no limit. After a
+#   change the rate stays for twice the shortest delay. Delays that are guessed count as measured ones.
+# "code_2025": That of the authors' code of January 2025. Probes overtake data, and a probe leaves the delay of its path
+#   as it was last measured.
 LapsVariant: TypeAlias = Literal["repaired", "published", "code_2025"]
 
 

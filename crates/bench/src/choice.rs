@@ -65,7 +65,7 @@ impl Sender {
             mtu_wire_bytes: 1_048,
             mtu_payload_bytes: 1_000,
             paths,
-            measured: Leg::of(Duration::from_us(18)),
+            measured: Leg::with_rtt(Duration::from_us(18)),
             edge: None,
         };
         let scheme = (find_scheme("laps").expect("LAPS is in the program").make)();

@@ -105,7 +105,7 @@ impl AckClock {
     /// The packet of [`AckClock::next`] has left.
     #[inline]
     pub fn pop(&mut self) {
-        debug_assert!(self.pending > 0, "a packet left that nobody released");
+        debug_assert!(self.pending > 0, "a packet left that was not released");
         let head = &mut self.ring[usize::from(self.head)];
         head.packets -= 1;
         self.pending -= 1;
@@ -116,7 +116,7 @@ impl AckClock {
     }
     /// The set of paths changed: what was released for a path that is gone goes anywhere.
     pub fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
-        self.paths = PathSet::of(paths);
+        self.paths = PathSet::usable(paths);
         self.spray = self.paths.keep_or_draw(self.spray, rng);
         for release in &mut self.ring {
             release.path = self.paths.keep_or_draw(release.path, rng);

@@ -8,13 +8,13 @@ use crate::PathView;
 /// What switches do with packets for which they have no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// They pause whoever sends to them, in time (PFC).
+    /// They pause their senders in time (PFC).
     Pause,
     /// They drop them.
     Drop,
 }
 
-/// A simulated fabric, as a configuration is told of it.
+/// What a configuration may know of a simulated fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct FabricEnv<'a> {
     /// What its switches do when they are full.
@@ -28,7 +28,7 @@ pub struct FabricEnv<'a> {
     pub packet_bytes: u64,
 }
 
-/// A host made of software, as a configuration is told of it.
+/// What a configuration may know of a host made of software.
 #[derive(Clone, Copy, Debug)]
 pub struct HostEnv {
     /// Rate of its line.
@@ -45,20 +45,20 @@ pub struct HostEnv {
     pub held_bdps: f64,
 }
 
-/// What a scheme is told of the delay that hosts add by themselves. The rule is one for all: who steers by delay takes so
-/// much above the network's for none, and nobody else hears of it.
+/// How a scheme takes account of the delay that hosts add by themselves. One rule for all: a scheme that steers by delay
+/// treats that much above the network's as no queue; the others do not need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostDelay {
-    /// It goes by marks and losses, or by how delays of paths differ.
+    /// The scheme steers by marks and losses, or by differences between delays of paths.
     Ignored,
-    /// It measures round trips against that of an idle path, which is so much longer.
+    /// The scheme compares round trips with that of an idle path, which is longer by the delay of hosts.
     InRoundTrip,
-    /// It has thresholds of its own, which [`Adapt::adapt_to_host`] makes so much higher.
+    /// The scheme has thresholds of its own, which [`Adapt::adapt_to_host`] raises by the delay of hosts.
     InThresholds,
 }
 
-/// A configuration of a policy or a congestion control, and where it runs. Every one implements it, with an empty body
-/// where it is the same everywhere, which most are.
+/// Fits a configuration of a policy or a congestion control to where it runs. Every configuration implements it; most are
+/// the same everywhere and leave it empty.
 pub trait Adapt {
     /// Chooses what is left open, for a simulated fabric.
     fn adapt_to_fabric(&mut self, _fabric: &FabricEnv<'_>) {}
@@ -66,7 +66,7 @@ pub trait Adapt {
     fn wants_longest_path(&self) -> bool {
         false
     }
-    /// What it is to be told of the delay of hosts.
+    /// How it takes account of the delay of hosts.
     fn host_delay(&self) -> HostDelay {
         HostDelay::Ignored
     }

@@ -148,7 +148,7 @@ pub struct Feedback {
     pub backlogged: bool,
 }
 
-/// A control packet as a policy wants it sent.
+/// A control packet to be sent for a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
     /// What it says.
@@ -303,7 +303,7 @@ pub struct Leg {
 
 impl Leg {
     /// A way of unknown length.
-    pub const fn of(base_rtt: Duration) -> Self {
+    pub const fn with_rtt(base_rtt: Duration) -> Self {
         Leg { base_rtt, links: 0 }
     }
 }
@@ -321,15 +321,15 @@ impl PolicyEnv {
 /// changes nothing that matters; only paths that are up are granted while any is; `Blocked` never with nothing in flight
 /// and no timer.
 ///
-/// No method has a body here: what a policy has no use for, it names ([`ignores!`](crate::ignores)), and what wraps
-/// another hands everything on.
+/// No method has a body here: [`ignores!`](crate::ignores) supplies empty ones, and a policy that wraps another forwards
+/// every call.
 pub trait Policy {
     /// Its queue pair is opened; comes before any other call, once. Where a policy shares state with others of the
     /// endpoint it joins them here.
     fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>);
     /// Its queue pair is closed; the last call. What was in flight will not be heard of.
     fn on_close(&mut self, cx: &mut PolicyCx<'_>);
-    /// Proposes; the packet has left only once [`Policy::on_sent`] says so.
+    /// May this packet leave now, and on which path? It has left only once [`Policy::on_sent`] is called.
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant;
     /// Commits a granted packet.
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo;
@@ -347,7 +347,7 @@ pub trait Policy {
     fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>);
     /// The instant of [`Policy::next_timer`] has come.
     fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>);
-    /// When [`Policy::on_timer`] wants to be called.
+    /// When [`Policy::on_timer`] is to be called; `None`: not at all.
     fn next_timer(&self) -> Option<Time>;
     /// Current sending rate or its window equivalent, for observers; `None` where the policy sets no limit.
     fn rate(&self, now: Time) -> Option<Rate>;

@@ -1,7 +1,9 @@
-//! What a policy has no use for, it says so. The methods of [`Policy`](crate::Policy) have no bodies of their own, so that
-//! whoever wraps a policy cannot forget to hand one on: the wrapped policy would never hear of it, and nobody would notice.
+//! Empty bodies for what a policy has no use for. The methods of [`Policy`](crate::Policy) have no bodies of their own: a
+//! wrapper that forgets to forward one does not compile. Congestion controls and path pickers have the same rule.
 
-/// Bodies that do nothing, for the methods of [`Policy`](crate::Policy) that are named; not for policies that wrap others.
+/// Bodies that do nothing, for the methods named; not for a type that wraps another. `on_timer` brings a `next_timer` that
+/// sets none. For [`Policy`](crate::Policy), and for [`CongestionControl`](crate::cc::CongestionControl) and
+/// [`PathPicker`](crate::picker::PathPicker) where they have the method.
 /// `compose` is not called where no control packet is granted.
 ///
 /// ```text

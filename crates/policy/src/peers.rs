@@ -21,8 +21,8 @@ pub enum Peers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerIndex(u32);
 
-/// Entries by peer, each shared by the queue pairs to it that may choose from the same number of paths. So whoever is in
-/// an entry can use every path the entry has, and none that it has not.
+/// Entries by peer, each shared by the queue pairs to it that may choose from the same number of paths. So every
+/// member of an entry can use all its paths, and no entry has a path that a member cannot use.
 #[derive(Debug)]
 pub struct PeerTable<T> {
     entries: Vec<Option<Entry<T>>>,
@@ -78,7 +78,7 @@ impl<T> PeerTable<T> {
         }
     }
 
-    /// All entries of a peer go, whoever is in them.
+    /// Drops all entries of a peer, with or without members.
     pub fn forget(&mut self, peer: HostId) {
         while let Some((&key, _)) = self.found.range((peer, 0)..=(peer, u16::MAX)).next() {
             self.remove(key);
@@ -96,7 +96,7 @@ impl<T> PeerTable<T> {
     #[inline]
     pub fn get_mut(&mut self, index: PeerIndex) -> &mut T {
         let entry = self.entries.get_mut(index.0 as usize).and_then(Option::as_mut);
-        &mut entry.expect("whoever is in an entry has joined it and not left").state
+        &mut entry.expect("a member of an entry has joined it and not left").state
     }
 
     /// Entries there are.

@@ -118,7 +118,7 @@ mod tests {
             Reordering::Reported(report).validate(selective)
         };
         assert_eq!((of(64, 128), of(128, 128)), (Ok(()), Ok(())));
-        let error = of(129, 128).expect_err("nobody would ever allow notices again").to_string();
+        let error = of(129, 128).expect_err("notices would never be welcome again").to_string();
         assert!(
             error.contains("low") && error.contains("129KB") && error.contains("at most `high`"),
             "{error}"

@@ -118,8 +118,8 @@ impl Scheme {
                 }
                 _ => None,
             };
-            let allowed = "a split policy with congestion control \"none\" or \"dcqcn\" and no window: nobody \
-                           acknowledges datagrams";
+            let allowed = "a split policy with congestion control \"none\" or \"dcqcn\" and no window: datagrams \
+                           are not acknowledged";
             check(window == Some(Window::Unlimited), "policy", "(this policy)", allowed)?;
             let mode = self.cnp.mode;
             let on_gap = "\"off\" or \"on_mark\": datagrams may arrive in any order";

@@ -18,7 +18,7 @@
 //!
 //! A store belongs to one endpoint. Where peers are hosts it lives as long, so what is known of a path outlives a queue
 //! pair; where they are connections, what is known of one goes with its last queue pair ([`Peers`]). Nothing is allocated
-//! before somebody joins.
+//! before the first queue pair joins.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -43,7 +43,7 @@ pub struct Member {
 pub trait Keep {
     /// Nothing is kept of any peer.
     fn is_empty(&self) -> bool;
-    /// Drops what is kept of a peer, whoever uses it: after a bug nobody knows what it is worth.
+    /// Drops what is kept of a peer, in use or not: after a panic its state cannot be trusted.
     fn forget(&mut self, peer: HostId);
 }
 
@@ -52,7 +52,7 @@ pub trait Store: Keep + Sized {
     #[doc(hidden)]
     fn wrap(self) -> AnyStore;
     #[doc(hidden)]
-    fn of(any: &mut AnyStore) -> Option<&mut Self>;
+    fn downcast(any: &mut AnyStore) -> Option<&mut Self>;
 }
 
 /// Where a store is: kept by the policies that joined it, good for their endpoint only.
@@ -87,20 +87,20 @@ pub struct Shared(Option<Box<Inner>>);
 #[derive(Debug, Default)]
 struct Inner {
     peers: Peers,
-    /// By the number in a [`StoreId`]; stores that nobody uses are gone where peers are connections.
+    /// By the number in a [`StoreId`]; where peers are connections, a store without members is `None`.
     stores: Vec<Option<AnyStore>>,
     /// Queue pairs to ask again.
     woken: VecDeque<QpNum>,
 }
 
 impl Shared {
-    /// Of an endpoint where nobody shares; takes no memory.
+    /// Without stores; takes no memory.
     pub const fn new() -> Self {
         Shared(None)
     }
 
-    /// Of an endpoint whose peers are these.
-    pub fn of(peers: Peers) -> Self {
+    /// Without stores, for an endpoint whose peers are hosts or connections.
+    pub fn for_peers(peers: Peers) -> Self {
         match peers {
             Peers::Hosts => Shared::new(),
             Peers::Connections => Shared(Some(Box::new(Inner { peers, ..Inner::default() }))),
@@ -111,7 +111,7 @@ impl Shared {
     /// configuration, so that two schemes of one kind on one host do not mix.
     pub fn join<S: Store>(&mut self, is_mine: impl Fn(&S) -> bool, make: impl FnOnce() -> S) -> StoreId<S> {
         let stores = &mut self.0.get_or_insert_default().stores;
-        let is_mine = |any: &mut AnyStore| S::of(any).is_some_and(|store| is_mine(store));
+        let is_mine = |any: &mut AnyStore| S::downcast(any).is_some_and(|store| is_mine(store));
         let found = stores.iter_mut().position(|any| any.as_mut().is_some_and(is_mine));
         let index = found.unwrap_or_else(|| {
             let free = stores.iter().position(Option::is_none).unwrap_or(stores.len());
@@ -124,12 +124,12 @@ impl Shared {
         StoreId { index, kind: PhantomData }
     }
 
-    /// A queue pair that has joined a store is closed: `leave` takes it out of what the store keeps by peer. A store that
-    /// nobody uses goes, too, where peers are connections: their configurations differ by what they have measured.
+    /// A queue pair that has joined a store is closed: `leave` takes it out of what the store keeps by peer. Where peers are
+    /// connections, an empty store goes, too: configurations of connections differ by what they have measured.
     pub fn leave<S: Store>(&mut self, id: StoreId<S>, leave: impl FnOnce(&mut S, Peers)) {
         let Some(Inner { peers, stores, .. }) = self.0.as_deref_mut() else { return };
         let Some(slot) = stores.get_mut(id.index as usize) else { return };
-        let Some(store) = slot.as_mut().and_then(S::of) else { return };
+        let Some(store) = slot.as_mut().and_then(S::downcast) else { return };
         leave(store, *peers);
         if *peers == Peers::Connections && store.is_empty() {
             *slot = None;
@@ -164,7 +164,7 @@ impl Shared {
     pub fn get<S: Store>(&mut self, id: StoreId<S>) -> &mut S {
         let stores = self.0.as_mut().map(|inner| &mut inner.stores);
         let any = stores.and_then(|stores| stores.get_mut(id.index as usize)?.as_mut());
-        any.and_then(S::of).expect("a store is joined at the endpoint where it is used")
+        any.and_then(S::downcast).expect("a store is joined at the endpoint where it is used")
     }
 
     /// Asks another queue pair's policy again once this call is over, though it is blocked or waits for an instant:
@@ -208,7 +208,7 @@ macro_rules! stores {
                 AnyStore::$name(self)
             }
             #[inline]
-            fn of(any: &mut AnyStore) -> Option<&mut Self> {
+            fn downcast(any: &mut AnyStore) -> Option<&mut Self> {
                 #[allow(unreachable_patterns, reason = "with a single kind of store there is no other")]
                 match any {
                     AnyStore::$name(store) => Some(store),
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn a_store_that_is_left_empty_goes_where_peers_are_connections() {
         for (peers, stores) in [(Peers::Connections, 2), (Peers::Hosts, 1_001)] {
-            let mut shared = Shared::of(peers);
+            let mut shared = Shared::for_peers(peers);
             assert_eq!(shared.peers(), peers);
             let stays = join(&mut shared, 0);
             shared.get(stays).packets = 5;

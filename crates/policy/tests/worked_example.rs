@@ -50,7 +50,7 @@ impl PathPicker for TwoChoices {
         }
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        self.paths = PathSet::of(paths);
+        self.paths = PathSet::usable(paths);
         self.draw(cx.rng);
     }
 }

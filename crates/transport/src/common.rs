@@ -56,7 +56,7 @@ impl Common {
             sizes: Sizes::new(&config),
             config,
             scheduler: Scheduler::new(config.nic_ports),
-            shared: Shared::of(peers),
+            shared: Shared::for_peers(peers),
             rare: None,
             memory: Memory::new(),
             lost: Vec::new(),
@@ -120,7 +120,7 @@ impl Common {
     pub(crate) fn begin_anew(&mut self) {
         self.timers = Timers::new();
         self.control = ControlQueue::default();
-        self.shared = Shared::of(self.shared.peers());
+        self.shared = Shared::for_peers(self.shared.peers());
         self.rare = None;
     }
 

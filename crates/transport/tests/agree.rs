@@ -109,7 +109,7 @@ fn every_scheme_keeps_to_the_paths_agreed_on() {
                 mtu_wire_bytes: 1_100,
                 mtu_payload_bytes: 1_024,
                 paths,
-                measured: Leg::of(Duration::from_us(10)),
+                measured: Leg::with_rtt(Duration::from_us(10)),
                 edge: None,
             };
             let mut rng = Rng::for_component(1, "policy", 0);

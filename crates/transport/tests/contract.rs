@@ -162,7 +162,7 @@ impl<T: Subject> Story<T> {
             mtu_wire_bytes: 1_120,
             mtu_payload_bytes: MTU.into(),
             paths: PATHS,
-            measured: Leg::of(RTT),
+            measured: Leg::with_rtt(RTT),
             edge: None,
         };
         let (hosts, qps) = T::pair(scheme, &env, seed);

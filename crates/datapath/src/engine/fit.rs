@@ -50,7 +50,7 @@ impl Recipe {
             mtu_wire_bytes: u32::from(*mtu_payload) + AROUND_PAYLOAD_BYTES,
             mtu_payload_bytes: u32::from(*mtu_payload),
             paths: *paths,
-            measured: Leg::of(rtts.base),
+            measured: Leg::with_rtt(rtts.base),
             edge: None,
         };
         let policy = scheme.policy.build(&env, rng);

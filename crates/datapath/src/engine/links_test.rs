@@ -81,7 +81,7 @@ fn host(id: usize, seed: u64) -> Host {
         mtu_wire_bytes: u32::from(PAYLOAD) + 130,
         mtu_payload_bytes: PAYLOAD.into(),
         paths: PORTS,
-        measured: Leg::of(rtts.base),
+        measured: Leg::with_rtt(rtts.base),
         edge: None,
     };
     let mut rng = Rng::for_component(seed, "policy", id as u64);

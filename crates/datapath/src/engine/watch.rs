@@ -415,7 +415,7 @@ mod tests {
             mtu_wire_bytes: 1_500,
             mtu_payload_bytes: 1_344,
             paths: PATHS,
-            measured: Leg::of(Duration::from_us(50)),
+            measured: Leg::with_rtt(Duration::from_us(50)),
             edge: None,
         };
         let scheme = (find_scheme("rps-nocc").expect("a scheme").make)();
@@ -473,7 +473,7 @@ mod tests {
             mtu_wire_bytes: 1_500,
             mtu_payload_bytes: 1_344,
             paths: PATHS,
-            measured: Leg::of(Duration::from_us(100)),
+            measured: Leg::with_rtt(Duration::from_us(100)),
             edge: None,
         };
         let (mut rng, mut shared) = (Rng::for_component(1, "test", 0), Shared::new());
@@ -512,7 +512,8 @@ mod tests {
             assert!(Fit::new(recipe.clone(), Some(Duration::from_us(200))).is_none(), "{name}");
             let watched = Watched::new(made.policy, PATHS, made.rtts.least, Deaths::default());
             let mut watched = watched.fitted(Fit::new(recipe, slow));
-            let (mut rng, mut shared) = (Rng::for_component(1, "test", 0), Shared::of(Peers::Connections));
+            let (mut rng, mut shared) =
+                (Rng::for_component(1, "test", 0), Shared::for_peers(Peers::Connections));
             let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
             let member = Member { qp: pathweave_units::QpNum(2), peer: pathweave_units::HostId(1) };
             watched.on_open(Time::ZERO, &member, &mut cx);

@@ -33,7 +33,7 @@ pub(super) fn queue_pair(config: &RdmConfig, num: QpNum) -> Result<RdQp<AnyPolic
         mtu_wire_bytes: u32::from(device.mtu_payload) + AROUND_PAYLOAD_BYTES,
         mtu_payload_bytes: u32::from(device.mtu_payload),
         paths: device.paths,
-        measured: Leg::of(rtt),
+        measured: Leg::with_rtt(rtt),
         edge: None,
     };
     let mut rng = Rng::for_component(seed, "rd-policy", u64::from(num.0));

@@ -181,7 +181,7 @@ fn queue_pair(plan: &Plan<'_>, end: usize) -> RdQp<AnyPolicy> {
         mtu_wire_bytes: MTU as u32 + 130,
         mtu_payload_bytes: MTU as u32,
         paths: PATHS,
-        measured: Leg::of(RTT),
+        measured: Leg::with_rtt(RTT),
         edge: None,
     };
     let scheme = (pathweave_policy::find_scheme("erd-dcqcn").expect("a scheme").make)();

@@ -92,7 +92,7 @@ impl Simulated {
                 mtu_wire_bytes: MTU as u32 + HEADERS,
                 mtu_payload_bytes: MTU as u32,
                 paths: PATHS,
-                measured: Leg::of(DELAY * 2),
+                measured: Leg::with_rtt(DELAY * 2),
                 edge: None,
             };
             let mut rng = Rng::for_component(self.setup.seed, "policy", self.made);

@@ -6,8 +6,8 @@
 pub mod dcqcn;
 mod dctcp;
 mod dctcp_rate;
+mod host_scaling;
 mod strack;
-mod suit;
 mod swift;
 mod timely;
 mod unlimited;
@@ -38,7 +38,7 @@ pub enum Permit {
 /// Rate or window of one direction of one queue pair. Time never runs backwards.
 ///
 /// Every call lends the random stream of the queue pair and what the queue pairs of the endpoint share ([`PolicyCx`]), as
-/// [`Policy`](crate::Policy) has it; what a congestion control has no use for, it names ([`ignores!`](crate::ignores)).
+/// for a [`Policy`](crate::Policy). No method has a body here; [`ignores!`](crate::ignores) supplies empty ones.
 pub trait CongestionControl {
     /// Its queue pair is opened; the first call. It joins here what it shares with others of the endpoint.
     fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>);

@@ -32,11 +32,11 @@ const REFERENCE_TARGET_PS: f64 = 12e6;
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrackConfig {
-    /// Target of the queueing delay, in base round-trip times (1). Those are what the topology has for the pair of hosts;
-    /// on real hosts what was measured, with the delay of the hosts.
+    /// Target of the queueing delay, in idle round-trip times of the pair of hosts (1). The simulator takes those from the
+    /// topology; real hosts measure them, the delay of hosts included.
     pub delay_target: f64,
-    /// Unmarked packets slower than so many targets earn `fair_increase`. 3; text and table of the paper are said to differ
-    /// (2 or 3).
+    /// Unmarked packets that queue for at least this many targets earn `fair_increase` (3; text and table of the paper have
+    /// 2 and 3).
     pub high_delay: f64,
     /// alpha: packets added a round trip while nothing queues (4); in proportion to what is left of the target.
     pub proportional_increase: f64,
@@ -50,10 +50,10 @@ pub struct StrackConfig {
     pub max_decrease: f64,
     /// Weight of the newest queueing delay in its average. 0.0125, NSCC's; the paper's is not known to us.
     pub delay_gain: f64,
-    /// From so many targets on the delay is very high, and the window falls to what came through. 4, NSCC's; the paper's is
-    /// not known to us.
+    /// A queueing delay of this many targets brings the window down to what was acknowledged since the last check, as a loss
+    /// does. 4, NSCC's; the paper's is not known to us.
     pub collapse_delay: f64,
-    /// Largest window, and the one to start with, in bandwidth-delay products (1.5, NSCC's).
+    /// Largest window, which is also the first, in bandwidth-delay products (1.5, NSCC's).
     pub max_bdp: f64,
 }
 
@@ -277,7 +277,7 @@ mod tests {
     fn strack() -> Strack {
         let env = PolicyEnv {
             base_rtt: US(12),
-            measured: Leg::of(US(12)),
+            measured: Leg::with_rtt(US(12)),
             mtu_wire_bytes: 1_250,
             ..Scenario::steady().env
         };
@@ -368,7 +368,7 @@ mod tests {
         let env = PolicyEnv {
             line_rate: Rate::from_gbps(400),
             base_rtt: US(12),
-            measured: Leg::of(US(12)),
+            measured: Leg::with_rtt(US(12)),
             ..Scenario::steady().env
         };
         let p = Strack::new(&StrackConfig::default(), &env).params;
@@ -376,7 +376,7 @@ mod tests {
         // Half the round trip: half of the target, too.
         let p = Strack::new(
             &StrackConfig::default(),
-            &PolicyEnv { base_rtt: US(6), measured: Leg::of(US(6)), ..env },
+            &PolicyEnv { base_rtt: US(6), measured: Leg::with_rtt(US(6)), ..env },
         );
         assert_eq!((p.params.proportional, p.params.fair), (4.0, 10.0));
     }

@@ -89,7 +89,7 @@ struct Arrival {
 }
 
 impl Arrival {
-    fn of(feedback: &Feedback, marked: bool) -> Self {
+    fn from_feedback(feedback: &Feedback, marked: bool) -> Self {
         let &Feedback { path, rtt, one_way_ps, .. } = feedback;
         Arrival { path, rtt, one_way_ps, marked }
     }
@@ -389,11 +389,13 @@ impl Policy for Dlbf {
             FeedbackKind::Ack { timed, marked } => {
                 state.history.gone(feedback.psn);
                 if timed {
-                    state.on_heard(now, &Arrival::of(feedback, marked), cx);
+                    state.on_heard(now, &Arrival::from_feedback(feedback, marked), cx);
                 }
                 self.cc.on_feedback(now, feedback, cx);
             }
-            FeedbackKind::Heard { marked } => state.on_heard(now, &Arrival::of(feedback, marked), cx),
+            FeedbackKind::Heard { marked } => {
+                state.on_heard(now, &Arrival::from_feedback(feedback, marked), cx);
+            }
             FeedbackKind::Lost | FeedbackKind::Timeout => {
                 state.history.gone(feedback.psn);
                 if feedback.kind == FeedbackKind::Timeout && state.config.variant == DlbfVariant::Repaired {
@@ -428,7 +430,7 @@ impl Policy for Dlbf {
         let state = &mut *self.state;
         let table = state.place.table(cx.shared);
         table.set(paths);
-        state.first = PathSet::of(paths).keep_or_draw(state.first, cx.rng);
+        state.first = PathSet::usable(paths).keep_or_draw(state.first, cx.rng);
         if state.asked.is_some_and(|asked| !table.is_usable(asked.path)) {
             state.asked = None;
             state.ahead.take_if(|ahead| matches!(ahead, Ahead::Notice(_)));

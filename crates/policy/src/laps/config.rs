@@ -7,7 +7,7 @@ use super::{Laps, code_2025, published};
 use crate::error::check;
 use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PathView, PolicyEnv, WhenFull};
 
-/// Links of a path nobody has described: a leaf-spine fabric's.
+/// Links of a path that is not described: a leaf-spine fabric's.
 const USUAL_LINKS: u64 = 4;
 
 /// Declares an enum that is a word in a scenario.
@@ -23,16 +23,18 @@ macro_rules! choice {
 }
 
 choice! {
-    /// Which LAPS: what else differs between them is no choice of a scenario.
+    /// Which algorithm: that of pathweave, of the paper or of its authors' code.
     LapsVariant {
-        /// One probe a packet, which doubles the delay its path is thought to have; a rate of at most the line's, which is
-        /// left alone until a change has shown on every path; guesses are no congestion.
+        /// pathweave's. One silent path is probed before a data packet, and a probe doubles the delay that the path is
+        /// thought to have. The expected rate is at most the line's. After a change the rate stays until every path has
+        /// shown the effect. Delays that are guessed do not count as congestion.
         #[default]
         Repaired,
-        /// As printed: every silent path is probed, the rate that is expected has no limit and is left alone for twice the
-        /// shortest delay, guesses count.
+        /// The paper's, algorithms 1 and 2. All silent paths are probed. The expected rate has no limit. After a change the
+        /// rate stays for twice the shortest delay. Delays that are guessed count as measured ones.
         Published,
-        /// The authors' code of January 2025: probes overtake data, the delay of a probed path stays.
+        /// That of the authors' code of January 2025. Probes overtake data, and a probe leaves the delay of its path as it was
+        /// last measured.
         #[cfg_attr(feature = "serde", serde(rename = "code_2025"))]
         Code2025,
     }
@@ -116,7 +118,8 @@ pub(super) struct MarginRule {
 }
 
 impl MarginRule {
-    pub(super) fn of(&self, view: Option<&PathView>) -> Duration {
+    /// The margin of a path; `None`: of one that is not described.
+    pub(super) fn for_path(&self, view: Option<&PathView>) -> Duration {
         let links = view.and_then(|view| view.links).map_or(USUAL_LINKS, u64::from);
         let rate = view.and_then(|view| view.rate).unwrap_or(self.line_rate);
         let packet = rate.time_for(self.packet_bytes);
@@ -136,7 +139,7 @@ impl MarginRule {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LapsConfig {
-    /// Which LAPS, in what no other field says. The named schemes set the others to go with it.
+    /// Which algorithm, in what the other fields leave open. The named schemes set those to match.
     pub variant: LapsVariant,
     /// beta of the softmax: a path whose delay is 1 / alpha of the unit longer gets 1/e of the share. 0: all alike
     /// (random spraying); large: the fastest only. The paper gives no value, its code has 1. Default 5: short flows stay
@@ -189,7 +192,7 @@ impl Adapt for LapsConfig {
             && let Some(idle) = path.base_one_way
         {
             let margin = self.margin_at(fabric.line_rate, fabric.packet_bytes);
-            self.fabric_threshold = idle + margin.of(Some(path));
+            self.fabric_threshold = idle + margin.for_path(Some(path));
         }
     }
     /// Where it takes its window from the longest path of the fabric.

@@ -75,7 +75,7 @@ impl Pair {
             usual_delay: env.base_rtt / 2,
         };
         let real = rules.usual_delay;
-        let base = real + rules.margin.of(None);
+        let base = real + rules.margin.for_path(None);
         let path = Path { base, real, updated: now, state: PathState::Up, measured: false };
         let paths = vec![path; usize::from(env.paths)].into_boxed_slice();
         let mut pair = Pair {
@@ -113,7 +113,7 @@ impl Pair {
             let Some(path) = self.paths.get_mut(view.id.index()) else { continue };
             told[view.id.index()] = true;
             let idle = view.base_one_way.unwrap_or(rules.usual_delay);
-            let base = idle + rules.margin.of(Some(view));
+            let base = idle + rules.margin.for_path(Some(view));
             if path.base != base && self.calibration.is_none() {
                 path.base = base;
                 if !path.measured {
@@ -180,7 +180,7 @@ impl Pair {
     /// A packet or a probe has come back: receiver's stamp minus sender's.
     pub(super) fn measured(&mut self, now: Time, path: PathId, one_way_ps: i64) {
         let index = path.index();
-        // Whoever forges an acknowledgement may name any path.
+        // A forged acknowledgement may name any path.
         if index >= self.paths.len() {
             return;
         }
@@ -201,7 +201,7 @@ impl Pair {
     fn recalibrate(&mut self, moved_ps: i64) {
         let Some(calibration) = &self.calibration else { return };
         let margin =
-            self.rules.margin.of(None).max(self.rules.usual_delay / 4 + self.rules.margin.host_delay);
+            self.rules.margin.for_path(None).max(self.rules.usual_delay / 4 + self.rules.margin.host_delay);
         for (index, path) in self.paths.iter_mut().enumerate() {
             path.base = self.rules.usual_delay + Duration::from_ps(calibration.idle_above(index)) + margin;
             let real = Duration::from_ps(path.real.as_ps().saturating_add_signed(moved_ps));

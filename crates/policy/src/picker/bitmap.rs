@@ -87,7 +87,7 @@ impl PathPicker for Bitmap {
         }
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        self.round.paths = PathSet::of(paths);
+        self.round.paths = PathSet::usable(paths);
         self.round.at = cx.rng.below(self.round.paths.len());
         self.next = self.round.advance();
     }

@@ -34,6 +34,6 @@ impl PathPicker for Ecmp {
         0
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        self.path = PathSet::of(paths).keep_or_draw(self.path, cx.rng);
+        self.path = PathSet::usable(paths).keep_or_draw(self.path, cx.rng);
     }
 }

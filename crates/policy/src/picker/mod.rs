@@ -22,7 +22,7 @@ pub use paths::PathSet;
 /// Chooses a path for each packet. Starts with all paths of the environment up.
 ///
 /// Every call lends the random stream of the queue pair and what the queue pairs of the endpoint share ([`PolicyCx`]), as
-/// [`Policy`](crate::Policy) has it; what a picker has no use for, it names ([`ignores!`](crate::ignores)).
+/// for a [`Policy`](crate::Policy). No method has a body here; [`ignores!`](crate::ignores) supplies empty ones.
 pub trait PathPicker {
     /// Its queue pair is opened; the first call. It joins here what it shares with others of the endpoint.
     fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>);

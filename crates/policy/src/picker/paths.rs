@@ -22,7 +22,7 @@ impl PathSet {
         PathSet { len: u32::from(count), some: None }
     }
     /// The usable ones of `paths`.
-    pub fn of(paths: &[PathView]) -> Self {
+    pub fn usable(paths: &[PathView]) -> Self {
         assert!(!paths.is_empty(), "a queue pair needs a path");
         let up = |path: &&PathView| path.state == PathState::Up;
         // The usual case, at the start of every queue pair: no list is made.
@@ -95,14 +95,14 @@ mod tests {
     #[test]
     fn a_set_without_gaps_takes_no_list() {
         use PathState::{Down, Up};
-        assert_eq!(PathSet::of(&views(&[Up, Up, Up])), PathSet::all(3));
-        assert_eq!(PathSet::of(&views(&[Up, Up, Down])), PathSet::all(2));
+        assert_eq!(PathSet::usable(&views(&[Up, Up, Up])), PathSet::all(3));
+        assert_eq!(PathSet::usable(&views(&[Up, Up, Down])), PathSet::all(2));
     }
 
     #[test]
     fn a_path_that_is_down_is_not_drawn() {
         use PathState::{Down, Up};
-        let set = PathSet::of(&views(&[Up, Down, Up, Down]));
+        let set = PathSet::usable(&views(&[Up, Down, Up, Down]));
         assert_eq!((set.len(), set.get(0), set.get(1)), (2, PathId(0), PathId(2)));
         let mut rng = Rng::for_component(1, "test", 0);
         for _ in 0..100 {
@@ -114,6 +114,6 @@ mod tests {
 
     #[test]
     fn with_every_path_down_all_are_tried() {
-        assert_eq!(PathSet::of(&views(&[PathState::Down; 4])), PathSet::all(4));
+        assert_eq!(PathSet::usable(&views(&[PathState::Down; 4])), PathSet::all(4));
     }
 }

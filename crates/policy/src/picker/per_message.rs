@@ -44,7 +44,7 @@ impl PathPicker for PerMessage {
         0
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        self.paths = PathSet::of(paths);
+        self.paths = PathSet::usable(paths);
         self.path = self.paths.keep_or_draw(self.path, cx.rng);
         self.next = self.paths.keep_or_draw(self.next, cx.rng);
     }

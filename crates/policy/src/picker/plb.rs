@@ -150,7 +150,7 @@ impl PathPicker for Plb {
         }
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        self.rounds.paths = PathSet::of(paths);
+        self.rounds.paths = PathSet::usable(paths);
         self.path = self.rounds.paths.keep_or_draw(self.path, cx.rng);
     }
 }

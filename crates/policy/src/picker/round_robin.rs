@@ -31,7 +31,7 @@ impl PathPicker for RoundRobin {
         0
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        self.paths = PathSet::of(paths);
+        self.paths = PathSet::usable(paths);
         if self.next >= self.paths.len() {
             self.next = cx.rng.below(self.paths.len());
         }

@@ -22,8 +22,8 @@ impl Weighted {
     fn all(paths: u16) -> Self {
         Weighted { paths: PathSet::all(paths), sums: None }
     }
-    fn of(views: &[PathView]) -> Self {
-        let paths = PathSet::of(views);
+    fn usable(views: &[PathView]) -> Self {
+        let paths = PathSet::usable(views);
         let rate = |path: PathId| {
             let view = views.iter().find(|view| view.id == path)?;
             Some(view.rate?.as_bps().max(1))
@@ -78,7 +78,7 @@ impl PathPicker for WeightedRps {
         0
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        *self.paths = Weighted::of(paths);
+        *self.paths = Weighted::usable(paths);
         self.next = self.paths.draw(cx.rng);
     }
 }
@@ -108,7 +108,7 @@ impl PathPicker for Wcmp {
         0
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        let weighted = Weighted::of(paths);
+        let weighted = Weighted::usable(paths);
         if !self.informed || !weighted.paths.contains(self.path) {
             self.path = weighted.draw(cx.rng);
             self.informed = true;
@@ -166,11 +166,11 @@ mod tests {
         let mut rng = Rng::for_component(1, "qp", 0);
         let mut views = views();
         views[0].state = PathState::Down;
-        let weighted = Weighted::of(&views);
+        let weighted = Weighted::usable(&views);
         assert!((0..200).all(|_| weighted.draw(&mut rng) != PathId(0)));
         views[1].rate = None;
-        assert!(Weighted::of(&views).sums.is_none());
+        assert!(Weighted::usable(&views).sums.is_none());
         views[1].rate = views[2].rate;
-        assert!(Weighted::of(&views).sums.is_none());
+        assert!(Weighted::usable(&views).sums.is_none());
     }
 }

@@ -108,7 +108,7 @@ impl Entropies {
         }
     }
     pub(super) fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
-        self.paths = PathSet::of(paths);
+        self.paths = PathSet::usable(paths);
         self.spray = self.paths.keep_or_draw(self.spray, rng);
         for entry in &mut self.ring {
             entry.path = self.paths.keep_or_draw(entry.path, rng);

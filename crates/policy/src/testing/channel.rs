@@ -14,7 +14,7 @@ pub struct Hop {
     pub jitter_percent: u32,
     /// A packet that finds or makes a queue of at least this many bytes is marked. 0: every packet.
     pub mark_bytes: u64,
-    /// Share of packets lost, in thousandths; 1000 is a dead path that nobody has noticed.
+    /// Share of packets lost, in thousandths; 1000 is a dead path that is not reported down.
     pub loss_permille: u32,
     /// Traffic of others, which takes this much of the rate.
     pub competing: Rate,

@@ -125,7 +125,7 @@ impl Scenario {
         scenario.paths[0].mark_bytes = 0;
         scenario
     }
-    /// Path 0 loses every packet, and nobody says so.
+    /// Path 0 loses every packet and is not reported down.
     pub fn one_path_dead() -> Self {
         let mut scenario = Scenario::steady();
         scenario.paths[0].loss_permille = 1_000;

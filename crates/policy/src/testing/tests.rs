@@ -134,7 +134,7 @@ fn everything_through_every_scenario() {
     assert_eq!(table, include_str!("snapshot.txt"), "\n{table}");
 }
 
-/// The schemes driven by acknowledgements: those that nobody notifies and that hold back on their own.
+/// The schemes driven by acknowledgements: without notifications, and with a limit of their own.
 fn clocked() -> impl Iterator<Item = &'static str> {
     let all = schemes().iter().filter(|info| {
         let scheme = (info.make)();
@@ -203,7 +203,7 @@ fn random_operations_break_no_invariant_of_anything() {
         std::println!("{label}");
         for seed in 0..12 {
             // Every other time a switch answers for the network behind it.
-            let edge = (seed % 2 == 1).then_some(Leg::of(Duration::from_us(4)));
+            let edge = (seed % 2 == 1).then_some(Leg::with_rtt(Duration::from_us(4)));
             let env = PolicyEnv { edge, ..Scenario::steady().env };
             random_operations(seed, 1_000, &env, |env, rng| scheme.policy.build(env, rng));
         }
@@ -432,13 +432,13 @@ fn paths_taken(policy: &mut AnyPolicy, rng: &mut Rng, shared: &mut Shared) -> Ve
     taken
 }
 
-/// Whoever was there first, with however many paths: what queue pairs share must not send one where it has no path.
+/// Queue pairs with different numbers of paths share what they know; none may be sent where it has no path.
 #[test]
 fn queue_pairs_to_one_peer_use_the_paths_they_have() {
     for info in schemes() {
         let config = (info.make)().policy;
         for peers in [Peers::Hosts, Peers::Connections] {
-            let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::of(peers));
+            let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::for_peers(peers));
             let mut open = Vec::new();
             for (qp, paths) in [8u16, 1, 3, 8].into_iter().enumerate() {
                 let env = PolicyEnv { paths, ..Scenario::steady().env };
@@ -462,7 +462,7 @@ fn queue_pairs_to_one_peer_use_the_paths_they_have() {
 fn connections_that_come_and_go_leave_nothing_in_the_stores() {
     for info in schemes() {
         let config = (info.make)().policy;
-        let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::of(Peers::Connections));
+        let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::for_peers(Peers::Connections));
         for connection in 0..1_000 {
             for paths in [8, 1 + (connection % 8) as u16] {
                 let env = PolicyEnv { paths, ..Scenario::steady().env };

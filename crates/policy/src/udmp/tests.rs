@@ -16,7 +16,7 @@ fn env() -> PolicyEnv {
         mtu_wire_bytes: 1_250,
         mtu_payload_bytes: 1_172,
         paths: 16,
-        measured: crate::Leg::of(US(10)),
+        measured: crate::Leg::with_rtt(US(10)),
         edge: None,
     }
 }

@@ -89,7 +89,7 @@ impl<'a> RdWorld<'a> {
             mtu_wire_bytes: 1_130,
             mtu_payload_bytes: u32::from(MTU),
             paths: 4,
-            measured: Leg::of(RTT),
+            measured: Leg::with_rtt(RTT),
             edge: None,
         };
         let make = |own: usize| {

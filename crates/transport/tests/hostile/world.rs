@@ -98,7 +98,7 @@ fn env(paths: u16, edge: bool) -> PolicyEnv {
         mtu_wire_bytes: MTU_WIRE,
         mtu_payload_bytes: u32::from(MTU),
         paths,
-        measured: Leg::of(RTT),
+        measured: Leg::with_rtt(RTT),
         edge: edge.then_some(Leg { base_rtt: Duration::from_us(1), links: 2 }),
     }
 }

@@ -47,7 +47,7 @@ fn of_mtu(mtu_payload: u16) -> RdQp<AnyPolicy> {
         mtu_wire_bytes: u32::from(mtu_payload) + 100,
         mtu_payload_bytes: u32::from(mtu_payload),
         paths: 1,
-        measured: Leg::of(crate::world::RTT),
+        measured: Leg::with_rtt(crate::world::RTT),
         edge: None,
     };
     let scheme = (find_scheme("erd").expect("a scheme").make)();

@@ -89,7 +89,7 @@ pub(crate) fn queue_pair_of(
         mtu_wire_bytes: 4_190,
         mtu_payload_bytes: 4_087,
         paths,
-        measured: pathweave_policy::Leg::of(RTT),
+        measured: pathweave_policy::Leg::with_rtt(RTT),
         edge: None,
     };
     let mut scheme = (find_scheme(scheme).expect("a scheme").make)();

@@ -1,16 +1,16 @@
 //! DCQCN's reaction point (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015, section
 //! 3.1), with the variations real models and NICs have (see [`DcqcnParams`]).
 //!
-//! Timers are evaluated when somebody looks: an alpha timer of 1 us would otherwise be a thousand times more
-//! events than the packets it governs. Between two looks nothing can happen that a timer does not determine, so
+//! Timers are evaluated when the state is used: an alpha timer of 1 us would otherwise be a thousand times more
+//! events than the packets it governs. Between two uses nothing can happen that a timer does not determine, so
 //! the trajectory is bit for bit that of eager timers (a test compares them). At one instant the order is: alpha,
 //! rate increase, a rate decrease that was due, then the packet or notification of that instant.
 
 #[cfg(test)]
 mod eager;
+mod hosts;
 mod params;
 mod presets;
-mod slower;
 #[cfg(test)]
 mod tests;
 

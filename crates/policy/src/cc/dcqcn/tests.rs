@@ -16,7 +16,7 @@ fn env() -> PolicyEnv {
         mtu_wire_bytes: 1_250,
         mtu_payload_bytes: 1_172,
         paths: 4,
-        measured: crate::Leg::of(Duration::from_us(10)),
+        measured: crate::Leg::with_rtt(Duration::from_us(10)),
         edge: None,
     }
 }

@@ -3,7 +3,7 @@
 use pathweave_units::{Duration, Rate};
 
 use crate::cc::Window;
-use crate::cc::suit::Suit;
+use crate::cc::host_scaling::HostScaling;
 use crate::error::check;
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
@@ -119,19 +119,20 @@ impl TimelyConfig {
         TimelyConfig { preset, ..TimelyConfig::default() }
     }
 
-    /// For hosts with such a line and such a round trip, their software included. Thresholds are delays of lines of 10
+    /// Scaled to hosts with this line and this round-trip time, their software included. Thresholds are delays of lines of 10
     /// Gb/s, where a full packet takes 1.2 us; on one of 100 Mb/s it takes 120 us, and two of them behind a link a tenth as
     /// fast are above T_high. So delays grow by what packets or round trips are slower, whichever is more, and steps are
-    /// the same shares of the line. What is at least as fast as where the preset comes from keeps its values.
-    pub fn suited_to(&self, line: Rate, round_trip: Duration) -> TimelyConfig {
+    /// the same shares of the line. Hosts at least as fast as those of the preset keep its
+    /// values.
+    pub fn scaled_to(&self, line: Rate, round_trip: Duration) -> TimelyConfig {
         let p = self.params();
-        let suit = Suit::new((line, round_trip), (LINE, p.min_rtt));
+        let scaling = HostScaling::new((line, round_trip), (LINE, p.min_rtt));
         TimelyConfig {
-            t_low: suit.span(p.t_low),
-            t_high: suit.span(p.t_high),
-            min_rtt: suit.span(p.min_rtt),
-            step_scale: suit.step_scale(p.step_scale),
-            min_rate: suit.least_rate(p.min_rate),
+            t_low: scaling.duration(p.t_low),
+            t_high: scaling.duration(p.t_high),
+            min_rtt: scaling.duration(p.min_rtt),
+            step_scale: scaling.increase_scale(p.step_scale),
+            min_rate: scaling.min_rate(p.min_rate),
             ..self.clone()
         }
     }
@@ -174,7 +175,7 @@ impl Adapt for TimelyConfig {
         HostDelay::InThresholds
     }
     fn adapt_to_host(&mut self, host: &HostEnv) {
-        *self = self.suited_to(host.line_rate, host.network_rtt);
+        *self = self.scaled_to(host.line_rate, host.network_rtt);
         let params = self.params();
         (self.t_low, self.t_high) =
             (Some(params.t_low + host.host_delay), Some(params.t_high + host.host_delay));

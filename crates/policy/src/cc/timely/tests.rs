@@ -149,7 +149,7 @@ fn presets_differ_where_they_say() {
 #[test]
 fn slow_lines_have_long_delays() {
     let of = |mbps, us| {
-        let config = TimelyConfig::default().suited_to(Rate::from_mbps(mbps), US(us));
+        let config = TimelyConfig::default().scaled_to(Rate::from_mbps(mbps), US(us));
         assert_eq!(config.validate(), Ok(()));
         let p = config.params();
         (p.t_low, p.t_high, p.min_rtt, p.min_rate)
@@ -157,6 +157,6 @@ fn slow_lines_have_long_delays() {
     assert_eq!(of(100, 50), (US(5_000), US(50_000), US(2_000), Rate::from_mbps(1)));
     assert_eq!(of(100_000, 50), (US(125), US(1_250), US(50), Rate::from_gbps(1)));
     assert_eq!(of(100_000, 10), (US(50), US(500), US(20), Rate::from_gbps(1)));
-    let slow = TimelyConfig::preset(TimelyPreset::Paper).suited_to(Rate::from_mbps(100), US(50)).params();
+    let slow = TimelyConfig::preset(TimelyPreset::Paper).scaled_to(Rate::from_mbps(100), US(50)).params();
     assert_eq!(slow.step_scale, Rate::from_gbps(10));
 }

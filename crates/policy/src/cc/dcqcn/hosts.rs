@@ -1,4 +1,4 @@
-//! The same reaction point where everything takes longer: on real hosts.
+//! DCQCN on hosts of software, where everything takes longer.
 //!
 //! Clocks and steps of the presets are those of lines of 25 Gb/s and more and of round trips of some microseconds. The
 //! algorithm counts no packets; what makes its clocks right is how much is sent, and how much of a round trip goes by,
@@ -10,7 +10,7 @@
 use pathweave_units::{Duration, Rate};
 
 use super::DcqcnConfig;
-use crate::cc::suit::Suit;
+use crate::cc::host_scaling::HostScaling;
 use crate::{Adapt, HostEnv};
 
 /// The slowest line the presets are given for (HPCC, `simulation/run.py`; those of DCQCN and ASTRA-sim are of 40 Gb/s and
@@ -22,22 +22,22 @@ const ROUND_TRIP: Duration = Duration::from_us(12);
 /// Its clocks are made for lines of 10 Gb/s and more: on a slower one they must not tick between two packets.
 impl Adapt for DcqcnConfig {
     fn adapt_to_host(&mut self, host: &HostEnv) {
-        *self = self.suited_to(host.line_rate, host.network_rtt);
+        *self = self.scaled_to(host.line_rate, host.network_rtt);
     }
 }
 
 impl DcqcnConfig {
-    /// For hosts with such a line and such a round trip, the delay of their software included. What is at least as fast as
-    /// where the preset comes from keeps its values.
-    pub fn suited_to(&self, line: Rate, round_trip: Duration) -> DcqcnConfig {
+    /// Scaled to hosts with this line and this round-trip time, the delay of their software included. Hosts at least as fast
+    /// as those of the preset keep its values.
+    pub fn scaled_to(&self, line: Rate, round_trip: Duration) -> DcqcnConfig {
         let p = self.params();
-        let suit = Suit::new((line, round_trip), (LINE, ROUND_TRIP));
+        let scaling = HostScaling::new((line, round_trip), (LINE, ROUND_TRIP));
         DcqcnConfig {
-            alpha_timer: suit.span(p.alpha_timer),
-            decrease_interval: suit.span(p.decrease_interval),
-            rate_timer: suit.span(p.rate_timer),
-            increase_scale: suit.step_scale(p.increase_scale),
-            min_rate: suit.least_rate(p.min_rate),
+            alpha_timer: scaling.duration(p.alpha_timer),
+            decrease_interval: scaling.duration(p.decrease_interval),
+            rate_timer: scaling.duration(p.rate_timer),
+            increase_scale: scaling.increase_scale(p.increase_scale),
+            min_rate: scaling.min_rate(p.min_rate),
             ..self.clone()
         }
     }
@@ -66,7 +66,7 @@ mod tests {
             mtu_wire_bytes: PACKET,
             mtu_payload_bytes: 1_400,
             paths: 1,
-            measured: Leg::of(base_rtt),
+            measured: Leg::with_rtt(base_rtt),
             edge: None,
         }
     }
@@ -78,7 +78,7 @@ mod tests {
             [p.alpha_timer, p.decrease_interval, p.rate_timer]
         };
         let hpcc = DcqcnConfig::default();
-        let of = |mbps, us| hpcc.suited_to(Rate::from_mbps(mbps), Duration::from_us(us));
+        let of = |mbps, us| hpcc.scaled_to(Rate::from_mbps(mbps), Duration::from_us(us));
         // As fast as where the values come from: as they are.
         assert_eq!(clocks(&of(100_000, 12)), clocks(&hpcc));
         // A packet takes 250 times as long as at 25 Gb/s.
@@ -98,7 +98,7 @@ mod tests {
         let astra = DcqcnConfig::preset(DcqcnPreset::Astra);
         let steps = |gbps_tenths: u64| {
             let line = Rate::from_mbps(gbps_tenths * 100);
-            astra.suited_to(line, Duration::ZERO).params().increases(&env(line))
+            astra.scaled_to(line, Duration::ZERO).params().increases(&env(line))
         };
         assert_eq!(steps(1), (Rate::from_bps(200_000), Rate::from_bps(400_000)));
         assert_eq!(steps(4_000), (Rate::from_mbps(50), Rate::from_mbps(100)));
@@ -109,9 +109,9 @@ mod tests {
         for info in presets() {
             for mbps in [1, 100, 10_000, 400_000] {
                 let config = DcqcnConfig::preset(info.preset);
-                let suited = config.suited_to(Rate::from_mbps(mbps), Duration::from_us(1_050));
-                assert_eq!(suited.validate(), Ok(()), "{} at {mbps} Mb/s", info.name);
-                assert!(suited.params().min_rate < Rate::from_mbps(mbps), "it can slow down");
+                let scaled = config.scaled_to(Rate::from_mbps(mbps), Duration::from_us(1_050));
+                assert_eq!(scaled.validate(), Ok(()), "{} at {mbps} Mb/s", info.name);
+                assert!(scaled.params().min_rate < Rate::from_mbps(mbps), "it can slow down");
             }
         }
     }
@@ -171,12 +171,12 @@ mod tests {
         let (fast, slow) = (Rate::from_gbps(25), Rate::from_mbps(100));
         let hpcc = DcqcnConfig { min_rate: Some(Rate::from_mbps(250)), ..DcqcnConfig::default() };
         let mean = |shares: &[f64]| shares[1_000..].iter().sum::<f64>() / (shares.len() - 1_000) as f64;
-        let (there, here) = (shares(&hpcc, fast), shares(&hpcc.suited_to(slow, Duration::from_us(12)), slow));
+        let (there, here) = (shares(&hpcc, fast), shares(&hpcc.scaled_to(slow, Duration::from_us(12)), slow));
         assert!(mean(&there) < 0.15, "{}", mean(&there));
         let apart = there.iter().zip(&here).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(apart < 1e-3, "{apart}");
-        let unsuited = DcqcnConfig { min_rate: Some(Rate::from_mbps(1)), ..DcqcnConfig::default() };
-        let fault = shares(&unsuited, slow);
+        let unscaled = DcqcnConfig { min_rate: Some(Rate::from_mbps(1)), ..DcqcnConfig::default() };
+        let fault = shares(&unscaled, slow);
         assert!(mean(&fault) > 0.5, "{}", mean(&fault));
     }
 }
