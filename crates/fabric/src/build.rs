@@ -1,17 +1,22 @@
 //! Putting a fabric together: nodes, cables, buffers.
 
-use pathweave_units::{Bytes, Duration, HostId, Rate, Time, derive_seed};
+use pathweave_units::{Bytes, Duration, HostId, Rate, derive_seed};
 
 use crate::config::{EcmpHash, Forwarding, SwitchConfig};
 use crate::fabric::Fabric;
-use crate::faults::Impairments;
-use crate::forwarding::{Balancer, ManyLeaves, Outbox, SwitchRoutes};
-use crate::link::Link;
+use crate::forwarding::{Balancer, Balancing, ManyLeaves, SwitchRoutes};
+use crate::impairments::Impairments;
+use crate::journal::Journal;
+use crate::lines::Lines;
+use crate::link::LinkSpec;
 use crate::marking::Marker;
-use crate::packet::Contents;
-use crate::port::{Held, LinkSpec, Port, PortId, PortStats, WAN};
+use crate::middlebox::Middleboxes;
+use crate::packet::{Contents, PortId};
+use crate::port::{Port, WAN};
 use crate::scheduling::Scheduler;
-use crate::switch::{Switch, Window};
+use crate::switch::{Held, Switch, Switches};
+use crate::transit::{PAUSE_FRAME_BYTES, Transit};
+use crate::window::Window;
 use crate::wires::Wires;
 
 /// A cable between two nodes. Hosts come first in the numbering of nodes.
@@ -67,8 +72,6 @@ pub enum BuildError {
 
 /// Largest frame that headroom is computed for: a 9000-byte payload with its headers.
 const MAX_FRAME_BYTES: u64 = 9_216;
-/// A pause frame with preamble and gap.
-pub(crate) const PAUSE_FRAME_BYTES: u16 = 84;
 
 /// Which ports each node has: port ids of node `n` are `first_port[n]..first_port[n + 1]`, in order of its cables.
 pub struct PortMap {
@@ -138,18 +141,18 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     ) -> Result<Self, BuildError> {
         assert!(config.classes() <= C, "built for {C} classes, configured with {}", config.classes());
         assert_eq!(routes.len(), switches as usize);
-        let mut specs: Vec<LinkSpec> = Vec::new();
+        let mut wires = Wires::new(hosts, switches, map.len());
         let mut held = vec![Held::NOTHING; map.len() as usize];
         let mut by_port: Vec<Option<Port<C>>> = (0..map.len()).map(|_| None).collect();
         for (index, cable) in cables.iter().enumerate() {
             let spec = LinkSpec::new(cable.rate, cable.delay, &config.ecn);
-            let spec = intern(&mut specs, spec).ok_or(BuildError::TooManyLinkKinds)?;
+            let spec = wires.number_of(spec).ok_or(BuildError::TooManyLinkKinds)?;
             let (at_a, at_b) = map.ends(index);
             for (at, peer, node, peer_node) in
                 [(at_a, at_b, cable.a, cable.b), (at_b, at_a, cable.b, cable.a)]
             {
                 let mut port = Port::new(node, peer, peer_node);
-                port.set_spec(spec, &specs, node >= hosts);
+                port.set_spec(spec, &wires.specs, node >= hosts);
                 if let Span::Wan { pfc } = cable.span {
                     port.flags |= WAN;
                     held[at as usize].lossy = !pfc;
@@ -165,7 +168,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 range
                     .clone()
                     .filter(|&p| !held[p as usize].lossy)
-                    .map(|p| headroom_bytes(&specs[ports[p as usize].spec as usize], config))
+                    .map(|p| headroom_bytes(&wires.specs[ports[p as usize].spec as usize], config))
                     .sum::<u64>()
                     * config.weights.len() as u64
             } else {
@@ -200,52 +203,39 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
         let mut weights = [0u32; C];
         weights[1..config.classes()].copy_from_slice(&config.weights);
-        let wires = Wires {
-            links: (0..ports.len()).map(|_| Link::new()).collect(),
-            specs,
-            due: vec![Time::MAX; hosts as usize + built.len()],
-            hosts,
-        };
         let dice = derive_seed(seed, "fabric", 0);
+        let balancer = Balancer::new(&config.forwarding, seed, built.len(), &ports, hosts)
+            .map_err(|(forwarding, ManyLeaves(host))| BuildError::ManyLeaves { host, forwarding })?;
         Ok(Fabric {
-            held,
-            lookahead: wires.lookahead(),
-            wires,
-            contents: Contents::new(),
-            balancer: Balancer::new(&config.forwarding, seed, built.len(), &ports, hosts)
-                .map_err(|(forwarding, ManyLeaves(host))| BuildError::ManyLeaves { host, forwarding })?,
-            explicit: None,
-            outbox: Outbox::default(),
-            switches: built,
-            boxes: Vec::new(),
-            scheduler: Scheduler::new(ports.len(), weights),
-            marker: Marker::new(config.ecn.at, ports.len(), dice),
+            balancing: Balancing::new(balancer),
             impairments: Impairments::new(dice, ports.len()),
-            stats: vec![PortStats::default(); ports.len()],
-            paused_since: vec![Time::MAX; ports.len()],
-            host_ports: map.first_port[hosts as usize],
             busy_nics: Vec::new(),
-            nic_due: Time::MAX,
             active: Vec::new(),
             window: Window::new(),
+            lookahead: wires.lookahead(),
             ecn: config.ecn.clone(),
-            pfc: config.pfc.enabled,
-            xon_gap_bytes: config.pfc.xon_gap.get(),
-            packet_hops: 0,
-            events: 0,
-            log: Vec::new(),
-            ports,
+            transit: Transit {
+                lines: Lines {
+                    wires,
+                    scheduler: Scheduler::new(ports.len(), weights),
+                    marker: Marker::new(config.ecn.at, ports.len(), dice),
+                    host_ports: map.first_port[hosts as usize],
+                    packet_hops: 0,
+                    ports,
+                },
+                switches: Switches {
+                    each: built,
+                    held,
+                    pfc: config.pfc.enabled,
+                    xon_gap_bytes: config.pfc.xon_gap.get(),
+                },
+                middleboxes: Middleboxes::none(),
+                contents: Contents::new(),
+                journal: Journal::new(map.len() as usize),
+                events: 0,
+            },
         })
     }
-}
-
-/// Index of an equal entry, adding it if there is none.
-pub(crate) fn intern(specs: &mut Vec<LinkSpec>, spec: LinkSpec) -> Option<u16> {
-    let index = specs.iter().position(|s| *s == spec).unwrap_or_else(|| {
-        specs.push(spec);
-        specs.len() - 1
-    });
-    u16::try_from(index).ok()
 }
 
 /// What may still arrive on a link after XOFF was decided: the pause frame waits for a frame on its way out and

@@ -5,11 +5,11 @@
 
 use pathweave_units::Time;
 
-use crate::fabric::Fabric;
-use crate::hop::{as_queued, served};
+use crate::lines::{Lines, as_queued, served};
 use crate::packet::Header;
-use crate::port::{Held, Port};
-use crate::switch::Window;
+use crate::port::Port;
+use crate::switch::{Held, Switches};
+use crate::window::Window;
 use crate::wires::Wires;
 
 /// How many ports ahead of its turn the memory of one is asked for.
@@ -35,77 +35,87 @@ impl<const C: usize> Departures<'_, C> {
     }
 }
 
-impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// Whether nothing that can happen in the window reaches a limit: not even if everything that arrives stayed.
-    pub(crate) fn is_calm(&self, switch: u32, window: &Window<C>) -> bool {
-        let at = &self.switches[switch as usize];
-        let used = at.used_bytes + window.bytes;
-        if window.is_rough() || at.paused_neighbours > 0 || used > at.buffer_bytes {
-            return false;
-        }
-        if !self.pfc {
-            let limit = at.queue_limit_bytes(used);
-            let ports = &self.ports[at.first_port as usize..at.end_port as usize];
-            return ports.iter().all(|port| u64::from(port.total_queued_bytes()) + window.bytes <= limit);
-        }
-        let limit = at.xoff_limit_bytes(used);
-        let held = &self.held[at.first_port as usize..at.end_port as usize];
-        let within = |(held, came): (&u32, &u32)| u64::from(*held) + u64::from(*came) <= limit;
-        held.iter()
-            .zip(&window.came_bytes)
-            .all(|(held, came)| held.bytes[1..].iter().zip(&came[1..]).all(within))
+/// Whether nothing that can happen in the window reaches a limit: not even if everything that arrives stayed.
+pub(crate) fn is_calm<const C: usize>(
+    lines: &Lines<C>,
+    switches: &Switches<C>,
+    switch: u32,
+    window: &Window<C>,
+) -> bool {
+    let at = &switches.each[switch as usize];
+    let used = at.used_bytes + window.bytes;
+    if window.is_rough() || at.paused_neighbours > 0 || used > at.buffer_bytes {
+        return false;
     }
+    let ports = at.first_port as usize..at.end_port as usize;
+    if !switches.pfc {
+        let limit = at.queue_limit_bytes(used);
+        let within = |port: &Port<C>| u64::from(port.total_queued_bytes()) + window.bytes <= limit;
+        return lines.ports[ports].iter().all(within);
+    }
+    let limit = at.xoff_limit_bytes(used);
+    let within = |(held, came): (&u32, &u32)| u64::from(*held) + u64::from(*came) <= limit;
+    switches.held[ports]
+        .iter()
+        .zip(&window.came_bytes)
+        .all(|(held, came)| held.bytes[1..].iter().zip(&came[1..]).all(within))
+}
 
-    /// Takes the ports of a switch one by one through the window. Returns when the next service begins.
-    pub(crate) fn run_calm(&mut self, last: Time, switch: u32, window: &Window<C>) -> Time {
-        let at = &mut self.switches[switch as usize];
-        let (first, end) = (at.first_port as usize, at.end_port as usize);
-        for (held, came) in self.held[first..end].iter_mut().zip(&window.came_bytes) {
-            (0..C).for_each(|class| held.bytes[class] += came[class]);
-        }
-        at.used_bytes += window.bytes;
-        let mut left_bytes = 0;
-        let mut next = Time::MAX;
-        let mut arrivals = window.in_order();
-        for index in 0..end - first {
-            let id = (first + index) as u32;
-            if index + PORTS_AHEAD < end - first {
-                self.prefetch_services(id + PORTS_AHEAD as u32);
-            }
-            if index + 1 < end - first {
-                let next = &self.ports[first + index + 1];
-                next.prefetch_end();
-                self.wires.links[next.peer as usize].prefetch_end();
-            }
-            let port = &mut self.ports[first + index];
-            let held = &mut self.held[first..end];
-            let mut departures = Departures { held, first, packets: 0, bytes: 0 };
-            loop {
-                let arrival = arrivals.next_at(index as u64);
-                let until = arrival.map_or(last, Header::arrival);
-                while let Some(eligible) = port.serves_by(until) {
-                    let class = self.scheduler.next_class(id, port, eligible);
-                    let header = served(&mut self.marker, &self.wires.specs, id, port, class);
-                    departures.put(&mut self.wires, port, &header);
-                }
-                let Some(header) = arrival else { break };
-                let mut room = None;
-                let header = as_queued(&mut self.marker, &self.wires.specs, id, port, header, &mut room);
-                let class = usize::from(header.class());
-                if port.is_turn_of(class, until) {
-                    departures.put(&mut self.wires, port, header);
-                } else {
-                    port.push(class, header);
-                }
-            }
-            port.sent_packets += departures.packets;
-            port.sent_bytes += departures.bytes;
-            self.packet_hops += departures.packets;
-            left_bytes += departures.bytes;
-            let service = if port.eligible() != 0 { port.tx_free } else { Time::MAX };
-            next = next.min(service);
-        }
-        self.switches[switch as usize].used_bytes -= left_bytes;
-        next
+/// Takes the ports of a switch one by one through the window. Returns when the next service begins.
+pub(crate) fn run_calm<const C: usize>(
+    lines: &mut Lines<C>,
+    switches: &mut Switches<C>,
+    last: Time,
+    switch: u32,
+    window: &Window<C>,
+) -> Time {
+    let at = &mut switches.each[switch as usize];
+    let (first, end) = (at.first_port as usize, at.end_port as usize);
+    let held = &mut switches.held[first..end];
+    for (held, came) in held.iter_mut().zip(&window.came_bytes) {
+        (0..C).for_each(|class| held.bytes[class] += came[class]);
     }
+    at.used_bytes += window.bytes;
+    let mut left_bytes = 0;
+    let mut next = Time::MAX;
+    let mut arrivals = window.in_order();
+    for index in 0..end - first {
+        let id = (first + index) as u32;
+        if index + PORTS_AHEAD < end - first {
+            lines.prefetch_services(id + PORTS_AHEAD as u32);
+        }
+        if index + 1 < end - first {
+            let next = &lines.ports[first + index + 1];
+            next.prefetch_end();
+            lines.wires.links[next.peer as usize].prefetch_end();
+        }
+        let port = &mut lines.ports[first + index];
+        let mut departures = Departures { held, first, packets: 0, bytes: 0 };
+        loop {
+            let arrival = arrivals.next_at(index as u64);
+            let until = arrival.map_or(last, Header::arrival);
+            while let Some(eligible) = port.serves_by(until) {
+                let class = lines.scheduler.next_class(id, port, eligible);
+                let header = served(&mut lines.marker, &lines.wires.specs, id, port, class);
+                departures.put(&mut lines.wires, port, &header);
+            }
+            let Some(header) = arrival else { break };
+            let mut room = None;
+            let header = as_queued(&mut lines.marker, &lines.wires.specs, id, port, header, &mut room);
+            let class = usize::from(header.class());
+            if port.is_turn_of(class, until) {
+                departures.put(&mut lines.wires, port, header);
+            } else {
+                port.push(class, header);
+            }
+        }
+        port.sent_packets += departures.packets;
+        port.sent_bytes += departures.bytes;
+        lines.packet_hops += departures.packets;
+        left_bytes += departures.bytes;
+        let service = if port.eligible() != 0 { port.tx_free } else { Time::MAX };
+        next = next.min(service);
+    }
+    at.used_bytes -= left_bytes;
+    next
 }

@@ -8,6 +8,7 @@ pub use crate::forwarding::{
     ConWeaveConfig, CongaConfig, DrillConfig, Forwarding, ForwardingConfig, LetFlowConfig, ReplyAfter,
     Shares, UgalConfig, WcmpConfig,
 };
+pub use crate::marking::{EcnConfig, MarkAt, Thresholds};
 pub use crate::middlebox::{CoolMode, ExternalConfig, NdtConfig, NsfConfig, OrderGuards};
 
 /// Traffic classes a packet can be in: class 0 is control (acknowledgements, notifications), the rest is data.
@@ -94,69 +95,6 @@ impl Default for PfcConfig {
             storm_after: Duration::from_ms(100),
         }
     }
-}
-
-/// RED on the instantaneous egress queue, marking instead of dropping: below `kmin` never, then linearly up to
-/// `pmax` at `kmax`, above `kmax` always (DCQCN, SIGCOMM'15).
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct EcnConfig {
-    /// Whether switches mark. Default true.
-    pub enabled: bool,
-    /// Lower threshold at `reference_rate`. Default 400 KB at 100G (HPCC run.py: 4 KB a Gb/s).
-    pub kmin: Bytes,
-    /// Upper threshold at `reference_rate`. Default 1600 KB at 100G (HPCC run.py: 16 KB a Gb/s).
-    pub kmax: Bytes,
-    /// Marking probability at `kmax`. Default 0.2 (HPCC run.py).
-    pub pmax: f64,
-    /// Rate of a port at which `kmin` and `kmax` hold. Default 100 Gb/s.
-    pub reference_rate: Rate,
-    /// Whether ports of other rates scale the thresholds. Default they do.
-    pub thresholds: Thresholds,
-    /// When the queue is looked at. Default on leaving, as HPCC's switch does.
-    pub at: MarkAt,
-}
-
-impl Default for EcnConfig {
-    fn default() -> Self {
-        EcnConfig {
-            enabled: true,
-            kmin: Bytes::from_kb(400),
-            kmax: Bytes::from_kb(1600),
-            pmax: 0.2,
-            reference_rate: Rate::from_gbps(100),
-            thresholds: Thresholds::default(),
-            at: MarkAt::default(),
-        }
-    }
-}
-
-/// What marking thresholds mean on ports of different rates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Thresholds {
-    /// In proportion to the rate of the port, as the HPCC configurations list them.
-    #[default]
-    ByRate,
-    /// The same bytes on every port.
-    Fixed,
-}
-
-/// When a packet is marked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum MarkAt {
-    /// By the queue it finds.
-    Enqueue,
-    /// By the queue it leaves behind: younger news for the sender.
-    #[default]
-    Dequeue,
 }
 
 /// How switches choose among equal-cost next hops: a hash of source, destination and path entropy.
@@ -303,15 +241,7 @@ impl SwitchConfig {
                 return Err(out_of_range(field, value, "above 0, at most 1024"));
             }
         }
-        if !(0.0..=1.0).contains(&self.ecn.pmax) {
-            return Err(out_of_range("ecn.pmax", self.ecn.pmax, "a probability, 0 to 1"));
-        }
-        if self.ecn.kmin > self.ecn.kmax {
-            return Err(out_of_range("ecn.kmin", self.ecn.kmin, format!("at most kmax, {}", self.ecn.kmax)));
-        }
-        if self.ecn.reference_rate == Rate::ZERO {
-            return Err(out_of_range("ecn.reference_rate", Rate::ZERO, "above 0"));
-        }
+        self.ecn.validate()?;
         if self.weights.is_empty() || self.classes() > MAX_CLASSES {
             return Err(out_of_range("weights", format!("{:?}", self.weights), "1 to 7 data classes"));
         }

@@ -2,8 +2,7 @@
 
 use pathweave_units::{HostId, Time};
 
-use crate::packet::Header;
-use crate::port::PortId;
+use crate::packet::{Header, PortId};
 
 /// What came of an event.
 #[derive(Debug)]

@@ -1,44 +1,26 @@
 //! Links that fail, slow down, lose or corrupt; switches that die; NICs that pause for ever.
 
+use std::sync::Arc;
+
 use pathweave_units::{Duration, Rate, Time};
 
-use crate::buffering::Resumable;
-use crate::build::intern;
 use crate::event::{DropReason, Step};
 use crate::fabric::Fabric;
 use crate::forwarding::SwitchRoutes;
-use crate::marking::{Dice, Purpose};
-use crate::packet::{CORRUPT, Header, LOST, PFC};
-use crate::port::{BOXED, DOWN, LinkSpec, PortId, STORM};
+use crate::link::LinkSpec;
+use crate::middlebox::{ExternalConfig, Lens, Place};
+use crate::packet::{Header, PortId};
+use crate::port::{BOXED, DOWN, STORM};
 use crate::ring::Ring;
-
-/// Random loss and corruption on the link of a port.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Impairment {
-    port: PortId,
-    loss: f64,
-    corruption: f64,
-}
-
-/// All impaired links, and their dice.
-pub(crate) struct Impairments {
-    list: Vec<Impairment>,
-    dice: Dice,
-}
-
-impl Impairments {
-    pub(crate) fn new(seed: u64, ports: usize) -> Self {
-        Impairments { list: Vec::new(), dice: Dice::new(seed, Purpose::Impair, ports) }
-    }
-}
+use crate::source_route::SourceRoutes;
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Takes both directions of a port's link down: what is queued or in flight is lost, pauses are forgotten.
     pub fn link_down(&mut self, now: Time, port: PortId) {
-        for end in [port, self.ports[port as usize].peer] {
-            self.bring_up_to(now, end);
+        for end in [port, self.transit.lines.ports[port as usize].peer] {
+            self.transit.bring_up_to(&mut self.balancing, now, end);
             self.set_down(end, true);
-            self.wires.links[self.ports[end as usize].peer as usize].lose_all();
+            self.transit.lines.wires.links[self.transit.lines.ports[end as usize].peer as usize].lose_all();
             self.drop_queued(now, end);
             self.forget_pauses(now, end);
         }
@@ -46,23 +28,23 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Brings both directions of a port's link back.
     pub fn link_up(&mut self, now: Time, port: PortId) {
-        for end in [port, self.ports[port as usize].peer] {
-            if self.ports[end as usize].is(DOWN) {
+        for end in [port, self.transit.lines.ports[port as usize].peer] {
+            if self.transit.lines.ports[end as usize].is(DOWN) {
                 self.set_down(end, false);
                 // Whatever the transmitter was at is lost; it must not seem busy with nothing on the link.
-                self.ports[end as usize].tx_free = now;
+                self.transit.lines.ports[end as usize].tx_free = now;
             }
         }
     }
 
     fn set_down(&mut self, id: PortId, down: bool) {
-        let port = &mut self.ports[id as usize];
+        let port = &mut self.transit.lines.ports[id as usize];
         if port.is(DOWN) == down {
             return;
         }
         port.flags ^= DOWN;
-        if let Some(switch) = port.node.checked_sub(self.wires.hosts) {
-            let links_down = &mut self.switches[switch as usize].links_down;
+        if let Some(switch) = self.transit.lines.switch_of(id) {
+            let links_down = &mut self.transit.switches.each[switch as usize].links_down;
             *links_down = if down { *links_down + 1 } else { *links_down - 1 };
         }
     }
@@ -70,105 +52,95 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// A dead link takes as long to lose a packet as it would to send it.
     #[cold]
     pub(crate) fn send_into_the_void(&mut self, now: Time, port_id: PortId, header: &Header) {
-        let port = &mut self.ports[port_id as usize];
-        let spec = &self.wires.specs[usize::from(port.spec)];
-        port.tx_free = port.tx_free.max(now) + spec.time_for(header.wire_bytes());
+        let busy_for = self.transit.lines.spec(port_id).time_for(header.wire_bytes());
+        let port = &mut self.transit.lines.ports[port_id as usize];
+        port.tx_free = port.tx_free.max(now) + busy_for;
         self.lose(now, port_id, header, DropReason::LinkDown);
     }
 
     /// Changes rate or delay of both directions of a port's link, for packets whose service is yet to start.
     pub fn set_link(&mut self, now: Time, port: PortId, rate: Option<Rate>, delay: Option<Duration>) {
-        for end in [port, self.ports[port as usize].peer] {
-            self.bring_up_to(now, end);
-            let old = &self.wires.specs[usize::from(self.ports[end as usize].spec)];
+        for end in [port, self.transit.lines.ports[port as usize].peer] {
+            self.transit.bring_up_to(&mut self.balancing, now, end);
+            let lines = &mut self.transit.lines;
+            let old = lines.spec(end);
             let spec = LinkSpec::new(rate.unwrap_or(old.rate), delay.unwrap_or(old.delay), &self.ecn);
-            let spec =
-                intern(&mut self.wires.specs, spec).expect("fewer than 65,536 kinds of link in one run");
-            let of_switch = end >= self.host_ports;
-            self.ports[end as usize].set_spec(spec, &self.wires.specs, of_switch);
+            let spec = lines.wires.number_of(spec).expect("fewer than 65,536 kinds of link in one run");
+            let is_switch = end >= lines.host_ports;
+            lines.ports[end as usize].set_spec(spec, &lines.wires.specs, is_switch);
         }
-        self.lookahead = self.wires.lookahead();
+        self.lookahead = self.transit.lines.wires.lookahead();
     }
 
     /// Rate and delay of a port's link.
     pub fn link(&self, port: PortId) -> (Rate, Duration) {
-        let spec = &self.wires.specs[usize::from(self.ports[port as usize].spec)];
+        let spec = self.transit.lines.spec(port);
         (spec.rate, spec.delay)
     }
 
     /// Sets the probability that a packet is lost or corrupted, in both directions of a port's link.
     pub fn set_impairment(&mut self, port: PortId, loss: f64, corruption: f64) {
-        for end in [port, self.ports[port as usize].peer] {
-            self.impairments.list.retain(|i| i.port != end);
-            let impaired = loss > 0.0 || corruption > 0.0;
-            if impaired {
-                self.impairments.list.push(Impairment { port: end, loss, corruption });
-            }
-            self.wires.links[self.ports[end as usize].peer as usize].impaired = impaired;
+        let lines = &mut self.transit.lines;
+        for end in [port, lines.ports[port as usize].peer] {
+            let into = lines.ports[end as usize].peer;
+            lines.wires.links[into as usize].impaired = self.impairments.set(end, loss, corruption);
         }
     }
 
     /// Loss and corruption probability of a port's link.
     pub fn impairment(&self, port: PortId) -> (f64, f64) {
-        self.impairments.list.iter().find(|i| i.port == port).map_or((0.0, 0.0), |i| (i.loss, i.corruption))
+        self.impairments.of(port)
     }
 
     /// A broken NIC behind `port` pauses all data classes of the port for ever.
     pub fn start_pause_storm(&mut self, now: Time, port: PortId) {
-        self.bring_up_to(now, port);
-        self.ports[port as usize].flags |= STORM;
+        self.transit.bring_up_to(&mut self.balancing, now, port);
+        self.transit.lines.ports[port as usize].flags |= STORM;
         for class in 1..C as u8 {
-            self.pause(now, port, class);
+            self.transit.pause(now, port, class);
         }
     }
 
     /// The broken NIC falls silent.
     pub fn stop_pause_storm(&mut self, now: Time, port: PortId) -> Step {
-        self.bring_up_to(now, port);
-        self.ports[port as usize].flags &= !STORM;
-        (1..C as u8).fold(Step::Done, |_, class| self.resume(now, port, class))
+        self.transit.bring_up_to(&mut self.balancing, now, port);
+        self.transit.lines.ports[port as usize].flags &= !STORM;
+        (1..C as u8).fold(Step::Done, |_, class| self.transit.resume(now, port, class))
+    }
+
+    /// From now on the switches of senders choose among these paths. For LetFlow, CONGA and ConWeave.
+    pub fn set_explicit_ways(&mut self, routes: Arc<SourceRoutes>) {
+        self.balancing.set_explicit(routes);
+    }
+
+    /// Makes a switch an external one with a middlebox. To be called before anything is sent.
+    pub fn attach_middlebox(&mut self, switch: u32, config: &ExternalConfig, lens: Lens<P>, place: Place) {
+        self.transit.attach_middlebox(switch, config, lens, place);
     }
 
     /// Replaces the routes of all switches, as routing does some time after a change.
     pub fn set_routes(&mut self, routes: Vec<SwitchRoutes>) {
-        assert_eq!(routes.len(), self.switches.len());
-        for (switch, routes) in self.switches.iter_mut().zip(routes) {
+        assert_eq!(routes.len(), self.transit.switches.each.len());
+        for (switch, routes) in self.transit.switches.each.iter_mut().zip(routes) {
             switch.routes = routes;
         }
-        self.review_explicit_ways();
-    }
-
-    /// Rolls the dice for a packet that has crossed an impaired link into a port.
-    #[cold]
-    pub(crate) fn impair(&mut self, ingress: PortId, header: &mut Header) {
-        if header.is(PFC) {
-            // A real pause runs out and is repeated while needed; ours is said once, so it must get through.
-            return;
-        }
-        let from = self.ports[ingress as usize].peer;
-        let (loss, corruption) = self.impairment(from);
-        let draw = self.impairments.dice.roll(from);
-        if draw < loss {
-            header.set(LOST);
-        } else if draw < loss + corruption {
-            header.set(CORRUPT);
-        }
+        let ports = &self.transit.lines.ports;
+        self.balancing.use_ways(|port| !ports[port as usize].is(DOWN));
     }
 
     fn drop_queued(&mut self, now: Time, port_id: PortId) {
-        if self.ports[port_id as usize].is(BOXED) {
-            self.give_up_controlled(port_id);
+        if self.transit.lines.ports[port_id as usize].is(BOXED) {
+            self.transit.give_up_controlled(port_id);
         }
+        let switch = self.transit.lines.switch_of(port_id);
         for class in 0..C {
-            let port = &mut self.ports[port_id as usize];
+            let port = &mut self.transit.lines.ports[port_id as usize];
             let waiting = std::mem::replace(&mut port.queues[class], Ring::new());
             port.queued_bytes[class] = 0;
             port.backlog &= !(1 << class);
-            let node = port.node;
             for header in waiting.iter() {
-                if node >= self.wires.hosts {
-                    let at = Resumable { switch: node - self.wires.hosts, ingress: header.ingress(), class };
-                    self.release(now, at, u32::from(header.wire_bytes()));
+                if let Some(switch) = switch {
+                    self.transit.release(now, switch, header);
                 }
                 self.lose(now, port_id, header, DropReason::LinkDown);
             }
@@ -177,17 +149,16 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Pause state does not survive the link: neither end remembers being paused or having paused.
     fn forget_pauses(&mut self, now: Time, port_id: PortId) {
-        let port = &mut self.ports[port_id as usize];
+        let port = &mut self.transit.lines.ports[port_id as usize];
         if port.paused != 0 && !port.is(STORM) {
             port.paused = 0;
-            self.stats[port_id as usize].paused += now - self.paused_since[port_id as usize];
-            self.paused_since[port_id as usize] = Time::MAX;
+            self.transit.journal.pause_ends(now, port_id);
         }
-        let node = self.ports[port_id as usize].node;
-        let xoff_sent = &mut self.held[port_id as usize].xoff_sent;
+        let switch = self.transit.lines.switch_of(port_id);
+        let xoff_sent = &mut self.transit.switches.held[port_id as usize].xoff_sent;
         let paused_neighbours = std::mem::take(xoff_sent).count_ones();
-        if paused_neighbours > 0 {
-            self.switches[(node - self.wires.hosts) as usize].paused_neighbours -= paused_neighbours;
+        if let Some(switch) = switch {
+            self.transit.switches.each[switch as usize].paused_neighbours -= paused_neighbours;
         }
     }
 }

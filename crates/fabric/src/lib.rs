@@ -3,7 +3,7 @@
 //! The fabric moves packets between hosts and knows nothing of what they carry. See [`Fabric`] for how it is driven,
 //! and its module for lazy port service, the idea everything else follows from.
 
-mod buffering;
+mod admission;
 mod build;
 mod calm;
 pub mod config;
@@ -12,19 +12,25 @@ mod event;
 mod fabric;
 mod faults;
 mod forwarding;
-mod hop;
+mod impairments;
+mod journal;
+mod lines;
 mod link;
 mod marking;
 mod middlebox;
 mod observe;
 mod packet;
+mod pauses;
 mod port;
 mod prefetch;
 mod ring;
+mod run;
 mod scheduling;
 mod source_route;
 mod switch;
+mod transit;
 mod watch;
+mod window;
 mod wires;
 
 pub use build::{BuildError, Cable, PortMap, Span};
@@ -32,8 +38,8 @@ pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 pub use fabric::Fabric;
 pub use forwarding::{ForwardingStats, IntervalRoutes, PairRoutes, SwitchRoutes, TableRoutes};
 pub use middlebox::{Lens, Look, MiddleboxStats, NdtStats, NsfStats, Place};
-pub use packet::Header;
-pub use port::{PortId, PortStats};
+pub use packet::{Header, PortId};
+pub use port::PortStats;
 pub use prefetch::{prefetch, prefetch_line};
 pub use source_route::{Attachment, RouteHop, SourceRoutes};
 pub use watch::{PfcTrouble, PfcWatch};

@@ -1,9 +1,9 @@
-//! One direction of a cable: what is between a transmitter and the far end.
+//! One direction of a cable: its rate and delay, and what is between a transmitter and the far end.
 
-use pathweave_units::Time;
+use pathweave_units::{Duration, Rate, Time};
 
-use crate::packet::{Header, LOST};
-use crate::port::PortId;
+use crate::marking::{EcnConfig, Red};
+use crate::packet::{Header, LOST, MIN_WIRE_BYTES, PortId};
 use crate::ring::Ring;
 
 /// The packets on their way into a port, in order of arrival. Kept at the receiving end, so that a switch finds all it
@@ -73,5 +73,57 @@ impl Link {
     /// The cable is cut: what is on it does not arrive.
     pub(crate) fn lose_all(&mut self) {
         self.packets.for_each_mut(|header| header.set(LOST));
+    }
+}
+
+/// Rate, delay and marking thresholds. Few are distinct in a fabric, so ports share them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LinkSpec {
+    pub(crate) rate: Rate,
+    pub(crate) delay: Duration,
+    /// Picoseconds a byte where that is whole and fits, else 0: a multiplication instead of a division.
+    pub(crate) ps_per_byte: u32,
+    /// Absent where marking is off.
+    pub(crate) red: Option<Red>,
+}
+
+impl LinkSpec {
+    pub(crate) fn new(rate: Rate, delay: Duration, ecn: &EcnConfig) -> Self {
+        let bit_ps = 8_000_000_000_000;
+        let ps_per_byte = if bit_ps % rate.as_bps() == 0 { bit_ps / rate.as_bps() } else { 0 };
+        let ps_per_byte = u32::try_from(ps_per_byte).unwrap_or(0);
+        let red = ecn.enabled.then(|| Red::new(rate, ecn));
+        LinkSpec { rate, delay, ps_per_byte, red }
+    }
+
+    /// What a packet takes from one end to the other at least.
+    pub(crate) fn shortest_hop(&self) -> Duration {
+        self.time_for(MIN_WIRE_BYTES) + self.delay
+    }
+
+    #[inline]
+    pub(crate) fn time_for(&self, wire_bytes: u16) -> Duration {
+        if self.ps_per_byte != 0 {
+            Duration::from_ps(u64::from(wire_bytes) * u64::from(self.ps_per_byte))
+        } else {
+            self.rate.time_for(u64::from(wire_bytes))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transmission_times_are_exact_for_odd_rates() {
+        let ecn = EcnConfig::default();
+        let spec = LinkSpec::new(Rate::from_gbps(3), Duration::ZERO, &ecn);
+        assert_eq!(spec.time_for(3), Duration::from_ps(8_000));
+        assert_eq!(spec.time_for(1), Duration::from_ps(2_667));
+        assert_eq!(
+            LinkSpec::new(Rate::from_gbps(100), Duration::ZERO, &ecn).time_for(4_178),
+            Duration::from_ps(334_240)
+        );
     }
 }

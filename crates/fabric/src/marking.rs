@@ -3,9 +3,86 @@
 
 use pathweave_units::{Bytes, Rate, mix64};
 
-use crate::config::{EcnConfig, MarkAt, Thresholds};
-use crate::packet::{CE, ECN_CAPABLE, Header};
-use crate::port::{LinkSpec, Port, PortId};
+use crate::config_error::{ConfigError, out_of_range};
+use crate::packet::{CE, ECN_CAPABLE, Header, PortId};
+
+/// RED on the instantaneous egress queue, marking instead of dropping: below `kmin` never, then linearly up to
+/// `pmax` at `kmax`, above `kmax` always (DCQCN, SIGCOMM'15).
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EcnConfig {
+    /// Whether switches mark. Default true.
+    pub enabled: bool,
+    /// Lower threshold at `reference_rate`. Default 400 KB at 100G (HPCC run.py: 4 KB a Gb/s).
+    pub kmin: Bytes,
+    /// Upper threshold at `reference_rate`. Default 1600 KB at 100G (HPCC run.py: 16 KB a Gb/s).
+    pub kmax: Bytes,
+    /// Marking probability at `kmax`. Default 0.2 (HPCC run.py).
+    pub pmax: f64,
+    /// Rate of a port at which `kmin` and `kmax` hold. Default 100 Gb/s.
+    pub reference_rate: Rate,
+    /// Whether ports of other rates scale the thresholds. Default they do.
+    pub thresholds: Thresholds,
+    /// When the queue is looked at. Default on leaving, as HPCC's switch does.
+    pub at: MarkAt,
+}
+
+impl Default for EcnConfig {
+    fn default() -> Self {
+        EcnConfig {
+            enabled: true,
+            kmin: Bytes::from_kb(400),
+            kmax: Bytes::from_kb(1600),
+            pmax: 0.2,
+            reference_rate: Rate::from_gbps(100),
+            thresholds: Thresholds::default(),
+            at: MarkAt::default(),
+        }
+    }
+}
+
+/// What marking thresholds mean on ports of different rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Thresholds {
+    /// In proportion to the rate of the port, as the HPCC configurations list them.
+    #[default]
+    ByRate,
+    /// The same bytes on every port.
+    Fixed,
+}
+
+/// When a packet is marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum MarkAt {
+    /// By the queue it finds.
+    Enqueue,
+    /// By the queue it leaves behind: younger news for the sender.
+    #[default]
+    Dequeue,
+}
+
+impl EcnConfig {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        if !(0.0..=1.0).contains(&self.pmax) {
+            return Err(out_of_range("ecn.pmax", self.pmax, "a probability, 0 to 1"));
+        }
+        if self.kmin > self.kmax {
+            return Err(out_of_range("ecn.kmin", self.kmin, format!("at most kmax, {}", self.kmax)));
+        }
+        if self.reference_rate == Rate::ZERO {
+            return Err(out_of_range("ecn.reference_rate", Rate::ZERO, "above 0"));
+        }
+        Ok(())
+    }
+}
 
 /// Marking thresholds of one port.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,21 +133,20 @@ impl Marker {
     /// Marks a packet that meets or leaves behind a queue above the lower threshold of its port, with the probability
     /// that goes with the queue.
     #[cold]
-    pub(crate) fn mark<const C: usize>(
+    pub(crate) fn mark(
         &mut self,
-        id: PortId,
-        port: &Port<C>,
-        specs: &[LinkSpec],
+        port: PortId,
+        red: Option<&Red>,
+        queued_bytes: u32,
         header: &Header,
     ) -> Header {
         let mut header = *header;
-        let queued = port.queued_bytes[usize::from(header.class())];
-        if let Some(red) = &specs[usize::from(port.spec)].red
+        if let Some(red) = red
             && header.is(ECN_CAPABLE)
         {
-            let probability = red.probability(queued);
-            if probability >= 1.0 || self.dice.roll(id) < probability {
-                self.marked_packets[id as usize] += 1;
+            let probability = red.probability(queued_bytes);
+            if probability >= 1.0 || self.dice.roll(port) < probability {
+                self.marked_packets[port as usize] += 1;
                 header.set(CE);
             }
         }

@@ -3,7 +3,8 @@
 use crate::prefetch::prefetch_all;
 use pathweave_units::{HostId, PathId, Time};
 
-use crate::port::PortId;
+/// Index of a port: hosts' ports first, then the switches', each node's in a row.
+pub type PortId = u32;
 
 /// What the fabric knows of a packet: half a cache line, copied from hop to hop so that a switch finds what is in its
 /// queues in a row.

@@ -1,14 +1,10 @@
 //! An egress port with its queues and the link it feeds.
 
-use pathweave_units::{Duration, Rate, Time};
+use pathweave_units::{Duration, Time};
 
-use crate::config::EcnConfig;
-use crate::marking::Red;
-use crate::packet::{Header, MIN_WIRE_BYTES};
+use crate::link::LinkSpec;
+use crate::packet::{Header, PortId};
 use crate::ring::Ring;
-
-/// Index of a port: hosts' ports first, then the switches', each node's in a row.
-pub type PortId = u32;
 
 /// The link is down: what is sent vanishes.
 pub(crate) const DOWN: u8 = 1;
@@ -174,56 +170,6 @@ impl<const C: usize> Port<C> {
     }
 }
 
-/// What a switch holds that came *in* by a port. Apart from [`Port`], since a hop looks at one port's queues and another
-/// one's account.
-#[derive(Clone, Debug)]
-pub(crate) struct Held<const C: usize> {
-    pub(crate) bytes: [u32; C],
-    /// Classes for which the neighbour behind the port is paused.
-    pub(crate) xoff_sent: u8,
-    /// The neighbour is never paused.
-    pub(crate) lossy: bool,
-}
-
-impl<const C: usize> Held<C> {
-    pub(crate) const NOTHING: Held<C> = Held { bytes: [0; C], xoff_sent: 0, lossy: false };
-}
-
-/// Rate, delay and marking thresholds. Few are distinct in a fabric, so ports share them.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LinkSpec {
-    pub(crate) rate: Rate,
-    pub(crate) delay: Duration,
-    /// Picoseconds a byte where that is whole and fits, else 0: a multiplication instead of a division.
-    ps_per_byte: u32,
-    /// Absent where marking is off.
-    pub(crate) red: Option<Red>,
-}
-
-impl LinkSpec {
-    pub(crate) fn new(rate: Rate, delay: Duration, ecn: &EcnConfig) -> Self {
-        let bit_ps = 8_000_000_000_000;
-        let ps_per_byte = if bit_ps % rate.as_bps() == 0 { bit_ps / rate.as_bps() } else { 0 };
-        let ps_per_byte = u32::try_from(ps_per_byte).unwrap_or(0);
-        let red = ecn.enabled.then(|| Red::new(rate, ecn));
-        LinkSpec { rate, delay, ps_per_byte, red }
-    }
-
-    /// What a packet takes from one end to the other at least.
-    pub(crate) fn shortest_hop(&self) -> Duration {
-        self.time_for(MIN_WIRE_BYTES) + self.delay
-    }
-
-    #[inline]
-    pub(crate) fn time_for(&self, wire_bytes: u16) -> Duration {
-        if self.ps_per_byte != 0 {
-            Duration::from_ps(u64::from(wire_bytes) * u64::from(self.ps_per_byte))
-        } else {
-            self.rate.time_for(u64::from(wire_bytes))
-        }
-    }
-}
-
 /// Counters of a port.
 #[derive(Clone, Debug, Default)]
 pub struct PortStats {
@@ -241,21 +187,4 @@ pub struct PortStats {
     pub pauses: u64,
     /// Total time with a class paused.
     pub paused: Duration,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn transmission_times_are_exact_for_odd_rates() {
-        let ecn = EcnConfig::default();
-        let spec = LinkSpec::new(Rate::from_gbps(3), Duration::ZERO, &ecn);
-        assert_eq!(spec.time_for(3), Duration::from_ps(8_000));
-        assert_eq!(spec.time_for(1), Duration::from_ps(2_667));
-        assert_eq!(
-            LinkSpec::new(Rate::from_gbps(100), Duration::ZERO, &ecn).time_for(4_178),
-            Duration::from_ps(334_240)
-        );
-    }
 }

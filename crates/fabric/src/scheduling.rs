@@ -1,6 +1,7 @@
 //! Which class a port serves next: control first, then the data classes by deficit round robin.
 
-use crate::port::{Port, PortId};
+use crate::packet::PortId;
+use crate::port::Port;
 
 /// Bytes a class of weight 1 may send in a round; at least a frame, so that every round serves every class.
 const QUANTUM_BYTES: i64 = 9_216;

@@ -7,8 +7,7 @@
 
 use pathweave_units::{HostId, PathId};
 
-use crate::packet::{Header, REVERSED};
-use crate::port::PortId;
+use crate::packet::{Header, PortId, REVERSED};
 
 /// The egress ports at the two ends of a cable that a route crosses: at its near end, and at its far end for the way
 /// back.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pathweave_units::{Duration, Time};
 
 use crate::fabric::Fabric;
-use crate::port::PortId;
+use crate::packet::PortId;
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,11 +33,11 @@ impl PfcWatch {
     ) -> Option<PfcTrouble> {
         let mut sent_now = BTreeMap::new();
         let mut storm = None;
-        for (index, port) in fabric.ports.iter().enumerate() {
+        for (index, port) in fabric.transit.lines.ports.iter().enumerate() {
             if port.paused == 0 {
                 continue;
             }
-            let paused_for = now - fabric.paused_since[index];
+            let paused_for = now - fabric.transit.journal.paused_since[index];
             // A storm backs up: the oldest pause is its source.
             if paused_for >= storm_after && storm.is_none_or(|(_, longest)| paused_for > longest) {
                 storm = Some((index as PortId, paused_for));
@@ -54,12 +54,13 @@ impl PfcWatch {
 
 /// The stuck ports of the next node that hold packets which came by `port`: it is paused because of them.
 fn waits_for<P: Copy, const C: usize>(fabric: &Fabric<P, C>, port: PortId, stuck: &[PortId]) -> Vec<PortId> {
-    let (ingress, node) = (fabric.ports[port as usize].peer, fabric.ports[port as usize].peer_node);
+    let (ingress, node) =
+        (fabric.transit.lines.ports[port as usize].peer, fabric.transit.lines.ports[port as usize].peer_node);
     stuck
         .iter()
         .copied()
         .filter(|&egress| {
-            let at = &fabric.ports[egress as usize];
+            let at = &fabric.transit.lines.ports[egress as usize];
             at.node == node
                 && (1..C).any(|class| {
                     at.paused >> class & 1 != 0

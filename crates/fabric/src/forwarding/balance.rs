@@ -5,8 +5,7 @@ use pathweave_units::{Duration, Time};
 use super::leaves::ManyLeaves;
 use super::view::{Action, ForwardingStats, SwitchView};
 use crate::config_error::{ConfigError, out_of_range};
-use crate::packet::Header;
-use crate::port::PortId;
+use crate::packet::{Header, PortId};
 
 /// The load balancing of all switches of a fabric, with its state: what becomes of each packet.
 ///

@@ -17,8 +17,7 @@ use super::leaves::ManyLeaves;
 use super::routes::Candidates;
 use super::view::{Action, ForwardingStats, Ports, SwitchView};
 use crate::config_error::{ConfigError, out_of_range};
-use crate::packet::Header;
-use crate::port::PortId;
+use crate::packet::{Header, PortId};
 
 /// Parameters of CONGA.
 #[derive(Clone, Debug, PartialEq)]

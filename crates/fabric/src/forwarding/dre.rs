@@ -9,7 +9,7 @@ use std::ops::Range;
 use pathweave_units::{Duration, Time};
 
 use super::view::Ports;
-use crate::port::PortId;
+use crate::packet::PortId;
 
 /// The registers of all ports of all switches.
 ///
@@ -84,7 +84,7 @@ impl Dre {
 mod tests {
     use super::*;
     use crate::config::EcnConfig;
-    use crate::port::LinkSpec;
+    use crate::link::LinkSpec;
     use pathweave_units::Rate;
 
     /// An idle port.

@@ -9,8 +9,7 @@ use super::dice::SwitchDice;
 use super::leaves::ManyLeaves;
 use super::view::{Action, SwitchView};
 use crate::config_error::{ConfigError, out_of_range};
-use crate::packet::Header;
-use crate::port::PortId;
+use crate::packet::{Header, PortId};
 
 /// Parameters of DRILL.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use pathweave_units::HostId;
 
 use super::routes::Candidates;
-use crate::packet::Header;
-use crate::port::PortId;
+use crate::packet::{Header, PortId};
 use crate::source_route::SourceRoutes;
 
 /// No way was chosen for the packet.

@@ -2,7 +2,7 @@
 
 use pathweave_units::{Duration, Time};
 
-use crate::port::PortId;
+use crate::packet::PortId;
 
 /// What a switch knows of the flowlets of one hash.
 #[derive(Clone, Copy, Debug)]

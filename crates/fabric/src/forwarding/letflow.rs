@@ -11,8 +11,7 @@ use super::leaves::ManyLeaves;
 use super::routes::Candidates;
 use super::view::{Action, ForwardingStats, SwitchView};
 use crate::config_error::ConfigError;
-use crate::packet::Header;
-use crate::port::PortId;
+use crate::packet::{Header, PortId};
 
 /// Parameters of LetFlow.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,9 +8,10 @@
 //!
 //! A balancer is a file here, and a line of `registry.rs`: its parameters, its state for all switches, and what becomes of a
 //! packet ([`balance::Balance`]). Of the fabric it sees no more than [`view::SwitchView`] shows: the switch's ports and
-//! routes, the time, and where to put packets that it held or makes itself. `run.rs` asks it, and does what it says.
+//! routes, the time, and where to put packets that it held or makes itself. `balancing.rs` asks it, and does what it says.
 
 mod balance;
+mod balancing;
 mod conga;
 mod conweave;
 mod dice;
@@ -25,15 +26,14 @@ mod letflow;
 mod pair_routes;
 mod registry;
 mod routes;
-mod run;
 mod ugal;
 mod view;
 
 pub use balance::Shares;
+pub(crate) use balancing::Balancing;
 pub use conga::CongaConfig;
 pub use conweave::{ConWeaveConfig, ReplyAfter};
 pub use drill::DrillConfig;
-pub(crate) use explicit::ExplicitWays;
 pub use hash::WcmpConfig;
 pub(crate) use leaves::ManyLeaves;
 pub use letflow::LetFlowConfig;
@@ -44,4 +44,3 @@ pub(crate) use routes::ecmp_hash;
 pub use routes::{IntervalRoutes, SwitchRoutes, TableRoutes};
 pub use ugal::UgalConfig;
 pub use view::ForwardingStats;
-pub(crate) use view::Outbox;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pathweave_units::HostId;
 
 use super::routes::Candidates;
-use crate::port::PortId;
+use crate::packet::PortId;
 
 /// Where packets that go from one edge to another may leave a switch.
 #[derive(Clone, Debug)]

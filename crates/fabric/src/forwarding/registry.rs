@@ -200,9 +200,4 @@ impl Balancer {
         let fabric = Layout { seed, switches, ports: ports.len() as u32, leaf_of_host: &leaf_of_host };
         Balancer::make(kind, config, &fabric).map_err(|why| (kind, why))
     }
-
-    /// What stands in while the balancer itself is at work.
-    pub(super) fn idle() -> Self {
-        Balancer::Ecmp(Box::new(Hash))
-    }
 }

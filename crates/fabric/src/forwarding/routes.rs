@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pathweave_units::{HostId, PathId, mix64};
 
 use super::pair_routes::PairRoutes;
-use crate::port::PortId;
+use crate::packet::PortId;
 use crate::source_route::SourceRoutes;
 
 /// Routes of one switch.

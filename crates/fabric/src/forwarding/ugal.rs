@@ -17,8 +17,7 @@ use super::leaves::ManyLeaves;
 use super::routes::Candidates;
 use super::view::{Action, ForwardingStats, SwitchView};
 use crate::config_error::ConfigError;
-use crate::packet::Header;
-use crate::port::PortId;
+use crate::packet::{Header, PortId};
 
 /// Parameters of UGAL-L.
 #[derive(Clone, Debug, Default, PartialEq)]

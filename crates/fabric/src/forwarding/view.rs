@@ -7,8 +7,8 @@ use pathweave_units::{HostId, Time, mix64};
 use super::explicit::ExplicitWays;
 use super::routes::Candidates;
 use crate::event::DropReason;
-use crate::packet::Header;
-use crate::port::{LinkSpec, PortId};
+use crate::link::LinkSpec;
+use crate::packet::{Header, PortId};
 
 /// Ports, as their counters and links say.
 pub(crate) trait Ports {

@@ -19,8 +19,7 @@ use std::sync::Arc;
 use pathweave_units::{Bytes, HostId, Time};
 
 use crate::config_error::{ConfigError, out_of_range};
-use crate::packet::Header;
-use crate::port::PortId;
+use crate::packet::{Header, PortId};
 
 pub use ndt::{NdtConfig, NdtStats, OrderGuards};
 pub use nsf::{CoolMode, NsfConfig, NsfStats};
@@ -128,6 +127,37 @@ pub struct MiddleboxStats {
     pub nsf: Option<NsfStats>,
     /// Near-destination throttling.
     pub ndt: Option<NdtStats>,
+}
+
+/// A box that is certain to be there.
+const BOXED_SWITCH: &str = "ports are marked where their switch has a middlebox";
+
+/// The middleboxes of all switches: by switch; empty where none has one.
+pub(crate) struct Middleboxes<P> {
+    boxes: Vec<Option<Box<Middlebox<P>>>>,
+}
+
+impl<P: Copy> Middleboxes<P> {
+    pub(crate) fn none() -> Self {
+        Middleboxes { boxes: Vec::new() }
+    }
+
+    /// Gives a switch a middlebox.
+    pub(crate) fn attach(&mut self, switch: u32, middlebox: Middlebox<P>) {
+        let switches = self.boxes.len().max(switch as usize + 1);
+        self.boxes.resize_with(switches, || None);
+        self.boxes[switch as usize] = Some(Box::new(middlebox));
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, switch: u32) -> Option<&Middlebox<P>> {
+        self.boxes.get(switch as usize)?.as_deref()
+    }
+
+    /// The middlebox of a switch that has one.
+    fn at(&mut self, switch: u32) -> &mut Middlebox<P> {
+        self.boxes[switch as usize].as_mut().expect(BOXED_SWITCH)
+    }
 }
 
 /// The middlebox of one switch.

@@ -8,8 +8,7 @@ use super::config::ConWeaveConfig;
 use super::{Flag, Tag};
 use crate::forwarding::flow_table::{Entry, FlowKey, FlowTable};
 use crate::forwarding::view::ForwardingStats;
-use crate::packet::Header;
-use crate::port::PortId;
+use crate::packet::{Header, PortId};
 
 /// What the leaf knows of a flow.
 #[derive(Clone, Copy, Debug)]

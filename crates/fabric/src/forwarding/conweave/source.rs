@@ -9,7 +9,7 @@ use crate::forwarding::dice::SwitchDice;
 use crate::forwarding::flow_table::{Entry, FlowKey, FlowTable};
 use crate::forwarding::routes::Candidates;
 use crate::forwarding::view::ForwardingStats;
-use crate::port::PortId;
+use crate::packet::PortId;
 
 /// What the leaf knows of a flow.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,69 @@
+//! Admission to the buffer that the ports of a switch share: dynamic thresholds, drops, pauses of neighbours.
+
+use pathweave_units::Time;
+
+use crate::event::DropReason;
+use crate::packet::{Header, PortId};
+use crate::port::DOWN;
+use crate::switch::MAX_HOPS;
+use crate::transit::Transit;
+
+impl<P: Copy, const C: usize> Transit<P, C> {
+    /// Takes a packet into the buffer for a port.
+    ///
+    /// # Errors
+    /// Why it is lost instead.
+    #[inline(always)]
+    pub(crate) fn take_in(
+        &mut self,
+        now: Time,
+        switch: u32,
+        egress: PortId,
+        header: &Header,
+    ) -> Result<(), DropReason> {
+        if header.links() > MAX_HOPS {
+            return Err(DropReason::Loop);
+        }
+        if self.lines.ports[egress as usize].is(DOWN) {
+            return Err(DropReason::LinkDown);
+        }
+        // Before the buffer is asked, so that this port's share of it is exact.
+        self.advance(now, egress);
+        self.admit(now, switch, egress, header)
+    }
+
+    /// Takes a packet into the buffer, pausing the neighbour it came from if its account is over the threshold.
+    #[inline(always)]
+    fn admit(&mut self, now: Time, switch: u32, egress: PortId, header: &Header) -> Result<(), DropReason> {
+        let (bytes, class) = (u32::from(header.wire_bytes()), usize::from(header.class()));
+        if !self.has_room(switch, egress, class, bytes) {
+            // The lazy account errs on the high side: refuse only by the exact one.
+            self.advance_switch(now, switch);
+            if !self.has_room(switch, egress, class, bytes) {
+                return Err(DropReason::Buffer);
+            }
+        }
+        if self.switches.take_in(switch, header.ingress(), class, bytes) {
+            self.consider_pause(now, switch, header.ingress(), class);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn has_room(&self, switch: u32, egress: PortId, class: usize, bytes: u32) -> bool {
+        let queued_bytes = self.lines.ports[egress as usize].queued_bytes[class];
+        self.switches.has_room(switch, queued_bytes, class, u64::from(bytes))
+    }
+
+    /// The lazy account is over the threshold; pause the neighbour if the exact one is, too.
+    #[cold]
+    fn consider_pause(&mut self, now: Time, switch: u32, ingress: PortId, class: usize) {
+        if self.switches.held[ingress as usize].lossy {
+            return;
+        }
+        self.advance_switch(now, switch);
+        if self.switches.pauses(switch, ingress, class) {
+            self.send_pause_frame(now, ingress, class, 0);
+        }
+    }
+}

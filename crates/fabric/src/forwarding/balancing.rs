@@ -1,0 +1,234 @@
+//! A balancing switch: asking its scheme about a packet, and doing what it says.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pathweave_units::{HostId, Time};
+
+use super::explicit::ExplicitWays;
+use super::registry::Balancer;
+use super::routes::{Candidates, SwitchRoutes, ecmp_hash};
+use super::view::{Action, Outbox, Ports, SwitchView};
+use crate::event::DropReason;
+use crate::link::LinkSpec;
+use crate::packet::{Header, PortId};
+use crate::port::DOWN;
+use crate::source_route::SourceRoutes;
+use crate::transit::Transit;
+
+/// The load balancing of all switches, and what goes with it.
+pub(crate) struct Balancing {
+    pub(crate) balancer: Balancer,
+    /// What the switches of senders choose among, where that is whole paths.
+    explicit: Option<Box<ExplicitWays>>,
+    /// Packets that a balancing switch is about to send besides the one it looks at.
+    outbox: Outbox,
+}
+
+impl Balancing {
+    pub(crate) fn new(balancer: Balancer) -> Self {
+        Balancing { balancer, explicit: None, outbox: Outbox::default() }
+    }
+
+    /// From now on the switches of senders choose among these paths.
+    pub(crate) fn set_explicit(&mut self, routes: Arc<SourceRoutes>) {
+        self.explicit = Some(Box::new(ExplicitWays::new(routes)));
+    }
+
+    /// Routing has noticed which links are down.
+    pub(crate) fn use_ways(&mut self, alive: impl Fn(PortId) -> bool) {
+        if let Some(ways) = &mut self.explicit {
+            ways.use_all(alive);
+        }
+    }
+}
+
+impl<P: Copy, const C: usize> Transit<P, C> {
+    /// Does with a packet that has come into a switch what its scheme says.
+    pub(crate) fn balance(&mut self, by: &mut Balancing, now: Time, switch: u32, header: &Header) {
+        let action = self.decide(by, now, switch, header);
+        for (egress, held) in by.outbox.held_before.split_off(0) {
+            self.let_go(by, now, switch, egress, &held);
+        }
+        match action {
+            Action::Forward(egress) => self.send_balanced(by, now, switch, egress, header),
+            Action::Hold(egress) => {
+                if let Err(reason) = self.take_in(now, switch, egress, header) {
+                    self.lose(by, now, egress, header, reason);
+                    by.balancer.lost_instead_of_held(switch, header);
+                }
+            }
+            Action::Consume => {}
+            Action::Drop(reason) => self.lose(by, now, header.ingress(), header, reason),
+        }
+        self.send_outbox(by, now, switch);
+    }
+
+    /// What becomes of a packet.
+    fn decide(&mut self, by: &mut Balancing, now: Time, switch: u32, header: &Header) -> Action {
+        let routes = &self.switches.each[switch as usize].routes;
+        if let SwitchRoutes::Source(routes) = routes {
+            return routes.choose(header).map_or(Action::Drop(DropReason::NoRoute), Action::Forward);
+        }
+        if header.links() == 1
+            && let Some(ways) = &mut by.explicit
+        {
+            ways.forget(header);
+        }
+        if routes.candidates(header.src(), header.dst()).len() == 0 {
+            return Action::Drop(DropReason::NoRoute);
+        }
+        let (explicit, outbox) = (&mut by.explicit, &mut by.outbox);
+        by.balancer.decide(&mut At { transit: self, explicit, outbox, now, switch }, header)
+    }
+
+    /// Sends what the switch held back or made itself, behind the packet at hand.
+    fn send_outbox(&mut self, by: &mut Balancing, now: Time, switch: u32) {
+        if by.outbox.is_empty() {
+            return;
+        }
+        for (egress, held) in by.outbox.held_after.split_off(0) {
+            self.let_go(by, now, switch, egress, &held);
+        }
+        for (egress, made) in by.outbox.made.split_off(0) {
+            self.send_balanced(by, now, switch, egress, &made);
+        }
+    }
+
+    /// Sends a packet by this port, if there is room for it.
+    fn send_balanced(&mut self, by: &mut Balancing, now: Time, switch: u32, egress: PortId, header: &Header) {
+        match self.take_in(now, switch, egress, header) {
+            Ok(()) => self.enqueue(now, egress, header),
+            Err(reason) => self.lose(by, now, egress, header, reason),
+        }
+    }
+
+    /// A held packet leaves. It is in the buffer already.
+    fn let_go(&mut self, by: &mut Balancing, now: Time, switch: u32, egress: PortId, header: &Header) {
+        if self.lines.ports[egress as usize].is(DOWN) {
+            self.release(now, switch, header);
+            return self.lose(by, now, egress, header, DropReason::LinkDown);
+        }
+        self.advance(now, egress);
+        self.enqueue(now, egress, header);
+    }
+
+    /// A packet is lost at `port`, be it one of the switches' own.
+    #[cold]
+    pub(crate) fn lose(
+        &mut self,
+        by: &mut Balancing,
+        now: Time,
+        port: PortId,
+        header: &Header,
+        reason: DropReason,
+    ) {
+        if header.is_message() {
+            self.journal.stats[port as usize].dropped_packets += 1;
+            return by.balancer.discard_message(header);
+        }
+        self.journal.lose(&mut self.contents, now, port, header, reason);
+    }
+
+    /// Brings a port up to `now` between windows, when its switch may not have had its turn: ticks
+    /// that count what was sent before them come before what is sent now.
+    pub(crate) fn bring_up_to(&mut self, by: &mut Balancing, now: Time, port: PortId) {
+        if by.balancer.counts_sent()
+            && let Some(switch) = self.lines.switch_of(port)
+        {
+            self.run_clock(by, now, switch);
+        }
+        self.advance(now, port);
+    }
+
+    /// Does what the switch does by the clock up to `until`, each at its time.
+    pub(crate) fn run_clock(&mut self, by: &mut Balancing, until: Time, switch: u32) {
+        loop {
+            let now = by.balancer.next_clock(switch);
+            if now > until {
+                return;
+            }
+            self.serve_on_time(now, switch);
+            // Decay of registers is no event; packets that are let go are.
+            self.events += u64::from(!by.balancer.counts_sent());
+            let (explicit, outbox) = (&mut by.explicit, &mut by.outbox);
+            by.balancer.on_clock(&mut At { transit: self, explicit, outbox, now, switch }, until);
+            self.send_outbox(by, now, switch);
+        }
+    }
+}
+
+/// A switch of the fabric as its balancer sees it.
+struct At<'a, P, const C: usize> {
+    transit: &'a mut Transit<P, C>,
+    explicit: &'a mut Option<Box<ExplicitWays>>,
+    outbox: &'a mut Outbox,
+    now: Time,
+    switch: u32,
+}
+
+impl<P: Copy, const C: usize> Ports for At<'_, P, C> {
+    fn sent_bytes(&self, port: PortId) -> u64 {
+        self.transit.lines.ports[port as usize].sent_bytes
+    }
+
+    fn is_serving(&self, port: PortId) -> bool {
+        self.transit.lines.ports[port as usize].eligible() != 0
+    }
+
+    fn link(&self, port: PortId) -> &LinkSpec {
+        self.transit.lines.spec(port)
+    }
+}
+
+impl<P: Copy, const C: usize> SwitchView for At<'_, P, C> {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn switch(&self) -> u32 {
+        self.switch
+    }
+
+    fn ports(&self) -> Range<PortId> {
+        self.transit.switches.each[self.switch as usize].ports()
+    }
+
+    fn hash(&self, header: &Header) -> u64 {
+        let seed = self.transit.switches.each[self.switch as usize].hash_seed;
+        ecmp_hash(seed, header.src(), header.dst(), header.path())
+    }
+
+    fn candidates_at(&self, switch: u32, src: HostId, dst: HostId) -> Candidates<'_> {
+        self.transit.switches.each[switch as usize].routes.candidates(src, dst)
+    }
+
+    fn next_switch(&self, port: PortId) -> Option<u32> {
+        let lines = &self.transit.lines;
+        lines.ports[port as usize].peer_node.checked_sub(lines.wires.hosts)
+    }
+
+    fn serve(&mut self, port: PortId) {
+        self.transit.advance(self.now, port);
+    }
+
+    fn unsent_bytes(&self, port: PortId) -> u64 {
+        let queued = u64::from(self.transit.lines.ports[port as usize].total_queued_bytes());
+        let sending = self.transit.lines.ports[port as usize].tx_free.saturating_since(self.now);
+        queued + self.link(port).rate.bytes_in(sending)
+    }
+
+    fn explicit(&self) -> Option<&ExplicitWays> {
+        self.explicit.as_deref()
+    }
+
+    fn give(&mut self, header: &Header, way: u32) {
+        if let Some(ways) = self.explicit {
+            ways.give(header, way);
+        }
+    }
+
+    fn outbox(&mut self) -> &mut Outbox {
+        self.outbox
+    }
+}

@@ -1,0 +1,62 @@
+//! Ports that their neighbours pause: priority flow control at the paused end.
+
+use pathweave_units::{HostId, Time};
+
+use crate::event::{FabricEventKind, Step};
+use crate::packet::{Header, PFC_RESUME, PortId};
+use crate::port::{BOXED, CONTROLLED, STORM};
+use crate::transit::Transit;
+
+impl<P: Copy, const C: usize> Transit<P, C> {
+    /// A pause frame from the neighbour at the far end of a port's cable.
+    pub(crate) fn on_pause_frame(&mut self, now: Time, port: PortId, frame: &Header) -> Step {
+        let class = frame.path().0 as u8;
+        if !frame.is(PFC_RESUME) {
+            self.pause(now, port, class);
+            return Step::Done;
+        }
+        if self.lines.ports[port as usize].is(STORM) {
+            return Step::Done;
+        }
+        self.resume(now, port, class)
+    }
+
+    pub(crate) fn pause(&mut self, now: Time, id: PortId, class: u8) {
+        // What has begun up to now goes out.
+        self.advance(now, id);
+        let port = &mut self.lines.ports[id as usize];
+        if port.paused >> class & 1 != 0 {
+            return;
+        }
+        if port.paused == 0 {
+            self.journal.pause_begins(now, id);
+        }
+        port.paused |= 1 << class | if port.is(BOXED) { CONTROLLED } else { 0 };
+        self.journal.note(now, id, FabricEventKind::Paused(class));
+    }
+
+    pub(crate) fn resume(&mut self, now: Time, id: PortId, class: u8) -> Step {
+        self.advance(now, id);
+        let port = &mut self.lines.ports[id as usize];
+        if port.paused >> class & 1 == 0 {
+            return Step::Done;
+        }
+        port.paused &= !(1 << class);
+        if port.is(BOXED) && port.paused == CONTROLLED {
+            port.paused = 0;
+        }
+        // The paused class could not be served before this instant.
+        port.tx_free = port.tx_free.max(now);
+        let host = HostId(port.node);
+        if port.paused == 0 {
+            self.journal.pause_ends(now, id);
+        }
+        self.journal.note(now, id, FabricEventKind::Resumed(class));
+        self.advance(now, id);
+        self.lines.note_service(id);
+        match self.lines.switch_of(id) {
+            None => Step::Resumed { host, port: id },
+            Some(_) => Step::Done,
+        }
+    }
+}

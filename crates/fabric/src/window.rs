@@ -1,0 +1,168 @@
+//! What arrives at a switch in a window of time, and its order.
+
+use pathweave_units::Time;
+
+use crate::lines::LINKS_AHEAD;
+use crate::link::Link;
+use crate::packet::{Header, LOST, PFC, PortId};
+use crate::switch::{MAX_HOPS, Switch};
+use crate::wires::LONGEST_WINDOW;
+
+/// Packets that arrive at the switch at hand before the end of the window. Kept for its memory.
+pub(crate) struct Window<const C: usize> {
+    arrivals: Vec<Header>,
+    /// From the high end: index of the egress port in the switch, time since the window can have begun, index into
+    /// `arrivals`.
+    order: Vec<u64>,
+    /// While `order` is sorted: where the next arrival for each port goes, and its new content. Kept for their memory.
+    places: Vec<u32>,
+    sorted: Vec<u64>,
+    /// By ingress port and class.
+    pub(crate) came_bytes: Vec<[u32; C]>,
+    /// The sum of `came_bytes`.
+    pub(crate) bytes: u64,
+    /// Something in it is out of the ordinary, so that everything must be done in order of time.
+    rough: bool,
+}
+
+const INDEX_BITS: u32 = 24;
+/// Enough for [`LONGEST_WINDOW`] in picoseconds.
+const TIME_BITS: u32 = 22;
+const INDEX: u64 = (1 << INDEX_BITS) - 1;
+const EGRESS_SHIFT: u32 = INDEX_BITS + TIME_BITS;
+
+impl<const C: usize> Window<C> {
+    pub(crate) fn new() -> Self {
+        Window {
+            arrivals: Vec::new(),
+            order: Vec::new(),
+            places: Vec::new(),
+            sorted: Vec::new(),
+            came_bytes: Vec::new(),
+            bytes: 0,
+            rough: false,
+        }
+    }
+
+    pub(crate) fn is_rough(&self) -> bool {
+        self.rough
+    }
+
+    /// Takes from the links into a switch what arrives before `end`. Returns when more arrives. Where ports are chosen by a
+    /// `HASH` the window notes them; other choices have to wait until what comes before is done.
+    pub(crate) fn collect<const HASH: bool>(&mut self, links: &mut [Link], end: Time, at: &Switch) -> Time {
+        let start_ps = end.as_ps().saturating_sub(LONGEST_WINDOW.as_ps());
+        let (first, ports) = (at.first_port, (at.end_port - at.first_port) as usize);
+        self.arrivals.clear();
+        self.order.clear();
+        self.came_bytes.clear();
+        self.bytes = 0;
+        self.rough = false;
+        let mut next = Time::MAX;
+        let links = &mut links[first as usize..][..ports];
+        for index in 0..ports {
+            if let Some(link) = links.get(index + LINKS_AHEAD) {
+                link.prefetch();
+            }
+            let link = &mut links[index];
+            let mut came_bytes = [0; C];
+            let mut flags = if link.impaired { u8::MAX } else { 0 };
+            while let Some(header) = link.pop_before(end) {
+                flags |= header.flags();
+                came_bytes[usize::from(header.class())] += u32::from(header.wire_bytes());
+                let egress = if HASH { at.choose(&header).unwrap_or(PortId::MAX) } else { first };
+                let down = egress == PortId::MAX || header.links() > MAX_HOPS;
+                flags |= u8::from(down) * LOST;
+                let since = header.arrival().as_ps() - start_ps;
+                debug_assert!(since >> TIME_BITS == 0 && self.arrivals.len() as u64 <= INDEX);
+                let egress = u64::from(egress.wrapping_sub(first));
+                self.order.push(egress << EGRESS_SHIFT | since << INDEX_BITS | self.arrivals.len() as u64);
+                self.arrivals.push(header);
+            }
+            self.rough |= flags & (LOST | PFC) != 0;
+            self.bytes += came_bytes.iter().map(|&bytes| u64::from(bytes)).sum::<u64>();
+            self.came_bytes.push(came_bytes);
+            next = next.min(link.next_arrival());
+        }
+        self.rough |= at.links_down > 0 || ports >> (64 - EGRESS_SHIFT) != 0;
+        next
+    }
+
+    /// How many have arrived.
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Puts the arrivals in order of time and port.
+    pub(crate) fn sort_by_time(&mut self) {
+        self.order.iter_mut().for_each(|key| *key &= (1 << EGRESS_SHIFT) - 1);
+        self.order.sort_unstable();
+    }
+
+    /// Puts the arrivals in order of egress port and time: they are spread over the ports, which leaves few for each.
+    pub(crate) fn sort_by_egress(&mut self) {
+        let egress = |key: u64| (key >> EGRESS_SHIFT) as usize;
+        self.places.clear();
+        self.places.resize(self.came_bytes.len() + 1, 0);
+        self.order.iter().for_each(|&key| self.places[egress(key) + 1] += 1);
+        (1..self.places.len()).for_each(|port| self.places[port] += self.places[port - 1]);
+        self.sorted.resize(self.order.len(), 0);
+        for &key in &self.order {
+            let place = &mut self.places[egress(key)];
+            self.sorted[*place as usize] = key;
+            *place += 1;
+        }
+        std::mem::swap(&mut self.order, &mut self.sorted);
+        // Each place has come to where the next port's arrivals begin.
+        let mut first = 0;
+        for &end in &self.places[..self.came_bytes.len()] {
+            sort_few(&mut self.order[first..end as usize]);
+            first = end as usize;
+        }
+    }
+
+    /// The arrivals in that order.
+    pub(crate) fn by_time(&self) -> impl Iterator<Item = &Header> {
+        self.order.iter().map(|key| &self.arrivals[(key & INDEX) as usize])
+    }
+
+    /// The arrivals by egress port and time.
+    pub(crate) fn in_order(&self) -> InOrder<'_> {
+        InOrder { arrivals: &self.arrivals, order: self.order.iter() }
+    }
+}
+
+/// Sorts different keys, mostly a handful: each goes where the number of smaller ones says, so that no branch hangs on how
+/// they compare.
+#[inline(always)]
+fn sort_few(keys: &mut [u64]) {
+    const FEW: usize = 12;
+    if keys.len() > FEW {
+        return keys.sort_unstable();
+    }
+    let mut sorted = [0; FEW];
+    for &key in &*keys {
+        let rank: usize = keys.iter().map(|&other| usize::from(other < key)).sum();
+        sorted[rank.min(FEW - 1)] = key;
+    }
+    keys.copy_from_slice(&sorted[..keys.len()]);
+}
+
+/// What is left of the arrivals of a window.
+pub(crate) struct InOrder<'a> {
+    arrivals: &'a [Header],
+    order: std::slice::Iter<'a, u64>,
+}
+
+impl<'a> InOrder<'a> {
+    /// The next arrival, if it is for this egress port.
+    #[inline(always)]
+    pub(crate) fn next_at(&mut self, egress: u64) -> Option<&'a Header> {
+        let key = *self.order.as_slice().first()?;
+        if key >> EGRESS_SHIFT != egress {
+            return None;
+        }
+        self.order.next();
+        self.arrivals.get((key & INDEX) as usize)
+    }
+}
