@@ -11,7 +11,12 @@ use pathweave_units::Time;
 use crate::frame::fields::{Field, LastPsnAt, MarkedFlag, PsnOfBth, Source, StampAt};
 use crate::frame::layout::{AETH_LEN, COMMON_LEN};
 use crate::frame::{EmitError, ParseError};
-use crate::framing::{CNP_LEN, NS3_ACK_LEN, NS3_HEADER_LEN};
+
+/// Reserved bytes of a congestion notification (RoCEv2 annex A17.9.3).
+pub(crate) const CNP_LEN: usize = 16;
+/// Header bytes of a packet in the ns-3 RDMA simulators, and all bytes of an acknowledgement.
+pub(crate) const NS3_HEADER_LEN: u32 = 48;
+pub(crate) const NS3_ACK_LEN: u32 = 60;
 
 /// What the table says of a kind.
 pub(crate) struct Entry {

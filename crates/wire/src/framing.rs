@@ -1,5 +1,6 @@
 //! How many bytes a segment takes on a link.
 
+use crate::control::{CNP_LEN, NS3_ACK_LEN, NS3_HEADER_LEN};
 use crate::frame::ip_packet_len;
 use crate::frame::layout::{
     AETH_LEN, BTH_LEN, COMMON_LEN, EETH_LEN, ETHERNET_LEN, ICRC_LEN, IMMDT_LEN, IPV4_LEN, RDETH_LEN,
@@ -43,11 +44,6 @@ const PREAMBLE_AND_GAP_LEN: u32 = 20;
 const FCS_LEN: u32 = 4;
 /// Ethernet's smallest frame, header and frame check sequence included.
 const MIN_FRAME_LEN: u32 = 64;
-/// Reserved bytes of a congestion notification (RoCEv2 annex A17.9.3).
-pub(crate) const CNP_LEN: usize = 16;
-/// Header bytes of a packet in the ns-3 RDMA simulators, and all bytes of an acknowledgement.
-pub(crate) const NS3_HEADER_LEN: u32 = 48;
-pub(crate) const NS3_ACK_LEN: u32 = 60;
 
 /// A named accounting of header bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -9,6 +9,7 @@ use super::layout::{
 use super::opcode::{Opcode, SYNDROME_ACK, Transfer, has_immediate, syndrome};
 use super::psn::wire_psn;
 use super::route::Route;
+use super::write::{put, put_u24};
 use crate::segment::{Ack, Body, Cause, Data, Missing, Nack, Notices, Operation, RdData, Segment};
 
 /// Largest value of a 24-bit field.
@@ -58,15 +59,6 @@ pub fn emit(segment: &Segment, route: &Route, payload: &[u8], out: &mut [u8]) ->
     let crc = icrc(&packet[..end]);
     put(packet, end, crc.to_le_bytes());
     Ok(needed)
-}
-
-pub(super) fn put<const N: usize>(out: &mut [u8], at: usize, bytes: [u8; N]) {
-    out[at..at + N].copy_from_slice(&bytes);
-}
-
-pub(super) fn put_u24(out: &mut [u8], at: usize, value: u32) {
-    let [_, a, b, c] = value.to_be_bytes();
-    put(out, at, [a, b, c]);
 }
 
 pub(super) fn payload_len(body: &Body) -> usize {

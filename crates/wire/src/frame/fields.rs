@@ -2,11 +2,11 @@
 
 use pathweave_units::Time;
 
-use super::emit::{put, put_u24};
 use super::error::{EmitError, ParseError};
 use super::layout::{ext, flag};
 use super::psn::{extend_psn, wire_psn};
 use super::read::{time_at, u24_at, zero};
+use super::write::{put, put_u24};
 
 /// What of a frame the fields of a control packet are read from.
 #[derive(Clone, Copy)]

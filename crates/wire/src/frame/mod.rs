@@ -16,6 +16,7 @@ mod psn;
 mod read;
 mod route;
 mod standard;
+mod write;
 
 pub use datagram::{Datagram, DatagramLayout, datagram_crc, emit_datagram_header};
 pub use emit::{emit, ip_packet_len};

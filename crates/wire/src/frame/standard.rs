@@ -2,7 +2,7 @@
 //! that know nothing of it. It says less than ours, so there is no way back to a [`Segment`].
 
 use super::checksum::icrc;
-use super::emit::{check, emit_ip_udp, payload_len, put, put_u24};
+use super::emit::{check, emit_ip_udp, payload_len};
 use super::error::EmitError;
 use super::layout::{
     AETH_LEN, BTH_LEN, ETHERNET_LEN, ETHERTYPE_IPV4, ICRC_LEN, IMMDT_LEN, IPV4_LEN, PKEY, RETH_LEN, UDP_LEN,
@@ -11,6 +11,7 @@ use super::layout::{
 use super::opcode::{Opcode, SYNDROME_ACK, syndrome};
 use super::psn::wire_psn;
 use super::route::Route;
+use super::write::{put, put_u24};
 use crate::segment::{Body, Data, NackReason, Operation, Segment};
 
 /// Congestion notification packet (annex A17.9.3).
