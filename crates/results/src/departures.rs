@@ -2,7 +2,11 @@
 
 use serde::Serialize;
 
-use crate::summary_schema::described;
+use crate::described::{described, kinds};
+
+kinds! {
+    "object": Departures;
+}
 
 described! {
     /// What `observe.departures` counts. Empty where it is off.

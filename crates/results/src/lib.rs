@@ -19,6 +19,7 @@
 mod columns;
 mod counters;
 mod departures;
+mod described;
 mod estimate;
 mod events;
 mod export;
@@ -41,6 +42,7 @@ mod text;
 
 pub use columns::{Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
 pub use departures::{Departures, Gaps, PathLength};
+pub use described::Field;
 pub use estimate::Estimate;
 pub use events::{DropReason, EventKind, EventRecord};
 pub use export::{FctEnd, FctFormat, fct, flows_csv, perfetto};
@@ -59,5 +61,5 @@ pub use series::{Missing, SeriesKind, SeriesSample, Span};
 pub use stats::{Distribution, jain_index, percentile};
 pub use summary::{FlowSummary, GroupSummary, JobSummary, RunSummary, SizeBin, Summary};
 pub use summary_fabric::{FabricSummary, TierSummary};
-pub use summary_schema::{Field, Object, SUMMARY};
+pub use summary_schema::{Object, SUMMARY};
 pub use text::{comparison_table, summary_table};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::summary_schema::described;
+use crate::described::described;
 
 described! {
     /// Counts of the middlebox of one external switch; 0 where a part of it is off.

@@ -8,11 +8,16 @@ use std::collections::BTreeMap;
 
 use crate::counters::flow_counters;
 use crate::departures::Departures;
+use crate::described::{described, kinds};
 use crate::events::{EventKind, EventRecord};
 use crate::middlebox::MiddleboxTotals;
 use crate::names::named_enum;
 use crate::series::SeriesSample;
-use crate::summary_schema::described;
+
+kinds! {
+    "string": Role, EndReason;
+    "object": BalancingTotals;
+}
 
 /// Everything a run leaves behind.
 #[derive(Clone, Debug, Default)]

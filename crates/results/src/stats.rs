@@ -2,7 +2,11 @@
 
 use serde::Serialize;
 
-use crate::summary_schema::described;
+use crate::described::{described, kinds};
+
+kinds! {
+    "distribution": Distribution;
+}
 
 described! {
     /// Mean and order statistics of a set of values. All zero when the set is empty.

@@ -7,12 +7,17 @@ use serde::Serialize;
 use crate::columns::ns;
 use crate::counters::flow_counters;
 use crate::departures::Departures;
+use crate::described::{described, kinds};
 use crate::middlebox::MiddleboxTotals;
 use crate::parquet_file::SCHEMA_VERSION;
 use crate::records::{EndReason, FlowRecord, FlowStatus, JobRecord, Role, RunResult};
 use crate::stats::{Distribution, jain_index};
 use crate::summary_fabric::FabricSummary;
-use crate::summary_schema::described;
+
+kinds! {
+    "object": RunSummary, FlowSummary, JobSummary;
+    "object or null": Option<FlowSummary>;
+}
 
 /// Marks a `summary.json` as ours.
 pub(crate) const SCHEMA_NAME: &str = "pathweave.summary";

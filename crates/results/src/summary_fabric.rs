@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::columns::ns;
+use crate::described::{described, kinds};
 use crate::events::EventKind;
 use crate::records::{BalancingTotals, RunResult};
 use crate::stats::Distribution;
-use crate::summary_schema::described;
+
+kinds! {
+    "object": FabricSummary;
+}
 
 described! {
     /// Links and queues of the whole fabric.

@@ -1,11 +1,10 @@
 //! What `summary.json` holds, for the documentation: each of its types is declared once, by `described!`, and brings its
 //! table of fields with it.
 
-use std::collections::BTreeMap;
-
 use crate::departures::{Departures, Gaps, PathLength};
+use crate::described::Field;
 use crate::middlebox::MiddleboxTotals;
-use crate::records::{BalancingTotals, EndReason, Role};
+use crate::records::BalancingTotals;
 use crate::stats::Distribution;
 use crate::summary::{FlowSummary, GroupSummary, JobSummary, RunSummary, SizeBin, Summary};
 use crate::summary_fabric::{FabricSummary, TierSummary};
@@ -18,69 +17,6 @@ pub struct Object {
     pub meaning: &'static str,
     /// Its fields.
     pub fields: &'static [Field],
-}
-
-/// A field of an object.
-#[derive(Clone, Copy)]
-pub struct Field {
-    /// Name; the unit comes last in it.
-    pub name: &'static str,
-    /// Type as JSON has it; "distribution" is the object described under that name.
-    pub kind: &'static str,
-    /// What it means.
-    pub meaning: &'static str,
-}
-
-/// Declares a type of `summary.json`. What is said of a field there is its documentation here and in `docs/results.md`.
-/// Fields of the type that follows `and` are written beside its own.
-macro_rules! described {
-    (
-        $(#[$attribute:meta])*
-        pub struct $name:ident { $( $(#[doc = $meaning:literal])+ pub $field:ident: $type:ty, )* }
-        $( and pub $flat:ident: $flat_type:ty )?
-    ) => {
-        $(#[$attribute])*
-        pub struct $name {
-            $( $(#[doc = $meaning])+ pub $field: $type, )*
-            $( #[doc = "The figures beside these."] #[serde(flatten)] pub $flat: $flat_type, )?
-        }
-
-        impl $name {
-            /// Its own fields, as JSON has them.
-            pub(crate) const FIELDS: &'static [crate::summary_schema::Field] = &[
-                $( crate::summary_schema::Field {
-                    name: stringify!($field),
-                    kind: <$type as crate::summary_schema::JsonKind>::KIND,
-                    // Each line of a documentation begins with a space.
-                    meaning: concat!($($meaning),+).trim_ascii(),
-                } ),*
-            ];
-        }
-    };
-}
-pub(crate) use described;
-
-/// What a type is in JSON.
-pub(crate) trait JsonKind {
-    /// Its name in the documentation.
-    const KIND: &'static str;
-}
-
-macro_rules! kinds {
-    ($( $kind:literal: $($type:ty),+; )*) => { $( $( impl JsonKind for $type { const KIND: &'static str = $kind; } )+ )* };
-}
-kinds! {
-    "integer": u8, u32, u64;
-    "number": f64;
-    "number or null": Option<f64>;
-    "boolean": bool;
-    "string": &str, String, Role, EndReason;
-    "object": RunSummary, FlowSummary, FabricSummary, JobSummary, BalancingTotals, Departures, BTreeMap<&str, u64>;
-    "object or null": Option<FlowSummary>;
-    "distribution": Distribution;
-}
-impl<T> JsonKind for Vec<T> {
-    const KIND: &'static str = "array";
 }
 
 /// A group's own fields and those of its flows.

@@ -56,6 +56,11 @@ pub enum TopoError {
     },
 }
 
+/// The error of a field whose value is not allowed.
+pub(crate) fn refuse(field: &'static str, value: impl fmt::Display, allowed: impl Into<String>) -> TopoError {
+    TopoError::Field { field, value: value.to_string(), allowed: allowed.into() }
+}
+
 fn hint(nearest: &Option<String>, known: &str) -> String {
     match nearest {
         None if !known.is_empty() => format!("; there are {known}"),

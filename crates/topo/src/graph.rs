@@ -1,12 +1,11 @@
 //! Hosts, switches, links and the ports between them.
 
-use std::fmt;
-
 use pathweave_units::{Duration, HostId, Rate};
 
 use crate::error::TopoError;
+pub use crate::ids::{LinkId, NodeId};
 use crate::names::Names;
-use crate::path_sets::{Own, OwnPaths};
+use crate::own_paths::{Own, OwnPaths};
 use crate::sites::Sites;
 
 /// Most hosts and switches a topology may have.
@@ -17,42 +16,6 @@ pub const MAX_LINKS: usize = 1 << 22;
 pub const MAX_PORTS: u32 = u16::MAX as u32;
 /// Most ports of a host: what an endpoint can send by.
 pub const MAX_HOST_PORTS: u32 = 64;
-
-/// A host or a switch: hosts are `0..hosts`, switches follow.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct NodeId(pub u32);
-
-/// A link, by its place in [`Topology::links`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct LinkId(pub u32);
-
-impl NodeId {
-    /// The identifier as an index.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-impl LinkId {
-    /// The identifier as an index.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-impl From<HostId> for NodeId {
-    fn from(host: HostId) -> Self {
-        NodeId(host.0)
-    }
-}
-impl fmt::Debug for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NodeId({})", self.0)
-    }
-}
-impl fmt::Debug for LinkId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LinkId({})", self.0)
-    }
-}
 
 /// A switch.
 #[derive(Clone, Debug, PartialEq, Eq)]

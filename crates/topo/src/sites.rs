@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pathweave_units::HostId;
 
-use crate::graph::{LinkId, NodeId};
+use crate::ids::{LinkId, NodeId};
 
 /// The sites of a network that spans several.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ mod tests;
 
 use pathweave_units::{Bytes, Duration, HostId, Time};
 
-use crate::collective::Counts;
+use crate::counts::Counts;
 use crate::edges::Edge;
 use crate::error::GraphError;
 use crate::graph::{

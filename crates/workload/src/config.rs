@@ -9,6 +9,7 @@ use crate::error::WorkloadError;
 use crate::graph::MessageGraph;
 use crate::kinds::Traffic;
 use crate::sink::Sink;
+pub use crate::sink::between_name;
 
 /// One workload of a scenario. Several may run together, each with a scheme of its own.
 ///
@@ -53,15 +54,10 @@ impl WorkloadConfig {
     /// Depends on the seed, the group's name and the fields of the traffic, and neither on the scheme nor on
     /// other workloads (save earlier ones of the same group, from which it draws different numbers).
     pub fn generate(&self, env: &WorkloadEnv, out: &mut GraphBuilder) -> Result<(), WorkloadError> {
-        let mut sink = Sink::new(env, out, self)?;
+        let (scheme, between) = (self.scheme.as_deref(), self.between_sites.as_deref());
+        let mut sink = Sink::new(env, out, self.group_name(), scheme, between, self.start)?;
         self.traffic.generate(&mut sink)
     }
-}
-
-/// The name under which what goes between data centres is reported, where the messages of group `name` have a scheme of
-/// their own there.
-pub fn between_name(name: &str) -> String {
-    format!("{name} between sites")
 }
 
 /// A graph and what the user should know about how it was made.

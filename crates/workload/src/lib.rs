@@ -28,6 +28,7 @@ mod builder;
 mod cdf;
 mod collective;
 mod config;
+mod counts;
 mod edges;
 mod env;
 mod error;

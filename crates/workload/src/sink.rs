@@ -6,8 +6,7 @@ use std::path::Path;
 use pathweave_units::{Bytes, Duration, Rng, Time, derive_seed};
 
 use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
-use crate::collective::Counts;
-use crate::config::{WorkloadConfig, between_name};
+use crate::counts::Counts;
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, GraphError, WorkloadError};
 use crate::graph::{Compute, CoreId, GroupId, JobId, Measure, Moment};
@@ -29,6 +28,12 @@ pub(crate) trait Generate {
 /// A field of the configuration and the file it names.
 pub(crate) type NamedFile<'a> = (&'static str, &'a mut String);
 
+/// The name under which what goes between data centres is reported, where the messages of group `name` have a scheme of
+/// their own there.
+pub fn between_name(name: &str) -> String {
+    format!("{name} between sites")
+}
+
 /// A builder seen from one workload: adds its group and start, and puts its name on errors.
 pub(crate) struct Sink<'a> {
     pub(crate) env: &'a WorkloadEnv,
@@ -46,19 +51,20 @@ impl<'a> Sink<'a> {
     pub(crate) fn new(
         env: &'a WorkloadEnv,
         builder: &'a mut GraphBuilder,
-        config: &'a WorkloadConfig,
+        name: &'a str,
+        scheme: Option<&str>,
+        between_sites: Option<&str>,
+        start: Duration,
     ) -> Result<Self, WorkloadError> {
-        let name = config.group_name();
         let mut declare = |group: &str, scheme: Option<&str>| {
             let at_group = |error| WorkloadError::Graph { group: name.to_owned(), error };
             builder.group(group, scheme).map_err(at_group)
         };
-        let group = declare(name, config.scheme.as_deref())?;
-        let between = config.between_sites.as_deref();
-        let between = between.map(|scheme| declare(&between_name(name), Some(scheme))).transpose()?;
+        let group = declare(name, scheme)?;
+        let between = between_sites.map(|scheme| declare(&between_name(name), Some(scheme))).transpose()?;
         let nth = builder.next_use(group);
-        let sink = Sink { env, builder, name, group, between, start: config.start, nth };
-        match &config.between_sites {
+        let sink = Sink { env, builder, name, group, between, start, nth };
+        match between_sites {
             Some(scheme) if env.sites.is_empty() => {
                 sink.bad("between_sites", scheme, "a topology of several data centres, such as cross-dc")
             }

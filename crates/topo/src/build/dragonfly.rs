@@ -11,7 +11,7 @@ use super::{
 };
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
-use crate::path_sets::OwnPaths;
+use crate::own_paths::OwnPaths;
 
 /// Dragonfly (Kim et al., ISCA 2008): in a group every switch is linked to every other, and each two groups are linked
 /// by `links_between_groups` links, spread evenly over their switches. A path leads to the other group directly, or over

@@ -10,7 +10,7 @@ use super::grid::{Grid, orders};
 use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive, probability};
 use crate::error::TopoError;
 use crate::graph::Topology;
-use crate::path_sets::OwnPaths;
+use crate::own_paths::OwnPaths;
 
 /// Full mesh of one to three dimensions, as UB-Mesh builds its racks (Liao et al., Hot Chips 2025): every two switches
 /// that differ in one coordinate are linked. Its paths take one hop in each dimension that differs, in any order of

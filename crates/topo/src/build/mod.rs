@@ -49,6 +49,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::TopoError;
+pub(crate) use crate::error::refuse;
 use crate::graph::{Link, NodeId, Switch, Topology};
 use crate::sites::Sites;
 
@@ -208,14 +209,6 @@ pub(crate) fn within_limits(kind: &'static str, nodes: &[u32], links: &[&[u32]])
         return Ok(());
     };
     Err(TopoError::Graph { topology: kind.into(), what })
-}
-
-pub(crate) fn refuse(
-    field: &'static str,
-    value: impl std::fmt::Display,
-    allowed: impl Into<String>,
-) -> TopoError {
-    TopoError::Field { field, value: value.to_string(), allowed: allowed.into() }
 }
 
 /// Refuses what is no probability.

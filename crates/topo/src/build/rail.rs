@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, positive, probability};
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
-use crate::path_sets::OwnPaths;
+use crate::own_paths::OwnPaths;
 
 /// Rail-only network: the GPUs of a cluster share a scale-up switch (as NVLink's), and the GPUs of one index in all
 /// clusters share a rail switch. GPUs forward, so a GPU is a switch with one host behind it. A path to another cluster

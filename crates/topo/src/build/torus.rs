@@ -10,7 +10,7 @@ use super::grid::{Grid, orders};
 use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive, probability};
 use crate::error::TopoError;
 use crate::graph::Topology;
-use crate::path_sets::OwnPaths;
+use crate::own_paths::OwnPaths;
 
 /// Torus of one to three dimensions, or mesh: switches on a grid, each linked to its neighbours. Its paths go through one
 /// dimension after the other, in any order of them, the short way round first; in a torus each dimension also the long

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::PathSets;
+use super::plan::PathSets;
 use crate::graph::{NodeId, Topology};
 
 impl PathSets {

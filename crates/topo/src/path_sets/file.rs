@@ -6,7 +6,8 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Hop, MAX_PATHS, MAX_SWITCHES, PathFile, PathSets, Plan, Wanted};
+use super::config::PathFile;
+use super::plan::{Hop, MAX_PATHS, MAX_SWITCHES, PathSets, Plan, Wanted};
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 use crate::read::{Source, read_text};

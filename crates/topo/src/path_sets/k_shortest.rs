@@ -6,9 +6,9 @@
 
 use pathweave_units::mix64;
 
-use super::{KShortest, MAX_SWITCHES, PathSets, Plan};
-use crate::build::refuse;
-use crate::error::TopoError;
+use super::config::KShortest;
+use super::plan::{MAX_SWITCHES, PathSets, Plan};
+use crate::error::{TopoError, refuse};
 use crate::graph::{NodeId, Topology};
 
 const MAX_K: u32 = 256;

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use pathweave_units::HostId;
 
-use super::{Hop, LapsPathFile, MAX_PATHS, MAX_SWITCHES, PathSets, Plan, Wanted};
+use super::config::LapsPathFile;
+use super::plan::{Hop, MAX_PATHS, MAX_SWITCHES, PathSets, Plan, Wanted};
 use crate::error::{Location, TopoError};
 use crate::graph::{NodeId, Topology};
 use crate::read::read_text;

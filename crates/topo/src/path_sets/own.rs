@@ -1,36 +1,17 @@
 //! The paths a topology means its sources to use, from its own arithmetic.
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
-use std::sync::Arc;
 
+use super::config::{AllShortest, OwnPathsConfig};
+use super::plan::{MAX_PATHS, PathSets, Plan};
 use super::shortest;
-use super::{MAX_PATHS, OwnPathsConfig, PathSets, Plan};
-use crate::build::refuse;
-use crate::error::TopoError;
+use crate::error::{TopoError, refuse};
 use crate::graph::NodeId;
-
-/// Arithmetic that a kind of topology knows about its paths.
-pub(crate) trait OwnPaths: Debug + Send + Sync {
-    /// Emits each path between two different switches with hosts, as the indices of the switches on it, both ends
-    /// included; neighbours are linked. No switch is visited twice.
-    fn emit(&self, from: u32, to: u32, path: &mut dyn FnMut(&[u32]));
-}
-
-/// The arithmetic of a topology, if it has any. It follows from the rest of the topology, so all are equal.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Own(pub(crate) Option<Arc<dyn OwnPaths>>);
-
-impl PartialEq for Own {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
 
 pub(super) fn build(config: &OwnPathsConfig, plan: Plan<'_>) -> Result<PathSets, TopoError> {
     let max = max_paths(config.max_paths)?;
     let Some(own) = plan.topology.own_paths().0.clone() else {
-        return shortest::build(&super::AllShortest { max_paths: config.max_paths }, plan);
+        return shortest::build(&AllShortest { max_paths: config.max_paths }, plan);
     };
     let first_switch = plan.topology.hosts();
     let mut found: Vec<Vec<NodeId>> = Vec::new();

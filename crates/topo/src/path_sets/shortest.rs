@@ -1,7 +1,8 @@
 //! All paths of the least number of hops, by counting them: the r-th path is found without listing the others.
 
+use super::config::AllShortest;
 use super::own::{evenly, max_paths};
-use super::{AllShortest, Hop, PathSets, Plan};
+use super::plan::{Hop, PathSets, Plan};
 use crate::bfs::Distances;
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};

@@ -1,36 +1,9 @@
 //! What a collective takes, counted before it is made.
 
 use super::{Medium, Plan, Sizes, Transfer};
+use crate::counts::Counts;
 use crate::error::WorkloadError;
 use crate::graph::MAX_MESSAGE_SIZE;
-
-/// Parts of a graph, or of a piece of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) messages: u64,
-    pub(crate) computations: u64,
-    pub(crate) dependencies: u64,
-}
-
-impl Counts {
-    /// So many times as much.
-    pub(crate) fn times(self, n: u64) -> Self {
-        Counts {
-            messages: self.messages.saturating_mul(n),
-            computations: self.computations.saturating_mul(n),
-            dependencies: self.dependencies.saturating_mul(n),
-        }
-    }
-    pub(crate) fn add(&mut self, other: Counts) {
-        self.messages = self.messages.saturating_add(other.messages);
-        self.computations = self.computations.saturating_add(other.computations);
-        self.dependencies = self.dependencies.saturating_add(other.dependencies);
-    }
-    /// Messages and computations together.
-    pub(crate) fn tasks(&self) -> u64 {
-        self.messages.saturating_add(self.computations)
-    }
-}
 
 /// A medium that only counts.
 struct Tally {

@@ -21,7 +21,6 @@ mod wires;
 pub(crate) use all_to_all::{direct_unless, pairwise_unless};
 pub use choice::Algorithms;
 pub(crate) use choice::{chunk, eight};
-pub(crate) use count::Counts;
 pub(crate) use cut::Cut;
 pub(crate) use plan::Plan;
 pub use plan::{Algorithm, Operation};

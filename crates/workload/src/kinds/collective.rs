@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::members::{Placement, listed_or_groups};
 use crate::builder::Draft;
-use crate::collective::{Algorithm, Counts, Operation, Plan, Wires, chunk, eight};
+use crate::collective::{Algorithm, Operation, Plan, Wires, chunk, eight};
+use crate::counts::Counts;
 use crate::error::WorkloadError;
 use crate::sink::{Generate, Sink};
 

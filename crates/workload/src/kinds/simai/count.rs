@@ -6,7 +6,7 @@ use super::SimAi;
 use super::layout::Layout;
 use super::play::plan;
 use crate::builder::{MAX_DEPENDENCIES, MAX_TASKS};
-use crate::collective::Counts;
+use crate::counts::Counts;
 use crate::error::{FileError, WorkloadError};
 use crate::files::{SimAiComm, SimAiFile, SimAiLayer};
 use crate::sink::Sink;

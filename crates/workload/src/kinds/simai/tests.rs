@@ -155,9 +155,8 @@ fn what_it_takes_is_known_before_it_is_made() {
         let layout = layout(tp as usize, ep as usize, dp as usize, pp as usize);
         let env =
             WorkloadEnv { base_dir: samples().to_owned(), ..WorkloadEnv::new(gpus, Rate::from_gbps(8)) };
-        let named = WorkloadConfig::new(Traffic::SimAi(config.clone()));
         let mut builder = crate::GraphBuilder::new(gpus);
-        let out = Sink::new(&env, &mut builder, &named).unwrap();
+        let out = Sink::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
         let file = parse_simai(&out.read(&config.file).unwrap(), &config.file).unwrap();
         let batches = config.batches(&out, &file, &layout).unwrap();
         let counts = count::check(&config, &out, &file, &layout, &batches).unwrap();

@@ -3,7 +3,6 @@ use pathweave_units::{Rate, Time};
 use super::*;
 use crate::bounds::Bounds;
 use crate::builder::GraphBuilder;
-use crate::config::WorkloadConfig;
 use crate::env::WorkloadEnv;
 use crate::graph::{MessageGraph, TaskId};
 use crate::kinds::Traffic;
@@ -38,8 +37,7 @@ fn tiny(last_layer: u64, iterations: u32, scale: f64) -> MessageGraph {
     };
     let env = WorkloadEnv::new(2, Rate::from_gbps(8));
     let mut builder = GraphBuilder::new(2);
-    let workload = WorkloadConfig::new(Traffic::Training(config.clone()));
-    let mut sink = Sink::new(&env, &mut builder, &workload).unwrap();
+    let mut sink = Sink::new(&env, &mut builder, "training", None, None, Duration::ZERO).unwrap();
     config.train(&mut sink, &layers).unwrap();
     builder.finish().unwrap()
 }

@@ -1,0 +1,69 @@
+//! Types of `summary.json`, each declared once with the documentation of its fields.
+
+use std::collections::BTreeMap;
+
+/// A field of an object.
+#[derive(Clone, Copy)]
+pub struct Field {
+    /// Name; the unit comes last in it.
+    pub name: &'static str,
+    /// Type as JSON has it; "distribution" is the object described under that name.
+    pub kind: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// Declares a type of `summary.json`. What is said of a field there is its documentation here and in `docs/results.md`.
+/// Fields of the type that follows `and` are written beside its own.
+macro_rules! described {
+    (
+        $(#[$attribute:meta])*
+        pub struct $name:ident { $( $(#[doc = $meaning:literal])+ pub $field:ident: $type:ty, )* }
+        $( and pub $flat:ident: $flat_type:ty )?
+    ) => {
+        $(#[$attribute])*
+        pub struct $name {
+            $( $(#[doc = $meaning])+ pub $field: $type, )*
+            $( #[doc = "The figures beside these."] #[serde(flatten)] pub $flat: $flat_type, )?
+        }
+
+        impl $name {
+            /// Its own fields, as JSON has them.
+            pub(crate) const FIELDS: &'static [crate::described::Field] = &[
+                $( crate::described::Field {
+                    name: stringify!($field),
+                    kind: <$type as crate::described::JsonKind>::KIND,
+                    // Each line of a documentation begins with a space.
+                    meaning: concat!($($meaning),+).trim_ascii(),
+                } ),*
+            ];
+        }
+    };
+}
+pub(crate) use described;
+
+/// What a type is in JSON.
+pub(crate) trait JsonKind {
+    /// Its name in the documentation.
+    const KIND: &'static str;
+}
+
+/// Says what types are in JSON.
+macro_rules! kinds {
+    ($( $kind:literal: $($type:ty),+; )*) => {
+        $( $( impl crate::described::JsonKind for $type { const KIND: &'static str = $kind; } )+ )*
+    };
+}
+pub(crate) use kinds;
+
+kinds! {
+    "integer": u8, u32, u64;
+    "number": f64;
+    "number or null": Option<f64>;
+    "boolean": bool;
+    "string": &str, String;
+    "object": BTreeMap<&str, u64>;
+}
+impl<T> JsonKind for Vec<T> {
+    const KIND: &'static str = "array";
+}
