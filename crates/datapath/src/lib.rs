@@ -32,7 +32,8 @@
 //! | [`backend`] | what carries packets: UDP sockets with segmentation offload |
 //! | [`secure`] | handshake, keys, packet protection |
 //! | [`Region`] | memory that the network reads and writes |
-//! | `engine` | the loop |
+//! | `event_loop` | the loop, whatever transport service it drives |
+//! | `engine` | connections |
 //! | [`rdm`] | reliable datagrams: one endpoint for any number of peers |
 //! | `aio` | the same for tokio, with the feature `tokio` |
 #![cfg(target_os = "linux")]
@@ -46,6 +47,7 @@ mod completion;
 mod config;
 mod engine;
 mod error;
+mod event_loop;
 mod places;
 pub mod rdm;
 mod region;

@@ -6,8 +6,8 @@ use pathweave_policy::PathState;
 use pathweave_transport::{Counters, OrderCounters};
 use pathweave_units::Rate;
 
-pub use crate::engine::outbound::{SendCounters, SendError};
 use crate::engine::watch::{PathProbe, PathRecord};
+pub use crate::event_loop::outbound::{SendCounters, SendError};
 use crate::secure::SessionCounters;
 
 /// A connection, as it is now.

@@ -18,8 +18,9 @@ use super::listener::Listener;
 use super::memory::Registration;
 use crate::backend::{Backend, UdpBackend};
 use crate::config::DeviceConfig;
-use crate::engine::{Drive, Engine, QUEUE_DEPTH};
+use crate::engine::{self, QUEUE_DEPTH};
 use crate::error::{ConnectError, OpenError, RegisterError, TooManyDomains, WaitError};
+use crate::event_loop::Drive;
 use crate::region::Region;
 use crate::shared::{Command, ConnectionShared, Listening, Reach, Shared};
 use crate::state::ConnectionState;
@@ -63,7 +64,7 @@ impl Device {
         config.paths = config.paths.min(backend.paths());
         let (driving, waiting, scheme) = (config.driving, config.waiting, config.scheme.clone());
         let shared = Arc::new(Shared::new(backend.waker()));
-        let engine = Engine::new(config, backend, ports, shared.clone())
+        let engine = engine::open(config, backend, ports, shared.clone())
             .map_err(|error| OpenError::System { address: local, source: std::io::Error::other(error) })?;
         let engine: Box<dyn Drive> = Box::new(engine);
         let driver = Driver::start(engine, &shared, local, driving, waiting)?;

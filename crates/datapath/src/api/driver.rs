@@ -9,9 +9,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::config::{Driving, Waiting};
-use crate::engine::contain::message;
-use crate::engine::{Drive, Turn, Until};
 use crate::error::OpenError;
+use crate::event_loop::{Drive, Turn, Until, message};
 use crate::shared::{Answer, Shared, lock};
 
 /// Without luck in getting the loop, a caller looks again after this long.

@@ -12,12 +12,13 @@ use pathweave_units::{Duration, QpNum, Rng, Time};
 use super::connection::{Connection, Phase};
 use super::fit::{Fit, Made, Recipe};
 use super::watch::Watched;
-use super::{COMMANDS_A_TURN, Core, Registered, deliver};
+use super::{Core, Registered, deliver};
 use crate::api::ProtectionDomain;
 use crate::backend::Backend;
 use crate::completion::Completion;
 use crate::config::AROUND_PAYLOAD_BYTES;
 use crate::error::{ConnectError, DeregisterError, RegisterError};
+use crate::event_loop::Service;
 use crate::places::Place;
 use crate::region::Slice;
 use crate::scheme;
@@ -33,22 +34,7 @@ const READS_IN: u16 = 128;
 const LINGER: Duration = Duration::from_ms(1_000);
 
 impl Core {
-    /// Takes what the application asks for. Returns whether there was anything.
-    pub(super) fn take_commands<B: Backend>(&mut self, backend: &B) -> bool {
-        let mut any = false;
-        for _ in 0..COMMANDS_A_TURN {
-            let Some(command) = self.shared.commands.pop() else { break };
-            if !any {
-                self.tick();
-                any = true;
-            }
-            let Some(command) = self.defers(command) else { continue };
-            self.contain(|core| core.take(command, backend));
-        }
-        any
-    }
-
-    fn take<B: Backend>(&mut self, command: Command, backend: &B) {
+    pub(super) fn take<B: Backend>(&mut self, command: Command, backend: &B) {
         match command {
             Command::Post { id, wr_id, op, memory, start } => self.post(id, (wr_id, op, start), memory),
             Command::PostRecv { id, wr_id, memory } => self.post_receive(id, wr_id, memory),
@@ -95,14 +81,14 @@ impl Core {
                 self.shared.signal.notify();
             }
             Command::Stop => {
-                self.stopping = true;
+                self.io.stopping = true;
                 self.close_all(CloseReason::DeviceClosed);
             }
         }
     }
 
     fn post(&mut self, id: ConnectionId, (wr_id, op, start): (u64, Op, Start), memory: Slice) {
-        let now = self.now;
+        let now = self.io.now;
         // Where it is closed, its handle and the loop may not have met yet; `close` has flushed what was there.
         let Some(connection) = self.connections.get_mut(id) else { return };
         let opcode = match op {
@@ -111,7 +97,7 @@ impl Core {
             Op::Read { .. } => Opcode::Read,
         };
         let len = memory.len() as u64;
-        let handle = self.places.insert(Place { memory, wr_id });
+        let handle = self.io.places.insert(Place { memory, wr_id });
         let request = WorkRequest { wr_id: handle, op, local: Buffer(handle), len };
         if connection.takes_requests() {
             let qp = connection.qp;
@@ -129,7 +115,7 @@ impl Core {
 
     /// What was posted is not taken, and completes at once.
     fn refuse_posted(&mut self, id: ConnectionId, handle: u64, side: Side, flushed: Completion) {
-        self.places.remove(handle);
+        self.io.places.remove(handle);
         if let Some(connection) = self.connections.get_mut(id) {
             match side {
                 Side::Send => connection.sends.retain(|(other, _)| *other != handle),
@@ -143,7 +129,7 @@ impl Core {
     fn post_receive(&mut self, id: ConnectionId, wr_id: u64, memory: Slice) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let len = memory.len() as u64;
-        let handle = self.places.insert(Place { memory, wr_id });
+        let handle = self.io.places.insert(Place { memory, wr_id });
         let request = RecvRequest { wr_id: handle, buffer: Buffer(handle), len };
         if connection.takes_requests() {
             let qp = connection.qp;
@@ -173,7 +159,7 @@ impl Core {
         let mut secret = [0; 8];
         OsRandom.fill(&mut secret)?;
         let len = memory.len() as u64;
-        let handle = self.places.insert(Place { memory, wr_id: 0 });
+        let handle = self.io.places.insert(Place { memory, wr_id: 0 });
         let region = MemoryRegion { buffer: Buffer(handle), addr: address, len, access, scope };
         match self.endpoint.register(region, u64::from_ne_bytes(secret)) {
             Ok(rkey) => {
@@ -181,7 +167,7 @@ impl Core {
                 Ok(rkey)
             }
             Err(error) => {
-                self.places.remove(handle);
+                self.io.places.remove(handle);
                 Err(error.into())
             }
         }
@@ -190,7 +176,7 @@ impl Core {
     pub(super) fn deregister(&mut self, rkey: u64) -> Result<(), DeregisterError> {
         self.endpoint.deregister(rkey)?;
         if let Some(registered) = self.registered.remove(&rkey) {
-            self.places.remove(registered.handle);
+            self.io.places.remove(registered.handle);
         }
         Ok(())
     }
@@ -214,8 +200,8 @@ impl Core {
         domain: Option<ProtectionDomain>,
         shared: &Arc<ConnectionShared>,
     ) -> Result<(), ConnectError> {
-        if peer.is_ipv4() != self.local.is_ipv4() {
-            return Err(ConnectError::Family { peer, local: self.local });
+        if peer.is_ipv4() != self.io.local.is_ipv4() {
+            return Err(ConnectError::Family { peer, local: self.io.local });
         }
         let limit = self.config.max_connections;
         let id = self.connections.next_id().filter(|_| self.connections.len() < limit);
@@ -239,7 +225,7 @@ impl Core {
         shared: &Arc<ConnectionShared>,
         id: ConnectionId,
     ) -> Result<(), ConnectError> {
-        let now = self.now;
+        let now = self.io.now;
         let scheme = scheme::find(scheme_name)?;
         let paths = self.paths_for(&scheme);
         let qp = self.create_qp(now, id, &scheme, paths, domain.as_ref());
@@ -262,7 +248,7 @@ impl Core {
         domain: Option<ProtectionDomain>,
         shared: Arc<ConnectionShared>,
     ) {
-        let now = self.now;
+        let now = self.io.now;
         shared.set_id(id);
         self.connections.insert(Connection {
             id,
@@ -287,7 +273,7 @@ impl Core {
             probed: vec![Default::default(); usize::from(paths)],
             refused: 0,
         });
-        self.next_upkeep = now;
+        self.io.next_upkeep = now;
     }
 
     /// Paths a connection of this scheme can use.
@@ -343,7 +329,7 @@ impl Core {
 
     /// Ends a connection: everything posted is completed, and the peer is told.
     pub(super) fn close(&mut self, id: ConnectionId, reason: CloseReason) {
-        let now = self.now;
+        let now = self.io.now;
         let Some(connection) = self.connections.get_mut(id) else { return };
         let was = connection.phase;
         if matches!(was, Phase::Lingering { .. }) {
@@ -367,7 +353,7 @@ impl Core {
         self.flush(id, first);
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.shared.set_state(ConnectionState::Closed);
-        self.next_upkeep = now;
+        self.io.next_upkeep = now;
         if was == Phase::Opening {
             refuse(&connection.shared.clone(), ConnectError::DeviceClosed("closed while opening".into()));
             self.setup.cancel(id);
@@ -386,7 +372,7 @@ impl Core {
         let Some(connection) = self.connections.remove(id) else { return };
         let _ = self.endpoint.destroy_qp(connection.qp);
         match connection.request {
-            Some(request) => self.setup.withdraw(self.now, request),
+            Some(request) => self.setup.withdraw(self.io.now, request),
             None => self.setup.uncount(connection.peer.ip()),
         }
     }
@@ -398,10 +384,10 @@ impl Core {
         Some(ConnectionStats {
             counters: self.endpoint.qp_counters(connection.qp)?,
             order: self.endpoint.order_counters(connection.qp).unwrap_or_default(),
-            paths: PathStats::of(policy.paths(), &connection.probed, &self.ports),
+            paths: PathStats::of(policy.paths(), &connection.probed, &self.io.ports),
             inflight_packets,
             inflight_bytes,
-            rate: pathweave_policy::Policy::rate(policy, self.now),
+            rate: pathweave_policy::Policy::rate(policy, self.io.now),
             session: connection.session.as_ref().map(Session::counters).unwrap_or_default(),
         })
     }
@@ -409,18 +395,18 @@ impl Core {
     fn device_stats(&self) -> DeviceStats {
         DeviceStats {
             connections: self.connections.len(),
-            sent: self.outbound.counters(),
-            received_datagrams: self.counts.received_datagrams,
-            received_bytes: self.counts.received_bytes,
-            refused_datagrams: self.counts.refused_datagrams,
+            sent: self.io.outbound.counters(),
+            received_datagrams: self.io.counts.received_datagrams,
+            received_bytes: self.io.counts.received_bytes,
+            refused_datagrams: self.io.counts.refused_datagrams,
             counters: self.endpoint.counters(),
-            last_send_error: self.outbound.last_error(),
-            turns: self.counts.turns,
-            sleeps: self.counts.sleeps,
-            paced: self.counts.paced,
-            paced_late_ns: self.counts.paced_late_ns,
-            paced_late_over_10us: self.counts.paced_late_over_10us,
-            panics: self.counts.panics,
+            last_send_error: self.io.outbound.last_error(),
+            turns: self.io.counts.turns,
+            sleeps: self.io.counts.sleeps,
+            paced: self.io.counts.paced,
+            paced_late_ns: self.io.counts.paced_late_ns,
+            paced_late_over_10us: self.io.counts.paced_late_over_10us,
+            panics: self.io.counts.panics,
         }
     }
 }

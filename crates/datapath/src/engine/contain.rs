@@ -1,52 +1,32 @@
 //! A bug that strikes in the work of one connection costs that connection, and no other.
 //!
-//! What the loop does for a connection, it does within [`Core::contain`]: an arrival, a timer, a request, a packet that
-//! leaves. Whoever begins such work says for whom ([`Endpoint::act_for`](pathweave_transport::Endpoint::act_for)), and the
-//! endpoint does so as it goes from one queue pair to another. After a panic, the connection at work is closed, and what
-//! the endpoint has of it is dropped rather than used. Where nobody was at work the bug is the loop's own, and the panic
-//! goes on: the device closes, and says why.
-
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+//! What the loop does for a connection, it does within [`Service::contain`](crate::event_loop::Service::contain): an arrival, a
+//! timer, a request, a packet that leaves. Whoever begins such work says for whom
+//! ([`Endpoint::act_for`](pathweave_transport::Endpoint::act_for)), and the endpoint does so as it goes from one queue pair to
+//! another. After a panic, the connection at work is closed, and what the endpoint has of it is dropped rather than used.
 
 use super::Core;
 use super::connection::Phase;
 use crate::state::{CloseReason, ConnectionId};
 
 impl Core {
-    /// Does something in which each step is the work of one connection. `None` after a panic, which that connection has
-    /// been closed for.
-    // Costs what a call costs: nothing is set up for a panic that does not come.
-    #[inline]
-    pub(super) fn contain<T>(&mut self, work: impl FnOnce(&mut Core) -> T) -> Option<T> {
-        self.endpoint.act_for(None);
-        match catch_unwind(AssertUnwindSafe(|| work(self))) {
-            Ok(value) => Some(value),
-            Err(panic) => {
-                self.panicked(panic);
-                None
-            }
-        }
-    }
-
     /// What follows is the work of this connection.
     #[inline]
     pub(super) fn act_for(&mut self, id: ConnectionId) {
         self.endpoint.act_for(self.connections.get(id).map(|connection| connection.qp));
     }
 
+    /// A bug has struck: whose work it was is closed. False if it was nobody's.
     #[cold]
-    fn panicked(&mut self, panic: Box<dyn Any + Send>) {
+    pub(super) fn close_acting(&mut self, bug: &str) -> bool {
         let acting = self.endpoint.acting().and_then(|qp| self.connections.of_qp(qp));
         let Some((id, host)) = acting.map(|connection| (connection.id, connection.host())) else {
-            resume_unwind(panic)
+            return false;
         };
-        self.counts.panics += 1;
         log::error!(
-            "connection {} of {} is closed: the loop has panicked in its work, which is a bug: {}",
+            "connection {} of {} is closed: the loop has panicked in its work, which is a bug: {bug}",
             id.0,
-            self.local,
-            message(&*panic)
+            self.io.local,
         );
         // Nothing that it has posted or that is to be said for it may be touched again.
         self.acks.retain(|(to, _)| *to != host);
@@ -63,15 +43,8 @@ impl Core {
         } else {
             self.close(id, CloseReason::Internal);
         }
-        self.settled = false;
-        self.shared.signal.notify();
+        true
     }
-}
-
-/// What a panic says.
-pub(crate) fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it does not say what")
 }
 
 #[cfg(test)]

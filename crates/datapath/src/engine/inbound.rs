@@ -10,7 +10,7 @@ use super::connection::Phase;
 use super::control::{self, Control};
 use super::transmit::PACKETS_AN_ANSWER;
 use super::{Core, connection::Connection};
-use crate::backend::Received;
+use crate::event_loop::Service;
 use crate::secure::{Kind, kind_of};
 use crate::state::{CloseReason, ConnectionId};
 use crate::sum;
@@ -22,43 +22,9 @@ const NEAR: u64 = 1 << 22;
 const PEER_LINGERS: pathweave_units::Duration = pathweave_units::Duration::from_ms(300);
 
 impl Core {
-    /// Datagrams have arrived.
-    pub(super) fn on_received(&mut self, received: Received<'_>) {
-        // When they arrived, if the kernel says so, rather than when the loop got round to them; but never before what
-        // the endpoint was told last.
-        let at = match received.age_ns {
-            Some(age_ns) => self.clock.ago(age_ns),
-            None => self.clock.now(),
-        };
-        self.now = at.max(self.now);
-        self.counts.received_bytes += received.bytes.len() as u64;
-        let each = received.segment_bytes.max(1);
-        for frames in received.bytes.chunks_mut(each * sum::AT_ONCE) {
-            let residues = sum::residues(frames, each);
-            // From where it goes on if one of them is the undoing of its connection.
-            let mut next = 0;
-            while next < frames.len() {
-                self.contain(|core| {
-                    while next < frames.len() {
-                        let residue = residues[next / each];
-                        let end = frames.len().min(next + each);
-                        let frame = &mut frames[std::mem::replace(&mut next, end)..end];
-                        core.counts.received_datagrams += 1;
-                        let whence = (received.from, received.at);
-                        core.endpoint.act_for(None);
-                        // Anew for each: what one of them releases is stamped with a later time.
-                        if core.on_datagram(core.now, whence, received.ecn, frame, residue).is_none() {
-                            core.counts.refused_datagrams += 1;
-                        }
-                    }
-                });
-            }
-        }
-    }
-
     /// `residue`: the tag it has if it is unprotected and intact. `None`: it is nothing of ours.
     #[inline]
-    fn on_datagram(
+    pub(super) fn take_in(
         &mut self,
         now: Time,
         (from, at): (SocketAddr, Option<PathId>),
@@ -181,7 +147,7 @@ impl Core {
             // The endpoint has checked key and bounds; the place checks its own once more, and is gone if whoever
             // posted it has closed the connection.
             let payload = &datagram.payload()[..usize::from(place.len)];
-            if let Some(known) = self.places.get(place.buffer.0) {
+            if let Some(known) = self.io.places.get(place.buffer.0) {
                 let placed = known.memory.place(place.offset, payload);
                 debug_assert!(placed, "the endpoint keeps within the bounds it was given");
             }
@@ -233,7 +199,7 @@ impl Core {
                 } else {
                     let until = now.saturating_add(PEER_LINGERS);
                     connection.phase = Phase::PeerClosing { until };
-                    self.next_upkeep = now;
+                    self.io.next_upkeep = now;
                 }
             }
             (control::Message::Close, Phase::PeerClosing { .. } | Phase::Lingering { .. }) => {

@@ -65,7 +65,7 @@ impl Core {
             .into_iter()
             .filter(|rkey| self.deregister(*rkey) == Err(DeregisterError::Memory(MemoryError::InUse)))
             .collect();
-        self.next_upkeep = now.saturating_add(wait);
+        self.io.next_upkeep = now.saturating_add(wait);
     }
 
     /// Answers to Close, and probes the application asks for.
@@ -98,7 +98,7 @@ impl Core {
                 }
             }
             Phase::Lingering { until, next_close } => {
-                if *until <= now || (next_close.is_none() && self.stopping) {
+                if *until <= now || (next_close.is_none() && self.io.stopping) {
                     return Need::Remove;
                 }
                 match next_close {

@@ -9,14 +9,14 @@ use pathweave_transport::Opcode;
 
 use super::address_vector::{AddressVector, Peer, PeerEntry};
 use super::config::RdmConfig;
-use super::engine::Engine;
+use super::engine;
 use super::error::{PeerError, RdmPostError};
 use super::shared::{Command, EndpointShared, RdmCompletion, Rooms};
 use super::stats::{RdmPeer, RdmStats};
 use crate::api::driver::Driver;
 use crate::backend::{Backend, UdpBackend};
-use crate::engine::Drive;
 use crate::error::{ConnectError, OpenError, WaitError};
+use crate::event_loop::Drive;
 use crate::region::Slice;
 use crate::shared::{Answer, Room};
 
@@ -81,8 +81,8 @@ impl RdmEndpoint {
         let shared = Arc::new(EndpointShared::new(backend.waker()));
         let rooms = Arc::new(Rooms { sends: Room::new(QUEUE_DEPTH), receives: Room::new(QUEUE_DEPTH) });
         let addresses = Arc::new(AddressVector::new(local, config.max_peers));
-        let engine = Engine::new(config, backend, ports, shared.clone(), addresses.clone())?;
-        let most_message_bytes = engine.most_message_bytes();
+        let engine = engine::open(config, backend, ports, shared.clone(), addresses.clone())?;
+        let most_message_bytes = engine.core.rd.most_message_bytes();
         let engine: Box<dyn Drive> = Box::new(engine);
         let driver = Driver::start(engine, &shared, local, driving, waiting)?;
         Ok(RdmEndpoint { shared, rooms, addresses, driver, local, most_message_bytes })

@@ -1,15 +1,17 @@
-//! The loop: datagrams, side messages, timers and requests go into the transport; packets, side messages and completions
-//! come out.
+//! Datagrams on the loop: what arrives, side messages, timers and requests go into the transport; packets, side messages and
+//! completions come out.
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pathweave_policy::AnyPolicy;
 use pathweave_transport::rd::{RdEvent, RdQp};
-use pathweave_transport::{Opcode, Status, Transport};
-use pathweave_units::{HostId, QpNum, Time};
+use pathweave_transport::{Gate, Opcode, Status, Transport};
+use pathweave_units::{HostId, PathId, QpNum, Time};
+use pathweave_wire::Ecn;
 
 use super::address_vector::{AddressVector, Peer, PeerEntry};
 use super::config::RdmConfig;
@@ -19,52 +21,25 @@ use super::queue_pair::queue_pair;
 use super::remote::{Leave, Remote, Remotes, index_of};
 use super::shared::{Command, EndpointShared, RdmCompletion};
 use super::tcp::Lines;
-use crate::backend::{Arrivals, Backend, Wait};
-use crate::clock::Clock;
-use crate::config::Waiting;
-use crate::engine::epoch::MAY_BEGIN_ANEW;
-use crate::engine::line::Line;
-use crate::engine::outbound::Outbound;
-use crate::engine::{Drive, Left, Turn, Until};
+use crate::backend::Backend;
 use crate::error::OpenError;
-use crate::places::Places;
-use crate::scheme;
+use crate::event_loop::{Engine, Io, MAY_BEGIN_ANEW, Service};
 
-/// Commands one turn takes, so that arrivals are not kept waiting.
-const COMMANDS_A_TURN: usize = 256;
-/// Receive calls of one turn.
-const RECEIVES_A_TURN: usize = 4;
-/// Receive calls before a scan, so that it takes nothing for missing that is here.
-const RECEIVES_BEFORE_SCAN: usize = 64;
-/// Waits shorter than this are spent looking.
-const SHORTEST_SLEEP: Duration = Duration::from_micros(15);
 /// Where the backend cannot wait for TCP, it is looked at so often.
 const LOOK_AT_TCP: Duration = Duration::from_millis(1);
 
 /// How long the end of an endpoint waits at most for peers to have its last words: a timer of TCP and then some.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// The loop over a backend.
-pub(super) struct Engine<B> {
-    backend: B,
-    core: Core,
-}
-
-/// The loop without the backend.
+/// Datagrams, as a service of the loop.
 pub(super) struct Core {
     pub(super) config: RdmConfig,
-    pub(super) clock: Clock,
-    /// What the transport was last told.
-    pub(super) now: Time,
+    pub(super) io: Io,
     pub(super) rd: RdQp<AnyPolicy>,
     pub(super) qp: QpNum,
     pub(super) addresses: Arc<AddressVector>,
     pub(super) remotes: Remotes,
     pub(super) inbox: Inbox,
-    pub(super) places: Places,
-    pub(super) outbound: Outbound,
-    pub(super) line: Line,
-    pub(super) waits_for_line: Option<Time>,
     pub(super) handshakes: Handshakes,
     pub(super) lines: Lines,
     /// Associations with something to say on the side channel.
@@ -74,231 +49,175 @@ pub(super) struct Core {
     /// Peers that have said something about being forgotten, by association.
     pub(super) leaving: Vec<(u32, Leave)>,
     pub(super) shared: Arc<EndpointShared>,
-    pub(super) ports: Vec<u16>,
     pub(super) path_packets: Vec<u64>,
-    pub(super) counts: Counts,
-    pub(super) next_upkeep: Time,
-    /// When it was done last.
+    /// Packets dropped because no receive was posted and what may be kept was used up.
+    pub(super) no_room_drops: u64,
+    /// When upkeep was done last.
     pub(super) upkeep_at: Time,
-    pub(super) idle_since: Time,
-    /// Something may have arrived that nobody has looked at.
-    unread: bool,
-    /// The backend's sleep ends when TCP has something.
-    hears_tcp: bool,
-    stopping: bool,
     /// Time is about to begin anew, and waits so long for peers to agree.
     pub(super) renewing: Option<Time>,
     /// Whose packet is being taken in.
     pub(super) acting: Option<u32>,
 }
 
-/// What only the loop counts.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) received_datagrams: u64,
-    pub(super) received_bytes: u64,
-    pub(super) refused_datagrams: u64,
-    pub(super) marked_datagrams: u64,
-    pub(super) no_room_drops: u64,
-    pub(super) panics: u64,
-    pub(super) turns: u64,
-    pub(super) sleeps: u64,
+/// The loop of an endpoint without peers. `ports`: source port of each path, for statistics.
+pub(super) fn open<B: Backend>(
+    config: RdmConfig,
+    mut backend: B,
+    ports: Vec<u16>,
+    shared: Arc<EndpointShared>,
+    addresses: Arc<AddressVector>,
+) -> Result<Engine<B, Core>, OpenError> {
+    let local = backend.local_addr();
+    let system = |source: io::Error| OpenError::System { address: local, source };
+    let other = |text: String| system(io::Error::other(text));
+    let mut first_association = [0; 4];
+    getrandom::fill(&mut first_association).map_err(|error| other(error.to_string()))?;
+    // Of endpoints at one address, each has a port: so address and queue pair name one.
+    let qp = QpNum(u32::from(local.port()));
+    let rd = queue_pair(&config, qp)?;
+    let lines = Lines::open(local).map_err(|error| OpenError::of_socket(local, error))?;
+    let hears_tcp = backend.watch(lines.happenings().map_err(system)?);
+    let mut io = Io::new(&config.device, &backend, ports);
+    io.next_upkeep = MAY_BEGIN_ANEW;
+    io.longest_sleep = (!hears_tcp).then_some(LOOK_AT_TCP);
+    let handshakes = Handshakes::new(&config).map_err(|error| other(error.to_string()))?;
+    let core = Core {
+        io,
+        rd,
+        qp,
+        addresses,
+        remotes: Remotes::new(u32::from_ne_bytes(first_association)),
+        inbox: Inbox::new(config.unexpected_bytes, config.receives_a_peer),
+        handshakes,
+        lines,
+        talkers: Vec::new(),
+        waiting: VecDeque::new(),
+        leaving: Vec::new(),
+        shared,
+        path_packets: vec![0; usize::from(backend.paths())],
+        no_room_drops: 0,
+        upkeep_at: Time::ZERO,
+        renewing: None,
+        acting: None,
+        config,
+    };
+    Ok(Engine { backend, core })
 }
 
-impl<B: Backend> Engine<B> {
-    /// A loop without peers. `ports`: source port of each path, for statistics.
-    pub(super) fn new(
-        config: RdmConfig,
-        mut backend: B,
-        ports: Vec<u16>,
-        shared: Arc<EndpointShared>,
-        addresses: Arc<AddressVector>,
-    ) -> Result<Self, OpenError> {
-        let local = backend.local_addr();
-        let system = |source: io::Error| OpenError::System { address: local, source };
-        let other = |text: String| system(io::Error::other(text));
-        let clock = Clock::start();
-        let mut first_association = [0; 4];
-        getrandom::fill(&mut first_association).map_err(|error| other(error.to_string()))?;
-        // Of endpoints at one address, each has a port: so address and queue pair name one.
-        let qp = QpNum(u32::from(local.port()));
-        let rd = queue_pair(&config, qp)?;
-        let lines = Lines::open(local).map_err(|error| OpenError::of_socket(local, error))?;
-        let hears_tcp = backend.watch(lines.happenings().map_err(system)?);
-        let device = &config.device;
-        let handshakes = Handshakes::new(&config).map_err(|error| other(error.to_string()))?;
-        let core = Core {
-            now: clock.now(),
-            clock,
-            rd,
-            qp,
-            addresses,
-            remotes: Remotes::new(u32::from_ne_bytes(first_association)),
-            inbox: Inbox::new(config.unexpected_bytes, config.receives_a_peer),
-            places: Places::default(),
-            outbound: Outbound::new(backend.limits(), backend.paths()),
-            line: Line::of_device(device),
-            waits_for_line: None,
-            handshakes,
-            lines,
-            talkers: Vec::new(),
-            waiting: VecDeque::new(),
-            leaving: Vec::new(),
-            shared,
-            ports,
-            path_packets: vec![0; usize::from(backend.paths())],
-            counts: Counts::default(),
-            next_upkeep: MAY_BEGIN_ANEW,
-            upkeep_at: Time::ZERO,
-            idle_since: Time::ZERO,
-            unread: true,
-            hears_tcp,
-            stopping: false,
-            renewing: None,
-            acting: None,
-            config,
-        };
-        Ok(Engine { backend, core })
-    }
-}
+impl Service for Core {
+    const HAS_SIDE_CHANNEL: bool = true;
+    type Transport = RdQp<AnyPolicy>;
+    type Command = Command;
+    type Handed = RdmCompletion;
 
-impl<B> Engine<B> {
-    /// Bytes of the longest message.
-    pub(super) fn most_message_bytes(&self) -> u64 {
-        self.core.rd.most_message_bytes()
+    #[inline]
+    fn io(&self) -> &Io {
+        &self.io
     }
-}
-
-impl<B: Backend> Drive for Engine<B> {
-    fn turn(&mut self) -> io::Result<Turn> {
-        let core = &mut self.core;
-        core.counts.turns += 1;
-        let mut active = core.take_commands();
-        if core.outbound.is_stuck() {
-            core.outbound.flush(&mut self.backend);
-        }
-        let mut arrivals;
-        for receives in 1.. {
-            arrivals = self.backend.receive(&mut |received| core.on_received(received))?;
-            core.unread = arrivals == Arrivals::More;
-            active |= arrivals != Arrivals::None;
-            let before_scan = core.unread && receives < RECEIVES_BEFORE_SCAN && core.scan_is_due();
-            if !core.unread || (receives >= RECEIVES_A_TURN && !before_scan) {
-                break;
-            }
-            core.after_input(&mut self.backend);
-        }
-        let left = core.after_input(&mut self.backend);
-        active |= left != Left::Idle;
-        let more = core.unread || left == Left::More || !core.shared.commands.is_empty();
-        Ok(Turn { more, active, until: core.next_timer(), stopped: core.stopping })
+    #[inline]
+    fn io_mut(&mut self) -> &mut Io {
+        &mut self.io
     }
-
-    fn push(&mut self) {
-        let core = &mut self.core;
-        if core.take_commands() {
-            core.after_input(&mut self.backend);
-        }
+    #[inline]
+    fn shared(&self) -> &Arc<EndpointShared> {
+        &self.shared
     }
-
-    fn park(&mut self, turn: &Turn, until: Until) -> io::Result<()> {
-        let core = &mut self.core;
-        if turn.active {
-            core.idle_since = core.now;
-        }
-        let waiting = core.config.device.waiting;
-        if turn.more || until == Until::AtOnce || waiting == Waiting::Busy {
-            return Ok(());
-        }
-        let now = core.now;
-        let spin = match waiting {
-            Waiting::Busy => Duration::MAX,
-            Waiting::Blocking { spin } => spin,
-            Waiting::Adaptive { most } => most,
-        };
-        let left = turn.until.map(|until| Duration::from_nanos(until.saturating_since(now).as_ns()));
-        if now - core.idle_since < scheme::span(spin) || left.is_some_and(|left| left < SHORTEST_SLEEP) {
-            core.tick();
-            std::hint::spin_loop();
-            return Ok(());
-        }
-        if !core.shared.park() {
-            return Ok(());
-        }
-        core.counts.sleeps += 1;
-        let deadline = match until {
-            Until::Deadline(deadline) => Some(deadline.saturating_duration_since(Instant::now())),
-            Until::Timer | Until::AtOnce => None,
-        };
-        let tcp = (!core.hears_tcp).then_some(LOOK_AT_TCP);
-        let at_most = left.into_iter().chain(deadline).chain(tcp).min();
-        let result = self.backend.wait(Wait { at_most, for_room: core.outbound.is_stuck() });
-        core.shared.unpark();
-        result
+    #[inline]
+    fn transport(&self) -> &RdQp<AnyPolicy> {
+        &self.rd
     }
-
-    fn abandon(&mut self) {
-        let core = &mut self.core;
-        core.take_commands();
-        core.say_farewell();
-        core.flush_side();
-        core.lines.finish(core.now, LAST_WORDS);
-        for index in core.remotes.indices() {
-            core.fail(index, Status::Flushed);
-        }
-        for posted in core.inbox.drain() {
-            core.end_receive(posted.handle, None, Status::Flushed, 0);
-        }
-        core.shared.signal.notify();
+    #[inline]
+    fn on_datagram(
+        &mut self,
+        now: Time,
+        (from, _): (SocketAddr, Option<PathId>),
+        ecn: Ecn,
+        frame: &mut [u8],
+        residue: u32,
+    ) -> Option<()> {
+        self.take_in(now, from, ecn, frame, residue)
     }
-}
-
-impl Core {
-    /// Time passes: the present, as the transport is told.
-    pub(super) fn tick(&mut self) -> Time {
-        self.now = self.clock.now().max(self.now);
-        self.now
+    fn carry_out<B: Backend>(&mut self, command: Command, _backend: &B) {
+        self.take(command);
     }
-
-    fn scan_is_due(&mut self) -> bool {
-        let now = self.tick();
-        self.rd.poll_timer().is_some_and(|due| due <= now)
+    fn go_on<B: Backend>(&mut self, backend: &mut B) -> bool {
+        let now = self.io.now;
+        let went_on = self.go_on_with_handshakes(now, backend);
+        let heard = self.hear_side(now);
+        self.see_off() | heard | went_on
     }
-
-    /// After every input, all outputs.
-    fn after_input<B: Backend>(&mut self, backend: &mut B) -> Left {
-        let now = self.tick();
-        let mut active = self.go_on_with_handshakes(now, backend);
-        active |= self.hear_side(now);
-        active |= self.see_off();
-        if !self.unread && self.scan_is_due() {
-            self.rd.on_timer(self.now);
+    fn look_after(&mut self, now: Time) -> bool {
+        if !self.io.unread && self.is_loss_due() {
+            self.rd.on_timer(now);
         }
-        if now >= self.next_upkeep {
-            self.upkeep(self.now);
+        if now >= self.io.next_upkeep {
+            self.upkeep(now);
         }
-        active |= self.tell();
-        active |= self.make_use_of_room() && self.tell();
-        let left = self.transmit(backend);
-        active |= self.tell();
+        let told = self.drain_outputs();
+        told | (self.make_use_of_room() && self.drain_outputs())
+    }
+    fn tell(&mut self) -> bool {
+        let told = self.drain_outputs();
         self.flush_side();
-        if left == Left::Idle && active { Left::Done } else { left }
+        told
     }
-
+    #[inline]
+    fn send_one(&mut self, now: Time, gate: Gate) -> bool {
+        self.send(now, gate)
+    }
+    fn sent_all(&mut self, _told: bool) {}
+    fn held_until(&self) -> Option<Time> {
+        None
+    }
+    fn flush_held<B: Backend>(&mut self, _backend: &mut B) {}
+    /// The scan: it takes what is not here for missing.
+    fn is_loss_due(&self) -> bool {
+        self.rd.poll_timer().is_some_and(|due| due <= self.io.now)
+    }
     fn next_timer(&self) -> Option<Time> {
-        let upkeep = Some(self.next_upkeep).filter(|&at| at < Time::MAX);
+        let upkeep = Some(self.io.next_upkeep).filter(|&at| at < Time::MAX);
         let timers = [
             self.rd.poll_timer(),
             self.handshakes.next_timer(),
-            self.waits_for_line,
+            self.io.waits_for_line,
             self.lines.next_timer(),
             upkeep,
         ];
         timers.into_iter().flatten().min()
     }
+    #[inline]
+    fn act_for_nobody(&mut self) {
+        self.acting = None;
+    }
+    /// The queue pair is one for all peers, so it cannot be dropped as that of a connection: the peer is removed from it, as
+    /// one that has not answered. Timers and what leaves are for all peers together, and nobody's work.
+    #[cold]
+    fn give_up_acting(&mut self, bug: &str) -> bool {
+        let Some(id) = self.acting.take() else { return false };
+        log::error!(
+            "what is under way with peer {} is given up: the loop has panicked over its packet, which is a bug: {bug}",
+            index_of(id),
+        );
+        self.fail(index_of(id), Status::LocalOperation);
+        true
+    }
+    fn abandon(&mut self) {
+        self.say_farewell();
+        self.flush_side();
+        self.lines.finish(self.io.now, LAST_WORDS);
+        for index in self.remotes.indices() {
+            self.fail(index, Status::Flushed);
+        }
+        for posted in self.inbox.drain() {
+            self.end_receive(posted.handle, None, Status::Flushed, 0);
+        }
+    }
+}
 
-    /// Takes out what the transport has to tell. Returns whether there was anything.
-    pub(super) fn tell(&mut self) -> bool {
+impl Core {
+    /// Takes out what the transport has to tell, the application and peers. Returns whether there was anything.
+    pub(super) fn drain_outputs(&mut self) -> bool {
         let mut any = false;
         while let Some(event) = self.rd.poll_event() {
             any = true;
@@ -308,7 +227,7 @@ impl Core {
                     self.end_filled(filled);
                 }
                 RdEvent::Abandoned { from, msg } => {
-                    let filled = self.inbox.abandoned(&self.places, index_of(from.host.0), msg);
+                    let filled = self.inbox.abandoned(&self.io.places, index_of(from.host.0), msg);
                     self.end_filled(filled);
                 }
                 RdEvent::Completion { wr_id, to, status, .. } => {
@@ -333,7 +252,7 @@ impl Core {
     /// The peer of this entry, who is met if need be.
     pub(super) fn meet(&mut self, entry: &Arc<PeerEntry>) -> &mut Remote {
         self.inbox.meet(entry.peer);
-        self.remotes.meet(self.now, entry)
+        self.remotes.meet(self.io.now, entry)
     }
 
     /// Tells the application of receives that are filled.
@@ -348,14 +267,14 @@ impl Core {
     }
 
     pub(super) fn end_receive(&mut self, handle: u64, peer: Option<Peer>, status: Status, byte_len: u64) {
-        let Some(place) = self.places.remove(handle) else { return };
+        let Some(place) = self.io.places.remove(handle) else { return };
         let opcode = Opcode::Recv;
         self.shared.handed.push(RdmCompletion { wr_id: place.wr_id, peer, status, opcode, byte_len });
     }
 
     /// A message to a peer is over.
     pub(super) fn end_send(&mut self, handle: u64, index: u32, status: Status) {
-        let Some(place) = self.places.remove(handle) else { return };
+        let Some(place) = self.io.places.remove(handle) else { return };
         let byte_len = if status == Status::Success { place.memory.len() as u64 } else { 0 };
         let remote = self.remotes.get_mut(index);
         let peer = remote.map(|remote| {
@@ -366,23 +285,6 @@ impl Core {
         self.shared.handed.push(RdmCompletion { wr_id: place.wr_id, peer, status, opcode, byte_len });
     }
 
-    /// Takes what the application asks for. Returns whether there was anything.
-    fn take_commands(&mut self) -> bool {
-        let mut any = false;
-        for _ in 0..COMMANDS_A_TURN {
-            let Some(command) = self.shared.commands.pop() else { break };
-            if !any {
-                self.tick();
-                any = true;
-            }
-            match command {
-                Command::Stop => self.stopping = true,
-                command => self.take(command),
-            }
-        }
-        any
-    }
-
     /// How long a peer may be silent.
     pub(super) fn give_up(&self) -> Duration {
         self.config.device.peer_timeout
@@ -390,6 +292,6 @@ impl Core {
 
     /// The number of a path's source port.
     pub(super) fn port_of(&self, path: usize) -> u16 {
-        self.ports.get(path).copied().unwrap_or(0)
+        self.io.ports.get(path).copied().unwrap_or(0)
     }
 }

@@ -8,29 +8,27 @@ use super::engine::Core;
 use super::handshakes::Handshakes;
 use super::queue_pair::queue_pair;
 use super::remote::{BUSY, Opening};
-use crate::clock::Clock;
-use crate::engine::epoch::{MAY_BEGIN_ANEW, MUST_BEGIN_ANEW};
-use crate::engine::line::Line;
+use crate::event_loop::{MAY_BEGIN_ANEW, MUST_BEGIN_ANEW};
 use crate::scheme::span;
 
 impl Core {
     /// Lets time begin anew if it can, and sees to it that it can if it must.
     #[cold]
     pub(super) fn renew(&mut self) {
-        if self.now >= MUST_BEGIN_ANEW {
-            let until = self.renewing.unwrap_or(self.now.saturating_add(span(self.give_up())));
+        if self.io.now >= MUST_BEGIN_ANEW {
+            let until = self.renewing.unwrap_or(self.io.now.saturating_add(span(self.give_up())));
             self.renewing = Some(until);
             for index in self.remotes.indices() {
-                if self.now >= until {
+                if self.io.now >= until {
                     self.break_association(index);
                 } else if self.association(index).is_some() && self.is_quiet(index) {
                     self.retire(index);
                 }
             }
             self.flush_side();
-            self.next_upkeep = self.next_upkeep.min(self.now.saturating_add(BUSY));
+            self.io.look_by(self.io.now.saturating_add(BUSY));
         }
-        let over = self.renewing.is_some_and(|until| self.now >= until);
+        let over = self.renewing.is_some_and(|until| self.io.now >= until);
         if self.remotes.associations() == 0 && (over || self.handshakes.is_unused()) {
             self.begin_anew();
         }
@@ -50,20 +48,17 @@ impl Core {
         else {
             return;
         };
-        self.tell();
+        self.drain_outputs();
         self.hang_up_all();
         self.handshakes = handshakes;
-        self.clock = Clock::start();
-        self.now = self.clock.now();
+        self.io.begin_anew(&self.config.device);
         self.rd.begin_anew(rd);
         self.lines.begin_anew();
-        self.line = Line::of_device(&self.config.device);
-        self.waits_for_line = None;
-        (self.upkeep_at, self.idle_since, self.next_upkeep) = (self.now, self.now, MAY_BEGIN_ANEW);
+        (self.upkeep_at, self.io.next_upkeep) = (self.io.now, MAY_BEGIN_ANEW);
         self.renewing = None;
         for index in self.remotes.indices() {
             let Some(remote) = self.remotes.get_mut(index) else { continue };
-            (remote.met, remote.opening) = (self.now, Opening::No);
+            (remote.met, remote.opening) = (self.io.now, Opening::No);
             if remote.asked.is_empty() {
                 self.post_pending(index);
             } else {

@@ -105,7 +105,7 @@ impl Core {
                     && remote.opening == Opening::Asks(id)
                 {
                     remote.opening = Opening::Yields(now.saturating_add(YIELDS_FOR));
-                    self.next_upkeep = self.next_upkeep.min(now.saturating_add(YIELDS_FOR));
+                    self.io.look_by(now.saturating_add(YIELDS_FOR));
                 }
             }
             Some(InitiatorEvent::Failed(error)) => {
@@ -135,7 +135,7 @@ impl Core {
 
     /// Asks a peer for an association, unless that is under way.
     pub(super) fn ask(&mut self, index: u32) {
-        let now = self.now;
+        let now = self.io.now;
         let idle = |remote: &mut Remote| remote.opening == Opening::No && remote.association.is_none();
         if self.defers() || !self.remotes.get_mut(index).is_some_and(idle) {
             return;
@@ -302,15 +302,15 @@ impl Core {
         remote.association = Some(Box::new(association));
         // The transport's round trip is the configured one: what the handshake took is mostly computing.
         self.rd.add_peer(now, known_as, Duration::ZERO);
-        self.next_upkeep = self.next_upkeep.min(now.saturating_add(super::remote::BUSY));
+        self.io.look_by(now.saturating_add(super::remote::BUSY));
         self.answer_asked(index, &Ok(()));
         self.post_pending(index);
     }
 
     /// Ends what was agreed on with a peer: messages to it end with `status`, receives wait for others.
     pub(super) fn end_association(&mut self, index: u32, status: Status) {
-        self.tell();
-        let now = self.now;
+        self.drain_outputs();
+        let now = self.io.now;
         let Some(association) = self.remotes.get_mut(index).and_then(|remote| remote.association.take())
         else {
             return;
@@ -326,7 +326,7 @@ impl Core {
                 self.lines.close(line);
             }
         }
-        let filled = self.inbox.begin_anew(&self.places, index);
+        let filled = self.inbox.begin_anew(&self.io.places, index);
         self.end_filled(filled);
         self.shared.signal.notify();
     }

@@ -7,41 +7,13 @@ use pathweave_units::{HostId, PathId, Time};
 use pathweave_wire::{Body, Datagram, Ecn};
 
 use super::engine::Core;
-use super::remote::{Association, DATAGRAMS, index_of};
-use crate::backend::Received;
-use crate::secure::{Kind, Protection, kind_of};
-use crate::sum::{self, CRC_LEN};
+use super::remote::{DATAGRAMS, index_of};
+use crate::secure::{Kind, kind_of};
+use crate::sum;
 
 impl Core {
-    /// Datagrams have arrived.
-    pub(super) fn on_received(&mut self, received: Received<'_>) {
-        let now = self.tick();
-        self.counts.received_bytes += received.bytes.len() as u64;
-        let each = received.segment_bytes.max(1);
-        for frames in received.bytes.chunks_mut(each * sum::AT_ONCE) {
-            let residues = sum::residues(frames, each);
-            // From where it goes on if one of them is the undoing of its peer.
-            let mut next = 0;
-            while next < frames.len() {
-                self.contain(|core| {
-                    while next < frames.len() {
-                        let residue = residues[next / each];
-                        let end = frames.len().min(next + each);
-                        let frame = &mut frames[std::mem::replace(&mut next, end)..end];
-                        core.acting = None;
-                        core.counts.received_datagrams += 1;
-                        core.counts.marked_datagrams += u64::from(received.ecn == Ecn::Experienced);
-                        if core.on_datagram(now, received.from, received.ecn, frame, residue).is_none() {
-                            core.counts.refused_datagrams += 1;
-                        }
-                    }
-                });
-            }
-        }
-    }
-
     /// `residue`: the tag it has if it is unprotected and intact. `None`: it is nothing of ours.
-    fn on_datagram(
+    pub(super) fn take_in(
         &mut self,
         now: Time,
         from: SocketAddr,
@@ -111,7 +83,7 @@ impl Core {
         // Only what the transport would take has a say in which message goes into which receive.
         let Some(offer) = self.rd.judge(now, HostId(id), &segment, ce) else { return Some(()) };
         if !self.inbox.admits(index_of(id), offer.msg(), offer.end(), offer.total()) {
-            self.counts.no_room_drops += 1;
+            self.no_room_drops += 1;
             if self.rd.refuse(now, offer) {
                 self.waits(id);
             }
@@ -121,7 +93,7 @@ impl Core {
         assert!(datagram.payload().len() != crate::engine::bomb::POLL as usize, "a bug over a datagram");
         let place = self.rd.take(now, offer);
         let payload = &datagram.payload()[..usize::from(place.len)];
-        self.inbox.place(&self.places, index_of(id), place.msg, u64::from(place.offset), payload);
+        self.inbox.place(&self.io.places, index_of(id), place.msg, u64::from(place.offset), payload);
         Some(())
     }
 
@@ -140,7 +112,7 @@ impl Core {
         if !self.inbox.has_changed() {
             return false;
         }
-        let (now, mut any) = (self.now, false);
+        let (now, mut any) = (self.io.now, false);
         for _ in 0..self.waiting.len() {
             let Some(index) = self.waiting.pop_front() else { break };
             let Some(association) =
@@ -162,16 +134,5 @@ impl Core {
             }
         }
         any
-    }
-}
-
-impl Association {
-    /// Bytes around a packet on its way.
-    pub(super) fn around(&self) -> (usize, usize) {
-        if self.session.protection() == Protection::Insecure {
-            (0, CRC_LEN)
-        } else {
-            (self.session.header_len(), self.session.tag_len())
-        }
     }
 }

@@ -43,7 +43,8 @@
 mod address_vector;
 mod api;
 mod config;
-mod contain;
+#[cfg(test)]
+mod contain_test;
 mod engine;
 mod epoch;
 mod error;

@@ -68,7 +68,7 @@ impl Core {
 
     /// Asks a peer with which nothing is under way whether it may be forgotten.
     pub(super) fn retire(&mut self, index: u32) {
-        let until = self.now.saturating_add(span(self.give_up()));
+        let until = self.io.now.saturating_add(span(self.give_up()));
         let Some(association) = self.association(index) else { return self.forget(index) };
         if association.closing.is_some() || !self.addresses.dismiss(index) {
             return;
@@ -78,7 +78,7 @@ impl Core {
         association.closing = Some(until);
         let (id, flow) = (association.id, RdFlow { src_qp, dst_qp: association.qp });
         self.say(id, SideMessage::Close { flow });
-        self.next_upkeep = self.next_upkeep.min(self.now.saturating_add(BUSY));
+        self.io.look_by(self.io.now.saturating_add(BUSY));
     }
 
     /// A peer that was to go has something to say, or there is something for it.
@@ -189,8 +189,9 @@ impl Core {
                 RdmPeer {
                     peer: entry.peer,
                     state,
-                    idle: remote
-                        .map(|remote| Duration::from_nanos(self.now.saturating_since(remote.used()).as_ns())),
+                    idle: remote.map(|remote| {
+                        Duration::from_nanos(self.io.now.saturating_since(remote.used()).as_ns())
+                    }),
                     outstanding: posted + remote.map_or(0, |remote| remote.pending.len()),
                 }
             })

@@ -1,6 +1,7 @@
 //! Peers as the loop sees them.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pathweave_transport::rd::{PeerId, SideMessage};
@@ -232,6 +233,16 @@ impl Remotes {
         let index = index_of(id);
         let association = self.get_mut(index)?.association.as_deref_mut()?;
         (association.id == id).then_some((index, association))
+    }
+}
+
+impl Remotes {
+    /// The association of this number, and where its packets go.
+    #[inline]
+    pub(super) fn address_of(&mut self, id: u32) -> Option<(SocketAddr, &mut Association)> {
+        let remote = self.get_mut(index_of(id))?;
+        let (to, association) = (remote.entry.address(), remote.association.as_deref_mut()?);
+        (association.id == id).then_some((to, association))
     }
 }
 

@@ -21,19 +21,19 @@ impl Core {
         match command {
             Command::Send { to, wr_id, memory } => {
                 let len = memory.len() as u64;
-                let handle = self.places.insert(Place { memory, wr_id });
+                let handle = self.io.places.insert(Place { memory, wr_id });
                 let to = self.current_for_message(to);
                 self.meet(&to).pending.push_back((handle, len));
                 self.post_pending(to.peer.index);
             }
             Command::Receive { from, wr_id, memory } => {
-                let handle = self.places.insert(Place { memory, wr_id });
+                let handle = self.io.places.insert(Place { memory, wr_id });
                 let from = from.map(|entry| {
                     let entry = self.current(entry);
                     self.meet(&entry);
                     entry.peer.index
                 });
-                let filled = self.inbox.post(&self.places, handle, from);
+                let filled = self.inbox.post(&self.io.places, handle, from);
                 if filled.is_some() {
                     self.end_filled(filled);
                     self.shared.signal.notify();
@@ -67,7 +67,7 @@ impl Core {
                 *lock(&answer) = Some(self.stats());
                 self.shared.signal.notify();
             }
-            Command::Stop => {}
+            Command::Stop => self.io.stopping = true,
         }
     }
 
@@ -87,7 +87,7 @@ impl Core {
         if self.defers() {
             return;
         }
-        let now = self.now;
+        let now = self.io.now;
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let Some(association) = remote.association.as_deref_mut() else {
             if !remote.pending.is_empty() {
@@ -113,7 +113,7 @@ impl Core {
         }
         if first && association.outstanding > 0 {
             association.remind_at = now.saturating_add(super::side::REMIND_EVERY);
-            self.next_upkeep = self.next_upkeep.min(now.saturating_add(super::remote::BUSY));
+            self.io.look_by(now.saturating_add(super::remote::BUSY));
         }
     }
 
@@ -143,7 +143,7 @@ impl Core {
             return;
         }
         // The last words: what is whole, and so need not be said again.
-        self.tell();
+        self.drain_outputs();
         if let Some(association) = self.association(index).filter(|association| association.line.is_some()) {
             let (id, dst_qp) = (association.id, association.qp);
             self.say(id, SideMessage::Close { flow: RdFlow { src_qp: self.qp, dst_qp } });
@@ -152,7 +152,7 @@ impl Core {
         self.stop_asking(index);
         self.fail(index, Status::Flushed);
         self.answer_asked(index, &Err(ConnectError::DeviceClosed("the peer was removed".into())));
-        let (own, filled) = self.inbox.forget(&self.places, index);
+        let (own, filled) = self.inbox.forget(&self.io.places, index);
         self.end_filled(filled);
         for posted in own {
             self.end_receive(posted.handle, Some(entry.peer), Status::Flushed, 0);
@@ -170,23 +170,23 @@ impl Core {
             associations: self.remotes.associations(),
             counters: self.rd.counters(),
             side: self.lines.stats,
-            sent: self.outbound.counters(),
-            last_send_error: self.outbound.last_error(),
-            received_datagrams: self.counts.received_datagrams,
-            received_bytes: self.counts.received_bytes,
-            refused_datagrams: self.counts.refused_datagrams,
-            marked_datagrams: self.counts.marked_datagrams,
-            slowest: self.rd.slowest(self.now),
-            no_room_drops: self.counts.no_room_drops,
-            panics: self.counts.panics,
+            sent: self.io.outbound.counters(),
+            last_send_error: self.io.outbound.last_error(),
+            received_datagrams: self.io.counts.received_datagrams,
+            received_bytes: self.io.counts.received_bytes,
+            refused_datagrams: self.io.counts.refused_datagrams,
+            marked_datagrams: self.io.counts.marked_datagrams,
+            slowest: self.rd.slowest(self.io.now),
+            no_room_drops: self.no_room_drops,
+            panics: self.io.counts.panics,
             waiting_peers: self.waiting.len(),
             kept_bytes: self.inbox.kept_bytes(),
             paths: paths
                 .map(|(path, &packets)| RdmPath { source_port: self.port_of(path), packets })
                 .collect(),
             scan_period: std::time::Duration::from_nanos(self.rd.scan_period().as_ns()),
-            turns: self.counts.turns,
-            sleeps: self.counts.sleeps,
+            turns: self.io.counts.turns,
+            sleeps: self.io.counts.sleeps,
         }
     }
 }

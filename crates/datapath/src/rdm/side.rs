@@ -15,7 +15,7 @@ use super::engine::Core;
 use super::remote::{Association, BUSY, Leave, SIDE_CHANNEL};
 use super::stream::{MAX_RECORD, Preamble, RECORD_HEAD, record};
 use super::tcp::Happened;
-use crate::engine::epoch::MAY_BEGIN_ANEW;
+use crate::event_loop::MAY_BEGIN_ANEW;
 use crate::scheme::span;
 use crate::secure::{Protection, SessionId};
 
@@ -73,7 +73,7 @@ impl Core {
 
     /// Says what there is to say, where there is a connection for it or one may be tried.
     pub(super) fn flush_side(&mut self) {
-        let now = self.now;
+        let now = self.io.now;
         for index in std::mem::take(&mut self.talkers) {
             let Some(association) = self.association(index) else { continue };
             association.marked = false;
@@ -94,7 +94,7 @@ impl Core {
 
     /// Calls a peer.
     fn call(&mut self, index: u32) -> Option<u32> {
-        let (now, give_up) = (self.now, self.give_up());
+        let (now, give_up) = (self.io.now, self.give_up());
         let remote = self.remotes.get_mut(index)?;
         let address = remote.entry.address().ip();
         let association = remote.association.as_deref_mut()?;
@@ -134,7 +134,7 @@ impl Core {
 
     /// Puts what an association has to say on a connection, and sends what it takes.
     fn speak(&mut self, index: u32, line: u32) {
-        let now = self.now;
+        let now = self.io.now;
         let Some(association) =
             self.remotes.get_mut(index).and_then(|remote| remote.association.as_deref_mut())
         else {
@@ -347,7 +347,7 @@ impl Core {
 
     /// The connection on which this end spoke is gone, or could not be made.
     fn broke(&mut self, index: u32) {
-        let now = self.now;
+        let now = self.io.now;
         let Some(association) = self.association(index) else { return };
         association.unsaid = Vec::new();
         association.lost = true;
@@ -358,7 +358,7 @@ impl Core {
         association.calls = association.calls.saturating_add(1);
         association.down_since.get_or_insert(now);
         self.leaving.extend(gone);
-        self.next_upkeep = self.next_upkeep.min(now.saturating_add(BUSY));
+        self.io.look_by(now.saturating_add(BUSY));
     }
 
     /// Looks after peers whose connection broke, those that are gone, and connections nobody uses.
@@ -415,7 +415,7 @@ impl Core {
             }
         }
         self.close_idle(now);
-        self.next_upkeep = now.saturating_add(wait);
+        self.io.next_upkeep = now.saturating_add(wait);
         if now >= MAY_BEGIN_ANEW {
             self.renew();
         }

@@ -18,7 +18,7 @@ const LONGEST_GAP: u64 = 16;
 
 /// What to do instead of sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(crate) enum Look {
     /// To look once more, and to keep the core meanwhile: whoever gets it may have it for long.
     Once,
     /// To let others have the core, and look again.
@@ -27,7 +27,7 @@ pub(super) enum Look {
 
 /// What the waits of late say of the next one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Anticipation {
+pub(crate) struct Anticipation {
     /// The longest that it looks.
     most: Duration,
     /// Smoothed time from idling to the next arrival (gain 1/4).
@@ -50,7 +50,7 @@ struct Wait {
 
 impl Anticipation {
     /// Looks for up to `most` at a time; zero: never.
-    pub(super) fn new(most: Duration) -> Self {
+    pub(crate) fn new(most: Duration) -> Self {
         let gap = Duration::from_ps(most.as_ps().saturating_mul(LONGEST_GAP));
         Anticipation { most, gap, misses: 0, skips: 0, wait: None, bytes: 0 }
     }
@@ -61,18 +61,18 @@ impl Anticipation {
     }
 
     /// Whether messages go to and fro so quickly that it looks for them.
-    pub(super) fn is_quick(&self) -> bool {
+    pub(crate) fn is_quick(&self) -> bool {
         self.is_near() && self.skips == 0
     }
 
     /// Whether it is looking now.
-    pub(super) fn is_looking(&self) -> bool {
+    pub(crate) fn is_looking(&self) -> bool {
         self.wait.is_some_and(|wait| wait.looks)
     }
 
     /// There is nothing to do at `now`, after `bytes` in all have been sent and received. How to look again, if not to
     /// sleep.
-    pub(super) fn looks(&mut self, now: Time, bytes: u64) -> Option<Look> {
+    pub(crate) fn looks(&mut self, now: Time, bytes: u64) -> Option<Look> {
         let wait = match &mut self.wait {
             Some(wait) => wait,
             None => {
@@ -105,7 +105,7 @@ impl Anticipation {
     }
 
     /// Something has arrived, at `at`, and was found at `found`.
-    pub(super) fn arrived(&mut self, at: Time, found: Time) {
+    pub(crate) fn arrived(&mut self, at: Time, found: Time) {
         let Some(wait) = self.wait.take() else { return };
         let longest = self.most.as_ps().saturating_mul(LONGEST_GAP);
         let gap_ps = at.saturating_since(wait.since).as_ps().min(longest);
@@ -122,7 +122,7 @@ impl Anticipation {
     }
 
     /// The application has given the loop something to do: the wait is another one.
-    pub(super) fn interrupted(&mut self) {
+    pub(crate) fn interrupted(&mut self) {
         self.wait = None;
     }
 }

@@ -1,0 +1,94 @@
+//! Packets as frames in batches: header, payload from where it lies, and what protects them.
+
+use std::net::SocketAddr;
+
+use pathweave_transport::PayloadRef;
+use pathweave_units::PathId;
+use pathweave_wire::{DatagramLayout, Ecn, Segment, emit_datagram_header};
+
+use super::outbound::{Ends, Outbound, Target};
+use crate::places::Places;
+use crate::secure::{Protection, Session};
+use crate::sum::{self, CRC_LEN};
+
+/// Congestion codepoint of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Codepoint {
+    Is(Ecn),
+    /// That of what it leaves with: a mark on it is nothing anybody looks at.
+    Any,
+}
+
+impl Codepoint {
+    /// Of a packet that switches may mark, or may not.
+    #[inline]
+    pub(crate) fn capable(capable: bool) -> Self {
+        Codepoint::Is(if capable { Ecn::Capable0 } else { Ecn::NotCapable })
+    }
+}
+
+/// Where a frame goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Way {
+    pub(crate) to: SocketAddr,
+    pub(crate) path: PathId,
+    /// The sequence of protected packets that it is one of.
+    pub(crate) sequence: PathId,
+    pub(crate) codepoint: Codepoint,
+}
+
+/// Adds a packet.
+#[inline]
+pub(crate) fn add_packet(
+    outbound: &mut Outbound,
+    places: &Places,
+    session: &mut Session,
+    way: Way,
+    segment: &Segment,
+    payload: Option<&PayloadRef>,
+) {
+    let layout = DatagramLayout::of(segment);
+    add(outbound, session, way, layout.len(), |out| {
+        if emit_datagram_header(segment, out).is_err() {
+            return false;
+        }
+        let (body, padding) = out[layout.header_len..].split_at_mut(layout.payload_len);
+        padding.fill(0);
+        let Some(payload) = payload else { return body.is_empty() };
+        let place = places.get(payload.buffer.0);
+        place.is_some_and(|place| place.memory.fetch(payload.offset, body))
+    });
+}
+
+/// Adds a frame whose `len` bytes of content `write` writes, with what protects it.
+#[inline]
+pub(crate) fn add(
+    outbound: &mut Outbound,
+    session: &mut Session,
+    way: Way,
+    len: usize,
+    write: impl FnOnce(&mut [u8]) -> bool,
+) {
+    if session.protection() == Protection::Insecure {
+        let tag = session.plain_tags().sends;
+        put(outbound, way, Ends::Crc, len + CRC_LEN, |out| {
+            let (content, end) = out.split_at_mut(len);
+            sum::put_tag(end, tag);
+            write(content)
+        });
+    } else {
+        let (head, all) = (session.header_len(), session.overhead() + len);
+        put(outbound, way, Ends::AsWritten, all, |out| {
+            write(&mut out[head..head + len]) && session.seal(way.sequence, out).is_ok()
+        });
+    }
+}
+
+#[inline]
+fn put(outbound: &mut Outbound, way: Way, ends: Ends, len: usize, write: impl FnOnce(&mut [u8]) -> bool) {
+    let Way { to, path, codepoint, .. } = way;
+    match codepoint {
+        Codepoint::Is(ecn) => outbound.add(Target { to, path, ecn, ends }, len, write),
+        Codepoint::Any => outbound.add_along(to, path, ends, len, write),
+    }
+}

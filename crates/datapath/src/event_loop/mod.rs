@@ -1,0 +1,211 @@
+//! The loop, whatever transport service it drives: arrivals, timers and requests go in; packets, completions and wake-ups
+//! come out.
+//!
+//! [`Engine`] is the loop over a [`Backend`]. What it has whatever it drives is [`Io`]: clock, line, batches, counts. What
+//! connections (`engine`) and datagrams (`rdm`) add is a [`Service`].
+
+pub(crate) mod anticipation;
+pub(crate) mod frame;
+mod io;
+pub(crate) mod line;
+pub(crate) mod outbound;
+mod service;
+
+use std::time::{Duration, Instant};
+
+use pathweave_units::{Duration as Span, Time};
+
+use crate::backend::{Arrivals, Backend, Wait};
+use crate::config::Waiting;
+use anticipation::Look;
+pub(crate) use io::{Io, MAY_BEGIN_ANEW, MUST_BEGIN_ANEW};
+pub(crate) use service::{Service, message};
+
+/// Receive calls of one turn.
+const RECEIVES_A_TURN: usize = 4;
+/// And where a packet is about to count as lost: several socket buffers.
+const RECEIVES_BEFORE_TIMEOUT: usize = 256;
+/// Waits shorter than this are spent looking: going to sleep and waking up takes about as long.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(15);
+/// What is held back and due so soon leaves at once: no sleep is that short.
+const HELD_GRACE: Span = Span::from_us(15);
+/// So much earlier a sleep ends than its timer, to be awake in time.
+const WAKE_EARLY: Duration = Duration::from_micros(5);
+
+/// What a turn has found to do, and when there is more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    /// There is more to do at once.
+    pub(crate) more: bool,
+    /// There was something to do.
+    pub(crate) active: bool,
+    /// When the next timer is due.
+    pub(crate) until: Option<Time>,
+    /// The loop is to end.
+    pub(crate) stopped: bool,
+}
+
+/// How long a sleep may last, besides the loop's own timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// No sleep at all.
+    AtOnce,
+    /// Nobody waits.
+    Timer,
+    /// Somebody waits until then.
+    Deadline(Instant),
+}
+
+/// What sending has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// There was nothing to do.
+    Idle,
+    /// All was done.
+    Done,
+    /// There is more.
+    More,
+}
+
+/// What runs the loop, whatever it drives and whatever carries its packets.
+pub(crate) trait Drive: Send {
+    /// Does all there is to do now, and returns without waiting.
+    fn turn(&mut self) -> std::io::Result<Turn>;
+    /// Does what the application has just asked for, and leaves arrivals for later.
+    fn push(&mut self);
+    /// Sleeps until there is something to do, at most until the turn's timer and `until`.
+    fn park(&mut self, turn: &Turn, until: Until) -> std::io::Result<()>;
+    /// Fails all that is under way: the loop has ended.
+    fn abandon(&mut self);
+}
+
+/// The loop of a service over a backend.
+pub(crate) struct Engine<B, S> {
+    pub(crate) backend: B,
+    pub(crate) core: S,
+}
+
+impl<B: Backend, S: Service> Drive for Engine<B, S> {
+    fn turn(&mut self) -> std::io::Result<Turn> {
+        let core = &mut self.core;
+        core.io_mut().counts.turns += 1;
+        if core.io().drained && core.io().settled && core.shared().commands.is_empty() {
+            // Only sleep, or a timer, will bring something new.
+            let (until, stopped) = (core.next_timer(), core.io().stopping);
+            return Ok(Turn { more: false, active: false, until, stopped });
+        }
+        let mut active = core.take_commands(&self.backend);
+        if core.io().outbound.is_stuck() {
+            core.io_mut().outbound.flush(&mut self.backend);
+        }
+        let mut arrivals = Arrivals::None;
+        // Where everything has been received and nobody has slept since, the sleep will tell whether there is more.
+        if !core.io().drained {
+            for receives in 1.. {
+                arrivals = self.backend.receive(&mut |received| core.on_received(received))?;
+                let io = core.io_mut();
+                io.unread = arrivals != Arrivals::None;
+                if io.unread {
+                    active = true;
+                    let looks = io.anticipation.is_looking();
+                    io.anticipation.arrived(io.now, if looks { io.clock.now() } else { io.now });
+                }
+                // Before a packet counts as lost everything is looked at that may say otherwise.
+                let wants_all = io.unread && receives < RECEIVES_BEFORE_TIMEOUT && core.is_loss_due();
+                if arrivals != Arrivals::More && !wants_all {
+                    core.io_mut().drained = true;
+                    break;
+                }
+                if receives >= RECEIVES_A_TURN && !wants_all {
+                    break;
+                }
+                core.after_input(&mut self.backend);
+            }
+            if core.is_loss_due() {
+                // However much there is: whoever is asked for an answer all the time must see that one is missing.
+                core.io_mut().unread = false;
+            }
+        }
+        let idle = !active && core.io().settled && !core.io().outbound.is_stuck();
+        if idle && !S::HAS_SIDE_CHANNEL {
+            // An idle loop looks far more often than it finds something: it does no more than look at the clock.
+            let (now, until) = (core.io_mut().tick(), core.next_timer());
+            if until.into_iter().chain(core.held_until()).all(|due| due > now) {
+                return Ok(Turn { more: false, active, until, stopped: core.io().stopping });
+            }
+        }
+        let left = core.after_input(&mut self.backend);
+        active |= left != Left::Idle;
+        core.io_mut().settled = left != Left::More;
+        let more = arrivals == Arrivals::More || left == Left::More || !core.shared().commands.is_empty();
+        Ok(Turn { more, active, until: core.next_timer(), stopped: core.io().stopping })
+    }
+
+    fn push(&mut self) {
+        let core = &mut self.core;
+        if core.take_commands(&self.backend) {
+            core.io_mut().unread = true;
+            core.io_mut().anticipation.interrupted();
+            let left = core.after_input(&mut self.backend);
+            core.io_mut().settled = left != Left::More;
+        }
+    }
+
+    fn park(&mut self, turn: &Turn, until: Until) -> std::io::Result<()> {
+        let core = &mut self.core;
+        if turn.more || core.io().waiting == Waiting::Busy {
+            core.io_mut().drained = false;
+            if !turn.active {
+                std::thread::yield_now();
+            }
+            return Ok(());
+        }
+        // The turn has just ended: its time is good enough.
+        let now = core.io().now;
+        if core.held_until().is_some_and(|until| until <= now + HELD_GRACE) {
+            core.flush_held(&mut self.backend);
+        }
+        if until == Until::AtOnce {
+            core.io_mut().drained = false;
+            return Ok(());
+        }
+        if turn.active {
+            core.io_mut().idle_since = now;
+        }
+        let timer = turn.until.into_iter().chain(core.held_until()).min();
+        let left = timer.map(|until| Duration::from_nanos(until.saturating_since(now).as_ns()));
+        let io = core.io_mut();
+        let look = io.looks_again(now).or(left.filter(|left| *left < SHORTEST_SLEEP).map(|_| Look::Once));
+        if let Some(look) = look {
+            io.drained = false;
+            match look {
+                Look::Once => std::hint::spin_loop(),
+                // Whoever else has work on this core does it meanwhile, the other end above all: where both share a
+                // core, its answer is here when this returns, without the sleep and the wake-up of either.
+                Look::Again => std::thread::yield_now(),
+            }
+            return Ok(());
+        }
+        if !core.shared().park() {
+            return Ok(());
+        }
+        let io = core.io_mut();
+        io.counts.sleeps += 1;
+        let left = left.map(|left| left - WAKE_EARLY);
+        let deadline = match until {
+            Until::Deadline(deadline) => Some(deadline.saturating_duration_since(Instant::now())),
+            Until::Timer | Until::AtOnce => None,
+        };
+        let at_most = left.into_iter().chain(deadline).chain(io.longest_sleep).min();
+        let result = self.backend.wait(Wait { at_most, for_room: io.outbound.is_stuck() });
+        io.drained = false;
+        core.shared().unpark();
+        result
+    }
+
+    fn abandon(&mut self) {
+        self.core.take_commands(&self.backend);
+        self.core.abandon();
+        self.core.shared().signal.notify();
+    }
+}
