@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::perf::{
-    self, Asks, Broken, Check, Directions, Kind, Latency, Op, ProtectionArgs, Ready, Samples, Test,
+    self, Asks, Broken, Check, ConnectionEnd, Directions, Kind, Latency, Op, ProtectionArgs, Samples, Test,
     draw_number, seconds,
 };
 use crate::terminal;
@@ -140,14 +140,19 @@ pub(crate) fn ping(args: &PingArgs) -> Result<Outcome, Failure> {
 }
 
 /// A probe and a message for each path, and the answers that come in time.
-fn round(ready: &mut Ready, interval: Duration, interrupt: &Interrupt) -> Result<(), Broken> {
+fn round(ready: &mut ConnectionEnd, interval: Duration, interrupt: &Interrupt) -> Result<(), Broken> {
     ready.connection.probe_paths();
     wait(ready, interval, ready.connection.info().paths.into(), interrupt)
 }
 
 /// Takes completions in for so long, and sends messages, one at a time: each is acknowledged alone then, so that it is
 /// known which was marked.
-fn wait(ready: &mut Ready, span: Duration, messages: u64, interrupt: &Interrupt) -> Result<(), Broken> {
+fn wait(
+    ready: &mut ConnectionEnd,
+    span: Duration,
+    messages: u64,
+    interrupt: &Interrupt,
+) -> Result<(), Broken> {
     const LOOK_EVERY: Duration = Duration::from_millis(100);
     let begun = Instant::now();
     let mut left_to_send = messages;

@@ -165,6 +165,14 @@ impl DeviceArgs {
 }
 
 impl ClientArgs {
+    /// The verb; datagrams have SEND alone.
+    pub(crate) fn op(&self) -> Op {
+        self.op.unwrap_or(match self.device.transport {
+            Transport::Rc => Op::Write,
+            Transport::Erd => Op::Send,
+        })
+    }
+
     /// The scheme of connections.
     pub(crate) fn scheme(&self) -> &str {
         self.scheme.as_deref().unwrap_or("udmp")

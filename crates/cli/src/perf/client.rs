@@ -3,51 +3,46 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use pathweave_datapath::{Access, Completion, Device, Region, Registration, Remote, WaitError};
-use serde::de::DeserializeOwned;
-
-use super::args::ClientArgs;
-use super::bundle::Bundle;
+use super::args::{ClientArgs, Transport};
+use super::broken::Broken;
 use super::clients::draw_number;
-use super::flow::{Flow, Role, region};
+use super::connection::Connections;
+use super::datagram::Datagrams;
+use super::end::{Came, End, Mark, Part, Said};
+use super::meet::{Asks, LONGEST_SILENCE, LOOK_EVERY, Meets};
 use super::progress::Live;
 use super::samples::Samples;
-use super::session::Welcome;
 use super::show::{Ended, Figures, Row, Setup};
-use super::side::{Mark, Side};
-use super::test::{Check, Directions, Hello, Kind, Op, Test};
-use super::words::{Broken, Word};
+use super::test::{Check, Directions, Kind, Op, Test};
 use super::{device, show};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
-/// Room for what the server says: 256 paths take a quarter of it.
-const CONTROL_BYTES: u64 = 256 << 10;
-/// So often the client looks at the clock, the user and the progress.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A server that lives, but says and takes nothing for so long, has failed.
-pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(60);
-pub(super) const DEFAULT_TIME: Duration = Duration::from_secs(2);
+const DEFAULT_TIME: Duration = Duration::from_secs(2);
 
+/// # Errors
+/// What cannot even begin.
 pub(crate) fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
     let peer = device::resolve(&args.server)?;
-    let mut config = args.device.config(device::any_port_for(peer))?;
-    config.scheme = args.scheme().to_owned();
-    config.connect_timeout = args.timeout;
-    let device = device::open(config)?;
+    match args.device.transport {
+        Transport::Rc => run(args, peer, Connections::open(args, peer)?),
+        Transport::Erd => run(args, peer, Datagrams::open(args, peer)?),
+    }
+}
+
+fn run<M: Meets>(args: &ClientArgs, peer: SocketAddr, service: M) -> Result<Outcome, Failure> {
     let interrupt = Interrupt::listen_saying("stopping: what has been measured will be shown")?;
     let live = Live::new(&args.talk);
-    let mut meeting = Meeting { args, number: draw_number()?, device, peer, interrupt, live, setup: None };
+    let mut client = Client { args, number: draw_number()?, service, interrupt, live, setup: None };
     let (mut rows, mut ended) = (Vec::new(), Ended::Done);
     let mut complaint = None;
     let tests = tests(args);
     for (left, &test) in (0..tests.len()).rev().zip(&tests) {
-        if meeting.interrupt.requested() {
-            ended = Ended::Interrupted;
+        if client.interrupt.requested() {
             break;
         }
-        match meeting.measure(test, left > 0)? {
+        match client.measure(test, left > 0)? {
             Ok(row) => rows.push(row),
             Err(Broken::Refused(why)) => {
                 return Err(Failure::Input(format!("{peer} refuses the measurement: {why}")));
@@ -59,30 +54,24 @@ pub(crate) fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
             }
         }
     }
-    if ended == Ended::Done && meeting.interrupt.requested() {
+    if ended == Ended::Done && client.interrupt.requested() {
         ended = Ended::Interrupted;
     }
-    meeting.live.end();
-    let wrong: u64 =
-        rows.iter().map(|row: &Row| row.client.work.wrong_messages + row.server.work.wrong_messages).sum();
-    if let Some(setup) = &meeting.setup {
+    client.live.end();
+    if let Some(setup) = client.setup.as_ref().filter(|_| !args.talk.quiet) {
         let text = if args.talk.json { show::json(setup, &rows, ended) } else { show::text(setup, &rows) };
-        if !args.talk.quiet {
-            terminal::out(&text);
-        }
+        terminal::out(&text);
     }
     if let Some(complaint) = complaint {
         terminal::note(&format!("error: {complaint}"));
         return Ok(Outcome::Unfinished);
     }
+    let works = || rows.iter().flat_map(|row| [row.client.work(), row.server.work()]);
+    let wrong: u64 = works().map(|work| work.wrong_messages).sum();
     if wrong > 0 {
-        let first = rows
-            .iter()
-            .find_map(|row| row.client.work.first_wrong.as_ref().or(row.server.work.first_wrong.as_ref()));
-        let first = first.map_or("", |first| first.as_str());
-        return Err(Failure::Internal(format!(
-            "{wrong} messages arrived with wrong bytes; the first: {first}"
-        )));
+        let first = works().find_map(|work| work.first_wrong.as_deref()).unwrap_or("");
+        let what = format!("{wrong} messages arrived with wrong bytes; the first: {first}");
+        return Err(Failure::Internal(what));
     }
     Ok(if ended == Ended::Interrupted { Outcome::Interrupted } else { Outcome::Done })
 }
@@ -94,7 +83,7 @@ fn tests(args: &ClientArgs) -> Vec<Test> {
     let check = if args.verify { Check::EveryByte } else { Check::Off };
     let test = |size_bytes| Test {
         kind,
-        op: args.op.unwrap_or(Op::Write),
+        op: args.op(),
         size_bytes,
         depth: if args.latency { 1 } else { args.depth },
         iterations: args.iterations,
@@ -105,190 +94,101 @@ fn tests(args: &ClientArgs) -> Vec<Test> {
 }
 
 /// What all measurements of a client have in common.
-struct Meeting<'a> {
+struct Client<'a, M> {
     args: &'a ClientArgs,
     number: u64,
-    device: Device,
-    peer: SocketAddr,
+    service: M,
     interrupt: Interrupt,
     live: Live,
     setup: Option<Setup>,
 }
 
-/// What a client asks of a server.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Asks {
-    pub(crate) test: Test,
-    /// It will ask for another one.
-    pub(crate) comes_back: bool,
-    /// Its number ([`draw_number`]).
-    pub(crate) client: u64,
-}
+type SideOf<M> = <<M as Meets>::End as End>::Side;
 
-/// A connection on which a test can begin.
-pub(crate) struct Ready {
-    pub(crate) connection: Bundle,
-    pub(crate) flow: Flow,
-    control: Region,
-    _registered: [Registration; 2],
-}
-
-/// Connects, and agrees with the server on what is to be measured, and whether there is more to come.
-///
-/// # Errors
-/// The outer one: there is no connection. The inner one: there was.
-pub(crate) fn meet(
-    device: &Device,
-    peer: SocketAddr,
-    scheme: &str,
-    asks: Asks,
-    timeout: Duration,
-) -> Result<Result<Ready, Broken>, Failure> {
-    let Asks { test, comes_back, client } = asks;
-    let own = |why: Broken| Failure::Input(why.to_string());
-    let memory = region(test.memory_bytes()).map_err(own)?;
-    let control = region(CONTROL_BYTES).map_err(own)?;
-    let register = |memory: &Region, access| {
-        device.register(memory, access).map_err(|why| Failure::Internal(why.to_string()))
-    };
-    let registered = [register(&memory, Access::READ_WRITE)?, register(&control, Access::WRITE)?];
-    let [data_key, control_key] = registered.each_ref().map(Registration::rkey);
-    let hello = Hello { test, data_key, control_key, comes_back, client };
-    let connection = device::connect(device, peer, scheme, &hello.encode())?;
-    let agree = || {
-        let mut flow = Flow::new(test, Role::Client, memory, Remote { address: 0, rkey: 0 })?;
-        flow.prepare(&connection)?;
-        let begun = Instant::now();
-        let len = loop {
-            let left = timeout.saturating_sub(begun.elapsed());
-            let completion = match connection.wait(left) {
-                Ok(completion) => completion,
-                Err(WaitError::Timeout(_)) => return Err(Broken::Silent(timeout)),
-                Err(WaitError::ConnectionClosed(_)) => return Err(Broken::Closed),
-                Err(why) => return Err(Broken::Own(why.to_string())),
-            };
-            match flow.complete(&connection, completion)? {
-                Some((Word::Ready, len)) => break len,
-                Some((Word::Refused, len)) => return Err(Broken::Refused(text(&control, len)?)),
-                Some((word, _)) => return Err(Broken::Nonsense(format!("{word:?} before a test"))),
-                None => {}
-            }
-        };
-        let welcome: Welcome = parsed(&control, len)?;
-        flow.aim(Remote { address: 0, rkey: welcome.data_key });
-        Ok(flow)
-    };
-    Ok(agree().map(|flow| Ready { connection, flow, control, _registered: registered }))
-}
-
-fn text(control: &Region, len: u64) -> Result<String, Broken> {
-    let len = usize::try_from(len).unwrap_or(usize::MAX);
-    Ok(String::from_utf8_lossy(&control.to_vec(0..len)?).into_owned())
-}
-
-fn parsed<T: DeserializeOwned>(control: &Region, len: u64) -> Result<T, Broken> {
-    let text = text(control, len)?;
-    serde_json::from_str(&text).map_err(|why| Broken::Nonsense(why.to_string()))
-}
-
-impl Meeting<'_> {
-    fn measure(&mut self, test: Test, comes_back: bool) -> Result<Result<Row, Broken>, Failure> {
+impl<M: Meets> Client<'_, M> {
+    fn measure(&mut self, test: Test, comes_back: bool) -> Result<Result<Row<SideOf<M>>, Broken>, Failure> {
         let asks = Asks { test, comes_back, client: self.number };
-        let ready = match meet(&self.device, self.peer, self.args.scheme(), asks, self.args.timeout)? {
-            Ok(ready) => ready,
+        let mut end = match self.service.meet(asks)? {
+            Ok(end) => end,
             Err(why) => return Ok(Err(why)),
         };
         if self.setup.is_none() {
-            device::note_paths(&ready.connection, self.args.device.paths());
-            let info = ready.connection.info();
-            self.setup = Some(Setup {
-                op: test.op,
-                kind: test.kind,
-                directions: test.directions,
-                check: test.check,
-                server: self.peer,
-                scheme: info.scheme.clone(),
-                protection: info.protection.to_string(),
-                paths: info.paths,
-                mtu_payload_bytes: info.mtu_payload,
-                depth: test.depth,
-            });
+            self.setup = Some(self.service.setup(&end));
         }
-        Ok(self.run(test, ready))
+        Ok(self.run(test, &mut end))
     }
 
-    fn run(&mut self, test: Test, mut ready: Ready) -> Result<Row, Broken> {
-        let mark = Mark::now(&ready.connection);
-        ready.flow.say(&ready.connection, Word::Start)?;
+    fn run(&mut self, test: Test, end: &mut M::End) -> Result<Row<SideOf<M>>, Broken> {
+        let mark = Mark::now(end);
+        end.say(Said::Start)?;
         let samples = match test.kind {
-            Kind::Latency => Some(self.ping_pong(test, &mut ready, &mark)?),
+            Kind::Latency => Some(self.ping_pong(test, end, &mark)?),
             Kind::Bandwidth | Kind::Survey => {
-                self.stream(test, &mut ready, &mark)?;
+                self.stream(test, end, &mark)?;
                 None
             }
         };
-        let (connection, flow) = (&ready.connection, &mut ready.flow);
-        let before = mark.side(connection, flow, 1);
-        flow.say(connection, Word::Finish)?;
+        let before = mark.side(end, 1);
+        end.say(Said::Finish)?;
         let mut heard = Instant::now();
-        let server: Side = loop {
-            match next(connection)? {
+        let server = loop {
+            match end.next()? {
                 None if heard.elapsed() > LONGEST_SILENCE => return Err(Broken::Silent(LONGEST_SILENCE)),
-                None => {}
-                Some(completion) => {
-                    heard = Instant::now();
-                    match flow.complete(connection, completion)? {
-                        Some((Word::Report, len)) => break parsed(&ready.control, len)?,
-                        Some((Word::Data | Word::Checked(_), _)) | None => {}
-                        Some((word, _)) => return Err(Broken::Nonsense(format!("{word:?} after a test"))),
-                    }
-                }
+                None => continue,
+                Some(Came::Said(Said::Report(side))) => break *side,
+                Some(Came::Said(said)) => return Err(Broken::Nonsense(format!("{said:?} after a test"))),
+                Some(Came::Data | Came::Done) => {}
             }
+            heard = Instant::now();
         };
         // Where the server sends, too, the client is done when the server is.
         let client = match test.directions {
             Directions::One => before,
-            Directions::Both => mark.side(connection, flow, 1),
+            Directions::Both => mark.side(end, 1),
         };
-        Ok(row(test, client, server, samples.as_ref()))
+        end.say(Said::Bye)?;
+        // The time of a message is half of that there and back, but for READ, which is one.
+        let factor = if test.op == Op::Read { 1.0 } else { 0.5 };
+        let latency = samples.and_then(|samples| samples.latency(factor));
+        let figures = Figures::of(test.size_bytes, client.work(), server.work(), latency);
+        Ok(Row { figures, client, server })
+    }
+
+    /// How long to measure; `None`: for a number of messages.
+    fn time(&self) -> Option<Duration> {
+        self.args.time.or(if self.args.iterations.is_some() { None } else { Some(DEFAULT_TIME) })
     }
 
     /// As much as can be.
-    fn stream(&mut self, test: Test, ready: &mut Ready, mark: &Mark) -> Result<(), Broken> {
-        let time = time(self.args);
-        let (connection, flow) = (&ready.connection, &mut ready.flow);
+    fn stream(&mut self, test: Test, end: &mut M::End, mark: &Mark<SideOf<M>>) -> Result<(), Broken> {
+        let time = self.time();
         let (mut heard, mut shown) = (Instant::now(), Instant::now());
         loop {
-            flow.post(connection)?;
-            if flow.is_done() {
+            end.post()?;
+            if end.is_done() {
                 return Ok(());
             }
-            match next(connection)? {
-                Some(completion) => {
-                    unexpected(flow.complete(connection, completion)?)?;
-                    heard = Instant::now();
-                }
+            match next(end)? {
+                Some(_) => heard = Instant::now(),
                 None if heard.elapsed() > LONGEST_SILENCE => return Err(Broken::Silent(LONGEST_SILENCE)),
                 None => {}
             }
-            let now = Instant::now();
             if time.is_some_and(|time| mark.elapsed() >= time) {
-                flow.stop();
+                end.stop();
             }
-            if now - shown >= LOOK_EVERY {
-                shown = now;
+            if shown.elapsed() >= LOOK_EVERY {
+                shown = Instant::now();
                 if self.interrupt.requested() {
-                    flow.stop();
+                    end.stop();
                 }
-                self.live.update(&test, flow.done(), mark.elapsed(), time, connection);
+                self.show(test, end, end.done(), mark.elapsed());
             }
         }
     }
 
     /// One message at a time, there and back.
-    fn ping_pong(&mut self, test: Test, ready: &mut Ready, mark: &Mark) -> Result<Samples, Broken> {
-        let time = time(self.args);
-        let (connection, flow) = (&ready.connection, &mut ready.flow);
+    fn ping_pong(&mut self, test: Test, end: &mut M::End, mark: &Mark<SideOf<M>>) -> Result<Samples, Broken> {
+        let time = self.time();
         let (mut samples, mut shown) = (Samples::new(), Instant::now());
         loop {
             let over = test.iterations.is_some_and(|all| samples.count() >= all)
@@ -297,74 +197,42 @@ impl Meeting<'_> {
             if over {
                 break;
             }
-            let begun = Instant::now();
-            flow.post_one(connection)?;
-            flow.refill(connection)?;
-            while !answered(test.op, connection, flow, begun)? {}
+            let (begun, before) = (Instant::now(), end.done());
+            end.post_one()?;
+            loop {
+                match next(end)? {
+                    Some(Came::Data) if test.op != Op::Read => break,
+                    Some(_) if test.op == Op::Read && end.done() > before => break,
+                    None if begun.elapsed() > LONGEST_SILENCE => {
+                        return Err(Broken::Silent(LONGEST_SILENCE));
+                    }
+                    _ => {}
+                }
+            }
             samples.add(begun.elapsed().as_nanos() as u64);
             if shown.elapsed() >= LOOK_EVERY {
                 shown = Instant::now();
-                self.live.update(&test, samples.count(), mark.elapsed(), time, connection);
+                self.show(test, end, samples.count(), mark.elapsed());
             }
         }
         // The last answer may be here before the last acknowledgement.
-        while !flow.is_done() {
-            if let Some(completion) = next(connection)? {
-                unexpected(flow.complete(connection, completion)?)?;
-            }
+        end.stop();
+        while !end.is_done() {
+            next(end)?;
         }
         Ok(samples)
     }
-}
 
-/// Waits for the next completion, and says whether it was what a message waits for.
-fn answered(op: Op, connection: &Bundle, flow: &mut Flow, begun: Instant) -> Result<bool, Broken> {
-    let Some(completion) = next(connection)? else {
-        return if begun.elapsed() > LONGEST_SILENCE {
-            Err(Broken::Silent(LONGEST_SILENCE))
-        } else {
-            Ok(false)
-        };
-    };
-    let before = flow.done();
-    let word = flow.complete(connection, completion)?;
-    unexpected(word)?;
-    Ok(match op {
-        Op::Read => flow.done() > before,
-        Op::Send | Op::Write => matches!(word, Some((Word::Data, _))),
-    })
-}
-
-/// Words that have no place in the middle of a test.
-fn unexpected(word: Option<(Word, u64)>) -> Result<(), Broken> {
-    match word {
-        Some((Word::Data | Word::Checked(_), _)) | None => Ok(()),
-        Some((word, _)) => Err(Broken::Nonsense(format!("{word:?} during a test"))),
+    fn show(&mut self, test: Test, end: &M::End, done: u64, elapsed: Duration) {
+        let (time, service) = (self.time(), &self.service);
+        self.live.look((test.size_bytes, test.iterations), done, elapsed, time, || service.health(end));
     }
 }
 
-/// The next completion, waiting a little for it.
-pub(crate) fn next(connection: &Bundle) -> Result<Option<Completion>, Broken> {
-    match connection.wait(LOOK_EVERY) {
-        Ok(completion) => Ok(Some(completion)),
-        Err(WaitError::Timeout(_)) => Ok(None),
-        Err(WaitError::ConnectionClosed(_)) => Err(Broken::Closed),
-        Err(why) => Err(Broken::Own(why.to_string())),
+/// The next thing that comes in the middle of a test, in which words have no place.
+fn next<E: End>(end: &mut E) -> Result<Option<Came<E::Side>>, Broken> {
+    match end.next()? {
+        Some(Came::Said(said)) => Err(Broken::Nonsense(format!("{said:?} during a test"))),
+        came => Ok(came),
     }
-}
-
-/// How long to measure; `None`: for a number of messages.
-fn time(args: &ClientArgs) -> Option<Duration> {
-    match (args.time, args.iterations) {
-        (Some(time), _) => Some(time),
-        (None, Some(_)) => None,
-        (None, None) => Some(DEFAULT_TIME),
-    }
-}
-
-fn row(test: Test, client: Side, server: Side, samples: Option<&Samples>) -> Row {
-    // The time of a message is half of that there and back, but for READ, which is one.
-    let factor = if test.op == Op::Read { 1.0 } else { 0.5 };
-    let latency = samples.and_then(|samples| samples.latency(factor));
-    Row { figures: Figures::of(test.size_bytes, &client.work, &server.work, latency), client, server }
 }

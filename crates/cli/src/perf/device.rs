@@ -10,7 +10,7 @@ use pathweave_datapath::{
 };
 
 use super::args::{DEFAULT_PORT, DeviceArgs, DrivenBy, ProtectionArgs};
-use super::bundle::{Bundle, Member};
+use super::connection::{Bundle, Member};
 use crate::failure::Failure;
 use crate::terminal;
 

@@ -2,6 +2,8 @@
 
 use pathweave_datapath::{Region, RegionError};
 
+use super::broken::Broken;
+
 /// Bytes handled at a time: they stay in the cache.
 const CHUNK_BYTES: usize = 32 << 10;
 const WORD_BYTES: usize = 8;
@@ -105,6 +107,15 @@ fn mixed(number: u64, word: u64) -> u64 {
     value ^= value >> 29;
     value = value.wrapping_mul(STEP);
     value ^ value >> 32
+}
+
+/// Zeroed memory.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn region(bytes: u64) -> Result<Region, Broken> {
+    let len = usize::try_from(bytes).map_err(|_| Broken::Own(format!("no memory for {bytes} bytes")))?;
+    Ok(Region::zeroed(len)?)
 }
 
 #[cfg(test)]

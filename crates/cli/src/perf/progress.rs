@@ -4,10 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pathweave_datapath::PathState;
 
-use super::bundle::Bundle;
-use super::test::Test;
 use crate::options::{Bar, Talk};
 use crate::progress::clock;
 use crate::terminal;
@@ -52,24 +49,7 @@ impl Live {
         Live { show, next, last: (Duration::ZERO, 0) }
     }
 
-    /// Shows where a test is, if it is time.
-    pub(crate) fn update(
-        &mut self,
-        test: &Test,
-        done: u64,
-        elapsed: Duration,
-        time: Option<Duration>,
-        connection: &Bundle,
-    ) {
-        self.look((test.size_bytes, test.iterations), done, elapsed, time, || {
-            connection.stats().map_or((0, 0, 0), |stats| {
-                let up = stats.paths.iter().filter(|path| path.state == PathState::Up).count();
-                (stats.counters.retransmitted, up, stats.paths.len())
-            })
-        });
-    }
-
-    /// As [`update`](Live::update), of whatever has packets sent again, paths that are up, and paths.
+    /// Shows where a test is, if it is time. `state`: packets sent again, paths that are up, and paths.
     pub(super) fn look(
         &mut self,
         (size_bytes, iterations): (u64, Option<u64>),

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 
+use super::end::{Part, sums, two};
 use super::samples::Latency;
-use super::side::{PathPart, Side};
 use super::test::{Check, Directions, Kind, Op};
 use super::work::Work;
 
@@ -34,6 +34,9 @@ pub(crate) struct Figures {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Setup {
     pub(crate) op: Op,
+    /// `erd`: datagrams. Absent: a connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) transport: Option<&'static str>,
     pub(crate) kind: Kind,
     pub(crate) directions: Directions,
     pub(crate) check: Check,
@@ -43,15 +46,18 @@ pub(crate) struct Setup {
     pub(crate) paths: u16,
     pub(crate) mtu_payload_bytes: u16,
     pub(crate) depth: u32,
+    /// Of datagrams.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) scan_period_us: Option<f64>,
 }
 
 /// A measurement that is done.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct Row<S> {
     #[serde(flatten)]
     pub(crate) figures: Figures,
-    pub(crate) client: Side,
-    pub(crate) server: Side,
+    pub(crate) client: S,
+    pub(crate) server: S,
 }
 
 /// How a client's measurements ended.
@@ -81,18 +87,18 @@ impl Figures {
 }
 
 /// Everything, as JSON.
-pub(crate) fn json(setup: &Setup, rows: &[Row], ended: Ended) -> String {
+pub(crate) fn json<S: Serialize>(setup: &Setup, rows: &[Row<S>], ended: Ended) -> String {
     #[derive(Serialize)]
-    struct Document<'a> {
+    struct Document<'a, S> {
         setup: &'a Setup,
         ended: Ended,
-        results: &'a [Row],
+        results: &'a [Row<S>],
     }
     crate::commands::json(&Document { setup, ended, results: rows })
 }
 
 /// In the manner of the RDMA perftests, and below it what they do not tell.
-pub(crate) fn text(setup: &Setup, rows: &[Row]) -> String {
+pub(crate) fn text<S: Part>(setup: &Setup, rows: &[Row<S>]) -> String {
     let mut text = heading(setup);
     if rows.is_empty() {
         return text;
@@ -108,8 +114,8 @@ pub(crate) fn text(setup: &Setup, rows: &[Row]) -> String {
         paths(&mut text, setup, last);
     }
     if setup.check == Check::EveryByte {
-        let sum = |of: Count| rows.iter().map(|row| of(&row.client) + of(&row.server)).sum::<u64>();
-        let (checked, wrong) = (sum(|side| side.work.checked_messages), sum(|side| side.work.wrong_messages));
+        let [checked, wrong] = [|work: &Work| work.checked_messages, |work: &Work| work.wrong_messages]
+            .map(|of| sums(rows, |side| of(side.work())).into_iter().sum::<u64>());
         let _ = writeln!(text, "\nchecked byte by byte: {checked} messages, {wrong} wrong");
     }
     text
@@ -133,21 +139,23 @@ fn heading(setup: &Setup) -> String {
     };
     let mut text = String::new();
     rule(&mut text);
+    let service = if setup.transport.is_some() { "Datagram " } else { "" };
+    let scan = setup.scan_period_us.map_or(String::new(), |us| format!(", a scan every {us:.1} us"));
     let _ = writeln!(
         text,
-        " {op} {what}: server {}, scheme {}, {} paths, {}",
+        " {service}{op} {what}: server {}, scheme {}, {} paths, {}",
         setup.server, setup.scheme, setup.paths, setup.protection
     );
     let _ = writeln!(
         text,
-        " payload of a packet {} bytes, depth {}; MB are 10^6 bytes",
+        " payload of a packet {} bytes, depth {}{scan}; MB are 10^6 bytes",
         setup.mtu_payload_bytes, setup.depth
     );
     rule(&mut text);
     text
 }
 
-pub(super) fn bandwidth(text: &mut String, rows: &[&Figures]) {
+fn bandwidth(text: &mut String, rows: &[&Figures]) {
     let _ = writeln!(
         text,
         " {:<11} {:<12} {:>14} {:>17} {:>14} {:>12} {:>12}",
@@ -174,7 +182,7 @@ pub(super) fn bandwidth(text: &mut String, rows: &[&Figures]) {
     }
 }
 
-pub(super) fn latency(text: &mut String, rows: &[&Figures]) {
+fn latency(text: &mut String, rows: &[&Figures]) {
     let _ = writeln!(
         text,
         " {:<9} {:<11} {:>10} {:>11} {:>15} {:>11} {:>13} {:>9} {:>10}",
@@ -210,80 +218,32 @@ fn figure(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.3}"))
 }
 
-type End = fn(&Row) -> &Side;
-type Count = fn(&Side) -> u64;
-
 /// Sums over all sizes, each end in a column.
-fn ends(text: &mut String, rows: &[Row]) {
-    let sum = |side: End, of: Count| -> u64 { rows.iter().map(|row| of(side(row))).sum() };
-    let (client, server): (End, End) = (|row| &row.client, |row| &row.server);
-    let lines: [(&str, Count); 7] = [
-        ("data packets sent", |side| side.counters.data_packets_sent),
-        ("data packets received", |side| side.counters.data_packets_received),
-        ("retransmitted", |side| side.counters.retransmitted),
-        ("timeouts", |side| side.counters.timeouts),
-        ("duplicates received", |side| side.counters.duplicates),
-        ("marked by switches (ECN)", |side| side.counters.marked_received),
-        ("arrived out of order", |side| side.counters.out_of_order_packets),
-    ];
-    let _ = writeln!(text, " {:<26} {:>14} {:>14}", "", "client", "server");
-    for (name, of) in lines {
-        let _ = writeln!(text, " {name:<26} {:>14} {:>14}", sum(client, of), sum(server, of));
+fn ends<S: Part>(text: &mut String, rows: &[Row<S>]) {
+    two(text, S::NAMES, "", ["client", "server"]);
+    for (name, figures) in S::counts(rows) {
+        two(text, S::NAMES, name, figures);
     }
-    let most = |side: End| rows.iter().map(|row| side(row).counters.out_of_order_max).max();
-    let _ = writeln!(
-        text,
-        " {:<26} {:>14} {:>14}",
-        "  at most so far behind",
-        most(client).unwrap_or(0),
-        most(server).unwrap_or(0)
-    );
-    let cpu = |side: End| rows.iter().map(|row| side(row).work.cpu_seconds).sum::<f64>();
-    let _ = writeln!(text, " {:<26} {:>14.3} {:>14.3}", "CPU time[s]", cpu(client), cpu(server));
-    if rows.iter().any(|row| row.server.connections > 1) {
+    let cpu = |of: fn(&Row<S>) -> &S| {
+        let seconds = rows.iter().map(|row| of(row).work().cpu_seconds).sum::<f64>();
+        format!("{seconds:.3}")
+    };
+    two(text, S::NAMES, "CPU time[s]", [cpu(|row| &row.client), cpu(|row| &row.server)]);
+    if rows.iter().any(|row| row.server.others() > 1) {
         text.push_str(" The server had other clients at the time: its CPU time is for all of them.\n");
     }
 }
 
 /// The paths of whichever end sent the data of the last size.
-fn paths(text: &mut String, setup: &Setup, row: &Row) {
-    let of_size = format!("of {} bytes", row.figures.size_bytes);
-    match (setup.op, setup.directions, setup.kind) {
-        (Op::Read, Directions::One, _) => {
-            table(text, &format!("server to client, {of_size}"), &row.server.paths);
-        }
-        (_, Directions::One, Kind::Bandwidth) => {
-            table(text, &format!("client to server, {of_size}"), &row.client.paths);
-        }
-        _ => {
-            table(text, &format!("client to server, {of_size}"), &row.client.paths);
-            table(text, &format!("server to client, {of_size}"), &row.server.paths);
-        }
+fn paths<S: Part>(text: &mut String, setup: &Setup, row: &Row<S>) {
+    let (client, server) = (("client to server", &row.client), ("server to client", &row.server));
+    let senders = match (setup.op, setup.directions, setup.kind) {
+        (Op::Read, Directions::One, _) => vec![server],
+        (_, Directions::One, Kind::Bandwidth) => vec![client],
+        _ => vec![client, server],
+    };
+    for (whose, side) in senders {
+        let _ = writeln!(text, "\n Paths, {whose}, of {} bytes", row.figures.size_bytes);
+        side.paths(text);
     }
-}
-
-fn table(text: &mut String, title: &str, paths: &[PathPart]) {
-    let _ = writeln!(text, "\n Paths, {title}");
-    let _ = writeln!(
-        text,
-        " {:>4} {:>6} {:<5} {:>12} {:>9} {:>8} {:>12} {:>14}",
-        "path", "port", "state", "packets", "share[%]", "lost", "RTT[us]", "least RTT[us]"
-    );
-    for (index, path) in paths.iter().enumerate() {
-        let _ = writeln!(
-            text,
-            " {index:>4} {:>6} {:<5} {:>12} {:>9.2} {:>8} {:>12} {:>14}",
-            path.source_port,
-            if path.up { "up" } else { "down" },
-            path.packets,
-            path.share * 100.0,
-            path.lost,
-            times(path.rtt_us),
-            times(path.shortest_rtt_us)
-        );
-    }
-}
-
-fn times(us: Option<f64>) -> String {
-    us.map_or("-".to_owned(), |us| format!("{us:.1}"))
 }

@@ -4,23 +4,17 @@ use std::collections::VecDeque;
 
 use pathweave_datapath::{CloseReason, Completion, Opcode, Region, Remote, Slice, Status};
 
+use super::super::broken::Broken;
+use super::super::meter::Meter;
+use super::super::pattern::{Pattern, region};
+use super::super::test::{Check, Directions, Kind, Op, Role, Test};
+use super::super::work::{Watch, Work};
 use super::bundle::Bundle;
-use super::meter::Meter;
-use super::pattern::Pattern;
-use super::test::{Check, Directions, Kind, Op, Test};
-use super::words::{Broken, LARGEST_COUNT, Word};
-use super::work::{Watch, Work};
+use super::words::{LARGEST_COUNT, Word};
 
 /// Request ids: receives, control messages, everything else.
 const RECEIVE: u64 = 1 << 63;
 const CONTROL: u64 = 1 << 62;
-
-/// Which end this is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    Client,
-    Server,
-}
 
 /// One end's part in a test: requests of its own and what arrives from the other.
 pub(crate) struct Flow {
@@ -93,6 +87,10 @@ impl Flow {
             }
         }
         Ok(flow)
+    }
+
+    pub(crate) fn test(&self) -> &Test {
+        &self.test
     }
 
     /// The other end's memory is there.
@@ -336,13 +334,4 @@ impl Flow {
 /// [`Broken`].
 pub(crate) fn tell(connection: &Bundle, word: Word, text: &[u8], to: Remote) -> Result<(), Broken> {
     Ok(connection.write_imm(CONTROL, Region::from_bytes(text)?.all(), to, word.encode())?)
-}
-
-/// Zeroed memory.
-///
-/// # Errors
-/// There is none.
-pub(crate) fn region(bytes: u64) -> Result<Region, Broken> {
-    let len = usize::try_from(bytes).map_err(|_| Broken::Own(format!("no memory for {bytes} bytes")))?;
-    Ok(Region::zeroed(len)?)
 }

@@ -1,23 +1,21 @@
-//! `pathweave perf server`.
+//! A server of connections.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use pathweave_datapath::{Completion, Connection, WaitError};
 
-use super::args::ServerArgs;
+use super::super::args::ServerArgs;
+use super::super::broken::Broken;
+use super::super::clients::{Clients, Ended, Moved};
+use super::super::device;
+use super::super::meet::LOOK_EVERY;
+use super::super::server::{announce, summarise};
+use super::super::test::Hello;
 use super::bundle::Gathering;
-use super::clients::{Clients, Ended, Moved};
-use super::device;
 use super::session::Session;
-use super::test::Hello;
-use super::words::Broken;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::terminal;
-
-/// So often a server that has nothing to do looks whether it is to end.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What a server waits for.
 enum Event {
@@ -113,29 +111,5 @@ fn leave(clients: &mut Clients, session: &Session) {
     if let Some(ticket) = session.ticket() {
         let (ended, moved) = session.ended();
         clients.ends(ticket, ended, moved);
-    }
-}
-
-/// Says where it serves: on standard output, unless that is for JSON.
-pub(super) fn announce(args: &ServerArgs, line: &str) {
-    if args.json {
-        terminal::note(line);
-    } else {
-        terminal::out(&format!("{line}\n"));
-    }
-}
-
-/// Says what clients have measured.
-pub(super) fn summarise(
-    args: &ServerArgs,
-    clients: &Clients,
-    local: SocketAddr,
-    protection: &str,
-    interrupted: bool,
-) {
-    if args.json {
-        terminal::out(&clients.json(local, protection, interrupted));
-    } else if !args.quiet && clients.has_any() {
-        terminal::out(&clients.text());
     }
 }

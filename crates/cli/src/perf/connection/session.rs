@@ -1,17 +1,19 @@
 //! A client, as the server sees it.
 
 use std::net::SocketAddr;
-use std::time::Instant;
 
-use pathweave_datapath::{Access, Completion, Device, Registration, Remote};
+use pathweave_datapath::{Access, Completion, Device, Remote};
 use serde::{Deserialize, Serialize};
 
+use super::super::broken::Broken;
+use super::super::clients::{Ended, Moved, Ticket};
+use super::super::end::{End, Running};
+use super::super::pattern::region;
+use super::super::test::{Hello, Kind, Role, Test};
 use super::bundle::Bundle;
-use super::clients::{Ended, Moved, Ticket};
-use super::flow::{Flow, Role, region, tell};
-use super::side::Mark;
-use super::test::{Hello, Kind, Test};
-use super::words::{Broken, Word};
+use super::flow::{Flow, tell};
+use super::words::Word;
+use super::{Channel, ConnectionEnd};
 
 /// What the server says before a test: the key to its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,9 +23,6 @@ pub(crate) struct Welcome {
 
 /// A connection and its test.
 pub(crate) struct Session {
-    connection: Bundle,
-    /// Where the client hears.
-    control: Remote,
     part: Part,
     /// In the server's list of clients. `None`: it is not one of those it takes.
     ticket: Option<Ticket>,
@@ -31,38 +30,9 @@ pub(crate) struct Session {
 
 enum Part {
     /// It takes part.
-    Test(Box<Running>),
+    Test(Box<Running<ConnectionEnd>>),
     /// It has been told that it cannot.
-    Refused,
-}
-
-struct Running {
-    test: Test,
-    flow: Flow,
-    /// Taken before the client can begin: what it asks for is answered without this end's doing.
-    mark: Mark,
-    phase: Phase,
-    /// What had been moved before the client could begin. Data may overtake its word that it has.
-    before: Moved,
-    /// When it said so.
-    begun: Option<Instant>,
-    /// What was moved until the client was told of this end's part.
-    moved: Option<Moved>,
-    /// Connections the server had at a time, at most.
-    connections: usize,
-    _open: Registration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// The client has not begun.
-    Waiting,
-    /// Messages are under way.
-    Running,
-    /// The client is done.
-    Finishing,
-    /// It has been told of this end's part.
-    Over,
+    Refused(Bundle),
 }
 
 impl Session {
@@ -83,8 +53,7 @@ impl Session {
         let control = Remote { address: 0, rkey: key };
         let refuse = |connection: Bundle, ticket: Option<Ticket>, why: String| {
             tell(&connection, Word::Refused, why.as_bytes(), control)?;
-            let session = Session { connection, control, part: Part::Refused, ticket };
-            Ok((session, format!("refused: {why}")))
+            Ok((Session { part: Part::Refused(connection), ticket }, format!("refused: {why}")))
         };
         let hello = match Hello::decode(said) {
             Ok(hello) => hello,
@@ -117,27 +86,30 @@ impl Session {
         flow.prepare(&connection)?;
         let welcome = Welcome { data_key: open.rkey() };
         let text = serde_json::to_vec(&welcome).expect("plain data serialises");
-        let mark = Mark::now(&connection);
-        let before = moved(&connection);
-        tell(&connection, Word::Ready, &text, control)?;
-        let words = describe(&test);
-        let phase = Phase::Waiting;
-        let (begun, moved, connections) = (None, None, 1);
-        let running = Running { test, flow, mark, phase, before, begun, moved, connections, _open: open };
-        Ok((Session { connection, control, part: Part::Test(Box::new(running)), ticket }, words))
+        let channel = Channel::Tells(control);
+        let running = Running::new(ConnectionEnd { connection, flow, channel, _registered: vec![open] });
+        tell(&running.end.connection, Word::Ready, &text, control)?;
+        Ok((Session { part: Part::Test(Box::new(running)), ticket }, describe(&test)))
+    }
+
+    fn connection(&self) -> &Bundle {
+        match &self.part {
+            Part::Test(running) => &running.end.connection,
+            Part::Refused(connection) => connection,
+        }
     }
 
     /// The next completion, if there is one.
     pub(crate) fn take(&self) -> Option<Completion> {
-        self.connection.take()
+        self.connection().take()
     }
 
     pub(crate) fn peer(&self) -> SocketAddr {
-        self.connection.peer_addr()
+        self.connection().peer_addr()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.connection.is_closed()
+        self.connection().is_closed()
     }
 
     /// In the server's list of clients.
@@ -148,18 +120,18 @@ impl Session {
     /// What is measured, where it takes part.
     pub(crate) fn test(&self) -> Option<&Test> {
         match &self.part {
-            Part::Test(running) => Some(&running.test),
-            Part::Refused => None,
+            Part::Test(running) => Some(running.end.test()),
+            Part::Refused(_) => None,
         }
     }
 
     /// How it has ended, if it is over now.
     pub(crate) fn ended(&self) -> (Ended, Moved) {
         match &self.part {
-            Part::Refused => (Ended::Refused, Moved::default()),
-            Part::Test(running) => match running.moved {
+            Part::Refused(_) => (Ended::Refused, Moved::default()),
+            Part::Test(running) => match running.moved() {
                 Some(moved) => (Ended::Done, moved),
-                None => (Ended::Broken, running.moved_by(&self.connection)),
+                None => (Ended::Broken, running.moved_now()),
             },
         }
     }
@@ -167,7 +139,7 @@ impl Session {
     /// The server has so many connections.
     pub(crate) fn note_connections(&mut self, count: usize) {
         if let Part::Test(running) = &mut self.part {
-            running.connections = running.connections.max(count);
+            running.note_others(count);
         }
     }
 
@@ -176,62 +148,11 @@ impl Session {
     /// # Errors
     /// The session is over.
     pub(crate) fn complete(&mut self, completion: Completion, connections: usize) -> Result<(), Broken> {
-        let connection = &self.connection;
         let Part::Test(running) = &mut self.part else {
             return if completion.is_success() { Ok(()) } else { Err(Broken::Closed) };
         };
-        match running.flow.complete(connection, completion)?.map(|(word, _)| word) {
-            Some(Word::Start) => {
-                running.connections = connections;
-                running.phase = Phase::Running;
-                running.begun = Some(Instant::now());
-            }
-            Some(Word::Data) if running.test.kind == Kind::Latency => running.flow.post_one(connection)?,
-            Some(Word::Finish) => {
-                running.phase = Phase::Finishing;
-                if running.test.iterations.is_none() {
-                    running.flow.stop();
-                }
-            }
-            Some(word @ (Word::Ready | Word::Report | Word::Refused)) => {
-                return Err(Broken::Nonsense(format!("a client says {word:?}")));
-            }
-            Some(Word::Data | Word::Checked(_)) | None => {}
-        }
-        running.flow.refill(connection)?;
-        if matches!(running.phase, Phase::Running | Phase::Finishing) {
-            running.flow.post(connection)?;
-        }
-        if running.phase == Phase::Finishing && running.flow.is_done() {
-            running.phase = Phase::Over;
-            running.moved = Some(running.moved_by(connection));
-            let side = running.mark.side(connection, &running.flow, running.connections);
-            let text = serde_json::to_vec(&side).expect("plain data serialises");
-            tell(connection, Word::Report, &text, self.control)?;
-        }
-        Ok(())
-    }
-}
-
-impl Running {
-    /// What has been moved since the client began.
-    fn moved_by(&self, connection: &Bundle) -> Moved {
-        let (before, now) = (self.before, moved(connection));
-        Moved {
-            seconds: self.begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64()),
-            received_bytes: now.received_bytes.saturating_sub(before.received_bytes),
-            sent_bytes: now.sent_bytes.saturating_sub(before.sent_bytes),
-        }
-    }
-}
-
-/// Payload that a connection has moved.
-fn moved(connection: &Bundle) -> Moved {
-    let Some(counters) = connection.stats().map(|stats| stats.counters) else { return Moved::default() };
-    Moved {
-        seconds: 0.0,
-        received_bytes: counters.payload_bytes_received,
-        sent_bytes: counters.payload_bytes_sent,
+        let came = running.end.complete(completion)?;
+        running.go_on(came, connections)
     }
 }
 

@@ -1,13 +1,14 @@
-//! What an end says of its part of a measurement.
+//! What an end of a connection says of its part of a measurement.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use pathweave_datapath::{ConnectionStats, PathState, PathStats};
 use serde::{Deserialize, Serialize};
 
-use super::bundle::Bundle;
-use super::flow::Flow;
-use super::work::{Watch, Work};
+use super::super::end::{Part, share, sums};
+use super::super::show::Row;
+use super::super::work::Work;
 
 /// An end's part. The server sends its to the client; both are in the JSON output under these names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -52,30 +53,66 @@ pub(crate) struct PathPart {
     pub(crate) shortest_rtt_us: Option<f64>,
 }
 
-/// Where counters stood when the measurement began.
-pub(crate) struct Mark {
-    watch: Watch,
-    stats: Option<ConnectionStats>,
-}
+impl Part for Side {
+    type Stats = ConnectionStats;
+    const NAMES: usize = 26;
 
-impl Mark {
-    pub(crate) fn now(connection: &Bundle) -> Mark {
-        let stats = connection.stats();
-        Mark { watch: Watch::now(), stats }
+    fn between(
+        work: Work,
+        others: usize,
+        before: Option<&ConnectionStats>,
+        now: Option<&ConnectionStats>,
+    ) -> Self {
+        let paths = now.map_or(Vec::new(), |now| paths(before, now));
+        Side { work, connections: others, counters: counted(before, now), paths }
     }
 
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.watch.elapsed()
+    fn work(&self) -> &Work {
+        &self.work
     }
 
-    /// What has happened since.
-    pub(crate) fn side(&self, connection: &Bundle, flow: &Flow, connections: usize) -> Side {
-        let now = connection.stats();
-        Side {
-            work: flow.work(&self.watch),
-            connections,
-            counters: counted(self.stats.as_ref(), now.as_ref()),
-            paths: now.map_or(Vec::new(), |now| paths(self.stats.as_ref(), &now)),
+    fn others(&self) -> usize {
+        self.connections
+    }
+
+    fn counts(rows: &[Row<Self>]) -> Vec<(&'static str, [u64; 2])> {
+        let lines: [(&str, fn(&Counted) -> u64); 7] = [
+            ("data packets sent", |counters| counters.data_packets_sent),
+            ("data packets received", |counters| counters.data_packets_received),
+            ("retransmitted", |counters| counters.retransmitted),
+            ("timeouts", |counters| counters.timeouts),
+            ("duplicates received", |counters| counters.duplicates),
+            ("marked by switches (ECN)", |counters| counters.marked_received),
+            ("arrived out of order", |counters| counters.out_of_order_packets),
+        ];
+        let most = |of: fn(&Row<Self>) -> &Side| {
+            rows.iter().map(|row| of(row).counters.out_of_order_max).max().unwrap_or(0)
+        };
+        let lines = lines.into_iter().map(|(name, of)| (name, sums(rows, |side| of(&side.counters))));
+        lines
+            .chain([("  at most so far behind", [most(|row| &row.client), most(|row| &row.server)])])
+            .collect()
+    }
+
+    fn paths(&self, text: &mut String) {
+        let _ = writeln!(
+            text,
+            " {:>4} {:>6} {:<5} {:>12} {:>9} {:>8} {:>12} {:>14}",
+            "path", "port", "state", "packets", "share[%]", "lost", "RTT[us]", "least RTT[us]"
+        );
+        let times = |us: Option<f64>| us.map_or("-".to_owned(), |us| format!("{us:.1}"));
+        for (index, path) in self.paths.iter().enumerate() {
+            let _ = writeln!(
+                text,
+                " {index:>4} {:>6} {:<5} {:>12} {:>9.2} {:>8} {:>12} {:>14}",
+                path.source_port,
+                if path.up { "up" } else { "down" },
+                path.packets,
+                path.share * 100.0,
+                path.lost,
+                times(path.rtt_us),
+                times(path.shortest_rtt_us)
+            );
         }
     }
 }
@@ -111,7 +148,7 @@ fn paths(before: Option<&ConnectionStats>, after: &ConnectionStats) -> Vec<PathP
             up: path.state == PathState::Up,
             packets: grown(index, |path| path.packets),
             payload_bytes,
-            share: if total == 0 { 0.0 } else { payload_bytes as f64 / total as f64 },
+            share: share(payload_bytes, total),
             lost: grown(index, |path| path.lost),
             rtt_us: us(path.rtt),
             shortest_rtt_us: us(path.shortest_rtt),

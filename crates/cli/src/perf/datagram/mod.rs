@@ -5,12 +5,12 @@
 
 mod client;
 mod end;
-mod report;
 mod server;
+mod side;
 mod words;
 
-pub(super) use client::client;
-pub(super) use server::server;
+pub(crate) use client::Datagrams;
+pub(crate) use server::server;
 
 use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint};
 use pathweave_datapath::{ConnectError, DeviceConfig};

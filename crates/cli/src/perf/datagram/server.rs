@@ -1,4 +1,4 @@
-//! The server's end.
+//! A server of datagrams.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,13 +10,14 @@ use pathweave_datapath::rdm::{Delivery, Peer, RdmConfig, RdmEndpoint};
 use pathweave_datapath::{Opcode, Region};
 
 use super::super::args::ServerArgs;
-use super::super::client::{LONGEST_SILENCE, LOOK_EVERY};
+use super::super::broken::Broken;
 use super::super::clients::{Clients, Ended, Moved, Ticket};
-use super::super::flow::region;
+use super::super::end::{Came, End as _, Running, Said};
+use super::super::meet::{LONGEST_SILENCE, LOOK_EVERY};
+use super::super::pattern::region;
 use super::super::server::{announce, summarise};
-use super::super::words::Broken;
-use super::end::{Came, End};
-use super::report::Mark;
+use super::super::test::{Role, Test};
+use super::end::{DatagramEnd, Layout};
 use super::words::{Ask, WORDS_BYTES, Word, decode, encode};
 use super::{config, open};
 use crate::failure::{Failure, Outcome};
@@ -32,7 +33,7 @@ const BEGINS_WITHIN: Duration = Duration::from_secs(10);
 
 /// # Errors
 /// What cannot even begin.
-pub(in super::super) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
+pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
     let mut device = args.device.config(args.bind)?;
     device.paths = args.device.paths.unwrap_or(RdmConfig::DEFAULT_PATHS);
     let config = config(device, None);
@@ -83,12 +84,12 @@ pub(in super::super) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
         let answer = match opened {
             Ok((ticket, measuring)) => {
                 begun += 1;
-                clients.begins(ticket, ask.what());
+                clients.begins(ticket, ask.test().what());
                 say(format!("{address}: {}", describe(ask)));
                 let port = measuring.local_addr().port();
                 let (report, running) = (report.clone(), running.clone());
                 let body = move || {
-                    let (line, how) = match measure(measuring, token, ask, &running) {
+                    let (line, how) = match measure(measuring, token, ask.test(), &running) {
                         Ok(moved) => (format!("{address}: done"), (Ended::Done, moved)),
                         Err(why) => (format!("{address}: {why}"), (Ended::Broken, Moved::default())),
                     };
@@ -121,12 +122,11 @@ fn begin(config: &RdmConfig, args: &ServerArgs, ask: Ask) -> Result<RdmEndpoint,
     if !allowed.contains(&ask.size_bytes) || !(1..=super::super::test::MAX_DEPTH).contains(&ask.depth) {
         return Err(format!("messages of {} bytes with a depth of {}", ask.size_bytes, ask.depth));
     }
-    if ask.memory_bytes() > args.max_memory {
+    let needed = Layout(ask.test()).memory_bytes();
+    if needed > args.max_memory {
         return Err(format!(
-            "messages of {} bytes need {} bytes of memory, and it gives a client {} (--max-memory of the server)",
-            ask.size_bytes,
-            ask.memory_bytes(),
-            args.max_memory
+            "messages of {} bytes need {needed} bytes of memory, and it gives a client {} (--max-memory of the server)",
+            ask.size_bytes, args.max_memory
         ));
     }
     let mut config = config.clone();
@@ -143,48 +143,33 @@ fn describe(ask: Ask) -> String {
 }
 
 /// A measurement, from the client's first word to its last; what it has moved.
-fn measure(endpoint: RdmEndpoint, token: u64, ask: Ask, running: &AtomicUsize) -> Result<Moved, Broken> {
+fn measure(endpoint: RdmEndpoint, token: u64, test: Test, count: &AtomicUsize) -> Result<Moved, Broken> {
     let peer = hear_begin(&endpoint, token)?;
-    let mut end = End::new(endpoint, peer, token, ask, ask.both || ask.latency)?;
-    let others = running.fetch_add(1, Ordering::Relaxed);
-    let _leaves = Leaves(running);
-    let mark = Mark::now(end.endpoint());
-    end.say(&Word::Ready { port: 0 })?;
-    let (mut most, mut moved) = (others + 1, Moved::default());
-    let (mut finishing, mut reported, mut heard) = (false, false, Instant::now());
+    let end = DatagramEnd::new(endpoint, peer, token, test, Role::Server)?;
+    let mut running = Running::new(end);
+    let others = count.fetch_add(1, Ordering::Relaxed);
+    let _leaves = Leaves(count);
+    running.end.tell(&Word::Ready { port: 0 })?;
+    running.go_on(Came::Said(Said::Start), others + 1)?;
+    let mut heard = Instant::now();
     loop {
-        if ask.both {
-            end.post()?;
-        }
-        if finishing && !reported && end.is_done() {
-            reported = true;
-            moved = mark.moved(&end);
-            end.say(&Word::Report(Box::new(mark.side(&end, most))))?;
-        }
-        if reported && end.has_said_all() {
+        if let Some(moved) = running.moved().filter(|_| running.end.has_said_all()) {
             return Ok(moved);
         }
-        let came = match end.next() {
-            // Who has heard it is gone, mostly before its word that it has arrives here.
-            Err(_) if reported => return Ok(moved),
-            came => came?,
-        };
-        match came {
-            Some(Came::Word(Word::Finish)) => {
-                finishing = true;
-                if ask.iterations.is_none() || ask.latency {
-                    end.stop();
-                }
+        match running.end.next() {
+            Ok(Some(Came::Said(Said::Bye))) | Err(_) if running.is_over() => {
+                // Who has heard it is gone, mostly before its word that it has arrives here.
+                return Ok(running.moved().unwrap_or_default());
             }
-            Some(Came::Word(Word::Bye)) if reported => return Ok(moved),
-            Some(Came::Word(word)) => return Err(Broken::Nonsense(format!("a client says {word:?}"))),
-            Some(Came::Data) if ask.latency => end.post_one()?,
-            Some(Came::Data | Came::Done) => {}
-            None if heard.elapsed() > LONGEST_SILENCE => return Err(Broken::Silent(LONGEST_SILENCE)),
-            None => continue,
+            Ok(Some(came)) => {
+                running.go_on(came, 1)?;
+                heard = Instant::now();
+            }
+            Ok(None) if heard.elapsed() > LONGEST_SILENCE => return Err(Broken::Silent(LONGEST_SILENCE)),
+            Ok(None) => {}
+            Err(why) => return Err(why),
         }
-        heard = Instant::now();
-        most = most.max(running.load(Ordering::Relaxed));
+        running.note_others(count.load(Ordering::Relaxed));
     }
 }
 

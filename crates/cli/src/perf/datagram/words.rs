@@ -2,33 +2,65 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::report::Side;
+use super::super::meet::Asks;
+use super::super::test::{Check, Directions, Kind, Op, Test};
+use super::side::Side;
 
 /// Longest message of words; every receive has room for one.
-pub(super) const WORDS_BYTES: u64 = 64 << 10;
+pub(crate) const WORDS_BYTES: u64 = 64 << 10;
 const MAGIC: &[u8; 8] = b"pwperd01";
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Ask {
-    pub(super) size_bytes: u64,
-    pub(super) depth: u32,
-    pub(super) latency: bool,
-    pub(super) both: bool,
-    pub(super) check: bool,
-    pub(super) iterations: Option<u64>,
+pub(crate) struct Ask {
+    pub(crate) size_bytes: u64,
+    pub(crate) depth: u32,
+    pub(crate) latency: bool,
+    pub(crate) both: bool,
+    pub(crate) check: bool,
+    pub(crate) iterations: Option<u64>,
     /// The run of the program that asks; a number it has drawn.
     #[serde(default)]
-    pub(super) client: u64,
+    pub(crate) client: u64,
     /// It will ask for another measurement after this one.
     #[serde(default)]
-    pub(super) comes_back: bool,
+    pub(crate) comes_back: bool,
+}
+
+impl Ask {
+    /// As a client asks for a test.
+    pub(crate) fn of(asks: &Asks) -> Self {
+        let Asks { test, comes_back, client } = *asks;
+        Ask {
+            size_bytes: test.size_bytes,
+            depth: test.depth,
+            latency: test.kind == Kind::Latency,
+            both: test.directions == Directions::Both,
+            check: test.check == Check::EveryByte,
+            iterations: test.iterations,
+            client,
+            comes_back,
+        }
+    }
+
+    /// The test it asks for.
+    pub(crate) fn test(&self) -> Test {
+        Test {
+            kind: if self.latency { Kind::Latency } else { Kind::Bandwidth },
+            op: Op::Send,
+            size_bytes: self.size_bytes,
+            depth: self.depth,
+            iterations: self.iterations,
+            directions: if self.both { Directions::Both } else { Directions::One },
+            check: if self.check { Check::EveryByte } else { Check::Off },
+        }
+    }
 }
 
 /// A word.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Word {
+pub(crate) enum Word {
     /// Client, to the server's own endpoint: asks for a measurement.
     Ask(Ask),
     /// Server: it takes place at this port.
@@ -48,20 +80,20 @@ pub(super) enum Word {
 }
 
 /// A word's bytes. The token is the measurement's: what is measured does not begin so, but by a chance of 2^-128.
-pub(super) fn encode(token: u64, word: &Word) -> Vec<u8> {
+pub(crate) fn encode(token: u64, word: &Word) -> Vec<u8> {
     let mut bytes = [&MAGIC[..], &token.to_be_bytes()].concat();
     bytes.extend(serde_json::to_vec(word).expect("plain data serialises"));
     bytes
 }
 
 /// The token of a message that may be words.
-pub(super) fn token_of(bytes: &[u8]) -> Option<u64> {
+pub(crate) fn token_of(bytes: &[u8]) -> Option<u64> {
     let (token, _) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<8>()?;
     Some(u64::from_be_bytes(*token))
 }
 
 /// The word in a message, if it is one of this measurement; without a token, of any.
-pub(super) fn decode(token: Option<u64>, bytes: &[u8]) -> Option<(u64, Word)> {
+pub(crate) fn decode(token: Option<u64>, bytes: &[u8]) -> Option<(u64, Word)> {
     let (found, text) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<8>()?;
     let found = u64::from_be_bytes(*found);
     if token.is_some_and(|token| token != found) {

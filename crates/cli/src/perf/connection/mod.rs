@@ -1,0 +1,243 @@
+//! Measurements of reliable connections.
+//!
+//! A client says in its handshake what it asks for, and where it hears. Words are immediates; their texts are written to the
+//! memory of who hears.
+
+mod bundle;
+mod flow;
+mod server;
+mod session;
+mod side;
+mod words;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use pathweave_datapath::{
+    Access, Completion, ConnectionStats, Device, PathState, Region, Registration, Remote, WaitError,
+};
+use serde::de::DeserializeOwned;
+
+use super::args::ClientArgs;
+use super::broken::Broken;
+use super::device;
+use super::end::{Came, End, Said};
+use super::meet::{Asks, LOOK_EVERY, Meets};
+use super::pattern::region;
+use super::show::Setup;
+use super::test::{Hello, Role, Test};
+use super::work::{Watch, Work};
+use crate::failure::Failure;
+pub(super) use bundle::{Bundle, Member};
+use flow::{Flow, tell};
+pub(super) use server::server;
+use session::Welcome;
+use side::Side;
+use words::Word;
+
+/// Room for what the server says: 256 paths take a quarter of it.
+const CONTROL_BYTES: u64 = 256 << 10;
+
+/// One end of a connection.
+pub(crate) struct ConnectionEnd {
+    pub(crate) connection: Bundle,
+    pub(crate) flow: Flow,
+    channel: Channel,
+    _registered: Vec<Registration>,
+}
+
+/// How what has a text is said.
+enum Channel {
+    /// The client: here it lies.
+    Hears(Region),
+    /// The server: there it goes.
+    Tells(Remote),
+}
+
+impl ConnectionEnd {
+    /// What a completion means.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub(crate) fn complete(&mut self, completion: Completion) -> Result<Came<Side>, Broken> {
+        let Some((word, len)) = self.flow.complete(&self.connection, completion)? else {
+            return Ok(Came::Done);
+        };
+        Ok(match (word, &self.channel) {
+            (Word::Data, _) => Came::Data,
+            (Word::Checked(_), _) => Came::Done,
+            (Word::Start, Channel::Tells(_)) => Came::Said(Said::Start),
+            (Word::Finish, Channel::Tells(_)) => Came::Said(Said::Finish),
+            (Word::Report, Channel::Hears(control)) => Came::Said(Said::Report(parsed(control, len)?)),
+            (word, _) => return Err(Broken::Nonsense(format!("the other end says {word:?}"))),
+        })
+    }
+}
+
+impl End for ConnectionEnd {
+    type Side = Side;
+
+    fn test(&self) -> &Test {
+        self.flow.test()
+    }
+    fn post(&mut self) -> Result<(), Broken> {
+        self.flow.refill(&self.connection)?;
+        self.flow.post(&self.connection)
+    }
+    /// Where times are measured, receives are posted again after what the other end waits for.
+    fn post_one(&mut self) -> Result<(), Broken> {
+        self.flow.post_one(&self.connection)?;
+        self.flow.refill(&self.connection)
+    }
+    fn next(&mut self) -> Result<Option<Came<Side>>, Broken> {
+        match self.connection.wait(LOOK_EVERY) {
+            Ok(completion) => self.complete(completion).map(Some),
+            Err(WaitError::Timeout(_)) => Ok(None),
+            Err(WaitError::ConnectionClosed(_)) => Err(Broken::Closed),
+            Err(why) => Err(Broken::Own(why.to_string())),
+        }
+    }
+    fn say(&mut self, said: Said<Side>) -> Result<(), Broken> {
+        match (said, &self.channel) {
+            (Said::Start, _) => self.flow.say(&self.connection, Word::Start),
+            (Said::Finish, _) => self.flow.say(&self.connection, Word::Finish),
+            (Said::Report(side), Channel::Tells(to)) => {
+                let text = serde_json::to_vec(&side).expect("plain data serialises");
+                tell(&self.connection, Word::Report, &text, *to)
+            }
+            // The connection closes, which says as much.
+            (Said::Bye | Said::Report(_), _) => Ok(()),
+        }
+    }
+    fn stop(&mut self) {
+        self.flow.stop();
+    }
+    fn is_done(&self) -> bool {
+        self.flow.is_done()
+    }
+    fn done(&self) -> u64 {
+        self.flow.done()
+    }
+    fn work(&self, watch: &Watch) -> Work {
+        self.flow.work(watch)
+    }
+    fn stats(&self) -> Option<ConnectionStats> {
+        self.connection.stats()
+    }
+    fn moved_bytes(&self) -> (u64, u64) {
+        let counters = self.connection.stats().map(|stats| stats.counters).unwrap_or_default();
+        (counters.payload_bytes_received, counters.payload_bytes_sent)
+    }
+}
+
+/// A client's device.
+pub(super) struct Connections<'a> {
+    args: &'a ClientArgs,
+    device: Device,
+    peer: SocketAddr,
+}
+
+impl<'a> Connections<'a> {
+    /// # Errors
+    /// The device cannot be opened.
+    pub(super) fn open(args: &'a ClientArgs, peer: SocketAddr) -> Result<Self, Failure> {
+        let mut config = args.device.config(device::any_port_for(peer))?;
+        config.scheme = args.scheme().to_owned();
+        config.connect_timeout = args.timeout;
+        Ok(Connections { args, device: device::open(config)?, peer })
+    }
+}
+
+impl Meets for Connections<'_> {
+    type End = ConnectionEnd;
+
+    fn meet(&mut self, asks: Asks) -> Result<Result<ConnectionEnd, Broken>, Failure> {
+        meet(&self.device, self.peer, self.args.scheme(), asks, self.args.timeout)
+    }
+
+    fn setup(&self, end: &ConnectionEnd) -> Setup {
+        device::note_paths(&end.connection, self.args.device.paths());
+        let (info, test) = (end.connection.info(), end.test());
+        Setup {
+            op: test.op,
+            transport: None,
+            kind: test.kind,
+            directions: test.directions,
+            check: test.check,
+            server: self.peer,
+            scheme: info.scheme.clone(),
+            protection: info.protection.to_string(),
+            paths: info.paths,
+            mtu_payload_bytes: info.mtu_payload,
+            depth: test.depth,
+            scan_period_us: None,
+        }
+    }
+
+    fn health(&self, end: &ConnectionEnd) -> (u64, usize, usize) {
+        end.connection.stats().map_or((0, 0, 0), |stats| {
+            let up = stats.paths.iter().filter(|path| path.state == PathState::Up).count();
+            (stats.counters.retransmitted, up, stats.paths.len())
+        })
+    }
+}
+
+/// Connects, and agrees with the server on what is to be measured, and whether there is more to come.
+///
+/// # Errors
+/// The outer one: there is no connection. The inner one: there was.
+pub(crate) fn meet(
+    device: &Device,
+    peer: SocketAddr,
+    scheme: &str,
+    asks: Asks,
+    timeout: Duration,
+) -> Result<Result<ConnectionEnd, Broken>, Failure> {
+    let Asks { test, comes_back, client } = asks;
+    let own = |why: Broken| Failure::Input(why.to_string());
+    let memory = region(test.memory_bytes()).map_err(own)?;
+    let control = region(CONTROL_BYTES).map_err(own)?;
+    let register = |memory: &Region, access| {
+        device.register(memory, access).map_err(|why| Failure::Internal(why.to_string()))
+    };
+    let registered = [register(&memory, Access::READ_WRITE)?, register(&control, Access::WRITE)?];
+    let [data_key, control_key] = registered.each_ref().map(Registration::rkey);
+    let hello = Hello { test, data_key, control_key, comes_back, client };
+    let connection = device::connect(device, peer, scheme, &hello.encode())?;
+    let agree = || {
+        let mut flow = Flow::new(test, Role::Client, memory, Remote { address: 0, rkey: 0 })?;
+        flow.prepare(&connection)?;
+        let begun = Instant::now();
+        let len = loop {
+            let left = timeout.saturating_sub(begun.elapsed());
+            let completion = match connection.wait(left) {
+                Ok(completion) => completion,
+                Err(WaitError::Timeout(_)) => return Err(Broken::Silent(timeout)),
+                Err(WaitError::ConnectionClosed(_)) => return Err(Broken::Closed),
+                Err(why) => return Err(Broken::Own(why.to_string())),
+            };
+            match flow.complete(&connection, completion)? {
+                Some((Word::Ready, len)) => break len,
+                Some((Word::Refused, len)) => return Err(Broken::Refused(text(&control, len)?)),
+                Some((word, _)) => return Err(Broken::Nonsense(format!("{word:?} before a test"))),
+                None => {}
+            }
+        };
+        let welcome: Welcome = parsed(&control, len)?;
+        flow.aim(Remote { address: 0, rkey: welcome.data_key });
+        Ok(flow)
+    };
+    let agreed = agree();
+    let channel = Channel::Hears(control);
+    Ok(agreed.map(|flow| ConnectionEnd { connection, flow, channel, _registered: registered.into() }))
+}
+
+fn text(control: &Region, len: u64) -> Result<String, Broken> {
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    Ok(String::from_utf8_lossy(&control.to_vec(0..len)?).into_owned())
+}
+
+fn parsed<T: DeserializeOwned>(control: &Region, len: u64) -> Result<T, Broken> {
+    let text = text(control, len)?;
+    serde_json::from_str(&text).map_err(|why| Broken::Nonsense(why.to_string()))
+}
