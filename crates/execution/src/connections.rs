@@ -7,7 +7,7 @@ use pathweave_policy::Service;
 use pathweave_units::HostId;
 use pathweave_workload::{GroupId, Message, MessageGraph};
 
-use crate::tally::Tally;
+use crate::tally::{ReceiverTally, SenderTally};
 
 /// Index of a connection.
 pub type ConnId = u32;
@@ -24,13 +24,13 @@ pub struct Connection<Q> {
     pub group: GroupId,
     /// Messages that are yet to be acknowledged, posted or not.
     pub(crate) messages_left: u32,
-    /// Of datagram queue pairs, which are not a connection's own: messages posted, by their number.
-    pub posted: Vec<u32>,
     /// Its queue pairs; empty until the caller opens them.
     pub queue_pairs: Vec<Q>,
-    /// Counters of its queue pairs when a message was last done with. None until then, and none once all are, so that a
-    /// million connections of a message each do without.
-    taken: Option<Box<Tally>>,
+    /// The sender's counters when it was last done with a message. None until then, and none once it is with all, so that
+    /// a million connections of a message each do without.
+    sent: Option<Box<SenderTally>>,
+    /// Packets out of order that the receiver had counted when a message last arrived.
+    received_out_of_order: u64,
 }
 
 impl<Q> Connection<Q> {
@@ -40,9 +40,9 @@ impl<Q> Connection<Q> {
             dst: message.dst,
             group: message.group,
             messages_left: 0,
-            posted: vec![],
             queue_pairs: vec![],
-            taken: None,
+            sent: None,
+            received_out_of_order: 0,
         }
     }
 
@@ -51,11 +51,16 @@ impl<Q> Connection<Q> {
         self.messages_left
     }
 
-    /// Remembers its counters of now. Returns those of when this was last called.
-    pub(crate) fn take(&mut self, now: Tally) -> Tally {
-        let taken = self.taken.as_deref().copied().unwrap_or_default();
-        self.taken = (self.messages_left > 1).then(|| Box::new(now));
+    /// Remembers the sender's counters of now. Returns those of when this was last called.
+    pub(crate) fn take_sent(&mut self, now: SenderTally) -> SenderTally {
+        let taken = self.sent.as_deref().copied().unwrap_or_default();
+        self.sent = (self.messages_left > 1).then(|| Box::new(now));
         taken
+    }
+
+    /// The same at the receiver: packets out of order.
+    pub(crate) fn take_received(&mut self, now: &ReceiverTally) -> u64 {
+        std::mem::replace(&mut self.received_out_of_order, now.out_of_order)
     }
 }
 

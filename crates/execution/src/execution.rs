@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use pathweave_results::{FlowRecord, FlowStatus, JobRecord, Role};
 use pathweave_transport::Status;
-use pathweave_units::Time;
+use pathweave_units::{Duration, HostId, Time};
 use pathweave_workload::{MessageGraph, TaskId};
 
 use crate::connections::{ConnId, Connection, Connections};
-use crate::flow::Flow;
-use crate::tally::Tally;
-use crate::tasks::Tasks;
+use crate::flow::{Receiving, Sending};
+use crate::tally::{ReceiverTally, SenderTally};
+use crate::tasks::{Due, Step, Tasks};
 
 /// How the messages of a group are carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,15 +30,6 @@ impl GroupSpec {
     }
 }
 
-/// What begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
-    /// This message is to be posted.
-    Message(u32),
-    /// Nothing is to be done: a computation was over, and what waited for it is free.
-    Computed,
-}
-
 /// What it means for a message that its sender learnt how a part of it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -53,26 +44,37 @@ pub enum Completed {
 
 /// A workload in execution. `Q` is how the caller names both ends of a queue pair.
 ///
+/// # Who knows what
+///
+/// Each host knows what happens to it and nothing else. What waits for a message begins at the receiver when it is
+/// delivered, at the sender when it is completed, and at any other host a notification later, by whichever of the two it
+/// waits for. The same holds for computations, whose end their host knows. A barrier is at no host: it happens when the last
+/// of what it waits for does, and what waits for it begins a notification later.
+///
 /// # How it is driven
 ///
-/// Nothing happens by itself. At [`Execution::next`] or later, the caller takes what begins until there is nothing more,
-/// and posts the messages; then it reports what becomes of them:
+/// Nothing happens by itself. The caller takes the tasks that wait for nothing as their time comes
+/// ([`Execution::root_before`]), and makes their steps, and those that become known on the way ([`Execution::news`]), each
+/// at its host and time with [`Execution::step`]. It posts the messages that begin, and reports what becomes of them:
 ///
-/// 1. [`Execution::posted`], with the record as far as it is known and the number of parts ([`crate::shares`]), or
-///    [`Execution::unreachable`].
-/// 2. For each part, [`Execution::part_delivered`] when it has arrived and [`Execution::part_completed`] when its sender
-///    knows how it ended, in either order. A part that could not be posted completes with [`Status::Flushed`].
-/// 3. When all parts have completed: [`Execution::ended`] and, for messages with queue pairs of their own connection,
-///    [`Execution::done_with`], which takes the counters.
+/// 1. At the sender [`Execution::posted`], with the record as far as it is known and the number of parts
+///    ([`crate::shares`]), or [`Execution::unreachable`]; at the receiver [`Execution::expected`], before anything arrives.
+/// 2. At the receiver, for each part, [`Execution::part_delivered`] when it has arrived, and after the last of them
+///    [`Execution::received`], which takes the receiver's counters.
+/// 3. At the sender, for each part, [`Execution::part_completed`] when it is known how it ended. A part that could not be
+///    posted completes with [`Status::Flushed`]. After the last of them [`Execution::ended`] and, for messages with queue
+///    pairs of their own connection, [`Execution::done_with`], which takes the sender's counters.
 ///
-/// After each of these calls tasks may have become free, so [`Execution::next`] may be earlier.
+/// After each of these calls there may be news. A host can be run by itself for as long as a notification takes: nothing
+/// else in here tells one host of another, whatever the order in which they are run. When all have been, up to the same
+/// instant, [`Execution::settle_barriers`] does what concerns several.
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use pathweave_execution::{Begin, Completed, Connections, Execution, GroupSpec, Tally, shares};
+/// # use pathweave_execution::{Completed, Connections, Execution, GroupSpec, ReceiverTally, SenderTally, shares};
 /// # use pathweave_policy::Service;
 /// # use pathweave_transport::Status;
-/// # use pathweave_units::{Bytes, HostId, Time};
+/// # use pathweave_units::{Bytes, Duration, HostId, Time};
 /// # use pathweave_workload::{GraphBuilder, NewMessage, Stream};
 /// # let mut builder = GraphBuilder::new(2);
 /// # let group = builder.group("group", None)?;
@@ -81,18 +83,20 @@ pub enum Completed {
 /// # builder.message(NewMessage { src, dst, size, start, group, stream: Stream::Own, job: None })?;
 /// # let graph = Arc::new(builder.finish()?);
 /// let connections = Connections::<()>::new(&graph, |_| &Service::Connection);
-/// let mut execution = Execution::new(graph, &[GroupSpec::new(0)], connections);
-/// let now = execution.next().expect("a message of three bytes at 5 us");
-/// while let Some(begin) = execution.begin(now) {
-///     let Begin::Message(flow) = begin else { continue };
-///     let parts = shares(3, 1).len();
-///     execution.posted(execution.record(flow), parts as u16);
+/// let notification = Duration::from_us(1);
+/// let mut execution = Execution::new(graph, &[GroupSpec::new(0)], connections, notification);
+/// let due = execution.root_before(Time::MAX).expect("a message of three bytes at 5 us");
+/// if let Some(flow) = execution.step(due.at, due.host, due.step) {
+///     let parts = shares(3, 1).len() as u16;
+///     execution.posted(execution.record(flow), parts);
+///     execution.expected(flow, parts);
 /// }
 /// assert!(execution.part_delivered(Time::from_us(8), 0, 3));
+/// execution.received(0, ReceiverTally::default());
 /// assert_eq!(execution.part_completed(Time::from_us(9), 0, Status::Success), Completed::Acknowledged);
-/// execution.ended(0);
-/// assert!(execution.done_with(0, Tally::default()), "it was the last of its connection");
-/// assert!(execution.is_over());
+/// execution.ended(Time::from_us(9), 0);
+/// assert!(execution.done_with(0, SenderTally::default()), "it was the last of its connection");
+/// assert_eq!(execution.over_since(), Some(Time::from_us(9)));
 /// assert_eq!(execution.flow_records()[0].finish_ps, Some(8_000_000));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -102,52 +106,62 @@ pub struct Execution<Q> {
     pub connections: Connections<Q>,
     groups: Vec<GroupSpec>,
     tasks: Tasks,
-    /// By message; `None` until posted.
-    flows: Vec<Option<Flow>>,
+    /// What senders know, by message; `None` until posted.
+    sending: Vec<Option<Sending>>,
+    /// What receivers know, by message.
+    receiving: Vec<Receiving>,
     bytes_done: u128,
     flows_done: usize,
 }
 
 impl<Q> Execution<Q> {
-    /// Bytes for each message: its state, and which connection it has.
-    pub const MESSAGE_BYTES: usize = size_of::<Option<Flow>>() + size_of::<ConnId>();
+    /// Bytes for each message: its state at both ends, and which connection it has.
+    pub const MESSAGE_BYTES: usize =
+        size_of::<Option<Sending>>() + size_of::<Receiving>() + size_of::<ConnId>();
 
-    /// Nothing has begun. `groups` are those of the graph.
-    pub fn new(graph: Arc<MessageGraph>, groups: &[GroupSpec], connections: Connections<Q>) -> Self {
+    /// Nothing has begun. `groups` are those of the graph; a host knows after `notification` what has ended at another.
+    pub fn new(
+        graph: Arc<MessageGraph>,
+        groups: &[GroupSpec],
+        connections: Connections<Q>,
+        notification: Duration,
+    ) -> Self {
+        let messages = graph.messages().len();
         Execution {
             connections,
             groups: groups.to_vec(),
-            flows: graph.messages().iter().map(|_| None).collect(),
-            tasks: Tasks::new(graph, groups),
+            sending: (0..messages).map(|_| None).collect(),
+            receiving: vec![Receiving::UNKNOWN; messages],
+            tasks: Tasks::new(graph, groups, notification),
             bytes_done: 0,
             flows_done: 0,
         }
     }
 
-    /// When the next task begins, of those that are known to.
+    /// When something is due next that the caller has not taken: a task that waits for nothing, or a barrier.
     pub fn next(&self) -> Option<Time> {
         self.tasks.next()
     }
 
-    /// Whether any task that waited for others is free and has not begun.
-    pub fn any_freed(&self) -> bool {
-        self.tasks.any_freed()
+    /// The next task that waits for no other and begins before `end`, as a step to be made.
+    pub fn root_before(&mut self, end: Time) -> Option<Due> {
+        self.tasks.root_before(end)
     }
 
-    /// The tasks that begin before `end`, as far as is known, in order.
-    pub fn due_before(&mut self, end: Time) -> impl Iterator<Item = TaskId> {
-        self.tasks.due_before(end)
+    /// Takes the next of the steps that have become known, in the order in which they have.
+    #[inline]
+    pub fn news(&mut self) -> Option<Due> {
+        self.tasks.news()
     }
 
-    /// Begins the next task that is due. A computation is due when it is over.
-    pub fn begin(&mut self, now: Time) -> Option<Begin> {
-        let task = self.tasks.pop(now)?;
-        if task.index() < self.flows.len() {
-            return Some(Begin::Message(task.0));
-        }
-        self.tasks.ended(task);
-        self.tasks.complete(now, task);
-        Some(Begin::Computed)
+    /// Makes a step that is due. Returns the message that is to be posted, if one begins.
+    pub fn step(&mut self, now: Time, host: HostId, step: Step) -> Option<u32> {
+        self.tasks.step(now, Some(host), step)
+    }
+
+    /// Does what barriers are due to do before `end`. All hosts must have been run up to there.
+    pub fn settle_barriers(&mut self, end: Time) {
+        self.tasks.settle_barriers(end);
     }
 
     /// The record of a message that has not been posted. It starts when it could have been.
@@ -167,111 +181,143 @@ impl<Q> Execution<Q> {
         }
     }
 
-    /// The message of this record was posted in so many parts.
+    /// At the sender: the message of this record was posted in so many parts.
     pub fn posted(&mut self, record: FlowRecord, parts: u16) {
         let flow = record.flow as usize;
-        self.flows[flow] = Some(Flow::posted(record, parts));
+        self.sending[flow] = Some(Sending::new(record, parts));
     }
 
-    /// The message of this record has nowhere to go.
-    pub fn unreachable(&mut self, record: FlowRecord) {
+    /// At the sender: the message of this record has nowhere to go.
+    pub fn unreachable(&mut self, now: Time, record: FlowRecord) {
         let flow = record.flow;
         self.posted(FlowRecord { status: FlowStatus::Unreachable, ..record }, 0);
         let conn = self.connections.of(flow);
         self.connections[conn].messages_left -= 1;
-        self.ended(flow);
+        self.ended(now, flow);
     }
 
-    /// The last packet of a part has left its sender. True if this was the first time for the last of the parts: packets
-    /// may be sent again.
-    pub fn part_sent(&mut self, flow: u32) -> bool {
-        let state = self.flow(flow);
-        let Some(left) = state.parts_to_send.checked_sub(1) else { return false };
-        state.parts_to_send = left;
-        left == 0
+    /// At the receiver: a message is to come in so many parts.
+    pub fn expected(&mut self, flow: u32, parts: u16) {
+        self.receiving[flow as usize].parts_to_deliver = parts;
     }
 
-    /// A part of a message, of so many bytes, has arrived whole. True if it was the last: what waited for the message is
-    /// free.
+    /// At the receiver: a part of a message, of so many bytes, has arrived whole. True if it was the last.
     pub fn part_delivered(&mut self, now: Time, flow: u32, bytes: u64) -> bool {
         self.bytes_done += u128::from(bytes);
-        let whole = self.flow(flow).part_delivered(now);
+        let whole = self.receiving[flow as usize].part_delivered(now);
         if whole {
             self.flows_done += 1;
-            self.tasks.complete(now, TaskId(flow));
+            self.tasks.over(now, TaskId(flow));
         }
         whole
     }
 
-    /// The sender learnt how a part of a message ended.
+    /// At the receiver: a message has arrived whole; `now` are the counters of its connection.
+    pub fn received(&mut self, flow: u32, now: ReceiverTally) {
+        let conn = self.connections.of(flow);
+        let taken = self.connections[conn].take_received(&now);
+        self.receiving[flow as usize].settle(&now, taken);
+    }
+
+    /// At the receiver: a packet of a message came out of order, where its connection does not count them.
+    pub fn note_out_of_order(&mut self, flow: u32) {
+        self.receiving[flow as usize].note_out_of_order();
+    }
+
+    /// At the receiver: a packet of a message was lost there.
+    pub fn note_lost(&mut self, flow: u32) {
+        self.receiving[flow as usize].note_lost();
+    }
+
+    /// At the sender: it is known how a part of a message ended.
     pub fn part_completed(&mut self, now: Time, flow: u32, status: Status) -> Completed {
-        let state = self.flow(flow);
-        if !state.part_completed(now, status) {
+        let sending = self.sending[flow as usize].as_mut().expect("a part completes after it was posted");
+        if !sending.part_completed(now, status) {
             return Completed::NotYet;
         }
-        if state.record.acked_ps.is_none() {
+        if sending.record.acked_ps.is_none() {
             return Completed::Failed;
         }
         self.tasks.acknowledged(now, TaskId(flow));
         Completed::Acknowledged
     }
 
-    /// The run need not wait for this message any more, if it was posted. Saying so twice changes nothing.
-    pub fn ended(&mut self, flow: u32) {
-        if let Some(state) = &mut self.flows[flow as usize]
-            && !std::mem::replace(&mut state.over, true)
-        {
-            self.tasks.ended(TaskId(flow));
-        }
+    /// At the sender: all parts have completed, and the run need not wait for the message any more. To be said once.
+    pub fn ended(&mut self, now: Time, flow: u32) {
+        self.tasks.ended(now, TaskId(flow));
     }
 
-    /// A message is done with: `now` are the counters of its connection. True if it was the connection's last.
-    pub fn done_with(&mut self, flow: u32, now: Tally) -> bool {
-        self.settle(flow, now);
+    /// At the receiver, in place of [`Execution::ended`], for messages whose sender hears nothing of them: they are there,
+    /// or lost. True if it was said for the first time; again, it changes nothing.
+    pub fn gave_up(&mut self, now: Time, flow: u32) -> bool {
+        let first = !std::mem::replace(&mut self.receiving[flow as usize].given_up, true);
+        if first {
+            self.tasks.ended(now, TaskId(flow));
+        }
+        first
+    }
+
+    /// At the sender: a message is done with; `now` are the counters of its connection. True if it was the connection's
+    /// last.
+    pub fn done_with(&mut self, flow: u32, now: SenderTally) -> bool {
+        self.settle_sender(flow, now);
         let conn = self.connections.of(flow);
         let connection = &mut self.connections[conn];
         connection.messages_left -= 1;
         connection.messages_left == 0
     }
 
-    /// The run is over: messages that did not end take the counters of their connections, as `tally` tells them.
-    pub fn settle_open(&mut self, tally: impl Fn(&Connection<Q>) -> Tally) {
-        for flow in 0..self.flows.len() as u32 {
+    /// The run is over: messages that did not end take the counters of their connections, where these have some.
+    pub fn settle_open(
+        &mut self,
+        sent: impl Fn(ConnId, &Connection<Q>) -> Option<SenderTally>,
+        received: impl Fn(ConnId, &Connection<Q>) -> Option<ReceiverTally>,
+    ) {
+        for flow in 0..self.sending.len() as u32 {
+            let conn = self.connections.of(flow);
             // Those that ended were settled when they did.
-            if self.is_open(flow) {
-                self.settle(flow, tally(&self.connections[self.connections.of(flow)]));
+            if self.is_open(flow)
+                && let Some(tally) = sent(conn, &self.connections[conn])
+            {
+                self.settle_sender(flow, tally);
+            }
+            if self.is_arriving(flow)
+                && let Some(tally) = received(conn, &self.connections[conn])
+            {
+                self.received(flow, tally);
             }
         }
     }
 
-    /// Takes the counters of a message's connection into its record.
-    fn settle(&mut self, flow: u32, now: Tally) {
+    /// Takes the sender's counters of a message's connection into its record.
+    fn settle_sender(&mut self, flow: u32, now: SenderTally) {
         let conn = self.connections.of(flow);
-        let taken = self.connections[conn].take(now);
-        if let Some(state) = &mut self.flows[flow as usize] {
-            state.settle(&now, &taken);
+        let taken = self.connections[conn].take_sent(now);
+        if let Some(sending) = &mut self.sending[flow as usize] {
+            sending.settle(&now, &taken);
         }
     }
 
-    /// Whether a message was posted and parts of it have not been delivered.
+    /// At the receiver: whether a message is expected and parts of it have not been delivered.
     pub fn is_arriving(&self, flow: u32) -> bool {
-        self.state(flow).is_some_and(|state| state.parts_to_deliver > 0)
+        self.receiving.get(flow as usize).is_some_and(|receiving| receiving.parts_to_deliver > 0)
     }
 
-    /// Whether a message was posted and its sender does not know how all its parts ended.
+    /// At the sender: whether a message was posted and it is not known how all its parts ended.
     pub fn is_open(&self, flow: u32) -> bool {
-        self.state(flow).is_some_and(|state| state.parts_to_complete > 0)
+        let sending = self.sending.get(flow as usize).and_then(Option::as_ref);
+        sending.is_some_and(|sending| sending.parts_to_complete > 0)
     }
 
-    /// The record of a message that was posted.
+    /// At the sender: the record of a message that was posted.
     pub fn record_mut(&mut self, flow: u32) -> Option<&mut FlowRecord> {
-        self.flows[flow as usize].as_mut().map(|state| &mut state.record)
+        self.sending[flow as usize].as_mut().map(|sending| &mut sending.record)
     }
 
-    /// Nothing the run waits for is under way, and nothing is to come.
+    /// Nothing the run waits for is under way, and nothing is to come: since when that is so.
     #[inline]
-    pub fn is_over(&self) -> bool {
-        self.tasks.is_over()
+    pub fn over_since(&self) -> Option<Time> {
+        self.tasks.over_since()
     }
 
     /// Tasks not yet done, of the background, too.
@@ -291,7 +337,7 @@ impl<Q> Execution<Q> {
 
     /// All messages.
     pub fn flows(&self) -> usize {
-        self.flows.len()
+        self.sending.len()
     }
 
     /// All jobs, with their ends. One whose tasks wait for others begins when the first of them is free.
@@ -299,28 +345,30 @@ impl<Q> Execution<Q> {
         self.tasks.job_records()
     }
 
-    /// One a message, which they are taken from; those never posted keep the time at which they could have been.
+    /// One a message, which they are taken from: what its sender knew and what its receiver did. Those never posted keep
+    /// the time at which they could have been.
     pub fn flow_records(&mut self) -> Vec<FlowRecord> {
-        let flows = std::mem::take(&mut self.flows).into_iter().zip(0..);
-        flows.map(|(flow, id)| flow.map_or_else(|| self.record(id), |flow| flow.record)).collect()
-    }
-
-    fn state(&self, flow: u32) -> Option<&Flow> {
-        self.flows.get(flow as usize)?.as_ref()
-    }
-
-    fn flow(&mut self, flow: u32) -> &mut Flow {
-        self.flows[flow as usize].as_mut().expect("nothing becomes of a message before it was posted")
+        let senders = std::mem::take(&mut self.sending).into_iter().zip(0..);
+        let whole = |((sending, flow), receiving): ((Option<Sending>, u32), Receiving)| {
+            let mut record = sending.map_or_else(|| self.record(flow), |sending| sending.record);
+            receiving.complete(&mut record);
+            record
+        };
+        senders.zip(self.receiving.iter().copied()).map(whole).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use pathweave_policy::Service;
-    use pathweave_units::{Bytes, Duration, HostId};
-    use pathweave_workload::{Compute, GraphBuilder, NewMessage, Stream};
+    use pathweave_units::Bytes;
+    use pathweave_workload::{Compute, GraphBuilder, Moment, NewMessage, Stream};
 
     use super::*;
+
+    const NOTIFICATION: Duration = Duration::from_us(3);
 
     /// Host 0 to 1; 2 us after its delivery 1 to 2. Beside them 2 to 0 in a group of its own.
     fn execution(other: Role) -> Execution<()> {
@@ -347,7 +395,7 @@ mod tests {
         let graph = Arc::new(builder.finish().unwrap());
         let connections = Connections::new(&graph, |_| &Service::Connection);
         let groups = [GroupSpec::new(0), GroupSpec { role: other, ..GroupSpec::new(0) }];
-        Execution::new(graph, &groups, connections)
+        Execution::new(graph, &groups, connections, NOTIFICATION)
     }
 
     /// The message from this host.
@@ -356,54 +404,61 @@ mod tests {
         (0..execution.flows() as u32).find(of).expect("each host sends one")
     }
 
-    /// Posts, in two parts, what begins.
-    fn post(execution: &mut Execution<()>, now: Time) -> Vec<u32> {
+    /// Makes every step up to `end`, in order of time, and posts in two parts what begins. Returns the messages.
+    fn play(execution: &mut Execution<()>, steps: &mut BTreeSet<Due>, end: Time) -> Vec<u32> {
         let mut posted = Vec::new();
-        while let Some(begin) = execution.begin(now) {
-            let Begin::Message(flow) = begin else { continue };
-            execution.posted(FlowRecord { start_ps: now.as_ps(), ..execution.record(flow) }, 2);
-            posted.push(flow);
+        loop {
+            steps.extend(std::iter::from_fn(|| execution.root_before(end)));
+            steps.extend(std::iter::from_fn(|| execution.news()));
+            let Some(due) = steps.first().copied().filter(|due| due.at < end) else { break };
+            steps.remove(&due);
+            if let Some(flow) = execution.step(due.at, due.host, due.step) {
+                execution.posted(FlowRecord { start_ps: due.at.as_ps(), ..execution.record(flow) }, 2);
+                execution.expected(flow, 2);
+                posted.push(flow);
+            }
         }
+        execution.settle_barriers(end);
+        steps.extend(std::iter::from_fn(|| execution.news()));
         posted
+    }
+
+    fn deliver(execution: &mut Execution<()>, now: Time, flow: u32) {
+        assert!(!execution.part_delivered(now, flow, 50));
+        assert!(execution.part_delivered(now, flow, 50));
+        execution.received(flow, ReceiverTally::default());
     }
 
     fn complete(execution: &mut Execution<()>, now: Time, flow: u32, status: Status) -> Completed {
         assert_eq!(execution.part_completed(now, flow, Status::Success), Completed::NotYet);
         let completed = execution.part_completed(now, flow, status);
-        execution.ended(flow);
-        execution.ended(flow);
-        assert!(execution.done_with(flow, Tally::default()), "each has a connection of its own");
+        execution.ended(now, flow);
+        assert!(execution.done_with(flow, SenderTally::default()), "each has a connection of its own");
         completed
     }
 
     #[test]
-    fn what_waits_for_a_delivery_begins_with_it() {
+    fn what_waits_for_a_delivery_begins_with_it_at_the_receiver() {
         let mut execution = execution(Role::Background);
+        let mut steps = BTreeSet::new();
         let [first, second, other] = [0, 1, 2].map(|host| from(&execution, host));
-        let mut posted = post(&mut execution, Time::ZERO);
-        posted.sort_unstable();
-        let mut expected = [first, other];
-        expected.sort_unstable();
-        assert_eq!(posted, expected);
+        let posted = play(&mut execution, &mut steps, Time::from_us(1));
+        assert_eq!(BTreeSet::from_iter(posted), BTreeSet::from([first, other]));
         assert_eq!(execution.next(), None);
-        assert!(!execution.part_delivered(Time::from_us(3), first, 50));
-        assert!(execution.part_delivered(Time::from_us(5), first, 50));
+        deliver(&mut execution, Time::from_us(5), first);
         assert_eq!((execution.bytes_done(), execution.flows_done()), (100, 1));
-        // The computation is due when it is over.
-        assert_eq!(execution.next(), Some(Time::from_us(7)));
-        assert_eq!(execution.due_before(Time::from_us(7)).count(), 0);
-        assert_eq!(execution.due_before(Time::from_us(8)).count(), 1);
-        assert_eq!(post(&mut execution, Time::from_us(7)), [second]);
+        // Behind a computation of 2 us.
+        assert!(play(&mut execution, &mut steps, Time::from_us(7)).is_empty());
+        assert_eq!(play(&mut execution, &mut steps, Time::from_us(8)), [second]);
         assert_eq!(
             complete(&mut execution, Time::from_us(6), first, Status::Success),
             Completed::Acknowledged
         );
-        assert!(!execution.part_delivered(Time::from_us(9), second, 50));
-        assert!(execution.part_delivered(Time::from_us(9), second, 50));
-        assert!(!execution.is_over(), "its sender does not know");
+        deliver(&mut execution, Time::from_us(9), second);
+        assert_eq!(execution.over_since(), None, "its sender does not know");
         let at = Time::from_us(10);
         assert_eq!(complete(&mut execution, at, second, Status::Success), Completed::Acknowledged);
-        assert!(execution.is_over(), "nobody waits for the background");
+        assert_eq!(execution.over_since(), Some(at), "nobody waits for the background");
         assert_eq!(execution.tasks_left(), 1);
         let job = &execution.job_records()[0];
         assert_eq!((job.start_ps, job.finish_ps), (0, Some(9_000_000)));
@@ -412,16 +467,66 @@ mod tests {
         assert_eq!(record.acked_ps, Some(10_000_000));
     }
 
+    /// A message from host 0 to 1 is delivered at 5 us and completed at 6. Behind it wait, each with a message of its own:
+    /// the receiver, the sender, host 2, host 2 for the completion, and host 2 for a barrier behind it.
+    #[test]
+    fn each_host_begins_when_it_can_know() {
+        let mut builder = GraphBuilder::new(4);
+        let group = builder.group("group", None).unwrap();
+        let message = |src, size| NewMessage {
+            src: HostId(src),
+            dst: HostId((src + 1) % 4),
+            size: Bytes::new(size),
+            start: Time::ZERO,
+            group,
+            stream: Stream::Own,
+            job: None,
+        };
+        let first = builder.message(message(0, 100)).unwrap();
+        let barrier =
+            Compute { host: None, duration: Duration::ZERO, start: Time::ZERO, job: None, core: None };
+        let barrier = builder.compute(barrier).unwrap();
+        builder.after(barrier, first).unwrap();
+        for (host, size, behind, moment) in [
+            (1, 1, first, Moment::Delivery),
+            (0, 2, first, Moment::Delivery),
+            (2, 3, first, Moment::Delivery),
+            (2, 4, first, Moment::Completion),
+            (1, 5, first, Moment::Completion),
+            (2, 6, barrier, Moment::Delivery),
+        ] {
+            let task = builder.message(message(host, size)).unwrap();
+            builder.after_moment(task, behind, moment).unwrap();
+        }
+        let graph = Arc::new(builder.finish().unwrap());
+        let size = |flow: u32| graph.messages()[flow as usize].size.get();
+        let connections = Connections::new(&graph, |_| &Service::Connection);
+        let mut execution: Execution<()> =
+            Execution::new(graph.clone(), &[GroupSpec::new(0)], connections, NOTIFICATION);
+        let mut steps = BTreeSet::new();
+        let first = play(&mut execution, &mut steps, Time::from_us(1));
+        assert_eq!(first.iter().map(|&flow| size(flow)).collect::<Vec<_>>(), [100]);
+        deliver(&mut execution, Time::from_us(5), first[0]);
+        let _ = complete(&mut execution, Time::from_us(6), first[0], Status::Success);
+        let mut begun = Vec::new();
+        for us in 5..12 {
+            let now = play(&mut execution, &mut steps, Time::from_us(us + 1));
+            begun.extend(now.into_iter().map(|flow| (size(flow), us)));
+        }
+        begun.sort_unstable();
+        assert_eq!(begun, [(1, 5), (2, 6), (3, 8), (4, 9), (5, 9), (6, 8)]);
+    }
+
     #[test]
     fn a_run_is_over_when_what_is_left_waits_for_what_failed() {
         let mut execution = execution(Role::Foreground);
         let [first, second, other] = [0, 1, 2].map(|host| from(&execution, host));
-        post(&mut execution, Time::ZERO);
+        play(&mut execution, &mut BTreeSet::new(), Time::from_us(1));
         let failed = complete(&mut execution, Time::from_us(1), first, Status::RetryExceeded);
         assert_eq!(failed, Completed::Failed);
-        assert!(!execution.is_over());
+        assert_eq!(execution.over_since(), None);
         let _ = complete(&mut execution, Time::from_us(2), other, Status::Flushed);
-        assert!(execution.is_over());
+        assert_eq!(execution.over_since(), Some(Time::from_us(2)));
         assert_eq!(execution.tasks_left(), 4);
         let records = execution.flow_records();
         let status = |flow: u32| records[flow as usize].status;
@@ -432,9 +537,10 @@ mod tests {
     fn a_message_without_a_way_ends_at_once() {
         let mut execution = execution(Role::Background);
         let first = from(&execution, 0);
-        assert!(matches!(execution.begin(Time::ZERO), Some(Begin::Message(_))));
-        execution.unreachable(execution.record(first));
-        assert!(execution.is_over());
+        let due = execution.root_before(Time::from_us(1)).expect("it waits for nothing");
+        assert_eq!(execution.step(due.at, due.host, due.step), Some(first));
+        execution.unreachable(Time::ZERO, execution.record(first));
+        assert_eq!(execution.over_since(), Some(Time::ZERO));
         assert!(!execution.is_open(first) && !execution.is_arriving(first));
         assert_eq!(execution.flow_records()[first as usize].status, FlowStatus::Unreachable);
     }

@@ -2,9 +2,9 @@
 //!
 //! [`Execution`] does no I/O and knows no clock. The caller says what happened and when: a part of a message was
 //! delivered, its sender learnt how it ended. The execution says what to post next, and keeps the record of each flow.
-//! It decides which tasks of a [`pathweave_workload::MessageGraph`] are free, which messages share queue pairs
-//! ([`Connections`]), how a message is divided over them ([`shares`]), and which counters count for which message
-//! ([`Tally`]). How a message is posted, and what a queue pair is, are the caller's.
+//! It decides which tasks of a [`pathweave_workload::MessageGraph`] are free and when their hosts know it, which messages
+//! share queue pairs ([`Connections`]), how a message is divided over them ([`shares`]), and which counters count for which
+//! message ([`SenderTally`], [`ReceiverTally`]). How a message is posted, and what a queue pair is, are the caller's.
 
 mod connections;
 mod execution;
@@ -15,6 +15,7 @@ mod tally;
 mod tasks;
 
 pub use connections::{ConnId, Connection, Connections};
-pub use execution::{Begin, Completed, Execution, GroupSpec};
+pub use execution::{Completed, Execution, GroupSpec};
 pub use shares::{Share, shares};
-pub use tally::Tally;
+pub use tally::{ReceiverTally, SenderTally};
+pub use tasks::{Due, Step};

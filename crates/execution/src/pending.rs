@@ -1,17 +1,21 @@
 //! What a run still waits for: the tasks of foreground groups.
 
 use pathweave_results::Role;
+use pathweave_units::Time;
 use pathweave_workload::{MessageGraph, Task, TaskId};
 
 use crate::execution::GroupSpec;
 
-/// Tasks of the foreground that may begin or have begun, and are not over. A run is over when there is none: whatever
-/// waits for a task that failed never becomes free. Where every group is foreground that is every task.
+/// Tasks of the foreground that may begin or have begun, and are not over, and notifications under way to them. A run is
+/// over when there is none: whatever waits for a task that failed never becomes free. Where every group is foreground
+/// that is every task.
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
     /// By group; empty if there is no background.
     background: Vec<bool>,
     left: usize,
+    /// When the last of them ended so far.
+    last_end: Time,
 }
 
 impl Pending {
@@ -21,26 +25,29 @@ impl Pending {
         if !background.contains(&true) {
             background.clear();
         }
-        let mut pending = Pending { background, left: 0 };
+        let mut pending = Pending { background, left: 0, last_end: Time::ZERO };
         let tasks = (0..graph.task_count() as u32).map(TaskId);
-        tasks.filter(|&id| graph.predecessors(id) == 0).for_each(|id| pending.freed(graph, id));
+        tasks.filter(|&id| graph.predecessors(id) == 0).for_each(|id| pending.add(graph, id));
         pending
     }
 
-    /// A task may begin.
-    pub(crate) fn freed(&mut self, graph: &MessageGraph, task: TaskId) {
+    /// A task may begin, or a notification is on its way to it.
+    pub(crate) fn add(&mut self, graph: &MessageGraph, task: TaskId) {
         self.left += usize::from(self.counts(graph, task));
     }
 
-    /// A message's sender knows how it ended; a computation is over.
-    pub(crate) fn ended(&mut self, graph: &MessageGraph, task: TaskId) {
-        self.left -= usize::from(self.counts(graph, task));
+    /// A message's sender knows how it ended, a computation is over, or a notification has arrived.
+    pub(crate) fn remove(&mut self, now: Time, graph: &MessageGraph, task: TaskId) {
+        if self.counts(graph, task) {
+            self.left -= 1;
+            self.last_end = self.last_end.max(now);
+        }
     }
 
-    /// Nothing of the foreground is under way and nothing is to come.
+    /// Nothing of the foreground is under way and nothing is to come; since when.
     #[inline]
-    pub(crate) fn is_over(&self) -> bool {
-        self.left == 0
+    pub(crate) fn over(&self) -> Option<Time> {
+        (self.left == 0).then_some(self.last_end)
     }
 
     fn counts(&self, graph: &MessageGraph, task: TaskId) -> bool {

@@ -1,17 +1,10 @@
-//! The counters that count for each flow.
+//! The counters that count for each flow. Each end of a connection keeps its own.
 
 use pathweave_transport::{Counters, OrderCounters};
 
-/// Counters of a connection's queue pairs, summed: what is reported for each flow.
+/// What a sender counts, summed over the queue pairs of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    pub(crate) sender: SenderTally,
-    pub(crate) receiver: ReceiverTally,
-}
-
-/// What senders count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SenderTally {
+pub struct SenderTally {
     pub(crate) sent: u64,
     pub(crate) retransmitted: u64,
     pub(crate) timeouts: u64,
@@ -21,30 +14,31 @@ pub(crate) struct SenderTally {
     pub(crate) extra_wire_bytes: u64,
 }
 
-/// What receivers count.
+/// What a receiver counts, summed over the queue pairs of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ReceiverTally {
+pub struct ReceiverTally {
     pub(crate) out_of_order: u64,
     /// The largest degree so far.
     pub(crate) out_of_order_max: u64,
 }
 
-impl Tally {
-    /// Adds a queue pair of the sender.
-    pub fn add_sender(&mut self, counters: &Counters, order: &OrderCounters) {
-        let sender = &mut self.sender;
-        sender.sent += counters.data_sent;
-        sender.retransmitted += counters.retransmitted;
-        sender.timeouts += counters.timeouts;
-        sender.cnps += counters.cnps_received;
-        sender.copied += order.copies_sent;
-        sender.notices += order.notices_sent;
-        sender.extra_wire_bytes += order.extra_wire_bytes;
+impl SenderTally {
+    /// Adds a queue pair.
+    pub fn add(&mut self, counters: &Counters, order: &OrderCounters) {
+        self.sent += counters.data_sent;
+        self.retransmitted += counters.retransmitted;
+        self.timeouts += counters.timeouts;
+        self.cnps += counters.cnps_received;
+        self.copied += order.copies_sent;
+        self.notices += order.notices_sent;
+        self.extra_wire_bytes += order.extra_wire_bytes;
     }
+}
 
-    /// Adds a queue pair of the receiver.
-    pub fn add_receiver(&mut self, counters: &Counters) {
-        self.receiver.out_of_order += counters.out_of_order_packets();
-        self.receiver.out_of_order_max = self.receiver.out_of_order_max.max(counters.out_of_order_max);
+impl ReceiverTally {
+    /// Adds a queue pair.
+    pub fn add(&mut self, counters: &Counters) {
+        self.out_of_order += counters.out_of_order_packets();
+        self.out_of_order_max = self.out_of_order_max.max(counters.out_of_order_max);
     }
 }

@@ -1,129 +1,169 @@
-//! Tasks that become free, and when they begin.
+//! Tasks that become free, and where and when they begin.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use pathweave_results::JobRecord;
-use pathweave_units::Time;
-use pathweave_workload::{Due, Job, JobId, JobSpans, MessageGraph, Progress, TaskId};
+use pathweave_units::{Duration, HostId, Time};
+use pathweave_workload::{Job, JobId, JobSpans, Learns, MessageGraph, Moment, Progress, TaskId};
 
 use crate::execution::GroupSpec;
 use crate::pending::Pending;
 
-/// The tasks of a workload: which wait, which are due when, which jobs are finished.
+/// Something about a task that happens at a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// A notification arrives: what the task waits for has ended elsewhere.
+    Told(TaskId),
+    /// A computation is over.
+    Computed(TaskId),
+    /// The task may begin.
+    Begin(TaskId),
+}
+
+/// A step, with where and when it is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Due {
+    /// When.
+    pub at: Time,
+    /// At which host.
+    pub host: HostId,
+    /// What.
+    pub step: Step,
+}
+
+/// The tasks of a workload: which wait, which jobs are finished.
 #[derive(Debug)]
 pub(crate) struct Tasks {
     pub(crate) graph: Arc<MessageGraph>,
+    /// How long it takes until a host knows what has ended at another one.
+    notification: Duration,
     progress: Progress,
-    /// Tasks that became free and begin later, by (time, order of becoming free).
-    due: BinaryHeap<Reverse<(Time, u64, TaskId)>>,
-    due_count: u64,
-    /// Those of `due` that [`Tasks::due_before`] told last. Kept for its memory.
-    soon: Vec<Reverse<(Time, u64, TaskId)>>,
+    /// Steps to be made at hosts that their drivers do not know of yet, in the order in which they became known.
+    news: VecDeque<Due>,
+    /// Steps of barriers, which are at no host.
+    barriers: BinaryHeap<Reverse<(Time, Step)>>,
     /// What the run still waits for.
     pending: Pending,
-    /// When each job finished.
-    job_finish: Vec<Option<Time>>,
 }
 
 impl Tasks {
-    pub(crate) fn new(graph: Arc<MessageGraph>, groups: &[GroupSpec]) -> Self {
+    pub(crate) fn new(graph: Arc<MessageGraph>, groups: &[GroupSpec], notification: Duration) -> Self {
         Tasks {
+            notification,
             progress: Progress::new(&graph),
-            due: BinaryHeap::new(),
-            due_count: 0,
-            soon: Vec::new(),
+            news: VecDeque::new(),
+            barriers: BinaryHeap::new(),
             pending: Pending::new(&graph, groups),
-            job_finish: vec![None; graph.jobs().len()],
             graph,
         }
     }
 
-    /// When the next task begins, of those known.
+    /// When something happens next that no host knows of yet.
     pub(crate) fn next(&self) -> Option<Time> {
-        let root = self.progress.next_root(&self.graph);
-        let due = self.due.peek().map(|Reverse((at, ..))| *at);
-        root.into_iter().chain(due).min()
+        let barrier = self.barriers.peek().map(|Reverse((at, _))| *at);
+        self.progress.next_root(&self.graph).into_iter().chain(barrier).min()
     }
 
-    /// Whether any task that waited for others is to begin.
-    pub(crate) fn any_freed(&self) -> bool {
-        !self.due.is_empty()
-    }
-
-    /// Takes the next task that begins by now.
-    pub(crate) fn pop(&mut self, now: Time) -> Option<TaskId> {
-        loop {
-            if let Some(&Reverse((at, _, task))) = self.due.peek()
-                && at <= now
-            {
-                self.due.pop();
-                return Some(task);
-            }
-            let due = self.progress.pop_root(&self.graph, now)?;
-            if due.at <= now {
-                return Some(due.task);
-            }
-            self.later(due);
-        }
-    }
-
-    /// The tasks that begin before `end`, as far as is known, in order.
-    pub(crate) fn due_before(&mut self, end: Time) -> impl Iterator<Item = TaskId> {
-        if let Some(last) = end.as_ps().checked_sub(1).map(Time::from_ps) {
-            while let Some(due) = self.progress.pop_root(&self.graph, last) {
-                self.later(due);
+    /// The next task that waits for no other and begins before `end`.
+    pub(crate) fn root_before(&mut self, end: Time) -> Option<Due> {
+        while let Some((task, at)) = self.progress.pop_root(&self.graph, end) {
+            let step = Step::Begin(task);
+            match self.graph.home(task) {
+                Some(host) => return Some(Due { at, host, step }),
+                None => self.barriers.push(Reverse((at, step))),
             }
         }
-        self.soon.clear();
-        while let Some(&entry) = self.due.peek()
-            && entry.0.0 < end
+        None
+    }
+
+    /// Takes the next of the steps that have become known.
+    pub(crate) fn news(&mut self) -> Option<Due> {
+        self.news.pop_front()
+    }
+
+    /// Makes the steps of barriers that are due before `end`. All that ended before has been reported.
+    pub(crate) fn settle_barriers(&mut self, end: Time) {
+        while let Some(&Reverse((at, step))) = self.barriers.peek()
+            && at < end
         {
-            self.soon.push(entry);
-            self.due.pop();
+            self.barriers.pop();
+            self.step(at, None, step);
         }
-        self.due.extend(&self.soon);
-        self.soon.iter().map(|&Reverse((_, _, task))| task)
     }
 
-    fn later(&mut self, Due { task, at }: Due) {
-        self.due_count += 1;
-        self.due.push(Reverse((at, self.due_count, task)));
-    }
-
-    /// A message has arrived, or a computation is over: what waited for that is free.
-    pub(crate) fn complete(&mut self, now: Time, task: TaskId) {
-        let mut free = Vec::new();
-        if let Some(job) = self.progress.complete(&self.graph, task, now, &mut free) {
-            self.job_finish[job.index()] = Some(now);
+    /// Makes a step at a host, or of a barrier. Returns the message that is to be posted, if it is a message that begins.
+    pub(crate) fn step(&mut self, now: Time, host: Option<HostId>, step: Step) -> Option<u32> {
+        match step {
+            Step::Told(task) => {
+                self.told(now, host, task);
+                self.pending.remove(now, &self.graph, task);
+            }
+            Step::Begin(task) => match self.progress.begin(&self.graph, task, now) {
+                None => return Some(task.0),
+                Some(end) => self.push(end, host, Step::Computed(task)),
+            },
+            Step::Computed(task) => {
+                self.over(now, task);
+                self.ended(now, task);
+            }
         }
-        self.freed(free);
+        None
     }
 
-    /// The sender of a message has its last acknowledgement: what waited for that is free.
+    /// A message has arrived, or a computation is over: what waits for that learns of it, now or later.
+    pub(crate) fn over(&mut self, now: Time, task: TaskId) {
+        self.progress.over(&self.graph, task, now);
+        self.inform(now, task, Moment::Delivery);
+    }
+
+    /// A message has been acknowledged: what waits for that learns of it, now or later.
     pub(crate) fn acknowledged(&mut self, now: Time, message: TaskId) {
-        let mut free = Vec::new();
-        self.progress.acknowledged(&self.graph, message, now, &mut free);
-        self.freed(free);
-    }
-
-    fn freed(&mut self, free: Vec<Due>) {
-        for due in free {
-            self.pending.freed(&self.graph, due.task);
-            self.later(due);
-        }
+        self.inform(now, message, Moment::Completion);
     }
 
     /// The run need not wait for this task any more.
-    pub(crate) fn ended(&mut self, task: TaskId) {
-        self.pending.ended(&self.graph, task);
+    pub(crate) fn ended(&mut self, now: Time, task: TaskId) {
+        self.pending.remove(now, &self.graph, task);
     }
 
-    /// Nothing the run waits for is under way, and nothing is to come.
+    fn inform(&mut self, now: Time, task: TaskId, moment: Moment) {
+        let graph = self.graph.clone();
+        for (next, learns) in graph.informed(task, moment) {
+            match learns {
+                Learns::AtOnce => self.told(now, graph.home(next), next),
+                Learns::ByNotification(host) => {
+                    self.pending.add(&graph, next);
+                    self.push(now.saturating_add(self.notification), Some(host), Step::Told(next));
+                }
+                Learns::AsBarrier => {
+                    self.pending.add(&graph, next);
+                    self.push(now, None, Step::Told(next));
+                }
+            }
+        }
+    }
+
+    /// The host of a task knows that one of those it waits for is over.
+    fn told(&mut self, now: Time, host: Option<HostId>, task: TaskId) {
+        if let Some(at) = self.progress.told(&self.graph, task, now) {
+            self.pending.add(&self.graph, task);
+            self.push(at, host, Step::Begin(task));
+        }
+    }
+
+    fn push(&mut self, at: Time, host: Option<HostId>, step: Step) {
+        match host {
+            Some(host) => self.news.push_back(Due { at, host, step }),
+            None => self.barriers.push(Reverse((at, step))),
+        }
+    }
+
+    /// Nothing the run waits for is under way, and nothing is to come; since when.
     #[inline]
-    pub(crate) fn is_over(&self) -> bool {
-        self.pending.is_over()
+    pub(crate) fn over_since(&self) -> Option<Time> {
+        self.pending.over()
     }
 
     /// Tasks not yet done.
@@ -146,7 +186,7 @@ impl Tasks {
             name: job.name.clone(),
             group: job.group.0,
             start_ps: self.progress.job_begin(JobId(number)).map_or(earliest[number as usize], Time::as_ps),
-            finish_ps: self.job_finish[number as usize].map(Time::as_ps),
+            finish_ps: self.progress.job_end(JobId(number)).map(Time::as_ps),
             compute_ps: spans.span(JobId(number)).as_ps(),
             size_bytes: job.measure.map(|measure| measure.size.get()),
             bus_bytes: job.measure.map(|measure| measure.bus.get()),

@@ -161,7 +161,8 @@ impl Prepared {
         let spec = &self.spec;
         let routing = Routing::whole(&spec.topology);
         let mut finder = PathFinder::new(&spec.topology, &routing);
-        let bounds = Bounds::of(&spec.graph, |host| spec.topology.host_rate(host));
+        let notification = spec.task_notification().expect("it was checked when the run was set up");
+        let bounds = Bounds::of(&spec.graph, notification, |host| spec.topology.host_rate(host));
         let ns = |time: Time| time.as_ps() as f64 / 1e3;
         Inspection {
             name: spec.name.clone(),

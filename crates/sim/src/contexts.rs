@@ -6,13 +6,21 @@ use pathweave_execution::ConnId;
 use pathweave_policy::Service;
 use pathweave_units::{Duration, HostId, Time};
 
-use crate::later::Later;
+use crate::agenda::Item;
 use crate::runner::Runner;
+
+/// An end of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Sender,
+    Receiver,
+}
 
 impl<const C: usize> Runner<'_, C> {
     /// A message wants its end-to-end context, which carries one at a time. False: it waits until another is done.
     pub(crate) fn take_context(&mut self, conn: ConnId, flow: u32, posted: Time) -> bool {
-        let waiting = &mut self.beyond.as_mut().expect("there are contexts").waiting;
+        let src = self.execution.connections[conn].src;
+        let waiting = &mut self.extra(src).waiting;
         match waiting.get_mut(&conn) {
             Some(queue) => queue.push_back((flow, posted)),
             None => return waiting.insert(conn, VecDeque::new()).is_none(),
@@ -21,8 +29,8 @@ impl<const C: usize> Runner<'_, C> {
     }
 
     /// The message of an end-to-end context is done: the next one has its turn, once host and NIC know.
-    pub(crate) fn free_context(&mut self, now: Time, conn: ConnId) {
-        let waiting = &mut self.beyond.as_mut().expect("there are contexts").waiting;
+    pub(crate) fn free_context(&mut self, now: Time, src: HostId, conn: ConnId) {
+        let waiting = &mut self.extra(src).waiting;
         let next = waiting.get_mut(&conn).and_then(VecDeque::pop_front);
         let Some((flow, posted)) = next else {
             waiting.remove(&conn);
@@ -30,11 +38,11 @@ impl<const C: usize> Runner<'_, C> {
         };
         let nic = self.spec.host.nic.as_ref();
         let crossing = nic.map_or(Duration::ZERO, |nic| nic.arrival_delay(0) + nic.post_delay());
-        self.later(now + crossing, Later::Posted { flow, at: posted, granted: true });
+        self.later(now + crossing, src, Item::Posted { flow, at: posted, granted: true });
     }
 
-    /// Takes note of what a NIC at each end of a message must keep while it is under way, or that it need not any more.
-    pub(crate) fn note_contexts(&mut self, flow: u32, begin: bool) {
+    /// Takes note of what the NIC at one end of a message must keep while it is under way, or that it need not any more.
+    pub(crate) fn note_context(&mut self, flow: u32, side: Side, begin: bool) {
         if self.spec.host.nic.is_none() {
             return;
         }
@@ -42,16 +50,14 @@ impl<const C: usize> Runner<'_, C> {
         let service = &self.spec.scheme_of(message.group).scheme.service;
         let own = (message.stream >> 31 == 1).then_some(self.execution.connections.of(flow));
         let (src, dst) = message.processes();
-        let ends = [(message.src, src, message.dst, dst), (message.dst, dst, message.src, src)];
-        for (side, (host, process, peer, peer_process)) in ends.into_iter().enumerate() {
-            let Some(engine) = self.hosts[host.index()].extra().and_then(|extra| extra.engine.as_mut())
-            else {
-                continue;
-            };
-            for context in contexts_of(service, own, side, process, peer, peer_process).into_iter().flatten()
-            {
-                if begin { engine.begin(context) } else { engine.end(context) }
-            }
+        let (host, process, peer, peer_process) = match side {
+            Side::Sender => (message.src, src, message.dst, dst),
+            Side::Receiver => (message.dst, dst, message.src, src),
+        };
+        let engine = self.hosts[host.index()].extra().and_then(|extra| extra.engine.as_mut());
+        let Some(engine) = engine else { return };
+        for context in contexts_of(service, own, side, process, peer, peer_process).into_iter().flatten() {
+            if begin { engine.begin(context) } else { engine.end(context) }
         }
     }
 }
@@ -59,11 +65,11 @@ impl<const C: usize> Runner<'_, C> {
 const OF_PROCESS: u64 = 1 << 62;
 const OF_CONNECTION: u64 = 1 << 63;
 
-/// What the NIC at one end keeps for a message: the sender's (side 0) or the receiver's (1).
+/// What the NIC at one end keeps for a message.
 fn contexts_of(
     service: &Service,
     own: Option<ConnId>,
-    side: usize,
+    side: Side,
     process: u16,
     peer: HostId,
     peer_process: u16,
@@ -77,7 +83,7 @@ fn contexts_of(
             None => [Some(remote | u64::from(process) << 15 | u64::from(peer_process)), None],
         },
         // Only initiators count, as in the formulas; a target costs a NIC less than a queue pair.
-        Service::SharedReceive => [(side == 0).then_some(remote | u64::from(process) << 15), None],
+        Service::SharedReceive => [(side == Side::Sender).then_some(remote | u64::from(process) << 15), None],
         Service::EndToEnd => [Some(local), Some(remote)],
         Service::Datagram(_) => [Some(local), None],
     }
@@ -100,7 +106,7 @@ mod tests {
             for (peer, own, other) in (1..hosts).flat_map(|peer| {
                 (0..processes).flat_map(move |own| (0..processes).map(move |other| (peer, own, other)))
             }) {
-                for side in [0, 1] {
+                for side in [Side::Sender, Side::Receiver] {
                     let contexts = contexts_of(&service, None, side, own, HostId(peer), other);
                     kept.extend(contexts.into_iter().flatten());
                 }

@@ -10,30 +10,20 @@ use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdHost, RdQp, SideMessa
 use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, RdData, Segment};
 
+use crate::agenda::{Item, Opening, Rank};
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_datagrams};
-use crate::later::{Agenda, Later};
 use crate::nic::{Cores, Datagram, Engine, NicConfig, Reorder};
 use crate::paths::PathProfile;
 use crate::runner::Runner;
 use crate::spec::{SimError, SimSpec};
 
-/// What a run has besides, if any of its schemes has datagram queue pairs or its NICs are modelled.
-#[derive(Debug, Default)]
-pub(crate) struct Beyond {
-    pub(crate) agenda: Agenda,
-    /// Connections of datagram queue pairs, by sender and receiver.
-    flows: BTreeMap<(PeerId, PeerId), ConnId>,
-    /// Side channels, by host and host.
-    channels: BTreeMap<(HostId, HostId), Channel>,
-    /// Messages that wait for an end-to-end context, with when they were posted; there while it is in use.
-    pub(crate) waiting: BTreeMap<ConnId, VecDeque<(u32, Time)>>,
-}
-
-/// A direction of a side channel.
+/// A side channel to another host.
 #[derive(Clone, Copy, Debug)]
 struct Channel {
     free_at: Time,
     latency: Duration,
+    /// Messages so far.
+    sent: u64,
 }
 
 /// What such a host has besides.
@@ -52,6 +42,12 @@ pub(crate) struct Extra {
     routes: BTreeMap<HostId, (u16, u16)>,
     /// Datagrams that were sent again, until somebody takes note.
     pub(crate) sent_again: Vec<SentAgain>,
+    /// Flows of the messages that each datagram queue pair here sends to a peer, and expects of one, by their number.
+    outgoing: BTreeMap<(QpNum, PeerId), Vec<u32>>,
+    incoming: BTreeMap<(QpNum, PeerId), Vec<u32>>,
+    channels: BTreeMap<HostId, Channel>,
+    /// Messages that wait for an end-to-end context, with when they were posted; there while it is in use.
+    pub(crate) waiting: BTreeMap<ConnId, VecDeque<(u32, Time)>>,
 }
 
 /// A datagram that was sent again.
@@ -76,6 +72,10 @@ impl Extra {
             datagrams_next: false,
             sent_again: Vec::new(),
             routes: BTreeMap::new(),
+            outgoing: BTreeMap::new(),
+            incoming: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            waiting: BTreeMap::new(),
         }
     }
 
@@ -83,6 +83,14 @@ impl Extra {
     pub(crate) fn is_notified(&self, from: HostId, segment: &Segment) -> bool {
         let peer = PeerId { host: from, qp: segment.src_qp };
         self.rd.get(segment.dst_qp).is_some_and(|qp| qp.expected_psn(peer).is_some())
+    }
+
+    /// The flow of a message of these 16 bits between a queue pair here and a peer: the latest there is.
+    fn latest(messages: Option<&Vec<u32>>, msg_id: u16) -> Option<u32> {
+        let messages = messages?;
+        let last = messages.len().checked_sub(1)?;
+        let index = last.checked_sub(usize::from((last as u16).wrapping_sub(msg_id)))?;
+        messages.get(index).copied()
     }
 
     /// The route that stands for a path of datagrams. A queue pair counts the same paths to all its peers; they are
@@ -113,8 +121,8 @@ impl SimSpec {
     }
 }
 
-/// Numbers of datagram queue pairs have this bit; those of connections do not before a place for one is used a 33rd time.
-const DATAGRAMS: u32 = 1 << 23;
+/// Numbers of datagram queue pairs have this bit; those of connections do not.
+pub(crate) const DATAGRAMS: u32 = 1 << 23;
 
 /// The queue pair of a process for the messages of a group.
 fn queue_pair(group: usize, groups: usize, process: u16) -> QpNum {
@@ -129,7 +137,6 @@ impl<const C: usize> Runner<'_, C> {
         if nic.is_none() && !others {
             return;
         }
-        self.beyond = Some(Box::default());
         for host in 0..self.hosts.len() {
             let ports = self.map.ports(host as u32);
             let rate: u64 = ports.map(|port| self.fabric.link(port).0.as_bps()).sum();
@@ -137,39 +144,28 @@ impl<const C: usize> Runner<'_, C> {
         }
     }
 
-    /// Lets something happen later.
-    pub(crate) fn later(&mut self, at: Time, what: Later) {
-        let beyond = self.beyond.as_mut().expect("there is nothing later without it");
-        beyond.agenda.push(at, what);
-        self.schedule_later();
-    }
-
-    /// Does what is due.
-    pub(crate) fn on_later(&mut self, now: Time) {
-        while let Some(what) = self.beyond.as_mut().and_then(|beyond| beyond.agenda.pop(now)) {
-            match what {
-                Later::Posted { flow, at, granted } => self.issue(now, at, flow, granted),
-                Later::InMemory { host, datagram } => {
-                    if self.extra(host).cores.arrive(datagram) {
-                        self.handle_next(now, host, datagram.segment.dst_qp);
-                    }
-                }
-                Later::Handled { host, qp } => {
-                    if let Some(datagram) = self.extra(host).cores.finish(qp) {
-                        self.handle(now, host, &datagram);
-                    }
-                    self.handle_next(now, host, qp);
-                }
-                Later::Side { host, from, message } => {
-                    self.extra(host).rd.on_side(now, from, &message);
-                    self.after_input(now, host.index());
-                }
-            }
+    /// A datagram is in the memory of its host.
+    pub(crate) fn on_in_memory(&mut self, now: Time, host: HostId, datagram: Datagram) {
+        if self.extra(host).cores.arrive(datagram) {
+            self.handle_next(now, host, datagram.segment.dst_qp);
         }
-        self.schedule_later();
     }
 
-    fn extra(&mut self, host: HostId) -> &mut Extra {
+    /// The core of a queue pair is done with a datagram.
+    pub(crate) fn on_handled(&mut self, now: Time, host: HostId, qp: QpNum) {
+        if let Some(datagram) = self.extra(host).cores.finish(qp) {
+            self.handle(now, host, &datagram);
+        }
+        self.handle_next(now, host, qp);
+    }
+
+    /// A message of the side channel has arrived.
+    pub(crate) fn on_side(&mut self, now: Time, host: HostId, from: HostId, message: &SideMessage) {
+        self.extra(host).rd.on_side(now, from, message);
+        self.after_input(now, host.index());
+    }
+
+    pub(crate) fn extra(&mut self, host: HostId) -> &mut Extra {
         self.hosts[host.index()].extra().expect("every host of such a run has it")
     }
 
@@ -179,7 +175,7 @@ impl<const C: usize> Runner<'_, C> {
             Body::Rd(data) => data.len,
             _ => 0,
         };
-        if !self.put_in_order(host, &datagram) {
+        if !self.put_in_order(now, host, &datagram) {
             return;
         }
         self.hosts[host.index()].received_bytes += u64::from(len);
@@ -187,21 +183,25 @@ impl<const C: usize> Runner<'_, C> {
             None => self.handle(now, host, &datagram),
             Some(nic) => {
                 let at = now + nic.arrival_delay(len);
-                self.later(at, Later::InMemory { host, datagram });
+                self.later(at, host, Item::InMemory(datagram));
             }
         }
     }
 
     /// Where the NIC does so; false if it had no room for the packet, which is lost.
-    fn put_in_order(&mut self, host: HostId, datagram: &Datagram) -> bool {
+    fn put_in_order(&mut self, now: Time, host: HostId, datagram: &Datagram) -> bool {
         let Datagram { from, segment, .. } = datagram;
         let Extra { rd, reorder: Some(reorder), .. } = self.extra(host) else { return true };
         let Body::Rd(data) = segment.body else { return true };
         let peer = PeerId { host: *from, qp: segment.src_qp };
         let passed = rd.get(segment.dst_qp).and_then(|qp| qp.expected_psn(peer)).unwrap_or(0);
         let room = reorder.admit(segment.dst_qp, peer, data.psn, data.len, passed);
-        if !room {
-            self.lost_datagram(*from, host, segment, &data);
+        if !room
+            && let Some(flow) =
+                Extra::latest(self.extra(host).incoming.get(&(segment.dst_qp, peer)), data.msg_id)
+        {
+            self.execution.note_lost(flow);
+            self.end_raw(now, flow);
         }
         room
     }
@@ -214,7 +214,7 @@ impl<const C: usize> Runner<'_, C> {
         let in_order =
             extra.reorder.is_some() || extra.rd.get(qp).is_none_or(|qp| qp.is_next(*from, segment));
         let cost = nic.packet_cost + if in_order { Duration::ZERO } else { nic.reorder_cost };
-        self.later(now + cost, Later::Handled { host, qp });
+        self.later(now + cost, host, Item::Handled(qp));
     }
 
     /// Host software takes a datagram.
@@ -227,10 +227,9 @@ impl<const C: usize> Runner<'_, C> {
             }
             return;
         };
-        let to = PeerId { host, qp: segment.dst_qp };
-        if let Some(flow) = self.flow_of(place.from, to, place.msg) {
-            if let Some(record) = self.execution.record_mut(flow) {
-                record.ooo_packets += u32::from(!place.in_order);
+        if let Some(flow) = self.flow_of(host, segment.dst_qp, place.from, place.msg) {
+            if !place.in_order {
+                self.execution.note_out_of_order(flow);
             }
             if let Some(ledger) = self.inspect.as_mut().and_then(|inspect| inspect.ledger.as_mut()) {
                 let offset = crate::check::flow_address(flow) + u64::from(place.offset);
@@ -241,20 +240,20 @@ impl<const C: usize> Runner<'_, C> {
         self.after_input(now, host.index());
     }
 
-    fn flow_of(&self, from: PeerId, to: PeerId, msg: u64) -> Option<u32> {
-        let conn = *self.beyond.as_ref()?.flows.get(&(from, to))?;
-        self.execution.connections[conn].posted.get(msg as usize).copied()
+    /// The flow of a message that a queue pair of this host has of a peer.
+    fn flow_of(&mut self, host: HostId, qp: QpNum, from: PeerId, msg: u64) -> Option<u32> {
+        self.extra(host).incoming.get(&(qp, from))?.get(msg as usize).copied()
     }
 
     /// Drains what datagram queue pairs of a host have to say.
     pub(crate) fn drain_extra(&mut self, now: Time, host: usize) {
         while let Some((qp, event)) = self.hosts[host].extra().and_then(|extra| extra.rd.poll_event()) {
-            let to = PeerId { host: HostId(host as u32), qp };
             match event {
                 RdEvent::Delivered { from, msg, bytes } => {
-                    let flow = self.flow_of(from, to, msg).expect("delivered after it was posted");
+                    let flow = self.flow_of(HostId(host as u32), qp, from, msg);
+                    let flow = flow.expect("delivered after it was announced");
                     self.delivered(now, flow, bytes);
-                    self.end_raw(flow);
+                    self.end_raw(now, flow);
                 }
                 RdEvent::Abandoned { .. } => {}
                 RdEvent::Completion { wr_id, status, sent_packets, retransmitted, .. } => {
@@ -283,11 +282,11 @@ impl<const C: usize> Runner<'_, C> {
             (SideMessage::Nack { .. }, Some(nic)) => nic.post_delay(),
             _ => Duration::ZERO,
         };
-        let beyond = self.beyond.as_mut().expect("there are datagrams");
-        let channel = beyond.channels.get_mut(&(from, to)).expect("its ends have been introduced");
+        let channel = self.extra(from).channels.get_mut(&to).expect("its ends have been introduced");
         channel.free_at = channel.free_at.max(now) + time;
-        let at = channel.free_at + channel.latency + crossing;
-        self.later(at, Later::Side { host: to, from, message });
+        channel.sent += 1;
+        let (at, count) = (channel.free_at + channel.latency + crossing, channel.sent);
+        self.mail(at, to, Rank::Side(from, count), Item::Side { from, message });
     }
 
     /// Posts a message to a datagram queue pair, which is made if need be.
@@ -299,48 +298,65 @@ impl<const C: usize> Runner<'_, C> {
         config: &DatagramConfig,
         record: FlowRecord,
     ) {
-        let message = self.spec.graph.messages()[flow as usize];
-        let conn = self.execution.connections.of(flow);
-        let groups = self.spec.groups.len();
-        let (src, dst) = message.processes();
-        let at = |host, process| PeerId { host, qp: queue_pair(message.group.index(), groups, process) };
-        let (from, to) = (at(message.src, src), at(message.dst, dst));
-        if self.execution.connections[conn].posted.is_empty() {
-            self.introduce(now, conn, (from, to), path, config);
+        let src = self.spec.graph.messages()[flow as usize].src;
+        let (from, to) = self.peers_of(flow);
+        let mut opening = None;
+        if !self.extra(src).outgoing.contains_key(&(from.qp, to)) {
+            let made = self.datagram_opening(flow, path);
+            self.introduce(now, flow, (from, to), config, &made);
+            opening = Some(Box::new(made));
         }
         let framing = self.spec.host.framing;
         let mtu = self.spec.host.mtu.get() as u16;
-        let ideal = ideal_datagrams(path, message.size.get(), config.capacity(mtu), framing);
-        let record = FlowRecord { ideal_fct_ps: ideal.as_ps(), ..record };
-        self.execution.posted(record, 1);
-        let rd = &mut self.extra(message.src).rd;
-        let qp = rd.get_mut(from.qp).expect("introduced");
-        match qp.post(now, to, u64::from(flow), message.size.get()) {
-            Ok(()) => self.execution.connections[conn].posted.push(flow),
+        let size = record.size_bytes;
+        let ideal = ideal_datagrams(path, size, config.capacity(mtu), framing);
+        self.execution.posted(FlowRecord { ideal_fct_ps: ideal.as_ps(), ..record }, 1);
+        let extra = self.extra(src);
+        match extra.rd.get_mut(from.qp).expect("introduced").post(now, to, u64::from(flow), size) {
+            Ok(()) => {
+                extra.outgoing.entry((from.qp, to)).or_default().push(flow);
+                self.announce(now, flow, opening);
+            }
             // More is outstanding than numbers can tell apart: it counts as refused.
             Err(_) => self.on_completion(now, u64::from(flow), Status::LocalOperation),
         }
-        self.after_input(now, message.src.index());
+        self.after_input(now, src.index());
     }
 
-    /// Makes the two queue pairs, if they are new, and makes them known to each other.
-    fn introduce(
+    /// A message of datagrams is to come.
+    pub(crate) fn expect_datagram(
         &mut self,
         now: Time,
-        conn: ConnId,
-        (from, to): (PeerId, PeerId),
-        path: &PathProfile,
+        flow: u32,
         config: &DatagramConfig,
+        opening: Option<Box<Opening>>,
     ) {
+        let (from, to) = self.peers_of(flow);
+        if let Some(opening) = opening {
+            self.introduce(now, flow, (to, from), config, &opening);
+        }
+        self.extra(to.host).incoming.entry((to.qp, from)).or_default().push(flow);
+        self.execution.expected(flow, 1);
+    }
+
+    /// The queue pairs that a message goes from and to.
+    fn peers_of(&self, flow: u32) -> (PeerId, PeerId) {
+        let message = self.spec.graph.messages()[flow as usize];
+        let groups = self.spec.groups.len();
+        let (src, dst) = message.processes();
+        let at = |host, process| PeerId { host, qp: queue_pair(message.group.index(), groups, process) };
+        (at(message.src, src), at(message.dst, dst))
+    }
+
+    /// What the queue pairs at both ends are made from.
+    fn datagram_opening(&self, flow: u32, path: &PathProfile) -> Opening {
         let spec = self.spec;
-        let group = self.execution.connections[conn].group;
-        let scheme = &spec.scheme_of(group).scheme;
+        let scheme = &spec.scheme_of(spec.graph.messages()[flow as usize].group).scheme;
         let mtu = spec.host.mtu.get() as u16;
         let mtu_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
         let idle = path.round_trip(mtu_wire, ack_wire_bytes(spec.host.framing));
         let hosts =
             spec.host.nic.as_ref().map_or(Duration::ZERO, |nic| nic.post_delay() + nic.arrival_delay(mtu));
-        let rtt = idle + hosts * 2;
         let env = PolicyEnv {
             line_rate: path.line_rate(),
             base_rtt: idle,
@@ -350,70 +366,76 @@ impl<const C: usize> Runner<'_, C> {
             measured: Leg { base_rtt: idle, links: u8::try_from(path.hops.len()).unwrap_or(u8::MAX) },
             edge: None,
         };
-        for (own, peer) in [(from, to), (to, from)] {
-            let host = self.hosts[own.host.index()].with_extra();
-            let (endpoint, nic, extra) = host.expect("every host of such a run has it");
-            let nic_ports = endpoint.config().nic_ports;
-            let class = spec.groups[group.index()].class;
-            if extra.rd.get(own.qp).is_none() {
-                let stream = u64::from(own.host.0) << 24 | u64::from(own.qp.0);
-                let mut rng = Rng::for_component(spec.seed, "rd-policy", stream);
-                let (policy, control) = scheme.datagram_policy(&env, &mut rng);
-                extra.rd.add(RdQp::new(RdConfig {
-                    num: own.qp,
-                    policy,
-                    control,
-                    behaviour: *config,
-                    mtu_payload: mtu,
-                    framing: spec.host.framing,
-                    nic_ports,
-                    seed: spec.seed ^ u64::from(own.host.0) << 32,
-                    rtt,
-                    nack_delay: spec.host.nic.as_ref().map_or(Duration::ZERO, |nic| nic.pcie_latency),
-                }));
-                if class != 1 {
-                    nic.classes.get_or_insert_default().insert(own.qp, class);
-                }
-            }
-            if nic.source_routed {
-                let routes = self.ways.count(own.host, peer.host, scheme.paths);
-                extra.routes.insert(peer.host, (routes, scheme.paths));
-            }
-            extra.rd.get_mut(own.qp).expect("made if it was not there").add_peer(now, peer, rtt);
-        }
-        let latency = path.one_way(MIN_FRAME_BYTES) + spec.host.side_channel.stack * 2;
-        let beyond = self.beyond.as_mut().expect("there are datagrams");
-        for (a, b) in [(from.host, to.host), (to.host, from.host)] {
-            beyond.channels.entry((a, b)).or_insert(Channel { free_at: Time::ZERO, latency });
-        }
-        beyond.flows.insert((from, to), conn);
+        let side_latency = path.one_way(MIN_FRAME_BYTES) + spec.host.side_channel.stack * 2;
+        Opening { policy: scheme.policy.clone(), env, rtt: idle + hosts * 2, side_latency }
     }
 
-    /// Raw datagrams are over when they are there or lost; nobody else notices.
-    fn end_raw(&mut self, flow: u32) {
+    /// Makes a host's queue pair for the messages of this one's group, if it is new, and makes a peer known to it.
+    fn introduce(
+        &mut self,
+        now: Time,
+        flow: u32,
+        (own, peer): (PeerId, PeerId),
+        config: &DatagramConfig,
+        opening: &Opening,
+    ) {
+        let spec = self.spec;
+        let group = spec.graph.messages()[flow as usize].group;
+        let scheme = &spec.scheme_of(group).scheme;
+        let host = self.hosts[own.host.index()].with_extra();
+        let (endpoint, nic, extra) = host.expect("every host of such a run has it");
+        let nic_ports = endpoint.config().nic_ports;
+        let class = spec.groups[group.index()].class;
+        if extra.rd.get(own.qp).is_none() {
+            let stream = u64::from(own.host.0) << 24 | u64::from(own.qp.0);
+            let mut rng = Rng::for_component(spec.seed, "rd-policy", stream);
+            let (policy, control) = scheme.datagram_policy(&opening.env, &mut rng);
+            extra.rd.add(RdQp::new(RdConfig {
+                num: own.qp,
+                policy,
+                control,
+                behaviour: *config,
+                mtu_payload: spec.host.mtu.get() as u16,
+                framing: spec.host.framing,
+                nic_ports,
+                seed: spec.seed ^ u64::from(own.host.0) << 32,
+                rtt: opening.rtt,
+                nack_delay: spec.host.nic.as_ref().map_or(Duration::ZERO, |nic| nic.pcie_latency),
+            }));
+            if class != 1 {
+                nic.classes.get_or_insert_default().insert(own.qp, class);
+            }
+        }
+        if nic.source_routed {
+            let routes = self.ways.count(own.host, peer.host, scheme.paths);
+            extra.routes.insert(peer.host, (routes, scheme.paths));
+        }
+        extra.rd.get_mut(own.qp).expect("made if it was not there").add_peer(now, peer, opening.rtt);
+        let channel = Channel { free_at: Time::ZERO, latency: opening.side_latency, sent: 0 };
+        extra.channels.entry(peer.host).or_insert(channel);
+    }
+
+    /// Raw datagrams are over when they are there or lost; their sender does not notice.
+    fn end_raw(&mut self, now: Time, flow: u32) {
         let group = self.spec.graph.messages()[flow as usize].group;
         if is_raw(&self.spec.scheme_of(group).scheme.service) {
-            self.execution.ended(flow);
+            self.execution.gave_up(now, flow);
         }
     }
 
     /// The fabric has lost a datagram. Returns the flow it belonged to.
     pub(crate) fn lost_datagram(
         &mut self,
+        now: Time,
         from: HostId,
         to: HostId,
         segment: &Segment,
         data: &RdData,
     ) -> Option<u32> {
-        let (from, to) = (PeerId { host: from, qp: segment.src_qp }, PeerId { host: to, qp: segment.dst_qp });
-        let conn = *self.beyond.as_ref()?.flows.get(&(from, to))?;
-        let posted = &self.execution.connections[conn].posted;
-        // The latest message with these 16 bits.
-        let last = posted.len().checked_sub(1)?;
-        let index = last - usize::from((last as u16).wrapping_sub(data.msg_id));
-        let flow = *posted.get(index)?;
+        let peer = PeerId { host: to, qp: segment.dst_qp };
+        let flow = Extra::latest(self.extra(from).outgoing.get(&(segment.src_qp, peer)), data.msg_id)?;
         self.execution.record_mut(flow)?.dropped_packets += 1;
-        self.end_raw(flow);
+        self.end_raw(now, flow);
         Some(flow)
     }
 }

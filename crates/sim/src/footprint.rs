@@ -17,8 +17,9 @@ pub struct Footprint {
 impl Footprint {
     /// Bytes for each message: its state, its record when the run is over, its connection.
     pub const MESSAGE_BYTES: usize = Execution::<QueuePair>::MESSAGE_BYTES + size_of::<FlowRecord>();
-    /// Bytes for each connection, without its queue pairs: itself, and its place among those known while they are counted.
-    pub const CONNECTION_BYTES: usize = size_of::<Connection<QueuePair>>() + 48;
+    /// Bytes for each connection, without its queue pairs: itself, the numbers these will have, and its place among those
+    /// known while they are counted.
+    pub const CONNECTION_BYTES: usize = size_of::<Connection<QueuePair>>() + size_of::<[u32; 2]>() + 48;
     /// Bytes of a sample.
     pub const SAMPLE_BYTES: usize = size_of::<SeriesSample>();
 }

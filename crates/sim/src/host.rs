@@ -10,6 +10,7 @@ use pathweave_transport::{Class, Endpoint, Gate, MemoryRegion, Transmit, Warm};
 use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
+use crate::agenda::{Agenda, Item, Rank};
 use crate::datagram::{Extra, SentAgain};
 use crate::departures::DepartureLog;
 use crate::digest::Trace;
@@ -31,8 +32,8 @@ pub(crate) struct Host {
     pub(crate) received_bytes: u64,
     /// Datagram queue pairs and the NIC beyond its link, where the run has any.
     extra: Option<Box<Extra>>,
-    /// Queue pair and number of messages whose last packet has left, until somebody takes note.
-    pub(crate) sent_whole: Vec<(QpNum, u32)>,
+    /// What is due here besides; there once something has been.
+    agenda: Option<Box<Agenda>>,
     /// What packets carry of the paths chosen here, if anything.
     pub(crate) route_headers: Option<Arc<RouteHeaders>>,
     /// Data packets that have left, where somebody counts them.
@@ -55,8 +56,6 @@ pub(crate) struct Nic {
     pub(crate) source_routed: bool,
     /// None of its links is up: what it sends is lost, until its queue pairs give up.
     pub(crate) cut_off: bool,
-    /// There is something in [`Host::sent_whole`].
-    pub(crate) has_sent_whole: bool,
     /// There is [`Host::extra`].
     has_extra: bool,
     /// When the transmitter is free for what waits, and when a timer of the endpoint is due; [`Time::MAX`] if not.
@@ -82,7 +81,6 @@ impl Host {
             acks_as_data,
             source_routed: false,
             cut_off: false,
-            has_sent_whole: false,
             has_extra: false,
             wake: Time::MAX,
             alarm: Time::MAX,
@@ -95,12 +93,23 @@ impl Host {
             delivered: Trace::new(),
             received_bytes: 0,
             extra: None,
-            sent_whole: Vec::new(),
+            agenda: None,
             route_headers: None,
             departures: None,
             rkey,
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
+        }
+    }
+
+    /// Removes a queue pair, if it is there, and what is known of it.
+    pub(crate) fn close(&mut self, qp: QpNum) {
+        if self.endpoint.destroy_qp(qp).is_ok() {
+            self.outgoing.remove(&qp);
+            self.incoming.remove(&qp);
+            if let Some(classes) = &mut self.nic.classes {
+                classes.remove(&qp);
+            }
         }
     }
 
@@ -115,6 +124,30 @@ impl Host {
     #[inline(always)]
     pub(crate) fn on_wake(&mut self) {
         self.nic.wake = Time::MAX;
+    }
+
+    /// Something is due here at this time, beside packets, transmitter and timers. Returns when the host is to be woken.
+    pub(crate) fn push_due(&mut self, at: Time, rank: Rank, item: Item) -> Time {
+        self.agenda.get_or_insert_default().push(at, rank, item);
+        self.nic.alarm = self.nic.alarm.min(at);
+        self.nic.alarm
+    }
+
+    /// The same, of what the host itself puts off.
+    pub(crate) fn put_off(&mut self, at: Time, item: Item) -> Time {
+        self.agenda.get_or_insert_default().push_own(at, item);
+        self.nic.alarm = self.nic.alarm.min(at);
+        self.nic.alarm
+    }
+
+    /// Takes the next thing that is due. After the last, the alarm is set for what is not.
+    pub(crate) fn pop_due(&mut self, now: Time) -> Option<Item> {
+        let agenda = self.agenda.as_mut()?;
+        let item = agenda.pop(now);
+        if item.is_none() {
+            self.nic.alarm = self.nic.alarm.min(agenda.next());
+        }
+        item
     }
 
     /// The endpoint's timer is due. [`Host::transmit`] is to follow.
@@ -235,20 +268,13 @@ impl Host {
             return self.sleep_until(engine);
         }
         let mut open = self.open_ports(fabric, now) & !taken;
-        let Host { endpoint, nic, sent_whole, route_headers, departures, .. } = self;
+        let Host { endpoint, nic, route_headers, departures, .. } = self;
         if nic.has_extra {
             self.send_beyond(fabric, now, open);
         } else {
             while open != 0
                 && endpoint.send_data(now, Gate { data_ports: open }, |packet| {
                     open &= !(1 << packet.port);
-                    if let Body::Data(data) = &packet.segment.body
-                        && data.last
-                        && !data.retransmit
-                    {
-                        nic.has_sent_whole = true;
-                        sent_whole.push((packet.segment.src_qp, data.msn));
-                    }
                     let wire_bytes = nic.send(fabric, now, &packet, route_headers);
                     if let Some(departures) = departures {
                         departures.note(now, &packet, wire_bytes);
@@ -379,7 +405,7 @@ mod tests {
 
     #[test]
     fn an_idle_host_leaves_room_for_its_port_in_a_kilobyte() {
-        // A port takes 268 bytes (the memory tests weigh it), an event source 16, its place in the fabric's agenda 8.
-        assert!(size_of::<Host>() <= 1_024 - 268 - 16 - 8, "{} B", size_of::<Host>());
+        // A port takes 268 bytes (the memory tests weigh it), its place in the fabric's agenda 8.
+        assert!(size_of::<Host>() <= 1_024 - 268 - 8, "{} B", size_of::<Host>());
     }
 }

@@ -3,12 +3,12 @@
 //! [`run`] takes a [`SimSpec`] to a [`pathweave_results::RunResult`]. The protocol code it drives is the very code
 //! that the datapath drives; nothing here decides when a packet leaves or on which path.
 
+mod agenda;
 mod calendar;
 mod capture;
 mod changes;
 pub mod check;
 mod contexts;
-mod coupling;
 mod datagram;
 mod departures;
 mod digest;
@@ -22,13 +22,11 @@ mod forwarding;
 mod groups;
 mod host;
 mod ideal;
-mod later;
 mod monitor;
 pub mod nic;
 mod observe;
 mod outline;
 mod paths;
-mod queue;
 mod records;
 mod route_headers;
 mod routes;
@@ -50,6 +48,7 @@ pub use pathweave_execution::GroupSpec;
 pub use pathweave_results::Role;
 pub use runner::{Simulation, run};
 pub use spec::{
-    Blame, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec, StopConfig, Verb,
+    Blame, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec, StopConfig,
+    USUAL_TASK_NOTIFICATION, Verb,
 };
 pub use tap::{Arrival, Tap};

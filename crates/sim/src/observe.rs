@@ -130,7 +130,8 @@ impl<const C: usize> Runner<'_, C> {
                     record.path = Some(u32::from(content.path.0));
                     self.lost.note(event.time, header.dst(), &content);
                     if let Body::Rd(data) = content.body {
-                        record.flow = self.lost_datagram(header.src(), header.dst(), &content, &data);
+                        record.flow =
+                            self.lost_datagram(event.time, header.src(), header.dst(), &content, &data);
                     }
                     if let Body::Data(data) = content.body {
                         let sent = &self.hosts[header.src().index()].outgoing;

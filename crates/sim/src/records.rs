@@ -9,12 +9,11 @@ use crate::edge;
 use crate::groups::GroupSums;
 use crate::runner::Runner;
 use crate::spec::RouteChoice;
-use crate::work::tally;
 
 impl<const C: usize> Runner<'_, C> {
     pub(crate) fn into_result(mut self, ended: EndReason, ended_detail: String, end: Time) -> RunResult {
         let spec = self.spec;
-        self.execution.settle_open(|connection| tally(&self.hosts, connection));
+        self.settle_open();
         let jobs = self.execution.job_records();
         let links = self.links(end);
         let nodes = spec.node_infos();

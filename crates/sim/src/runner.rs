@@ -1,4 +1,4 @@
-//! The main loop: events from the queue to the fabric, the hosts and the workload.
+//! The main loop: window by window, fabric, hosts and workload.
 
 use std::sync::Arc;
 
@@ -10,12 +10,10 @@ use pathweave_results::{EndReason, EventKind, RunResult};
 use pathweave_transport::{Endpoint, EndpointConfig, Event};
 use pathweave_units::{Duration, HostId, QpNum, Time};
 use pathweave_wire::Body;
-use pathweave_workload::TaskId;
 
 use crate::calendar::{Calendar, Duty};
 use crate::check::Ledger;
-use crate::coupling::{Coupling, SentWhole};
-use crate::datagram::Beyond;
+use crate::datagram::DATAGRAMS;
 use crate::departures::DepartureLog;
 use crate::digest::Trace;
 use crate::edge;
@@ -30,14 +28,16 @@ use crate::monitor::{Control, Monitor, Quiet, Snapshot};
 use crate::nic::Datagram;
 use crate::observe::Recorder;
 use crate::paths::check_distances;
-use crate::queue::{EventQueue, SourceId};
 use crate::routes::{self, View};
 use crate::spec::{Blame, RouteChoice, SimError, SimSpec, Verb};
-use crate::tap::{Arrival, Tap};
+use crate::tap::{Tap, Tapped};
 use crate::ways::{Ways, source_routes};
 
 /// Events between two looks of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
+
+/// Queue pairs 0 and 1 are InfiniBand's management queue pairs.
+const FIRST_NUMBER: u32 = 2;
 
 /// The two ends of a queue pair: its number at the sender and at the receiver of a connection.
 pub(crate) type QueuePair = (QpNum, QpNum);
@@ -49,30 +49,35 @@ pub(crate) struct Runner<'a, const C: usize> {
     pub(crate) ways: Ways,
     /// Of all paths that sources choose among the one that takes a full packet longest, where a scheme asks for it.
     pub(crate) longest_path: Option<PathView>,
-    pub(crate) queue: EventQueue,
     pub(crate) fabric: Fabric<Content, C>,
     pub(crate) hosts: Vec<Host>,
     /// Tasks, messages and their connections.
     pub(crate) execution: Execution<QueuePair>,
-    /// Datagram queue pairs and NICs beyond their links, where the run has any.
-    pub(crate) beyond: Option<Box<Beyond>>,
+    /// By connection: the number of its first queue pair at the sender and at the receiver. The others follow.
+    pub(crate) numbers: Vec<[u32; 2]>,
+    /// Key to the memory of any host.
+    pub(crate) rkey: u64,
+    /// How long it takes until a host knows what has ended at another one.
+    pub(crate) notification: Duration,
     pub(crate) recorder: Recorder,
     /// By group.
     pub(crate) group_sums: Vec<GroupSums>,
     pub(crate) inspect: Option<Box<Inspect>>,
     /// Packets lost.
     pub(crate) lost: Trace,
-    /// Who watches packets, if anybody does.
-    tap: Option<&'a mut dyn Tap>,
+    /// The observer of packets, if there is one.
+    pub(crate) tap: Option<Tapped<'a>>,
     pub(crate) calendar: Calendar,
     pub(crate) links_down: Vec<u32>,
     pub(crate) shares: Shares,
     watch: PfcWatch,
-    /// Hosts between which something may pass beside the network.
-    pub(crate) coupling: Coupling,
-    /// End of the window at hand while hosts are simulated together, and while they are one by one; else zero.
-    pub(crate) together_until: Time,
-    pub(crate) apart_until: Time,
+    /// Whatever one host does to another takes longer than this, so windows may be as long.
+    pub(crate) longest_window: Duration,
+    /// End of the window at hand, or of the last one.
+    pub(crate) window_end: Time,
+    /// For tests: draws the order of hosts and the lengths of windows.
+    #[cfg(test)]
+    pub(crate) shuffle: Option<pathweave_units::Rng>,
     /// Hosts to run in the window at hand. Kept for its memory.
     pub(crate) active: Vec<HostId>,
     /// Events of hosts so far, and the time of the latest.
@@ -181,7 +186,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         }
         edge::attach(&mut fabric, spec)?;
         let acks_as_data = spec.switch.acks == pathweave_fabric::config::AckClass::Data;
-        let list = (0..hosts)
+        let list: Vec<Host> = (0..hosts)
             .map(|id| {
                 let ports = map.ports(id);
                 let config = EndpointConfig {
@@ -199,13 +204,16 @@ impl<'a, const C: usize> Runner<'a, C> {
             })
             .collect();
         let connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
+        let notification = spec.task_notification()?;
         let mut runner = Runner {
-            // One event a host, one for work, one for what happens later.
-            queue: EventQueue::new(hosts as usize + 2),
+            longest_window: (fabric.lookahead() - Duration::from_ps(1)).min(notification),
+            notification,
             fabric,
+            numbers: queue_pair_numbers(spec, &connections)?,
+            // They register nothing else, so all have the same.
+            rkey: list.first().map_or(0, |host| host.rkey),
             hosts: list,
-            execution: Execution::new(spec.graph.clone(), &spec.groups, connections),
-            beyond: None,
+            execution: Execution::new(spec.graph.clone(), &spec.groups, connections, notification),
             recorder: Recorder::new(spec, map.len()),
             group_sums: vec![GroupSums::default(); spec.groups.len()],
             // A SEND that consumes no posted receive is placed nowhere.
@@ -219,9 +227,9 @@ impl<'a, const C: usize> Runner<'a, C> {
             links_down: vec![0; topology.links().len()],
             shares,
             watch: PfcWatch::default(),
-            coupling: Coupling::new(hosts as usize),
-            together_until: Time::ZERO,
-            apart_until: Time::ZERO,
+            window_end: Time::ZERO,
+            #[cfg(test)]
+            shuffle: None,
             active: Vec::new(),
             host_events: 0,
             latest: Time::ZERO,
@@ -257,8 +265,7 @@ impl<'a, const C: usize> Runner<'a, C> {
     }
 
     fn set_tap(&mut self, tap: &'a mut dyn Tap) {
-        self.tap = Some(tap);
-        self.coupling.couple_all();
+        self.tap = Some(Tapped::new(tap));
     }
 
     fn try_out(mut self) -> Footprint {
@@ -277,11 +284,16 @@ impl<'a, const C: usize> Runner<'a, C> {
 
     /// Goes on until the run is over or has had so many events. Why it ended, and when.
     fn play(&mut self, max_events: u64, monitor: &mut dyn Monitor) -> (EndReason, String, Time) {
-        self.schedule_work();
         let until = self.spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span + Duration::from_ps(1));
         let mut looked_at = 0;
         loop {
-            let mut next = self.queue.next_time().unwrap_or(Time::MAX).min(self.fabric.next_due());
+            let mut next = self.execution.next().unwrap_or(Time::MAX).min(self.fabric.next_due());
+            // Hosts may have gone on for a window since the last task was over; so they all do, wherever it ended.
+            let over = self.execution.over_since();
+            let stop = over.map_or(Time::MAX, |over| over.saturating_add(self.longest_window));
+            if let Some(over) = over.filter(|_| next >= stop) {
+                break (EndReason::Completed, String::new(), over);
+            }
             if next == Time::MAX {
                 if !self.calendar.has_faults() && !self.fabric.any_paused() {
                     break (EndReason::Stalled, String::new(), self.latest);
@@ -301,10 +313,8 @@ impl<'a, const C: usize> Runner<'a, C> {
             if next >= until {
                 break (EndReason::TimeLimit, String::new(), until - Duration::from_ps(1));
             }
-            let end = next.saturating_add(self.fabric.lookahead()).min(self.calendar.next()).min(until);
-            if let Some(finish) = self.run_window(next, end) {
-                break (EndReason::Completed, String::new(), finish);
-            }
+            let longest = next.saturating_add(self.window());
+            self.run_window(longest.min(self.calendar.next()).min(until).min(stop));
             let events = self.events();
             if events - looked_at >= MONITOR_EVERY {
                 looked_at = events;
@@ -316,6 +326,16 @@ impl<'a, const C: usize> Runner<'a, C> {
                 break (EndReason::EventLimit, String::new(), self.latest);
             }
         }
+    }
+
+    /// How long the next window may be.
+    fn window(&mut self) -> Duration {
+        #[cfg(test)]
+        if let Some(rng) = &mut self.shuffle {
+            let thousandths = 1 + u64::from(rng.below(1_000));
+            return Duration::from_ps((self.longest_window.as_ps() / 1_000 * thousandths).max(1));
+        }
+        self.longest_window
     }
 
     /// Events so far, of hosts and of the fabric.
@@ -343,7 +363,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             Step::Delivered { host, packet, .. } => {
                 let (header, segment) = self.fabric.delivered(&packet);
                 if let Some(tap) = &mut self.tap {
-                    tap.arrived(&Arrival::new(now, host, header, segment));
+                    tap.arrived(now, host, header, segment);
                 }
                 let at = &mut self.hosts[host.index()];
                 at.delivered.note(now, host, segment);
@@ -401,28 +421,10 @@ impl<'a, const C: usize> Runner<'a, C> {
         let at = &mut self.hosts[host];
         at.transmit(&mut self.fabric, now);
         let (id, due) = (at.nic.host, at.nic.wake.min(at.nic.alarm));
-        let (has_extra, has_sent_whole) = (at.has_extra(), at.nic.has_sent_whole);
+        let has_extra = at.has_extra();
         self.fabric.host_due_by(id, due);
-        if due < self.together_until {
-            self.queue.schedule_no_later(id.0, due);
-        }
-        if has_sent_whole {
-            self.note_sent_whole(host);
-        }
         if has_extra {
             self.drain_extra(now, host);
-        }
-    }
-
-    #[cold]
-    fn note_sent_whole(&mut self, host: usize) {
-        let at = &mut self.hosts[host];
-        at.nic.has_sent_whole = false;
-        for (qp, msn) in at.sent_whole.drain(..) {
-            let flow = at.outgoing[&qp][msn as usize];
-            if self.execution.part_sent(flow) {
-                self.coupling.sent_whole(Time::ZERO, SentWhole { message: TaskId(flow), qp, msn });
-            }
         }
     }
 
@@ -433,20 +435,15 @@ impl<'a, const C: usize> Runner<'a, C> {
         self.on_datagram(now, host, Datagram { from, segment, ce });
     }
 
-    pub(crate) fn schedule_later(&mut self) {
-        if let Some(at) = self.beyond.as_ref().and_then(|beyond| beyond.agenda.next()) {
-            let at = at.max(self.queue.now());
-            self.queue.schedule_no_later(self.later_source(), at);
-        }
-    }
-
     /// Does what concerns the whole network: everything before this instant is done, nothing at it.
     #[cold]
     fn on_duty(&mut self, now: Time, duty: Duty) -> Option<(EndReason, String)> {
         match duty {
             Duty::Fault(entry) => {
                 self.on_fault(now, entry);
-                self.coupling.forget_times();
+                // A link may have become shorter. Where all are longer now, what has left before still travels as fast.
+                let lookahead = self.fabric.lookahead() - Duration::from_ps(1);
+                self.longest_window = self.longest_window.min(lookahead);
             }
             Duty::Sample => self.on_sample(now),
             Duty::Watch => {
@@ -483,21 +480,34 @@ impl<'a, const C: usize> Runner<'a, C> {
             }
         }
     }
+}
 
-    pub(crate) fn schedule_work(&mut self) {
-        if let Some(at) = self.execution.next() {
-            // What nobody foresaw begins when all hosts are there.
-            let at = at.max(self.queue.now()).max(self.apart_until);
-            self.queue.schedule_no_later(self.work_source(), at);
-        }
-    }
-
-    /// The source of tasks that begin. Those below are hosts.
-    pub(crate) fn work_source(&self) -> SourceId {
-        self.hosts.len() as SourceId
-    }
-
-    fn later_source(&self) -> SourceId {
-        self.work_source() + 1
+/// Numbers for all queue pairs that a run may open, so that a sender can name the other end before it exists: at each
+/// host those of its connections, in the order of their first use.
+fn queue_pair_numbers(
+    spec: &SimSpec,
+    connections: &Connections<QueuePair>,
+) -> Result<Vec<[u32; 2]>, SimError> {
+    let mut next = vec![FIRST_NUMBER; spec.topology.hosts() as usize];
+    let numbers: Vec<[u32; 2]> = connections
+        .iter()
+        .map(|connection| {
+            let queue_pairs = u32::from(spec.scheme_of(connection.group).scheme.queue_pairs);
+            [connection.src, connection.dst].map(|host| {
+                let next = &mut next[host.index()];
+                let number = *next;
+                *next = next.saturating_add(queue_pairs);
+                number
+            })
+        })
+        .collect();
+    match next.iter().zip(0..).max() {
+        Some((&end, host)) if end > DATAGRAMS => Err(SimError::Network(format!(
+            "{} would open {} queue pairs in the run; {} can be told apart",
+            spec.topology.node_name(pathweave_topo::NodeId(host)),
+            end - FIRST_NUMBER,
+            DATAGRAMS - FIRST_NUMBER
+        ))),
+        _ => Ok(numbers),
     }
 }

@@ -73,6 +73,23 @@ impl SimSpec {
     pub(crate) fn has_datagrams(&self) -> bool {
         self.schemes.iter().any(|named| matches!(named.scheme.service, Service::Datagram(_)))
     }
+    /// How long it takes until a host knows what has ended at another one: what a task costs that waits for something
+    /// elsewhere, or for a barrier. An error if that is shorter than the delay of the shortest link.
+    pub fn task_notification(&self) -> Result<Duration, SimError> {
+        let links = self.topology.links().iter();
+        let shortest = links.map(|link| link.delay).min().unwrap_or(Duration::ZERO);
+        match self.host.task_notification {
+            Some(notification) if notification < shortest => Err(SimError::Nic {
+                field: "task_notification",
+                value: notification.to_string(),
+                allowed: format!(
+                    "at least {shortest}, the delay of the shortest link: nothing travels faster"
+                ),
+            }),
+            Some(notification) => Ok(notification),
+            None => Ok(USUAL_TASK_NOTIFICATION.max(shortest)),
+        }
+    }
     /// Whether the run ends before some of its traffic does.
     pub fn has_background(&self) -> bool {
         self.groups.iter().any(|group| group.role == Role::Background)
@@ -135,7 +152,13 @@ pub struct HostConfig {
     pub nic: Option<NicConfig>,
     /// The side channel of datagram queue pairs.
     pub side_channel: SideChannelConfig,
+    /// How long it takes until a host knows what has ended at another one; at least the delay of the shortest link.
+    /// `None`: [`USUAL_TASK_NOTIFICATION`], or that delay where it is longer.
+    pub task_notification: Option<Duration>,
 }
+
+/// What a notification takes where nothing else is said: about a small message within a data centre.
+pub const USUAL_TASK_NOTIFICATION: Duration = Duration::from_us(1);
 
 impl Default for HostConfig {
     /// Full packets of 4,096 bytes as WRITE in RoCEv2 frames; NICs cost no time.
@@ -148,6 +171,7 @@ impl Default for HostConfig {
             rto: RtoConfig::default(),
             nic: None,
             side_channel: SideChannelConfig::default(),
+            task_notification: None,
         }
     }
 }
@@ -260,7 +284,7 @@ pub enum SimError {
         /// What to change.
         advice: &'static str,
     },
-    /// A value of NICs or side channels out of its range.
+    /// A value of NICs, side channels or notifications out of its range.
     #[error("{field} = {value} is not allowed: {allowed}")]
     Nic {
         /// Which one.

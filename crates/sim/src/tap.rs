@@ -22,8 +22,7 @@ pub struct Arrival<'a> {
 }
 
 impl<'a> Arrival<'a> {
-    #[cold]
-    pub(crate) fn new(at: Time, to: HostId, header: &Header, segment: &'a Segment) -> Self {
+    fn new(at: Time, to: HostId, header: &Header, segment: &'a Segment) -> Self {
         let congestion_experienced = header.congestion_experienced();
         Arrival {
             at,
@@ -32,6 +31,33 @@ impl<'a> Arrival<'a> {
             segment,
             ecn_capable: header.ecn_capable(),
             congestion_experienced,
+        }
+    }
+}
+
+/// A tap, and what it is to be shown. Hosts are run one by one, so the packets of a window come in order of time only when
+/// all of them are there.
+pub(crate) struct Tapped<'a> {
+    tap: &'a mut dyn Tap,
+    arrivals: Vec<(Time, HostId, Header, Segment)>,
+}
+
+impl<'a> Tapped<'a> {
+    pub(crate) fn new(tap: &'a mut dyn Tap) -> Self {
+        Tapped { tap, arrivals: Vec::new() }
+    }
+
+    /// A packet has reached a host in the window at hand.
+    #[cold]
+    pub(crate) fn arrived(&mut self, at: Time, to: HostId, header: &Header, segment: &Segment) {
+        self.arrivals.push((at, to, *header, *segment));
+    }
+
+    /// The window is over.
+    pub(crate) fn show(&mut self) {
+        self.arrivals.sort_by_key(|&(at, to, ..)| (at, to));
+        for (at, to, header, segment) in self.arrivals.drain(..) {
+            self.tap.arrived(&Arrival::new(at, to, &header, &segment));
         }
     }
 }

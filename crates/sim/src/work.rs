@@ -1,70 +1,116 @@
 //! The workload in motion: posting messages as they become due, noting how they end.
 
-use pathweave_execution::{Begin, Completed, ConnId, Connection, Share, Tally, shares};
-use pathweave_policy::{Adapt, FabricEnv, Leg, PolicyEnv, Ports, Service, WhenFull};
+use pathweave_execution::{
+    Completed, ConnId, Connection, Due, ReceiverTally, SenderTally, Share, Step, shares,
+};
+use pathweave_policy::{Adapt, FabricEnv, Leg, PathView, PolicyEnv, Ports, Service, WhenFull};
 use pathweave_results::FlowRecord;
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
-use pathweave_workload::TaskId;
 
+use crate::agenda::{Item, Opening, Rank};
 use crate::check;
+use crate::contexts::Side;
 use crate::datagram::is_raw;
 use crate::distinct::distinct_paths;
 use crate::edge;
 use crate::host::Host;
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct};
-use crate::later::Later;
 use crate::paths::PathProfile;
 use crate::runner::{QueuePair, Runner};
 use crate::spec::Verb;
 
 impl<const C: usize> Runner<'_, C> {
-    /// Begins every task that is due.
-    pub(crate) fn on_work(&mut self, now: Time) {
-        while let Some(begin) = self.execution.begin(now) {
-            match begin {
-                Begin::Message(flow) => self.post(now, flow),
-                Begin::Computed => self.schedule_freed(),
+    /// Does what is due at a host beside packets, transmitter and timers.
+    pub(crate) fn on_agenda(&mut self, now: Time, host: usize) {
+        while let Some(item) = self.hosts[host].pop_due(now) {
+            match item {
+                Item::Step(step) => self.on_step_due(now, HostId(host as u32), step),
+                Item::Expect { flow, opening } => self.expect(now, flow, opening),
+                Item::Close(conn) => self.close_receiver(conn),
+                Item::GivenUp { flow } => self.note_context(flow, Side::Receiver, false),
+                Item::Posted { flow, at, granted } => self.issue(now, at, flow, granted),
+                Item::InMemory(datagram) => self.on_in_memory(now, HostId(host as u32), datagram),
+                Item::Handled(qp) => self.on_handled(now, HostId(host as u32), qp),
+                Item::Side { from, message } => self.on_side(now, HostId(host as u32), from, &message),
             }
         }
-        self.schedule_work();
     }
 
-    /// Tasks may have become free.
-    fn schedule_freed(&mut self) {
-        if self.execution.any_freed() {
-            self.schedule_work();
+    fn on_step_due(&mut self, now: Time, host: HostId, step: Step) {
+        if let Some(flow) = self.execution.step(now, host, step) {
+            self.post(now, flow);
         }
+        self.take_news();
+    }
+
+    /// Enters what has become known of tasks at the hosts that it concerns.
+    #[inline]
+    pub(crate) fn take_news(&mut self) {
+        while let Some(due) = self.execution.news() {
+            self.enter(due);
+        }
+    }
+
+    #[cold]
+    fn enter(&mut self, Due { at, host, step }: Due) {
+        match step {
+            // It comes from another host.
+            Step::Told(_) => self.mail(at, host, Rank::Step(step), Item::Step(step)),
+            Step::Computed(_) | Step::Begin(_) => self.later(at, host, Item::Step(step)),
+        }
+    }
+
+    /// One host does something to another.
+    pub(crate) fn mail(&mut self, at: Time, to: HostId, rank: Rank, item: Item) {
+        debug_assert!(at >= self.window_end, "{item:?} would reach host {} in the window at hand", to.0);
+        self.deliver_due(at, to, rank, item);
+    }
+
+    pub(crate) fn deliver_due(&mut self, at: Time, to: HostId, rank: Rank, item: Item) {
+        let alarm = self.hosts[to.index()].push_due(at, rank, item);
+        self.fabric.host_due_by(to, alarm);
+    }
+
+    /// A host does something later.
+    pub(crate) fn later(&mut self, at: Time, host: HostId, item: Item) {
+        let alarm = self.hosts[host.index()].put_off(at, item);
+        self.fabric.host_due_by(host, alarm);
     }
 
     fn post(&mut self, now: Time, flow: u32) {
         match &self.spec.host.nic {
             None => self.issue(now, now, flow, false),
-            Some(nic) => self.later(now + nic.post_delay(), Later::Posted { flow, at: now, granted: false }),
+            Some(nic) => {
+                let src = self.spec.graph.messages()[flow as usize].src;
+                self.later(now + nic.post_delay(), src, Item::Posted { flow, at: now, granted: false });
+            }
         }
     }
 
     /// The NIC has the work request of a message that was posted at `posted`.
-    pub(crate) fn issue(&mut self, now: Time, posted: Time, flow: u32, granted: bool) {
+    fn issue(&mut self, now: Time, posted: Time, flow: u32, granted: bool) {
         let message = self.spec.graph.messages()[flow as usize];
         let conn = self.execution.connections.of(flow);
         let record = FlowRecord { start_ps: posted.as_ps(), ..self.execution.record(flow) };
         let paths = self.ways.profiles(&self.spec.topology, message.src, message.dst);
         if paths.is_empty() {
-            return self.execution.unreachable(record);
+            return self.execution.unreachable(now, record);
         }
         let spec = self.spec;
         let service = &spec.scheme_of(message.group).scheme.service;
         if *service == Service::EndToEnd && !granted && !self.take_context(conn, flow, posted) {
             return;
         }
-        self.note_contexts(flow, true);
+        self.note_context(flow, Side::Sender, true);
         if let Service::Datagram(config) = service {
             return self.post_datagram(now, flow, &paths[0], config, record);
         }
-        if self.execution.connections[conn].queue_pairs.is_empty() {
-            self.open(now, conn, &paths);
-        }
+        let opening = self.execution.connections[conn].queue_pairs.is_empty().then(|| {
+            let opening = self.opening(conn, &paths);
+            self.open_sender(now, conn, &opening, &paths);
+            Box::new(opening)
+        });
         let framing = self.spec.host.framing;
         let mtu = self.spec.host.mtu.get() as u16;
         let ideal_of = |path| ideal_fct(path, message.size.get(), mtu, framing, self.spec.host.verb);
@@ -79,7 +125,7 @@ impl<const C: usize> Runner<'_, C> {
         let qps = self.execution.connections[conn].queue_pairs.clone();
         let parts = shares(message.size.get(), qps.len());
         self.execution.posted(record, parts.len() as u16);
-        let (src, dst) = (message.src.index(), message.dst.index());
+        let src = message.src.index();
         if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
             let outgoing = &self.hosts[src].outgoing;
             let number = |qp| outgoing.get(qp).map_or(0, Vec::len) as u32;
@@ -88,17 +134,15 @@ impl<const C: usize> Runner<'_, C> {
             let receivers = qps.iter().take(carriers.len()).map(|(_, dst_qp)| *dst_qp).collect();
             followed.posted(flow, (message.src, &carriers), (message.dst, receivers));
         }
-        for (Share { offset, len }, (src_qp, dst_qp)) in parts.zip(qps) {
+        self.announce(now, flow, opening);
+        for (Share { offset, len }, (src_qp, _)) in parts.zip(qps) {
             let op = match self.spec.host.verb {
                 Verb::Send => Op::Send,
-                Verb::Write => {
-                    Op::Write { rkey: self.hosts[dst].rkey, remote_addr: check::flow_address(flow) + offset }
-                }
+                Verb::Write => Op::Write { rkey: self.rkey, remote_addr: check::flow_address(flow) + offset },
             };
             let request = WorkRequest { wr_id: u64::from(flow), op, local: Buffer(0), len };
             if self.hosts[src].endpoint.post(now, src_qp, request).is_ok() {
                 self.hosts[src].outgoing.entry(src_qp).or_default().push(flow);
-                self.hosts[dst].incoming.entry(dst_qp).or_default().push(flow);
             } else {
                 // The connection failed with an earlier message.
                 self.on_completion(now, u64::from(flow), Status::Flushed);
@@ -107,22 +151,43 @@ impl<const C: usize> Runner<'_, C> {
         self.after_input(now, src);
     }
 
-    /// Makes the queue pairs of a connection.
-    fn open(&mut self, now: Time, conn: ConnId, paths: &[PathProfile]) {
+    /// Tells the receiver of a message that was posted, ahead of its first packet.
+    pub(crate) fn announce(&mut self, now: Time, flow: u32, opening: Option<Box<Opening>>) {
+        let dst = self.spec.graph.messages()[flow as usize].dst;
+        self.mail(now + self.longest_window, dst, Rank::Expect(flow), Item::Expect { flow, opening });
+    }
+
+    /// A message is to come.
+    fn expect(&mut self, now: Time, flow: u32, opening: Option<Box<Opening>>) {
+        self.note_context(flow, Side::Receiver, true);
+        let message = self.spec.graph.messages()[flow as usize];
+        let scheme = &self.spec.scheme_of(message.group).scheme;
+        if let Service::Datagram(config) = &scheme.service {
+            return self.expect_datagram(now, flow, config, opening);
+        }
+        let conn = self.execution.connections.of(flow);
+        if let Some(opening) = opening {
+            self.open_receiver(now, conn, &opening);
+        }
+        let queue_pairs = usize::from(scheme.queue_pairs);
+        let parts = shares(message.size.get(), queue_pairs).len();
+        for index in 0..parts {
+            let (_, at_dst) = self.queue_pair(conn, index as u16);
+            self.hosts[message.dst.index()].incoming.entry(at_dst).or_default().push(flow);
+        }
+        self.execution.expected(flow, parts as u16);
+    }
+
+    /// What both ends of a connection are made from.
+    fn opening(&self, conn: ConnId, paths: &[PathProfile]) -> Opening {
         let spec = self.spec;
-        let (src, dst, group) = {
-            let c = &self.execution.connections[conn];
-            (c.src, c.dst, c.group)
-        };
-        let class = spec.groups[group.index()].class;
-        let scheme = &spec.scheme_of(group).scheme;
-        let mut policy = scheme.policy.clone();
+        let scheme = &spec.scheme_of(self.execution.connections[conn].group).scheme;
         let mtu = spec.host.mtu.get() as u16;
-        let mtu_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
-        let ack_wire = ack_wire_bytes(spec.host.framing);
+        let (mtu_wire, ack_wire) = self.full_and_ack_bytes();
         let nearest =
             paths.iter().min_by_key(|path| path.round_trip(mtu_wire, ack_wire)).expect("there is a path");
         let base_rtt = nearest.round_trip(mtu_wire, ack_wire);
+        let mut policy = scheme.policy.clone();
         policy.adapt_to_fabric(&FabricEnv {
             when_full: if spec.switch.pfc.enabled { WhenFull::Pause } else { WhenFull::Drop },
             longest_path: self.longest_path.as_ref(),
@@ -138,40 +203,80 @@ impl<const C: usize> Runner<'_, C> {
             measured: Leg { base_rtt, links: u8::try_from(nearest.hops.len()).unwrap_or(u8::MAX) },
             edge: edge::leg(&spec.switch.external, spec.host.framing, nearest, mtu_wire),
         };
-        let [mut there, back] = [(src, dst), (dst, src)].map(|(from, to)| {
-            let env = PolicyEnv { paths: self.ways.count(from, to, scheme.paths), ..env };
-            (env, self.ways.views(&spec.topology, (from, to), (mtu_wire, ack_wire)))
-        });
-        if scheme.ports == Ports::Distinct && there.1.is_empty() {
-            there.1 = distinct_paths(&self.fabric, (src, dst), scheme.paths);
+        Opening { policy, env, rtt: base_rtt, side_latency: Duration::ZERO }
+    }
+
+    /// Wire bytes of a full data packet, and of an acknowledgement.
+    fn full_and_ack_bytes(&self) -> (u32, u32) {
+        let host = &self.spec.host;
+        let mtu = host.mtu.get() as u16;
+        (data_wire_bytes(host.framing, host.verb, 1, mtu, false), ack_wire_bytes(host.framing))
+    }
+
+    /// The numbers of a connection's queue pairs at both ends, which are known before they exist.
+    fn queue_pair(&self, conn: ConnId, index: u16) -> QueuePair {
+        let [at_src, at_dst] = self.numbers[conn as usize];
+        (QpNum(at_src + u32::from(index)), QpNum(at_dst + u32::from(index)))
+    }
+
+    /// Makes the queue pairs at the sender of a connection.
+    fn open_sender(&mut self, now: Time, conn: ConnId, opening: &Opening, paths: &[PathProfile]) {
+        debug_assert!(!paths.is_empty());
+        let connection = &self.execution.connections[conn];
+        let (src, dst) = (connection.src, connection.dst);
+        let scheme = &self.spec.scheme_of(connection.group).scheme;
+        let mut views = self.ways.views(&self.spec.topology, (src, dst), self.full_and_ack_bytes());
+        if scheme.ports == Ports::Distinct && views.is_empty() {
+            views = distinct_paths(&self.fabric, (src, dst), scheme.paths);
         }
-        self.execution.connections[conn].queue_pairs.reserve_exact(usize::from(scheme.queue_pairs));
+        self.open_end(now, conn, (src, dst), opening, &views);
+        let queue_pairs = (0..scheme.queue_pairs).map(|index| self.queue_pair(conn, index)).collect();
+        self.execution.connections[conn].queue_pairs = queue_pairs;
+    }
+
+    /// Makes the queue pairs at the receiver of a connection.
+    fn open_receiver(&mut self, now: Time, conn: ConnId, opening: &Opening) {
+        let connection = &self.execution.connections[conn];
+        let (src, dst) = (connection.src, connection.dst);
+        let views = self.ways.views(&self.spec.topology, (dst, src), self.full_and_ack_bytes());
+        self.open_end(now, conn, (dst, src), opening, &views);
+    }
+
+    fn open_end(
+        &mut self,
+        now: Time,
+        conn: ConnId,
+        (own, peer): (HostId, HostId),
+        opening: &Opening,
+        views: &[PathView],
+    ) {
+        let spec = self.spec;
+        let group = self.execution.connections[conn].group;
+        let is_sender = own == self.execution.connections[conn].src;
+        let class = spec.groups[group.index()].class;
+        let scheme = &spec.scheme_of(group).scheme;
+        let env = PolicyEnv { paths: self.ways.count(own, peer, scheme.paths), ..opening.env };
         for index in 0..scheme.queue_pairs {
-            let make = |host: &mut Host, peer: HostId, side: u64| -> QpNum {
-                let (env, views) = if side == 0 { &there } else { &back };
-                let stream = u64::from(conn) << 20 | u64::from(index) << 1 | side;
-                let mut rng = Rng::for_component(spec.seed, "policy", stream);
-                let config = QpConfig {
-                    recovery: scheme.recovery,
-                    acks: scheme.acks,
-                    cnp: scheme.cnp,
-                    reordering: scheme.reordering,
-                    rto: spec.host.rto,
-                    rnr: RnrConfig::default(),
-                    receive: ReceiveMode::Discard,
-                    ..QpConfig::new(peer, policy.build(env, &mut rng), views)
-                };
-                let qp = host.endpoint.create_qp(now, config);
-                if class != 1 {
-                    host.nic.classes.get_or_insert_default().insert(qp, class);
-                }
-                qp
+            let (at_src, at_dst) = self.queue_pair(conn, index);
+            let (qp, remote) = if is_sender { (at_src, at_dst) } else { (at_dst, at_src) };
+            let stream = u64::from(conn) << 20 | u64::from(index) << 1 | u64::from(!is_sender);
+            let mut rng = Rng::for_component(spec.seed, "policy", stream);
+            let config = QpConfig {
+                recovery: scheme.recovery,
+                acks: scheme.acks,
+                cnp: scheme.cnp,
+                reordering: scheme.reordering,
+                rto: spec.host.rto,
+                rnr: RnrConfig::default(),
+                receive: ReceiveMode::Discard,
+                ..QpConfig::new(peer, opening.policy.build(&env, &mut rng), views)
             };
-            let at_src = make(&mut self.hosts[src.index()], dst, 0);
-            let at_dst = make(&mut self.hosts[dst.index()], src, 1);
-            self.hosts[src.index()].endpoint.connect(at_src, at_dst).expect("just made");
-            self.hosts[dst.index()].endpoint.connect(at_dst, at_src).expect("just made");
-            self.execution.connections[conn].queue_pairs.push((at_src, at_dst));
+            let host = &mut self.hosts[own.index()];
+            host.endpoint.create_qp_as(now, qp, config);
+            host.endpoint.connect(qp, remote).expect("just made");
+            if class != 1 {
+                host.nic.classes.get_or_insert_default().insert(qp, class);
+            }
         }
     }
 
@@ -179,9 +284,7 @@ impl<const C: usize> Runner<'_, C> {
     /// in `before`.
     pub(crate) fn tell_of_paths(&mut self, now: Time, before: &[bool]) {
         let spec = self.spec;
-        let mtu = spec.host.mtu.get() as u16;
-        let data_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
-        let bytes = (data_wire, ack_wire_bytes(spec.host.framing));
+        let bytes = self.full_and_ack_bytes();
         for conn in 0..self.execution.connections.len() as ConnId {
             let connection = &self.execution.connections[conn];
             let (src, dst, qps) = (connection.src, connection.dst, connection.queue_pairs.clone());
@@ -195,7 +298,7 @@ impl<const C: usize> Runner<'_, C> {
                 let views = self.ways.views(&spec.topology, (from, to), bytes);
                 for &(at_src, at_dst) in &qps {
                     let qp = if at_from { at_src } else { at_dst };
-                    // One that has failed has no use for paths.
+                    // One that has failed has no use for paths; one that is yet to be opened will see them.
                     let _ = self.hosts[from.index()].endpoint.set_paths(now, qp, &views);
                 }
                 self.after_input(now, from.index());
@@ -213,83 +316,117 @@ impl<const C: usize> Runner<'_, C> {
 
     /// A message, or the share of one queue pair in it, of so many bytes, has arrived.
     pub(crate) fn delivered(&mut self, now: Time, flow: u32, bytes: u64) {
-        if self.execution.part_delivered(now, flow, bytes) {
-            if let Some(ledger) = self.inspect.as_mut().and_then(|inspect| inspect.ledger.as_mut()) {
-                ledger.delivered(flow, self.spec.graph.messages()[flow as usize].size.get());
-            }
-            self.schedule_freed();
-            self.uncouple(flow);
+        if !self.execution.part_delivered(now, flow, bytes) {
+            return;
         }
+        if let Some(ledger) = self.inspect.as_mut().and_then(|inspect| inspect.ledger.as_mut()) {
+            ledger.delivered(flow, self.spec.graph.messages()[flow as usize].size.get());
+        }
+        let conn = self.execution.connections.of(flow);
+        let connection = &self.execution.connections[conn];
+        let scheme = &self.spec.scheme_of(connection.group).scheme;
+        if !matches!(scheme.service, Service::Datagram(_)) {
+            let [_, first] = self.numbers[conn as usize];
+            let tally = receiver_tally(&self.hosts[connection.dst.index()], first, scheme.queue_pairs);
+            self.execution.received(flow, tally);
+        }
+        self.note_context(flow, Side::Receiver, false);
+        self.take_news();
     }
 
     /// The sender knows how one queue pair's share of a message ended.
     pub(crate) fn on_completion(&mut self, now: Time, wr_id: u64, status: Status) {
         let flow = wr_id as u32;
-        match self.execution.part_completed(now, flow, status) {
-            Completed::NotYet => return,
-            Completed::Acknowledged => self.schedule_freed(),
-            Completed::Failed => {}
+        let completed = self.execution.part_completed(now, flow, status);
+        if completed == Completed::NotYet {
+            return;
         }
-        self.uncouple(flow);
         let conn = self.execution.connections.of(flow);
-        self.note_contexts(flow, false);
+        let (src, dst) = (self.execution.connections[conn].src, self.execution.connections[conn].dst);
+        self.note_context(flow, Side::Sender, false);
         let service = &self.spec.scheme_of(self.execution.connections[conn].group).scheme.service;
+        if completed == Completed::Failed {
+            let at = now + self.notification;
+            self.mail(at, dst, Rank::GivenUp(flow), Item::GivenUp { flow });
+        }
         if is_raw(service) {
             // Sent, and nobody will say whether it arrived.
             if let Some(record) = self.execution.record_mut(flow) {
                 record.acked_ps = None;
             }
         } else {
-            self.execution.ended(flow);
+            self.execution.ended(now, flow);
         }
+        self.take_news();
         if let Service::Datagram(_) = service {
             return;
         }
         if *service == Service::EndToEnd {
-            self.free_context(now, conn);
+            self.free_context(now, src, conn);
         }
-        let tally = tally(&self.hosts, &self.execution.connections[conn]);
         if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
             followed.ended(flow);
         }
+        let tally = sender_tally(&self.hosts[src.index()], &self.execution.connections[conn]);
         if self.execution.done_with(flow, tally) {
-            self.close(conn);
+            self.close_sender(conn);
+            self.mail(now + self.notification, dst, Rank::Close(conn), Item::Close(conn));
         }
     }
 
-    /// A message has ended for one of its ends, perhaps for both.
-    fn uncouple(&mut self, flow: u32) {
-        if !self.execution.is_arriving(flow) && !self.execution.is_open(flow) {
-            self.coupling.has_ended(&self.spec.graph, TaskId(flow));
-        }
-    }
-
-    fn close(&mut self, conn: ConnId) {
+    fn close_sender(&mut self, conn: ConnId) {
         let connection = &mut self.execution.connections[conn];
-        let (src, dst) = (connection.src.index(), connection.dst.index());
-        for (at_src, at_dst) in std::mem::take(&mut connection.queue_pairs) {
-            for (host, qp) in [(src, at_src), (dst, at_dst)] {
-                let host = &mut self.hosts[host];
-                host.endpoint.destroy_qp(qp).expect("open until now");
-                host.outgoing.remove(&qp);
-                host.incoming.remove(&qp);
-                if let Some(classes) = &mut host.nic.classes {
-                    classes.remove(&qp);
-                }
-            }
+        let src = connection.src;
+        for (at_src, _) in std::mem::take(&mut connection.queue_pairs) {
+            self.hosts[src.index()].close(at_src);
         }
+    }
+
+    /// The sender is done with a connection.
+    fn close_receiver(&mut self, conn: ConnId) {
+        let connection = &self.execution.connections[conn];
+        let (dst, group) = (connection.dst, connection.group);
+        for index in 0..self.spec.scheme_of(group).scheme.queue_pairs {
+            let (_, at_dst) = self.queue_pair(conn, index);
+            self.hosts[dst.index()].close(at_dst);
+        }
+    }
+
+    /// The run is over: what did not end takes the counters of its connection.
+    pub(crate) fn settle_open(&mut self) {
+        let Runner { execution, hosts, numbers, spec, .. } = self;
+        let queue_pairs = |connection: &Connection<QueuePair>| {
+            let scheme = &spec.scheme_of(connection.group).scheme;
+            (!matches!(scheme.service, Service::Datagram(_))).then_some(scheme.queue_pairs)
+        };
+        execution.settle_open(
+            |_, connection| {
+                queue_pairs(connection)?;
+                Some(sender_tally(&hosts[connection.src.index()], connection))
+            },
+            |conn, connection| {
+                let [_, first] = numbers[conn as usize];
+                Some(receiver_tally(&hosts[connection.dst.index()], first, queue_pairs(connection)?))
+            },
+        );
     }
 }
 
-/// Counters of a connection's queue pairs, summed.
-pub(crate) fn tally(hosts: &[Host], connection: &Connection<QueuePair>) -> Tally {
-    let (src, dst) = (&hosts[connection.src.index()], &hosts[connection.dst.index()]);
-    let mut tally = Tally::default();
-    for &(at_src, at_dst) in &connection.queue_pairs {
-        let sender = src.endpoint.qp_counters(at_src).unwrap_or_default();
-        let order = src.endpoint.order_counters(at_src).unwrap_or_default();
-        tally.add_sender(&sender, &order);
-        tally.add_receiver(&dst.endpoint.qp_counters(at_dst).unwrap_or_default());
+/// What the sender of a connection has counted.
+fn sender_tally(sender: &Host, connection: &Connection<QueuePair>) -> SenderTally {
+    let mut tally = SenderTally::default();
+    for &(at_src, _) in &connection.queue_pairs {
+        let counters = sender.endpoint.qp_counters(at_src).unwrap_or_default();
+        tally.add(&counters, &sender.endpoint.order_counters(at_src).unwrap_or_default());
+    }
+    tally
+}
+
+/// What the receiver of a connection has counted, whose queue pairs there have numbers from `first` on.
+fn receiver_tally(receiver: &Host, first: u32, queue_pairs: u16) -> ReceiverTally {
+    let mut tally = ReceiverTally::default();
+    for number in first..first + u32::from(queue_pairs) {
+        tally.add(&receiver.endpoint.qp_counters(QpNum(number)).unwrap_or_default());
     }
     tally
 }

@@ -151,6 +151,18 @@ impl<P: Policy> Endpoint<P> {
         num
     }
 
+    /// As [`create_qp`](Endpoint::create_qp), by a number of the caller's choice, 2 to 2^24 - 1, so that another end can
+    /// name it before it exists. An endpoint's queue pairs are all numbered by the caller, or none is. Panics if the number
+    /// is in use, or if 2^18 - 2 queue pairs exist.
+    pub fn create_qp_as(&mut self, now: Time, num: QpNum, config: QpConfig<'_, P>) {
+        self.advance(now);
+        let common = &mut self.common;
+        self.qps
+            .insert_as(num, || Qp::new(now, num, config, common))
+            .expect("at most 262,142 queue pairs a host");
+        self.settle(now);
+    }
+
     /// What the ends of a queue pair have agreed on, before anything is posted and before
     /// [`connect`](Endpoint::connect): its policy, in place of the one it was made with, and the payload of a full packet
     /// where the other end takes less than this endpoint does. Panics if something was posted, or if `mtu_payload` is not

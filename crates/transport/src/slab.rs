@@ -26,11 +26,16 @@ pub(crate) enum Slot<T> {
     Free { generation: u32 },
 }
 
+/// The place of a number that is not in use.
+const NOWHERE: u32 = u32::MAX;
+
 /// Values by [`QpNum`]. Freed slots are reused oldest first, so that generations last.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
+    /// Where the values of given numbers are, by number; empty where the slab numbers its values itself.
+    places: Vec<u32>,
     /// Allocated when the first slot is freed.
     #[expect(clippy::box_collection, reason = "a quarter of the size, beside what every packet touches")]
     free: Option<Box<VecDeque<u32>>>,
@@ -38,11 +43,33 @@ pub(crate) struct Slab<T> {
 
 impl<T: Numbered> Slab<T> {
     pub(crate) const fn new() -> Self {
-        Slab { slots: Vec::new(), free: None }
+        Slab { slots: Vec::new(), places: Vec::new(), free: None }
     }
 
     /// Puts in what `make` builds for its number; `None` when all 2^18 - 2 slots are taken.
     pub(crate) fn insert_with(&mut self, make: impl FnOnce(QpNum) -> T) -> Option<QpNum> {
+        let (index, generation) = self.take_slot()?;
+        let number = QpNum(generation << SLOT_BITS | (index + FIRST));
+        self.slots[index as usize] = Slot::Taken(make(number));
+        Some(number)
+    }
+
+    /// Puts in what `make` builds for this number, from 2 up; `None` when all slots are taken. Panics if the number is in
+    /// use. A slab has given numbers only, or its own only.
+    pub(crate) fn insert_as(&mut self, number: QpNum, make: impl FnOnce() -> T) -> Option<()> {
+        let (index, _) = self.take_slot()?;
+        let entry = number.0 as usize;
+        if self.places.len() <= entry {
+            self.places.resize(entry + 1, NOWHERE);
+        }
+        assert!(number.0 >= FIRST && self.places[entry] == NOWHERE, "queue pair {} is in use", number.0);
+        self.places[entry] = index;
+        self.slots[index as usize] = Slot::Taken(make());
+        Some(())
+    }
+
+    /// A free slot and its generation.
+    fn take_slot(&mut self) -> Option<(u32, u32)> {
         let index = match self.free.as_mut().and_then(|free| free.pop_front()) {
             Some(index) => index,
             None if self.slots.len() as u32 + FIRST >= 1 << SLOT_BITS => return None,
@@ -51,29 +78,29 @@ impl<T: Numbered> Slab<T> {
                 self.slots.len() as u32 - 1
             }
         };
-        let slot = &mut self.slots[index as usize];
-        let Slot::Free { generation } = *slot else {
-            unreachable!("slot {index} is in the list of free ones")
-        };
-        let number = QpNum(generation << SLOT_BITS | (index + FIRST));
-        *slot = Slot::Taken(make(number));
-        Some(number)
+        match self.slots[index as usize] {
+            Slot::Free { generation } => Some((index, generation)),
+            Slot::Taken(_) => unreachable!("slot {index} is in the list of free ones"),
+        }
     }
 
     #[inline]
-    fn index(number: QpNum) -> usize {
-        (number.0 & ((1 << SLOT_BITS) - 1)).wrapping_sub(FIRST) as usize
+    fn index(&self, number: QpNum) -> usize {
+        match self.places.get(number.0 as usize) {
+            Some(&place) => place as usize,
+            None => (number.0 & ((1 << SLOT_BITS) - 1)).wrapping_sub(FIRST) as usize,
+        }
     }
 
     /// Where the value of this number is, if it is; it need not be the number's and is not looked at.
     #[inline]
     pub(crate) fn place(&self, number: QpNum) -> Option<&Slot<T>> {
-        self.slots.get(Self::index(number))
+        self.slots.get(self.index(number))
     }
 
     #[inline]
     pub(crate) fn get(&self, number: QpNum) -> Option<&T> {
-        match self.slots.get(Self::index(number)) {
+        match self.slots.get(self.index(number)) {
             Some(Slot::Taken(value)) if value.number() == number => Some(value),
             _ => None,
         }
@@ -81,7 +108,8 @@ impl<T: Numbered> Slab<T> {
 
     #[inline]
     pub(crate) fn get_mut(&mut self, number: QpNum) -> Option<&mut T> {
-        match self.slots.get_mut(Self::index(number)) {
+        let index = self.index(number);
+        match self.slots.get_mut(index) {
             Some(Slot::Taken(value)) if value.number() == number => Some(value),
             _ => None,
         }
@@ -89,7 +117,10 @@ impl<T: Numbered> Slab<T> {
 
     pub(crate) fn remove(&mut self, number: QpNum) -> Option<T> {
         self.get(number)?;
-        let index = Self::index(number);
+        let index = self.index(number);
+        if let Some(place) = self.places.get_mut(number.0 as usize) {
+            *place = NOWHERE;
+        }
         let generation = ((number.0 >> SLOT_BITS) + 1) % GENERATIONS;
         self.free.get_or_insert_default().push_back(index as u32);
         match core::mem::replace(&mut self.slots[index], Slot::Free { generation }) {
@@ -122,6 +153,21 @@ mod tests {
         assert_eq!(slab.insert_with(|number| (number, 'a')), Some(QpNum(2)));
         assert_eq!(slab.insert_with(|number| (number, 'b')), Some(QpNum(3)));
         for number in [QpNum(0), QpNum(1), QpNum(4), QpNum(u32::MAX)] {
+            assert_eq!(slab.get(number), None);
+        }
+    }
+
+    #[test]
+    fn given_numbers_share_slots_one_after_the_other() {
+        let mut slab = Slab::new();
+        slab.insert_as(QpNum(1_000_000), || (QpNum(1_000_000), 'a')).unwrap();
+        slab.insert_as(QpNum(7), || (QpNum(7), 'b')).unwrap();
+        assert_eq!(slab.remove(QpNum(1_000_000)), Some((QpNum(1_000_000), 'a')));
+        slab.insert_as(QpNum(2), || (QpNum(2), 'c')).unwrap();
+        assert_eq!(slab.slots.len(), 2);
+        assert_eq!(slab.get(QpNum(7)), Some(&(QpNum(7), 'b')));
+        assert_eq!(slab.get_mut(QpNum(2)), Some(&mut (QpNum(2), 'c')));
+        for number in [QpNum(0), QpNum(3), QpNum(1_000_000), QpNum(u32::MAX)] {
             assert_eq!(slab.get(number), None);
         }
     }

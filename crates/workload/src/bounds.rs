@@ -5,11 +5,11 @@ use std::collections::BinaryHeap;
 
 use pathweave_units::{Duration, HostId, Rate, Time};
 
-use crate::graph::{JobId, Message, MessageGraph, Task, TaskId};
-use crate::progress::{Due, Progress};
+use crate::graph::{JobId, Learns, Message, MessageGraph, Moment, Task, TaskId};
+use crate::progress::Progress;
 
-/// Lower bounds on completion. They count payload only (no headers, no propagation), so that no run, whatever
-/// its scheme and framing, can be faster.
+/// Lower bounds on completion. They count payload (no headers, no propagation) and notifications between hosts, so that
+/// no run, whatever its scheme and framing, can be faster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Payload each host sends, bytes.
@@ -18,20 +18,22 @@ pub struct Bounds {
     pub received_bytes: Vec<u64>,
     /// No run ends before: the busiest host link, with regard to when its messages may start.
     pub links: Time,
-    /// No run ends before: the longest chain of dependencies, each message alone on its links.
+    /// No run ends before: the longest chain of dependencies, each message alone on its links, with the notifications
+    /// that it takes.
     pub chain: Time,
 }
 
 impl Bounds {
-    /// Bounds of `graph`, where `rate` tells how fast a host can send and receive.
-    pub fn of(graph: &MessageGraph, rate: impl Fn(HostId) -> Rate) -> Self {
+    /// Bounds of `graph`, where `rate` tells how fast a host can send and receive, and a host learns of what ended at
+    /// another one after `notification`.
+    pub fn of(graph: &MessageGraph, notification: Duration, rate: impl Fn(HostId) -> Rate) -> Self {
         let hosts = graph.hosts() as usize;
         let rates: Vec<Rate> = (0..graph.hosts()).map(|h| rate(HostId(h))).collect();
         let mut bounds = Bounds {
             sent_bytes: vec![0; hosts],
             received_bytes: vec![0; hosts],
             links: Time::ZERO,
-            chain: chain(graph, &rates),
+            chain: chain(graph, notification, &rates),
         };
         // From the last to the first: what starts at or after an instant needs its time after that instant.
         for message in graph.messages().iter().rev() {
@@ -89,7 +91,7 @@ impl JobSpans {
 }
 
 /// End of the longest chain, each message alone on its links.
-fn chain(graph: &MessageGraph, rates: &[Rate]) -> Time {
+fn chain(graph: &MessageGraph, notification: Duration, rates: &[Rate]) -> Time {
     let time_of = |id: TaskId| match graph.task(id) {
         Task::Compute(compute) => compute.duration,
         Task::Message(m) => {
@@ -98,50 +100,62 @@ fn chain(graph: &MessageGraph, rates: &[Rate]) -> Time {
         }
     };
     let mut last = Time::ZERO;
-    walk(graph, time_of, |_, _, end| last = last.max(end));
+    walk(graph, notification, time_of, |_, _, end| last = last.max(end));
     last
 }
 
-/// Carries out a graph of which each message takes `time_of` and nothing else (it is delivered and acknowledged then), and computations of a core take turns.
-/// Visits each task as it ends, with its begin and end.
+/// Carries out a graph of which each message takes `time_of` and nothing else (it is delivered and completed then, and
+/// every host knows at once), and computations of a core take turns. Visits each task as it ends, with its begin and end.
 pub(crate) fn replay(
     graph: &MessageGraph,
     time_of: impl Fn(&Message) -> Duration,
     mut visit: impl FnMut(TaskId, Time, Time),
 ) {
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    enum Step {
+        End,
+        Begin,
+    }
     let mut progress = Progress::new(graph);
-    let mut ends: BinaryHeap<Reverse<(Time, TaskId)>> = BinaryHeap::new();
-    let mut due = Vec::new();
+    let mut steps: BinaryHeap<Reverse<(Time, Step, TaskId)>> = BinaryHeap::new();
     loop {
-        let first_end = ends.peek().map(|Reverse((end, _))| *end);
-        let Some(now) = first_end.into_iter().chain(progress.next_root(graph)).min() else { break };
-        while let Some(root) = progress.pop_root(graph, now) {
-            due.push(root);
+        let next_step = steps.peek().map_or(Time::MAX, |Reverse((at, ..))| *at);
+        if let Some((root, at)) = progress.pop_root(graph, next_step) {
+            steps.push(Reverse((at, Step::Begin, root)));
         }
-        if due.is_empty() {
-            let Reverse((end, task)) = ends.pop().expect("there is an end or a root");
-            let time = match graph.task(task) {
-                Task::Message(message) => time_of(message),
-                Task::Compute(compute) => compute.duration,
-            };
-            visit(task, Time::from_ps(end.as_ps().saturating_sub(time.as_ps())), end);
-            progress.complete(graph, task, end, &mut due);
-            progress.acknowledged(graph, task, end, &mut due);
-        }
-        for Due { task, at } in due.drain(..) {
-            let end = match graph.task(task) {
-                Task::Message(message) => at.saturating_add(time_of(message)),
-                Task::Compute(_) => at,
-            };
-            ends.push(Reverse((end, task)));
+        let Some(Reverse((now, step, task))) = steps.pop() else { break };
+        match (step, graph.task(task)) {
+            (Step::Begin, Task::Message(message)) => {
+                progress.begin(graph, task, now);
+                steps.push(Reverse((now.saturating_add(time_of(message)), Step::End, task)));
+            }
+            (Step::Begin, Task::Compute(_)) => {
+                let end = progress.begin(graph, task, now).expect("a computation");
+                steps.push(Reverse((end, Step::End, task)));
+            }
+            (Step::End, of) => {
+                let time = match of {
+                    Task::Message(message) => time_of(message),
+                    Task::Compute(compute) => compute.duration,
+                };
+                visit(task, Time::from_ps(now.as_ps().saturating_sub(time.as_ps())), now);
+                progress.over(graph, task, now);
+                for next in graph.all_dependents(task) {
+                    if let Some(at) = progress.told(graph, next, now) {
+                        steps.push(Reverse((at, Step::Begin, next)));
+                    }
+                }
+            }
         }
     }
 }
 
-/// Visits each task as its predecessors are done, with its begin and end if each takes `time_of` and nothing else. A task
-/// that needs only some of its predecessors begins with the first, which is no later than it can.
+/// Visits each task as its predecessors are done, with its begin and end if each takes `time_of` and a host learns of what
+/// ended elsewhere after `notification`. A task that needs only some of its predecessors begins with the first, which is no
+/// later than it can.
 fn walk(
     graph: &MessageGraph,
+    notification: Duration,
     time_of: impl Fn(TaskId) -> Duration,
     mut visit: impl FnMut(TaskId, Time, Time),
 ) {
@@ -165,7 +179,15 @@ fn walk(
     let mut free: Vec<TaskId> = (0..tasks).map(TaskId).filter(|id| waiting[id.index()] == 0).collect();
     while let Some(id) = free.pop() {
         let end = ends_of(id, ready[id.index()].saturating_add(graph.delay_after_deps(id)));
-        for next in graph.all_dependents(id) {
+        let moments: &[Moment] = match graph.task(id) {
+            Task::Message(_) => &[Moment::Delivery, Moment::Completion],
+            Task::Compute(_) => &[Moment::Delivery],
+        };
+        for (next, learns) in moments.iter().flat_map(|&moment| graph.informed(id, moment)) {
+            let end = match learns {
+                Learns::ByNotification(_) => end.saturating_add(notification),
+                Learns::AtOnce | Learns::AsBarrier => end,
+            };
             let known = &mut ready[next.index()];
             *known = if needs_all(next) { end.max(*known) } else { end.min(*known) };
             waiting[next.index()] -= 1;
@@ -194,7 +216,7 @@ mod tests {
         // Host 2 receives 1000 bytes from 0 us on, idles, and 3000 more from 10 us on.
         let flows = vec![flow_at(0, 2, 1000, 0), flow_at(0, 2, 1000, 10), flow_at(1, 2, 2000, 10)];
         let graph = graph_of(3, Traffic::Flows(Flows { flows, ..Flows::default() }));
-        let bounds = Bounds::of(&graph, rate);
+        let bounds = Bounds::of(&graph, Duration::ZERO, rate);
         assert_eq!(bounds.sent_bytes, [2000, 2000, 0]);
         assert_eq!(bounds.received_bytes, [0, 0, 4000]);
         assert_eq!(bounds.links, Time::from_us(13));
@@ -211,7 +233,7 @@ mod tests {
             repetitions: 2,
             compute: Duration::from_us(4),
         };
-        let bounds = Bounds::of(&graph_of(4, Traffic::RingAllReduce(ring)), rate);
+        let bounds = Bounds::of(&graph_of(4, Traffic::RingAllReduce(ring)), Duration::ZERO, rate);
         assert_eq!((bounds.links, bounds.chain), (Time::from_us(12), Time::from_us(20)));
     }
 }

@@ -140,6 +140,17 @@ pub enum Moment {
     Completion,
 }
 
+/// How the host of a task learns that one of the task's predecessors is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learns {
+    /// It happened there.
+    AtOnce,
+    /// It happened at another host, or was a barrier: a notification tells this host.
+    ByNotification(HostId),
+    /// The task is a barrier, which is at no host; what comes behind it pays for the notification.
+    AsBarrier,
+}
+
 /// A node of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task<'a> {
@@ -153,13 +164,15 @@ pub enum Task<'a> {
 ///
 /// A task begins at the later of its own `start` and, if it has predecessors, [`delay_after_deps`] after the
 /// last of them is over, or after as many of them as it [`needs`]. What it waits for of a message, its delivery or its
-/// completion, is the [`Moment`] of the edge. Edges carry no data. The order of tasks does not depend on the order in which
+/// completion, is the [`Moment`] of the edge; a task at the message's sender waits for its completion either way, since
+/// that is how a sender learns of a delivery ([`informed`]). Edges carry no data. The order of tasks does not depend on the order in which
 /// a scenario lists its flows (see [`GraphBuilder::finish`]); messages ascend by `start`.
 ///
 /// A graph without dependencies costs 40 bytes a message and nothing else.
 ///
 /// [`delay_after_deps`]: MessageGraph::delay_after_deps
 /// [`needs`]: MessageGraph::needs
+/// [`informed`]: MessageGraph::informed
 /// [`GraphBuilder::finish`]: crate::GraphBuilder::finish
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageGraph {
@@ -246,6 +259,39 @@ impl MessageGraph {
     /// Tasks that wait for this one, whatever the moment.
     pub fn all_dependents(&self, id: TaskId) -> impl Iterator<Item = TaskId> + '_ {
         self.edges.all_of(id)
+    }
+    /// The host where a task begins; `None` for a barrier.
+    pub fn home(&self, id: TaskId) -> Option<HostId> {
+        match self.task(id) {
+            Task::Message(message) => Some(message.src),
+            Task::Compute(compute) => compute.host,
+        }
+    }
+    /// The tasks that learn of this moment of a task, and how. What waits for a message learns of its delivery at the
+    /// receiver at once, and at the sender with its completion. A third host is notified: of what it waits for, delivery
+    /// or completion, by the end that knows it. For a computation there is only [`Moment::Delivery`], its end.
+    pub fn informed(&self, id: TaskId, moment: Moment) -> impl Iterator<Item = (TaskId, Learns)> + '_ {
+        let (knows, sender) = match (self.task(id), moment) {
+            (Task::Message(message), Moment::Delivery) => (Some(message.dst), Some(message.src)),
+            (Task::Message(message), Moment::Completion) => (Some(message.src), None),
+            (Task::Compute(compute), _) => (compute.host, None),
+        };
+        // Of those that wait for the delivery, the sender's; then those that wait for this moment, without them.
+        let deliveries = match moment {
+            Moment::Delivery => &[],
+            Moment::Completion => self.dependents(id, Moment::Delivery),
+        };
+        let at_sender = deliveries.iter().filter(move |task| self.home(**task) == knows);
+        let rest = self.dependents(id, moment).iter();
+        let rest = rest.filter(move |task| sender.is_none() || self.home(**task) != sender);
+        at_sender.chain(rest).map(move |&task| {
+            let learns = match self.home(task) {
+                None => Learns::AsBarrier,
+                home if home == knows => Learns::AtOnce,
+                Some(host) => Learns::ByNotification(host),
+            };
+            (task, learns)
+        })
     }
     /// How many tasks this one names as its predecessors.
     pub fn predecessors(&self, id: TaskId) -> u32 {

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use pathweave_units::{Bytes, Rate, Time};
-//! use pathweave_workload::{Pattern, Permutation, Progress, Traffic, WorkloadConfig, WorkloadEnv, build};
+//! use pathweave_workload::{JobId, Pattern, Permutation, Progress, Traffic, WorkloadConfig, WorkloadEnv, build};
 //!
 //! let permutation =
 //!     Permutation { size: Bytes::from_mb(8), pattern: Pattern::Shift, shift: Some(1), flows: None, repetitions: 1 };
@@ -13,13 +13,13 @@
 //! let graph = build(&[WorkloadConfig::new(Traffic::Permutation(permutation))], &env)?.graph;
 //!
 //! let mut progress = Progress::new(&graph);
-//! let mut job = None;
-//! while let Some(due) = progress.pop_root(&graph, Time::ZERO) {
-//!     // ... post the message at `due.at`; when it is delivered:
-//!     job = progress.complete(&graph, due.task, Time::from_us(640), &mut Vec::new());
+//! while let Some((task, at)) = progress.pop_root(&graph, Time::MAX) {
+//!     progress.begin(&graph, task, at);
+//!     // ... post the message; when it is delivered:
+//!     progress.over(&graph, task, Time::from_us(640));
 //! }
 //! assert_eq!(progress.left(), 0);
-//! assert!(job.is_some());
+//! assert_eq!(progress.job_end(JobId(0)), Some(Time::from_us(640)));
 //! # Ok::<(), pathweave_workload::WorkloadError>(())
 //! ```
 
@@ -58,13 +58,13 @@ pub use files::{
 };
 pub use formats::{FLOW_LISTS, FlowListFormat, ParseFlows, TRACES, TraceFormat, WriteFlows};
 pub use graph::{
-    Compute, CoreId, Group, GroupId, Job, JobId, MAX_MESSAGE_SIZE, Measure, Message, MessageGraph, Moment,
-    Task, TaskId,
+    Compute, CoreId, Group, GroupId, Job, JobId, Learns, MAX_MESSAGE_SIZE, Measure, Message, MessageGraph,
+    Moment, Task, TaskId,
 };
 pub use kinds::{
     AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, Draw, Exchange, FlowFormat, FlowSpec, Flows,
     Goal, Incast, LoadOf, Model, Moe, Pairs, Pattern, Permutation, Pipeline, Placement, Poisson,
     RingAllReduce, Schedule, SimAi, Traffic, Training, builtin_simai, check_flows,
 };
-pub use progress::{Due, Progress};
+pub use progress::Progress;
 pub use registry::{FieldInfo, WorkloadInfo, workloads};

@@ -2,31 +2,28 @@
 
 use pathweave_units::Time;
 
-use crate::graph::{JobId, MessageGraph, Moment, Task, TaskId};
-
-/// A task that became free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
-    /// The task.
-    pub task: TaskId,
-    /// When to act: post the message; or call [`Progress::complete`] for the computation, whose duration is
-    /// then over.
-    pub at: Time,
-}
+use crate::graph::{JobId, MessageGraph, Task, TaskId};
 
 /// The state of a [`MessageGraph`] in execution.
 ///
-/// The runner takes tasks without predecessors from [`Progress::pop_root`] as their time comes, and reports
-/// every delivered message and every computation that is over to [`Progress::complete`], and every message of which the
-/// sender has the last acknowledgement to [`Progress::acknowledged`]; these name the tasks that became free. Nothing is scheduled ahead, so a million flows need not sit in the event queue.
+/// The runner takes tasks without predecessors from [`Progress::pop_root`] as their time comes. When a task is over, it
+/// calls [`Progress::over`] and, for each task that [`MessageGraph::informed`] names, [`Progress::told`] when that task's
+/// host learns of it. A task that may begin then is begun with [`Progress::begin`] at its time. Nothing is scheduled
+/// ahead, so a million flows need not sit in an event queue.
+///
+/// Each number here belongs to one host (what a task waits for, to the host where it begins; the time a core is free, to
+/// the host of the core) or is a count or an extreme that does not depend on order. So hosts can be run one by one, each in
+/// its own order of time.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// Predecessors not yet done, by task; empty if there are no dependencies.
+    /// Predecessors that the task's host does not know to be over, by task; empty if there are no dependencies.
     waiting: Vec<u32>,
-    /// Tasks not yet done, by job.
+    /// Tasks not yet over, by job.
     job_left: Vec<u32>,
     /// When the first task of each job began or will; `Time::MAX` if none is free yet.
     job_begin: Vec<Time>,
+    /// When the last task of each job so far was over.
+    job_end: Vec<Time>,
     /// When each core has done what it was given.
     core_free: Vec<Time>,
     left: usize,
@@ -48,6 +45,7 @@ impl Progress {
             waiting,
             job_left,
             job_begin: vec![Time::MAX; graph.jobs().len()],
+            job_end: vec![Time::ZERO; graph.jobs().len()],
             core_free: vec![Time::ZERO; graph.cores() as usize],
             left: graph.task_count(),
             next_message: 0,
@@ -56,15 +54,15 @@ impl Progress {
         progress.skip_waiting(graph);
         progress
     }
-    /// When the next task without predecessors begins.
+    /// When the next task without predecessors may begin.
     pub fn next_root(&self, graph: &MessageGraph) -> Option<Time> {
         let message = graph.messages().get(self.next_message).map(|m| m.start);
         let compute = graph.computes().get(self.next_compute).map(|c| c.start);
         message.into_iter().chain(compute).min()
     }
-    /// Takes the next task without predecessors if it begins at or before `now`.
-    pub fn pop_root(&mut self, graph: &MessageGraph, now: Time) -> Option<Due> {
-        let start = self.next_root(graph).filter(|&start| start <= now)?;
+    /// Takes the next task without predecessors if it may begin before `end`; with when that is.
+    pub fn pop_root(&mut self, graph: &MessageGraph, end: Time) -> Option<(TaskId, Time)> {
+        let start = self.next_root(graph).filter(|&start| start < end)?;
         let task = match graph.messages().get(self.next_message) {
             Some(message) if message.start == start => {
                 self.next_message += 1;
@@ -76,79 +74,53 @@ impl Progress {
             }
         };
         self.skip_waiting(graph);
-        Some(self.due(graph, task, start))
+        Some((task, start))
     }
-    /// `task` is done at `now`: appends the tasks that became free to `free` and returns the job this ended.
-    /// Call once a task.
-    pub fn complete(
-        &mut self,
-        graph: &MessageGraph,
-        task: TaskId,
-        now: Time,
-        free: &mut Vec<Due>,
-    ) -> Option<JobId> {
-        self.left = self.left.checked_sub(1).expect("a task completed twice");
-        self.release(graph, task, Moment::Delivery, now, free);
-        let job = graph.job(task)?;
+    /// A task begins. Returns when it is over, for a computation; computations of a core take turns in the order of these
+    /// calls.
+    pub fn begin(&mut self, graph: &MessageGraph, task: TaskId, now: Time) -> Option<Time> {
+        if let Some(job) = graph.job(task) {
+            let first = &mut self.job_begin[job.index()];
+            *first = now.min(*first);
+        }
+        let Task::Compute(compute) = graph.task(task) else { return None };
+        let Some(core) = compute.core else { return Some(now.saturating_add(compute.duration)) };
+        let free = &mut self.core_free[core.index()];
+        *free = now.max(*free).saturating_add(compute.duration);
+        Some(*free)
+    }
+    /// A message has been delivered or a computation is over at `now`. Call once a task.
+    pub fn over(&mut self, graph: &MessageGraph, task: TaskId, now: Time) {
+        self.left = self.left.checked_sub(1).expect("a task ended twice");
+        let Some(job) = graph.job(task) else { return };
         let left = &mut self.job_left[job.index()];
-        *left = left.checked_sub(1).expect("a task completed twice");
-        (*left == 0).then_some(job)
+        *left = left.checked_sub(1).expect("a task ended twice");
+        let end = &mut self.job_end[job.index()];
+        *end = now.max(*end);
     }
-    /// The sender of `message` has its last acknowledgement at `now`: appends the tasks that became free to `free`. Call
-    /// once a message.
-    pub fn acknowledged(&mut self, graph: &MessageGraph, message: TaskId, now: Time, free: &mut Vec<Due>) {
-        self.release(graph, message, Moment::Completion, now, free);
+    /// The host of `task` learns at `now` that one of its predecessors is over. Returns when the task may begin, if it
+    /// waits for no other.
+    pub fn told(&mut self, graph: &MessageGraph, task: TaskId, now: Time) -> Option<Time> {
+        let waiting = &mut self.waiting[task.index()];
+        if *waiting == 0 {
+            // It has begun with fewer.
+            assert!(graph.needs(task) < graph.predecessors(task), "a task was told twice");
+            return None;
+        }
+        *waiting -= 1;
+        (*waiting == 0).then(|| now.saturating_add(graph.delay_after_deps(task)).max(graph.start(task)))
     }
     /// When the first task of a job that may begin does so; `None` as long as all wait for others.
     pub fn job_begin(&self, job: JobId) -> Option<Time> {
         Some(self.job_begin[job.index()]).filter(|&begin| begin < Time::MAX)
     }
-    /// Tasks not yet done.
+    /// When the last task of a job was over; `None` as long as one is not.
+    pub fn job_end(&self, job: JobId) -> Option<Time> {
+        (self.job_left[job.index()] == 0).then(|| self.job_end[job.index()])
+    }
+    /// Tasks not yet over.
     pub fn left(&self) -> usize {
         self.left
-    }
-
-    /// What waits for this moment of a task waits for one thing less.
-    fn release(
-        &mut self,
-        graph: &MessageGraph,
-        task: TaskId,
-        moment: Moment,
-        now: Time,
-        free: &mut Vec<Due>,
-    ) {
-        for &next in graph.dependents(task, moment) {
-            let waiting = &mut self.waiting[next.index()];
-            if *waiting == 0 {
-                // It has begun with fewer.
-                assert!(graph.needs(next) < graph.predecessors(next), "a task completed twice");
-                continue;
-            }
-            *waiting -= 1;
-            if *waiting == 0 {
-                let begin = now.saturating_add(graph.delay_after_deps(next)).max(graph.start(next));
-                let due = self.due(graph, next, begin);
-                free.push(due);
-            }
-        }
-    }
-
-    fn due(&mut self, graph: &MessageGraph, task: TaskId, begin: Time) -> Due {
-        if let Some(job) = graph.job(task) {
-            let first = &mut self.job_begin[job.index()];
-            *first = begin.min(*first);
-        }
-        match graph.task(task) {
-            Task::Message(_) => Due { task, at: begin },
-            Task::Compute(compute) => {
-                let Some(core) = compute.core else {
-                    return Due { task, at: begin.saturating_add(compute.duration) };
-                };
-                let free = &mut self.core_free[core.index()];
-                *free = begin.max(*free).saturating_add(compute.duration);
-                Due { task, at: *free }
-            }
-        }
     }
 
     /// Moves the cursors to the next task that never waits.
@@ -172,7 +144,7 @@ mod tests {
 
     use super::*;
     use crate::builder::{GraphBuilder, NewMessage, Stream};
-    use crate::graph::Compute;
+    use crate::graph::{Compute, Learns, Moment};
 
     #[test]
     fn a_message_a_computation_and_a_delayed_message() {
@@ -200,29 +172,36 @@ mod tests {
         builder.delay(answer, Duration::from_us(7));
         let graph = builder.finish().unwrap();
 
+        let us = Time::from_us;
         let mut progress = Progress::new(&graph);
-        let mut free = Vec::new();
-        assert_eq!(progress.next_root(&graph), Some(Time::from_us(1)));
-        assert_eq!(progress.pop_root(&graph, Time::ZERO), None);
+        assert_eq!(progress.next_root(&graph), Some(us(1)));
+        assert_eq!(progress.pop_root(&graph, us(1)), None);
         assert_eq!(progress.job_begin(JobId(0)), None);
-        let early = progress.pop_root(&graph, Time::from_us(1)).unwrap();
-        assert_eq!(early, Due { task: TaskId(0), at: Time::from_us(1) });
-        assert_eq!(progress.job_begin(JobId(0)), Some(Time::from_us(1)));
-        let first = progress.pop_root(&graph, Time::from_us(9)).unwrap();
-        assert_eq!(first, Due { task: TaskId(1), at: Time::from_us(3) });
+        let (early, at) = progress.pop_root(&graph, us(9)).unwrap();
+        assert_eq!((early, at), (TaskId(0), us(1)));
+        assert_eq!(progress.begin(&graph, early, at), None);
+        assert_eq!(progress.job_begin(JobId(0)), Some(us(1)));
+        let (first, at) = progress.pop_root(&graph, us(9)).unwrap();
+        assert_eq!((first, at), (TaskId(1), us(3)));
         assert_eq!(progress.next_root(&graph), None);
 
-        assert_eq!(progress.complete(&graph, early.task, Time::from_us(4), &mut free), None);
-        assert!(free.is_empty());
-        progress.complete(&graph, first.task, Time::from_us(5), &mut free);
-        let compute = free.pop().unwrap();
-        assert_eq!(compute.at, Time::from_us(15));
-        progress.complete(&graph, compute.task, compute.at, &mut free);
+        let [compute, answer] = [TaskId(3), TaskId(2)];
+        let informed = |task, moment| graph.informed(task, moment).collect::<Vec<_>>();
+        // Host 1 computes and answers what it received.
+        assert_eq!(informed(early, Moment::Delivery), [(answer, Learns::AtOnce)]);
+        assert_eq!(informed(first, Moment::Delivery), [(compute, Learns::AtOnce)]);
+        assert_eq!(informed(compute, Moment::Delivery), [(answer, Learns::AtOnce)]);
+        progress.over(&graph, early, us(4));
+        assert_eq!(progress.told(&graph, answer, us(4)), None);
+        progress.over(&graph, first, us(5));
+        assert_eq!(progress.told(&graph, compute, us(5)), Some(us(5)));
+        assert_eq!(progress.begin(&graph, compute, us(5)), Some(us(15)));
+        progress.over(&graph, compute, us(15));
         // 15 us + 7 us of delay, later than its own start of 20 us
-        let answer = free.pop().unwrap();
-        assert_eq!(answer.at, Time::from_us(22));
-        assert_eq!(progress.complete(&graph, answer.task, Time::from_us(30), &mut free), Some(JobId(0)));
-        assert_eq!(progress.left(), 0);
+        assert_eq!(progress.told(&graph, answer, us(15)), Some(us(22)));
+        assert_eq!(progress.job_end(JobId(0)), None);
+        progress.over(&graph, answer, us(30));
+        assert_eq!((progress.job_end(JobId(0)), progress.left()), (Some(us(30)), 0));
     }
 
     #[test]
@@ -241,8 +220,10 @@ mod tests {
         }
         let graph = builder.finish().unwrap();
         let mut progress = Progress::new(&graph);
-        let ends: Vec<Time> =
-            std::iter::from_fn(|| progress.pop_root(&graph, Time::from_us(1))).map(|due| due.at).collect();
+        let mut ends = Vec::new();
+        while let Some((task, at)) = progress.pop_root(&graph, Time::from_us(2)) {
+            ends.push(progress.begin(&graph, task, at).unwrap());
+        }
         // The second of the first core waits for its first; the others begin at once.
         assert_eq!(ends, [3, 6, 5, 6].map(Time::from_us));
     }

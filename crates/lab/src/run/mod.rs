@@ -92,10 +92,10 @@ pub fn run(lab: &mut Lab, spec: &SimSpec, look: &mut dyn FnMut(Seen) -> bool) ->
     let (cpu_s, ticks, paced) = (cpu_s(), Ticks::now(), ends.paced());
     let clock = Clock { start: Instant::now(), scale };
     let over = AtomicBool::new(false);
+    let mut traffic = Traffic::new(spec, &ends, connections, clock)?;
     let (ended, changes) = std::thread::scope(|scope| {
         let lab = &mut *lab;
         let changes = scope.spawn(|| schedule.play(lab, &|| over.load(Ordering::Relaxed)));
-        let mut traffic = Traffic::new(spec, &ends, connections, clock);
         let ended = traffic.run(look);
         over.store(true, Ordering::Relaxed);
         let changes = changes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -47,7 +47,10 @@ impl Demand {
         let rates = sends.iter().zip(0..).filter(|(sends, _)| **sends);
         let rates = rates.map(|(_, host)| host_rate(pathweave_units::HostId(host)));
         let senders = sends.iter().filter(|sends| **sends).count() as u32;
-        let completion = Bounds::of(graph, |host| spec.topology.host_rate(host)).completion();
+        let rate = |host| spec.topology.host_rate(host);
+        // An estimate: what a run refuses, it refuses by itself.
+        let notification = spec.task_notification().unwrap_or_default();
+        let completion = Bounds::of(graph, notification, rate).completion();
         let seconds = completion.saturating_since(Time::ZERO).as_secs_f64() / scale.share();
         let mean = if seconds > 0.0 { graph.total_bytes() as f64 * 8.0 / seconds } else { 0.0 };
         let routing = Routing::whole(&spec.topology);

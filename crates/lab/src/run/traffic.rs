@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::{PostError, Status};
-use pathweave_execution::{Begin, Completed, ConnId, Connection, Connections, Execution, Tally, shares};
+use pathweave_execution::{
+    Completed, ConnId, Connection, Connections, Due, Execution, ReceiverTally, SenderTally, shares,
+};
 use pathweave_results::{EndReason, FlowRecord, JobRecord};
 use pathweave_sim::{SimSpec, Verb, ideal_fct, profile};
 use pathweave_topo::Routing;
@@ -27,6 +29,8 @@ pub(super) struct Traffic<'a> {
     routing: Routing,
     /// Tasks, messages and their connections.
     execution: Execution<Pair>,
+    /// Steps of tasks that are to be made, by time.
+    steps: BTreeSet<Due>,
     /// Connections with messages under way, and how many each.
     busy: BTreeSet<ConnId>,
     under_way: Vec<u32>,
@@ -50,19 +54,21 @@ impl<'a> Traffic<'a> {
         ends: &'a Ends,
         connections: Connections<Pair>,
         clock: Clock,
-    ) -> Self {
-        Traffic {
+    ) -> Result<Self, LabError> {
+        let notification = spec.task_notification().map_err(|error| LabError::Run(error.to_string()))?;
+        Ok(Traffic {
             spec,
             ends,
             clock,
             routing: Routing::whole(&spec.topology),
             busy: BTreeSet::new(),
             under_way: vec![0; connections.len()],
-            execution: Execution::new(spec.graph.clone(), &spec.groups, connections),
+            execution: Execution::new(spec.graph.clone(), &spec.groups, connections, notification),
+            steps: BTreeSet::new(),
             last_end: Instant::now(),
             naps: 0,
             overslept: Duration::ZERO,
-        }
+        })
     }
 
     /// Runs until everything is done, or something else ends it.
@@ -73,7 +79,7 @@ impl<'a> Traffic<'a> {
             let now = self.clock.now();
             self.begin_due(now)?;
             let ended = self.poll()?;
-            if self.execution.is_over() {
+            if self.execution.over_since().is_some() {
                 let complete = self.execution.tasks_left() == 0 || self.spec.has_background();
                 return Ok(if complete { EndReason::Completed } else { EndReason::Stalled });
             }
@@ -109,7 +115,8 @@ impl<'a> Traffic<'a> {
 
     /// How long until the next task is due, in the lab's time; long if none is known.
     fn until_next(&mut self, now: Time) -> Duration {
-        let next = self.execution.next();
+        let step = self.steps.first().map(|due| due.at);
+        let next = self.execution.next().into_iter().chain(step).min();
         if next.is_some() {
             // Somebody waits for time to pass, which is no standstill.
             self.last_end = Instant::now();
@@ -118,12 +125,17 @@ impl<'a> Traffic<'a> {
     }
 
     fn begin_due(&mut self, now: Time) -> Result<(), LabError> {
-        while let Some(begin) = self.execution.begin(now) {
-            if let Begin::Message(number) = begin {
+        let end = now + pathweave_units::Duration::from_ps(1);
+        self.steps.extend(std::iter::from_fn(|| self.execution.root_before(end)));
+        loop {
+            self.execution.settle_barriers(end);
+            self.steps.extend(std::iter::from_fn(|| self.execution.news()));
+            let Some(due) = self.steps.first().copied().filter(|due| due.at <= now) else { return Ok(()) };
+            self.steps.remove(&due);
+            if let Some(number) = self.execution.step(due.at, due.host, due.step) {
                 self.post(number)?;
             }
         }
-        Ok(())
     }
 
     fn post(&mut self, number: u32) -> Result<(), LabError> {
@@ -141,6 +153,7 @@ impl<'a> Traffic<'a> {
             });
         record.start_ps = self.clock.now().as_ps();
         self.execution.posted(record, parts.len() as u16);
+        self.execution.expected(number, parts.len() as u16);
         self.under_way[id as usize] += 1;
         self.busy.insert(id);
         for (part, share) in parts.enumerate() {
@@ -190,8 +203,12 @@ impl<'a> Traffic<'a> {
 
     fn arrived(&mut self, number: u32, bytes: u64) {
         // The number comes from the other end.
-        if self.execution.is_arriving(number) {
-            self.execution.part_delivered(self.clock.now(), number, bytes);
+        if self.execution.is_arriving(number)
+            && self.execution.part_delivered(self.clock.now(), number, bytes)
+        {
+            let id = self.execution.connections.of(number);
+            let tally = received(&self.execution.connections[id]);
+            self.execution.received(number, tally);
         }
     }
 
@@ -203,9 +220,9 @@ impl<'a> Traffic<'a> {
             return;
         }
         let id = self.execution.connections.of(number);
-        let tally = tally(&self.execution.connections[id]);
+        let tally = sent(&self.execution.connections[id]);
         self.execution.done_with(number, tally);
-        self.execution.ended(number);
+        self.execution.ended(now, number);
         let left = &mut self.under_way[id as usize];
         *left = left.saturating_sub(1);
         if *left == 0 {
@@ -214,7 +231,8 @@ impl<'a> Traffic<'a> {
     }
 
     pub(super) fn finish(mut self) -> Done {
-        self.execution.settle_open(tally);
+        self.execution
+            .settle_open(|_, connection| Some(sent(connection)), |_, connection| Some(received(connection)));
         Done {
             flows: self.execution.flow_records(),
             jobs: self.execution.job_records(),
@@ -223,16 +241,20 @@ impl<'a> Traffic<'a> {
     }
 }
 
-/// Counters of a connection's queue pairs, summed.
-fn tally(connection: &Connection<Pair>) -> Tally {
-    let mut tally = Tally::default();
-    for Pair { sender, receiver } in &connection.queue_pairs {
-        if let Some(stats) = sender.stats() {
-            tally.add_sender(&stats.counters, &stats.order);
-        }
-        if let Some(stats) = receiver.stats() {
-            tally.add_receiver(&stats.counters);
-        }
+/// What the sender of a connection has counted.
+fn sent(connection: &Connection<Pair>) -> SenderTally {
+    let mut tally = SenderTally::default();
+    for stats in connection.queue_pairs.iter().filter_map(|pair| pair.sender.stats()) {
+        tally.add(&stats.counters, &stats.order);
+    }
+    tally
+}
+
+/// What the receiver of a connection has counted.
+fn received(connection: &Connection<Pair>) -> ReceiverTally {
+    let mut tally = ReceiverTally::default();
+    for stats in connection.queue_pairs.iter().filter_map(|pair| pair.receiver.stats()) {
+        tally.add(&stats.counters);
     }
     tally
 }

@@ -32,7 +32,7 @@ pub struct AllToAll {
     /// Which hosts form a group.
     #[serde(default)]
     pub placement: Placement,
-    /// Messages a host has outstanding: step s begins once its message of step s - `window` is delivered.
+    /// Messages a host has outstanding: step s begins once its message of step s - `window` is acknowledged.
     /// Default: all at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u32>,

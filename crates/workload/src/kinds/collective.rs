@@ -13,8 +13,8 @@ use crate::sink::{Generate, Sink};
 /// Groups of hosts that run a collective, as NCCL and MPI do them. Each round of each group is a job, of which results
 /// give algorithm and bus bandwidth as nccl-tests define them.
 ///
-/// A host sends a block once everything that is in it has arrived. It is through a round when all it sends and receives
-/// is delivered.
+/// A host sends a block once everything that is in it has arrived. It is through a round when all it receives is delivered
+/// and all it sends is acknowledged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Collective {

@@ -49,7 +49,8 @@ pub struct FlowSpec {
     /// A name by which other flows refer to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Ids of flows that must be delivered before.
+    /// Ids of flows that must be over before, as the sender of this one knows: delivered, where it is their receiver;
+    /// acknowledged, where it is their sender; delivered and a notification later (`network.task_notification`) elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
     /// Time from the last of them to this flow.

@@ -17,7 +17,7 @@ use crate::sink::{Generate, NamedFile, Sink};
 ///
 /// Computations of a rank with the same `cpu` take turns, in the order in which they may begin. Sends and receives of a pair
 /// of ranks and tag belong together in the order of the file; a send begins whether or not its receive has been reached, and
-/// is over when all is delivered, unless it is an eager one. What waits with `irequires` begins once the other may begin.
+/// is over when all is acknowledged, unless it is an eager one. What waits with `irequires` begins once the other may begin.
 /// Time that LogGOPSim takes for the network and for the ends (L, o, g, G, O) is not added: the network is simulated. A `nic`
 /// is not used: which port a host sends on is up to its paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
