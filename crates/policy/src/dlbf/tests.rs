@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::*;
 use crate::cc::CcConfig;
-use crate::testing::{Scenario, random_operations};
+use crate::testing::{Host, Scenario, random_operations};
 use crate::{PathState, Shared};
 use pathweave_units::Rng;
 
@@ -18,8 +18,7 @@ fn us(n: u64) -> Time {
 /// A queue pair without congestion control, and what it may use.
 struct Alone {
     dlbf: Dlbf,
-    rng: Rng,
-    shared: Shared,
+    host: Host,
     next: u64,
 }
 
@@ -36,12 +35,12 @@ impl Alone {
         let cc = CcConfig::None(Default::default());
         let config = DlbfConfig { cc, scope: DlbfScope::QueuePair, ..config };
         assert_eq!(config.validate(), Ok(()));
-        let mut rng = Rng::for_component(7, "dlbf", 0);
-        let dlbf = config.build(&env, &mut rng);
-        Alone { dlbf, rng, shared: Shared::new(), next: 0 }
+        let mut host = Host { rng: Rng::for_component(7, "dlbf", 0), shared: Shared::new() };
+        let dlbf = config.build(&env, &mut host.rng);
+        Alone { dlbf, host, next: 0 }
     }
     fn table(&mut self) -> &mut PathTable {
-        self.dlbf.state.place.table(&mut self.shared)
+        self.dlbf.state.place.table(&mut self.host.shared)
     }
     /// Begins on this path, with these one-way delays in microseconds, all of them fresh at `now`.
     fn on(mut self, now: u64, path: u16, delays: &[i64]) -> Self {
@@ -63,7 +62,7 @@ impl Alone {
             inflight_packets: 0,
             inflight_bytes: 0,
         };
-        self.dlbf.poll_send(us(now), &want, &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared })
+        self.dlbf.poll_send(us(now), &want, &mut self.host.cx())
     }
     fn send(&mut self, now: u64) -> PathId {
         let Grant::Send(path) = self.poll(now) else { panic!("{:?} at {now}", self.poll(now)) };
@@ -76,7 +75,7 @@ impl Alone {
             retransmit: false,
             inflight_packets: 1,
         };
-        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        let mut cx = self.host.cx();
         self.dlbf.on_sent(us(now), &sent, &mut cx);
         self.next += 1;
         path
@@ -93,7 +92,7 @@ impl Alone {
             inflight_packets: 1,
             backlogged: true,
         };
-        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        let mut cx = self.host.cx();
         self.dlbf.on_feedback(us(now), &feedback, &mut cx);
     }
     /// A marked packet of no PSN that matters is heard of.
@@ -102,7 +101,7 @@ impl Alone {
     }
     /// The notice that was granted leaves.
     fn notice(&mut self, now: u64, path: u16) {
-        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        let mut cx = self.host.cx();
         self.dlbf.compose(us(now), PathId(path), 0..self.next, &mut cx);
     }
     /// Copies granted at `now`, in order; each leaves.
@@ -110,7 +109,7 @@ impl Alone {
         let mut list = Vec::new();
         while let Grant::Copy { psn, path } = self.poll(now) {
             list.push(psn);
-            let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+            let mut cx = self.host.cx();
             self.dlbf.on_copy_sent(us(now), psn, path, 1_048, &mut cx);
         }
         list
@@ -157,7 +156,7 @@ fn the_seven_most_recent_packets() {
     for at in 0..20 {
         qp.send(at);
     }
-    let mut cx = PolicyCx { rng: &mut qp.rng, shared: &mut qp.shared };
+    let mut cx = qp.host.cx();
     let feedback = Feedback {
         kind: FeedbackKind::Heard { marked: true },
         path: PathId(0),
@@ -432,7 +431,7 @@ fn a_dead_path_is_left_and_what_is_known_of_others_stays() {
     qp.send(0);
     let view = |id, state| PathView { base_rtt: None, ..PathView::new(PathId(id), state) };
     let views = [view(0, PathState::Down), view(1, PathState::Up), view(2, PathState::Up)];
-    let mut cx = PolicyCx { rng: &mut qp.rng, shared: &mut qp.shared };
+    let mut cx = qp.host.cx();
     qp.dlbf.on_paths(us(1), &views, &mut cx);
     assert_ne!(qp.send(1), PathId(0));
     assert_eq!(qp.table().knowledge(PathId(2), us(1)), Knowledge::Available);

@@ -3,8 +3,7 @@
 use std::vec::Vec;
 
 use super::*;
-use crate::Shared;
-use crate::testing::{Scenario, random_operations};
+use crate::testing::{Host, Scenario, random_operations};
 
 /// 1,250 bytes a packet at 100 Gb/s: 100 ns each; 100 of them are a BDP.
 fn env() -> PolicyEnv {
@@ -17,8 +16,7 @@ fn plain() -> MpRdmaConfig {
 
 struct Driver {
     policy: MpRdma,
-    rng: Rng,
-    shared: Shared,
+    host: Host,
     now: Time,
     psn: u64,
     inflight: u32,
@@ -26,9 +24,9 @@ struct Driver {
 
 impl Driver {
     fn new(config: &MpRdmaConfig) -> Self {
-        let mut rng = Rng::for_component(1, "qp", 0);
-        let policy = config.build(&env(), &mut rng);
-        Driver { policy, rng, shared: Shared::new(), now: Time::ZERO, psn: 0, inflight: 0 }
+        let mut host = Host::new(1);
+        let policy = config.build(&env(), &mut host.rng);
+        Driver { policy, host, now: Time::ZERO, psn: 0, inflight: 0 }
     }
     fn poll(&mut self, retransmit: bool) -> Grant {
         let want = Want {
@@ -40,7 +38,7 @@ impl Driver {
             inflight_packets: self.inflight,
             inflight_bytes: u64::from(self.inflight) * 1_250,
         };
-        self.policy.poll_send(self.now, &want, &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared })
+        self.policy.poll_send(self.now, &want, &mut self.host.cx())
     }
     fn send_one(&mut self, retransmit: bool) -> Option<u16> {
         let Grant::Send(path) = self.poll(retransmit) else { return None };
@@ -54,7 +52,7 @@ impl Driver {
             retransmit,
             inflight_packets: self.inflight,
         };
-        self.policy.on_sent(self.now, &sent, &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared });
+        self.policy.on_sent(self.now, &sent, &mut self.host.cx());
         self.psn += u64::from(!retransmit);
         Some(path.0)
     }
@@ -74,11 +72,7 @@ impl Driver {
             inflight_packets: self.inflight,
             backlogged,
         };
-        self.policy.on_feedback(
-            self.now,
-            &feedback,
-            &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
-        );
+        self.policy.on_feedback(self.now, &feedback, &mut self.host.cx());
     }
     fn ack(&mut self, path: u16, marked: bool) -> Vec<u16> {
         self.feed(path, self.psn - 1, FeedbackKind::Ack { timed: true, marked }, true);

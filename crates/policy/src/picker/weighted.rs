@@ -150,7 +150,7 @@ mod tests {
     fn flows_spread_as_the_rates_do_and_stay() {
         let mut counts = [0u32; 3];
         for qp in 0..9_000 {
-            let mut host = Host { rng: Rng::for_component(1, "qp", qp), ..Host::new(1) };
+            let mut host = Host::with_stream(1, qp);
             let mut picker = Wcmp::new(3, &mut host.rng);
             picker.on_paths(Time::ZERO, &views(), &mut host.cx());
             let path = picker.path;

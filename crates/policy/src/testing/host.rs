@@ -16,7 +16,11 @@ pub struct Host {
 impl Host {
     /// With the stream of the first queue pair of a run with this seed.
     pub fn new(seed: u64) -> Self {
-        Host { rng: Rng::for_component(seed, "qp", 0), shared: Shared::new() }
+        Host::with_stream(seed, 0)
+    }
+    /// With the stream of the queue pair of this number.
+    pub fn with_stream(seed: u64, number: u64) -> Self {
+        Host { rng: Rng::for_component(seed, "qp", number), shared: Shared::new() }
     }
     /// The context of one call.
     pub fn cx(&mut self) -> PolicyCx<'_> {

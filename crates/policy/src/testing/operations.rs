@@ -7,9 +7,10 @@ use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
 use pathweave_wire::{Control, ControlKind, Notices};
 
 use super::checked::Checked;
+use super::host::Host;
 use crate::{
-    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx,
-    PolicyEnv, Sent, Shared, Want,
+    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyEnv,
+    Sent, Want,
 };
 
 #[derive(Clone, Copy)]
@@ -23,9 +24,7 @@ struct Flying {
 struct Model<P> {
     env: PolicyEnv,
     policy: Checked<P>,
-    /// The policy's stream.
-    rng: Rng,
-    shared: Shared,
+    host: Host,
     now: Time,
     next_psn: u64,
     flying: Vec<Flying>,
@@ -41,17 +40,11 @@ pub fn random_operations<P: Policy>(
     make: impl FnOnce(&PolicyEnv, &mut Rng) -> P,
 ) {
     let mut dice = Rng::for_component(seed, "operations", 0);
-    let mut rng = Rng::for_component(seed, "qp", 0);
-    let policy = Checked::new(make(env, &mut rng), env);
-    let shared = Shared::new();
-    let mut model =
-        Model { env: *env, policy, rng, shared, now: Time::ZERO, next_psn: 0, flying: Vec::new() };
+    let mut host = Host::new(seed);
+    let policy = Checked::new(make(env, &mut host.rng), env);
+    let mut model = Model { env: *env, policy, host, now: Time::ZERO, next_psn: 0, flying: Vec::new() };
     let member = Member { qp: QpNum(2), peer: HostId(1) };
-    model.policy.on_open(
-        model.now,
-        &member,
-        &mut PolicyCx { rng: &mut model.rng, shared: &mut model.shared },
-    );
+    model.policy.on_open(model.now, &member, &mut model.host.cx());
     for step in 0..steps {
         model.policy.context = format!("seed {seed}, step {step}");
         model.step(&mut dice);
@@ -161,7 +154,7 @@ impl<P: Policy> Model<P> {
             ControlFeedback::new(self.now, control, path).expect("answers have stamps of the past");
         let inflight_packets = self.flying.len() as u32;
         let feedback = ControlFeedback { inflight_packets, backlogged: true, ..feedback };
-        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        let mut cx = self.host.cx();
         self.policy.on_control(self.now, &feedback, &mut cx);
     }
 
@@ -184,14 +177,7 @@ impl<P: Policy> Model<P> {
             inflight_packets,
             inflight_bytes: u64::from(inflight_packets) * u64::from(self.env.mtu_wire_bytes),
         };
-        (
-            want,
-            self.policy.poll_send(
-                self.now,
-                &want,
-                &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
-            ),
-        )
+        (want, self.policy.poll_send(self.now, &want, &mut self.host.cx()))
     }
 
     fn try_send(&mut self) -> Grant {
@@ -206,11 +192,7 @@ impl<P: Policy> Model<P> {
                 retransmit: false,
                 inflight_packets: want.inflight_packets + 1,
             };
-            let memo = self.policy.on_sent(
-                self.now,
-                &sent,
-                &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
-            );
+            let memo = self.policy.on_sent(self.now, &sent, &mut self.host.cx());
             self.flying.push(Flying { psn: want.psn, path, memo, sent_at: self.now });
             self.next_psn += 1;
         }
@@ -219,13 +201,13 @@ impl<P: Policy> Model<P> {
                 let flying = self.flying.iter().any(|flying| flying.psn == psn);
                 assert!(flying, "{}: PSN {psn} is copied and not in flight", self.policy.context);
                 let (now, bytes) = (self.now, want.wire_bytes);
-                let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+                let mut cx = self.host.cx();
                 self.policy.on_copy_sent(now, psn, path, bytes, &mut cx);
             }
             Grant::Control(path) => {
                 let first = self.flying.iter().map(|flying| flying.psn).min();
                 let in_flight = first.unwrap_or(self.next_psn)..self.next_psn;
-                let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+                let mut cx = self.host.cx();
                 self.policy.compose(self.now, path, in_flight, &mut cx);
             }
             _ => {}
@@ -264,11 +246,7 @@ impl<P: Policy> Model<P> {
             inflight_packets: self.flying.len() as u32,
             backlogged: true,
         };
-        self.policy.on_feedback(
-            self.now,
-            &feedback,
-            &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
-        );
+        self.policy.on_feedback(self.now, &feedback, &mut self.host.cx());
     }
 
     fn change_paths(&mut self, dice: &mut Rng) {
@@ -278,17 +256,13 @@ impl<P: Policy> Model<P> {
             PathView::new(PathId(id), state)
         };
         let views: Vec<PathView> = (0..self.env.paths).map(&mut view).collect();
-        self.policy.on_paths(
-            self.now,
-            &views,
-            &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
-        );
+        self.policy.on_paths(self.now, &views, &mut self.host.cx());
     }
 
     fn advance(&mut self, to: Time) {
         while let Some(timer) = self.policy.next_timer().filter(|&timer| timer <= to) {
             self.now = self.now.max(timer);
-            self.policy.on_timer(self.now, &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared });
+            self.policy.on_timer(self.now, &mut self.host.cx());
         }
         self.now = to;
     }

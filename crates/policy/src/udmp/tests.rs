@@ -3,8 +3,7 @@
 use std::vec::Vec;
 
 use super::*;
-use crate::Shared;
-use crate::testing::{Report, Scenario, random_operations};
+use crate::testing::{Host, Report, Scenario, random_operations};
 
 const US: fn(u64) -> Duration = Duration::from_us;
 
@@ -24,8 +23,7 @@ fn env() -> PolicyEnv {
 /// A queue pair with data without end, driven by hand.
 struct Driver {
     udmp: Udmp,
-    rng: Rng,
-    shared: Shared,
+    host: Host,
     now: Time,
     psn: u64,
     inflight: u32,
@@ -33,9 +31,9 @@ struct Driver {
 
 impl Driver {
     fn new(config: &UdmpConfig, env: &PolicyEnv) -> Self {
-        let mut rng = Rng::for_component(1, "qp", 0);
-        let udmp = Udmp::new(config, env, &mut rng);
-        Driver { udmp, rng, shared: Shared::new(), now: Time::ZERO, psn: 0, inflight: 0 }
+        let mut host = Host::new(1);
+        let udmp = Udmp::new(config, env, &mut host.rng);
+        Driver { udmp, host, now: Time::ZERO, psn: 0, inflight: 0 }
     }
     fn poll(&mut self) -> Grant {
         let want = Want {
@@ -47,7 +45,7 @@ impl Driver {
             inflight_packets: self.inflight,
             inflight_bytes: u64::from(self.inflight) * 1_250,
         };
-        self.udmp.poll_send(self.now, &want, &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared })
+        self.udmp.poll_send(self.now, &want, &mut self.host.cx())
     }
     /// Everything that may leave now, as paths.
     fn send(&mut self) -> Vec<u16> {
@@ -63,11 +61,7 @@ impl Driver {
                 retransmit: false,
                 inflight_packets: self.inflight,
             };
-            self.udmp.on_sent(
-                self.now,
-                &sent,
-                &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
-            );
+            self.udmp.on_sent(self.now, &sent, &mut self.host.cx());
             self.psn += 1;
             paths.push(path.0);
         }
@@ -86,11 +80,7 @@ impl Driver {
             inflight_packets: self.inflight,
             backlogged,
         };
-        self.udmp.on_feedback(
-            self.now,
-            &feedback,
-            &mut PolicyCx { rng: &mut self.rng, shared: &mut self.shared },
-        );
+        self.udmp.on_feedback(self.now, &feedback, &mut self.host.cx());
     }
     /// An acknowledgement over `path` after `rtt`, and what it sends.
     fn ack(&mut self, path: u16, rtt: Duration) -> Vec<u16> {
@@ -303,7 +293,7 @@ fn restart(config: UdmpConfig, left: u32) -> (Duration, Vec<u16>) {
     assert_eq!(driver.poll(), Grant::Blocked);
     let timer = driver.udmp.next_timer().expect("a timer");
     driver.now = timer;
-    driver.udmp.on_timer(timer, &mut PolicyCx { rng: &mut driver.rng, shared: &mut driver.shared });
+    driver.udmp.on_timer(timer, &mut driver.host.cx());
     let sent = driver.send();
     (timer - Time::from_us(10), sent)
 }

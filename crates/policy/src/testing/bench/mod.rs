@@ -13,11 +13,12 @@ use pathweave_wire::Control;
 
 use super::channel::Hop;
 use super::checked::Checked;
+use super::host::Host;
 use super::report::{Report, SenderReport};
 use super::scenario::{AcksTell, Change, Overtaken, Scenario};
 use crate::{
-    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyCx,
-    PolicyEnv, Shared, Want,
+    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyEnv,
+    Want,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,8 +74,7 @@ impl Flying {
 
 struct Sender<P> {
     policy: Checked<P>,
-    rng: Rng,
-    shared: Shared,
+    host: Host,
     next_psn: u64,
     resend: VecDeque<(u64, u32)>,
     flying: BTreeMap<u64, Flying>,
@@ -119,16 +119,14 @@ impl<'a, P: Policy> Bench<'a, P> {
             views: (0..scenario.env.paths).map(|id| PathView::new(PathId(id), PathState::Up)).collect(),
         };
         for index in 0..scenario.senders as usize {
-            let mut rng = Rng::for_component(scenario.seed, "qp", index as u64);
-            let mut policy = Checked::new(make(&scenario.env, &mut rng), &scenario.env);
+            let mut host = Host::with_stream(scenario.seed, index as u64);
+            let mut policy = Checked::new(make(&scenario.env, &mut host.rng), &scenario.env);
             policy.context = format!("seed {}, sender {index}", scenario.seed);
-            let mut shared = Shared::new();
             let member = Member { qp: QpNum(2), peer: HostId(index as u32) };
-            policy.on_open(Time::ZERO, &member, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
+            policy.on_open(Time::ZERO, &member, &mut host.cx());
             bench.senders.push(Sender {
                 policy,
-                rng,
-                shared,
+                host,
                 next_psn: 0,
                 resend: VecDeque::new(),
                 flying: BTreeMap::new(),
@@ -178,9 +176,7 @@ impl<'a, P: Policy> Bench<'a, P> {
             Event::Wake => {
                 sender.wake_at = Time::MAX;
                 if sender.policy.next_timer().is_some_and(|timer| timer <= now) {
-                    sender
-                        .policy
-                        .on_timer(now, &mut PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared });
+                    sender.policy.on_timer(now, &mut sender.host.cx());
                 }
             }
             Event::Ack { psn, attempt, marked, one_way_ps } => {
@@ -203,7 +199,7 @@ impl<'a, P: Policy> Bench<'a, P> {
                     let inflight_packets = sender.flying.len() as u32;
                     let backlogged = sender.next_psn < self.scenario.packets || !sender.resend.is_empty();
                     let told = ControlFeedback { inflight_packets, backlogged, ..told };
-                    let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
+                    let mut cx = sender.host.cx();
                     sender.policy.on_control(now, &told, &mut cx);
                 }
             }
@@ -319,11 +315,7 @@ impl<'a, P: Policy> Bench<'a, P> {
             inflight_packets: sender.flying.len() as u32,
             backlogged: sender.next_psn < self.scenario.packets || !sender.resend.is_empty(),
         };
-        sender.policy.on_feedback(
-            now,
-            &feedback,
-            &mut PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared },
-        );
+        sender.policy.on_feedback(now, &feedback, &mut sender.host.cx());
     }
 
     fn change(&mut self, now: Time, change: usize) {
@@ -355,11 +347,7 @@ impl<'a, P: Policy> Bench<'a, P> {
         let views = self.views.clone();
         for index in 0..self.senders.len() {
             let sender = &mut self.senders[index];
-            sender.policy.on_paths(
-                now,
-                &views,
-                &mut PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared },
-            );
+            sender.policy.on_paths(now, &views, &mut sender.host.cx());
             self.drain(now, index);
         }
     }
@@ -396,11 +384,7 @@ impl<'a, P: Policy> Bench<'a, P> {
                 inflight_packets: sender.flying.len() as u32,
                 inflight_bytes: sender.flying.len() as u64 * u64::from(scenario.env.mtu_wire_bytes),
             };
-            match sender.policy.poll_send(
-                now,
-                &want,
-                &mut PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared },
-            ) {
+            match sender.policy.poll_send(now, &want, &mut sender.host.cx()) {
                 Grant::Send(path) => {
                     self.transmit(now, index, &want, attempt, path);
                     let at = self.senders[index].nic_free_at;

@@ -5,7 +5,7 @@ use pathweave_wire::Control;
 
 use super::super::channel::Passage;
 use super::{Bench, Event, Flying};
-use crate::{Outgoing, Policy, PolicyCx, Sent, Treatment, Want};
+use crate::{Outgoing, Policy, Sent, Treatment, Want};
 
 impl<P: Policy> Bench<'_, P> {
     pub(super) fn transmit(&mut self, now: Time, index: usize, want: &Want, attempt: u32, path: PathId) {
@@ -25,11 +25,7 @@ impl<P: Policy> Bench<'_, P> {
             retransmit: want.retransmit,
             inflight_packets: want.inflight_packets + 1,
         };
-        let memo = sender.policy.on_sent(
-            now,
-            &sent,
-            &mut PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared },
-        );
+        let memo = sender.policy.on_sent(now, &sent, &mut sender.host.cx());
         let flying = Flying { path, memo, sent_at: now, arrives: Time::MAX, attempt, late: false };
         sender.flying.insert(want.psn, flying);
         sender.report.sent[path.index()] += 1;
@@ -63,7 +59,7 @@ impl<P: Policy> Bench<'_, P> {
         let wire_bytes = self.scenario.env.mtu_wire_bytes;
         let sender = &mut self.senders[index];
         assert!(sender.flying.contains_key(&psn), "seed {}: PSN {psn} is not in flight", self.scenario.seed);
-        let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
+        let mut cx = sender.host.cx();
         sender.policy.on_copy_sent(now, psn, path, wire_bytes, &mut cx);
         sender.report.sent[path.index()] += 1;
         sender.report.copies += 1;
@@ -78,7 +74,7 @@ impl<P: Policy> Bench<'_, P> {
     pub(super) fn control(&mut self, now: Time, index: usize, path: PathId) {
         let sender = &mut self.senders[index];
         let first = sender.flying.keys().next().copied().unwrap_or(sender.next_psn);
-        let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
+        let mut cx = sender.host.cx();
         let Outgoing { control, treatment } =
             sender.policy.compose(now, path, first..sender.next_psn, &mut cx);
         match treatment {
