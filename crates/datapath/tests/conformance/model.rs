@@ -6,7 +6,7 @@ use std::ops::Range;
 use pathweave_datapath::{Opcode, Status};
 use pathweave_units::Rng;
 
-use crate::world::{Done, End, Key, Request, Verb, World};
+use crate::world::{Done, End, Key, Order, Request, Verb, World};
 
 /// Bytes between areas, which nothing may touch.
 const GUARD: usize = 13;
@@ -178,13 +178,20 @@ impl Model {
             panic!("{context}: no completion at the {end:?} end; due: {:?}", self.due_requests[end.index()]);
         };
         let index = end.index();
-        let (due, seen) = if done.wr_id & RECEIVE == 0 {
+        let is_receive = done.wr_id & RECEIVE != 0;
+        let (due, seen) = if !is_receive {
             (&mut self.due_requests[index], &mut self.transcript.requests[index])
         } else {
             (&mut self.due_receives[index], &mut self.transcript.receives[index])
         };
-        assert_eq!(Some(done), due.pop_front(), "{context}: at the {end:?} end, {} before it", seen.len());
+        let in_order = W::ORDER == Order::OfPosting || (W::ORDER == Order::OfReceives && is_receive);
+        let found = if in_order { None } else { due.iter().position(|due| due.wr_id == done.wr_id) };
+        let first = found.unwrap_or(0);
+        assert_eq!(Some(done), due.remove(first), "{context}: at the {end:?} end, {} before it", seen.len());
         seen.push(done);
+        if due.is_empty() && !in_order {
+            seen.sort_unstable_by_key(|done| done.wr_id);
+        }
     }
 
     /// Waits until everything posted is done.

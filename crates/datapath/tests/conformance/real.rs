@@ -10,7 +10,7 @@ use pathweave_datapath::{
 };
 
 use crate::support::{PATIENCE, udp};
-use crate::world::{Done, End, Key, MTU, PATHS, Request, SCHEME, Setup, Troubles, Verb, World};
+use crate::world::{Done, End, Key, MTU, PATHS, Request, Restarts, SCHEME, Setup, Troubles, Verb, World};
 
 struct Host {
     // Dropped in this order.
@@ -136,6 +136,16 @@ impl World for Real {
         region.to_vec(0..region.len()).expect("all of it")
     }
 
+    fn troubles(&mut self) -> Troubles {
+        End::BOTH
+            .map(|end| self.host(end).device.stats().expect("the device is open"))
+            .map(|stats| Troubles::of(&stats.counters, stats.refused_datagrams))
+            .into_iter()
+            .fold(Troubles::default(), |sum, one| sum + one)
+    }
+}
+
+impl Restarts for Real {
     fn crash_far(&mut self) {
         // What the device says when it is closed is lost, too.
         self.cuts.set(u64::MAX);
@@ -153,13 +163,5 @@ impl World for Real {
         // The old one ends with its handle.
         self.near.connection = None;
         self.connect();
-    }
-
-    fn troubles(&self) -> Troubles {
-        End::BOTH
-            .map(|end| self.host(end).device.stats().expect("the device is open"))
-            .map(|stats| Troubles::of(&stats.counters, stats.refused_datagrams))
-            .into_iter()
-            .fold(Troubles::default(), |sum, one| sum + one)
     }
 }

@@ -6,7 +6,7 @@ use pathweave_datapath::Status;
 use pathweave_datapath::backend::Faults;
 
 use crate::model::{Model, Transcript};
-use crate::world::{End, Key, MTU, Setup, Troubles, Verb, World};
+use crate::world::{End, Key, MTU, Restarts, Setup, Troubles, Verb, World};
 
 /// Sizes of messages, in bytes: none, one, around a packet, some packets, many.
 pub(crate) const SIZES: [usize; 7] = [0, 1, MTU - 1, MTU, MTU + 1, 100_000, 1 << 20];
@@ -36,13 +36,6 @@ pub(crate) struct Weather {
     pub(crate) faults: Faults,
     pub(crate) cut: Cut,
     proof: Proof,
-}
-
-impl Weather {
-    /// Whether a side was troubled as the weather says.
-    pub(crate) fn proves(&self, troubles: &Troubles) -> bool {
-        (self.proof)(troubles)
-    }
 }
 
 const CALM: Faults = Faults { lose: 0.0, repeat: 0.0, reorder: 0.0, damage: 0.0, mark: 0.0 };
@@ -94,20 +87,21 @@ pub(crate) const WEATHER: [Weather; 8] = [
     },
 ];
 
-/// Every verb with every size in some weather: one at a time, then all at once and both ways.
+/// Every verb of a service with every size in some weather: one at a time, then all at once and both ways.
 pub(crate) fn verbs_and_sizes<W: World>(weather: &Weather, seed: u64) -> Transcript {
     let Weather { name, faults, cut, proof } = *weather;
     let mut world = W::open(&Setup { seed, faults, memory_bytes: MEMORY_BYTES, peer_timeout: PATIENT });
     let mut model = Model::new(&mut world, MEMORY_BYTES, seed, name.into());
-    for size in SIZES {
-        for verb in Verb::ALL {
+    let sizes = SIZES.into_iter().filter(|size| *size >= W::SHORTEST);
+    for size in sizes.clone() {
+        for &verb in W::VERBS {
             model.post(&mut world, End::Near, verb, size, None);
             model.wait_all(&mut world);
         }
     }
     model.compare(&world);
     model.rewind();
-    for (at, size) in SIZES.into_iter().rev().enumerate() {
+    for (at, size) in sizes.rev().enumerate() {
         if at == 1 {
             // The largest messages are on the way.
             world.cut(match cut {
@@ -117,12 +111,12 @@ pub(crate) fn verbs_and_sizes<W: World>(weather: &Weather, seed: u64) -> Transcr
             });
         }
         for end in End::BOTH {
-            for verb in [Verb::Send, Verb::SendImm, Verb::Write] {
-                model.post(&mut world, end, verb, size, None);
+            let mut written = None;
+            for &verb in W::VERBS {
+                // A READ sees what was written before it.
+                let of = written.filter(|_| verb == Verb::Read);
+                written = Some(model.post(&mut world, end, verb, size, of));
             }
-            // A READ sees what was written before it.
-            let written = model.post(&mut world, end, Verb::WriteImm, size, None);
-            model.post(&mut world, end, Verb::Read, size, Some(written));
         }
     }
     match cut {
@@ -167,7 +161,7 @@ pub(crate) fn shared_bytes<W: World>(weather: &Weather, seed: u64) -> Transcript
 }
 
 /// The far end crashes with work on the way, comes back with nothing, and is connected with again.
-pub(crate) fn peer_restart<W: World>(seed: u64) -> Transcript {
+pub(crate) fn peer_restart<W: Restarts>(seed: u64) -> Transcript {
     let size = 200_000;
     let (memory_bytes, peer_timeout) = (8 * size, Duration::from_millis(800));
     let mut world = W::open(&Setup { seed, faults: CALM, memory_bytes, peer_timeout });
@@ -202,7 +196,7 @@ pub(crate) fn peer_restart<W: World>(seed: u64) -> Transcript {
 }
 
 /// What the other end must refuse, each on a connection of its own, and touch no byte for.
-pub(crate) fn refusals<W: World>(seed: u64) -> Transcript {
+pub(crate) fn refusals<W: Restarts>(seed: u64) -> Transcript {
     let memory_bytes = 1 << 16;
     let setup = Setup { seed, faults: CALM, memory_bytes, peer_timeout: PATIENT };
     let mut world = W::open(&setup);

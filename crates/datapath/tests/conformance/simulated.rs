@@ -1,20 +1,19 @@
-//! The simulated side: two endpoints in simulated time, joined by a channel that carries the bytes of packets.
+//! The simulated side: two ends in simulated time, joined by a channel that carries the bytes of packets, whichever service
+//! they have.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use pathweave_policy::{AnyPolicy, Leg, PolicyEnv};
-use pathweave_transport::{
-    Access, Buffer, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, QpConfig, RecvRequest,
-    RtoConfig, Scope, WorkRequest,
-};
-use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
-use pathweave_wire::{Body, Datagram, DatagramLayout, Segment, datagram_crc, emit_datagram_header};
+use pathweave_policy::{Leg, PolicyEnv};
+use pathweave_transport::rd::SideMessage;
+use pathweave_transport::{Gate, PayloadRef, Transmit, Transport};
+use pathweave_units::{Duration, HostId, Rate, Rng, Time};
+use pathweave_wire::{Datagram, DatagramLayout, Segment, datagram_crc, emit_datagram_header};
 
-use crate::world::{Done, End, Key, MTU, PATHS, Request, SCHEME, Setup, Troubles, Verb, World};
+use crate::world::{Done, End, Key, MTU, Order, PATHS, Request, Restarts, Setup, Troubles, Verb, World};
 
 /// From one end to the other.
-const DELAY: Duration = Duration::from_us(5);
+pub(crate) const DELAY: Duration = Duration::from_us(5);
 /// A packet that is reordered comes up to so much later.
 const LATE: Duration = Duration::from_us(20);
 /// No request takes so long.
@@ -23,31 +22,58 @@ const LINE_RATE: Rate = Rate::from_gbps(100);
 /// Headers around a payload, at most, in bytes.
 const HEADERS: u32 = 136;
 
-struct Host {
-    endpoint: Endpoint<AnyPolicy>,
-    qp: QpNum,
+/// A transport service as one end of a simulated world has it, and what a driver knows besides.
+pub(crate) trait Carrier: Sized {
+    const NAME: &'static str;
+    const VERBS: &'static [Verb];
+    const SHORTEST: usize;
+    const ORDER: Order;
+    type Transport: Transport;
+
+    /// The `number`th that is made, for an end.
+    fn open(setup: &Setup, end: usize, number: u64) -> Self;
+    /// Both ends know each other from now on.
+    fn connect(pair: [&mut Self; 2], setup: &Setup, now: Time, number: u64);
+    fn transport(&mut self) -> &mut Self::Transport;
+    fn troubles(&mut self, refused: u64) -> Troubles;
+    /// Key of the memory.
+    fn key(&self) -> u64;
+    fn post(&mut self, now: Time, request: &Request, key: u64);
+    fn receive(&mut self, wr_id: u64, place: Range<usize>);
+    /// A packet leaves.
+    fn leaves(&mut self, segment: &Segment);
+    /// A PSN that one on the wire, which is short, is near to; `None`: the packet is not for this end.
+    fn near(&mut self, datagram: &Datagram<'_>) -> Option<u64>;
+    /// A packet arrives.
+    fn arrives(&mut self, segment: &Segment);
+    /// Where the bytes of a packet are in the memory that sends it.
+    fn source(&self, payload: &PayloadRef) -> usize;
+    /// Where they go.
+    fn destination(&self, place: &<Self::Transport as Transport>::Placement) -> usize;
+    fn told(&mut self, event: <Self::Transport as Transport>::Event) -> Option<Done>;
+}
+
+struct Host<C> {
+    carrier: C,
     memory: Vec<u8>,
-    rkey: u64,
     done: VecDeque<Done>,
     port_free_at: Time,
-    /// PSNs that those on the wire, which are short, are near to.
-    near_data: u64,
-    near_answers: u64,
     /// Datagrams that were damaged.
     refused: u64,
 }
 
-struct Flying {
-    to: usize,
-    bytes: Vec<u8>,
-    ce: bool,
+enum Flying {
+    Packet { bytes: Vec<u8>, ce: bool },
+    Side(SideMessage),
 }
 
-pub(crate) struct Simulated {
+/// Two ends in simulated time.
+pub(crate) struct Simulated<C> {
     setup: Setup,
     now: Time,
-    hosts: [Host; 2],
-    wire: BTreeMap<(Time, u64), Flying>,
+    hosts: [Host<C>; 2],
+    /// By time and then in the order of sending: to whom, and what.
+    wire: BTreeMap<(Time, u64), (usize, Flying)>,
     sent: u64,
     cut: u64,
     rng: Rng,
@@ -55,81 +81,56 @@ pub(crate) struct Simulated {
     made: u64,
 }
 
-fn span(time: std::time::Duration) -> Duration {
+pub(crate) fn span(time: std::time::Duration) -> Duration {
     Duration::from_ps(time.as_nanos() as u64 * 1_000)
 }
 
-fn host(setup: &Setup, id: u32, number: u64) -> Host {
-    let mut endpoint = Endpoint::new(EndpointConfig {
-        mtu_payload: MTU as u16,
-        seed: setup.seed + number,
-        ..EndpointConfig::new(HostId(id))
-    });
-    let len = setup.memory_bytes as u64;
-    let region =
-        MemoryRegion { buffer: Buffer(0), addr: 0, len, access: Access::READ_WRITE, scope: Scope::DEFAULT };
-    let rkey = endpoint.register(region, 0).expect("a key");
+fn host<C: Carrier>(setup: &Setup, end: usize, number: u64) -> Host<C> {
     Host {
-        endpoint,
-        qp: QpNum(0),
+        carrier: C::open(setup, end, number),
         memory: vec![0; setup.memory_bytes],
-        rkey,
         done: VecDeque::new(),
         port_free_at: Time::ZERO,
-        near_data: 0,
-        near_answers: 0,
         refused: 0,
     }
 }
 
-impl Simulated {
+/// What a policy is told of the network.
+pub(crate) fn environment(base_rtt: Duration) -> PolicyEnv {
+    PolicyEnv {
+        line_rate: LINE_RATE,
+        base_rtt,
+        mtu_wire_bytes: MTU as u32 + HEADERS,
+        mtu_payload_bytes: MTU as u32,
+        paths: PATHS,
+        measured: Leg::with_rtt(base_rtt),
+        edge: None,
+    }
+}
+
+impl<C: Carrier> Simulated<C> {
     fn connect(&mut self) {
-        for id in 0..2 {
-            let scheme = (pathweave_policy::find_scheme(SCHEME).expect("a scheme").make)();
-            let env = PolicyEnv {
-                line_rate: LINE_RATE,
-                base_rtt: DELAY * 2,
-                mtu_wire_bytes: MTU as u32 + HEADERS,
-                mtu_payload_bytes: MTU as u32,
-                paths: PATHS,
-                measured: Leg::with_rtt(DELAY * 2),
-                edge: None,
-            };
-            let mut rng = Rng::for_component(self.setup.seed, "policy", self.made);
-            self.made += 1;
-            let peer = HostId(1 - id as u32);
-            let mut rto = RtoConfig { max: Duration::from_ms(100), retry_limit: 1, ..RtoConfig::default() };
-            while rto.give_up_after() < span(self.setup.peer_timeout) {
-                rto.retry_limit += 1;
-            }
-            let config = QpConfig {
-                recovery: scheme.recovery,
-                acks: scheme.acks,
-                cnp: scheme.cnp,
-                reordering: scheme.reordering,
-                rto,
-                ..QpConfig::new(peer, scheme.policy.build(&env, &mut rng), &[])
-            };
-            let host = &mut self.hosts[id];
-            // There is none at first, nor after a restart.
-            let _ = host.endpoint.destroy_qp(host.qp);
-            host.done.clear();
-            (host.near_data, host.near_answers) = (0, 0);
-            host.qp = host.endpoint.create_qp(self.now, config);
-        }
-        let qps = [self.hosts[0].qp, self.hosts[1].qp];
-        for id in 0..2 {
-            self.hosts[id].endpoint.connect(qps[id], qps[1 - id]).expect("both exist");
-        }
+        let [near, far] = &mut self.hosts;
+        (near.done, far.done) = Default::default();
+        C::connect([&mut near.carrier, &mut far.carrier], &self.setup, self.now, self.made);
+        self.made += 2;
+    }
+
+    fn put(&mut self, delay: Duration, to: usize, what: Flying) {
+        self.wire.insert((self.now + delay, self.sent), (to, what));
+        self.sent += 1;
     }
 
     /// The bytes of a packet, as a datagram without protection has them.
-    fn frame(host: &Host, segment: &Segment, payload: Option<Range<usize>>) -> Vec<u8> {
-        let layout = DatagramLayout::of(segment);
+    fn frame(host: &Host<C>, packet: &Transmit) -> Vec<u8> {
+        let layout = DatagramLayout::of(&packet.segment);
         let mut bytes = vec![0; layout.len()];
-        emit_datagram_header(segment, &mut bytes).expect("the endpoint makes only what can be written");
-        let payload = &host.memory[payload.unwrap_or(0..0)];
-        bytes[layout.header_len..layout.header_len + layout.payload_len].copy_from_slice(payload);
+        emit_datagram_header(&packet.segment, &mut bytes).expect("only what can be written is made");
+        if let Some(payload) = &packet.payload {
+            let start = host.carrier.source(payload);
+            bytes[layout.header_len..][..layout.payload_len]
+                .copy_from_slice(&host.memory[start..start + usize::from(payload.len)]);
+        }
         bytes.extend(datagram_crc(&bytes).to_le_bytes());
         bytes
     }
@@ -149,8 +150,7 @@ impl Simulated {
         for _ in 0..copies {
             let late = if self.rng.chance(faults.reorder) { self.rng.unit_f64() } else { 0.0 };
             let delay = DELAY + Duration::from_ps((LATE.as_ps() as f64 * late) as u64);
-            self.wire.insert((self.now + delay, self.sent), Flying { to, bytes: bytes.clone(), ce });
-            self.sent += 1;
+            self.put(delay, to, Flying::Packet { bytes: bytes.clone(), ce });
         }
     }
 
@@ -160,55 +160,41 @@ impl Simulated {
             loop {
                 let host = &mut self.hosts[from];
                 let gate = if host.port_free_at <= self.now { Gate::OPEN } else { Gate::CONTROL };
-                let Some(packet) = host.endpoint.poll_transmit(self.now, gate) else { break };
-                if let Body::Data(data) = &packet.segment.body {
+                let Some(packet) = host.carrier.transport().poll_transmit(self.now, gate) else { break };
+                if packet.payload.is_some() {
                     host.port_free_at = self.now + LINE_RATE.time_for(u64::from(packet.wire_bytes));
-                    host.near_answers = host.near_answers.max(data.psn);
                 }
-                let place = packet.payload.map(|payload| {
-                    let start = (payload.buffer.0 + payload.offset) as usize;
-                    start..start + usize::from(payload.len)
-                });
-                let bytes = Self::frame(host, &packet.segment, place);
+                host.carrier.leaves(&packet.segment);
+                let bytes = Self::frame(host, &packet);
                 self.launch(1 - from, &packet.segment, bytes, packet.ecn_capable);
             }
+            while let Some((_, message)) = self.hosts[from].carrier.transport().poll_side() {
+                self.put(DELAY * 3, 1 - from, Flying::Side(message));
+            }
             let host = &mut self.hosts[from];
-            while let Some(event) = host.endpoint.poll_event() {
-                if let Event::Completion(done) = event {
-                    host.done.push_back(Done {
-                        wr_id: done.wr_id,
-                        status: done.status,
-                        opcode: done.opcode,
-                        byte_len: done.byte_len,
-                        imm: done.imm,
-                    });
-                }
+            while let Some(event) = host.carrier.transport().poll_event() {
+                host.done.extend(host.carrier.told(event));
             }
         }
     }
 
-    fn land(&mut self, Flying { to, bytes, ce }: Flying) {
-        let now = self.now;
-        let host = &mut self.hosts[to];
+    fn land(&mut self, to: usize, what: Flying) {
+        let (now, from, host) = (self.now, HostId(1 - to as u32), &mut self.hosts[to]);
+        let (bytes, ce) = match what {
+            Flying::Packet { bytes, ce } => (bytes, ce),
+            Flying::Side(message) => return host.carrier.transport().on_side(now, from, &message),
+        };
         let (content, crc) = bytes.split_last_chunk::<4>().expect("as it was framed");
         if datagram_crc(content) != u32::from_le_bytes(*crc) {
             host.refused += 1;
             return;
         }
         let datagram = Datagram::parse(content).expect("what is intact can be read");
-        if datagram.dst_qp() != host.qp {
-            return;
-        }
-        let near = if datagram.is_answer() { host.near_answers } else { host.near_data };
+        let Some(near) = host.carrier.near(&datagram) else { return };
         let segment = datagram.segment(near);
-        if let Body::Data(data) = &segment.body {
-            host.near_data = host.near_data.max(data.psn);
-        }
-        let placement = host.endpoint.on_packet(now, HostId(1 - to as u32), &segment, ce);
-        if let Some(placement) = placement {
-            let payload = datagram.payload();
-            assert_eq!(usize::from(placement.len), payload.len());
-            let start = (placement.buffer.0 + placement.offset) as usize;
+        host.carrier.arrives(&segment);
+        if let Some(placement) = host.carrier.transport().on_packet(now, from, &segment, ce) {
+            let (payload, start) = (datagram.payload(), host.carrier.destination(&placement));
             host.memory[start..start + payload.len()].copy_from_slice(payload);
         }
     }
@@ -217,27 +203,34 @@ impl Simulated {
     fn step(&mut self, limit: Time) -> bool {
         self.drain();
         let arrival = self.wire.keys().next().map(|&(at, _)| at);
-        let timers = self.hosts.iter().filter_map(|host| host.endpoint.poll_timer());
-        let busy = |host: &&Host| host.port_free_at > self.now && host.endpoint.has_ready_data();
-        let ports = self.hosts.iter().filter(busy).map(|host| host.port_free_at);
-        let next = arrival.into_iter().chain(timers).chain(ports).min();
+        let now = self.now;
+        let hosts = self.hosts.iter_mut();
+        let others = hosts.flat_map(|host| {
+            let transport = host.carrier.transport();
+            let port = Some(host.port_free_at).filter(|&at| at > now && transport.has_ready_data());
+            [transport.poll_timer(), port]
+        });
+        let next = arrival.into_iter().chain(others.flatten()).min();
         let Some(next) = next.filter(|&at| at <= limit) else { return false };
         self.now = self.now.max(next);
         for host in &mut self.hosts {
-            host.endpoint.on_timer(self.now);
+            host.carrier.transport().on_timer(self.now);
         }
         self.drain();
         while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now) {
-            let flying = entry.remove();
-            self.land(flying);
+            let (to, what) = entry.remove();
+            self.land(to, what);
             self.drain();
         }
         true
     }
 }
 
-impl World for Simulated {
-    const NAME: &'static str = "simulated";
+impl<C: Carrier> World for Simulated<C> {
+    const NAME: &'static str = C::NAME;
+    const VERBS: &'static [Verb] = C::VERBS;
+    const SHORTEST: usize = C::SHORTEST;
+    const ORDER: Order = C::ORDER;
 
     fn open(setup: &Setup) -> Self {
         let hosts = [host(setup, 0, 0), host(setup, 1, 1)];
@@ -269,30 +262,13 @@ impl World for Simulated {
     }
 
     fn post(&mut self, end: End, request: &Request) {
-        let there = &self.hosts[end.other().index()];
-        let rkey = if request.key == Key::Wrong { there.rkey ^ 1 << 20 } else { there.rkey };
-        let (remote_addr, imm) = (request.remote as u64, request.imm);
-        let op = match request.verb {
-            Verb::Send => Op::Send,
-            Verb::SendImm => Op::SendImm { imm },
-            Verb::Write => Op::Write { rkey, remote_addr },
-            Verb::WriteImm => Op::WriteImm { rkey, remote_addr, imm },
-            Verb::Read => Op::Read { rkey, remote_addr },
-        };
-        let work = WorkRequest {
-            wr_id: request.wr_id,
-            op,
-            local: Buffer(request.local.start as u64),
-            len: request.local.len() as u64,
-        };
-        let host = &mut self.hosts[end.index()];
-        host.endpoint.post(self.now, host.qp, work).expect("posted");
+        let key = self.hosts[end.other().index()].carrier.key();
+        let key = if request.key == Key::Wrong { key ^ 1 << 20 } else { key };
+        self.hosts[end.index()].carrier.post(self.now, request, key);
     }
 
     fn receive(&mut self, end: End, wr_id: u64, place: Range<usize>) {
-        let request = RecvRequest { wr_id, buffer: Buffer(place.start as u64), len: place.len() as u64 };
-        let host = &mut self.hosts[end.index()];
-        host.endpoint.post_recv(host.qp, request).expect("posted");
+        self.hosts[end.index()].carrier.receive(wr_id, place);
     }
 
     fn next(&mut self, end: End) -> Option<Done> {
@@ -315,6 +291,13 @@ impl World for Simulated {
         self.hosts[end.index()].memory.clone()
     }
 
+    fn troubles(&mut self) -> Troubles {
+        let [near, far] = self.hosts.each_mut().map(|host| host.carrier.troubles(host.refused));
+        near + far
+    }
+}
+
+impl<C: Carrier> Restarts for Simulated<C> {
     fn crash_far(&mut self) {
         self.cut = u64::MAX;
     }
@@ -327,10 +310,5 @@ impl World for Simulated {
 
     fn reconnect(&mut self) {
         self.connect();
-    }
-
-    fn troubles(&self) -> Troubles {
-        let of = |host: &Host| Troubles::of(&host.endpoint.counters(), host.refused);
-        of(&self.hosts[0]) + of(&self.hosts[1])
     }
 }

@@ -8,7 +8,7 @@ use pathweave_units::Rng;
 
 use crate::model::Model;
 use crate::real::Real;
-use crate::world::{End, PATHS, Setup, Troubles, Verb, World};
+use crate::world::{End, PATHS, Restarts, Setup, Troubles, Verb, World};
 
 /// Memory of each end.
 const MEMORY_BYTES: usize = 8 << 20;

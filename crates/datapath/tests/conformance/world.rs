@@ -4,14 +4,16 @@ use std::ops::Range;
 use std::time::Duration;
 
 use pathweave_datapath::backend::Faults;
+use pathweave_datapath::rdm::{Delivery, RdCounters};
 use pathweave_datapath::{Counters, Opcode, Status};
 
 /// Payload of a full packet, in bytes.
 pub(crate) const MTU: usize = 1_344;
 /// Paths between the ends.
 pub(crate) const PATHS: u16 = 8;
-/// The scheme of both sides.
+/// The schemes of both sides: of connections, and of datagrams.
 pub(crate) const SCHEME: &str = "udmp";
+pub(crate) const DATAGRAM_SCHEME: &str = "erd-dcqcn";
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,11 @@ pub(crate) struct Setup {
 pub(crate) trait World: Sized {
     /// For messages.
     const NAME: &'static str;
+    /// What its service can do, and the shortest message it takes.
+    const VERBS: &'static [Verb] = &Verb::ALL;
+    const SHORTEST: usize = 0;
+    /// Whether completions come in the order of posting.
+    const ORDER: Order = Order::OfPosting;
 
     /// Two ends, connected; their memory is zero.
     fn open(setup: &Setup) -> Self;
@@ -110,14 +117,51 @@ pub(crate) trait World: Sized {
     fn write(&mut self, end: End, offset: usize, bytes: &[u8]);
     /// The memory of `end`.
     fn memory(&self, end: End) -> Vec<u8>;
+    /// What the network has done to both ends so far.
+    fn troubles(&mut self) -> Troubles;
+}
+
+/// A side whose ends can be lost and connected with again.
+pub(crate) trait Restarts: World {
     /// The far end crashes: it hears nothing and says nothing more, not even that it goes.
     fn crash_far(&mut self);
     /// After a crash: it is back at its address, its memory zero, and knows nothing.
     fn revive_far(&mut self);
     /// A new connection in the place of the old one.
     fn reconnect(&mut self);
-    /// What the network has done to both ends so far.
-    fn troubles(&self) -> Troubles;
+}
+
+/// The order in which completions come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    OfPosting,
+    /// Those of receives come in that of posting, those of requests as messages become whole.
+    OfReceives,
+    /// As messages become whole.
+    Any,
+}
+
+/// How datagrams are told.
+pub(crate) trait Told {
+    const NAMES: [&'static str; 2];
+    const DELIVERY: Delivery;
+    const ORDER: Order;
+}
+
+/// As they become whole.
+pub(crate) enum AsWhole {}
+/// In the order of posting.
+pub(crate) enum InOrder {}
+
+impl Told for AsWhole {
+    const NAMES: [&'static str; 2] = ["simulated datagrams", "real datagrams"];
+    const DELIVERY: Delivery = Delivery::Unordered;
+    const ORDER: Order = Order::Any;
+}
+impl Told for InOrder {
+    const NAMES: [&'static str; 2] = ["simulated datagrams in order", "real datagrams in order"];
+    const DELIVERY: Delivery = Delivery::Ordered;
+    const ORDER: Order = Order::OfReceives;
 }
 
 /// What a network did to a side: that there were faults at all.
@@ -141,6 +185,11 @@ impl Troubles {
             duplicates: counters.duplicates,
             out_of_order: counters.out_of_order_packets(),
         }
+    }
+
+    pub(crate) fn of_datagrams(counters: &RdCounters, refused: u64) -> Self {
+        let RdCounters { retransmitted, duplicates, out_of_order, .. } = *counters;
+        Troubles { retransmitted, refused, duplicates, out_of_order }
     }
 }
 
