@@ -29,7 +29,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("paper", &["policy", "scenario", "results"]),
     // Plans runs and keeps what they leave; whoever uses it executes them.
     ("sweep", &["units", "scenario", "results"]),
-    ("cli", &["heap", "units", "scenario", "results", "sim", "paper", "sweep", "lab", "datapath"]),
+    // Measurements over the datapath, and the report of them.
+    ("perf", &["heap", "datapath"]),
+    ("cli", &["heap", "units", "scenario", "results", "sim", "paper", "sweep", "lab", "datapath", "perf"]),
     // Bindings: what Python sees of scenarios, runs, sweeps and results.
     ("python", &["heap", "scenario", "results", "sim", "sweep"]),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
@@ -57,7 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const NO_STD: &[&str] = &["units", "wire", "policy", "transport"];
 
 /// Crates that may look at the clock, open sockets and start threads.
-const MAY_TOUCH_THE_SYSTEM: &[&str] = &["heap", "cli", "datapath", "lab", "python", "bench"];
+const MAY_TOUCH_THE_SYSTEM: &[&str] = &["heap", "cli", "datapath", "lab", "perf", "python", "bench"];
 
 /// Lines of code a file may have, tests not counted.
 const MAX_CODE_LINES: usize = 500;

@@ -1,45 +1,50 @@
-//! `pathweave perf client`.
+//! The client.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::args::{ClientArgs, Transport};
-use super::broken::Broken;
-use super::clients::draw_number;
-use super::connection::Connections;
-use super::datagram::Datagrams;
-use super::end::{Came, End, Mark, Part, Said};
-use super::meet::{Asks, LONGEST_SILENCE, LOOK_EVERY, Meets};
-use super::progress::Live;
-use super::samples::Samples;
-use super::show::{Ended, Figures, Row, Setup};
-use super::test::{Check, Directions, Kind, Op, Test};
-use super::{device, show};
-use crate::failure::{Failure, Outcome};
-use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::broken::Broken;
+use crate::clients::draw_number;
+use crate::connection::Connections;
+use crate::console::{Console, Failure, Progress, Service};
+use crate::datagram::Datagrams;
+use crate::end::{Came, End, Mark, Part, Said};
+use crate::meet::{Asks, ClientOptions, LONGEST_SILENCE, LOOK_EVERY, Meets};
+use crate::samples::Samples;
+use crate::show::{self, Ended, Figures, Row, Setup};
+use crate::test::{Directions, Kind, Op, Test};
 
-const DEFAULT_TIME: Duration = Duration::from_secs(2);
+/// What a client has measured.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// For people, in the manner of the RDMA perftests; `None` if nothing was begun.
+    pub text: Option<String>,
+    /// For programs.
+    pub json: Option<String>,
+    /// How it ended.
+    pub ended: Ended,
+    /// What went wrong, where something did.
+    pub complaint: Option<String>,
+    /// Messages that arrived with wrong bytes, if any did.
+    pub wrong: Option<String>,
+}
 
+/// Measures.
+///
 /// # Errors
-/// What cannot even begin.
-pub(crate) fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
-    let peer = device::resolve(&args.server)?;
-    match args.device.transport {
-        Transport::Rc => run(args, peer, Connections::open(args, peer)?),
-        Transport::Erd => run(args, peer, Datagrams::open(args, peer)?),
+/// What cannot even begin, and what the server refuses.
+pub fn measure(options: &ClientOptions, console: &mut dyn Console) -> Result<Report, Failure> {
+    match options.service {
+        Service::Connection => run(options, console, Connections::open(options)?),
+        Service::Datagram => run(options, console, Datagrams::open(options)?),
     }
 }
 
-fn run<M: Meets>(args: &ClientArgs, peer: SocketAddr, service: M) -> Result<Outcome, Failure> {
-    let interrupt = Interrupt::listen_saying("stopping: what has been measured will be shown")?;
-    let live = Live::new(&args.talk);
-    let mut client = Client { args, number: draw_number()?, service, interrupt, live, setup: None };
-    let (mut rows, mut ended) = (Vec::new(), Ended::Done);
-    let mut complaint = None;
-    let tests = tests(args);
-    for (left, &test) in (0..tests.len()).rev().zip(&tests) {
-        if client.interrupt.requested() {
+fn run<M: Meets>(options: &ClientOptions, console: &mut dyn Console, service: M) -> Result<Report, Failure> {
+    let peer = options.server;
+    let mut client = Client { options, number: draw_number()?, service, console, setup: None };
+    let (mut rows, mut ended, mut complaint) = (Vec::new(), Ended::Done, None);
+    for (left, &test) in (0..options.tests.len()).rev().zip(&options.tests) {
+        if client.console.is_interrupted() {
             break;
         }
         match client.measure(test, left > 0)? {
@@ -54,52 +59,28 @@ fn run<M: Meets>(args: &ClientArgs, peer: SocketAddr, service: M) -> Result<Outc
             }
         }
     }
-    if ended == Ended::Done && client.interrupt.requested() {
+    if ended == Ended::Done && client.console.is_interrupted() {
         ended = Ended::Interrupted;
-    }
-    client.live.end();
-    if let Some(setup) = client.setup.as_ref().filter(|_| !args.talk.quiet) {
-        let text = if args.talk.json { show::json(setup, &rows, ended) } else { show::text(setup, &rows) };
-        terminal::out(&text);
-    }
-    if let Some(complaint) = complaint {
-        terminal::note(&format!("error: {complaint}"));
-        return Ok(Outcome::Unfinished);
     }
     let works = || rows.iter().flat_map(|row| [row.client.work(), row.server.work()]);
     let wrong: u64 = works().map(|work| work.wrong_messages).sum();
-    if wrong > 0 {
-        let first = works().find_map(|work| work.first_wrong.as_deref()).unwrap_or("");
-        let what = format!("{wrong} messages arrived with wrong bytes; the first: {first}");
-        return Err(Failure::Internal(what));
-    }
-    Ok(if ended == Ended::Interrupted { Outcome::Interrupted } else { Outcome::Done })
-}
-
-/// A test a size.
-fn tests(args: &ClientArgs) -> Vec<Test> {
-    let kind = if args.latency { Kind::Latency } else { Kind::Bandwidth };
-    let directions = if args.bidirectional { Directions::Both } else { Directions::One };
-    let check = if args.verify { Check::EveryByte } else { Check::Off };
-    let test = |size_bytes| Test {
-        kind,
-        op: args.op(),
-        size_bytes,
-        depth: if args.latency { 1 } else { args.depth },
-        iterations: args.iterations,
-        directions,
-        check,
-    };
-    args.sizes().into_iter().map(test).collect()
+    let first = works().find_map(|work| work.first_wrong.as_deref()).unwrap_or("");
+    let setup = client.setup.as_ref();
+    Ok(Report {
+        text: setup.map(|setup| show::text(setup, &rows)),
+        json: setup.map(|setup| show::json(setup, &rows, ended)),
+        ended,
+        complaint,
+        wrong: (wrong > 0).then(|| format!("{wrong} messages arrived with wrong bytes; the first: {first}")),
+    })
 }
 
 /// What all measurements of a client have in common.
 struct Client<'a, M> {
-    args: &'a ClientArgs,
+    options: &'a ClientOptions,
     number: u64,
     service: M,
-    interrupt: Interrupt,
-    live: Live,
+    console: &'a mut dyn Console,
     setup: Option<Setup>,
 }
 
@@ -113,7 +94,7 @@ impl<M: Meets> Client<'_, M> {
             Err(why) => return Ok(Err(why)),
         };
         if self.setup.is_none() {
-            self.setup = Some(self.service.setup(&end));
+            self.setup = Some(self.service.setup(&end, self.console));
         }
         Ok(self.run(test, &mut end))
     }
@@ -155,13 +136,13 @@ impl<M: Meets> Client<'_, M> {
     }
 
     /// How long to measure; `None`: for a number of messages.
-    fn time(&self) -> Option<Duration> {
-        self.args.time.or(if self.args.iterations.is_some() { None } else { Some(DEFAULT_TIME) })
+    fn time(&self, test: Test) -> Option<Duration> {
+        test.iterations.is_none().then_some(self.options.time)
     }
 
     /// As much as can be.
     fn stream(&mut self, test: Test, end: &mut M::End, mark: &Mark<SideOf<M>>) -> Result<(), Broken> {
-        let time = self.time();
+        let time = self.time(test);
         let (mut heard, mut shown) = (Instant::now(), Instant::now());
         loop {
             end.post()?;
@@ -178,7 +159,7 @@ impl<M: Meets> Client<'_, M> {
             }
             if shown.elapsed() >= LOOK_EVERY {
                 shown = Instant::now();
-                if self.interrupt.requested() {
+                if self.console.is_interrupted() {
                     end.stop();
                 }
                 self.show(test, end, end.done(), mark.elapsed());
@@ -188,12 +169,12 @@ impl<M: Meets> Client<'_, M> {
 
     /// One message at a time, there and back.
     fn ping_pong(&mut self, test: Test, end: &mut M::End, mark: &Mark<SideOf<M>>) -> Result<Samples, Broken> {
-        let time = self.time();
+        let time = self.time(test);
         let (mut samples, mut shown) = (Samples::new(), Instant::now());
         loop {
             let over = test.iterations.is_some_and(|all| samples.count() >= all)
                 || time.is_some_and(|time| mark.elapsed() >= time)
-                || self.interrupt.requested();
+                || self.console.is_interrupted();
             if over {
                 break;
             }
@@ -224,8 +205,9 @@ impl<M: Meets> Client<'_, M> {
     }
 
     fn show(&mut self, test: Test, end: &M::End, done: u64, elapsed: Duration) {
-        let (time, service) = (self.time(), &self.service);
-        self.live.look((test.size_bytes, test.iterations), done, elapsed, time, || service.health(end));
+        let Test { size_bytes, iterations, .. } = test;
+        let progress = Progress { size_bytes, iterations, done, elapsed, time: self.time(test) };
+        self.console.progress(progress, &mut || self.service.health(end));
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use pathweave_datapath::secure::{OsRandom, SecureRandom};
 use serde::Serialize;
 
-use super::show::rule;
-use super::test::What;
-use crate::failure::Failure;
+use crate::console::Failure;
+use crate::show::rule;
+use crate::test::What;
 
 /// A client that said it would measure more, and does not come back, is counted as over.
 const COMES_BACK_WITHIN: Duration = Duration::from_secs(10);
@@ -227,7 +227,7 @@ impl Clients {
         }
         let ended = if interrupted { "interrupted" } else { "done" };
         let (forgotten_clients, clients) = (self.forgotten, self.all.values().collect());
-        crate::commands::json(&Document { server, protection, ended, forgotten_clients, clients })
+        crate::json(&Document { server, protection, ended, forgotten_clients, clients })
     }
 }
 

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::broken::Broken;
-use super::clients::Moved;
-use super::show::Row;
-use super::test::{Kind, Test};
-use super::work::{Watch, Work};
+use crate::broken::Broken;
+use crate::clients::Moved;
+use crate::show::Row;
+use crate::test::{Kind, Test};
+use crate::work::{Watch, Work};
 
 /// Something that has come of a measurement.
 pub(crate) enum Came<S> {

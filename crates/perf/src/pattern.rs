@@ -2,7 +2,7 @@
 
 use pathweave_datapath::{Region, RegionError};
 
-use super::broken::Broken;
+use crate::broken::Broken;
 
 /// Bytes handled at a time: they stay in the cache.
 const CHUNK_BYTES: usize = 32 << 10;

@@ -1,42 +1,55 @@
-//! `pathweave perf server`.
+//! The server.
 
 use std::net::SocketAddr;
 
-use super::args::{ServerArgs, Transport};
-use super::clients::Clients;
-use super::{connection, datagram};
-use crate::failure::{Failure, Outcome};
-use crate::terminal;
+use pathweave_datapath::DeviceConfig;
+use pathweave_datapath::secure::Protection;
 
+use crate::clients::Clients;
+use crate::console::{Console, Failure, Service};
+use crate::{connection, datagram};
+
+/// How a server serves.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// What carries messages; the same at both ends.
+    pub service: Service,
+    /// How this end is opened.
+    pub device: DeviceConfig,
+    /// Memory a client may ask for, in each direction.
+    pub max_memory_bytes: u64,
+    /// It ends after so many clients; `None`: when it is interrupted.
+    pub clients: Option<u64>,
+}
+
+/// What the clients of a server have measured.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// For people; `None` if there were none.
+    pub text: Option<String>,
+    /// For programs.
+    pub json: String,
+}
+
+impl Served {
+    pub(crate) fn of(
+        clients: &Clients,
+        local: SocketAddr,
+        protection: Protection,
+        interrupted: bool,
+    ) -> Self {
+        let text = clients.has_any().then(|| clients.text());
+        Served { text, json: clients.json(local, &protection.to_string(), interrupted) }
+    }
+}
+
+/// Serves clients, one after the other and several at once.
+///
 /// # Errors
 /// What cannot even begin.
-pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
-    match args.device.transport {
-        Transport::Rc => connection::server(args),
-        Transport::Erd => datagram::server(args),
-    }
-}
-
-/// Says where it serves: on standard output, unless that is for JSON.
-pub(super) fn announce(args: &ServerArgs, line: &str) {
-    if args.json {
-        terminal::note(line);
-    } else {
-        terminal::out(&format!("{line}\n"));
-    }
-}
-
-/// Says what clients have measured.
-pub(super) fn summarise(
-    args: &ServerArgs,
-    clients: &Clients,
-    local: SocketAddr,
-    protection: &str,
-    interrupted: bool,
-) {
-    if args.json {
-        terminal::out(&clients.json(local, protection, interrupted));
-    } else if !args.quiet && clients.has_any() {
-        terminal::out(&clients.text());
+pub fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Served, Failure> {
+    match options.service {
+        Service::Connection => connection::serve(options, console),
+        Service::Datagram => datagram::serve(options, console),
     }
 }

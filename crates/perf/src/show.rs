@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 
-use super::end::{Part, sums, two};
-use super::samples::Latency;
-use super::test::{Check, Directions, Kind, Op};
-use super::work::Work;
+use crate::end::{Part, sums, two};
+use crate::samples::Latency;
+use crate::test::{Check, Directions, Kind, Op};
+use crate::work::Work;
 
 const RULE: usize = 100;
 
@@ -63,9 +63,12 @@ pub(crate) struct Row<S> {
 /// How a client's measurements ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Ended {
+pub enum Ended {
+    /// As they should.
     Done,
+    /// Whoever ran them wanted it.
     Interrupted,
+    /// Something went wrong.
     Broken,
 }
 
@@ -94,7 +97,7 @@ pub(crate) fn json<S: Serialize>(setup: &Setup, rows: &[Row<S>], ended: Ended) -
         ended: Ended,
         results: &'a [Row<S>],
     }
-    crate::commands::json(&Document { setup, ended, results: rows })
+    crate::json(&Document { setup, ended, results: rows })
 }
 
 /// In the manner of the RDMA perftests, and below it what they do not tell.
@@ -121,7 +124,7 @@ pub(crate) fn text<S: Part>(setup: &Setup, rows: &[Row<S>]) -> String {
     text
 }
 
-pub(super) fn rule(text: &mut String) {
+pub(crate) fn rule(text: &mut String) {
     text.push_str(&"-".repeat(RULE));
     text.push('\n');
 }

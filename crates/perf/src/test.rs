@@ -1,11 +1,10 @@
 //! What is measured, as client and server agree on it when a connection is opened.
 
-use clap::ValueEnum;
 use pathweave_datapath::MAX_MESSAGE_BYTES;
 use serde::Serialize;
 
 /// Most messages under way at a time.
-pub(crate) const MAX_DEPTH: u32 = 1_000;
+pub const MAX_DEPTH: u32 = 1_000;
 /// Buffers of a test take about this much, unless one message is more.
 const BUFFER_BYTES: u64 = 256 << 20;
 /// Places that WRITEs of a few bytes go to in turn where times are measured: the acknowledgement of one may be later than the
@@ -32,21 +31,21 @@ pub(crate) struct What {
 }
 
 /// A verb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Op {
-    /// To the server's next receive
+pub enum Op {
+    /// To the server's next receive.
     Send,
-    /// To the server's memory
+    /// To the server's memory.
     Write,
-    /// From the server's memory
+    /// From the server's memory.
     Read,
 }
 
 /// What is asked of the verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub enum Kind {
     /// As many bytes as can be.
     Bandwidth,
     /// One message at a time.
@@ -65,7 +64,7 @@ pub(crate) enum Role {
 /// Who sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Directions {
+pub enum Directions {
     /// The client alone.
     One,
     /// Both ends at once.
@@ -75,7 +74,7 @@ pub(crate) enum Directions {
 /// What is done with the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Check {
+pub enum Check {
     /// Nobody looks at them.
     Off,
     /// Each is computed, sent, and compared.
@@ -84,15 +83,21 @@ pub(crate) enum Check {
 
 /// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Test {
-    pub(crate) kind: Kind,
-    pub(crate) op: Op,
-    pub(crate) size_bytes: u64,
-    pub(crate) depth: u32,
+pub struct Test {
+    /// What is asked of the verb.
+    pub kind: Kind,
+    /// The verb; datagrams have SEND alone.
+    pub op: Op,
+    /// Bytes of a message.
+    pub size_bytes: u64,
+    /// Messages under way at a time.
+    pub depth: u32,
     /// Messages in each direction; `None`: until the client says so.
-    pub(crate) iterations: Option<u64>,
-    pub(crate) directions: Directions,
-    pub(crate) check: Check,
+    pub iterations: Option<u64>,
+    /// Who sends.
+    pub directions: Directions,
+    /// What is done with the bytes.
+    pub check: Check,
 }
 
 /// What the client says when it opens a connection.

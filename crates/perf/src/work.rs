@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use pathweave_heap::usage;
 use serde::{Deserialize, Serialize};
 
-use super::meter::Meter;
+use crate::meter::Meter;
 
 /// Of an end's part what does not depend on the transport.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -10,11 +10,16 @@ use clap::{Args, Subcommand, ValueEnum};
 use pathweave_datapath::MAX_MESSAGE_BYTES;
 use pathweave_scenario::units::{Bytes, Duration, Rate};
 
-use super::test::{MAX_DEPTH, Op};
+use pathweave_perf::{Check, ClientOptions, Directions, Kind, MAX_DEPTH, Op, ServerOptions, Service, Test};
+
+use crate::failure::Failure;
 use crate::options::Talk;
 
 /// Port of `pathweave perf server` unless said otherwise, as that of the RDMA perftests.
 pub(crate) const DEFAULT_PORT: u16 = 18_515;
+
+/// How long a measurement takes unless said otherwise.
+const DEFAULT_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Measures the real datapath between two hosts: bandwidth, message rate, latency, CPU time, and what each path did.
 #[derive(Args, Debug)]
@@ -60,7 +65,7 @@ pub(crate) struct ClientArgs {
     pub(crate) server: String,
     /// What to measure [default: write; with --transport erd send, which is all there is]
     #[arg(long, value_enum)]
-    pub(crate) op: Option<Op>,
+    pub(crate) op: Option<Verb>,
     /// Bytes of a message: 65536, 64KiB, 1MB; several with commas [default: 64KiB; with --latency 8]
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = message_size)]
     pub(crate) size: Vec<u64>,
@@ -157,29 +162,77 @@ pub(crate) enum Transport {
     Erd,
 }
 
-impl DeviceArgs {
-    /// Paths of connections.
-    pub(crate) fn paths(&self) -> u16 {
-        self.paths.unwrap_or(16)
+/// A verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Verb {
+    /// To the server's next receive
+    Send,
+    /// To the server's memory
+    Write,
+    /// From the server's memory
+    Read,
+}
+
+impl Transport {
+    fn service(self) -> Service {
+        match self {
+            Transport::Rc => Service::Connection,
+            Transport::Erd => Service::Datagram,
+        }
+    }
+}
+
+impl ServerArgs {
+    /// # Errors
+    /// Something about the device cannot be.
+    pub(crate) fn options(&self) -> Result<ServerOptions, Failure> {
+        Ok(ServerOptions {
+            service: self.device.transport.service(),
+            device: self.device.config(self.bind)?,
+            max_memory_bytes: self.max_memory,
+            clients: self.clients,
+        })
     }
 }
 
 impl ClientArgs {
-    /// The verb; datagrams have SEND alone.
-    pub(crate) fn op(&self) -> Op {
-        self.op.unwrap_or(match self.device.transport {
-            Transport::Rc => Op::Write,
-            Transport::Erd => Op::Send,
+    /// # Errors
+    /// There is no such server, or something about the device cannot be.
+    pub(crate) fn options(&self) -> Result<ClientOptions, Failure> {
+        let server = super::resolve(&self.server)?;
+        let mut device = self.device.config(pathweave_perf::any_port_for(server))?;
+        device.connect_timeout = self.timeout;
+        Ok(ClientOptions {
+            service: self.device.transport.service(),
+            server,
+            device,
+            scheme: self.scheme.clone(),
+            tests: self.tests(),
+            time: self.time.unwrap_or(DEFAULT_TIME),
         })
     }
 
-    /// The scheme of connections.
-    pub(crate) fn scheme(&self) -> &str {
-        self.scheme.as_deref().unwrap_or("udmp")
+    /// A test a size.
+    fn tests(&self) -> Vec<Test> {
+        let op = match (self.op, self.device.transport) {
+            (Some(Verb::Send), _) | (None, Transport::Erd) => Op::Send,
+            (Some(Verb::Write), _) | (None, Transport::Rc) => Op::Write,
+            (Some(Verb::Read), _) => Op::Read,
+        };
+        let test = |size_bytes| Test {
+            kind: if self.latency { Kind::Latency } else { Kind::Bandwidth },
+            op,
+            size_bytes,
+            depth: if self.latency { 1 } else { self.depth },
+            iterations: self.iterations,
+            directions: if self.bidirectional { Directions::Both } else { Directions::One },
+            check: if self.verify { Check::EveryByte } else { Check::Off },
+        };
+        self.sizes().into_iter().map(test).collect()
     }
 
     /// Sizes of messages, one measurement each.
-    pub(crate) fn sizes(&self) -> Vec<u64> {
+    fn sizes(&self) -> Vec<u64> {
         match (self.all_sizes, self.size.is_empty(), self.latency) {
             (true, _, _) => (1..=23).map(|power| 1 << power).collect(),
             (false, false, _) => self.size.clone(),

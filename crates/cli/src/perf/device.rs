@@ -1,18 +1,17 @@
 //! Devices as the command line describes them.
 
-use std::hash::{BuildHasher, RandomState};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
+use pathweave_datapath::rdm::RdmConfig;
 use pathweave_datapath::secure::{ClusterKey, Protection};
-use pathweave_datapath::{
-    ConfigError, ConnectError, Device, DeviceConfig, Driving, OpenError, Unprotected, Waiting, queue_pairs_of,
-};
+use pathweave_datapath::{DeviceConfig, Driving, Unprotected, Waiting};
 
-use super::args::{DEFAULT_PORT, DeviceArgs, DrivenBy, ProtectionArgs};
-use super::connection::{Bundle, Member};
+use super::args::{DEFAULT_PORT, DeviceArgs, DrivenBy, ProtectionArgs, Transport};
 use crate::failure::Failure;
-use crate::terminal;
+
+/// Paths of a connection unless said otherwise.
+const CONNECTION_PATHS: u16 = 16;
 
 impl ProtectionArgs {
     pub(crate) fn protection(&self) -> Protection {
@@ -51,7 +50,10 @@ impl DeviceArgs {
     /// Something about it cannot be.
     pub(crate) fn config(&self, bind: SocketAddr) -> Result<DeviceConfig, Failure> {
         let mut config = DeviceConfig::new(bind);
-        config.paths = self.paths();
+        config.paths = self.paths.unwrap_or(match self.transport {
+            Transport::Rc => CONNECTION_PATHS,
+            Transport::Erd => RdmConfig::DEFAULT_PATHS,
+        });
         config.fit_link(self.mtu as usize).map_err(|why| Failure::Input(format!("--mtu: {why}")))?;
         config.line_rate = self.line_rate;
         self.protection.apply(&mut config)?;
@@ -85,65 +87,6 @@ fn stay_on(core: usize) -> Result<(), Failure> {
     })
 }
 
-/// # Errors
-/// What the device says, as a user can understand it.
-pub(crate) fn open(config: DeviceConfig) -> Result<Device, Failure> {
-    Device::open(config).map_err(opening)
-}
-
-/// What is wrong with how a device is to be opened, as a user can understand it.
-pub(super) fn opening(why: OpenError) -> Failure {
-    match why {
-        OpenError::Config(why) => wrong_setting(&why),
-        why => Failure::Input(why.to_string()),
-    }
-}
-
-fn wrong_setting(why: &ConfigError) -> Failure {
-    Failure::Input(match why {
-        ConfigError::UnknownScheme { .. }
-        | ConfigError::NotConnections { .. }
-        | ConfigError::NotDatagrams { .. } => format!("--scheme: {why}"),
-        why => why.to_string(),
-    })
-}
-
-/// As many queue pairs as the scheme divides a flow over, as one connection.
-///
-/// # Errors
-/// There is no connection, and why.
-pub(crate) fn connect(
-    device: &Device,
-    peer: SocketAddr,
-    scheme: &str,
-    hello: &[u8],
-) -> Result<Bundle, Failure> {
-    let of = queue_pairs_of(scheme).map_err(|why| wrong_setting(&why))?;
-    let tag = RandomState::new().hash_one(std::process::id());
-    let connect = |index| {
-        let said = if of == 1 { Vec::new() } else { Member { tag, index, of }.encode() };
-        device.connect_with(peer, scheme, &[&said, hello].concat()).map_err(|why| match why {
-            ConnectError::Config(why) => wrong_setting(&why),
-            ConnectError::LinkMtu { .. } => {
-                Failure::Input(format!("{why} (with --mtu, which is that of the link)"))
-            }
-            why => Failure::Input(why.to_string()),
-        })
-    };
-    let connections = (0..of).map(connect).collect::<Result<_, _>>()?;
-    Ok(Bundle::new(device, connections))
-}
-
-/// Says so if there are fewer paths than asked for.
-pub(crate) fn note_paths(connection: &Bundle, wanted: u16) {
-    let has = connection.info().paths;
-    if has < wanted {
-        terminal::note(&format!(
-            "note: {has} paths instead of {wanted}, because the server has no more (--paths)"
-        ));
-    }
-}
-
 /// The address of a server.
 ///
 /// # Errors
@@ -171,14 +114,6 @@ pub(crate) fn resolve(text: &str) -> Result<SocketAddr, Failure> {
     };
     let mut found = (host, port).to_socket_addrs().map_err(|why| unknown(&why))?;
     found.next().ok_or_else(|| unknown(&"it has none"))
-}
-
-/// Any port of this end, in the address family of `peer`.
-pub(crate) fn any_port_for(peer: SocketAddr) -> SocketAddr {
-    match peer {
-        SocketAddr::V4(_) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
-        SocketAddr::V6(_) => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
-    }
 }
 
 #[cfg(test)]

@@ -1,42 +1,96 @@
-//! `pathweave perf`: what the real datapath achieves between two hosts.
-//!
-//! One client (`client.rs`), one report (`show.rs`) and the server's part in a measurement (`end.rs`) are for both services.
-//! What each of them has of its own is `connection` and `datagram`: how ends meet, what they say to each other, what they count.
+//! `pathweave perf`: what the real datapath achieves between two hosts. `pathweave_perf` measures; this is its command line.
 
 mod args;
-mod broken;
-mod client;
-mod clients;
-mod connection;
-mod datagram;
 mod device;
-mod end;
-mod meet;
-mod meter;
-mod pattern;
 mod progress;
-mod samples;
-mod server;
-mod show;
-mod test;
-mod work;
 
-pub(crate) use args::{PerfArgs, ProtectionArgs, seconds};
-pub(crate) use broken::Broken;
-pub(crate) use clients::draw_number;
-pub(crate) use connection::{ConnectionEnd, meet};
-pub(crate) use device::{any_port_for, note_paths, open, resolve};
-pub(crate) use meet::Asks;
-pub(crate) use samples::{Latency, Samples};
-pub(crate) use test::{Check, Directions, Kind, Op, Test};
-
-use args::PerfCommand;
+use pathweave_perf::{Console, Ended, Health, Note, Progress};
 
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::terminal;
+use args::{ClientArgs, PerfCommand, ServerArgs};
+pub(crate) use args::{PerfArgs, ProtectionArgs, seconds};
+pub(crate) use device::resolve;
+use progress::Live;
 
 pub(crate) fn perf(args: &PerfArgs) -> Result<Outcome, Failure> {
     match &args.command {
-        PerfCommand::Server(args) => server::server(args),
-        PerfCommand::Client(args) => client::client(args),
+        PerfCommand::Server(args) => server(args),
+        PerfCommand::Client(args) => client(args),
+    }
+}
+
+fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
+    let options = args.options()?;
+    let interrupt = Interrupt::listen_saying("stopping; Ctrl-C again does not wait for anything")?;
+    let screen = Screen { interrupt, live: None, quiet: args.quiet, json: args.json };
+    let served = pathweave_perf::serve(&options, &screen)?;
+    if args.json {
+        terminal::out(&served.json);
+    } else if let Some(text) = served.text.filter(|_| !args.quiet) {
+        terminal::out(&text);
+    }
+    Ok(Outcome::Done)
+}
+
+fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
+    let options = args.options()?;
+    let interrupt = Interrupt::listen_saying("stopping: what has been measured will be shown")?;
+    let live = Some(Live::new(&args.talk));
+    let mut screen = Screen { interrupt, live, quiet: args.talk.quiet, json: args.talk.json };
+    let report = pathweave_perf::measure(&options, &mut screen)?;
+    screen.live.iter().for_each(Live::end);
+    let shown = if args.talk.json { report.json } else { report.text };
+    if let Some(shown) = shown.filter(|_| !args.talk.quiet) {
+        terminal::out(&shown);
+    }
+    if let Some(complaint) = report.complaint {
+        terminal::note(&format!("error: {complaint}"));
+        return Ok(Outcome::Unfinished);
+    }
+    match report.wrong {
+        Some(wrong) => Err(Failure::Internal(wrong)),
+        None if report.ended == Ended::Interrupted => Ok(Outcome::Interrupted),
+        None => Ok(Outcome::Done),
+    }
+}
+
+/// The terminal, as a measurement sees it.
+pub(crate) struct Screen {
+    interrupt: Interrupt,
+    live: Option<Live>,
+    quiet: bool,
+    /// Standard output is for JSON.
+    json: bool,
+}
+
+impl Screen {
+    /// # Errors
+    /// Ctrl-C cannot be heard.
+    pub(crate) fn of_survey() -> Result<Self, Failure> {
+        let interrupt = Interrupt::listen_saying("stopping: what is known will be shown")?;
+        Ok(Screen { interrupt, live: None, quiet: false, json: false })
+    }
+}
+
+impl Console for Screen {
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.requested()
+    }
+
+    fn note(&self, note: Note<'_>) {
+        match note {
+            Note::Listening(line) if !self.json => terminal::out(&format!("{line}\n")),
+            Note::Listening(line) | Note::Remark(line) => terminal::note(line),
+            Note::Client(line) if !self.quiet => terminal::note(line),
+            Note::Client(_) => {}
+        }
+    }
+
+    fn progress(&mut self, progress: Progress, health: &mut dyn FnMut() -> Health) {
+        if let Some(live) = &mut self.live {
+            live.look(progress, health);
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pathweave_perf::{Health, Progress};
 
 use crate::options::{Bar, Talk};
 use crate::progress::clock;
@@ -49,15 +50,9 @@ impl Live {
         Live { show, next, last: (Duration::ZERO, 0) }
     }
 
-    /// Shows where a test is, if it is time. `state`: packets sent again, paths that are up, and paths.
-    pub(super) fn look(
-        &mut self,
-        (size_bytes, iterations): (u64, Option<u64>),
-        done: u64,
-        elapsed: Duration,
-        time: Option<Duration>,
-        state: impl FnOnce() -> (u64, usize, usize),
-    ) {
+    /// Shows where a test is, if it is time.
+    pub(crate) fn look(&mut self, progress: Progress, health: &mut dyn FnMut() -> Health) {
+        let Progress { size_bytes, iterations, done, elapsed, time } = progress;
         let every = match self.show {
             Show::Silent => return,
             Show::Bar(_) => DRAW_EVERY,
@@ -78,9 +73,9 @@ impl Live {
             (None, Some(all)) => done as f64 / all as f64,
             (None, None) => 0.0,
         };
-        let (lost, up, all) = state();
+        let Health { retransmitted, paths_up, paths } = health();
         let words = format!(
-            "{} B  {:.1} MB/s  {rate:.0} messages/s  retransmitted {lost}  paths {up}/{all}  {}",
+            "{} B  {:.1} MB/s  {rate:.0} messages/s  retransmitted {retransmitted}  paths {paths_up}/{paths}  {}",
             size_bytes,
             rate * size_bytes as f64 / 1e6,
             clock(elapsed)

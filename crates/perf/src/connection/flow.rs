@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use pathweave_datapath::{CloseReason, Completion, Opcode, Region, Remote, Slice, Status};
 
-use super::super::broken::Broken;
-use super::super::meter::Meter;
-use super::super::pattern::{Pattern, region};
-use super::super::test::{Check, Directions, Kind, Op, Role, Test};
-use super::super::work::{Watch, Work};
 use super::bundle::Bundle;
 use super::words::{LARGEST_COUNT, Word};
+use crate::broken::Broken;
+use crate::meter::Meter;
+use crate::pattern::{Pattern, region};
+use crate::test::{Check, Directions, Kind, Op, Role, Test};
+use crate::work::{Watch, Work};
 
 /// Request ids: receives, control messages, everything else.
 const RECEIVE: u64 = 1 << 63;

@@ -14,23 +14,23 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::{
-    Access, Completion, ConnectionStats, Device, PathState, Region, Registration, Remote, WaitError,
+    Access, Completion, ConnectionStats, Device, DeviceConfig, PathState, Region, Registration, Remote,
+    WaitError,
 };
 use serde::de::DeserializeOwned;
 
-use super::args::ClientArgs;
-use super::broken::Broken;
-use super::device;
-use super::end::{Came, End, Said};
-use super::meet::{Asks, LOOK_EVERY, Meets};
-use super::pattern::region;
-use super::show::Setup;
-use super::test::{Hello, Role, Test};
-use super::work::{Watch, Work};
-use crate::failure::Failure;
-pub(super) use bundle::{Bundle, Member};
+use crate::broken::Broken;
+use crate::console::{Console, Failure, Health};
+use crate::end::{Came, End, Said};
+use crate::meet::{Asks, ClientOptions, LOOK_EVERY, Meets};
+use crate::open as device;
+use crate::pattern::region;
+use crate::show::Setup;
+use crate::test::{Hello, Role, Test};
+use crate::work::{Watch, Work};
+pub(crate) use bundle::{Bundle, Member};
 use flow::{Flow, tell};
-pub(super) use server::server;
+pub(crate) use server::serve;
 use session::Welcome;
 use side::Side;
 use words::Word;
@@ -131,32 +131,37 @@ impl End for ConnectionEnd {
 }
 
 /// A client's device.
-pub(super) struct Connections<'a> {
-    args: &'a ClientArgs,
+pub(crate) struct Connections<'a> {
+    options: &'a ClientOptions,
     device: Device,
-    peer: SocketAddr,
 }
+
+/// The scheme of connections unless said otherwise.
+const DEFAULT_SCHEME: &str = "udmp";
 
 impl<'a> Connections<'a> {
     /// # Errors
     /// The device cannot be opened.
-    pub(super) fn open(args: &'a ClientArgs, peer: SocketAddr) -> Result<Self, Failure> {
-        let mut config = args.device.config(device::any_port_for(peer))?;
-        config.scheme = args.scheme().to_owned();
-        config.connect_timeout = args.timeout;
-        Ok(Connections { args, device: device::open(config)?, peer })
+    pub(crate) fn open(options: &'a ClientOptions) -> Result<Self, Failure> {
+        let config = DeviceConfig { scheme: scheme_of(options).to_owned(), ..options.device.clone() };
+        Ok(Connections { options, device: device::open(config)? })
     }
+}
+
+fn scheme_of(options: &ClientOptions) -> &str {
+    options.scheme.as_deref().unwrap_or(DEFAULT_SCHEME)
 }
 
 impl Meets for Connections<'_> {
     type End = ConnectionEnd;
 
     fn meet(&mut self, asks: Asks) -> Result<Result<ConnectionEnd, Broken>, Failure> {
-        meet(&self.device, self.peer, self.args.scheme(), asks, self.args.timeout)
+        let ClientOptions { server, device, .. } = self.options;
+        meet(&self.device, *server, scheme_of(self.options), asks, device.connect_timeout)
     }
 
-    fn setup(&self, end: &ConnectionEnd) -> Setup {
-        device::note_paths(&end.connection, self.args.device.paths());
+    fn setup(&self, end: &ConnectionEnd, console: &dyn Console) -> Setup {
+        device::note_paths(&end.connection, self.options.device.paths, console);
         let (info, test) = (end.connection.info(), end.test());
         Setup {
             op: test.op,
@@ -164,7 +169,7 @@ impl Meets for Connections<'_> {
             kind: test.kind,
             directions: test.directions,
             check: test.check,
-            server: self.peer,
+            server: self.options.server,
             scheme: info.scheme.clone(),
             protection: info.protection.to_string(),
             paths: info.paths,
@@ -174,11 +179,10 @@ impl Meets for Connections<'_> {
         }
     }
 
-    fn health(&self, end: &ConnectionEnd) -> (u64, usize, usize) {
-        end.connection.stats().map_or((0, 0, 0), |stats| {
-            let up = stats.paths.iter().filter(|path| path.state == PathState::Up).count();
-            (stats.counters.retransmitted, up, stats.paths.len())
-        })
+    fn health(&self, end: &ConnectionEnd) -> Health {
+        let Some(stats) = end.connection.stats() else { return Health::default() };
+        let paths_up = stats.paths.iter().filter(|path| path.state == PathState::Up).count();
+        Health { retransmitted: stats.counters.retransmitted, paths_up, paths: stats.paths.len() }
     }
 }
 

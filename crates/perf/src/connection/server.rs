@@ -4,18 +4,15 @@ use std::net::SocketAddr;
 
 use pathweave_datapath::{Completion, Connection, WaitError};
 
-use super::super::args::ServerArgs;
-use super::super::broken::Broken;
-use super::super::clients::{Clients, Ended, Moved};
-use super::super::device;
-use super::super::meet::LOOK_EVERY;
-use super::super::server::{announce, summarise};
-use super::super::test::Hello;
 use super::bundle::Gathering;
 use super::session::Session;
-use crate::failure::{Failure, Outcome};
-use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::broken::Broken;
+use crate::clients::{Clients, Ended, Moved};
+use crate::console::{Console, Failure, Note};
+use crate::meet::LOOK_EVERY;
+use crate::open as device;
+use crate::server::{Served, ServerOptions};
+use crate::test::Hello;
 
 /// What a server waits for.
 enum Event {
@@ -24,25 +21,21 @@ enum Event {
     Completed(usize, Completion),
 }
 
-pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
-    let device = device::open(args.device.config(args.bind)?)?;
-    let interrupt = Interrupt::listen_saying("stopping; Ctrl-C again does not wait for anything")?;
+/// # Errors
+/// What cannot even begin.
+pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Served, Failure> {
+    let device = device::open(options.device.clone())?;
     let closed = |why: WaitError| Failure::Internal(why.to_string());
     let listener = device.listen().map_err(|why| Failure::Input(why.to_string()))?;
-    let protection = args.device.protection.protection();
-    let local = device.local_addr();
-    announce(args, &format!("listening on {local} ({protection})"));
-    let say = |line: String| {
-        if !args.quiet {
-            terminal::note(&line);
-        }
-    };
+    let (protection, local) = (options.device.protection, device.local_addr());
+    console.note(Note::Listening(&format!("listening on {local} ({protection})")));
+    let say = |line: String| console.note(Note::Client(&line));
     let mut sessions: Vec<Session> = Vec::new();
-    let mut clients = Clients::new(args.clients);
+    let mut clients = Clients::new(options.clients);
     let mut gathering = Gathering::default();
     // Whose completions are looked at first, so that none is kept waiting by the others.
     let mut first = 0;
-    while !interrupt.requested() && !clients.are_over() {
+    while !console.is_interrupted() && !clients.are_over() {
         let count = sessions.len();
         let ready = || {
             if let Some(connection) = listener.take() {
@@ -61,7 +54,7 @@ pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
                     ticket = Some(clients.enter(hello.client, from, hello.comes_back)?);
                     Ok(ticket)
                 };
-                match Session::open(&device, bundle, &said, args.max_memory, enter) {
+                match Session::open(&device, bundle, &said, options.max_memory_bytes, enter) {
                     Ok((session, words)) => {
                         say(format!("{peer}: {words}"));
                         if let (Some(ticket), Some(test)) = (ticket, session.test()) {
@@ -102,8 +95,7 @@ pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
             }
         }
     }
-    summarise(args, &clients, local, &protection.to_string(), interrupt.requested());
-    Ok(Outcome::Done)
+    Ok(Served::of(&clients, local, protection, console.is_interrupted()))
 }
 
 /// A client's connection is gone.

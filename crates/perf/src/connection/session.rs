@@ -5,15 +5,15 @@ use std::net::SocketAddr;
 use pathweave_datapath::{Access, Completion, Device, Remote};
 use serde::{Deserialize, Serialize};
 
-use super::super::broken::Broken;
-use super::super::clients::{Ended, Moved, Ticket};
-use super::super::end::{End, Running};
-use super::super::pattern::region;
-use super::super::test::{Hello, Kind, Role, Test};
 use super::bundle::Bundle;
 use super::flow::{Flow, tell};
 use super::words::Word;
 use super::{Channel, ConnectionEnd};
+use crate::broken::Broken;
+use crate::clients::{Ended, Moved, Ticket};
+use crate::end::{End, Running};
+use crate::pattern::region;
+use crate::test::{Hello, Kind, Role, Test};
 
 /// What the server says before a test: the key to its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use pathweave_datapath::{ConnectionStats, PathState, PathStats};
 use serde::{Deserialize, Serialize};
 
-use super::super::end::{Part, share, sums};
-use super::super::show::Row;
-use super::super::work::Work;
+use crate::end::{Part, share, sums};
+use crate::show::Row;
+use crate::work::Work;
 
 /// An end's part. The server sends its to the client; both are in the JSON output under these names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

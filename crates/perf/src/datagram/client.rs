@@ -7,43 +7,37 @@ use pathweave_datapath::rdm::{Delivery, Peer, RdmConfig, RdmEndpoint};
 use pathweave_datapath::secure::{OsRandom, SecureRandom};
 use pathweave_datapath::{Region, WaitError};
 
-use super::super::args::ClientArgs;
-use super::super::broken::Broken;
-use super::super::device;
-use super::super::end::End;
-use super::super::meet::{Asks, Meets};
-use super::super::pattern::region;
-use super::super::show::Setup;
-use super::super::test::{Op, Role};
 use super::end::DatagramEnd;
 use super::words::{Ask, WORDS_BYTES, Word, decode, encode};
 use super::{config, open, unreachable};
-use crate::failure::Failure;
+use crate::broken::Broken;
+use crate::console::{Console, Failure, Health};
+use crate::end::End;
+use crate::meet::{Asks, ClientOptions, Meets};
+use crate::pattern::region;
+use crate::show::Setup;
+use crate::test::{Check, Op, Role};
 
 /// What a client opens for each measurement: an endpoint, so that receives of one size are not in the way of another's.
-pub(crate) struct Datagrams<'a> {
-    args: &'a ClientArgs,
+pub(crate) struct Datagrams {
     server: SocketAddr,
     config: RdmConfig,
 }
 
-impl<'a> Datagrams<'a> {
+impl Datagrams {
     /// # Errors
     /// What is asked for cannot be.
-    pub(crate) fn open(args: &'a ClientArgs, server: SocketAddr) -> Result<Self, Failure> {
-        if let Some(op @ (Op::Write | Op::Read)) = args.op {
-            let op = format!("{op:?}").to_lowercase();
+    pub(crate) fn open(options: &ClientOptions) -> Result<Self, Failure> {
+        if let Some(test) = options.tests.iter().find(|test| test.op != Op::Send) {
+            let op = format!("{:?}", test.op).to_lowercase();
             return Err(Failure::Input(format!("--op {op}: datagrams have SEND alone (--transport erd)")));
         }
-        let mut device = args.device.config(device::any_port_for(server))?;
-        device.paths = args.device.paths.unwrap_or(RdmConfig::DEFAULT_PATHS);
-        device.connect_timeout = args.timeout;
-        let mut config = config(device, args.scheme.as_deref());
-        if args.verify {
+        let mut config = config(options.device.clone(), options.scheme.as_deref());
+        if options.tests.iter().any(|test| test.check == Check::EveryByte) {
             // Messages are known by their order.
             config.delivery = Delivery::Ordered;
         }
-        Ok(Datagrams { args, server, config })
+        Ok(Datagrams { server: options.server, config })
     }
 
     /// Asks the server for a measurement, and meets the endpoint it takes place at.
@@ -58,7 +52,7 @@ impl<'a> Datagrams<'a> {
             let words = Region::from_bytes(&encode(token, word))?;
             endpoint.send(1, peer, words.all()).map_err(|why| own(&why))?;
             let (mut sent, mut answer) = (false, None);
-            let deadline = Instant::now() + self.args.timeout;
+            let deadline = Instant::now() + self.config.device.connect_timeout;
             loop {
                 if sent && let Some(answer) = answer {
                     return Ok(answer);
@@ -66,7 +60,9 @@ impl<'a> Datagrams<'a> {
                 let left = deadline.saturating_duration_since(Instant::now());
                 let done = match endpoint.wait(left) {
                     Ok(done) => done,
-                    Err(WaitError::Timeout(_)) => return Err(Broken::Silent(self.args.timeout)),
+                    Err(WaitError::Timeout(_)) => {
+                        return Err(Broken::Silent(self.config.device.connect_timeout));
+                    }
                     Err(why) => return Err(own(&why)),
                 };
                 let Ok(len) = done.result() else {
@@ -97,7 +93,7 @@ impl<'a> Datagrams<'a> {
     }
 }
 
-impl Meets for Datagrams<'_> {
+impl Meets for Datagrams {
     type End = DatagramEnd;
 
     fn meet(&mut self, asks: Asks) -> Result<Result<DatagramEnd, Broken>, Failure> {
@@ -107,7 +103,7 @@ impl Meets for Datagrams<'_> {
         Ok(self.agree(endpoint, server, asks))
     }
 
-    fn setup(&self, end: &DatagramEnd) -> Setup {
+    fn setup(&self, end: &DatagramEnd, _console: &dyn Console) -> Setup {
         let (config, test) = (&self.config.device, end.test());
         let scan = end.stats().map(|stats| stats.scan_period).unwrap_or_default();
         Setup {
@@ -126,8 +122,9 @@ impl Meets for Datagrams<'_> {
         }
     }
 
-    fn health(&self, end: &DatagramEnd) -> (u64, usize, usize) {
+    fn health(&self, end: &DatagramEnd) -> Health {
         let paths = usize::from(self.config.device.paths);
-        (end.stats().map_or(0, |stats| stats.counters.retransmitted), paths, paths)
+        let retransmitted = end.stats().map_or(0, |stats| stats.counters.retransmitted);
+        Health { retransmitted, paths_up: paths, paths }
     }
 }

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use pathweave_datapath::rdm::{Peer, RdmCompletion, RdmEndpoint, RdmStats};
 use pathweave_datapath::{Opcode, Region, Slice, WaitError};
 
-use super::super::broken::Broken;
-use super::super::end::{Came, End, Said};
-use super::super::meet::LOOK_EVERY;
-use super::super::meter::Meter;
-use super::super::pattern::{Pattern, region};
-use super::super::test::{Check, Directions, Kind, Role, Test};
-use super::super::work::{Watch, Work};
 use super::side::Side;
 use super::words::{WORDS_BYTES, Word, decode, encode, token_of};
+use crate::broken::Broken;
+use crate::end::{Came, End, Said};
+use crate::meet::LOOK_EVERY;
+use crate::meter::Meter;
+use crate::pattern::{Pattern, region};
+use crate::test::{Check, Directions, Kind, Role, Test};
+use crate::work::{Watch, Work};
 
 /// Buffers of a measurement take about this much, unless one message is more.
 const BUFFER_BYTES: u64 = 256 << 20;
@@ -51,7 +51,7 @@ pub(crate) struct DatagramEnd {
 }
 
 /// How messages lie in memory: each where it may be, in a slot that has room for words, too.
-pub(crate) struct Layout(pub(super) Test);
+pub(crate) struct Layout(pub(crate) Test);
 
 impl Layout {
     /// Receives that are posted, each with a slot of its own where bytes are looked at.

@@ -10,13 +10,13 @@ mod side;
 mod words;
 
 pub(crate) use client::Datagrams;
-pub(crate) use server::server;
+pub(crate) use server::serve;
 
 use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint};
 use pathweave_datapath::{ConnectError, DeviceConfig};
 
-use super::device;
-use crate::failure::Failure;
+use crate::console::Failure;
+use crate::open as device;
 
 /// An endpoint with these sockets, loop and protection.
 fn config(device: DeviceConfig, scheme: Option<&str>) -> RdmConfig {

@@ -9,20 +9,17 @@ use std::time::{Duration, Instant};
 use pathweave_datapath::rdm::{Delivery, Peer, RdmConfig, RdmEndpoint};
 use pathweave_datapath::{Opcode, Region};
 
-use super::super::args::ServerArgs;
-use super::super::broken::Broken;
-use super::super::clients::{Clients, Ended, Moved, Ticket};
-use super::super::end::{Came, End as _, Running, Said};
-use super::super::meet::{LONGEST_SILENCE, LOOK_EVERY};
-use super::super::pattern::region;
-use super::super::server::{announce, summarise};
-use super::super::test::{Role, Test};
 use super::end::{DatagramEnd, Layout};
 use super::words::{Ask, WORDS_BYTES, Word, decode, encode};
 use super::{config, open};
-use crate::failure::{Failure, Outcome};
-use crate::interrupt::Interrupt;
-use crate::terminal;
+use crate::broken::Broken;
+use crate::clients::{Clients, Ended, Moved, Ticket};
+use crate::console::{Console, Failure, Note};
+use crate::end::{Came, End as _, Running, Said};
+use crate::meet::{LONGEST_SILENCE, LOOK_EVERY};
+use crate::pattern::region;
+use crate::server::{Served, ServerOptions};
+use crate::test::{Role, Test};
 
 /// Clients that may ask at the same moment.
 const ASKS: u64 = 64;
@@ -33,15 +30,12 @@ const BEGINS_WITHIN: Duration = Duration::from_secs(10);
 
 /// # Errors
 /// What cannot even begin.
-pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
-    let mut device = args.device.config(args.bind)?;
-    device.paths = args.device.paths.unwrap_or(RdmConfig::DEFAULT_PATHS);
-    let config = config(device, None);
+pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Served, Failure> {
+    let config = config(options.device.clone(), None);
     let endpoint = open(config.clone())?;
-    let interrupt = Interrupt::listen_saying("stopping; Ctrl-C again does not wait for anything")?;
     let protection = config.device.protection;
     let local = endpoint.local_addr();
-    announce(args, &format!("listening on {local} ({protection}), datagrams"));
+    console.note(Note::Listening(&format!("listening on {local} ({protection}), datagrams")));
     let own = |why: &dyn std::fmt::Display| Failure::Internal(why.to_string());
     let memory = region(ASKS * ASK_BYTES).map_err(|why| own(&why))?;
     let receive = |slot: u64| {
@@ -50,15 +44,11 @@ pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
         endpoint.recv(slot, room).map_err(|why| own(&why))
     };
     (0..ASKS).try_for_each(receive)?;
-    let say = |line: String| {
-        if !args.quiet {
-            terminal::note(&line);
-        }
-    };
+    let say = |line: String| console.note(Note::Client(&line));
     let (report, reports) = mpsc::channel::<(Peer, Ticket, String, (Ended, Moved))>();
     let running = Arc::new(AtomicUsize::new(0));
-    let (mut begun, mut clients) = (0, Clients::new(args.clients));
-    while !interrupt.requested() && !clients.are_over() {
+    let (mut begun, mut clients) = (0, Clients::new(options.clients));
+    while !console.is_interrupted() && !clients.are_over() {
         while let Ok((peer, ticket, line, (ended, moved))) = reports.try_recv() {
             clients.ends(ticket, ended, moved);
             say(line);
@@ -80,7 +70,7 @@ pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
             continue;
         };
         let entered = clients.enter(ask.client, address, ask.comes_back);
-        let opened = entered.clone().and_then(|ticket| Ok((ticket, begin(&config, args, ask)?)));
+        let opened = entered.clone().and_then(|ticket| Ok((ticket, begin(&config, options, ask)?)));
         let answer = match opened {
             Ok((ticket, measuring)) => {
                 begun += 1;
@@ -112,21 +102,20 @@ pub(crate) fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
         let words = Region::from_bytes(&encode(token, &answer)).map_err(|why| own(&why))?;
         let _ = endpoint.send(0, peer, words.all());
     }
-    summarise(args, &clients, local, &protection.to_string(), interrupt.requested());
-    Ok(Outcome::Done)
+    Ok(Served::of(&clients, local, protection, console.is_interrupted()))
 }
 
 /// An endpoint for a measurement, if there can be one.
-fn begin(config: &RdmConfig, args: &ServerArgs, ask: Ask) -> Result<RdmEndpoint, String> {
+fn begin(config: &RdmConfig, options: &ServerOptions, ask: Ask) -> Result<RdmEndpoint, String> {
     let allowed = 1..=pathweave_datapath::MAX_MESSAGE_BYTES;
-    if !allowed.contains(&ask.size_bytes) || !(1..=super::super::test::MAX_DEPTH).contains(&ask.depth) {
+    if !allowed.contains(&ask.size_bytes) || !(1..=crate::test::MAX_DEPTH).contains(&ask.depth) {
         return Err(format!("messages of {} bytes with a depth of {}", ask.size_bytes, ask.depth));
     }
     let needed = Layout(ask.test()).memory_bytes();
-    if needed > args.max_memory {
+    if needed > options.max_memory_bytes {
         return Err(format!(
             "messages of {} bytes need {needed} bytes of memory, and it gives a client {} (--max-memory of the server)",
-            ask.size_bytes, args.max_memory
+            ask.size_bytes, options.max_memory_bytes
         ));
     }
     let mut config = config.clone();

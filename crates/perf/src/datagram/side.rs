@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use pathweave_datapath::rdm::{RdmPath, RdmStats};
 use serde::{Deserialize, Serialize};
 
-use super::super::end::{Part, share, sums};
-use super::super::show::Row;
-use super::super::work::Work;
+use crate::end::{Part, share, sums};
+use crate::show::Row;
+use crate::work::Work;
 
 /// An end's part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

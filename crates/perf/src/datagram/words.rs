@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::meet::Asks;
-use super::super::test::{Check, Directions, Kind, Op, Test};
 use super::side::Side;
+use crate::meet::Asks;
+use crate::test::{Check, Directions, Kind, Op, Test};
 
 /// Longest message of words; every receive has room for one.
 pub(crate) const WORDS_BYTES: u64 = 64 << 10;

@@ -1,0 +1,75 @@
+//! Devices and connections, with errors as a user can understand them.
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use pathweave_datapath::{ConfigError, ConnectError, Device, DeviceConfig, OpenError, queue_pairs_of};
+
+use crate::connection::{Bundle, Member};
+use crate::console::{Console, Failure, Note};
+
+/// # Errors
+/// What the device says, as a user can understand it.
+pub(crate) fn open(config: DeviceConfig) -> Result<Device, Failure> {
+    Device::open(config).map_err(opening)
+}
+
+/// What is wrong with how a device is to be opened, as a user can understand it.
+pub(crate) fn opening(why: OpenError) -> Failure {
+    match why {
+        OpenError::Config(why) => wrong_setting(&why),
+        why => Failure::Input(why.to_string()),
+    }
+}
+
+fn wrong_setting(why: &ConfigError) -> Failure {
+    Failure::Input(match why {
+        ConfigError::UnknownScheme { .. }
+        | ConfigError::NotConnections { .. }
+        | ConfigError::NotDatagrams { .. } => format!("--scheme: {why}"),
+        why => why.to_string(),
+    })
+}
+
+/// As many queue pairs as the scheme divides a flow over, as one connection.
+///
+/// # Errors
+/// There is no connection, and why.
+pub(crate) fn connect(
+    device: &Device,
+    peer: SocketAddr,
+    scheme: &str,
+    hello: &[u8],
+) -> Result<Bundle, Failure> {
+    let of = queue_pairs_of(scheme).map_err(|why| wrong_setting(&why))?;
+    let tag = RandomState::new().hash_one(std::process::id());
+    let connect = |index| {
+        let said = if of == 1 { Vec::new() } else { Member { tag, index, of }.encode() };
+        device.connect_with(peer, scheme, &[&said, hello].concat()).map_err(|why| match why {
+            ConnectError::Config(why) => wrong_setting(&why),
+            ConnectError::LinkMtu { .. } => {
+                Failure::Input(format!("{why} (with --mtu, which is that of the link)"))
+            }
+            why => Failure::Input(why.to_string()),
+        })
+    };
+    let connections = (0..of).map(connect).collect::<Result<_, _>>()?;
+    Ok(Bundle::new(device, connections))
+}
+
+/// Says so if there are fewer paths than asked for.
+pub(crate) fn note_paths(connection: &Bundle, wanted: u16, console: &dyn Console) {
+    let has = connection.info().paths;
+    if has < wanted {
+        let why = "because the server has no more (--paths)";
+        console.note(Note::Remark(&format!("note: {has} paths instead of {wanted}, {why}")));
+    }
+}
+
+/// Any port of this end, in the address family of `peer`.
+pub fn any_port_for(peer: SocketAddr) -> SocketAddr {
+    match peer {
+        SocketAddr::V4(_) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+        SocketAddr::V6(_) => SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
+    }
+}
