@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wire", &["units"]),
     ("policy", &["units", "wire"]),
     ("transport", &["units", "wire", "policy"]),
+    ("secure", &["units", "wire"]),
     ("fabric", &["units", "wire"]),
     ("topo", &["units"]),
     ("workload", &["units", "topo"]),
@@ -22,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("execution", &["units", "policy", "transport", "workload", "results"]),
     ("sim", &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "execution"]),
     ("scenario", &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "sim"]),
-    ("datapath", &["units", "wire", "policy", "transport"]),
+    ("datapath", &["units", "wire", "policy", "transport", "secure"]),
     // Of the fabric and the simulator it knows what a run is configured with, and the ideal to compare with.
     ("lab", &["units", "policy", "topo", "fabric", "workload", "results", "execution", "sim", "datapath"]),
     // Plans runs and judges their results; whoever uses it executes them.

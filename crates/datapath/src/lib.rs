@@ -30,7 +30,7 @@
 //! | module | subject |
 //! |---|---|
 //! | [`backend`] | what carries packets: UDP sockets with segmentation offload |
-//! | [`secure`] | handshake, keys, packet protection |
+//! | [`secure`] | handshake, keys, packet protection: a crate of its own, without I/O |
 //! | [`Region`] | memory that the network reads and writes |
 //! | `event_loop` | the loop, whatever transport service it drives |
 //! | `engine` | connections |
@@ -52,7 +52,6 @@ mod places;
 pub mod rdm;
 mod region;
 mod scheme;
-pub mod secure;
 mod shared;
 mod state;
 mod stats;
@@ -66,6 +65,7 @@ pub use error::{
     ConnectError, DeregisterError, OpenError, PostError, RegisterError, TooManyDomains, WaitError,
 };
 pub use pathweave_policy::PathState;
+pub use pathweave_secure as secure;
 pub use pathweave_transport::{
     Access, Counters, MAX_MESSAGE_BYTES, Opcode, OrderCounters, Status, part_bytes,
 };

@@ -5,10 +5,7 @@ use pathweave_policy::{AckPolicy, CnpMode, CnpPolicy, PathView, Recovery, Reorde
 use pathweave_units::{Duration, HostId};
 use pathweave_wire::Framing;
 
-/// Smallest payload of a full packet, in bytes.
-pub const MIN_MTU_PAYLOAD: u16 = 256;
-/// Largest payload of a full packet, in bytes (a 9,000-byte jumbo frame, headers left to the framing).
-pub const MAX_MTU_PAYLOAD: u16 = 9_000;
+pub use pathweave_wire::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
 
 /// What an endpoint is made from.
 #[derive(Clone, Copy, Debug)]

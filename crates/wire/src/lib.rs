@@ -21,7 +21,10 @@ pub use frame::{
     wire_psn,
 };
 pub use framing::{Framing, RouteBytes};
-pub use segment::{Ack, Body, Cause, Data, Missing, Nack, NackReason, Notices, Operation, RdData, Segment};
+pub use segment::{
+    Ack, Body, Cause, Data, MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD, Missing, Nack, NackReason, Notices, Operation,
+    RdData, Segment,
+};
 pub use side::{
     MAX_NACK_RUNS, MAX_SIDE_LEN, NackRuns, PsnRun, RdFlow, Runs, SIDE_MAGIC, SIDE_VERSION, Side, SideError,
     SideFrame,

@@ -4,6 +4,11 @@ use pathweave_units::{PathId, QpNum, Time};
 
 use crate::control::Control;
 
+/// Smallest payload of a full packet, in bytes.
+pub const MIN_MTU_PAYLOAD: u16 = 256;
+/// Largest payload of a full packet, in bytes (a 9,000-byte jumbo frame, headers left to the framing).
+pub const MAX_MTU_PAYLOAD: u16 = 9_000;
+
 /// One packet between two queue pairs. Fixed size, no payload: payload bytes stay where the
 /// application has them, and `Data` says where they go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! How many connections there may be, in all and with one peer.
 
+use core::net::IpAddr;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use super::negotiate::Refusal;
 

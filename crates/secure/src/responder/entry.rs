@@ -1,6 +1,6 @@
 //! What a responder remembers of one request.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use aws_lc_rs::hmac;
 use pathweave_units::Time;

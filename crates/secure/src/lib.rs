@@ -29,7 +29,7 @@
 //! # Example
 //!
 //! ```
-//! use pathweave_datapath::secure::*;
+//! use pathweave_secure::*;
 //! use pathweave_units::{HostId, PathId, QpNum, Time};
 //!
 //! let hello = |host, qp, session| Hello {
@@ -139,7 +139,7 @@ pub use outcome::{Established, HandshakeError, SetupError};
 pub use protection::{Protection, UnknownProtection};
 pub use random::{OsRandom, RandomError, SecureRandom};
 pub use responder::{AcceptError, RequestId, Responder, ResponderConfig, ResponderCounters, ResponderEvent};
-pub(crate) use session::BYTES_A_SEQUENCE;
+pub use session::BYTES_A_SEQUENCE;
 pub use session::{
     MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, OpenError, Opened, PlainTags, Rotation, SealError, Session,
     SessionCounters, header_len, overhead,

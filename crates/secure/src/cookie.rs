@@ -1,7 +1,7 @@
 //! Cookies: proof that a peer receives what is sent to its address, without remembering it (as in RFC 6347,
 //! section 4.2.1).
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac;

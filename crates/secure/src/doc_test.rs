@@ -9,7 +9,7 @@ use super::negotiate::Refusal;
 use super::noise::PROTOCOL;
 use super::{MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, Protection, REPLAY_WINDOW, Rotation, overhead};
 
-const DOC: &str = include_str!("../../../../docs/wire.md");
+const DOC: &str = include_str!("../../../docs/wire.md");
 
 /// The text under a heading, up to the next one of the same or a higher level.
 fn section(heading: &str) -> &'static str {

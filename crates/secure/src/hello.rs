@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-use pathweave_transport::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
 use pathweave_units::{HostId, QpNum};
+use pathweave_wire::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
 use thiserror::Error;
 
 use super::layout::{VERSION, VERSIONS, hello, versions};

@@ -3,8 +3,8 @@
 mod entry;
 mod event;
 
+use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
 
 use aws_lc_rs::hmac;
 use pathweave_units::Time;

@@ -26,8 +26,7 @@ pub const MAX_PACKETS_PER_KEY: u64 = 1 << 23;
 pub const MAX_BYTES_PER_KEY: u64 = 1 << 37;
 
 /// Bytes of a sequence of packets, in both directions: the next number to send, and a replay window.
-pub(crate) const BYTES_A_SEQUENCE: usize =
-    size_of::<u64>() + size_of::<Option<Box<Window>>>() + size_of::<Window>();
+pub const BYTES_A_SEQUENCE: usize = size_of::<u64>() + size_of::<Option<Box<Window>>>() + size_of::<Window>();
 
 /// When keys change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

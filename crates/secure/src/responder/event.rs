@@ -1,6 +1,6 @@
 //! What goes into a responder and comes out of it.
 
-use std::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, SocketAddr};
 
 use pathweave_units::Duration;
 
