@@ -2529,7 +2529,7 @@ class ScenarioFile(Root):
         network: Packets: their size, their headers, and what a sender does about lost ones.
         observe: What is recorded beyond one record for each flow, job and link.
         pools: Sets of hosts for workloads to have to themselves: `name = hosts`. Drawn by seed, no host in two of them.
-        routing: Who chooses packets' ways: switches, or sources among explicit paths.
+        routing: What chooses the route of a packet: switches, or sources among explicit paths.
         run: When the run ends, besides when all is done.
         scheme: How messages are carried, unless a workload says otherwise: the name of a scheme, or a table whose
             `base` is a name and whose other fields replace the preset's. Default "rps".

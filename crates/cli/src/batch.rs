@@ -14,7 +14,7 @@ use crate::options::Bar;
 use crate::progress::clock;
 use crate::terminal;
 
-/// Calls `work` with each of `order`, `jobs` at a time. Threads take the next that nobody has taken, until the user
+/// Calls `work` with each of `order`, `jobs` at a time. Each thread takes the next one that is free, until the user
 /// interrupts.
 pub(crate) fn in_threads(jobs: usize, order: &[usize], interrupt: &Interrupt, work: impl Fn(usize) + Sync) {
     let next = AtomicUsize::new(0);

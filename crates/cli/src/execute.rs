@@ -39,7 +39,7 @@ pub(crate) fn execute(
     info.cpu_s = usage::thread_cpu_s() - cpu_s;
     info.peak_rss_bytes = usage::peak_rss_bytes();
     info.version = env!("CARGO_PKG_VERSION").to_owned();
-    let summary = Summary::of(&run);
+    let summary = Summary::from_run(&run);
     let words = format!(
         "{} in {}, {:.1} M packet-hops/s",
         run.info.ended.name().replace('_', " "),

@@ -106,7 +106,7 @@ fn routing_that_cannot_be() {
     );
     refused(&with(""), &["run", "a.toml"], &["p.toml", "no path from leaf0 to leaf1, whose hosts talk"]);
     let sourced = Lab::new().file("a.toml", format!("routing = \"source\"\n{SMALL}"));
-    // What the user wrote is blamed, not a field that nobody set.
+    // The error names what the user wrote, not a field left at its default.
     let parts = [
         "scheme \"conga\" needs switches that do \"conga\", which they cannot where routing.kind is \"source\"",
         "--set scheme=conga",

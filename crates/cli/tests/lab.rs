@@ -1,4 +1,4 @@
-//! `pathweave lab` from outside: making, using and removing labs, as root and as nobody in particular, and what is left
+//! `pathweave lab` from outside: making, using and removing labs, as root and without privileges, and what is left
 //! when the program is stopped or killed half-way.
 
 #![allow(clippy::print_stderr)] // What is skipped is said.
@@ -291,14 +291,14 @@ fn wrong_names_and_values_are_answered_with_the_nearest() {
         .refused(&["fail", "--lab", name, "leaf0-spine0", "down", "--reroute-after", "soon"], "or \"never\"");
 }
 
-/// As a user who is nobody: the same commands, in a user namespace that vanishes with its last lab, or with its keeper.
+/// As a user without privileges: the same commands, in a user namespace that ends with its last lab, or with its keeper.
 #[test]
 fn without_root_a_lab_lives_in_a_user_namespace() {
     let Some(story) = Story::new("nobody") else { return };
     if Command::new("setpriv").arg("--version").output().is_err() {
         return eprintln!("\n*** SKIPPED: without_root: the program setpriv is missing ***\n");
     }
-    // Where nobody can read.
+    // Where no other user can read.
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     Command::new("chmod").arg("755").arg(folder.path()).status().unwrap();
     let program: PathBuf = folder.path().join("pathweave");

@@ -180,7 +180,7 @@ impl Tasks {
         for (job, start) in messages.chain(computes).filter_map(|(job, start)| Some((job?, start))) {
             earliest[job.index()] = earliest[job.index()].min(start.as_ps());
         }
-        let spans = JobSpans::of(graph);
+        let spans = JobSpans::from_graph(graph);
         let record = |(job, number): (&Job, u32)| JobRecord {
             job: number,
             name: job.name.clone(),

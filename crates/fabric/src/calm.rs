@@ -1,6 +1,6 @@
 //! A switch in a window in which its buffer is far from every limit.
 //!
-//! Then its ports have nothing to do with each other: nobody is paused or resumed, nothing is refused, and each port can
+//! Then its ports are independent of each other: no neighbour is paused or resumed, no packet is refused, and each port can
 //! be taken through the window on its own, its state at hand. The outcome is the same; it is merely found faster.
 
 use pathweave_units::Time;

@@ -7,7 +7,7 @@
 //! outcome is that of one global order, to the picosecond, whatever the windows are.
 //!
 //! **Lazy port service.** The only event of a hop is a packet's arrival at the far end of a link. A port's queues are
-//! served when somebody looks: `advance` starts every service that began up to now and puts the packets on the link
+//! served when their state is needed: `advance` starts every service that began up to now and puts the packets on the link
 //! with their exact arrival times. It runs before each enqueue and at the end of each window, so no service is ever
 //! late. Until looked at, a queue or buffer seems fuller than it is; decisions that would mark, drop or pause bring up
 //! to date what they count first.

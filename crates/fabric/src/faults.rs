@@ -89,7 +89,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Loss and corruption probability of a port's link.
     pub fn impairment(&self, port: PortId) -> (f64, f64) {
-        self.impairments.of(port)
+        self.impairments.probabilities(port)
     }
 
     /// A broken NIC behind `port` pauses all data classes of the port for ever.

@@ -33,7 +33,7 @@ impl Impairments {
     }
 
     /// Probabilities of loss and corruption on the link of a port.
-    pub(crate) fn of(&self, port: PortId) -> (f64, f64) {
+    pub(crate) fn probabilities(&self, port: PortId) -> (f64, f64) {
         self.list.iter().find(|i| i.port == port).map_or((0.0, 0.0), |i| (i.loss, i.corruption))
     }
 
@@ -44,7 +44,7 @@ impl Impairments {
             // A real pause runs out and is repeated while needed; ours is said once, so it must get through.
             return;
         }
-        let (loss, corruption) = self.of(from);
+        let (loss, corruption) = self.probabilities(from);
         let draw = self.dice.roll(from);
         if draw < loss {
             header.set(LOST);

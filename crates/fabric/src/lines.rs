@@ -1,4 +1,4 @@
-//! All ports and the links between them: what happens where nobody asks which buffer a packet lies in.
+//! All ports and the links between them: queues and services, apart from the accounts of buffers.
 
 use std::ops::Range;
 

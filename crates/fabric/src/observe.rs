@@ -40,7 +40,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// Whether the services of a port are executed on time, because somebody waits for its switch to drain.
+    /// Whether the services of a port are executed on time, because a paused neighbour waits for its switch to drain.
     fn serves_on_time(&self, port: PortId) -> bool {
         let transit = &self.transit;
         let Some(switch) = transit.lines.switch_of(port) else { return false };

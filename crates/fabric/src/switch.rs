@@ -101,8 +101,8 @@ pub(crate) struct Switch {
     pub(crate) buffer_bytes: u64,
     /// The buffer less the headroom of all ports.
     pub(crate) shared_bytes: u64,
-    /// (Port, class) pairs whose neighbour is paused. Above 0 somebody waits for the buffer to drain, so services are
-    /// executed on time instead of when somebody looks.
+    /// (Port, class) pairs whose neighbour is paused. Above 0 a neighbour waits for the buffer to drain, so services
+    /// are executed on time instead of at the next look.
     pub(crate) paused_neighbours: u32,
     pub(crate) first_port: PortId,
     pub(crate) end_port: PortId,
@@ -125,7 +125,7 @@ impl Switch {
         (self.shared_bytes.saturating_sub(used_bytes) * self.pfc_alpha) >> 16
     }
 
-    /// What a queue may hold with this much in the buffer where nobody is paused; above it packets are refused.
+    /// What a queue may hold with this much in the buffer where PFC is off; above it packets are refused.
     #[inline(always)]
     pub(crate) fn queue_limit_bytes(&self, used_bytes: u64) -> u64 {
         (self.buffer_bytes.saturating_sub(used_bytes) * self.egress_alpha) >> 16

@@ -113,7 +113,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         }
     }
 
-    /// Executes the services due up to `until`, as long as somebody waits for them.
+    /// Executes the services due up to `until`, as long as a paused neighbour waits for the buffer to drain.
     pub(crate) fn serve_on_time(&mut self, until: Time, switch: u32) {
         while self.switches.each[switch as usize].paused_neighbours > 0 {
             let ports = self.switches.each[switch as usize].ports();

@@ -330,7 +330,7 @@ proptest! {
     ) {
         let scenario = scenario(kind, seed, pfc, faulty, true).balanced(Forwarding::ALL[balancing]);
         let whole = scenario.run(Some(audit));
-        // Messages between switches are packets of nobody.
+        // Messages between switches belong to no host.
         if whole.fabric.forwarding().messages == 0 {
             check_nodes(&whole);
         }

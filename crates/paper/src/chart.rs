@@ -46,7 +46,7 @@ pub(crate) struct Look {
     pub(crate) colour: usize,
     pub(crate) dashed: bool,
     pub(crate) marked: bool,
-    /// Somebody else's: pale, with hollow marks.
+    /// Published by others: pale, with hollow marks.
     pub(crate) published: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Names within a figure's file must lead somewhere: what a claim or plot refers to and nobody measures would
+//! Names within a figure's file must be defined: what a claim or plot refers to and no measure defines would
 //! silently be missing.
 
 use crate::catalogue::Figure;

@@ -65,7 +65,7 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verd
         }
         estimates.extend(over(claim.over, &values));
     }
-    let estimate = Estimate::of(&estimates).filter(|_| !missing);
+    let estimate = Estimate::from_values(&estimates).filter(|_| !missing);
     let agrees = estimate.is_some_and(|e| holds(claim, e.mean));
     let open = estimate.is_some_and(|e| undecided(claim, e));
     let why = match variant {
@@ -156,7 +156,7 @@ fn relation(compare: Compare, value: f64, base: f64) -> Option<f64> {
 
 fn over(over: Over, values: &[f64]) -> Option<f64> {
     match over {
-        Over::Mean => Estimate::of(values).map(|e| e.mean),
+        Over::Mean => Estimate::from_values(values).map(|e| e.mean),
         Over::Min => values.iter().copied().reduce(f64::min),
         Over::Max => values.iter().copied().reduce(f64::max),
     }
@@ -239,7 +239,7 @@ impl FigurePlan {
     pub fn estimate(&self, point: &crate::plan::Point, measure: usize) -> Option<Estimate> {
         let values: Option<Vec<f64>> =
             point.observed.iter().map(|seed| seed.as_ref().and_then(|o| o.values[measure])).collect();
-        Estimate::of(&values?)
+        Estimate::from_values(&values?)
     }
 }
 

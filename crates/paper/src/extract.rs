@@ -33,7 +33,7 @@ pub fn observe(figure: &FigureFile, run: &RunResult) -> Observed {
             let index = figure.trace.iter().position(|trace| Some(&trace.name) == measure.trace.as_ref());
             span_statistic(measure, &traces[index?])
         }
-        of => statistic(measure.stat, values(of, &Which::of(measure), run)?),
+        of => statistic(measure.stat, values(of, &Which::new(measure), run)?),
     };
     let mut samples = Vec::new();
     if figure.plot.kind == PlotKind::Cdf
@@ -60,7 +60,7 @@ struct Which<'a> {
 }
 
 impl<'a> Which<'a> {
-    fn of(measure: &'a Measure) -> Self {
+    fn new(measure: &'a Measure) -> Self {
         Which { group: measure.group.as_deref(), larger_than_bytes: measure.larger_than_bytes }
     }
     fn takes(&self, flow: &FlowRecord) -> bool {
@@ -303,7 +303,7 @@ mod tests {
 
     fn of(run: &RunResult, what: &str) -> Option<f64> {
         let m = measure(&format!("name = \"m\"\n{what}"));
-        statistic(m.stat, values(m.of, &Which::of(&m), run)?)
+        statistic(m.stat, values(m.of, &Which::new(&m), run)?)
     }
 
     #[test]

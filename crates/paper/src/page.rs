@@ -107,7 +107,7 @@ fn section(figure: &FigurePlan, verdicts: &[Verdict], picture: Option<&str>) -> 
     text
 }
 
-/// Who is best where.
+/// Which scheme is best under which condition.
 fn rankings(figure: &FigurePlan) -> String {
     let file = &figure.figure.file;
     let mut text = String::new();

@@ -67,7 +67,7 @@ pub(crate) fn ranking(figure: &FigurePlan, panel: usize, measure: usize) -> Vec<
     ranked
 }
 
-/// Who is best where, for the figures that ask for it.
+/// Which scheme is best under which condition, for the figures that ask for it.
 pub fn rankings_text(plan: &Plan) -> String {
     let mut text = String::new();
     for figure in &plan.figures {

@@ -19,7 +19,7 @@ pub(crate) struct RunResult {
 
 impl RunResult {
     pub(crate) fn new(run: results::RunResult, notes: Vec<String>) -> Self {
-        RunResult { summary: Summary::of(&run), run, notes }
+        RunResult { summary: Summary::from_run(&run), run, notes }
     }
 }
 
@@ -58,27 +58,27 @@ impl RunResult {
     /// A row a flow.
     #[getter]
     fn flows(&self) -> PyResult<Table> {
-        Table::of(&self.run, results::FLOWS, &self.run.flows).map_err(|e| bug(&e))
+        Table::from_records(&self.run, results::FLOWS, &self.run.flows).map_err(|e| bug(&e))
     }
     /// Samples of queues, rates and shares over time.
     #[getter]
     fn series(&self) -> PyResult<Table> {
-        Table::of(&self.run, results::SERIES, &self.run.series).map_err(|e| bug(&e))
+        Table::from_records(&self.run, results::SERIES, &self.run.series).map_err(|e| bug(&e))
     }
     /// Drops, pauses, retransmissions, timeouts, faults.
     #[getter]
     fn events(&self) -> PyResult<Table> {
-        Table::of(&self.run, results::EVENTS, &self.run.events).map_err(|e| bug(&e))
+        Table::from_records(&self.run, results::EVENTS, &self.run.events).map_err(|e| bug(&e))
     }
     /// A row a direction of a link.
     #[getter]
     fn links(&self) -> PyResult<Table> {
-        Table::of(&self.run, results::LINKS, &self.run.links).map_err(|e| bug(&e))
+        Table::from_records(&self.run, results::LINKS, &self.run.links).map_err(|e| bug(&e))
     }
     /// A row a job.
     #[getter]
     fn jobs(&self) -> PyResult<Table> {
-        Table::of(&self.run, results::JOBS, &self.run.jobs).map_err(|e| bug(&e))
+        Table::from_records(&self.run, results::JOBS, &self.run.jobs).map_err(|e| bug(&e))
     }
     /// The report: one page of HTML with everything in it.
     fn report_html(&self, py: Python<'_>) -> String {

@@ -53,14 +53,14 @@ impl Sweep {
     /// Raises `ScenarioError` with every mistake found.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Self::of(py, py.detach(|| Plan::read(&path)))
+        Self::from_plan(py, py.detach(|| Plan::read(&path)))
     }
 
     /// The same from TOML text, called `name` in errors. File names in it are relative to `base_dir`.
     #[staticmethod]
     #[pyo3(signature = (text, name = "sweep.toml", base_dir = PathBuf::new()))]
     fn from_toml(py: Python<'_>, text: &str, name: &str, base_dir: PathBuf) -> PyResult<Self> {
-        Self::of(py, py.detach(|| Plan::parse(text, name, &base_dir)))
+        Self::from_plan(py, py.detach(|| Plan::parse(text, name, &base_dir)))
     }
 
     /// A sweep from a dict laid out as the file is.
@@ -123,7 +123,7 @@ impl Sweep {
 }
 
 impl Sweep {
-    fn of(py: Python<'_>, plan: Result<Plan, SweepError>) -> PyResult<Self> {
+    fn from_plan(py: Python<'_>, plan: Result<Plan, SweepError>) -> PyResult<Self> {
         match plan {
             Ok(plan) => Ok(Sweep { plan: Arc::new(plan) }),
             Err(SweepError::File(findings) | SweepError::Scenario { findings, .. }) => {
@@ -166,7 +166,7 @@ impl SweepFolder {
                 Some((number, finished.or_else(failed)?))
             };
             let outcomes = self.plan.runs.iter().enumerate().filter_map(outcome).collect();
-            let summary = SweepSummary::of(&self.plan, outcomes);
+            let summary = SweepSummary::from_outcomes(&self.plan, outcomes);
             self.dataset.write(&self.plan, &summary).map(|()| summary)
         });
         to_python(py, &summary.map_err(|why| PyOSError::new_err(why.to_string()))?)
@@ -208,7 +208,7 @@ pub(crate) fn sweep_run<'py>(
     if run.info.ended == EndReason::Interrupted {
         return Ok(None);
     }
-    let files = py.detach(|| pack(key, &run, &Summary::of(&run), &tables));
+    let files = py.detach(|| pack(key, &run, &Summary::from_run(&run), &tables));
     let dict = PyDict::new(py);
     for (name, content) in files.map_err(|why| PyRuntimeError::new_err(why.to_string()))? {
         dict.set_item(name, PyBytes::new(py, &content))?;

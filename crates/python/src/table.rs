@@ -26,7 +26,11 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn of<R>(run: &RunResult, columns: &[Column<R>], rows: &[R]) -> Result<Self, ArrowError> {
+    pub(crate) fn from_records<R>(
+        run: &RunResult,
+        columns: &[Column<R>],
+        rows: &[R],
+    ) -> Result<Self, ArrowError> {
         let (mut fields, mut arrays) = (Vec::new(), Vec::new());
         for column in columns {
             let array = array(run, column, rows)?;

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = Path::new(&folder);
     std::fs::create_dir_all(folder)?;
     let write = |name: &str, runs: &[RunResult]| {
-        let summaries: Vec<Summary> = runs.iter().map(Summary::of).collect();
+        let summaries: Vec<Summary> = runs.iter().map(Summary::from_run).collect();
         let pairs: Vec<_> = runs.iter().zip(&summaries).collect();
         std::fs::write(folder.join(name).with_extension("html"), report_html(&pairs))?;
         std::fs::write(folder.join(name).with_extension("json"), serde_json::to_string(&summaries)?)?;

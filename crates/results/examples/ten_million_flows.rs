@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }));
     println!("{} bytes a record; records: peak {} MB", size_of::<FlowRecord>(), peak_rss_mb());
     let start = Instant::now();
-    let summary = Summary::of(&run);
+    let summary = Summary::from_run(&run);
     println!("summary: {:.1} s, peak {} MB", start.elapsed().as_secs_f64(), peak_rss_mb());
     let kept = std::env::args().nth(1).map(PathBuf::from);
     let passing = || std::env::temp_dir().join(format!("ten-million-flows-{}", std::process::id()));

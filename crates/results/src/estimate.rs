@@ -19,7 +19,7 @@ const T95: [f64; 30] = [
 
 impl Estimate {
     /// Of one value a seed; `None` of none.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn from_values(values: &[f64]) -> Option<Self> {
         let n = values.len();
         if n == 0 {
             return None;
@@ -40,10 +40,10 @@ mod tests {
     #[test]
     fn by_hand() {
         // Mean 2, variance 1, standard error 1/sqrt(3), t(2) = 4.303.
-        let e = Estimate::of(&[1.0, 2.0, 3.0]).unwrap();
+        let e = Estimate::from_values(&[1.0, 2.0, 3.0]).unwrap();
         assert_eq!((e.mean, e.n), (2.0, 3));
         assert!((e.ci95.unwrap() - 4.303 / 3.0_f64.sqrt()).abs() < 1e-12);
-        assert_eq!(Estimate::of(&[5.0]), Some(Estimate { mean: 5.0, ci95: None, n: 1 }));
-        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(Estimate::from_values(&[5.0]), Some(Estimate { mean: 5.0, ci95: None, n: 1 }));
+        assert_eq!(Estimate::from_values(&[]), None);
     }
 }

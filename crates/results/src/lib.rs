@@ -8,7 +8,7 @@
 //! // Before the run: a destination that cannot be written should not cost a run.
 //! let folder = ResultFolder::create("results/demo".as_ref())?;
 //! let run = simulate();
-//! let summary = Summary::of(&run);
+//! let summary = Summary::from_run(&run);
 //! let table = summary_table(&summary);
 //! folder.write_run(&run, &summary)?;
 //! let path = folder.commit()?;

@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(name("Jain's index", Plain), "jains_index");
         assert_eq!(name("Drops, all packets", Count), "drops_all_packets");
         assert_eq!(name("Fabric link utilisation", Percent), "fabric_link_utilisation_ratio");
-        let all = figures(&Summary::of(&RunResult::default()));
+        let all = figures(&Summary::from_run(&RunResult::default()));
         let names: std::collections::BTreeSet<_> = all.iter().map(|figure| figure.name.as_str()).collect();
         assert_eq!(names.len(), FLOW_METRICS.len() + RUN_METRICS.len());
     }

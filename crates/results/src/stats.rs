@@ -33,7 +33,7 @@ described! {
 
 impl Distribution {
     /// Of `values`, which are sorted on the way. None may be NaN.
-    pub fn of(values: &mut [f64]) -> Self {
+    pub fn from_values(values: &mut [f64]) -> Self {
         if values.is_empty() {
             return Distribution::default();
         }
@@ -78,7 +78,7 @@ mod tests {
     fn percentiles_of_ten_values() {
         // Ranks of 10 values: P50 ceil(5.0)=5, P95 ceil(9.5)=10, P99 ceil(9.9)=10.
         let mut values: Vec<f64> = (1..=10).rev().map(|v| f64::from(v) * 10.0).collect();
-        let d = Distribution::of(&mut values);
+        let d = Distribution::from_values(&mut values);
         assert_eq!((d.count, d.min, d.p50, d.p95, d.p99, d.max), (10, 10.0, 50.0, 100.0, 100.0, 100.0));
         assert_eq!(d.mean, 55.0);
     }
@@ -87,15 +87,15 @@ mod tests {
     fn percentiles_of_a_thousand_values() {
         // 99.9 % of 1000 is rank 999 exactly; a float product would give 999.0000000000001 and rank 1000.
         let mut values: Vec<f64> = (1..=1_000).map(f64::from).collect();
-        let d = Distribution::of(&mut values);
+        let d = Distribution::from_values(&mut values);
         assert_eq!((d.p50, d.p95, d.p99, d.p999), (500.0, 950.0, 990.0, 999.0));
     }
 
     #[test]
     fn one_value_is_every_percentile() {
-        let d = Distribution::of(&mut [7.0]);
+        let d = Distribution::from_values(&mut [7.0]);
         assert_eq!((d.mean, d.min, d.p50, d.p999, d.max), (7.0, 7.0, 7.0, 7.0, 7.0));
-        assert_eq!(Distribution::of(&mut []), Distribution::default());
+        assert_eq!(Distribution::from_values(&mut []), Distribution::default());
     }
 
     #[test]

@@ -194,7 +194,7 @@ described! {
 
 impl Summary {
     /// The figures of `run`.
-    pub fn of(run: &RunResult) -> Self {
+    pub fn from_run(run: &RunResult) -> Self {
         let info = &run.info;
         let over = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
         Summary {
@@ -217,10 +217,10 @@ impl Summary {
                 events_per_packet_hop: over(info.events as f64, info.packet_hops as f64),
                 peak_rss_bytes: info.peak_rss_bytes,
             },
-            overall: FlowSummary::of(|| run.flows.iter()),
-            foreground: info.has_background().then(|| FlowSummary::of(|| run.foreground())),
+            overall: FlowSummary::from_flows(|| run.flows.iter()),
+            foreground: info.has_background().then(|| FlowSummary::from_flows(|| run.foreground())),
             groups: group_summaries(run),
-            fabric: FabricSummary::of(run),
+            fabric: FabricSummary::from_run(run),
             jobs: job_summary(run),
             middleboxes: run.middleboxes.clone(),
             departures: run.departures.clone(),
@@ -249,7 +249,7 @@ fn group_summaries(run: &RunResult) -> Vec<GroupSummary> {
             policy_rate_bps: run.groups.get(usize::from(group)).and_then(|totals| totals.policy_rate_bps),
             held_bytes: run.groups.get(usize::from(group)).and_then(|totals| totals.held_bytes),
             schemes: used.into_iter().map(|s| run.info.schemes[usize::from(s)].clone()).collect(),
-            flows: FlowSummary::of(flows),
+            flows: FlowSummary::from_flows(flows),
         }
     };
     (0..).zip(&run.info.groups).map(of).collect()
@@ -260,14 +260,14 @@ fn job_summary(run: &RunResult) -> JobSummary {
     let mut completion: Vec<f64> = jobs().filter_map(|j| j.completion_ps().map(ns)).collect();
     let computing = || jobs().filter(|j| j.compute_ps > 0);
     let of = |value: fn(&JobRecord) -> Option<f64>| {
-        Distribution::of(&mut jobs().filter_map(value).collect::<Vec<_>>())
+        Distribution::from_values(&mut jobs().filter_map(value).collect::<Vec<_>>())
     };
     let count = jobs().count();
     JobSummary {
         count: count as u64,
         unfinished: (count - completion.len()) as u64,
-        completion_ns: Distribution::of(&mut completion),
-        exposed_ns: Distribution::of(
+        completion_ns: Distribution::from_values(&mut completion),
+        exposed_ns: Distribution::from_values(
             &mut computing().filter_map(|j| j.exposed_ps().map(ns)).collect::<Vec<_>>(),
         ),
         algorithm_bandwidth_bps: of(JobRecord::algorithm_bandwidth_bps),
@@ -277,7 +277,7 @@ fn job_summary(run: &RunResult) -> JobSummary {
 
 impl FlowSummary {
     /// The figures of the flows of `flows`, which is iterated several times rather than copied.
-    pub fn of<'a, I: Iterator<Item = &'a FlowRecord>>(flows: impl Fn() -> I) -> Self {
+    pub fn from_flows<'a, I: Iterator<Item = &'a FlowRecord>>(flows: impl Fn() -> I) -> Self {
         let mut summary = FlowSummary::default();
         let (mut first_start, mut last_finish) = (u64::MAX, 0);
         for flow in flows() {
@@ -296,18 +296,18 @@ impl FlowSummary {
             summary.add_counters(flow);
         }
         let finished = || flows().filter(|f| f.status == FlowStatus::Finished);
-        summary.fct_ns = Distribution::of(&mut finished().filter_map(fct_ns).collect::<Vec<_>>());
+        summary.fct_ns = Distribution::from_values(&mut finished().filter_map(fct_ns).collect::<Vec<_>>());
         summary.slowdown =
-            Distribution::of(&mut finished().filter_map(FlowRecord::slowdown).collect::<Vec<_>>());
+            Distribution::from_values(&mut finished().filter_map(FlowRecord::slowdown).collect::<Vec<_>>());
         let of = |value: fn(&FlowRecord) -> Option<f64>| {
-            Distribution::of(&mut finished().filter_map(value).collect::<Vec<_>>())
+            Distribution::from_values(&mut finished().filter_map(value).collect::<Vec<_>>())
         };
         summary.acked_fct_ns = of(|flow| flow.acked_fct_ps().map(ns));
         summary.acked_slowdown = of(FlowRecord::acked_slowdown);
         summary.ooo_degree_packets =
-            Distribution::of(&mut flows().map(|f| f64::from(f.ooo_degree_max)).collect::<Vec<_>>());
+            Distribution::from_values(&mut flows().map(|f| f64::from(f.ooo_degree_max)).collect::<Vec<_>>());
         let mut goodput: Vec<f64> = finished().filter_map(FlowRecord::goodput_bps).collect();
-        summary.mean_goodput_bps = Distribution::of(&mut goodput).mean;
+        summary.mean_goodput_bps = Distribution::from_values(&mut goodput).mean;
         summary.jain_index = jain_index(&goodput);
         if last_finish > first_start {
             let span_ps = (last_finish - first_start) as f64;
@@ -348,8 +348,8 @@ fn by_size<'a, I: Iterator<Item = &'a FlowRecord>>(finished: impl Fn() -> I) -> 
     let bin = |((above_bytes, up_to_bytes), (mut fcts, mut slowdowns)): (_, (Vec<f64>, Vec<f64>))| SizeBin {
         above_bytes,
         up_to_bytes,
-        fct_ns: Distribution::of(&mut fcts),
-        slowdown: Distribution::of(&mut slowdowns),
+        fct_ns: Distribution::from_values(&mut fcts),
+        slowdown: Distribution::from_values(&mut slowdowns),
     };
     bins.into_iter().map(bin).collect()
 }

@@ -66,7 +66,7 @@ described! {
 
 impl FabricSummary {
     /// The figures of the links of `run`.
-    pub fn of(run: &RunResult) -> Self {
+    pub fn from_run(run: &RunResult) -> Self {
         let mut summary = FabricSummary {
             links: run.links.len() as u64,
             events_not_recorded: run.events_not_recorded.values().sum(),
@@ -104,7 +104,7 @@ impl FabricSummary {
         summary.tiers = tiers
             .into_values()
             .map(|(mut utilisation, tier)| TierSummary {
-                utilisation_ratio: Distribution::of(&mut utilisation),
+                utilisation_ratio: Distribution::from_values(&mut utilisation),
                 ..tier
             })
             .collect();

@@ -105,7 +105,7 @@ fn the_summary_has_exactly_the_documented_fields() {
     let mut run = run("small", Shape::SMALL);
     run.middleboxes.push(MiddleboxTotals::default());
     run.departures = Departures { gaps: vec![Gaps::default()], lengths: vec![PathLength::default()] };
-    let json = serde_json::to_value(Summary::of(&run)).unwrap();
+    let json = serde_json::to_value(Summary::from_run(&run)).unwrap();
     let keys = |value: &serde_json::Value| -> BTreeSet<String> {
         value.as_object().expect("an object").keys().cloned().collect()
     };

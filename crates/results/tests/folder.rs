@@ -1,4 +1,4 @@
-//! The result folder: complete or not there, and never over somebody else's files.
+//! The result folder: complete or absent, and never over files of other programs.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::{Shape, run};
 
 fn write(destination: &Path, run: &RunResult) -> Result<(), OutputError> {
     let folder = ResultFolder::create(destination)?;
-    folder.write_run(run, &Summary::of(run))?;
+    folder.write_run(run, &Summary::from_run(run))?;
     folder.commit().map(drop)
 }
 
@@ -42,7 +42,7 @@ fn nothing_appears_before_commit_and_nothing_stays_without_it() {
     let dir = tempfile::tempdir().unwrap();
     let destination = dir.path().join("demo");
     let folder = ResultFolder::create(&destination).unwrap();
-    folder.write_run(&small(), &Summary::of(&small())).unwrap();
+    folder.write_run(&small(), &Summary::from_run(&small())).unwrap();
     assert!(!destination.exists());
     drop(folder);
     assert!(names(dir.path()).is_empty());
@@ -113,7 +113,7 @@ fn a_comparison_has_a_folder_for_each_run_and_can_be_replaced() {
     for _ in 0..2 {
         // Different names that become the same folder name.
         let runs = [run("a/b", Shape::SMALL), run("a:b", Shape::SMALL), run("c", Shape::SMALL)];
-        let summaries: Vec<Summary> = runs.iter().map(Summary::of).collect();
+        let summaries: Vec<Summary> = runs.iter().map(Summary::from_run).collect();
         let folder = ResultFolder::create(&destination).unwrap();
         folder.write_comparison(&runs.iter().zip(&summaries).collect::<Vec<_>>()).unwrap();
         folder.commit().unwrap();

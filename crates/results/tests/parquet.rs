@@ -30,7 +30,7 @@ fn double(row: &Row, name: &str) -> Option<f64> {
 fn written(run: &RunResult) -> (tempfile::TempDir, std::path::PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let folder = ResultFolder::create(&dir.path().join("run")).unwrap();
-    folder.write_run(run, &Summary::of(run)).unwrap();
+    folder.write_run(run, &Summary::from_run(run)).unwrap();
     let path = folder.commit().unwrap();
     (dir, path)
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use support::{Shape, run};
 
 fn report(runs: &[&RunResult]) -> String {
-    let summaries: Vec<Summary> = runs.iter().map(|r| Summary::of(r)).collect();
+    let summaries: Vec<Summary> = runs.iter().map(|r| Summary::from_run(r)).collect();
     let pairs: Vec<_> = runs.iter().copied().zip(&summaries).collect();
     let html = report_html(&pairs);
     assert!(html.len() <= 5_000_000, "{} bytes", html.len());
@@ -30,7 +30,7 @@ fn numbers(list: &Value) -> Vec<f64> {
 #[test]
 fn figures_of_the_page_are_those_of_the_summary() {
     let run = run("small", Shape::SMALL);
-    let summary = Summary::of(&run);
+    let summary = Summary::from_run(&run);
     let html = report_html(&[(&run, &summary)]);
     let embedded = html.split_once("id=\"summaries\">").unwrap().1.split_once("</script>").unwrap().0;
     assert_eq!(embedded, serde_json::to_string(&[&summary]).unwrap());
@@ -48,7 +48,7 @@ fn figures_of_the_page_are_those_of_the_summary() {
 fn text_from_outside_cannot_become_markup() {
     let mut run = run("<script>alert(1)</script>", Shape { flows: 10, ..Shape::SMALL });
     run.info.groups[0] = "</script><script>alert(2)</script>".to_owned();
-    let summary = Summary::of(&run);
+    let summary = Summary::from_run(&run);
     let html = report_html(&[(&run, &summary)]);
     assert!(!html.contains("<script>alert"));
     assert!(!html.contains("http://") || !html.contains("src=\"http"), "nothing is loaded from a network");
@@ -117,7 +117,7 @@ fn many_flows_are_thinned_out_to_exact_quantiles_and_a_fixed_sample() {
     let mut all: Vec<f64> = run.flows.iter().filter_map(FlowRecord::slowdown).collect();
     all.sort_by(f64::total_cmp);
     for (per_mille, of_summary) in {
-        let s = Summary::of(&run).overall.slowdown;
+        let s = Summary::from_run(&run).overall.slowdown;
         [(500, s.p50), (950, s.p95), (990, s.p99), (999, s.p999), (1_000, s.max)]
     } {
         let at = fractions.iter().position(|f| *f == f64::from(per_mille) / 1_000.0).expect("it is shown");

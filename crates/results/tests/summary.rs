@@ -68,7 +68,7 @@ fn run() -> RunResult {
 
 #[test]
 fn counts_and_times() {
-    let s = Summary::of(&run());
+    let s = Summary::from_run(&run());
     let all = &s.overall;
     assert_eq!((all.count, all.finished, all.unfinished, all.failed), (4, 3, 1, 0));
     assert_eq!((all.fct_ns.p50, all.fct_ns.max), (20_000.0, 80_000.0));
@@ -81,7 +81,7 @@ fn counts_and_times() {
 
 #[test]
 fn goodput_and_fairness() {
-    let s = Summary::of(&run());
+    let s = Summary::from_run(&run());
     let a = &s.groups[0];
     assert_eq!((a.group.as_str(), a.schemes.as_slice()), ("a", &["rps".to_owned()][..]));
     // 2001 bytes from 0 to 30 us.
@@ -94,7 +94,7 @@ fn goodput_and_fairness() {
 
 #[test]
 fn size_bins_include_their_upper_edge() {
-    let bins: Vec<_> = Summary::of(&run())
+    let bins: Vec<_> = Summary::from_run(&run())
         .overall
         .by_size
         .iter()
@@ -105,7 +105,7 @@ fn size_bins_include_their_upper_edge() {
 
 #[test]
 fn fabric_jobs_and_cost() {
-    let s = Summary::of(&run());
+    let s = Summary::from_run(&run());
     assert_eq!((s.fabric.dropped_packets, s.fabric.pfc_pauses, s.fabric.max_queue_bytes), (4, 6, 1_001));
     let tiers: Vec<_> =
         s.fabric.tiers.iter().map(|t| (t.tier, t.direction, t.utilisation_ratio.mean)).collect();
@@ -121,12 +121,12 @@ fn fabric_jobs_and_cost() {
 fn the_order_of_the_records_does_not_matter() {
     let mut turned = run();
     turned.flows.reverse();
-    assert_eq!(Summary::of(&turned), Summary::of(&run()));
+    assert_eq!(Summary::from_run(&turned), Summary::from_run(&run()));
 }
 
 #[test]
 fn an_empty_run_has_a_summary() {
-    let s = Summary::of(&RunResult::default());
+    let s = Summary::from_run(&RunResult::default());
     assert_eq!((s.overall.count, s.overall.jain_index, s.overall.fct_ns.p99), (0, None, 0.0));
     assert!(summary_table(&s).contains("Flows"));
 }
@@ -139,7 +139,7 @@ fn terminal_tables() {
     second.flows[2] = faster;
     second.info.name = "faster".into();
     second.info.ended = EndReason::Interrupted;
-    let (first, second) = (Summary::of(&first), Summary::of(&second));
+    let (first, second) = (Summary::from_run(&first), Summary::from_run(&second));
 
     let one = summary_table(&first);
     let row = |table: &str, label: &str| -> Vec<String> {

@@ -34,14 +34,14 @@ pub(crate) fn packets(size: u64, parts: u64, mtu: u64, acks: &AckPolicy, gap_ps:
 
 /// With how many others a message shares the links of its hosts: those that begin when it does, and that wait for as much.
 pub(crate) struct Company {
-    /// By message; empty where nobody wants to know.
+    /// By message; empty where it is not needed.
     depth: Vec<u32>,
     at: BTreeMap<(HostId, u32, Time, bool), u32>,
 }
 
 impl Company {
-    /// Counted only where some scheme acknowledges several packets at once: nobody else asks.
-    pub(crate) fn of(spec: &SimSpec) -> Self {
+    /// Counted only where a scheme acknowledges several packets at once; otherwise it is not needed.
+    pub(crate) fn new(spec: &SimSpec) -> Self {
         let asked = spec.schemes.iter().any(|named| named.scheme.acks.every_packets > 1);
         let mut company = Company { depth: Vec::new(), at: BTreeMap::new() };
         if asked {

@@ -55,13 +55,13 @@ fn range(estimate: f64, factor: f64) -> (f64, f64) {
 
 impl Estimate {
     /// `completion` is before the end of any run.
-    pub(crate) fn of(
+    pub(crate) fn new(
         spec: &SimSpec,
         finder: &mut PathFinder<'_>,
         footprint: &Footprint,
         completion: Time,
     ) -> Self {
-        let company = Company::of(spec);
+        let company = Company::new(spec);
         let a_hop_s = 1.0 / packet_hops_per_cpu_s(spec.topology.hosts());
         let cost = |index: usize, message: &Message| {
             let hops = finder.pair(message.src, message.dst, 0).map_or(0, |pair| pair.hops);

@@ -38,7 +38,7 @@ fn keep(result: Result<(), Diagnostic>, found: &mut Vec<Diagnostic>) {
     found.extend(result.err());
 }
 
-/// A configuration as a tree that nobody wrote.
+/// A configuration as a tree, without places in a source.
 fn tree_of(config: &impl Serialize) -> Node {
     let value = toml::Value::try_from(config);
     Node::from_toml(value.expect("presets are plain structs, enums and numbers, which TOML can express"))

@@ -70,7 +70,7 @@ pub struct ExplicitPaths {
 
 impl ExplicitPaths {
     /// Counts them.
-    pub fn of(topology: &Topology, sets: &PathSets) -> Self {
+    pub fn new(topology: &Topology, sets: &PathSets) -> Self {
         let mut hosts_at = vec![0u64; sets.edges().len()];
         (0..topology.hosts()).for_each(|host| hosts_at[sets.edge_of(HostId(host)) as usize] += 1);
         let mut of_pair = BTreeMap::new();
@@ -162,12 +162,12 @@ impl Prepared {
         let routing = Routing::whole(&spec.topology);
         let mut finder = PathFinder::new(&spec.topology, &routing);
         let notification = spec.task_notification().expect("it was checked when the run was set up");
-        let bounds = Bounds::of(&spec.graph, notification, |host| spec.topology.host_rate(host));
+        let bounds = Bounds::from_graph(&spec.graph, notification, |host| spec.topology.host_rate(host));
         let ns = |time: Time| time.as_ps() as f64 / 1e3;
         Inspection {
             name: spec.name.clone(),
             seed: spec.seed,
-            estimate: Estimate::of(spec, &mut finder, &self.footprint, bounds.completion()),
+            estimate: Estimate::new(spec, &mut finder, &self.footprint, bounds.completion()),
             network: network(&spec.topology, &spec.routing, &mut finder),
             traffic: self.traffic(),
             bounds: BoundTimes {
@@ -225,7 +225,7 @@ fn network(topology: &Topology, routing: &RouteChoice, finder: &mut PathFinder<'
         explicit_paths: match routing {
             RouteChoice::Switches => None,
             RouteChoice::Sources(sets) | RouteChoice::SenderSwitches(sets) | RouteChoice::NextHops(sets) => {
-                Some(ExplicitPaths::of(topology, sets))
+                Some(ExplicitPaths::new(topology, sets))
             }
         },
     }

@@ -107,7 +107,7 @@ impl Loaded {
         expand(&mut tree, &mut found);
         // Unknown names leave values behind that would only be complained about again.
         let reported: Vec<String> = found.iter().map(|finding| finding.field.to_string()).collect();
-        let shape = Shape::of::<Scenario>().check(&tree);
+        let shape = Shape::for_type::<Scenario>().check(&tree);
         found.extend(shape.into_iter().filter(|finding| !covered(&finding.field, &reported)));
         Diagnostics::check(found)?;
         let scenario: Scenario = deserialise(&tree)?;
@@ -116,7 +116,7 @@ impl Loaded {
         Ok(Loaded { scenario, base_dir, tree })
     }
 
-    /// Whether somebody wrote this field.
+    /// Whether the file or an override states this field.
     pub(crate) fn is_written(&self, field: &FieldPath) -> bool {
         self.tree.find(field).is_some_and(|node| node.span.is_some() || node.key.is_some())
     }

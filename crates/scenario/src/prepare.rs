@@ -223,7 +223,7 @@ impl Loaded {
         self.place(finding).into()
     }
 
-    /// The field that a mistake is about: one that somebody wrote.
+    /// The field that a mistake is about: one that the scenario states.
     fn blamed(&self, blame: &Blame) -> FieldPath {
         let root = FieldPath::root();
         let routing = root.key("routing");

@@ -1,5 +1,5 @@
 //! What a scenario can name passes the contract tests: the tables they leave are compared with the schema, which is
-//! made from the types themselves. Who registers something and is not in them finds out here.
+//! made from the types themselves. What is registered and missing there fails here.
 
 use std::collections::BTreeSet;
 use std::fs::read_to_string;

@@ -373,7 +373,7 @@ fn the_background_lasts_as_long_as_the_foreground() {
     let cut = result.flows.iter().find(|f| f.size_bytes > 1 << 30).expect("the background");
     assert_eq!(cut.status, FlowStatus::Unfinished);
     assert!(cut.sent_packets > 100, "it was there all the time: {} packets", cut.sent_packets);
-    let summary = pathweave_results::Summary::of(&result);
+    let summary = pathweave_results::Summary::from_run(&result);
     assert_eq!((summary.measured().count, summary.measured().unfinished, summary.overall.count), (2, 0, 3));
     let table = pathweave_results::summary_table(&summary);
     assert!(table.contains("elephant (background, rps-nocc)") && !table.contains("all flows"), "{table}");

@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             };
             outcomes.insert(number, outcome);
         }
-        dataset.write(&plan, &SweepSummary::of(&plan, outcomes))?;
+        dataset.write(&plan, &SweepSummary::from_outcomes(&plan, outcomes))?;
     }
     Ok(())
 }
@@ -85,7 +85,7 @@ fn made(plan: &Plan, run: &Run, dataset: &Dataset) -> Result<Outcome, Box<dyn Er
     });
     Ok(match result {
         Ok(result) => {
-            let files = pack(&run.key, &result, &Summary::of(&result), &plan.tables)?;
+            let files = pack(&run.key, &result, &Summary::from_run(&result), &plan.tables)?;
             Outcome::Finished(dataset.put(&run.key, &files)?)
         }
         Err(why) => Outcome::Failed(why.to_string()),

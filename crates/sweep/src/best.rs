@@ -40,7 +40,7 @@ pub(crate) fn best(
         for (at, rivals) in &groups {
             let of = |&cell: &usize| {
                 let values = figure(cell, &metric.name);
-                let mean = Estimate::of(&values.iter().flatten().copied().collect::<Vec<_>>())?.mean;
+                let mean = Estimate::from_values(&values.iter().flatten().copied().collect::<Vec<_>>())?.mean;
                 Some((plan.cells[cell].at[plan.compare], mean, values))
             };
             let figures: Vec<_> = rivals.iter().filter_map(of).collect();
@@ -59,7 +59,7 @@ pub(crate) fn best(
 /// Whether the seeds do not tell two values apart.
 fn is_tied(a: &[Option<f64>], b: &[Option<f64>]) -> bool {
     let differences: Vec<f64> = a.iter().zip(b).filter_map(|(a, b)| Some((*a)? - (*b)?)).collect();
-    match Estimate::of(&differences) {
+    match Estimate::from_values(&differences) {
         Some(difference) => difference.mean.abs() <= difference.ci95.unwrap_or(0.0),
         // No seed in common: nothing can be said.
         None => true,

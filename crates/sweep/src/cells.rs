@@ -284,7 +284,7 @@ fn numbers(values: &[Value]) -> (Option<Vec<f64>>, Quantity) {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Result<(Vec<Axis>, Vec<Cell>), String> {
+    fn parse(text: &str) -> Result<(Vec<Axis>, Vec<Cell>), String> {
         let document = Document::parse(text, "s.toml", "").map_err(|why| why.to_string())?;
         let file = document.to::<SweepFile>().map_err(|why| why.to_string())?;
         cells(&file, &document).map_err(|why| why.to_string())

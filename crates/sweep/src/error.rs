@@ -27,7 +27,7 @@ pub enum SweepError {
         /// What is there.
         found: String,
     },
-    /// Somebody else is writing there.
+    /// Another process is writing there.
     #[error("{}: another sweep is writing here", path.display())]
     Busy {
         /// The folder.

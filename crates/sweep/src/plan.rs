@@ -58,15 +58,18 @@ impl Plan {
     /// do not go together is no error: that cell fails, the others can run.
     pub fn read(path: &Path) -> Result<Self, SweepError> {
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        Self::of(&Document::read(path)?, &name.unwrap_or_default())
+        Self::read_document(&Document::read(path)?, &name.unwrap_or_default())
     }
 
     /// The same for a text, called `source_name` in errors. Its file names are relative to `base_dir`.
     pub fn parse(text: &str, source_name: &str, base_dir: &Path) -> Result<Self, SweepError> {
-        Self::of(&Document::parse(text, source_name, base_dir)?, source_name.trim_end_matches(".toml"))
+        Self::read_document(
+            &Document::parse(text, source_name, base_dir)?,
+            source_name.trim_end_matches(".toml"),
+        )
     }
 
-    fn of(document: &Document, name: &str) -> Result<Self, SweepError> {
+    fn read_document(document: &Document, name: &str) -> Result<Self, SweepError> {
         let file: SweepFile = document.to()?;
         let (axes, cells) = cells::cells(&file, document)?;
         let seeds = cells::seeds(&file);
@@ -172,7 +175,7 @@ fn metric(file: &SweepFile, document: &Document) -> Result<String, Diagnostics> 
 }
 
 fn known_figures() -> Vec<String> {
-    let nothing = pathweave_results::Summary::of(&Default::default());
+    let nothing = pathweave_results::Summary::from_run(&Default::default());
     figures(&nothing).into_iter().map(|figure| figure.name).collect()
 }
 
@@ -244,7 +247,7 @@ mod tests {
         assert!(why.contains("cannot read no.toml") && why.contains("--> s.toml:1:12"), "{why}");
     }
 
-    /// What is wrong was written in the sweep file, not on a command line that nobody typed.
+    /// The mistake is in the sweep file, so it is not reported as one of the command line.
     #[test]
     fn wrong_keys_and_values_are_shown_where_the_sweep_has_them() {
         let wrong = |rest: &str, place: &str, what: &str| {

@@ -49,7 +49,7 @@ pub struct Record {
 }
 
 impl Record {
-    fn of(key: &str, run: &RunResult, summary: &Summary) -> Self {
+    fn from_run(key: &str, run: &RunResult, summary: &Summary) -> Self {
         let value = |figure: pathweave_results::Figure| Some((figure.name, figure.value?));
         let open = run.foreground().filter(|flow| flow.status != FlowStatus::Finished).count();
         Record {
@@ -83,7 +83,7 @@ pub fn pack(
     summary: &Summary,
     tables: &[TableName],
 ) -> Result<Files, SweepError> {
-    let record = Record::of(key, run, summary);
+    let record = Record::from_run(key, run, summary);
     let mark = serde_json::to_vec_pretty(&record).expect("plain data with text keys serialises");
     let mut files = vec![(MARK.to_owned(), mark)];
     files.push(("scenario.toml".to_owned(), run.info.scenario_toml.clone().into_bytes()));

@@ -105,8 +105,8 @@ pub struct Figures {
 }
 
 impl Figures {
-    fn of(values: &[f64]) -> Option<Self> {
-        let estimate = Estimate::of(values)?;
+    fn from_values(values: &[f64]) -> Option<Self> {
+        let estimate = Estimate::from_values(values)?;
         let min = values.iter().copied().fold(f64::INFINITY, f64::min);
         Some(Figures { estimate, min, max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max) })
     }
@@ -114,9 +114,9 @@ impl Figures {
 
 impl SweepSummary {
     /// Of what has become of the runs of `plan`, by number. Runs that are not there have not been made.
-    pub fn of(plan: &Plan, outcomes: BTreeMap<usize, Outcome>) -> Self {
+    pub fn from_outcomes(plan: &Plan, outcomes: BTreeMap<usize, Outcome>) -> Self {
         let metrics: Vec<Metric> =
-            figures(&Summary::of(&Default::default())).into_iter().map(metric).collect();
+            figures(&Summary::from_run(&Default::default())).into_iter().map(metric).collect();
         let cells: Vec<CellSummary> =
             (0..plan.cells.len()).map(|cell| summarise(plan, cell, &outcomes)).collect();
         let by_seed = |cell: usize, name: &str| {
@@ -263,7 +263,7 @@ fn summarise(plan: &Plan, cell: usize, outcomes: &BTreeMap<usize, Outcome>) -> C
         failed,
         metrics: values
             .into_iter()
-            .filter_map(|(name, values)| Some((name, Figures::of(&values)?)))
+            .filter_map(|(name, values)| Some((name, Figures::from_values(&values)?)))
             .collect(),
     }
 }

@@ -35,7 +35,7 @@ impl Import<'_> {
         for (switch, tier) in find_tiers(&topology).into_iter().enumerate() {
             topology.set_tier(switch, tiers[switch].unwrap_or(tier));
         }
-        let classes = Classes::of(&topology, &|_| true).members.len() as u64;
+        let classes = Classes::by_attachment(&topology, &|_| true).members.len() as u64;
         let routes = classes * u64::from(topology.nodes());
         if routes > MAX_ROUTES {
             return Err(refuse(format!(

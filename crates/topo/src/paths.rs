@@ -191,7 +191,7 @@ impl<'a> PathFinder<'a> {
     /// classes of hosts (those attached to the same switches); beyond `most_walks` of these, at every n-th
     /// destination only, and says so.
     pub fn distribution(&mut self, most_walks: u64) -> PathDistribution {
-        let classes = Classes::of(self.topology, &|_| true);
+        let classes = Classes::by_attachment(self.topology, &|_| true);
         let mut members: Vec<Vec<HostId>> = vec![Vec::new(); classes.members.len()];
         for (host, &class) in (0..).map(HostId).zip(&classes.class_of) {
             members[class as usize].push(host);

@@ -1,4 +1,4 @@
-//! "Did you mean ...?": the one rule by which a name nobody knows is answered with one that exists, and its words.
+//! "Did you mean ...?": the one rule that answers an unknown name with the nearest one that exists, and its words.
 
 use alloc::format;
 use alloc::string::String;

@@ -16,7 +16,7 @@ proptest! {
 
         let mut header = [0xaa; 96];
         let parts = emit_datagram_header(&segment, &mut header).expect("room");
-        prop_assert_eq!(parts, DatagramLayout::of(&segment));
+        prop_assert_eq!(parts, DatagramLayout::for_segment(&segment));
         prop_assert_eq!(parts.len(), inside.len());
         prop_assert_eq!(&header[..parts.header_len], &inside[..parts.header_len]);
         prop_assert_eq!(datagram.payload().len(), parts.payload_len);

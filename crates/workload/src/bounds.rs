@@ -26,7 +26,7 @@ pub struct Bounds {
 impl Bounds {
     /// Bounds of `graph`, where `rate` tells how fast a host can send and receive, and a host learns of what ended at
     /// another one after `notification`.
-    pub fn of(graph: &MessageGraph, notification: Duration, rate: impl Fn(HostId) -> Rate) -> Self {
+    pub fn from_graph(graph: &MessageGraph, notification: Duration, rate: impl Fn(HostId) -> Rate) -> Self {
         let hosts = graph.hosts() as usize;
         let rates: Vec<Rate> = (0..graph.hosts()).map(|h| rate(HostId(h))).collect();
         let mut bounds = Bounds {
@@ -62,7 +62,7 @@ pub struct JobSpans(Vec<Duration>);
 
 impl JobSpans {
     /// The spans of all jobs of `graph`; zero where nothing computes.
-    pub fn of(graph: &MessageGraph) -> Self {
+    pub fn from_graph(graph: &MessageGraph) -> Self {
         if graph.computes().is_empty() {
             return JobSpans(vec![Duration::ZERO; graph.jobs().len()]);
         }
@@ -216,7 +216,7 @@ mod tests {
         // Host 2 receives 1000 bytes from 0 us on, idles, and 3000 more from 10 us on.
         let flows = vec![flow_at(0, 2, 1000, 0), flow_at(0, 2, 1000, 10), flow_at(1, 2, 2000, 10)];
         let graph = graph_of(3, Traffic::Flows(Flows { flows, ..Flows::default() }));
-        let bounds = Bounds::of(&graph, Duration::ZERO, rate);
+        let bounds = Bounds::from_graph(&graph, Duration::ZERO, rate);
         assert_eq!(bounds.sent_bytes, [2000, 2000, 0]);
         assert_eq!(bounds.received_bytes, [0, 0, 4000]);
         assert_eq!(bounds.links, Time::from_us(13));
@@ -233,7 +233,7 @@ mod tests {
             repetitions: 2,
             compute: Duration::from_us(4),
         };
-        let bounds = Bounds::of(&graph_of(4, Traffic::RingAllReduce(ring)), Duration::ZERO, rate);
+        let bounds = Bounds::from_graph(&graph_of(4, Traffic::RingAllReduce(ring)), Duration::ZERO, rate);
         assert_eq!((bounds.links, bounds.chain), (Time::from_us(12), Time::from_us(20)));
     }
 }

@@ -95,7 +95,7 @@ impl Rows {
         self.targets.truncate(kept);
     }
 
-    fn of(&self, id: TaskId) -> &[TaskId] {
+    fn after(&self, id: TaskId) -> &[TaskId] {
         match self.offsets.get(id.index()..id.index() + 2) {
             Some(row) => &self.targets[row[0] as usize..row[1] as usize],
             None => &[],
@@ -117,7 +117,8 @@ impl Rows {
         let mut targets = vec![TaskId(0); self.targets.len()];
         for (old, &new) in position.iter().enumerate() {
             let row = &mut targets[offsets[new as usize] as usize..offsets[new as usize + 1] as usize];
-            let renamed = self.of(TaskId(old as u32)).iter().map(|target| TaskId(position[target.index()]));
+            let renamed =
+                self.after(TaskId(old as u32)).iter().map(|target| TaskId(position[target.index()]));
             row.iter_mut().zip(renamed).for_each(|(slot, target)| *slot = target);
             row.sort_unstable();
         }
@@ -146,11 +147,11 @@ impl Edges {
             self.rows.iter().map(|rows| size_of_val(&rows.offsets[..]) + size_of_val(&rows.targets[..]));
         rows.sum::<usize>() + size_of_val(&self.predecessors[..])
     }
-    pub(crate) fn of(&self, id: TaskId, moment: Moment) -> &[TaskId] {
-        self.rows[moment as usize].of(id)
+    pub(crate) fn after(&self, id: TaskId, moment: Moment) -> &[TaskId] {
+        self.rows[moment as usize].after(id)
     }
     pub(crate) fn all_of(&self, id: TaskId) -> impl Iterator<Item = TaskId> + '_ {
-        self.rows.iter().flat_map(move |rows| rows.of(id)).copied()
+        self.rows.iter().flat_map(move |rows| rows.after(id)).copied()
     }
     pub(crate) fn predecessors(&self) -> &[u32] {
         &self.predecessors
@@ -191,15 +192,15 @@ mod tests {
             (0, 3, Completion),
             (2, 1, Completion),
         ]);
-        let of = |id, moment| edges.of(TaskId(id), moment).iter().map(|t| t.0).collect::<Vec<_>>();
+        let of = |id, moment| edges.after(TaskId(id), moment).iter().map(|t| t.0).collect::<Vec<_>>();
         assert_eq!((of(0, Delivery), of(0, Completion)), (vec![1, 3], vec![3]));
         assert_eq!((of(2, Delivery), of(2, Completion)), (vec![3], vec![1]));
         assert!(of(1, Delivery).is_empty() && of(3, Completion).is_empty());
         assert_eq!((edges.predecessors(), edges.len()), ([0, 2, 0, 3].as_slice(), 5));
         // 0, 1, 2, 3 become 3, 0, 1, 2.
         let renamed = edges.renamed(&[3, 0, 1, 2]);
-        assert_eq!(renamed.of(TaskId(3), Delivery), [TaskId(0), TaskId(2)]);
-        assert_eq!(renamed.of(TaskId(1), Completion), [TaskId(0)]);
+        assert_eq!(renamed.after(TaskId(3), Delivery), [TaskId(0), TaskId(2)]);
+        assert_eq!(renamed.after(TaskId(1), Completion), [TaskId(0)]);
         assert_eq!(renamed.predecessors(), [2, 0, 3, 0]);
     }
 

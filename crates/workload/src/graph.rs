@@ -254,7 +254,7 @@ impl MessageGraph {
     }
     /// Tasks that wait for this moment of this one.
     pub fn dependents(&self, id: TaskId, moment: Moment) -> &[TaskId] {
-        self.edges.of(id, moment)
+        self.edges.after(id, moment)
     }
     /// Tasks that wait for this one, whatever the moment.
     pub fn all_dependents(&self, id: TaskId) -> impl Iterator<Item = TaskId> + '_ {

@@ -243,7 +243,7 @@ fn open_traces(planned: &[(String, &Planned)], args: &TraceArgs) -> Result<Vec<T
     planned.iter().map(|(label, run)| Traces::open(&args.of_run(label), &run.prepared.spec)).collect()
 }
 
-/// Threads take the next run that nobody has taken. A run is the same whatever runs beside it.
+/// Each thread takes the next run that is free. A run does not depend on what runs beside it.
 fn run_all(
     planned: &[(String, &Planned)],
     traces: &mut [Traces],
@@ -259,7 +259,7 @@ fn run_all(
     let order: Vec<usize> = (0..planned.len()).collect();
     in_threads(threads, &order, interrupt, |index| {
         let (label, run) = &planned[index];
-        // Each is locked by the thread that took the run, and by nobody else.
+        // Only the thread that took the run locks it.
         let mut slot = slots[index].lock().expect("no thread panics while it holds the lock");
         let (traces, result) = &mut *slot;
         let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);

@@ -61,7 +61,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<Outcome, Failure> {
 
     let interrupt = Interrupt::listen_saying("stopping: finished runs are kept; Ctrl-C again stops at once")?;
     let outcomes = run_all(args, &plan, &dataset, kept, &todo, &interrupt)?;
-    let summary = SweepSummary::of(&plan, outcomes);
+    let summary = SweepSummary::from_outcomes(&plan, outcomes);
     dataset.write(&plan, &summary).map_err(failure)?;
     if args.prune {
         dataset.prune(&plan).map_err(failure)?;
@@ -180,7 +180,7 @@ fn run_one(
     result.info.wall_s = wall.elapsed().as_secs_f64();
     result.info.cpu_s = usage::thread_cpu_s() - cpu_s;
     result.info.version = pathweave_sweep::ENGINE.to_owned();
-    let summary = Summary::of(&result);
+    let summary = Summary::from_run(&result);
     pack(&run.key, &result, &summary, &plan.tables).map(Some).map_err(|why| why.to_string())
 }
 

@@ -87,7 +87,7 @@ fn in_a_lab(
     }
     run.info.peak_rss_bytes = usage::peak_rss_bytes();
     run.info.version = env!("CARGO_PKG_VERSION").to_owned();
-    let summary = Summary::of(&run);
+    let summary = Summary::from_run(&run);
     Ok(Finished { run, summary })
 }
 
@@ -110,7 +110,7 @@ impl Drop for Removed {
 /// Columns of a comparison are named after runs.
 fn rename(finished: &mut Finished, name: &str) {
     finished.run.info.name = name.to_owned();
-    finished.summary = Summary::of(&finished.run);
+    finished.summary = Summary::from_run(&finished.run);
 }
 
 fn write(folder: ResultFolder, runs: &[Finished]) -> Result<(), Failure> {

@@ -46,7 +46,7 @@ impl From<Listing> for ListedLab {
 
 pub(crate) fn list(json: bool) -> Result<Outcome, Failure> {
     let labs = match Workplace::enter()? {
-        // What the machine's list has is somebody else's.
+        // What only the machine's list has belongs to another user.
         Workplace::None => Vec::new(),
         _ => Lab::all()?,
     };

@@ -42,7 +42,7 @@ impl Output {
     /// cannot be written is known before there is anything to write.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let failed = |why: String| failure(path, &why);
-        let to = match Place::of(path).map_err(failed)? {
+        let to = match Place::at(path).map_err(failed)? {
             Place::Stdout => To::Stdout,
             Place::Stream => To::Stream,
             Place::Socket => {
@@ -55,7 +55,7 @@ impl Output {
 
     /// Whether `path` stands for a file, there or not, and for nothing else.
     pub(crate) fn is_file(path: &Path) -> bool {
-        !matches!(Place::of(path), Ok(Place::Stdout | Place::Stream | Place::Socket))
+        !matches!(Place::at(path), Ok(Place::Stdout | Place::Stream | Place::Socket))
     }
 
     /// Whether it goes to standard output.

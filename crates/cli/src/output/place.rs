@@ -18,7 +18,7 @@ pub(super) enum Place {
     Stdout,
     /// A device, a FIFO or a descriptor of this process, which is written to as it is.
     Stream,
-    /// A socket somebody listens at.
+    /// A socket with a listener.
     Socket,
     /// A file, or nothing yet: what is behind symbolic links. It is replaced as a whole.
     File(PathBuf),
@@ -29,7 +29,7 @@ impl Place {
     ///
     /// # Errors
     /// The reason why nothing can be written there.
-    pub(super) fn of(path: &Path) -> Result<Place, String> {
+    pub(super) fn at(path: &Path) -> Result<Place, String> {
         if path.as_os_str() == "-" {
             return Ok(Place::Stdout);
         }
@@ -109,12 +109,12 @@ mod tests {
         fs::create_dir(at("deep")).unwrap();
         symlink("deep/two", at("one")).unwrap();
         symlink("three", at("deep/two")).unwrap();
-        assert_eq!(Place::of(&at("one")), Ok(Place::File(at("deep/three"))));
+        assert_eq!(Place::at(&at("one")), Ok(Place::File(at("deep/three"))));
         fs::write(at("deep/three"), "here").unwrap();
-        assert_eq!(Place::of(&at("one")), Ok(Place::File(at("deep/three"))));
+        assert_eq!(Place::at(&at("one")), Ok(Place::File(at("deep/three"))));
         symlink("circle", at("circle")).unwrap();
-        assert!(Place::of(&at("circle")).is_err());
-        assert_eq!(Place::of(&at("deep")), Err("it is a folder".to_owned()));
+        assert!(Place::at(&at("circle")).is_err());
+        assert_eq!(Place::at(&at("deep")), Err("it is a folder".to_owned()));
     }
 
     #[test]
@@ -124,15 +124,15 @@ mod tests {
         mknodat(CWD, at("fifo"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
         symlink("fifo", at("link")).unwrap();
         let _listener = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-        assert_eq!(Place::of(&at("fifo")), Ok(Place::Stream));
-        assert_eq!(Place::of(&at("link")), Ok(Place::Stream));
-        assert_eq!(Place::of(&at("socket")), Ok(Place::Socket));
-        assert_eq!(Place::of(Path::new("-")), Ok(Place::Stdout));
+        assert_eq!(Place::at(&at("fifo")), Ok(Place::Stream));
+        assert_eq!(Place::at(&at("link")), Ok(Place::Stream));
+        assert_eq!(Place::at(&at("socket")), Ok(Place::Socket));
+        assert_eq!(Place::at(Path::new("-")), Ok(Place::Stdout));
         // A file that is open belongs to whoever opened it.
         let open = fs::File::create(at("open")).unwrap();
         let number = std::os::fd::AsRawFd::as_raw_fd(&open);
         symlink(format!("/proc/self/fd/{number}"), at("descriptor")).unwrap();
-        assert_eq!(Place::of(&at("descriptor")), Ok(Place::Stream));
-        assert_eq!(Place::of(&at("open")), Ok(Place::File(at("open"))));
+        assert_eq!(Place::at(&at("descriptor")), Ok(Place::Stream));
+        assert_eq!(Place::at(&at("open")), Ok(Place::File(at("open"))));
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn add_packet(
     segment: &Segment,
     payload: Option<&PayloadRef>,
 ) {
-    let layout = DatagramLayout::of(segment);
+    let layout = DatagramLayout::for_segment(segment);
     add(outbound, session, way, layout.len(), |out| {
         if emit_datagram_header(segment, out).is_err() {
             return false;

@@ -123,7 +123,7 @@ impl<C: Carrier> Simulated<C> {
 
     /// The bytes of a packet, as a datagram without protection has them.
     fn frame(host: &Host<C>, packet: &Transmit) -> Vec<u8> {
-        let layout = DatagramLayout::of(&packet.segment);
+        let layout = DatagramLayout::for_segment(&packet.segment);
         let mut bytes = vec![0; layout.len()];
         emit_datagram_header(&packet.segment, &mut bytes).expect("only what can be written is made");
         if let Some(payload) = &packet.payload {

@@ -76,7 +76,7 @@ impl Peer {
         segment: &Segment,
         payload: impl FnOnce(usize) -> Vec<u8>,
     ) -> Option<Vec<u8>> {
-        let layout = DatagramLayout::of(segment);
+        let layout = DatagramLayout::for_segment(segment);
         let mut bytes = vec![0; layout.len()];
         emit_datagram_header(segment, &mut bytes).ok()?;
         bytes[layout.header_len..][..layout.payload_len].copy_from_slice(&payload(layout.payload_len));

@@ -152,7 +152,7 @@ impl Raw {
 
     /// A packet whose payload is `byte` over and over, in a sequence of protected packets; `None` if no frame can carry it.
     pub(crate) fn send_segment_on(&mut self, sequence: u16, segment: &Segment, byte: u8) -> Option<Vec<u8>> {
-        let layout = DatagramLayout::of(segment);
+        let layout = DatagramLayout::for_segment(segment);
         let mut content = vec![byte; layout.len()];
         emit_datagram_header(segment, &mut content).ok()?;
         content[layout.header_len + layout.payload_len..].fill(0);

@@ -12,7 +12,7 @@ use crate::packet::{Header, PortId};
 /// State of a packet is kept by the place of its content, that of flows in tables of bounded size. Randomness is drawn from
 /// [`SwitchDice`](super::dice::SwitchDice), so that what one switch draws shifts no other's.
 pub(crate) trait Balance: Sized {
-    /// The port of a packet is a hash of what is in it, whatever else happens at the switch; so nobody asks.
+    /// The port of a packet is a hash of what is in it, whatever else happens at the switch; so the balancer is not asked.
     const IS_HASH: bool = false;
     /// What it does by the clock counts what ports have sent by then: between windows it comes before a port is looked at.
     const COUNTS_SENT: bool = false;

@@ -14,7 +14,7 @@ pub(crate) struct FlowKey {
 }
 
 impl FlowKey {
-    pub(crate) fn of(header: &Header) -> Self {
+    pub(crate) fn from_header(header: &Header) -> Self {
         FlowKey { src: header.src(), dst: header.dst(), path: header.path(), class: header.class() }
     }
 

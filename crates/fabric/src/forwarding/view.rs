@@ -56,7 +56,7 @@ pub(crate) trait SwitchView: Ports {
         mix64(self.hash(header) ^ 0x5bd1_e995_7b93_1c4d)
     }
 
-    /// The port for a packet past the switch that chose, or that nobody chooses for: on the way it was given, or by hash.
+    /// The port for a packet past the switch that chose, or that no switch chooses for: on the way it was given, or by hash.
     /// There must be a next hop.
     fn onward(&self, header: &Header) -> PortId {
         let given = self.explicit().and_then(|ways| ways.next(header));

@@ -35,7 +35,7 @@ use table::FlowKey;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExternalConfig {
     /// Packet memory shared by all ports of an external switch. Default 512 MB: a pause of 500 us at 400 Gb/s is 25 MB,
-    /// and across the WAN nobody is paused.
+    /// and nothing is paused across the WAN.
     pub buffer: Bytes,
     /// Near-source feedback. Absent: off.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]

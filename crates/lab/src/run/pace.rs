@@ -50,7 +50,7 @@ impl Demand {
         let rate = |host| spec.topology.host_rate(host);
         // An estimate: what a run refuses, it refuses by itself.
         let notification = spec.task_notification().unwrap_or_default();
-        let completion = Bounds::of(graph, notification, rate).completion();
+        let completion = Bounds::from_graph(graph, notification, rate).completion();
         let seconds = completion.saturating_since(Time::ZERO).as_secs_f64() / scale.share();
         let mean = if seconds > 0.0 { graph.total_bytes() as f64 * 8.0 / seconds } else { 0.0 };
         let routing = Routing::whole(&spec.topology);

@@ -67,7 +67,7 @@ struct Curve {
 pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
     // Four pictures of the fabric, one of the hosts.
     let wanted = 4 * rows.links.len();
-    let intervals = Intervals::of(&run.series, (budget.cells / wanted.max(1)).clamp(2, INSTANTS));
+    let intervals = Intervals::from_series(&run.series, (budget.cells / wanted.max(1)).clamp(2, INSTANTS));
     let shown = [EventKind::Drop, EventKind::PfcPause, EventKind::PfcResume];
     let mut frames = Frames {
         time_ns: intervals.ends_ps.iter().map(|&t| rounded(ns(t))).collect(),
@@ -106,9 +106,9 @@ pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
             _ => {}
         }
     }
-    frames.utilisation = Plane::of(&busy);
-    frames.queue_bytes = Plane::of(&queue);
-    frames.host_rate_bps = Plane::of(&rates);
+    frames.utilisation = Plane::from_rows(&busy);
+    frames.queue_bytes = Plane::from_rows(&queue);
+    frames.host_rate_bps = Plane::from_rows(&rates);
 
     let mut dropped = busy;
     dropped.iter_mut().flatten().for_each(|v| *v = 0.0);
@@ -117,7 +117,7 @@ pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
             dropped[row][intervals.at(event.time_ps)] += 1.0;
         }
     }
-    frames.dropped = Plane::of(&dropped);
+    frames.dropped = Plane::from_rows(&dropped);
 
     let mut paused = queue;
     paused.iter_mut().flatten().for_each(|v| *v = 0.0);
@@ -130,7 +130,7 @@ pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
             *paused += held as f64 / (end - start).max(1) as f64 / f64::from(rows.links[row]);
         }
     }
-    frames.paused = Plane::of(&paused);
+    frames.paused = Plane::from_rows(&paused);
     frames.flows = watched(run, &intervals);
     frames
 }
@@ -224,7 +224,7 @@ mod tests {
         let rows = Rows { of_link: vec![0], links: vec![1] };
         let frames = frames(&run, &rows, &Budget::for_runs(1));
         assert_eq!(frames.time_ns, [1.0, 2.0, 3.0, 4.0]);
-        let idle_between = Plane::of(&[vec![0.5, 0.0, 0.0, 0.5]]);
+        let idle_between = Plane::from_rows(&[vec![0.5, 0.0, 0.0, 0.5]]);
         assert_eq!(
             serde_json::to_value(frames.utilisation).unwrap(),
             serde_json::to_value(idle_between).unwrap()

@@ -13,7 +13,7 @@ pub(super) struct Intervals {
 
 impl Intervals {
     /// At most so many.
-    pub(super) fn of(series: &[SeriesSample], most: usize) -> Self {
+    pub(super) fn from_series(series: &[SeriesSample], most: usize) -> Self {
         let times: BTreeSet<u64> = series.iter().map(|s| s.time_ps).collect();
         let times: Vec<u64> = times.into_iter().collect();
         let each = times.len().div_ceil(most.max(1)).max(1);

@@ -80,7 +80,7 @@ struct Cause {
     pauses: u64,
 }
 
-/// Who paused whom in a run.
+/// Which node paused which in a run.
 pub(super) fn tree(run: &RunResult, budget: &Budget) -> PauseTree {
     #[derive(Default)]
     struct Account {

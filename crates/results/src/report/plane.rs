@@ -21,7 +21,7 @@ impl Plane {
     }
 
     /// Of rows of equal length; nothing if all values are 0.
-    pub(super) fn of(rows: &[Vec<f64>]) -> Option<Plane> {
+    pub(super) fn from_rows(rows: &[Vec<f64>]) -> Option<Plane> {
         let top = rows.iter().flatten().copied().fold(0.0, f64::max);
         if top <= 0.0 {
             return None;
@@ -72,8 +72,8 @@ mod tests {
     #[test]
     fn the_largest_is_exact_and_only_zero_is_zero() {
         // 25 of 100: sqrt(0.25) * 255 = 127.5, up to 128. 1e-9 is far below a step.
-        let plane = Plane::of(&[vec![100.0, 0.0], vec![25.0, 1e-9]]).unwrap();
+        let plane = Plane::from_rows(&[vec![100.0, 0.0], vec![25.0, 1e-9]]).unwrap();
         assert_eq!((plane.top, plane.data), (100.0, base64(&[255, 0, 128, 1])));
-        assert!(Plane::of(&[vec![0.0; 3]]).is_none());
+        assert!(Plane::from_rows(&[vec![0.0; 3]]).is_none());
     }
 }

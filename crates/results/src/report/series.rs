@@ -87,7 +87,7 @@ fn population(run: &RunResult, kind: SeriesKind, sampled: usize) -> usize {
 
 /// A chart for every kind that was sampled.
 pub(super) fn charts(run: &RunResult, budget: &Budget) -> Vec<Chart> {
-    let intervals = Intervals::of(&run.series, budget.points);
+    let intervals = Intervals::from_series(&run.series, budget.points);
     SeriesKind::ALL.iter().filter_map(|&kind| chart(run, kind, &intervals, budget)).collect()
 }
 

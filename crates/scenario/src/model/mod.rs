@@ -30,7 +30,7 @@ pub struct Scenario {
     pub seed: u64,
     /// Hosts, switches and links. `preset = "..."` instead of `kind` starts from a preset, whose fields can be set.
     pub topology: TopologyConfig,
-    /// Who chooses packets' ways: switches, or sources among explicit paths.
+    /// What chooses the route of a packet: switches, or sources among explicit paths.
     #[serde(default)]
     pub routing: RoutingConfig,
     /// Packets: their size, their headers, and what a sender does about lost ones.

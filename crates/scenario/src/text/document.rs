@@ -29,7 +29,7 @@ impl Document {
 
     /// The same for a text, called `name` in errors.
     pub fn parse(text: &str, name: &str, base_dir: impl Into<PathBuf>) -> Result<Self, Diagnostics> {
-        // Who read the file for us may have left its byte order mark in.
+        // The text may begin with a byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let tree = parse_document(&Source::new(name, text))?;
         Ok(Document { name: name.to_owned(), base_dir: base_dir.into(), tree })
@@ -37,7 +37,7 @@ impl Document {
 
     /// Its fields as a `T`. Where `T`'s schema does not fit, every place that does not is named.
     pub fn to<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Diagnostics> {
-        Diagnostics::check(Shape::of::<T>().check(&self.tree))?;
+        Diagnostics::check(Shape::for_type::<T>().check(&self.tree))?;
         serde_path_to_error::deserialize(self.tree.to_toml()).map_err(|error| {
             let field = FieldPath::from(error.path());
             let message = error.into_inner().message().trim().to_owned();

@@ -56,7 +56,7 @@ impl Value {
 }
 
 impl Node {
-    /// A value that nobody wrote.
+    /// A value that is not written in any source.
     pub(crate) fn unplaced(value: Value) -> Self {
         Node { value, key: None, span: None }
     }
@@ -81,7 +81,7 @@ impl Node {
     pub(crate) fn find(&self, path: &FieldPath) -> Option<&Node> {
         path.steps().try_fold(self, |node, step| node.child(step))
     }
-    /// Where to point for `path`: at the value, or, if nobody wrote it, at what it would be part of.
+    /// Where to point for `path`: at the value, or, if it is not written, at what it would be part of.
     pub(crate) fn locate(&self, path: &FieldPath) -> Option<Span> {
         let mut node = self;
         let mut best = None;
@@ -131,7 +131,7 @@ impl Node {
             }
         }
     }
-    /// A value that nobody wrote, from serde. Dates do not occur in scenarios; they become texts.
+    /// A value from serde that is not written in any source. Dates do not occur in scenarios; they become texts.
     pub(crate) fn from_toml(value: toml::Value) -> Self {
         Node::unplaced(match value {
             toml::Value::String(text) => Value::Text(text),

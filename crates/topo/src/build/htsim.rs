@@ -149,7 +149,7 @@ impl<'a> Settings<'a> {
         let (tiers, _) = self.of_header(1, 2, 3)?;
         let (pod, pod_line) = self.of_header(2, 1, u64::from(nodes))?;
         let all = (0..tiers as usize)
-            .map(|tier| Tier::of(self, tier, tiers as usize))
+            .map(|tier| Tier::read(self, tier, tiers as usize))
             .collect::<Result<Vec<_>, _>>()?;
         if let Some((line, _)) = self.tiers.get(tiers as usize).copied().flatten() {
             return Err(
@@ -276,7 +276,7 @@ struct Tier {
 }
 
 impl Tier {
-    fn of(settings: &Settings<'_>, tier: usize, tiers: usize) -> Result<Self, TopoError> {
+    fn read(settings: &Settings<'_>, tier: usize, tiers: usize) -> Result<Self, TopoError> {
         let Some((line, set)) = &settings.tiers[tier] else {
             return Err(settings.refuse(0, format!("Tier {tier} is missing; the header says {tiers} tiers")));
         };

@@ -32,7 +32,7 @@ impl PathSets {
                 *before.entry(end).or_default() += 1;
             }
         }
-        // Who has nobody before him is no part of a circle; without him, the same holds of the others.
+        // A node without predecessors is in no circle; the same then holds for those that only it led to.
         let mut free: Vec<NodeId> =
             before.iter().filter(|(_, count)| **count == 0).map(|(&at, _)| at).collect();
         while let Some(at) = free.pop() {

@@ -73,7 +73,7 @@ impl Pool {
 
 impl Table {
     pub(super) fn compute(topology: &Topology, alive: &dyn Fn(LinkId) -> bool) -> Self {
-        let classes = Classes::of(topology, alive);
+        let classes = Classes::by_attachment(topology, alive);
         let mut rows = 0;
         let row_of: Vec<u32> = (0..topology.nodes())
             .map(NodeId)
@@ -211,7 +211,7 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    pub(crate) fn of(topology: &Topology, alive: &dyn Fn(LinkId) -> bool) -> Self {
+    pub(crate) fn by_attachment(topology: &Topology, alive: &dyn Fn(LinkId) -> bool) -> Self {
         let mut known: BTreeMap<Vec<NodeId>, u32> = BTreeMap::new();
         let mut members = Vec::new();
         let class_of = (0..topology.hosts())

@@ -26,7 +26,7 @@ pub struct DatagramLayout {
 impl DatagramLayout {
     /// Of a segment.
     #[inline]
-    pub fn of(segment: &Segment) -> Self {
+    pub fn for_segment(segment: &Segment) -> Self {
         let payload_len = payload_len(&segment.body);
         let header_len = headers_len(&segment.body);
         let inside = header_len + payload_len;
@@ -49,7 +49,7 @@ impl DatagramLayout {
 /// As [`emit`](crate::emit), except for the payload.
 #[inline]
 pub fn emit_datagram_header(segment: &Segment, out: &mut [u8]) -> Result<DatagramLayout, EmitError> {
-    let layout = DatagramLayout::of(segment);
+    let layout = DatagramLayout::for_segment(segment);
     check(segment)?;
     let available = out.len();
     let out = out
@@ -313,7 +313,7 @@ impl<'a> Datagram<'a> {
     fn check_transfer(&self, transfer: Transfer, position: Position) -> Result<(), ParseError> {
         let (extension, standard, len) = (self.extension(), self.standard(), self.payload_len());
         let offset = u32_at(extension, ext::DATA_OFFSET);
-        if Position::of(offset, position.is_last()) != position {
+        if Position::at(offset, position.is_last()) != position {
             return Err(ParseError::Position { offset, position: position.name() });
         }
         if u64::from(offset) + u64::from(len) > 1 << 32 {

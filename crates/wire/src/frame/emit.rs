@@ -70,7 +70,7 @@ pub(super) fn payload_len(body: &Body) -> usize {
 }
 
 pub(super) fn headers_len(body: &Body) -> usize {
-    Opcode::of(body).header_len(matches!(body, Body::Nack(_)))
+    Opcode::for_body(body).header_len(matches!(body, Body::Nack(_)))
 }
 
 /// Whether every number fits its field.
@@ -150,7 +150,7 @@ pub(super) fn emit_ip_udp(route: &Route, packet: &mut [u8]) {
 /// BTH, RETH, AETH, ImmDt and extension.
 pub(super) fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
     out.fill(0);
-    let opcode = Opcode::of(&segment.body);
+    let opcode = Opcode::for_body(&segment.body);
     let (psn, ack_request) = match &segment.body {
         Body::Data(data) => (data.psn, data.last),
         Body::Rd(data) => (data.psn, false),

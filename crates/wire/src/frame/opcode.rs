@@ -94,7 +94,7 @@ const BY_LOW: [Option<Opcode>; 64] = {
 
 impl Position {
     #[inline]
-    pub(crate) fn of(offset: u32, last: bool) -> Position {
+    pub(crate) fn at(offset: u32, last: bool) -> Position {
         match (offset == 0, last) {
             (true, true) => Position::Only,
             (true, false) => Position::First,
@@ -119,7 +119,7 @@ impl Position {
 impl Opcode {
     /// The opcode of a segment.
     #[inline]
-    pub(crate) fn of(body: &Body) -> Opcode {
+    pub(crate) fn for_body(body: &Body) -> Opcode {
         match body {
             Body::Data(data) => Opcode::of_data(data),
             Body::Ack(_) | Body::Nack(_) => Opcode::Acknowledge,
@@ -132,7 +132,7 @@ impl Opcode {
 
     #[inline]
     fn of_data(data: &Data) -> Opcode {
-        let position = Position::of(data.offset, data.last);
+        let position = Position::at(data.offset, data.last);
         let transfer = match data.op {
             Operation::Send | Operation::SendImm => Transfer::Send,
             Operation::Write | Operation::WriteImm => Transfer::Write,

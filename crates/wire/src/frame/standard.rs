@@ -86,7 +86,7 @@ fn has_reth(data: &Data) -> bool {
 fn headers(segment: &Segment, message_bytes: u32, pad: u8, out: &mut [u8]) {
     let opcode = match segment.body {
         Body::Cnp => CNP_OPCODE,
-        _ => Opcode::of(&segment.body).to_byte() & RELIABLE_CONNECTION,
+        _ => Opcode::for_body(&segment.body).to_byte() & RELIABLE_CONNECTION,
     };
     let (psn, ask) = match &segment.body {
         Body::Data(data) => (data.psn, data.last),

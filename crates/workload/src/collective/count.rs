@@ -17,7 +17,7 @@ impl Medium for Tally {
     type Sent = ();
 
     fn send(&mut self, transfer: Transfer, after: &[()]) -> Result<(), WorkloadError> {
-        let pieces = self.sizes.of(transfer.blocks).div_ceil(MAX_MESSAGE_SIZE.get()).max(1);
+        let pieces = self.sizes.bytes(transfer.blocks).div_ceil(MAX_MESSAGE_SIZE.get()).max(1);
         let before = after.len() as u64 + u64::from(transfer.own);
         self.counts.messages += pieces;
         // Each piece waits for what is before the transfer, and for the piece before.

@@ -14,7 +14,7 @@ impl Cut {
         self.bytes / parts * part + part.min(self.bytes % parts)
     }
     /// Bytes of the parts `first .. first + count`.
-    pub(crate) fn of(self, first: usize, count: usize) -> u64 {
+    pub(crate) fn bytes(self, first: usize, count: usize) -> u64 {
         self.offset(first + count) - self.offset(first)
     }
 }
@@ -26,7 +26,7 @@ mod tests {
     #[test]
     fn the_first_parts_take_what_is_left_over() {
         let cut = Cut { bytes: 10, parts: 4 };
-        assert_eq!([0, 1, 2, 3].map(|part| cut.of(part, 1)), [3, 3, 2, 2]);
-        assert_eq!((cut.of(0, 4), cut.of(1, 2), cut.of(2, 0)), (10, 5, 0));
+        assert_eq!([0, 1, 2, 3].map(|part| cut.bytes(part, 1)), [3, 3, 2, 2]);
+        assert_eq!((cut.bytes(0, 4), cut.bytes(1, 2), cut.bytes(2, 0)), (10, 5, 0));
     }
 }

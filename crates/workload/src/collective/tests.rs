@@ -209,7 +209,7 @@ fn figures(plan: Plan) -> (usize, u64, usize) {
     let mut sent = vec![0; plan.ranks];
     let mut depth = vec![0; transfers.len()];
     for (t, (transfer, after)) in transfers.iter().enumerate() {
-        sent[transfer.src] += sizes.of(transfer.blocks);
+        sent[transfer.src] += sizes.bytes(transfer.blocks);
         depth[t] = 1 + after.iter().map(|&a| depth[a]).max().unwrap_or(0);
     }
     (transfers.len(), sent.into_iter().max().unwrap(), depth.into_iter().max().unwrap())

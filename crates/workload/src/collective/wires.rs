@@ -20,11 +20,11 @@ pub(crate) enum Sizes<'a> {
 
 impl Sizes<'_> {
     /// Bytes of these blocks.
-    pub(crate) fn of(&self, blocks: Blocks) -> u64 {
+    pub(crate) fn bytes(&self, blocks: Blocks) -> u64 {
         match (self, blocks) {
-            (Sizes::Vector(cut), Blocks::Range { first, count }) => cut.of(first, count),
+            (Sizes::Vector(cut), Blocks::Range { first, count }) => cut.bytes(first, count),
             (Sizes::Vector(_), _) => unreachable!("a vector is sent in ranges"),
-            (Sizes::Destinations(cut), blocks) => blocks.pairs().map(|(_, dst)| cut.of(dst, 1)).sum(),
+            (Sizes::Destinations(cut), blocks) => blocks.pairs().map(|(_, dst)| cut.bytes(dst, 1)).sum(),
             (Sizes::Pairs(size), blocks) => blocks.pairs().map(|(src, dst)| size(src, dst)).sum(),
         }
     }
@@ -62,7 +62,7 @@ impl Medium for Wires<'_, '_> {
 
     fn send(&mut self, transfer: Transfer, after: &[Draft]) -> Result<Draft, WorkloadError> {
         let Transfer { src, dst, blocks, own } = transfer;
-        let bytes = self.sizes.of(blocks);
+        let bytes = self.sizes.bytes(blocks);
         let pair = (self.members[src], self.members[dst]);
         let ready = if own { self.ready.get(src) } else { None };
         let most = MAX_MESSAGE_SIZE.get();

@@ -66,7 +66,7 @@ pub enum GoalAct {
 pub struct GoalWait {
     /// Its line, from 1.
     pub line: u64,
-    /// Who waits.
+    /// The task that waits.
     pub op: u32,
     /// For whom.
     pub on: u32,

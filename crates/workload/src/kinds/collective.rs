@@ -87,7 +87,7 @@ impl Generate for Collective {
             let counts = match known.iter().find(|(of, _)| *of == ranks) {
                 Some(&(_, counts)) => counts,
                 None => {
-                    // The first round has nothing to wait for, and nobody waits for the last: they count as none.
+                    // The first round waits for nothing, and no round waits for the last: they count as none.
                     let (counts, through) = self.plan(ranks).count()?;
                     let counts = Counts { dependencies: counts.dependencies + through, ..counts };
                     known.push((ranks, counts));
@@ -207,8 +207,8 @@ mod tests {
         let hidden = graph(4, hidden);
         assert_eq!(job_ends(&hidden), [Time::from_us(7), Time::from_us(14)]);
         // On an infinitely fast network only the computation is left.
-        assert_eq!(JobSpans::of(&hidden).span(JobId(1)), Duration::from_us(7));
-        assert_eq!(JobSpans::of(&beside).span(JobId(0)), Duration::from_us(2));
+        assert_eq!(JobSpans::from_graph(&hidden).span(JobId(1)), Duration::from_us(7));
+        assert_eq!(JobSpans::from_graph(&beside).span(JobId(0)), Duration::from_us(2));
     }
 
     #[test]

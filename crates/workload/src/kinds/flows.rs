@@ -177,7 +177,7 @@ struct Fault {
 
 impl Fault {
     /// Of a field, `why` beginning with its value.
-    fn of(field: &'static str, why: impl std::fmt::Display) -> Self {
+    fn new(field: &'static str, why: impl std::fmt::Display) -> Self {
         Fault { field: Some(field), what: format!("{field} = {why}") }
     }
 }
@@ -185,22 +185,22 @@ impl Fault {
 /// What is wrong with a flow by itself, and with its hosts.
 fn check(flow: &FlowRecord, env: &WorkloadEnv) -> Result<(), Fault> {
     for (field, id) in [("src", flow.src), ("dst", flow.dst)] {
-        env.host_of(id).map_err(|why| Fault::of(field, format!("{id}: {why}")))?;
+        env.host_of(id).map_err(|why| Fault::new(field, format!("{id}: {why}")))?;
     }
     check_itself(flow)
 }
 
 fn check_itself(flow: &FlowRecord) -> Result<(), Fault> {
     if flow.src == flow.dst {
-        return Err(Fault::of("dst", format!("{}: the same as src; they must differ", flow.dst)));
+        return Err(Fault::new("dst", format!("{}: the same as src; they must differ", flow.dst)));
     }
     let max = MAX_MESSAGE_SIZE.get();
     if !(1..=max).contains(&flow.size_bytes) {
-        return Err(Fault::of("size", format!("{} bytes: expected 1 to {max}", flow.size_bytes)));
+        return Err(Fault::new("size", format!("{} bytes: expected 1 to {max}", flow.size_bytes)));
     }
     match flow.connection {
         Some(number) if number >= 1 << 31 => {
-            Err(Fault::of("connection", format!("{number}: expected a number below 2147483648")))
+            Err(Fault::new("connection", format!("{number}: expected a number below 2147483648")))
         }
         _ => Ok(()),
     }
@@ -214,7 +214,7 @@ fn check_ids<'a>(flows: &'a [FlowRecord], place: &str) -> Result<(), (&'a FlowRe
             && let Some(first) = by_id.insert(id, flow)
         {
             let why = format!("{id}: the flow of {place} {} has it already; ids must differ", first.line);
-            return Err((flow, Fault::of("id", why)));
+            return Err((flow, Fault::new("id", why)));
         }
     }
     for flow in flows {
@@ -222,7 +222,7 @@ fn check_ids<'a>(flows: &'a [FlowRecord], place: &str) -> Result<(), (&'a FlowRe
             flow.after.iter().map(|after| &after.id).find(|id| !by_id.contains_key(id.as_str()))
         {
             let hint = did_you_mean(nearest(missing, by_id.keys().copied()));
-            return Err((flow, Fault::of("after", format!("{missing}: no flow has this id{hint}"))));
+            return Err((flow, Fault::new("after", format!("{missing}: no flow has this id{hint}"))));
         }
     }
     Ok(())

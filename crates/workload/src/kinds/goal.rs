@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(end_ns("send", &blocks, PLAIN), Time::from_ns(1_570));
         let graph = built("send", &blocks, |goal| goal.hosts = vec![4, 2], 5).unwrap().graph;
         assert_eq!((graph.messages()[0].src.0, graph.messages()[0].dst.0), (4, 2));
-        assert_eq!(JobSpans::of(&graph).span(JobId(0)), Duration::from_ns(1_070));
+        assert_eq!(JobSpans::from_graph(&graph).span(JobId(0)), Duration::from_ns(1_070));
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(end_ns("turns", &blocks, PLAIN), Time::from_ns(210));
         // Where nothing is sent the same takes as long, so nothing of it counts as communication.
         let graph = built("turns", &blocks, PLAIN, 2).unwrap().graph;
-        assert_eq!(JobSpans::of(&graph).span(JobId(0)), Duration::from_ns(210));
+        assert_eq!(JobSpans::from_graph(&graph).span(JobId(0)), Duration::from_ns(210));
     }
 
     #[test]

@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(graph.messages().len(), 24);
         assert_eq!(graph.total_bytes(), 24 * 500);
         assert_eq!(job_ends(&graph), [Time::from_us(26)]);
-        assert_eq!(JobSpans::of(&graph).span(JobId(0)), Duration::from_us(25));
+        assert_eq!(JobSpans::from_graph(&graph).span(JobId(0)), Duration::from_us(25));
         // One by one: three times as long each way.
         let pairwise = Moe { exchange: Exchange::Pairwise, repetitions: 2, ..moe(100, 2, 0.0) };
         assert_eq!(job_ends(&graph_of(4, Traffic::Moe(pairwise))), [Time::from_us(28), Time::from_us(56)]);
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(job_ends(&graph), [Time::from_ns(5_000 + 480 + 38_400 + 480)]);
         // Everybody sends out 100 tokens less its own.
         assert_eq!(graph.total_bytes(), 2 * 3 * 100 * 10);
-        // Nobody is as popular in every layer.
+        // Each layer has popular experts of its own.
         let graph = graph_of(8, Traffic::Moe(Moe { layers: 8, ..moe(100, 1, 1.0) }));
         let most = |m: &&crate::graph::Message| m.size.get() >= 360;
         let popular: std::collections::BTreeSet<_> =

@@ -70,7 +70,7 @@ fn one() -> u32 {
 }
 
 impl Schedule {
-    fn of(self, stage: usize, stages: usize, microbatches: usize) -> Vec<Act> {
+    fn acts(self, stage: usize, stages: usize, microbatches: usize) -> Vec<Act> {
         let ahead = match self {
             Schedule::OneForwardOneBackward => (stages - 1 - stage).min(microbatches),
             Schedule::GPipe => microbatches,
@@ -125,7 +125,7 @@ impl Pipeline {
         let mut backward: Vec<Vec<Draft>> = Vec::with_capacity(stages);
         for (stage, &host) in members.iter().enumerate() {
             let (mut ahead, mut back) = (Vec::with_capacity(batches), Vec::with_capacity(batches));
-            for act in self.schedule.of(stage, stages, batches) {
+            for act in self.schedule.acts(stage, stages, batches) {
                 // A stage goes through microbatches in their order, both ways.
                 let (list, duration) = match act {
                     Act::Forward(_) => (&mut ahead, self.forward),
@@ -190,12 +190,12 @@ mod tests {
     #[test]
     fn schedules_by_hand() {
         use Act::{Backward as B, Forward as F};
-        let turns = |stage| Schedule::OneForwardOneBackward.of(stage, 3, 4);
+        let turns = |stage| Schedule::OneForwardOneBackward.acts(stage, 3, 4);
         assert_eq!(turns(0), [F(0), F(1), F(2), B(0), F(3), B(1), B(2), B(3)]);
         assert_eq!(turns(1), [F(0), F(1), B(0), F(2), B(1), F(3), B(2), B(3)]);
         assert_eq!(turns(2), [F(0), B(0), F(1), B(1), F(2), B(2), F(3), B(3)]);
-        assert_eq!(Schedule::OneForwardOneBackward.of(0, 9, 2), [F(0), F(1), B(0), B(1)]);
-        assert_eq!(Schedule::GPipe.of(1, 3, 2), [F(0), F(1), B(0), B(1)]);
+        assert_eq!(Schedule::OneForwardOneBackward.acts(0, 9, 2), [F(0), F(1), B(0), B(1)]);
+        assert_eq!(Schedule::GPipe.acts(1, 3, 2), [F(0), F(1), B(0), B(1)]);
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!((graph.messages().len(), graph.computes().len()), (4, 8));
         assert_eq!(job_ends(&graph), [Time::from_us(92)]);
         // Without a network (S - 1 + m) (f + b).
-        assert_eq!(JobSpans::of(&graph).span(JobId(0)), Duration::from_us(3 * 30));
+        assert_eq!(JobSpans::from_graph(&graph).span(JobId(0)), Duration::from_us(3 * 30));
         // Four microbatches: GPipe passes everything forward while stage 1 computes; the last B comes a message later.
         // Stage 1: F 11-51, B 51-131; stage 0: B3 132-152.
         let graph = graph_of(2, Traffic::Pipeline(pipeline(Schedule::GPipe, 4)));

@@ -86,7 +86,7 @@ impl Destination {
         config: &ConWeaveConfig,
         stats: &mut ForwardingStats,
     ) -> Verdict {
-        let key = FlowKey::of(header);
+        let key = FlowKey::from_header(header);
         let fresh = || Flow {
             key,
             active: now,

@@ -28,7 +28,13 @@ pub(super) struct Message {
 impl Message {
     /// About a packet that has come to `leaf`.
     pub(super) fn about(header: &Header, tag: &Tag, leaf: u32) -> Self {
-        Message { kind: Kind::Reply, key: FlowKey::of(header), epoch: tag.epoch, uplink: tag.uplink, leaf }
+        Message {
+            kind: Kind::Reply,
+            key: FlowKey::from_header(header),
+            epoch: tag.epoch,
+            uplink: tag.uplink,
+            leaf,
+        }
     }
 }
 

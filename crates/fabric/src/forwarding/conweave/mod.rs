@@ -146,7 +146,7 @@ impl Balance for ConWeave {
     }
 
     fn lost_instead_of_held(&mut self, switch: u32, header: &Header) {
-        self.destinations[switch as usize].let_go_last(FlowKey::of(header));
+        self.destinations[switch as usize].let_go_last(FlowKey::from_header(header));
     }
 
     fn stats(&self) -> &ForwardingStats {
@@ -169,7 +169,7 @@ impl ConWeave {
 
     /// A packet at the leaf of its sender: the port it leaves by.
     fn depart(&mut self, at: &mut impl SwitchView, to: u32, header: &Header) -> PortId {
-        let (key, now, switch) = (FlowKey::of(header), at.now(), at.switch());
+        let (key, now, switch) = (FlowKey::from_header(header), at.now(), at.switch());
         // Uplinks are counted from the first port of the leaf; explicit ways have numbers already.
         let (first, all) = match at.explicit() {
             Some(ways) => (0, ways.between(header.src(), header.dst())),

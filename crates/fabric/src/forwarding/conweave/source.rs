@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn key() -> FlowKey {
-        FlowKey::of(&Header::new(HostId(1), HostId(2), PathId(3), 1_000, 1, true))
+        FlowKey::from_header(&Header::new(HostId(1), HostId(2), PathId(3), 1_000, 1, true))
     }
 
     fn us(us: u64) -> Time {

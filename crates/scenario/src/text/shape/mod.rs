@@ -22,7 +22,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// The shape of `T`.
-    pub(crate) fn of<T: JsonSchema>() -> Self {
+    pub(crate) fn for_type<T: JsonSchema>() -> Self {
         Shape { root: schemars::schema_for!(T).to_value() }
     }
     /// The shape a schema describes.

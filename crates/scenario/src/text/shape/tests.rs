@@ -79,7 +79,7 @@ enum Either {
 
 fn findings(text: &str) -> Vec<String> {
     let tree = parse_document(&Source::new("a.toml", text)).unwrap();
-    let shape = Shape::of::<Document>();
+    let shape = Shape::for_type::<Document>();
     let found = shape.check(&tree);
     // What the shape accepts, serde accepts, and the other way round.
     assert_eq!(found.is_empty(), tree.to_toml().try_into::<Document>().is_ok(), "{found:?}");

@@ -22,7 +22,7 @@ pub fn write_htsim_cm(flows: &FlowFile, lost: &mut Vec<String>) -> Result<String
             large.src, large.dst, large.size_bytes
         ));
     }
-    let triggers = Triggers::of(flows)?;
+    let triggers = Triggers::new(flows)?;
     let losses = [
         count(flows, |flow| flow.id.is_some() && number_of(flow).is_none())
             .map(|some| format!("the names of {some}, which get numbers")),
@@ -94,7 +94,7 @@ struct Triggers<'a> {
 }
 
 impl<'a> Triggers<'a> {
-    fn of(flows: &'a FlowFile) -> Result<Self, String> {
+    fn new(flows: &'a FlowFile) -> Result<Self, String> {
         let mut triggers = Triggers { waiting: BTreeMap::new(), set_off_by: BTreeMap::new() };
         let all = || flows.flows.iter().filter(|flow| !flow.after.is_empty());
         for flow in all() {

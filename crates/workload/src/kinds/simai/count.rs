@@ -117,7 +117,7 @@ impl Counter<'_> {
         Ok(counts)
     }
 
-    /// A collective in all groups of all stages; `None` where nobody has anybody to communicate with.
+    /// A collective in all groups of all stages; `None` where every group has one member.
     fn collective(
         &mut self,
         out: &Sink<'_>,

@@ -95,7 +95,7 @@ impl Generate for SimAi {
 }
 
 impl SimAi {
-    /// Who is in which group.
+    /// The members of each group.
     fn layout(&self, out: &Sink<'_>, file: &SimAiFile) -> Result<Layout, WorkloadError> {
         let (tp, ep, pp) =
             (self.tp.unwrap_or(file.tp), self.ep.unwrap_or(file.ep), self.pp.unwrap_or(file.pp));

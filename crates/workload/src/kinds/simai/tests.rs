@@ -53,7 +53,7 @@ fn the_small_file_by_hand() {
     let graph = built(samples(), simai("tests/data/simai/micro-allreduce-8gpu.txt"), 8).unwrap();
     let steps = 14 * ((1 << 24) / 8 + (1 << 26) / 8);
     assert_eq!(job_ends(&graph), [Time::from_ns(2 * 556_000 + steps + 4)]);
-    assert_eq!(JobSpans::of(&graph).span(JobId(0)), Duration::from_ns(2 * 556_000 + 4));
+    assert_eq!(JobSpans::from_graph(&graph).span(JobId(0)), Duration::from_ns(2 * 556_000 + 4));
     assert_eq!(graph.messages().len(), 2 * 8 * 14);
 }
 

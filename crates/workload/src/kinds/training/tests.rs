@@ -82,7 +82,7 @@ fn an_iteration_of_a_real_network_takes_at_least_its_computation() {
         assert!(ends[0] > Time::ZERO + compute, "{model:?}: {}", ends[0]);
         assert_eq!(ends[1] - Time::ZERO, (ends[0] - Time::ZERO) * 2);
         // The slowest link this fast cannot make it faster than computing alone.
-        let bounds = Bounds::of(&graph, Duration::ZERO, |_| Rate::from_gbps(1_000_000));
+        let bounds = Bounds::from_graph(&graph, Duration::ZERO, |_| Rate::from_gbps(1_000_000));
         assert!(bounds.chain >= Time::ZERO + compute * 2);
     }
 }
