@@ -84,14 +84,14 @@ pub use dlbf::{
 };
 pub use error::ConfigError;
 pub use mprdma::{Decrease, MpRdma, MpRdmaConfig};
+pub use pathweave_units::Forwarding;
 pub use peers::Peers;
 pub use reflex::{E2eMode, Reflex, ReflexConfig};
 pub use registry::{AnyPolicy, PolicyConfig};
 pub use reordering::{CleanNotice, CopyMarks, Reordering, ReportPolicy};
 pub use reps::{Reps, RepsConfig};
 pub use scheme::{
-    AckPolicy, CnpMode, CnpPolicy, DestinationControl, Forwarding, PathRto, Ports, Recovery, RingScope,
-    Scheme,
+    AckPolicy, CnpMode, CnpPolicy, DestinationControl, PathRto, Ports, Recovery, RingScope, Scheme,
 };
 pub use schemes::{SchemeInfo, find_scheme, schemes};
 pub use service::{

@@ -1,6 +1,6 @@
 //! A scheme: a named preset of policy, loss recovery, acknowledgements and queue pairs.
 
-use pathweave_units::{Duration, Rng};
+use pathweave_units::{Duration, Forwarding, Rng};
 
 use crate::cc::dcqcn::Reaction;
 use crate::cc::{CcConfig, Dcqcn, UnlimitedConfig, Window};
@@ -56,34 +56,6 @@ pub struct DestinationControl {
     /// Whom a notification slows down. If it is the queue pair, its policy has the reaction point, and a destination's
     /// stays at line rate.
     pub slows: Slows,
-}
-
-/// Load balancing in switches that a scheme is made for. What it does and its parameters are the switches' affair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Forwarding {
-    /// A hash of source, destination and path.
-    Ecmp,
-    /// A hash, with shares by capacity.
-    Wcmp,
-    /// A random next hop for each packet.
-    Rps,
-    /// A random next hop for each packet, with shares by capacity.
-    WeightedRps,
-    /// A random next hop for each flowlet.
-    #[cfg_attr(feature = "serde", serde(rename = "letflow"))]
-    LetFlow,
-    /// The shortest of a few queues for each packet.
-    Drill,
-    /// The shortest way or a detour for each packet.
-    Ugal,
-    /// The least congested way between leaves for each flowlet.
-    Conga,
-    /// Flows change slow ways, and switches put them in order.
-    #[cfg_attr(feature = "serde", serde(rename = "conweave"))]
-    ConWeave,
 }
 
 impl Scheme {

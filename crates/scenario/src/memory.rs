@@ -117,7 +117,7 @@ fn packets(spec: &SimSpec, open: f64) -> f64 {
 
 /// Instants that are sampled.
 fn samples(spec: &SimSpec, completion: Time) -> f64 {
-    let Some(interval) = spec.observe.interval else { return 0.0 };
+    let Some(interval) = spec.observe.sampling() else { return 0.0 };
     let until = spec.stop.until.map_or(Time::MAX, |until| Time::ZERO + until);
     let all = completion.min(until).as_ps() as f64 / interval.as_ps().max(1) as f64;
     // Beyond the most, every second one is left out: then there are half to all of them.

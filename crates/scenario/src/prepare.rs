@@ -74,7 +74,7 @@ impl Loaded {
             graph,
             faults: scenario.fault.clone(),
             stop: StopConfig { until: scenario.run.until, max_events: scenario.run.max_events },
-            observe: scenario.observe.to_sim(),
+            observe: scenario.observe,
             verify: scenario.run.verify,
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };

@@ -67,7 +67,7 @@ impl Followed {
     /// be followed.
     pub(crate) fn new(spec: &SimSpec) -> Option<Self> {
         let (count, messages) = (spec.observe.flows as usize, spec.graph.messages());
-        if count == 0 || spec.observe.interval.is_none() {
+        if count == 0 || spec.observe.sampling().is_none() {
             return None;
         }
         let mut order: Vec<u32> = (0..messages.len() as u32).collect();

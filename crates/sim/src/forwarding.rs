@@ -1,7 +1,6 @@
 //! Which load balancing the switches do: schemes may need one, the fabric has one.
 
 use pathweave_fabric::config::Forwarding;
-use pathweave_policy as policy;
 
 use crate::spec::{Blame, RouteChoice, SimError, SimSpec};
 
@@ -53,7 +52,7 @@ fn asked_for(spec: &SimSpec) -> Result<(Forwarding, Blame), SimError> {
     in_use.dedup();
     let needs = in_use.iter().map(|&index| {
         let named = &spec.schemes[usize::from(index)];
-        (named.name.as_str(), named.scheme.forwarding.map(of_scheme))
+        (named.name.as_str(), named.scheme.forwarding)
     });
     if let Some(kind) = spec.switch.forwarding.kind {
         return match needs.clone().find(|(_, need)| need.is_some_and(|need| need != kind)) {
@@ -88,21 +87,6 @@ fn asked_for(spec: &SimSpec) -> Result<(Forwarding, Blame), SimError> {
             advice: ONE_FABRIC,
         }),
         None => Ok((kind, asks(first, need))),
-    }
-}
-
-/// The fabric's name for what a scheme asks of it.
-fn of_scheme(need: policy::Forwarding) -> Forwarding {
-    match need {
-        policy::Forwarding::Ecmp => Forwarding::Ecmp,
-        policy::Forwarding::Wcmp => Forwarding::Wcmp,
-        policy::Forwarding::Rps => Forwarding::Rps,
-        policy::Forwarding::WeightedRps => Forwarding::WeightedRps,
-        policy::Forwarding::LetFlow => Forwarding::LetFlow,
-        policy::Forwarding::Drill => Forwarding::Drill,
-        policy::Forwarding::Ugal => Forwarding::Ugal,
-        policy::Forwarding::Conga => Forwarding::Conga,
-        policy::Forwarding::ConWeave => Forwarding::ConWeave,
     }
 }
 

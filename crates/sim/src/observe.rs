@@ -29,7 +29,7 @@ impl Recorder {
     pub(crate) fn new(spec: &SimSpec, ports: u32) -> Self {
         Recorder {
             config: spec.observe,
-            interval: spec.observe.interval,
+            interval: spec.observe.sampling(),
             samples: Samples::default(),
             events: Events::new(spec.observe.max_events),
             tx_bytes: vec![0; ports as usize],

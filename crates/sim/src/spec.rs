@@ -64,7 +64,7 @@ impl SimSpec {
             graph: Arc::new(graph),
             faults: Vec::new(),
             stop: StopConfig::default(),
-            observe: ObserveConfig { interval: None, ..ObserveConfig::default() },
+            observe: ObserveConfig { interval: Duration::ZERO, ..ObserveConfig::default() },
             verify: false,
             scenario_toml: String::new(),
         }
@@ -198,31 +198,45 @@ pub struct StopConfig {
     pub max_events: Option<u64>,
 }
 
-/// What is recorded.
+/// What is recorded beyond one record for each flow, job and link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObserveConfig {
-    /// Time between samples of queues, links and hosts. When there are more than `max_samples`, every two become one
-    /// and the time is doubled, so that a run of any length leaves a record of bounded size. `None`: none.
-    pub interval: Option<Duration>,
-    /// Instants kept at most.
+    /// Time between samples of queues, links and hosts; doubled whenever there are more than `max_samples` of them.
+    /// Default 5 us; 0s: no samples.
+    pub interval: Duration,
+    /// Instants kept at most, 2 or more. Default 256.
     pub max_samples: u32,
-    /// Events of each kind (drops, pauses, retransmissions, timeouts, faults) kept at most; further ones are counted.
+    /// Events of each kind kept in full at most; further ones are counted. Default 100000.
     pub max_events: u32,
-    /// Messages followed over time, the largest.
+    /// Messages that are followed over time, 1000 at most: the largest, of equal ones the first. At each sample the rate
+    /// that the policy allows, the bytes in flight, and how the packets that arrived since the last one are spread over
+    /// paths, or over queue pairs where the scheme has several (the 32 that carried most). Not for datagram queue pairs. Default 0.
     pub flows: u32,
-    /// Count data packets as they leave: times between them, and bytes by the length of paths.
+    /// Count data packets as they leave their hosts, in `summary.json`: the times between packets of a message, and, where
+    /// sources choose paths, the bytes by the length of the path. Not for datagram queue pairs. Default false.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub departures: bool,
 }
 
 impl Default for ObserveConfig {
     fn default() -> Self {
         ObserveConfig {
-            interval: Some(Duration::from_us(5)),
+            interval: Duration::from_us(5),
             max_samples: 256,
             max_events: 100_000,
             flows: 0,
             departures: false,
         }
+    }
+}
+
+impl ObserveConfig {
+    /// Time between samples; `None`: no samples.
+    pub fn sampling(&self) -> Option<Duration> {
+        Some(self.interval).filter(|interval| *interval > Duration::ZERO)
     }
 }
 

@@ -116,7 +116,7 @@ fn looking_changes_nothing() {
         let mut spec = under(&faulty, &label, &scheme);
         let unseen = finish(&spec).info.digest;
         spec.observe = ObserveConfig {
-            interval: Some(Duration::from_ps(777_777)),
+            interval: Duration::from_ps(777_777),
             max_samples: 1_000,
             max_events: 10,
             flows: 3,

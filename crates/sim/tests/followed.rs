@@ -13,7 +13,7 @@ use support::{incast, leaf_spine, play, spec};
 fn run(scheme: &str, flows: u32) -> RunResult {
     let messages = [(0, 5, 2_000_000, 0), (0, 5, 100_000, 0), (1, 6, 300_000, 0)];
     let mut spec = spec(leaf_spine(), &messages, scheme);
-    let interval = Some(Duration::from_us(5));
+    let interval = Duration::from_us(5);
     spec.observe = ObserveConfig { interval, flows, ..ObserveConfig::default() };
     play(&spec)
 }
@@ -57,7 +57,7 @@ fn the_largest_is_followed_and_its_shares_add_up() {
 #[test]
 fn what_waits_for_a_gap_is_whole_packets() {
     let mut spec = spec(leaf_spine(), &incast(16, 500_000), "rps");
-    let interval = Some(Duration::from_us(5));
+    let interval = Duration::from_us(5);
     spec.observe = ObserveConfig { interval, flows: 15, ..ObserveConfig::default() };
     let result = play(&spec);
     // Sprayed among others, packets overtake each other.

@@ -17,7 +17,7 @@ const APART: u64 = 1_500_000;
 fn three_flows(max_samples: u32) -> RunResult {
     let messages: Vec<_> = (0..3).map(|i| (i, i + 8, 1_000_000, u64::from(i) * APART)).collect();
     let mut spec = spec(star(16), &messages, "ecmp");
-    let interval = Some(Duration::from_us(5));
+    let interval = Duration::from_us(5);
     spec.observe = ObserveConfig { interval, max_samples, flows: 3, ..ObserveConfig::default() };
     play(&spec)
 }

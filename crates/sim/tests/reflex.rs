@@ -223,7 +223,7 @@ fn looking_at_a_middlebox_changes_nothing() {
     let mut spec = across(100, &far_incast(500_000), "reflex-swift", both());
     let unseen = finish(&spec);
     for interval in [Duration::from_us(5), Duration::from_ps(777_777)] {
-        spec.observe.interval = Some(interval);
+        spec.observe.interval = interval;
         let seen = finish(&spec);
         assert_eq!((seen.info.digest, &seen.middleboxes), (unseen.info.digest, &unseen.middleboxes));
     }

@@ -12,6 +12,7 @@ extern crate alloc;
 extern crate std;
 
 mod data;
+mod forwarding;
 mod ids;
 mod nearest;
 mod parse;
@@ -21,6 +22,7 @@ mod serde_text;
 mod time;
 
 pub use data::{Bytes, Rate};
+pub use forwarding::Forwarding;
 pub use ids::{HostId, PathId, QpNum};
 pub use nearest::{did_you_mean, nearest};
 pub use parse::ParseUnitError;

@@ -115,13 +115,13 @@ impl Metric {
 
 /// Metrics of the ways between a leaf and another one, by uplink of the leaf that sends.
 #[derive(Clone, Default)]
-struct Ways {
+struct PairMetrics {
     metrics: Vec<Metric>,
     /// Where feedback goes on.
     turn: u16,
 }
 
-impl Ways {
+impl PairMetrics {
     fn metric(&mut self, uplink: u16) -> &mut Metric {
         if self.metrics.len() <= usize::from(uplink) {
             self.metrics.resize(usize::from(uplink) + 1, Metric::default());
@@ -148,17 +148,17 @@ impl Ways {
 struct Leaf {
     flowlets: FlowletTable,
     /// By leaf: how congested the ways there are.
-    to: Vec<Ways>,
+    to: Vec<PairMetrics>,
     /// By leaf: how congested the ways from there are, to be told to it.
-    from: Vec<Ways>,
+    from: Vec<PairMetrics>,
 }
 
 impl Leaf {
-    fn ways(of: &mut Vec<Ways>, leaf: u32) -> &mut Ways {
-        if of.len() <= leaf as usize {
-            of.resize(leaf as usize + 1, Ways::default());
+    fn metrics(all: &mut Vec<PairMetrics>, leaf: u32) -> &mut PairMetrics {
+        if all.len() <= leaf as usize {
+            all.resize(leaf as usize + 1, PairMetrics::default());
         }
-        &mut of[leaf as usize]
+        &mut all[leaf as usize]
     }
 }
 
@@ -248,7 +248,7 @@ impl Conga {
             let starts = Candidates::Range(0, all.len() - samples + 1);
             all.part(starts.by_hash(self.dice.draw(switch)), samples)
         };
-        let ways = Leaf::ways(&mut leaf.to, to);
+        let ways = Leaf::metrics(&mut leaf.to, to);
         let mut metric = |way: u32| {
             let (number, port) = place(way);
             let remote = ways.metric(number).at(now, self.config.ageing);
@@ -275,9 +275,9 @@ impl Conga {
     fn arrived(&mut self, switch: u32, from: u32, now: Time, header: &Header) {
         let tag = *self.tag(header);
         let leaf = &mut self.leaves[switch as usize];
-        Leaf::ways(&mut leaf.from, from).metric(tag.uplink).set(tag.congestion, now);
+        Leaf::metrics(&mut leaf.from, from).metric(tag.uplink).set(tag.congestion, now);
         if let Some((uplink, value)) = tag.feedback {
-            Leaf::ways(&mut leaf.to, from).metric(uplink).set(value, now);
+            Leaf::metrics(&mut leaf.to, from).metric(uplink).set(value, now);
         }
     }
 
@@ -320,7 +320,7 @@ impl Conga {
             place(self.way((switch, to), now, hash, (all, place), &*at))
         };
         let feedback =
-            Leaf::ways(&mut self.leaves[switch as usize].from, to).feedback(now, self.config.ageing);
+            Leaf::metrics(&mut self.leaves[switch as usize].from, to).feedback(now, self.config.ageing);
         *self.tag(header) = Tag { uplink: number, congestion: 0, feedback };
         self.gather(at, port, header);
         port
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn feedback_goes_round_and_prefers_news() {
-        let mut ways = Ways::default();
+        let mut ways = PairMetrics::default();
         assert_eq!(ways.feedback(us(0), AGEING), None);
         for (uplink, value) in [(4, 1), (5, 2), (7, 3)] {
             ways.metric(uplink).set(value, us(0));

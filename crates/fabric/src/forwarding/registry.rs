@@ -1,5 +1,6 @@
 //! The balancers there are. A new one is a line among the kinds, and one among the tables if it has parameters.
 
+pub use pathweave_units::Forwarding;
 use pathweave_units::Time;
 
 use super::balance::{Balance, Layout, Shares};
@@ -26,25 +27,9 @@ macro_rules! parameters {
 
 macro_rules! forwardings {
     (
-        kinds { $( $(#[$meta:meta])* $kind:ident $name:literal => $state:ident $(, $of:ident)?; )* }
+        kinds { $( $kind:ident => $state:ident $(, $of:ident)?; )* }
         tables { $( $(#[$doc:meta])* $table:ident: $parameters:ty; )* }
     ) => {
-        /// How a switch chooses among equal-cost next hops.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        pub enum Forwarding { $( $(#[$meta])* #[cfg_attr(feature = "serde", serde(rename = $name))] $kind ),* }
-
-        impl Forwarding {
-            /// All there are.
-            pub const ALL: &[Forwarding] = &[$(Forwarding::$kind),*];
-
-            /// Its name in a scenario.
-            pub fn name(self) -> &'static str {
-                match self { $( Forwarding::$kind => $name ),* }
-            }
-        }
-
         /// Load balancing in switches: how one chooses among equal-cost next hops.
         #[derive(Clone, Debug, Default, PartialEq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -144,28 +129,15 @@ macro_rules! forwardings {
 
 forwardings! {
     kinds {
-        /// By a hash of source, destination and path entropy.
-        #[default]
-        Ecmp "ecmp" => Hash;
-        /// By that hash, with shares by the capacity that each next hop has to the destination (WCMP, EuroSys 2014).
-        Wcmp "wcmp" => WeightedHash, wcmp;
-        /// A random one for every packet.
-        Rps "rps" => Spray;
-        /// A random one for every packet, with shares by capacity.
-        WeightedRps "weighted-rps" => WeightedSpray, wcmp;
-        /// A random one for every flowlet (LetFlow, NSDI 2017).
-        LetFlow "letflow" => LetFlow, letflow;
-        /// For every packet the shortest queue among a few random ones and the best one seen before (DRILL, SIGCOMM 2017).
-        Drill "drill" => Drill, drill;
-        /// For every packet the shortest way, or one by a random other switch where less waits for that (UGAL-L, ISCA 2008;
-        /// made for Dragonfly). Each host must be at one switch.
-        Ugal "ugal" => Ugal, ugal;
-        /// For every flowlet the way that is least congested as far as the leaf of the receiver (CONGA, SIGCOMM 2014). Each
-        /// host must be at one switch.
-        Conga "conga" => Conga, conga;
-        /// Flows leave ways with a long round trip, and the switch of the receiver puts them in order (ConWeave, SIGCOMM 2023).
-        /// Each host must be at one switch.
-        ConWeave "conweave" => ConWeave, conweave;
+        Ecmp => Hash;
+        Wcmp => WeightedHash, wcmp;
+        Rps => Spray;
+        WeightedRps => WeightedSpray, wcmp;
+        LetFlow => LetFlow, letflow;
+        Drill => Drill, drill;
+        Ugal => Ugal, ugal;
+        Conga => Conga, conga;
+        ConWeave => ConWeave, conweave;
     }
     tables {
         /// Parameters of "wcmp" and "weighted-rps".

@@ -59,20 +59,9 @@ pub fn subjects() -> Vec<Subject> {
         let scheme = Scheme { policy: PolicyConfig::Split(one_path), recovery, ..preset("rps-nocc") };
         Subject { label: format!("recovery {name}"), scheme }
     }));
-    all.extend(successors(Some(Forwarding::Ecmp), after_forwarding).map(|forwarding| {
-        let name = match forwarding {
-            Forwarding::Ecmp => "ecmp",
-            Forwarding::Wcmp => "wcmp",
-            Forwarding::Rps => "rps",
-            Forwarding::WeightedRps => "weighted-rps",
-            Forwarding::LetFlow => "letflow",
-            Forwarding::Drill => "drill",
-            Forwarding::Ugal => "ugal",
-            Forwarding::Conga => "conga",
-            Forwarding::ConWeave => "conweave",
-        };
+    all.extend(Forwarding::ALL.iter().map(|&forwarding| {
         let scheme = Scheme { forwarding: Some(forwarding), ..preset("switch-rps") };
-        Subject { label: format!("forwarding {name}"), scheme }
+        Subject { label: format!("forwarding {}", forwarding.name()), scheme }
     }));
     all
 }
@@ -89,21 +78,6 @@ fn after_recovery(recovery: &Recovery) -> Option<Recovery> {
             rto_slack: Duration::from_us(5),
         },
         Recovery::PathOrder { .. } => return None,
-    })
-}
-
-/// The load balancing after this one, likewise.
-fn after_forwarding(forwarding: &Forwarding) -> Option<Forwarding> {
-    Some(match forwarding {
-        Forwarding::Ecmp => Forwarding::Wcmp,
-        Forwarding::Wcmp => Forwarding::Rps,
-        Forwarding::Rps => Forwarding::WeightedRps,
-        Forwarding::WeightedRps => Forwarding::LetFlow,
-        Forwarding::LetFlow => Forwarding::Drill,
-        Forwarding::Drill => Forwarding::Ugal,
-        Forwarding::Ugal => Forwarding::Conga,
-        Forwarding::Conga => Forwarding::ConWeave,
-        Forwarding::ConWeave => return None,
     })
 }
 

@@ -9,13 +9,13 @@ mod workload;
 use std::collections::BTreeMap;
 
 use pathweave_fabric::config::{FaultConfig, SwitchConfig};
-pub use pathweave_sim::{NamedScheme, Verb};
+pub use pathweave_sim::{NamedScheme, ObserveConfig, Verb};
 use pathweave_topo::{RoutingConfig, TopologyConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use network::{NetworkConfig, RetransmissionConfig};
-pub use run::{ObserveConfig, RunConfig};
+pub use run::RunConfig;
 pub(crate) use workload::Role;
 pub use workload::WorkloadEntry;
 

@@ -8,7 +8,7 @@ impl PathSets {
     /// switch to the first anchor and from the last one to the last switch, the shortest way is the only one. None where
     /// the path itself is. They pin the way back, too.
     pub fn anchors(&self, topology: &Topology) -> Vec<u8> {
-        let mut ways = Ways { topology, from: vec![None; topology.switches().len()] };
+        let mut ways = ShortestPaths { topology, from: vec![None; topology.switches().len()] };
         let of_edge = |from: usize| {
             let pairs = from * self.edges.len()..(from + 1) * self.edges.len();
             self.first_path[pairs.start] as usize..self.first_path[pairs.end] as usize
@@ -27,21 +27,21 @@ impl PathSets {
 }
 
 /// Shortest ways over switches, worked out from each switch when it is first asked for.
-struct Ways<'a> {
+struct ShortestPaths<'a> {
     topology: &'a Topology,
-    from: Vec<Option<Box<[Way]>>>,
+    from: Vec<Option<Box<[Shortest]>>>,
 }
 
 /// The shortest ways to a switch: their hops, and whether there is just one.
 #[derive(Clone, Copy)]
-struct Way {
+struct Shortest {
     hops: u32,
     is_only: bool,
 }
 
-const NO_WAY: Way = Way { hops: u32::MAX, is_only: false };
+const UNREACHABLE: Shortest = Shortest { hops: u32::MAX, is_only: false };
 
-impl Ways<'_> {
+impl ShortestPaths<'_> {
     /// Anchors of the path over these switches. Going as far as possible each time takes the fewest, since what is
     /// part of an only shortest way is one itself.
     fn anchors(&mut self, switches: &[NodeId]) -> u8 {
@@ -66,13 +66,13 @@ impl Ways<'_> {
         if self.from[source].is_none() {
             self.from[source] = Some(self.explore(source));
         }
-        let way = self.from[source].as_ref().map_or(NO_WAY, |ways| ways[target]);
+        let way = self.from[source].as_ref().map_or(UNREACHABLE, |ways| ways[target]);
         way.is_only && way.hops as usize == to - from
     }
 
-    fn explore(&self, source: usize) -> Box<[Way]> {
-        let mut ways = vec![NO_WAY; self.topology.switches().len()].into_boxed_slice();
-        ways[source] = Way { hops: 0, is_only: true };
+    fn explore(&self, source: usize) -> Box<[Shortest]> {
+        let mut ways = vec![UNREACHABLE; self.topology.switches().len()].into_boxed_slice();
+        ways[source] = Shortest { hops: 0, is_only: true };
         let mut order = vec![source];
         let mut next = 0;
         while let Some(&switch) = order.get(next) {
@@ -81,7 +81,7 @@ impl Ways<'_> {
             let ports = self.topology.ports(self.topology.switch_node(switch)).iter();
             for peer in ports.filter_map(|port| self.topology.switch_index(port.peer)) {
                 if ways[peer].hops == u32::MAX {
-                    ways[peer] = Way { hops: here.hops + 1, is_only: here.is_only };
+                    ways[peer] = Shortest { hops: here.hops + 1, is_only: here.is_only };
                     order.push(peer);
                 } else if ways[peer].hops == here.hops + 1 {
                     // Another neighbour as near, or a link parallel to the first.
