@@ -75,7 +75,6 @@ __all__ = [
     "FlowSpec",
     "FlowsWorkload",
     "Forwarding",
-    "Forwarding2",
     "ForwardingConfig",
     "Framing",
     "FullMeshTopology",
@@ -817,7 +816,7 @@ class Scheme(Table):
     base: SchemeName | str | None = None
     acks: AckPolicy | None = None
     cnp: CnpPolicy | None = None
-    forwarding: Forwarding2 | None = None
+    forwarding: Forwarding | None = None
     name: str | None = None
     paths: int | None = None
     policy: Policy | None = None
@@ -2749,19 +2748,6 @@ FlowFormat: TypeAlias = Literal["auto", "csv", "hpcc", "conweave", "htsim"]
 # "conweave": Flows leave ways with a long round trip, and the switch of the receiver puts them in order (ConWeave,
 #   SIGCOMM 2023). Each host must be at one switch.
 Forwarding: TypeAlias = Literal["ecmp", "wcmp", "rps", "weighted-rps", "letflow", "drill", "ugal", "conga", "conweave"]
-
-
-# Load balancing in switches that a scheme is made for. What it does and its parameters are the switches' affair.
-# "ecmp": A hash of source, destination and path.
-# "wcmp": A hash, with shares by capacity.
-# "rps": A random next hop for each packet.
-# "weighted-rps": A random next hop for each packet, with shares by capacity.
-# "letflow": A random next hop for each flowlet.
-# "drill": The shortest of a few queues for each packet.
-# "ugal": The shortest way or a detour for each packet.
-# "conga": The least congested way between leaves for each flowlet.
-# "conweave": Flows change slow ways, and switches put them in order.
-Forwarding2: TypeAlias = Literal["ecmp", "wcmp", "rps", "weighted-rps", "letflow", "drill", "ugal", "conga", "conweave"]
 
 
 # A named accounting of header bytes.
