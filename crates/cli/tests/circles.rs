@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const MOST_FILES: usize = 4;
 
 /// Circles that are still to be opened: crates, and how many files the largest circle of each has.
-const TO_BE_OPENED: &[(&str, usize)] = &[("policy", 34), ("sim", 8), ("transport", 16)];
+const TO_BE_OPENED: &[(&str, usize)] = &[("policy", 19), ("sim", 8), ("transport", 16)];
 
 /// A module by its names from the root of the crate.
 type Name = Vec<String>;
@@ -53,9 +53,9 @@ fn tokens(source: &str) -> Vec<String> {
         } else if !first.is_whitespace() {
             tokens.push(first.to_string());
         }
-        let is_test = tokens.ends_with(&["#", "[", "cfg", "(", "test", ")", "]", "mod"].map(str::to_owned));
         rest = &rest[len..];
-        if is_test && rest.split([';', '{']).next().is_some_and(|name| rest[name.len()..].starts_with('{')) {
+        // By custom the test module comes last.
+        if tokens.ends_with(&["mod", "tests"].map(str::to_owned)) && rest.trim_start().starts_with('{') {
             break;
         }
     }

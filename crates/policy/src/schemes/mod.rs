@@ -9,6 +9,7 @@ mod drill;
 mod ecmp;
 mod ecmp_sr;
 mod erd;
+mod info;
 mod laps;
 mod laps_code_2025;
 mod laps_published;
@@ -32,22 +33,7 @@ mod udmp_published;
 mod ugal;
 mod wcmp;
 
-use crate::Scheme;
-
-/// A scheme as `pathweave list schemes` shows it.
-#[derive(Clone, Copy, Debug)]
-pub struct SchemeInfo {
-    /// Name in a scenario.
-    pub name: &'static str,
-    /// Other names it answers to.
-    pub aliases: &'static [&'static str],
-    /// One line.
-    pub help: &'static str,
-    /// Where the combination comes from.
-    pub source: &'static str,
-    /// The preset.
-    pub make: fn() -> Scheme,
-}
+pub use info::SchemeInfo;
 
 /// All schemes, in the order in which listings show them.
 pub fn schemes() -> &'static [SchemeInfo] {
