@@ -71,8 +71,7 @@ pub(crate) fn run_calm<const C: usize>(
 ) -> Time {
     let at = &mut switches.each[switch as usize];
     let (first, end) = (at.first_port as usize, at.end_port as usize);
-    let held = &mut switches.held[first..end];
-    for (held, came) in held.iter_mut().zip(&window.came_bytes) {
+    for (held, came) in switches.held[first..end].iter_mut().zip(&window.came_bytes) {
         (0..C).for_each(|class| held.bytes[class] += came[class]);
     }
     at.used_bytes += window.bytes;
@@ -90,6 +89,7 @@ pub(crate) fn run_calm<const C: usize>(
             lines.wires.links[next.peer as usize].prefetch_end();
         }
         let port = &mut lines.ports[first + index];
+        let held = &mut switches.held[first..end];
         let mut departures = Departures { held, first, packets: 0, bytes: 0 };
         loop {
             let arrival = arrivals.next_at(index as u64);
@@ -116,6 +116,6 @@ pub(crate) fn run_calm<const C: usize>(
         let service = if port.eligible() != 0 { port.tx_free } else { Time::MAX };
         next = next.min(service);
     }
-    at.used_bytes -= left_bytes;
+    switches.each[switch as usize].used_bytes -= left_bytes;
     next
 }

@@ -29,14 +29,15 @@ impl Protection {
         }
     }
     /// The value in the handshake.
-    pub(crate) const fn code(self) -> u8 {
+    pub const fn code(self) -> u8 {
         match self {
             Protection::Insecure => 0,
             Protection::AuthOnly => 1,
             Protection::Encrypt => 2,
         }
     }
-    pub(crate) fn from_code(code: u8) -> Option<Self> {
+    /// The protection of a value in the handshake.
+    pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.code() == code)
     }
 }

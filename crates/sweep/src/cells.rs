@@ -295,7 +295,7 @@ mod tests {
         let text = "scenario = 'a.toml'\nset = { seed = 4 }\n[[list]]\nname = 'one'\nset = { a = 1 }\n[[list]]\nname = 'two'\n\
                     [[grid]]\nkey = 'scheme'\nvalues = ['ecmp', 'rps']\n\
                     [[grid]]\nkey = 'workload[0].size'\nvalues = ['1KB', '2MB', '3KiB']\n";
-        let (axes, cells) = of(text).unwrap();
+        let (axes, cells) = parse(text).unwrap();
         assert_eq!(cells.len(), 12);
         assert_eq!(cells[0].label, "one, scheme=ecmp, workload[0].size=1KB");
         assert_eq!(cells[0].set, ["seed=4", "a=1", "scheme=\"ecmp\"", "workload[0].size=\"1KB\""]);
@@ -312,7 +312,7 @@ mod tests {
         let text = "scenario = 'a.toml'\n[[grid]]\nkey = 'scheme'\nvalues = ['ecmp', 'rps']\n\
                     [latin-hypercube]\nsamples = 5\n[[latin-hypercube.axis]]\nkey = 'x'\nfrom = 1\nto = 9\n\
                     [[latin-hypercube.axis]]\nkey = 'y'\nfrom = '1us'\nto = '9us'\n";
-        let (axes, cells) = of(text).unwrap();
+        let (axes, cells) = parse(text).unwrap();
         assert_eq!((axes.len(), cells.len()), (3, 10));
         assert_eq!(cells[3].at, [0, 3, 3]);
         assert_eq!(
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_and_placed() {
-        let grid = |rest: &str| of(&format!("scenario = 'a.toml'\n{rest}")).unwrap_err();
+        let grid = |rest: &str| parse(&format!("scenario = 'a.toml'\n{rest}")).unwrap_err();
         let empty = grid("[[grid]]\nkey = 'scheme'\nvalues = []\n");
         assert!(empty.contains("axis \"scheme\" has no values") && empty.contains("s.toml:4"), "{empty}");
         assert!(grid("").contains("nothing is varied"));

@@ -299,7 +299,7 @@ impl Session {
     }
     /// Whether an unprotected packet is one of this session: `residue` is its CRC XOR what stands in the place of it.
     #[inline]
-    pub(crate) fn takes_plain(&self, residue: u32) -> bool {
+    pub fn takes_plain(&self, residue: u32) -> bool {
         self.protection == Protection::Insecure && residue == self.plain_tags.receives
     }
     /// Bytes before the packet.

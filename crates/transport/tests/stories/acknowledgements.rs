@@ -5,7 +5,7 @@ use crate::{LIMIT, SR, dropping};
 use pathweave_policy::AckPolicy;
 use pathweave_transport::{Op, QpConfig};
 use pathweave_units::{Duration, Time};
-use pathweave_wire::{Ack, Body, Segment};
+use pathweave_wire::{Body, Segment};
 
 #[test]
 fn acknowledgements_are_coalesced_and_the_last_one_comes_at_once() {

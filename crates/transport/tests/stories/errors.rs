@@ -134,7 +134,7 @@ fn late_packets_of_a_destroyed_queue_pair_are_foreign() {
     pair.drain();
     let old = pair.qps[1];
     pair.hosts[1].endpoint.destroy_qp(old).unwrap();
-    let new = pair.hosts[1].endpoint.create_qp(pair.now, pair::config(0, 16));
+    let new = pair.hosts[1].endpoint.create_qp(pair.now, crate::pair::config(0, 16));
     pair.hosts[1].endpoint.connect(new, pair.qps[0]).unwrap();
     pair.run(LIMIT);
     assert_eq!(pair.statuses(0), [(1, Status::RetryExceeded)]);

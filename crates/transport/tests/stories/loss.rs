@@ -5,7 +5,7 @@ use crate::{LIMIT, SR, dropping};
 use pathweave_policy::{CnpMode, CnpPolicy, FeedbackKind, Recovery};
 use pathweave_transport::{Op, Status};
 use pathweave_units::Duration;
-use pathweave_wire::{Ack, Body};
+use pathweave_wire::Body;
 
 #[test]
 fn go_back_n_complains_once_and_sends_everything_again() {

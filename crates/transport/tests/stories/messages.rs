@@ -5,7 +5,7 @@ use crate::pair::{Channel, Pair};
 use pathweave_policy::FeedbackKind;
 use pathweave_transport::{Buffer, Event, Op, Opcode, ReceiveMode, Status, WorkRequest};
 use pathweave_units::{Duration, Time};
-use pathweave_wire::{Ack, Operation};
+use pathweave_wire::Operation;
 
 #[test]
 fn a_send_fills_a_receive() {

@@ -71,7 +71,7 @@ fn a_probe_comes_back_with_its_round_trip() {
 #[test]
 fn an_echo_of_the_edge_is_heard_and_acknowledges_nothing() {
     let mut endpoint = Endpoint::new(EndpointConfig { nic_ports: 1, ..EndpointConfig::new(HostId(0)) });
-    let qp = endpoint.create_qp(Time::ZERO, pair::config(1, 4));
+    let qp = endpoint.create_qp(Time::ZERO, crate::pair::config(1, 4));
     endpoint.connect(qp, QpNum(9)).unwrap();
     let at = Time::from_us;
     let echo = |sent_at| Segment {
@@ -100,7 +100,7 @@ fn an_echo_of_the_edge_is_heard_and_acknowledges_nothing() {
 #[test]
 fn a_stamp_renewed_on_the_way_measures_from_there() {
     let mut endpoint = Endpoint::new(EndpointConfig { nic_ports: 1, ..EndpointConfig::new(HostId(0)) });
-    let qp = endpoint.create_qp(Time::ZERO, pair::config(1, 4));
+    let qp = endpoint.create_qp(Time::ZERO, crate::pair::config(1, 4));
     endpoint.connect(qp, QpNum(9)).unwrap();
     let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 4 };
     endpoint.post(Time::from_us(1), qp, request).unwrap();
@@ -124,7 +124,7 @@ fn a_stamp_renewed_on_the_way_measures_from_there() {
 #[test]
 fn a_packet_waits_for_its_port_and_control_does_not() {
     let mut endpoint = Endpoint::new(EndpointConfig { nic_ports: 2, ..EndpointConfig::new(HostId(0)) });
-    let mut config = pair::config(1, 16);
+    let mut config = crate::pair::config(1, 16);
     config.policy.paths = 4;
     let qp = endpoint.create_qp(Time::ZERO, config);
     endpoint.connect(qp, QpNum(9)).unwrap();
@@ -148,7 +148,7 @@ fn queue_pairs_take_turns() {
     let mut endpoint = Endpoint::new(EndpointConfig::new(HostId(0)));
     let qps: Vec<QpNum> = (0..3)
         .map(|_| {
-            let qp = endpoint.create_qp(Time::ZERO, pair::config(1, 2));
+            let qp = endpoint.create_qp(Time::ZERO, crate::pair::config(1, 2));
             endpoint.connect(qp, QpNum(9)).unwrap();
             let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 1 << 20 };
             endpoint.post(Time::ZERO, qp, request).unwrap();
