@@ -146,7 +146,7 @@ impl<M: Meets> Client<'_, M> {
         let (mut heard, mut shown) = (Instant::now(), Instant::now());
         loop {
             end.post()?;
-            if end.is_done() {
+            if end.tally().is_done() {
                 return Ok(());
             }
             match next(end)? {
@@ -155,14 +155,14 @@ impl<M: Meets> Client<'_, M> {
                 None => {}
             }
             if time.is_some_and(|time| mark.elapsed() >= time) {
-                end.stop();
+                end.tally_mut().stop();
             }
             if shown.elapsed() >= LOOK_EVERY {
                 shown = Instant::now();
                 if self.console.is_interrupted() {
-                    end.stop();
+                    end.tally_mut().stop();
                 }
-                self.show(test, end, end.done(), mark.elapsed());
+                self.show(test, end, end.tally().done, mark.elapsed());
             }
         }
     }
@@ -178,12 +178,12 @@ impl<M: Meets> Client<'_, M> {
             if over {
                 break;
             }
-            let (begun, before) = (Instant::now(), end.done());
+            let (begun, before) = (Instant::now(), end.tally().done);
             end.post_one()?;
             loop {
                 match next(end)? {
                     Some(Came::Data) if test.op != Op::Read => break,
-                    Some(_) if test.op == Op::Read && end.done() > before => break,
+                    Some(_) if test.op == Op::Read && end.tally().done > before => break,
                     None if begun.elapsed() > LONGEST_SILENCE => {
                         return Err(Broken::Silent(LONGEST_SILENCE));
                     }
@@ -197,8 +197,8 @@ impl<M: Meets> Client<'_, M> {
             }
         }
         // The last answer may be here before the last acknowledgement.
-        end.stop();
-        while !end.is_done() {
+        end.tally_mut().stop();
+        while !end.tally().is_done() {
             next(end)?;
         }
         Ok(samples)

@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 use crate::broken::Broken;
 use crate::clients::Moved;
 use crate::show::Row;
-use crate::test::{Kind, Test};
+use crate::tally::Tally;
+use crate::test::Kind;
 use crate::work::{Watch, Work};
 
 /// Something that has come of a measurement.
@@ -38,7 +39,8 @@ pub(crate) enum Said<S> {
 /// One end: keeps receives posted and messages under way, and checks bytes.
 pub(crate) trait End {
     type Side: Part;
-    fn test(&self) -> &Test;
+    fn tally(&self) -> &Tally;
+    fn tally_mut(&mut self) -> &mut Tally;
     /// Keeps as many messages under way as there may be.
     fn post(&mut self) -> Result<(), Broken>;
     /// Sends the next message.
@@ -46,13 +48,6 @@ pub(crate) trait End {
     /// The next thing that comes, waiting a little for it.
     fn next(&mut self) -> Result<Option<Came<Self::Side>>, Broken>;
     fn say(&mut self, said: Said<Self::Side>) -> Result<(), Broken>;
-    /// No more is to be posted.
-    fn stop(&mut self);
-    /// All this end wanted is posted and done.
-    fn is_done(&self) -> bool;
-    fn done(&self) -> u64;
-    /// What this end has done since the watch was started.
-    fn work(&self, watch: &Watch) -> Work;
     fn stats(&self) -> Option<<Self::Side as Part>::Stats>;
     /// Payload that has arrived, each byte once, and that was sent.
     fn moved_bytes(&self) -> (u64, u64);
@@ -109,7 +104,7 @@ impl<S: Part> Mark<S> {
 
     /// What has happened since.
     pub(crate) fn side(&self, end: &impl End<Side = S>, others: usize) -> S {
-        S::between(end.work(&self.watch), others, self.stats.as_ref(), end.stats().as_ref())
+        S::between(end.tally().work(&self.watch), others, self.stats.as_ref(), end.stats().as_ref())
     }
 }
 
@@ -162,7 +157,7 @@ impl<E: End> Running<E> {
     /// # Errors
     /// It is over.
     pub(crate) fn go_on(&mut self, came: Came<E::Side>, count: usize) -> Result<(), Broken> {
-        let test = *self.end.test();
+        let test = self.end.tally().test;
         match came {
             Came::Said(Said::Start) => {
                 (self.others, self.phase, self.begun) = (count, Phase::Running, Some(Instant::now()));
@@ -171,7 +166,7 @@ impl<E: End> Running<E> {
             Came::Said(Said::Finish) => {
                 self.phase = Phase::Finishing;
                 if test.iterations.is_none() || test.kind == Kind::Latency {
-                    self.end.stop();
+                    self.end.tally_mut().stop();
                 }
             }
             Came::Said(Said::Bye) if self.is_over() => {}
@@ -181,7 +176,7 @@ impl<E: End> Running<E> {
         if matches!(self.phase, Phase::Running | Phase::Finishing) {
             self.end.post()?;
         }
-        if self.phase == Phase::Finishing && self.end.is_done() {
+        if self.phase == Phase::Finishing && self.end.tally().is_done() {
             self.phase = Phase::Over;
             self.moved = Some(self.moved_now());
             let side = self.mark.side(&self.end, self.others);

@@ -20,6 +20,7 @@ mod samples;
 mod server;
 mod show;
 mod survey;
+mod tally;
 mod test;
 mod work;
 

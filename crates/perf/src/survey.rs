@@ -181,7 +181,7 @@ fn wait(
     let begun = Instant::now();
     let mut left_to_send = messages;
     loop {
-        if left_to_send > 0 && ready.flow.is_done() {
+        if left_to_send > 0 && ready.flow.tally.is_done() {
             ready.flow.post_one(&ready.connection)?;
             left_to_send -= 1;
         }

@@ -26,8 +26,8 @@ use crate::meet::{Asks, ClientOptions, LOOK_EVERY, Meets};
 use crate::open as device;
 use crate::pattern::region;
 use crate::show::Setup;
-use crate::test::{Hello, Role, Test};
-use crate::work::{Watch, Work};
+use crate::tally::Tally;
+use crate::test::{Hello, Role};
 pub(crate) use bundle::{Bundle, Member};
 use flow::{Flow, tell};
 pub(crate) use server::serve;
@@ -77,8 +77,11 @@ impl ConnectionEnd {
 impl End for ConnectionEnd {
     type Side = Side;
 
-    fn test(&self) -> &Test {
-        self.flow.test()
+    fn tally(&self) -> &Tally {
+        &self.flow.tally
+    }
+    fn tally_mut(&mut self) -> &mut Tally {
+        &mut self.flow.tally
     }
     fn post(&mut self) -> Result<(), Broken> {
         self.flow.refill(&self.connection)?;
@@ -108,18 +111,6 @@ impl End for ConnectionEnd {
             // The connection closes, which says as much.
             (Said::Bye | Said::Report(_), _) => Ok(()),
         }
-    }
-    fn stop(&mut self) {
-        self.flow.stop();
-    }
-    fn is_done(&self) -> bool {
-        self.flow.is_done()
-    }
-    fn done(&self) -> u64 {
-        self.flow.done()
-    }
-    fn work(&self, watch: &Watch) -> Work {
-        self.flow.work(watch)
     }
     fn stats(&self) -> Option<ConnectionStats> {
         self.connection.stats()
@@ -162,7 +153,7 @@ impl Meets for Connections<'_> {
 
     fn setup(&self, end: &ConnectionEnd, console: &dyn Console) -> Setup {
         device::note_paths(&end.connection, self.options.device.paths, console);
-        let (info, test) = (end.connection.info(), end.test());
+        let (info, test) = (end.connection.info(), end.tally().test);
         Setup {
             op: test.op,
             transport: None,

@@ -120,7 +120,7 @@ impl Session {
     /// What is measured, where it takes part.
     pub(crate) fn test(&self) -> Option<&Test> {
         match &self.part {
-            Part::Test(running) => Some(running.end.test()),
+            Part::Test(running) => Some(&running.end.tally().test),
             Part::Refused(_) => None,
         }
     }

@@ -104,7 +104,7 @@ impl Meets for Datagrams {
     }
 
     fn setup(&self, end: &DatagramEnd, _console: &dyn Console) -> Setup {
-        let (config, test) = (&self.config.device, end.test());
+        let (config, test) = (&self.config.device, end.tally().test);
         let scan = end.stats().map(|stats| stats.scan_period).unwrap_or_default();
         Setup {
             op: test.op,

@@ -10,10 +10,9 @@ use super::words::{WORDS_BYTES, Word, decode, encode, token_of};
 use crate::broken::Broken;
 use crate::end::{Came, End, Said};
 use crate::meet::LOOK_EVERY;
-use crate::meter::Meter;
-use crate::pattern::{Pattern, region};
-use crate::test::{Check, Directions, Kind, Role, Test};
-use crate::work::{Watch, Work};
+use crate::pattern::region;
+use crate::tally::Tally;
+use crate::test::{Check, Role, Test};
 
 /// Buffers of a measurement take about this much, unless one message is more.
 const BUFFER_BYTES: u64 = 256 << 20;
@@ -29,25 +28,13 @@ pub(crate) struct DatagramEnd {
     endpoint: RdmEndpoint,
     peer: Peer,
     token: u64,
-    test: Test,
-    role: Role,
+    tally: Tally,
     /// Where messages come from, a slot each, and where they go.
     own: Region,
     open: Region,
     slot_bytes: u64,
-    pattern: Pattern,
-    posted: u64,
-    done: u64,
-    /// Messages the other end has looked at.
-    credited: u64,
-    arrived: u64,
-    owed: u64,
-    wrong: u64,
-    first_wrong: Option<String>,
-    stopped: bool,
     /// Words on their way.
     words: u64,
-    meter: Meter,
 }
 
 /// How messages lie in memory: each where it may be, in a slot that has room for words, too.
@@ -98,37 +85,16 @@ impl DatagramEnd {
             endpoint,
             peer,
             token,
-            test,
-            role,
+            tally: Tally::new(test, role),
             own,
             open,
             slot_bytes: layout.slot_bytes(),
-            pattern: Pattern::new(),
-            posted: 0,
-            done: 0,
-            credited: 0,
-            arrived: 0,
-            owed: 0,
-            wrong: 0,
-            first_wrong: None,
-            stopped: false,
             words: 0,
-            meter: Meter::default(),
         };
         // Where bytes are looked at, a slot has one receive.
-        let receives = if end.checks() { layout.slots() } else { layout.receives() };
+        let receives = if end.tally.checks() { layout.slots() } else { layout.receives() };
         (0..receives).try_for_each(|number| end.receive(number % layout.slots()))?;
         Ok(end)
-    }
-
-    fn checks(&self) -> bool {
-        self.test.check == Check::EveryByte
-    }
-
-    /// It has data of its own to send as fast as it can.
-    fn streams(&self) -> bool {
-        let sends = self.role == Role::Client || self.test.directions == Directions::Both;
-        sends && self.test.kind == Kind::Bandwidth
     }
 
     fn receive(&self, slot: u64) -> Result<(), Broken> {
@@ -160,8 +126,7 @@ impl DatagramEnd {
                 self.words -= 1;
                 return Ok(Came::Done);
             }
-            self.done += 1;
-            self.meter.note(self.test.size_bytes);
+            self.tally.complete();
             return Ok(Came::Done);
         }
         if done.peer != Some(self.peer) {
@@ -171,7 +136,7 @@ impl DatagramEnd {
         let word = if done.byte_len <= WORDS_BYTES { self.word(done.wr_id, done.byte_len)? } else { None };
         let came = match word {
             Some(Word::Checked { count }) => {
-                self.credited += count;
+                self.tally.credited += count;
                 Came::Done
             }
             Some(Word::Finish) => Came::Said(Said::Finish),
@@ -199,29 +164,26 @@ impl DatagramEnd {
     }
 
     fn data(&mut self, slot: u64, len: u64) -> Result<(), Broken> {
-        let number = self.arrived;
-        self.arrived += 1;
-        if !self.checks() {
+        let number = self.tally.arrived;
+        self.tally.arrived += 1;
+        if !self.tally.checks() {
             return Ok(());
         }
         let start = (slot * self.slot_bytes) as usize;
-        let size = self.test.size_bytes as usize;
+        let size = self.tally.test.size_bytes as usize;
         // Delivery is in order where bytes are looked at, so the message is known by its place among the others.
-        let wrong = match self.pattern.first_wrong(&self.open, start, size, number)? {
+        let wrong = match self.tally.pattern.first_wrong(&self.open, start, size, number)? {
             Some(offset) => Some(format!("message {number}, byte {offset} of {size}")),
-            None if len != self.test.size_bytes => {
+            None if len != self.tally.test.size_bytes => {
                 Some(format!("message {number} has {len} bytes of {size}"))
             }
             None => None,
         };
         if let Some(wrong) = wrong {
-            self.wrong += 1;
-            self.first_wrong.get_or_insert(wrong);
+            self.tally.note_wrong(|_| wrong);
         }
-        self.pattern.spoil(&self.open, start, size, number)?;
-        self.owed += 1;
-        if self.owed >= Layout(self.test).window().div_ceil(4) {
-            let count = std::mem::take(&mut self.owed);
+        self.tally.pattern.spoil(&self.open, start, size, number)?;
+        if let Some(count) = self.tally.owes(Layout(self.tally.test).window().div_ceil(4)) {
             self.tell(&Word::Checked { count })?;
         }
         Ok(())
@@ -236,32 +198,36 @@ impl DatagramEnd {
 impl End for DatagramEnd {
     type Side = Side;
 
-    fn test(&self) -> &Test {
-        &self.test
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+    fn tally_mut(&mut self) -> &mut Tally {
+        &mut self.tally
     }
     fn post(&mut self) -> Result<(), Broken> {
-        while !self.stopped && self.streams() {
-            let all = self.test.iterations.is_some_and(|all| self.posted >= all);
-            let behind = if self.checks() { self.credited.min(self.done) } else { self.done };
-            if all || self.posted - behind >= Layout(self.test).window() {
-                break;
+        loop {
+            let Tally { done, credited, .. } = self.tally;
+            let behind = if self.tally.checks() { credited.min(done) } else { done };
+            if !self.tally.may_post(behind, Layout(self.tally.test).window()) {
+                return Ok(());
             }
             self.post_one()?;
         }
-        Ok(())
     }
     fn post_one(&mut self) -> Result<(), Broken> {
-        if self.posted == 0 {
-            self.meter.begin();
-        }
-        let slot = self.posted % Layout(self.test).slots();
-        if self.checks() {
+        let slot = self.tally.posted % Layout(self.tally.test).slots();
+        if self.tally.checks() {
             let start = (slot * self.slot_bytes) as usize;
-            self.pattern.fill(&self.own, start, self.test.size_bytes as usize, self.posted)?;
+            self.tally.pattern.fill(
+                &self.own,
+                start,
+                self.tally.test.size_bytes as usize,
+                self.tally.posted,
+            )?;
         }
-        let message = self.slice(&self.own, slot, self.test.size_bytes)?;
-        self.endpoint.send(self.posted, self.peer, message)?;
-        self.posted += 1;
+        let message = self.slice(&self.own, slot, self.tally.test.size_bytes)?;
+        self.endpoint.send(self.tally.posted, self.peer, message)?;
+        self.tally.post();
         Ok(())
     }
     fn next(&mut self) -> Result<Option<Came<Side>>, Broken> {
@@ -289,30 +255,12 @@ impl End for DatagramEnd {
             }
         }
     }
-    fn stop(&mut self) {
-        self.stopped = true;
-    }
-    fn is_done(&self) -> bool {
-        let all = self.test.iterations.is_some_and(|all| self.posted >= all);
-        (!self.streams() || self.stopped || all) && self.done == self.posted
-    }
-    fn done(&self) -> u64 {
-        self.done
-    }
-    fn work(&self, watch: &Watch) -> Work {
-        Work {
-            checked_messages: if self.checks() { self.arrived } else { 0 },
-            wrong_messages: self.wrong,
-            first_wrong: self.first_wrong.clone(),
-            ..watch.work(self.done, self.test.size_bytes, &self.meter)
-        }
-    }
     fn stats(&self) -> Option<RdmStats> {
         self.endpoint.stats()
     }
     /// What is sent is what is done.
     fn moved_bytes(&self) -> (u64, u64) {
         let received = self.endpoint.stats().map_or(0, |stats| stats.counters.payload_bytes_received);
-        (received, self.done * self.test.size_bytes)
+        (received, self.tally.done * self.tally.test.size_bytes)
     }
 }
