@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use pathweave_execution::ConnId;
 use pathweave_policy::{AnyPolicy, DatagramConfig, Leg, PolicyEnv, Repair, Service};
 use pathweave_results::FlowRecord;
-use pathweave_transport::Status;
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdHost, RdQp, SideMessage};
+use pathweave_transport::{Status, Transport};
 use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, RdData, Segment};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pathweave_fabric::{Fabric, Header, PortId};
 use pathweave_policy::AnyPolicy;
-use pathweave_transport::{Class, Endpoint, Gate, MemoryRegion, Transmit, Warm};
+use pathweave_transport::{Class, Endpoint, Gate, MemoryRegion, Transmit, Transport, Warm};
 use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
@@ -250,7 +250,7 @@ impl Host {
         };
         while endpoint.send_control(&mut send) {}
         if let Some(extra) = extra {
-            std::iter::from_fn(|| extra.rd.poll_control()).for_each(send);
+            while extra.rd.send_control(&mut send) {}
         }
         if asleep && !nic.acks_as_data {
             // They leave before the data that waits. Of several, the time may be a little short, which does no harm.
@@ -313,14 +313,12 @@ impl Host {
         while open != 0 {
             let gate = Gate { data_ports: open };
             let mut packet = None;
+            let mut take = |data| packet = Some(data);
             extra.datagrams_next = !extra.datagrams_next;
-            if extra.datagrams_next {
-                packet = extra.rd.poll_transmit(now, gate);
-            }
-            if packet.is_none() {
-                endpoint.send_data(now, gate, |data| packet = Some(data));
-            }
-            let Some(mut packet) = packet.or_else(|| extra.rd.poll_transmit(now, gate)) else { break };
+            let _ = (extra.datagrams_next && extra.rd.send_data(now, gate, &mut take))
+                || endpoint.send_data(now, gate, &mut take)
+                || extra.rd.send_data(now, gate, &mut take);
+            let Some(mut packet) = packet else { break };
             if let Body::Rd(_) = packet.segment.body {
                 packet.segment.path = extra.route(packet.to, packet.segment.path);
             }

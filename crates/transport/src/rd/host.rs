@@ -52,8 +52,20 @@ impl<P: Policy> RdHost<P> {
         self.qps.iter()
     }
 
-    /// As [`Transport::on_packet`]; a packet for no queue pair is counted and dropped.
-    pub fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<RdPlacement> {
+    /// As [`RdQp::on_side_reset`].
+    pub fn on_side_reset(&mut self, now: Time, host: HostId) {
+        self.qps.iter_mut().for_each(|qp| qp.on_side_reset(now, host));
+    }
+}
+
+/// Packets and side messages for no queue pair are counted and dropped. Queue pairs take turns at sending data. An event
+/// comes with the queue pair that tells it.
+impl<P: Policy> Transport for RdHost<P> {
+    type Event = (QpNum, RdEvent);
+    type Placement = RdPlacement;
+    type Counters = RdCounters;
+
+    fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<RdPlacement> {
         let Some(qp) = self.get_mut(segment.dst_qp) else {
             self.foreign += 1;
             return None;
@@ -61,8 +73,7 @@ impl<P: Policy> RdHost<P> {
         qp.on_packet(now, from, segment, ce)
     }
 
-    /// As [`Transport::on_side`].
-    pub fn on_side(&mut self, now: Time, from: HostId, message: &SideMessage) {
+    fn on_side(&mut self, now: Time, from: HostId, message: &SideMessage) {
         let flow = message.flow();
         match self.get_mut(if message.is_of_sender() { flow.dst_qp } else { flow.src_qp }) {
             Some(qp) => qp.on_side(now, from, message),
@@ -70,64 +81,60 @@ impl<P: Policy> RdHost<P> {
         }
     }
 
-    /// As [`RdQp::on_side_reset`].
-    pub fn on_side_reset(&mut self, now: Time, host: HostId) {
-        self.qps.iter_mut().for_each(|qp| qp.on_side_reset(now, host));
-    }
-
-    /// As [`Transport::send_control`].
-    pub fn poll_control(&mut self) -> Option<Transmit> {
-        let mut packet = None;
-        let _ = self.qps.iter_mut().any(|qp| qp.send_control(|control| packet = Some(control)));
-        packet
-    }
-
-    /// As [`Transport::has_control`].
-    pub fn has_control(&self) -> bool {
-        self.qps.iter().any(RdQp::has_control)
-    }
-
-    /// As [`Transport::poll_transmit`], of the queue pair whose turn it is.
-    pub fn poll_transmit(&mut self, now: Time, gate: Gate) -> Option<Transmit> {
-        for _ in 0..self.qps.len() {
-            let turn = self.turn;
-            self.turn = if turn + 1 < self.qps.len() { turn + 1 } else { 0 };
-            let qp = &mut self.qps[turn];
-            let mut packet = None;
-            if qp.has_ready_data() && qp.send_data(now, gate, |data| packet = Some(data)) {
-                return packet;
-            }
-        }
-        None
-    }
-
-    /// Whether any has packets to send once a NIC port is free.
-    pub fn has_ready_data(&self) -> bool {
-        self.qps.iter().any(RdQp::has_ready_data)
-    }
-
-    /// As [`Transport::poll_side`].
-    pub fn poll_side(&mut self) -> Option<(HostId, SideMessage)> {
-        self.qps.iter_mut().find_map(RdQp::poll_side)
-    }
-
-    /// As [`Transport::poll_event`], with the queue pair.
-    pub fn poll_event(&mut self) -> Option<(QpNum, RdEvent)> {
-        self.qps.iter_mut().find_map(|qp| qp.poll_event().map(|event| (qp.num(), event)))
-    }
-
-    /// As [`Transport::poll_timer`].
-    pub fn poll_timer(&self) -> Option<Time> {
-        self.qps.iter().filter_map(RdQp::poll_timer).min()
-    }
-
-    /// As [`Transport::on_timer`].
-    pub fn on_timer(&mut self, now: Time) {
+    fn on_timer(&mut self, now: Time) {
         self.qps.iter_mut().for_each(|qp| qp.on_timer(now));
     }
 
-    /// Counts of all, and what came for none.
-    pub fn counters(&self) -> RdCounters {
+    fn poll_timer(&self) -> Option<Time> {
+        self.qps.iter().filter_map(RdQp::poll_timer).min()
+    }
+
+    fn has_event(&self) -> bool {
+        self.qps.iter().any(RdQp::has_event)
+    }
+
+    fn poll_event(&mut self) -> Option<(QpNum, RdEvent)> {
+        self.qps.iter_mut().find_map(|qp| qp.poll_event().map(|event| (qp.num(), event)))
+    }
+
+    fn poll_side(&mut self) -> Option<(HostId, SideMessage)> {
+        self.qps.iter_mut().find_map(RdQp::poll_side)
+    }
+
+    fn has_control(&self) -> bool {
+        self.qps.iter().any(RdQp::has_control)
+    }
+
+    fn send_control(&mut self, send: impl FnOnce(Transmit)) -> bool {
+        let speaker = self.qps.iter_mut().find(|qp| qp.has_control());
+        speaker.is_some_and(|qp| qp.send_control(send))
+    }
+
+    fn has_ready_data(&self) -> bool {
+        self.qps.iter().any(RdQp::has_ready_data)
+    }
+
+    fn send_data(&mut self, now: Time, gate: Gate, send: impl FnOnce(Transmit)) -> bool {
+        for _ in 0..self.qps.len() {
+            let turn = self.turn;
+            self.turn = if turn + 1 < self.qps.len() { turn + 1 } else { 0 };
+            let (qp, mut packet) = (&mut self.qps[turn], None);
+            if qp.has_ready_data() {
+                qp.send_data(now, gate, |data| packet = Some(data));
+            }
+            if let Some(packet) = packet {
+                send(packet);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn held(&self) -> u64 {
+        self.qps.iter().map(RdQp::held).sum()
+    }
+
+    fn counters(&self) -> RdCounters {
         let mut sum = RdCounters { foreign: self.foreign, ..RdCounters::default() };
         self.qps.iter().for_each(|qp| sum += &qp.counters());
         sum
