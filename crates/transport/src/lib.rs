@@ -27,6 +27,7 @@ mod send;
 mod sizes;
 mod slab;
 mod timers;
+mod touched;
 mod transmit;
 mod warm;
 mod work;

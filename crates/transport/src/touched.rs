@@ -1,0 +1,96 @@
+//! What each kind of call touches of an endpoint and its queue pairs, for a driver that loads it ahead.
+
+use core::mem::offset_of;
+
+use pathweave_policy::Policy;
+use pathweave_wire::{Body, Segment};
+
+use crate::endpoint::Endpoint;
+use crate::line::LINE_BYTES;
+use crate::qp::Qp;
+use crate::slab::Slot;
+use crate::warm::Warm;
+
+const fn line(offset: usize) -> usize {
+    offset / LINE_BYTES
+}
+
+/// Cache lines that are touched.
+impl<P> Qp<P> {
+    /// To send a packet.
+    const TO_SEND: [usize; 8] = [
+        0,
+        1,
+        line(offset_of!(Self, send.recovery)),
+        line(offset_of!(Self, send.sending)),
+        line(offset_of!(Self, counters.data_sent)),
+        line(offset_of!(Self, rng)),
+        line(offset_of!(Self, policy)),
+        line(offset_of!(Self, policy)) + 1,
+    ];
+    /// To take in a data packet.
+    const DATA: [usize; 7] = [
+        0,
+        line(offset_of!(Self, counters.data_received)),
+        line(offset_of!(Self, counters.data_received)) + 1,
+        line(offset_of!(Self, receive.next_msn)),
+        line(offset_of!(Self, receive.recovery)),
+        line(offset_of!(Self, receive.reorder)),
+        line(offset_of!(Self, receive.cnp)),
+    ];
+    /// To take in anything else.
+    const ANSWER: [usize; 5] = [
+        0,
+        1,
+        line(offset_of!(Self, send.recovery)),
+        line(offset_of!(Self, counters.acks_received)),
+        line(offset_of!(Self, policy)),
+    ];
+}
+
+impl<P: Policy> Endpoint<P> {
+    /// What any call touches first.
+    #[inline]
+    pub fn warm_endpoint(&self, cache: &mut impl Warm) {
+        (0..Self::HOT_LINES).for_each(|line| cache.warm(self, line));
+    }
+
+    /// What a packet that arrives will touch, once [`Endpoint::warm_endpoint`] has taken effect.
+    #[inline]
+    pub fn warm_packet(&self, segment: &Segment, cache: &mut impl Warm) {
+        if let Some(place) = self.place_of(segment.dst_qp) {
+            match segment.body {
+                Body::Data(_) => Qp::<P>::DATA.iter().for_each(|&line| cache.warm(place, line)),
+                _ => Qp::<P>::ANSWER.iter().for_each(|&line| cache.warm(place, line)),
+            }
+        }
+    }
+
+    /// What it will touch beyond the queue pair, once [`Endpoint::warm_packet`] has taken effect.
+    #[inline]
+    pub fn warm_depths(&self, segment: &Segment, cache: &mut impl Warm) {
+        let Some(Slot::Taken(qp)) = self.place_of(segment.dst_qp) else { return };
+        match &segment.body {
+            Body::Data(data) => qp.receive.recovery.warm(data.psn, cache),
+            Body::Ack(ack) => qp.send.flight.warm(ack.psn, cache),
+            _ => {}
+        }
+    }
+
+    /// What the next data packet to be sent will touch beyond the queue pair, once [`Endpoint::warm_next`] has taken
+    /// effect.
+    #[inline]
+    pub fn warm_next_depths(&self, cache: &mut impl Warm) {
+        if let Some(Slot::Taken(qp)) = self.next_ready().and_then(|qp| self.place_of(qp)) {
+            qp.send.flight.warm(qp.send.flight.next(), cache);
+        }
+    }
+
+    /// What the next data packet to be sent will touch, once [`Endpoint::warm_endpoint`] has taken effect.
+    #[inline]
+    pub fn warm_next(&self, cache: &mut impl Warm) {
+        if let Some(place) = self.next_ready().and_then(|qp| self.place_of(qp)) {
+            Qp::<P>::TO_SEND.iter().for_each(|&line| cache.warm(place, line));
+        }
+    }
+}
