@@ -5,7 +5,7 @@ use std::time::Duration;
 use pathweave_policy::{
     AckPolicy, Adapt, DatagramConfig, HostDelay, HostEnv, Recovery, Scheme, Service, schemes,
 };
-use pathweave_transport::RtoConfig;
+use pathweave_transport::RetransmissionConfig;
 use pathweave_units::Duration as Span;
 
 use crate::config::{ConfigError, DeviceConfig};
@@ -166,12 +166,12 @@ pub(crate) fn rtts(scheme: &Scheme, config: &DeviceConfig, round_trip: Option<Sp
 
 /// Retransmission timer: patient enough for a host that is not scheduled for a while, and not done before the peer
 /// counts as dead.
-pub(crate) fn timeouts(config: &DeviceConfig) -> RtoConfig {
+pub(crate) fn timeouts(config: &DeviceConfig) -> RetransmissionConfig {
     let own_ps = 10 * picoseconds(config.base_rtt).max(picoseconds(config.host_delay));
     let initial_ps = own_ps.max(picoseconds(config.retransmit_after));
     let initial = Span::from_ps(initial_ps.max(Span::from_ms(1).as_ps()));
     let max = Span::from_ps(initial.as_ps().max(Span::from_ms(100).as_ps()));
-    let mut rto = RtoConfig { initial, max, backoff: 2, retry_limit: 1 };
+    let mut rto = RetransmissionConfig { timeout: initial, max_timeout: max, backoff: 2, retry_limit: 1 };
     while rto.give_up_after().as_ps() < picoseconds(config.peer_timeout) {
         rto.retry_limit += 1;
     }

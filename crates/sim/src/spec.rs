@@ -7,7 +7,7 @@ use pathweave_fabric::config::{ConfigError, FaultConfig, SwitchConfig};
 use pathweave_policy::{Scheme, Service};
 use pathweave_results::Role;
 use pathweave_topo::{PathSets, Topology};
-use pathweave_transport::RtoConfig;
+use pathweave_transport::RetransmissionConfig;
 use pathweave_units::{Bytes, Duration};
 use pathweave_wire::{Framing, RouteBytes};
 use pathweave_workload::{GroupId, MessageGraph};
@@ -147,7 +147,7 @@ pub struct HostConfig {
     /// What messages are posted as.
     pub verb: Verb,
     /// Retransmission timer.
-    pub rto: RtoConfig,
+    pub rto: RetransmissionConfig,
     /// The NIC beyond its link, and the host; `None`: it costs no time.
     pub nic: Option<NicConfig>,
     /// The side channel of datagram queue pairs.
@@ -168,7 +168,7 @@ impl Default for HostConfig {
             framing: Framing::Rocev2,
             source_route: Framing::Rocev2.usual_route(),
             verb: Verb::Write,
-            rto: RtoConfig::default(),
+            rto: RetransmissionConfig::SHORT,
             nic: None,
             side_channel: SideChannelConfig::default(),
             task_notification: None,

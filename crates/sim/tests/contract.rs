@@ -51,7 +51,7 @@ fn two_sites() -> SimSpec {
     let mut spec = spec(config.build(Path::new(".")).expect("two leaf-spines"), &hosts, "ecmp");
     spec.host.mtu = Bytes::new(1_000);
     spec.host.framing = Framing::Ns3;
-    spec.host.rto.initial = Duration::from_ms(50);
+    spec.host.rto.timeout = Duration::from_ms(50);
     spec.switch.ecn.enabled = false;
     spec.switch.external = ExternalConfig {
         nsf: Some(NsfConfig::default()),

@@ -88,7 +88,7 @@ fn lossy_incast(scheme: &str, max_events: u32) -> RunResult {
     let mut spec = lossy(spec(leaf_spine(), &incast(16, 300_000), scheme));
     spec.switch.buffer = Bytes::new(400_000);
     impair(&mut spec, 0.02, false);
-    spec.host.rto.initial = Duration::from_us(100);
+    spec.host.rto.timeout = Duration::from_us(100);
     spec.observe = ObserveConfig { max_events, ..ObserveConfig::default() };
     play(&spec)
 }
@@ -149,7 +149,7 @@ fn every_kind_of_event_and_every_reason_occurs_in_some_run() {
         let mut spec = spec(leaf_spine(), &permutation(16, 300_000), "rps");
         // Long enough for routing to notice, and for senders to try again.
         let (at, up_at) = (Duration::from_us(10), Some(Duration::from_us(60_000)));
-        spec.host.rto.initial = Duration::from_us(1_000);
+        spec.host.rto.timeout = Duration::from_us(1_000);
         spec.faults = vec![FaultConfig::LinkDown { link: link.into(), at, up_at }];
         runs.push(play(&spec));
     }

@@ -57,7 +57,7 @@ pub struct QpConfig<'a, P> {
     /// What this end says of packets that arrive ahead of a gap.
     pub reordering: Reordering,
     /// Retransmission timer.
-    pub rto: RtoConfig,
+    pub rto: RetransmissionConfig,
     /// Back-off when the other end has no receive posted.
     pub rnr: RnrConfig,
     /// Where the messages of the other end's SENDs go.
@@ -83,7 +83,7 @@ impl<'a, P> QpConfig<'a, P> {
             acks: AckPolicy { every_packets: 1, max_delay: Duration::from_us(10) },
             cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
             reordering: Reordering::Silent,
-            rto: RtoConfig::default(),
+            rto: RetransmissionConfig::SHORT,
             rnr: RnrConfig::default(),
             receive: ReceiveMode::Posted,
             max_reads_out: 16,
@@ -93,32 +93,46 @@ impl<'a, P> QpConfig<'a, P> {
     }
 }
 
-/// Retransmission timer. It runs from the last progress, or from the oldest packet in flight if that left later.
+/// Retransmission timer: runs from the last progress of a queue pair, or from its oldest packet in flight if that
+/// left later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RtoConfig {
-    /// Time to the first timeout.
-    pub initial: Duration,
-    /// Longest time between timeouts.
-    pub max: Duration,
-    /// Factor by which the time grows with each timeout in a row. At least 1.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RetransmissionConfig {
+    /// Time to the first timeout. Default 4 ms (ConWeave's set-ups): longer than a full 32 MB buffer takes to drain at
+    /// 100 Gb/s, so that in a lossless fabric what is late is not taken for lost. A fabric that drops wants less.
+    pub timeout: Duration,
+    /// Longest time between timeouts. Default 64 ms.
+    pub max_timeout: Duration,
+    /// Factor by which the time grows with each timeout in a row, 1 to 16. Default 2.
     pub backoff: u32,
-    /// Timeouts in a row without progress after which the queue pair fails.
+    /// Timeouts in a row without progress after which a message fails. Default 7, the most a RoCE NIC can be set to.
     pub retry_limit: u32,
 }
 
-impl Default for RtoConfig {
-    /// 1 ms, doubled up to 64 ms, 7 times (the most a RoCE NIC's 3-bit retry count allows).
+impl RetransmissionConfig {
+    /// The usual one, but a millisecond to the first timeout: for fabrics whose queues are shorter than that.
+    pub const SHORT: Self = RetransmissionConfig {
+        timeout: Duration::from_ms(1),
+        max_timeout: Duration::from_ms(64),
+        backoff: 2,
+        retry_limit: 7,
+    };
+}
+
+impl Default for RetransmissionConfig {
     fn default() -> Self {
-        RtoConfig { initial: Duration::from_ms(1), max: Duration::from_ms(64), backoff: 2, retry_limit: 7 }
+        RetransmissionConfig { timeout: Duration::from_ms(4), ..Self::SHORT }
     }
 }
 
-impl RtoConfig {
+impl RetransmissionConfig {
     /// Time to the next timeout after `timeouts` in a row.
     pub fn after(&self, timeouts: u32) -> Duration {
         let factor = u64::from(self.backoff.max(1)).saturating_pow(timeouts);
-        let grown = self.initial.as_ps().saturating_mul(factor);
-        Duration::from_ps(grown.min(self.max.as_ps().max(self.initial.as_ps())).max(1))
+        let grown = self.timeout.as_ps().saturating_mul(factor);
+        Duration::from_ps(grown.min(self.max_timeout.as_ps().max(self.timeout.as_ps())).max(1))
     }
     /// Time from the last sign of life to giving up.
     pub fn give_up_after(&self) -> Duration {
@@ -169,9 +183,9 @@ mod tests {
 
     #[test]
     fn timeouts_double_up_to_the_maximum() {
-        let rto = RtoConfig {
-            initial: Duration::from_us(100),
-            max: Duration::from_us(500),
+        let rto = RetransmissionConfig {
+            timeout: Duration::from_us(100),
+            max_timeout: Duration::from_us(500),
             backoff: 2,
             retry_limit: 4,
         };
@@ -182,9 +196,9 @@ mod tests {
 
     #[test]
     fn a_maximum_below_the_start_does_not_shorten_it() {
-        let rto = RtoConfig {
-            initial: Duration::from_ms(2),
-            max: Duration::from_ms(1),
+        let rto = RetransmissionConfig {
+            timeout: Duration::from_ms(2),
+            max_timeout: Duration::from_ms(1),
             backoff: 1,
             retry_limit: 2,
         };

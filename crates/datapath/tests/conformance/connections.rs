@@ -5,7 +5,7 @@ use std::ops::Range;
 use pathweave_policy::AnyPolicy;
 use pathweave_transport::{
     Access, Buffer, Endpoint, EndpointConfig, Event, MemoryRegion, Op, PayloadRef, Placement, QpConfig,
-    RecvRequest, RtoConfig, Scope, WorkRequest,
+    RecvRequest, RetransmissionConfig, Scope, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
 use pathweave_wire::{Body, Datagram, Segment};
@@ -40,7 +40,11 @@ impl Carrier for Connected {
 
     fn connect(pair: [&mut Self; 2], setup: &Setup, now: Time, number: u64) {
         let scheme = (pathweave_policy::find_scheme(SCHEME).expect("a scheme").make)();
-        let mut rto = RtoConfig { max: Duration::from_ms(100), retry_limit: 1, ..RtoConfig::default() };
+        let mut rto = RetransmissionConfig {
+            max_timeout: Duration::from_ms(100),
+            retry_limit: 1,
+            ..RetransmissionConfig::SHORT
+        };
         while rto.give_up_after() < span(setup.peer_timeout) {
             rto.retry_limit += 1;
         }

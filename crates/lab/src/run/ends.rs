@@ -345,7 +345,7 @@ fn config(
 
 /// Retransmission timers have the scenario's time, in slow motion, but are no quicker than the device's own.
 fn patience(config: &mut DeviceConfig, spec: &SimSpec, scale: RateScale) {
-    let timeout = Duration::from_secs_f64((spec.host.rto.initial.as_secs_f64() / scale.share()).min(60.0));
+    let timeout = Duration::from_secs_f64((spec.host.rto.timeout.as_secs_f64() / scale.share()).min(60.0));
     config.retransmit_after = timeout.min(LONGEST_TIMEOUT);
     config.peer_timeout = config.peer_timeout.max(2 * config.retransmit_after);
 }

@@ -14,7 +14,8 @@ use pathweave_topo::{RoutingConfig, TopologyConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use network::{NetworkConfig, RetransmissionConfig};
+pub use network::NetworkConfig;
+pub use pathweave_transport::RetransmissionConfig;
 pub use run::RunConfig;
 pub(crate) use workload::Role;
 pub use workload::WorkloadEntry;

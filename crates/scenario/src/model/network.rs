@@ -2,7 +2,7 @@
 
 use pathweave_sim::Verb;
 use pathweave_sim::nic::{NicConfig, SideChannelConfig};
-use pathweave_transport::RtoConfig;
+use pathweave_transport::RetransmissionConfig;
 use pathweave_units::{Bytes, Duration};
 use pathweave_wire::{Framing, RouteBytes};
 use schemars::JsonSchema;
@@ -67,45 +67,10 @@ impl NetworkConfig {
             framing: self.framing,
             source_route: self.source_route.unwrap_or(self.framing.usual_route()),
             verb: self.verb,
-            rto: self.retransmission.to_transport(),
+            rto: self.retransmission,
             nic: self.nic.clone(),
             side_channel: self.side_channel.clone(),
             task_notification: self.task_notification,
-        }
-    }
-}
-
-/// Retransmission timer: runs from the last progress of a queue pair, or from its oldest packet in flight if that
-/// left later.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct RetransmissionConfig {
-    /// Time to the first timeout. Default 4 ms (ConWeave's set-ups): longer than a full 32 MB buffer takes to drain at
-    /// 100 Gb/s, so that in a lossless fabric what is late is not taken for lost. A fabric that drops wants less.
-    pub timeout: Duration,
-    /// Longest time between timeouts. Default 64 ms.
-    pub max_timeout: Duration,
-    /// Factor by which the time grows with each timeout in a row, 1 to 16. Default 2.
-    pub backoff: u32,
-    /// Timeouts in a row without progress after which a message fails. Default 7, the most a RoCE NIC can be set to.
-    pub retry_limit: u32,
-}
-
-impl Default for RetransmissionConfig {
-    fn default() -> Self {
-        let RtoConfig { max, backoff, retry_limit, .. } = RtoConfig::default();
-        RetransmissionConfig { timeout: Duration::from_ms(4), max_timeout: max, backoff, retry_limit }
-    }
-}
-
-impl RetransmissionConfig {
-    /// The same, as the transport takes it.
-    pub fn to_transport(&self) -> RtoConfig {
-        RtoConfig {
-            initial: self.timeout,
-            max: self.max_timeout,
-            backoff: self.backoff,
-            retry_limit: self.retry_limit,
         }
     }
 }

@@ -103,7 +103,7 @@ impl<P: Policy> Qp<P> {
         self.note_timeout(now, Some(self.send.flight.una()), common);
         // One timer stands for all packets in flight. Those that left soon after the oldest would time out one by
         // one, each with a longer time than the one before; so whatever left half a timeout ago goes with it.
-        let grace = Duration::from_ps(self.send.rto_config().initial.as_ps() / 2);
+        let grace = Duration::from_ps(self.send.rto_config().timeout.as_ps() / 2);
         let before = Time::from_ps(now.as_ps().saturating_sub(grace.as_ps()));
         if !self.send.timed_out(now, before, &mut common.lost) {
             let culprit = self.send.culprit(self.send.flight.una());

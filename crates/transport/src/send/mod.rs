@@ -13,7 +13,7 @@ use pathweave_policy::Recovery;
 use pathweave_units::{Duration, Time};
 use pathweave_wire::Operation;
 
-use crate::config::RtoConfig;
+use crate::config::RetransmissionConfig;
 use crate::recovery::{self, Sender};
 use claims::{Claims, Writes};
 use flight::Flight;
@@ -52,7 +52,7 @@ pub(crate) struct SendStream {
     pub(crate) sending: Message,
     /// Messages not yet done, oldest first; those of work requests stay until their completion is told.
     messages: VecDeque<Message>,
-    rto: RtoConfig,
+    rto: RetransmissionConfig,
     /// Last time anything came from the other end; kept only while READs are outstanding.
     pub(crate) last_heard: Time,
     /// Receives of the other end that messages so far consume.
@@ -84,14 +84,14 @@ pub(crate) struct Candidate {
 }
 
 impl SendStream {
-    pub(crate) fn new(recovery: Recovery, rto: RtoConfig, max_reads_out: u16) -> Self {
+    pub(crate) fn new(recovery: Recovery, rto: RetransmissionConfig, max_reads_out: u16) -> Self {
         SendStream {
             end_psn: 0,
             window: recovery::sender_window(recovery),
             reads_out: 0,
             answers_out: 0,
             flight: Flight::new(),
-            timeout: rto.initial,
+            timeout: rto.timeout,
             recovery: Sender::new(recovery),
             timeouts: 0,
             rnr_backoffs: 0,
@@ -333,7 +333,7 @@ impl SendStream {
     pub(crate) fn progressed(&mut self, now: Time) {
         if self.timeouts > 0 {
             self.timeouts = 0;
-            self.timeout = self.rto.initial;
+            self.timeout = self.rto.timeout;
         }
         self.rnr_backoffs = 0;
         self.timer_base = now;
@@ -381,7 +381,7 @@ impl SendStream {
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
-    pub(crate) fn rto_config(&self) -> &RtoConfig {
+    pub(crate) fn rto_config(&self) -> &RetransmissionConfig {
         &self.rto
     }
 

@@ -542,8 +542,8 @@ fn qp_config(scheme: &Scheme, peer: HostId, policy: AnyPolicy) -> QpConfig<'stat
         reordering: scheme.reordering,
         ..QpConfig::new(peer, policy, &[])
     };
-    config.rto.initial = Duration::from_us(100);
-    config.rto.max = Duration::from_us(400);
+    config.rto.timeout = Duration::from_us(100);
+    config.rto.max_timeout = Duration::from_us(400);
     config.rnr.delay = Duration::from_us(20);
     config
 }

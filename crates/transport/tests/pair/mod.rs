@@ -181,8 +181,8 @@ pub(crate) const MTU: u16 = 1_024;
 /// A queue pair for tests: a window of 16 packets and a short timer.
 pub(crate) fn config(peer: u32, window: u32) -> QpConfig<'static, Fixed> {
     let mut config = QpConfig::new(HostId(peer), Fixed::window(window), &[]);
-    config.rto.initial = Duration::from_us(50);
-    config.rto.max = Duration::from_us(400);
+    config.rto.timeout = Duration::from_us(50);
+    config.rto.max_timeout = Duration::from_us(400);
     config.rnr.delay = Duration::from_us(20);
     config
 }
