@@ -1,7 +1,6 @@
 //! State that queue pairs of an endpoint share: what a scheme knows of a path is the same for all of them.
 //!
-//! A scheme that shares implements [`Store`] by one line in the list below. Its policy joins the store of its
-//! configuration when its queue pair is opened ([`Policy::on_open`](crate::Policy::on_open)) and finds it again
+//! What a scheme shares is any type that implements [`Store`]. Its policy joins the store of its configuration when its queue pair is opened ([`Policy::on_open`](crate::Policy::on_open)) and finds it again
 //! through the [`StoreId`] it got, with every call:
 //!
 //! ```text
@@ -23,6 +22,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::any::Any;
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -40,19 +40,16 @@ pub struct Member {
 }
 
 /// What every kind of shared state must do besides what it is for.
-pub trait Keep {
+pub trait Store: Any + fmt::Debug + Send {
     /// Nothing is kept of any peer.
     fn is_empty(&self) -> bool;
     /// Drops what is kept of a peer, in use or not: after a panic its state cannot be trusted.
     fn forget(&mut self, peer: HostId);
 }
 
-/// A kind of shared state; implemented by the list of stores.
-pub trait Store: Keep + Sized {
-    #[doc(hidden)]
-    fn wrap(self) -> AnyStore;
-    #[doc(hidden)]
-    fn downcast(any: &mut AnyStore) -> Option<&mut Self>;
+/// A store as the kind it is; `None`: it is of another one.
+fn of_kind<S: Store>(store: &mut dyn Store) -> Option<&mut S> {
+    (store as &mut dyn Any).downcast_mut()
 }
 
 /// Where a store is: kept by the policies that joined it, good for their endpoint only.
@@ -88,7 +85,7 @@ pub struct Shared(Option<Box<Inner>>);
 struct Inner {
     peers: Peers,
     /// By the number in a [`StoreId`]; where peers are connections, a store without members is `None`.
-    stores: Vec<Option<AnyStore>>,
+    stores: Vec<Option<Box<dyn Store>>>,
     /// Queue pairs to ask again.
     woken: VecDeque<QpNum>,
 }
@@ -111,14 +108,14 @@ impl Shared {
     /// configuration, so that two schemes of one kind on one host do not mix.
     pub fn join<S: Store>(&mut self, is_mine: impl Fn(&S) -> bool, make: impl FnOnce() -> S) -> StoreId<S> {
         let stores = &mut self.0.get_or_insert_default().stores;
-        let is_mine = |any: &mut AnyStore| S::downcast(any).is_some_and(|store| is_mine(store));
+        let is_mine = |any: &mut Box<dyn Store>| of_kind(&mut **any).is_some_and(|store| is_mine(store));
         let found = stores.iter_mut().position(|any| any.as_mut().is_some_and(is_mine));
         let index = found.unwrap_or_else(|| {
             let free = stores.iter().position(Option::is_none).unwrap_or(stores.len());
             if free == stores.len() {
                 stores.push(None);
             }
-            stores[free] = Some(make().wrap());
+            stores[free] = Some(Box::new(make()));
             free
         }) as u32;
         StoreId { index, kind: PhantomData }
@@ -129,7 +126,7 @@ impl Shared {
     pub fn leave<S: Store>(&mut self, id: StoreId<S>, leave: impl FnOnce(&mut S, Peers)) {
         let Some(Inner { peers, stores, .. }) = self.0.as_deref_mut() else { return };
         let Some(slot) = stores.get_mut(id.index as usize) else { return };
-        let Some(store) = slot.as_mut().and_then(S::downcast) else { return };
+        let Some(store) = slot.as_mut().and_then(|any| of_kind::<S>(&mut **any)) else { return };
         leave(store, *peers);
         if *peers == Peers::Connections && store.is_empty() {
             *slot = None;
@@ -164,7 +161,7 @@ impl Shared {
     pub fn get<S: Store>(&mut self, id: StoreId<S>) -> &mut S {
         let stores = self.0.as_mut().map(|inner| &mut inner.stores);
         let any = stores.and_then(|stores| stores.get_mut(id.index as usize)?.as_mut());
-        any.and_then(S::downcast).expect("a store is joined at the endpoint where it is used")
+        any.and_then(|any| of_kind(&mut **any)).expect("a store is joined at the endpoint where it is used")
     }
 
     /// Asks another queue pair's policy again once this call is over, though it is blocked or waits for an instant:
@@ -185,51 +182,6 @@ impl Shared {
     }
 }
 
-/// Declares the stores there are: one line each.
-macro_rules! stores {
-    ($( $(#[$doc:meta])* $name:ident($state:ty) ),* $(,)?) => {
-        /// Any store, told apart without a virtual call.
-        #[derive(Debug)]
-        pub enum AnyStore { $( $(#[$doc])* $name($state) ),* }
-
-        // Those of tests are there in tests only.
-        #[allow(unused_doc_comments, reason = "attributes of the variants, of which one is not documentation")]
-        impl Keep for AnyStore {
-            fn is_empty(&self) -> bool {
-                match self { $( $(#[$doc])* AnyStore::$name(store) => Keep::is_empty(store) ),* }
-            }
-            fn forget(&mut self, peer: HostId) {
-                match self { $( $(#[$doc])* AnyStore::$name(store) => Keep::forget(store, peer) ),* }
-            }
-        }
-
-        $( $(#[$doc])* impl Store for $state {
-            fn wrap(self) -> AnyStore {
-                AnyStore::$name(self)
-            }
-            #[inline]
-            fn downcast(any: &mut AnyStore) -> Option<&mut Self> {
-                #[allow(unreachable_patterns, reason = "with a single kind of store there is no other")]
-                match any {
-                    AnyStore::$name(store) => Some(store),
-                    _ => None,
-                }
-            }
-        } )*
-    };
-}
-
-stores! {
-    /// Paths and their delays as LAPS knows them.
-    Laps(crate::laps::LapsHost),
-    /// Paths by host, as DLBF knows them.
-    DlbfHosts(crate::DlbfHost),
-    /// For tests of the mechanism.
-    #[cfg(test)] Count(tests::Count),
-    /// For tests of the mechanism.
-    #[cfg(test)] Names(Vec<alloc::string::String>),
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,7 +194,7 @@ mod tests {
         packets: u32,
     }
 
-    impl Keep for Count {
+    impl Store for Count {
         fn is_empty(&self) -> bool {
             self.packets == 0
         }
@@ -250,7 +202,7 @@ mod tests {
             self.packets = 0;
         }
     }
-    impl Keep for Vec<String> {
+    impl Store for Vec<String> {
         fn is_empty(&self) -> bool {
             <[String]>::is_empty(self)
         }

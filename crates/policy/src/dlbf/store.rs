@@ -6,7 +6,7 @@ use pathweave_units::HostId;
 
 use super::{DlbfConfig, PathTable};
 use crate::peers::{PeerIndex, PeerTable};
-use crate::shared::{Keep, StoreId};
+use crate::shared::{Store, StoreId};
 use crate::{PolicyEnv, Shared};
 
 /// What an endpoint's queue pairs with one configuration know of their paths, by the host at the other end.
@@ -16,7 +16,7 @@ pub struct DlbfHost {
     pairs: PeerTable<PathTable>,
 }
 
-impl Keep for DlbfHost {
+impl Store for DlbfHost {
     fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }

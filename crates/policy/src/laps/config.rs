@@ -1,11 +1,11 @@
 //! Parameters of LAPS.
 
-use pathweave_units::{Duration, Rate, Rng};
+use pathweave_units::{Duration, Rate};
 
 use super::law::{Law, REPAIRED};
-use super::{Laps, code_2025, published};
+use super::{code_2025, published};
 use crate::error::check;
-use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PathView, PolicyEnv, WhenFull};
+use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PathView, WhenFull};
 
 /// Links of a path that is not described: a leaf-spine fabric's.
 const USUAL_LINKS: u64 = 4;
@@ -250,9 +250,5 @@ impl LapsConfig {
         check(self.host_delay <= Duration::from_ms(1_000), "host_delay", self.host_delay, "at most 1s")?;
         let threshold = self.fabric_threshold;
         check(threshold <= Duration::from_ms(1_000), "fabric_threshold", threshold, "at most 1s")
-    }
-    /// The policy of one direction of one queue pair.
-    pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Laps {
-        Laps::new(self, env, rng)
     }
 }

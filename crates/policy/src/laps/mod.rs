@@ -66,6 +66,13 @@ pub struct Laps {
     config: Option<Box<(LapsConfig, PolicyEnv)>>,
 }
 
+impl LapsConfig {
+    /// The policy of one direction of one queue pair.
+    pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Laps {
+        Laps::new(self, env, rng)
+    }
+}
+
 impl Laps {
     pub(crate) fn new(config: &LapsConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
         Laps {

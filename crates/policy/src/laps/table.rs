@@ -12,7 +12,7 @@ use super::law::{AfterProbe, Law, Unmeasured};
 use super::rate::Delays;
 use super::spray::Spray;
 use crate::peers::{PeerIndex, PeerTable};
-use crate::shared::Keep;
+use crate::shared::Store;
 use crate::{PathState, PathView, Peers, PolicyEnv};
 
 /// Delays are kept below this many of the path's base, however often it is probed in vain.
@@ -337,7 +337,7 @@ impl LapsHost {
     }
 }
 
-impl Keep for LapsHost {
+impl Store for LapsHost {
     fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
