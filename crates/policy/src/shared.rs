@@ -189,7 +189,7 @@ mod tests {
     use alloc::vec;
 
     #[derive(Debug, PartialEq)]
-    pub struct Count {
+    struct Count {
         config: u32,
         packets: u32,
     }

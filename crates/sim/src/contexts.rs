@@ -19,8 +19,8 @@ pub(crate) enum Side {
 impl<const C: usize> Runner<'_, C> {
     /// A message wants its end-to-end context, which carries one at a time. False: it waits until another is done.
     pub(crate) fn take_context(&mut self, conn: ConnId, flow: u32, posted: Time) -> bool {
-        let src = self.execution.connections[conn].src;
-        let waiting = &mut self.extra(src).waiting;
+        let src = self.traffic.execution.connections[conn].src;
+        let waiting = &mut self.model(src).waiting;
         match waiting.get_mut(&conn) {
             Some(queue) => queue.push_back((flow, posted)),
             None => return waiting.insert(conn, VecDeque::new()).is_none(),
@@ -30,7 +30,7 @@ impl<const C: usize> Runner<'_, C> {
 
     /// The message of an end-to-end context is done: the next one has its turn, once host and NIC know.
     pub(crate) fn free_context(&mut self, now: Time, src: HostId, conn: ConnId) {
-        let waiting = &mut self.extra(src).waiting;
+        let waiting = &mut self.model(src).waiting;
         let next = waiting.get_mut(&conn).and_then(VecDeque::pop_front);
         let Some((flow, posted)) = next else {
             waiting.remove(&conn);
@@ -48,13 +48,13 @@ impl<const C: usize> Runner<'_, C> {
         }
         let message = self.spec.graph.messages()[flow as usize];
         let service = &self.spec.scheme_of(message.group).scheme.service;
-        let own = (message.stream >> 31 == 1).then_some(self.execution.connections.of(flow));
+        let own = (message.stream >> 31 == 1).then_some(self.traffic.execution.connections.of(flow));
         let (src, dst) = message.processes();
         let (host, process, peer, peer_process) = match side {
             Side::Sender => (message.src, src, message.dst, dst),
             Side::Receiver => (message.dst, dst, message.src, src),
         };
-        let engine = self.hosts[host.index()].extra().and_then(|extra| extra.engine.as_mut());
+        let engine = self.hosts[host.index()].model().and_then(|model| model.engine.as_mut());
         let Some(engine) = engine else { return };
         for context in contexts_of(service, own, side, process, peer, peer_process).into_iter().flatten() {
             if begin { engine.begin(context) } else { engine.end(context) }

@@ -1,114 +1,22 @@
 //! Datagram queue pairs on the fabric, and what a NIC and its host do beyond the link.
 
-use std::collections::{BTreeMap, VecDeque};
-
-use pathweave_execution::ConnId;
-use pathweave_policy::{AnyPolicy, DatagramConfig, Leg, PolicyEnv, Repair, Service};
+use pathweave_policy::{DatagramConfig, Leg, PolicyEnv, Repair, Service};
 use pathweave_results::FlowRecord;
-use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdHost, RdQp, SideMessage};
+use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
 use pathweave_transport::{Status, Transport};
-use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Rng, Time};
+use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, RdData, Segment};
 
 use crate::agenda::{Item, Opening, Rank};
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_datagrams};
-use crate::nic::{Cores, Datagram, Engine, NicConfig, Reorder};
+use crate::nic::{Channel, DATAGRAMS, Datagram, NicConfig, NicModel};
 use crate::paths::PathProfile;
 use crate::runner::Runner;
 use crate::spec::{SimError, SimSpec};
 
-/// A side channel to another host.
-#[derive(Clone, Copy, Debug)]
-struct Channel {
-    free_at: Time,
-    latency: Duration,
-    /// Messages so far.
-    sent: u64,
-}
-
-/// What such a host has besides.
-#[derive(Debug)]
-pub(crate) struct Extra {
-    pub(crate) rd: RdHost<AnyPolicy>,
-    /// `None`: the NIC sends at line rate whatever it has to keep.
-    pub(crate) engine: Option<Engine>,
-    cores: Cores,
-    /// Where the NIC puts datagrams in order.
-    reorder: Option<Reorder>,
-    /// Datagrams and connections take turns at the NIC: whose it was.
-    pub(crate) datagrams_next: bool,
-    /// Where sources choose explicit routes: how many paths of datagrams there are to each host, and of how many the
-    /// scheme knows.
-    routes: BTreeMap<HostId, (u16, u16)>,
-    /// Datagrams that were sent again, until somebody takes note.
-    pub(crate) sent_again: Vec<SentAgain>,
-    /// Flows of the messages that each datagram queue pair here sends to a peer, and expects of one, by their number.
-    outgoing: BTreeMap<(QpNum, PeerId), Vec<u32>>,
-    incoming: BTreeMap<(QpNum, PeerId), Vec<u32>>,
-    channels: BTreeMap<HostId, Channel>,
-    /// Messages that wait for an end-to-end context, with when they were posted; there while it is in use.
-    pub(crate) waiting: BTreeMap<ConnId, VecDeque<(u32, Time)>>,
-}
-
-/// A datagram that was sent again.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SentAgain {
-    pub(crate) at: Time,
-    pub(crate) qp: QpNum,
-    pub(crate) psn: u64,
-    pub(crate) path: PathId,
-    /// Its message.
-    pub(crate) flow: u32,
-}
-
-impl Extra {
-    pub(crate) fn new(nic: Option<&NicConfig>, line_rate: Rate) -> Self {
-        let reorders = nic.filter(|nic| nic.reorder_buffer > Bytes::ZERO);
-        Extra {
-            rd: RdHost::default(),
-            engine: nic.map(|nic| Engine::new(line_rate, nic.clone())),
-            cores: Cores::default(),
-            reorder: reorders.map(|nic| Reorder::new(nic.reorder_buffer.get())),
-            datagrams_next: false,
-            sent_again: Vec::new(),
-            routes: BTreeMap::new(),
-            outgoing: BTreeMap::new(),
-            incoming: BTreeMap::new(),
-            channels: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-        }
-    }
-
-    /// Whether a packet without data is for a datagram queue pair.
-    pub(crate) fn is_notified(&self, from: HostId, segment: &Segment) -> bool {
-        let peer = PeerId { host: from, qp: segment.src_qp };
-        self.rd.get(segment.dst_qp).is_some_and(|qp| qp.expected_psn(peer).is_some())
-    }
-
-    /// The flow of a message of these 16 bits between a queue pair here and a peer: the latest there is.
-    fn latest(messages: Option<&Vec<u32>>, msg_id: u16) -> Option<u32> {
-        let messages = messages?;
-        let last = messages.len().checked_sub(1)?;
-        let index = last.checked_sub(usize::from((last as u16).wrapping_sub(msg_id)))?;
-        messages.get(index).copied()
-    }
-
-    /// The route that stands for a path of datagrams. A queue pair counts the same paths to all its peers; they are
-    /// spread over the routes there are.
-    pub(crate) fn route(&self, to: HostId, path: PathId) -> PathId {
-        match self.routes.get(&to) {
-            Some(&(routes, paths)) if routes > paths => {
-                PathId((u32::from(path.0) * u32::from(routes) / u32::from(paths)) as u16)
-            }
-            Some(&(routes, _)) => PathId(path.0 % routes.max(1)),
-            None => path,
-        }
-    }
-}
-
 impl SimSpec {
     /// Names what is wrong with NICs, side channels and datagram queue pairs.
-    pub(crate) fn check_beyond(&self) -> Result<(), SimError> {
+    pub(crate) fn check_nics(&self) -> Result<(), SimError> {
         self.host.side_channel.validate()?;
         self.host.nic.as_ref().map_or(Ok(()), NicConfig::validate)?;
         // Queue pair numbers have 24 bits, 15 of which tell processes apart, and one datagrams from connections.
@@ -121,9 +29,6 @@ impl SimSpec {
     }
 }
 
-/// Numbers of datagram queue pairs have this bit; those of connections do not.
-pub(crate) const DATAGRAMS: u32 = 1 << 23;
-
 /// The queue pair of a process for the messages of a group.
 fn queue_pair(group: usize, groups: usize, process: u16) -> QpNum {
     QpNum(DATAGRAMS | (u32::from(process) * groups as u32 + group as u32))
@@ -131,29 +36,29 @@ fn queue_pair(group: usize, groups: usize, process: u16) -> QpNum {
 
 impl<const C: usize> Runner<'_, C> {
     /// Gives every host what it has besides, if the run needs it.
-    pub(crate) fn set_up_beyond(&mut self) {
+    pub(crate) fn set_up_models(&mut self) {
         let nic = self.spec.host.nic.as_ref();
         let others = self.spec.schemes.iter().any(|named| !named.scheme.service.is_connection());
         if nic.is_none() && !others {
             return;
         }
         for host in 0..self.hosts.len() {
-            let ports = self.map.ports(host as u32);
-            let rate: u64 = ports.map(|port| self.fabric.link(port).0.as_bps()).sum();
-            self.hosts[host].set_extra(Extra::new(nic, Rate::from_bps(rate)));
+            let ports = self.network.map.ports(host as u32);
+            let rate: u64 = ports.map(|port| self.network.fabric.link(port).0.as_bps()).sum();
+            self.hosts[host].set_model(NicModel::new(nic, Rate::from_bps(rate)));
         }
     }
 
     /// A datagram is in the memory of its host.
     pub(crate) fn on_in_memory(&mut self, now: Time, host: HostId, datagram: Datagram) {
-        if self.extra(host).cores.arrive(datagram) {
+        if self.model(host).cores.arrive(datagram) {
             self.handle_next(now, host, datagram.segment.dst_qp);
         }
     }
 
     /// The core of a queue pair is done with a datagram.
     pub(crate) fn on_handled(&mut self, now: Time, host: HostId, qp: QpNum) {
-        if let Some(datagram) = self.extra(host).cores.finish(qp) {
+        if let Some(datagram) = self.model(host).cores.finish(qp) {
             self.handle(now, host, &datagram);
         }
         self.handle_next(now, host, qp);
@@ -161,12 +66,12 @@ impl<const C: usize> Runner<'_, C> {
 
     /// A message of the side channel has arrived.
     pub(crate) fn on_side(&mut self, now: Time, host: HostId, from: HostId, message: &SideMessage) {
-        self.extra(host).rd.on_side(now, from, message);
+        self.model(host).rd.on_side(now, from, message);
         self.after_input(now, host.index());
     }
 
-    pub(crate) fn extra(&mut self, host: HostId) -> &mut Extra {
-        self.hosts[host.index()].extra().expect("every host of such a run has it")
+    pub(crate) fn model(&mut self, host: HostId) -> &mut NicModel {
+        self.hosts[host.index()].model().expect("every host of such a run has it")
     }
 
     /// A datagram has reached the NIC of its host.
@@ -191,16 +96,16 @@ impl<const C: usize> Runner<'_, C> {
     /// Where the NIC does so; false if it had no room for the packet, which is lost.
     fn put_in_order(&mut self, now: Time, host: HostId, datagram: &Datagram) -> bool {
         let Datagram { from, segment, .. } = datagram;
-        let Extra { rd, reorder: Some(reorder), .. } = self.extra(host) else { return true };
+        let NicModel { rd, reorder: Some(reorder), .. } = self.model(host) else { return true };
         let Body::Rd(data) = segment.body else { return true };
         let peer = PeerId { host: *from, qp: segment.src_qp };
         let passed = rd.get(segment.dst_qp).and_then(|qp| qp.expected_psn(peer)).unwrap_or(0);
         let room = reorder.admit(segment.dst_qp, peer, data.psn, data.len, passed);
         if !room
             && let Some(flow) =
-                Extra::latest(self.extra(host).incoming.get(&(segment.dst_qp, peer)), data.msg_id)
+                NicModel::latest(self.model(host).incoming.get(&(segment.dst_qp, peer)), data.msg_id)
         {
-            self.execution.note_lost(flow);
+            self.traffic.execution.note_lost(flow);
             self.end_raw(now, flow);
         }
         room
@@ -209,10 +114,10 @@ impl<const C: usize> Runner<'_, C> {
     /// The core of a queue pair begins with the next datagram, if there is one.
     fn handle_next(&mut self, now: Time, host: HostId, qp: QpNum) {
         let nic = self.spec.host.nic.as_ref().expect("cores are part of it");
-        let extra = self.extra(host);
-        let Some(Datagram { from, segment, .. }) = extra.cores.current(qp) else { return };
+        let model = self.model(host);
+        let Some(Datagram { from, segment, .. }) = model.cores.current(qp) else { return };
         let in_order =
-            extra.reorder.is_some() || extra.rd.get(qp).is_none_or(|qp| qp.is_next(*from, segment));
+            model.reorder.is_some() || model.rd.get(qp).is_none_or(|qp| qp.is_next(*from, segment));
         let cost = nic.packet_cost + if in_order { Duration::ZERO } else { nic.reorder_cost };
         self.later(now + cost, host, Item::Handled(qp));
     }
@@ -220,7 +125,7 @@ impl<const C: usize> Runner<'_, C> {
     /// Host software takes a datagram.
     fn handle(&mut self, now: Time, host: HostId, datagram: &Datagram) {
         let Datagram { from, segment, ce } = datagram;
-        let Some(place) = self.extra(host).rd.on_packet(now, *from, segment, *ce) else {
+        let Some(place) = self.model(host).rd.on_packet(now, *from, segment, *ce) else {
             if *ce || !matches!(segment.body, Body::Rd(_)) {
                 // A mark may have to be told, a rate has changed.
                 self.after_input(now, host.index());
@@ -229,9 +134,10 @@ impl<const C: usize> Runner<'_, C> {
         };
         if let Some(flow) = self.flow_of(host, segment.dst_qp, place.from, place.msg) {
             if !place.in_order {
-                self.execution.note_out_of_order(flow);
+                self.traffic.execution.note_out_of_order(flow);
             }
-            if let Some(ledger) = self.inspect.as_mut().and_then(|inspect| inspect.ledger.as_mut()) {
+            if let Some(ledger) = self.observers.inspect.as_mut().and_then(|inspect| inspect.ledger.as_mut())
+            {
                 let offset = crate::check::flow_address(flow) + u64::from(place.offset);
                 let buffer = pathweave_transport::Buffer(0);
                 ledger.placed(&pathweave_transport::Placement { buffer, offset, len: place.len });
@@ -242,12 +148,12 @@ impl<const C: usize> Runner<'_, C> {
 
     /// The flow of a message that a queue pair of this host has of a peer.
     fn flow_of(&mut self, host: HostId, qp: QpNum, from: PeerId, msg: u64) -> Option<u32> {
-        self.extra(host).incoming.get(&(qp, from))?.get(msg as usize).copied()
+        self.model(host).incoming.get(&(qp, from))?.get(msg as usize).copied()
     }
 
     /// Drains what datagram queue pairs of a host have to say.
-    pub(crate) fn drain_extra(&mut self, now: Time, host: usize) {
-        while let Some((qp, event)) = self.hosts[host].extra().and_then(|extra| extra.rd.poll_event()) {
+    pub(crate) fn drain_model(&mut self, now: Time, host: usize) {
+        while let Some((qp, event)) = self.hosts[host].model().and_then(|model| model.rd.poll_event()) {
             match event {
                 RdEvent::Delivered { from, msg, bytes } => {
                     let flow = self.flow_of(HostId(host as u32), qp, from, msg);
@@ -258,7 +164,7 @@ impl<const C: usize> Runner<'_, C> {
                 RdEvent::Abandoned { .. } => {}
                 RdEvent::Completion { wr_id, status, sent_packets, retransmitted, .. } => {
                     let flow = wr_id as u32;
-                    if let Some(record) = self.execution.record_mut(flow) {
+                    if let Some(record) = self.traffic.execution.record_mut(flow) {
                         record.sent_packets = sent_packets;
                         record.retransmitted_packets = retransmitted;
                     }
@@ -266,10 +172,10 @@ impl<const C: usize> Runner<'_, C> {
                 }
             }
         }
-        while let Some(sent) = self.hosts[host].extra().and_then(|extra| extra.sent_again.pop()) {
+        while let Some(sent) = self.hosts[host].model().and_then(|model| model.sent_again.pop()) {
             self.note_sent_again(host, &sent);
         }
-        while let Some((to, message)) = self.hosts[host].extra().and_then(|extra| extra.rd.poll_side()) {
+        while let Some((to, message)) = self.hosts[host].model().and_then(|model| model.rd.poll_side()) {
             self.send_side(now, HostId(host as u32), to, message);
         }
     }
@@ -282,7 +188,7 @@ impl<const C: usize> Runner<'_, C> {
             (SideMessage::Nack { .. }, Some(nic)) => nic.post_delay(),
             _ => Duration::ZERO,
         };
-        let channel = self.extra(from).channels.get_mut(&to).expect("its ends have been introduced");
+        let channel = self.model(from).channels.get_mut(&to).expect("its ends have been introduced");
         channel.free_at = channel.free_at.max(now) + time;
         channel.sent += 1;
         let (at, count) = (channel.free_at + channel.latency + crossing, channel.sent);
@@ -301,7 +207,7 @@ impl<const C: usize> Runner<'_, C> {
         let src = self.spec.graph.messages()[flow as usize].src;
         let (from, to) = self.peers_of(flow);
         let mut opening = None;
-        if !self.extra(src).outgoing.contains_key(&(from.qp, to)) {
+        if !self.model(src).outgoing.contains_key(&(from.qp, to)) {
             let made = self.datagram_opening(flow, path);
             self.introduce(now, flow, (from, to), config, &made);
             opening = Some(Box::new(made));
@@ -310,11 +216,11 @@ impl<const C: usize> Runner<'_, C> {
         let mtu = self.spec.host.mtu.get() as u16;
         let size = record.size_bytes;
         let ideal = ideal_datagrams(path, size, config.capacity(mtu), framing);
-        self.execution.posted(FlowRecord { ideal_fct_ps: ideal.as_ps(), ..record }, 1);
-        let extra = self.extra(src);
-        match extra.rd.get_mut(from.qp).expect("introduced").post(now, to, u64::from(flow), size) {
+        self.traffic.execution.posted(FlowRecord { ideal_fct_ps: ideal.as_ps(), ..record }, 1);
+        let model = self.model(src);
+        match model.rd.get_mut(from.qp).expect("introduced").post(now, to, u64::from(flow), size) {
             Ok(()) => {
-                extra.outgoing.entry((from.qp, to)).or_default().push(flow);
+                model.outgoing.entry((from.qp, to)).or_default().push(flow);
                 self.announce(now, flow, opening);
             }
             // More is outstanding than numbers can tell apart: it counts as refused.
@@ -335,8 +241,8 @@ impl<const C: usize> Runner<'_, C> {
         if let Some(opening) = opening {
             self.introduce(now, flow, (to, from), config, &opening);
         }
-        self.extra(to.host).incoming.entry((to.qp, from)).or_default().push(flow);
-        self.execution.expected(flow, 1);
+        self.model(to.host).incoming.entry((to.qp, from)).or_default().push(flow);
+        self.traffic.execution.expected(flow, 1);
     }
 
     /// The queue pairs that a message goes from and to.
@@ -382,15 +288,15 @@ impl<const C: usize> Runner<'_, C> {
         let spec = self.spec;
         let group = spec.graph.messages()[flow as usize].group;
         let scheme = &spec.scheme_of(group).scheme;
-        let host = self.hosts[own.host.index()].with_extra();
-        let (endpoint, nic, extra) = host.expect("every host of such a run has it");
+        let host = self.hosts[own.host.index()].with_model();
+        let (endpoint, nic, model) = host.expect("every host of such a run has it");
         let nic_ports = endpoint.config().nic_ports;
         let class = spec.groups[group.index()].class;
-        if extra.rd.get(own.qp).is_none() {
+        if model.rd.get(own.qp).is_none() {
             let stream = u64::from(own.host.0) << 24 | u64::from(own.qp.0);
             let mut rng = Rng::for_component(spec.seed, "rd-policy", stream);
             let (policy, control) = scheme.datagram_policy(&opening.env, &mut rng);
-            extra.rd.add(RdQp::new(RdConfig {
+            model.rd.add(RdQp::new(RdConfig {
                 num: own.qp,
                 policy,
                 control,
@@ -407,19 +313,19 @@ impl<const C: usize> Runner<'_, C> {
             }
         }
         if nic.source_routed {
-            let routes = self.ways.count(own.host, peer.host, scheme.paths);
-            extra.routes.insert(peer.host, (routes, scheme.paths));
+            let routes = self.network.routes.count(own.host, peer.host, scheme.paths);
+            model.routes.insert(peer.host, (routes, scheme.paths));
         }
-        extra.rd.get_mut(own.qp).expect("made if it was not there").add_peer(now, peer, opening.rtt);
+        model.rd.get_mut(own.qp).expect("made if it was not there").add_peer(now, peer, opening.rtt);
         let channel = Channel { free_at: Time::ZERO, latency: opening.side_latency, sent: 0 };
-        extra.channels.entry(peer.host).or_insert(channel);
+        model.channels.entry(peer.host).or_insert(channel);
     }
 
     /// Raw datagrams are over when they are there or lost; their sender does not notice.
     fn end_raw(&mut self, now: Time, flow: u32) {
         let group = self.spec.graph.messages()[flow as usize].group;
         if is_raw(&self.spec.scheme_of(group).scheme.service) {
-            self.execution.gave_up(now, flow);
+            self.traffic.execution.gave_up(now, flow);
         }
     }
 
@@ -433,8 +339,8 @@ impl<const C: usize> Runner<'_, C> {
         data: &RdData,
     ) -> Option<u32> {
         let peer = PeerId { host: to, qp: segment.dst_qp };
-        let flow = Extra::latest(self.extra(from).outgoing.get(&(segment.src_qp, peer)), data.msg_id)?;
-        self.execution.record_mut(flow)?.dropped_packets += 1;
+        let flow = NicModel::latest(self.model(from).outgoing.get(&(segment.src_qp, peer)), data.msg_id)?;
+        self.traffic.execution.record_mut(flow)?.dropped_packets += 1;
         self.end_raw(now, flow);
         Some(flow)
     }

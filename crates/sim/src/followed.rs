@@ -44,13 +44,13 @@ type Part = (HostId, QpNum, u32);
 /// The flows to follow.
 pub(crate) struct Followed {
     /// By message; nothing while it is not under way.
-    flows: BTreeMap<u32, Option<Way>>,
+    flows: BTreeMap<u32, Option<UnderWay>>,
     /// The flow of each part under way, and which of its queue pairs that is, where there are several.
     parts: BTreeMap<Part, (u32, Option<u16>)>,
 }
 
 /// A flow under way.
-struct Way {
+struct UnderWay {
     src: HostId,
     qps: Vec<QpNum>,
     dst: HostId,
@@ -89,7 +89,7 @@ impl Followed {
             self.parts.insert((src, qp, msn), (flow, (parts.len() > 1).then_some(number)));
         }
         let qps = parts.iter().map(|&(qp, _)| qp).collect();
-        *way = Some(Way { src, qps, dst, receivers, arrived: BTreeMap::new(), ended: false });
+        *way = Some(UnderWay { src, qps, dst, receivers, arrived: BTreeMap::new(), ended: false });
     }
 
     /// A packet arrived.

@@ -27,7 +27,7 @@ impl Footprint {
 impl<const C: usize> Runner<'_, C> {
     /// To be asked before the run.
     pub(crate) fn footprint(&self) -> Footprint {
-        let connections = &self.execution.connections;
+        let connections = &self.traffic.execution.connections;
         let lasting = connections.iter().filter(|connection| connection.messages_left() > 1).count();
         Footprint { connections: connections.len() as u64, lasting_connections: lasting as u64 }
     }

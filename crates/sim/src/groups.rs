@@ -32,8 +32,8 @@ impl<const C: usize> Runner<'_, C> {
     pub(crate) fn sample_groups(&mut self, now: Time, since: Duration) {
         let since_s = since.as_secs_f64();
         let mtu = self.spec.host.mtu.get();
-        for connection in self.execution.connections.iter() {
-            let sums = &mut self.group_sums[connection.group.index()];
+        for connection in self.traffic.execution.connections.iter() {
+            let sums = &mut self.observers.group_sums[connection.group.index()];
             for &(at_src, at_dst) in &connection.queue_pairs {
                 let src = &self.hosts[connection.src.index()].endpoint;
                 let rate = src.policy(at_src).and_then(|policy| policy.rate(now));

@@ -11,10 +11,10 @@ use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
 use crate::agenda::{Agenda, Item, Rank};
-use crate::datagram::{Extra, SentAgain};
 use crate::departures::DepartureLog;
 use crate::digest::Trace;
 use crate::nic::Engine;
+use crate::nic::{NicModel, SentAgain};
 use crate::route_headers::RouteHeaders;
 
 /// What the fabric carries: the packet as the endpoint made it.
@@ -31,7 +31,7 @@ pub(crate) struct Host {
     /// Payload that arrived, for the rate series.
     pub(crate) received_bytes: u64,
     /// Datagram queue pairs and the NIC beyond its link, where the run has any.
-    extra: Option<Box<Extra>>,
+    model: Option<Box<NicModel>>,
     /// What is due here besides; there once something has been.
     agenda: Option<Box<Agenda>>,
     /// What packets carry of the paths chosen here, if anything.
@@ -56,8 +56,8 @@ pub(crate) struct Nic {
     pub(crate) source_routed: bool,
     /// None of its links is up: what it sends is lost, until its queue pairs give up.
     pub(crate) cut_off: bool,
-    /// There is [`Host::extra`].
-    has_extra: bool,
+    /// There is [`Host::model`].
+    has_model: bool,
     /// When the transmitter is free for what waits, and when a timer of the endpoint is due; [`Time::MAX`] if not.
     pub(crate) wake: Time,
     pub(crate) alarm: Time,
@@ -81,7 +81,7 @@ impl Host {
             acks_as_data,
             source_routed: false,
             cut_off: false,
-            has_extra: false,
+            has_model: false,
             wake: Time::MAX,
             alarm: Time::MAX,
             busy_until: Time::ZERO,
@@ -92,7 +92,7 @@ impl Host {
             nic,
             delivered: Trace::new(),
             received_bytes: 0,
-            extra: None,
+            model: None,
             agenda: None,
             route_headers: None,
             departures: None,
@@ -154,10 +154,10 @@ impl Host {
     pub(crate) fn on_alarm(&mut self, now: Time) {
         self.nic.alarm = Time::MAX;
         self.endpoint.on_timer(now);
-        if self.nic.has_extra
-            && let Some(extra) = &mut self.extra
+        if self.nic.has_model
+            && let Some(model) = &mut self.model
         {
-            extra.rd.on_timer(now);
+            model.rd.on_timer(now);
         }
     }
 
@@ -174,7 +174,7 @@ impl Host {
             self.send_data(fabric, now, taken);
         }
         let timer = self.endpoint.poll_timer();
-        let timer = if self.nic.has_extra { self.earliest(timer) } else { timer };
+        let timer = if self.nic.has_model { self.earliest(timer) } else { timer };
         if let Some(timer) = timer
             && timer.max(now) < self.nic.alarm
         {
@@ -184,48 +184,48 @@ impl Host {
 
     #[inline]
     fn has_datagrams(&self) -> bool {
-        self.nic.has_extra && self.extra.as_ref().is_some_and(|extra| extra.rd.has_ready_data())
+        self.nic.has_model && self.model.as_ref().is_some_and(|model| model.rd.has_ready_data())
     }
 
     #[inline]
     fn has_notices(&self) -> bool {
-        self.nic.has_extra && self.extra.as_ref().is_some_and(|extra| extra.rd.has_control())
+        self.nic.has_model && self.model.as_ref().is_some_and(|model| model.rd.has_control())
     }
 
     /// When the engine of the NIC is free, if that counts.
     #[inline]
     fn engine_free_at(&self) -> Time {
-        if !self.nic.has_extra {
+        if !self.nic.has_model {
             return Time::ZERO;
         }
-        let engine = self.extra.as_ref().and_then(|extra| extra.engine.as_ref());
+        let engine = self.model.as_ref().and_then(|model| model.engine.as_ref());
         engine.map_or(Time::ZERO, Engine::free_at)
     }
 
     /// Datagram queue pairs and the NIC beyond its link, where the run has any.
-    pub(crate) fn extra(&mut self) -> Option<&mut Extra> {
-        self.extra.as_deref_mut()
+    pub(crate) fn model(&mut self) -> Option<&mut NicModel> {
+        self.model.as_deref_mut()
     }
 
     /// The same, with what else the host has.
-    pub(crate) fn with_extra(&mut self) -> Option<(&mut Endpoint<AnyPolicy>, &mut Nic, &mut Extra)> {
-        self.extra.as_deref_mut().map(|extra| (&mut self.endpoint, &mut self.nic, extra))
+    pub(crate) fn with_model(&mut self) -> Option<(&mut Endpoint<AnyPolicy>, &mut Nic, &mut NicModel)> {
+        self.model.as_deref_mut().map(|model| (&mut self.endpoint, &mut self.nic, model))
     }
 
     #[inline(always)]
-    pub(crate) fn has_extra(&self) -> bool {
-        self.nic.has_extra
+    pub(crate) fn has_model(&self) -> bool {
+        self.nic.has_model
     }
 
-    pub(crate) fn set_extra(&mut self, extra: Extra) {
-        self.nic.has_extra = true;
-        self.extra = Some(Box::new(extra));
+    pub(crate) fn set_model(&mut self, model: NicModel) {
+        self.nic.has_model = true;
+        self.model = Some(Box::new(model));
     }
 
     /// The earlier of a timer and those of datagram queue pairs.
     #[cold]
     fn earliest(&self, timer: Option<Time>) -> Option<Time> {
-        let datagrams = self.extra.as_ref().and_then(|extra| extra.rd.poll_timer());
+        let datagrams = self.model.as_ref().and_then(|model| model.rd.poll_timer());
         timer.into_iter().chain(datagrams).min()
     }
 
@@ -243,14 +243,14 @@ impl Host {
         asleep: bool,
     ) -> u64 {
         let (mut taken, mut bytes) = (0, 0);
-        let Host { endpoint, nic, extra, route_headers, .. } = self;
+        let Host { endpoint, nic, model, route_headers, .. } = self;
         let mut send = |packet: Transmit| {
             taken |= 1 << packet.port;
             bytes += nic.send(fabric, now, &packet, route_headers);
         };
         while endpoint.send_control(&mut send) {}
-        if let Some(extra) = extra {
-            while extra.rd.send_control(&mut send) {}
+        if let Some(model) = model {
+            while model.rd.send_control(&mut send) {}
         }
         if asleep && !nic.acks_as_data {
             // They leave before the data that waits. Of several, the time may be a little short, which does no harm.
@@ -269,8 +269,8 @@ impl Host {
         }
         let mut open = self.open_ports(fabric, now) & !taken;
         let Host { endpoint, nic, route_headers, departures, .. } = self;
-        if nic.has_extra {
-            self.send_beyond(fabric, now, open);
+        if nic.has_model {
+            self.send_by_engine(fabric, now, open);
         } else {
             while open != 0
                 && endpoint.send_data(now, Gate { data_ports: open }, |packet| {
@@ -307,30 +307,30 @@ impl Host {
     /// Sends what the endpoint and datagram queue pairs have, in turns, by a NIC whose engine takes one packet at a
     /// time.
     #[cold]
-    fn send_beyond<const C: usize>(&mut self, fabric: &mut Fabric<Content, C>, now: Time, mut open: u64) {
+    fn send_by_engine<const C: usize>(&mut self, fabric: &mut Fabric<Content, C>, now: Time, mut open: u64) {
         let routes = self.route_headers.clone();
-        let Some((endpoint, nic, extra)) = self.with_extra() else { return };
+        let Some((endpoint, nic, model)) = self.with_model() else { return };
         while open != 0 {
             let gate = Gate { data_ports: open };
             let mut packet = None;
             let mut take = |data| packet = Some(data);
-            extra.datagrams_next = !extra.datagrams_next;
-            let _ = (extra.datagrams_next && extra.rd.send_data(now, gate, &mut take))
+            model.datagrams_next = !model.datagrams_next;
+            let _ = (model.datagrams_next && model.rd.send_data(now, gate, &mut take))
                 || endpoint.send_data(now, gate, &mut take)
-                || extra.rd.send_data(now, gate, &mut take);
+                || model.rd.send_data(now, gate, &mut take);
             let Some(mut packet) = packet else { break };
             if let Body::Rd(_) = packet.segment.body {
-                packet.segment.path = extra.route(packet.to, packet.segment.path);
+                packet.segment.path = model.route(packet.to, packet.segment.path);
             }
             if let (Body::Rd(data), Some(payload)) = (&packet.segment.body, &packet.payload)
                 && data.retransmit
             {
                 // A message is known by the work request that its payload belongs to.
                 let (qp, path, flow) = (packet.segment.src_qp, packet.segment.path, payload.buffer.0 as u32);
-                extra.sent_again.push(SentAgain { at: now, qp, psn: data.psn, path, flow });
+                model.sent_again.push(SentAgain { at: now, qp, psn: data.psn, path, flow });
             }
             open &= !(1 << packet.port);
-            if let Some(engine) = &mut extra.engine {
+            if let Some(engine) = &mut model.engine {
                 engine.sent(now, packet.wire_bytes);
                 if engine.free_at() > now {
                     // The next one waits for the engine, whatever port is free.

@@ -6,10 +6,10 @@ use pathweave_transport::{Event, SentPacket};
 use pathweave_units::{Duration, PathId, QpNum, Time};
 use pathweave_wire::Body;
 
-use crate::datagram::SentAgain;
 use crate::events::Events;
 use crate::faults::{Action, Entry};
 use crate::host::{Content, Host};
+use crate::nic::SentAgain;
 use crate::runner::Runner;
 use crate::samples::Samples;
 use crate::spec::{ObserveConfig, SimSpec};
@@ -94,12 +94,13 @@ impl Recorder {
 impl<const C: usize> Runner<'_, C> {
     /// It is time to sample.
     pub(crate) fn on_sample(&mut self, now: Time) {
-        if let Some(later) = self.recorder.make_room(now) {
+        if let Some(later) = self.observers.recorder.make_room(now) {
             return self.calendar.sample_at(later);
         }
-        let (next, since) = self.recorder.sample(&mut self.fabric, &self.hosts, now);
-        if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
-            followed.sample(now, &self.hosts, self.spec.host.mtu, &mut self.recorder.samples);
+        let (next, since) = self.observers.recorder.sample(&mut self.network.fabric, &self.hosts, now);
+        if let Some(followed) = self.observers.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut())
+        {
+            followed.sample(now, &self.hosts, self.spec.host.mtu, &mut self.observers.recorder.samples);
         }
         self.calendar.sample_at(next);
         self.sample_groups(now, since);
@@ -108,9 +109,9 @@ impl<const C: usize> Runner<'_, C> {
     /// Moves the fabric's log into the record, the digest and the flows.
     #[cold]
     pub(crate) fn record_log(&mut self) {
-        let log: Vec<FabricEvent<Content>> = self.fabric.drain_log().collect();
+        let log: Vec<FabricEvent<Content>> = self.network.fabric.drain_log().collect();
         for event in log {
-            let (node, _) = self.fabric.ends(event.port);
+            let (node, _) = self.network.fabric.ends(event.port);
             let mut record = EventRecord {
                 link: Some(event.port),
                 ..EventRecord::new(event.time.as_ps(), EventKind::Drop, node)
@@ -128,7 +129,7 @@ impl<const C: usize> Runner<'_, C> {
                     record.value = f64::from(header.wire_bytes());
                     record.reason = Some(reason_of(reason));
                     record.path = Some(u32::from(content.path.0));
-                    self.lost.note(event.time, header.dst(), &content);
+                    self.observers.lost.note(event.time, header.dst(), &content);
                     if let Body::Rd(data) = content.body {
                         record.flow =
                             self.lost_datagram(event.time, header.src(), header.dst(), &content, &data);
@@ -137,13 +138,13 @@ impl<const C: usize> Runner<'_, C> {
                         let sent = &self.hosts[header.src().index()].outgoing;
                         let flow = sent.get(&content.src_qp).and_then(|list| list.get(data.msn as usize));
                         record.flow = flow.copied();
-                        if let Some(flow) = flow.and_then(|&f| self.execution.record_mut(f)) {
+                        if let Some(flow) = flow.and_then(|&f| self.traffic.execution.record_mut(f)) {
                             flow.dropped_packets += 1;
                         }
                     }
                 }
             }
-            self.recorder.events.push(record);
+            self.observers.recorder.events.push(record);
         }
     }
 }
@@ -171,7 +172,7 @@ impl<const C: usize> Runner<'_, C> {
         (host, qp, psn, path): (usize, QpNum, u64, Option<PathId>),
         flow: Option<u32>,
     ) {
-        self.recorder.events.push(EventRecord {
+        self.observers.recorder.events.push(EventRecord {
             value: psn as f64,
             peer_host: flow.map(|flow| self.spec.graph.messages()[flow as usize].dst.0),
             flow,

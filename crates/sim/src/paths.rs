@@ -4,9 +4,9 @@ use pathweave_topo::{NodeId, Routing, Topology};
 use pathweave_units::{Duration, HostId, Rate};
 use pathweave_workload::Message;
 
+use crate::chosen_routes::ChosenRoutes;
 use crate::route_headers::RouteHeader;
 use crate::spec::{SimError, SimSpec};
-use crate::ways::Ways;
 
 /// The hops of a shortest path, in order, and what the two ends can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,13 +49,13 @@ impl PathProfile {
 const MAX_LINKS_OF_A_WAY: usize = 65;
 
 /// Refuses messages between hosts that are too far apart.
-pub(crate) fn check_distances(spec: &SimSpec, ways: &Ways) -> Result<(), SimError> {
+pub(crate) fn check_distances(spec: &SimSpec, routes: &ChosenRoutes) -> Result<(), SimError> {
     let topology = &*spec.topology;
     if topology.links_apart_at_most() as usize <= MAX_LINKS_OF_A_WAY {
         return Ok(());
     }
     for &Message { src, dst, .. } in spec.graph.messages() {
-        if ways.profiles(topology, src, dst).is_empty() {
+        if routes.profiles(topology, src, dst).is_empty() {
             let [from, to] = [src, dst].map(|host| topology.node_name(host.into()));
             let most = MAX_LINKS_OF_A_WAY - 1;
             let what =

@@ -14,45 +14,45 @@ impl<const C: usize> Runner<'_, C> {
     pub(crate) fn into_result(mut self, ended: EndReason, ended_detail: String, end: Time) -> RunResult {
         let spec = self.spec;
         self.settle_open();
-        let jobs = self.execution.job_records();
+        let jobs = self.traffic.execution.job_records();
         let links = self.links(end);
         let nodes = spec.node_infos();
         let balancing = self.balancing();
-        let flows = self.execution.flow_records();
-        let groups = self.group_sums.iter().map(GroupSums::totals).collect();
+        let flows = self.traffic.execution.flow_records();
+        let groups = self.observers.group_sums.iter().map(GroupSums::totals).collect();
         let sets = match &spec.routing {
             RouteChoice::Switches | RouteChoice::SenderSwitches(_) | RouteChoice::NextHops(_) => None,
             RouteChoice::Sources(sets) => Some(&**sets),
         };
-        let (events, events_not_recorded) = std::mem::take(&mut self.recorder.events).into_list();
+        let (events, events_not_recorded) = std::mem::take(&mut self.observers.recorder.events).into_list();
         let logs = self.hosts.iter().filter_map(|host| Some((host.nic.host, host.departures.as_deref()?)));
         let departures = departures::totals(logs, sets);
         RunResult {
             info: RunInfo {
-                digest: digest(self.hosts.iter().map(|host| host.delivered).chain([self.lost])),
+                digest: digest(self.hosts.iter().map(|host| host.delivered).chain([self.observers.lost])),
                 simulated_ps: end.as_ps(),
                 events: self.events(),
-                packet_hops: self.fabric.packet_hops(),
+                packet_hops: self.network.fabric.packet_hops(),
                 ended,
                 ended_detail,
                 ..spec.run_info()
             },
             flows,
             groups,
-            series: self.recorder.samples.into_list(),
+            series: self.observers.recorder.samples.into_list(),
             events,
             events_not_recorded,
             nodes,
             links,
             jobs,
             balancing,
-            middleboxes: edge::totals(&self.fabric, &spec.topology),
+            middleboxes: edge::totals(&self.network.fabric, &spec.topology),
             departures,
         }
     }
 
     fn balancing(&self) -> BalancingTotals {
-        let stats = self.fabric.forwarding();
+        let stats = self.network.fabric.forwarding();
         BalancingTotals {
             flowlets: stats.flowlets,
             reroutes: stats.reroutes,
@@ -66,18 +66,18 @@ impl<const C: usize> Runner<'_, C> {
 
     /// One a direction of a link; its number is that of its egress port.
     fn links(&mut self, end: Time) -> Vec<LinkTotals> {
-        let mut rates = vec![Rate::from_bps(0); self.map.len() as usize];
+        let mut rates = vec![Rate::from_bps(0); self.network.map.len() as usize];
         for (index, link) in self.spec.topology.links().iter().enumerate() {
-            let (a, b) = self.map.ends(index);
+            let (a, b) = self.network.map.ends(index);
             rates[a as usize] = link.rate;
             rates[b as usize] = link.rate;
         }
-        (0..self.map.len())
+        (0..self.network.map.len())
             .map(|port| {
-                self.fabric.settle(end, port);
-                let (from, to) = self.fabric.ends(port);
-                let stats = self.fabric.stats(port);
-                let (rate, _) = self.fabric.link(port);
+                self.network.fabric.settle(end, port);
+                let (from, to) = self.network.fabric.ends(port);
+                let stats = self.network.fabric.stats(port);
+                let (rate, _) = self.network.fabric.link(port);
                 LinkTotals {
                     tx_bytes: stats.tx_bytes,
                     tx_packets: stats.tx_packets,
@@ -85,7 +85,7 @@ impl<const C: usize> Runner<'_, C> {
                     dropped_packets: stats.dropped_packets,
                     ecn_marked_packets: stats.marked_packets,
                     pfc_pauses: stats.pauses,
-                    paused_ps: self.fabric.paused_time(port, end).as_ps(),
+                    paused_ps: self.network.fabric.paused_time(port, end).as_ps(),
                     max_queue_bytes: stats.max_queue_bytes,
                     ..self.spec.link_totals(port, from, to, rates[port as usize])
                 }

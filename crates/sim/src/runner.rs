@@ -1,37 +1,27 @@
 //! The main loop: window by window, fabric, hosts and workload.
 
-use std::sync::Arc;
-
 use pathweave_execution::{Connections, Execution};
-use pathweave_fabric::config::Shares;
-use pathweave_fabric::{Arrived, BuildError, Fabric, PfcTrouble, PfcWatch, PortMap, Step};
-use pathweave_policy::{Adapt, PathView};
+use pathweave_fabric::{Arrived, PfcTrouble, Step};
 use pathweave_results::{EndReason, EventKind, RunResult};
-use pathweave_transport::{Endpoint, EndpointConfig, Event};
+use pathweave_transport::Event;
 use pathweave_units::{Duration, HostId, QpNum, Time};
 use pathweave_wire::Body;
 
 use crate::calendar::{Calendar, Duty};
 use crate::check::Ledger;
-use crate::datagram::DATAGRAMS;
-use crate::departures::DepartureLog;
 use crate::digest::Trace;
-use crate::edge;
 use crate::faults::agenda;
 use crate::followed::{Followed, Inspect};
 use crate::footprint::Footprint;
-use crate::forwarding;
 use crate::groups::GroupSums;
-use crate::host::{Content, Host};
-use crate::ideal::data_wire_bytes;
+use crate::host::Host;
 use crate::monitor::{Control, Monitor, Quiet, Snapshot};
-use crate::nic::Datagram;
+use crate::network::Network;
+use crate::nic::{DATAGRAMS, Datagram};
 use crate::observe::Recorder;
 use crate::paths::check_distances;
-use crate::routes::{self, View};
-use crate::spec::{Blame, RouteChoice, SimError, SimSpec, Verb};
+use crate::spec::{SimError, SimSpec, Verb};
 use crate::tap::{Tap, Tapped};
-use crate::ways::{Ways, source_routes};
 
 /// Events between two looks of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
@@ -42,47 +32,54 @@ const FIRST_NUMBER: u32 = 2;
 /// The two ends of a queue pair: its number at the sender and at the receiver of a connection.
 pub(crate) type QueuePair = (QpNum, QpNum);
 
-/// A run in progress.
+/// A run in progress, in parts. What a window does to the network and the hosts of it is told to the others.
 pub(crate) struct Runner<'a, const C: usize> {
     pub(crate) spec: &'a SimSpec,
-    pub(crate) map: PortMap,
-    pub(crate) ways: Ways,
-    /// Of all paths that sources choose among the one that takes a full packet longest, where a scheme asks for it.
-    pub(crate) longest_path: Option<PathView>,
-    pub(crate) fabric: Fabric<Content, C>,
+    pub(crate) network: Network<C>,
     pub(crate) hosts: Vec<Host>,
+    pub(crate) traffic: Traffic,
+    pub(crate) observers: Observers<'a>,
+    pub(crate) calendar: Calendar,
+    pub(crate) windows: Windows,
+    /// Events of hosts so far, and the time of the latest.
+    pub(crate) host_events: u64,
+    pub(crate) latest: Time,
+}
+
+/// Messages and what carries them.
+pub(crate) struct Traffic {
     /// Tasks, messages and their connections.
     pub(crate) execution: Execution<QueuePair>,
     /// By connection: the number of its first queue pair at the sender and at the receiver. The others follow.
-    pub(crate) numbers: Vec<[u32; 2]>,
+    pub(crate) queue_pairs: Vec<[u32; 2]>,
     /// Key to the memory of any host.
     pub(crate) rkey: u64,
     /// How long it takes until a host knows what has ended at another one.
     pub(crate) notification: Duration,
+}
+
+/// What watches the run and does not take part in it.
+pub(crate) struct Observers<'a> {
     pub(crate) recorder: Recorder,
     /// By group.
     pub(crate) group_sums: Vec<GroupSums>,
     pub(crate) inspect: Option<Box<Inspect>>,
     /// Packets lost.
     pub(crate) lost: Trace,
-    /// The observer of packets, if there is one.
     pub(crate) tap: Option<Tapped<'a>>,
-    pub(crate) calendar: Calendar,
-    pub(crate) links_down: Vec<u32>,
-    pub(crate) shares: Shares,
-    watch: PfcWatch,
+}
+
+/// How far hosts are run by themselves.
+pub(crate) struct Windows {
     /// Whatever one host does to another takes longer than this, so windows may be as long.
-    pub(crate) longest_window: Duration,
+    pub(crate) longest: Duration,
     /// End of the window at hand, or of the last one.
-    pub(crate) window_end: Time,
+    pub(crate) end: Time,
+    /// Hosts to run in the window at hand. Kept for its memory.
+    pub(crate) active: Vec<HostId>,
     /// For tests: draws the order of hosts and the lengths of windows.
     #[cfg(test)]
     pub(crate) shuffle: Option<pathweave_units::Rng>,
-    /// Hosts to run in the window at hand. Kept for its memory.
-    pub(crate) active: Vec<HostId>,
-    /// Events of hosts so far, and the time of the latest.
-    pub(crate) host_events: u64,
-    pub(crate) latest: Time,
 }
 
 /// Runs a spec to its end and returns what was observed. Wall and CPU time are for the caller to fill in: the
@@ -105,7 +102,7 @@ impl<'a> Simulation<'a> {
     /// Builds fabric and hosts.
     pub fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
         spec.switch.validate().map_err(SimError::Switch)?;
-        spec.check_beyond()?;
+        spec.check_nics()?;
         Ok(Simulation(match spec.switch.classes() {
             0..=2 => Width::Two(Box::new(Runner::new(spec)?)),
             3..=4 => Width::Four(Box::new(Runner::new(spec)?)),
@@ -146,126 +143,51 @@ impl<'a> Simulation<'a> {
 
 impl<'a, const C: usize> Runner<'a, C> {
     pub(crate) fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
-        let topology = &*spec.topology;
-        let hosts = topology.hosts();
-        let (cables, map) = routes::cables(topology);
-        let mut switch = spec.switch.clone();
-        switch.forwarding.kind = Some(forwarding::of_run(spec)?);
-        let shares = switch.forwarding.shares();
-        let view = View { topology, alive: &|_| true, rate: &|link| topology.link(link).rate, shares };
-        let mut fabric = Fabric::new(
-            hosts,
-            topology.switches().len() as u32,
-            &cables,
-            &map,
-            Ways::switch_routes(&map, &spec.routing, &view),
-            &switch,
-            spec.seed,
-        )
-        .map_err(|error| match error {
-            BuildError::BufferTooSmall { switch, headroom, buffer } => SimError::BufferTooSmall {
-                switch: topology.switches()[switch as usize].name.clone(),
-                headroom,
-                buffer,
-            },
-            BuildError::ManyLeaves { host, forwarding } => SimError::Forwarding {
-                blame: Blame::Topology,
-                message: format!(
-                    "switches that do \"{}\" work between the switches of the two hosts, but {} is at more than one switch",
-                    forwarding.name(),
-                    topology.node_name(host.into())
-                ),
-                advice: "choose a topology whose hosts have one switch each, or another scheme",
-            },
-            BuildError::TooManyLinkKinds => {
-                SimError::Network("more than 65,536 different pairs of link rate and delay".into())
-            }
-        })?;
-        if let RouteChoice::SenderSwitches(sets) = &spec.routing {
-            fabric.set_explicit_ways(Arc::new(source_routes(topology, &map, sets)));
-        }
-        edge::attach(&mut fabric, spec)?;
-        let acks_as_data = spec.switch.acks == pathweave_fabric::config::AckClass::Data;
-        let list: Vec<Host> = (0..hosts)
-            .map(|id| {
-                let ports = map.ports(id);
-                let config = EndpointConfig {
-                    mtu_payload: spec.host.mtu.get() as u16,
-                    framing: spec.host.framing,
-                    nic_ports: (ports.end - ports.start) as u8,
-                    seed: spec.seed,
-                    ..EndpointConfig::new(HostId(id))
-                };
-                let mut endpoint = Endpoint::new(config);
-                if spec.observe.max_events > 0 {
-                    endpoint.report_losses();
-                }
-                Host::new(endpoint, ports, acks_as_data)
-            })
-            .collect();
-        let connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
+        let network = Network::new(spec)?;
         let notification = spec.task_notification()?;
+        let hosts = network.hosts(spec);
+        let connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
+        let agenda = agenda(&spec.topology, &network.map, &spec.faults, &spec.switch)?;
         let mut runner = Runner {
-            longest_window: (fabric.lookahead() - Duration::from_ps(1)).min(notification),
-            notification,
-            fabric,
-            numbers: queue_pair_numbers(spec, &connections)?,
-            // They register nothing else, so all have the same.
-            rkey: list.first().map_or(0, |host| host.rkey),
-            hosts: list,
-            execution: Execution::new(spec.graph.clone(), &spec.groups, connections, notification),
-            recorder: Recorder::new(spec, map.len()),
-            group_sums: vec![GroupSums::default(); spec.groups.len()],
-            // A SEND that consumes no posted receive is placed nowhere.
-            inspect: Inspect::new(
-                (spec.verify && spec.host.verb == Verb::Write).then(Ledger::default),
-                Followed::new(spec),
-            ),
-            lost: Trace::new(),
-            tap: None,
-            calendar: Calendar::new(spec, agenda(topology, &map, &spec.faults, &switch)?),
-            links_down: vec![0; topology.links().len()],
-            shares,
-            watch: PfcWatch::default(),
-            window_end: Time::ZERO,
-            #[cfg(test)]
-            shuffle: None,
-            active: Vec::new(),
+            traffic: Traffic {
+                queue_pairs: queue_pair_numbers(spec, &connections)?,
+                execution: Execution::new(spec.graph.clone(), &spec.groups, connections, notification),
+                // They register nothing else, so all have the same.
+                rkey: hosts.first().map_or(0, |host| host.rkey),
+                notification,
+            },
+            observers: Observers {
+                recorder: Recorder::new(spec, network.map.len()),
+                group_sums: vec![GroupSums::default(); spec.groups.len()],
+                // A SEND that consumes no posted receive is placed nowhere.
+                inspect: Inspect::new(
+                    (spec.verify && spec.host.verb == Verb::Write).then(Ledger::default),
+                    Followed::new(spec),
+                ),
+                lost: Trace::new(),
+                tap: None,
+            },
+            windows: Windows {
+                longest: network.longest_window().min(notification),
+                end: Time::ZERO,
+                active: Vec::new(),
+                #[cfg(test)]
+                shuffle: None,
+            },
+            calendar: Calendar::new(spec, agenda),
             host_events: 0,
             latest: Time::ZERO,
-            longest_path: None,
-            ways: Ways::whole(topology, &spec.routing, &spec.host),
+            network,
+            hosts,
             spec,
-            map,
         };
-        if matches!(spec.routing, RouteChoice::Sources(_)) {
-            let headers = runner.ways.headers();
-            for host in &mut runner.hosts {
-                host.nic.source_routed = true;
-                host.route_headers = headers.cloned();
-            }
-        }
-        if spec.schemes.iter().any(|named| named.scheme.policy.wants_longest_path()) {
-            let mtu = spec.host.mtu.get() as u16;
-            let bytes = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
-            runner.longest_path = runner.ways.longest(topology, bytes);
-        }
-        if spec.observe.departures {
-            runner.hosts.iter_mut().for_each(|host| host.departures = Some(Box::new(DepartureLog::new())));
-        }
-        check_distances(spec, &runner.ways)?;
-        runner.set_up_beyond();
-        for (index, link) in topology.links().iter().enumerate() {
-            if link.error_rate > 0.0 {
-                let (port, _) = runner.map.ends(index);
-                runner.fabric.set_impairment(port, 0.0, link.error_rate);
-            }
-        }
+        check_distances(spec, &runner.network.routes)?;
+        runner.set_up_models();
         Ok(runner)
     }
 
     fn set_tap(&mut self, tap: &'a mut dyn Tap) {
-        self.tap = Some(Tapped::new(tap));
+        self.observers.tap = Some(Tapped::new(tap));
     }
 
     fn try_out(mut self) -> Footprint {
@@ -287,15 +209,16 @@ impl<'a, const C: usize> Runner<'a, C> {
         let until = self.spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span + Duration::from_ps(1));
         let mut looked_at = 0;
         loop {
-            let mut next = self.execution.next().unwrap_or(Time::MAX).min(self.fabric.next_due());
+            let mut next =
+                self.traffic.execution.next().unwrap_or(Time::MAX).min(self.network.fabric.next_due());
             // Hosts may have gone on for a window since the last task was over; so they all do, wherever it ended.
-            let over = self.execution.over_since();
-            let stop = over.map_or(Time::MAX, |over| over.saturating_add(self.longest_window));
+            let over = self.traffic.execution.over_since();
+            let stop = over.map_or(Time::MAX, |over| over.saturating_add(self.windows.longest));
             if let Some(over) = over.filter(|_| next >= stop) {
                 break (EndReason::Completed, String::new(), over);
             }
             if next == Time::MAX {
-                if !self.calendar.has_faults() && !self.fabric.any_paused() {
+                if !self.calendar.has_faults() && !self.network.fabric.any_paused() {
                     break (EndReason::Stalled, String::new(), self.latest);
                 }
                 // A repair may set things going again; the watch explains pauses that do not end.
@@ -331,16 +254,16 @@ impl<'a, const C: usize> Runner<'a, C> {
     /// How long the next window may be.
     fn window(&mut self) -> Duration {
         #[cfg(test)]
-        if let Some(rng) = &mut self.shuffle {
+        if let Some(rng) = &mut self.windows.shuffle {
             let thousandths = 1 + u64::from(rng.below(1_000));
-            return Duration::from_ps((self.longest_window.as_ps() / 1_000 * thousandths).max(1));
+            return Duration::from_ps((self.windows.longest.as_ps() / 1_000 * thousandths).max(1));
         }
-        self.longest_window
+        self.windows.longest
     }
 
     /// Events so far, of hosts and of the fabric.
     pub(crate) fn events(&self) -> u64 {
-        self.host_events + self.fabric.events()
+        self.host_events + self.network.fabric.events()
     }
 
     fn snapshot(&self, now: Time) -> Snapshot {
@@ -348,11 +271,11 @@ impl<'a, const C: usize> Runner<'a, C> {
             now,
             until: self.spec.stop.until,
             events: self.events(),
-            packet_hops: self.fabric.packet_hops(),
-            bytes_done: self.execution.bytes_done(),
+            packet_hops: self.network.fabric.packet_hops(),
+            bytes_done: self.traffic.execution.bytes_done(),
             bytes_total: self.spec.graph.total_bytes(),
-            flows_done: self.execution.flows_done(),
-            flows_total: self.execution.flows(),
+            flows_done: self.traffic.execution.flows_done(),
+            flows_total: self.traffic.execution.flows(),
         }
     }
 
@@ -361,8 +284,8 @@ impl<'a, const C: usize> Runner<'a, C> {
         match step {
             Step::Done => {}
             Step::Delivered { host, packet, .. } => {
-                let (header, segment) = self.fabric.delivered(&packet);
-                if let Some(tap) = &mut self.tap {
+                let (header, segment) = self.network.fabric.delivered(&packet);
+                if let Some(tap) = &mut self.observers.tap {
                     tap.arrived(now, host, header, segment);
                 }
                 let at = &mut self.hosts[host.index()];
@@ -370,7 +293,7 @@ impl<'a, const C: usize> Runner<'a, C> {
                 let datagram = match segment.body {
                     Body::Rd(_) => true,
                     Body::Cnp | Body::Control(_) => {
-                        at.extra().is_some_and(|extra| extra.is_notified(header.src(), segment))
+                        at.model().is_some_and(|model| model.is_notified(header.src(), segment))
                     }
                     _ => false,
                 };
@@ -382,10 +305,10 @@ impl<'a, const C: usize> Runner<'a, C> {
                 }
                 let placement =
                     at.endpoint.on_packet(now, header.src(), segment, header.congestion_experienced());
-                if let Some(inspect) = &mut self.inspect {
+                if let Some(inspect) = &mut self.observers.inspect {
                     inspect.arrived(header.src(), segment, placement);
                 }
-                self.fabric.discard(packet);
+                self.network.fabric.discard(packet);
                 self.after_input(now, host.index());
             }
             Step::Resumed { host, .. } => self.transmit(now, host.index()),
@@ -419,18 +342,18 @@ impl<'a, const C: usize> Runner<'a, C> {
     #[inline(always)]
     pub(crate) fn transmit(&mut self, now: Time, host: usize) {
         let at = &mut self.hosts[host];
-        at.transmit(&mut self.fabric, now);
+        at.transmit(&mut self.network.fabric, now);
         let (id, due) = (at.nic.host, at.nic.wake.min(at.nic.alarm));
-        let has_extra = at.has_extra();
-        self.fabric.host_due_by(id, due);
-        if has_extra {
-            self.drain_extra(now, host);
+        let has_model = at.has_model();
+        self.network.fabric.host_due_by(id, due);
+        if has_model {
+            self.drain_model(now, host);
         }
     }
 
     #[cold]
     fn on_datagram_packet(&mut self, now: Time, host: HostId, packet: Arrived) {
-        let (header, segment) = self.fabric.take(packet);
+        let (header, segment) = self.network.fabric.take(packet);
         let (from, ce) = (header.src(), header.congestion_experienced());
         self.on_datagram(now, host, Datagram { from, segment, ce });
     }
@@ -442,12 +365,11 @@ impl<'a, const C: usize> Runner<'a, C> {
             Duty::Fault(entry) => {
                 self.on_fault(now, entry);
                 // A link may have become shorter. Where all are longer now, what has left before still travels as fast.
-                let lookahead = self.fabric.lookahead() - Duration::from_ps(1);
-                self.longest_window = self.longest_window.min(lookahead);
+                self.windows.longest = self.windows.longest.min(self.network.longest_window());
             }
             Duty::Sample => self.on_sample(now),
             Duty::Watch => {
-                let trouble = self.watch.look(&self.fabric, now, self.spec.switch.pfc.storm_after)?;
+                let trouble = self.network.trouble(now, self.spec.switch.pfc.storm_after)?;
                 return Some(self.explain(&trouble));
             }
         }
@@ -456,7 +378,7 @@ impl<'a, const C: usize> Runner<'a, C> {
 
     fn explain(&self, trouble: &PfcTrouble) -> (EndReason, String) {
         let name = |port: u32| {
-            let (from, to) = self.fabric.ends(port);
+            let (from, to) = self.network.fabric.ends(port);
             let node = |id| self.spec.topology.node_name(pathweave_topo::NodeId(id)).into_owned();
             format!("{} -> {}", node(from), node(to))
         };

@@ -23,7 +23,7 @@ pub struct SimSpec {
     pub seed: u64,
     /// The network.
     pub topology: Arc<Topology>,
-    /// Who chooses packets' ways through it.
+    /// What chooses the routes of packets through it.
     pub routing: RouteChoice,
     /// All switches.
     pub switch: SwitchConfig,
@@ -100,7 +100,7 @@ impl SimSpec {
     }
 }
 
-/// Who chooses packets' ways.
+/// What chooses the routes of packets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RouteChoice {
     /// Switches, among the shortest ones, by a hash of what the source gives them.

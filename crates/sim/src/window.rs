@@ -25,29 +25,29 @@ impl<const C: usize> Runner<'_, C> {
     /// Simulates everything before `end`, hosts first and one by one: what they do in a window reaches nobody else in it.
     /// Packets and whatever else one host does to another take longer.
     pub(crate) fn run_window(&mut self, end: Time) {
-        self.window_end = end;
-        while let Some(due) = self.execution.root_before(end) {
+        self.windows.end = end;
+        while let Some(due) = self.traffic.execution.root_before(end) {
             self.deliver_due(due.at, due.host, Rank::Step(due.step), Item::Step(due.step));
         }
         self.run_hosts(end);
-        self.execution.settle_barriers(end);
+        self.traffic.execution.settle_barriers(end);
         self.take_news();
-        self.fabric.run_until(end);
-        if self.fabric.has_log() {
+        self.network.fabric.run_until(end);
+        if self.network.fabric.has_log() {
             self.record_log();
         }
-        if let Some(tap) = &mut self.tap {
+        if let Some(tap) = &mut self.observers.tap {
             tap.show();
         }
     }
 
     fn run_hosts(&mut self, end: Time) {
         let Some(last) = end.as_ps().checked_sub(1).map(Time::from_ps) else { return };
-        let mut active = std::mem::take(&mut self.active);
+        let mut active = std::mem::take(&mut self.windows.active);
         active.clear();
-        active.extend(self.fabric.hosts_due(end));
+        active.extend(self.network.fabric.hosts_due(end));
         #[cfg(test)]
-        if let Some(rng) = &mut self.shuffle {
+        if let Some(rng) = &mut self.windows.shuffle {
             rng.shuffle(&mut active);
         }
         for (turn, host) in active.iter().enumerate() {
@@ -59,7 +59,7 @@ impl<const C: usize> Runner<'_, C> {
             ahead(1).into_iter().for_each(|host| self.load_depths(host, PACKETS));
             self.run_host(host.index(), last);
         }
-        self.active = active;
+        self.windows.active = active;
     }
 
     /// Executes what happens at a host up to `last`, in order of time; at one instant arrivals, then the transmitter, then
@@ -68,7 +68,7 @@ impl<const C: usize> Runner<'_, C> {
     fn run_host(&mut self, host: usize, last: Time) {
         let due = loop {
             let Nic { wake, alarm, .. } = self.hosts[host].nic;
-            let (arrival, port) = self.fabric.next_arrival(self.hosts[host].nic.ports());
+            let (arrival, port) = self.network.fabric.next_arrival(self.hosts[host].nic.ports());
             let now = arrival.min(wake).min(alarm);
             if now > last {
                 break now;
@@ -76,7 +76,7 @@ impl<const C: usize> Runner<'_, C> {
             self.host_events += 1;
             self.latest = self.latest.max(now);
             if arrival == now {
-                let step = self.fabric.on_arrival(now, port);
+                let step = self.network.fabric.on_arrival(now, port);
                 self.on_step(now, step);
             } else if wake == now {
                 self.hosts[host].on_wake();
@@ -87,34 +87,34 @@ impl<const C: usize> Runner<'_, C> {
                 self.after_input(now, host);
             }
         };
-        self.fabric.set_host_due(HostId(host as u32), due);
+        self.network.fabric.set_host_due(HostId(host as u32), due);
     }
 
     /// Begins to load endpoint, NIC and ports of a host.
     #[inline(always)]
     fn load_host(&self, host: HostId) {
         self.hosts[host.index()].warm(&mut Cache);
-        self.fabric.prefetch_host(self.map.ports(host.0));
+        self.network.fabric.prefetch_host(self.network.map.ports(host.0));
     }
 
     /// Then the packets that arrive, and the queue pair that sends next.
     #[inline(always)]
     fn load_packets(&self, host: HostId) {
-        self.fabric.prefetch_arrivals(self.map.ports(host.0));
+        self.network.fabric.prefetch_arrivals(self.network.map.ports(host.0));
         self.hosts[host.index()].endpoint.warm_next(&mut Cache);
     }
 
     /// Then what they carry.
     #[inline(always)]
     fn load_contents(&self, host: HostId, packets: usize) {
-        self.fabric.prefetch_contents(self.map.ports(host.0), packets);
+        self.network.fabric.prefetch_contents(self.network.map.ports(host.0), packets);
     }
 
     /// Then the queue pairs they belong to.
     #[inline(always)]
     fn load_queue_pairs(&self, host: HostId, packets: usize) {
-        for port in self.map.ports(host.0) {
-            for segment in self.fabric.coming(port).take(packets) {
+        for port in self.network.map.ports(host.0) {
+            for segment in self.network.fabric.coming(port).take(packets) {
                 self.hosts[host.index()].endpoint.warm_packet(segment, &mut Cache);
             }
         }
@@ -125,8 +125,8 @@ impl<const C: usize> Runner<'_, C> {
     fn load_depths(&self, host: HostId, packets: usize) {
         let endpoint = &self.hosts[host.index()].endpoint;
         endpoint.warm_next_depths(&mut Cache);
-        for port in self.map.ports(host.0) {
-            for segment in self.fabric.coming(port).take(packets) {
+        for port in self.network.map.ports(host.0) {
+            for segment in self.network.fabric.coming(port).take(packets) {
                 endpoint.warm_depths(segment, &mut Cache);
             }
         }
@@ -161,7 +161,7 @@ mod tests {
     /// windows of random lengths.
     fn outcome(spec: &SimSpec, seed: Option<u64>) -> (u64, String) {
         let mut runner = Runner::<2>::new(spec).expect("a sound spec");
-        runner.shuffle = seed.map(|seed| Rng::for_component(seed, "windows", 0));
+        runner.windows.shuffle = seed.map(|seed| Rng::for_component(seed, "windows", 0));
         let result = runner.run(&mut Quiet);
         assert_eq!(result.info.ended, EndReason::Completed, "{}", result.info.ended_detail);
         (result.info.digest, format!("{:?}", (result.flows, result.jobs)))

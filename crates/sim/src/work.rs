@@ -17,7 +17,7 @@ use crate::edge;
 use crate::host::Host;
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct};
 use crate::paths::PathProfile;
-use crate::runner::{QueuePair, Runner};
+use crate::runner::{QueuePair, Runner, Traffic};
 use crate::spec::Verb;
 
 impl<const C: usize> Runner<'_, C> {
@@ -38,7 +38,7 @@ impl<const C: usize> Runner<'_, C> {
     }
 
     fn on_step_due(&mut self, now: Time, host: HostId, step: Step) {
-        if let Some(flow) = self.execution.step(now, host, step) {
+        if let Some(flow) = self.traffic.execution.step(now, host, step) {
             self.post(now, flow);
         }
         self.take_news();
@@ -47,7 +47,7 @@ impl<const C: usize> Runner<'_, C> {
     /// Enters what has become known of tasks at the hosts that it concerns.
     #[inline]
     pub(crate) fn take_news(&mut self) {
-        while let Some(due) = self.execution.news() {
+        while let Some(due) = self.traffic.execution.news() {
             self.enter(due);
         }
     }
@@ -63,19 +63,19 @@ impl<const C: usize> Runner<'_, C> {
 
     /// One host does something to another.
     pub(crate) fn mail(&mut self, at: Time, to: HostId, rank: Rank, item: Item) {
-        debug_assert!(at >= self.window_end, "{item:?} would reach host {} in the window at hand", to.0);
+        debug_assert!(at >= self.windows.end, "{item:?} would reach host {} in the window at hand", to.0);
         self.deliver_due(at, to, rank, item);
     }
 
     pub(crate) fn deliver_due(&mut self, at: Time, to: HostId, rank: Rank, item: Item) {
         let alarm = self.hosts[to.index()].push_due(at, rank, item);
-        self.fabric.host_due_by(to, alarm);
+        self.network.fabric.host_due_by(to, alarm);
     }
 
     /// A host does something later.
     pub(crate) fn later(&mut self, at: Time, host: HostId, item: Item) {
         let alarm = self.hosts[host.index()].put_off(at, item);
-        self.fabric.host_due_by(host, alarm);
+        self.network.fabric.host_due_by(host, alarm);
     }
 
     fn post(&mut self, now: Time, flow: u32) {
@@ -91,11 +91,11 @@ impl<const C: usize> Runner<'_, C> {
     /// The NIC has the work request of a message that was posted at `posted`.
     fn issue(&mut self, now: Time, posted: Time, flow: u32, granted: bool) {
         let message = self.spec.graph.messages()[flow as usize];
-        let conn = self.execution.connections.of(flow);
-        let record = FlowRecord { start_ps: posted.as_ps(), ..self.execution.record(flow) };
-        let paths = self.ways.profiles(&self.spec.topology, message.src, message.dst);
+        let conn = self.traffic.execution.connections.of(flow);
+        let record = FlowRecord { start_ps: posted.as_ps(), ..self.traffic.execution.record(flow) };
+        let paths = self.network.routes.profiles(&self.spec.topology, message.src, message.dst);
         if paths.is_empty() {
-            return self.execution.unreachable(now, record);
+            return self.traffic.execution.unreachable(now, record);
         }
         let spec = self.spec;
         let service = &spec.scheme_of(message.group).scheme.service;
@@ -106,7 +106,7 @@ impl<const C: usize> Runner<'_, C> {
         if let Service::Datagram(config) = service {
             return self.post_datagram(now, flow, &paths[0], config, record);
         }
-        let opening = self.execution.connections[conn].queue_pairs.is_empty().then(|| {
+        let opening = self.traffic.execution.connections[conn].queue_pairs.is_empty().then(|| {
             let opening = self.opening(conn, &paths);
             self.open_sender(now, conn, &opening, &paths);
             Box::new(opening)
@@ -122,11 +122,12 @@ impl<const C: usize> Runner<'_, C> {
             ideal_acked_ps: acked.map(Duration::as_ps),
             ..record
         };
-        let qps = self.execution.connections[conn].queue_pairs.clone();
+        let qps = self.traffic.execution.connections[conn].queue_pairs.clone();
         let parts = shares(message.size.get(), qps.len());
-        self.execution.posted(record, parts.len() as u16);
+        self.traffic.execution.posted(record, parts.len() as u16);
         let src = message.src.index();
-        if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
+        if let Some(followed) = self.observers.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut())
+        {
             let outgoing = &self.hosts[src].outgoing;
             let number = |qp| outgoing.get(qp).map_or(0, Vec::len) as u32;
             let carriers: Vec<_> =
@@ -138,7 +139,9 @@ impl<const C: usize> Runner<'_, C> {
         for (Share { offset, len }, (src_qp, _)) in parts.zip(qps) {
             let op = match self.spec.host.verb {
                 Verb::Send => Op::Send,
-                Verb::Write => Op::Write { rkey: self.rkey, remote_addr: check::flow_address(flow) + offset },
+                Verb::Write => {
+                    Op::Write { rkey: self.traffic.rkey, remote_addr: check::flow_address(flow) + offset }
+                }
             };
             let request = WorkRequest { wr_id: u64::from(flow), op, local: Buffer(0), len };
             if self.hosts[src].endpoint.post(now, src_qp, request).is_ok() {
@@ -154,7 +157,7 @@ impl<const C: usize> Runner<'_, C> {
     /// Tells the receiver of a message that was posted, ahead of its first packet.
     pub(crate) fn announce(&mut self, now: Time, flow: u32, opening: Option<Box<Opening>>) {
         let dst = self.spec.graph.messages()[flow as usize].dst;
-        self.mail(now + self.longest_window, dst, Rank::Expect(flow), Item::Expect { flow, opening });
+        self.mail(now + self.windows.longest, dst, Rank::Expect(flow), Item::Expect { flow, opening });
     }
 
     /// A message is to come.
@@ -165,7 +168,7 @@ impl<const C: usize> Runner<'_, C> {
         if let Service::Datagram(config) = &scheme.service {
             return self.expect_datagram(now, flow, config, opening);
         }
-        let conn = self.execution.connections.of(flow);
+        let conn = self.traffic.execution.connections.of(flow);
         if let Some(opening) = opening {
             self.open_receiver(now, conn, &opening);
         }
@@ -175,13 +178,13 @@ impl<const C: usize> Runner<'_, C> {
             let (_, at_dst) = self.queue_pair(conn, index as u16);
             self.hosts[message.dst.index()].incoming.entry(at_dst).or_default().push(flow);
         }
-        self.execution.expected(flow, parts as u16);
+        self.traffic.execution.expected(flow, parts as u16);
     }
 
     /// What both ends of a connection are made from.
     fn opening(&self, conn: ConnId, paths: &[PathProfile]) -> Opening {
         let spec = self.spec;
-        let scheme = &spec.scheme_of(self.execution.connections[conn].group).scheme;
+        let scheme = &spec.scheme_of(self.traffic.execution.connections[conn].group).scheme;
         let mtu = spec.host.mtu.get() as u16;
         let (mtu_wire, ack_wire) = self.full_and_ack_bytes();
         let nearest =
@@ -190,7 +193,7 @@ impl<const C: usize> Runner<'_, C> {
         let mut policy = scheme.policy.clone();
         policy.adapt_to_fabric(&FabricEnv {
             when_full: if spec.switch.pfc.enabled { WhenFull::Pause } else { WhenFull::Drop },
-            longest_path: self.longest_path.as_ref(),
+            longest_path: self.network.longest_path.as_ref(),
             line_rate: nearest.line_rate(),
             packet_bytes: u64::from(mtu_wire),
         });
@@ -215,30 +218,30 @@ impl<const C: usize> Runner<'_, C> {
 
     /// The numbers of a connection's queue pairs at both ends, which are known before they exist.
     fn queue_pair(&self, conn: ConnId, index: u16) -> QueuePair {
-        let [at_src, at_dst] = self.numbers[conn as usize];
+        let [at_src, at_dst] = self.traffic.queue_pairs[conn as usize];
         (QpNum(at_src + u32::from(index)), QpNum(at_dst + u32::from(index)))
     }
 
     /// Makes the queue pairs at the sender of a connection.
     fn open_sender(&mut self, now: Time, conn: ConnId, opening: &Opening, paths: &[PathProfile]) {
         debug_assert!(!paths.is_empty());
-        let connection = &self.execution.connections[conn];
+        let connection = &self.traffic.execution.connections[conn];
         let (src, dst) = (connection.src, connection.dst);
         let scheme = &self.spec.scheme_of(connection.group).scheme;
-        let mut views = self.ways.views(&self.spec.topology, (src, dst), self.full_and_ack_bytes());
+        let mut views = self.network.routes.views(&self.spec.topology, (src, dst), self.full_and_ack_bytes());
         if scheme.ports == Ports::Distinct && views.is_empty() {
-            views = distinct_paths(&self.fabric, (src, dst), scheme.paths);
+            views = distinct_paths(&self.network.fabric, (src, dst), scheme.paths);
         }
         self.open_end(now, conn, (src, dst), opening, &views);
         let queue_pairs = (0..scheme.queue_pairs).map(|index| self.queue_pair(conn, index)).collect();
-        self.execution.connections[conn].queue_pairs = queue_pairs;
+        self.traffic.execution.connections[conn].queue_pairs = queue_pairs;
     }
 
     /// Makes the queue pairs at the receiver of a connection.
     fn open_receiver(&mut self, now: Time, conn: ConnId, opening: &Opening) {
-        let connection = &self.execution.connections[conn];
+        let connection = &self.traffic.execution.connections[conn];
         let (src, dst) = (connection.src, connection.dst);
-        let views = self.ways.views(&self.spec.topology, (dst, src), self.full_and_ack_bytes());
+        let views = self.network.routes.views(&self.spec.topology, (dst, src), self.full_and_ack_bytes());
         self.open_end(now, conn, (dst, src), opening, &views);
     }
 
@@ -251,11 +254,11 @@ impl<const C: usize> Runner<'_, C> {
         views: &[PathView],
     ) {
         let spec = self.spec;
-        let group = self.execution.connections[conn].group;
-        let is_sender = own == self.execution.connections[conn].src;
+        let group = self.traffic.execution.connections[conn].group;
+        let is_sender = own == self.traffic.execution.connections[conn].src;
         let class = spec.groups[group.index()].class;
         let scheme = &spec.scheme_of(group).scheme;
-        let env = PolicyEnv { paths: self.ways.count(own, peer, scheme.paths), ..opening.env };
+        let env = PolicyEnv { paths: self.network.routes.count(own, peer, scheme.paths), ..opening.env };
         for index in 0..scheme.queue_pairs {
             let (at_src, at_dst) = self.queue_pair(conn, index);
             let (qp, remote) = if is_sender { (at_src, at_dst) } else { (at_dst, at_src) };
@@ -285,17 +288,17 @@ impl<const C: usize> Runner<'_, C> {
     pub(crate) fn tell_of_paths(&mut self, now: Time, before: &[bool]) {
         let spec = self.spec;
         let bytes = self.full_and_ack_bytes();
-        for conn in 0..self.execution.connections.len() as ConnId {
-            let connection = &self.execution.connections[conn];
+        for conn in 0..self.traffic.execution.connections.len() as ConnId {
+            let connection = &self.traffic.execution.connections[conn];
             let (src, dst, qps) = (connection.src, connection.dst, connection.queue_pairs.clone());
             if qps.is_empty() {
                 continue;
             }
             for (from, to, at_from) in [(src, dst, true), (dst, src, false)] {
-                if !self.ways.differs(&spec.topology, before, from, to) {
+                if !self.network.routes.differs(&spec.topology, before, from, to) {
                     continue;
                 }
-                let views = self.ways.views(&spec.topology, (from, to), bytes);
+                let views = self.network.routes.views(&spec.topology, (from, to), bytes);
                 for &(at_src, at_dst) in &qps {
                     let qp = if at_from { at_src } else { at_dst };
                     // One that has failed has no use for paths; one that is yet to be opened will see them.
@@ -316,19 +319,19 @@ impl<const C: usize> Runner<'_, C> {
 
     /// A message, or the share of one queue pair in it, of so many bytes, has arrived.
     pub(crate) fn delivered(&mut self, now: Time, flow: u32, bytes: u64) {
-        if !self.execution.part_delivered(now, flow, bytes) {
+        if !self.traffic.execution.part_delivered(now, flow, bytes) {
             return;
         }
-        if let Some(ledger) = self.inspect.as_mut().and_then(|inspect| inspect.ledger.as_mut()) {
+        if let Some(ledger) = self.observers.inspect.as_mut().and_then(|inspect| inspect.ledger.as_mut()) {
             ledger.delivered(flow, self.spec.graph.messages()[flow as usize].size.get());
         }
-        let conn = self.execution.connections.of(flow);
-        let connection = &self.execution.connections[conn];
+        let conn = self.traffic.execution.connections.of(flow);
+        let connection = &self.traffic.execution.connections[conn];
         let scheme = &self.spec.scheme_of(connection.group).scheme;
         if !matches!(scheme.service, Service::Datagram(_)) {
-            let [_, first] = self.numbers[conn as usize];
+            let [_, first] = self.traffic.queue_pairs[conn as usize];
             let tally = receiver_tally(&self.hosts[connection.dst.index()], first, scheme.queue_pairs);
-            self.execution.received(flow, tally);
+            self.traffic.execution.received(flow, tally);
         }
         self.note_context(flow, Side::Receiver, false);
         self.take_news();
@@ -337,25 +340,26 @@ impl<const C: usize> Runner<'_, C> {
     /// The sender knows how one queue pair's share of a message ended.
     pub(crate) fn on_completion(&mut self, now: Time, wr_id: u64, status: Status) {
         let flow = wr_id as u32;
-        let completed = self.execution.part_completed(now, flow, status);
+        let completed = self.traffic.execution.part_completed(now, flow, status);
         if completed == Completed::NotYet {
             return;
         }
-        let conn = self.execution.connections.of(flow);
-        let (src, dst) = (self.execution.connections[conn].src, self.execution.connections[conn].dst);
+        let conn = self.traffic.execution.connections.of(flow);
+        let (src, dst) =
+            (self.traffic.execution.connections[conn].src, self.traffic.execution.connections[conn].dst);
         self.note_context(flow, Side::Sender, false);
-        let service = &self.spec.scheme_of(self.execution.connections[conn].group).scheme.service;
+        let service = &self.spec.scheme_of(self.traffic.execution.connections[conn].group).scheme.service;
         if completed == Completed::Failed {
-            let at = now + self.notification;
+            let at = now + self.traffic.notification;
             self.mail(at, dst, Rank::GivenUp(flow), Item::GivenUp { flow });
         }
         if is_raw(service) {
             // Sent, and nobody will say whether it arrived.
-            if let Some(record) = self.execution.record_mut(flow) {
+            if let Some(record) = self.traffic.execution.record_mut(flow) {
                 record.acked_ps = None;
             }
         } else {
-            self.execution.ended(now, flow);
+            self.traffic.execution.ended(now, flow);
         }
         self.take_news();
         if let Service::Datagram(_) = service {
@@ -364,18 +368,19 @@ impl<const C: usize> Runner<'_, C> {
         if *service == Service::EndToEnd {
             self.free_context(now, src, conn);
         }
-        if let Some(followed) = self.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut()) {
+        if let Some(followed) = self.observers.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut())
+        {
             followed.ended(flow);
         }
-        let tally = sender_tally(&self.hosts[src.index()], &self.execution.connections[conn]);
-        if self.execution.done_with(flow, tally) {
+        let tally = sender_tally(&self.hosts[src.index()], &self.traffic.execution.connections[conn]);
+        if self.traffic.execution.done_with(flow, tally) {
             self.close_sender(conn);
-            self.mail(now + self.notification, dst, Rank::Close(conn), Item::Close(conn));
+            self.mail(now + self.traffic.notification, dst, Rank::Close(conn), Item::Close(conn));
         }
     }
 
     fn close_sender(&mut self, conn: ConnId) {
-        let connection = &mut self.execution.connections[conn];
+        let connection = &mut self.traffic.execution.connections[conn];
         let src = connection.src;
         for (at_src, _) in std::mem::take(&mut connection.queue_pairs) {
             self.hosts[src.index()].close(at_src);
@@ -384,7 +389,7 @@ impl<const C: usize> Runner<'_, C> {
 
     /// The sender is done with a connection.
     fn close_receiver(&mut self, conn: ConnId) {
-        let connection = &self.execution.connections[conn];
+        let connection = &self.traffic.execution.connections[conn];
         let (dst, group) = (connection.dst, connection.group);
         for index in 0..self.spec.scheme_of(group).scheme.queue_pairs {
             let (_, at_dst) = self.queue_pair(conn, index);
@@ -394,7 +399,8 @@ impl<const C: usize> Runner<'_, C> {
 
     /// The run is over: what did not end takes the counters of its connection.
     pub(crate) fn settle_open(&mut self) {
-        let Runner { execution, hosts, numbers, spec, .. } = self;
+        let Runner { traffic, hosts, spec, .. } = self;
+        let Traffic { execution, queue_pairs: numbers, .. } = traffic;
         let queue_pairs = |connection: &Connection<QueuePair>| {
             let scheme = &spec.scheme_of(connection.group).scheme;
             (!matches!(scheme.service, Service::Datagram(_))).then_some(scheme.queue_pairs)

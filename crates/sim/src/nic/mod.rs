@@ -3,9 +3,11 @@
 mod config;
 mod core;
 mod engine;
+mod model;
 mod reorder;
 
 pub use config::{NicConfig, SideChannelConfig};
 pub(crate) use core::{Cores, Datagram};
 pub(crate) use engine::Engine;
+pub(crate) use model::{Channel, DATAGRAMS, NicModel, SentAgain};
 pub(crate) use reorder::Reorder;

@@ -1,4 +1,4 @@
-//! Who chooses packets' ways, and what is known of them: the hops of paths, which are dead, what to tell the schemes.
+//! What chooses the routes of packets, and what is known of them: the hops of paths, which are dead, what to tell the schemes.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::routes::{self, View};
 use crate::spec::{HostConfig, RouteChoice};
 
 /// What routing knows, as of when it last looked.
-pub(crate) enum Ways {
+pub(crate) enum ChosenRoutes {
     /// Switches choose.
     Switches(Routing),
     /// Sources choose.
@@ -27,11 +27,11 @@ pub(crate) enum Ways {
     },
 }
 
-impl Ways {
+impl ChosenRoutes {
     pub(crate) fn whole(topology: &Topology, choice: &RouteChoice, host: &HostConfig) -> Self {
         match choice {
             RouteChoice::Switches | RouteChoice::SenderSwitches(_) | RouteChoice::NextHops(_) => {
-                Ways::Switches(Routing::whole(topology))
+                ChosenRoutes::Switches(Routing::whole(topology))
             }
             RouteChoice::Sources(sets) => {
                 let headers = host
@@ -39,7 +39,7 @@ impl Ways {
                     .form()
                     .map(|form| RouteHeaders::new(topology, sets, host.framing, form));
                 let dead = vec![false; topology.links().len()];
-                Ways::Sources { sets: Arc::clone(sets), dead, headers: headers.map(Arc::new) }
+                ChosenRoutes::Sources { sets: Arc::clone(sets), dead, headers: headers.map(Arc::new) }
             }
         }
     }
@@ -47,8 +47,8 @@ impl Ways {
     /// What packets carry of the paths their sources choose.
     pub(crate) fn headers(&self) -> Option<&Arc<RouteHeaders>> {
         match self {
-            Ways::Switches(_) => None,
-            Ways::Sources { headers, .. } => headers.as_ref(),
+            ChosenRoutes::Switches(_) => None,
+            ChosenRoutes::Sources { headers, .. } => headers.as_ref(),
         }
     }
 
@@ -69,8 +69,8 @@ impl Ways {
     /// switches choose from. None: there is no way.
     pub(crate) fn profiles(&self, topology: &Topology, src: HostId, dst: HostId) -> Vec<PathProfile> {
         match self {
-            Ways::Switches(routing) => profile(topology, routing, src, dst).into_iter().collect(),
-            Ways::Sources { sets, dead, headers } => {
+            ChosenRoutes::Switches(routing) => profile(topology, routing, src, dst).into_iter().collect(),
+            ChosenRoutes::Sources { sets, dead, headers } => {
                 let alive = sets.alive(topology, src, dst, |link| !dead[link.index()]);
                 let all = sets.profiles(topology, src, dst);
                 let mut profiles: Vec<PathProfile> = Vec::new();
@@ -90,8 +90,8 @@ impl Ways {
     /// How many paths a scheme may choose from that would take `wished` of a network whose switches choose.
     pub(crate) fn count(&self, src: HostId, dst: HostId, wished: u16) -> u16 {
         match self {
-            Ways::Switches(_) => wished,
-            Ways::Sources { sets, .. } => sets.count(src, dst) as u16,
+            ChosenRoutes::Switches(_) => wished,
+            ChosenRoutes::Sources { sets, .. } => sets.count(src, dst) as u16,
         }
     }
 
@@ -102,7 +102,7 @@ impl Ways {
         (src, dst): (HostId, HostId),
         (data_wire_bytes, ack_wire_bytes): (u32, u32),
     ) -> Vec<PathView> {
-        let Ways::Sources { sets, dead, headers } = self else { return Vec::new() };
+        let ChosenRoutes::Sources { sets, dead, headers } = self else { return Vec::new() };
         let states = sets.alive(topology, src, dst, |link| !dead[link.index()]);
         let view = |((id, hops), alive): ((u16, Vec<_>), bool)| {
             let links = u8::try_from(hops.len()).ok();
@@ -124,7 +124,7 @@ impl Ways {
     /// Of all paths that sources choose among the one that takes a packet of so many bytes longest when idle. Of the hosts
     /// of a switch the one with the slowest link stands for all.
     pub(crate) fn longest(&self, topology: &Topology, data_wire_bytes: u32) -> Option<PathView> {
-        let Ways::Sources { sets, .. } = self else { return None };
+        let ChosenRoutes::Sources { sets, .. } = self else { return None };
         let mut slowest = vec![None; sets.edges().len()];
         for host in (0..topology.hosts()).map(HostId) {
             let link = topology.link(topology.ports(host.into())[0].link);
@@ -144,7 +144,7 @@ impl Ways {
 
     /// Whether the state of any path between two hosts differs from what `before` said.
     pub(crate) fn differs(&self, topology: &Topology, before: &[bool], src: HostId, dst: HostId) -> bool {
-        let Ways::Sources { sets, dead, .. } = self else { return false };
+        let ChosenRoutes::Sources { sets, dead, .. } = self else { return false };
         let now = sets.alive(topology, src, dst, |link| !dead[link.index()]);
         let then = sets.alive(topology, src, dst, |link| !before[link.index()]);
         now.ne(then)

@@ -1,0 +1,141 @@
+//! What is between the hosts: the fabric, the routes through it, and the state of its links.
+
+use std::sync::Arc;
+
+use pathweave_fabric::config::{AckClass, Shares};
+use pathweave_fabric::{BuildError, Fabric, PfcTrouble, PfcWatch, PortMap};
+use pathweave_policy::{Adapt, PathView};
+use pathweave_transport::{Endpoint, EndpointConfig};
+use pathweave_units::{Duration, HostId, Time};
+
+use crate::chosen_routes::{ChosenRoutes, source_routes};
+use crate::departures::DepartureLog;
+use crate::edge;
+use crate::forwarding;
+use crate::host::{Content, Host};
+use crate::ideal::data_wire_bytes;
+use crate::routes::{self, View};
+use crate::spec::{Blame, RouteChoice, SimError, SimSpec};
+
+/// The fabric, and what is known of it from outside.
+pub(crate) struct Network<const C: usize> {
+    pub(crate) map: PortMap,
+    pub(crate) routes: ChosenRoutes,
+    /// Of all paths that sources choose among the one that takes a full packet longest, where a scheme asks for it.
+    pub(crate) longest_path: Option<PathView>,
+    pub(crate) fabric: Fabric<Content, C>,
+    /// By link: faults that hold it down.
+    pub(crate) links_down: Vec<u32>,
+    pub(crate) shares: Shares,
+    watch: PfcWatch,
+}
+
+impl<const C: usize> Network<C> {
+    pub(crate) fn new(spec: &SimSpec) -> Result<Self, SimError> {
+        let topology = &*spec.topology;
+        let (cables, map) = routes::cables(topology);
+        let mut switch = spec.switch.clone();
+        switch.forwarding.kind = Some(forwarding::of_run(spec)?);
+        let shares = switch.forwarding.shares();
+        let view = View { topology, alive: &|_| true, rate: &|link| topology.link(link).rate, shares };
+        let mut fabric = Fabric::new(
+            topology.hosts(),
+            topology.switches().len() as u32,
+            &cables,
+            &map,
+            ChosenRoutes::switch_routes(&map, &spec.routing, &view),
+            &switch,
+            spec.seed,
+        )
+        .map_err(|error| refused(spec, error))?;
+        if let RouteChoice::SenderSwitches(sets) = &spec.routing {
+            fabric.set_explicit_ways(Arc::new(source_routes(topology, &map, sets)));
+        }
+        edge::attach(&mut fabric, spec)?;
+        for (index, link) in topology.links().iter().enumerate() {
+            if link.error_rate > 0.0 {
+                let (port, _) = map.ends(index);
+                fabric.set_impairment(port, 0.0, link.error_rate);
+            }
+        }
+        let routes = ChosenRoutes::whole(topology, &spec.routing, &spec.host);
+        let wants_longest = spec.schemes.iter().any(|named| named.scheme.policy.wants_longest_path());
+        let longest_path = wants_longest.then(|| {
+            let mtu = spec.host.mtu.get() as u16;
+            let bytes = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
+            routes.longest(topology, bytes)
+        });
+        Ok(Network {
+            longest_path: longest_path.flatten(),
+            links_down: vec![0; topology.links().len()],
+            watch: PfcWatch::default(),
+            map,
+            routes,
+            fabric,
+            shares,
+        })
+    }
+
+    /// All hosts, at the ends of the network.
+    pub(crate) fn hosts(&self, spec: &SimSpec) -> Vec<Host> {
+        let acks_as_data = spec.switch.acks == AckClass::Data;
+        let headers = matches!(spec.routing, RouteChoice::Sources(_)).then(|| self.routes.headers());
+        let host = |id| {
+            let ports = self.map.ports(id);
+            let mut endpoint = Endpoint::new(EndpointConfig {
+                mtu_payload: spec.host.mtu.get() as u16,
+                framing: spec.host.framing,
+                nic_ports: (ports.end - ports.start) as u8,
+                seed: spec.seed,
+                ..EndpointConfig::new(HostId(id))
+            });
+            if spec.observe.max_events > 0 {
+                endpoint.report_losses();
+            }
+            let mut host = Host::new(endpoint, ports, acks_as_data);
+            if let Some(headers) = &headers {
+                host.nic.source_routed = true;
+                host.route_headers = headers.cloned();
+            }
+            if spec.observe.departures {
+                host.departures = Some(Box::new(DepartureLog::new()));
+            }
+            host
+        };
+        (0..spec.topology.hosts()).map(host).collect()
+    }
+
+    /// How long a window may be so that no packet sent in it arrives in it.
+    pub(crate) fn longest_window(&self) -> Duration {
+        self.fabric.lookahead() - Duration::from_ps(1)
+    }
+
+    /// Pauses that do not end, if there are any.
+    pub(crate) fn trouble(&mut self, now: Time, storm_after: Duration) -> Option<PfcTrouble> {
+        self.watch.look(&self.fabric, now, storm_after)
+    }
+}
+
+/// Why the fabric cannot be built, in the words of the run.
+fn refused(spec: &SimSpec, error: BuildError) -> SimError {
+    let topology = &*spec.topology;
+    match error {
+        BuildError::BufferTooSmall { switch, headroom, buffer } => SimError::BufferTooSmall {
+            switch: topology.switches()[switch as usize].name.clone(),
+            headroom,
+            buffer,
+        },
+        BuildError::ManyLeaves { host, forwarding } => SimError::Forwarding {
+            blame: Blame::Topology,
+            message: format!(
+                "switches that do \"{}\" work between the switches of the two hosts, but {} is at more than one switch",
+                forwarding.name(),
+                topology.node_name(host.into())
+            ),
+            advice: "choose a topology whose hosts have one switch each, or another scheme",
+        },
+        BuildError::TooManyLinkKinds => {
+            SimError::Network("more than 65,536 different pairs of link rate and delay".into())
+        }
+    }
+}
