@@ -58,7 +58,7 @@ impl Core {
             }
             Command::Release { rkey } => {
                 if self.deregister(rkey) == Err(DeregisterError::Memory(MemoryError::InUse)) {
-                    self.releases.push(rkey);
+                    self.regions.releases.push(rkey);
                 }
             }
             Command::Close { connection } => {
@@ -163,7 +163,7 @@ impl Core {
         let region = MemoryRegion { buffer: Buffer(handle), addr: address, len, access, scope };
         match self.endpoint.register(region, u64::from_ne_bytes(secret)) {
             Ok(rkey) => {
-                self.registered.insert(rkey, Registered { handle, _domain: domain });
+                self.regions.registered.insert(rkey, Registered { handle, _domain: domain });
                 Ok(rkey)
             }
             Err(error) => {
@@ -175,7 +175,7 @@ impl Core {
 
     pub(super) fn deregister(&mut self, rkey: u64) -> Result<(), DeregisterError> {
         self.endpoint.deregister(rkey)?;
-        if let Some(registered) = self.registered.remove(&rkey) {
+        if let Some(registered) = self.regions.registered.remove(&rkey) {
             self.io.places.remove(registered.handle);
         }
         Ok(())

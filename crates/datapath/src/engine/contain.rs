@@ -29,7 +29,7 @@ impl Core {
             self.io.local,
         );
         // Nothing that it has posted or that is to be said for it may be touched again.
-        self.acks.retain(|(to, _)| *to != host);
+        self.acks.forget(host);
         self.surveys.retain(|other| *other != id);
         self.answers.retain(|other| *other != id);
         self.endpoint.discard_peer(host);

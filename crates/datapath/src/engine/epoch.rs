@@ -10,15 +10,24 @@ use crate::event_loop::MUST_BEGIN_ANEW;
 use crate::shared::Command;
 use crate::state::CloseReason;
 
+/// Time that is to begin anew.
+#[derive(Default)]
+pub(super) struct Renewal {
+    /// As soon as the connections are gone.
+    due: bool,
+    /// What waits for that.
+    deferred: Vec<Command>,
+}
+
 impl Core {
     /// Lets time begin anew if it can, and sees to it that it can if it must.
     #[cold]
     pub(super) fn renew(&mut self) {
         if self.connections.len() == 0 && self.setup.is_unused() {
             self.begin_anew();
-        } else if self.io.now >= MUST_BEGIN_ANEW && !self.renewing {
+        } else if self.io.now >= MUST_BEGIN_ANEW && !self.renewal.due {
             log::warn!("{}: time begins anew after 200 days, so its connections are closed", self.io.local);
-            self.renewing = true;
+            self.renewal.due = true;
             self.close_all(CloseReason::ClockRenewed);
             self.shared.signal.notify();
         }
@@ -26,8 +35,8 @@ impl Core {
 
     /// Whether a command has to wait until time has begun anew: what it asks for would not last.
     pub(super) fn defers(&mut self, command: Command) -> Option<Command> {
-        if self.renewing && matches!(command, Command::Connect { .. }) {
-            self.deferred.push(command);
+        if self.renewal.due && matches!(command, Command::Connect { .. }) {
+            self.renewal.deferred.push(command);
             return None;
         }
         Some(command)
@@ -39,12 +48,10 @@ impl Core {
         self.setup.hand_over(setup);
         self.io.begin_anew(&self.config);
         self.endpoint.begin_anew();
-        self.held_since = None;
         self.acks.clear();
         self.answers.clear();
         self.surveys.clear();
-        self.renewing = false;
-        for command in std::mem::take(&mut self.deferred) {
+        for command in std::mem::take(&mut self.renewal).deferred {
             self.shared.commands.push(command);
         }
         log::info!("{}: time has begun anew", self.io.local);

@@ -118,9 +118,9 @@ impl Core {
                     connection.near_data = data.psn;
                 }
                 if data.last && matches!(data.op, Operation::Write | Operation::WriteImm) {
-                    // Whoever writes to one place again and again does not do so before the last one is acknowledged.
+                    // A peer that writes to one place again and again does not do so before the last one is acknowledged.
                     let place = Some((data.rkey, data.remote_addr));
-                    self.acks_are_awaited |= connection.last_write == place;
+                    self.acks.awaited |= connection.last_write == place;
                     connection.last_write = place;
                 }
             }

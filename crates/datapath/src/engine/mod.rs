@@ -9,6 +9,7 @@ pub(crate) mod contain;
 mod control;
 pub(crate) mod epoch;
 mod fit;
+mod held_acks;
 mod inbound;
 #[cfg(test)]
 mod links_test;
@@ -38,6 +39,8 @@ use crate::secure::SetupError;
 use crate::shared::{Command, ConnectionShared, Delivered, Shared, Side};
 use crate::state::{CloseReason, ConnectionId};
 use connection::{Connection, Connections};
+use epoch::Renewal;
+use held_acks::HeldAcks;
 use setup::Setup;
 use watch::{Deaths, Watched};
 
@@ -52,24 +55,23 @@ pub(crate) struct Core {
     setup: Setup,
     shared: Arc<Shared>,
     receive_buffer_bytes: Option<usize>,
-    /// Acknowledgements of this turn, by connection's host number.
-    acks: Vec<(HostId, Segment)>,
-    /// Since when some of them are held.
-    held_since: Option<Time>,
-    /// A peer waits for one of them before it goes on.
-    acks_are_awaited: bool,
+    acks: HeldAcks,
     /// Connections whose peers have said Close and are owed an answer.
     answers: Vec<ConnectionId>,
     /// Connections all of whose paths are to be probed.
     surveys: Vec<ConnectionId>,
-    /// Registered regions by their keys.
+    regions: Regions,
+    deaths: Deaths,
+    renewal: Renewal,
+}
+
+/// Memory that is open to peers.
+#[derive(Default)]
+struct Regions {
+    /// By their keys.
     registered: BTreeMap<u64, Registered>,
     /// Keys of regions to be closed once READs of them are answered.
     releases: Vec<u64>,
-    deaths: Deaths,
-    /// Time is to begin anew as soon as the connections are gone; until then these wait.
-    renewing: bool,
-    deferred: Vec<Command>,
 }
 
 /// A registered region.
@@ -107,16 +109,12 @@ pub(crate) fn open<B: Backend>(
         setup: Setup::new(&config)?,
         shared,
         receive_buffer_bytes: backend.receive_buffer_bytes(),
-        acks: Vec::new(),
-        held_since: None,
-        acks_are_awaited: false,
+        acks: HeldAcks::default(),
         answers: Vec::new(),
         surveys: Vec::new(),
-        registered: BTreeMap::new(),
-        releases: Vec::new(),
+        regions: Regions::default(),
         deaths: Deaths::default(),
-        renewing: false,
-        deferred: Vec::new(),
+        renewal: Renewal::default(),
         config: Arc::new(config),
     };
     Ok(Engine { backend, core })

@@ -5,7 +5,6 @@ use pathweave_units::{Duration, HostId, PathId, Time};
 use pathweave_wire::{Body, Control as Packet, Segment};
 
 use super::Core;
-use super::acks::join;
 use super::connection::Connection;
 use super::control::{self, Control};
 use crate::config::Driving;
@@ -33,13 +32,13 @@ impl Core {
     /// the loop and was told of what is acknowledged, they are held for a moment: mostly it answers, and they go along with
     /// the answer.
     pub(super) fn acknowledge(&mut self, told: bool) {
-        if self.acks.is_empty() {
-            (self.held_since, self.acks_are_awaited) = (None, false);
+        if self.acks.list.is_empty() {
+            self.acks.settle();
         } else if self.may_hold(told) {
             // Even along with an answer they cost both ends something, and where answers come as quickly as that, the
             // next few say it all at once; unless the peer waits for it.
-            let quick = self.io.anticipation.is_quick() && !self.acks_are_awaited;
-            if !quick || self.io.now - self.held_since.unwrap_or(self.io.now) >= RIDE_ACKS {
+            let quick = self.io.anticipation.is_quick() && !self.acks.awaited;
+            if !quick || self.io.now - self.acks.since.unwrap_or(self.io.now) >= RIDE_ACKS {
                 self.emit_acks_along();
             }
         } else {
@@ -62,11 +61,7 @@ impl Core {
             if !matches!(packet.segment.body, Body::Ack(_)) {
                 return emit(&packet);
             }
-            let last = acks.last_mut();
-            let joined = last.is_some_and(|(to, last)| *to == packet.to && join(last, &packet.segment));
-            if !joined {
-                acks.push((packet.to, packet.segment));
-            }
+            acks.push(packet.to, &packet.segment);
         });
         control
             || gate.data_ports != 0
@@ -80,32 +75,31 @@ impl Core {
 
     /// Whether what is to be acknowledged can wait a little.
     fn may_hold(&mut self, told: bool) -> bool {
-        if self.config.driving != Driving::Caller || (!told && self.held_since.is_none()) {
+        if self.config.driving != Driving::Caller || (!told && self.acks.since.is_none()) {
             return false;
         }
-        let since = *self.held_since.get_or_insert(self.io.now);
-        // Whoever was told has something to say first, however long they have been held.
-        (told || self.io.now - since < HOLD_ACKS) && self.acks.len() <= HELD_ACKS
+        let since = *self.acks.since.get_or_insert(self.io.now);
+        // An application that was told has something to say first, however long they have been held.
+        (told || self.io.now - since < HOLD_ACKS) && self.acks.list.len() <= HELD_ACKS
     }
 
     /// Until when acknowledgements are held, if there are any.
     pub(super) fn acks_held_until(&self) -> Option<Time> {
-        let since = self.held_since.filter(|_| !self.acks.is_empty())?;
+        let since = self.acks.since.filter(|_| !self.acks.list.is_empty())?;
         Some(since.saturating_add(HOLD_ACKS))
     }
 
     pub(super) fn emit_acks(&mut self) {
-        for index in 0..self.acks.len() {
-            let (to, segment) = self.acks[index];
+        for index in 0..self.acks.list.len() {
+            let (to, segment) = self.acks.list[index];
             self.emit_ack(to, &segment);
         }
         self.acks.clear();
-        (self.held_since, self.acks_are_awaited) = (None, false);
     }
 
     /// Of the acknowledgements that are held, those that cost no batch of their own leave.
     fn emit_acks_along(&mut self) {
-        let mut acks = std::mem::take(&mut self.acks);
+        let mut acks = std::mem::take(&mut self.acks.list);
         acks.retain(|(to, segment)| {
             let Some(connection) = self.connections.get(ConnectionId(to.0)) else { return false };
             let along = self.io.outbound.leaves_for(connection.peer, connection.on_wire(segment.path));
@@ -114,10 +108,8 @@ impl Core {
             }
             !along
         });
-        self.acks = acks;
-        if self.acks.is_empty() {
-            (self.held_since, self.acks_are_awaited) = (None, false);
-        }
+        self.acks.list = acks;
+        self.acks.settle();
     }
 
     fn emit_ack(&mut self, to: HostId, segment: &Segment) {

@@ -60,8 +60,8 @@ impl Core {
             }
             wait = BUSY;
         }
-        let releases = std::mem::take(&mut self.releases);
-        self.releases = releases
+        let releases = std::mem::take(&mut self.regions.releases);
+        self.regions.releases = releases
             .into_iter()
             .filter(|rkey| self.deregister(*rkey) == Err(DeregisterError::Memory(MemoryError::InUse)))
             .collect();
