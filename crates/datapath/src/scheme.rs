@@ -109,7 +109,7 @@ pub(crate) fn for_hosts(
         *window_packets = (*window_packets).min(fits.max(LEAST_WINDOW_PACKETS));
     }
     if let Recovery::PathOrder { rto_min, .. } = &mut scheme.recovery {
-        *rto_min = (*rto_min).max(timeouts(config).initial);
+        *rto_min = (*rto_min).max(timeouts(config).timeout);
     }
     if paths == 1 && !by_path {
         // On several paths the loop joins them, path by path, and so where each path is listened to by itself.

@@ -28,7 +28,7 @@ use pathweave_transport::{
     Completion as Done, Endpoint, EndpointConfig, Event, Gate, Opcode, Status, TimerKind,
 };
 use pathweave_units::{HostId, PathId, Time};
-use pathweave_wire::{Ecn, Framing, Segment};
+use pathweave_wire::{Ecn, Framing};
 
 use crate::api::ProtectionDomain;
 use crate::backend::Backend;

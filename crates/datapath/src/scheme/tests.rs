@@ -75,13 +75,13 @@ fn thresholds_of_delay_are_above_that_of_hosts_and_windows_are_not_as_much_longe
 #[test]
 fn the_first_timeout_is_as_late_as_asked_for() {
     let mut config = DeviceConfig::loopback();
-    assert_eq!(timeouts(&config).initial, Span::from_ms(10));
+    assert_eq!(timeouts(&config).timeout, Span::from_ms(10));
     config.retransmit_after = Duration::from_millis(5);
-    assert_eq!(timeouts(&config).initial, Span::from_ms(10));
+    assert_eq!(timeouts(&config).timeout, Span::from_ms(10));
     config.retransmit_after = Duration::from_secs(2);
     config.peer_timeout = Duration::from_secs(5);
     let late = timeouts(&config);
-    assert_eq!((late.initial, late.max), (Span::from_ms(2_000), Span::from_ms(2_000)));
+    assert_eq!((late.timeout, late.max_timeout), (Span::from_ms(2_000), Span::from_ms(2_000)));
 }
 
 #[test]
