@@ -25,9 +25,9 @@ pub enum Driving {
         /// The core it stays on; `None`: wherever the system puts it.
         core: Option<usize>,
     },
-    /// Whoever calls the device: posting, polling and waiting run the loop. Saves two changes of thread a message,
+    /// The callers of the device: posting, polling and waiting run the loop. Saves two changes of thread a message,
     /// which is the best latency there is; but nothing is sent or
-    /// answered while nobody calls (acknowledgements, too, leave with the next call), so call often or
+    /// answered while no call is made (acknowledgements, too, leave with the next call), so call often or
     /// [`wait`](crate::Connection::wait), or peers will think this end dead.
     Caller,
 }
@@ -35,7 +35,7 @@ pub enum Driving {
 /// What the loop does when there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// Looks again at once, having offered the core to whoever else has work on it. Takes a whole core.
+    /// Looks again at once, having offered the core to other threads. Takes a whole core.
     Busy,
     /// Sleeps until something arrives or a timer is due.
     Blocking {
@@ -62,7 +62,7 @@ pub enum Unprotected {
     /// Between processes of this machine: a device that is reached from elsewhere does not open without protection.
     #[default]
     OnLoopback,
-    /// Anywhere. Whoever can send to the device can read and write what it has registered, so this is for closed networks
+    /// Anywhere. Any host that can send to the device can read and write what it has registered, so this is for closed networks
     /// and measurements.
     Anywhere,
 }
@@ -291,7 +291,7 @@ pub enum ConfigError {
     /// No scheme has this name.
     #[error("there is no scheme {name:?}{} (there are {all})", pathweave_units::did_you_mean(.nearest.as_deref()))]
     UnknownScheme {
-        /// As given.
+        /// The name that was asked for.
         name: String,
         /// A name that is much like it, if one is.
         nearest: Option<&'static str>,

@@ -18,7 +18,7 @@ pub enum OpenError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Somebody else has the port.
+    /// Another socket has the port.
     #[error("{address} is in use by another socket; choose another port, or 0 for any that is free")]
     PortInUse {
         /// The address asked for.
@@ -72,7 +72,7 @@ pub enum ConnectError {
     /// The protection domain is another device's.
     #[error("the protection domain is not one of this device's")]
     OtherDevice,
-    /// Nobody answers.
+    /// No answer came.
     #[error(
         "{peer} has not answered within {timeout:?}: nobody listens there, a firewall drops UDP, or its cluster key is another"
     )]
@@ -82,7 +82,7 @@ pub enum ConnectError {
         /// How long.
         timeout: Duration,
     },
-    /// The system knows no way, or the peer's system says that nobody listens.
+    /// The system knows no way, or the peer's system says that no socket listens.
     #[error("{peer} cannot be reached: {reason}")]
     NoRoute {
         /// Whom.
@@ -98,7 +98,7 @@ pub enum ConnectError {
         /// Why.
         reason: Refusal,
     },
-    /// Nobody accepts connections there.
+    /// No listener accepts connections there.
     #[error("{peer} accepts no connections: nobody listens there")]
     NobodyListens {
         /// Who.

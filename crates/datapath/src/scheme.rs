@@ -72,8 +72,8 @@ fn find_any(name: &str) -> Result<Scheme, ConfigError> {
     Err(ConfigError::UnknownScheme { name: name.into(), nearest, all: all.join(", ") })
 }
 
-/// Queue pairs over which a scheme divides a flow. A connection is one queue pair: whoever wants them all opens so many
-/// connections, and posts of each message a part on each ([`part_bytes`](crate::part_bytes)), as the simulator does.
+/// Queue pairs over which a scheme divides a flow. A connection is one queue pair: an application that wants them all opens so
+/// many connections, and posts of each message a part on each ([`part_bytes`](crate::part_bytes)), as the simulator does.
 ///
 /// # Errors
 /// There is no such scheme, or it is none of connections.

@@ -49,7 +49,7 @@ pub(crate) enum Reach {
 
 /// What the application asks of the loop.
 pub(crate) enum Command {
-    /// Connections that peers open are in this domain; nobody takes them any more.
+    /// Connections that peers open are in this domain; `None`: they are no longer accepted.
     Listen(Option<Listening>),
     Connect {
         peer: SocketAddr,
@@ -107,7 +107,7 @@ pub(crate) struct Shared<C = Command, H = Arc<ConnectionShared>> {
     parking: Parking,
     waker: Waker,
     pub(crate) signal: Signal,
-    /// What is handed to the application, whoever takes it: connections of peers that nobody has accepted, or
+    /// What is handed to the application: connections of peers that have not been accepted, or
     /// completions of datagrams.
     pub(crate) handed: SegQueue<H>,
     /// Why the loop has ended.

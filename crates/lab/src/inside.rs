@@ -25,7 +25,7 @@ impl Lab {
     }
 }
 
-/// Mounts the namespace's own `/sys`. Whoever may not do that still has the network, so failures do not matter.
+/// Mounts the namespace's own `/sys`. A process that may not do that still has the network, so failures do not matter.
 fn show_own_devices() {
     let none = None::<&str>;
     let _ = unshare(CloneFlags::CLONE_NEWNS)

@@ -113,7 +113,7 @@ impl Lab {
         })
     }
 
-    /// Finds a lab that was made before, whoever made it.
+    /// Finds a lab that was made before, by any process.
     pub fn open(lab: &LabName) -> Result<Lab, LabError> {
         let found = find::read(lab, &find::namespaces_of(lab)?)?;
         Ok(Lab {

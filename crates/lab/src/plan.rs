@@ -2,7 +2,7 @@
 //!
 //! Every node is a network namespace with one address on its loopback device; links carry no addresses. A port is
 //! a veth device `p0`, `p1`, ... in the order of the topology's ports, with a hardware address that follows from
-//! its link, so that neighbours are written down and nobody asks. Routes are the simulator's own
+//! its link, so that neighbours are written down and not asked for. Routes are the simulator's own
 //! ([`Routing`]): for each host, the ports on shortest paths, as equal-cost next hops.
 
 use std::net::Ipv4Addr;

@@ -13,7 +13,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// The topology of a file that is one: a topology file of ours, or one of another simulator. `None`: a TOML file that is
 /// something else, which is to say a scenario.
 pub fn topology_of_file(path: &Path) -> Result<Option<Topology>, TopoError> {
-    // What cannot be read is reported by whoever reads it as something.
+    // What cannot be read is reported where it is read as a topology or a scenario.
     let text = read_text_file(path, MOST_BYTES).unwrap_or_default();
     let (path, here) = (path.to_owned(), Path::new(""));
     let topology = match path.extension().and_then(|extension| extension.to_str()) {

@@ -137,7 +137,7 @@ impl Clients {
         Ok(Ticket { client: came, measurement: client.measurements.len() - 1 })
     }
 
-    /// Whoever came first among those that are done.
+    /// The first that came among those that are done.
     fn forget(&mut self) {
         if let Some(first) = self.all.iter().find_map(|(&came, client)| client.is_over().then_some(came)) {
             self.all.remove(&first);
@@ -154,7 +154,7 @@ impl Clients {
 
     /// It is over.
     pub(crate) fn ends(&mut self, ticket: Ticket, ended: Ended, moved: Moved) {
-        // Whoever has an open measurement is not forgotten.
+        // A client with an open measurement is not forgotten.
         let Some(client) = self.all.get_mut(&ticket.client) else { return };
         let measurement = &mut client.measurements[ticket.measurement];
         (measurement.ended, measurement.moved) = (Some(ended), moved);

@@ -3,7 +3,7 @@
 //! A client ([`measure`]) asks a server ([`serve`]) for one measurement after the other; [`survey`] probes the paths to a
 //! server. One client, one report and one server's part in a measurement (`end.rs`) are for both services of the datapath.
 //! What each of them has of its own is in `connection` and `datagram`: how ends meet, what they say to each other, what
-//! they count. Whoever runs a measurement is told of it, and stops it, through a [`Console`].
+//! they count. The program that runs a measurement is told of it, and stops it, through a [`Console`].
 
 mod broken;
 mod client;

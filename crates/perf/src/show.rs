@@ -66,7 +66,7 @@ pub(crate) struct Row<S> {
 pub enum Ended {
     /// As they should.
     Done,
-    /// Whoever ran them wanted it.
+    /// By the user.
     Interrupted,
     /// Something went wrong.
     Broken,

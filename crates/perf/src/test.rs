@@ -75,7 +75,7 @@ pub enum Directions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
-    /// Nobody looks at them.
+    /// They are not looked at.
     Off,
     /// Each is computed, sent, and compared.
     EveryByte,
@@ -142,7 +142,7 @@ impl Test {
                 (BYTES_OF_PLACES / self.size_bytes).max(2).min(self.depth.into())
             }
             (Kind::Latency | Kind::Survey, _) if self.op == Op::Write => PLACES_FOR_LATENCY,
-            // Nobody looks at the bytes, so all messages come from one buffer and go to one.
+            // The bytes are not looked at, so all messages come from one buffer and go to one.
             (Kind::Bandwidth, Check::Off) | (Kind::Latency | Kind::Survey, _) => 1,
         };
         (BUFFER_BYTES / self.size_bytes).clamp(1, wanted)
@@ -211,7 +211,7 @@ impl Hello {
     }
 
     /// # Errors
-    /// What is wrong, for whoever said it.
+    /// What is wrong, for the client.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Hello, String> {
         let Some((MAGIC, rest)) = bytes.split_first_chunk() else {
             return Err("this is a server of `pathweave perf`, and the client is something else".into());

@@ -25,7 +25,7 @@ impl Default for Limits {
     }
 }
 
-/// Counts connections against their limits. An IPv6 peer is its whole /64: whoever has one address of it has all.
+/// Counts connections against their limits. An IPv6 peer is its whole /64: a host that has one address of it has all.
 #[derive(Clone, Debug)]
 pub struct Admission {
     limits: Limits,

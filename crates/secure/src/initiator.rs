@@ -169,7 +169,7 @@ impl Initiator {
         }
         match (&self.state, parsed) {
             (State::Asking(_), Message::Accept { noise }) => self.on_accept(now, noise),
-            // It asks again because our Confirm was lost. Whoever repeats, repeats the bytes.
+            // It asks again because our Confirm was lost. A repetition has the same bytes.
             (State::Established { accept, confirm }, Message::Accept { noise }) if accept == noise => {
                 self.outbox = Some(confirm.clone());
             }

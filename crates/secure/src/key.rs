@@ -21,7 +21,7 @@ const MAX_FILE_LEN: u64 = 4_096;
 
 /// A secret of 32 bytes that all hosts of a cluster share. It proves membership and nothing more: packets are
 /// protected by keys that are made afresh for each connection, so a cluster key that leaks later opens no recorded
-/// traffic. Whoever has it can pose as any host of the cluster.
+/// traffic. Its holder can pose as any host of the cluster.
 ///
 /// # File
 ///
@@ -119,7 +119,7 @@ pub enum KeyFormatError {
         /// Number of the character, from 1.
         column: usize,
     },
-    /// All bytes alike: a placeholder somebody forgot to replace.
+    /// All bytes alike: a placeholder that was not replaced.
     #[error("line {line} repeats one byte 32 times; a key must be random")]
     Trivial {
         /// Number of the line, from 1.

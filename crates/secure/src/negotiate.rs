@@ -58,7 +58,7 @@ pub enum Refusal {
     },
     /// It could not read our hello.
     Malformed,
-    /// Our hello lists a version that both ends speak and that is better than the one used: somebody between interfered.
+    /// Our hello lists a version that both ends speak and that is better than the one used: the hello was changed on its way.
     Downgrade,
     /// A reason that this build does not know.
     Other {

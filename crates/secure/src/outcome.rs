@@ -49,7 +49,7 @@ pub enum SetupError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
-    /// Nobody answered in time.
+    /// No answer came in time.
     #[error("no answer within {timeout:?} to {sends} requests")]
     NoAnswer {
         /// How long it was tried.
@@ -65,7 +65,7 @@ pub enum HandshakeError {
         /// How often it asked.
         retries: u32,
     },
-    /// Somebody answers who does not have our cluster key.
+    /// The peer that answers does not have our cluster key.
     #[error(
         "the peer answers with another cluster key than ours (fingerprint {ours}); all hosts of a cluster need the same"
     )]

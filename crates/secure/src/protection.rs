@@ -4,10 +4,10 @@ use core::fmt;
 use core::str::FromStr;
 
 /// What is done to each packet. Both ends of a connection must be configured alike: the handshake refuses a mix, so
-/// that nobody ends up with less than what was asked for.
+/// that neither end has less than what was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protection {
-    /// Nothing. For closed fabrics and benchmarks: whoever can send to the host can write to registered memory.
+    /// Nothing. For closed fabrics and benchmarks: any host that can send to this one can write to registered memory.
     Insecure,
     /// Authenticated and protected from replay, but readable: AES-128-GMAC over header and body.
     AuthOnly,

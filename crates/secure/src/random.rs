@@ -1,6 +1,6 @@
 //! Where secrets come from.
 
-/// A source of random bytes nobody can predict. Passed in, so that tests can repeat a handshake.
+/// A source of unpredictable random bytes. Passed in, so that tests can repeat a handshake.
 pub trait SecureRandom {
     /// Fills `out`.
     ///

@@ -59,7 +59,7 @@ impl Backoff {
         let doubled = Duration::from_ps(self.interval.as_ps().saturating_mul(2));
         self.interval = doubled.min(self.max);
     }
-    /// Time since it was sent, if it was sent once; otherwise nobody knows which one was answered (Karn and Partridge,
+    /// Time since it was sent, if it was sent once; otherwise it is unknown which one was answered (Karn and Partridge,
     /// SIGCOMM 1987).
     pub(crate) fn round_trip(&self, now: Time) -> Option<Duration> {
         (self.sends == 1).then(|| now.saturating_since(self.sent_at))

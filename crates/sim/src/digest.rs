@@ -5,7 +5,7 @@ use pathweave_wire::{Body, Segment};
 
 /// A running hash of packets: of those that reach one host, or of those lost. Hosts have one each, since what happens at
 /// one of them has an order and what happens at several may be simulated in any. Not cryptographic: it tells runs
-/// apart, nobody attacks it.
+/// apart, and there is no attacker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trace(u64);
 

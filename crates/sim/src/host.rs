@@ -36,7 +36,7 @@ pub(crate) struct Host {
     agenda: Option<Box<Agenda>>,
     /// What packets carry of the paths chosen here, if anything.
     pub(crate) route_headers: Option<Arc<RouteHeaders>>,
-    /// Data packets that have left, where somebody counts them.
+    /// Data packets that have left, where they are counted.
     pub(crate) departures: Option<Box<DepartureLog>>,
     /// Key to all its memory; there is none behind it.
     pub(crate) rkey: u64,

@@ -182,7 +182,7 @@ impl<const C: usize> Runner<'_, C> {
         });
     }
 
-    /// The same of what nobody has taken out of the endpoints at the end of the run.
+    /// The same of what is left in the endpoints at the end of the run.
     pub(crate) fn note_last_losses(&mut self) {
         for host in 0..self.hosts.len() {
             while let Some(event) = self.hosts[host].endpoint.poll_event() {

@@ -1,6 +1,6 @@
 //! Bytes that packets carry so that switches know the way their source has chosen.
 //!
-//! Whoever puts the header on does it below the transport, so what transport and policies count of a packet is without
+//! The header is put on below the transport, so what transport and policies count of a packet is without
 //! it; links, queues and ideal times are with it.
 
 use std::sync::Arc;

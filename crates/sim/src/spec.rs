@@ -240,7 +240,7 @@ impl ObserveConfig {
     }
 }
 
-/// Which setting a mistake is about: one that somebody wrote, where others follow from it.
+/// Which setting a mistake is about: one that is written in the scenario, where others follow from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blame {
     /// `switch.forwarding.kind`, which was set.

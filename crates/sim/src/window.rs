@@ -22,8 +22,8 @@ impl Warm for Cache {
 }
 
 impl<const C: usize> Runner<'_, C> {
-    /// Simulates everything before `end`, hosts first and one by one: what they do in a window reaches nobody else in it.
-    /// Packets and whatever else one host does to another take longer.
+    /// Simulates everything before `end`, hosts first and one by one: what they do in a window reaches no other host in it.
+    /// Packets, and all else that one host does to another, take longer.
     pub(crate) fn run_window(&mut self, end: Time) {
         self.windows.end = end;
         while let Some(due) = self.traffic.execution.root_before(end) {

@@ -354,7 +354,7 @@ impl<const C: usize> Runner<'_, C> {
             self.mail(at, dst, Rank::GivenUp(flow), Item::GivenUp { flow });
         }
         if is_raw(service) {
-            // Sent, and nobody will say whether it arrived.
+            // Sent, and no acknowledgement will say whether it arrived.
             if let Some(record) = self.traffic.execution.record_mut(flow) {
                 record.acked_ps = None;
             }

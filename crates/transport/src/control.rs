@@ -13,7 +13,7 @@ const MOST: usize = 1 << 16;
 pub(crate) struct ControlQueue(VecDeque<(HostId, Segment)>);
 
 impl ControlQueue {
-    /// Queues a packet. If nobody takes them out they are lost, as any may be on its way: what arrives must not cost memory
+    /// Queues a packet. Those that are not taken out are lost beyond the bound, as any may be on its way: what arrives must not cost memory
     /// without end.
     #[inline]
     pub(crate) fn push(&mut self, to: HostId, segment: Segment) {

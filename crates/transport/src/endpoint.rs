@@ -28,7 +28,7 @@ const NOBODY: QpNum = QpNum(0);
 /// All queue pairs of a host: reliable connections that speak SEND, WRITE and READ.
 ///
 /// [`Transport`] documents how it is driven, and has an example. A queue pair that was granted a packet for a busy NIC port
-/// waits until somebody polls with that port open.
+/// waits until it is polled with that port open.
 ///
 /// The endpoint never holds payload: what it sends names where the bytes are ([`Transmit::payload`]), and what arrives is
 /// answered with where they go ([`Placement`]). A source must keep its bytes until its completion; a destination may be
@@ -127,7 +127,7 @@ impl<P: Policy> Endpoint<P> {
         Endpoint { common, qps: Slab::new(), now: Time::ZERO, acting: NOBODY, retired: None }
     }
 
-    /// As given.
+    /// What it was made with.
     pub fn config(&self) -> &EndpointConfig {
         &self.common.config
     }
@@ -243,7 +243,7 @@ impl<P: Policy> Endpoint<P> {
         Ok(())
     }
 
-    /// Whoever drives the endpoint has found out that these paths are dead: what is in flight on them is lost, and
+    /// These paths are dead, as the driver has found out: what is in flight on them is lost, and
     /// sent again at once instead of when the retransmission timer says so. With go-back-N that still waits for the
     /// timer, since what came after it would be refused. Does not tell the policy of the paths.
     pub fn abandon(&mut self, now: Time, qp: QpNum, paths: &[PathId]) -> Result<(), PostError> {
@@ -285,7 +285,7 @@ impl<P: Policy> Endpoint<P> {
     /// Opens memory to the other ends of the queue pairs of its scope; they name it by the key returned. A packet that
     /// names another key, or comes from elsewhere, is refused, and is not told which of the two it was.
     ///
-    /// The bits of `secret` above the lowest 24 go into the key. Whoever has other ends that it does not trust passes
+    /// The bits of `secret` above the lowest 24 go into the key. A driver whose other ends are not trusted passes
     /// random ones, new for each region; with 0 keys can be guessed. No key is given again for a long time either way.
     pub fn register(&mut self, region: MemoryRegion, secret: u64) -> Result<u64, MemoryError> {
         self.common.memory.register(region, secret)

@@ -36,7 +36,7 @@ impl MemoryRegion {
     }
 }
 
-/// A protection domain: queue pairs of a domain reach the regions of that domain. Whoever drives the endpoint numbers
+/// A protection domain: queue pairs of a domain reach the regions of that domain. The driver numbers
 /// them; 0 is the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Domain(pub u16);
@@ -49,7 +49,7 @@ pub struct Scope(u32);
 impl Scope {
     /// Those of the default domain.
     pub const DEFAULT: Scope = Scope::domain(Domain(0));
-    /// Nobody's any more: of a queue pair that is gone.
+    /// Of a queue pair that is gone: no queue pair has it.
     const NOBODY: Scope = Scope(u32::MAX);
     /// Set in scopes of one queue pair, whose numbers have 24 bits.
     const ONE: u32 = 1 << 31;
@@ -195,7 +195,7 @@ impl Memory {
         Ok(())
     }
 
-    /// A queue pair is gone: what was open to it alone is open to nobody, also not to the next one of its number.
+    /// A queue pair is gone: what was open to it alone is closed, also to the next one of its number.
     pub(crate) fn close_to(&mut self, num: QpNum) {
         if self.of_one == 0 {
             return;

@@ -22,11 +22,11 @@ pub(crate) enum Turn {
 }
 
 /// Queues of queue pairs. A queue pair is in at most one, as its [`Turn`] says; numbers of destroyed ones may
-/// linger and are skipped by whoever takes them out.
+/// linger and are skipped when they are taken out.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Scheduler {
-    /// Bit i: somebody waits for port i.
+    /// Bit i: a queue pair waits for port i.
     waiting: u64,
     /// How many are ready, and the first of them: mostly the only one, so that the queue of the rest is seldom
     /// looked at.

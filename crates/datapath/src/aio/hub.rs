@@ -37,7 +37,7 @@ impl Hub {
 
     pub(super) fn add(&self, router: &Arc<Router>) {
         lock(&self.routers).push(Arc::downgrade(router));
-        // What has arrived already is nobody's news any more.
+        // What has arrived already will not be told again.
         router.look();
     }
 
@@ -75,7 +75,7 @@ struct Waiting {
     requests: HashMap<u64, oneshot::Sender<Completion>>,
     /// Receives that are posted.
     given: HashMap<u64, Slice>,
-    /// Those that are done, in their order, until somebody asks.
+    /// Those that are done, in their order, until they are asked for.
     received: VecDeque<(Slice, Completion)>,
 }
 
@@ -118,7 +118,7 @@ impl Router {
         self.stirred.notified()
     }
 
-    /// Hands completions to whoever waits for them.
+    /// Hands completions to the tasks that wait for them.
     fn look(&self) {
         let mut stirred = self.shared.state() == ConnectionState::Closed;
         let mut waiting = lock(&self.waiting);
@@ -127,7 +127,7 @@ impl Router {
             match side {
                 Side::Send => {
                     if let Some(tell) = waiting.requests.remove(&completion.wr_id) {
-                        // Nobody wants to know if its future was dropped.
+                        // A dropped future has no receiver.
                         let _ = tell.send(completion);
                     }
                 }

@@ -3,8 +3,8 @@
 //! Posting is as quick as elsewhere and happens in the call; what a call returns is only the wait for the completion. So
 //! requests go out in the order of the calls, however their futures are polled, and a future may be dropped at any time: the
 //! request is carried out all the same, and its memory is the network's until then. No message is lost with a future of
-//! [`Connection::recv`]: receives are posted apart from it, with [`Connection::give`], and what fills them waits for whoever
-//! asks next. The thread of the device's loop wakes the task that waits for a completion, and no other.
+//! [`Connection::recv`]: receives are posted apart from it, with [`Connection::give`], and what fills them waits for the
+//! next task that asks. The thread of the device's loop wakes the task that waits for a completion, and no other.
 //!
 //! ```
 //! use pathweave_datapath::{DeviceConfig, Region, aio};

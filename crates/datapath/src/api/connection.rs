@@ -34,8 +34,8 @@ use crate::stats::ConnectionStats;
 ///
 /// Bytes within one message land in any order; only its completion, or that of one behind it, says that all are there.
 /// To keep this over several paths, a WRITE that overlaps a WRITE or READ under way is held back until that is complete, a
-/// round trip at least, and what is posted behind it waits as well. Whoever writes to one place again and again is faster
-/// with a ring of places.
+/// round trip at least, and what is posted behind it waits as well. To write to one place again and again, use a ring
+/// of places.
 ///
 /// Not in order by themselves are: WRITEs to the same memory under different keys, or behind a READ of it under a different
 /// key; a READ, and a request behind it that sends what the READ brings; the requests of different connections, and those of

@@ -16,7 +16,7 @@ use crate::shared::lock;
 #[derive(Clone)]
 pub struct ProtectionDomain(Arc<Lease>);
 
-/// A number, given back when nobody has it any more.
+/// A number, given back when it is no longer in use.
 struct Lease {
     number: Domain,
     numbers: Arc<Numbers>,

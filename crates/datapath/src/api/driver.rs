@@ -44,8 +44,8 @@ pub(crate) fn run<C, H>(mut engine: Box<dyn Drive>, shared: &Shared<C, H>) {
 
 const CLOSED: &str = "its owner has closed it";
 
-/// Does some of the loop's work. A panic is a bug, and what it was about nobody could tell, or the loop would have gone
-/// on without it; but nobody shall wait for ever because of one.
+/// Does some of the loop's work. A panic is a bug, and no peer was at work, or the loop would have gone on
+/// without it; but no caller shall wait for ever because of one.
 ///
 /// # Errors
 /// Why the loop cannot go on.
@@ -58,7 +58,7 @@ fn guarded<T>(work: impl FnOnce() -> io::Result<T>) -> Result<T, String> {
 }
 
 impl Driver {
-    /// Whoever the configuration says turns `engine`.
+    /// Turns `engine` as the configuration says.
     ///
     /// # Errors
     /// The system has no thread for it, or not on that core.
@@ -124,7 +124,7 @@ impl Driver {
     #[inline]
     fn push<C, H>(&self, shared: &Shared<C, H>) {
         if let Driver::Caller { engine, ended } = self
-            // Whoever else has it will see the command.
+            // Another thread that has it will see the command.
             && let Ok(mut engine) = engine.try_lock()
             && !ended.load(Ordering::Acquire)
             && let Err(reason) = guarded(|| {

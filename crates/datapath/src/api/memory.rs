@@ -46,7 +46,7 @@ impl Registration {
         Ok(Registration { inner: inner.clone(), region: region.clone(), rkey, address, open: true })
     }
 
-    /// The key, for peers: 64 bits, 40 of them random and new with each registration. Whoever has it and is within its
+    /// The key, for peers: 64 bits, 40 of them random and new with each registration. A peer that has it and is within its
     /// reach has the access that was given.
     pub fn rkey(&self) -> u64 {
         self.rkey

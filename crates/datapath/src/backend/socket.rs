@@ -8,7 +8,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::sys;
 
-/// A bound UDP socket that is connected to nobody: kernel routing then hashes the ports of each packet, where a
+/// A bound UDP socket that is not connected: kernel routing then hashes the ports of each packet, where a
 /// connected socket carries a hash of its own.
 #[derive(Debug)]
 pub(super) struct UdpSocket {

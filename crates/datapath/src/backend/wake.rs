@@ -11,7 +11,7 @@ use rustix::io::{Errno, read, write};
 pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    /// A waker that nobody waits for yet.
+    /// A waker without a waiter yet.
     ///
     /// # Errors
     /// When the process has no file descriptor left.
@@ -21,7 +21,7 @@ impl Waker {
 
     /// Ends the sleep, or the next one if there is none now.
     pub fn wake(&self) {
-        // Full (2^64 - 2 calls nobody saw) is as good as written.
+        // Full (2^64 - 2 unseen calls) is as good as written.
         let _: Result<usize, Errno> = write(&*self.0, &1u64.to_ne_bytes());
     }
 

@@ -10,7 +10,7 @@ pub(crate) const SENT: u32 = 1_302;
 pub(crate) const FEEDBACK: u32 = 1_303;
 /// By a timer of the policy.
 pub(crate) const TIMER: u32 = 1_304;
-/// When somebody asks for statistics.
+/// When statistics are asked for.
 pub(crate) const RATE: u32 = 1_305;
 /// When it is acknowledged, and once more in whatever is done for the queue pair after that.
 pub(crate) const CLOSE: u32 = 1_306;

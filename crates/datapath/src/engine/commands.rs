@@ -68,7 +68,7 @@ impl Core {
             }
             Command::Probe { id } => self.probe_all(id),
             Command::Stats { id, answer } => {
-                // There is an answer in any case: somebody waits for it.
+                // There is an answer in any case: the caller waits for it.
                 let stats = self.contain(|core| {
                     core.act_for(id);
                     core.stats(id)

@@ -1,7 +1,7 @@
 //! A bug that strikes in the work of one connection costs that connection, and no other.
 //!
 //! What the loop does for a connection, it does within [`Service::contain`](crate::event_loop::Service::contain): an arrival, a
-//! timer, a request, a packet that leaves. Whoever begins such work says for whom
+//! timer, a request, a packet that leaves. What begins such work says for which connection
 //! ([`Endpoint::act_for`](pathweave_transport::Endpoint::act_for)), and the endpoint does so as it goes from one queue pair to
 //! another. After a panic, the connection at work is closed, and what the endpoint has of it is dropped rather than used.
 
@@ -16,7 +16,7 @@ impl Core {
         self.endpoint.act_for(self.connections.get(id).map(|connection| connection.qp));
     }
 
-    /// A bug has struck: whose work it was is closed. False if it was nobody's.
+    /// A bug has struck: the connection at work is closed. False if none was.
     #[cold]
     pub(super) fn close_acting(&mut self, bug: &str) -> bool {
         let acting = self.endpoint.acting().and_then(|qp| self.connections.of_qp(qp));

@@ -1,7 +1,7 @@
 //! Time begins anew, before the 64 bits in which it is counted end.
 //!
 //! Everything that holds an instant belongs to a connection, a handshake or the loop, so without connections time can
-//! begin again at zero and nobody notices. A device that has not been without one for long enough closes those it has,
+//! begin again at zero unnoticed. A device that has not been without one for long enough closes those it has,
 //! with a reason that says why; peers connect again.
 
 use super::Core;

@@ -144,8 +144,8 @@ impl Core {
         let host = connection.host();
         let ce = ecn == Ecn::Experienced;
         if let Some(place) = self.endpoint.on_packet(now, host, &segment, ce) {
-            // The endpoint has checked key and bounds; the place checks its own once more, and is gone if whoever
-            // posted it has closed the connection.
+            // The endpoint has checked key and bounds; the place checks its own once more, and is gone if the
+            // application has closed the connection.
             let payload = &datagram.payload()[..usize::from(place.len)];
             if let Some(known) = self.io.places.get(place.buffer.0) {
                 let placed = known.memory.place(place.offset, payload);

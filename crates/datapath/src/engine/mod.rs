@@ -258,7 +258,7 @@ impl Core {
                     self.endpoint.act_for(Some(done.qp));
                     self.complete(&done);
                 }
-                // For observers; nobody here asks for the latter two.
+                // For observers; the latter two are not asked for here.
                 Event::Delivered { .. } | Event::Retransmitted { .. } | Event::TimedOut { .. } => {}
                 Event::QpError { qp, .. } => {
                     self.endpoint.act_for(Some(qp));
@@ -272,7 +272,7 @@ impl Core {
     }
 
     fn complete(&mut self, done: &Done) {
-        // Whoever closes a connection has its requests flushed at once; what the endpoint says later is known.
+        // Requests of a connection that is closed are flushed at once; what the endpoint says later is known.
         let Some(place) = self.io.places.remove(done.wr_id) else { return };
         let Some(connection) = self.connections.of_qp(done.qp) else { return };
         let side = match done.opcode {

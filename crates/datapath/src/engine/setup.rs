@@ -169,7 +169,7 @@ impl Core {
         self.requests(now);
         self.attempts(now, backend);
         while let Some((to, datagram)) = self.setup.responder.poll_transmit() {
-            // Whoever asks from where no answer can go is not answered.
+            // A peer at an address where no answer can go is not answered.
             let _ = send_alone(backend, to, &datagram);
         }
         true

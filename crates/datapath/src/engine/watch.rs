@@ -28,7 +28,7 @@ const DEAD_AFTER_PACKETS: u32 = 3;
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_us(500);
 
-/// Set when a path dies, for whoever asks dead paths whether they live.
+/// Set when a path dies, so that dead paths are probed.
 pub(crate) type Deaths = Arc<AtomicBool>;
 
 /// What is known of a path of a connection.
@@ -642,7 +642,7 @@ mod tests {
         let path = watched.paths()[2];
         assert_eq!((path.packets, path.payload_bytes, path.lost, path.rtt), (1, 1_344, 1, Duration::ZERO));
         assert_eq!(watched.paths()[0].rtt, Duration::from_us(100));
-        // A path the connection does not have is nobody's.
+        // A path the connection does not have is ignored.
         watched.on_feedback(Time::from_us(5_000), &back(FeedbackKind::Cnp, 99), &mut cx);
     }
 }

@@ -19,7 +19,7 @@ const LONGEST_GAP: u64 = 16;
 /// What to do instead of sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// To look once more, and to keep the core meanwhile: whoever gets it may have it for long.
+    /// To look once more, and to keep the core meanwhile: another thread may hold it for long.
     Once,
     /// To let others have the core, and look again.
     Again,

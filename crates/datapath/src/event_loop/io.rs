@@ -44,7 +44,7 @@ pub(crate) struct Io {
     pub(crate) anticipation: Anticipation,
     /// All that had arrived has been received, and there was no sleep since.
     pub(super) drained: bool,
-    /// Something may have arrived that nobody has looked at.
+    /// Something may have arrived that has not been looked at.
     pub(crate) unread: bool,
     /// Everything that followed from inputs so far has been done.
     pub(crate) settled: bool,

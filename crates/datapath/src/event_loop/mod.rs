@@ -50,9 +50,9 @@ pub(crate) struct Turn {
 pub(crate) enum Until {
     /// No sleep at all.
     AtOnce,
-    /// Nobody waits.
+    /// No caller waits.
     Timer,
-    /// Somebody waits until then.
+    /// A caller waits until then.
     Deadline(Instant),
 }
 
@@ -99,7 +99,7 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
             core.io_mut().outbound.flush(&mut self.backend);
         }
         let mut arrivals = Arrivals::None;
-        // Where everything has been received and nobody has slept since, the sleep will tell whether there is more.
+        // Where everything has been received and the loop has not slept since, the sleep will tell whether there is more.
         if !core.io().drained {
             for receives in 1.. {
                 arrivals = self.backend.receive(&mut |received| core.on_received(received))?;
@@ -122,7 +122,7 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
                 core.after_input(&mut self.backend);
             }
             if core.is_loss_due() {
-                // However much there is: whoever is asked for an answer all the time must see that one is missing.
+                // However much there is: a loop that is kept busy must see that an answer is missing, too.
                 core.io_mut().unread = false;
             }
         }
@@ -180,7 +180,7 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
             io.drained = false;
             match look {
                 Look::Once => std::hint::spin_loop(),
-                // Whoever else has work on this core does it meanwhile, the other end above all: where both share a
+                // Other threads of this core work meanwhile, the other end above all: where both share a
                 // core, its answer is here when this returns, without the sleep and the wake-up of either.
                 Look::Again => std::thread::yield_now(),
             }

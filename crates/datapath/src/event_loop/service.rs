@@ -66,13 +66,13 @@ pub(crate) trait Service: Send + Sized {
     fn next_timer(&self) -> Option<Time>;
     /// What follows is the work of no peer, until one is named.
     fn act_for_nobody(&mut self);
-    /// A bug has struck, which says so much. Whose work it was loses what is under way. False: it was nobody's.
+    /// A bug has struck, which says so much. The peer at work loses what is under way. False: no peer was.
     fn give_up_acting(&mut self, bug: &str) -> bool;
     /// Fails all that is under way: the loop has ended.
     fn abandon(&mut self);
 
     /// Does something in which each step is the work of one peer. `None` after a panic: that peer has been given up, and
-    /// no other notices. Where nobody was at work the bug is the loop's own, and the panic goes on: the loop ends, and says
+    /// no other notices. Where no peer was at work the bug is the loop's own, and the panic goes on: the loop ends, and says
     /// why.
     // Costs what a call costs: nothing is set up for a panic that does not come.
     #[inline]

@@ -203,12 +203,12 @@ impl AddressVector {
         lock(&self.pages).find(address).map(|(_, entry)| entry.clone())
     }
 
-    /// Takes a peer out, unless somebody besides has hold of its entry: `holders` the caller knows of. True if it is out.
+    /// Takes a peer out, unless its entry is held by more than the `holders` that the caller knows of. True if it is out.
     pub(super) fn remove(&self, index: u32, holders: usize) -> bool {
         let mut pages = lock(&self.pages);
         let pages = &mut *pages;
         let Some(slot) = pages.slots.get_mut(index as usize) else { return false };
-        // Nobody gets hold of it but through the lock. One is the address vector's own.
+        // It can be taken hold of through the lock only. One is the address vector's own.
         let Some(entry) = slot.entry.take_if(|entry| Arc::strong_count(entry) <= holders + 1) else {
             return false;
         };

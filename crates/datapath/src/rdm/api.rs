@@ -175,8 +175,8 @@ impl RdmEndpoint {
         self.receive(None, wr_id, into)
     }
 
-    /// RECV: room for one message of this peer. A peer is known by its address: what a process there has sent that nobody
-    /// asked for comes before what its successor sends.
+    /// RECV: room for one message of this peer. A peer is known by its address: what a process there has sent without
+    /// a receive comes before what its successor sends.
     ///
     /// # Errors
     /// [`RdmPostError`]; nothing was posted then.

@@ -40,7 +40,7 @@ pub struct RdmConfig {
     /// TCP connections of the side channel at a time, 1 to 65,536; the one used least recently makes room. Default
     /// 4,096.
     pub side_channels: usize,
-    /// A TCP connection nobody has used for so long is closed, and made anew when needed. Default 10 s.
+    /// A TCP connection that was not used for so long is closed, and made anew when needed. Default 10 s.
     pub side_idle: Duration,
     /// Bytes that may wait for a TCP connection; beyond them it counts as broken. 1 KiB to 1 GiB, default 4 MiB.
     pub side_buffer_bytes: usize,

@@ -191,7 +191,7 @@ impl Service for Core {
         self.acting = None;
     }
     /// The queue pair is one for all peers, so it cannot be dropped as that of a connection: the peer is removed from it, as
-    /// one that has not answered. Timers and what leaves are for all peers together, and nobody's work.
+    /// one that has not answered. Timers and what leaves are for all peers together, and no peer's work.
     #[cold]
     fn give_up_acting(&mut self, bug: &str) -> bool {
         let Some(id) = self.acting.take() else { return false };

@@ -18,7 +18,7 @@ pub enum PeerError {
         /// This end's address.
         local: SocketAddr,
     },
-    /// An address nobody can have.
+    /// An address that no peer can have.
     #[error("{0} is nobody's address: a peer has an address and a port that are not 0")]
     Address(SocketAddr),
     /// Limits of this endpoint.
@@ -59,7 +59,7 @@ pub enum RdmPostError {
         /// The limit.
         limit: u32,
     },
-    /// Completions nobody has taken out.
+    /// Completions that have not been taken out.
     #[error(
         "{limit} requests of the endpoint are outstanding, as many as there may be; poll completions first"
     )]

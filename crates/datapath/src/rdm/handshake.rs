@@ -67,7 +67,7 @@ impl Core {
             self.go_on_with(now, attempt, backend);
         }
         while let Some((to, datagram)) = self.handshakes.responder.poll_transmit() {
-            // Whoever asks from where no answer can go is not answered.
+            // A peer at an address where no answer can go is not answered.
             let _ = send_alone(backend, to, &datagram);
         }
         let attempts = self.handshakes.attempts.values();

@@ -16,7 +16,7 @@
 //! let arrived = server.wait(Duration::from_secs(5))?;
 //! assert_eq!((arrived.wr_id, arrived.result()), (7, Ok(11)));
 //! assert_eq!(room.to_vec(0..11)?, b"hello world");
-//! let from = arrived.peer.expect("it came from somebody");
+//! let from = arrived.peer.expect("a message has a sender");
 //! assert_eq!(from.address(), client.local_addr());
 //!
 //! // It is done when the server has all of it.
@@ -26,7 +26,7 @@
 //!
 //! # What goes where
 //!
-//! Datagrams carry data, on as many paths as the endpoint has source ports, and nobody acknowledges them. What is
+//! Datagrams carry data, on as many paths as the endpoint has source ports, without acknowledgements. What is
 //! missing and what is whole is said on a TCP connection, which is made when there is something to say and closed when
 //! there has been nothing for a while. Both are protected with keys from one handshake for each two endpoints, that of
 //! connections. The protocol itself is [`pathweave_transport::rd`], the very code that simulations run.

@@ -198,7 +198,7 @@ impl Core {
             .collect()
     }
 
-    /// A packet of data or an announcement of a peer: whoever sends is not to go.
+    /// A packet of data or an announcement of a peer: one that sends is not to go.
     #[inline]
     pub(super) fn sends(&mut self, id: u32) {
         if let Some((index, association)) = self.remotes.of_id(id)

@@ -44,7 +44,7 @@ enum End {
     Broken,
     /// What came was not ours.
     Refused,
-    /// Nobody needs it, or another needs its place.
+    /// It is not needed, or another needs its place.
     Closed,
 }
 
@@ -253,7 +253,7 @@ impl Core {
             if let Some(attempt) = association.heard(now) {
                 self.handshakes.is_confirmed(attempt);
             }
-            // Whoever cannot prove to be the peer is not spoken to.
+            // A caller that cannot prove to be the peer is not spoken to.
             association.line.get_or_insert(line);
             if let Some(line) = self.lines.get_mut(line) {
                 line.owner = Some(id);
@@ -300,7 +300,7 @@ impl Core {
         }
     }
 
-    /// Somebody calls, who says to be a peer.
+    /// A call of one that says to be a peer.
     fn answer_call(&mut self, line: u32, preamble: Preamble) -> Result<u32, ()> {
         let id = preamble.to.0;
         let (_, association) = self.remotes.of_id(id).ok_or(())?;
@@ -351,7 +351,7 @@ impl Core {
         let Some(association) = self.association(index) else { return };
         association.unsaid = Vec::new();
         association.lost = true;
-        // Nobody is there who could mind.
+        // There is no connection that it could disturb.
         let gone = association.closing.map(|_| (association.id, Leave::Closed));
         let wait = CALL_AGAIN.as_ps() << association.calls.min(MOST_DOUBLINGS);
         association.call_at = now.saturating_add(Duration::from_ps(wait));
@@ -361,7 +361,7 @@ impl Core {
         self.io.look_by(now.saturating_add(BUSY));
     }
 
-    /// Looks after peers whose connection broke, those that are gone, and connections nobody uses.
+    /// Looks after peers whose connection broke, those that are gone, and connections that are not used.
     pub(super) fn upkeep(&mut self, now: Time) {
         let give_up = span(self.config.device.peer_timeout);
         let elapsed = now.saturating_since(self.upkeep_at).min(LONGEST_LOOK);

@@ -16,7 +16,7 @@ pub const RECORD_HEAD: usize = 2;
 /// Longest record, without its head.
 pub const MAX_RECORD: usize = 16_384;
 
-/// What whoever opens a TCP connection says first: between which two ends of an association it is.
+/// What the end that opens a TCP connection says first: between which two ends of an association it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preamble {
     /// How records are protected, as the handshake has settled.

@@ -228,7 +228,7 @@ impl Lines {
         self.accepts_at
     }
 
-    /// What is told of the listener. Calls that nobody takes would be told without end.
+    /// What is told of the listener. Calls that are not taken would be told without end.
     fn listen_for_calls(&mut self, flags: EventFlags) {
         let _ = epoll::modify(&self.epoll, &self.listener, EventData::new_u64(LISTENER), flags);
     }
@@ -257,7 +257,7 @@ impl Lines {
         }
     }
 
-    /// Whoever has called first and not proven who it is gives way.
+    /// The caller that came first and has not proven who it is gives way.
     fn make_room_for_strangers(&mut self) {
         let strangers =
             || self.lines.iter().zip(0..).filter_map(|(line, index)| Some((line.as_ref()?, index)));
@@ -360,9 +360,9 @@ impl Lines {
         Ok(())
     }
 
-    /// Sends what is left, and waits for a moment until the other ends have it: nobody will turn the loop again. A
+    /// Sends what is left, and waits for a moment until the other ends have it: the loop will not turn again. A
     /// connection that is closed with something unread on it is reset, and what was sent may be lost with it; so each is
-    /// read until the other end has seen the end of it. Of those not used for as long nobody awaits anything.
+    /// read until the other end has seen the end of it. On those not used for as long nothing is awaited.
     pub(super) fn finish(&mut self, now: Time, at_most: Duration) {
         let deadline = Instant::now() + at_most;
         let recently = span(at_most);

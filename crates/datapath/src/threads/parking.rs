@@ -2,7 +2,7 @@
 
 use super::sync::{AtomicBool, Ordering, fence};
 
-/// Whether the loop sleeps, or is about to: then whoever adds a command must wake it.
+/// Whether the loop sleeps, or is about to: then a thread that adds a command must wake it.
 #[derive(Debug)]
 pub(crate) struct Parking {
     parked: AtomicBool,

@@ -21,7 +21,7 @@ pub(crate) struct Signal {
     hook: OnceLock<Hook>,
 }
 
-/// Called by whoever notifies, the loop mostly; not to be long about it.
+/// Called by the thread that notifies, mostly the loop; must return soon.
 #[cfg(feature = "tokio")]
 struct Hook(Box<dyn Fn() + Send + Sync>);
 

@@ -75,8 +75,8 @@ pub(crate) fn open(netlink: &mut Netlink, device: u32, shape: &Shape) -> Result<
     replace_root(netlink, device, "tbf", TcAttribute::Options(options))
 }
 
-/// Loses everything that should leave through a device, and what waits in front of it. Nobody is told: routes,
-/// addresses and carrier stay as they are, as when a cable breaks that nobody watches.
+/// Loses everything that should leave through a device, and what waits in front of it. Routes, addresses
+/// and carrier stay as they are, as when a cable breaks whose link is not monitored.
 pub(crate) fn close(netlink: &mut Netlink, device: u32) -> Result<(), SystemError> {
     const OPTIONS: u16 = 2;
     // `struct tc_fifo_qopt`: a queue of no packets.

@@ -24,7 +24,7 @@ pub(crate) struct NextHop {
     pub(crate) gateway: Ipv4Addr,
 }
 
-/// Writes down who is at the other end of a device, so that nobody has to ask.
+/// Writes down the neighbour at the other end of a device, so that it need not be resolved.
 pub(crate) fn set_neighbour(
     netlink: &mut Netlink,
     device: u32,

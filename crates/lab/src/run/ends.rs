@@ -156,7 +156,7 @@ impl Ends {
         (0..queue_pairs).map(open).collect()
     }
 
-    /// Posts one receive at `host`, which a message's immediate consumes. A SEND's payload goes where nobody looks.
+    /// Posts one receive at `host`, which a message's immediate consumes. A SEND's payload goes to memory that is not read.
     pub(super) fn receive(&self, host: HostId, receiver: &Connection) -> Result<(), LabError> {
         let memory = self.hosts[&host.0].memory.all();
         receiver.recv(0, memory).map_err(|why| LabError::Run(format!("cannot post a receive: {why}")))
@@ -311,7 +311,7 @@ fn config(
     }
     let mut config = DeviceConfig {
         paths: paths.min(MAX_PATHS),
-        // The lab's network is of its own: nobody else can send to it.
+        // The lab's network is of its own: nothing else can send to it.
         protection: Protection::Insecure,
         unprotected: Unprotected::Anywhere,
         max_connections: 2 * MOST_CONNECTIONS,

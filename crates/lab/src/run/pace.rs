@@ -14,7 +14,7 @@ use crate::settings::{RateScale, Settings};
 const AT_ENDS_S: f64 = 8e-6;
 /// CPU time of a packet on one link: a token bucket, a pair of virtual ports, forwarding behind it.
 const ON_A_LINK_S: f64 = 2e-6;
-/// Cores are to be idle for the rest of the time, so that whoever wakes up finds one.
+/// Cores are to be idle for the rest of the time, so that a thread that wakes up finds one.
 const BUSY_AT_MOST: f64 = 0.7;
 /// Measured over a run, cores count as busy all the time from here on.
 const SATURATED: f64 = 0.9;
@@ -110,7 +110,7 @@ fn slower(scale: RateScale, times: f64) -> String {
 pub(super) struct Measured {
     pub(super) cores: usize,
     pub(super) wall_s: f64,
-    /// CPU time of this process. What the kernel forwards may count for nobody.
+    /// CPU time of this process. What the kernel forwards may count for no process.
     pub(super) process_cpu_s: f64,
     /// The part of all cores' time that none of them was idle, where the system tells.
     pub(super) machine_busy: Option<f64>,

@@ -118,7 +118,7 @@ impl<'a> Traffic<'a> {
         let step = self.steps.first().map(|due| due.at);
         let next = self.execution.next().into_iter().chain(step).min();
         if next.is_some() {
-            // Somebody waits for time to pass, which is no standstill.
+            // A task waits for time to pass, which is no standstill.
             self.last_end = Instant::now();
         }
         next.map_or(PATIENCE, |at| self.clock.real(at.saturating_since(now)))

@@ -14,7 +14,7 @@ use super::super::timing::Backoff;
 /// Where a request was heard. The first address stays, and the latest other one is kept beside it: an initiator whose
 /// path is dead asks from others.
 ///
-/// Whoever sees an Initiate can repeat it from another port, so an address where it was heard again is one to answer to
+/// An observer of an Initiate can repeat it from another port, so an address where it was heard again is one to answer to
 /// and no more. Where the peer is says what only it could have sent: its Confirm, or its first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
@@ -35,7 +35,7 @@ impl Heard {
     pub(super) fn each(self) -> impl Iterator<Item = SocketAddr> {
         core::iter::once(self.first).chain(self.other)
     }
-    /// Where answers go once a packet has come from `source`, which may be the port of a path that nobody listens on.
+    /// Where answers go once a packet has come from `source`, which may be the port of a path that has no listener.
     pub(super) fn proven_by_packet(self, source: SocketAddr) -> SocketAddr {
         self.each().find(|known| *known == source).unwrap_or(self.first)
     }

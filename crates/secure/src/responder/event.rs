@@ -103,7 +103,7 @@ pub struct ResponderCounters {
     pub requests: u64,
     /// Of a request that is known already.
     pub repeated: u64,
-    /// A Confirm nobody waits for, or that is not right.
+    /// A Confirm that is not awaited, or that is not right.
     pub stray_confirms: u64,
     /// Dropped, because too many answers wait to be sent or there were no random bytes.
     pub dropped: u64,

@@ -148,7 +148,7 @@ pub enum OpenError {
         /// Its number.
         number: u64,
     },
-    /// So old that nobody remembers.
+    /// Older than the replay window remembers.
     #[error("packet {number} of path {path} is older than the replay window")]
     TooOld {
         /// In the frame.
@@ -229,7 +229,7 @@ impl SessionCounters {
 /// What the CRCs of a session's unprotected packets are combined with (XOR), one a direction.
 ///
 /// They come from the handshake, so packets of an earlier connection with the same queue pairs and addresses do not have
-/// them. They are no protection from whoever sees a packet: its CRC shows its tag.
+/// them. They are no protection from an observer of packets: its CRC shows its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainTags {
     /// For packets that this end sends.

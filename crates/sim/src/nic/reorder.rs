@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(admit(from(0), 2, 1), (true, 2_000));
         assert_eq!(admit(from(0), 1, 1), (true, 1_000));
         assert_eq!(admit(from(0), 4, 3), (true, 2_000));
-        // The sender has given up PSN 0 to 4 of the second flow: nobody waits for them.
+        // The sender has given up PSN 0 to 4 of the second flow: nothing waits for them.
         assert_eq!(admit(from(1), 6, 5), (true, 1_000));
         assert_eq!(admit(from(0), 3, 3), (true, 0));
     }

@@ -45,7 +45,7 @@ impl<P: Policy> Qp<P> {
             return None;
         }
         if self.send.reads_out() > 0 {
-            // Even what is refused: whoever sends it is there, and the answer may be behind it.
+            // Even what is refused: its sender is there, and the answer may be behind it.
             self.send.last_heard = now;
         }
         let arrival = self.receive.recovery.judge(data.psn);

@@ -308,7 +308,7 @@ impl<P: Policy> Qp<P> {
         self.abandon_shares(common);
     }
 
-    /// Gives back what the endpoint lends, and calls nobody.
+    /// Gives back what the endpoint lends, and calls no policy.
     #[cold]
     pub(crate) fn abandon_shares(&mut self, common: &mut Common) {
         self.leave_rings(common);

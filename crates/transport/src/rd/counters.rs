@@ -56,7 +56,7 @@ counters! {
     messages_done,
     /// Messages given up after too many retransmissions of one packet, in messages.
     messages_aborted,
-    /// Packets and side messages from nobody that is known.
+    /// Packets and side messages from unknown peers.
     foreign,
     /// Packets and side messages that make no sense.
     malformed,

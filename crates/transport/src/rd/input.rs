@@ -120,7 +120,7 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// Packets to a destination were marked: whoever is to, slows down.
+    /// Packets to a destination were marked: the rate control of that destination slows down, if there is one.
     fn on_notified(&mut self, now: Time, flow: u32, notification: &Feedback) {
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
         match &self.config.control {

@@ -1,6 +1,6 @@
 //! Reliable datagrams (ERD): one queue pair a process for all its peers, made reliable by host software.
 //!
-//! What is sent goes as datagrams that nobody acknowledges. The receiver places each where it belongs, looks from time
+//! What is sent goes as datagrams without acknowledgements. The receiver places each where it belongs, looks from time
 //! to time for what is missing, and asks for it on a side channel; there it also says what is whole. [`RdQp`] documents
 //! how it is driven; [`RdHost`] holds those of one host.
 

@@ -24,7 +24,7 @@ struct Candidate {
     payload: PayloadRef,
 }
 
-/// What policies are asked for. Of what is in flight nobody knows.
+/// What policies are asked for. What is in flight is unknown.
 fn want_of(data: &RdData, msg: u64, wire_bytes: u32) -> Want {
     Want {
         psn: data.psn,
@@ -202,7 +202,7 @@ impl<P: Policy> RdQp<P> {
         if let Some(pace) = pace {
             pace.on_sent(now, &sent, &mut cx);
         }
-        // Without rate control nobody answers a mark.
+        // Without rate control nothing answers a mark.
         let ecn_capable = pace.is_some();
         let to = peer.host;
         let payload = Some(*payload);

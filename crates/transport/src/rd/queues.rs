@@ -54,7 +54,7 @@ impl Lane {
 /// What waits to be sent by a queue pair.
 ///
 /// In one order for all destinations, as the paper has it. Or, where each destination has a rate of its own, in one order
-/// for each: destinations take turns, packet by packet, and one that may not be sent to yet holds nobody up.
+/// for each: destinations take turns, packet by packet, and one that may not be sent to yet holds up no other.
 #[derive(Debug)]
 pub(super) struct Queues {
     lanes: Lanes,

@@ -19,7 +19,7 @@ const HALF: u64 = 1 << 15;
 /// A packet this far from what is expected has a PSN that makes no sense.
 const MAX_AHEAD: u64 = 1 << 23;
 /// Messages of each kind (not whole, given up, to be told later) that a flow keeps account of: as many as a peer may have
-/// outstanding. Whoever speaks of more breaks the rules.
+/// outstanding. A peer that names more breaks the rules.
 const MOST_KEPT: usize = MAX_RD_OUTSTANDING as usize;
 
 /// The receiving half of a flow. Small while everything arrives in order.

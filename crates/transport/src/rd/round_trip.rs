@@ -7,7 +7,7 @@ const WINDOW_RTTS: u64 = 100;
 
 /// The longest round-trip time to any peer: of the idle network, or a longer one measured of late.
 ///
-/// Nobody acknowledges datagrams (E4), so what can be measured is how long it takes from asking for a packet to its
+/// Datagrams are not acknowledged (E4), so what can be measured is how long it takes from asking for a packet to its
 /// arrival, whether it was sent again or was merely late: it has all the queues in it that packets wait in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundTrip {

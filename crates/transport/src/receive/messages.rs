@@ -1,5 +1,5 @@
 //! Which packets make which message. A packet says where in its message it is, and its PSN says where in the stream; the
-//! last packet of a message says how long it is. Nobody but the other end vouches for that, so a message counts as whole
+//! last packet of a message says how long it is. Only the other end vouches for that, so a message counts as whole
 //! only if every packet between its first PSN and its last was one of its own, in its place:
 //!
 //! - A packet's offset is what the packets before it in its message hold, all of them full. So each implies the PSN of its

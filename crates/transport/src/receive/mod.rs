@@ -133,7 +133,7 @@ impl ReceiveStream {
     /// - the proof that the first missing packet is lost, which is the packet so many behind it as the sender lets
     ///   overtake;
     /// - the arrival of what it has sent again while there is a gap, as the gap keeps its window from moving;
-    /// - the end of a gap that makes a message whole, whose end was acknowledged when nobody could use it;
+    /// - the end of a gap that makes a message whole, whose end was acknowledged when it was of no use yet;
     /// - the end of a gap that had half of the window behind it, as the sender may have come to its end.
     ///
     /// The end of a message and a duplicate are acknowledged at once in any case; go-back-N refuses what is out of order

@@ -156,7 +156,7 @@ struct Group {
 pub(crate) struct Rings {
     groups: Vec<Group>,
     by_host: BTreeMap<HostId, u32>,
-    /// Groups that are nobody's.
+    /// Groups that are not in use.
     free: Vec<u32>,
     /// When to look at which ring.
     timers: BinaryHeap<Reverse<(Time, u32, u16)>>,
@@ -201,7 +201,7 @@ impl Rings {
         group
     }
 
-    /// A queue pair is gone. What it had outstanding in a group that others share stays and is nobody's. With the last one
+    /// A queue pair is gone. What it had outstanding in a group that others share stays, without an owner. With the last one
     /// the group goes, unless peers are hosts, which come back.
     pub(crate) fn leave(&mut self, group: u32, peers: Peers) {
         let Group { members, peer, .. } = &mut self.groups[group as usize];
@@ -211,7 +211,7 @@ impl Rings {
         }
     }
 
-    /// The group of a peer goes, whoever is in it.
+    /// The group of a peer goes, with all that is in it.
     pub(crate) fn forget(&mut self, peer: HostId) {
         if let Some(&group) = self.by_host.get(&peer) {
             self.drop_group(group);

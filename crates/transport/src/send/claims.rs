@@ -53,7 +53,7 @@ pub(crate) struct Claims {
 
 #[derive(Debug)]
 enum Known {
-    /// Nobody has asked yet.
+    /// Not asked yet.
     Nothing,
     /// Everything claimed has one key and lies within; `None`: nothing is. A stream of WRITEs one behind the other never
     /// needs more.

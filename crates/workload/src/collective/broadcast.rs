@@ -28,7 +28,7 @@ fn along<M: Medium>(on: &mut M, chunks: usize, ranks: Vec<usize>, adds: bool) ->
 
 const WHOLE: Blocks = Blocks::Range { first: 0, count: 1 };
 
-/// Down a binomial tree: whoever has the vector sends it on at distance p/2, p/4, ..., 1 (p the power of two not below n),
+/// Down a binomial tree: a rank that has the vector sends it on at distance p/2, p/4, ..., 1 (p the power of two not below n),
 /// one after another.
 pub(super) fn binomial_broadcast<M: Medium>(on: &mut M, n: usize) -> Result<(), WorkloadError> {
     // What rank i waits for: the vector, and its send before.

@@ -14,7 +14,7 @@ pub enum Draw {
     /// For each receiver any of the other hosts; one may send to several receivers.
     #[default]
     Independent,
-    /// A host sends to one receiver only, and receivers send to nobody.
+    /// A host sends to one receiver only, and receivers do not send.
     Disjoint,
 }
 
