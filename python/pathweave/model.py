@@ -567,7 +567,7 @@ class External(Table):
 
     Args:
         buffer: Packet memory shared by all ports of an external switch. Default 512 MB: a pause of 500 us at 400 Gb/s
-            is 25 MB, and across the WAN nobody is paused.
+            is 25 MB, and nothing is paused across the WAN.
         ndt: Near-destination throttling. Absent: off.
         nsf: Near-source feedback. Absent: off.
     """
@@ -725,7 +725,9 @@ class FlowSpec(Table):
         dst: Receiving host.
         size: Payload, 1 B to 4 GiB.
         src: Sending host.
-        after: Ids of flows that must be delivered before.
+        after: Ids of flows that must be over before, as the sender of this one knows: delivered, where it is their
+            receiver; acknowledged, where it is their sender; delivered and a notification later
+            (`network.task_notification`) elsewhere.
         connection: Flows with the same number between the same hosts share a connection. Default: one of its own.
         delay: Time from the last of them to this flow. Default "0s".
         id: A name by which other flows refer to this one.
@@ -874,6 +876,11 @@ class Network(Table):
             "anchors", the few switches that pin it, 4 bytes each; "hops", the port at every switch, 2 bytes each;
             "segments", 16 bytes for every anchor, as in SRv6; each with 8 bytes around them. Default: "hops", and
             "none" with `framing = "ns3"`.
+        task_notification: How long it takes until a host knows what has ended at another one. The receiver of a message
+            knows of its delivery at once, the sender with the acknowledgement of its last byte; a task elsewhere that
+            waits for either begins this much later, and so does what waits for a barrier. At least the delay of the
+            shortest link. Default 1 us (ours: about a small message within a data centre), or the delay of the shortest
+            link where that is longer.
         verb: What messages are posted as: "write" (default), as collective libraries do, or "send".
     """
 
@@ -883,6 +890,7 @@ class Network(Table):
     retransmission: Retransmission | None = None
     side_channel: SideChannel | None = None
     source_route: RouteBytes | None = None
+    task_notification: Time | None = None
     verb: Verb | None = None
 
 
@@ -2231,7 +2239,7 @@ class AllToAllWorkload(WorkloadTable):
         stagger: Step s begins so much times s - 1 later. Messages of one instant are posted in the order of their
             receivers, so that without a window all hosts begin with the first one; with "1ps" they are posted in the
             order of the steps. Default 0s.
-        window: Messages a host has outstanding: step s begins once its message of step s - `window` is delivered.
+        window: Messages a host has outstanding: step s begins once its message of step s - `window` is acknowledged.
             Default: all at once.
     """
 
