@@ -118,9 +118,11 @@ fn last_ns(lab: &Lab, scenario: &str) -> f64 {
 #[test]
 fn a_trace_as_flows_takes_as_long() {
     let star = "[topology]\nkind = \"star\"\nhosts = 8\n\n[[workload]]\n";
-    for (trace, kind, behind_ns) in [
-        ("scenarios/chakra-ring", "kind = \"chakra\"\ntrace", 0.0),
-        ("scenarios/goal-all-reduce.goal", "kind = \"goal\"\nfile", 70_000.0),
+    for (trace, kind, behind_ns, longer) in [
+        // A flow of the list has one delay behind all it waits for: the time of the computation behind what was received
+        // counts from the acknowledgement of what was sent, too.
+        ("scenarios/chakra-ring", "kind = \"chakra\"\ntrace", 0.0, 0.03),
+        ("scenarios/goal-all-reduce.goal", "kind = \"goal\"\nfile", 70_000.0, 0.0),
     ] {
         let path = root().join(trace).display().to_string();
         let lab = Lab::new()
@@ -129,7 +131,8 @@ fn a_trace_as_flows_takes_as_long() {
         convert(&lab, &[&path, "f.csv", "--lossy"]);
         let (trace, flows) = (last_ns(&lab, "trace.toml"), last_ns(&lab, "flows.toml"));
         // Of the schedule all but 50 us before the first message, when the job of the list begins, and 20 us behind the last.
-        assert_eq!(trace - flows, behind_ns, "{trace} and {flows}");
+        let more = flows - (trace - behind_ns);
+        assert!((0.0..=longer * trace).contains(&more), "{trace} and {flows}");
         // The whole scenario says the same.
         convert(&lab, &["trace.toml", "s.csv", "--lossy"]);
         assert_eq!(text(&lab, "s.csv"), text(&lab, "f.csv"));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pathweave_fabric::config::{AckClass, Shares};
+use pathweave_fabric::config::{AckClass, Shares, SwitchConfig};
 use pathweave_fabric::{BuildError, Fabric, PfcTrouble, PfcWatch, PortMap};
 use pathweave_policy::{Adapt, PathView};
 use pathweave_transport::{Endpoint, EndpointConfig};
@@ -11,7 +11,6 @@ use pathweave_units::{Duration, HostId, Time};
 use crate::chosen_routes::{ChosenRoutes, source_routes};
 use crate::departures::DepartureLog;
 use crate::edge;
-use crate::forwarding;
 use crate::host::{Content, Host};
 use crate::ideal::data_wire_bytes;
 use crate::routes::{self, View};
@@ -31,11 +30,10 @@ pub(crate) struct Network<const C: usize> {
 }
 
 impl<const C: usize> Network<C> {
-    pub(crate) fn new(spec: &SimSpec) -> Result<Self, SimError> {
+    /// `switch` is that of the run, with what its scheme asks of it.
+    pub(crate) fn new(spec: &SimSpec, switch: &SwitchConfig) -> Result<Self, SimError> {
         let topology = &*spec.topology;
         let (cables, map) = routes::cables(topology);
-        let mut switch = spec.switch.clone();
-        switch.forwarding.kind = Some(forwarding::of_run(spec)?);
         let shares = switch.forwarding.shares();
         let view = View { topology, alive: &|_| true, rate: &|link| topology.link(link).rate, shares };
         let mut fabric = Fabric::new(
@@ -44,7 +42,7 @@ impl<const C: usize> Network<C> {
             &cables,
             &map,
             ChosenRoutes::switch_routes(&map, &spec.routing, &view),
-            &switch,
+            switch,
             spec.seed,
         )
         .map_err(|error| refused(spec, error))?;

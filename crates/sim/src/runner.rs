@@ -13,6 +13,7 @@ use crate::digest::Trace;
 use crate::faults::agenda;
 use crate::followed::{Followed, Inspect};
 use crate::footprint::Footprint;
+use crate::forwarding;
 use crate::groups::GroupSums;
 use crate::host::Host;
 use crate::monitor::{Control, Monitor, Quiet, Snapshot};
@@ -143,11 +144,13 @@ impl<'a> Simulation<'a> {
 
 impl<'a, const C: usize> Runner<'a, C> {
     pub(crate) fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
-        let network = Network::new(spec)?;
+        let mut switch = spec.switch.clone();
+        switch.forwarding.kind = Some(forwarding::of_run(spec)?);
+        let network = Network::new(spec, &switch)?;
         let notification = spec.task_notification()?;
         let hosts = network.hosts(spec);
         let connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
-        let agenda = agenda(&spec.topology, &network.map, &spec.faults, &spec.switch)?;
+        let agenda = agenda(&spec.topology, &network.map, &spec.faults, &switch)?;
         let mut runner = Runner {
             traffic: Traffic {
                 queue_pairs: queue_pair_numbers(spec, &connections)?,

@@ -95,7 +95,7 @@ const NOBODY: QpNum = QpNum(0);
 /// assert_eq!(memory[1], *b"over the wire");
 /// # Ok::<(), pathweave_transport::PostError>(())
 /// ```
-// The order matters: what every packet looks at is together in the first four cache lines, from `qps` to the beginning
+// The order matters: what every packet looks at is together in the first five cache lines, from `qps` to the beginning
 // of `common.memory`.
 #[repr(C, align(64))]
 pub struct Endpoint<P> {
@@ -111,7 +111,7 @@ pub struct Endpoint<P> {
 
 impl<P> Endpoint<P> {
     /// Cache lines at its beginning that any packet touches.
-    pub(crate) const HOT_LINES: usize = 4;
+    pub(crate) const HOT_LINES: usize = 5;
 }
 
 impl<P: Policy> Endpoint<P> {
