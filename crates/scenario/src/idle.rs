@@ -11,6 +11,7 @@ use pathweave_policy::{
 };
 use pathweave_topo::{RoutingConfig, Topology};
 use pathweave_units::Duration;
+use pathweave_workload::MessageGraph;
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -29,13 +30,17 @@ const REPAIRED: [&str; 8] = [
 ];
 
 /// What is set to other than its default and has no effect here, with the reason.
-pub(crate) fn notes(scenario: &Scenario, topology: &Topology) -> Vec<String> {
+pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGraph) -> Vec<String> {
     let mut notes = Notes(Vec::new());
     let schemes: Vec<_> = scenario.schemes().collect();
     notes.of_switches(scenario, topology);
     let network = &scenario.network;
     if network.source_route.is_some() && !matches!(scenario.routing, RoutingConfig::Source(_)) {
         notes.add("network", &["source_route"], "packets carry a route only with routing.kind = \"source\"");
+    }
+    if network.task_notification.is_some() && !graph.needs_notifications() {
+        let why = "no task waits for what ends at a third host, or for a barrier";
+        notes.add("network", &["task_notification"], why);
     }
     let datagrams = schemes.iter().any(|(_, named)| matches!(named.scheme.service, Service::Datagram(_)));
     if !datagrams {

@@ -37,7 +37,7 @@ impl Loaded {
         let topology = self.topology()?;
         self.check_faults(&topology)?;
         let (graph, of_workloads) = self.messages(&topology)?;
-        let idle = idle::notes(&self.scenario, &topology);
+        let idle = idle::notes(&self.scenario, &topology, &graph);
         let notes = topology.notes().iter().cloned().chain(of_workloads).chain(idle).collect();
         let routing = self.routing(&topology, &graph)?;
         let scenario = &self.scenario;

@@ -293,6 +293,14 @@ impl MessageGraph {
             (task, learns)
         })
     }
+    /// Whether any task waits for what ends at another host without a message that tells it, or for a barrier.
+    pub fn needs_notifications(&self) -> bool {
+        let tasks = (0..self.task_count() as u32).map(TaskId);
+        let moments = [Moment::Delivery, Moment::Completion];
+        let mut all =
+            tasks.flat_map(|id| moments.into_iter().flat_map(move |moment| self.informed(id, moment)));
+        self.has_dependencies() && all.any(|(_, learns)| matches!(learns, Learns::ByNotification(_)))
+    }
     /// How many tasks this one names as its predecessors.
     pub fn predecessors(&self, id: TaskId) -> u32 {
         self.edges.predecessors().get(id.index()).copied().unwrap_or(0)

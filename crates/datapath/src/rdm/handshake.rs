@@ -56,7 +56,7 @@ impl Core {
 
     /// Goes on with handshakes. Returns whether there was anything to do.
     pub(super) fn go_on_with_handshakes<B: Backend>(&mut self, now: Time, backend: &mut B) -> bool {
-        if !self.handshakes.stirred && self.handshakes.next_timer().is_none_or(|due| due > now) {
+        if self.handshakes.next_timer().is_none_or(|due| due > now) {
             return false;
         }
         self.handshakes.stirred = false;

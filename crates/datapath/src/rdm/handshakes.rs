@@ -67,8 +67,9 @@ impl Handshakes {
         self.attempts.values().all(|attempt| attempt.done_until.is_some()) && self.responder.is_idle()
     }
 
+    /// When to go on: at once if something has been asked for, since a loop that has nothing else to do sleeps until then.
     pub(super) fn next_timer(&self) -> Option<Time> {
-        let due = Some(self.due).filter(|&due| due < Time::MAX);
+        let due = if self.stirred { Some(Time::ZERO) } else { Some(self.due).filter(|&due| due < Time::MAX) };
         due.into_iter().chain(self.responder.poll_timeout()).min()
     }
 }
