@@ -55,7 +55,7 @@ until = "20ms"
 "#;
 
 /// What a field is a parameter of, to be on when it is changed.
-const WITH: [(&str, &str); 10] = [
+const WITH: [(&str, &str); 12] = [
     ("scheme.acks.max_delay", "scheme.acks.every_packets=16"),
     ("scheme.cnp.interval", "scheme.cnp.mode=on_mark"),
     ("scheme.policy.cc.window_follows_rate", "scheme.policy.cc.window={bdp=1.0}"),
@@ -68,6 +68,9 @@ const WITH: [(&str, &str); 10] = [
     ("switch.ecn.thresholds", "switch.ecn.reference_rate=25Gbps"),
     // No unmarked packet is three targets late.
     ("scheme.policy.cc.fair_increase", "scheme.policy.cc.high_delay=1"),
+    // With marks that come as early as here, the window of REPS is at its least.
+    ("scheme.policy.fair_increase", "switch.ecn.kmin=200KB"),
+    ("scheme.policy.fair_increase", "switch.ecn.kmax=300KB"),
 ];
 
 /// Fields that change nothing here, and why that is right: the scheme or empty, the field or what it is in, the reason.
@@ -108,6 +111,7 @@ const INERT: &[(&str, &str, &str)] = &[
     ("", "switch.hash", "its field says so: where no other load balancing does"),
     ("", "switch.pfc.", "off; a note says so of every other value than the default"),
     ("conweave", "conweave.stale_after", "there is room for all flows"),
+    ("conweave", "conweave.flush_default", "what tells the deadline comes before it passes"),
     ("wcmp", "wcmp.most_entries", "all ways have one capacity"),
 ];
 
