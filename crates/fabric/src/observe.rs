@@ -107,7 +107,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// What the middlebox of a switch has counted; `None` where there is none.
     pub fn middlebox_stats(&self, switch: u32) -> Option<MiddleboxStats> {
-        self.transit.middleboxes.get(switch).map(|made| made.stats())
+        self.transit.middleboxes.get(switch).map(crate::middlebox::Middlebox::stats)
     }
 
     /// Packets between switches that are under way.
