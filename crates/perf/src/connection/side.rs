@@ -76,7 +76,8 @@ impl Part for Side {
     }
 
     fn counts(rows: &[Row<Self>]) -> Vec<(&'static str, [u64; 2])> {
-        let lines: [(&str, fn(&Counted) -> u64); 7] = [
+        type Line = (&'static str, fn(&Counted) -> u64);
+        let lines: [Line; 7] = [
             ("data packets sent", |counters| counters.data_packets_sent),
             ("data packets received", |counters| counters.data_packets_received),
             ("retransmitted", |counters| counters.retransmitted),

@@ -115,7 +115,8 @@ impl Part for Side {
 
     fn counts(rows: &[Row<Self>]) -> Vec<(&'static str, [u64; 2])> {
         let lines = Counted::LINES.iter().map(|(name, of)| (*name, sums(rows, |side| of(&side.counters))));
-        let side: [(&str, fn(&SidePart) -> u64); 2] = [
+        type Line = (&'static str, fn(&SidePart) -> u64);
+        let side: [Line; 2] = [
             ("side channel, bytes sent", |part| part.sent_bytes),
             ("side channel, TCP connections", |part| part.connections),
         ];
