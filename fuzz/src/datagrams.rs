@@ -3,8 +3,8 @@
 use pathweave_datapath::rdm::stream::{PREAMBLE_LEN, Preamble, record};
 use pathweave_policy::find_scheme;
 use pathweave_policy::{AnyPolicy, DatagramConfig, Leg, PolicyEnv};
-use pathweave_transport::{Gate, Transport};
 use pathweave_transport::rd::{PeerId, RdConfig, RdQp, SideMessage};
+use pathweave_transport::{Gate, Transport};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Datagram, Framing, SideFrame};
 
