@@ -2685,7 +2685,7 @@ DlbfVariant: TypeAlias = Literal["published", "repaired"]
 
 # Which hosts send to the receivers of an incast.
 # "independent": For each receiver any of the other hosts; one may send to several receivers.
-# "disjoint": A host sends to one receiver only, and receivers send to nobody.
+# "disjoint": A host sends to one receiver only, and receivers do not send.
 Draw: TypeAlias = Literal["independent", "disjoint"]
 
 
