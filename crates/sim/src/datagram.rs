@@ -136,8 +136,7 @@ impl<const C: usize> Runner<'_, C> {
             if !place.in_order {
                 self.traffic.execution.note_out_of_order(flow);
             }
-            if let Some(ledger) = self.observers.inspect.as_mut().and_then(|inspect| inspect.ledger.as_mut())
-            {
+            if let Some(ledger) = self.observers.ledger() {
                 let offset = crate::check::flow_address(flow) + u64::from(place.offset);
                 let buffer = pathweave_transport::Buffer(0);
                 ledger.placed(&pathweave_transport::Placement { buffer, offset, len: place.len });

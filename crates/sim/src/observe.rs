@@ -8,9 +8,10 @@ use pathweave_wire::Body;
 
 use crate::events::Events;
 use crate::faults::{Action, Entry};
+use crate::followed::Inspect;
 use crate::host::{Content, Host};
 use crate::nic::SentAgain;
-use crate::runner::Runner;
+use crate::runner::{Observers, Runner};
 use crate::samples::Samples;
 use crate::spec::{ObserveConfig, SimSpec};
 
@@ -98,9 +99,9 @@ impl<const C: usize> Runner<'_, C> {
             return self.calendar.sample_at(later);
         }
         let (next, since) = self.observers.recorder.sample(&mut self.network.fabric, &self.hosts, now);
-        if let Some(followed) = self.observers.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut())
-        {
-            followed.sample(now, &self.hosts, self.spec.host.mtu, &mut self.observers.recorder.samples);
+        let Observers { inspect, recorder, .. } = &mut self.observers;
+        if let Some(Inspect { followed: Some(followed), .. }) = inspect.as_deref_mut() {
+            followed.sample(now, &self.hosts, self.spec.host.mtu, &mut recorder.samples);
         }
         self.calendar.sample_at(next);
         self.sample_groups(now, since);

@@ -70,6 +70,17 @@ pub(crate) struct Observers<'a> {
     pub(crate) tap: Option<Tapped<'a>>,
 }
 
+impl Observers<'_> {
+    /// Where every byte has gone, if that is verified.
+    pub(crate) fn ledger(&mut self) -> Option<&mut Ledger> {
+        self.inspect.as_mut()?.ledger.as_mut()
+    }
+    /// The flows to follow, if there are any.
+    pub(crate) fn followed(&mut self) -> Option<&mut Followed> {
+        self.inspect.as_mut()?.followed.as_mut()
+    }
+}
+
 /// How far hosts are run by themselves.
 pub(crate) struct Windows {
     /// Whatever one host does to another takes longer than this, so windows may be as long.

@@ -126,8 +126,7 @@ impl<const C: usize> Runner<'_, C> {
         let parts = shares(message.size.get(), qps.len());
         self.traffic.execution.posted(record, parts.len() as u16);
         let src = message.src.index();
-        if let Some(followed) = self.observers.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut())
-        {
+        if let Some(followed) = self.observers.followed() {
             let outgoing = &self.hosts[src].outgoing;
             let number = |qp| outgoing.get(qp).map_or(0, Vec::len) as u32;
             let carriers: Vec<_> =
@@ -322,7 +321,7 @@ impl<const C: usize> Runner<'_, C> {
         if !self.traffic.execution.part_delivered(now, flow, bytes) {
             return;
         }
-        if let Some(ledger) = self.observers.inspect.as_mut().and_then(|inspect| inspect.ledger.as_mut()) {
+        if let Some(ledger) = self.observers.ledger() {
             ledger.delivered(flow, self.spec.graph.messages()[flow as usize].size.get());
         }
         let conn = self.traffic.execution.connections.of(flow);
@@ -368,8 +367,7 @@ impl<const C: usize> Runner<'_, C> {
         if *service == Service::EndToEnd {
             self.free_context(now, src, conn);
         }
-        if let Some(followed) = self.observers.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut())
-        {
+        if let Some(followed) = self.observers.followed() {
             followed.ended(flow);
         }
         let tally = sender_tally(&self.hosts[src.index()], &self.traffic.execution.connections[conn]);

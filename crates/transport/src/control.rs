@@ -13,8 +13,8 @@ const MOST: usize = 1 << 16;
 pub(crate) struct ControlQueue(VecDeque<(HostId, Segment)>);
 
 impl ControlQueue {
-    /// Queues a packet. Those that are not taken out are lost beyond the bound, as any may be on its way: what arrives must not cost memory
-    /// without end.
+    /// Queues a packet. Where too many wait to be taken out it is lost, as any may be on its way: what arrives must not cost
+    /// memory without end.
     #[inline]
     pub(crate) fn push(&mut self, to: HostId, segment: Segment) {
         if self.0.len() < MOST {
