@@ -117,6 +117,56 @@ fn a_folder_of_somebody_else_is_left_alone() {
     assert_eq!(names(&lab.path("out")), ["tiny"]);
 }
 
+#[test]
+fn a_heat_map_has_a_table_a_picture_and_files_for_programs() {
+    let lab = Lab::new();
+    let done = run(&lab, &["map", "--out", "out"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    // Two schemes in two rows, and a third one in the first.
+    assert!(done.err.contains("5 runs in"), "{}", done.err);
+    assert!(done.out.contains("best in 1 of 1 row,"), "{}", done.out);
+    assert!(done.out.contains("not in spines dead small"), "{}", done.out);
+    let expected = [
+        "claims.json",
+        "index.html",
+        "measures.csv",
+        "rows.csv",
+        "rows.png",
+        "rows.svg",
+        "samples.csv",
+        "scores.csv",
+        "traces.csv",
+    ];
+    assert_eq!(names(&lab.path("out/map")), expected);
+    let page = std::fs::read_to_string(lab.path("out/map/index.html")).unwrap();
+    for text in ["class=\"map\"", "<b>1.", "8 left", "prefers-color-scheme:dark", "Broken"] {
+        assert!(page.contains(text), "{text}");
+    }
+    let rows = std::fs::read_to_string(lab.path("out/map/rows.csv")).unwrap();
+    assert_eq!(rows.lines().nth(2), Some("rows,spines dead small,Broken,held-out,,two-spines dead small"));
+    let scores = std::fs::read_to_string(lab.path("out/map/scores.csv")).unwrap();
+    assert_eq!(scores.lines().count(), 1 + 3);
+}
+
+#[test]
+fn rows_and_columns_can_be_chosen() {
+    let lab = Lab::new();
+    let done = run(&lab, &["map", "--panel", "Whole", "--series", "rps,drill", "--json", "--out", "out"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(done.err.contains("2 runs in"), "{}", done.err);
+    // Of the claims those that rows and columns are left for; a large one runs at full size only.
+    let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    let claims: Vec<_> =
+        value["claims"].as_array().unwrap().iter().map(|claim| claim["claim"].as_str().unwrap()).collect();
+    assert_eq!(
+        claims,
+        ["No flow is left", "rps within a tenth of the best", "rps better than every other by half"]
+    );
+    let done = run(&lab, &["map", "--panel", "spines smal"]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("did you mean \"spines small\""), "{}", done.err);
+}
+
 /// The papers of the program: the cheapest figure with runs, from start to end.
 #[test]
 fn udmp_is_part_of_the_program() {

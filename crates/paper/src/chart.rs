@@ -76,9 +76,9 @@ const HEIGHT: u32 = 400;
 const LEGEND_LINE: u32 = 24;
 const INK: RGBColor = RGBColor(40, 40, 40);
 const GRID: RGBColor = RGBColor(225, 225, 225);
-const FONT: &str = "sans-serif";
+pub(crate) const FONT: &str = "sans-serif";
 
-type Failed = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// The chart as SVG.
@@ -127,7 +127,7 @@ pub(crate) fn png(svg: &str) -> Result<Vec<u8>, Failed> {
     Ok(pixels.encode_png()?)
 }
 
-fn prepare_fonts() {
+pub(crate) fn prepare_fonts() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         for style in [FontStyle::Normal, FontStyle::Bold] {

@@ -1,14 +1,16 @@
 //! Names within a figure's file must be defined: what a claim or plot refers to and no measure defines would
 //! silently be missing.
 
+use std::collections::BTreeMap;
+
 use crate::catalogue::Figure;
 use crate::draw::unit_factor;
 use crate::error::{PaperError, unknown};
-use crate::model::{Claim, FigureFile, Measure, Of, PlotKind, Published, Stat};
+use crate::model::{Claim, FigureFile, Measure, Of, Panel, Part, PlotKind, Published, Stat};
 use crate::plan::plain;
 
 /// Names the first thing in `figure` that leads nowhere.
-pub(crate) fn check(paper: &str, figure: &Figure) -> Result<(), PaperError> {
+pub(crate) fn check(paper: &str, parts: &BTreeMap<String, Part>, figure: &Figure) -> Result<(), PaperError> {
     let file = &figure.file;
     let within = |what: &str, why: &dyn std::fmt::Display| PaperError::File {
         file: format!("papers/{paper}/{}.toml", figure.id),
@@ -16,6 +18,9 @@ pub(crate) fn check(paper: &str, figure: &Figure) -> Result<(), PaperError> {
     };
     if file.series.is_empty() {
         return Err(within("series", &"neither the figure nor the paper has any"));
+    }
+    for panel in &file.panel {
+        check_panel(file, parts, panel).map_err(|why| within(&format!("panel \"{}\"", panel.name), &why))?;
     }
     for measure in &file.measure {
         check_measure(file, measure).map_err(|why| within(&format!("measure \"{}\"", measure.name), &why))?;
@@ -40,6 +45,19 @@ pub(crate) fn check(paper: &str, figure: &Figure) -> Result<(), PaperError> {
                 return Err(within(&format!("trace \"{}\"", trace.name), &why));
             }
         }
+    }
+    Ok(())
+}
+
+fn check_panel(file: &FigureFile, parts: &BTreeMap<String, Part>, panel: &Panel) -> Result<(), String> {
+    for part in &panel.parts {
+        known("part", part, parts.keys().map(String::as_str))?;
+    }
+    for name in &panel.without {
+        known("curve", name, file.series.iter().map(|series| series.name.as_str()))?;
+    }
+    if file.panel.iter().filter(|other| other.name == panel.name).count() > 1 {
+        return Err("there is another of this name".to_owned());
     }
     Ok(())
 }
@@ -91,6 +109,11 @@ fn check_plot(file: &FigureFile) -> Result<(), String> {
         PlotKind::Bars if !plot.measures.is_empty() => {
             plot.measures.iter().try_for_each(|name| known_measure(file, name))
         }
+        PlotKind::HeatMap if plot.measures.is_empty() => Err("`measures` is missing".to_owned()),
+        PlotKind::HeatMap if file.sweep.is_some() => {
+            Err("its rows are panels, so there is no sweep".to_owned())
+        }
+        PlotKind::HeatMap => plot.measures.iter().try_for_each(|name| known_measure(file, name)),
         PlotKind::Lines | PlotKind::Bars => known_measure(file, plot.measure.as_deref().unwrap_or_default()),
         PlotKind::Traces if file.trace.is_empty() => Err("there is no [[trace]]".to_owned()),
         _ => Ok(()),
@@ -101,9 +124,13 @@ fn check_claim(file: &FigureFile, claim: &Claim) -> Result<(), String> {
     let series = || file.series.iter().map(|series| series.name.as_str());
     let panels = || file.panel.iter().map(|panel| panel.name.as_str());
     known_measure(file, &claim.measure)?;
-    known("series", &claim.series, series())?;
-    for panel in &claim.panels {
-        known("panel", panel, panels())?;
+    if claim.series != "*" {
+        known("series", &claim.series, series())?;
+    }
+    for name in &claim.panels {
+        if !file.panel.iter().any(|panel| panel.answers_to(name)) {
+            known("panel", name, panels())?;
+        }
     }
     for value in &claim.at {
         let sweep = file.sweep.iter().flat_map(|sweep| &sweep.values);
@@ -116,6 +143,13 @@ fn check_claim(file: &FigureFile, claim: &Claim) -> Result<(), String> {
         }
         if let Some(name) = &versus.series {
             known("series", name, series())?;
+        }
+        if versus.against.is_some()
+            && (versus.series.is_some() || versus.panel.is_some() || claim.series == "*")
+        {
+            return Err(
+                "`against` goes with one curve, and without `versus.series` and `versus.panel`".to_owned()
+            );
         }
         if let Some(name) = &versus.panel {
             known("panel", name, panels())?;

@@ -1,10 +1,13 @@
 //! Whether what was published holds for what was measured.
 
+use std::collections::BTreeMap;
+
 use pathweave_results::Quantity;
 use serde::Serialize;
 
-use crate::model::{Claim, Compare, Over, Show, Variant};
+use crate::model::{Against, Claim, Compare, Over, Panel, PlotKind, Series, Show, Variant};
 use crate::plan::{FigurePlan, Plan, plain};
+use crate::rivals;
 use pathweave_results::Estimate;
 
 /// A claim and what we have to say about it.
@@ -46,45 +49,96 @@ pub fn verdicts(plan: &Plan) -> Vec<Verdict> {
     figures.flat_map(|f| f.figure.file.claim.iter().flat_map(|claim| judge(f, claim))).collect()
 }
 
-/// One verdict a variant.
+/// One verdict a variant; none if none of the claim's panels runs.
 fn judge(figure: &FigurePlan, claim: &Claim) -> Vec<Verdict> {
+    if places(figure, claim).is_empty() {
+        return Vec::new();
+    }
+    if claim.series == "*" {
+        return vec![verdict(figure, claim, None)];
+    }
     let of_name = figure.figure.file.series.iter().filter(|series| series.name == claim.series);
     of_name.map(|series| verdict(figure, claim, series.variant)).collect()
 }
 
 fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verdict {
-    let mut estimates = Vec::new();
-    let mut span: Option<(f64, f64)> = None;
-    let mut missing = false;
-    for seed in 0..figure.seeds.len() {
-        let values = compared(figure, claim, variant, seed);
-        missing |= values.is_empty() || values.iter().any(Option::is_none);
-        let values: Vec<f64> = values.into_iter().flatten().collect();
-        for &value in &values {
-            span = Some(span.map_or((value, value), |(a, b)| (a.min(value), b.max(value))));
-        }
-        estimates.extend(over(claim.over, &values));
-    }
-    let estimate = Estimate::from_values(&estimates).filter(|_| !missing);
-    let agrees = estimate.is_some_and(|e| holds(claim, e.mean));
+    let against = claim.versus.as_ref().and_then(|versus| versus.against);
+    let (rival, seen) = if against == Some(Against::EveryOther) {
+        let each = rivals::others(figure, claim).into_iter();
+        let each = each.map(|rival| (Some(rival), gather(figure, claim, variant, Some(rival))));
+        // The one for which it holds least; one with nothing in common to compare says nothing.
+        let known = each.filter(|(_, seen)| seen.estimate.is_some() || seen.missing);
+        let slack = |seen: &Gathered| seen.estimate.map_or(f64::NEG_INFINITY, |e| room(claim, e.mean));
+        let least = known.min_by(|(_, a), (_, b)| slack(a).total_cmp(&slack(b)));
+        least.unwrap_or((None, Gathered { missing: true, ..Gathered::default() }))
+    } else {
+        (None, gather(figure, claim, variant, None))
+    };
+    let Gathered { estimate, span, missing, .. } = seen;
+    let agrees = !missing && estimate.is_some_and(|e| holds(claim, e.mean));
     let open = estimate.is_some_and(|e| undecided(claim, e));
-    let why = match variant {
-        _ if open => UNDECIDED.to_owned(),
+    let mut why = match variant {
+        _ if open && !missing => UNDECIDED.to_owned(),
         _ if agrees => String::new(),
         _ if missing => not_measured(figure, claim, variant),
         Some(Variant::Published) => claim.why.published.clone(),
         _ => claim.why.repaired.clone(),
     };
+    let mut text = estimate.map_or("none".to_owned(), |e| measured(claim, e, span));
+    text.extend(rival.map(|rival| format!(" against {rival}")));
+    if figure.figure.file.plot.kind == PlotKind::HeatMap && seen.rows.len() > 1 {
+        let (count, rows) = rivals::rows_text(figure, claim, &seen.rows);
+        text.push_str(&count);
+        why = [why, rows].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+    }
+    if !agrees && why.is_empty() {
+        "not known".clone_into(&mut why);
+    }
     Verdict {
         figure: figure.figure.id.clone(),
         claim: claim.text.clone(),
         published: claim.published.clone(),
         variant: variant.map(Variant::name).unwrap_or_default().to_owned(),
-        measured: estimate.map_or("none".to_owned(), |e| measured(claim, e, span)),
+        measured: text,
         agrees,
-        why: if agrees || !why.is_empty() { why } else { "not known".to_owned() },
+        why,
         detail: Detail { source: claim.source.clone(), estimate, rule: rule(claim) },
     }
+}
+
+/// What the points of a claim give, seed by seed and panel by panel.
+#[derive(Default)]
+struct Gathered {
+    /// Over seeds; `None` if a number is missing, except in a heat map.
+    estimate: Option<Estimate>,
+    /// Least and largest number.
+    span: Option<(f64, f64)>,
+    missing: bool,
+    /// Panel and its numbers; `None` where one is missing.
+    rows: BTreeMap<usize, Vec<Option<f64>>>,
+}
+
+fn gather(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>, rival: Option<&str>) -> Gathered {
+    let mut seen = Gathered::default();
+    let mut estimates = Vec::new();
+    for seed in 0..figure.seeds.len() {
+        let values = compared(figure, claim, variant, rival, seed);
+        seen.missing |= values.iter().any(|(_, value)| value.is_none());
+        // Against every other, a rival may have no panel in common; elsewhere nothing is a gap.
+        seen.missing |= values.is_empty() && rival.is_none();
+        for &(panel, value) in &values {
+            seen.rows.entry(panel).or_default().push(value);
+        }
+        let values: Vec<f64> = values.into_iter().filter_map(|(_, value)| value).collect();
+        for &value in &values {
+            seen.span = Some(seen.span.map_or((value, value), |(a, b)| (a.min(value), b.max(value))));
+        }
+        estimates.extend(over(claim.over, &values));
+    }
+    // A map shows which rows are missing beside the number of the others.
+    let whole = !seen.missing || figure.figure.file.plot.kind == PlotKind::HeatMap;
+    seen.estimate = Estimate::from_values(&estimates).filter(|_| whole);
+    seen
 }
 
 /// Said in place of a reason: there may be nothing to explain.
@@ -115,29 +169,52 @@ fn not_measured(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) ->
     }
 }
 
-/// The compared numbers of one seed, one a panel and sweep value.
-fn compared(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>, seed: usize) -> Vec<Option<f64>> {
-    let mut found = Vec::new();
+/// Panels and values of the sweep that a claim looks at, of those that run.
+fn places(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, usize)> {
     let at: Vec<String> = claim.at.iter().map(plain).collect();
-    for (p, panel) in figure.panels.iter().enumerate() {
-        if !claim.panels.is_empty() && !claim.panels.contains(&panel.name) {
-            continue;
-        }
-        for (x, text) in figure.xs.iter().enumerate() {
-            if !at.is_empty() && !at.contains(text) {
+    let wanted = |panel: &Panel| {
+        (claim.panels.is_empty() || claim.panels.iter().any(|name| panel.answers_to(name)))
+            && (claim.role.is_none() || panel.role == claim.role)
+    };
+    let panels = figure.panels.iter().enumerate().filter(|(_, panel)| wanted(panel));
+    let xs = || figure.xs.iter().enumerate().filter(|(_, text)| at.is_empty() || at.contains(text));
+    panels.flat_map(|(p, _)| xs().map(move |(x, _)| (p, x))).collect()
+}
+
+/// The compared numbers of one seed with their panels, one a panel and sweep value, for all curves one each.
+fn compared(
+    figure: &FigurePlan,
+    claim: &Claim,
+    variant: Option<Variant>,
+    rival: Option<&str>,
+    seed: usize,
+) -> Vec<(usize, Option<f64>)> {
+    let mut found = Vec::new();
+    for (p, x) in places(figure, claim) {
+        let panel = &figure.panels[p];
+        let about = |one: &&Series| match claim.series.as_str() {
+            "*" => true,
+            name => one.name == name && (one.variant.is_none() || one.variant == variant),
+        };
+        let present = figure.figure.file.series.iter().filter(|one| one.is_in(panel));
+        for one in present.filter(about) {
+            let value = figure.value(p, &one.name, one.variant, x, &claim.measure, seed);
+            let Some(versus) = &claim.versus else {
+                found.push((p, value));
                 continue;
-            }
-            let value = figure.value(p, &claim.series, variant, x, &claim.measure, seed);
-            found.push(match &claim.versus {
-                None => value,
-                Some(versus) => {
-                    let panel = versus.panel.as_ref().map_or(Some(p), |name| figure.panel(name));
-                    let series = versus.series.as_ref().unwrap_or(&claim.series);
-                    let measure = versus.measure.as_ref().unwrap_or(&claim.measure);
-                    let base = panel.and_then(|p| figure.value(p, series, variant, x, measure, seed));
-                    base.zip(value).and_then(|(base, value)| relation(claim.compare, value, base))
+            };
+            let against = match versus.against {
+                None => Some(versus.series.as_deref().unwrap_or(&one.name)),
+                Some(Against::BestOfPanel) => rivals::best(figure, claim, (p, x)),
+                Some(Against::EveryOther) => {
+                    rival.filter(|rival| rivals::mean(figure, claim, (p, x), rival).is_some())
                 }
-            });
+            };
+            let other = versus.panel.as_ref().map_or(Some(p), |name| figure.panel(name));
+            let (Some(series), Some(other)) = (against, other) else { continue };
+            let measure = versus.measure.as_ref().unwrap_or(&claim.measure);
+            let base = figure.value(other, series, variant, x, measure, seed);
+            found.push((p, base.zip(value).and_then(|(base, value)| relation(claim.compare, value, base))));
         }
     }
     found
@@ -162,11 +239,16 @@ fn over(over: Over, values: &[f64]) -> Option<f64> {
     }
 }
 
-fn holds(claim: &Claim, value: f64) -> bool {
+pub(crate) fn holds(claim: &Claim, value: f64) -> bool {
     // What a decimal fraction cannot say exactly is not a disagreement.
-    let slack = claim.tolerance + 1e-9 * value.abs();
-    claim.at_least.is_none_or(|least| value >= least - slack)
-        && claim.at_most.is_none_or(|most| value <= most + slack)
+    room(claim, value) >= -1e-9 * value.abs()
+}
+
+/// How far inside the limits a number is; negative outside.
+pub(crate) fn room(claim: &Claim, value: f64) -> f64 {
+    let above = claim.at_least.map_or(f64::INFINITY, |least| value - least);
+    let below = claim.at_most.map_or(f64::INFINITY, |most| most - value);
+    above.min(below) + claim.tolerance
 }
 
 fn measured(claim: &Claim, estimate: Estimate, span: Option<(f64, f64)>) -> String {
@@ -278,5 +360,57 @@ mod tests {
         assert_eq!(relation(Compare::Increase, 3.0, 2.0), Some(0.5));
         assert_eq!(relation(Compare::Ratio, 3.0, 0.0), None);
         assert_eq!(relation(Compare::Reduction, 0.0, 0.0), Some(0.0));
+    }
+
+    const HEAD: &str =
+        "[[claim]]\ntext = 't'\nsource = 's'\npublished = 'p'\nmeasure = 'm'\nshow = 'ratio'\n";
+
+    fn judged(claim: &str, values: &[&[&[Option<f64>]]]) -> Vec<Verdict> {
+        let plan = crate::testing::map(&format!("{HEAD}{claim}"), values);
+        judge(&plan, &plan.figure.file.claim[0])
+    }
+
+    #[test]
+    fn against_the_best_of_each_row() {
+        // Two seeds. `b` is best of the first row by its mean of 2, though not at seed 2.
+        let (a, b, c) = ([Some(2.0), Some(4.0)], [Some(1.0), Some(3.0)], [Some(6.0), Some(2.0)]);
+        let rows: [&[&[Option<f64>]]; 2] = [&[&a, &b, &c], &[&[Some(1.0), Some(1.0)], &a, &c]];
+        let claim = "series = 'a'\nversus = { against = 'best-of-panel' }\nover = 'max'\nat_most = 1.02";
+        let found = judged(claim, &rows);
+        // Row 1: 2 and 4/3; row 2: against `b`, 0.5 and 0.25.
+        assert!(!found[0].agrees);
+        assert!(found[0].measured.starts_with("1.67x"), "{}", found[0].measured);
+        assert!(found[0].measured.ends_with("in 1 of 2 rows"), "{}", found[0].measured);
+        assert!(found[0].why.ends_with("not in first (1.67x)"), "{}", found[0].why);
+        let held_out = judged(&format!("{claim}\nrole = 'held-out'"), &rows);
+        assert!(held_out[0].agrees && held_out[0].measured.starts_with("0.38x"), "{}", held_out[0].measured);
+        assert!(judged(&claim.replace("over", "panels = ['third']\nover"), &rows).is_empty());
+    }
+
+    #[test]
+    fn against_every_other_the_least_favourable_counts() {
+        let one = |value: f64| [Some(value)];
+        let claim =
+            "series = 'a'\nversus = { against = 'every-other' }\ncompare = 'reduction'\nat_least = 0.1";
+        let rows: [&[&[Option<f64>]]; 2] =
+            [&[&one(1.0), &one(2.0), &one(4.0)], &[&one(3.0), &one(2.0), &[None]]];
+        let found = judged(claim, &rows);
+        // Against `b` half and -50 %, 0 in all; against `c`, which finished the first row only, 75 %.
+        assert!(!found[0].agrees && found[0].measured.contains("against b"), "{}", found[0].measured);
+        assert_eq!(found[0].detail.estimate.unwrap().mean, 0.0);
+    }
+
+    #[test]
+    fn all_curves_together_and_what_is_missing() {
+        let one = |value: f64| [Some(value)];
+        let rows: [&[&[Option<f64>]]; 2] =
+            [&[&one(0.0), &one(0.0), &one(0.0)], &[&one(0.0), &one(2.0), &one(0.0)]];
+        let found = judged("series = '*'\nover = 'max'\nat_most = 0", &rows);
+        assert!(!found[0].agrees && found[0].measured.contains("in 1 of 2 rows"), "{}", found[0].measured);
+        // A row without a number is no agreement, whatever the others say.
+        let rows: [&[&[Option<f64>]]; 2] =
+            [&[&one(1.0), &one(2.0), &one(2.0)], &[&[None], &one(2.0), &one(2.0)]];
+        let found = judged("series = 'a'\nversus = { series = 'b' }\nat_most = 1.0", &rows);
+        assert!(!found[0].agrees && found[0].why.contains("second (none)"), "{}", found[0].why);
     }
 }

@@ -1,14 +1,23 @@
 //! From the points of a figure to its picture.
 
-use crate::chart::{COLOUR_COUNT, Chart, Curve, Look, PanelChart};
+use crate::chart::{self, COLOUR_COUNT, Chart, Curve, Failed, Look, PanelChart};
+use crate::heat;
 use crate::model::{PlotKind, Published, Variant};
 use crate::plan::{FigurePlan, plain};
+use crate::scores;
 
-/// The picture of a figure; `None` if it has none.
-pub(crate) fn chart(figure: &FigurePlan) -> Option<Chart> {
+/// The picture of a figure as SVG; `None` if it has none. Of a heat map with several measures, that of the first.
+pub(crate) fn svg(figure: &FigurePlan) -> Option<Result<String, Failed>> {
+    if figure.figure.file.plot.kind == PlotKind::HeatMap {
+        return scores::measures(figure).first().map(|&measure| heat::svg(figure, measure));
+    }
+    chart(figure).as_ref().map(chart::svg)
+}
+
+fn chart(figure: &FigurePlan) -> Option<Chart> {
     let plot = &figure.figure.file.plot;
     let panels = match plot.kind {
-        PlotKind::Table => return None,
+        PlotKind::Table | PlotKind::HeatMap => return None,
         PlotKind::Cdf => distributions(figure),
         PlotKind::Lines => measures(figure, false),
         PlotKind::Bars if !plot.measures.is_empty() => beside_each_other(figure),
@@ -239,6 +248,8 @@ fn by_panel(figure: &FigurePlan, curve: impl Fn(&crate::plan::Point) -> Curve) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+
     use crate::catalogue::Figure;
     use crate::check::check;
     use crate::model::Panel;
@@ -274,7 +285,7 @@ mod tests {
         "#;
         let panel = |name: &str| Panel { name: name.to_owned(), ..Panel::default() };
         let figure = Figure { id: "1".to_owned(), file: toml::from_str(text).unwrap() };
-        check("p", &figure).unwrap();
+        check("p", &BTreeMap::new(), &figure).unwrap();
         let mut plan = FigurePlan {
             panels: vec![panel("left"), panel("right")],
             xs: vec!["0.5".to_owned(), "1".to_owned()],
@@ -290,7 +301,7 @@ mod tests {
             ("B (in the paper)", &[(0.0, 5.0), (1.0, 7.0)][..])
         );
         // One value a point of the sweep, and curves that exist.
-        let wrong = |figure: &Figure| check("p", figure).unwrap_err().to_string();
+        let wrong = |figure: &Figure| check("p", &BTreeMap::new(), figure).unwrap_err().to_string();
         plan.figure.file.published[0].panel = None;
         plan.figure.file.published[0].values.pop();
         assert!(wrong(&plan.figure).contains("2 values; expected 3"), "{}", wrong(&plan.figure));

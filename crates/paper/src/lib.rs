@@ -9,10 +9,17 @@ mod claims;
 mod draw;
 mod error;
 mod extract;
+mod heat;
+mod maps;
 pub mod model;
 mod page;
 mod plan;
+mod rivals;
+mod scores;
+mod select;
 mod table;
+#[cfg(test)]
+mod testing;
 mod write;
 
 pub use catalogue::{Catalogue, Figure, Paper};
@@ -20,5 +27,7 @@ pub use claims::{Detail, Verdict, verdicts};
 pub use error::PaperError;
 pub use extract::{Observed, observe, statistic};
 pub use plan::{FigurePlan, Look, Plan, Point, Run, Size};
+pub use scores::scores_text;
+pub use select::Selection;
 pub use table::{claims_text, rankings_text};
 pub use write::{Destination, Settings, json};

@@ -1,18 +1,25 @@
 //! The page of a paper: pictures, claims, measures, and how to make them again.
 
 use crate::claims::Verdict;
-use crate::model::Variant;
+use crate::maps;
+use crate::model::{PlotKind, Variant};
 use crate::plan::{FigurePlan, Plan, Size};
 use crate::table::{quantity, ranking};
 use crate::write::{Settings, stem};
 
 const STYLE: &str = "\
-body{font:16px/1.5 system-ui,sans-serif;max-width:78rem;margin:2rem auto;padding:0 1rem;color:#1c1c1c;background:#fff}\
-table{border-collapse:collapse;font-size:14px;margin:.6rem 0;display:block;overflow-x:auto}\
-td,th{border-bottom:1px solid #ddd;padding:.25rem .7rem;text-align:left;vertical-align:top}\
-th{font-weight:600}svg{max-width:100%;height:auto}.yes{color:#00704f;white-space:nowrap}\
-.no{color:#b3261e;white-space:nowrap}.note{color:#555}code,pre{font-size:13px;background:#f4f4f2}\
-pre{padding:.7rem;overflow-x:auto}summary{cursor:pointer}";
+:root{color-scheme:light dark;--ink:#1c1c1c;--page:#fff;--line:#ddd;--soft:#555;--box:#f4f4f2;--good:#00704f;--bad:#b3261e;\
+--link:#0b57a4}\
+@media (prefers-color-scheme:dark){:root{--ink:#e6e6e6;--page:#15171a;--line:#3a3d42;--soft:#a9adb3;--box:#22252a;\
+--good:#5fd0a5;--bad:#ff9a8f;--link:#8ab8f0}svg{border-radius:4px}}\
+body{font:16px/1.5 system-ui,sans-serif;max-width:78rem;margin:2rem auto;padding:0 1rem;color:var(--ink);\
+background:var(--page);overflow-wrap:break-word}a{color:var(--link)}\
+table{border-collapse:collapse;font-size:14px;margin:.6rem 0;display:block;overflow-x:auto;overflow-wrap:normal}\
+td,th{border-bottom:1px solid var(--line);padding:.25rem .7rem;text-align:left;vertical-align:top}\
+th{font-weight:600}svg{max-width:100%;height:auto}.yes{color:var(--good);white-space:nowrap}\
+.no{color:var(--bad);white-space:nowrap}.note{color:var(--soft)}code,pre{font-size:13px;background:var(--box)}\
+pre{padding:.7rem;overflow-x:auto}summary{cursor:pointer}\
+.claims td:nth-last-child(6){min-width:11rem}.claims td:nth-last-child(3){min-width:8rem}.claims td:last-child{min-width:13rem}";
 
 /// The page. Its pictures are part of it.
 pub(crate) fn html(
@@ -42,8 +49,9 @@ pub(crate) fn html(
     }
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width\"><title>{}</title><style>{STYLE}</style></head>\n<body>\n{body}</body></html>\n",
-        escape(&file.title)
+         content=\"width=device-width\"><title>{}</title><style>{STYLE}{}</style></head>\n<body>\n{body}</body></html>\n",
+        escape(&file.title),
+        maps::style(plan)
     )
 }
 
@@ -92,7 +100,12 @@ fn section(figure: &FigurePlan, verdicts: &[Verdict], picture: Option<&str>) -> 
         text.push_str(&format!("<p>{}</p>\n", escape(&file.note)));
     }
     if let Some(svg) = picture {
-        text.push_str(svg);
+        // A map on a page is a table, which reads on a phone and on a dark page.
+        if file.plot.kind == PlotKind::HeatMap {
+            text.push_str(&maps::section(figure));
+        } else {
+            text.push_str(svg);
+        }
         let stem = stem(&figure.figure.id);
         text.push_str(&format!(
             "<p class=\"note\"><a href=\"{stem}.svg\">SVG</a>, <a href=\"{stem}.png\">PNG</a></p>\n"
@@ -134,7 +147,7 @@ fn rankings(figure: &FigurePlan) -> String {
 }
 
 fn claims(verdicts: &[&Verdict], with_figure: bool) -> String {
-    let mut text = "<table><tr>".to_owned();
+    let mut text = "<table class=\"claims\"><tr>".to_owned();
     let heads = ["Figure", "Claim", "Published", "Variant", "Ours", "Agrees", "Remarks"];
     for head in heads.iter().skip(usize::from(!with_figure)) {
         text.push_str(&format!("<th>{head}</th>"));
@@ -211,6 +224,6 @@ fn measures(figure: &FigurePlan) -> String {
     format!("{text}</table>{note}</details>\n")
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

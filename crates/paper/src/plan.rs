@@ -11,7 +11,8 @@ use crate::catalogue::{Figure, Paper};
 use crate::check::check;
 use crate::error::PaperError;
 use crate::extract::{Observed, observe};
-use crate::model::{Of, Panel, Series};
+use crate::model::{Of, Only, Panel, Part, Series};
+use crate::select::Selection;
 
 /// How large the runs are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,14 @@ pub enum Size {
 }
 
 impl Size {
+    /// Whether it is the only one at which `panel` runs, or one of both.
+    pub(crate) fn has(self, panel: &Panel) -> bool {
+        match panel.only {
+            None => true,
+            Some(Only::Quick) => self == Size::Quick,
+            Some(Only::Full) => self == Size::Full,
+        }
+    }
     /// The flag that selects it.
     pub fn flag(self) -> &'static str {
         match self {
@@ -89,20 +98,17 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Everything of `paper`, or one figure of it. All scenarios are checked. `seeds` replaces what the paper says.
+    /// What is selected of `paper`. All scenarios are checked. `seeds` replaces what the paper says.
     pub fn new(
         paper: Paper,
-        figure: Option<&str>,
+        selection: &Selection,
         size: Size,
         seeds: Option<u32>,
     ) -> Result<Self, PaperError> {
-        let wanted: Vec<Figure> = match figure {
-            Some(id) => vec![paper.figure(id)?.clone()],
-            None => paper.figures.clone(),
-        };
-        for figure in &wanted {
-            check(&paper.name, figure)?;
+        for figure in &paper.figures {
+            check(&paper.name, &paper.file.part, figure)?;
         }
+        let wanted = selection.apply(&paper, size)?;
         let mut plan = Plan { paper, size, figures: Vec::new(), runs: Vec::new() };
         let mut known = BTreeMap::new();
         for figure in wanted {
@@ -138,7 +144,7 @@ impl Plan {
         let number = self.figures.len();
         let mut points = Vec::new();
         for (p, panel) in panels.iter().enumerate() {
-            for (s, series) in file.series.iter().enumerate() {
+            for (s, series) in file.series.iter().enumerate().filter(|(_, series)| series.is_in(panel)) {
                 for (x, value) in sweep.iter().enumerate() {
                     let mut observed = vec![None; seeds.len()];
                     if file.scenario.is_none() {
@@ -185,16 +191,23 @@ impl Plan {
         value: Option<&Value>,
     ) -> Vec<String> {
         let file = &figure.file;
-        let (of_size, of_panel) = match self.size {
-            Size::Quick => (&file.quick.set, &panel.quick),
-            Size::Full => (&file.full.set, &panel.full),
+        let of_size = match self.size {
+            Size::Quick => &file.quick.set,
+            Size::Full => &file.full.set,
         };
+        let own = Part { set: panel.set.clone(), quick: panel.quick.clone(), full: panel.full.clone() };
+        let parts = panel.parts.iter().filter_map(|name| self.paper.file.part.get(name));
         let mut set: Vec<String> = Vec::new();
         let mut add = |table: &Table| set.extend(table.iter().map(|(key, value)| format!("{key}={value}")));
         add(&file.set);
         add(of_size);
-        add(&panel.set);
-        add(of_panel);
+        for part in parts.chain([&own]) {
+            add(&part.set);
+            add(match self.size {
+                Size::Quick => &part.quick,
+                Size::Full => &part.full,
+            });
+        }
         set.extend(series.scheme.iter().map(|scheme| format!("scheme={scheme}")));
         set.extend(series.set.iter().map(|(key, value)| format!("{key}={value}")));
         if let (Some(sweep), Some(value)) = (&file.sweep, value) {

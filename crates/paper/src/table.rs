@@ -57,7 +57,7 @@ pub(crate) fn ranking(figure: &FigurePlan, panel: usize, measure: usize) -> Vec<
         .collect();
     let key = |r: &Ranked| r.value.map_or(f64::INFINITY, |e| if more_is_better { -e.mean } else { e.mean });
     ranked.sort_by(|a, b| key(a).total_cmp(&key(b)));
-    if let Some(first) = ranked[0].value {
+    if let Some(first) = ranked.first().and_then(|first| first.value) {
         for one in &mut ranked {
             one.best = one.value.is_some_and(|e| {
                 (e.mean - first.mean).abs() <= e.ci95.unwrap_or(0.0) + first.ci95.unwrap_or(0.0)
@@ -172,7 +172,7 @@ fn each_seed(plan: &Plan, mut row: impl FnMut(&FigurePlan, &str, &crate::extract
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

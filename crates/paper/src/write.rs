@@ -12,6 +12,7 @@ use crate::draw;
 use crate::error::PaperError;
 use crate::page;
 use crate::plan::Plan;
+use crate::scores;
 use crate::table;
 
 /// How the results came about.
@@ -54,11 +55,11 @@ impl Destination {
                 figure: id.clone(),
                 message: why.to_string(),
             };
-            let Some(chart) = draw::chart(figure) else {
+            let Some(svg) = draw::svg(figure) else {
                 pictures.push(None);
                 continue;
             };
-            let svg = chart::svg(&chart).map_err(failed)?;
+            let svg = svg.map_err(failed)?;
             self.file(&format!("{}.png", stem(id)), &chart::png(&svg).map_err(failed)?)?;
             self.file(&format!("{}.svg", stem(id)), svg.as_bytes())?;
             pictures.push(Some(svg));
@@ -67,6 +68,11 @@ impl Destination {
         self.file("measures.csv", table::measures_csv(plan).as_bytes())?;
         self.file("samples.csv", table::samples_csv(plan).as_bytes())?;
         self.file("traces.csv", table::traces_csv(plan).as_bytes())?;
+        for (name, text) in [("scores.csv", scores::scores_csv(plan)), ("rows.csv", scores::rows_csv(plan))] {
+            if let Some(text) = text {
+                self.file(name, text.as_bytes())?;
+            }
+        }
         self.file("index.html", page::html(plan, verdicts, &pictures, settings).as_bytes())?;
         check(&self.path)?;
         if self.path.exists() {

@@ -13,7 +13,7 @@ pub(crate) struct Grid {
 }
 
 pub(crate) struct Row {
-    pub(crate) label: &'static str,
+    pub(crate) label: String,
     pub(crate) cells: Vec<Cell>,
 }
 
@@ -106,5 +106,5 @@ fn row(label: &'static str, quantity: Quantity, values: &[Option<f64>], ratios: 
             cells.push(Cell { text, value: None });
         }
     }
-    Some(Row { label, cells })
+    Some(Row { label: label.to_owned(), cells })
 }

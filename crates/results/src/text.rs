@@ -2,7 +2,9 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
+use crate::differences;
 use crate::grid::{self, Grid};
+use crate::records::RunInfo;
 use crate::summary::Summary;
 
 /// The summary of one run.
@@ -16,6 +18,11 @@ pub fn comparison_table(runs: &[&Summary]) -> String {
     endings + &render(&grid::of_comparison(runs))
 }
 
+/// What tells the schemes of these runs apart besides their policies; empty if nothing does.
+pub fn differences_table(runs: &[&RunInfo]) -> String {
+    render(differences::of_schemes(runs).as_slice())
+}
+
 fn render(grids: &[Grid]) -> String {
     let mut out = String::new();
     for grid in grids {
@@ -23,7 +30,7 @@ fn render(grids: &[Grid]) -> String {
         table.load_style(presets::UTF8_BORDERS_ONLY);
         table.set_header([&grid.title].into_iter().chain(&grid.columns));
         for row in &grid.rows {
-            table.add_row([row.label].into_iter().chain(row.cells.iter().map(|c| c.text.as_str())));
+            table.add_row([row.label.as_str()].into_iter().chain(row.cells.iter().map(|c| c.text.as_str())));
         }
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);

@@ -4,7 +4,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use pathweave_results::{ResultFolder, Summary, comparison_table};
+use pathweave_results::{ResultFolder, Summary, comparison_table, differences_table};
 use pathweave_scenario::{Changes, Loaded, Prepared};
 use pathweave_sim::Tap;
 use serde::Serialize;
@@ -162,10 +162,11 @@ pub(crate) fn carry_out(
         folder.write_comparison(&results).map_err(output)?;
         folder.commit().map_err(output)?;
         let summaries: Vec<&Summary> = done.iter().map(|run| &run.summary).collect();
+        let infos: Vec<_> = done.iter().map(|run| &run.run.info).collect();
         pages.push(index::Page {
             name: &comparison.name,
             folder: place(comparison),
-            table: comparison_table(&summaries),
+            table: comparison_table(&summaries) + &differences_table(&infos),
             summaries,
         });
     }

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use pathweave_paper::{
-    Catalogue, Destination, Look, PaperError, Plan, Settings, Size, claims_text, json, rankings_text,
-    verdicts,
+    Catalogue, Destination, Look, PaperError, Plan, Selection, Settings, Size, claims_text, json,
+    rankings_text, scores_text, verdicts,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -22,6 +22,12 @@ pub(crate) struct PaperArgs {
     /// Only this figure or table: 6a, table-1
     #[arg(long, value_name = "ID")]
     pub(crate) figure: Option<String>,
+    /// Only these panels, which are the rows of a heat map: names, headings or tags
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    pub(crate) panel: Vec<String>,
+    /// Only these curves, which are the columns of a heat map
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    pub(crate) series: Vec<String>,
     /// Minutes instead of hours: shorter messages, fewer seeds; the page says what was shortened [default]
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
@@ -58,7 +64,9 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     }
     let paper = catalogue.paper(&args.name).map_err(failure)?;
     let size = if args.full { Size::Full } else { Size::Quick };
-    let plan = Plan::new(paper, args.figure.as_deref(), size, args.seeds).map_err(failure)?;
+    let selection =
+        Selection { figure: args.figure.clone(), panels: args.panel.clone(), series: args.series.clone() };
+    let plan = Plan::new(paper, &selection, size, args.seeds).map_err(failure)?;
     let destination = Destination::create(&args.out.join(&args.name)).map_err(failure)?;
     let interrupt = Interrupt::listen()?;
     let (plan, finished) = run_all(plan, args, &interrupt)?;
@@ -75,7 +83,8 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
         terminal::out(&json(&verdicts));
     } else if !args.quiet {
         let page = args.out.join(&args.name).join("index.html");
-        let text = format!("{}{}\npage: {}\n", claims_text(&verdicts), rankings_text(&plan), page.display());
+        let tables = [claims_text(&verdicts), rankings_text(&plan), scores_text(&plan)].concat();
+        let text = format!("{tables}\npage: {}\n", page.display());
         terminal::out(&text);
     }
     Ok(outcome)
@@ -86,6 +95,11 @@ fn command(args: &PaperArgs, size: Size) -> String {
     let mut text = format!("pathweave paper {} {}", args.name, size.flag());
     if let Some(figure) = &args.figure {
         text.push_str(&format!(" --figure {figure}"));
+    }
+    for (flag, names) in [("panel", &args.panel), ("series", &args.series)] {
+        if !names.is_empty() {
+            text.push_str(&format!(" --{flag} \"{}\"", names.join(",")));
+        }
     }
     if let Some(seeds) = args.seeds {
         text.push_str(&format!(" --seeds {seeds}"));

@@ -1,7 +1,7 @@
 //! `pathweave run`.
 
 use clap::Args;
-use pathweave_results::{ResultFolder, summary_table};
+use pathweave_results::{ResultFolder, differences_table, summary_table};
 use pathweave_scenario::Loaded;
 use pathweave_sim::Tap;
 use std::path::PathBuf;
@@ -60,7 +60,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         terminal::out(&super::json(&finished.summary));
     } else if !args.talk.quiet {
         let report = target.join("report.html");
-        tell(&format!("{}\nreport: {}\n", summary_table(&finished.summary), report.display()));
+        let tables = summary_table(&finished.summary) + &differences_table(&[&finished.run.info]);
+        tell(&format!("{tables}\nreport: {}\n", report.display()));
     }
     if let Some(complaint) = finished.complaint() {
         terminal::note(&complaint);

@@ -65,7 +65,7 @@ fn page(runs: &[(&RunResult, &Summary)], budget: &Budget) -> String {
     let texts = [
         ("title", escape(&names.join(" / "))),
         ("header", header(runs)),
-        ("tables", tables(&summaries, runs[0].1.groups.len())),
+        ("tables", tables(&summaries, runs[0].1.groups.len()) + &differences(runs)),
         ("scenarios", scenarios),
         ("summaries", script_json(&summaries)),
         ("pictures", script_json(&pictures)),
@@ -120,6 +120,16 @@ fn tables(summaries: &[Summary], groups: usize) -> String {
         out.push_str(&format!("<p class=\"note\">{left_out} more workload groups are in summary.json.</p>"));
     }
     out
+}
+
+/// What tells schemes apart besides their policies.
+fn differences(runs: &[(&RunResult, &Summary)]) -> String {
+    let infos: Vec<_> = runs.iter().map(|(run, _)| &run.info).collect();
+    let grid = crate::differences::of_schemes(&infos);
+    let table = |grid| {
+        format!("<details open><summary>How the schemes differ</summary>{}</details>", html_table(&grid))
+    };
+    grid.map_or(String::new(), table)
 }
 
 /// How a run ended, as a coloured label.

@@ -28,7 +28,7 @@ pub(super) fn html_table(grid: &Grid) -> String {
     }
     out.push_str("</tr></thead><tbody>\n");
     for row in &grid.rows {
-        let _ = write!(out, "<tr><th>{}</th>", escape(row.label));
+        let _ = write!(out, "<tr><th>{}</th>", escape(&row.label));
         for (cell, column) in row.cells.iter().zip(&grid.columns) {
             let text = escape(&cell.text);
             let _ = match cell.value {

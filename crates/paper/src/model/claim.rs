@@ -1,0 +1,130 @@
+//! What was published, and how it is judged.
+
+use serde::Deserialize;
+use toml::Value;
+
+use super::Role;
+
+/// What was published.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// In our words.
+    pub text: String,
+    /// Where it is stated.
+    pub source: String,
+    /// The published number or relation.
+    pub published: String,
+    /// The measure it is about.
+    pub measure: String,
+    /// The curve it is about; of one with variants, each is compared. `*` is about all curves together.
+    pub series: String,
+    /// Only these panels, by name, heading or tag. Default: all.
+    #[serde(default)]
+    pub panels: Vec<String>,
+    /// Only panels of this role. Default: of both.
+    pub role: Option<Role>,
+    /// Only these values of the sweep, as they are written there; those that do not run are left out. Default: all.
+    #[serde(default)]
+    pub at: Vec<Value>,
+    /// What it is compared with.
+    pub versus: Option<Versus>,
+    /// How.
+    #[serde(default)]
+    pub compare: Compare,
+    /// From several panels and sweep values to one number.
+    #[serde(default)]
+    pub over: Over,
+    /// Holds from this on.
+    pub at_least: Option<f64>,
+    /// Holds up to this.
+    pub at_most: Option<f64>,
+    /// Still counts as agreeing, in the unit compared.
+    #[serde(default)]
+    pub tolerance: f64,
+    /// How the number is shown.
+    pub show: Show,
+    /// Why it does not agree, where that is known.
+    #[serde(default)]
+    pub why: Why,
+}
+
+/// Why a claim does not agree.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Why {
+    /// For the published variant.
+    #[serde(default)]
+    pub published: String,
+    /// For the repaired variant.
+    #[serde(default)]
+    pub repaired: String,
+}
+
+/// Another point of the same figure; what is absent is as in the claim.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Versus {
+    /// Curve; of the same variant if it has any.
+    pub series: Option<String>,
+    /// Instead of a curve: one or all of the others, of measures of which the smallest is best.
+    pub against: Option<Against>,
+    /// Panel.
+    pub panel: Option<String>,
+    /// Measure.
+    pub measure: Option<String>,
+}
+
+/// Which of the other curves. Those of which a flow did not finish are no rivals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Against {
+    /// In each panel the one of the smallest mean over seeds.
+    BestOfPanel,
+    /// Each of them over all panels that both have; the claim goes by the one for which it holds least.
+    EveryOther,
+}
+
+/// How two numbers are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compare {
+    /// Value over the other.
+    #[default]
+    Ratio,
+    /// How much smaller it is, as a share of the other.
+    Reduction,
+    /// How much larger it is, as a share of the other.
+    Increase,
+}
+
+/// From several numbers to one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Over {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+}
+
+/// How a number is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Show {
+    /// "1.30x".
+    Ratio,
+    /// "12.0 %", of a share.
+    Percent,
+    /// "1.20 ms", of nanoseconds.
+    Time,
+    /// "92.1 Gbps", of bits per second.
+    Rate,
+    /// "22 B".
+    Bytes,
+    /// "64", as it is.
+    Plain,
+}
