@@ -25,7 +25,7 @@ pub(crate) const MAP: &str = r#"
     of = "slowdown"
 "#;
 
-/// The map with one or more seeds: for each row and curve the values by seed, `None` where a flow did not finish.
+/// The map's first rows with one or more seeds: for each row and curve the values by seed, `None` where a flow did not finish.
 pub(crate) fn map(claims: &str, values: &[&[&[Option<f64>]]]) -> FigurePlan {
     let file: crate::model::FigureFile = toml::from_str(&format!("{MAP}{claims}")).expect("a figure");
     let figure = Figure { id: "rows".to_owned(), file };
@@ -41,7 +41,7 @@ pub(crate) fn map(claims: &str, values: &[&[&[Option<f64>]]]) -> FigurePlan {
         }
     }
     FigurePlan {
-        panels: figure.file.panel.clone(),
+        panels: figure.file.panel.iter().take(values.len()).cloned().collect(),
         xs: vec![String::new()],
         seeds: (1..=values[0][0].len() as u64).collect(),
         points,

@@ -80,8 +80,8 @@ fn kind<'a>(scheme: &'a Scheme, key: &str) -> Option<&'a str> {
 
 fn differs(schemes: &[Scheme], key: &str) -> bool {
     let two_differ = |(i, a): (usize, &Scheme)| {
-        let others = schemes[i + 1..].iter();
-        others.into_iter().any(|b| kind(a, key) == kind(b, key) && value(a, key) != value(b, key))
+        let mut others = schemes[i + 1..].iter();
+        others.any(|b| kind(a, key) == kind(b, key) && value(a, key) != value(b, key))
     };
     schemes.iter().enumerate().any(two_differ)
 }
