@@ -180,6 +180,7 @@ __all__ = [
     "SwitchDownFault",
     "Thresholds",
     "Time",
+    "TimedRecovery",
     "TimelyCc",
     "TimelyPreset",
     "Topology",
@@ -192,6 +193,7 @@ __all__ = [
     "Ugal",
     "Verb",
     "Wcmp",
+    "WeavePolicy",
     "Window",
     "WindowOf",
     "Workload",
@@ -1312,6 +1314,22 @@ class LapsPolicy(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class WeavePolicy(Table):
+    """Weave: paths that came back well, and a window on the low round-trip times.
+
+    Args:
+        max_bdp: Largest window, in bandwidth-delay products; the first is two thirds of it. Four hops at 93 % of their
+            rate queue by chance alone, and the window has to cover that. Default 1.5.
+        target: Queueing delay at which the window stays as it is, in idle round-trip times; the time of two packets on
+            the line is added. What is below it costs throughput, what is above it latency. Default 0.3.
+    """
+
+    kind: ClassVar[str | None] = "weave"
+    max_bdp: float | None = None
+    target: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class GoBackNRecovery(Table):
     """The receiver drops what is out of order and NACKs once a gap; the sender goes back to the gap."""
 
@@ -1329,6 +1347,25 @@ class SelectiveRepeatRecovery(Table):
     """
 
     kind: ClassVar[str | None] = "selective_repeat"
+    reorder_packets: int | None = None
+    window_packets: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class TimedRecovery(Table):
+    """As selective repeat, with losses found by time, learned from round-trip times (in the spirit of RACK and its tail
+    loss probe, RFC 8985). What left before a packet that has arrived, and longer ago than any of late took, is lost.
+    Where nothing arrives any more, the oldest packet is sent again after that time, then after twice that time, and so
+    on: what arrives then tells of the rest. The configured retransmission timeout bounds what it guesses before it has
+    measured; a message fails only after as long as the configured timeouts last in all.
+
+    Args:
+        reorder_packets: A packet also counts as lost once one sent this many packets later is acknowledged. 0: never.
+            Default 0.
+        window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
+    """
+
+    kind: ClassVar[str | None] = "timed"
     reorder_packets: int | None = None
     window_packets: int | None = None
 
@@ -2849,6 +2886,7 @@ SchemeName: TypeAlias = Literal[
     "swift-rps",
     "reps",
     "strack",
+    "weave",
     "timely",
     "swift",
     "reflex-timely",
@@ -2953,7 +2991,9 @@ Placement: TypeAlias = Literal["consecutive", "strided", "random"]
 
 
 # A policy with its parameters, and its factory.
-Policy: TypeAlias = SplitPolicy | UdmpPolicy | MprdmaPolicy | DlbfPolicy | RepsPolicy | ReflexPolicy | LapsPolicy
+Policy: TypeAlias = (
+    SplitPolicy | UdmpPolicy | MprdmaPolicy | DlbfPolicy | RepsPolicy | ReflexPolicy | LapsPolicy | WeavePolicy
+)
 
 
 # Which source ports a queue pair uses.
@@ -2984,7 +3024,7 @@ Reaction: TypeAlias = Literal["immediate", "sampled"]
 
 
 # Loss recovery of the sender and what the receiver does with packets out of order.
-Recovery: TypeAlias = GoBackNRecovery | SelectiveRepeatRecovery | PathOrderRecovery
+Recovery: TypeAlias = GoBackNRecovery | SelectiveRepeatRecovery | TimedRecovery | PathOrderRecovery
 
 
 # What the receiver says of packets that arrive ahead of a gap, beyond acknowledging them.

@@ -99,10 +99,7 @@ pub(crate) fn for_hosts(
     round_trip: Option<Span>,
 ) -> Scheme {
     let by_path = matches!(scheme.recovery, Recovery::PathOrder { .. });
-    if let (
-        Recovery::SelectiveRepeat { window_packets, .. } | Recovery::PathOrder { window_packets, .. },
-        Some(bytes),
-    ) = (&mut scheme.recovery, receive_buffer_bytes)
+    if let (Some(window_packets), Some(bytes)) = (scheme.recovery.window_packets_mut(), receive_buffer_bytes)
     {
         let packet = usize::from(config.mtu_payload) + BUFFER_BYTES_A_PACKET;
         let fits = u32::try_from(bytes / 2 / packet).unwrap_or(u32::MAX);

@@ -71,6 +71,7 @@ mod split;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod udmp;
+mod weave;
 
 pub use adapt::{Adapt, FabricEnv, HostDelay, HostEnv, WhenFull};
 pub use cc::dcqcn::presets;
@@ -100,6 +101,7 @@ pub use service::{
 pub use shared::{Member, Shared};
 pub use split::{Split, SplitConfig};
 pub use udmp::{Udmp, UdmpConfig, UdmpLate, UdmpVariant};
+pub use weave::{Weave, WeaveConfig};
 
 /// For [`ignores!`], which names its types where it is used.
 #[doc(hidden)]

@@ -19,6 +19,7 @@ use crate::reflex::{Reflex, ReflexConfig};
 use crate::reps::{Reps, RepsConfig};
 use crate::split::{Split, SplitConfig};
 use crate::udmp::{Udmp, UdmpConfig};
+use crate::weave::{Weave, WeaveConfig};
 use crate::{
     Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Member, Memo,
     Outgoing, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
@@ -141,4 +142,6 @@ policies! {
     /// LAPS: a softmax over one-way delays, a window, and where switches drop a rate that falls when the fastest path is
     /// congested.
     Laps(Laps, LapsConfig),
+    /// Weave: paths that came back well, and a window on the low round-trip times.
+    Weave(Weave, WeaveConfig),
 }

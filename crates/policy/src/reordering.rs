@@ -85,8 +85,13 @@ impl Reordering {
     /// Names the first field that is wrong.
     pub fn validate(&self, recovery: Recovery) -> Result<(), ConfigError> {
         let Reordering::Reported(report) = self else { return Ok(()) };
-        let selective = matches!(recovery, Recovery::SelectiveRepeat { .. });
-        check(selective, "kind", "reported", "\"silent\", unless recovery is \"selective_repeat\"")?;
+        let selective = matches!(recovery, Recovery::SelectiveRepeat { .. } | Recovery::Timed { .. });
+        check(
+            selective,
+            "kind",
+            "reported",
+            "\"silent\", unless recovery is \"selective_repeat\" or \"timed\"",
+        )?;
         let time = |name, time: Duration| {
             let allowed = time > Duration::ZERO && time <= Duration::from_ms(1_000);
             check(allowed, name, time, "more than 0s, at most 1s")

@@ -65,9 +65,7 @@ impl Scheme {
         check(self.queue_pairs > 0, "queue_pairs", self.queue_pairs, "at least 1")?;
         check(self.paths > 0, "paths", self.paths, "at least 1")?;
         check(self.acks.every_packets > 0, "acks.every_packets", self.acks.every_packets, "at least 1")?;
-        if let Recovery::SelectiveRepeat { window_packets, .. } | Recovery::PathOrder { window_packets, .. } =
-            self.recovery
-        {
+        if let Some(window_packets) = self.recovery.window_packets() {
             check(window_packets > 0, "recovery.window_packets", window_packets, "at least 1")?;
         }
         if let Recovery::PathOrder { rto_min, .. } = self.recovery {
@@ -180,6 +178,18 @@ pub enum Recovery {
         /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
         window_packets: u32,
     },
+    /// As selective repeat, with losses found by time, learned from round-trip times (in the spirit of RACK and its tail
+    /// loss probe, RFC 8985). What left before a packet that has arrived, and longer ago than any of late took, is lost.
+    /// Where nothing arrives any more, the oldest packet is sent again after that time, then after twice that time, and so
+    /// on: what arrives then tells of the rest. The configured retransmission timeout bounds what it guesses before it has measured; a
+    /// message fails only after as long as the configured timeouts last in all.
+    Timed {
+        /// A packet also counts as lost once one sent this many packets later is acknowledged. 0: never.
+        #[cfg_attr(feature = "serde", serde(default))]
+        reorder_packets: u32,
+        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
+        window_packets: u32,
+    },
     /// As selective repeat, with losses found by the order of packets on each path, which keeps it there and back: once a
     /// packet is acknowledged, what left before it on its path and is not is lost. Wants an acknowledgement for every
     /// packet. What leaves last on a path is found lost by the path's timer (LAPS, algorithm 3).
@@ -195,6 +205,27 @@ pub enum Recovery {
         /// Added to it: 16 packets on the slowest link.
         rto_slack: Duration,
     },
+}
+
+impl Recovery {
+    /// Packets beyond the first gap that the receiver tracks, where it takes any.
+    pub const fn window_packets(&self) -> Option<u32> {
+        match *self {
+            Recovery::GoBackN => None,
+            Recovery::SelectiveRepeat { window_packets, .. }
+            | Recovery::Timed { window_packets, .. }
+            | Recovery::PathOrder { window_packets, .. } => Some(window_packets),
+        }
+    }
+    /// The same, to change it.
+    pub const fn window_packets_mut(&mut self) -> Option<&mut u32> {
+        match self {
+            Recovery::GoBackN => None,
+            Recovery::SelectiveRepeat { window_packets, .. }
+            | Recovery::Timed { window_packets, .. }
+            | Recovery::PathOrder { window_packets, .. } => Some(window_packets),
+        }
+    }
 }
 
 /// Whose packets keep one order on a path.

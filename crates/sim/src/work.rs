@@ -269,6 +269,7 @@ impl<const C: usize> Runner<'_, C> {
                 cnp: scheme.cnp,
                 reordering: scheme.reordering,
                 rto: spec.host.rto,
+                idle_rtt: opening.rtt,
                 rnr: RnrConfig::default(),
                 receive: ReceiveMode::Discard,
                 ..QpConfig::new(peer, opening.policy.build(&env, &mut rng), views)

@@ -58,6 +58,12 @@ pub struct QpConfig<'a, P> {
     pub reordering: Reordering,
     /// Retransmission timer.
     pub rto: RetransmissionConfig,
+    /// Round-trip time of a full packet while nothing queues, what hosts take included: where recovery by time starts from.
+    /// Zero: not known, so that it waits as long as `rto` says until it has measured one.
+    pub idle_rtt: Duration,
+    /// How late hosts made of software may be, however punctual they have been: recovery by time waits at least so much
+    /// (rounded down to a power of two of 256 ps) longer than any packet of late took. Zero: hosts are punctual.
+    pub host_delay: Duration,
     /// Back-off when the other end has no receive posted.
     pub rnr: RnrConfig,
     /// Where the messages of the other end's SENDs go.
@@ -84,6 +90,8 @@ impl<'a, P> QpConfig<'a, P> {
             cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
             reordering: Reordering::Silent,
             rto: RetransmissionConfig::SHORT,
+            idle_rtt: Duration::ZERO,
+            host_delay: Duration::ZERO,
             rnr: RnrConfig::default(),
             receive: ReceiveMode::Posted,
             max_reads_out: 16,

@@ -298,6 +298,8 @@ impl Core {
             cnp: scheme.cnp,
             reordering: scheme.reordering,
             rto: scheme::timeouts(&self.config),
+            idle_rtt: scheme::span(self.config.base_rtt) + scheme::span(self.config.host_delay),
+            host_delay: scheme::span(self.config.host_delay),
             max_reads_in: READS_IN,
             domain: ProtectionDomain::number(domain),
             ..QpConfig::new(pathweave_units::HostId(id.0), policy, &[])

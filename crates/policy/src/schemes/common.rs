@@ -15,7 +15,7 @@ const SOURCE_PORTS: u16 = 16_384;
 
 /// Packets ahead of a gap the receiver keeps track of. Beyond the skew that queues at ECN's upper threshold cause
 /// between paths (400 KB for each 25 Gb/s, 1,600 packets of 1,000 bytes at 100 Gb/s).
-const REORDER_WINDOW_PACKETS: u32 = 4_096;
+pub(super) const REORDER_WINDOW_PACKETS: u32 = 4_096;
 
 /// An acknowledgement for every packet. Who sets it to several has 10 us for them, as [`super::laps`] has for a TCP: a
 /// round trip or so of a data centre, in which 29 full packets arrive at 100 Gb/s. In 1 us, three do.
@@ -46,28 +46,28 @@ pub(super) fn balanced(forwarding: Forwarding, recovery: Recovery) -> Scheme {
     Scheme { forwarding: Some(forwarding), ..dcqcn(PickerConfig::Ecmp, recovery) }
 }
 
-/// Selective repeat where packets of a queue pair overtake each other: only the timer declares them lost.
+/// Selective repeat where packets of a queue pair overtake each other: time tells which are lost.
 pub(super) const UNORDERED: Recovery =
-    Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: REORDER_WINDOW_PACKETS };
+    Recovery::Timed { reorder_packets: 0, window_packets: REORDER_WINDOW_PACKETS };
 
-/// Selective repeat where they do not: a packet is lost once a later one is acknowledged.
+/// Selective repeat where they do not: a packet is also lost once a later one is acknowledged.
 pub(super) const ORDERED: Recovery =
-    Recovery::SelectiveRepeat { reorder_packets: 1, window_packets: REORDER_WINDOW_PACKETS };
+    Recovery::Timed { reorder_packets: 1, window_packets: REORDER_WINDOW_PACKETS };
 
-/// Selective repeat for policies that spread packets over paths and have no other means to find a loss before the
-/// timer: one counts as lost once one sent so much later is acknowledged that no skew of paths explains it. More
+/// Selective repeat of papers that spread packets over paths and have only a timer for losses, for schemes that stay as
+/// printed: a packet also counts as lost once one sent so much later is acknowledged that no skew of paths explains it. More
 /// than the 1.5 bandwidth-delay products UDMP ever has in flight, up to 400 Gb/s and 1,400 bytes over 12 us.
 ///
 /// The papers have a bitmap of one BDP at the receiver, drop what is beyond it, and NACK. Here the bitmap is larger
 /// and nothing is dropped; whether one BDP would have done is what the degree of reordering in the results says.
-pub(super) const CLOCKED: Recovery =
+pub(super) const BY_COUNT: Recovery =
     Recovery::SelectiveRepeat { reorder_packets: 768, window_packets: REORDER_WINDOW_PACKETS };
 
 /// A policy that acknowledgements clock: one for every packet, its mark in it, no notifications.
 pub(super) fn clocked(policy: PolicyConfig) -> Scheme {
     Scheme {
         policy,
-        recovery: CLOCKED,
+        recovery: UNORDERED,
         acks: EACH_PACKET_TIMED,
         cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
         reordering: Reordering::Silent,

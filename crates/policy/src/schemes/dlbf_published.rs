@@ -1,7 +1,7 @@
 //! DLBF as printed.
 
-use super::{SchemeInfo, dlbf};
-use crate::{CleanNotice, DlbfConfig, DlbfVariant, PolicyConfig, Reordering, ReportPolicy, Scheme};
+use super::{SchemeInfo, common, dlbf};
+use crate::{CleanNotice, DlbfConfig, DlbfVariant, PolicyConfig, Recovery, Reordering, ReportPolicy, Scheme};
 
 pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "dlbf-published",
@@ -14,6 +14,10 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
             clean_notice: CleanNotice::Expose,
             ..ReportPolicy::default()
         }),
+        recovery: Recovery::SelectiveRepeat {
+            reorder_packets: 0,
+            window_packets: common::REORDER_WINDOW_PACKETS,
+        },
         ..(dlbf::INFO.make)()
     },
 };

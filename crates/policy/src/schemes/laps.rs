@@ -23,11 +23,11 @@ pub(super) const LAPS_TCP: SchemeInfo = SchemeInfo {
 };
 
 /// Not every packet has an acknowledgement of its own, so the order on single paths says nothing; a packet counts as lost
-/// once more have been acknowledged after it than paths of unequal length explain ([`common::CLOCKED`]).
+/// once more have been acknowledged after it than paths of unequal length explain ([`common::BY_COUNT`]).
 fn tcp() -> Scheme {
     let policy = LapsConfig { limit: Limit::RateAndWindow, ..LapsConfig::default() };
     Scheme {
-        recovery: common::CLOCKED,
+        recovery: common::BY_COUNT,
         acks: AckPolicy { every_packets: 2, max_delay: Duration::from_us(10) },
         ..scheme(policy, RingScope::Host, PathRto::Guarded)
     }
@@ -38,12 +38,9 @@ fn tcp() -> Scheme {
 const PATHS: u16 = 8;
 
 fn scheme(policy: LapsConfig, scope: RingScope, rto: PathRto) -> Scheme {
-    let Recovery::SelectiveRepeat { window_packets, .. } = common::UNORDERED else {
-        unreachable!("a constant of selective repeat")
-    };
     Scheme {
         recovery: Recovery::PathOrder {
-            window_packets,
+            window_packets: common::REORDER_WINDOW_PACKETS,
             scope,
             rto,
             rto_min: Duration::from_ms(8),

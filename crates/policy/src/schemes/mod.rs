@@ -32,6 +32,7 @@ mod udmp;
 mod udmp_published;
 mod ugal;
 mod wcmp;
+mod weave;
 
 pub use info::SchemeInfo;
 
@@ -52,6 +53,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         swift_rps::SWIFT_RPS,
         reps::REPS,
         strack::STRACK,
+        weave::WEAVE,
         timely::TIMELY,
         swift::SWIFT,
         reflex::REFLEX_TIMELY,

@@ -22,7 +22,7 @@ pub(super) const PLB: SchemeInfo = SchemeInfo {
 };
 
 /// Marks come with the acknowledgements, one for every packet, so that each round's share is exact. Packets overtake
-/// each other where the path changes, so a loss is one of those that [`common::CLOCKED`] tells from that.
+/// each other where the path changes, so time tells losses from that.
 fn scheme(picker: PickerConfig) -> Scheme {
     common::clocked(PolicyConfig::Split(SplitConfig { cc: CcConfig::Dctcp(DctcpConfig::default()), picker }))
 }

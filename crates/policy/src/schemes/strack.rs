@@ -17,8 +17,6 @@ pub(super) const STRACK: SchemeInfo = SchemeInfo {
 /// two, so that a mark is known when its path's turn comes again.
 const PATHS: u16 = 256;
 
-/// Loss recovery is that of [`common::CLOCKED`]: a packet counts as lost once more have been acknowledged after it than
-/// paths of unequal length explain.
 fn scheme() -> Scheme {
     let cc = CcConfig::Strack(StrackConfig::default());
     let policy = PolicyConfig::Split(SplitConfig { cc, picker: PickerConfig::Bitmap });

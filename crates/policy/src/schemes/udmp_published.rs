@@ -1,12 +1,15 @@
 //! UDMP as printed.
 
 use super::{SchemeInfo, common};
-use crate::{PolicyConfig, UdmpConfig};
+use crate::{PolicyConfig, Scheme, UdmpConfig};
 
 pub(super) const UDMP_PUBLISHED: SchemeInfo = SchemeInfo {
     name: "udmp-published",
     aliases: &[],
     help: "UDMP as printed, with the restart kick it needs to finish",
     source: "UDMP (IEEE ToN 2026), algorithms 1 and 2",
-    make: || common::clocked(PolicyConfig::Udmp(UdmpConfig::published())),
+    make: || Scheme {
+        recovery: common::BY_COUNT,
+        ..common::clocked(PolicyConfig::Udmp(UdmpConfig::published()))
+    },
 };

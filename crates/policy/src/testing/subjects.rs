@@ -51,6 +51,7 @@ pub fn subjects() -> Vec<Subject> {
         let name = match recovery {
             Recovery::GoBackN => "go_back_n",
             Recovery::SelectiveRepeat { .. } => "selective_repeat",
+            Recovery::Timed { .. } => "timed",
             Recovery::PathOrder { .. } => "path_order",
         };
         // One path for each message: go-back-N refuses what is out of order.
@@ -70,7 +71,8 @@ pub fn subjects() -> Vec<Subject> {
 fn after_recovery(recovery: &Recovery) -> Option<Recovery> {
     Some(match recovery {
         Recovery::GoBackN => Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 4_096 },
-        Recovery::SelectiveRepeat { .. } => Recovery::PathOrder {
+        Recovery::SelectiveRepeat { .. } => Recovery::Timed { reorder_packets: 0, window_packets: 4_096 },
+        Recovery::Timed { .. } => Recovery::PathOrder {
             window_packets: 4_096,
             scope: RingScope::default(),
             rto: PathRto::default(),

@@ -72,11 +72,22 @@ impl<P: Policy> Qp<P> {
         } else if !measured {
             self.heard(now, stamps, ack.marked > 0, common);
         }
-        if self.send.recovery.detect(&mut self.send.flight, &mut common.lost) {
+        if self.send.is_timed() {
+            self.find_late(now, common);
+        } else if self.send.recovery.detect(&mut self.send.flight, &mut common.lost) {
             self.tell_lost(now, FeedbackKind::Lost, common);
         }
         self.arm_policy(now, common);
         self.wake(common);
+    }
+
+    /// Which packets does what has arrived prove late? Those that may yet be are looked at again.
+    #[inline]
+    fn find_late(&mut self, now: Time, common: &mut Common) {
+        if let Some(at) = self.send.find_late(now, &mut common.lost) {
+            common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, at);
+        }
+        self.tell_lost(now, FeedbackKind::Lost, common);
     }
 
     /// Takes in what has arrived: feedback to the policy, progress of the stream, completions. Whether the policy was
@@ -125,6 +136,9 @@ impl<P: Policy> Qp<P> {
         // What the other end echoes need not be ours.
         if stamps.sent_at <= now {
             let one_way_ps = stamps.one_way_ps();
+            if self.send.is_timed() {
+                self.send.measured(now, stamps.rtt(now));
+            }
             let kind = FeedbackKind::Heard { marked };
             self.feedback_on_path(now, kind, stamps.path, stamps.rtt(now), one_way_ps, common);
         }
@@ -162,6 +176,10 @@ impl<P: Policy> Qp<P> {
             .filter(|stamps| psn == arrived.psn && stamps.path == slot.path)
             .filter(|stamps| stamps.sent_at >= slot.sent_at && stamps.sent_at <= now);
         self.send.recovery.on_acked(&slot, stamps.is_some() || !slot.retransmitted);
+        if self.send.is_timed() && (stamps.is_some() || !slot.retransmitted) {
+            // From its departure until something tells of it, however it does: acknowledgements may be held back or lost.
+            self.send.measured(now, now - slot.sent_at);
+        }
         let marked = *unmarked == 0;
         *unmarked = unmarked.saturating_sub(1);
         let kind = FeedbackKind::Ack { timed: stamps.is_some(), marked };
@@ -282,10 +300,11 @@ impl<P: Policy> Qp<P> {
         if self.health == Health::BackingOff {
             return None;
         }
-        if self.rnr.retry_limit.is_some_and(|limit| self.send.rnr_backoffs >= limit) {
+        let backoffs = self.send.rnr_backoffs;
+        if self.rnr.retry_limit.is_some_and(|limit| u32::from(backoffs) >= limit || backoffs == u8::MAX) {
             return Some(Status::RnrRetryExceeded);
         }
-        self.send.rnr_backoffs += 1;
+        self.send.rnr_backoffs = backoffs.saturating_add(1);
         self.health = Health::BackingOff;
         self.backoff_until = now.saturating_add(self.rnr.delay).max(super::next_instant(now));
         common.timers.arm(&mut self.armed, self.num, TimerKind::RnrBackoff, self.backoff_until);

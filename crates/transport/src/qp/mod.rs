@@ -10,8 +10,8 @@ mod timing;
 
 use alloc::boxed::Box;
 
-use pathweave_policy::{Member, PathView, Policy, PolicyCx, Recovery};
-use pathweave_units::{HostId, PathId, QpNum, Rng, Time};
+use pathweave_policy::{AckPolicy, Member, PathView, Policy, PolicyCx};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
 use pathweave_wire::{Body, Nack, NackReason, Notices, Operation, Segment};
 
 use crate::common::Common;
@@ -21,6 +21,7 @@ use crate::events::{Completion, Event, Opcode, Status};
 use crate::line::Line;
 use crate::receive::ReceiveStream;
 use crate::recovery::path_order::Transmission;
+use crate::recovery::timed::{Slack, Timing};
 use crate::scheduler::Turn;
 use crate::send::SendStream;
 use crate::send::message::{Message, Start};
@@ -88,17 +89,15 @@ impl<P: Policy> Qp<P> {
             cnp,
             reordering,
             rto,
+            idle_rtt,
+            host_delay,
             rnr,
             receive,
             max_reads_out,
             max_reads_in,
             domain,
         } = config;
-        if let Recovery::SelectiveRepeat { window_packets, .. } | Recovery::PathOrder { window_packets, .. } =
-            recovery
-        {
-            assert!(window_packets > 0, "window_packets is 0; at least 1 packet is needed");
-        }
+        assert!(recovery.window_packets() != Some(0), "window_packets is 0; at least 1 packet is needed");
         let mut qp = Qp {
             num,
             peer,
@@ -114,7 +113,13 @@ impl<P: Policy> Qp<P> {
                 "qp",
                 u64::from(common.config.host.0) << 32 | u64::from(num.0),
             ),
-            send: SendStream::new(recovery, rto, max_reads_out),
+            send: SendStream::new(
+                recovery,
+                rto,
+                Timing::new(first_wait(idle_rtt, acks)),
+                Slack::new(host_delay),
+                max_reads_out,
+            ),
             receive: ReceiveStream::new(recovery, acks, cnp, reordering, receive, domain, max_reads_in),
             armed: Armed::NONE,
             paced_until: Time::ZERO,
@@ -375,6 +380,13 @@ impl<P: Policy> Qp<P> {
             && self.policy.next_timer().is_none()
             && self.order.as_ref().is_none_or(|counts| counts.controls_sent.is_empty())
     }
+}
+
+/// Time from a packet to the answer to it when nothing queues, zero if not known: the other end holds answers back as this
+/// one does.
+fn first_wait(idle_rtt: Duration, acks: AckPolicy) -> Duration {
+    let is_held = acks.every_packets > 1 && idle_rtt > Duration::ZERO;
+    if is_held { idle_rtt + acks.max_delay } else { idle_rtt }
 }
 
 /// The earliest instant a timer may be set to: one that has fired must not fire again at once.

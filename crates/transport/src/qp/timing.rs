@@ -9,6 +9,7 @@ use crate::common::Common;
 use crate::events::{Event, SentPacket, Status};
 use crate::scheduler::Turn;
 use crate::send::Waiting;
+use crate::send::patience::{HeldBy, Verdict};
 use crate::timers::TimerKind;
 
 impl<P: Policy> Qp<P> {
@@ -66,6 +67,7 @@ impl<P: Policy> Qp<P> {
         match self.send.deadline() {
             None => return,
             Some((deadline, _)) if deadline > now => {}
+            Some((_, Waiting::ForAck)) if self.send.is_timed() => self.lose_patience(now, common),
             Some((_, Waiting::ForAck)) => self.on_timeout(now, common),
             Some((_, Waiting::ForAnswer)) => {
                 self.note_timeout(now, None, common);
@@ -111,6 +113,33 @@ impl<P: Policy> Qp<P> {
             return;
         }
         self.tell_lost(now, FeedbackKind::Timeout, common);
+        self.arm_policy(now, common);
+        self.wake(common);
+    }
+
+    /// The same for recovery by time.
+    fn lose_patience(&mut self, now: Time, common: &mut Common) {
+        let una = self.send.flight.una();
+        let held = match (self.health, self.turn) {
+            (Health::BackingOff, _) => HeldBy::Peer,
+            (_, Turn::Off) => HeldBy::Policy,
+            // What a queue or a pacer holds leaves by itself.
+            _ => HeldBy::Nothing,
+        };
+        match self.send.lose_patience(now, held, &mut common.lost) {
+            Verdict::Pause => return,
+            Verdict::Overtaken => self.tell_lost(now, FeedbackKind::Lost, common),
+            Verdict::Silence => {
+                self.note_timeout(now, Some(una), common);
+                self.tell_lost(now, FeedbackKind::Timeout, common);
+            }
+            Verdict::GiveUp => {
+                self.note_timeout(now, Some(una), common);
+                let culprit = self.send.culprit(una);
+                self.fail(Status::RetryExceeded, culprit, common);
+                return;
+            }
+        }
         self.arm_policy(now, common);
         self.wake(common);
     }

@@ -4,6 +4,7 @@
 mod go_back_n;
 pub(crate) mod path_order;
 mod selective_repeat;
+pub(crate) mod timed;
 
 use alloc::vec::Vec;
 
@@ -71,6 +72,9 @@ impl Sender {
             Recovery::SelectiveRepeat { reorder_packets, .. } => {
                 Sender::SelectiveRepeat(selective_repeat::Sender::new(reorder_packets))
             }
+            Recovery::Timed { reorder_packets, .. } => {
+                Sender::SelectiveRepeat(selective_repeat::Sender::timed(reorder_packets))
+            }
             Recovery::PathOrder { .. } => Sender::Other(OtherSender::PathOrder(path_order::Sender::new())),
         }
     }
@@ -104,6 +108,19 @@ impl Sender {
     /// The retransmission timer fired; `before`: packets sent until then count as lost.
     pub(crate) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
         each!(self, kind => kind.on_timeout(before, flight, lost));
+    }
+    /// The half that recovery by time has besides, where it is that.
+    #[inline]
+    pub(crate) fn timed(&mut self) -> Option<&mut selective_repeat::Sender> {
+        match self {
+            Sender::SelectiveRepeat(sender) if sender.is_timed() => Some(sender),
+            Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
+        }
+    }
+    /// Whether losses are found by time.
+    #[inline]
+    pub(crate) fn is_timed(&self) -> bool {
+        matches!(self, Sender::SelectiveRepeat(sender) if sender.is_timed())
     }
     /// When the oldest transmission still in flight left.
     pub(crate) fn oldest_in_flight(&mut self, flight: &Flight) -> Option<Time> {
@@ -154,7 +171,8 @@ impl Receiver {
     pub(crate) fn new(recovery: Recovery) -> Self {
         match recovery {
             Recovery::GoBackN => Receiver::GoBackN(go_back_n::Receiver::default()),
-            Recovery::SelectiveRepeat { window_packets, reorder_packets } => Receiver::SelectiveRepeat(
+            Recovery::SelectiveRepeat { window_packets, reorder_packets }
+            | Recovery::Timed { window_packets, reorder_packets } => Receiver::SelectiveRepeat(
                 selective_repeat::Receiver::new(window_of(window_packets), reorder_packets),
             ),
             Recovery::PathOrder { window_packets, .. } => {
@@ -224,12 +242,7 @@ impl Receiver {
 
 /// The sender's window, which is the receiver's: further packets would be dropped there.
 pub(crate) fn sender_window(recovery: Recovery) -> u32 {
-    match recovery {
-        Recovery::GoBackN => MAX_WINDOW_PACKETS,
-        Recovery::SelectiveRepeat { window_packets, .. } | Recovery::PathOrder { window_packets, .. } => {
-            window_of(window_packets)
-        }
-    }
+    recovery.window_packets().map_or(MAX_WINDOW_PACKETS, window_of)
 }
 
 fn window_of(window_packets: u32) -> u32 {

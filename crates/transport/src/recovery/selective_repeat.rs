@@ -18,24 +18,47 @@ use crate::bits::BitRing;
 use crate::send::flight::{Flight, Slot};
 use crate::warm::Warm;
 
-/// Beyond what transmission numbers can tell apart.
-const NEVER: NonZero<u32> = NonZero::<u32>::MAX;
-/// Most that they can.
-const MOST: NonZero<u32> = NonZero::new(1 << 30).unwrap();
+/// How much later a packet must have left to prove one lost, and whether time does too ([`super::timed`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Proof(NonZero<u32>);
+
+impl Proof {
+    /// No packet does, however much later: beyond what transmission numbers can tell apart.
+    const NEVER: u32 = (1 << 31) - 1;
+    /// Most that they can.
+    const MOST: u32 = 1 << 30;
+    /// Time does.
+    const TIME: u32 = 1 << 31;
+
+    /// 0: no packet does.
+    fn new(reorder_packets: u32, time: u32) -> Self {
+        let packets = NonZero::new(reorder_packets.min(Self::MOST));
+        let packets = packets.unwrap_or(const { NonZero::new(Self::NEVER).unwrap() });
+        Proof(packets | time)
+    }
+    fn packets(self) -> i32 {
+        (self.0.get() & Self::NEVER) as i32
+    }
+    fn is_timed(self) -> bool {
+        self.0.get() & Self::TIME != 0
+    }
+    fn is_never(self) -> bool {
+        self.0.get() == Self::NEVER
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Sender {
-    order: Order,
-    /// How much later a packet must have left to prove one lost; [`NEVER`]: it never does.
-    reorder_packets: NonZero<u32>,
+    pub(super) order: Order,
+    proof: Proof,
     /// Latest transmission known to have arrived.
-    arrived_tx: u32,
+    pub(super) arrived_tx: u32,
 }
 
 /// PSNs in the order of their transmissions, as runs of consecutive ones: without losses a single run. Any of them
 /// may be done with.
 #[derive(Debug, Default)]
-struct Order {
+pub(super) struct Order {
     /// First run: its PSN, the number of that transmission, and its packets; none only if there is no run at all.
     psn: u64,
     tx: u32,
@@ -48,7 +71,7 @@ struct Order {
 impl Order {
     /// PSN and number of the oldest transmission.
     #[inline]
-    fn front(&self) -> Option<(u64, u32)> {
+    pub(super) fn front(&self) -> Option<(u64, u32)> {
         (self.len > 0).then_some((self.psn, self.tx))
     }
     /// Number of the next transmission.
@@ -74,7 +97,7 @@ impl Order {
         }
     }
     #[inline]
-    fn pop(&mut self) {
+    pub(super) fn pop(&mut self) {
         self.psn += 1;
         self.tx = self.tx.wrapping_add(1);
         self.len -= 1;
@@ -88,9 +111,21 @@ impl Order {
 
 impl Sender {
     pub(super) fn new(reorder_packets: u32) -> Self {
-        let reorder_packets = NonZero::new(reorder_packets).map_or(NEVER, |packets| packets.min(MOST));
         // "One before the first": nothing has arrived.
-        Sender { order: Order::default(), reorder_packets, arrived_tx: u32::MAX }
+        Sender { order: Order::default(), proof: Proof::new(reorder_packets, 0), arrived_tx: u32::MAX }
+    }
+    /// Of recovery by time.
+    pub(super) fn timed(reorder_packets: u32) -> Self {
+        Sender { proof: Proof::new(reorder_packets, Proof::TIME), ..Sender::new(0) }
+    }
+    #[inline]
+    pub(super) fn is_timed(&self) -> bool {
+        self.proof.is_timed()
+    }
+    /// Whether a packet has arrived that left enough later than this transmission.
+    #[inline]
+    pub(super) fn proves_lost(&self, tx: u32) -> bool {
+        self.arrived_tx.wrapping_sub(tx) as i32 >= self.proof.packets()
     }
 
     #[inline]
@@ -108,13 +143,12 @@ impl Sender {
     #[inline]
     pub(super) fn detect(&mut self, flight: &mut Flight, lost: &mut Vec<u64>) -> bool {
         // Only the timer looks at the order then.
-        if self.reorder_packets == NEVER {
+        if self.proof.is_never() {
             return false;
         }
         while let Some((psn, tx)) = self.order.front() {
             if flight.is_in_flight(psn, tx) {
-                let later = self.arrived_tx.wrapping_sub(tx) as i32;
-                if later < self.reorder_packets.get() as i32 {
+                if !self.proves_lost(tx) {
                     break;
                 }
                 flight.lose(psn);
@@ -139,7 +173,7 @@ impl Sender {
         }
     }
 
-    pub(super) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
+    pub(crate) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
         while let Some((psn, tx)) = self.order.front() {
             if flight.is_in_flight(psn, tx) {
                 if flight.slot(psn).sent_at > before {
@@ -294,7 +328,7 @@ mod tests {
 
     #[test]
     fn three_later_transmissions_prove_a_loss() {
-        let (mut sender, mut flight) = (Sender::new(3), Flight::new());
+        let (mut sender, mut flight) = (Sender::new(3), Flight::new(1 << 20));
         (0..5).for_each(|psn| send(&mut sender, &mut flight, psn));
         assert!(ack(&mut sender, &mut flight, 1, true).is_empty());
         assert!(ack(&mut sender, &mut flight, 2, true).is_empty());
@@ -310,7 +344,7 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_of_the_original_says_nothing_of_the_retransmission() {
-        let (mut sender, mut flight) = (Sender::new(1), Flight::new());
+        let (mut sender, mut flight) = (Sender::new(1), Flight::new(1 << 20));
         (0..3).for_each(|psn| send(&mut sender, &mut flight, psn));
         assert_eq!(ack(&mut sender, &mut flight, 2, true), [0, 1]);
         for psn in [0, 1] {
@@ -323,7 +357,7 @@ mod tests {
 
     #[test]
     fn without_a_bound_only_the_timer_finds_losses() {
-        let (mut sender, mut flight) = (Sender::new(0), Flight::new());
+        let (mut sender, mut flight) = (Sender::new(0), Flight::new(1 << 20));
         (0..100).for_each(|psn| send(&mut sender, &mut flight, psn));
         assert!((1..100).all(|psn| ack(&mut sender, &mut flight, psn, true).is_empty()));
         assert_eq!(sender.oldest_in_flight(&flight), Some(Time::ZERO));

@@ -68,13 +68,16 @@ pub(crate) struct Flight {
     inflight_bytes: u64,
     slots: Box<[Slot]>,
     next_tx: u32,
+    /// Packets the receiver takes from the oldest missing one on.
+    window: u32,
     /// PSNs to send again, in this order. Some may have been acknowledged since. Allocated at the first loss.
     #[expect(clippy::box_collection, reason = "a quarter of the size, beside what every packet touches")]
     resend: Option<Box<VecDeque<u64>>>,
 }
 
 impl Flight {
-    pub(crate) fn new() -> Self {
+    /// `window`: packets the receiver takes from the oldest missing one on.
+    pub(crate) fn new(window: u32) -> Self {
         Flight {
             una: 0,
             next: 0,
@@ -84,6 +87,7 @@ impl Flight {
             slots: Box::default(),
             acked: BitRing::new(),
             next_tx: 0,
+            window,
             resend: None,
         }
     }
@@ -106,6 +110,11 @@ impl Flight {
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.next
+    }
+    /// Packets the receiver takes from the oldest missing one on.
+    #[inline]
+    pub(crate) fn window(&self) -> u32 {
+        self.window
     }
     #[inline]
     pub(crate) fn inflight_packets(&self) -> u32 {
@@ -332,7 +341,7 @@ impl Flight {
     /// Forgets every packet; memory is given back.
     pub(crate) fn abandon(&mut self) {
         let (next, next_tx) = (self.next, self.next_tx);
-        *self = Flight { una: next, next, next_tx, ..Flight::new() };
+        *self = Flight { una: next, next, next_tx, ..Flight::new(self.window) };
     }
 
     /// Panics unless the totals agree with the slots.
@@ -371,7 +380,7 @@ mod tests {
     use super::*;
 
     fn flight_of(packets: u64) -> Flight {
-        let mut flight = Flight::new();
+        let mut flight = Flight::new(1 << 20);
         for psn in 0..packets {
             flight.sent(psn, Time::from_ns(psn), PathId(0), 100, Memo(psn));
         }

@@ -3,6 +3,7 @@
 mod claims;
 pub(crate) mod flight;
 pub(crate) mod message;
+pub(crate) mod patience;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -14,6 +15,7 @@ use pathweave_units::{Duration, Time};
 use pathweave_wire::Operation;
 
 use crate::config::RetransmissionConfig;
+use crate::recovery::timed::{Slack, Timing};
 use crate::recovery::{self, Sender};
 use claims::{Claims, Writes};
 use flight::Flight;
@@ -26,28 +28,31 @@ use message::{Message, Start};
 pub(crate) struct SendStream {
     /// PSN behind the last packet of the last message.
     end_psn: u64,
-    /// Packets the receiver takes from the oldest missing one on.
-    window: u32,
+    /// Number of the first of `messages`.
+    first_msn: u32,
     /// READs among `messages` that are not yet answered.
     reads_out: u16,
     /// Answers to READs of the other end that are not yet acknowledged.
     pub(crate) answers_out: u16,
     pub(crate) flight: Flight,
-    /// Time from a packet to its timeout: the configured one, longer after timeouts in a row.
+    /// Time from a packet to its timeout: the configured one, longer after timeouts in a row. Of recovery by time, the most
+    /// that patience may be before it is measured.
     timeout: Duration,
     pub(crate) recovery: Sender,
+    /// How long packets take; of use to recovery by time.
+    timing: Timing,
     /// Timeouts in a row.
-    timeouts: u32,
+    timeouts: u16,
     /// Back-offs for want of a receive in a row.
-    pub(crate) rnr_backoffs: u32,
+    pub(crate) rnr_backoffs: u8,
+    /// How late hosts may be; of use to recovery by time.
+    slack: Slack,
+    /// Index in `messages` of the one new packets come from.
+    current: u32,
     /// Last time `una` moved or the timer fired.
     timer_base: Time,
     /// PSN behind the first of `messages`, `u64::MAX` without one.
     first_end_psn: u64,
-    /// Number of the first of `messages`.
-    first_msn: u32,
-    /// Index in `messages` of the one new packets come from.
-    current: u32,
     /// A copy of that one, unless everything has been sent.
     pub(crate) sending: Message,
     /// Messages not yet done, oldest first; those of work requests stay until their completion is told.
@@ -84,15 +89,22 @@ pub(crate) struct Candidate {
 }
 
 impl SendStream {
-    pub(crate) fn new(recovery: Recovery, rto: RetransmissionConfig, max_reads_out: u16) -> Self {
+    pub(crate) fn new(
+        recovery: Recovery,
+        rto: RetransmissionConfig,
+        timing: Timing,
+        slack: Slack,
+        max_reads_out: u16,
+    ) -> Self {
         SendStream {
             end_psn: 0,
-            window: recovery::sender_window(recovery),
             reads_out: 0,
             answers_out: 0,
-            flight: Flight::new(),
+            flight: Flight::new(recovery::sender_window(recovery)),
             timeout: rto.timeout,
             recovery: Sender::new(recovery),
+            timing,
+            slack,
             timeouts: 0,
             rnr_backoffs: 0,
             timer_base: Time::ZERO,
@@ -225,7 +237,7 @@ impl SendStream {
     #[inline]
     fn new_packet_allowed(&self) -> bool {
         let next = self.flight.next();
-        next < self.end_psn && next - self.flight.una() < u64::from(self.window)
+        next < self.end_psn && next - self.flight.una() < u64::from(self.flight.window())
     }
 
     /// What to send next: what was lost before what is new.
@@ -342,9 +354,9 @@ impl SendStream {
     /// The retransmission timer has fired: what was sent up to `before` counts as lost. False if that has happened too
     /// often.
     pub(crate) fn timed_out(&mut self, now: Time, before: Time, lost: &mut Vec<u64>) -> bool {
-        self.timeouts += 1;
-        self.timeout = self.rto.after(self.timeouts);
-        if self.timeouts > self.rto.retry_limit {
+        self.timeouts = self.timeouts.saturating_add(1);
+        self.timeout = self.rto.after(u32::from(self.timeouts));
+        if self.has_retried_enough() {
             return false;
         }
         self.recovery.on_timeout(before, &mut self.flight, lost);
@@ -358,15 +370,24 @@ impl SendStream {
         if now < self.timer_base.saturating_add(self.timeout) {
             return true;
         }
-        self.timeouts += 1;
-        self.timeout = self.rto.after(self.timeouts);
+        self.timeouts = self.timeouts.saturating_add(1);
+        self.timeout = self.rto.after(u32::from(self.timeouts));
         self.timer_base = now;
-        self.timeouts <= self.rto.retry_limit
+        !self.has_retried_enough()
+    }
+
+    /// More timeouts in a row than configured. A number that is beyond counting is reached when the count ends.
+    fn has_retried_enough(&self) -> bool {
+        self.timeouts == u16::MAX || u32::from(self.timeouts) > self.rto.retry_limit
     }
 
     /// When the retransmission timer has to fire, and whether for want of an answer to a READ.
     pub(crate) fn deadline(&mut self) -> Option<(Time, Waiting)> {
-        if let Some(sent_at) = self.recovery.oldest_in_flight(&self.flight) {
+        if self.is_timed() {
+            if let Some(deadline) = self.end_of_patience() {
+                return Some((deadline, Waiting::ForAck));
+            }
+        } else if let Some(sent_at) = self.recovery.oldest_in_flight(&self.flight) {
             let from = sent_at.max(self.timer_base);
             return Some((from.saturating_add(self.timeout), Waiting::ForAck));
         }
@@ -379,7 +400,7 @@ impl SendStream {
     /// Time to the next timeout.
     #[inline]
     pub(crate) fn timeout(&self) -> Duration {
-        self.timeout
+        if self.is_timed() { self.wait() } else { self.timeout }
     }
     pub(crate) fn rto_config(&self) -> &RetransmissionConfig {
         &self.rto
@@ -406,10 +427,10 @@ impl SendStream {
         let (una, next) = (self.flight.una(), self.flight.next());
         assert!(una <= next && next <= self.end_psn, "PSNs in order: {una} {next} {}", self.end_psn);
         assert!(
-            next - una <= u64::from(self.window),
+            next - una <= u64::from(self.flight.window()),
             "{} packets outstanding, window {}",
             next - una,
-            self.window
+            self.flight.window()
         );
         let mut psn = self.messages.front().map_or(self.end_psn, |message| message.start_psn);
         for (index, message) in self.messages.iter().enumerate() {

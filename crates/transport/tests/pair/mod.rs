@@ -109,6 +109,13 @@ pub(crate) struct Channel {
     pub(crate) mark: f64,
     /// No packet gets through from this instant on.
     pub(crate) dead_from: Time,
+    /// In these times nothing arrives; what would have does at the end, as when a switch pauses.
+    pub(crate) pauses: Vec<(Time, Time)>,
+    /// In this time what takes the first path is lost.
+    pub(crate) dead_path: Option<(Time, Time)>,
+    /// Time that one packet of data takes on the slowest link, before which packets queue.
+    pub(crate) bottleneck: Option<Duration>,
+    bottleneck_free_at: Time,
     /// Decides before chance does: `Some(true)` passes, `Some(false)` drops.
     #[allow(clippy::type_complexity)]
     pub(crate) script: Option<Box<dyn FnMut(&Transmit) -> Option<bool>>>,
@@ -125,6 +132,10 @@ impl Channel {
             duplicate: 0.0,
             mark: 0.0,
             dead_from: Time::MAX,
+            pauses: vec![],
+            dead_path: None,
+            bottleneck: None,
+            bottleneck_free_at: Time::ZERO,
             script: None,
             rng: Rng::for_component(seed, "channel", 0),
         }
@@ -132,7 +143,10 @@ impl Channel {
     /// The delays with which copies of a packet arrive.
     fn copies(&mut self, now: Time, packet: &Transmit) -> Vec<Duration> {
         let scripted = self.script.as_mut().and_then(|script| script(packet));
-        if now >= self.dead_from || scripted == Some(false) {
+        let is_dead = self
+            .dead_path
+            .is_some_and(|(from, to)| packet.segment.path == PathId(0) && (from..to).contains(&now));
+        if now >= self.dead_from || is_dead || scripted == Some(false) {
             return vec![];
         }
         let copies = match scripted {
@@ -141,12 +155,29 @@ impl Channel {
             None => 1 + usize::from(self.rng.chance(self.duplicate)),
         };
         let path = self.by_path.get(packet.segment.path.index()).copied().unwrap_or(Duration::ZERO);
+        let queue = match (self.bottleneck, packet.segment.body) {
+            (Some(service), Body::Data(_)) => {
+                self.bottleneck_free_at = self.bottleneck_free_at.max(now) + service;
+                self.bottleneck_free_at - now
+            }
+            _ => Duration::ZERO,
+        };
         (0..copies)
             .map(|_| {
-                path + self.delay
-                    + Duration::from_ps((self.jitter.as_ps() as f64 * self.rng.unit_f64()) as u64)
+                let delay = path
+                    + self.delay
+                    + queue
+                    + Duration::from_ps((self.jitter.as_ps() as f64 * self.rng.unit_f64()) as u64);
+                self.after_pauses(now + delay) - now
             })
             .collect()
+    }
+    /// When what would arrive at this time does.
+    fn after_pauses(&self, mut at: Time) -> Time {
+        while let Some(&(_, end)) = self.pauses.iter().find(|(from, to)| (*from..*to).contains(&at)) {
+            at = end;
+        }
+        at
     }
 }
 

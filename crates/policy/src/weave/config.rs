@@ -1,0 +1,50 @@
+//! What can be set.
+
+use pathweave_units::Rng;
+
+use super::Weave;
+use crate::error::check;
+use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
+
+/// Parameters of weave. Both are pure numbers, right for every rate, packet size and distance; the rest are constants, each
+/// with its reason where it is used.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WeaveConfig {
+    /// Queueing delay at which the window stays as it is, in idle round-trip times; the time of two packets on the line is
+    /// added. What is below it costs throughput, what is above it latency.
+    pub target: f64,
+    /// Largest window, in bandwidth-delay products; the first is two thirds of it. Four hops at 93 % of their rate queue by
+    /// chance alone, and the window has to cover that.
+    pub max_bdp: f64,
+}
+
+impl Default for WeaveConfig {
+    fn default() -> Self {
+        WeaveConfig { target: 0.3, max_bdp: 1.5 }
+    }
+}
+
+impl Adapt for WeaveConfig {
+    fn host_delay(&self) -> HostDelay {
+        HostDelay::InRoundTrip
+    }
+    fn adapt_to_host(&mut self, host: &HostEnv) {
+        self.max_bdp *= host.held_bdps;
+    }
+}
+
+impl WeaveConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let positive = |name, x: f64| check(x > 0.0 && x <= 1e3, name, x, "more than 0, at most 1000");
+        positive("target", self.target)?;
+        positive("max_bdp", self.max_bdp)
+    }
+    /// The policy of one direction of one queue pair.
+    pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Weave {
+        Weave::new(self, env, rng)
+    }
+}

@@ -1,0 +1,100 @@
+//! Weave: paths that came back well are used again, the window follows the low round-trip times, and losses are found by
+//! time ([`Recovery::Timed`](crate::Recovery::Timed)). pathweave's own; `docs/weave.md` tells why it is so.
+//!
+//! - A path that came back *well*, neither marked nor late by the flow's own measure of noise, is used again, once; every
+//!   other packet takes a random one ([`thread`]; the ring is that of REPS).
+//! - The window follows the *low* round-trip times, not their mean: what chance does to sprayed packets reaches some of
+//!   them, while a queue at the last hop, which alone asks for less rate, reaches all ([`window`]).
+//! - A loss moves paths; of the window it takes no more than the packet that is lost: that follows delay, and a broken link
+//!   is no congestion.
+
+mod config;
+mod noise;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod window;
+
+use pathweave_units::{Rate, Rng, Time};
+
+use crate::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+pub use config::WeaveConfig;
+use noise::Noise;
+use thread::Thread;
+use window::Window;
+
+/// One direction of one queue pair.
+#[derive(Clone, Debug)]
+pub struct Weave {
+    window: Window,
+    noise: Noise,
+    thread: Thread,
+}
+
+impl Weave {
+    fn new(config: &WeaveConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
+        Weave {
+            window: Window::new(config, env),
+            noise: Noise::new(env),
+            thread: Thread::new(env.paths, rng),
+        }
+    }
+
+    /// The window, in packets.
+    pub fn window_packets(&self) -> f32 {
+        self.window.packets
+    }
+
+    #[inline]
+    fn on_ack(&mut self, now: Time, feedback: &Feedback, timed: bool, marked: bool) {
+        let mut late = false;
+        if timed {
+            let rtt = (feedback.rtt.as_ps() as f32).max(1.0);
+            late = self.noise.is_late(rtt);
+            self.window.on_rtt(now, rtt, feedback.backlogged);
+        }
+        if !late && !marked {
+            self.thread.came_back_well(feedback.path);
+        }
+    }
+}
+
+impl Policy for Weave {
+    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control);
+    #[inline]
+    fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
+        // With nothing in flight one always fits: the window is at least a packet.
+        if self.window.fits(want.inflight_packets) { Grant::Send(self.thread.next()) } else { Grant::Blocked }
+    }
+    #[inline]
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        self.thread.sent(cx.rng);
+        Memo::default()
+    }
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        match feedback.kind {
+            FeedbackKind::Ack { timed, marked } => self.on_ack(now, feedback, timed, marked),
+            FeedbackKind::Lost | FeedbackKind::Timeout => {
+                self.thread.on_loss(feedback.path, cx.rng);
+                self.window.on_loss();
+            }
+            FeedbackKind::Cnp
+            | FeedbackKind::Midway
+            | FeedbackKind::Echo
+            | FeedbackKind::Heard { .. }
+            | FeedbackKind::Late
+            | FeedbackKind::Notices(_) => {}
+        }
+    }
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.thread.on_paths(paths, cx.rng);
+    }
+    fn on_timer(&mut self, _now: Time, _cx: &mut PolicyCx<'_>) {}
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+    fn rate(&self, _now: Time) -> Option<Rate> {
+        Some(self.window.rate())
+    }
+}

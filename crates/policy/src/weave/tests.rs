@@ -1,0 +1,245 @@
+//! Steps by hand, and the bench. 100 Gb/s, packets of 1,250 B (100 ns), 10 us there and back: a bandwidth-delay product of
+//! 100 packets, a target of 3.2 us.
+
+use alloc::vec::Vec;
+
+use pathweave_units::{Duration, PathId, Rate, Rng, Time};
+
+use super::*;
+use crate::testing::{Scenario, random_operations};
+use crate::{Leg, PathState, Policy, Shared};
+
+fn env() -> PolicyEnv {
+    PolicyEnv {
+        line_rate: Rate::from_gbps(100),
+        base_rtt: Duration::from_us(10),
+        mtu_wire_bytes: 1_250,
+        paths: 1_000,
+        measured: Leg::with_rtt(Duration::from_us(10)),
+        ..Scenario::steady().env
+    }
+}
+
+/// A flow, and what it is lent.
+struct Flow {
+    weave: Weave,
+    rng: Rng,
+    shared: Shared,
+    in_flight: u32,
+}
+
+impl Flow {
+    fn new() -> Self {
+        let mut rng = Rng::for_component(1, "policy", 0);
+        let weave = WeaveConfig::default().build(&env(), &mut rng);
+        Flow { weave, rng, shared: Shared::default(), in_flight: 0 }
+    }
+    /// Sends as many packets as may leave, at most so many. Their paths.
+    fn send(&mut self, most: usize) -> Vec<u16> {
+        let mut paths = Vec::new();
+        while paths.len() < most {
+            let want = Want {
+                psn: 0,
+                payload_bytes: 1_186,
+                wire_bytes: 1_250,
+                msn: 0,
+                retransmit: false,
+                inflight_packets: self.in_flight,
+                inflight_bytes: u64::from(self.in_flight) * 1_250,
+            };
+            let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+            let Grant::Send(path) = self.weave.poll_send(Time::ZERO, &want, &mut cx) else { break };
+            self.in_flight += 1;
+            let sent = Sent {
+                path,
+                psn: 0,
+                msn: 0,
+                payload_bytes: 1_186,
+                wire_bytes: 1_250,
+                retransmit: false,
+                inflight_packets: self.in_flight,
+            };
+            self.weave.on_sent(Time::ZERO, &sent, &mut cx);
+            paths.push(path.0);
+        }
+        paths
+    }
+    fn hear(&mut self, at_us: u64, kind: FeedbackKind, path: u16, rtt_ns: u64) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let feedback = Feedback {
+            kind,
+            path: PathId(path),
+            psn: 0,
+            memo: Memo::default(),
+            wire_bytes: 1_250,
+            rtt: Duration::from_ns(rtt_ns),
+            one_way_ps: 0,
+            inflight_packets: self.in_flight,
+            backlogged: true,
+        };
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        self.weave.on_feedback(Time::from_us(at_us), &feedback, &mut cx);
+    }
+    fn ack(&mut self, path: u16, rtt_ns: u64) {
+        self.hear(10, FeedbackKind::Ack { timed: true, marked: false }, path, rtt_ns);
+    }
+    fn marked(&mut self, path: u16) {
+        self.hear(10, FeedbackKind::Ack { timed: true, marked: true }, path, 10_000);
+    }
+}
+
+fn close(found: f32, wanted: f64) -> bool {
+    (f64::from(found) - wanted).abs() < 1e-6 * wanted
+}
+
+#[test]
+fn the_first_window_is_the_bandwidth_delay_product() {
+    let mut flow = Flow::new();
+    assert_eq!(flow.send(1_000).len(), 100);
+    assert_eq!(flow.send(1), []);
+    for _ in 0..2_000 {
+        flow.ack(0, 10_000);
+    }
+    assert!(close(flow.weave.window_packets(), 151.0));
+}
+
+#[test]
+fn what_came_back_well_is_used_again_once() {
+    let mut flow = Flow::new();
+    flow.send(1_000);
+    flow.ack(7, 10_000);
+    assert!(close(flow.weave.window_packets(), 100.08));
+    let random = flow.weave.thread.clone();
+    assert_eq!(flow.send(1), [7]);
+    flow.in_flight -= 1;
+    assert_ne!(random.next(), PathId(0));
+    assert_eq!(flow.send(1), [flow_spray(&random)]);
+}
+
+/// The random path drawn ahead.
+fn flow_spray(thread: &Thread) -> u16 {
+    let mut emptied = thread.clone();
+    let mut rng = Rng::for_component(1, "unused", 0);
+    for _ in 0..8 {
+        if emptied.fresh() == 0 {
+            break;
+        }
+        emptied.sent(&mut rng);
+    }
+    emptied.next().0
+}
+
+#[test]
+fn late_is_three_deviations_or_a_packet() {
+    // Mean 10 us, deviation 0.1 us.
+    let mut flow = Flow::new();
+    flow.ack(7, 10_300);
+    assert_eq!(flow.weave.thread.next(), PathId(7));
+    let mut flow = Flow::new();
+    flow.ack(7, 10_310);
+    assert_ne!(flow.weave.thread.next(), PathId(7));
+    assert!(close(flow.weave.noise.mean, 10_019_375.0), "{}", flow.weave.noise.mean);
+    assert!(close(flow.weave.noise.deviation, 113_125.0), "{}", flow.weave.noise.deviation);
+}
+
+#[test]
+fn the_low_round_trip_rises_slowly_and_falls_at_once() {
+    let mut flow = Flow::new();
+    flow.ack(7, 14_000);
+    assert!(close(flow.weave.window.low, 10_125_000.0));
+    flow.ack(7, 10_000);
+    assert!(close(flow.weave.window.low, 10_062_500.0));
+}
+
+/// A window of 100 packets after a round trip that leaves the low one at this.
+fn with_low(at_us: u64, low_us: f32) -> Flow {
+    let mut flow = Flow::new();
+    flow.weave.window.packets = 100.0;
+    flow.weave.window.low = low_us * 1e6;
+    flow.hear(at_us, FeedbackKind::Ack { timed: true, marked: false }, 7, (low_us * 1e3) as u64);
+    flow
+}
+
+#[test]
+fn the_window_grows_below_its_target_and_shrinks_above() {
+    // Half of the target queues: 8 x 0.5 / 100.
+    assert!(close(with_low(100, 11.6).weave.window_packets(), 100.04));
+    // 6.8 us of 20 too many: 0.8 x 0.34.
+    let mut flow = with_low(100, 20.0);
+    assert!(close(flow.weave.window_packets(), 72.8), "{}", flow.weave.window_packets());
+    // Once in a low round trip.
+    flow.hear(119, FeedbackKind::Ack { timed: true, marked: false }, 7, 20_000);
+    assert!(close(flow.weave.window_packets(), 72.8));
+    flow.hear(120, FeedbackKind::Ack { timed: true, marked: false }, 7, 20_000);
+    assert!(close(flow.weave.window_packets(), 72.8 * 0.728));
+    // Never more than a half.
+    assert!(close(with_low(2_000, 1_000.0).weave.window_packets(), 50.0));
+}
+
+#[test]
+fn marked_paths_are_left_and_of_many_the_newest_stay() {
+    let mut flow = Flow::new();
+    flow.ack(11, 10_000);
+    flow.marked(12);
+    flow.ack(13, 10_000);
+    let random = flow_spray(&flow.weave.thread);
+    assert_eq!(flow.send(3), [11, 13, random]);
+    (0..9).for_each(|path| flow.ack(path, 10_000));
+    assert_eq!(flow.send(1), [1]);
+}
+
+#[test]
+fn a_loss_moves_paths_and_costs_the_window_one_packet() {
+    let mut flow = Flow::new();
+    [5, 6, 5].into_iter().for_each(|path| flow.ack(path, 10_000));
+    let window = flow.weave.window_packets();
+    flow.hear(11, FeedbackKind::Lost, 5, 0);
+    let paths = flow.send(3);
+    assert_eq!(paths[1], 6);
+    assert!(paths[0] != 5 && paths[2] != 5, "{paths:?}");
+    assert!(close(flow.weave.window_packets(), f64::from(window) - 1.0));
+}
+
+#[test]
+fn paths_that_are_gone_are_not_taken() {
+    let mut flow = Flow::new();
+    [5, 6].into_iter().for_each(|path| flow.ack(path, 10_000));
+    let paths: Vec<PathView> = (0..1_000u16)
+        .map(|path| {
+            let state = if path < 6 { PathState::Down } else { PathState::Up };
+            PathView::new(PathId(path), state)
+        })
+        .collect();
+    let mut cx = PolicyCx { rng: &mut flow.rng, shared: &mut flow.shared };
+    flow.weave.on_paths(Time::ZERO, &paths, &mut cx);
+    let sent = flow.send(50);
+    assert_eq!(sent[1], 6);
+    assert!(sent.iter().all(|&path| path >= 6), "{sent:?}");
+}
+
+#[test]
+fn a_marked_path_is_left_and_the_line_stays_full() {
+    let scenario = Scenario { packets: 10_000, ..Scenario::one_path_marked() };
+    let report = scenario.run(|env, rng| WeaveConfig::default().build(env, rng));
+    let sent = &report.senders[0].sent;
+    assert!(sent[0] < 1_500, "{sent:?}"); // a quarter would be 2,500
+    assert!(report.done_at() < Time::from_us(1_020), "{}", report.done_at());
+}
+
+#[test]
+fn a_flow_keeps_less_than_two_cache_lines() {
+    // 48 bytes of its own: window, low, base, mean, deviation (4 each), the last cut (8), the ring (18) and a path (2). The
+    // rest is the same for all flows of a NIC.
+    assert!(size_of::<Weave>() <= 128, "{} bytes", size_of::<Weave>());
+}
+
+#[test]
+fn random_operations_break_no_invariant() {
+    let env = Scenario::steady().env;
+    for seed in 0..60 {
+        let max_bdp = [1.5, 0.01, 4.0][seed as usize % 3];
+        let config = WeaveConfig { max_bdp, ..WeaveConfig::default() };
+        assert_eq!(config.validate(), Ok(()));
+        random_operations(seed, 2_000, &env, |env, rng| config.build(env, rng));
+    }
+}

@@ -1,0 +1,80 @@
+//! Which path: those that came back well, once each, oldest first; a random one where there is none (the ring of REPS,
+//! Bonato et al., arXiv 2407.21625, without its phases of exploring and freezing).
+
+use pathweave_units::{PathId, Rng};
+
+use crate::PathView;
+use crate::picker::PathSet;
+
+/// Paths kept: with more the oldest news is too old, as REPS found (section 3.2).
+const ENTRIES: usize = 8;
+
+#[derive(Clone, Debug)]
+pub(super) struct Thread {
+    /// Paths that came back well and have not been used since: the `fresh` entries before `head`.
+    ring: [PathId; ENTRIES],
+    head: u8,
+    fresh: u8,
+    /// The next random path, drawn ahead, so that asking changes nothing.
+    spray: PathId,
+    paths: PathSet,
+}
+
+impl Thread {
+    pub(super) fn new(paths: u16, rng: &mut Rng) -> Self {
+        let paths = PathSet::all(paths);
+        let spray = paths.draw(rng);
+        Thread { ring: [PathId(0); ENTRIES], head: 0, fresh: 0, spray, paths }
+    }
+
+    /// The path of the next packet.
+    #[inline]
+    pub(super) fn next(&self) -> PathId {
+        if self.fresh == 0 {
+            return self.spray;
+        }
+        self.ring[(usize::from(self.head) + ENTRIES - usize::from(self.fresh)) % ENTRIES]
+    }
+    /// Paths in the ring.
+    #[cfg(test)]
+    pub(super) fn fresh(&self) -> u8 {
+        self.fresh
+    }
+    /// The packet of [`Thread::next`] has left.
+    #[inline]
+    pub(super) fn sent(&mut self, rng: &mut Rng) {
+        if self.fresh > 0 {
+            self.fresh -= 1;
+        } else {
+            self.spray = self.paths.draw(rng);
+        }
+    }
+    /// A packet came back over `path`, neither marked nor late.
+    #[inline]
+    pub(super) fn came_back_well(&mut self, path: PathId) {
+        if self.paths.contains(path) {
+            self.ring[usize::from(self.head)] = path;
+            self.head = (self.head + 1) % ENTRIES as u8;
+            self.fresh = (self.fresh + 1).min(ENTRIES as u8);
+        }
+    }
+    /// A packet is lost: its path is not taken again, unless by chance.
+    pub(super) fn on_loss(&mut self, path: PathId, rng: &mut Rng) {
+        for kept in &mut self.ring {
+            if *kept == path {
+                *kept = self.paths.draw(rng);
+            }
+        }
+        if self.spray == path {
+            self.spray = self.paths.draw(rng);
+        }
+    }
+    /// Only these can be used from now on.
+    pub(super) fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
+        self.paths = PathSet::usable(paths);
+        self.spray = self.paths.keep_or_draw(self.spray, rng);
+        for kept in &mut self.ring {
+            *kept = self.paths.keep_or_draw(*kept, rng);
+        }
+    }
+}
