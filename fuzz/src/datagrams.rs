@@ -29,6 +29,7 @@ fn queue_pair(own: u32, peer: PeerId) -> RdQp<AnyPolicy> {
         behaviour: DatagramConfig { window_packets: 256, ..DatagramConfig::default() },
         mtu_payload: 1_000,
         framing: Framing::Pathweave,
+        paths: env.paths,
         nic_ports: 1,
         seed: 1,
         rtt: RTT,

@@ -75,13 +75,14 @@ pub enum Slows {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DatagramConfig {
-    /// What the receiver asks for again: "two_scans" (default) what two scans a period apart found missing; "literal"
-    /// what one scan found, as the paper prints it, late packets included; "never" nothing: raw datagrams.
+    /// What the receiver asks for again: "overtaken" (default) what later packets have overtaken on every path, and the
+    /// end of what was sent once the flow has fallen silent; "two_scans" what two scans a period apart found missing;
+    /// "literal" what one scan found, as the paper prints it, late packets included; "never" nothing: raw datagrams.
     pub repair: Repair,
     /// Period of the scan in round-trip times, 1 to 100. Default 2.5; the paper says 2 to 3, and no less than 1.
     pub scan_rtts: f64,
-    /// Which round-trip time that is: "configured" (default) the idle network's; "measured" what it takes at present from
-    /// asking for a packet to its arrival, and never less than configured.
+    /// Which round-trip time that is: "measured" (default) what it takes at present from asking for a packet to its
+    /// arrival, and never less than configured; "configured" the idle network's.
     pub rtt: RttSource,
     /// Which packets leave before which: "first" (default, the paper) retransmissions before all others; "half"
     /// alternately where both wait; "last" after all others.
@@ -109,9 +110,9 @@ pub struct DatagramConfig {
 impl Default for DatagramConfig {
     fn default() -> Self {
         DatagramConfig {
-            repair: Repair::TwoScans,
+            repair: Repair::Overtaken,
             scan_rtts: 2.5,
-            rtt: RttSource::Configured,
+            rtt: RttSource::Measured,
             retries: RetryOrder::First,
             announce: Announce::FirstPacket,
             delivery: Delivery::Unordered,
@@ -133,6 +134,11 @@ impl DatagramConfig {
             EethPlace::InsideMtu => mtu_payload - EETH_BYTES,
             EethPlace::OutsideMtu => mtu_payload,
         }
+    }
+    /// Whether the announcement of a message of so many packets says that all of it has left. By the rules of scans it
+    /// counts as if it did.
+    pub fn start_says_sent(&self, packets: u32) -> bool {
+        self.repair != Repair::Overtaken || (packets == 1 && self.announce == Announce::FirstPacket)
     }
     /// Names the first field that is wrong.
     pub fn validate(&self) -> Result<(), ConfigError> {
@@ -163,6 +169,9 @@ macro_rules! choice {
 choice! {
     /// What the receiver asks for again.
     Repair {
+        /// What later packets have overtaken on every path, each of which keeps order, and the end of what was sent once
+        /// the flow has fallen silent. Who is asked in vain is asked again after twice the time.
+        Overtaken,
         /// What two scans a period apart found missing.
         TwoScans,
         /// What one scan found missing below the highest packet, as printed.
@@ -175,10 +184,10 @@ choice! {
 choice! {
     /// The round-trip time that the period of the scan is measured in.
     RttSource {
-        /// That of the idle network.
-        Configured,
         /// From asking for a packet to its arrival, of late.
         Measured,
+        /// That of the idle network.
+        Configured,
     }
 }
 

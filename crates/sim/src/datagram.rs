@@ -302,6 +302,7 @@ impl<const C: usize> Runner<'_, C> {
                 behaviour: *config,
                 mtu_payload: spec.host.mtu.get() as u16,
                 framing: spec.host.framing,
+                paths: opening.env.paths,
                 nic_ports,
                 seed: spec.seed ^ u64::from(own.host.0) << 32,
                 rtt: opening.rtt,

@@ -131,6 +131,7 @@ use crate::transmit::{Gate, Transmit};
 ///     behaviour: DatagramConfig::default(),
 ///     mtu_payload: 4_096,
 ///     framing: pathweave_wire::Framing::Rocev2,
+///     paths: 1,
 ///     nic_ports: 1,
 ///     seed: 1,
 ///     rtt: Duration::from_us(2),

@@ -100,6 +100,7 @@ impl Subject for RdQp<AnyPolicy> {
                 behaviour,
                 mtu_payload: MTU,
                 framing: Framing::Rocev2,
+                paths: env.paths,
                 nic_ports: PORTS,
                 seed,
                 rtt: RTT,

@@ -7,7 +7,7 @@ use pathweave_units::QpNum;
 use thiserror::Error;
 
 /// Version of this format.
-pub const SIDE_VERSION: u8 = 2;
+pub const SIDE_VERSION: u8 = 3;
 /// First byte of every message.
 pub const SIDE_MAGIC: u8 = 0x73;
 /// Most runs a NACK may name.
@@ -78,6 +78,13 @@ pub enum Side<R> {
         total: u64,
         /// Said before on a channel that broke.
         again: bool,
+    },
+    /// Sender: every packet before this one has left, once at least. What of them does not arrive is late or lost.
+    Sent {
+        /// Between which queue pairs.
+        flow: RdFlow,
+        /// One more than the PSN of the last packet that has left.
+        end_psn: u64,
     },
     /// Receiver: a message is whole; the sender may forget it.
     Done {
@@ -212,7 +219,7 @@ impl<'a> SideFrame<'a> {
             return refuse("magic", head[at::MAGIC].into(), "115");
         }
         if head[at::VERSION] != SIDE_VERSION {
-            return refuse("version", head[at::VERSION].into(), "2");
+            return refuse("version", head[at::VERSION].into(), "3");
         }
         let kind = head[at::KIND];
         let allowed_flags = if kind == 1 { AGAIN } else { 0 };
@@ -229,15 +236,16 @@ impl<'a> SideFrame<'a> {
             2 => DONE_LEN,
             3 => ABORT_LEN,
             4 => NACK_LEN + 4 * usize::from(msg_id),
-            5 | 6 => DONE_LEN,
+            5 | 6 | 9 => DONE_LEN,
             7 | 8 => HEAD_LEN,
-            other => return refuse("kind", other.into(), "1 to 8"),
+            other => return refuse("kind", other.into(), "1 to 9"),
         };
         let all = need(len)?;
+        // Close, Closed and Sent are about no message.
+        if kind >= 7 && msg_id != 0 {
+            return refuse("message", msg_id.into(), "0");
+        }
         if len == HEAD_LEN {
-            if msg_id != 0 {
-                return refuse("message", msg_id.into(), "0");
-            }
             return Ok((if kind == 7 { SideFrame::Close { flow } } else { SideFrame::Closed { flow } }, len));
         }
         let first_psn = number::<8>(all, at::PSN);
@@ -261,6 +269,7 @@ impl<'a> SideFrame<'a> {
             3 => SideFrame::Abort { flow, msg_id, first_psn, packets: packets()? },
             5 => SideFrame::Wait { flow, msg_id, first_psn },
             6 => SideFrame::Ready { flow, msg_id, from_psn: first_psn },
+            9 => SideFrame::Sent { flow, end_psn: first_psn },
             _ => {
                 let runs = NackRuns { base: first_psn, bytes: &all[at::RUNS..] };
                 if runs.bytes.is_empty() {
@@ -301,6 +310,7 @@ impl<R> Side<R> {
     pub const fn flow(&self) -> RdFlow {
         match self {
             Side::Start { flow, .. }
+            | Side::Sent { flow, .. }
             | Side::Done { flow, .. }
             | Side::Abort { flow, .. }
             | Side::Nack { flow, .. }
@@ -315,7 +325,11 @@ impl<R> Side<R> {
     /// does.
     pub const fn is_of_sender(&self) -> bool {
         match self {
-            Side::Start { .. } | Side::Abort { .. } | Side::Close { .. } | Side::Closed { .. } => true,
+            Side::Start { .. }
+            | Side::Sent { .. }
+            | Side::Abort { .. }
+            | Side::Close { .. }
+            | Side::Closed { .. } => true,
             Side::Done { .. } | Side::Nack { .. } | Side::Wait { .. } | Side::Ready { .. } => false,
         }
     }
@@ -326,6 +340,7 @@ impl<R> Side<R> {
             Side::Start { flow, msg_id, first_psn, packets, total, again } => {
                 Side::Start { flow, msg_id, first_psn, packets, total, again }
             }
+            Side::Sent { flow, end_psn } => Side::Sent { flow, end_psn },
             Side::Done { flow, msg_id, first_psn } => Side::Done { flow, msg_id, first_psn },
             Side::Abort { flow, msg_id, first_psn, packets } => {
                 Side::Abort { flow, msg_id, first_psn, packets }
@@ -351,7 +366,7 @@ impl<R: Runs> Side<R> {
     pub fn encoded_len(&self) -> usize {
         match self {
             Side::Start { .. } => START_LEN,
-            Side::Done { .. } | Side::Wait { .. } | Side::Ready { .. } => DONE_LEN,
+            Side::Done { .. } | Side::Wait { .. } | Side::Ready { .. } | Side::Sent { .. } => DONE_LEN,
             Side::Close { .. } | Side::Closed { .. } => HEAD_LEN,
             Side::Abort { .. } => ABORT_LEN,
             Side::Nack { runs, .. } => NACK_LEN + 4 * runs.each().len(),
@@ -377,6 +392,7 @@ impl<R: Runs> Side<R> {
             &Side::Ready { flow, msg_id, from_psn } => head(out, 6, 0, flow, msg_id, from_psn),
             &Side::Close { flow } => short_head(out, 7, 0, flow, 0),
             &Side::Closed { flow } => short_head(out, 8, 0, flow, 0),
+            &Side::Sent { flow, end_psn } => head(out, 9, 0, flow, 0, end_psn),
         }
         self.encoded_len()
     }
@@ -416,23 +432,27 @@ mod tests {
             again: true,
         };
         let expected = [
-            0x73, 2, 1, 1, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0,
+            0x73, 3, 1, 1, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0,
             0x27, 0x10,
         ];
         assert_eq!(start.emit(&mut out), 32);
         assert_eq!(out[..32], expected);
         assert_eq!(SideFrame::parse(&expected), Ok((start, 32)));
         let done: SideFrame<'_> = Side::Done { flow: FLOW, msg_id: 7, first_psn: 5 };
-        let expected = [0x73, 2, 2, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 5];
+        let expected = [0x73, 3, 2, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 5];
         assert_eq!((done.emit(&mut out), &out[..20]), (20, &expected[..]));
         let wait: SideFrame<'_> = Side::Wait { flow: FLOW, msg_id: 7, first_psn: 5 };
-        let expected = [0x73, 2, 5, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 5];
+        let expected = [0x73, 3, 5, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 5];
         assert_eq!((wait.emit(&mut out), &out[..20]), (20, &expected[..]));
         let ready: SideFrame<'_> = Side::Ready { flow: FLOW, msg_id: 7, from_psn: 6 };
-        let expected = [0x73, 2, 6, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 6];
+        let expected = [0x73, 3, 6, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 6];
         assert_eq!((ready.emit(&mut out), &out[..20]), (20, &expected[..]));
+        let sent: SideFrame<'_> = Side::Sent { flow: FLOW, end_psn: 8 };
+        let expected = [0x73, 3, 9, 0, 1, 2, 3, 10, 11, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8];
+        assert_eq!((sent.emit(&mut out), &out[..20]), (20, &expected[..]));
+        assert_eq!(SideFrame::parse(&expected), Ok((sent, 20)));
         for (close, kind) in [(SideFrame::Close { flow: FLOW }, 7), (SideFrame::Closed { flow: FLOW }, 8)] {
-            let expected = [0x73, 2, kind, 0, 1, 2, 3, 10, 11, 12, 0, 0];
+            let expected = [0x73, 3, kind, 0, 1, 2, 3, 10, 11, 12, 0, 0];
             assert_eq!((close.emit(&mut out), &out[..12]), (12, &expected[..]));
             assert_eq!(SideFrame::parse(&expected), Ok((close, 12)));
         }
@@ -443,7 +463,7 @@ mod tests {
         ];
         let len = Side::Nack { flow: FLOW, runs }.emit(&mut out);
         let expected = [
-            0x73, 2, 4, 0, 1, 2, 3, 10, 11, 12, 0, 3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 3, 255, 1,
+            0x73, 3, 4, 0, 1, 2, 3, 10, 11, 12, 0, 3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 3, 255, 1,
             0, 0,
         ];
         assert_eq!((len, &out[..len]), (32, &expected[..]));
@@ -469,8 +489,9 @@ mod tests {
             }
         };
         assert_eq!(after(&[(0, 0)]), ("magic", 0));
-        assert_eq!(after(&[(1, 1)]), ("version", 1));
-        assert_eq!(after(&[(2, 9)]), ("kind", 9));
+        assert_eq!(after(&[(1, 2)]), ("version", 2));
+        assert_eq!(after(&[(2, 10)]), ("kind", 10));
+        assert_eq!(after(&[(2, 9)]), ("message", 7));
         assert_eq!(after(&[(2, 7)]), ("message", 7));
         assert_eq!(after(&[(3, 2)]), ("flags", 2));
         assert_eq!(after(&[(2, 2), (3, 1)]), ("flags", 1));
@@ -494,7 +515,7 @@ mod tests {
         fn any_bytes_are_refused_or_mean_what_they_say(mut bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..64), forge: bool) {
             if forge && bytes.len() >= 4 {
                 bytes[..2].copy_from_slice(&[SIDE_MAGIC, SIDE_VERSION]);
-                bytes[2] = bytes[2] % 8 + 1;
+                bytes[2] = bytes[2] % 9 + 1;
                 bytes[3] = 0;
             }
             if let Ok((frame, len)) = SideFrame::parse(&bytes) {

@@ -45,6 +45,7 @@ pub(super) fn queue_pair(config: &RdmConfig, num: QpNum) -> Result<RdQp<AnyPolic
         behaviour,
         mtu_payload: device.mtu_payload,
         framing: Framing::Pathweave,
+        paths: device.paths,
         nic_ports: 1,
         seed,
         rtt,

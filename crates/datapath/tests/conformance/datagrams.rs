@@ -60,6 +60,7 @@ impl<T: Told> Carrier for Datagrams<T> {
             behaviour: DatagramConfig { eeth, delivery: T::DELIVERY, ..DatagramConfig::default() },
             mtu_payload: MTU as u16,
             framing: Framing::Pathweave,
+            paths: environment(RTT).paths,
             nic_ports: 1,
             seed: setup.seed,
             rtt: RTT,

@@ -13,8 +13,8 @@ use crate::{
 pub(super) const ERD: SchemeInfo = SchemeInfo {
     name: "erd",
     aliases: &[],
-    help: "One datagram queue pair a process, packets round robin over 4 ports, what two scans miss is sent again",
-    source: "ERD (preprint, 2024), scan repaired; no congestion control is described",
+    help: "One datagram queue pair a process, packets round robin over 16 paths, what all paths overtook is sent again",
+    source: "ERD (preprint, 2024), with our rules for what is lost; no congestion control is described",
     make: datagrams,
 };
 
@@ -68,8 +68,9 @@ fn datagrams() -> Scheme {
         acks: AckPolicy { every_packets: 1, max_delay: Duration::from_us(1) },
         cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
         queue_pairs: 1,
-        paths: 4,
-        ports: Ports::Any,
+        // As for the other schemes whose packets know their paths; the paper has 4 ports, which hashing puts on 3 paths.
+        paths: 16,
+        ports: Ports::Distinct,
         forwarding: None,
         reordering: Reordering::default(),
         service: Service::Datagram(DatagramConfig::default()),

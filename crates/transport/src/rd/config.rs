@@ -33,6 +33,8 @@ pub struct RdConfig<P> {
     pub mtu_payload: u16,
     /// How many bytes a packet takes on a link.
     pub framing: Framing,
+    /// Paths that packets take. Both ends alike.
+    pub paths: u16,
     /// NIC ports. Path `p` leaves by port `p % nic_ports`. 1 to 64.
     pub nic_ports: u8,
     /// Seed of its random stream.

@@ -16,6 +16,7 @@ use crate::events::Status;
 pub struct RdOffer {
     pub(super) from: PeerId,
     pub(super) flow: u32,
+    path: PathId,
     data: RdData,
     pub(super) fresh: Fresh,
 }
@@ -58,9 +59,15 @@ impl<P: Policy> RdQp<P> {
         if ce {
             self.on_mark(now, flow, segment.path);
         }
-        let terms = self.terms();
-        match self.flows[flow as usize].rx.judge(data, terms) {
-            Ok(fresh) => return Some(RdOffer { from: peer, flow, data: *data, fresh }),
+        let (terms, repair) = (self.terms(), self.config.behaviour.repair);
+        let rx = &mut self.flows[flow as usize].rx;
+        if repair == Repair::Overtaken {
+            rx.heard(now, data.retransmit);
+        }
+        match rx.judge(data, terms) {
+            Ok(fresh) => {
+                return Some(RdOffer { from: peer, flow, path: segment.path, data: *data, fresh });
+            }
             Err(Refused::Duplicate) => self.counters.duplicates += 1,
             Err(Refused::BeyondWindow) => self.counters.beyond_window_drops += 1,
             Err(Refused::MustWait) => self.counters.waiting_drops += 1,
@@ -72,11 +79,11 @@ impl<P: Policy> RdQp<P> {
     /// Takes a packet that [`judge`](RdQp::judge) has just offered; nothing else may have happened since then. The answer
     /// says where its payload goes.
     pub fn take(&mut self, now: Time, offer: RdOffer) -> RdPlacement {
-        let RdOffer { from, flow, data, fresh } = offer;
-        let window = u64::from(self.config.behaviour.window_packets);
+        let RdOffer { from, flow, path, data, fresh } = offer;
+        let terms = self.terms();
         let rx = &mut self.flows[flow as usize].rx;
         let msg = fresh.msg;
-        let Arrival { in_order, asked } = rx.take(now, &data, &fresh, window);
+        let Arrival { in_order, asked } = rx.take(now, (&data, path), &fresh, terms);
         self.counters.payload_bytes_received += u64::from(data.len);
         self.counters.out_of_order += u64::from(!in_order);
         if !data.multi {
@@ -94,7 +101,11 @@ impl<P: Policy> RdQp<P> {
     }
 
     pub(super) fn terms(&self) -> Terms {
-        Terms { window: u64::from(self.config.behaviour.window_packets), capacity: self.config.capacity() }
+        Terms {
+            window: u64::from(self.config.behaviour.window_packets),
+            paths: self.config.paths,
+            capacity: self.config.capacity(),
+        }
     }
 
     /// A packet without data.
@@ -173,7 +184,8 @@ impl<P: Policy> RdQp<P> {
         let rx = &mut self.flows[flow as usize].rx;
         match *message {
             SideMessage::Start { msg_id, first_psn, packets, total, again, .. } => {
-                let start = Start { msg_id, first_psn, extent: Extent { packets, bytes: total } };
+                let has_left = self.config.behaviour.start_says_sent(packets);
+                let start = Start { msg_id, first_psn, extent: Extent { packets, bytes: total }, has_left };
                 match rx.on_start(&start, terms) {
                     Ok(true) if again => self.say_done(flow, msg_id, first_psn),
                     Ok(true) => {}
@@ -189,8 +201,14 @@ impl<P: Policy> RdQp<P> {
                 }
                 self.watch(now, flow);
             }
+            SideMessage::Sent { end_psn, .. } => {
+                if rx.on_sent(now, end_psn).is_err() {
+                    self.counters.malformed += 1;
+                }
+                self.watch(now, flow);
+            }
             SideMessage::Abort { msg_id, first_psn, packets, .. } => {
-                match rx.on_abort(msg_id, first_psn, packets, terms.window) {
+                match rx.on_abort(msg_id, first_psn, packets, terms) {
                     Ok(Some(msg)) => {
                         if rx.waiting().is_some_and(|waiting| waiting.msg == msg) {
                             self.release_flow(now, flow);
@@ -278,10 +296,10 @@ impl<P: Policy> RdQp<P> {
 
     fn tell(&mut self, flow: u32, ended: Ended) {
         let ordered = self.config.behaviour.delivery == Delivery::Ordered;
-        let window = u64::from(self.config.behaviour.window_packets);
+        let terms = self.terms();
         let (Flow { peer: from, rx, .. }, events) = (&mut self.flows[flow as usize], &mut self.events);
         let from = *from;
-        rx.ended(ended, ordered, window, |Ended { msg, bytes }| {
+        rx.ended(ended, ordered, terms, |Ended { msg, bytes }| {
             events.push_back(match bytes {
                 Some(bytes) => RdEvent::Delivered { from, msg, bytes },
                 None => RdEvent::Abandoned { from, msg },
@@ -317,8 +335,8 @@ impl<P: Policy> RdQp<P> {
             now,
             period,
             hold: period.max(self.rtt.at(now) + self.config.nack_delay * 2),
-            literal: behaviour.repair == Repair::Literal,
-            window: u64::from(behaviour.window_packets),
+            repair: behaviour.repair,
+            terms: self.terms(),
         };
         let mut watched = core::mem::take(&mut self.watched);
         self.counters.flows_scanned += watched.len() as u64;

@@ -304,7 +304,26 @@ impl<P: Policy> RdQp<P> {
             total: message.len,
             again,
         };
+        let has_left = message.sent == message.packets;
         self.side.push_back((peer.host, start));
+        if again && has_left {
+            self.say_sent(flow, msg);
+        }
+    }
+
+    /// All packets of a message have left: what does not arrive of them is late or lost.
+    fn say_sent(&mut self, flow: u32, msg: u64) {
+        let Flow { peer, tx, .. } = &mut self.flows[flow as usize];
+        let Some(message) = tx.message(msg) else { return };
+        let behaviour = &self.config.behaviour;
+        if behaviour.repair != Repair::Overtaken || behaviour.start_says_sent(message.packets) {
+            return;
+        }
+        let sent = SideMessage::Sent {
+            flow: RdFlow { src_qp: self.config.num, dst_qp: peer.qp },
+            end_psn: message.first_psn + u64::from(message.packets),
+        };
+        self.side.push_back((peer.host, sent));
     }
 
     /// The side channel to a host was lost and made anew: what may not have arrived is said again. Messages that were
@@ -333,9 +352,14 @@ impl<P: Policy> RdQp<P> {
         self.index.get(&from).is_some_and(|&flow| self.flows[flow as usize].rx.is_unfinished())
     }
 
-    /// Period of the scan at present.
+    /// Period of the scan at present. What all paths have overtaken is lost however long packets take, so there only the
+    /// time for which answers are waited for follows what is measured.
     pub fn scan_period(&self) -> Duration {
-        self.rtt.at(self.now).scale(self.config.behaviour.scan_rtts)
+        let rtt = match self.config.behaviour.repair {
+            Repair::Overtaken => self.rtt.idle(),
+            _ => self.rtt.at(self.now),
+        };
+        rtt.scale(self.config.behaviour.scan_rtts)
     }
 
     /// Whether anything of this end is not done.

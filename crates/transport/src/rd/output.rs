@@ -267,6 +267,9 @@ impl<P: Policy> RdQp<P> {
         if first && self.config.behaviour.announce == Announce::FirstPacket {
             self.announce(flow, msg, false);
         }
+        if last {
+            self.say_sent(flow, msg);
+        }
         if last && !self.repairs() {
             self.finish(flow, data.psn - u64::from(index), Status::Success);
         }

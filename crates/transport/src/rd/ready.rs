@@ -38,8 +38,8 @@ impl<P: Policy> RdQp<P> {
     }
 
     fn wait(&mut self, flow: u32, waiting: Waiting) {
-        let window = u64::from(self.config.behaviour.window_packets);
-        if self.flows[flow as usize].rx.wait(waiting, window) {
+        let terms = self.terms();
+        if self.flows[flow as usize].rx.wait(waiting, terms) {
             self.counters.waits_sent += 1;
             self.say_wait(flow, waiting);
         }

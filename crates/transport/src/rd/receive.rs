@@ -6,7 +6,8 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-use pathweave_units::{Duration, Time};
+use pathweave_policy::Repair;
+use pathweave_units::{Duration, PathId, Time};
 use pathweave_wire::RdData;
 
 use super::ranges::Ranges;
@@ -18,6 +19,12 @@ use crate::bits::BitRing;
 const HALF: u64 = 1 << 15;
 /// A packet this far from what is expected has a PSN that makes no sense.
 const MAX_AHEAD: u64 = 1 << 23;
+/// How often the time doubles for which a packet asked for is waited for before it is asked for again.
+const MOST_DOUBLINGS: u32 = 6;
+/// Paths of a flow that are watched one by one; of more, silence alone tells what is lost.
+const MOST_HEADS: u16 = 256;
+/// The longest pause between arrivals loses this part of itself with each of them.
+const PAUSE_FADES: u64 = 64;
 /// Messages of each kind (not whole, given up, to be told later) that a flow keeps account of: as many as a peer may have
 /// outstanding. A peer that names more breaks the rules.
 const MOST_KEPT: usize = MAX_RD_OUTSTANDING as usize;
@@ -31,10 +38,12 @@ pub(super) struct RxFlow {
     highest: u64,
     /// `highest` at the last scan.
     scan_mark: u64,
-    /// One more than the last PSN that is known to be sent; 0 while none is known.
+    /// One more than the last PSN that is known to be sent, or, for the rules of scans, announced; 0 while none is known.
     known_end: u64,
-    /// When a packet arrived last, or the flow came to be known.
+    /// When a packet arrived last, one that had arrived before included, or the flow came to be known.
     last_arrival: Time,
+    /// The longest time of late between two arrivals while something was on its way.
+    longest_pause: Duration,
     /// One more than the highest message number seen: others are near it.
     next_msg: u64,
     /// The next message to deliver, where they are delivered in order.
@@ -50,8 +59,10 @@ pub(super) struct RxFlow {
 struct Open {
     /// From `base` to `highest`: which have arrived.
     bits: BitRing,
-    /// When each missing PSN was asked for last.
-    asked: BTreeMap<u64, Time>,
+    /// Missing PSNs that were asked for.
+    asked: BTreeMap<u64, Asked>,
+    /// By path, what has overtaken whatever is still missing.
+    heads: Box<[Head]>,
     messages: BTreeMap<u64, InMessage>,
     /// Messages to be delivered behind one that is not whole: their bytes, or `None` if they were given up.
     held: BTreeMap<u64, Option<u64>>,
@@ -59,6 +70,25 @@ struct Open {
     aborted: Ranges,
     /// The first message there is no room for.
     waiting: Option<Waiting>,
+}
+
+/// A missing PSN that was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    /// When last.
+    at: Time,
+    /// How often.
+    times: u32,
+}
+
+/// The front of what has arrived on a path. A path keeps order, so what is missing from before it is lost, or took another
+/// path.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    /// One more than the highest PSN that arrived as it left for the first time.
+    end: u64,
+    /// When that was, or the flow began to look.
+    at: Time,
 }
 
 /// A message of more than one packet that is not whole. Its packets are all full but the last, so their PSNs say where
@@ -133,6 +163,8 @@ pub(super) struct Start {
     pub(super) msg_id: u16,
     pub(super) first_psn: u64,
     pub(super) extent: Extent,
+    /// All of it counts as sent.
+    pub(super) has_left: bool,
 }
 
 /// What both ends have settled.
@@ -140,6 +172,8 @@ pub(super) struct Start {
 pub(super) struct Terms {
     /// Packets from the first missing one on that are kept track of.
     pub(super) window: u64,
+    /// Paths that packets take.
+    pub(super) paths: u16,
     /// What all packets of a message carry but the last.
     pub(super) capacity: u16,
 }
@@ -151,9 +185,16 @@ pub(super) struct ScanRule {
     pub(super) period: Duration,
     /// A packet asked for is not asked for again before this time is over.
     pub(super) hold: Duration,
-    /// Report what one scan finds.
-    pub(super) literal: bool,
-    pub(super) window: u64,
+    pub(super) repair: Repair,
+    pub(super) terms: Terms,
+}
+
+impl ScanRule {
+    /// How long silence lasts before it says that something is lost, where so long a silence would not be unusual; never
+    /// so long that a flow whose sender pauses waits for ever.
+    fn patience(&self, usual: Duration) -> Duration {
+        self.period.max(usual.min(self.period * (1 << MOST_DOUBLINGS)))
+    }
 }
 
 impl RxFlow {
@@ -164,6 +205,7 @@ impl RxFlow {
             scan_mark: 0,
             known_end: 0,
             last_arrival: now,
+            longest_pause: Duration::ZERO,
             next_msg: 0,
             next_delivery: 0,
             watched: false,
@@ -171,11 +213,14 @@ impl RxFlow {
         }
     }
 
-    fn open(&mut self, window: u64) -> &mut Open {
+    fn open(&mut self, terms: Terms) -> &mut Open {
+        let (base, at) = (self.base, self.last_arrival);
+        let heads = if terms.paths <= MOST_HEADS { usize::from(terms.paths) } else { 0 };
         self.open.get_or_insert_with(|| {
             Box::new(Open {
-                bits: BitRing::with_room_for(window + 64),
+                bits: BitRing::with_room_for(terms.window + 64),
                 asked: BTreeMap::new(),
+                heads: core::iter::repeat_n(Head { end: base, at }, heads).collect(),
                 messages: BTreeMap::new(),
                 held: BTreeMap::new(),
                 aborted: Ranges::default(),
@@ -268,11 +313,17 @@ impl RxFlow {
     }
 
     /// Takes a packet that can be taken.
-    pub(super) fn take(&mut self, now: Time, data: &RdData, fresh: &Fresh, window: u64) -> Arrival {
+    pub(super) fn take(
+        &mut self,
+        now: Time,
+        (data, path): (&RdData, PathId),
+        fresh: &Fresh,
+        terms: Terms,
+    ) -> Arrival {
         if data.multi {
             let &Fresh { msg, first_psn, extent } = fresh;
             let none = InMessage { first_psn, arrived: 0, seen: 0, extent: None };
-            let message = self.open(window).messages.entry(msg).or_insert(none);
+            let message = self.open(terms).messages.entry(msg).or_insert(none);
             message.arrived += 1;
             message.seen = message.seen.max((data.psn - first_psn) as u32 + 1);
             message.extent = extent;
@@ -280,17 +331,44 @@ impl RxFlow {
         self.next_msg = self.next_msg.max(fresh.msg + 1);
         self.last_arrival = now;
         let asked = self.open.as_deref_mut().and_then(|open| open.asked.remove(&data.psn));
+        let asked = asked.map(|asked| asked.at);
         let in_order = data.psn == self.base;
         if in_order && self.base == self.highest {
             self.base += 1;
             self.highest += 1;
         } else {
             self.highest = self.highest.max(data.psn + 1);
-            let open = self.open(window);
+            let open = self.open(terms);
             open.bits.set(data.psn);
+        }
+        if let Some(open) = self.open.as_deref_mut()
+            && !data.retransmit
+            && let Some(head) = open.heads.get_mut(path.index())
+        {
+            *head = Head { end: head.end.max(data.psn + 1), at: now };
         }
         self.advance();
         Arrival { in_order, asked }
+    }
+
+    /// Something of the flow has come, whatever it is: it lives. How long one waits for copies says nothing of the time
+    /// between other packets.
+    pub(super) fn heard(&mut self, now: Time, retransmit: bool) {
+        if !retransmit && self.is_unfinished() {
+            let fades = self.longest_pause - self.longest_pause / PAUSE_FADES;
+            self.longest_pause = fades.max(now.saturating_since(self.last_arrival));
+        }
+        self.last_arrival = now;
+    }
+
+    /// Every packet before this PSN has left.
+    pub(super) fn on_sent(&mut self, now: Time, end_psn: u64) -> Result<(), Malformed> {
+        if end_psn > self.base + (MAX_AHEAD << 1) {
+            return Err(Malformed);
+        }
+        self.known_end = self.known_end.max(end_psn);
+        self.last_arrival = now;
+        Ok(())
     }
 
     /// Moves `base` over what has arrived or was given up.
@@ -327,7 +405,7 @@ impl RxFlow {
 
     /// The sender says how long a message is. True if it has been whole before that.
     pub(super) fn on_start(&mut self, start: &Start, terms: Terms) -> Result<bool, Malformed> {
-        let &Start { msg_id, first_psn, extent } = start;
+        let &Start { msg_id, first_psn, extent, has_left } = start;
         let (end, msg) = (first_psn + u64::from(extent.packets), self.extend_msg(msg_id));
         if end > self.base + (MAX_AHEAD << 1)
             || u64::from(extent.packets) != extent.bytes.div_ceil(u64::from(terms.capacity))
@@ -336,7 +414,9 @@ impl RxFlow {
             return Err(Malformed);
         }
         if extent.packets == 1 {
-            self.known_end = self.known_end.max(end);
+            if has_left {
+                self.known_end = self.known_end.max(end);
+            }
             return Ok(self.has(first_psn));
         }
         let known = self.open.as_deref().and_then(|open| open.messages.get(&msg));
@@ -351,13 +431,15 @@ impl RxFlow {
                 }
             }
         }
-        let messages = &mut self.open(terms.window).messages;
+        let messages = &mut self.open(terms).messages;
         if messages.len() >= MOST_KEPT && !messages.contains_key(&msg) {
             return Err(Malformed);
         }
         let none = InMessage { first_psn, arrived: 0, seen: 0, extent: None };
         messages.entry(msg).or_insert(none).extent = Some(extent);
-        self.known_end = self.known_end.max(end);
+        if has_left {
+            self.known_end = self.known_end.max(end);
+        }
         self.next_msg = self.next_msg.max(msg + 1);
         Ok(false)
     }
@@ -382,7 +464,7 @@ impl RxFlow {
         msg_id: u16,
         first_psn: u64,
         packets: u32,
-        window: u64,
+        terms: Terms,
     ) -> Result<Option<u64>, Malformed> {
         let (msg, end) = (self.extend_msg(msg_id), first_psn + u64::from(packets));
         let full = |open: &Open| open.aborted.len() >= MOST_KEPT || open.held.len() >= MOST_KEPT;
@@ -393,7 +475,7 @@ impl RxFlow {
             return Ok(None);
         }
         self.next_msg = self.next_msg.max(msg + 1);
-        let open = self.open(window);
+        let open = self.open(terms);
         open.messages.remove(&msg);
         open.aborted.add(first_psn, end);
         while let Some((&psn, _)) = open.asked.range(first_psn..end).next() {
@@ -404,7 +486,7 @@ impl RxFlow {
     }
 
     /// A message is over. Hands out what is to be told: at once, or once all before it are over.
-    pub(super) fn ended(&mut self, ended: Ended, ordered: bool, window: u64, mut tell: impl FnMut(Ended)) {
+    pub(super) fn ended(&mut self, ended: Ended, ordered: bool, terms: Terms, mut tell: impl FnMut(Ended)) {
         if !ordered {
             tell(ended);
         } else if ended.msg == self.next_delivery {
@@ -417,7 +499,7 @@ impl RxFlow {
                 self.next_delivery += 1;
             }
         } else if ended.msg > self.next_delivery {
-            let held = &mut self.open(window).held;
+            let held = &mut self.open(terms).held;
             // A peer that has more behind one that is not whole breaks the rules, and loses what it sends.
             if held.len() < MOST_KEPT {
                 held.insert(ended.msg, ended.bytes);
@@ -432,8 +514,8 @@ impl RxFlow {
     }
 
     /// A message, and all after it, is to wait. False if that was known.
-    pub(super) fn wait(&mut self, waiting: Waiting, window: u64) -> bool {
-        let known = &mut self.open(window).waiting;
+    pub(super) fn wait(&mut self, waiting: Waiting, terms: Terms) -> bool {
+        let known = &mut self.open(terms).waiting;
         let earlier = known.is_none_or(|known| waiting.msg < known.msg);
         if earlier {
             *known = Some(waiting);
@@ -478,31 +560,70 @@ impl RxFlow {
 
     /// The scan: what is missing and is to be asked for.
     pub(super) fn scan(&mut self, rule: &ScanRule) -> Missing {
-        let ScanRule { now, period, hold, literal, window } = *rule;
-        let known_end = if self.known_end == 0 { u64::MAX } else { self.known_end };
-        let wanted_end = self.wanted_end();
-        let old = if literal { self.highest } else { self.scan_mark }.min(known_end).min(wanted_end);
-        // With nothing behind it a packet is missed only when the flow has fallen silent.
-        let silent = self.known_end > self.highest && now.saturating_since(self.last_arrival) >= period;
-        let tail = if silent { self.known_end.min(self.base + window).min(wanted_end) } else { 0 };
+        let ScanRule { now, hold, repair, terms, .. } = *rule;
+        let (holes_end, tail_end) = self.suspects(rule);
         self.scan_mark = self.highest;
         let mut missing = Missing::default();
-        if old <= self.base && tail <= self.base {
+        if holes_end <= self.base && tail_end <= self.base {
             return missing;
         }
+        let hold =
+            if repair == Repair::Overtaken { hold.max(rule.patience(self.longest_pause * 2)) } else { hold };
         let (base, highest) = (self.base, self.highest);
-        let open = self.open(window);
-        let Open { bits, asked, aborted, .. } = open;
-        let holes = (base..old.min(highest)).filter(|&psn| !bits.get(psn));
-        let all = holes.chain(highest..tail).filter(|&psn| !aborted.contains(psn));
+        let Open { bits, asked, aborted, .. } = self.open(terms);
+        let holes = (base..holes_end.min(highest)).filter(|&psn| !bits.get(psn));
+        let all = holes.chain(highest..tail_end).filter(|&psn| !aborted.contains(psn));
         for psn in all {
-            let held = asked.get(&psn).is_some_and(|&at| now.saturating_since(at) < hold);
+            let before = asked.get(&psn).copied();
+            let hold = match before {
+                // The answer may be in the same queue, which copies make longer.
+                Some(before) if repair == Repair::Overtaken => {
+                    hold * (1 << (before.times - 1).min(MOST_DOUBLINGS))
+                }
+                _ => hold,
+            };
+            let held = before.is_some_and(|before| now.saturating_since(before.at) < hold);
             if !held && missing.has_room() {
-                asked.insert(psn, now);
+                let times = before.map_or(0, |before| before.times).saturating_add(1);
+                asked.insert(psn, Asked { at: now, times });
                 missing.push(psn);
             }
         }
         missing
+    }
+
+    /// Before which PSNs what is missing counts as lost: of holes, and of the end that nothing has overtaken.
+    fn suspects(&self, rule: &ScanRule) -> (u64, u64) {
+        let ScanRule { now, period, repair, terms, .. } = *rule;
+        let wanted_end = self.wanted_end();
+        let patience = match repair {
+            Repair::Overtaken => rule.patience(self.longest_pause * 2),
+            _ => period,
+        };
+        // With nothing behind it a packet is missed only when the flow has fallen silent.
+        let silent = now.saturating_since(self.last_arrival) >= patience;
+        let known_end = if self.known_end == 0 { u64::MAX } else { self.known_end };
+        let holes_end = match repair {
+            Repair::Literal => self.highest.min(known_end).min(wanted_end),
+            Repair::TwoScans | Repair::Never => self.scan_mark.min(known_end).min(wanted_end),
+            Repair::Overtaken if silent => self.highest.min(wanted_end),
+            Repair::Overtaken => self.overtaken_to(rule).min(wanted_end),
+        };
+        let has_tail = self.known_end > self.highest && silent;
+        let tail_end =
+            if has_tail { self.known_end.min(self.base + terms.window).min(wanted_end) } else { 0 };
+        (holes_end, tail_end)
+    }
+
+    /// The PSN up to which every path has been overtaken by what left on it for the first time. A path on which nothing
+    /// has come for so long that it would have had its turn twice counts as empty, or dead.
+    fn overtaken_to(&self, rule: &ScanRule) -> u64 {
+        let heads = self.open.as_deref().map_or(&[][..], |open| &open.heads);
+        let patience = rule.patience(self.longest_pause * (2 * heads.len() as u64));
+        let end = |head: &Head| {
+            if rule.now.saturating_since(head.at) >= patience { u64::MAX } else { head.end }
+        };
+        heads.iter().map(end).min().unwrap_or(0)
     }
 
     /// Bytes it takes beyond its own size.
@@ -522,7 +643,7 @@ mod tests {
     use std::vec::Vec;
 
     const WINDOW: u64 = 4_096;
-    const TERMS: Terms = Terms { window: WINDOW, capacity: 10 };
+    const TERMS: Terms = Terms { window: WINDOW, paths: 1, capacity: 10 };
 
     fn single(psn: u64) -> RdData {
         RdData { psn, msg_id: psn as u16, multi: false, offset: 0, len: 1, retransmit: false }
@@ -531,7 +652,7 @@ mod tests {
     /// Takes a packet, or says why not.
     fn take(flow: &mut RxFlow, now: Time, data: &RdData) -> Result<(u64, Arrival), Refused> {
         let fresh = flow.judge(data, TERMS)?;
-        Ok((fresh.msg, flow.take(now, data, &fresh, WINDOW)))
+        Ok((fresh.msg, flow.take(now, (data, PathId(0)), &fresh, TERMS)))
     }
 
     fn flow_with(psns: &[u64]) -> RxFlow {
@@ -545,8 +666,9 @@ mod tests {
 
     fn scan(flow: &mut RxFlow, us: u64, literal: bool) -> Vec<u64> {
         let (period, hold) = (Duration::from_us(10), Duration::from_us(15));
+        let repair = if literal { Repair::Literal } else { Repair::TwoScans };
         let missing =
-            flow.scan(&ScanRule { now: Time::from_us(us), period, hold, literal, window: WINDOW }).runs;
+            flow.scan(&ScanRule { now: Time::from_us(us), period, hold, repair, terms: TERMS }).runs;
         missing.iter().flat_map(|run| run.first..run.first + u64::from(run.count)).collect()
     }
 
@@ -568,7 +690,8 @@ mod tests {
     #[test]
     fn the_end_of_a_message_is_asked_for_when_the_flow_is_silent() {
         let mut flow = flow_with(&[0, 1, 2, 3, 4, 5, 6, 7]);
-        let start = Start { msg_id: 8, first_psn: 8, extent: Extent { packets: 2, bytes: 15 } };
+        let start =
+            Start { msg_id: 8, first_psn: 8, extent: Extent { packets: 2, bytes: 15 }, has_left: true };
         assert_eq!(flow.on_start(&start, TERMS), Ok(false));
         assert!(scan(&mut flow, 9, false).is_empty());
         assert_eq!(scan(&mut flow, 10, false), [8, 9]);
@@ -595,6 +718,76 @@ mod tests {
         assert_eq!(asked.len(), 20 - 4);
     }
 
+    /// A flow over two paths; packets arrive at these microseconds, on these paths.
+    fn over_two_paths(arrivals: &[(u64, u64, u16)]) -> RxFlow {
+        let terms = Terms { paths: 2, ..TERMS };
+        let mut flow = RxFlow::new(Time::ZERO);
+        for &(us, psn, path) in arrivals {
+            let (now, data) = (Time::from_us(us), single(psn));
+            flow.heard(now, false);
+            let fresh = flow.judge(&data, terms).expect("new");
+            flow.take(now, (&data, PathId(path)), &fresh, terms);
+        }
+        flow
+    }
+
+    /// What is asked for at this microsecond: period 10 us, hold 15 us.
+    fn overtaken(flow: &mut RxFlow, us: u64) -> Vec<u64> {
+        let (period, hold) = (Duration::from_us(10), Duration::from_us(15));
+        let terms = Terms { paths: 2, ..TERMS };
+        let rule = ScanRule { now: Time::from_us(us), period, hold, repair: Repair::Overtaken, terms };
+        let runs = flow.scan(&rule).runs;
+        runs.iter().flat_map(|run| run.first..run.first + u64::from(run.count)).collect()
+    }
+
+    #[test]
+    fn a_hole_is_lost_once_every_path_has_overtaken_it() {
+        // 2 and 3 are missing; path 0 is at 4, path 1 at 1, then at 5.
+        let mut flow = over_two_paths(&[(0, 0, 0), (0, 1, 1), (1, 4, 0)]);
+        assert!(overtaken(&mut flow, 2).is_empty(), "path 1 may bring both");
+        let mut flow = over_two_paths(&[(0, 0, 0), (0, 1, 1), (1, 4, 0), (2, 5, 1), (3, 9, 0)]);
+        assert_eq!(overtaken(&mut flow, 3), [2, 3], "and not 6 to 8, which path 1 may bring");
+    }
+
+    #[test]
+    fn a_path_on_which_nothing_comes_counts_as_empty_after_a_while() {
+        // Path 1 is silent from 1 on; path 0 goes on every 2 us, so twice its turn is 8 us, less than the period.
+        let mut arrivals = vec![(0, 0, 0), (1, 3, 1)];
+        arrivals.extend((1..8).map(|n| (2 * n, 3 + n, 0)));
+        let mut flow = over_two_paths(&arrivals);
+        assert_eq!(overtaken(&mut flow, 10), [1, 2]);
+        let mut flow = over_two_paths(&arrivals[..5]);
+        assert!(overtaken(&mut flow, 9).iter().all(|&psn| psn < 3));
+    }
+
+    #[test]
+    fn the_end_is_asked_for_once_it_was_sent_and_the_flow_is_silent() {
+        let mut flow = over_two_paths(&[(0, 0, 0), (3, 1, 1)]);
+        let start =
+            Start { msg_id: 2, first_psn: 2, extent: Extent { packets: 2, bytes: 15 }, has_left: false };
+        assert_eq!(flow.on_start(&start, TERMS), Ok(false));
+        assert!(overtaken(&mut flow, 100).is_empty(), "announced, not known to be sent");
+        assert_eq!(flow.on_sent(Time::from_us(100), 4), Ok(()));
+        assert!(overtaken(&mut flow, 109).is_empty());
+        assert_eq!(overtaken(&mut flow, 110), [2, 3]);
+        // Asked in vain, it is asked for again after 15, 30, 60 us.
+        let again: Vec<u64> = (111..=300).filter(|&us| !overtaken(&mut flow, us).is_empty()).collect();
+        assert_eq!(again, [125, 155, 215]);
+        assert_eq!(flow.on_sent(Time::from_us(300), 1 << 40), Err(Malformed));
+    }
+
+    /// A copy of what has arrived is a sign of life; the time one waits for copies is not that between packets.
+    #[test]
+    fn copies_are_a_sign_of_life() {
+        let mut flow = over_two_paths(&[(0, 0, 0)]);
+        assert_eq!(flow.on_sent(Time::from_us(1), 2), Ok(()));
+        flow.heard(Time::from_us(9), true);
+        assert!(overtaken(&mut flow, 18).is_empty());
+        assert_eq!((overtaken(&mut flow, 19), flow.longest_pause), (vec![1], Duration::ZERO));
+        flow.heard(Time::from_us(29), false);
+        assert_eq!(flow.longest_pause, Duration::from_us(20));
+    }
+
     #[test]
     fn a_flow_in_order_keeps_nothing_and_duplicates_are_told() {
         let mut flow = flow_with(&[0, 1, 2]);
@@ -606,7 +799,7 @@ mod tests {
         assert_eq!(arrives(4), new(4, false));
         assert_eq!(arrives(4), Err(Refused::Duplicate));
         assert_eq!(arrives(3), new(3, true));
-        flow.ended(Ended { msg: 3, bytes: Some(1) }, false, WINDOW, |_| {});
+        flow.ended(Ended { msg: 3, bytes: Some(1) }, false, TERMS, |_| {});
         assert!(!flow.is_open() && flow.base == 5);
     }
 
@@ -616,7 +809,7 @@ mod tests {
         let mut told = vec![];
         for msg in [1, 2, 0, 3] {
             let bytes = (msg != 2).then_some(msg + 100);
-            flow.ended(Ended { msg, bytes }, true, WINDOW, |ended| told.push((ended.msg, ended.bytes)));
+            flow.ended(Ended { msg, bytes }, true, TERMS, |ended| told.push((ended.msg, ended.bytes)));
         }
         assert_eq!(told, [(0, Some(100)), (1, Some(101)), (2, None), (3, Some(103))]);
     }
@@ -637,8 +830,8 @@ mod tests {
         let part = RdData { psn: 2, msg_id: 1, multi: true, offset: 10, len: 10, retransmit: false };
         assert!(take(&mut flow, Time::ZERO, &part).is_ok());
         assert!(take(&mut flow, Time::ZERO, &RdData { msg_id: 2, ..single(5) }).is_ok());
-        assert_eq!(flow.on_abort(1, 1, 4, WINDOW), Ok(Some(1)));
-        assert_eq!((flow.base, flow.on_abort(1, 1, 4, WINDOW)), (6, Ok(None)));
+        assert_eq!(flow.on_abort(1, 1, 4, TERMS), Ok(Some(1)));
+        assert_eq!((flow.base, flow.on_abort(1, 1, 4, TERMS)), (6, Ok(None)));
         assert_eq!(take(&mut flow, Time::ZERO, &RdData { psn: 3, ..part }), Err(Refused::Duplicate));
     }
 
@@ -678,13 +871,14 @@ mod tests {
             retransmit: false,
         };
         let mut flow = flow_with(&[0]);
-        let start = Start { msg_id: 1, first_psn: 1, extent: Extent { packets: 50, bytes: 500 } };
+        let start =
+            Start { msg_id: 1, first_psn: 1, extent: Extent { packets: 50, bytes: 500 }, has_left: true };
         assert_eq!(flow.on_start(&start, TERMS), Ok(false));
         assert!(
             take(&mut flow, Time::ZERO, &part(1)).is_ok() && take(&mut flow, Time::ZERO, &part(3)).is_ok()
         );
         let waiting = flow.as_waiting(1).expect("announced");
-        assert!(flow.wait(waiting, WINDOW) && !flow.wait(waiting, WINDOW), "said once");
+        assert!(flow.wait(waiting, TERMS) && !flow.wait(waiting, TERMS), "said once");
         assert_eq!(take(&mut flow, Time::ZERO, &part(2)), Err(Refused::MustWait));
         assert_eq!(take(&mut flow, Time::ZERO, &single(60)), Err(Refused::MustWait));
         assert!(!flow.is_waiting() && flow.is_unfinished());
@@ -701,15 +895,19 @@ mod tests {
         let mut flow = flow_with(&[]);
         let mut refused = 0;
         for n in 0..1_000_000u64 {
-            let start =
-                Start { msg_id: n as u16, first_psn: 10 + 2 * n, extent: Extent { packets: 2, bytes: 15 } };
+            let start = Start {
+                msg_id: n as u16,
+                first_psn: 10 + 2 * n,
+                extent: Extent { packets: 2, bytes: 15 },
+                has_left: true,
+            };
             refused += u64::from(flow.on_start(&start, TERMS).is_err());
         }
         let kept = flow.open.as_ref().expect("open").messages.len();
         assert_eq!((kept, refused), (MOST_KEPT, 1_000_000 - MOST_KEPT as u64));
         let mut flow = flow_with(&[]);
         for n in 0..100_000u64 {
-            let _ = flow.on_abort(n as u16, 10 + 2 * n, 1, WINDOW);
+            let _ = flow.on_abort(n as u16, 10 + 2 * n, 1, TERMS);
         }
         assert_eq!(flow.open.as_ref().expect("open").aborted.len(), MOST_KEPT);
         // Packets: the first of a message each, which is never whole.

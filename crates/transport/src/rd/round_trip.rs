@@ -28,6 +28,11 @@ impl RoundTrip {
         self.idle = self.idle.max(idle);
     }
 
+    /// That of the idle network.
+    pub(super) const fn idle(&self) -> Duration {
+        self.idle
+    }
+
     /// Something took so long.
     pub(super) fn note(&mut self, now: Time, took: Duration) {
         self.longest = self.seen(now);

@@ -35,7 +35,7 @@ const POSTED: usize = 8;
 const PATIENCE: Duration = Duration::from_ms(200);
 
 /// Kinds of message of the side channel. Who adds one adds it here, and to what liars say.
-pub(crate) const SIDE_KINDS: usize = 8;
+pub(crate) const SIDE_KINDS: usize = 9;
 
 fn kind_aside(message: &SideMessage) -> usize {
     match message {
@@ -47,6 +47,7 @@ fn kind_aside(message: &SideMessage) -> usize {
         SideMessage::Ready { .. } => 5,
         SideMessage::Close { .. } => 6,
         SideMessage::Closed { .. } => 7,
+        SideMessage::Sent { .. } => 8,
     }
 }
 
@@ -102,6 +103,7 @@ impl<'a> RdWorld<'a> {
                 behaviour,
                 mtu_payload: MTU,
                 framing: Framing::Pathweave,
+                paths: env.paths,
                 nic_ports: 1,
                 seed: 1,
                 rtt: RTT,
@@ -247,7 +249,7 @@ impl<'a> RdWorld<'a> {
         };
         let choices = &mut self.choices;
         let msg_id = choices.number(0) as u16;
-        let message = match choices.below(8) {
+        let message = match choices.below(9) {
             0 => SideMessage::Start {
                 flow: flow(true),
                 msg_id,
@@ -267,6 +269,7 @@ impl<'a> RdWorld<'a> {
                 first_psn: choices.number(aim.data_psn),
                 packets: choices.number(2) as u32,
             },
+            7 => SideMessage::Sent { flow: flow(true), end_psn: choices.number(aim.data_psn) },
             _ => {
                 let mut next = choices.number(aim.own_psn);
                 let mut runs = Vec::new();

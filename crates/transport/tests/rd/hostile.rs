@@ -59,6 +59,7 @@ fn of_mtu(mtu_payload: u16) -> RdQp<AnyPolicy> {
         behaviour: DatagramConfig { eeth: EethPlace::OutsideMtu, ..behaviour() },
         mtu_payload,
         framing: Framing::Pathweave,
+        paths: env.paths,
         nic_ports: 1,
         seed: 1,
         rtt: crate::world::RTT,

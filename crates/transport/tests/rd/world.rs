@@ -103,6 +103,7 @@ pub(crate) fn queue_pair_of(
         behaviour,
         mtu_payload: 4_096,
         framing: Framing::Rocev2,
+        paths,
         nic_ports: 1,
         seed,
         rtt: RTT,
