@@ -57,8 +57,11 @@ pub enum DlbfScope {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OnSwitch {
-    /// Copies of what would arrive late; a notice where the delay of the path is not known (sections III-C and III-D).
+    /// Nothing, but data waits until what is on its way on other paths will have arrived before it; a notice where the
+    /// delay of the path is not known (section III-D). Copies would take as long, and their bytes.
     #[default]
+    Wait,
+    /// Copies of what would arrive late; a notice where the delay of the path is not known (sections III-C and III-D).
     CopiesAndNotices,
     /// Copies always, by the last delay known of a path or else the least of any: no notices.
     Copies,
@@ -74,8 +77,11 @@ pub enum OnSwitch {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MarkedRate {
-    /// Its notification slows the queue pair, as without DLBF; the path is left as well (the paper's "DCQCN enabled").
+    /// Its notification slows the queue pair as long as the packet's path is used: not if that has been left; and once it
+    /// is left for what marks told, the rate is again what it was before them.
     #[default]
+    OfItsPath,
+    /// Its notification slows the queue pair, as without DLBF; the path is left as well (the paper's "DCQCN enabled").
     Reduced,
     /// Its notification does nothing while there is a path to go to that is not known to be congested.
     Kept,
@@ -88,7 +94,7 @@ pub enum MarkedRate {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DlbfConfig {
-    /// Congestion control. Default: DCQCN with preset `astra`.
+    /// Congestion control. Default: DCQCN with preset `hpcc`, as that of ECMP.
     pub cc: CcConfig,
     /// Which reading of the paper: "repaired" (default) or "published".
     pub variant: DlbfVariant,
@@ -113,7 +119,7 @@ pub struct DlbfConfig {
 impl Default for DlbfConfig {
     fn default() -> Self {
         DlbfConfig {
-            cc: CcConfig::Dcqcn(DcqcnConfig::preset(DcqcnPreset::Astra)),
+            cc: CcConfig::Dcqcn(DcqcnConfig::preset(DcqcnPreset::default())),
             variant: DlbfVariant::default(),
             available_for: Duration::from_us(100),
             unavailable_for: Duration::from_us(200),

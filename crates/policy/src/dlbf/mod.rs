@@ -7,10 +7,12 @@
 
 mod config;
 mod history;
+mod marks;
 mod paths;
 mod store;
 #[cfg(test)]
 mod tests;
+mod trail;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -28,9 +30,11 @@ use crate::{
 
 pub use config::{DlbfConfig, DlbfScope, DlbfVariant, MarkedRate, OnSwitch};
 pub use history::{History, Sending};
+use marks::Marks;
 pub use paths::{Knowledge, PathTable};
 pub use store::DlbfHost;
 use store::Place;
+use trail::Trail;
 
 /// One direction of one queue pair.
 #[derive(Clone, Debug)]
@@ -58,9 +62,15 @@ struct State {
     copies: VecDeque<u64>,
     notices: Notices,
     rtt: Duration,
+    /// The last one on the path in use.
+    rtt_in_use: Duration,
     switched_at: Option<Time>,
     /// A path that is measured before it is used.
     asked: Option<Asked>,
+    /// The last packets on paths that were left, for data to wait for.
+    trail: Trail,
+    /// Notifications that may slow the queue pair down.
+    marks: Marks,
     counts: DlbfCounts,
 }
 
@@ -126,10 +136,20 @@ impl Dlbf {
                 copies: VecDeque::new(),
                 notices: Notices::Welcome,
                 rtt: env.base_rtt,
+                rtt_in_use: env.base_rtt,
                 switched_at: None,
                 asked: None,
+                trail: Trail::default(),
+                marks: Marks::default(),
                 counts: DlbfCounts::default(),
             }),
+        }
+    }
+    /// Marks of a path that has been left are taken back.
+    #[inline]
+    fn settle(&mut self) {
+        if let Some(before) = self.state.marks.settle(self.state.asked.is_some()) {
+            self.cc = before;
         }
     }
     /// What it has done so far.
@@ -143,8 +163,8 @@ impl Dlbf {
 }
 
 impl State {
-    /// The path for what follows: algorithm 1.
-    fn choose(&mut self, now: Time, cx: &mut PolicyCx<'_>) -> PathId {
+    /// The path for what follows: algorithm 1. `queue`: how long the one on the path in use is, where that was marked.
+    fn choose(&mut self, now: Time, queue: Option<Duration>, cx: &mut PolicyCx<'_>) -> PathId {
         if let (Some(old), true) = (self.current, self.awaits_answer(now)) {
             return old;
         }
@@ -174,6 +194,10 @@ impl State {
             }
             return old;
         }
+        let table = self.place.table(cx.shared);
+        if queue.is_some_and(|queue| !avoids(table, old, new, queue / 2)) {
+            return old;
+        }
         self.go(now, new, ahead);
         new
     }
@@ -181,7 +205,11 @@ impl State {
     /// Moves from the path in use to another one.
     fn go(&mut self, now: Time, new: PathId, ahead: Option<Ahead>) {
         self.copies.clear();
+        if self.config.on_switch == OnSwitch::Wait {
+            self.trail.leave_for(new, self.rtt_in_use);
+        }
         (self.current, self.ahead, self.asked, self.switched_at) = (Some(new), ahead, None, Some(now));
+        self.marks.left();
         self.counts.switches += 1;
     }
 
@@ -196,10 +224,11 @@ impl State {
         self.asked = None;
         self.ahead.take_if(|ahead| matches!(ahead, Ahead::Notice(_)));
         let Some(old) = self.current else { return };
+        let queue = self.queue();
         let table = self.place.table(cx.shared);
         let is_better = table.knowledge(old, now) == Knowledge::Unavailable
             && table.knowledge(path, now) == Knowledge::Available;
-        if is_better {
+        if is_better && queue.is_none_or(|queue| avoids(table, old, path, queue / 2)) {
             let ahead = ahead(&self.config, self.notices, table, now, old, path);
             self.go(now, path, ahead);
         }
@@ -211,10 +240,17 @@ impl State {
         if recent && self.config.variant == DlbfVariant::Repaired {
             return;
         }
-        let old = self.current;
-        if old == Some(self.choose(now, cx)) && self.asked.is_none() {
+        let (old, queue) = (self.current, self.queue());
+        if old == Some(self.choose(now, queue, cx)) && self.asked.is_none() {
             self.counts.saturated += 1;
         }
+    }
+
+    /// The queue that the packet heard of last was in, where a queue that another path does not avoid is no reason to
+    /// leave.
+    fn queue(&self) -> Option<Duration> {
+        let waited = self.rtt_in_use.saturating_sub(self.env.base_rtt);
+        (self.config.marked_rate == MarkedRate::OfItsPath).then_some(waited)
     }
 
     /// Lists what would arrive late (equations 1 to 3), in order of PSN.
@@ -248,6 +284,9 @@ impl State {
     fn on_heard(&mut self, now: Time, arrival: &Arrival, cx: &mut PolicyCx<'_>) {
         let &Arrival { path, rtt, one_way_ps, marked } = arrival;
         self.rtt = rtt;
+        if self.current == Some(path) {
+            self.rtt_in_use = rtt;
+        }
         self.place.table(cx.shared).heard(now, path, marked, one_way_ps);
         if self.asked.is_some_and(|asked| asked.path == path) {
             self.on_answer(now, path, cx);
@@ -256,6 +295,22 @@ impl State {
             self.leave(now, cx);
         }
     }
+
+    /// Until when new data waits so that it overtakes nothing on its way; `None`: it may leave.
+    #[inline]
+    fn waits_until(&mut self, now: Time) -> Option<Time> {
+        if self.trail.is_empty() {
+            return None;
+        }
+        self.trail.until(now, self.env.base_rtt)
+    }
+}
+
+/// Whether a packet waits this much less on the new path, as far as is known. One that waits as long there is in the same
+/// queue, that of the receiver perhaps.
+fn avoids(table: &PathTable, old: PathId, new: PathId, queue: Duration) -> bool {
+    let (Some(old_ps), Some(new_ps)) = (table.one_way_ps(old), table.one_way_ps(new)) else { return true };
+    i128::from(old_ps) - i128::from(new_ps) >= i128::from(queue.as_ps())
 }
 
 /// Whether a packet sent at `at` on a path of delay `old_ps` arrives after one sent now on a path of delay `new_ps`:
@@ -291,7 +346,7 @@ impl OnSwitch {
         matches!(self, OnSwitch::CopiesAndNotices | OnSwitch::Copies)
     }
     const fn notices(self) -> bool {
-        matches!(self, OnSwitch::CopiesAndNotices | OnSwitch::Notices)
+        matches!(self, OnSwitch::Wait | OnSwitch::CopiesAndNotices | OnSwitch::Notices)
     }
 }
 
@@ -320,7 +375,7 @@ impl Policy for Dlbf {
         let path = match state.current {
             Some(path) if !begins => path,
             // Stands whether the packet leaves at once or not, and asked again the answer is the same.
-            _ => state.choose(now, cx),
+            _ => state.choose(now, None, cx),
         };
         if !want.retransmit {
             state.msn = Some(want.msn);
@@ -339,6 +394,11 @@ impl Policy for Dlbf {
         {
             state.copies.pop_front();
         }
+        if !want.retransmit
+            && let Some(until) = state.waits_until(now)
+        {
+            return Grant::At(until);
+        }
         match (self.cc.permit(now, want, cx), state.copies.front()) {
             (Permit::At(when), _) => Grant::At(when),
             (Permit::Blocked, _) => Grant::Blocked,
@@ -350,6 +410,7 @@ impl Policy for Dlbf {
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
         let cc = self.cc.on_sent(now, sent, cx);
         self.state.history.sent(sent.psn, Sending { at: now, path: sent.path });
+        self.state.trail.sent(now, sent);
         self.state.sent_at = now;
         Memo::of_halves(cc, 0)
     }
@@ -388,13 +449,16 @@ impl Policy for Dlbf {
         match feedback.kind {
             FeedbackKind::Ack { timed, marked } => {
                 state.history.gone(feedback.psn);
+                state.trail.arrived(feedback.psn);
                 if timed {
                     state.on_heard(now, &Arrival::from_feedback(feedback, marked), cx);
                 }
+                self.settle();
                 self.cc.on_feedback(now, feedback, cx);
             }
             FeedbackKind::Heard { marked } => {
                 state.on_heard(now, &Arrival::from_feedback(feedback, marked), cx);
+                self.settle();
             }
             FeedbackKind::Lost | FeedbackKind::Timeout => {
                 state.history.gone(feedback.psn);
@@ -406,13 +470,16 @@ impl Policy for Dlbf {
                 }
                 self.cc.on_feedback(now, feedback, cx);
             }
-            FeedbackKind::Cnp => {
-                let keeps = state.config.marked_rate == MarkedRate::Kept
-                    && state.place.table(cx.shared).has_other(now, feedback.path);
-                if !keeps {
+            FeedbackKind::Cnp => match state.config.marked_rate {
+                MarkedRate::Reduced => self.cc.on_feedback(now, feedback, cx),
+                MarkedRate::Kept if state.place.table(cx.shared).has_other(now, feedback.path) => {}
+                MarkedRate::Kept => self.cc.on_feedback(now, feedback, cx),
+                MarkedRate::OfItsPath if state.current != Some(feedback.path) => {}
+                MarkedRate::OfItsPath => {
+                    state.marks.notified(&self.cc);
                     self.cc.on_feedback(now, feedback, cx);
                 }
-            }
+            },
             FeedbackKind::Late => state.on_late(now, feedback.psn, cx),
             FeedbackKind::Notices(notices) => state.notices = notices,
             FeedbackKind::Midway | FeedbackKind::Echo => {}
@@ -423,6 +490,7 @@ impl Policy for Dlbf {
         if let Control::NoticeReply { marked, .. } = feedback.control {
             let &ControlFeedback { path, rtt, one_way_ps, .. } = feedback;
             self.state.on_heard(now, &Arrival { path, rtt, one_way_ps, marked }, cx);
+            self.settle();
         }
     }
 
@@ -438,6 +506,7 @@ impl Policy for Dlbf {
         if state.current.is_some_and(|path| !table.is_usable(path)) {
             // As a queue pair that begins: what is under way on a dead path is for loss recovery.
             (state.current, state.ahead, state.asked) = (None, None, None);
+            (state.trail, state.marks) = (Trail::default(), Marks::default());
             state.copies.clear();
         }
     }

@@ -15,6 +15,15 @@ fn us(n: u64) -> Time {
     Time::from_us(n)
 }
 
+/// As the paper has it: copies, and marks that always cut.
+fn printed() -> DlbfConfig {
+    DlbfConfig {
+        on_switch: OnSwitch::CopiesAndNotices,
+        marked_rate: MarkedRate::Reduced,
+        ..DlbfConfig::default()
+    }
+}
+
 /// A queue pair without congestion control, and what it may use.
 struct Alone {
     dlbf: Dlbf,
@@ -120,7 +129,7 @@ impl Alone {
 #[test]
 fn only_what_would_arrive_late_is_copied() {
     for offset in [0, 1_000_000, -1_000_000] {
-        let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40 + offset, 25 + offset]);
+        let mut qp = Alone::new(printed(), 2).on(0, 0, &[40 + offset, 25 + offset]);
         qp.send(0);
         qp.send(10);
         qp.mark(20, 0, 40 + offset);
@@ -136,7 +145,7 @@ fn only_what_would_arrive_late_is_copied() {
 #[test]
 fn as_long_under_way_as_the_gap_is_in_time() {
     let switch_with = |delays: [i64; 2]| {
-        let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &delays);
+        let mut qp = Alone::new(printed(), 2).on(0, 0, &delays);
         qp.send(5);
         qp.mark(20, 0, delays[0]);
         qp.copies(20)
@@ -150,7 +159,7 @@ fn as_long_under_way_as_the_gap_is_in_time() {
 /// Oracle 4: twenty packets a microsecond apart, gap 7.5. Oracle 15: the copies are the last ones sent.
 #[test]
 fn the_seven_most_recent_packets() {
-    let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[30, 0]);
+    let mut qp = Alone::new(printed(), 2).on(0, 0, &[30, 0]);
     let gap = 7_500_000;
     qp.table().heard(us(0), PathId(0), false, gap);
     for at in 0..20 {
@@ -176,7 +185,7 @@ fn the_seven_most_recent_packets() {
 #[test]
 fn after_two_switches_each_packet_has_its_own_gap() {
     for (variant, copied) in [(DlbfVariant::Repaired, vec![0]), (DlbfVariant::Published, vec![])] {
-        let config = DlbfConfig { variant, on_switch: OnSwitch::Copies, ..DlbfConfig::default() };
+        let config = DlbfConfig { variant, on_switch: OnSwitch::Copies, ..printed() };
         let mut qp = Alone::new(config, 3).on(0, 0, &[60, 30, 10]);
         // As after a switch from A to B without copies; 25 and 20 before the next one.
         qp.dlbf.state.history.sent(1, Sending { at: us(75), path: PathId(1) });
@@ -243,7 +252,7 @@ fn what_is_known_expires() {
 /// Oracle 8, and the limit of one switch a round-trip time.
 #[test]
 fn late_marks_of_the_path_left_change_nothing() {
-    let mut qp = Alone::new(DlbfConfig::default(), 4).on(0, 0, &[10, 10, 10, 10]);
+    let mut qp = Alone::new(printed(), 4).on(0, 0, &[10, 10, 10, 10]);
     qp.send(0);
     qp.mark(5, 0, 10);
     let second = qp.dlbf.path();
@@ -279,7 +288,7 @@ fn available_paths_are_equally_likely() {
 #[test]
 fn an_unknown_path_gets_a_notice_unless_they_are_paused_or_off() {
     let unknown = |on_switch| {
-        let config = DlbfConfig { on_switch, ..DlbfConfig::default() };
+        let config = DlbfConfig { on_switch, ..printed() };
         let mut qp = Alone::new(config, 2).on(0, 0, &[40]);
         qp.send(0);
         qp.send(39);
@@ -313,7 +322,7 @@ fn an_unknown_path_gets_a_notice_unless_they_are_paused_or_off() {
 /// As printed, data follows the notice at once, whatever it overtakes.
 #[test]
 fn as_printed_nobody_waits_for_the_answer() {
-    let config = DlbfConfig { variant: DlbfVariant::Published, ..DlbfConfig::default() };
+    let config = DlbfConfig { variant: DlbfVariant::Published, ..printed() };
     let mut qp = Alone::new(config, 2).on(0, 0, &[40]);
     qp.send(0);
     qp.mark(40, 0, 40);
@@ -325,7 +334,7 @@ fn as_printed_nobody_waits_for_the_answer() {
 #[test]
 fn an_unknown_path_that_is_congested_or_silent_is_not_used() {
     let asked = || {
-        let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40]);
+        let mut qp = Alone::new(printed(), 2).on(0, 0, &[40]);
         qp.send(0);
         qp.mark(40, 0, 40);
         qp.poll(40);
@@ -351,7 +360,7 @@ fn an_unknown_path_that_is_congested_or_silent_is_not_used() {
 
 #[test]
 fn with_nothing_to_overtake_an_unknown_path_is_used_at_once() {
-    let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40]);
+    let mut qp = Alone::new(printed(), 2).on(0, 0, &[40]);
     qp.send(0);
     qp.mark(40, 0, 40);
     qp.poll(40);
@@ -363,7 +372,7 @@ fn with_nothing_to_overtake_an_unknown_path_is_used_at_once() {
 
 #[test]
 fn the_margin_copies_more_and_nothing_of_the_new_path() {
-    let config = DlbfConfig { gap_margin: Duration::from_us(6), ..DlbfConfig::default() };
+    let config = DlbfConfig { gap_margin: Duration::from_us(6), ..printed() };
     let mut qp = Alone::new(config, 2).on(0, 0, &[40, 25]);
     qp.send(0);
     qp.dlbf.state.history.sent(1, Sending { at: us(19), path: PathId(1) });
@@ -374,7 +383,7 @@ fn the_margin_copies_more_and_nothing_of_the_new_path() {
 
 #[test]
 fn with_every_path_congested_it_stays_and_says_so() {
-    let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40, 25]);
+    let mut qp = Alone::new(printed(), 2).on(0, 0, &[40, 25]);
     qp.send(0);
     qp.mark(1, 1, 25);
     qp.mark(2, 0, 40);
@@ -387,8 +396,8 @@ fn with_every_path_congested_it_stays_and_says_so() {
 #[test]
 fn marks_leave_the_rate_alone_where_asked_and_while_there_is_a_way_out() {
     let rate_after = |marked_rate, others_marked: bool| {
-        let mut qp = Alone::new(DlbfConfig { marked_rate, ..DlbfConfig::default() }, 2);
-        qp.dlbf.cc = DlbfConfig::default().cc.build(&qp.dlbf.state.env);
+        let mut qp = Alone::new(DlbfConfig { marked_rate, ..printed() }, 2);
+        qp.dlbf.cc = printed().cc.build(&qp.dlbf.state.env);
         let mut qp = qp.on(0, 0, &[40, 25]);
         qp.send(0);
         if others_marked {
@@ -408,9 +417,9 @@ fn marks_leave_the_rate_alone_where_asked_and_while_there_is_a_way_out() {
 fn queue_pairs_to_one_host_know_the_same() {
     let mut shared = Shared::new();
     let mut rng = Rng::for_component(1, "pair", 0);
-    let env = Alone::new(DlbfConfig::default(), 4).dlbf.state.env;
+    let env = Alone::new(printed(), 4).dlbf.state.env;
     let mut open = |qp: u32, peer: u32, shared: &mut Shared| {
-        let mut dlbf = DlbfConfig::default().build(&env, &mut rng);
+        let mut dlbf = printed().build(&env, &mut rng);
         let member = Member { qp: pathweave_units::QpNum(qp), peer: pathweave_units::HostId(peer) };
         dlbf.on_open(Time::ZERO, &member, &mut PolicyCx { rng: &mut rng, shared });
         dlbf
@@ -427,7 +436,7 @@ fn queue_pairs_to_one_host_know_the_same() {
 
 #[test]
 fn a_dead_path_is_left_and_what_is_known_of_others_stays() {
-    let mut qp = Alone::new(DlbfConfig::default(), 3).on(0, 0, &[40, 25, 25]);
+    let mut qp = Alone::new(printed(), 3).on(0, 0, &[40, 25, 25]);
     qp.send(0);
     let view = |id, state| PathView { base_rtt: None, ..PathView::new(PathId(id), state) };
     let views = [view(0, PathState::Down), view(1, PathState::Up), view(2, PathState::Up)];
@@ -455,21 +464,18 @@ fn history_takes_any_order() {
 #[test]
 fn values_out_of_range_are_named() {
     let wrong = |config: DlbfConfig| config.validate().expect_err("refused").field;
-    assert_eq!(wrong(DlbfConfig { available_for: Duration::ZERO, ..DlbfConfig::default() }), "available_for");
+    assert_eq!(wrong(DlbfConfig { available_for: Duration::ZERO, ..printed() }), "available_for");
     assert_eq!(
-        wrong(DlbfConfig { unavailable_for: Duration::from_ms(2_000), ..DlbfConfig::default() }),
+        wrong(DlbfConfig { unavailable_for: Duration::from_ms(2_000), ..printed() }),
         "unavailable_for"
     );
-    assert_eq!(
-        wrong(DlbfConfig { gap_margin: Duration::from_ms(2_000), ..DlbfConfig::default() }),
-        "gap_margin"
-    );
+    assert_eq!(wrong(DlbfConfig { gap_margin: Duration::from_ms(2_000), ..printed() }), "gap_margin");
 }
 
 #[test]
 fn a_marked_path_is_left_for_good() {
     let scenario = Scenario { packets: 10_000, ..Scenario::one_path_marked() };
-    let config = DlbfConfig { cc: CcConfig::None(Default::default()), ..DlbfConfig::default() };
+    let config = DlbfConfig { cc: CcConfig::None(Default::default()), ..printed() };
     let report = scenario.run(|env, rng| config.build(env, rng));
     let sent = &report.senders[0].sent;
     assert!(sent.iter().max().expect("paths") > &9_000, "{sent:?}");
@@ -478,10 +484,89 @@ fn a_marked_path_is_left_for_good() {
 #[test]
 fn random_operations_break_no_invariant() {
     let env = Scenario::steady().env;
-    for seed in 0..60 {
+    for seed in 0..80 {
         let variant = [DlbfVariant::Published, DlbfVariant::Repaired][seed as usize % 2];
-        let on_switch = [OnSwitch::CopiesAndNotices, OnSwitch::Copies, OnSwitch::Nothing][seed as usize % 3];
-        let config = DlbfConfig { variant, on_switch, ..DlbfConfig::default() };
+        let on_switch = [OnSwitch::CopiesAndNotices, OnSwitch::Copies, OnSwitch::Nothing, OnSwitch::Wait]
+            [seed as usize / 2 % 4];
+        let marked_rate = [MarkedRate::Reduced, MarkedRate::OfItsPath][seed as usize / 8 % 2];
+        let config = DlbfConfig { variant, on_switch, marked_rate, ..DlbfConfig::default() };
         random_operations(seed, 2_000, &env, |env, rng| config.build(env, rng));
     }
+}
+
+/// Until the last packet of the path left is acknowledged; at the latest after eight of its round trips of 10 us. It looks
+/// four times in an idle round trip of 1 us.
+#[test]
+fn data_waits_until_it_overtakes_nothing() {
+    let left = || {
+        let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40, 25]);
+        qp.send(0);
+        qp.send(19);
+        qp.feed(20, FeedbackKind::Heard { marked: true }, 0, 0, 10, 40);
+        assert_eq!(qp.dlbf.path(), Some(PathId(1)));
+        assert_eq!(qp.poll(20), Grant::At(us(20) + Duration::from_ns(250)));
+        qp
+    };
+    let mut qp = left();
+    qp.feed(21, FeedbackKind::Ack { timed: false, marked: false }, 0, 0, 10, 40);
+    assert!(matches!(qp.poll(21), Grant::At(_)));
+    qp.feed(22, FeedbackKind::Ack { timed: false, marked: false }, 0, 1, 10, 40);
+    assert_eq!(qp.poll(22), Grant::Send(PathId(1)));
+    assert_eq!(qp.dlbf.counts(), DlbfCounts { switches: 1, ..Default::default() });
+    let mut qp = left();
+    assert!(matches!(qp.poll(98), Grant::At(_)));
+    assert_eq!(qp.poll(99), Grant::Send(PathId(1)));
+}
+
+/// The queue that 12 us of 1 us tell of is on the other path, too: moving avoids nothing.
+#[test]
+fn a_queue_that_the_other_path_has_as_well_is_no_reason_to_leave() {
+    for (other, path) in [(36, 0), (34, 1)] {
+        let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40, other]);
+        qp.send(0);
+        qp.feed(20, FeedbackKind::Heard { marked: true }, 0, 0, 12, 40);
+        assert_eq!(qp.dlbf.path(), Some(PathId(path)), "{other}");
+    }
+}
+
+/// Back on the first path what is on its way there is not waited for: a path keeps order. What is on the second is.
+#[test]
+fn a_path_does_not_wait_for_itself() {
+    let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[20, 20]);
+    qp.send(10);
+    let mut trail = qp.dlbf.state.trail.clone();
+    trail.leave_for(PathId(1), Duration::from_us(10));
+    assert!(!trail.is_empty());
+    trail.leave_for(PathId(0), Duration::from_us(10));
+    assert!(trail.is_empty());
+}
+
+#[test]
+fn marks_of_a_path_that_is_left_cut_nothing() {
+    let begun = |others_marked: bool| {
+        let mut qp = Alone::new(DlbfConfig::default(), 2);
+        qp.dlbf.cc = DlbfConfig::default().cc.build(&qp.dlbf.state.env);
+        let mut qp = qp.on(0, 0, &[40, 25]);
+        qp.send(0);
+        if others_marked {
+            qp.mark(1, 1, 25);
+        }
+        qp.feed(2, FeedbackKind::Cnp, 0, 0, 0, 0);
+        qp.mark(2, 0, 40);
+        qp
+    };
+    let rate_at = |qp: &Alone, at| qp.dlbf.rate(us(at)).expect("DCQCN has one").as_bps() / 1_000_000_000;
+    // Left for path 1: neither the mark that said so cuts, nor those behind it. Those of path 1 do, once it is stayed on.
+    let mut qp = begun(false);
+    assert_eq!(qp.dlbf.path(), Some(PathId(1)));
+    qp.feed(3, FeedbackKind::Cnp, 0, 0, 0, 0);
+    qp.mark(3, 0, 40);
+    assert_eq!(rate_at(&qp, 8), 400);
+    qp.feed(9, FeedbackKind::Cnp, 1, 0, 0, 0);
+    qp.mark(9, 1, 25);
+    assert_eq!(qp.dlbf.path(), Some(PathId(1)), "the other one is congested, too");
+    assert_eq!(rate_at(&qp, 8), 400);
+    assert!(rate_at(&qp, 20) < 210);
+    // With nowhere to go it is stayed on at once.
+    assert!(rate_at(&begun(true), 12) < 210);
 }

@@ -1,7 +1,11 @@
 //! DLBF as printed.
 
 use super::{SchemeInfo, common, dlbf};
-use crate::{CleanNotice, DlbfConfig, DlbfVariant, PolicyConfig, Recovery, Reordering, ReportPolicy, Scheme};
+use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset};
+use crate::{
+    CleanNotice, DlbfConfig, DlbfVariant, MarkedRate, OnSwitch, PolicyConfig, Recovery, Reordering,
+    ReportPolicy, Scheme,
+};
 
 pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "dlbf-published",
@@ -9,7 +13,13 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     help: "DLBF as printed: one delay gap for all packets, no limit on switches",
     source: "DLBF (BUPT et al.), algorithm 1, equations 1 to 3, section III-D",
     make: || Scheme {
-        policy: PolicyConfig::Dlbf(DlbfConfig { variant: DlbfVariant::Published, ..DlbfConfig::default() }),
+        policy: PolicyConfig::Dlbf(DlbfConfig {
+            cc: CcConfig::Dcqcn(DcqcnConfig::preset(DcqcnPreset::Astra)),
+            variant: DlbfVariant::Published,
+            on_switch: OnSwitch::CopiesAndNotices,
+            marked_rate: MarkedRate::Reduced,
+            ..DlbfConfig::default()
+        }),
         reordering: Reordering::Reported(ReportPolicy {
             clean_notice: CleanNotice::Expose,
             ..ReportPolicy::default()
