@@ -83,6 +83,12 @@ impl AckClock {
         }
         taken
     }
+    /// Releases a packet for a random path. Returns how many were taken.
+    #[inline]
+    pub fn release_anywhere(&mut self, rng: &mut Rng) -> u32 {
+        let path = self.paths.draw(rng);
+        u32::from(self.push(path))
+    }
     #[inline]
     fn push(&mut self, path: PathId) -> bool {
         let at = |n: u8| usize::from(n) % ENTRIES;

@@ -97,10 +97,14 @@ choice! {
 choice! {
     /// What `alpha` is measured in.
     AlphaUnit {
+        /// As "delay", but at least forty times what two delays in a row of one path differ by. Where queues are made by
+        /// chance a difference of delays says little of what comes next, and senders that follow it meet on the same paths;
+        /// between paths of which one is always slower it says all. So alpha adapts to what is noise in a fabric.
+        #[default]
+        Noise,
         /// The shortest delay of any path, where it is above the threshold, and the threshold where it is not. What is
         /// heard of a path is as old as its delay, so the longer that is, the less a difference of delays should move:
         /// with a fixed unit all senders take the shorter of two long queues at once, and it becomes the longer.
-        #[default]
         Delay,
         /// The threshold T (the authors' code).
         Threshold,
@@ -170,7 +174,7 @@ impl Default for LapsConfig {
         LapsConfig {
             variant: LapsVariant::Repaired,
             alpha: 5.0,
-            alpha_unit: AlphaUnit::Delay,
+            alpha_unit: AlphaUnit::Noise,
             margin: Margin::PerSwitch,
             margin_packets: 5.0,
             host_delay: Duration::ZERO,

@@ -30,6 +30,8 @@ pub(super) struct Law {
 /// Which silent paths are probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probing {
+    /// One of those that data hardly takes, drawn at random, before a data packet: of the others data will tell.
+    OneAvoided,
     /// One of them, drawn at random, before a data packet (the FPGA of section IV).
     One,
     /// All of them (algorithm 1).
@@ -66,7 +68,7 @@ pub(super) enum Unmeasured {
 
 /// The default. The paper's five stages; the floor of its code, 1 Gb/s of 100.
 pub(super) const REPAIRED: Law = Law {
-    probing: Probing::One,
+    probing: Probing::OneAvoided,
     after_probe: AfterProbe::Doubled,
     probes: Treatment::AsUnmarkedData,
     stages: 5,

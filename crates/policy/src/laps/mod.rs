@@ -151,7 +151,7 @@ impl Policy for Laps {
     fn compose(&mut self, now: Time, path: PathId, _: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing {
         self.paths(cx).probed(now, path);
         self.probe_draw = cx.rng.unit_f64();
-        self.probed = self.law.probing == Probing::One;
+        self.probed = self.law.probing != Probing::All;
         Outgoing { control: Control::Probe { sent_at: now }, treatment: self.law.probes }
     }
 

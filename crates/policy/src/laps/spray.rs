@@ -86,7 +86,7 @@ impl Spray {
     }
 
     /// How likely a path is to be drawn.
-    #[cfg(test)]
+    #[inline]
     pub(super) fn share(&self, path: usize) -> f64 {
         self.tree[self.tree.len() / 2 + path] / self.sum()
     }

@@ -8,7 +8,7 @@ use pathweave_units::{Duration, HostId, PathId, Time};
 
 use super::calibration::Calibration;
 use super::config::{AlphaUnit, LapsConfig, MarginRule};
-use super::law::{AfterProbe, Law, Unmeasured};
+use super::law::{AfterProbe, Law, Probing, Unmeasured};
 use super::rate::Delays;
 use super::spray::Spray;
 use crate::peers::{PeerIndex, PeerTable};
@@ -20,6 +20,15 @@ const MOST_BASES: u64 = 1 << 20;
 
 /// A path is probed when nothing was heard of it for this many of its delays (section III-C).
 const PROBE_AFTER: u64 = 2;
+
+/// The unit of alpha in averages of noise: with alpha at 5 a path gets 1/e of the share where its delay is eight times that
+/// longer.
+const NOISE_WEIGHT: f64 = 40.0;
+/// Weight of the newest difference in the noise.
+const NOISE_GAIN: f64 = 1.0 / 64.0;
+
+/// A path with less than this of an equal share is avoided: data will not tell of it in time.
+const AVOIDED_SHARE: f64 = 0.5;
 
 /// Where clocks differ: the shortest delay counts for one to two of these. Long against congestion, short enough for clocks
 /// that drift apart (20 us a second is usual) not to matter.
@@ -47,6 +56,8 @@ pub(super) struct Pair {
     threshold: Duration,
     /// Unit of alpha, where it is more than the threshold.
     unit: Duration,
+    /// What two delays in a row of one path differ by, in picoseconds: an average over all of them.
+    noise_ps: f64,
     /// No path has been silent for too long before this instant.
     silent_from: Time,
     /// With free clocks.
@@ -82,6 +93,7 @@ impl Pair {
             spray: Spray::new(paths.len()),
             threshold: Duration::ZERO,
             unit: Duration::ZERO,
+            noise_ps: 0.0,
             silent_from: now,
             calibration: None,
             paths,
@@ -149,14 +161,16 @@ impl Pair {
         self.spray.rebuild(beta, self.paths.iter().map(|path| usable(&path).then(|| path.real.as_ps())));
     }
 
-    /// The shortest delay has become another: so has the unit of alpha. Weights are worked out anew once it is off by a
-    /// sixth.
+    /// The shortest delay or the noise has become another: so has the unit of alpha. Weights are worked out anew once it
+    /// is off by a sixth.
     #[inline]
     pub(super) fn soften(&mut self, delays: &Delays) {
-        if self.rules.alpha_unit == AlphaUnit::Threshold {
-            return;
-        }
-        let (old, new) = (self.unit.max(self.threshold), delays.fastest.max(self.threshold));
+        let noise = match self.rules.alpha_unit {
+            AlphaUnit::Threshold => return,
+            AlphaUnit::Delay => Duration::ZERO,
+            AlphaUnit::Noise => Duration::from_ps((NOISE_WEIGHT * self.noise_ps) as u64),
+        };
+        let (old, new) = (self.unit.max(self.threshold), delays.fastest.max(noise).max(self.threshold));
         if new > old + old / 6 || old > new + new / 6 {
             self.unit = new;
             self.rebuild();
@@ -184,16 +198,27 @@ impl Pair {
         if index >= self.paths.len() {
             return;
         }
-        self.paths[index].measured = true;
         let Some(calibration) = &mut self.calibration else {
-            return self.set_real(now, index, Duration::from_ps(one_way_ps.max(0) as u64));
+            return self.take(now, index, Duration::from_ps(one_way_ps.max(0) as u64));
         };
         let moved_ps = calibration.note(now, index, one_way_ps);
         let above_ps = calibration.above_shortest(one_way_ps);
         if let Some(moved_ps) = moved_ps {
             self.recalibrate(moved_ps);
         }
-        self.set_real(now, index, self.rules.usual_delay + Duration::from_ps(above_ps));
+        self.take(now, index, self.rules.usual_delay + Duration::from_ps(above_ps));
+    }
+
+    /// A path was measured.
+    #[inline]
+    fn take(&mut self, now: Time, index: usize, real: Duration) {
+        let path = &mut self.paths[index];
+        if path.measured {
+            let off = real.as_ps().abs_diff(path.real.as_ps()) as f64;
+            self.noise_ps += (off - self.noise_ps) * NOISE_GAIN;
+        }
+        path.measured = true;
+        self.set_real(now, index, real);
     }
 
     /// The shortest delays have changed, that of all by `moved_ps`: so much more is every delay above it.
@@ -218,15 +243,23 @@ impl Pair {
 
     fn find_silent(&mut self, now: Time, draw: f64) -> Option<PathId> {
         let due = |path: &Path| path.updated.saturating_add(path.real * PROBE_AFTER);
-        let is_silent = |path: &&Path| path.state == PathState::Up && now > due(path);
-        let count = self.paths.iter().filter(is_silent).count();
+        let share = match self.rules.law.probing {
+            Probing::OneAvoided => AVOIDED_SHARE / self.paths.len() as f64,
+            Probing::One | Probing::All => f64::INFINITY,
+        };
+        let is_silent = |&(index, path): &(usize, &Path)| {
+            path.state == PathState::Up && now > due(path) && self.spray.share(index) < share
+        };
+        let count = self.paths.iter().enumerate().filter(is_silent).count();
         if count == 0 {
             let up = self.paths.iter().filter(|path| path.state == PathState::Up);
-            self.silent_from = up.map(due).min().unwrap_or(Time::MAX);
+            // Of those that are silent and not avoided data tells; whether it still does is asked a while later.
+            let again = |path: &Path| Some(due(path)).filter(|&due| due > now).unwrap_or(now + path.real * PROBE_AFTER);
+            self.silent_from = up.map(again).min().unwrap_or(Time::MAX);
             return None;
         }
         let chosen = ((draw * count as f64) as usize).min(count - 1);
-        let found = self.paths.iter().enumerate().filter(|(_, path)| is_silent(path)).nth(chosen);
+        let found = self.paths.iter().enumerate().filter(is_silent).nth(chosen);
         found.map(|(index, _)| PathId(index as u16))
     }
 

@@ -4,7 +4,7 @@ use pathweave_units::Duration;
 
 use super::{SchemeInfo, common};
 use crate::laps::{LapsConfig, Limit};
-use crate::{AckPolicy, PathRto, PolicyConfig, Recovery, RingScope, Scheme};
+use crate::{AckPolicy, PathRto, PolicyConfig, Ports, Recovery, RingScope, Scheme};
 
 pub(super) const LAPS: SchemeInfo = SchemeInfo {
     name: "laps",
@@ -33,9 +33,9 @@ fn tcp() -> Scheme {
     }
 }
 
-/// Paths of a queue pair where the source has no routes of its own: as many as the longest path set of the paper has,
-/// and as many source ports, hashed over whatever the fabric has.
-const PATHS: u16 = 8;
+/// Paths of a queue pair, each of which has an entry in a table of the host: as many as a fat tree of 1,024 hosts has
+/// between two of them. Where the source has no routes of its own, they are source ports.
+const PATHS: u16 = 64;
 
 fn scheme(policy: LapsConfig, scope: RingScope, rto: PathRto) -> Scheme {
     Scheme {
@@ -47,6 +47,7 @@ fn scheme(policy: LapsConfig, scope: RingScope, rto: PathRto) -> Scheme {
             rto_slack: Duration::from_us(10),
         },
         paths: PATHS,
+        ports: Ports::Distinct,
         ..common::clocked(PolicyConfig::Laps(policy))
     }
 }

@@ -69,10 +69,10 @@ pub struct UdmpConfig {
     pub explore: f64,
     /// Delta: an acknowledgement this many packets behind the highest clocks nothing (UDMP, figure 7). 0: off.
     pub ooo_packets: u32,
-    /// Repaired: queueing delay the rate settles at. The same for every flow of a fabric, whatever its distance, or
-    /// short ones lose: a quarter of the longest idle round-trip time.
-    pub queue_target: Duration,
-    /// Repaired, kappa: weight of the distance from `queue_target`, as a share of the average round-trip time.
+    /// Repaired: queueing delay the rate settles at, in base round-trip times; four packet times more are the grain of
+    /// queues.
+    pub queue_target_rtts: f64,
+    /// Repaired, kappa: weight of the distance from that target, as a share of the average round-trip time.
     pub queue_gain: f64,
     /// Repaired: additive increase a round trip, as a share of the line rate, while the queue is at its target; less
     /// when it is longer. A flow's share of a bottleneck settles near this over `queue_gain` and the excess delay.
@@ -105,13 +105,13 @@ impl Default for UdmpConfig {
             severe_rtt: 3.0,
             explore: 0.01,
             ooo_packets: 64,
-            queue_target: Duration::from_us(3),
+            queue_target_rtts: 0.25,
             queue_gain: 0.15,
             increase_step: 0.005,
             step_limit: 0.5,
             pool_bdp: 0.25,
             idle_pool_bdp: 1.0,
-            inflight_bdp: 1.25,
+            inflight_bdp: 1.5,
             near: 0.05,
             kick_after: Duration::from_us(100),
             late: UdmpLate::default(),
@@ -122,7 +122,7 @@ impl Default for UdmpConfig {
 /// Packets that try another path: after one has died, those on the others are spread anew by them alone.
 const HOST_EXPLORE: f64 = 0.03;
 /// Queueing delay the rate settles at, in round-trip times, hosts' delay included.
-const HOST_QUEUE_RTTS: u64 = 5;
+const HOST_QUEUE_RTTS: f64 = 5.0;
 /// Packets that may overtake one without its path being slow: several batches.
 const HOST_LATE_PACKETS: u32 = 512;
 
@@ -147,8 +147,7 @@ impl Adapt for UdmpConfig {
         }
         self.inflight_bdp *= host.held_bdps;
         self.pool_bdp *= host.held_bdps;
-        let queue = Duration::from_ps(host.base_rtt.as_ps().saturating_mul(HOST_QUEUE_RTTS));
-        self.queue_target = self.queue_target.max(queue);
+        self.queue_target_rtts = self.queue_target_rtts.max(HOST_QUEUE_RTTS);
         if self.ooo_packets > 0 {
             // Batches of a path arrive whole, so what is behind by some of them is not late.
             self.ooo_packets = self.ooo_packets.max(HOST_LATE_PACKETS);
@@ -174,12 +173,8 @@ impl UdmpConfig {
         let severe = self.severe_rtt > 1.0 && self.severe_rtt <= 1e6;
         check(severe, "severe_rtt", self.severe_rtt, "more than 1 (base round-trip times), at most 1000000")?;
         check((0.0..=1.0).contains(&self.explore), "explore", self.explore, "0 to 1")?;
-        check(
-            self.queue_target < Duration::from_ms(1_000),
-            "queue_target",
-            self.queue_target,
-            "less than 1s",
-        )?;
+        let target = (0.0..=1e3).contains(&self.queue_target_rtts);
+        check(target, "queue_target_rtts", self.queue_target_rtts, "0 to 1000 (base round-trip times)")?;
         share("queue_gain", self.queue_gain, 10.0, "more than 0, at most 10")?;
         let step = (0.0..1.0).contains(&self.increase_step);
         check(step, "increase_step", self.increase_step, "0 to less than 1 (of the line rate)")?;

@@ -7,17 +7,26 @@ use crate::PolicyEnv;
 
 /// The rate never falls below this share of the line's; without a floor a gradient above one would turn it negative.
 const FLOOR: f64 = 1e-3;
+/// Beside a share of the base round-trip time this many packet times may queue: the grain of a queue, whatever the rate.
+const QUEUE_TARGET_PACKETS: f64 = 4.0;
+/// Gains of the low average. What chance makes of sprayed packets reaches some of them; a queue at the last hop, which
+/// alone asks for less rate, reaches all. With these it settles where what lies below weighs a sixteenth of what lies
+/// above.
+const LOW_GAIN_UP: f64 = 1.0 / 32.0;
+const LOW_GAIN_DOWN: f64 = 1.0 / 2.0;
 
 /// Rate and round-trip time of one queue pair. Rates are in bytes a picosecond, times in picoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Law {
     pub(super) rate: f64,
     /// Average round-trip time over all paths.
-    pub(super) smooth: f64,
-    /// The average at the last update.
-    last_smooth: f64,
+    pub(super) mean: f64,
+    /// What the law goes by: published that average, repaired a low one, of the quick paths.
+    pub(super) followed: f64,
+    /// The same at the last update.
+    last_followed: f64,
     last_update: Time,
-    /// Shortest round-trip time of this queue pair.
+    /// Shortest round-trip time of a full packet of this queue pair.
     pub(super) base: f64,
     /// Acknowledgements since the last update, and how many of them to let pass until the next.
     acks: u32,
@@ -56,16 +65,18 @@ pub(super) fn ps(span: Duration) -> f64 {
 impl Law {
     pub(super) fn new(config: &UdmpConfig, env: &PolicyEnv) -> Self {
         let line = env.line_rate.as_bps() as f64 / 8e12;
+        let packet_time = f64::from(env.mtu_wire_bytes) / line;
         let repair = Repair {
-            queue_target: ps(config.queue_target),
+            queue_target: config.queue_target_rtts * ps(env.base_rtt) + QUEUE_TARGET_PACKETS * packet_time,
             queue_gain: config.queue_gain,
             step: config.increase_step * line,
             limit: config.step_limit,
         };
         Law {
             rate: line,
-            smooth: 0.0,
-            last_smooth: 0.0,
+            mean: 0.0,
+            followed: 0.0,
+            last_followed: 0.0,
             last_update: Time::ZERO,
             base: ps(env.base_rtt),
             acks: 0,
@@ -89,16 +100,25 @@ impl Law {
     /// A measurement (none where an acknowledgement covers a packet it does not time). Returns whether it was the
     /// first. The average begins with it: begun at zero it would take many acknowledgements to become true.
     #[inline]
-    pub(super) fn measure(&mut self, now: Time, rtt: Option<Duration>, inflight: u32) -> bool {
+    pub(super) fn measure(&mut self, now: Time, rtt: Option<f64>, full: bool, inflight: u32) -> bool {
         self.acks = self.acks.saturating_add(1);
-        let Some(rtt) = rtt.map(|rtt| ps(rtt).max(1.0)) else { return false };
+        let Some(rtt) = rtt.map(|rtt| rtt.max(1.0)) else { return false };
+        // A short packet is forwarded sooner at every switch: taken for the base, a queue would seem to stand for ever.
+        let rtt = if full || self.params.repair.is_none() { rtt } else { rtt.max(self.base) };
         self.base = self.base.min(rtt);
         if self.started {
-            self.smooth += self.params.gain * (rtt - self.smooth);
+            self.mean += self.params.gain * (rtt - self.mean);
+            self.followed = match self.params.repair {
+                None => self.mean,
+                Some(_) => {
+                    let off = rtt - self.followed;
+                    self.followed + off * if off > 0.0 { LOW_GAIN_UP } else { LOW_GAIN_DOWN }
+                }
+            };
             return false;
         }
         self.started = true;
-        (self.smooth, self.last_smooth, self.last_update) = (rtt, rtt, now);
+        (self.mean, self.followed, self.last_followed, self.last_update) = (rtt, rtt, rtt, now);
         (self.acks, self.to_ignore) = (0, inflight);
         true
     }
@@ -107,8 +127,8 @@ impl Law {
     /// trip, that is after as many acknowledgements as were in flight at the last update.
     #[inline]
     pub(super) fn update(&mut self, now: Time, inflight: u32) {
-        if self.smooth > self.params.severe * self.base {
-            let severe = self.params.line * (self.base / self.smooth).max(FLOOR);
+        if self.followed > self.params.severe * self.base {
+            let severe = self.params.line * (self.base / self.followed).max(FLOOR);
             self.rate = self.rate.min(severe);
         }
         if self.acks > self.to_ignore && self.started {
@@ -120,18 +140,18 @@ impl Law {
     fn step(&mut self, now: Time) {
         // Two acknowledgements at one instant: the shortest span there is.
         let elapsed = ps(now - self.last_update).max(1.0);
-        let gradient = (self.smooth - self.last_smooth) / elapsed;
-        (self.last_smooth, self.last_update) = (self.smooth, now);
+        let gradient = (self.followed - self.last_followed) / elapsed;
+        (self.last_followed, self.last_update) = (self.followed, now);
         let line = self.params.line;
         let rate = match self.params.repair {
             None if gradient > 0.0 => self.rate - gradient * self.rate,
             None => self.rate - gradient * (line - self.rate),
             Some(repair) => {
-                let excess = (self.smooth - self.base - repair.queue_target) / self.smooth;
+                let excess = (self.followed - self.base - repair.queue_target) / self.followed;
                 let cut = (gradient + repair.queue_gain * excess).clamp(-repair.limit, repair.limit);
                 // The longer the queue, the smaller the step: where rates settle, the rate is step / (queue_gain x
                 // excess), and a step that stays whole would keep more than 50 flows above their share.
-                let room = ((self.base + repair.queue_target) / self.smooth).min(1.0);
+                let room = ((self.base + repair.queue_target) / self.followed).min(1.0);
                 self.rate * (1.0 - cut) + repair.step * room
             }
         };
@@ -148,7 +168,7 @@ impl Law {
 impl Law {
     /// A law that has measured `smooth` and stands at `share` of the line.
     pub(super) fn at(mut self, now: Time, smooth: Duration, share: f64) -> Self {
-        self.measure(now, Some(smooth), 0);
+        self.measure(now, Some(ps(smooth)), true, 0);
         self.rate = share * self.params.line;
         self
     }
@@ -158,7 +178,7 @@ impl Law {
         self
     }
     pub(super) fn set_smooth(&mut self, smooth: Duration) {
-        self.smooth = ps(smooth);
+        (self.mean, self.followed) = (ps(smooth), ps(smooth));
     }
     pub(super) fn share(&self) -> f64 {
         self.rate / self.params.line

@@ -54,6 +54,7 @@
 
 mod config;
 mod law;
+mod spares;
 #[cfg(test)]
 mod tests;
 
@@ -65,6 +66,7 @@ use crate::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, Pol
 
 pub use config::{UdmpConfig, UdmpLate, UdmpVariant};
 use law::{Law, ps};
+use spares::Spares;
 
 /// What a granted packet is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +93,7 @@ pub struct Udmp {
     last_ack: Time,
     last_restart: Time,
     clock: AckClock,
+    spares: Spares,
     ooo: OutOfOrder,
     /// Packets that may leave on any path.
     tokens: u32,
@@ -136,6 +139,7 @@ impl Udmp {
             last_restart: Time::ZERO,
             timer: Time::MAX,
             clock: AckClock::new(env.paths, config.explore, rng),
+            spares: Spares::default(),
             ooo: OutOfOrder::new(config.ooo_packets),
             tokens: tokens.min(inflight_cap),
             good: None,
@@ -172,13 +176,13 @@ impl Udmp {
 
     /// How many packets an acknowledgement releases (algorithm 2).
     #[inline]
-    fn released(&self, rtt: Option<Duration>, inflight: u32) -> (u32, bool) {
+    fn released(&self, rtt: Option<f64>, inflight: u32) -> (u32, bool) {
         let packet = self.params.packet;
-        let Some(rtt) = rtt.map(ps) else {
+        let Some(rtt) = rtt else {
             // Not timed: neither fast nor slow.
             return (u32::from(self.pool >= packet).min(self.room(inflight)), false);
         };
-        let smooth = self.law.smooth;
+        let smooth = self.law.mean;
         let near = if self.params.repaired {
             rtt <= smooth + self.params.near * self.law.base
         } else {
@@ -197,7 +201,7 @@ impl Udmp {
         let base = self.law.base;
         match self.params.late {
             UdmpLate::ByBase => base,
-            UdmpLate::ByQueue => base.max(self.law.smooth - base),
+            UdmpLate::ByQueue => base.max(self.law.mean - base),
         }
     }
     /// Packets that may yet be released.
@@ -207,15 +211,40 @@ impl Udmp {
         self.params.inflight_cap.saturating_sub(spoken_for)
     }
 
+    /// Puts what an acknowledgement releases on its way; says how many packets.
+    ///
+    /// As published all of them take the acknowledgement's path: a branching process, of which most lines die out, so that
+    /// few paths are left after some tens of round trips. Repaired, the second takes a good path whose acknowledgement
+    /// found the pool short, or a random one.
+    #[inline]
+    fn release(&mut self, path: PathId, packets: u32, good: bool, rng: &mut Rng) -> u32 {
+        if !self.params.repaired {
+            return self.clock.release(path, packets, rng);
+        }
+        if packets == 0 && good {
+            self.spares.keep(path);
+        }
+        let mut taken = self.clock.release(path, packets.min(1), rng);
+        if packets > 1 {
+            let other = self.spares.take();
+            taken += match other {
+                Some(path) => self.clock.release(path, 1, rng),
+                None => self.clock.release_anywhere(rng),
+            };
+        }
+        taken
+    }
+
     #[inline]
     fn on_ack(&mut self, now: Time, feedback: &Feedback, timed: bool, rng: &mut Rng) {
-        let rtt = timed.then_some(feedback.rtt);
+        let rtt = timed.then(|| ps(feedback.rtt));
+        let full = f64::from(feedback.wire_bytes) >= self.params.packet;
         if self.idle && feedback.backlogged {
             self.end_idleness(now, feedback.inflight_packets);
         }
         self.last_ack = now;
         self.timer = Time::MAX;
-        if self.law.measure(now, rtt, feedback.inflight_packets) {
+        if self.law.measure(now, rtt, full, feedback.inflight_packets) {
             // Counted from the first packet the pool would grant the first burst a second time.
             (self.pool, self.last_add) = (0.0, now);
         } else {
@@ -226,7 +255,8 @@ impl Udmp {
         if !late && self.law.started() {
             let (packets, near) = self.released(rtt, feedback.inflight_packets);
             if feedback.backlogged {
-                let taken = self.clock.release(feedback.path, packets, rng);
+                let good = rtt.is_none_or(|rtt| rtt < self.law.mean + self.slack());
+                let taken = self.release(feedback.path, packets, good, rng);
                 self.pool -= f64::from(taken) * self.params.packet;
             } else if !self.params.repaired {
                 self.tokens = self.tokens.saturating_add(packets);
@@ -250,7 +280,7 @@ impl Udmp {
             // Everything has come back: there is nothing to wait for, and the rate knows what happened.
             0 => now,
             1 if self.params.inflight_cap > 1 => {
-                let patience = Duration::from_ps((2.0 * self.law.smooth.max(self.law.base)) as u64);
+                let patience = Duration::from_ps((2.0 * self.law.mean.max(self.law.base)) as u64);
                 let base = Duration::from_ps(self.law.base as u64);
                 (self.last_ack + patience).max(self.last_restart + base)
             }
@@ -346,6 +376,7 @@ impl Policy for Udmp {
                 if self.good == Some(feedback.path) {
                     self.good = None;
                 }
+                self.spares.forget(feedback.path);
             }
             FeedbackKind::Cnp
             | FeedbackKind::Midway
