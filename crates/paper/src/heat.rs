@@ -88,8 +88,10 @@ const CELL_WIDTH: i32 = 74;
 const LINE: i32 = 22;
 const INK: RGBColor = RGBColor(30, 30, 30);
 
+type Rgb = (u8, u8, u8);
+
 /// Fill and ink of each level and of what is left undone: lighter to darker, so that it reads without colour.
-const FILLS: [((u8, u8, u8), (u8, u8, u8)); 9] = [
+const FILLS: [(Rgb, Rgb); 9] = [
     ((226, 240, 233), (20, 40, 30)),
     ((244, 246, 226), (40, 40, 20)),
     ((253, 236, 196), (50, 35, 10)),
