@@ -30,7 +30,8 @@ pub(super) struct Law {
 /// Which silent paths are probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probing {
-    /// One of those that data hardly takes, drawn at random, before a data packet: of the others data will tell.
+    /// One of those that data hardly takes or does not come back from, drawn at random, before a data packet: of the others
+    /// data tells.
     OneAvoided,
     /// One of them, drawn at random, before a data packet (the FPGA of section IV).
     One,

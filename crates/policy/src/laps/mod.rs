@@ -10,9 +10,20 @@
 //!
 //! What is printed in algorithms 1 to 3 has gaps and contradictions. There are three variants: the default (repaired),
 //! [`LapsConfig::published`] and [`LapsConfig::code_2025`]; what they choose alike or a study varies is a field of
-//! [`LapsConfig`], the rest is in `law`. Where every path is
-//! down the packet goes by any (the paper's draw is undefined then): what is known may be stale, and the retry limit of
-//! the endpoint ends what is truly dead.
+//! [`LapsConfig`], the rest is in `law`. What the default does otherwise than the paper:
+//!
+//! - *The unit of alpha* ([`AlphaUnit::Noise`]) is the shortest delay, but at least T and forty times what two delays in a
+//!   row of one path differ by, an average over all paths with a weight of 1/64 for the newest.
+//! - *Probes.* Of a path that gets half of an equal share or more, data tells. So a silent path is probed in two cases: it
+//!   gets less, and nothing was heard of it for two of its delays; or data went there and nothing came back for four of
+//!   them, which is two round trips. One path is probed before a data packet, and its delay counts as double until it
+//!   answers. Without the second case a path that loses everything would keep its share until a timer fires: on the policy
+//!   bench one dead path of four takes 353 packets and 1,000 packets 676 us; with it 52 packets and 147 us.
+//! - *Limits.* A window alone where switches pause, rate and window where they drop (`limit`); decreases end at the share
+//!   of the line that the delay tells (`decrease`).
+//!
+//! Where every path is down the packet goes by any (the paper's draw is undefined then): what is known may be stale, and
+//! the retry limit of the endpoint ends what is truly dead.
 
 mod calibration;
 mod code_2025;
@@ -157,6 +168,7 @@ impl Policy for Laps {
 
     #[inline]
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        self.paths(cx).sent(now, sent.path);
         self.draw = cx.rng.unit_f64();
         self.probed = false;
         if self.is_paced() {

@@ -20,6 +20,9 @@ const MOST_BASES: u64 = 1 << 20;
 
 /// A path is probed when nothing was heard of it for this many of its delays (section III-C).
 const PROBE_AFTER: u64 = 2;
+/// A path that data takes is probed when data went there and nothing came back for this many of its delays: two round
+/// trips. Otherwise a path that loses everything would keep its share until a timer fires.
+const MISSED_AFTER: u64 = 4;
 
 /// The unit of alpha in averages of noise: with alpha at 5 a path gets 1/e of the share where its delay is eight times that
 /// longer.
@@ -27,7 +30,7 @@ const NOISE_WEIGHT: f64 = 40.0;
 /// Weight of the newest difference in the noise.
 const NOISE_GAIN: f64 = 1.0 / 64.0;
 
-/// A path with less than this of an equal share is avoided: data will not tell of it in time.
+/// A path with less than this of an equal share is avoided: data does not tell of it in time.
 const AVOIDED_SHARE: f64 = 0.5;
 
 /// Where clocks differ: the shortest delay counts for one to two of these. Long against congestion, short enough for clocks
@@ -41,10 +44,13 @@ struct Path {
     base: Duration,
     /// Latest delay measured, or the guess that replaces it while the path is probed.
     real: Duration,
+    /// When `real` was set, or when the first packet left that has no answer yet.
     updated: Time,
     state: PathState,
     /// `real` is a measurement.
     measured: bool,
+    /// A packet has left since the path was last heard of.
+    awaited: bool,
 }
 
 /// The paths to one host.
@@ -58,6 +64,8 @@ pub(super) struct Pair {
     unit: Duration,
     /// What two delays in a row of one path differ by, in picoseconds: an average over all of them.
     noise_ps: f64,
+    /// A path with less than this share of the packets is avoided.
+    avoided_below: f64,
     /// No path has been silent for too long before this instant.
     silent_from: Time,
     /// With free clocks.
@@ -87,13 +95,14 @@ impl Pair {
         };
         let real = rules.usual_delay;
         let base = real + rules.margin.for_path(None);
-        let path = Path { base, real, updated: now, state: PathState::Up, measured: false };
+        let path = Path { base, real, updated: now, state: PathState::Up, measured: false, awaited: false };
         let paths = vec![path; usize::from(env.paths)].into_boxed_slice();
         let mut pair = Pair {
             spray: Spray::new(paths.len()),
             threshold: Duration::ZERO,
             unit: Duration::ZERO,
             noise_ps: 0.0,
+            avoided_below: 0.0,
             silent_from: now,
             calibration: None,
             paths,
@@ -135,6 +144,7 @@ impl Pair {
             if path.state != view.state {
                 path.state = view.state;
                 path.measured = false;
+                path.awaited = false;
                 path.updated = now;
             }
         }
@@ -153,8 +163,9 @@ impl Pair {
 
     /// Threshold and weights of all paths, from what is known now.
     fn rebuild(&mut self) {
-        let any_up = self.paths.iter().any(|path| path.state == PathState::Up);
-        let usable = |path: &&Path| !any_up || path.state == PathState::Up;
+        let up = self.paths.iter().filter(|path| path.state == PathState::Up).count();
+        self.avoided_below = AVOIDED_SHARE / up.max(1) as f64;
+        let usable = |path: &&Path| up == 0 || path.state == PathState::Up;
         let bases = self.paths.iter().filter(usable).map(|path| path.base);
         self.threshold = bases.max().expect("a queue pair has a path").max(Duration::from_ps(1));
         let beta = self.rules.alpha / self.unit.max(self.threshold).as_ps() as f64;
@@ -218,6 +229,7 @@ impl Pair {
             self.noise_ps += (off - self.noise_ps) * NOISE_GAIN;
         }
         path.measured = true;
+        path.awaited = false;
         self.set_real(now, index, real);
     }
 
@@ -242,30 +254,50 @@ impl Pair {
     }
 
     fn find_silent(&mut self, now: Time, draw: f64) -> Option<PathId> {
-        let due = |path: &Path| path.updated.saturating_add(path.real * PROBE_AFTER);
-        let share = match self.rules.law.probing {
-            Probing::OneAvoided => AVOIDED_SHARE / self.paths.len() as f64,
-            Probing::One | Probing::All => f64::INFINITY,
-        };
-        let is_silent = |&(index, path): &(usize, &Path)| {
-            path.state == PathState::Up && now > due(path) && self.spray.share(index) < share
-        };
-        let count = self.paths.iter().enumerate().filter(is_silent).count();
+        let silent = |index: usize| self.probe_due(index).is_some_and(|due| now > due);
+        let count = (0..self.paths.len()).filter(|&index| silent(index)).count();
         if count == 0 {
-            let up = self.paths.iter().filter(|path| path.state == PathState::Up);
-            // Of those that are silent and not avoided data tells; whether it still does is asked a while later.
-            let again = |path: &Path| Some(due(path)).filter(|&due| due > now).unwrap_or(now + path.real * PROBE_AFTER);
-            self.silent_from = up.map(again).min().unwrap_or(Time::MAX);
+            let up = self.paths.iter().enumerate().filter(|(_, path)| path.state == PathState::Up);
+            // A path that is not due yet may become so: by data that stays without answer, or because others got shorter.
+            let again = up.map(|(index, path)| {
+                self.probe_due(index).unwrap_or_else(|| now.saturating_add(path.real * PROBE_AFTER))
+            });
+            self.silent_from = again.min().unwrap_or(Time::MAX);
             return None;
         }
         let chosen = ((draw * count as f64) as usize).min(count - 1);
-        let found = self.paths.iter().enumerate().filter(is_silent).nth(chosen);
-        found.map(|(index, _)| PathId(index as u16))
+        let found = (0..self.paths.len()).filter(|&index| silent(index)).nth(chosen);
+        found.map(|index| PathId(index as u16))
+    }
+
+    /// After this instant a path is probed, if nothing is heard of it until then. `None`: not as things are.
+    fn probe_due(&self, index: usize) -> Option<Time> {
+        let path = &self.paths[index];
+        let after = match self.rules.law.probing {
+            _ if path.state != PathState::Up => return None,
+            Probing::One | Probing::All => PROBE_AFTER,
+            Probing::OneAvoided if self.spray.share(index) < self.avoided_below => PROBE_AFTER,
+            Probing::OneAvoided if path.awaited => MISSED_AFTER,
+            Probing::OneAvoided => return None,
+        };
+        Some(path.updated.saturating_add(path.real * after))
+    }
+
+    /// A data packet has left.
+    #[inline]
+    pub(super) fn sent(&mut self, now: Time, path: PathId) {
+        if self.rules.law.probing == Probing::OneAvoided {
+            let path = &mut self.paths[path.index()];
+            if !path.awaited {
+                (path.awaited, path.updated) = (true, now);
+            }
+        }
     }
 
     /// A probe has left.
     pub(super) fn probed(&mut self, now: Time, path: PathId) {
         let entry = &mut self.paths[path.index()];
+        entry.awaited = true;
         let real = match self.rules.law.after_probe {
             AfterProbe::Doubled => {
                 entry.measured = false;

@@ -40,6 +40,20 @@ fn unknown(links: &[u8]) -> Pair {
     pair.on_paths(Time::ZERO, &views.collect::<Vec<_>>());
     pair
 }
+/// Two paths of which data takes only the second: 24 us longer with alpha 5 and a unit of 7.096 us is a weight of
+/// exp(-16.9).
+fn avoided(config: &LapsConfig) -> Pair {
+    let mut pair = pair(config, &[5, 5]);
+    pair.measured(at(0), PathId(0), 30_000_000);
+    pair.measured(at(0), PathId(1), 6_000_000);
+    pair
+}
+/// The path that is probed now, if any.
+fn probe(pair: &mut Pair, now: Time) -> Option<u16> {
+    let path = pair.silent(now, 0.5);
+    path.into_iter().for_each(|path| pair.probed(now, path));
+    path.map(|path| path.0)
+}
 fn at(us: u64) -> Time {
     Time::from_us(us)
 }
@@ -134,52 +148,141 @@ fn alpha_is_in_units_of_the_shortest_delay_once_that_is_long() {
 }
 
 #[test]
-fn a_silent_path_is_probed_after_twice_its_delay_which_then_doubles() {
-    let mut pair = pair(&LapsConfig::default(), &[5]);
-    pair.measured(at(0), PathId(0), 10_000_000);
-    let eps = Duration::from_ps(1);
-    let probe = |pair: &mut Pair, now| {
-        let path = pair.silent(now, 0.5);
-        path.into_iter().for_each(|path| pair.probed(now, path));
-        path.is_some()
+fn alpha_is_in_units_of_forty_times_the_noise_where_that_is_longer() {
+    let share = |alpha_unit| {
+        let mut pair = pair(&LapsConfig { alpha: 2.0, alpha_unit, ..LapsConfig::default() }, &[5, 5]);
+        // First measurements are no differences; then 32 us, weighed with 1/64: an average of 0.5 us, a unit of 20 us.
+        for (path, us) in [(0, 6), (1, 9), (1, 41)] {
+            pair.measured(at(1), PathId(path), us * 1_000_000);
+        }
+        let seen = pair.delays().expect("both are measured");
+        pair.soften(&seen);
+        pair.view(0).1
     };
-    assert!(!probe(&mut pair, at(20)));
-    assert!(probe(&mut pair, at(20) + eps));
-    assert_eq!(pair.view(0).0, US(20));
-    // Then 40 us later and 80 us after that; 2 us of slack for the picoseconds above.
-    assert!(!probe(&mut pair, at(60)) && probe(&mut pair, at(61)));
-    assert!(!probe(&mut pair, at(140)) && probe(&mut pair, at(142)));
-    assert_eq!(pair.view(0).0, US(80));
+    let near =
+        |found: f64, x: f64| assert!((found - 1.0 / (1.0 + libm::exp(-x))).abs() < 1e-9, "{found} {x}");
+    near(share(AlphaUnit::Noise), 2.0 * 35.0 / 20.0);
+    // Of the other two the unit is T: the shortest delay is below it.
+    near(share(AlphaUnit::Delay), 2.0 * 35.0 / 7.096);
+    near(share(AlphaUnit::Threshold), 2.0 * 35.0 / 7.096);
+}
+
+#[test]
+fn a_path_that_data_avoids_is_probed_after_twice_its_delay_which_then_doubles() {
+    let mut pair = avoided(&LapsConfig::default());
+    let eps = Duration::from_ps(1);
+    assert_eq!(probe(&mut pair, at(60)), None);
+    assert_eq!(probe(&mut pair, at(60) + eps), Some(0));
+    assert_eq!(pair.view(0).0, US(60));
+    // Then 120 us later and 240 us after that; 2 us of slack for the picoseconds above.
+    assert_eq!([180, 181].map(|us| probe(&mut pair, at(us))), [None, Some(0)]);
+    assert_eq!([420, 422].map(|us| probe(&mut pair, at(us))), [None, Some(0)]);
+    assert_eq!(pair.view(0).0, US(240));
     // The answer ends that.
-    pair.measured(at(150), PathId(0), 7_000_000);
-    assert_eq!(pair.view(0).0, US(7));
-    assert!(!probe(&mut pair, at(164)) && probe(&mut pair, at(165)));
+    pair.measured(at(450), PathId(0), 30_000_000);
+    assert_eq!(pair.view(0).0, US(30));
+    assert_eq!([510, 511].map(|us| probe(&mut pair, at(us))), [None, Some(0)]);
+}
+
+#[test]
+fn a_path_is_avoided_with_less_than_half_of_an_equal_share_of_those_that_are_up() {
+    // Two of four paths are down. With alpha 5 and a unit of 7.096 us, 1.4 us more are exp(-0.986), a share of 0.272, and
+    // 1.8 us more exp(-1.268), a share of 0.220; a quarter is the limit.
+    for (more_ps, probed) in [(1_400_000, None), (1_800_000, Some(1))] {
+        let mut pair = pair(&LapsConfig::default(), &[5, 5, 5, 5]);
+        let mut views = views(&[5, 5, 5, 5]);
+        views[2..].iter_mut().for_each(|view| view.state = PathState::Down);
+        pair.on_paths(at(0), &views);
+        pair.measured(at(0), PathId(0), 6_000_000);
+        pair.measured(at(0), PathId(1), 6_000_000 + more_ps);
+        assert_eq!(probe(&mut pair, at(100)), probed, "{more_ps}: {}", pair.view(1).1);
+    }
+}
+
+#[test]
+fn a_path_that_data_takes_is_probed_once_data_has_no_answer_for_four_delays() {
+    let mut pair = pair(&LapsConfig::default(), &[5, 5]);
+    for path in 0..2 {
+        pair.measured(at(0), PathId(path), 6_000_000);
+    }
+    // However long it was idle: the next data tells.
+    assert_eq!(probe(&mut pair, at(1_000)), None);
+    // The first packet without an answer counts, not the latest.
+    [1_000, 1_010, 1_020].into_iter().for_each(|us| pair.sent(at(us), PathId(0)));
+    assert_eq!([1_024, 1_025].map(|us| probe(&mut pair, at(us))), [None, Some(0)]);
+    // 6 us more are exp(-4.23): data avoids it now, so the next probe is after twice 12 us.
+    assert_eq!(pair.view(0).0, US(12));
+    assert_eq!([1_049, 1_050].map(|us| probe(&mut pair, at(us))), [None, Some(0)]);
+    // An answer ends that, and nothing is awaited any more.
+    pair.measured(at(1_060), PathId(0), 6_000_000);
+    assert_eq!(probe(&mut pair, at(2_000)), None);
+}
+
+#[test]
+fn the_frozen_variants_probe_every_silent_path_after_twice_its_delay() {
+    for config in [LapsConfig::published(), LapsConfig::code_2025()] {
+        let mut pair = pair(&config, &[5, 5]);
+        for path in 0..2 {
+            pair.measured(at(0), PathId(path), 6_000_000);
+        }
+        pair.sent(at(10), PathId(0));
+        assert_eq!(pair.silent(at(12), 0.0), None);
+        assert_eq!([0.0, 0.5].map(|draw| pair.silent(at(13), draw).unwrap().0), [0, 1]);
+    }
 }
 
 #[test]
 fn a_path_probed_in_vain_for_ever_stays_finite() {
-    let mut pair = pair(&LapsConfig::default(), &[5, 5]);
-    for hour in 0..200 {
+    let mut pair = avoided(&LapsConfig::default());
+    let mut probes = 0;
+    for hour in 1..=200 {
         let now = Time::from_us(3_600_000_000 * hour);
         pair.measured(now, PathId(1), 6_000_000);
-        if pair.silent(now, 0.0).is_some() {
-            pair.probed(now, PathId(0));
-        }
+        probes += u32::from(probe(&mut pair, now) == Some(0));
     }
     let (real, share) = pair.view(0);
-    assert!(real <= Duration::from_ps(7_096_000) * MOST_BASES && share < 1e-9, "{real} {share}");
+    // 30 us doubled 18 times are 7.86 s, and the limit 7.44 s: an hour is always longer than twice that.
+    assert_eq!((probes, real), (200, Duration::from_ps(7_096_000) * MOST_BASES));
+    assert!(share < 1e-9, "{share}");
     assert_eq!(pair.at(0.999_999), PathId(1));
 }
 
 #[test]
+fn a_dead_path_that_data_takes_is_left() {
+    // Nothing was ever heard of path 0. Data is drawn every 100 ns; that of path 1 comes back at once.
+    let mut pair = pair(&LapsConfig::default(), &[5, 5]);
+    let mut rng = pathweave_units::Rng::for_component(1, "data", 0);
+    let (mut lost, mut probes) = (0, 0);
+    for i in 0..100_000 {
+        let now = Time::from_ns(100 * i);
+        probes += u32::from(probe(&mut pair, now).is_some());
+        let path = pair.at(rng.unit_f64());
+        pair.sent(now, path);
+        match path {
+            PathId(0) => lost += 1,
+            _ => pair.measured(now, path, 6_000_000),
+        }
+    }
+    // Four delays of 5.42 us are 217 packets, of which 60 % go there; after the first probe, at 10.84 us, 3.2 % do, for
+    // twice that: 7 packets. From 21.7 us on hardly any.
+    assert!((100..180).contains(&lost), "{lost}");
+    // The first probe is after 21.7 us, and each after twice as long as the one before: the ninth after 5.5 ms, the tenth
+    // would be after 11 ms.
+    assert_eq!(probes, 9);
+}
+
+#[test]
 fn of_several_silent_paths_the_draw_says_which() {
+    // Data takes path 1 only.
     let mut pair = pair(&LapsConfig::default(), &[5, 5, 5]);
-    pair.measured(at(100), PathId(1), 6_000_000);
-    assert_eq!([0.0, 0.49, 0.5, 0.99].map(|draw| pair.silent(at(101), draw).unwrap().0), [0, 0, 2, 2]);
-    pair.probed(at(101), PathId(0));
-    assert_eq!(pair.silent(at(101), 0.1), Some(PathId(2)));
-    pair.probed(at(101), PathId(2));
-    assert_eq!(pair.silent(at(101), 0.1), None);
+    for (path, one_way_ps) in [(0, 30_000_000), (1, 6_000_000), (2, 30_000_000)] {
+        pair.measured(at(0), PathId(path), one_way_ps);
+    }
+    assert_eq!([0.0, 0.49, 0.5, 0.99].map(|draw| pair.silent(at(61), draw).unwrap().0), [0, 0, 2, 2]);
+    pair.probed(at(61), PathId(0));
+    assert_eq!(pair.silent(at(61), 0.1), Some(PathId(2)));
+    pair.probed(at(61), PathId(2));
+    assert_eq!(pair.silent(at(61), 0.1), None);
 }
 
 #[test]

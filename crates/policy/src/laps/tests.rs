@@ -179,14 +179,26 @@ fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
 
 #[test]
 fn a_data_packet_brings_one_probe_or_as_the_paper_has_it_one_a_silent_path() {
+    // Data takes paths 1 and 3: 14 us more with alpha 5 and a unit of 7.096 us are a weight of exp(-9.9).
     let mut host = Host::new(&LapsConfig::default(), 1, 4);
-    host.now = Time::from_us(50);
-    let Grant::Control(first) = host.poll(0) else { panic!("all paths are silent") };
+    for (path, one_way_ps) in [(1, 6_000_000), (3, 6_000_000), (0, 20_000_000), (2, 20_000_000)] {
+        host.ack(0, path, one_way_ps);
+    }
+    host.now = Time::from_us(40);
+    assert!(matches!(host.poll(0), Grant::Send(_)), "after twice the delay, not with it");
+    host.now = Time::from_us(41);
+    let Grant::Control(first) = host.poll(0) else { panic!("two paths are silent") };
+    assert!([0, 2].contains(&first.0), "{first:?}");
     assert_eq!(host.poll(0), Grant::Control(first), "asking changes nothing");
     host.probe(0, first);
     let Grant::Send(path) = host.poll(0) else { panic!("one probe a packet") };
     host.sent(0, path);
-    assert!(matches!(host.poll(0), Grant::Control(second) if second != first));
+    let Grant::Control(second) = host.poll(0) else { panic!("one more is silent") };
+    assert_eq!(first.0 + second.0, 2, "{first:?} {second:?}");
+    host.probe(0, second);
+    let Grant::Send(path) = host.poll(0) else { panic!("one probe a packet") };
+    host.sent(0, path);
+    assert!(matches!(host.poll(0), Grant::Send(_)), "of paths 1 and 3 data tells");
 
     let mut all = Host::new(&LapsConfig::published(), 1, 4);
     all.now = Time::from_us(50);
