@@ -17,7 +17,8 @@ pub enum UdmpVariant {
     /// As printed in algorithms 1 and 2, with the packets in flight counted (the listing lost the two lines that do)
     /// and a restart kick, without which flows deadlock in incast. Its rate drifts to half the line under noise.
     Published,
-    /// With a queue target, an additive step, caps on pool and flight, and a restart timer.
+    /// With a queue target, an additive step, a rate that follows low round-trip times, spare paths, caps on pool and
+    /// flight, and a restart timer.
     #[default]
     Repaired,
 }
@@ -61,18 +62,20 @@ impl UdmpLate {
 pub struct UdmpConfig {
     /// The control law: "repaired" (default) or "published".
     pub variant: UdmpVariant,
-    /// alpha: weight of the newest round-trip time in the average, 0 to 1. Small values deadlock in incast.
+    /// alpha: weight of the newest round-trip time in the average, 0 to 1. Published: small values deadlock in incast.
+    /// Repaired: that average only tells fast paths from slow ones; the rate follows low round-trip times.
     pub rtt_gain: f64,
-    /// T_high, in base round-trip times: above it every acknowledgement caps the rate at line x base / average.
+    /// T_high, in base round-trip times: above it every acknowledgement caps the rate at line x base / average (repaired:
+    /// the low average).
     pub severe_rtt: f64,
-    /// p: probability that a packet explores a random path instead of the acknowledgement's.
+    /// p: probability that a packet explores a random path instead of the one it was released for.
     pub explore: f64,
     /// Delta: an acknowledgement this many packets behind the highest clocks nothing (UDMP, figure 7). 0: off.
     pub ooo_packets: u32,
     /// Repaired: queueing delay the rate settles at, in base round-trip times; four packet times more are the grain of
     /// queues.
     pub queue_target_rtts: f64,
-    /// Repaired, kappa: weight of the distance from that target, as a share of the average round-trip time.
+    /// Repaired, kappa: weight of the distance from that target, as a share of the round-trip time that the rate follows.
     pub queue_gain: f64,
     /// Repaired: additive increase a round trip, as a share of the line rate, while the queue is at its target; less
     /// when it is longer. A flow's share of a bottleneck settles near this over `queue_gain` and the excess delay.

@@ -2,7 +2,7 @@
 
 use pathweave_units::{Duration, Rate, Time};
 
-use super::{UdmpConfig, UdmpVariant};
+use super::{UdmpConfig, UdmpLate, UdmpVariant};
 use crate::PolicyEnv;
 
 /// The rate never falls below this share of the line's; without a floor a gradient above one would turn it negative.
@@ -32,6 +32,11 @@ pub(super) struct Law {
     acks: u32,
     to_ignore: u32,
     started: bool,
+    /// Parameters, too, but here they take no room.
+    pub(super) repaired: bool,
+    late: UdmpLate,
+    /// Bytes of a full packet.
+    packet: u32,
     params: Params,
 }
 
@@ -41,12 +46,7 @@ struct Params {
     line: f64,
     gain: f64,
     severe: f64,
-    /// `None`: the published law.
-    repair: Option<Repair>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Repair {
+    /// What only the repaired law has.
     queue_target: f64,
     queue_gain: f64,
     step: f64,
@@ -66,12 +66,6 @@ impl Law {
     pub(super) fn new(config: &UdmpConfig, env: &PolicyEnv) -> Self {
         let line = env.line_rate.as_bps() as f64 / 8e12;
         let packet_time = f64::from(env.mtu_wire_bytes) / line;
-        let repair = Repair {
-            queue_target: config.queue_target_rtts * ps(env.base_rtt) + QUEUE_TARGET_PACKETS * packet_time,
-            queue_gain: config.queue_gain,
-            step: config.increase_step * line,
-            limit: config.step_limit,
-        };
         Law {
             rate: line,
             mean: 0.0,
@@ -82,11 +76,18 @@ impl Law {
             acks: 0,
             to_ignore: 0,
             started: false,
+            repaired: config.variant == UdmpVariant::Repaired,
+            late: config.late,
+            packet: env.mtu_wire_bytes,
             params: Params {
                 line,
                 gain: config.rtt_gain,
                 severe: config.severe_rtt,
-                repair: (config.variant == UdmpVariant::Repaired).then_some(repair),
+                queue_target: config.queue_target_rtts * ps(env.base_rtt)
+                    + QUEUE_TARGET_PACKETS * packet_time,
+                queue_gain: config.queue_gain,
+                step: config.increase_step * line,
+                limit: config.step_limit,
             },
         }
     }
@@ -97,23 +98,29 @@ impl Law {
         self.started
     }
 
-    /// A measurement (none where an acknowledgement covers a packet it does not time). Returns whether it was the
-    /// first. The average begins with it: begun at zero it would take many acknowledgements to become true.
+    /// Bytes of a full packet.
     #[inline]
-    pub(super) fn measure(&mut self, now: Time, rtt: Option<f64>, full: bool, inflight: u32) -> bool {
+    pub(super) fn packet(&self) -> f64 {
+        f64::from(self.packet)
+    }
+
+    /// The round-trip time of a packet of `wire_bytes` (none where an acknowledgement covers a packet it does not time).
+    /// Returns whether it was the first. The averages begin with it: begun at zero they would take many acknowledgements
+    /// to become true.
+    #[inline]
+    pub(super) fn measure(&mut self, now: Time, rtt: Option<f64>, wire_bytes: u32, inflight: u32) -> bool {
         self.acks = self.acks.saturating_add(1);
         let Some(rtt) = rtt.map(|rtt| rtt.max(1.0)) else { return false };
         // A short packet is forwarded sooner at every switch: taken for the base, a queue would seem to stand for ever.
-        let rtt = if full || self.params.repair.is_none() { rtt } else { rtt.max(self.base) };
+        let rtt = if wire_bytes >= self.packet || !self.repaired { rtt } else { rtt.max(self.base) };
         self.base = self.base.min(rtt);
         if self.started {
             self.mean += self.params.gain * (rtt - self.mean);
-            self.followed = match self.params.repair {
-                None => self.mean,
-                Some(_) => {
-                    let off = rtt - self.followed;
-                    self.followed + off * if off > 0.0 { LOW_GAIN_UP } else { LOW_GAIN_DOWN }
-                }
+            self.followed = if self.repaired {
+                let off = rtt - self.followed;
+                self.followed + off * if off > 0.0 { LOW_GAIN_UP } else { LOW_GAIN_DOWN }
+            } else {
+                self.mean
             };
             return false;
         }
@@ -121,6 +128,15 @@ impl Law {
         (self.mean, self.followed, self.last_followed, self.last_update) = (rtt, rtt, rtt, now);
         (self.acks, self.to_ignore) = (0, inflight);
         true
+    }
+
+    /// How far above the average a round-trip time is of a path that takes nothing more.
+    #[inline]
+    pub(super) fn slack(&self) -> f64 {
+        match self.late {
+            UdmpLate::ByBase => self.base,
+            UdmpLate::ByQueue => self.base.max(self.mean - self.base),
+        }
     }
 
     /// Algorithm 1, lines 22 to 37: severe congestion at every acknowledgement, the gradient about once a round
@@ -142,18 +158,18 @@ impl Law {
         let elapsed = ps(now - self.last_update).max(1.0);
         let gradient = (self.followed - self.last_followed) / elapsed;
         (self.last_followed, self.last_update) = (self.followed, now);
-        let line = self.params.line;
-        let rate = match self.params.repair {
-            None if gradient > 0.0 => self.rate - gradient * self.rate,
-            None => self.rate - gradient * (line - self.rate),
-            Some(repair) => {
-                let excess = (self.followed - self.base - repair.queue_target) / self.followed;
-                let cut = (gradient + repair.queue_gain * excess).clamp(-repair.limit, repair.limit);
-                // The longer the queue, the smaller the step: where rates settle, the rate is step / (queue_gain x
-                // excess), and a step that stays whole would keep more than 50 flows above their share.
-                let room = ((self.base + repair.queue_target) / self.followed).min(1.0);
-                self.rate * (1.0 - cut) + repair.step * room
-            }
+        let Params { line, queue_target, queue_gain, step, limit, .. } = self.params;
+        let rate = if self.repaired {
+            let excess = (self.followed - self.base - queue_target) / self.followed;
+            let cut = (gradient + queue_gain * excess).clamp(-limit, limit);
+            // The longer the queue, the smaller the step: where rates settle, the rate is step / (queue_gain x
+            // excess), and a step that stays whole would keep more than 50 flows above their share.
+            let room = ((self.base + queue_target) / self.followed).min(1.0);
+            self.rate * (1.0 - cut) + step * room
+        } else if gradient > 0.0 {
+            self.rate - gradient * self.rate
+        } else {
+            self.rate - gradient * (line - self.rate)
         };
         self.rate = rate.clamp(line * FLOOR, line);
     }
@@ -168,7 +184,7 @@ impl Law {
 impl Law {
     /// A law that has measured `smooth` and stands at `share` of the line.
     pub(super) fn at(mut self, now: Time, smooth: Duration, share: f64) -> Self {
-        self.measure(now, Some(ps(smooth)), true, 0);
+        self.measure(now, Some(ps(smooth)), self.packet, 0);
         self.rate = share * self.params.line;
         self
     }

@@ -1,9 +1,9 @@
 //! UDMP (Huang et al., "UDMP: Unified Delay-Driven Multipath Protocol for AI Clusters", IEEE ToN 2026): delay decides
 //! the rate of the queue pair and, through ACK clocking, the path of every packet, without state per path.
 //!
-//! The rate fills a *pool* of bytes. An acknowledgement takes none, one or two packets out of it and sends them on its
-//! own path: two if its round-trip time is below the average, one if it is at most a base round-trip time above. So
-//! fast paths get more, and what a slow path does not take waits for the next acknowledgement of another.
+//! The rate fills a *pool* of bytes. An acknowledgement takes none, one or two packets out of it: two if its round-trip
+//! time is below the average, one if it is at most a base round-trip time above. They take its path, so fast paths get
+//! more, and what a slow path does not take waits for the next acknowledgement of another.
 //!
 //! The algorithm as printed does not do what the paper claims (`variant = "published"`): its rate drifts to half the
 //! line under any noise, and flows deadlock in incast once every acknowledgement is refused. The default,
@@ -12,14 +12,34 @@
 //! | | published | repaired |
 //! |---|---|---|
 //! | rate | gradient alone | gradient, distance from a queue target, additive step; bounded a round trip |
+//! | round-trip time that the rate goes by | the average | a low average: 1/32 of what a measurement is above it, 1/2 of what it is below |
+//! | queue target | none | a quarter of the base round-trip time and four packet times |
+//! | base round-trip time | of any packet | of full packets |
 //! | two packets if | below the average | up to 5 % of the base above it |
+//! | the second of two | on the path of the acknowledgement | on a spare path, or on any |
 //! | pool | without bound | a quarter BDP; one BDP while there is nothing to send |
-//! | in flight | without bound | 1.25 BDP and a packet |
+//! | in flight | without bound | 1.5 BDP and a packet |
 //! | nothing clocks | a kick after 100 us | a packet on the last good path: at once if none is in flight, after two round-trip times if one is |
 //! | no data when clocked | the chance is kept as a token, for any path | it stays in the pool, which becomes tokens when there is data |
 //!
-//! Four of the repairs were found on the policy bench (N-to-1 of 3,000 or 6,000 packets, 2 % jitter, three seeds), and
-//! checked on the paper's fat tree (permutation of 8 MB, two seeds):
+//! *Low round-trip times.* Packets of many senders meet by chance on some paths: that makes long round-trip times, and a
+//! lower rate does not help against it. A queue at the last hop, which alone asks for less rate, makes all of them longer,
+//! the shortest, too. So the rate goes by an average that lies where what is below it weighs a sixteenth of what is above.
+//! Which acknowledgement is fast or late is a matter of paths, and decided by the average of all of them.
+//!
+//! *The target in round trips.* A queue settles at a share of the base round-trip time, so the same value fits any fabric;
+//! four packets are the grain below which a queue is noise.
+//!
+//! *Spare paths.* With both packets on the path of the acknowledgement, paths are a branching process, of which most lines
+//! die out: after some tens of round trips few paths are left. So a path whose acknowledgement was not late and found the
+//! pool short is kept, eight of them at most, and the second packet takes the oldest. A path that loses a packet is
+//! forgotten. On the policy bench (`snapshot.txt`) the fullest of the four paths of an incast has 10 % more packets than the
+//! emptiest, where it had 53 %. The price: where no path is spare, the second packet may go to a path that loses
+//! everything. One dead path of four gets 41 packets instead of 30, and 1,000 packets take 417 us instead of 217.
+//!
+//! Three of the repairs were found on the policy bench (N-to-1 of 3,000 or 6,000 packets, 2 % jitter, three seeds), and
+//! checked on the paper's fat tree (permutation of 8 MB, two seeds). Their numbers are of the law before it had low
+//! round-trip times and spare paths, with a target of 3 us and 1.25 BDP in flight:
 //!
 //! - The additive step shrinks as the queue grows, by (base + target) / average. Whole, it keeps flows past the fiftieth
 //!   at one bottleneck above their share until T_high cuts them: mean round-trip time of 64-to-1 11.2 base times, 3.9
@@ -29,9 +49,6 @@
 //! - `queue_gain` 0.15 instead of 0.25: P99 FCT of the permutation 755 us instead of 760 (spraying without congestion
 //!   control: 738), P99 degree of reordering 61 to 66 packets instead of 71, throughput of 16-to-1 up by 2 %; the
 //!   mean round-trip time of 64-to-1 rises to 5.1 base times.
-//! - `inflight_bdp` 1.25 instead of 1.5: the slowest 1 % of flows of the permutation of 8 MB reach 91.0 Gb/s (10 seeds,
-//!   90.8 to 91.3, of a ceiling of 92.8) instead of 88.9; incast and all-to-all are as before, P99 FCT with packets of
-//!   4 KB is 1 % longer. From 1.2 to 1.3 it hardly matters; at 1.1 the permutation is 2 % slower.
 //!
 //! On real hosts ([`UdmpLate::ByQueue`]) queues may be many base times long, and round-trip times of good paths then
 //! differ by more than one all the time. Nothing for those a base above the average empties a path: all that waits
@@ -93,12 +110,14 @@ pub struct Udmp {
     last_ack: Time,
     last_restart: Time,
     clock: AckClock,
-    spares: Spares,
     ooo: OutOfOrder,
     /// Packets that may leave on any path.
     tokens: u32,
+    /// Most packets in flight: a parameter, but here it takes no room.
+    inflight_cap: u32,
     /// Path of the last acknowledgement that came back fast.
     good: Option<PathId>,
+    spares: Spares,
     /// Repaired: the last acknowledgement found nothing to send.
     idle: bool,
     charge: Charge,
@@ -108,15 +127,10 @@ pub struct Udmp {
 /// The same for all queue pairs of a NIC.
 #[derive(Clone, Copy, Debug)]
 struct Params {
-    packet: f64,
     pool_cap: f64,
     idle_pool_cap: f64,
-    /// Packets.
-    inflight_cap: u32,
     near: f64,
     kick_after: Duration,
-    repaired: bool,
-    late: UdmpLate,
 }
 
 impl Udmp {
@@ -139,21 +153,18 @@ impl Udmp {
             last_restart: Time::ZERO,
             timer: Time::MAX,
             clock: AckClock::new(env.paths, config.explore, rng),
-            spares: Spares::default(),
             ooo: OutOfOrder::new(config.ooo_packets),
+            spares: Spares::default(),
             tokens: tokens.min(inflight_cap),
+            inflight_cap,
             good: None,
             idle: false,
             charge: Charge::Token,
             params: Params {
-                packet,
                 pool_cap: cap(config.pool_bdp),
                 idle_pool_cap: cap(config.idle_pool_bdp),
-                inflight_cap,
                 near: config.near,
                 kick_after: config.kick_after,
-                repaired,
-                late: config.late,
             },
         }
     }
@@ -169,56 +180,43 @@ impl Udmp {
     }
     /// When the pool holds a packet; not before `now`.
     fn pool_ready(&self, now: Time) -> Time {
-        let missing = self.params.packet - self.pool;
+        let missing = self.law.packet() - self.pool;
         let ready = self.last_add + Duration::from_ps((missing / self.law.rate).max(0.0) as u64 + 1);
-        if self.pool_at(now) >= self.params.packet { now } else { ready.max(now + Duration::from_ps(1)) }
+        if self.pool_at(now) >= self.law.packet() { now } else { ready.max(now + Duration::from_ps(1)) }
     }
 
     /// How many packets an acknowledgement releases (algorithm 2).
     #[inline]
     fn released(&self, rtt: Option<f64>, inflight: u32) -> (u32, bool) {
-        let packet = self.params.packet;
+        let packet = self.law.packet();
         let Some(rtt) = rtt else {
             // Not timed: neither fast nor slow.
             return (u32::from(self.pool >= packet).min(self.room(inflight)), false);
         };
         let smooth = self.law.mean;
-        let near = if self.params.repaired {
-            rtt <= smooth + self.params.near * self.law.base
-        } else {
-            rtt < smooth
-        };
+        let near =
+            if self.law.repaired { rtt <= smooth + self.params.near * self.law.base } else { rtt < smooth };
         let packets = if near && self.pool >= 2.0 * packet {
             2
         } else {
-            u32::from(self.pool >= packet && rtt < smooth + self.slack())
+            u32::from(self.pool >= packet && rtt < smooth + self.law.slack())
         };
         (packets.min(self.room(inflight)), near)
-    }
-    /// How far above the average a round-trip time is of a path that takes nothing more.
-    #[inline]
-    fn slack(&self) -> f64 {
-        let base = self.law.base;
-        match self.params.late {
-            UdmpLate::ByBase => base,
-            UdmpLate::ByQueue => base.max(self.law.mean - base),
-        }
     }
     /// Packets that may yet be released.
     #[inline]
     fn room(&self, inflight: u32) -> u32 {
         let spoken_for = inflight.saturating_add(self.clock.pending()).saturating_add(self.tokens);
-        self.params.inflight_cap.saturating_sub(spoken_for)
+        self.inflight_cap.saturating_sub(spoken_for)
     }
 
     /// Puts what an acknowledgement releases on its way; says how many packets.
     ///
-    /// As published all of them take the acknowledgement's path: a branching process, of which most lines die out, so that
-    /// few paths are left after some tens of round trips. Repaired, the second takes a good path whose acknowledgement
-    /// found the pool short, or a random one.
+    /// As published all of them take the acknowledgement's path. Repaired, the second takes a good path whose
+    /// acknowledgement found the pool short, or any.
     #[inline]
     fn release(&mut self, path: PathId, packets: u32, good: bool, rng: &mut Rng) -> u32 {
-        if !self.params.repaired {
+        if !self.law.repaired {
             return self.clock.release(path, packets, rng);
         }
         if packets == 0 && good {
@@ -238,13 +236,12 @@ impl Udmp {
     #[inline]
     fn on_ack(&mut self, now: Time, feedback: &Feedback, timed: bool, rng: &mut Rng) {
         let rtt = timed.then(|| ps(feedback.rtt));
-        let full = f64::from(feedback.wire_bytes) >= self.params.packet;
         if self.idle && feedback.backlogged {
             self.end_idleness(now, feedback.inflight_packets);
         }
         self.last_ack = now;
         self.timer = Time::MAX;
-        if self.law.measure(now, rtt, full, feedback.inflight_packets) {
+        if self.law.measure(now, rtt, feedback.wire_bytes, feedback.inflight_packets) {
             // Counted from the first packet the pool would grant the first burst a second time.
             (self.pool, self.last_add) = (0.0, now);
         } else {
@@ -255,31 +252,31 @@ impl Udmp {
         if !late && self.law.started() {
             let (packets, near) = self.released(rtt, feedback.inflight_packets);
             if feedback.backlogged {
-                let good = rtt.is_none_or(|rtt| rtt < self.law.mean + self.slack());
+                let good = rtt.is_none_or(|rtt| rtt < self.law.mean + self.law.slack());
                 let taken = self.release(feedback.path, packets, good, rng);
-                self.pool -= f64::from(taken) * self.params.packet;
-            } else if !self.params.repaired {
+                self.pool -= f64::from(taken) * self.law.packet();
+            } else if !self.law.repaired {
                 self.tokens = self.tokens.saturating_add(packets);
-                self.pool -= f64::from(packets) * self.params.packet;
+                self.pool -= f64::from(packets) * self.law.packet();
             }
             if near {
                 self.good = Some(feedback.path);
             }
         }
-        self.idle = self.params.repaired && !feedback.backlogged;
+        self.idle = self.law.repaired && !feedback.backlogged;
         self.law.update(now, feedback.inflight_packets);
     }
 
     /// When a packet may leave although nothing clocks it.
     fn restart_at(&self, now: Time, inflight: u32) -> Option<Time> {
         let alive = self.last_ack.max(self.last_restart);
-        if !self.params.repaired {
+        if !self.law.repaired {
             return (inflight == 0).then(|| alive + self.params.kick_after);
         }
         let due = match inflight {
             // Everything has come back: there is nothing to wait for, and the rate knows what happened.
             0 => now,
-            1 if self.params.inflight_cap > 1 => {
+            1 if self.inflight_cap > 1 => {
                 let patience = Duration::from_ps((2.0 * self.law.mean.max(self.law.base)) as u64);
                 let base = Duration::from_ps(self.law.base as u64);
                 (self.last_ack + patience).max(self.last_restart + base)
@@ -292,7 +289,7 @@ impl Udmp {
     /// A path for a packet that no acknowledgement clocked.
     fn restart_path(&self) -> PathId {
         match self.good {
-            Some(path) if self.params.repaired && self.clock.is_up(path) => path,
+            Some(path) if self.law.repaired && self.clock.is_up(path) => path,
             _ => self.clock.spray(),
         }
     }
@@ -307,9 +304,9 @@ impl Udmp {
     #[cold]
     fn end_idleness(&mut self, now: Time, inflight: u32) {
         self.refill(now);
-        let tokens = ((self.pool / self.params.packet) as u32).min(self.room(inflight));
+        let tokens = ((self.pool / self.law.packet()) as u32).min(self.room(inflight));
         self.tokens += tokens;
-        self.pool -= f64::from(tokens) * self.params.packet;
+        self.pool -= f64::from(tokens) * self.law.packet();
         self.idle = false;
     }
 
@@ -359,12 +356,12 @@ impl Policy for Udmp {
             Charge::Restart => {
                 self.last_restart = now;
                 self.refill(now);
-                self.pool = (self.pool - self.params.packet).max(0.0);
+                self.pool = (self.pool - self.law.packet()).max(0.0);
                 self.clock.sprayed(cx.rng);
             }
         }
         // A short packet gives back what it did not need.
-        self.pool += (self.params.packet - f64::from(sent.wire_bytes)).max(0.0);
+        self.pool += (self.law.packet() - f64::from(sent.wire_bytes)).max(0.0);
         if sent.retransmit { RETRANSMITTED } else { Memo::default() }
     }
 
