@@ -142,7 +142,7 @@ fn a_lab_from_beginning_to_end() {
 fn a_scenario_runs_on_a_lab_beside_its_simulation() {
     let Some(mut story) = Story::new("run") else { return };
     let fault = "[[fault]]\nkind = \"link-down\"\nlink = \"leaf0-spine1\"\nat = \"20us\"\nup_at = \"60us\"\n";
-    let own = "scheme = { base = \"udmp\", policy = { queue_target = \"9us\" } }\n";
+    let own = "scheme = { base = \"udmp\", policy = { queue_target_rtts = 0.5 } }\n";
     story.folder = Folder::new()
         .file("fabric.toml", format!("{LEAF_SPINE}\n{fault}"))
         .file("own.toml", format!("{own}{LEAF_SPINE}"));

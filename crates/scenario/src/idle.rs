@@ -19,7 +19,7 @@ use crate::model::{NetworkConfig, Scenario};
 
 /// Fields of UDMP that the law as printed does not have.
 const REPAIRED: [&str; 8] = [
-    "queue_target",
+    "queue_target_rtts",
     "queue_gain",
     "increase_step",
     "step_limit",
