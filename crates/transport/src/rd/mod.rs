@@ -304,9 +304,21 @@ impl<P: Policy> RdQp<P> {
             total: message.len,
             again,
         };
-        let has_left = message.sent == message.packets;
         self.side.push_back((peer.host, start));
-        if again && has_left {
+    }
+
+    /// Says again how long messages are that were announced, ascending; and once how far they have left, for that is true
+    /// of all that left before. So a peer that asks again and again is told one word more than it has messages.
+    pub(super) fn announce_again(&mut self, flow: u32, messages: Vec<u64>) {
+        let mut left = None;
+        for msg in messages {
+            self.announce(flow, msg, true);
+            let message = self.flows[flow as usize].tx.message(msg);
+            if message.is_some_and(|message| message.sent == message.packets) {
+                left = Some(msg);
+            }
+        }
+        if let Some(msg) = left {
             self.say_sent(flow, msg);
         }
     }
@@ -334,7 +346,7 @@ impl<P: Policy> RdQp<P> {
             if self.flows[flow as usize].peer.host == host {
                 let said = |(msg, message): (u64, &send::OutMessage)| message.announced.then_some(msg);
                 let said: Vec<u64> = self.flows[flow as usize].tx.unfinished().filter_map(said).collect();
-                said.into_iter().for_each(|msg| self.announce(flow, msg, true));
+                self.announce_again(flow, said);
             }
         }
     }

@@ -114,7 +114,7 @@ impl<P: Policy> RdQp<P> {
         let Flow { tx, .. } = &self.flows[flow as usize];
         let (unanswered, next) = tx.unanswered(from, most);
         let unanswered: alloc::vec::Vec<u64> = unanswered.collect();
-        unanswered.into_iter().for_each(|msg| self.announce(flow, msg, true));
+        self.announce_again(flow, unanswered);
         next
     }
 }

@@ -212,6 +212,8 @@ impl<'a> World<'a> {
             }
         }
         self.drain();
+        // What the driver does is no answer.
+        self.answers = 0;
         if self.awaited.is_empty() {
             self.check_round();
             self.post_round();

@@ -1,11 +1,11 @@
 //! Receivers that have neither a receive nor room: their messages wait, and nothing is sent in vain.
 
 use pathweave_transport::rd::SideMessage;
-use pathweave_transport::{Status, Transport};
+use pathweave_transport::{Gate, Status, Transport};
 use pathweave_units::{Duration, HostId, Time};
 use proptest::prelude::*;
 
-use crate::world::{Channel, GOOD, World, peer};
+use crate::world::{Channel, GOOD, RTT, World, peer, queue_pair};
 use crate::{SECOND, behaviour};
 
 /// There is room at a host for all messages of a peer.
@@ -132,6 +132,32 @@ fn a_reminder_brings_what_nobody_knows_to_be_lost() {
     assert_eq!(world.completed.len(), 1);
     remind(&mut world);
     world.check_all_arrived(&|_, wr_id| (1, wr_id));
+}
+
+/// Each message is announced again; that it has left is said once for all of them, or who breaks the channel again and again
+/// would be told twice as much.
+#[test]
+fn how_far_messages_have_left_is_said_again_once() {
+    let mut qp = queue_pair(0, behaviour(), 1, 1);
+    qp.add_peer(Time::ZERO, peer(1), RTT);
+    (0..4).for_each(|wr_id| qp.post(Time::ZERO, peer(1), wr_id, 10_000).expect("room"));
+    // Three messages of three packets, and the first of the last one.
+    for _ in 0..10 {
+        assert!(qp.poll_transmit(Time::ZERO, Gate::OPEN).is_some());
+    }
+    while qp.poll_side().is_some() {}
+    let words = |qp: &mut crate::Qp| -> Vec<(&str, u64)> {
+        let word = |message| match message {
+            SideMessage::Start { first_psn, again: true, .. } => ("Start", first_psn),
+            SideMessage::Sent { end_psn, .. } => ("Sent", end_psn),
+            other => panic!("{other:?}"),
+        };
+        std::iter::from_fn(|| qp.poll_side()).map(|(_, message)| word(message)).collect()
+    };
+    qp.on_side_reset(Time::ZERO, HostId(1));
+    assert_eq!(words(&mut qp), [("Start", 0), ("Start", 3), ("Start", 6), ("Start", 9), ("Sent", 9)]);
+    qp.remind(Time::ZERO, peer(1), 0, 2);
+    assert_eq!(words(&mut qp), [("Start", 0), ("Start", 3), ("Sent", 6)]);
 }
 
 /// A peer that is given up while it has our message wait: it ends as one to a peer that is gone does.
