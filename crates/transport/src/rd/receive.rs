@@ -190,10 +190,22 @@ pub(super) struct ScanRule {
 }
 
 impl ScanRule {
-    /// How long silence lasts before it says that something is lost, where so long a silence would not be unusual; never
-    /// so long that a flow whose sender pauses waits for ever.
-    fn patience(&self, usual: Duration) -> Duration {
-        self.period.max(usual.min(self.period * (1 << MOST_DOUBLINGS)))
+    /// How long silence lasts before it says that something is lost, where pauses of this length come `times` in a row;
+    /// never so long that a flow whose sender pauses waits for ever. A pause may have lasted for days.
+    fn patience(&self, pause: Duration, times: u64) -> Duration {
+        let most = self.period * (1 << MOST_DOUBLINGS);
+        self.period.max(most.min(pause.min(most) * times))
+    }
+
+    /// How long what was asked for before is waited for. Its length is what any peer took of late, so it is bounded: one
+    /// that answers late, time and again, must not keep others waiting.
+    fn hold_after(&self, asked: Asked, pause: Duration) -> Duration {
+        if self.repair != Repair::Overtaken {
+            return self.hold;
+        }
+        // The answer may be in the same queue, which copies make longer.
+        self.patience(pause, 2).max(self.patience(self.hold, 1))
+            * (1 << (asked.times - 1).min(MOST_DOUBLINGS))
     }
 }
 
@@ -513,12 +525,14 @@ impl RxFlow {
         self.open.as_deref()?.waiting
     }
 
-    /// A message, and all after it, is to wait. False if that was known.
+    /// A message, and all after it, is to wait. False if that was known. What was asked for of it comes when it may, which
+    /// says nothing of the network.
     pub(super) fn wait(&mut self, waiting: Waiting, terms: Terms) -> bool {
-        let known = &mut self.open(terms).waiting;
-        let earlier = known.is_none_or(|known| waiting.msg < known.msg);
+        let open = self.open(terms);
+        let earlier = open.waiting.is_none_or(|known| waiting.msg < known.msg);
         if earlier {
-            *known = Some(waiting);
+            open.waiting = Some(waiting);
+            drop(open.asked.split_off(&waiting.first_psn));
         }
         earlier
     }
@@ -560,29 +574,21 @@ impl RxFlow {
 
     /// The scan: what is missing and is to be asked for.
     pub(super) fn scan(&mut self, rule: &ScanRule) -> Missing {
-        let ScanRule { now, hold, repair, terms, .. } = *rule;
+        let ScanRule { now, terms, .. } = *rule;
         let (holes_end, tail_end) = self.suspects(rule);
         self.scan_mark = self.highest;
         let mut missing = Missing::default();
         if holes_end <= self.base && tail_end <= self.base {
             return missing;
         }
-        let hold =
-            if repair == Repair::Overtaken { hold.max(rule.patience(self.longest_pause * 2)) } else { hold };
-        let (base, highest) = (self.base, self.highest);
+        let (base, highest, pause) = (self.base, self.highest, self.longest_pause);
         let Open { bits, asked, aborted, .. } = self.open(terms);
         let holes = (base..holes_end.min(highest)).filter(|&psn| !bits.get(psn));
         let all = holes.chain(highest..tail_end).filter(|&psn| !aborted.contains(psn));
         for psn in all {
             let before = asked.get(&psn).copied();
-            let hold = match before {
-                // The answer may be in the same queue, which copies make longer.
-                Some(before) if repair == Repair::Overtaken => {
-                    hold * (1 << (before.times - 1).min(MOST_DOUBLINGS))
-                }
-                _ => hold,
-            };
-            let held = before.is_some_and(|before| now.saturating_since(before.at) < hold);
+            let held =
+                before.is_some_and(|before| now.saturating_since(before.at) < rule.hold_after(before, pause));
             if !held && missing.has_room() {
                 let times = before.map_or(0, |before| before.times).saturating_add(1);
                 asked.insert(psn, Asked { at: now, times });
@@ -597,7 +603,7 @@ impl RxFlow {
         let ScanRule { now, period, repair, terms, .. } = *rule;
         let wanted_end = self.wanted_end();
         let patience = match repair {
-            Repair::Overtaken => rule.patience(self.longest_pause * 2),
+            Repair::Overtaken => rule.patience(self.longest_pause, 2),
             _ => period,
         };
         // With nothing behind it a packet is missed only when the flow has fallen silent.
@@ -619,7 +625,7 @@ impl RxFlow {
     /// has come for so long that it would have had its turn twice counts as empty, or dead.
     fn overtaken_to(&self, rule: &ScanRule) -> u64 {
         let heads = self.open.as_deref().map_or(&[][..], |open| &open.heads);
-        let patience = rule.patience(self.longest_pause * (2 * heads.len() as u64));
+        let patience = rule.patience(self.longest_pause, 2 * heads.len() as u64);
         let end = |head: &Head| {
             if rule.now.saturating_since(head.at) >= patience { u64::MAX } else { head.end }
         };
@@ -776,6 +782,31 @@ mod tests {
         assert_eq!(flow.on_sent(Time::from_us(300), 1 << 40), Err(Malformed));
     }
 
+    #[test]
+    fn a_pause_of_days_is_no_reason_to_wait_for_days() {
+        let day = 86_400_000_000;
+        let mut flow = over_two_paths(&[(0, 0, 0), (0, 3, 1), (100 * day, 4, 0)]);
+        let again: Vec<u64> =
+            (1..=2_000).filter(|&us| !overtaken(&mut flow, 100 * day + us).is_empty()).collect();
+        // 64 periods, and twice as many.
+        assert_eq!((flow.longest_pause, again), (Duration::from_us(100 * day), vec![1, 641, 1_921]));
+    }
+
+    #[test]
+    fn who_answers_late_keeps_no_others_waiting() {
+        let (period, hold) = (Duration::from_us(10), Duration::MAX);
+        let rule = ScanRule { now: Time::ZERO, period, hold, repair: Repair::Overtaken, terms: TERMS };
+        let after = |rule: &ScanRule, times| rule.hold_after(Asked { at: Time::ZERO, times }, Duration::ZERO);
+        assert_eq!(
+            [1, 2, 7, 99].map(|times| after(&rule, times).as_ns()),
+            [640, 1_280, 40_960, 40_960].map(|us| us * 1_000)
+        );
+        let short = ScanRule { hold: Duration::from_us(15), ..rule };
+        assert_eq!([1, 3].map(|times| after(&short, times).as_ns()), [15_000, 60_000]);
+        // The rules of scans wait as long as packets took.
+        assert_eq!(after(&ScanRule { repair: Repair::TwoScans, ..rule }, 3), hold);
+    }
+
     /// A copy of what has arrived is a sign of life; the time one waits for copies is not that between packets.
     #[test]
     fn copies_are_a_sign_of_life() {
@@ -887,6 +918,21 @@ mod tests {
         assert_eq!(flow.release(), Some((1, 2)));
         assert_eq!(scan(&mut flow, 30, false).len(), 48);
         assert_eq!((take(&mut flow, Time::ZERO, &part(2)).map(|(msg, _)| msg), flow.base), (Ok(1), 4));
+    }
+
+    #[test]
+    fn how_long_a_message_waits_is_not_measured() {
+        let mut flow = flow_with(&[0]);
+        let start =
+            Start { msg_id: 1, first_psn: 1, extent: Extent { packets: 2, bytes: 15 }, has_left: true };
+        assert_eq!(flow.on_start(&start, TERMS), Ok(false));
+        assert_eq!(scan(&mut flow, 10, false), [1, 2]);
+        let waiting = flow.as_waiting(1).expect("announced");
+        assert!(flow.wait(waiting, TERMS));
+        assert_eq!(flow.release(), Some((1, 1)));
+        let first = RdData { psn: 1, msg_id: 1, multi: true, offset: 0, len: 10, retransmit: false };
+        let arrival = Arrival { in_order: true, asked: None };
+        assert_eq!(take(&mut flow, Time::from_us(9_000), &first), Ok((1, arrival)));
     }
 
     /// What a peer that follows no rule can make this end keep, and how much of it.
