@@ -23,6 +23,8 @@ const MAX_AHEAD: u64 = 1 << 23;
 const MOST_DOUBLINGS: u32 = 6;
 /// Paths of a flow that are watched one by one; of more, silence alone tells what is lost.
 const MOST_HEADS: u16 = 256;
+/// Packets of which a silent flow asks whether they are lost, before it knows that any is.
+const FIRST_GUESSES: u32 = 16;
 /// The longest pause between arrivals loses this part of itself with each of them.
 const PAUSE_FADES: u64 = 64;
 /// Messages of each kind (not whole, given up, to be told later) that a flow keeps account of: as many as a peer may have
@@ -61,6 +63,9 @@ struct Open {
     bits: BitRing,
     /// Missing PSNs that were asked for.
     asked: BTreeMap<u64, Asked>,
+    /// Most packets asked for at a time that nothing but silence speaks against: more with each copy that was needed, as at
+    /// first once an original answers, which was late.
+    guesses: u32,
     /// By path, what has overtaken whatever is still missing.
     heads: Box<[Head]>,
     messages: BTreeMap<u64, InMessage>,
@@ -190,11 +195,21 @@ pub(super) struct ScanRule {
 }
 
 impl ScanRule {
-    /// How long silence lasts before it says that something is lost, where pauses of this length come `times` in a row;
-    /// never so long that a flow whose sender pauses waits for ever. A pause may have lasted for days.
-    fn patience(&self, pause: Duration, times: u64) -> Duration {
-        let most = self.period * (1 << MOST_DOUBLINGS);
-        self.period.max(most.min(pause.min(most) * times))
+    /// The longest time that says anything: a pause may have lasted for days, as its sender had nothing to send.
+    fn most(&self) -> Duration {
+        self.period * (1 << MOST_DOUBLINGS)
+    }
+
+    /// How long silence lasts before it says that something may be lost, where a pause of this length is not unusual.
+    fn patience(&self, pause: Duration) -> Duration {
+        self.period.max(self.most().min(pause.min(self.most()) * 2))
+    }
+
+    /// How long a path of so many brings nothing before it counts as empty, or dead: until its turn would have come twice.
+    /// What is bounded is the pause, not the turns, or one of many paths that is merely slow would count as empty. To wait
+    /// costs little, as the flow falls silent once all paths that live are empty.
+    fn two_turns(&self, pause: Duration, paths: usize) -> Duration {
+        self.patience(pause) * paths as u64
     }
 
     /// How long what was asked for before is waited for. Its length is what any peer took of late, so it is bounded: one
@@ -204,8 +219,16 @@ impl ScanRule {
             return self.hold;
         }
         // The answer may be in the same queue, which copies make longer.
-        self.patience(pause, 2).max(self.patience(self.hold, 1))
-            * (1 << (asked.times - 1).min(MOST_DOUBLINGS))
+        self.patience(pause).max(self.hold.min(self.most())) * (1 << (asked.times - 1).min(MOST_DOUBLINGS))
+    }
+}
+
+impl Open {
+    /// A packet has come that was missing. When it was asked for last, if it was.
+    fn answered(&mut self, data: &RdData) -> Option<Time> {
+        let asked = self.asked.remove(&data.psn)?;
+        self.guesses = if data.retransmit { self.guesses.saturating_add(1) } else { FIRST_GUESSES };
+        Some(asked.at)
     }
 }
 
@@ -232,6 +255,7 @@ impl RxFlow {
             Box::new(Open {
                 bits: BitRing::with_room_for(terms.window + 64),
                 asked: BTreeMap::new(),
+                guesses: FIRST_GUESSES,
                 heads: core::iter::repeat_n(Head { end: base, at }, heads).collect(),
                 messages: BTreeMap::new(),
                 held: BTreeMap::new(),
@@ -342,8 +366,7 @@ impl RxFlow {
         }
         self.next_msg = self.next_msg.max(fresh.msg + 1);
         self.last_arrival = now;
-        let asked = self.open.as_deref_mut().and_then(|open| open.asked.remove(&data.psn));
-        let asked = asked.map(|asked| asked.at);
+        let asked = self.open.as_deref_mut().and_then(|open| open.answered(data));
         let in_order = data.psn == self.base;
         if in_order && self.base == self.highest {
             self.base += 1;
@@ -576,19 +599,28 @@ impl RxFlow {
     pub(super) fn scan(&mut self, rule: &ScanRule) -> Missing {
         let ScanRule { now, terms, .. } = *rule;
         let (holes_end, tail_end) = self.suspects(rule);
+        let known_to = if rule.repair == Repair::Overtaken { self.overtaken_to(rule) } else { u64::MAX };
         self.scan_mark = self.highest;
         let mut missing = Missing::default();
         if holes_end <= self.base && tail_end <= self.base {
             return missing;
         }
         let (base, highest, pause) = (self.base, self.highest, self.longest_pause);
-        let Open { bits, asked, aborted, .. } = self.open(terms);
+        let Open { bits, asked, aborted, guesses, .. } = self.open(terms);
+        // What was asked for and has not come is a guess that stands, if it is one.
+        let mut guesses_left = (*guesses as usize).saturating_sub(asked.range(known_to..).count());
         let holes = (base..holes_end.min(highest)).filter(|&psn| !bits.get(psn));
         let all = holes.chain(highest..tail_end).filter(|&psn| !aborted.contains(psn));
         for psn in all {
             let before = asked.get(&psn).copied();
             let held =
                 before.is_some_and(|before| now.saturating_since(before.at) < rule.hold_after(before, pause));
+            if before.is_none() && psn >= known_to {
+                if guesses_left == 0 {
+                    continue;
+                }
+                guesses_left -= 1;
+            }
             if !held && missing.has_room() {
                 let times = before.map_or(0, |before| before.times).saturating_add(1);
                 asked.insert(psn, Asked { at: now, times });
@@ -603,7 +635,7 @@ impl RxFlow {
         let ScanRule { now, period, repair, terms, .. } = *rule;
         let wanted_end = self.wanted_end();
         let patience = match repair {
-            Repair::Overtaken => rule.patience(self.longest_pause, 2),
+            Repair::Overtaken => rule.patience(self.longest_pause),
             _ => period,
         };
         // With nothing behind it a packet is missed only when the flow has fallen silent.
@@ -625,7 +657,7 @@ impl RxFlow {
     /// has come for so long that it would have had its turn twice counts as empty, or dead.
     fn overtaken_to(&self, rule: &ScanRule) -> u64 {
         let heads = self.open.as_deref().map_or(&[][..], |open| &open.heads);
-        let patience = rule.patience(self.longest_pause, 2 * heads.len() as u64);
+        let patience = rule.two_turns(self.longest_pause, heads.len());
         let end = |head: &Head| {
             if rule.now.saturating_since(head.at) >= patience { u64::MAX } else { head.end }
         };
@@ -757,13 +789,50 @@ mod tests {
 
     #[test]
     fn a_path_on_which_nothing_comes_counts_as_empty_after_a_while() {
-        // Path 1 is silent from 1 on; path 0 goes on every 2 us, so twice its turn is 8 us, less than the period.
-        let mut arrivals = vec![(0, 0, 0), (1, 3, 1)];
-        arrivals.extend((1..8).map(|n| (2 * n, 3 + n, 0)));
+        // Path 1 is silent from 1 on; path 0 goes on every 2 us, and never falls silent for a period. 2 and 5 are missing.
+        let mut arrivals = vec![(0, 0, 0), (0, 1, 0), (1, 3, 1), (2, 4, 0)];
+        arrivals.extend((2..20).map(|n| (2 * n, 4 + n, 0)));
         let mut flow = over_two_paths(&arrivals);
-        assert_eq!(overtaken(&mut flow, 10), [1, 2]);
-        let mut flow = over_two_paths(&arrivals[..5]);
-        assert!(overtaken(&mut flow, 9).iter().all(|&psn| psn < 3));
+        assert_eq!(overtaken(&mut flow, 20), [2], "path 1 may bring 5");
+        assert_eq!(overtaken(&mut flow, 21), [5], "it has not for two periods");
+    }
+
+    #[test]
+    fn a_slow_path_of_many_is_not_empty() {
+        let terms = Terms { paths: 256, ..TERMS };
+        let (period, hold) = (Duration::from_us(10), Duration::from_us(15));
+        let rule = ScanRule { now: Time::ZERO, period, hold, repair: Repair::Overtaken, terms };
+        let turns = |us, paths| rule.two_turns(Duration::from_us(us), paths).as_ns() / 1_000;
+        assert_eq!([turns(1, 4), turns(42, 16), turns(u64::MAX >> 24, 256)], [40, 1_344, 163_840]);
+    }
+
+    /// What only silence speaks against is guessed at a few packets at a time: more with each copy that was needed.
+    #[test]
+    fn silence_is_believed_as_far_as_it_told_the_truth() {
+        let terms = Terms { paths: 16, ..TERMS };
+        let (period, hold) = (Duration::from_us(10), Duration::from_us(15));
+        let guessed = |flow: &mut RxFlow, us| -> Vec<u64> {
+            let now = Time::from_us(us);
+            let runs = flow.scan(&ScanRule { now, period, hold, repair: Repair::Overtaken, terms }).runs;
+            runs.iter().flat_map(|run| run.first..run.first + u64::from(run.count)).collect()
+        };
+        let mut flow = over_two_paths(&[(0, 0, 0)]);
+        assert_eq!(flow.on_sent(Time::ZERO, 101), Ok(()));
+        assert_eq!(guessed(&mut flow, 10), (1..17).collect::<Vec<_>>());
+        assert!(guessed(&mut flow, 20).is_empty(), "these stand");
+        let arrives = |flow: &mut RxFlow, us, psn, retransmit| {
+            let (now, data) = (Time::from_us(us), RdData { retransmit, ..single(psn) });
+            flow.heard(now, retransmit);
+            let fresh = flow.judge(&data, terms).expect("new");
+            assert!(flow.take(now, (&data, PathId(0)), &fresh, terms).asked.is_some());
+        };
+        (1..17).for_each(|psn| arrives(&mut flow, 21, psn, true));
+        assert_eq!(guessed(&mut flow, 31), (17..49).collect::<Vec<_>>(), "twice as many");
+        // The original of one answers: it was late, and so may be the others.
+        (17..48).for_each(|psn| arrives(&mut flow, 32, psn, true));
+        arrives(&mut flow, 32, 48, false);
+        let patience = flow.longest_pause.as_ns() / 1_000 * 2;
+        assert_eq!(guessed(&mut flow, 32 + patience.max(10)), (49..65).collect::<Vec<_>>());
     }
 
     #[test]
