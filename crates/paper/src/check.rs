@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::catalogue::Figure;
-use crate::draw::unit_factor;
 use crate::error::{PaperError, unknown};
-use crate::model::{Claim, FigureFile, Measure, Of, Panel, Part, PlotKind, Published, Stat};
-use crate::plan::plain;
+use crate::model::{
+    Claim, FigureFile, Measure, Of, Panel, Part, PlotKind, Published, Stat, plain, unit_factor,
+};
 
 /// Names the first thing in `figure` that leads nowhere.
 pub(crate) fn check(paper: &str, parts: &BTreeMap<String, Part>, figure: &Figure) -> Result<(), PaperError> {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use pathweave_results::Quantity;
 use serde::Serialize;
 
-use crate::model::{Against, Claim, Compare, Over, Panel, PlotKind, Series, Show, Variant};
-use crate::plan::{FigurePlan, Plan, plain};
+use crate::model::{Against, Claim, Compare, Over, Panel, PlotKind, Series, Show, Variant, plain};
+use crate::plan::{FigurePlan, Plan};
 use crate::rivals;
 use pathweave_results::Estimate;
 

@@ -2,8 +2,8 @@
 
 use crate::chart::{self, COLOUR_COUNT, Chart, Curve, Failed, Look, PanelChart};
 use crate::heat;
-use crate::model::{PlotKind, Published, Variant};
-use crate::plan::{FigurePlan, plain};
+use crate::model::{PlotKind, Published, Variant, plain, unit_factor};
+use crate::plan::FigurePlan;
 use crate::scores;
 
 /// The picture of a figure as SVG; `None` if it has none. Of a heat map with several measures, that of the first.
@@ -31,18 +31,6 @@ fn chart(figure: &FigurePlan) -> Option<Chart> {
         log: plot.log,
         levels: plot.level.iter().map(|level| (level.name.clone(), level.at)).collect(),
         share: plot.kind == PlotKind::Cdf,
-    })
-}
-
-/// How much of the base unit (nanoseconds, bits per second, bytes, a share) a plot's unit is.
-pub(crate) fn unit_factor(unit: &str) -> Option<f64> {
-    Some(match unit {
-        "" | "packets" | "B" | "ns" => 1.0,
-        "us" | "KB" => 1e3,
-        "ms" | "MB" => 1e6,
-        "s" | "Gbps" | "GB" => 1e9,
-        "%" => 0.01,
-        _ => return None,
     })
 }
 

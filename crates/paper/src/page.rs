@@ -3,7 +3,8 @@
 use crate::claims::Verdict;
 use crate::maps;
 use crate::model::{PlotKind, Variant};
-use crate::plan::{FigurePlan, Plan, Size};
+use crate::plan::{FigurePlan, Plan};
+use crate::select::Size;
 use crate::table::{quantity, ranking};
 use crate::write::{Settings, stem};
 

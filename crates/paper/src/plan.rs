@@ -11,35 +11,8 @@ use crate::catalogue::{Figure, Paper};
 use crate::check::check;
 use crate::error::PaperError;
 use crate::extract::{Observed, observe};
-use crate::model::{Of, Only, Panel, Part, Series};
-use crate::select::Selection;
-
-/// How large the runs are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
-    /// Shortened, for a look in minutes.
-    Quick,
-    /// As published.
-    Full,
-}
-
-impl Size {
-    /// Whether it is the only one at which `panel` runs, or one of both.
-    pub(crate) fn has(self, panel: &Panel) -> bool {
-        match panel.only {
-            None => true,
-            Some(Only::Quick) => self == Size::Quick,
-            Some(Only::Full) => self == Size::Full,
-        }
-    }
-    /// The flag that selects it.
-    pub fn flag(self) -> &'static str {
-        match self {
-            Size::Quick => "--quick",
-            Size::Full => "--full",
-        }
-    }
-}
+use crate::model::{Of, Panel, Part, Series, plain};
+use crate::select::{Selection, Size};
 
 /// A point of a figure: one bar, or one point of a curve.
 #[derive(Clone, Debug)]
@@ -258,14 +231,6 @@ fn label(figure: &Figure, panel: &Panel, series: &Series, value: Option<&Value>,
     let parts = [figure.id.clone(), panel.name.clone(), series.label(), value.map(plain).unwrap_or_default()];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     format!("{} seed {seed}", parts.join(", "))
-}
-
-/// A value as people write it.
-pub(crate) fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 fn cost(loaded: &Loaded, label: &str) -> Result<f64, PaperError> {

@@ -2,8 +2,34 @@
 
 use crate::catalogue::{Figure, Paper};
 use crate::error::{PaperError, unknown};
-use crate::model::{Against, Claim, FigureFile};
-use crate::plan::Size;
+use crate::model::{Against, Claim, FigureFile, Only, Panel};
+
+/// How large the runs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Shortened, for a look in minutes.
+    Quick,
+    /// As published.
+    Full,
+}
+
+impl Size {
+    /// Whether it is the only one at which `panel` runs, or one of both.
+    pub(crate) fn has(self, panel: &Panel) -> bool {
+        match panel.only {
+            None => true,
+            Some(Only::Quick) => self == Size::Quick,
+            Some(Only::Full) => self == Size::Full,
+        }
+    }
+    /// The flag that selects it.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Size::Quick => "--quick",
+            Size::Full => "--full",
+        }
+    }
+}
 
 /// A part of a paper, by the names that its files give. What is empty selects all.
 #[derive(Clone, Debug, Default)]

@@ -202,7 +202,7 @@ mod tests {
         let of = |name: &str| {
             rps.fields.iter().find(|field| field.name == name).map(|field| field.default.as_str())
         };
-        assert_eq!(of("recovery.kind"), Some("\"selective_repeat\""));
+        assert_eq!(of("recovery.kind"), Some("\"timed\""));
         assert_eq!(of("acks.every_packets"), Some("1"));
     }
 }

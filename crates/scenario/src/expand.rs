@@ -232,8 +232,7 @@ mod tests {
         let scheme = expanded("scheme = { base = \"rps\", recovery = { kind = \"go_back_n\" } }").unwrap();
         let recovery = scheme["scheme"]["recovery"].as_table().unwrap();
         assert_eq!(recovery.keys().collect::<Vec<_>>(), ["kind"]);
-        let same =
-            "scheme = { base = \"rps\", recovery = { kind = \"selective_repeat\", window_packets = 9 } }";
+        let same = "scheme = { base = \"rps\", recovery = { kind = \"timed\", window_packets = 9 } }";
         let recovery = expanded(same).unwrap()["scheme"]["recovery"].clone();
         assert_eq!(recovery["window_packets"].as_integer(), Some(9));
         assert_eq!(recovery["reorder_packets"].as_integer(), Some(0));

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use pathweave_fabric::config::SwitchConfig;
 use pathweave_policy::cc::CcConfig;
 use pathweave_policy::{
-    CnpMode, DatagramConfig, PolicyConfig, Ports, Recovery, Scheme, Service, SplitConfig, UdmpConfig,
-    UdmpVariant,
+    CnpMode, DatagramConfig, DlbfConfig, OnSwitch, PolicyConfig, Ports, Recovery, Reordering, ReportPolicy,
+    Scheme, Service, SplitConfig, UdmpConfig, UdmpVariant,
 };
 use pathweave_topo::{RoutingConfig, Topology};
 use pathweave_units::Duration;
@@ -128,6 +128,16 @@ impl Notes {
                  and where packets are lost it waits for those that never come; it is made for 1"
             ));
         }
+        if let PolicyConfig::Dlbf(DlbfConfig { on_switch: OnSwitch::Wait, gap_margin, .. }) = &scheme.policy {
+            let why = "policy.on_switch is \"wait\": nothing is copied";
+            if *gap_margin != DlbfConfig::default().gap_margin {
+                self.add(&within("policy"), &["gap_margin"], why);
+            }
+            let usual = ReportPolicy::default().copy_marks;
+            if matches!(&scheme.reordering, Reordering::Reported(report) if report.copy_marks != usual) {
+                self.add(&within("reordering"), &["copy_marks"], why);
+            }
+        }
         if let PolicyConfig::Udmp(udmp) = &scheme.policy {
             let changed = changed(udmp, &UdmpConfig::default());
             let (others, why): (&[&str], _) = match udmp.variant {
@@ -197,6 +207,11 @@ mod tests {
             "rps",
             &["switch.pfc.enabled=false", "switch.pfc.alpha=0.5"],
             "switch.pfc.alpha has no effect: switch.pfc.enabled is false",
+        );
+        one(
+            "dlbf",
+            &["scheme.policy.gap_margin=1us"],
+            "scheme.policy.gap_margin has no effect: policy.on_switch is \"wait\": nothing is copied",
         );
         one(
             "udmp-published",

@@ -127,7 +127,7 @@ fn rates_of_slow_lines_have_slow_clocks() {
     let slow = (Rate::from_mbps(1), Span::from_ms(75));
     assert_eq!((destination(100), connection("ecmp", 100, None)), (slow, slow));
     // ASTRA-sim's 900 us.
-    assert_eq!(connection("dlbf", 100, None), (Rate::from_mbps(1), Span::from_ms(225)));
+    assert_eq!(connection("dlbf-published", 100, None), (Rate::from_mbps(1), Span::from_ms(225)));
     let fast = (Rate::from_gbps(1), Span::from_us(1_250));
     assert_eq!((destination(100_000), connection("ecmp", 100_000, None)), (fast, fast));
     // The handshake took 1.2 ms.

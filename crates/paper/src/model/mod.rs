@@ -254,3 +254,11 @@ pub struct Sweep {
     /// Its values with `--quick`. Default: `values`.
     pub quick: Option<Vec<Value>>,
 }
+
+/// A value as people write it.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -77,3 +77,15 @@ pub struct Published {
     /// A value for each of the sweep's `values`, in the unit of the plot.
     pub values: Vec<f64>,
 }
+
+/// How much of the base unit (nanoseconds, bits per second, bytes, a share) a plot's unit is.
+pub(crate) fn unit_factor(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "" | "packets" | "B" | "ns" => 1.0,
+        "us" | "KB" => 1e3,
+        "ms" | "MB" => 1e6,
+        "s" | "Gbps" | "GB" => 1e9,
+        "%" => 0.01,
+        _ => return None,
+    })
+}

@@ -68,9 +68,10 @@ fn datagrams() -> Scheme {
         acks: AckPolicy { every_packets: 1, max_delay: Duration::from_us(1) },
         cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
         queue_pairs: 1,
-        // As for the other schemes whose packets know their paths; the paper has 4 ports, which hashing puts on 3 paths.
+        // The paper has 4 ports, which hashing puts on 3 paths. All peers of a queue pair share its ports, so these cannot be
+        // chosen to take paths that differ.
         paths: 16,
-        ports: Ports::Distinct,
+        ports: Ports::Any,
         forwarding: None,
         reordering: Reordering::default(),
         service: Service::Datagram(DatagramConfig::default()),

@@ -6,7 +6,8 @@ use pathweave_wire::{Body, Control, PsnRun, RdData, RdFlow, Segment};
 
 use super::config::PeerId;
 use super::pace::notification;
-use super::receive::{Arrival, Ended, Extent, Fresh, Refused, ScanRule, Start, Terms};
+use super::receive::{Arrival, Ended, Extent, Fresh, Refused, Start, Terms};
+use super::scan_rule::ScanRule;
 use super::send::Flow;
 use super::{RdEvent, RdPlacement, RdQp, SideMessage};
 use crate::events::Status;

@@ -16,6 +16,7 @@ mod ranges;
 mod ready;
 mod receive;
 mod round_trip;
+mod scan_rule;
 mod send;
 mod side;
 

@@ -11,6 +11,7 @@ use pathweave_units::{Duration, PathId, Time};
 use pathweave_wire::RdData;
 
 use super::ranges::Ranges;
+use super::scan_rule::{Asked, ScanRule};
 use super::send::MAX_RD_OUTSTANDING;
 use super::side::Missing;
 use crate::bits::BitRing;
@@ -19,8 +20,6 @@ use crate::bits::BitRing;
 const HALF: u64 = 1 << 15;
 /// A packet this far from what is expected has a PSN that makes no sense.
 const MAX_AHEAD: u64 = 1 << 23;
-/// How often the time doubles for which a packet asked for is waited for before it is asked for again.
-const MOST_DOUBLINGS: u32 = 6;
 /// Paths of a flow that are watched one by one; of more, silence alone tells what is lost.
 const MOST_HEADS: u16 = 256;
 /// Packets of which a silent flow asks whether they are lost, before it knows that any is.
@@ -75,15 +74,6 @@ struct Open {
     aborted: Ranges,
     /// The first message there is no room for.
     waiting: Option<Waiting>,
-}
-
-/// A missing PSN that was asked for.
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    /// When last.
-    at: Time,
-    /// How often.
-    times: u32,
 }
 
 /// The front of what has arrived on a path. A path keeps order, so what is missing from before it is lost, or took another
@@ -181,46 +171,6 @@ pub(super) struct Terms {
     pub(super) paths: u16,
     /// What all packets of a message carry but the last.
     pub(super) capacity: u16,
-}
-
-/// How the scan judges.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ScanRule {
-    pub(super) now: Time,
-    pub(super) period: Duration,
-    /// A packet asked for is not asked for again before this time is over.
-    pub(super) hold: Duration,
-    pub(super) repair: Repair,
-    pub(super) terms: Terms,
-}
-
-impl ScanRule {
-    /// The longest time that says anything: a pause may have lasted for days, as its sender had nothing to send.
-    fn most(&self) -> Duration {
-        self.period * (1 << MOST_DOUBLINGS)
-    }
-
-    /// How long silence lasts before it says that something may be lost, where a pause of this length is not unusual.
-    fn patience(&self, pause: Duration) -> Duration {
-        self.period.max(self.most().min(pause.min(self.most()) * 2))
-    }
-
-    /// How long a path of so many brings nothing before it counts as empty, or dead: until its turn would have come twice.
-    /// What is bounded is the pause, not the turns, or one of many paths that is merely slow would count as empty. To wait
-    /// costs little, as the flow falls silent once all paths that live are empty.
-    fn two_turns(&self, pause: Duration, paths: usize) -> Duration {
-        self.patience(pause) * paths as u64
-    }
-
-    /// How long what was asked for before is waited for. Its length is what any peer took of late, so it is bounded: one
-    /// that answers late, time and again, must not keep others waiting.
-    fn hold_after(&self, asked: Asked, pause: Duration) -> Duration {
-        if self.repair != Repair::Overtaken {
-            return self.hold;
-        }
-        // The answer may be in the same queue, which copies make longer.
-        self.patience(pause).max(self.hold.min(self.most())) * (1 << (asked.times - 1).min(MOST_DOUBLINGS))
-    }
 }
 
 impl Open {
