@@ -1121,13 +1121,14 @@ class UdmpPolicy(Table):
     """UDMP: delay decides rate and, by ACK clocking, path.
 
     Args:
-        explore: p: probability that a packet explores a random path instead of the acknowledgement's. Default 0.01.
+        explore: p: probability that a packet explores a random path instead of the one it was released for. Default
+            0.01.
         idle_pool_bdp: Repaired: most the pool holds while there is nothing to send, in bandwidth-delay products. Data
             that comes then leaves with all of it at once, on random paths. Default 1.0.
         increase_step: Repaired: additive increase a round trip, as a share of the line rate, while the queue is at its
             target; less when it is longer. A flow's share of a bottleneck settles near this over `queue_gain` and the
             excess delay. Default 0.005.
-        inflight_bdp: Repaired: most in flight, in bandwidth-delay products, plus one packet. Default 1.25.
+        inflight_bdp: Repaired: most in flight, in bandwidth-delay products, plus one packet. Default 1.5.
         kick_after: Published: with nothing in flight and nothing heard for this long, one packet is sent. Default
             "100us".
         late: Repaired: how far above the average a round-trip time is whose acknowledgement releases nothing. "by_base"
@@ -1139,14 +1140,15 @@ class UdmpPolicy(Table):
         ooo_packets: Delta: an acknowledgement this many packets behind the highest clocks nothing (UDMP, figure 7). 0:
             off. Default 64.
         pool_bdp: Repaired: most the pool holds, in bandwidth-delay products; never less than two packets. Default 0.25.
-        queue_gain: Repaired, kappa: weight of the distance from `queue_target`, as a share of the average round-trip
-            time. Default 0.15.
-        queue_target: Repaired: queueing delay the rate settles at. The same for every flow of a fabric, whatever its
-            distance, or short ones lose: a quarter of the longest idle round-trip time. Default "3us".
-        rtt_gain: alpha: weight of the newest round-trip time in the average, 0 to 1. Small values deadlock in incast.
-            Default 0.125.
+        queue_gain: Repaired, kappa: weight of the distance from that target, as a share of the round-trip time that the
+            rate follows. Default 0.15.
+        queue_target_rtts: Repaired: queueing delay the rate settles at, in base round-trip times; four packet times
+            more are the grain of queues. Default 0.25.
+        rtt_gain: alpha: weight of the newest round-trip time in the average, 0 to 1. Published: small values deadlock
+            in incast. Repaired: that average only tells fast paths from slow ones; the rate follows low round-trip
+            times. Default 0.125.
         severe_rtt: T_high, in base round-trip times: above it every acknowledgement caps the rate at line x base /
-            average. Default 3.0.
+            average (repaired: the low average). Default 3.0.
         step_limit: Repaired: the most the rate changes in a round trip, as a share of itself. Default 0.5.
         variant: The control law: "repaired" (default) or "published".
     """
@@ -1162,7 +1164,7 @@ class UdmpPolicy(Table):
     ooo_packets: int | None = None
     pool_bdp: float | None = None
     queue_gain: float | None = None
-    queue_target: Time | None = None
+    queue_target_rtts: float | None = None
     rtt_gain: float | None = None
     severe_rtt: float | None = None
     step_limit: float | None = None
@@ -1201,11 +1203,11 @@ class DlbfPolicy(Table):
         available_for: T_avail: a path without marks counts as available for this long after its last acknowledgement.
             Longer than a queue at ECN's upper threshold takes to drain (3,200 KB at 400 Gb/s: 64 us), so that a delay
             older than a full cycle of a queue is not trusted. Default 100 us.
-        cc: Congestion control. Default: DCQCN with preset `astra`.
+        cc: Congestion control. Default: DCQCN with preset `hpcc`, as that of ECMP.
         gap_margin: Added to the delay gap of every packet: delays are half a round trip old when they are used, and a
             growing queue makes the true gap larger. Default 0s (the paper).
-        marked_rate: What a marked packet does to the rate. Default "reduced".
-        on_switch: What leaves on a new path before its data. Default "copies_and_notices".
+        marked_rate: What a marked packet does to the rate. Default "of_its_path".
+        on_switch: What leaves on a new path before its data. Default "wait".
         scope: Whose acknowledgements tell a queue pair of its paths. Default "host_pair".
         unavailable_for: T_unavail: a path counts as congested for this long after its last marked acknowledgement.
             Default 200 us, twice `available_for`.
@@ -1284,7 +1286,7 @@ class LapsPolicy(Table):
         alpha: beta of the softmax: a path whose delay is 1 / alpha of the unit longer gets 1/e of the share. 0: all
             alike (random spraying); large: the fastest only. The paper gives no value, its code has 1. Default 5: short
             flows stay off detours of an idle network, and long ones fill all paths.
-        alpha_unit: What that is measured in: of delays around the threshold T the same in either. Default "delay".
+        alpha_unit: What that is measured in: of delays around the threshold T the same in either. Default "noise".
         decrease: What a decrease goes down to. Default "to_share".
         fabric_threshold: The threshold of the fabric's longest path, for `window_of = "fabric"`. 0: not known; the
             simulator works it out where sources choose their paths, elsewhere the window is as with "paths". Default
@@ -1547,15 +1549,16 @@ class DatagramService(Table):
             "ordered" as they were posted.
         eeth: Whether ERD's header of 9 bytes takes room from the payload: "inside_mtu" (default), 4,087 bytes of
             payload at an MTU of 4,096; or "outside_mtu".
-        repair: What the receiver asks for again: "two_scans" (default) what two scans a period apart found missing;
-            "literal" what one scan found, as the paper prints it, late packets included; "never" nothing: raw
-            datagrams.
+        repair: What the receiver asks for again: "overtaken" (default) what later packets have overtaken on every path,
+            and the end of what was sent once the flow has fallen silent; "two_scans" what two scans a period apart
+            found missing; "literal" what one scan found, as the paper prints it, late packets included; "never"
+            nothing: raw datagrams.
         retries: Which packets leave before which: "first" (default, the paper) retransmissions before all others;
             "half" alternately where both wait; "last" after all others.
         retry_limit: Times in a row that the same packet of a message may be asked for before the message fails, 1 to
             65535. Default 64; the paper has no limit.
-        rtt: Which round-trip time that is: "configured" (default) the idle network's; "measured" what it takes at
-            present from asking for a packet to its arrival, and never less than configured.
+        rtt: Which round-trip time that is: "measured" (default) what it takes at present from asking for a packet to
+            its arrival, and never less than configured; "configured" the idle network's.
         scan_rtts: Period of the scan in round-trip times, 1 to 100. Default 2.5; the paper says 2 to 3, and no less
             than 1.
         slows: Whom a notification slows down, with congestion control "dcqcn": "destination" (default) the one that
@@ -2620,11 +2623,14 @@ Algorithm: TypeAlias = Literal[
 
 
 # What `alpha` is measured in.
+# "noise": As "delay", but at least forty times what two delays in a row of one path differ by. Where queues are made by
+#   chance a difference of delays says little of what comes next, and senders that follow it meet on the same paths;
+#   between paths of which one is always slower it says all. So alpha adapts to what is noise in a fabric.
 # "delay": The shortest delay of any path, where it is above the threshold, and the threshold where it is not. What is
 #   heard of a path is as old as its delay, so the longer that is, the less a difference of delays should move: with a
 #   fixed unit all senders take the shorter of two long queues at once, and it becomes the longer.
 # "threshold": The threshold T (the authors' code).
-AlphaUnit: TypeAlias = Literal["delay", "threshold"]
+AlphaUnit: TypeAlias = Literal["noise", "delay", "threshold"]
 
 
 # When the receiver is told how long a message is.
@@ -2816,9 +2822,10 @@ IncreaseOver: TypeAlias = Literal["path", "measured"]
 
 
 # Which algorithm: that of pathweave, of the paper or of its authors' code.
-# "repaired": pathweave's. One silent path is probed before a data packet, and a probe doubles the delay that the path
-#   is thought to have. The expected rate is at most the line's. After a change the rate stays until every path has
-#   shown the effect. Delays that are guessed do not count as congestion.
+# "repaired": pathweave's. One silent path is probed before a data packet, if data hardly takes it or gets no answer
+#   there, and a probe doubles the delay that the path is thought to have. The expected rate is at most the line's.
+#   After a change the rate stays until every path has shown the effect. Delays that are guessed do not count as
+#   congestion.
 # "published": The paper's, algorithms 1 and 2. All silent paths are probed. The expected rate has no limit. After a
 #   change the rate stays for twice the shortest delay. Delays that are guessed count as measured ones.
 # "code_2025": That of the authors' code of January 2025. Probes overtake data, and a probe leaves the delay of its path
@@ -2856,10 +2863,12 @@ MarkAt: TypeAlias = Literal["enqueue", "dequeue"]
 
 
 # What a marked packet does to the rate.
+# "of_its_path": Its notification slows the queue pair as long as the packet's path is used: not if that has been left;
+#   and once it is left for what marks told, the rate is again what it was before them.
 # "reduced": Its notification slows the queue pair, as without DLBF; the path is left as well (the paper's "DCQCN
 #   enabled").
 # "kept": Its notification does nothing while there is a path to go to that is not known to be congested.
-MarkedRate: TypeAlias = Literal["reduced", "kept"]
+MarkedRate: TypeAlias = Literal["of_its_path", "reduced", "kept"]
 
 
 # A network whose training is simulated. Input is a colour image of 224 x 224 pixels, output 1,000 classes.
@@ -2916,12 +2925,14 @@ SchemeName: TypeAlias = Literal[
 
 
 # What leaves on a new path before its data.
+# "wait": Nothing, but data waits until what is on its way on other paths will have arrived before it; a notice where
+#   the delay of the path is not known (section III-D). Copies would take as long, and their bytes.
 # "copies_and_notices": Copies of what would arrive late; a notice where the delay of the path is not known (sections
 #   III-C and III-D).
 # "copies": Copies always, by the last delay known of a path or else the least of any: no notices.
 # "notices": Notices where the delay is not known, nothing otherwise: no copies.
 # "nothing": Nothing.
-OnSwitch: TypeAlias = Literal["copies_and_notices", "copies", "notices", "nothing"]
+OnSwitch: TypeAlias = Literal["wait", "copies_and_notices", "copies", "notices", "nothing"]
 
 
 # What a collective achieves, named as in NCCL. Sizes are those of nccl-tests.
@@ -3032,10 +3043,12 @@ Reordering: TypeAlias = SilentReordering | ReportedReordering
 
 
 # What the receiver asks for again.
+# "overtaken": What later packets have overtaken on every path, each of which keeps order, and the end of what was sent
+#   once the flow has fallen silent. Who is asked in vain is asked again after twice the time.
 # "two_scans": What two scans a period apart found missing.
 # "literal": What one scan found missing below the highest packet, as printed.
 # "never": Nothing.
-Repair: TypeAlias = Literal["two_scans", "literal", "never"]
+Repair: TypeAlias = Literal["overtaken", "two_scans", "literal", "never"]
 
 
 # The round trip within which ConWeave expects the answer to a probe on an idle network.
@@ -3083,9 +3096,9 @@ Routing: TypeAlias = (
 
 
 # The round-trip time that the period of the scan is measured in.
-# "configured": That of the idle network.
 # "measured": From asking for a packet to its arrival, of late.
-RttSource: TypeAlias = Literal["configured", "measured"]
+# "configured": That of the idle network.
+RttSource: TypeAlias = Literal["measured", "configured"]
 
 
 # In which order the stages of a pipeline work.
@@ -3165,7 +3178,8 @@ UdmpLate: TypeAlias = Literal["by_base", "by_queue"]
 # Which control law.
 # "published": As printed in algorithms 1 and 2, with the packets in flight counted (the listing lost the two lines that
 #   do) and a restart kick, without which flows deadlock in incast. Its rate drifts to half the line under noise.
-# "repaired": With a queue target, an additive step, caps on pool and flight, and a restart timer.
+# "repaired": With a queue target, an additive step, a rate that follows low round-trip times, spare paths, caps on pool
+#   and flight, and a restart timer.
 UdmpVariant: TypeAlias = Literal["published", "repaired"]
 
 
