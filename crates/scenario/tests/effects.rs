@@ -106,7 +106,7 @@ const INERT: &[(&str, &str, &str)] = &[
     ("laps", "policy.fabric_threshold", "parameter of window_of, for paths that sources choose"),
     ("laps", "policy.window_of", "sources do not choose paths"),
     ("laps-code-2025", "policy.decrease", "the window alone limits"),
-    ("laps", "recovery.rto_slack", "rto_min is longer"),
+    ("laps", "recovery.rto_slack", "what others took, or rto_min, is longer"),
     ("dlbf", "reordering.high", "less is held"),
     ("dlbf", "reordering.low", "likewise"),
     ("rps", "network.retransmission.retry_limit", "losses are found long before a timeout"),

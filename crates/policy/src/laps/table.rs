@@ -24,7 +24,7 @@ const PROBE_AFTER: u64 = 2;
 /// trips. Otherwise a path that loses everything would keep its share until a timer fires.
 const MISSED_AFTER: u64 = 4;
 
-/// The unit of alpha in averages of noise: with alpha at 5 a path gets 1/e of the share where its delay is eight times that
+/// The unit of alpha in averages of noise: with alpha at 2.5 a path gets 1/e of the share where its delay is sixteen times that
 /// longer.
 const NOISE_WEIGHT: f64 = 40.0;
 /// Weight of the newest difference in the noise.

@@ -40,8 +40,8 @@ fn unknown(links: &[u8]) -> Pair {
     pair.on_paths(Time::ZERO, &views.collect::<Vec<_>>());
     pair
 }
-/// Two paths of which data takes only the second: 24 us longer with alpha 5 and a unit of 7.096 us is a weight of
-/// exp(-16.9).
+/// Two paths of which data takes only the second: 24 us longer with alpha 2.5 and a unit of 7.096 us is a weight
+/// of exp(-8.5).
 fn avoided(config: &LapsConfig) -> Pair {
     let mut pair = pair(config, &[5, 5]);
     pair.measured(at(0), PathId(0), 30_000_000);
@@ -186,9 +186,9 @@ fn a_path_that_data_avoids_is_probed_after_twice_its_delay_which_then_doubles() 
 
 #[test]
 fn a_path_is_avoided_with_less_than_half_of_an_equal_share_of_those_that_are_up() {
-    // Two of four paths are down. With alpha 5 and a unit of 7.096 us, 1.4 us more are exp(-0.986), a share of 0.272, and
-    // 1.8 us more exp(-1.268), a share of 0.220; a quarter is the limit.
-    for (more_ps, probed) in [(1_400_000, None), (1_800_000, Some(1))] {
+    // Two of four paths are down. With alpha 2.5 and a unit of 7.096 us, 2.8 us more are exp(-0.986), a share of 0.272,
+    // and 3.6 us more exp(-1.268), a share of 0.220; a quarter is the limit.
+    for (more_ps, probed) in [(2_800_000, None), (3_600_000, Some(1))] {
         let mut pair = pair(&LapsConfig::default(), &[5, 5, 5, 5]);
         let mut views = views(&[5, 5, 5, 5]);
         views[2..].iter_mut().for_each(|view| view.state = PathState::Down);

@@ -179,7 +179,7 @@ fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
 
 #[test]
 fn a_data_packet_brings_one_probe_or_as_the_paper_has_it_one_a_silent_path() {
-    // Data takes paths 1 and 3: 14 us more with alpha 5 and a unit of 7.096 us are a weight of exp(-9.9).
+    // Data takes paths 1 and 3: 14 us more with alpha 2.5 and a unit of 7.096 us are a weight of exp(-4.9).
     let mut host = Host::new(&LapsConfig::default(), 1, 4);
     for (path, one_way_ps) in [(1, 6_000_000), (3, 6_000_000), (0, 20_000_000), (2, 20_000_000)] {
         host.ack(0, path, one_way_ps);

@@ -11,7 +11,7 @@ pub(super) const LAPS: SchemeInfo = SchemeInfo {
     aliases: &[],
     help: "A softmax over one-way delays of paths, losses found by the order on each path, repaired",
     source: "LAPS (IEEE ToN 2026); repairs by pathweave: a window alone where switches pause, capped rates, at most one probe a packet, guarded timers",
-    make: || scheme(LapsConfig::default(), RingScope::Host, PathRto::Guarded),
+    make: || scheme(LapsConfig::default()),
 };
 
 pub(super) const LAPS_TCP: SchemeInfo = SchemeInfo {
@@ -29,7 +29,7 @@ fn tcp() -> Scheme {
     Scheme {
         recovery: common::BY_COUNT,
         acks: AckPolicy { every_packets: 2, max_delay: Duration::from_us(10) },
-        ..scheme(policy, RingScope::Host, PathRto::Guarded)
+        ..scheme(policy)
     }
 }
 
@@ -37,13 +37,13 @@ fn tcp() -> Scheme {
 /// between two of them. Where the source has no routes of its own, they are source ports.
 const PATHS: u16 = 64;
 
-fn scheme(policy: LapsConfig, scope: RingScope, rto: PathRto) -> Scheme {
+fn scheme(policy: LapsConfig) -> Scheme {
     Scheme {
         recovery: Recovery::PathOrder {
             window_packets: common::REORDER_WINDOW_PACKETS,
-            scope,
-            rto,
-            rto_min: Duration::from_ms(8),
+            scope: RingScope::Host,
+            rto: PathRto::Learned,
+            rto_min: Duration::ZERO,
             rto_slack: Duration::from_us(10),
         },
         paths: PATHS,

@@ -88,6 +88,7 @@ impl Policy for Weave {
         }
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.window.on_paths(paths);
         self.thread.on_paths(paths, cx.rng);
     }
     fn on_timer(&mut self, _now: Time, _cx: &mut PolicyCx<'_>) {}

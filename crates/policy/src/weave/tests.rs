@@ -161,6 +161,21 @@ fn with_low(at_us: u64, low_us: f32) -> Flow {
 }
 
 #[test]
+fn what_a_path_is_longer_is_no_queue() {
+    let path = |id, us| PathView {
+        base_rtt: Some(Duration::from_us(us)),
+        ..PathView::new(PathId(id), PathState::Up)
+    };
+    let mut flow = Flow::new();
+    let mut cx = PolicyCx { rng: &mut flow.rng, shared: &mut flow.shared };
+    flow.weave.on_paths(Time::ZERO, &[path(0, 10), path(1, 20)], &mut cx);
+    for at in 0..2_000 {
+        flow.hear(at, FeedbackKind::Ack { timed: true, marked: false }, 1, 20_000);
+    }
+    assert!(close(flow.weave.window_packets(), 151.0), "{}", flow.weave.window_packets());
+}
+
+#[test]
 fn the_window_grows_below_its_target_and_shrinks_above() {
     // Half of the target queues: 8 x 0.5 / 100.
     assert!(close(with_low(100, 11.6).weave.window_packets(), 100.04));

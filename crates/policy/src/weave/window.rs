@@ -3,7 +3,7 @@
 use pathweave_units::{Duration, Rate, Time};
 
 use super::WeaveConfig;
-use crate::PolicyEnv;
+use crate::{PathState, PathView, PolicyEnv};
 
 /// Packets added a round trip while nothing queues, less as the queue nears its target: finds free capacity in a few round
 /// trips, and fades at the target.
@@ -31,8 +31,10 @@ pub(super) struct Window {
     pub(super) packets: f32,
     /// The low round-trip time.
     pub(super) low: f32,
-    /// The least.
+    /// The least; where paths of unequal length are known, that of the longest.
     base: f32,
+    /// No round trip is less: the idle one of the longest path known, or nothing.
+    longest: f32,
     last_cut: Time,
     params: Params,
 }
@@ -58,6 +60,7 @@ impl Window {
             packets: (FIRST * largest).max(2.0),
             low: base,
             base,
+            longest: 0.0,
             last_cut: Time::ZERO,
             params: Params {
                 target: config.target as f32 * base + TARGET_PACKETS * packet,
@@ -68,11 +71,22 @@ impl Window {
         }
     }
 
+    /// These paths can be used. The time by which one is longer than another is no queue, and who takes all of them waits
+    /// for the longest.
+    pub(super) fn on_paths(&mut self, paths: &[PathView]) {
+        let idle =
+            paths.iter().filter(|path| path.state == PathState::Up).filter_map(|path| path.base_rtt).max();
+        if let Some(idle) = idle {
+            self.longest = idle.as_ps() as f32;
+            self.base = self.base.max(self.longest);
+        }
+    }
+
     /// A packet has been answered.
     #[inline]
     pub(super) fn on_rtt(&mut self, now: Time, rtt: f32, backlogged: bool) {
         let p = self.params;
-        self.base = self.base.min(rtt);
+        self.base = self.base.min(rtt.max(self.longest));
         let off = rtt - self.low;
         self.low += off * if off > 0.0 { UP } else { DOWN };
         let queue = self.low - self.base;

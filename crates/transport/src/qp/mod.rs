@@ -21,7 +21,7 @@ use crate::events::{Completion, Event, Opcode, Status};
 use crate::line::Line;
 use crate::receive::ReceiveStream;
 use crate::recovery::path_order::Transmission;
-use crate::recovery::timed::{Slack, Timing};
+use crate::recovery::timing::{Slack, Timing};
 use crate::scheduler::Turn;
 use crate::send::SendStream;
 use crate::send::message::{Message, Start};

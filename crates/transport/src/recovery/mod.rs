@@ -5,6 +5,7 @@ mod go_back_n;
 pub(crate) mod path_order;
 mod selective_repeat;
 pub(crate) mod timed;
+pub(crate) mod timing;
 
 use alloc::vec::Vec;
 

@@ -15,7 +15,7 @@ use pathweave_units::{Duration, Time};
 use pathweave_wire::Operation;
 
 use crate::config::RetransmissionConfig;
-use crate::recovery::timed::{Slack, Timing};
+use crate::recovery::timing::{Slack, Timing};
 use crate::recovery::{self, Sender};
 use claims::{Claims, Writes};
 use flight::Flight;
