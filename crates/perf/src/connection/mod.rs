@@ -128,7 +128,7 @@ pub(crate) struct Connections<'a> {
 }
 
 /// The scheme of connections unless said otherwise.
-const DEFAULT_SCHEME: &str = "weave";
+const DEFAULT_SCHEME: &str = "udmp";
 
 impl<'a> Connections<'a> {
     /// # Errors
