@@ -55,6 +55,7 @@ mod dlbf;
 mod error;
 mod ignores;
 pub mod laps;
+mod low;
 mod mprdma;
 pub mod ooo;
 pub mod peers;

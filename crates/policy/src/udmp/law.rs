@@ -4,16 +4,12 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::{UdmpConfig, UdmpLate, UdmpVariant};
 use crate::PolicyEnv;
+use crate::low;
 
 /// The rate never falls below this share of the line's; without a floor a gradient above one would turn it negative.
 const FLOOR: f64 = 1e-3;
 /// Beside a share of the base round-trip time this many packet times may queue: the grain of a queue, whatever the rate.
 const QUEUE_TARGET_PACKETS: f64 = 4.0;
-/// Gains of the low average. What chance makes of sprayed packets reaches some of them; a queue at the last hop, which
-/// alone asks for less rate, reaches all. With these it settles where what lies below weighs a sixteenth of what lies
-/// above.
-const LOW_GAIN_UP: f64 = 1.0 / 32.0;
-const LOW_GAIN_DOWN: f64 = 1.0 / 2.0;
 
 /// Rate and round-trip time of one queue pair. Rates are in bytes a picosecond, times in picoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +114,7 @@ impl Law {
             self.mean += self.params.gain * (rtt - self.mean);
             self.followed = if self.repaired {
                 let off = rtt - self.followed;
-                self.followed + off * if off > 0.0 { LOW_GAIN_UP } else { LOW_GAIN_DOWN }
+                self.followed + off * f64::from(low::gain(off > 0.0))
             } else {
                 self.mean
             };

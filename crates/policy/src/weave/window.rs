@@ -3,6 +3,7 @@
 use pathweave_units::{Duration, Rate, Time};
 
 use super::WeaveConfig;
+use crate::low;
 use crate::{PathState, PathView, PolicyEnv};
 
 /// Packets added a round trip while nothing queues, less as the queue nears its target: finds free capacity in a few round
@@ -12,10 +13,6 @@ const INCREASE: f32 = 8.0;
 const DECREASE: f32 = 0.8;
 /// Most that it loses at once.
 const MOST_DECREASE: f32 = 0.5;
-/// Weight of a round trip above the low one, and of one below. So the low one settles near the least: what lies below weighs
-/// a sixteenth of what lies above. A window of long round trips lifts it, a short one disproves it.
-const UP: f32 = 1.0 / 32.0;
-const DOWN: f32 = 0.5;
 /// Packets that may queue besides the share of the window: the grain of a single link.
 const TARGET_PACKETS: f32 = 2.0;
 /// The first window, of the largest: a bandwidth-delay product with the usual one. A quarter more gains 1.5 % in permutations
@@ -88,7 +85,7 @@ impl Window {
         let p = self.params;
         self.base = self.base.min(rtt.max(self.longest));
         let off = rtt - self.low;
-        self.low += off * if off > 0.0 { UP } else { DOWN };
+        self.low += off * low::gain(off > 0.0);
         let queue = self.low - self.base;
         if queue < p.target {
             // A window that is not used is not known to be right.
