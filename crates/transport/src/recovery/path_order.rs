@@ -113,21 +113,16 @@ impl Ring {
     }
 
     fn patience(&self, rule: &Patience, all: &Usual) -> Duration {
-        let Some((rtt, one_way_ps)) = self.measured else {
-            return all.first(rule).max(rule.min) * (1 << self.timeouts);
-        };
+        let least = all.least(rule);
+        let Some((rtt, one_way_ps)) = self.measured else { return least * (1 << self.timeouts) };
         let once = match rule.rto {
-            PathRto::Fixed => rule.min,
+            PathRto::Fixed => least,
             PathRto::Published => Duration::from_ps(2 * one_way_ps.max(0) as u64),
             // Twice the delay forward: the round trip, and what it is longer than an idle one, which is the queue on the
             // way there, once more. So said, it needs no clocks that agree.
-            PathRto::Guarded => {
+            PathRto::Guarded | PathRto::Learned => {
                 let queued = rtt.saturating_sub(self.shortest_rtt);
-                (rtt + queued + rule.slack).max(rule.min)
-            }
-            PathRto::Learned => {
-                let queued = rtt.saturating_sub(self.shortest_rtt);
-                (rtt + queued + rule.slack).max(rule.min).max(all.first(rule))
+                (rtt + queued + rule.slack).max(least)
             }
         };
         // Delays are as the other end says.
@@ -163,14 +158,13 @@ impl Usual {
         Usual { timing, most }
     }
 
-    /// How long a path may say nothing of which nothing is known.
-    fn first(&self, rule: &Patience) -> Duration {
-        match rule.rto {
-            PathRto::Learned => {
-                self.timing.patience(Slack::new(rule.slack), self.most / SILENT_TIMES) * SILENT_TIMES
-            }
-            PathRto::Guarded | PathRto::Published | PathRto::Fixed => rule.min,
+    /// How long any path may say nothing at least, and one of which nothing is known.
+    fn least(&self, rule: &Patience) -> Duration {
+        if rule.rto != PathRto::Learned {
+            return rule.min;
         }
+        let usual = self.timing.patience(Slack::new(rule.slack), self.most / SILENT_TIMES);
+        (usual * SILENT_TIMES).max(rule.min)
     }
 }
 
@@ -282,7 +276,7 @@ impl Rings {
     /// The acknowledgement of a packet came back by the path it took. What left before it is suspect. Of one that is
     /// not outstanding (acknowledged twice, or given up) nothing follows.
     pub(crate) fn heard(&mut self, now: Time, group: u32, path: PathId, heard: &Heard) {
-        let Group { all, rings, .. } = &mut self.groups[group as usize];
+        let Group { rule, all, rings, .. } = &mut self.groups[group as usize];
         let paths = rings.len();
         let Some(ring) = rings.get_mut(path.index()) else { return };
         ring.heard_at = now;
@@ -290,8 +284,10 @@ impl Rings {
         ring.shortest_rtt = ring.shortest_rtt.min(heard.rtt);
         let Some(index) = ring.position(&heard.of) else { return };
         ring.timeouts = 0;
-        // Of late is some windows: about as many packets as this path has in flight, on each path.
-        all.timing.measure(heard.rtt, (ring.outstanding.len() * paths).min(1 << 16) as u32);
+        if rule.rto == PathRto::Learned {
+            // Of late is some windows: about as many packets as this path has in flight, on each path.
+            all.timing.measure(heard.rtt, (ring.outstanding.len() * paths).min(1 << 16) as u32);
+        }
         let before = ring.outstanding.drain(..=index).take(index);
         self.suspects.extend(before.map(|of| Suspect { of, kind: FeedbackKind::Lost }));
     }
