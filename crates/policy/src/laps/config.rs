@@ -26,7 +26,8 @@ choice! {
     /// Which algorithm: that of pathweave, of the paper or of its authors' code.
     LapsVariant {
         /// pathweave's. One silent path is probed before a data packet, if data hardly takes it or gets no answer there, and a
-        /// probe doubles the delay that the path is thought to have. The expected rate is at most the line's. After a change the rate stays until every path has
+        /// probe doubles the delay that the path is thought to have. The expected rate is at most the line's. After a change
+        /// the rate stays until every path has
         /// shown the effect. Delays that are guessed do not count as congestion.
         #[default]
         Repaired,

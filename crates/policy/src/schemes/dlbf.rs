@@ -7,7 +7,7 @@ use pathweave_units::Duration;
 pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "dlbf",
     aliases: &[],
-    help: "DLBF: leaves a path when it marks; copies what would arrive late",
+    help: "DLBF: leaves a path when it marks; data waits on the new one so that it overtakes nothing",
     source: "DLBF (BUPT et al.), section III",
     make,
 };

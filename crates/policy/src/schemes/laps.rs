@@ -10,7 +10,7 @@ pub(super) const LAPS: SchemeInfo = SchemeInfo {
     name: "laps",
     aliases: &[],
     help: "A softmax over one-way delays of paths, losses found by the order on each path, repaired",
-    source: "LAPS (IEEE ToN 2026); repairs by pathweave: a window alone where switches pause, capped rates, at most one probe a packet, guarded timers",
+    source: "LAPS (IEEE ToN 2026); repairs by pathweave: a window alone where switches pause, capped rates, at most one probe a packet, timers that are learned",
     make: || scheme(LapsConfig::default()),
 };
 
