@@ -4,7 +4,7 @@
 mod pair;
 
 use pair::{Channel, MTU, Pair};
-use pathweave_policy::{AckPolicy, Recovery};
+use pathweave_policy::{AckPolicy, FeedbackKind, Recovery};
 use pathweave_transport::{Op, RetransmissionConfig, Status};
 use pathweave_units::{Duration, Time};
 use pathweave_wire::Body;
@@ -194,8 +194,18 @@ fn weather() -> impl Strategy<Value = Weather> {
     })
 }
 
+/// How it went.
+struct Trip {
+    pair: Pair,
+    status: Status,
+    /// How long the sender had heard nothing of its packets when it ended.
+    silent: Duration,
+    /// The longest time in which the sender heard nothing, over what that many timeouts in a row allow.
+    worst_silence: f64,
+}
+
 impl Weather {
-    fn run(&self) -> (Pair, Time) {
+    fn run(&self) -> Trip {
         let mut channel = Channel::new(self.seed);
         (channel.loss, channel.jitter) = (self.loss, us(self.jitter_us));
         channel.by_path = (0..self.paths).map(|path| us(self.skew_us * u64::from(path))).collect();
@@ -203,9 +213,30 @@ impl Weather {
             self.pauses.iter().map(|&(from, len)| (Time::from_us(from), Time::from_us(from + len))).collect();
         channel.dead_path = self.dead.map(|(from, len)| (Time::from_us(from), Time::from_us(from + len)));
         let mut pair = writing(channel, self.packets, self.window, self.paths, self.every_packets);
-        // Seconds: what hangs shows, what is unlucky does not.
-        let done = done_at(&mut pair, Duration::from_ms(10_000));
-        (pair, done)
+        let longest_wait = us(2 * (self.over_us() + self.longest_round_trip_us()));
+        // Of the latest acknowledgement: how many there had been, when it came, and the timeouts until then.
+        let (mut acked, mut acked_at, mut timeouts_then) = (0, Time::ZERO, 0);
+        let mut worst_silence = 0f64;
+        while pair.completions(0).is_empty() {
+            assert!(pair.step(), "nothing will ever happen again");
+            let log = &pair.hosts[0].endpoint.policy(pair.qps[0]).unwrap().log;
+            let acked_now =
+                log.iter().filter(|(_, kind, _)| matches!(kind, FeedbackKind::Ack { .. })).count();
+            let timeouts = pair.counters(0).timeouts;
+            if acked_now > acked {
+                (acked, acked_at, timeouts_then) = (acked_now, pair.now, timeouts);
+            }
+            let allowed = longest_wait.as_ps() as f64 * 2f64.powi((timeouts - timeouts_then) as i32 + 1);
+            worst_silence = worst_silence.max((pair.now - acked_at).as_ps() as f64 / allowed);
+        }
+        let status = pair.completions(0)[0].status;
+        Trip { silent: pair.now - acked_at, pair, status, worst_silence }
+    }
+
+    /// When the last pause or dead path is over.
+    fn over_us(&self) -> u64 {
+        let trouble = self.pauses.iter().map(|&(from, len)| from + len);
+        trouble.chain(self.dead.map(|(from, len)| from + len)).max().unwrap_or(0)
     }
 
     /// A round trip with all that may delay it.
@@ -217,20 +248,23 @@ impl Weather {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Never a failure, never a hang; in calm weather no packet is sent again more often than patience is learned.
+    /// Never a hang, and never a failure but after the silence that is configured; waits that double are the longest; in
+    /// calm weather no packet is sent again more often than patience is learned.
     #[test]
     fn whatever_the_weather_it_arrives(weather in weather()) {
-        let (pair, done) = weather.run();
+        let Trip { pair, status, silent, worst_silence } = weather.run();
         let (sender, receiver) = (pair.counters(0), pair.counters(1));
         prop_assert!(sender.retransmitted >= receiver.duplicates, "what arrives twice was sent twice");
-        let trouble = weather.pauses.iter().map(|&(from, len)| from + len).chain(weather.dead.map(|(from, len)| from + len));
-        let over_us = trouble.max().unwrap_or(0);
-        let round = weather.longest_round_trip_us();
+        prop_assert!(worst_silence <= 1.0, "{worst_silence} times what the timeouts in a row allow");
+        let gave_up = status == Status::RetryExceeded && silent >= RetransmissionConfig::default().give_up_after();
+        prop_assert!(status == Status::Success || gave_up, "{status:?} after {silent} of silence");
         if weather.loss == 0.0 {
+            prop_assert_eq!(status, Status::Success);
             // Once the channel is well, a doubling at most, and the message itself.
+            let round = weather.longest_round_trip_us();
             let windows = weather.packets.div_ceil(u64::from(weather.window)) + 1;
-            let bound_us = 2 * over_us + 100 * round + 4 * round * windows + weather.packets;
-            prop_assert!(done <= Time::from_us(bound_us), "{done}, not {bound_us} us");
+            let bound_us = 2 * weather.over_us() + 100 * round + 4 * round * windows + weather.packets;
+            prop_assert!(pair.now <= Time::from_us(bound_us), "{}, not {bound_us} us", pair.now);
             if weather.dead.is_none() && weather.pauses.is_empty() {
                 // All that is sent again is in vain: until the longest round trip has been measured, a window may be sent
                 // again each time that the patience of three idle ones ends.
@@ -238,12 +272,6 @@ proptest! {
                 let bound = 12 + weather.packets / 20 + learning;
                 prop_assert!(receiver.duplicates <= bound, "{} copies for nothing of {}", receiver.duplicates, weather.packets);
             }
-        } else {
-            // A packet is lost or its acknowledgement late: some patience for each in a row, and these are rare.
-            // And a pause is remembered for as many packets as a window has, or 64.
-            let rounds = 1 + weather.packets / u64::from(weather.window);
-            let bound_us = 20_000 + (2 + weather.packets.min(128)) * over_us + 200 * round * rounds;
-            prop_assert!(done <= Time::from_us(bound_us), "{done}, not {bound_us} us");
         }
     }
 

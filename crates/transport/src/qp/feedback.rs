@@ -176,8 +176,9 @@ impl<P: Policy> Qp<P> {
             .filter(|stamps| psn == arrived.psn && stamps.path == slot.path)
             .filter(|stamps| stamps.sent_at >= slot.sent_at && stamps.sent_at <= now);
         self.send.recovery.on_acked(&slot, stamps.is_some() || !slot.retransmitted);
-        if self.send.is_timed() && (stamps.is_some() || !slot.retransmitted) {
-            // From its departure until something tells of it, however it does: acknowledgements may be held back or lost.
+        if self.send.is_timed()
+            && (stamps.is_some() || !slot.retransmitted && self.send.is_telling(slot.sent_at))
+        {
             self.send.measured(now, now - slot.sent_at);
         }
         let marked = *unmarked == 0;

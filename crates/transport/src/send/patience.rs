@@ -45,6 +45,14 @@ impl SendStream {
         Usual::new(self.timing, self.rto.timeout)
     }
 
+    /// Whether the time since then, at which a packet left, says how long packets take, though another one told of it:
+    /// acknowledgements may be held back or lost. Where patience has ended since, patience itself is all that would be
+    /// measured, and it would grow with each acknowledgement that is lost.
+    #[inline]
+    pub(crate) fn is_telling(&self, sent_at: Time) -> bool {
+        sent_at >= self.impatient_at
+    }
+
     /// A packet took so long, as was heard now.
     #[inline]
     pub(crate) fn measured(&mut self, now: Time, took: Duration) {
@@ -94,7 +102,11 @@ impl SendStream {
     #[inline]
     pub(crate) fn find_late(&mut self, now: Time, lost: &mut Vec<u64>) -> Option<Time> {
         let patience = self.patience();
-        self.recovery.timed()?.find_late(now, patience, &mut self.flight, lost)
+        let look_again_at = self.recovery.timed()?.find_late(now, patience, &mut self.flight, lost);
+        if !lost.is_empty() {
+            self.impatient_at = now;
+        }
+        look_again_at
     }
 
     /// Patience is at its end.
@@ -115,6 +127,7 @@ impl SendStream {
             return Verdict::GiveUp;
         }
         let is_waiting = self.flight.lost_packets() > 0;
+        self.impatient_at = now;
         if let Some(sender) = self.recovery.timed() {
             if !is_waiting {
                 // One, one, two, two, three: on a channel that loses half of what it carries, single packets would
