@@ -22,8 +22,10 @@ pub struct FabricEnv<'a> {
     /// The path that takes a full packet longest when idle, where one is known. It is looked for if
     /// [`Adapt::wants_longest_path`] says so.
     pub longest_path: Option<&'a PathView>,
-    /// Rate of the hosts' ports.
+    /// What the ports of a host can send together.
     pub line_rate: Rate,
+    /// Rate of one of them.
+    pub port_rate: Rate,
     /// Wire bytes of a full packet.
     pub packet_bytes: u64,
 }

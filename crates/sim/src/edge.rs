@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use pathweave_fabric::config::{ExternalConfig, Forwarding};
-use pathweave_fabric::{Fabric, Lens, Look, Place};
+use pathweave_fabric::{Fabric, IdleWay, Lens, Look, Place};
 use pathweave_policy::Leg;
 use pathweave_results::MiddleboxTotals;
-use pathweave_topo::{Sites, Topology};
-use pathweave_units::{QpNum, Time};
+use pathweave_topo::{Routing, Sites, Topology};
+use pathweave_units::{Duration, HostId, QpNum, Rate, Time};
 use pathweave_wire::{Body, Control, Framing, Segment};
 
 use crate::forwarding;
 use crate::host::Content;
-use crate::ideal::segment;
-use crate::paths::PathProfile;
+use crate::ideal::{ack_wire_bytes, data_wire_bytes, segment};
+use crate::paths::{PathProfile, profile};
 use crate::spec::{RouteChoice, SimError, SimSpec};
 
 /// What a middlebox sees of a segment, and does to it.
@@ -89,12 +89,38 @@ pub(crate) fn attach<const C: usize>(
     })?;
     check_way_back(topology, sites)?;
     let of_host: Arc<[u32]> = sites.of_hosts().into();
+    let routing = Routing::whole(topology);
     for &(node, site) in sites.external() {
         let switch = topology.switch_index(node).expect("an external switch is a switch") as u32;
-        let place = Place { site, of_host: of_host.clone() };
+        let idle = idle_way(spec, sites, &routing, site);
+        let place = Place { site, idle, of_host: of_host.clone() };
         fabric.attach_middlebox(switch, config, lens(spec.host.framing), place);
     }
     Ok(())
+}
+
+/// The way between the external switch of a site and the farthest of its hosts.
+fn idle_way(spec: &SimSpec, sites: &Sites, routing: &Routing, site: u32) -> IdleWay {
+    let topology = &*spec.topology;
+    let host = &spec.host;
+    let mtu = host.mtu.get() as u16;
+    let data_bytes = data_wire_bytes(host.framing, host.verb, 1, mtu, false);
+    let ack_bytes = ack_wire_bytes(host.framing);
+    let hosts = || (0..topology.hosts()).map(HostId);
+    let elsewhere = hosts().find(|&host| sites.of_host(host) != site);
+    let mut idle = IdleWay { there: Duration::ZERO, round_trip: Duration::ZERO, packet: Duration::ZERO };
+    for inside in hosts().filter(|&host| sites.of_host(host) == site) {
+        let outwards = elsewhere.and_then(|outside| profile(topology, routing, inside, outside));
+        let Some(way) = outwards.and_then(|way| way.up_to_edge()) else { continue };
+        let there = way.one_way(data_bytes);
+        let slowest = way.hops.iter().map(|(rate, _)| *rate).min().unwrap_or(Rate::from_gbps(1));
+        idle = IdleWay {
+            there: idle.there.max(there),
+            round_trip: idle.round_trip.max(there + way.one_way(ack_bytes)),
+            packet: idle.packet.max(slowest.time_for(u64::from(data_bytes))),
+        };
+    }
+    idle
 }
 
 /// Every way into a site and out of it must lead over one switch, or what it measures means nothing.
@@ -122,8 +148,8 @@ pub(crate) fn leg(
     data_wire_bytes: u32,
 ) -> Option<Leg> {
     config.nsf.as_ref()?;
+    let way = profile.up_to_edge()?;
     let links = profile.to_edge?;
-    let way = PathProfile { hops: profile.hops[..usize::from(links)].to_vec(), ..profile.clone() };
     let base_rtt = way.one_way(data_wire_bytes) + way.one_way(answer_bytes(framing));
     Some(Leg { base_rtt, links })
 }

@@ -22,6 +22,12 @@ pub struct PathProfile {
 }
 
 impl PathProfile {
+    /// The part of it up to the external switch by which it leaves the sender's site, if it does.
+    pub fn up_to_edge(&self) -> Option<PathProfile> {
+        let links = usize::from(self.to_edge?);
+        Some(PathProfile { hops: self.hops[..links].to_vec(), ..self.clone() })
+    }
+
     /// Time of a packet on the idle path, first bit out to last bit in (store and forward). `wire_bytes` are those of the
     /// packet without the header of its route.
     pub fn one_way(&self, wire_bytes: u32) -> Duration {
@@ -39,9 +45,14 @@ impl PathProfile {
         self.one_way(data_wire_bytes) + self.one_way(ack_wire_bytes)
     }
 
+    /// What the sender's NIC port can send.
+    pub fn port_rate(&self) -> Rate {
+        self.hops[0].0
+    }
+
     /// What the sender's NIC ports can send together.
     pub fn line_rate(&self) -> Rate {
-        Rate::from_bps(self.hops[0].0.as_bps() * u64::from(self.nic_ports.0))
+        Rate::from_bps(self.port_rate().as_bps() * u64::from(self.nic_ports.0))
     }
 }
 

@@ -194,6 +194,7 @@ impl<const C: usize> Runner<'_, C> {
             when_full: if spec.switch.pfc.enabled { WhenFull::Pause } else { WhenFull::Drop },
             longest_path: self.network.longest_path.as_ref(),
             line_rate: nearest.line_rate(),
+            port_rate: nearest.port_rate(),
             packet_bytes: u64::from(mtu_wire),
         });
         let env = PolicyEnv {

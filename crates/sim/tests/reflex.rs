@@ -66,8 +66,8 @@ fn far_incast(bytes: u64) -> Vec<Flow> {
 fn a_middlebox_that_does_nothing_is_a_plain_switch() {
     // One that never finds anything hot and one that never finds anyone congested, under pauses and a cut link. The
     // second rewrites stamps, so a scheme that does not look at them.
-    let idle_nsf = nsf(NsfConfig { threshold: SECOND, ..NsfConfig::default() });
-    let idle_ndt = ndt(NdtConfig { threshold: SECOND, ..NdtConfig::default() });
+    let idle_nsf = nsf(NsfConfig { threshold: Some(SECOND), ..NsfConfig::default() });
+    let idle_ndt = ndt(NdtConfig { threshold: Some(SECOND), ..NdtConfig::default() });
     for (scheme, external) in [("timely", idle_nsf), ("ecmp", idle_ndt)] {
         let with = |external| {
             let mut spec = across(50, &mixed(400_000), scheme, external);
@@ -115,12 +115,14 @@ fn delays_near_the_ends_do_not_depend_on_the_wan() {
     let less = |span: Duration| Duration::from_ps(span.as_ps() - 1);
     for wan_us in [500, 5_000] {
         let answers = |threshold| {
-            let result = one_packet(wan_us, nsf(NsfConfig { threshold, ..NsfConfig::default() }));
+            let result =
+                one_packet(wan_us, nsf(NsfConfig { threshold: Some(threshold), ..NsfConfig::default() }));
             total(&result, |t| t.nsf_answers)
         };
         assert_eq!((answers(to_edge), answers(less(to_edge))), (0, 1), "{wan_us} us");
         let congested = |threshold| {
-            let result = one_packet(wan_us, ndt(NdtConfig { threshold, ..NdtConfig::default() }));
+            let result =
+                one_packet(wan_us, ndt(NdtConfig { threshold: Some(threshold), ..NdtConfig::default() }));
             assert_eq!(total(&result, |t| t.ndt_samples), 1);
             total(&result, |t| t.ndt_congested_samples)
         };

@@ -125,7 +125,13 @@ fn laps_can_take_its_windows_from_the_longest_path_of_the_fabric() {
     let line = pathweave_units::Rate::from_gbps(100);
     assert!(config.wants_longest_path());
     let (when_full, longest_path) = (WhenFull::Pause, Some(&longest));
-    config.adapt_to_fabric(&FabricEnv { when_full, longest_path, line_rate: line, packet_bytes: 1_250 });
+    config.adapt_to_fabric(&FabricEnv {
+        when_full,
+        longest_path,
+        line_rate: line,
+        port_rate: line,
+        packet_bytes: 1_250,
+    });
     let PolicyConfig::Laps(laps) = &config else { panic!("LAPS") };
     // Five packets of 100 ns at all links but the first: 5 * (1 us - 100 ns).
     assert_eq!(laps.fabric_threshold, Duration::from_ns(13_500));

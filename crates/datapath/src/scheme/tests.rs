@@ -25,7 +25,9 @@ fn who_steers_by_delay_takes_that_of_hosts_for_none_and_nobody_else_hears_of_it(
         PolicyConfig::Split(SplitConfig { cc: CcConfig::Timely(timely), .. })
         | PolicyConfig::Reflex(ReflexConfig { cc: CcConfig::Timely(timely), .. }) => timely.params().t_low,
         PolicyConfig::Split(SplitConfig { cc: CcConfig::Swift(swift), .. })
-        | PolicyConfig::Reflex(ReflexConfig { cc: CcConfig::Swift(swift), .. }) => swift.queue_target,
+        | PolicyConfig::Reflex(ReflexConfig { cc: CcConfig::Swift(swift), .. }) => {
+            swift.queue_target.expect("hosts are given one")
+        }
         _ => Span::ZERO,
     };
     let mut told = Vec::new();

@@ -3,6 +3,7 @@
 
 use pathweave_units::{Duration, Time};
 
+use super::IdleWay;
 use super::table::{FlowKey, FlowTable, Touched};
 use crate::config_error::{ConfigError, out_of_range};
 use crate::packet::Header;
@@ -14,9 +15,10 @@ use crate::ring::Ring;
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NdtConfig {
-    /// T_dst_thresh: a flow with a longer round trip from here to its receiver is congested. Default 10 us (Reflex,
-    /// table I).
-    pub threshold: Duration,
+    /// T_dst_thresh: a flow with a longer round trip from here to its receiver is congested. Absent: as
+    /// [`IdleWay::with_a_queue`] has it of that round trip, which on the fabric of Reflex is 10 us (table I: 10 us).
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub threshold: Option<Duration>,
     /// N_throttle: packets of the normal queue for one of the controlled queue, on each port into the site. Default 8
     /// (Reflex, table I).
     pub weight: u32,
@@ -40,7 +42,7 @@ pub struct NdtConfig {
 impl Default for NdtConfig {
     fn default() -> Self {
         NdtConfig {
-            threshold: Duration::from_us(10),
+            threshold: None,
             weight: 8,
             alpha: 0.7,
             max_pause: Duration::from_us(500),
@@ -72,8 +74,8 @@ pub enum OrderGuards {
 impl NdtConfig {
     /// Names the first field that is wrong.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        if self.threshold == Duration::ZERO {
-            return Err(out_of_range("external.ndt.threshold", self.threshold, "above 0"));
+        if let Some(threshold) = self.threshold.filter(|span| *span == Duration::ZERO) {
+            return Err(out_of_range("external.ndt.threshold", threshold, "above 0"));
         }
         if !(1..=1_000_000).contains(&self.weight) {
             return Err(out_of_range("external.ndt.weight", self.weight, "1 to 1000000"));
@@ -170,6 +172,7 @@ pub struct NdtStats {
 /// Near-destination throttling at one switch.
 pub(crate) struct Ndt {
     config: NdtConfig,
+    threshold: Duration,
     flows: FlowTable<Flow>,
     /// Active flows that are congested.
     congested: u32,
@@ -191,8 +194,9 @@ pub(crate) enum Turn {
 }
 
 impl Ndt {
-    pub(crate) fn new(config: &NdtConfig, ports: usize) -> Self {
+    pub(crate) fn new(config: &NdtConfig, ports: usize, idle: &IdleWay) -> Self {
         Ndt {
+            threshold: config.threshold.unwrap_or_else(|| idle.with_a_queue(idle.round_trip)),
             flows: FlowTable::new(config.max_flows, config.forget_after),
             congested: 0,
             queues: (0..ports).map(|_| Queues { controlled: Ring::new(), served: 0 }).collect(),
@@ -262,7 +266,7 @@ impl Ndt {
     /// An acknowledgement passes whose data left here at `left_at`.
     pub(crate) fn on_ack(&mut self, now: Time, left_at: Time, key: FlowKey, stats: &mut NdtStats) -> Turn {
         let Some(at) = self.touch(now, key, stats) else { return Turn::Nothing };
-        let congested = now.saturating_since(left_at) > self.config.threshold;
+        let congested = now.saturating_since(left_at) > self.threshold;
         stats.samples += 1;
         stats.congested_samples += u64::from(congested);
         let flow = self.flows.state(at);
@@ -331,6 +335,15 @@ mod tests {
         FlowKey { src: HostId(16), dst: HostId(0), flow }
     }
 
+    /// Nobody looks at it: thresholds are given.
+    const IDLE: IdleWay =
+        IdleWay { there: Duration::ZERO, round_trip: Duration::ZERO, packet: Duration::ZERO };
+
+    /// Table I.
+    fn printed() -> NdtConfig {
+        NdtConfig { threshold: Some(Duration::from_us(10)), ..NdtConfig::default() }
+    }
+
     struct Bench {
         ndt: Ndt,
         stats: NdtStats,
@@ -338,7 +351,7 @@ mod tests {
 
     impl Bench {
         fn new(config: NdtConfig) -> Self {
-            Bench { ndt: Ndt::new(&config, 1), stats: NdtStats::default() }
+            Bench { ndt: Ndt::new(&config, 1, &IDLE), stats: NdtStats::default() }
         }
         fn data(&mut self, at_us: u64, flow: u64) -> Lane {
             self.ndt.on_data(Time::from_us(at_us), key(flow), &mut self.stats)
@@ -352,7 +365,7 @@ mod tests {
 
     #[test]
     fn eight_to_one_when_both_wait_and_everything_to_who_waits_alone() {
-        let mut bench = Bench::new(NdtConfig::default());
+        let mut bench = Bench::new(printed());
         let lanes: Vec<Lane> = (0..90).map(|_| bench.ndt.next_lane(0, true, true)).collect();
         for round in lanes.chunks(9) {
             assert!(round[..8].iter().all(|&lane| lane == Lane::Normal));
@@ -366,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_recovered_flow_follows_its_own_out_of_the_controlled_queue() {
-        let mut bench = Bench::new(NdtConfig::default());
+        let mut bench = Bench::new(printed());
         bench.ack(100, 1, 11);
         for _ in 0..3 {
             assert_eq!(bench.data(101, 1), Lane::Controlled);
@@ -387,7 +400,7 @@ mod tests {
             (OrderGuards::Recovery, Lane::Controlled),
             (OrderGuards::Off, Lane::Controlled),
         ] {
-            let mut bench = Bench::new(NdtConfig { guards, ..NdtConfig::default() });
+            let mut bench = Bench::new(NdtConfig { guards, ..printed() });
             bench.data(100, 1);
             bench.data(100, 1);
             bench.ack(101, 1, 11);
@@ -410,7 +423,7 @@ mod tests {
 
     #[test]
     fn eight_of_ten_congested_flows_pause_and_seven_do_not() {
-        let mut bench = Bench::new(NdtConfig::default());
+        let mut bench = Bench::new(printed());
         assert_eq!(congest(&mut bench, 7), Turn::Nothing);
         assert_eq!(bench.ack(102, 7, 20), Turn::Pause);
         assert!(bench.ndt.is_paused());
@@ -422,7 +435,7 @@ mod tests {
 
     #[test]
     fn a_pause_ends_after_its_longest_time_and_old_news_do_not_begin_the_next() {
-        let mut bench = Bench::new(NdtConfig::default());
+        let mut bench = Bench::new(printed());
         assert_eq!(congest(&mut bench, 8), Turn::Pause);
         let end = bench.ndt.resumes_at().unwrap();
         assert_eq!(end, Time::from_us(601));
@@ -436,16 +449,16 @@ mod tests {
 
     #[test]
     fn few_flows_are_not_paused_where_more_are_asked_for() {
-        let mut literal = Bench::new(NdtConfig::default());
+        let mut literal = Bench::new(printed());
         assert_eq!(literal.ack(100, 1, 20), Turn::Pause);
-        let mut spared = Bench::new(NdtConfig { min_active: 4, ..NdtConfig::default() });
+        let mut spared = Bench::new(NdtConfig { min_active: 4, ..printed() });
         assert_eq!((1..=3).map(|flow| spared.ack(100, flow, 20)).last(), Some(Turn::Nothing));
         assert_eq!(spared.ack(100, 4, 20), Turn::Pause);
     }
 
     #[test]
     fn who_sleeps_counts_neither_as_active_nor_as_congested() {
-        let mut bench = Bench::new(NdtConfig { min_active: 2, ..NdtConfig::default() });
+        let mut bench = Bench::new(NdtConfig { min_active: 2, ..printed() });
         bench.ack(100, 1, 7);
         bench.ack(101, 2, 20);
         bench.ack(1_102, 3, 7);

@@ -3,6 +3,7 @@
 
 use pathweave_units::{Duration, Time};
 
+use super::IdleWay;
 use super::table::{FlowKey, FlowTable};
 use crate::config_error::{ConfigError, out_of_range};
 
@@ -12,10 +13,14 @@ use crate::config_error::{ConfigError, out_of_range};
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NsfConfig {
-    /// T_src_thresh: data that took longer from its NIC to the WAN port is hot. Default 5 us (Reflex, table I).
-    pub threshold: Duration,
-    /// T_interval: least time between answers to a flow. Default 5 us, for TIMELY; 3 us for Swift (Reflex, table I).
-    pub interval: Duration,
+    /// T_src_thresh: data that took longer from its NIC to the WAN port is hot. Absent: as [`IdleWay::with_a_queue`] has it
+    /// of the way there, which on the fabric of Reflex is 5.2 us (table I: 5 us).
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub threshold: Option<Duration>,
+    /// T_interval: least time between answers to a flow. Absent: `threshold` (Reflex, table I: 5 us, as its threshold, for
+    /// TIMELY; 3 us for Swift).
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub interval: Option<Duration>,
     /// N_cool: answers a flow gets after it has cooled down. Default 5 (Reflex, table I).
     pub cooling: u32,
     /// What `cooling` counts.
@@ -32,8 +37,8 @@ pub struct NsfConfig {
 impl Default for NsfConfig {
     fn default() -> Self {
         NsfConfig {
-            threshold: Duration::from_us(5),
-            interval: Duration::from_us(5),
+            threshold: None,
+            interval: None,
             cooling: 5,
             cool_mode: CoolMode::default(),
             max_flows: 65_536,
@@ -59,10 +64,12 @@ pub enum CoolMode {
 impl NsfConfig {
     /// Names the first field that is wrong.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        for (field, span) in
-            [("external.nsf.threshold", self.threshold), ("external.nsf.forget_after", self.forget_after)]
-        {
-            if span == Duration::ZERO {
+        let spans = [
+            ("external.nsf.threshold", self.threshold),
+            ("external.nsf.forget_after", Some(self.forget_after)),
+        ];
+        for (field, span) in spans {
+            if let Some(span) = span.filter(|span| *span == Duration::ZERO) {
                 return Err(out_of_range(field, span, "above 0"));
             }
         }
@@ -92,8 +99,8 @@ struct Flow {
 
 impl Flow {
     /// A data packet leaves for the WAN. Whether it is answered.
-    fn on_data(&mut self, now: Time, hot: bool, config: &NsfConfig) -> bool {
-        let due = now.saturating_since(self.answered) >= config.interval;
+    fn on_data(&mut self, now: Time, hot: bool, interval: Duration, config: &NsfConfig) -> bool {
+        let due = now.saturating_since(self.answered) >= interval;
         let answer = match (self.heat, hot) {
             (Heat::Silent, false) => false,
             (Heat::Silent, true) => {
@@ -129,6 +136,8 @@ impl Flow {
 /// Near-source feedback at one switch.
 pub(crate) struct Nsf {
     config: NsfConfig,
+    threshold: Duration,
+    interval: Duration,
     flows: FlowTable<Flow>,
 }
 
@@ -150,15 +159,21 @@ pub struct NsfStats {
 }
 
 impl Nsf {
-    pub(crate) fn new(config: &NsfConfig) -> Self {
-        Nsf { flows: FlowTable::new(config.max_flows, config.forget_after), config: config.clone() }
+    pub(crate) fn new(config: &NsfConfig, idle: &IdleWay) -> Self {
+        let threshold = config.threshold.unwrap_or_else(|| idle.with_a_queue(idle.there));
+        Nsf {
+            flows: FlowTable::new(config.max_flows, config.forget_after),
+            threshold,
+            interval: config.interval.unwrap_or(threshold),
+            config: config.clone(),
+        }
     }
 
     /// A data packet that left its host at `sent_at` leaves for the WAN. Whether it is to be answered.
     pub(crate) fn on_data(&mut self, now: Time, sent_at: Time, key: FlowKey, stats: &mut NsfStats) -> bool {
         stats.data_packets += 1;
         let took = now.saturating_since(sent_at) + self.config.clock_ahead;
-        let hot = took > self.config.threshold;
+        let hot = took > self.threshold;
         stats.hot_packets += u64::from(hot);
         while self.flows.fall_asleep(now, self.config.forget_after).is_some() {}
         let Some(touched) = self.flows.touch(now, key, |_| true) else {
@@ -166,7 +181,7 @@ impl Nsf {
             return false;
         };
         stats.max_flows = stats.max_flows.max(u64::from(self.flows.len()));
-        let answer = self.flows.state(touched.at).on_data(now, hot, &self.config);
+        let answer = self.flows.state(touched.at).on_data(now, hot, self.interval, &self.config);
         stats.answers += u64::from(answer);
         answer
     }
@@ -177,13 +192,26 @@ mod tests {
     use super::*;
     use pathweave_units::HostId;
 
+    /// The way to the edge on the fabric of Reflex: three links of 1 us, 1,048 bytes there and 60 back at 100 Gb/s.
+    const IDLE: IdleWay = IdleWay {
+        there: Duration::from_ns(3_252),
+        round_trip: Duration::from_ns(6_266),
+        packet: Duration::from_ns(84),
+    };
+
+    /// Table I, for TIMELY.
+    fn printed() -> NsfConfig {
+        let five = Some(Duration::from_us(5));
+        NsfConfig { threshold: five, interval: five, ..NsfConfig::default() }
+    }
+
     fn key() -> FlowKey {
         FlowKey { src: HostId(0), dst: HostId(16), flow: 7 }
     }
 
     /// Feeds packets `gap_ns` apart, each of which took so many nanoseconds; which of them were answered.
     fn answered(config: &NsfConfig, gap_ns: u64, took_ns: &[u64]) -> Vec<bool> {
-        let (mut nsf, mut stats) = (Nsf::new(config), NsfStats::default());
+        let (mut nsf, mut stats) = (Nsf::new(config, &IDLE), NsfStats::default());
         let times = (0..).map(|n| Time::from_us(100) + Duration::from_ns(gap_ns * n));
         let one =
             |(now, &took): (Time, &u64)| nsf.on_data(now, now - Duration::from_ns(took), key(), &mut stats);
@@ -197,14 +225,14 @@ mod tests {
     #[test]
     fn three_hot_packets_and_five_answers_while_cooling() {
         let took = [4_000, 6_000, 6_000, 6_000, 4_000, 4_000, 4_000, 4_000, 4_000, 4_000, 4_000];
-        let all = answered(&NsfConfig::default(), 5_000, &took);
+        let all = answered(&printed(), 5_000, &took);
         assert_eq!(numbers(&all), [2, 3, 4, 5, 6, 7, 8, 9]);
     }
 
     #[test]
     fn answers_are_spaced() {
         let took = [6_000; 200];
-        let all = answered(&NsfConfig::default(), 1_000, &took);
+        let all = answered(&printed(), 1_000, &took);
         for (start, window) in (0..200).flat_map(|s| (1..=200 - s).map(move |w| (s, w))) {
             let count = all[start..start + window].iter().filter(|&&answered| answered).count();
             assert!(count <= (window - 1) / 5 + 1, "{count} in {window} us");
@@ -214,40 +242,48 @@ mod tests {
 
     #[test]
     fn a_hot_packet_interrupts_cooling_and_arms_it_anew() {
-        let config = NsfConfig::default();
+        let config = printed();
         let mut flow = Flow::default();
         let at = |n: u64| Time::from_us(100 + 5 * n);
         for (n, hot) in [true, false, false].into_iter().enumerate() {
-            flow.on_data(at(n as u64), hot, &config);
+            flow.on_data(at(n as u64), hot, Duration::from_us(5), &config);
         }
         assert_eq!((flow.heat, flow.left), (Heat::Cooling, 3));
-        flow.on_data(at(3), true, &config);
+        flow.on_data(at(3), true, Duration::from_us(5), &config);
         assert_eq!(flow.heat, Heat::Active);
         // Too early for an answer: armed with all five.
-        flow.on_data(at(3) + Duration::from_ns(84), false, &config);
+        flow.on_data(at(3) + Duration::from_ns(84), false, Duration::from_us(5), &config);
         assert_eq!((flow.heat, flow.left), (Heat::Cooling, 5));
     }
 
     #[test]
     fn literally_five_cold_packets_are_answered_in_less_than_half_a_microsecond() {
-        let config = NsfConfig { cool_mode: CoolMode::Literal, ..NsfConfig::default() };
+        let config = NsfConfig { cool_mode: CoolMode::Literal, ..printed() };
         let took = [6_000, 4_000, 4_000, 4_000, 4_000, 4_000, 4_000];
         assert_eq!(numbers(&answered(&config, 84, &took)), [1, 2, 3, 4, 5, 6]);
-        assert_eq!(numbers(&answered(&NsfConfig::default(), 84, &took)), [1]);
+        assert_eq!(numbers(&answered(&printed(), 84, &took)), [1]);
+    }
+
+    #[test]
+    fn by_default_thresholds_are_those_of_the_fabric() {
+        let nsf = Nsf::new(&NsfConfig::default(), &IDLE);
+        assert_eq!((nsf.threshold, nsf.interval), (Duration::from_ps(5_203_200), nsf.threshold));
+        let printed = Nsf::new(&printed(), &IDLE);
+        assert_eq!((printed.threshold, printed.interval), (Duration::from_us(5), Duration::from_us(5)));
     }
 
     #[test]
     fn the_threshold_itself_is_not_hot_and_who_is_cold_is_never_answered() {
-        assert!(!answered(&NsfConfig::default(), 84, &[5_000; 1_000]).contains(&true));
-        assert!(answered(&NsfConfig::default(), 84, &[5_001; 1])[0]);
-        let ahead = NsfConfig { clock_ahead: Duration::from_ns(2), ..NsfConfig::default() };
+        assert!(!answered(&printed(), 84, &[5_000; 1_000]).contains(&true));
+        assert!(answered(&printed(), 84, &[5_001; 1])[0]);
+        let ahead = NsfConfig { clock_ahead: Duration::from_ns(2), ..printed() };
         assert!(answered(&ahead, 84, &[4_999; 1])[0], "clocks that differ are taken for delay");
     }
 
     #[test]
     fn a_flow_beyond_the_table_is_counted_and_not_answered() {
-        let config = NsfConfig { max_flows: 1, ..NsfConfig::default() };
-        let (mut nsf, mut stats) = (Nsf::new(&config), NsfStats::default());
+        let config = NsfConfig { max_flows: 1, ..printed() };
+        let (mut nsf, mut stats) = (Nsf::new(&config, &IDLE), NsfStats::default());
         let mut feed = |flow, at_us| {
             let now = Time::from_us(at_us);
             nsf.on_data(now, now - Duration::from_us(9), FlowKey { flow, ..key() }, &mut stats)

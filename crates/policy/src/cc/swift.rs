@@ -12,7 +12,8 @@ use pathweave_units::{Duration, Rate, Time};
 use super::{CongestionControl, Permit};
 use crate::error::check;
 use crate::{
-    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, Leg, PolicyCx, PolicyEnv, Sent, Want,
+    Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, Leg, PolicyCx, PolicyEnv,
+    Sent, Want,
 };
 
 /// Parameters of [`Swift`].
@@ -22,14 +23,18 @@ use crate::{
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SwiftConfig {
     /// Queueing delay allowed to a large window. Under spraying it must cover the spread between paths, or every
-    /// round trip holds a packet above the target.
-    pub queue_target: Duration,
+    /// round trip holds a packet above the target. Absent: what 32 full packets take on a port of the host, which is
+    /// the grain of queues whatever the rate: 10.8 us with packets of 4,096 B at 100 Gb/s.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub queue_target: Option<Duration>,
     /// Makes the target of a base and a term for each hop instead of idle round-trip time and `queue_target`. Absent:
     /// the latter. Not used where the number of hops is not known, on real hosts.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub hop_scaling: Option<HopScaling>,
-    /// fs_range: the most that flow scaling adds to the target.
-    pub scaling_range: Duration,
+    /// fs_range: the most that flow scaling adds to the target. Absent: four times the queueing delay allowed to a large
+    /// window (htsim: five times the base target).
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub scaling_range: Option<Duration>,
     /// fs_min_cwnd: window, in packets, at and below which flow scaling adds all of its range (SIGCOMM 2020: 0.1).
     pub scaling_min_packets: f64,
     /// fs_max_cwnd: window, in packets, from which on it adds nothing (SIGCOMM 2020: 100).
@@ -44,9 +49,10 @@ pub struct SwiftConfig {
     pub max_decrease: f64,
     /// Smallest window, in packets (SIGCOMM 2020: 0.001).
     pub min_packets: f64,
-    /// The window never falls below what this rate needs over the idle path. Default 0bps: no such floor. Where the
-    /// target is far below the idle round-trip time, as over a WAN, it is all that keeps a flow going.
-    pub min_rate: Rate,
+    /// The window never falls below what this rate needs over the idle path. Absent: a thousandth of the line. Over a WAN
+    /// of a millisecond `min_packets` is a packet a second, from which no window recovers. 0bps: no such floor.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub min_rate: Option<Rate>,
     /// Largest window, in bandwidth-delay products; the flow starts with one.
     pub max_bdp: f64,
 }
@@ -117,9 +123,9 @@ impl HopScaling {
 impl Default for SwiftConfig {
     fn default() -> Self {
         SwiftConfig {
-            queue_target: Duration::from_us(9),
+            queue_target: None,
             hop_scaling: None,
-            scaling_range: Duration::from_us(36),
+            scaling_range: None,
             scaling_min_packets: 0.1,
             scaling_max_packets: 100.0,
             increase: 1.0,
@@ -127,7 +133,7 @@ impl Default for SwiftConfig {
             decrease: 0.8,
             max_decrease: 0.5,
             min_packets: 0.001,
-            min_rate: Rate::ZERO,
+            min_rate: None,
             max_bdp: 2.0,
         }
     }
@@ -137,13 +143,17 @@ impl SwiftConfig {
     /// Names the first field that is wrong.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let second = Duration::from_ms(1_000);
-        let target = self.queue_target > Duration::ZERO && self.queue_target < second;
-        check(target, "queue_target", self.queue_target, "more than 0s, less than 1s")?;
+        if let Some(target) = self.queue_target {
+            let sane = target > Duration::ZERO && target < second;
+            check(sane, "queue_target", target, "more than 0s, less than 1s")?;
+        }
         if let Some(hops) = &self.hop_scaling {
             let sane = hops.base < second && hops.per_hop < second;
             check(sane, "hop_scaling.per_hop", hops.per_hop, "less than 1s, as base")?;
         }
-        check(self.scaling_range < second, "scaling_range", self.scaling_range, "less than 1s")?;
+        if let Some(range) = self.scaling_range {
+            check(range < second, "scaling_range", range, "less than 1s")?;
+        }
         let (low, high) = (self.scaling_min_packets, self.scaling_max_packets);
         check(low > 0.0 && low <= 1e6, "scaling_min_packets", low, "more than 0, at most 1000000")?;
         check(high > low && high <= 1e9, "scaling_max_packets", high, "more than scaling_min_packets")?;
@@ -159,25 +169,45 @@ impl SwiftConfig {
     }
 }
 
+/// Queueing delay allowed by default, in full packets.
+const TARGET_PACKETS: u64 = 32;
+/// What flow scaling adds at most by default, in queueing delays allowed.
+const SCALING_TARGETS: u64 = 4;
+/// Share of the line below which no window falls by default, as its inverse.
+const LEAST_SHARE: u64 = 1_000;
 /// Longest queueing delay it can be told to aim at.
 const LONGEST_TARGET: Duration = Duration::from_ms(999);
 
+/// The queueing delay allowed by default, where a full packet takes so long.
+fn few_packets(packet: Duration) -> Duration {
+    (packet * TARGET_PACKETS).min(LONGEST_TARGET)
+}
+
 impl Adapt for SwiftConfig {
+    fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
+        self.queue_target.get_or_insert(few_packets(fabric.port_rate.time_for(fabric.packet_bytes)));
+    }
     fn host_delay(&self) -> HostDelay {
         HostDelay::InThresholds
     }
     fn adapt_to_host(&mut self, host: &HostEnv) {
-        self.queue_target = (self.queue_target + host.host_delay).min(LONGEST_TARGET);
+        // How large packets are is not known here; a round trip of the network holds more than a few.
+        let allowed = self.queue_target.unwrap_or(host.network_rtt) + host.host_delay;
+        self.queue_target = Some(allowed.min(LONGEST_TARGET));
         self.max_bdp *= host.held_bdps;
     }
 }
 
 impl SwiftConfig {
+    /// Queueing delay allowed to a large window, where a full packet takes so long.
+    fn queue_target(&self, packet: Duration) -> Duration {
+        self.queue_target.unwrap_or(few_packets(packet))
+    }
     /// The target without flow scaling.
-    fn base_target(&self, way: Leg) -> Duration {
+    fn base_target(&self, way: Leg, packet: Duration) -> Duration {
         match &self.hop_scaling {
             Some(hops) if way.links > 0 => hops.target(way),
-            _ => way.base_rtt + self.queue_target,
+            _ => way.base_rtt + self.queue_target(packet),
         }
     }
 }
@@ -220,7 +250,9 @@ impl Swift {
     pub fn new(config: &SwiftConfig, env: &PolicyEnv) -> Self {
         let ps = |span: Duration| span.as_ps() as f64;
         let bdp = env.bdp_bytes() as f64 / f64::from(env.mtu_wire_bytes);
-        let floor = config.min_rate.bytes_in(env.base_rtt) as f64 / f64::from(env.mtu_wire_bytes);
+        let min_rate = config.min_rate.unwrap_or(Rate::from_bps(env.line_rate.as_bps() / LEAST_SHARE));
+        let floor = min_rate.bytes_in(env.base_rtt) as f64 / f64::from(env.mtu_wire_bytes);
+        let packet = env.line_rate.time_for(u64::from(env.mtu_wire_bytes));
         // A flow that ends where the measured way does gains `increase` a window of `bdp / ratio` in a round trip shorter
         // by the same ratio.
         let ratio = ps(env.base_rtt) / ps(env.measured.base_rtt).max(1.0);
@@ -229,7 +261,8 @@ impl Swift {
             IncreaseOver::Measured => (ratio * ratio).max(1.0),
         };
         let root = |x: f64| 1.0 / libm::sqrt(x);
-        let range = ps(config.scaling_range);
+        let range = config.scaling_range.unwrap_or(config.queue_target(packet) * SCALING_TARGETS);
+        let range = ps(range);
         let alpha = range / (root(config.scaling_min_packets) - root(config.scaling_max_packets));
         Swift {
             // To the next packet, and one for the sender's own queue.
@@ -240,9 +273,9 @@ impl Swift {
             timeouts: 0,
             params: Params {
                 line: env.line_rate,
-                packet_time: ps(env.line_rate.time_for(u64::from(env.mtu_wire_bytes))),
+                packet_time: ps(packet),
                 base_rtt: ps(env.base_rtt),
-                base_target: ps(config.base_target(env.measured)),
+                base_target: ps(config.base_target(env.measured, packet)),
                 range,
                 alpha,
                 beta: -alpha * root(config.scaling_max_packets),
@@ -355,14 +388,15 @@ mod tests {
             measured: Leg { base_rtt: Duration::from_us(10), links: 2 },
             edge: None,
         };
-        Swift::new(&SwiftConfig::default(), &env)
+        let (queue_target, scaling_range) = (Some(Duration::from_us(9)), Some(Duration::from_us(36)));
+        Swift::new(&SwiftConfig { queue_target, scaling_range, ..SwiftConfig::default() }, &env)
     }
 
     /// A queue pair of Reflex's setting: 200 ns and 1 us a node, over so many links; a BDP of `bdp_us` at 100 Gb/s.
     fn over_links(links: u8, bdp_us: u64) -> Swift {
         let config = SwiftConfig {
             hop_scaling: Some(HopScaling::default()),
-            scaling_range: Duration::from_us(1),
+            scaling_range: Some(Duration::from_us(1)),
             ..SwiftConfig::default()
         };
         let env = PolicyEnv {
@@ -404,7 +438,7 @@ mod tests {
 
     #[test]
     fn the_floor_is_what_the_least_rate_needs_over_the_path() {
-        let config = SwiftConfig { min_rate: Rate::from_gbps(1), ..SwiftConfig::default() };
+        let config = SwiftConfig { min_rate: Some(Rate::from_gbps(1)), ..SwiftConfig::default() };
         let env = PolicyEnv {
             line_rate: Rate::from_gbps(100),
             base_rtt: Duration::from_us(1_000),
@@ -418,6 +452,34 @@ mod tests {
         (1..100).for_each(|n| ack(&mut swift, Time::from_us(n * 10_000), 1_000));
         // 1 Gb/s for 1 ms are 125 KB.
         assert_eq!(swift.window_packets(), 100.0);
+    }
+
+    #[test]
+    fn by_default_the_target_is_a_few_packets_and_the_floor_a_share_of_the_line() {
+        let env = |gbps, mtu_wire_bytes, base_us| PolicyEnv {
+            line_rate: Rate::from_gbps(gbps),
+            base_rtt: Duration::from_us(base_us),
+            mtu_wire_bytes,
+            mtu_payload_bytes: mtu_wire_bytes - 78,
+            paths: 4,
+            measured: Leg { base_rtt: Duration::from_us(base_us), links: 6 },
+            edge: None,
+        };
+        let config = SwiftConfig::default();
+        // 1,250 B take 100 ns at 100 Gb/s, 5,000 B take 1,600 ns at 25 Gb/s.
+        let params = |env| Swift::new(&config, &env).params;
+        for (env, target_us, range_us) in [
+            (env(100, 1_250, 10), 13.2, 12.8),
+            (env(25, 5_000, 10), 61.2, 204.8),
+            (env(400, 5_000, 2), 5.2, 12.8),
+        ] {
+            let params = params(env);
+            assert!((params.base_target / 1e6 - target_us).abs() < 1e-6, "{}", params.base_target);
+            assert!((params.range / 1e6 - range_us).abs() < 1e-6, "{}", params.range);
+        }
+        // A thousandth of 100 Gb/s is 125 B in 10 us, and 12,500 B in a millisecond.
+        assert!((params(env(100, 1_250, 10)).min - 0.1).abs() < 1e-9);
+        assert!((params(env(100, 1_250, 1_000)).min - 10.0).abs() < 1e-9);
     }
 
     #[test]

@@ -165,8 +165,13 @@ fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
         host.poll(0)
     };
     let (pausing, mut dropping) = (LapsConfig::default(), LapsConfig::default());
-    let drops =
-        FabricEnv { when_full: WhenFull::Drop, longest_path: None, line_rate: LINE, packet_bytes: 1_048 };
+    let drops = FabricEnv {
+        when_full: WhenFull::Drop,
+        longest_path: None,
+        line_rate: LINE,
+        port_rate: LINE,
+        packet_bytes: 1_048,
+    };
     dropping.adapt_to_fabric(&drops);
     assert_eq!(after_congestion(&pausing), Grant::Send(PathId(0)));
     // 1,048 bytes at half of 100 Gb/s.

@@ -1,6 +1,6 @@
 //! What the schemes built from parts have in common.
 
-use pathweave_units::Duration;
+use pathweave_units::{Duration, Rate};
 
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset, HopScaling, SwiftConfig};
 use crate::picker::PickerConfig;
@@ -85,11 +85,14 @@ pub(super) fn by_delay(cc: CcConfig) -> Scheme {
     Scheme { recovery: Recovery::GoBackN, ..clocked(policy) }
 }
 
-/// Swift as the evaluation of Reflex has it: a target by the nodes of the way, a window of at most one BDP.
+/// Swift as the evaluation of Reflex has it: a target by the nodes of the way, a window of at most one BDP and of no least
+/// rate.
 pub(super) fn swift_by_hops() -> SwiftConfig {
     SwiftConfig {
         hop_scaling: Some(HopScaling::default()),
-        scaling_range: Duration::from_us(1),
+        queue_target: Some(Duration::from_us(9)),
+        scaling_range: Some(Duration::from_us(1)),
+        min_rate: Some(Rate::ZERO),
         max_bdp: 1.0,
         ..SwiftConfig::default()
     }

@@ -15,8 +15,19 @@ pub(super) const REFLEX_TIMELY: SchemeInfo = SchemeInfo {
     name: "reflex-timely",
     aliases: &[],
     help: "TIMELY; flows to another site hear the edge of their own instead of the far end",
+    source: "Reflex (cross-datacenter RDMA), section III-C; thresholds by the idle way to the edge (ours)",
+    make: || fed(CcConfig::Timely(TimelyConfig::default()), None, None),
+};
+
+pub(super) const REFLEX_TIMELY_PUBLISHED: SchemeInfo = SchemeInfo {
+    name: "reflex-timely-published",
+    aliases: &[],
+    help: "reflex-timely with TIMELY's own thresholds of 50 us and 500 us for what the edge tells",
     source: SOURCE,
-    make: || fed(CcConfig::Timely(TimelyConfig::default()), None, 10),
+    make: || {
+        let timely = CcConfig::Timely(TimelyConfig::default());
+        fed(timely.clone(), Some(timely), Some(Duration::from_us(10)))
+    },
 };
 
 pub(super) const REFLEX_TIMELY_SCALED: SchemeInfo = SchemeInfo {
@@ -26,7 +37,7 @@ pub(super) const REFLEX_TIMELY_SCALED: SchemeInfo = SchemeInfo {
     source: SOURCE,
     make: || {
         let near = CcConfig::Timely(TimelyConfig::preset(TimelyPreset::Near));
-        fed(CcConfig::Timely(TimelyConfig::default()), Some(near), 10)
+        fed(CcConfig::Timely(TimelyConfig::default()), Some(near), Some(Duration::from_us(10)))
     },
 };
 
@@ -34,15 +45,23 @@ pub(super) const REFLEX_SWIFT: SchemeInfo = SchemeInfo {
     name: "reflex-swift",
     aliases: &[],
     help: "Swift; flows to another site hear the edge of their own instead of the far end",
+    source: "Reflex (cross-datacenter RDMA), section III-C; target by the idle way to the edge (ours)",
+    make: || fed(CcConfig::Swift(SwiftConfig { max_bdp: 1.0, ..SwiftConfig::default() }), None, None),
+};
+
+pub(super) const REFLEX_SWIFT_PUBLISHED: SchemeInfo = SchemeInfo {
+    name: "reflex-swift-published",
+    aliases: &[],
+    help: "reflex-swift with targets of 200 ns and 1 us a node",
     source: SOURCE,
     make: || {
         let near = SwiftConfig { increase_over: IncreaseOver::Measured, ..common::swift_by_hops() };
-        fed(CcConfig::Swift(common::swift_by_hops()), Some(CcConfig::Swift(near)), 6)
+        let hold_for = Some(Duration::from_us(6));
+        fed(CcConfig::Swift(common::swift_by_hops()), Some(CcConfig::Swift(near)), hold_for)
     },
 };
 
-fn fed(cc: CcConfig, edge_cc: Option<CcConfig>, hold_us: u64) -> Scheme {
-    let hold_for = Duration::from_us(hold_us);
+fn fed(cc: CcConfig, edge_cc: Option<CcConfig>, hold_for: Option<Duration>) -> Scheme {
     let config = ReflexConfig {
         cc: cc.clone(),
         edge_cc,

@@ -176,8 +176,8 @@ impl<P: Policy> Qp<P> {
             .filter(|stamps| psn == arrived.psn && stamps.path == slot.path)
             .filter(|stamps| stamps.sent_at >= slot.sent_at && stamps.sent_at <= now);
         self.send.recovery.on_acked(&slot, stamps.is_some() || !slot.retransmitted);
-        if self.send.is_timed()
-            && (stamps.is_some() || !slot.retransmitted && self.send.is_telling(slot.sent_at))
+        if let Some(recovery) = self.send.recovery.timed()
+            && (stamps.is_some() || !slot.retransmitted && recovery.is_telling(slot.sent_at))
         {
             self.send.measured(now, now - slot.sent_at);
         }

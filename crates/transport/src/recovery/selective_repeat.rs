@@ -63,9 +63,17 @@ pub(super) struct Order {
     psn: u64,
     tx: u32,
     len: u32,
-    /// PSN and packets of the runs behind the first; allocated when a packet is first sent out of turn.
-    #[expect(clippy::box_collection, reason = "a quarter of the size, beside what every packet touches")]
-    rest: Option<Box<VecDeque<(u64, u32)>>>,
+    /// Allocated when a packet is first sent out of turn, or lost for want of patience.
+    rest: Option<Box<Rest>>,
+}
+
+/// What only queue pairs have that have lost something; apart from what every packet touches.
+#[derive(Debug, Default)]
+struct Rest {
+    /// PSN and packets of the runs behind the first.
+    runs: VecDeque<(u64, u32)>,
+    /// Last time that packets counted as lost because patience ended.
+    impatient_at: Time,
 }
 
 impl Order {
@@ -76,7 +84,7 @@ impl Order {
     }
     /// Number of the next transmission.
     fn end_tx(&self) -> u32 {
-        let rest = self.rest.iter().flat_map(|rest| rest.iter()).map(|&(_, len)| len);
+        let rest = self.rest.iter().flat_map(|rest| rest.runs.iter()).map(|&(_, len)| len);
         self.tx.wrapping_add(self.len).wrapping_add(rest.sum())
     }
     #[inline]
@@ -86,14 +94,14 @@ impl Order {
             return;
         }
         debug_assert_eq!(self.end_tx(), tx);
-        let (first, len) = match self.rest.as_mut().and_then(|rest| rest.back_mut()) {
+        let (first, len) = match self.rest.as_mut().and_then(|rest| rest.runs.back_mut()) {
             Some((first, len)) => (*first, len),
             None => (self.psn, &mut self.len),
         };
         if first + u64::from(*len) == psn {
             *len += 1;
         } else {
-            self.rest.get_or_insert_default().push_back((psn, 1));
+            self.rest.get_or_insert_default().runs.push_back((psn, 1));
         }
     }
     #[inline]
@@ -102,10 +110,18 @@ impl Order {
         self.tx = self.tx.wrapping_add(1);
         self.len -= 1;
         if self.len == 0
-            && let Some((psn, len)) = self.rest.as_mut().and_then(|rest| rest.pop_front())
+            && let Some((psn, len)) = self.rest.as_mut().and_then(|rest| rest.runs.pop_front())
         {
             (self.psn, self.len) = (psn, len);
         }
+    }
+    /// Patience has ended for some.
+    pub(super) fn impatient(&mut self, now: Time) {
+        self.rest.get_or_insert_default().impatient_at = now;
+    }
+    /// Whether patience has ended since then.
+    pub(super) fn was_impatient_since(&self, then: Time) -> bool {
+        self.rest.as_ref().is_some_and(|rest| rest.impatient_at > then)
     }
 }
 
@@ -316,7 +332,7 @@ mod tests {
         let mut order = Order::default();
         let psns = [0, 1, 2, 1, 3, 4, 0];
         (7..).zip(psns).for_each(|(tx, psn)| order.push(psn, tx));
-        assert_eq!((order.len, order.rest.as_ref().map(|rest| rest.len())), (3, Some(3)));
+        assert_eq!((order.len, order.rest.as_ref().map(|rest| rest.runs.len())), (3, Some(3)));
         for (tx, psn) in (7..).zip(psns) {
             assert_eq!(order.front(), Some((psn, tx)));
             order.pop();

@@ -48,6 +48,13 @@ impl Sender {
         Some(Oldest { sent_at, overtaken: self.is_overtaken(tx) })
     }
 
+    /// Whether the time since then, at which a packet left, says how long packets take, though another one told of it:
+    /// acknowledgements may be held back or lost. Where patience has ended since, patience itself is all that would be
+    /// measured, and it would grow with each acknowledgement that is lost.
+    pub(crate) fn is_telling(&self, sent_at: Time) -> bool {
+        !self.order.was_impatient_since(sent_at)
+    }
+
     /// What was overtaken and left more than `patience` ago is lost; of many, [`AT_ONCE`]. When to look again, if nothing
     /// arrives: at the next packet overtaken that has not been away for so long, or after [`pause`].
     pub(crate) fn find_late(
@@ -75,6 +82,7 @@ impl Sender {
                 }
                 flight.lose(psn);
                 lost.push(psn);
+                self.order.impatient(now);
             }
             self.order.pop();
         }
@@ -82,7 +90,8 @@ impl Sender {
     }
 
     /// The oldest packet in flight counts as lost, whatever is known of it.
-    pub(crate) fn lose_oldest(&mut self, flight: &mut Flight, lost: &mut Vec<u64>) {
+    pub(crate) fn lose_oldest(&mut self, now: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
+        self.order.impatient(now);
         if self.oldest_in_flight(flight).is_some()
             && let Some((psn, _)) = self.order.front()
         {

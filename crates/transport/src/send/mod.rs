@@ -60,8 +60,6 @@ pub(crate) struct SendStream {
     rto: RetransmissionConfig,
     /// Last time anything came from the other end; kept only while READs are outstanding.
     pub(crate) last_heard: Time,
-    /// Last time that packets counted as lost because their patience ended; of use to recovery by time.
-    impatient_at: Time,
     /// Receives of the other end that messages so far consume.
     receives_used: u32,
     /// Most READs outstanding.
@@ -117,7 +115,6 @@ impl SendStream {
             messages: VecDeque::new(),
             rto,
             last_heard: Time::ZERO,
-            impatient_at: Time::ZERO,
             receives_used: 0,
             max_reads_out: max_reads_out.max(1),
             held: None,

@@ -45,14 +45,6 @@ impl SendStream {
         Usual::new(self.timing, self.rto.timeout)
     }
 
-    /// Whether the time since then, at which a packet left, says how long packets take, though another one told of it:
-    /// acknowledgements may be held back or lost. Where patience has ended since, patience itself is all that would be
-    /// measured, and it would grow with each acknowledgement that is lost.
-    #[inline]
-    pub(crate) fn is_telling(&self, sent_at: Time) -> bool {
-        sent_at >= self.impatient_at
-    }
-
     /// A packet took so long, as was heard now.
     #[inline]
     pub(crate) fn measured(&mut self, now: Time, took: Duration) {
@@ -102,11 +94,7 @@ impl SendStream {
     #[inline]
     pub(crate) fn find_late(&mut self, now: Time, lost: &mut Vec<u64>) -> Option<Time> {
         let patience = self.patience();
-        let look_again_at = self.recovery.timed()?.find_late(now, patience, &mut self.flight, lost);
-        if !lost.is_empty() {
-            self.impatient_at = now;
-        }
-        look_again_at
+        self.recovery.timed()?.find_late(now, patience, &mut self.flight, lost)
     }
 
     /// Patience is at its end.
@@ -127,13 +115,12 @@ impl SendStream {
             return Verdict::GiveUp;
         }
         let is_waiting = self.flight.lost_packets() > 0;
-        self.impatient_at = now;
         if let Some(sender) = self.recovery.timed() {
             if !is_waiting {
                 // One, one, two, two, three: on a channel that loses half of what it carries, single packets would
                 // double the time until it is ten thousand round trips.
                 for _ in 0..self.timeouts.div_ceil(2) {
-                    sender.lose_oldest(&mut self.flight, lost);
+                    sender.lose_oldest(now, &mut self.flight, lost);
                 }
             } else if held == HeldBy::Policy {
                 // A window full of packets that are dead would let nothing leave for ever.
