@@ -32,6 +32,8 @@ named_enum! {
         PolicyRateBps = "policy_rate_bps",
         /// Bytes flow `entity` has in flight, headers included.
         InflightBytes = "inflight_bytes",
+        /// Different paths that the packets of flow `entity` in flight have taken, of each of its queue pairs.
+        InflightPaths = "inflight_paths_count",
         /// Bytes the receiver of flow `entity` holds ahead of a gap.
         HeldBytes = "held_bytes",
         /// Fraction of what arrived of flow `entity` in the interval that came by path `index` (queue pair, of several); the 32 largest.
@@ -74,6 +76,7 @@ impl SeriesKind {
             SeriesKind::QueueBytes
             | SeriesKind::PolicyRateBps
             | SeriesKind::InflightBytes
+            | SeriesKind::InflightPaths
             | SeriesKind::HeldBytes => Span::Instant,
         }
     }
@@ -83,7 +86,10 @@ impl SeriesKind {
         match self {
             SeriesKind::Interval => Missing::Never,
             SeriesKind::QueueBytes | SeriesKind::LinkUtilisation | SeriesKind::HostRateBps => Missing::Zero,
-            SeriesKind::PolicyRateBps | SeriesKind::InflightBytes | SeriesKind::HeldBytes => Missing::Nothing,
+            SeriesKind::PolicyRateBps
+            | SeriesKind::InflightBytes
+            | SeriesKind::InflightPaths
+            | SeriesKind::HeldBytes => Missing::Nothing,
             SeriesKind::PathShare => Missing::Other,
         }
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use pathweave_policy::Policy;
 use pathweave_results::SeriesKind;
 use pathweave_transport::Placement;
-use pathweave_units::{Bytes, HostId, QpNum, Time};
+use pathweave_units::{Bytes, HostId, PathId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
 use crate::check::Ledger;
@@ -47,6 +47,8 @@ pub(crate) struct Followed {
     flows: BTreeMap<u32, Option<UnderWay>>,
     /// The flow of each part under way, and which of its queue pairs that is, where there are several.
     parts: BTreeMap<Part, (u32, Option<u16>)>,
+    /// To count paths in.
+    room: Vec<PathId>,
 }
 
 /// A flow under way.
@@ -73,7 +75,7 @@ impl Followed {
         let mut order: Vec<u32> = (0..messages.len() as u32).collect();
         order.sort_by_key(|&m| (Reverse(messages[m as usize].size), m));
         let flows = order.into_iter().take(count).map(|m| (m, None)).collect();
-        Some(Followed { flows, parts: BTreeMap::new() })
+        Some(Followed { flows, parts: BTreeMap::new(), room: Vec::new() })
     }
 
     /// A message was posted: its sender and the queue pairs that carry it, each with the message's number there, and its
@@ -122,6 +124,9 @@ impl Followed {
             let inflight: u64 =
                 way.qps.iter().filter_map(|&qp| sender.inflight(qp)).map(|(_, bytes)| bytes).sum();
             add(SeriesKind::InflightBytes, inflight as f64);
+            // Of a message over several queue pairs the paths of each: they do not share ports.
+            let distinct = way.qps.iter().filter_map(|&qp| sender.paths_in_flight(qp, &mut self.room));
+            add(SeriesKind::InflightPaths, distinct.sum::<usize>() as f64);
             let receiver = &hosts[way.dst.index()].endpoint;
             let held: u64 = way.receivers.iter().filter_map(|&qp| receiver.held_ahead(qp)).sum();
             add(SeriesKind::HeldBytes, (held * mtu.get()) as f64);

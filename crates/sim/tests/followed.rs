@@ -87,3 +87,42 @@ fn nothing_is_followed_unless_asked_and_all_can_be() {
     let followed: BTreeSet<u32> = of(&all, SeriesKind::InflightBytes).iter().map(|s| s.entity).collect();
     assert_eq!(followed, (0..3).collect());
 }
+
+/// Different paths in flight of the only flow of a host, at each instant at which it had so many packets in flight.
+fn paths_in_flight(scheme: &str, packets: u64) -> Vec<f64> {
+    let messages: Vec<_> = (0..16).map(|host| (host, (host + 5) % 16, 8_000_000, 0)).collect();
+    let mut spec = spec(leaf_spine(), &messages, scheme);
+    let interval = Duration::from_us(10);
+    spec.observe = ObserveConfig { interval, flows: 16, ..ObserveConfig::default() };
+    let result = play(&spec);
+    let distinct = of(&result, SeriesKind::InflightPaths);
+    let bytes = of(&result, SeriesKind::InflightBytes);
+    let pairs = distinct.iter().zip(&bytes);
+    pairs.filter(|(_, bytes)| bytes.value >= (packets * 4_096) as f64).map(|(paths, _)| paths.value).collect()
+}
+
+/// The mean of the first quarter, and of the last.
+fn first_and_last(values: &[f64]) -> (f64, f64) {
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let quarter = values.len() / 4;
+    (mean(&values[..quarter]), mean(&values[values.len() - quarter..]))
+}
+
+#[test]
+fn paths_in_flight_are_counted() {
+    assert!(paths_in_flight("ecmp", 1).iter().all(|&paths| paths == 1.0));
+    assert!(paths_in_flight("qp16", 16).iter().all(|&paths| (1.0..=16.0).contains(&paths)));
+    let (_, sprayed) = first_and_last(&paths_in_flight("rps", 16));
+    assert!(sprayed > 40.0, "{sprayed}");
+}
+
+#[test]
+fn schemes_that_use_paths_again_keep_many_of_them() {
+    for scheme in ["udmp", "reps", "weave", "mprdma"] {
+        let (first, last) = first_and_last(&paths_in_flight(scheme, 16));
+        assert!(last > 0.8 * first && last > 20.0, "{scheme}: {first:.1}, later {last:.1}");
+    }
+    // As printed, UDMP sends every packet on the path of an acknowledgement: lines of descent die out.
+    let (first, last) = first_and_last(&paths_in_flight("udmp-published", 16));
+    assert!(last < 0.5 * first && last < 6.0, "{first:.1}, later {last:.1}");
+}

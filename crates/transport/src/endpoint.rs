@@ -561,6 +561,15 @@ impl<P: Policy> Endpoint<P> {
         self.qps.get(qp).map(|qp| (qp.send.flight.inflight_packets(), qp.send.flight.inflight_bytes()))
     }
 
+    /// How many different paths the data packets that a queue pair has in flight have taken. `room` is for working in, so
+    /// that nothing is allocated. For observers: O(packets in flight).
+    pub fn paths_in_flight(&self, qp: QpNum, room: &mut Vec<PathId>) -> Option<usize> {
+        self.qps.get(qp).map(|qp| {
+            qp.send.flight.paths(room);
+            room.len()
+        })
+    }
+
     /// For tests: panics unless everything is consistent with itself. O(packets in flight).
     pub fn assert_invariants(&self) {
         self.qps.iter().for_each(|qp| qp.assert_invariants(&self.common));

@@ -139,6 +139,7 @@ fn watched(run: &RunResult, intervals: &Intervals) -> Vec<Watched> {
     let quantity = |kind| match kind {
         SeriesKind::PolicyRateBps => Some(Quantity::RateBps),
         SeriesKind::InflightBytes => Some(Quantity::Bytes),
+        SeriesKind::InflightPaths => Some(Quantity::Count),
         SeriesKind::PathShare => Some(Quantity::Percent),
         _ => None,
     };

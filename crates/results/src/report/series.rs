@@ -69,6 +69,9 @@ fn look(kind: SeriesKind) -> Option<Look> {
         SeriesKind::InflightBytes => {
             look("Bytes in flight", "In flight", Quantity::Bytes, Merge::Mean, "flows")
         }
+        SeriesKind::InflightPaths => {
+            look("Different paths in flight", "Paths", Quantity::Count, Merge::Mean, "flows")
+        }
         SeriesKind::HeldBytes => {
             look("Bytes held ahead of a gap", "Held", Quantity::Bytes, Merge::Mean, "flows")
         }

@@ -338,6 +338,14 @@ impl Flight {
         slots.filter(|(_, slot)| slot.state == State::InFlight)
     }
 
+    /// The paths that packets in flight have taken, each once and in order, into `paths`.
+    pub(crate) fn paths(&self, paths: &mut Vec<PathId>) {
+        paths.clear();
+        paths.extend(self.in_flight().map(|(_, slot)| slot.path));
+        paths.sort_unstable();
+        paths.dedup();
+    }
+
     /// Forgets every packet; memory is given back.
     pub(crate) fn abandon(&mut self) {
         let (next, next_tx) = (self.next, self.next_tx);
