@@ -8,7 +8,8 @@ use pathweave_policy::{
 use pathweave_transport::RetransmissionConfig;
 use pathweave_units::Duration as Span;
 
-use crate::config::{ConfigError, DeviceConfig};
+use crate::backend::UdpBackend;
+use crate::config::{AROUND_PAYLOAD_BYTES, ConfigError, DeviceConfig};
 
 /// Packets of one batch that one acknowledgement answers: what its bitmap covers, so that each can be told apart.
 const ACK_EVERY_PACKETS: u16 = 64;
@@ -60,6 +61,7 @@ pub(crate) fn suit_datagrams(scheme: &mut Scheme, config: &DeviceConfig) {
         host_delay: Span::ZERO,
         base_rtt: network_rtt,
         held_bdps: 1.0,
+        batch_packets: 1,
     });
 }
 
@@ -83,11 +85,11 @@ pub fn queue_pairs_of(name: &str) -> Result<u16, ConfigError> {
 
 /// The scheme as it runs on hosts made of software.
 ///
-/// Three things differ from the simulator's hosts, which take no time and have lines of 100 Gb/s. Acknowledgements are
+/// Four things differ from the simulator's hosts, which take no time and have lines of 100 Gb/s. Acknowledgements are
 /// made a batch, not a packet, since a batch is what the kernel hands over. The delay that hosts add must not be taken
 /// for a queue in the network: what steers by delay is given `host_delay` more ([`HostDelay`]), but does not keep as much
-/// more on the way ([`held`]). And clocks that are made for fast lines are slower on slow ones. The last two are the
-/// affair of each configuration ([`Adapt`]).
+/// more on the way ([`held`]). Clocks that are made for fast lines are slower on slow ones. And as each send is a system call,
+/// packets in a row may keep to one path ([`batch_packets`]). The last three are the affair of each configuration ([`Adapt`]).
 ///
 /// And what the kernel buffers for a socket bounds what may be on the way to it: beyond that packets are lost, whatever
 /// the scheme thinks of the network. The peer's buffer is taken to be like this end's.
@@ -123,9 +125,17 @@ pub(crate) fn for_hosts(
         host_delay: span(config.host_delay),
         base_rtt: rtts(&scheme, config, round_trip).base,
         held_bdps: held(&scheme, config, round_trip),
+        batch_packets: batch_packets(config),
     };
     scheme.policy.adapt_to_host(&host);
     scheme
+}
+
+/// Full packets that leave as one send.
+fn batch_packets(config: &DeviceConfig) -> u8 {
+    let packet = usize::from(config.mtu_payload) + AROUND_PAYLOAD_BYTES as usize;
+    let packets = (UdpBackend::LIMITS.batch_bytes / packet).min(UdpBackend::LIMITS.batch_segments);
+    u8::try_from(packets).unwrap_or(u8::MAX).max(1)
 }
 
 /// What may be on the way, in what the line sends in the round trip that a scheme is told: as much as it sends in the

@@ -45,6 +45,8 @@ pub struct HostEnv {
     /// What may be on the way, in what the line sends in `base_rtt`: as much as it sends in the network's round trip, or
     /// so much as covers the delay of hosts and caches still hold.
     pub held_bdps: f64,
+    /// Full packets for one peer on one path that leave at the cost of little more than one, at least 1.
+    pub batch_packets: u8,
 }
 
 /// How a scheme takes account of the delay that hosts add by themselves. One rule for all: a scheme that steers by delay

@@ -84,6 +84,9 @@ enum Segmentation {
 }
 
 impl UdpBackend {
+    /// The largest batch: what one send with segmentation offload holds.
+    pub(crate) const LIMITS: Limits = Limits { batch_segments: SEND_SEGMENTS, batch_bytes: SEND_BYTES };
+
     /// Opens the sockets.
     ///
     /// # Errors
@@ -202,7 +205,7 @@ impl Backend for UdpBackend {
     }
 
     fn limits(&self) -> Limits {
-        Limits { batch_segments: SEND_SEGMENTS, batch_bytes: SEND_BYTES }
+        Self::LIMITS
     }
 
     fn receive_buffer_bytes(&self) -> Option<usize> {

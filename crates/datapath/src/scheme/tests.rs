@@ -74,6 +74,19 @@ fn thresholds_of_delay_are_above_that_of_hosts_and_windows_are_not_as_much_longe
     }
 }
 
+/// 65,487 bytes over 1,344 + 130 are 44, over 256 + 130 more than the 64 datagrams of a send, over 8,900 + 130 seven.
+#[test]
+fn weave_keeps_to_a_path_for_as_much_as_one_send_holds() {
+    let run = |mtu_payload| {
+        let config = DeviceConfig { mtu_payload, ..DeviceConfig::loopback() };
+        match for_hosts(find("weave").unwrap(), &config, 16, None, None).policy {
+            PolicyConfig::Weave(weave) => weave.run_packets,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!([1_344, 256, 8_900].map(run), [44, 64, 7]);
+}
+
 #[test]
 fn the_first_timeout_is_as_late_as_asked_for() {
     let mut config = DeviceConfig::loopback();

@@ -19,11 +19,15 @@ pub struct WeaveConfig {
     /// Largest window, in bandwidth-delay products; the first is two thirds of it. Four hops at 93 % of their rate queue by
     /// chance alone, and the window has to cover that.
     pub max_bdp: f64,
+    /// Most packets in a row on one path, at least 1; fewer where the window or the target is small. 1 wherever a change of
+    /// path costs nothing, so no scenario has it: hosts set it ([`HostEnv::batch_packets`]).
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub run_packets: u8,
 }
 
 impl Default for WeaveConfig {
     fn default() -> Self {
-        WeaveConfig { target: 0.3, max_bdp: 1.5 }
+        WeaveConfig { target: 0.3, max_bdp: 1.5, run_packets: 1 }
     }
 }
 
@@ -31,8 +35,10 @@ impl Adapt for WeaveConfig {
     fn host_delay(&self) -> HostDelay {
         HostDelay::InRoundTrip
     }
+    /// On hosts of software each change of path is a system call, an acknowledgement, and as much again at the other end.
     fn adapt_to_host(&mut self, host: &HostEnv) {
         self.max_bdp *= host.held_bdps;
+        self.run_packets = host.batch_packets;
     }
 }
 
@@ -41,7 +47,8 @@ impl WeaveConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         let positive = |name, x: f64| check(x > 0.0 && x <= 1e3, name, x, "more than 0, at most 1000");
         positive("target", self.target)?;
-        positive("max_bdp", self.max_bdp)
+        positive("max_bdp", self.max_bdp)?;
+        check(self.run_packets > 0, "run_packets", self.run_packets, "at least 1")
     }
     /// The policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Weave {

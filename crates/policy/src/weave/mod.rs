@@ -53,8 +53,11 @@ impl Weave {
             late = self.noise.is_late(rtt);
             self.window.on_rtt(now, rtt, feedback.backlogged);
         }
-        if !late && !marked {
-            self.thread.came_back_well(feedback.path);
+        let run = self.window.run();
+        if late || marked {
+            self.thread.came_back_badly(feedback.path, run);
+        } else {
+            self.thread.came_back_well(feedback.path, run);
         }
     }
 }
@@ -68,7 +71,7 @@ impl Policy for Weave {
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
-        self.thread.sent(cx.rng);
+        self.thread.sent(self.window.run(), cx.rng);
         Memo::default()
     }
     #[inline]

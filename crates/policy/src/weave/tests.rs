@@ -7,7 +7,7 @@ use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
 use super::*;
 use crate::testing::{Scenario, random_operations};
-use crate::{Leg, PathState, Policy, Shared};
+use crate::{Adapt, HostEnv, Leg, PathState, Policy, Shared};
 
 fn env() -> PolicyEnv {
     PolicyEnv {
@@ -124,7 +124,7 @@ fn flow_spray(thread: &Thread) -> u16 {
         if emptied.fresh() == 0 {
             break;
         }
-        emptied.sent(&mut rng);
+        emptied.sent(1, &mut rng);
     }
     emptied.next().0
 }
@@ -203,6 +203,67 @@ fn marked_paths_are_left_and_of_many_the_newest_stay() {
     assert_eq!(flow.send(1), [1]);
 }
 
+/// 40 us there and back: a window of 400 packets, and a target of 12.2 us. On hosts that send so many packets as one.
+fn in_runs(batch_packets: u8) -> Flow {
+    let mut rng = Rng::for_component(1, "policy", 0);
+    let env = PolicyEnv { base_rtt: Duration::from_us(40), ..env() };
+    let mut config = WeaveConfig::default();
+    config.adapt_to_host(&HostEnv {
+        line_rate: env.line_rate,
+        network_rtt: env.base_rtt,
+        host_delay: Duration::ZERO,
+        base_rtt: env.base_rtt,
+        held_bdps: 1.0,
+        batch_packets,
+    });
+    let weave = config.build(&env, &mut rng);
+    Flow { weave, rng, shared: Shared::default(), in_flight: 0 }
+}
+
+#[test]
+fn a_run_is_at_most_a_batch_an_eighth_of_the_window_and_a_sixteenth_of_the_target() {
+    let run = |batch, window| {
+        let mut flow = in_runs(batch);
+        flow.weave.window.packets = window;
+        flow.weave.window.run()
+    };
+    // 12.2 us / 16 is 7.6 packets of 100 ns.
+    assert_eq!([run(4, 400.0), run(44, 400.0), run(44, 400e3)], [4, 7, 7]);
+    assert_eq!([run(44, 24.0), run(44, 23.9), run(44, 1.0)], [3, 2, 1]);
+    assert_eq!([run(1, 400.0), Flow::new().weave.window.run()], [1, 1]);
+}
+
+#[test]
+fn a_run_that_came_back_well_is_used_again_with_as_many_packets() {
+    let mut flow = in_runs(4);
+    let sent = flow.send(1_000);
+    assert_eq!(sent.len(), 400);
+    assert!(sent.chunks(4).all(|run| run.iter().all(|path| *path == run[0])), "{sent:?}");
+    assert!(sent.chunks(4).any(|run| run[0] != sent[0]));
+    for path in [7, 7, 7, 9, 9, 5, 5, 5, 5, 5, 5, 7] {
+        flow.ack(path, 40_000);
+    }
+    assert_eq!(flow.weave.thread.fresh(), 5); // three, two, four, two, one
+    assert_eq!(flow.send(12), [7, 7, 7, 9, 9, 5, 5, 5, 5, 5, 5, 7]);
+}
+
+#[test]
+fn a_run_that_ends_marked_or_late_is_not_used_again() {
+    let mut flow = in_runs(4);
+    flow.send(1_000);
+    (0..2).for_each(|_| flow.ack(3, 40_000));
+    (0..3).for_each(|_| flow.ack(7, 40_000));
+    flow.marked(7);
+    (0..3).for_each(|_| flow.ack(9, 40_000));
+    flow.ack(9, 60_000);
+    assert_eq!(flow.weave.thread.fresh(), 1);
+    assert_eq!(flow.send(2), [3, 3]);
+    // What came back before over another path stays.
+    flow.ack(3, 40_000);
+    flow.marked(8);
+    assert_eq!(flow.send(1), [3]);
+}
+
 #[test]
 fn a_loss_moves_paths_and_costs_the_window_one_packet() {
     let mut flow = Flow::new();
@@ -243,8 +304,8 @@ fn a_marked_path_is_left_and_the_line_stays_full() {
 
 #[test]
 fn a_flow_keeps_less_than_two_cache_lines() {
-    // 48 bytes of its own: window, low, base, mean, deviation (4 each), the last cut (8), the ring (18) and a path (2). The
-    // rest is the same for all flows of a NIC.
+    // 57 bytes of its own: window, low, base, mean, deviation (4 each), the last cut (8), the ring (26), a path and how much of
+    // its run has left (3). The rest is the same for all flows of a NIC.
     assert!(size_of::<Weave>() <= 128, "{} bytes", size_of::<Weave>());
 }
 
@@ -253,7 +314,8 @@ fn random_operations_break_no_invariant() {
     let env = Scenario::steady().env;
     for seed in 0..60 {
         let max_bdp = [1.5, 0.01, 4.0][seed as usize % 3];
-        let config = WeaveConfig { max_bdp, ..WeaveConfig::default() };
+        let run_packets = [1, 4][seed as usize % 2];
+        let config = WeaveConfig { max_bdp, run_packets, ..WeaveConfig::default() };
         assert_eq!(config.validate(), Ok(()));
         random_operations(seed, 2_000, &env, |env, rng| config.build(env, rng));
     }

@@ -22,6 +22,12 @@ const FIRST: f32 = 2.0 / 3.0;
 /// do. Next to what it grows in a round trip it is nothing where single paths lose.
 const LOST: f32 = 1.0;
 
+/// Of the window, so much may take one path in a row: paths remain many, and what one loses or holds up is little.
+const RUN_OF_WINDOW: f32 = 1.0 / 8.0;
+/// And of the target, so much may be the time that it takes on the line: it waits for itself, and must not pass for a queue
+/// even where the path has a tenth of the line's rate.
+const RUN_OF_TARGET: f32 = 1.0 / 16.0;
+
 /// Times in picoseconds, sizes in packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
@@ -44,6 +50,8 @@ struct Params {
     most: f32,
     packet: f32,
     line: Rate,
+    /// Most packets in a row on one path.
+    run: u8,
 }
 
 impl Window {
@@ -53,6 +61,7 @@ impl Window {
         let base = ps(env.base_rtt);
         let packet = ps(env.line_rate.time_for(u64::from(env.mtu_wire_bytes)));
         let largest = config.max_bdp as f32 * bdp;
+        let target = config.target as f32 * base + TARGET_PACKETS * packet;
         Window {
             packets: (FIRST * largest).max(2.0),
             low: base,
@@ -60,10 +69,11 @@ impl Window {
             longest: 0.0,
             last_cut: Time::ZERO,
             params: Params {
-                target: config.target as f32 * base + TARGET_PACKETS * packet,
+                target,
                 most: (largest + 1.0).max(2.0),
                 packet,
                 line: env.line_rate,
+                run: config.run_packets.min((RUN_OF_TARGET * target / packet) as u8).max(1),
             },
         }
     }
@@ -105,6 +115,11 @@ impl Window {
         self.packets = (self.packets - LOST).max(1.0);
     }
 
+    /// Packets in a row that may take one path.
+    #[inline]
+    pub(super) fn run(&self) -> u8 {
+        ((self.packets * RUN_OF_WINDOW) as u8).min(self.params.run).max(1)
+    }
     #[inline]
     pub(super) fn fits(&self, inflight_packets: u32) -> bool {
         inflight_packets as f32 + 1.0 <= self.packets
