@@ -16,6 +16,8 @@ use stream::{MTU_BYTES, Stream, payload_rate};
 /// As it is called on the command line and in the report.
 pub(crate) const NAME: &str = "paths";
 
+/// Schemes over all paths. The bars are of the first, which is what a device has by default.
+const SPRAYED: [&str; 2] = ["udmp", "weave"];
 /// Source ports, so many that hardly ever all of them miss one of four paths, and seldom one of eight.
 const PORTS: u16 = 32;
 /// Rates of unequal paths, as the file has them; the lab is a thousand times slower. What UDMP allows hosts for was chosen
@@ -50,11 +52,11 @@ pub(crate) fn run() -> (Value, bool) {
         return (json!({ "notes": [missing] }), true);
     }
     let mut report = Report::default();
-    for measured in [unequal(&mut report), cut(&mut report)] {
-        if let Err(why) = measured {
-            println!("    note: {why}");
-            report.notes.push(why);
-        }
+    let mut measured = vec![unequal(&mut report)];
+    measured.extend(SPRAYED.map(|scheme| cut(&mut report, scheme)));
+    for why in measured.into_iter().filter_map(Result::err) {
+        println!("    note: {why}");
+        report.notes.push(why);
     }
     report.floors.iter().for_each(|floor| println!("{}", floor.line()));
     let met = report.notes.is_empty() && report.floors.iter().all(Floor::is_met);
@@ -80,7 +82,7 @@ impl Report {
     }
 }
 
-/// What unequal paths have together, by UDMP and by one path of ECMP.
+/// What unequal paths have together, by the schemes over all of them and by one path of ECMP.
 fn unequal(report: &mut Report) -> Result<(), String> {
     UNEQUAL_GBPS.iter().try_for_each(|gbps| unequal_paths(report, gbps))
 }
@@ -90,7 +92,7 @@ fn unequal_paths(report: &mut Report, gbps: &[u64]) -> Result<(), String> {
     let net = Net::make(gbps)?;
     let sum = net.payload_rate(gbps.len());
     let rates = gbps.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    for (scheme, ports) in [("udmp", PORTS), ("ecmp-sr", 1)] {
+    for (scheme, ports) in SPRAYED.map(|scheme| (scheme, PORTS)).into_iter().chain([("ecmp-sr", 1)]) {
         let mut stream = net.stream(scheme, ports)?;
         stream.run(WARM_UP + MEASURED)?;
         let from = stream.begun() + WARM_UP;
@@ -105,9 +107,9 @@ fn unequal_paths(report: &mut Report, gbps: &[u64]) -> Result<(), String> {
         report.unequal.push(json!({
             "paths_mbps": paths_mbps, "scheme": scheme, "mbps": mbps, "share_of_sum": share,
         }));
-        if scheme == "udmp" {
+        if scheme == SPRAYED[0] {
             report.floors.push(Floor {
-                what: format!("paths of {rates} Mb/s: sum of their rates over UDMP's"),
+                what: format!("paths of {rates} Mb/s: sum of their rates over {scheme}'s"),
                 measured: 1.0 / share.max(1e-9),
                 at_most: 1.0 / SHARE_OF_SUM,
             });
@@ -118,10 +120,10 @@ fn unequal_paths(report: &mut Report, gbps: &[u64]) -> Result<(), String> {
 
 /// One of four equal paths is cut and mended, several times, each time another.
 #[allow(clippy::print_stdout)]
-fn cut(report: &mut Report) -> Result<(), String> {
+fn cut(report: &mut Report, scheme: &str) -> Result<(), String> {
     let mut net = Net::make(&EQUAL_GBPS)?;
     let (all, rest) = (net.payload_rate(4), net.payload_rate(3));
-    let mut stream = net.stream("udmp", PORTS)?;
+    let mut stream = net.stream(scheme, PORTS)?;
     stream.run(WARM_UP)?;
     let mut times_ms = Vec::new();
     for spine in 0..CUTS {
@@ -137,17 +139,21 @@ fn cut(report: &mut Report) -> Result<(), String> {
         let (left, again) = (back(down, SHARE_OF_REST * rest), back(up, SHARE_OF_REST * all));
         let text = |ms: Option<f64>| ms.map_or("never".into(), |ms: f64| format!("after {ms:.0} ms"));
         println!(
-            "    one of four paths cut: 90 % of what is left {}, {:.1} % in the end; mended: 90 % of all {}",
+            "    one of four paths cut, {scheme:<8} 90 % of what is left {}, {:.1} % in the end; mended: 90 % of all {}",
             text(left),
             100.0 * stream.goodput(down + WATCHED / 2, down + WATCHED) / rest,
             text(again),
         );
         report.cuts.push(json!({
+            "scheme": scheme,
             "before_mbps": stream.goodput(before - WARM_UP / 2, before) / 1e6,
             "recovered_ms": left,
             "mended_ms": again,
         }));
         times_ms.push(left.unwrap_or(f64::INFINITY));
+    }
+    if scheme != SPRAYED[0] {
+        return Ok(());
     }
     times_ms.sort_by(f64::total_cmp);
     report.floors.push(Floor {

@@ -29,6 +29,8 @@ pub struct Weave {
     window: Window,
     noise: Noise,
     thread: Thread,
+    /// Packets acknowledged since the last that was timed.
+    untimed: u16,
 }
 
 impl Weave {
@@ -37,6 +39,7 @@ impl Weave {
             window: Window::new(config, env),
             noise: Noise::new(env),
             thread: Thread::new(env.paths, rng),
+            untimed: 0,
         }
     }
 
@@ -51,7 +54,11 @@ impl Weave {
         if timed {
             let rtt = (feedback.rtt.as_ps() as f32).max(1.0);
             late = self.noise.is_late(rtt);
-            self.window.on_rtt(now, rtt, feedback.backlogged);
+            let answered = 1.0 + f32::from(self.untimed);
+            self.window.on_rtt(now, rtt, answered, feedback.backlogged);
+            self.untimed = 0;
+        } else {
+            self.untimed = self.untimed.saturating_add(1);
         }
         let run = self.window.run();
         if late || marked {

@@ -89,9 +89,9 @@ impl Window {
         }
     }
 
-    /// A packet has been answered.
+    /// So many packets have been answered, of which one was timed.
     #[inline]
-    pub(super) fn on_rtt(&mut self, now: Time, rtt: f32, backlogged: bool) {
+    pub(super) fn on_rtt(&mut self, now: Time, rtt: f32, answered: f32, backlogged: bool) {
         let p = self.params;
         self.base = self.base.min(rtt.max(self.longest));
         let off = rtt - self.low;
@@ -100,7 +100,7 @@ impl Window {
         if queue < p.target {
             // A window that is not used is not known to be right.
             if backlogged {
-                self.packets += INCREASE * (1.0 - queue / p.target) / self.packets;
+                self.packets += INCREASE * (1.0 - queue / p.target) * answered / self.packets;
             }
         } else if now.saturating_since(self.last_cut).as_ps() as f32 >= self.low {
             let cut = DECREASE * (queue - p.target) / self.low;
