@@ -123,7 +123,7 @@ pub struct DeviceConfig {
 }
 
 impl DeviceConfig {
-    /// The defaults: 16 paths, 1,344-byte payloads (which fit 1,500-byte links), scheme `udmp`, a thread that sleeps
+    /// The defaults: 16 paths, 1,344-byte payloads (which fit 1,500-byte links), scheme `weave`, a thread that sleeps
     /// when idle, and encryption, which needs a key.
     pub fn new(bind: SocketAddr) -> Self {
         DeviceConfig {
@@ -135,7 +135,7 @@ impl DeviceConfig {
             base_rtt: Duration::from_micros(50),
             host_delay: Duration::from_millis(1),
             retransmit_after: Duration::ZERO,
-            scheme: "udmp".into(),
+            scheme: "weave".into(),
             accepted_schemes: crate::scheme::of_connections().map(String::from).collect(),
             driving: Driving::Thread { core: None },
             waiting: Waiting::ADAPTIVE,

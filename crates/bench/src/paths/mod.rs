@@ -17,7 +17,7 @@ use stream::{MTU_BYTES, Stream, payload_rate};
 pub(crate) const NAME: &str = "paths";
 
 /// Schemes over all paths. The bars are of the first, which is what a device has by default.
-const SPRAYED: [&str; 2] = ["udmp", "weave"];
+const SPRAYED: [&str; 2] = ["weave", "udmp"];
 /// Source ports, so many that hardly ever all of them miss one of four paths, and seldom one of eight.
 const PORTS: u16 = 32;
 /// Rates of unequal paths, as the file has them; the lab is a thousand times slower. What UDMP allows hosts for was chosen

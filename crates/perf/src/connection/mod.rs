@@ -128,7 +128,7 @@ pub(crate) struct Connections<'a> {
 }
 
 /// The scheme of connections unless said otherwise.
-const DEFAULT_SCHEME: &str = "udmp";
+const DEFAULT_SCHEME: &str = "weave";
 
 impl<'a> Connections<'a> {
     /// # Errors
