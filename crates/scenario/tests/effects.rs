@@ -92,6 +92,7 @@ const INERT: &[(&str, &str, &str)] = &[
     ("swift", "policy.cc.increase_over", "losses keep the window small"),
     ("swift", "policy.cc.min_packets", "likewise"),
     ("swift", "policy.cc.queue_target", "losses keep go-back-N's window small"),
+    ("swift", "policy.cc.min_rate", "over so short a way either is less than a packet"),
     ("reflex", "policy.edge_cc.", "one site: no edge answers"),
     ("reflex", "policy.e2e_mode", "likewise"),
     ("reflex", "policy.hold_for", "likewise"),
