@@ -387,15 +387,18 @@ class SwiftCc(Table):
         max_bdp: Largest window, in bandwidth-delay products; the flow starts with one. Default 2.0.
         max_decrease: max_mdf: most of the window that goes at once (SIGCOMM 2020: 0.5). Default 0.5.
         min_packets: Smallest window, in packets (SIGCOMM 2020: 0.001). Default 0.001.
-        min_rate: The window never falls below what this rate needs over the idle path. Default 0bps: no such floor.
-            Where the target is far below the idle round-trip time, as over a WAN, it is all that keeps a flow going.
+        min_rate: The window never falls below what this rate needs over the idle path. Absent: a thousandth of the
+            line. Over a WAN of a millisecond `min_packets` is a packet a second, from which no window recovers. 0bps:
+            no such floor.
         queue_target: Queueing delay allowed to a large window. Under spraying it must cover the spread between paths,
-            or every round trip holds a packet above the target. Default "9us".
+            or every round trip holds a packet above the target. Absent: what 32 full packets take on a port of the
+            host, which is the grain of queues whatever the rate: 10.8 us with packets of 4,096 B at 100 Gb/s.
         scaling_max_packets: fs_max_cwnd: window, in packets, from which on it adds nothing (SIGCOMM 2020: 100). Default
             100.0.
         scaling_min_packets: fs_min_cwnd: window, in packets, at and below which flow scaling adds all of its range
             (SIGCOMM 2020: 0.1). Default 0.1.
-        scaling_range: fs_range: the most that flow scaling adds to the target. Default "36us".
+        scaling_range: fs_range: the most that flow scaling adds to the target. Absent: four times the queueing delay
+            allowed to a large window (htsim: five times the base target).
     """
 
     kind: ClassVar[str | None] = "swift"
@@ -846,8 +849,9 @@ class Ndt(Table):
         max_pause: T_maxpause: a pause ends after this time. Default 500 us (Reflex, table I).
         min_active: No pause with fewer active flows. Default 1, the literal reading: one congested flow out of one is
             paused. 4 or more keep a few flows from being stopped.
-        threshold: T_dst_thresh: a flow with a longer round trip from here to its receiver is congested. Default 10 us
-            (Reflex, table I).
+        threshold: T_dst_thresh: a flow with a longer round trip from here to its receiver is congested. Absent: as
+            [`IdleWay::with_a_queue`] has it of that round trip, which on the fabric of Reflex is 10 us (table I: 10
+            us).
         weight: N_throttle: packets of the normal queue for one of the controlled queue, on each port into the site.
             Default 8 (Reflex, table I).
     """
@@ -943,11 +947,11 @@ class Nsf(Table):
         cool_mode: What `cooling` counts. Default "answers".
         cooling: N_cool: answers a flow gets after it has cooled down. Default 5 (Reflex, table I).
         forget_after: A flow not seen for this long is forgotten. Default 10 ms.
-        interval: T_interval: least time between answers to a flow. Default 5 us, for TIMELY; 3 us for Swift (Reflex,
-            table I).
+        interval: T_interval: least time between answers to a flow. Absent: `threshold` (Reflex, table I: 5 us, as its
+            threshold, for TIMELY; 3 us for Swift).
         max_flows: Flows remembered at most; further ones get no answers. Default 65536.
-        threshold: T_src_thresh: data that took longer from its NIC to the WAN port is hot. Default 5 us (Reflex, table
-            I).
+        threshold: T_src_thresh: data that took longer from its NIC to the WAN port is hot. Absent: as
+            [`IdleWay::with_a_queue`] has it of the way there, which on the fabric of Reflex is 5.2 us (table I: 5 us).
     """
 
     clock_ahead: Time | None = None
@@ -1262,10 +1266,11 @@ class ReflexPolicy(Table):
     Args:
         cc: Congestion control.
         e2e_mode: What acknowledgements of the peer do. Default "hold".
-        edge_cc: Congestion control of flows that the edge answers, where it is another: one whose thresholds fit the
-            shorter way. Absent: `cc`.
-        hold_for: With "hold": how long an echo holds good. Default 10 us, twice the edge's interval for TIMELY; 6 us
-            for Swift.
+        edge_cc: Congestion control of flows that the edge answers. Absent: `cc`, with thresholds that fit the way to
+            the edge and back: TIMELY's T_low and T_high are 1.6 and 16 times as long as that takes when idle, and the
+            gradient's base is just that; Swift's target is worked out for it, and windows grow over it.
+        hold_for: With "hold": how long an echo holds good. Absent: 1.6 times as long as the way to the edge and back
+            takes when idle, twice the edge's interval between echoes.
         picker: Path picker.
     """
 
@@ -2901,9 +2906,12 @@ SchemeName: TypeAlias = Literal[
     "weave",
     "timely",
     "swift",
+    "swift-published",
     "reflex-timely",
+    "reflex-timely-published",
     "reflex-timely-scaled",
     "reflex-swift",
+    "reflex-swift-published",
     "dctcp",
     "plb",
     "laps",
