@@ -48,8 +48,18 @@ pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGra
         let changed = changed(&network.side_channel, &usual);
         notes.add("network.side_channel", &refs(&changed), "no scheme in use sends datagrams");
     }
+    let has_edges = topology.sites().is_some_and(|sites| !sites.external().is_empty());
     for (path, named) in &schemes {
         notes.of_scheme(&path.to_string(), &named.scheme);
+        if has_edges
+            && scenario.switch.external.nsf.is_none()
+            && matches!(named.scheme.policy, PolicyConfig::Reflex(_))
+        {
+            notes.0.push(format!(
+                "{path}.policy hears of no edge: external switches answer only with switch.external.nsf, so flows between \
+                 sites have its congestion control alone; Reflex is switch.external = {{ nsf = {{}}, ndt = {{}} }}"
+            ));
+        }
     }
     notes.0
 }
@@ -175,13 +185,25 @@ mod tests {
     use crate::load::{Changes, Loaded};
 
     fn notes(scheme: &str, set: &[&str]) -> Vec<String> {
+        notes_on("{ kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 2 }", scheme, set)
+    }
+
+    fn notes_on(topology: &str, scheme: &str, set: &[&str]) -> Vec<String> {
         let text = format!(
-            "scheme = \"{scheme}\"\ntopology = {{ kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 2 }}\n\
-             [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+            "scheme = \"{scheme}\"\ntopology = {topology}\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
         );
         let set = set.iter().map(|&text| text.to_owned()).collect();
         let loaded = Loaded::parse(&text, "a.toml", ".", &Changes { set, ..Changes::default() });
         loaded.and_then(|loaded| loaded.prepare()).unwrap_or_else(|why| panic!("{scheme}: {why}")).notes
+    }
+
+    #[test]
+    fn reflex_without_edges_is_not_reflex() {
+        let two_sites = "{ preset = \"reflex-32\" }";
+        let [note] = &notes_on(two_sites, "reflex-swift", &[])[..] else { panic!("one note") };
+        assert!(note.contains("hears of no edge") && note.contains("nsf = {}, ndt = {}"), "{note}");
+        assert!(notes_on(two_sites, "reflex-swift", &["switch.external.nsf={}"]).is_empty());
+        assert!(notes("reflex-swift", &[]).is_empty(), "one site has no flows to hear an edge for");
     }
 
     #[test]
