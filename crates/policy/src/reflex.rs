@@ -90,6 +90,9 @@ fn near(cc: &CcConfig, edge: Leg, packet: Duration) -> CcConfig {
 impl Adapt for ReflexConfig {
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         self.cc.adapt_to_fabric(fabric);
+        if let Some(cc) = &mut self.edge_cc {
+            cc.adapt_to_fabric(fabric);
+        }
     }
     fn wants_longest_path(&self) -> bool {
         self.cc.wants_longest_path()

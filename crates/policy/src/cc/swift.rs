@@ -192,8 +192,10 @@ impl Adapt for SwiftConfig {
     }
     fn adapt_to_host(&mut self, host: &HostEnv) {
         // How large packets are is not known here; a round trip of the network holds more than a few.
-        let allowed = self.queue_target.unwrap_or(host.network_rtt) + host.host_delay;
-        self.queue_target = Some(allowed.min(LONGEST_TARGET));
+        let allowed = self.queue_target.unwrap_or(host.network_rtt);
+        // Many flows may queue more in the network; hosts are late by as much whoever sends.
+        self.scaling_range.get_or_insert((allowed * SCALING_TARGETS).min(LONGEST_TARGET));
+        self.queue_target = Some((allowed + host.host_delay).min(LONGEST_TARGET));
         self.max_bdp *= host.held_bdps;
     }
 }
@@ -480,6 +482,22 @@ mod tests {
         // A thousandth of 100 Gb/s is 125 B in 10 us, and 12,500 B in a millisecond.
         assert!((params(env(100, 1_250, 10)).min - 0.1).abs() < 1e-9);
         assert!((params(env(100, 1_250, 1_000)).min - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_delay_of_hosts_is_in_the_target_and_not_in_what_many_flows_add() {
+        let us = Duration::from_us;
+        let host = HostEnv {
+            line_rate: Rate::from_gbps(100),
+            network_rtt: us(50),
+            host_delay: us(1_000),
+            base_rtt: us(50),
+            held_bdps: 1.0,
+            batch_packets: 44,
+        };
+        let mut config = SwiftConfig::default();
+        config.adapt_to_host(&host);
+        assert_eq!((config.queue_target, config.scaling_range), (Some(us(1_050)), Some(us(200))));
     }
 
     #[test]

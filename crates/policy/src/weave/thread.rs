@@ -20,7 +20,7 @@ pub(super) struct Thread {
     packets: [u8; ENTRIES],
     head: u8,
     fresh: u8,
-    /// Packets that the random path still takes.
+    /// Packets in a row that have taken the random path, of its run.
     sprayed: u8,
     /// The next random path, drawn ahead, so that asking changes nothing.
     spray: PathId,
