@@ -849,9 +849,8 @@ class Ndt(Table):
         max_pause: T_maxpause: a pause ends after this time. Default 500 us (Reflex, table I).
         min_active: No pause with fewer active flows. Default 1, the literal reading: one congested flow out of one is
             paused. 4 or more keep a few flows from being stopped.
-        threshold: T_dst_thresh: a flow with a longer round trip from here to its receiver is congested. Absent: as
-            [`IdleWay::with_a_queue`] has it of that round trip, which on the fabric of Reflex is 10 us (table I: 10
-            us).
+        threshold: T_dst_thresh: a flow with a longer round trip from here to its receiver is congested. Absent: the
+            idle one and six tenths of it, at least eight packets; on the fabric of Reflex 10 us (table I: 10 us).
         weight: N_throttle: packets of the normal queue for one of the controlled queue, on each port into the site.
             Default 8 (Reflex, table I).
     """
@@ -950,8 +949,8 @@ class Nsf(Table):
         interval: T_interval: least time between answers to a flow. Absent: `threshold` (Reflex, table I: 5 us, as its
             threshold, for TIMELY; 3 us for Swift).
         max_flows: Flows remembered at most; further ones get no answers. Default 65536.
-        threshold: T_src_thresh: data that took longer from its NIC to the WAN port is hot. Absent: as
-            [`IdleWay::with_a_queue`] has it of the way there, which on the fabric of Reflex is 5.2 us (table I: 5 us).
+        threshold: T_src_thresh: data that took longer from its NIC to the WAN port is hot. Absent: the idle time and
+            six tenths of it, at least eight packets; on the fabric of Reflex 5.2 us (table I: 5 us).
     """
 
     clock_ahead: Time | None = None

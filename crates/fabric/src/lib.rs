@@ -37,7 +37,7 @@ pub use build::{BuildError, Cable, PortMap, Span};
 pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 pub use fabric::Fabric;
 pub use forwarding::{ForwardingStats, IntervalRoutes, PairRoutes, SwitchRoutes, TableRoutes};
-pub use middlebox::{IdleWay, Lens, Look, MiddleboxStats, NdtStats, NsfStats, Place};
+pub use middlebox::{Lens, Look, MiddleboxStats, NdtStats, NsfStats, Place, Queued};
 pub use packet::{Header, PortId};
 pub use port::PortStats;
 pub use prefetch::{prefetch, prefetch_line};

@@ -88,7 +88,7 @@ pub use error::ConfigError;
 pub use mprdma::{Decrease, MpRdma, MpRdmaConfig};
 pub use pathweave_units::Forwarding;
 pub use peers::Peers;
-pub use reflex::{E2eMode, Reflex, ReflexConfig};
+pub use reflex::{E2eMode, Reflex, ReflexConfig, with_a_queue};
 pub use registry::{AnyPolicy, PolicyConfig};
 pub use reordering::{CleanNotice, CopyMarks, Reordering, ReportPolicy};
 pub use reps::{Reps, RepsConfig};

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use pathweave_fabric::config::{ExternalConfig, Forwarding};
-use pathweave_fabric::{Fabric, IdleWay, Lens, Look, Place};
-use pathweave_policy::Leg;
+use pathweave_fabric::{Fabric, Lens, Look, Place, Queued};
+use pathweave_policy::{Leg, with_a_queue};
 use pathweave_results::MiddleboxTotals;
-use pathweave_topo::{Routing, Sites, Topology};
-use pathweave_units::{Duration, HostId, QpNum, Rate, Time};
+use pathweave_topo::{Sites, Topology};
+use pathweave_units::{Duration, HostId, QpNum, Time};
 use pathweave_wire::{Body, Control, Framing, Segment};
 
+use crate::chosen_routes::ChosenRoutes;
 use crate::forwarding;
 use crate::host::Content;
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, segment};
-use crate::paths::{PathProfile, profile};
+use crate::paths::PathProfile;
 use crate::spec::{RouteChoice, SimError, SimSpec};
 
 /// What a middlebox sees of a segment, and does to it.
@@ -61,6 +62,7 @@ fn answer(segment: &Segment) -> Segment {
 pub(crate) fn attach<const C: usize>(
     fabric: &mut Fabric<Content, C>,
     spec: &SimSpec,
+    routes: &ChosenRoutes,
 ) -> Result<(), SimError> {
     let config = &spec.switch.external;
     if !config.has_middlebox() {
@@ -89,18 +91,17 @@ pub(crate) fn attach<const C: usize>(
     })?;
     check_way_back(topology, sites)?;
     let of_host: Arc<[u32]> = sites.of_hosts().into();
-    let routing = Routing::whole(topology);
     for &(node, site) in sites.external() {
         let switch = topology.switch_index(node).expect("an external switch is a switch") as u32;
-        let idle = idle_way(spec, sites, &routing, site);
-        let place = Place { site, idle, of_host: of_host.clone() };
+        let queued = queued(spec, sites, routes, site);
+        let place = Place { site, queued, of_host: of_host.clone() };
         fabric.attach_middlebox(switch, config, lens(spec.host.framing), place);
     }
     Ok(())
 }
 
-/// The way between the external switch of a site and the farthest of its hosts.
-fn idle_way(spec: &SimSpec, sites: &Sites, routing: &Routing, site: u32) -> IdleWay {
+/// What is long between the external switch of a site and the farthest of its hosts.
+fn queued(spec: &SimSpec, sites: &Sites, routes: &ChosenRoutes, site: u32) -> Queued {
     let topology = &*spec.topology;
     let host = &spec.host;
     let mtu = host.mtu.get() as u16;
@@ -108,19 +109,17 @@ fn idle_way(spec: &SimSpec, sites: &Sites, routing: &Routing, site: u32) -> Idle
     let ack_bytes = ack_wire_bytes(host.framing);
     let hosts = || (0..topology.hosts()).map(HostId);
     let elsewhere = hosts().find(|&host| sites.of_host(host) != site);
-    let mut idle = IdleWay { there: Duration::ZERO, round_trip: Duration::ZERO, packet: Duration::ZERO };
+    let (mut there, mut round_trip, mut packet) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     for inside in hosts().filter(|&host| sites.of_host(host) == site) {
-        let outwards = elsewhere.and_then(|outside| profile(topology, routing, inside, outside));
-        let Some(way) = outwards.and_then(|way| way.up_to_edge()) else { continue };
-        let there = way.one_way(data_bytes);
-        let slowest = way.hops.iter().map(|(rate, _)| *rate).min().unwrap_or(Rate::from_gbps(1));
-        idle = IdleWay {
-            there: idle.there.max(there),
-            round_trip: idle.round_trip.max(there + way.one_way(ack_bytes)),
-            packet: idle.packet.max(slowest.time_for(u64::from(data_bytes))),
-        };
+        let outwards = elsewhere.map(|outside| routes.profiles(topology, inside, outside));
+        for way in outwards.iter().flatten().filter_map(PathProfile::up_to_edge) {
+            let slowest = way.hops.iter().map(|(rate, _)| rate.time_for(u64::from(data_bytes))).max();
+            there = there.max(way.one_way(data_bytes));
+            round_trip = round_trip.max(way.round_trip(data_bytes, ack_bytes));
+            packet = packet.max(slowest.unwrap_or(Duration::ZERO));
+        }
     }
-    idle
+    Queued { there: with_a_queue(there, packet), round_trip: with_a_queue(round_trip, packet) }
 }
 
 /// Every way into a site and out of it must lead over one switch, or what it measures means nothing.

@@ -49,7 +49,6 @@ impl<const C: usize> Network<C> {
         if let RouteChoice::SenderSwitches(sets) = &spec.routing {
             fabric.set_explicit_ways(Arc::new(source_routes(topology, &map, sets)));
         }
-        edge::attach(&mut fabric, spec)?;
         for (index, link) in topology.links().iter().enumerate() {
             if link.error_rate > 0.0 {
                 let (port, _) = map.ends(index);
@@ -57,6 +56,7 @@ impl<const C: usize> Network<C> {
             }
         }
         let routes = ChosenRoutes::whole(topology, &spec.routing, &spec.host);
+        edge::attach(&mut fabric, spec, &routes)?;
         let wants_longest = spec.schemes.iter().any(|named| named.scheme.policy.wants_longest_path());
         let longest_path = wants_longest.then(|| {
             let mtu = spec.host.mtu.get() as u16;

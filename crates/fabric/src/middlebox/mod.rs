@@ -111,26 +111,13 @@ pub struct Lens<P> {
     pub answer_bytes: u32,
 }
 
-/// How long a full packet takes between an external switch and the farthest host of its site while nothing queues.
+/// Times above which a full packet has met a queue, between an external switch and the farthest host of its site.
 #[derive(Clone, Copy, Debug)]
-pub struct IdleWay {
+pub struct Queued {
     /// From the host to the switch, first bit out to last bit in.
     pub there: Duration,
     /// From the switch to the host, and the acknowledgement back.
     pub round_trip: Duration,
-    /// On the slowest link between them.
-    pub packet: Duration,
-}
-
-impl IdleWay {
-    /// Packets that may queue where several senders meet by chance.
-    const CHANCE_PACKETS: u64 = 8;
-
-    /// An idle time and six tenths of it, at least [`Self::CHANCE_PACKETS`]: longer means a queue. Where Reflex was
-    /// evaluated, 3.25 us there and 6.27 us there and back, these are 5.2 and 10.0 us; it set 5 and 10 (table I).
-    pub fn with_a_queue(&self, idle: Duration) -> Duration {
-        idle + (idle * 3 / 5).max(self.packet * Self::CHANCE_PACKETS)
-    }
 }
 
 /// Where an external switch stands.
@@ -138,8 +125,8 @@ impl IdleWay {
 pub struct Place {
     /// Its own site.
     pub site: u32,
-    /// The way between it and the hosts of its site.
-    pub idle: IdleWay,
+    /// What is long between it and the hosts of its site, where its configuration does not say.
+    pub queued: Queued,
     /// The site of each host.
     pub of_host: Arc<[u32]>,
 }
@@ -210,8 +197,11 @@ impl<P: Copy> Middlebox<P> {
             lens,
             first_port,
             wan,
-            nsf: config.nsf.as_ref().map(|nsf| (Nsf::new(nsf, &place.idle), NsfStats::default())),
-            ndt: config.ndt.as_ref().map(|ndt| (Ndt::new(ndt, ports, &place.idle), NdtStats::default())),
+            nsf: config.nsf.as_ref().map(|nsf| (Nsf::new(nsf, place.queued.there), NsfStats::default())),
+            ndt: config
+                .ndt
+                .as_ref()
+                .map(|ndt| (Ndt::new(ndt, ports, place.queued.round_trip), NdtStats::default())),
             place,
             outbox: VecDeque::new(),
         }

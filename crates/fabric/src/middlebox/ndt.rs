@@ -3,7 +3,6 @@
 
 use pathweave_units::{Duration, Time};
 
-use super::IdleWay;
 use super::table::{FlowKey, FlowTable, Touched};
 use crate::config_error::{ConfigError, out_of_range};
 use crate::packet::Header;
@@ -15,8 +14,8 @@ use crate::ring::Ring;
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NdtConfig {
-    /// T_dst_thresh: a flow with a longer round trip from here to its receiver is congested. Absent: as
-    /// [`IdleWay::with_a_queue`] has it of that round trip, which on the fabric of Reflex is 10 us (table I: 10 us).
+    /// T_dst_thresh: a flow with a longer round trip from here to its receiver is congested. Absent: the
+    /// idle one and six tenths of it, at least eight packets; on the fabric of Reflex 10 us (table I: 10 us).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub threshold: Option<Duration>,
     /// N_throttle: packets of the normal queue for one of the controlled queue, on each port into the site. Default 8
@@ -194,9 +193,10 @@ pub(crate) enum Turn {
 }
 
 impl Ndt {
-    pub(crate) fn new(config: &NdtConfig, ports: usize, idle: &IdleWay) -> Self {
+    /// `queued`: the threshold where none is configured.
+    pub(crate) fn new(config: &NdtConfig, ports: usize, queued: Duration) -> Self {
         Ndt {
-            threshold: config.threshold.unwrap_or_else(|| idle.with_a_queue(idle.round_trip)),
+            threshold: config.threshold.unwrap_or(queued),
             flows: FlowTable::new(config.max_flows, config.forget_after),
             congested: 0,
             queues: (0..ports).map(|_| Queues { controlled: Ring::new(), served: 0 }).collect(),
@@ -335,10 +335,6 @@ mod tests {
         FlowKey { src: HostId(16), dst: HostId(0), flow }
     }
 
-    /// Nobody looks at it: thresholds are given.
-    const IDLE: IdleWay =
-        IdleWay { there: Duration::ZERO, round_trip: Duration::ZERO, packet: Duration::ZERO };
-
     /// Table I.
     fn printed() -> NdtConfig {
         NdtConfig { threshold: Some(Duration::from_us(10)), ..NdtConfig::default() }
@@ -351,7 +347,7 @@ mod tests {
 
     impl Bench {
         fn new(config: NdtConfig) -> Self {
-            Bench { ndt: Ndt::new(&config, 1, &IDLE), stats: NdtStats::default() }
+            Bench { ndt: Ndt::new(&config, 1, Duration::ZERO), stats: NdtStats::default() }
         }
         fn data(&mut self, at_us: u64, flow: u64) -> Lane {
             self.ndt.on_data(Time::from_us(at_us), key(flow), &mut self.stats)

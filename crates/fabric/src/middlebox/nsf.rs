@@ -3,7 +3,6 @@
 
 use pathweave_units::{Duration, Time};
 
-use super::IdleWay;
 use super::table::{FlowKey, FlowTable};
 use crate::config_error::{ConfigError, out_of_range};
 
@@ -13,8 +12,8 @@ use crate::config_error::{ConfigError, out_of_range};
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NsfConfig {
-    /// T_src_thresh: data that took longer from its NIC to the WAN port is hot. Absent: as [`IdleWay::with_a_queue`] has it
-    /// of the way there, which on the fabric of Reflex is 5.2 us (table I: 5 us).
+    /// T_src_thresh: data that took longer from its NIC to the WAN port is hot. Absent: the idle
+    /// time and six tenths of it, at least eight packets; on the fabric of Reflex 5.2 us (table I: 5 us).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub threshold: Option<Duration>,
     /// T_interval: least time between answers to a flow. Absent: `threshold` (Reflex, table I: 5 us, as its threshold, for
@@ -159,8 +158,9 @@ pub struct NsfStats {
 }
 
 impl Nsf {
-    pub(crate) fn new(config: &NsfConfig, idle: &IdleWay) -> Self {
-        let threshold = config.threshold.unwrap_or_else(|| idle.with_a_queue(idle.there));
+    /// `queued`: the threshold where none is configured.
+    pub(crate) fn new(config: &NsfConfig, queued: Duration) -> Self {
+        let threshold = config.threshold.unwrap_or(queued);
         Nsf {
             flows: FlowTable::new(config.max_flows, config.forget_after),
             threshold,
@@ -192,12 +192,8 @@ mod tests {
     use super::*;
     use pathweave_units::HostId;
 
-    /// The way to the edge on the fabric of Reflex: three links of 1 us, 1,048 bytes there and 60 back at 100 Gb/s.
-    const IDLE: IdleWay = IdleWay {
-        there: Duration::from_ns(3_252),
-        round_trip: Duration::from_ns(6_266),
-        packet: Duration::from_ns(84),
-    };
+    /// What the fabric of Reflex has where nothing is configured.
+    const QUEUED: Duration = Duration::from_ps(5_203_200);
 
     /// Table I, for TIMELY.
     fn printed() -> NsfConfig {
@@ -211,7 +207,7 @@ mod tests {
 
     /// Feeds packets `gap_ns` apart, each of which took so many nanoseconds; which of them were answered.
     fn answered(config: &NsfConfig, gap_ns: u64, took_ns: &[u64]) -> Vec<bool> {
-        let (mut nsf, mut stats) = (Nsf::new(config, &IDLE), NsfStats::default());
+        let (mut nsf, mut stats) = (Nsf::new(config, QUEUED), NsfStats::default());
         let times = (0..).map(|n| Time::from_us(100) + Duration::from_ns(gap_ns * n));
         let one =
             |(now, &took): (Time, &u64)| nsf.on_data(now, now - Duration::from_ns(took), key(), &mut stats);
@@ -266,9 +262,9 @@ mod tests {
 
     #[test]
     fn by_default_thresholds_are_those_of_the_fabric() {
-        let nsf = Nsf::new(&NsfConfig::default(), &IDLE);
-        assert_eq!((nsf.threshold, nsf.interval), (Duration::from_ps(5_203_200), nsf.threshold));
-        let printed = Nsf::new(&printed(), &IDLE);
+        let nsf = Nsf::new(&NsfConfig::default(), QUEUED);
+        assert_eq!((nsf.threshold, nsf.interval), (QUEUED, QUEUED));
+        let printed = Nsf::new(&printed(), QUEUED);
         assert_eq!((printed.threshold, printed.interval), (Duration::from_us(5), Duration::from_us(5)));
     }
 
@@ -283,7 +279,7 @@ mod tests {
     #[test]
     fn a_flow_beyond_the_table_is_counted_and_not_answered() {
         let config = NsfConfig { max_flows: 1, ..printed() };
-        let (mut nsf, mut stats) = (Nsf::new(&config, &IDLE), NsfStats::default());
+        let (mut nsf, mut stats) = (Nsf::new(&config, QUEUED), NsfStats::default());
         let mut feed = |flow, at_us| {
             let now = Time::from_us(at_us);
             nsf.on_data(now, now - Duration::from_us(9), FlowKey { flow, ..key() }, &mut stats)

@@ -27,8 +27,7 @@ choice! {
     LapsVariant {
         /// pathweave's. One silent path is probed before a data packet, if data hardly takes it or gets no answer there, and a
         /// probe doubles the delay that the path is thought to have. The expected rate is at most the line's. After a change
-        /// the rate stays until every path has
-        /// shown the effect. Delays that are guessed do not count as congestion.
+        /// the rate stays until every path has shown the effect. Delays that are guessed do not count as congestion.
         #[default]
         Repaired,
         /// The paper's, algorithms 1 and 2. All silent paths are probed. The expected rate has no limit. After a change the
