@@ -251,10 +251,7 @@ fn datagrams_move_every_byte_and_say_what_they_took() {
         let fixed = [&["--transport", "erd"], at_client].concat();
         let args = ["--size", "1,1345,100000", "--iterations", "40", "--verify", "--depth", "4"];
         let value = measure(&lab, &server, &[&fixed[..], &args, &["--bidirectional"]].concat());
-        assert_eq!(
-            (&value["setup"]["transport"], &value["setup"]["scheme"]),
-            (&"erd".into(), &"erd-dcqcn".into())
-        );
+        assert_eq!((&value["setup"]["transport"], &value["setup"]["scheme"]), (&"erd".into(), &"erd".into()));
         assert_eq!((&value["setup"]["op"], &value["setup"]["paths"]), (&"send".into(), &4.into()));
         let rows = value["results"].as_array().unwrap();
         assert_eq!(rows.iter().map(|row| &row["size_bytes"]).collect::<Vec<_>>(), [1, 1_345, 100_000]);

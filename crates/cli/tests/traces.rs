@@ -322,7 +322,7 @@ fn wireshark_finds_nothing_malformed() {
     for (scheme, frames, packets) in [
         ("ecmp", "standard", 10_000),
         ("laps", "standard", 2_000),
-        ("erd", "standard", 1_000),
+        ("erd-uncontrolled", "standard", 1_000),
         ("dlbf", "pathweave", 1_000),
     ] {
         let (set, limit) = (format!("scheme={scheme}"), packets.to_string());

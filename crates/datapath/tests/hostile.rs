@@ -227,7 +227,7 @@ fn a_member_that_lies_loses_at_most_its_own_connection_under_every_scheme() {
 #[test]
 fn a_member_that_lies_disturbs_no_datagrams_of_others() {
     let key = ClusterKey::from_bytes([7; 32]);
-    for scheme in ["erd", "erd-dcqcn"] {
+    for scheme in ["erd-uncontrolled", "erd"] {
         for protection in Protection::ALL {
             let context = format!("{scheme}, {protection}");
             let mut config = RdmConfig::loopback();

@@ -149,7 +149,7 @@ fn bad_networks_cost_time_and_no_byte() {
 /// Switches mark: the receiver tells, the sender slows down, and nothing is sent again for it.
 #[test]
 fn marks_are_told_and_acted_on() {
-    for (scheme, mark, told) in [("erd-dcqcn", 0.2, true), ("erd-dcqcn", 0.0, false), ("erd", 0.2, false)] {
+    for (scheme, mark, told) in [("erd", 0.2, true), ("erd", 0.0, false), ("erd-uncontrolled", 0.2, false)] {
         for protection in [Protection::Encrypt, Protection::Insecure] {
             let mut config = protected(protection);
             config.device.scheme = scheme.into();
@@ -167,7 +167,7 @@ fn marks_are_told_and_acted_on() {
             assert_eq!(near.counters.cnps_sent, 0, "nothing is marked on the way back: {context}");
             // Within 12 ms of the last mark a rate is what it was.
             assert!(near.slowest.is_none_or(|rate| rate <= config.device.line_rate), "{context}");
-            assert_eq!(near.slowest.is_some(), scheme == "erd-dcqcn");
+            assert_eq!(near.slowest.is_some(), scheme == "erd");
         }
     }
 }

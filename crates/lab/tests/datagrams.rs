@@ -124,8 +124,8 @@ fn who_sends_hears_of_marks() {
     if !privileged("who_sends_hears_of_marks") {
         return;
     }
-    let Some([deaf, _]) = over_a_bottleneck("erd") else { return };
-    let Some([near, far]) = over_a_bottleneck("erd-dcqcn") else { return };
+    let Some([deaf, _]) = over_a_bottleneck("erd-uncontrolled") else { return };
+    let Some([near, far]) = over_a_bottleneck("erd") else { return };
     let share = |stats: &RdmStats| stats.counters.retransmitted as f64 / stats.counters.data_sent as f64;
     println!(
         "sent again: {:.3} of packets without, {:.3} with congestion control; {} of {} packets marked, {} told, \

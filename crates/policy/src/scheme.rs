@@ -68,15 +68,9 @@ impl Scheme {
         if let Some(window_packets) = self.recovery.window_packets() {
             check(window_packets > 0, "recovery.window_packets", window_packets, "at least 1")?;
         }
-        if let Recovery::PathOrder { rto, rto_min, .. } = self.recovery {
-            let min =
-                (rto_min > Duration::ZERO || rto == PathRto::Learned) && rto_min <= Duration::from_ms(10_000);
-            check(
-                min,
-                "recovery.rto_min",
-                rto_min,
-                "more than 0s (or 0s where rto is \"learned\"), at most 10s",
-            )?;
+        if let Recovery::PathOrder { rto_min, .. } = self.recovery {
+            let min = rto_min > Duration::ZERO && rto_min <= Duration::from_ms(10_000);
+            check(min, "recovery.rto_min", rto_min, "more than 0s, at most 10s")?;
             check(
                 self.acks.every_packets == 1,
                 "acks.every_packets",
@@ -206,7 +200,7 @@ pub enum Recovery {
         scope: RingScope,
         /// How long a path may say nothing.
         rto: PathRto,
-        /// The least of that. Where it is not learned: 8 ms where PFC may hold packets up, 100 us where it does not.
+        /// The least of that: 8 ms where PFC may hold packets up, 100 us where it does not.
         rto_min: Duration,
         /// Added to it: 16 packets on the slowest link.
         rto_slack: Duration,
@@ -253,11 +247,8 @@ pub enum RingScope {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathRto {
-    /// As `guarded`, and at least eight times what packets take of late over any path of the host, which is a quarter more than
-    /// the longest round trip; before the first, three idle ones.
-    #[default]
-    Learned,
     /// Twice its delay and `rto_slack`, at least `rto_min`.
+    #[default]
     Guarded,
     /// Twice its latest one-way delay, which any growing queue exceeds (LAPS, section III-D). Needs clocks that agree.
     Published,

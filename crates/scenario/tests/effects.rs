@@ -81,7 +81,7 @@ const INERT: &[(&str, &str, &str)] = &[
     ("erd", "service.announce", "receivers are asked for nothing before its first packet has left"),
     ("erd", "service.retries", "little is sent again"),
     ("erd", "service.retry_limit", "likewise"),
-    ("erd-dcqcn", "service.rtt", "likewise"),
+    ("erd", "service.rtt", "likewise"),
     ("erd", "service.window_packets", "no source has 64 packets under way"),
     ("timely", "policy.cc.t_high", "round trips stay below t_low, and with it all that TIMELY does"),
     ("timely", "policy.cc.beta", "likewise"),

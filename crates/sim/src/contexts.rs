@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn contexts_are_those_of_the_formulas() {
         for (name, hosts, processes) in
-            [("ecmp", 5, 4), ("xrc", 5, 4), ("rd", 5, 4), ("erd", 5, 4), ("ecmp", 2, 9)]
+            [("ecmp", 5, 4), ("xrc", 5, 4), ("rd", 5, 4), ("erd-uncontrolled", 5, 4), ("ecmp", 2, 9)]
         {
             let service = (find_scheme(name).expect("a scheme").make)().service;
             let mut kept = BTreeSet::new();

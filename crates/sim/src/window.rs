@@ -185,7 +185,7 @@ mod tests {
             probability: 0.02,
             until: None,
         };
-        for scheme in ["rps", "udmp", "qp-scaling", "ecmp", "dlbf", "laps", "erd", "rd", "xrc"] {
+        for scheme in ["rps", "udmp", "qp-scaling", "ecmp", "dlbf", "laps", "erd-uncontrolled", "rd", "xrc"] {
             let rings = Traffic::RingAllReduce(RingAllReduce {
                 size: Bytes::new(400_000),
                 group_size: Some(8),

@@ -49,7 +49,7 @@ fn sum(result: &RunResult, of: impl Fn(&pathweave_results::FlowRecord) -> u64) -
 #[test]
 fn one_packet_by_hand() {
     let fct = |nic: Option<NicConfig>| {
-        let mut spec = spec(star(2), &[(0, 1, 1_000, 0)], "erd");
+        let mut spec = spec(star(2), &[(0, 1, 1_000, 0)], "erd-uncontrolled");
         spec.host.nic = nic;
         finish(&spec).flows[0].fct_ps().expect("it arrives")
     };
@@ -63,7 +63,7 @@ fn one_packet_by_hand() {
 /// A core takes packets one after another: 100 of them, each 1 us, when the link brings one every 88 ns.
 #[test]
 fn a_core_handles_one_packet_at_a_time() {
-    let mut spec = spec(star(2), &[(0, 1, 4_087 * 100, 0)], "erd");
+    let mut spec = spec(star(2), &[(0, 1, 4_087 * 100, 0)], "erd-uncontrolled");
     spec.host.nic = Some(NicConfig { packet_cost: Duration::from_us(1), ..NicConfig::default() });
     let fct = finish(&spec).flows[0].fct_ps().expect("it arrives");
     assert!((104_000_000..108_000_000).contains(&fct), "{fct}");
@@ -91,13 +91,13 @@ fn contexts_that_do_not_fit_halve_the_rate() {
     let slowed = took("ecmp", 100, 100) / took("ecmp", 10_000, 100);
     assert!((1.8..2.1).contains(&slowed), "{slowed}");
     // One a process is never too many.
-    let slowed = took("erd", 100, 100) / took("erd", 10_000, 100);
+    let slowed = took("erd-uncontrolled", 100, 100) / took("erd-uncontrolled", 10_000, 100);
     assert!((0.999..1.001).contains(&slowed), "{slowed}");
 }
 
 #[test]
 fn processes_share_what_their_service_shares() {
-    for scheme in ["ecmp", "xrc", "rd", "erd"] {
+    for scheme in ["ecmp", "xrc", "rd", "erd-uncontrolled"] {
         let result = finish(&all_to_all(star(4), 12, 10_000, scheme));
         assert_eq!(result.flows.len(), 12 * 9, "{scheme}");
     }
@@ -120,7 +120,7 @@ fn an_end_to_end_context_carries_one_message() {
 #[test]
 fn without_loss_nothing_is_sent_twice() {
     let sent_again = |repair, size, overtakes: u64| {
-        let mut spec = all_to_all(erd_16(), 16, size, "erd");
+        let mut spec = all_to_all(erd_16(), 16, size, "erd-uncontrolled");
         spec.verify = true;
         ask_by(&mut spec, repair);
         let result = finish(&spec);
@@ -139,7 +139,7 @@ fn without_loss_nothing_is_sent_twice() {
 #[test]
 fn loss_is_repaired() {
     for repair in [Repair::Overtaken, Repair::TwoScans, Repair::Literal] {
-        let mut spec = lossy(all_to_all(erd_16(), 32, 64_000, "erd"));
+        let mut spec = lossy(all_to_all(erd_16(), 32, 64_000, "erd-uncontrolled"));
         spec.switch.buffer = Bytes::from_kb(500);
         spec.host.nic = Some(NicConfig::default());
         spec.verify = true;
@@ -165,7 +165,7 @@ fn rates_of_destinations_follow_marks() {
         (sum(&result, |flow| flow.retransmitted_packets.into()), failed)
     };
     for repair in [Repair::Overtaken, Repair::TwoScans] {
-        let (published, controlled) = (sent_again("erd", repair), sent_again("erd-dcqcn", repair));
+        let (published, controlled) = (sent_again("erd-uncontrolled", repair), sent_again("erd", repair));
         assert_eq!((published.1 > 0, controlled.1), (repair == Repair::TwoScans, 0), "{published:?}");
         assert!(controlled.0 * 2 < published.0, "{repair:?}: {published:?} {controlled:?}");
     }
@@ -176,7 +176,7 @@ fn rates_of_destinations_follow_marks() {
 #[test]
 fn a_nic_that_puts_in_order_needs_room() {
     let lost = |buffer: Bytes| {
-        let mut spec = all_to_all(erd_16(), 16, 64_000, "erd");
+        let mut spec = all_to_all(erd_16(), 16, 64_000, "erd-uncontrolled");
         spec.host.nic = Some(NicConfig { reorder_buffer: buffer, ..NicConfig::default() });
         spec.verify = true;
         sum(&finish(&spec), |flow| flow.dropped_packets.into())
@@ -189,7 +189,7 @@ fn a_nic_that_puts_in_order_needs_room() {
 /// Without repair what is lost stays lost, and the run ends all the same.
 #[test]
 fn raw_datagrams_end_where_they_end() {
-    let mut spec = lossy(all_to_all(erd_16(), 16, 3_000, "erd"));
+    let mut spec = lossy(all_to_all(erd_16(), 16, 3_000, "erd-uncontrolled"));
     let raw = DatagramConfig { repair: Repair::Never, ..DatagramConfig::default() };
     spec.schemes[0].scheme.service = Service::Datagram(raw);
     support::impair(&mut spec, 0.1, false);
@@ -203,7 +203,7 @@ fn raw_datagrams_end_where_they_end() {
 /// Datagrams and connections on one NIC take turns.
 #[test]
 fn two_services_share_a_nic() {
-    let mut spec = spec(star(3), &[(0, 1, 1_000_000, 0), (0, 2, 1_000_000, 1)], "erd");
+    let mut spec = spec(star(3), &[(0, 1, 1_000_000, 0), (0, 2, 1_000_000, 1)], "erd-uncontrolled");
     let mut other = spec.schemes[0].clone();
     other.name = "ecmp".into();
     other.scheme = (pathweave_policy::find_scheme("ecmp").expect("a scheme").make)();

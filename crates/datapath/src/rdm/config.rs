@@ -51,7 +51,7 @@ impl RdmConfig {
     pub const DEFAULT_PATHS: u16 = 4;
 
     /// Scheme unless said otherwise: ERD with congestion control for each destination, of which the paper has none.
-    pub const DEFAULT_SCHEME: &str = "erd-dcqcn";
+    pub const DEFAULT_SCHEME: &str = "erd";
 
     /// The defaults: those of [`DeviceConfig::new`], but four paths and the scheme `erd-dcqcn`.
     pub fn new(bind: SocketAddr) -> Self {
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(wrong(|c| c.side_channels = 0), "side_channels is 0; allowed: 1 to 65536");
         assert_eq!(
             wrong(|c| c.device.scheme = "udmp".into()),
-            "scheme \"udmp\" is one of connections; of datagrams there are: erd, erd-dcqcn"
+            "scheme \"udmp\" is one of connections; of datagrams there are: erd, erd-uncontrolled"
         );
         let none = wrong(|c| c.device.scheme = "edr".into());
         assert!(none.starts_with("there is no scheme \"edr\"; did you mean \"erd\"?"), "{none}");

@@ -133,7 +133,7 @@ fn rates_of_slow_lines_have_slow_clocks() {
         (params.min_rate, params.rate_timer)
     };
     let destination = |mbps| {
-        let (mut scheme, _) = find_datagrams("erd-dcqcn").unwrap();
+        let (mut scheme, _) = find_datagrams("erd").unwrap();
         suit_datagrams(&mut scheme, &config(mbps));
         of(&scheme)
     };

@@ -82,7 +82,7 @@ fn attack(target: &Target<'_>, seed: u64, stop: &AtomicBool, tally: &Tally) {
                 }
                 let datagrams = rng.chance(0.5);
                 let (to, transport, scheme) = if datagrams {
-                    (target.endpoint, TransportType::Erd, "erd-dcqcn")
+                    (target.endpoint, TransportType::Erd, "erd")
                 } else {
                     (target.device, TransportType::Rc, draw(&mut rng, &schemes))
                 };

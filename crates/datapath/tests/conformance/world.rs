@@ -13,7 +13,7 @@ pub(crate) const MTU: usize = 1_344;
 pub(crate) const PATHS: u16 = 8;
 /// The schemes of both sides: of connections, and of datagrams.
 pub(crate) const SCHEME: &str = "udmp";
-pub(crate) const DATAGRAM_SCHEME: &str = "erd-dcqcn";
+pub(crate) const DATAGRAM_SCHEME: &str = "erd";
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

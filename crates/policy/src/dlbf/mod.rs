@@ -12,7 +12,6 @@ mod paths;
 mod store;
 #[cfg(test)]
 mod tests;
-mod trail;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -34,7 +33,6 @@ use marks::Marks;
 pub use paths::{Knowledge, PathTable};
 pub use store::DlbfHost;
 use store::Place;
-use trail::Trail;
 
 /// One direction of one queue pair.
 #[derive(Clone, Debug)]
@@ -67,8 +65,10 @@ struct State {
     switched_at: Option<Time>,
     /// A path that is measured before it is used.
     asked: Option<Asked>,
-    /// The last packets on paths that were left, for data to wait for.
-    trail: Trail,
+    /// Packets may be in flight on paths that were left, for new data to wait for: that leaves for where it arrives
+    /// behind them. A copy of what would arrive late leaves in place of new data and arrives when the new data would have:
+    /// where the rate is no higher than before, copying takes as long as waiting, and costs its bytes besides.
+    left_behind: bool,
     /// Notifications that may slow the queue pair down.
     marks: Marks,
     counts: DlbfCounts,
@@ -139,7 +139,7 @@ impl Dlbf {
                 rtt_in_use: env.base_rtt,
                 switched_at: None,
                 asked: None,
-                trail: Trail::default(),
+                left_behind: false,
                 marks: Marks::default(),
                 counts: DlbfCounts::default(),
             }),
@@ -205,9 +205,7 @@ impl State {
     /// Moves from the path in use to another one.
     fn go(&mut self, now: Time, new: PathId, ahead: Option<Ahead>) {
         self.copies.clear();
-        if self.config.on_switch == OnSwitch::Wait {
-            self.trail.leave_for(new, self.rtt_in_use);
-        }
+        self.left_behind = self.config.on_switch == OnSwitch::Wait;
         (self.current, self.ahead, self.asked, self.switched_at) = (Some(new), ahead, None, Some(now));
         self.marks.left();
         self.counts.switches += 1;
@@ -244,6 +242,15 @@ impl State {
         if old == Some(self.choose(now, queue, cx)) && self.asked.is_none() {
             self.counts.saturated += 1;
         }
+    }
+
+    /// Whether new data might overtake a packet that left on another path. Only its acknowledgement, or that it was sent
+    /// again on the path in use, ends that: a queue may grow in steps, and a switch may pause.
+    #[inline]
+    fn overtakes(&mut self) -> bool {
+        let elsewhere = |(_, sending): (u64, Sending)| Some(sending.path) != self.current;
+        self.left_behind = self.left_behind && self.history.iter().any(elsewhere);
+        self.left_behind
     }
 
     /// The queue that the packet heard of last was in, where a queue that another path does not avoid is no reason to
@@ -294,15 +301,6 @@ impl State {
         if marked && self.current == Some(path) {
             self.leave(now, cx);
         }
-    }
-
-    /// Until when new data waits so that it overtakes nothing on its way; `None`: it may leave.
-    #[inline]
-    fn waits_until(&mut self, now: Time) -> Option<Time> {
-        if self.trail.is_empty() {
-            return None;
-        }
-        self.trail.until(now, self.env.base_rtt)
     }
 }
 
@@ -394,10 +392,8 @@ impl Policy for Dlbf {
         {
             state.copies.pop_front();
         }
-        if !want.retransmit
-            && let Some(until) = state.waits_until(now)
-        {
-            return Grant::At(until);
+        if !want.retransmit && state.overtakes() {
+            return Grant::Blocked;
         }
         match (self.cc.permit(now, want, cx), state.copies.front()) {
             (Permit::At(when), _) => Grant::At(when),
@@ -410,7 +406,6 @@ impl Policy for Dlbf {
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
         let cc = self.cc.on_sent(now, sent, cx);
         self.state.history.sent(sent.psn, Sending { at: now, path: sent.path });
-        self.state.trail.sent(now, sent);
         self.state.sent_at = now;
         Memo::of_halves(cc, 0)
     }
@@ -449,7 +444,6 @@ impl Policy for Dlbf {
         match feedback.kind {
             FeedbackKind::Ack { timed, marked } => {
                 state.history.gone(feedback.psn);
-                state.trail.arrived(feedback.psn);
                 if timed {
                     state.on_heard(now, &Arrival::from_feedback(feedback, marked), cx);
                 }
@@ -506,7 +500,7 @@ impl Policy for Dlbf {
         if state.current.is_some_and(|path| !table.is_usable(path)) {
             // As a queue pair that begins: what is under way on a dead path is for loss recovery.
             (state.current, state.ahead, state.asked) = (None, None, None);
-            (state.trail, state.marks) = (Trail::default(), Marks::default());
+            (state.left_behind, state.marks) = (false, Marks::default());
             state.copies.clear();
         }
     }

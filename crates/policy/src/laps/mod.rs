@@ -5,8 +5,8 @@
 //! - `table`: what a host knows of its paths, shared by its queue pairs.
 //! - `spray`: the softmax. `rate`: algorithm 2. `calibration`: delays by clocks that differ.
 //!
-//! Loss recovery by the order of packets on each path is the transport's
-//! ([`Recovery::PathOrder`](crate::Recovery::PathOrder)).
+//! Loss recovery is the transport's: by the order of packets on each path in the variants of the paper
+//! ([`Recovery::PathOrder`](crate::Recovery::PathOrder)), by time in the default ([`Recovery::Timed`](crate::Recovery::Timed)).
 //!
 //! What is printed in algorithms 1 to 3 has gaps and contradictions. There are three variants: the default (repaired),
 //! [`LapsConfig::published`] and [`LapsConfig::code_2025`]; what they choose alike or a study varies is a field of
@@ -21,6 +21,10 @@
 //!   bench one dead path of four takes 353 packets and 1,000 packets 676 us; with it 57 packets and 147 us.
 //! - *Limits.* A window alone where switches pause, rate and window where they drop (`limit`); decreases end at the share
 //!   of the line that the delay tells (`decrease`).
+//!
+//! - *Losses.* On a link that dies nothing overtakes what is lost, so only a path's timer finds it, which must outlast every
+//!   pause of a switch. Time learned from all paths finds it sooner, and not later where single packets are dropped. A path
+//!   that loses a packet and brings nothing back counts as probed in vain.
 //!
 //! Where every path is down the packet goes by any (the paper's draw is undefined then): what is known may be stale, and
 //! the retry limit of the endpoint ends what is truly dead.
@@ -189,9 +193,13 @@ impl Policy for Laps {
                     self.paths(cx).soften(&delays);
                 }
             }
-            FeedbackKind::Timeout => self.paths(cx).timed_out(feedback.path),
+            FeedbackKind::Lost => self.paths(cx).lost(now, feedback.path),
+            FeedbackKind::Timeout => {
+                let paths = self.paths(cx);
+                paths.lost(now, feedback.path);
+                paths.timed_out(feedback.path);
+            }
             FeedbackKind::Ack { timed: false, .. }
-            | FeedbackKind::Lost
             | FeedbackKind::Cnp
             | FeedbackKind::Midway
             | FeedbackKind::Heard { .. }

@@ -308,6 +308,19 @@ impl Pair {
         self.set_real(now, path.index(), real);
     }
 
+    /// A packet that took this path counts as lost. Where nothing at all has come back since data went there, for a round trip
+    /// or more, the path is as one that was probed in vain; where other packets come back, they tell of it.
+    pub(super) fn lost(&mut self, now: Time, path: PathId) {
+        let Some(entry) = self.paths.get(path.index()) else { return };
+        let silent_for = now.saturating_since(entry.updated);
+        if self.rules.law.probing == Probing::OneAvoided
+            && entry.awaited
+            && silent_for >= entry.real * PROBE_AFTER
+        {
+            self.probed(now, path);
+        }
+    }
+
     /// Nothing came back from a path until its timer fired.
     pub(super) fn timed_out(&mut self, path: PathId) {
         if let Some(path) = self.paths.get_mut(path.index()) {

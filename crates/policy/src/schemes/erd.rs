@@ -12,17 +12,10 @@ use crate::{
 
 pub(super) const ERD: SchemeInfo = SchemeInfo {
     name: "erd",
-    aliases: &[],
-    help: "One datagram queue pair a process, packets round robin over 16 paths, what all paths overtook is sent again",
-    source: "ERD (preprint, 2024), with our rules for what is lost; no congestion control is described",
-    make: datagrams,
-};
-
-pub(super) const ERD_DCQCN: SchemeInfo = SchemeInfo {
-    name: "erd-dcqcn",
-    aliases: &[],
-    help: "As erd with DCQCN for each destination",
-    source: "ERD (preprint, 2024) with the reaction point of RoCE, per destination",
+    aliases: &["erd-dcqcn"],
+    help: "One datagram queue pair a process, packets round robin over 16 paths, what all paths overtook is sent again, and \
+           DCQCN for each destination",
+    source: "ERD (preprint, 2024), with our rules for what is lost, and the reaction point of RoCE, per destination",
     make: || {
         let dcqcn = DcqcnConfig::default();
         // The reaction point looks whether it was notified once in this time, so more often says nothing.
@@ -33,9 +26,17 @@ pub(super) const ERD_DCQCN: SchemeInfo = SchemeInfo {
                 picker: PickerConfig::RoundRobin,
             }),
             cnp: CnpPolicy { mode: CnpMode::OnMark, interval },
-            ..datagrams()
+            ..uncontrolled()
         }
     },
+};
+
+pub(super) const ERD_UNCONTROLLED: SchemeInfo = SchemeInfo {
+    name: "erd-uncontrolled",
+    aliases: &[],
+    help: "As erd without congestion control",
+    source: "ERD (preprint, 2024), with our rules for what is lost; no congestion control is described",
+    make: uncontrolled,
 };
 
 pub(super) const XRC: SchemeInfo = SchemeInfo {
@@ -58,7 +59,7 @@ pub(super) const RD: SchemeInfo = SchemeInfo {
 };
 
 /// Recovery and acknowledgements are of connections and say nothing here.
-fn datagrams() -> Scheme {
+fn uncontrolled() -> Scheme {
     Scheme {
         policy: PolicyConfig::Split(SplitConfig {
             cc: CcConfig::None(UnlimitedConfig::default()),

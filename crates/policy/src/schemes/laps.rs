@@ -4,13 +4,13 @@ use pathweave_units::Duration;
 
 use super::{SchemeInfo, common};
 use crate::laps::{LapsConfig, Limit};
-use crate::{AckPolicy, PathRto, PolicyConfig, Ports, Recovery, RingScope, Scheme};
+use crate::{AckPolicy, PolicyConfig, Ports, Scheme};
 
 pub(super) const LAPS: SchemeInfo = SchemeInfo {
     name: "laps",
     aliases: &[],
-    help: "A softmax over one-way delays of paths, losses found by the order on each path, repaired",
-    source: "LAPS (IEEE ToN 2026); repairs by pathweave: a window alone where switches pause, capped rates, at most one probe a packet, timers that are learned",
+    help: "A softmax over one-way delays of paths, losses found by time, repaired",
+    source: "LAPS (IEEE ToN 2026); repairs by pathweave: a window alone where switches pause, capped rates, at most one probe a packet, losses found by a learned round-trip time in place of the order on each path",
     make: || scheme(LapsConfig::default()),
 };
 
@@ -39,13 +39,7 @@ const PATHS: u16 = 64;
 
 fn scheme(policy: LapsConfig) -> Scheme {
     Scheme {
-        recovery: Recovery::PathOrder {
-            window_packets: common::REORDER_WINDOW_PACKETS,
-            scope: RingScope::Host,
-            rto: PathRto::Learned,
-            rto_min: Duration::ZERO,
-            rto_slack: Duration::from_us(10),
-        },
+        recovery: common::UNORDERED,
         paths: PATHS,
         ports: Ports::Distinct,
         ..common::clocked(PolicyConfig::Laps(policy))

@@ -79,7 +79,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         dlbf::INFO,
         dlbf_published::INFO,
         erd::ERD,
-        erd::ERD_DCQCN,
+        erd::ERD_UNCONTROLLED,
         erd::XRC,
         erd::RD,
     ]

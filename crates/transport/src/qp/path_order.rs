@@ -13,13 +13,12 @@ use crate::recovery::path_order::{Heard, Patience, Suspect, Transmission};
 impl<P: Policy> Qp<P> {
     /// Finds the rings of a new queue pair.
     pub(super) fn join_rings(&mut self, recovery: Recovery, common: &mut Common) {
-        let usual = self.send.usual();
         if let (Recovery::PathOrder { scope, rto, rto_min, rto_slack, .. }, Some(sender)) =
             (recovery, self.send.recovery.path_order())
         {
             let rings = common.make_rings();
             let rule = Patience { rto, min: rto_min, slack: rto_slack };
-            sender.group = rings.join(scope, self.peer, rule, usual);
+            sender.group = rings.join(scope, self.peer, rule);
         }
     }
 

@@ -16,12 +16,8 @@ use pathweave_policy::{FeedbackKind, PathRto, Peers, RingScope};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::Nack;
 
-use super::timing::{Slack, Timing};
 use crate::send::flight::{Flight, Slot};
 
-/// How many times as long as packets take of late a path may say nothing. Switches that pause hold single paths up for
-/// longer than any packet has taken, and what is lost on a path that lives is found by its order, not by time.
-const SILENT_TIMES: u64 = 8;
 /// Timeouts of a path in a row double its time at most so often.
 const MOST_DOUBLINGS: u32 = 6;
 
@@ -112,17 +108,16 @@ impl Ring {
         }
     }
 
-    fn patience(&self, rule: &Patience, all: &Usual) -> Duration {
-        let least = all.least(rule);
-        let Some((rtt, one_way_ps)) = self.measured else { return least * (1 << self.timeouts) };
+    fn patience(&self, rule: &Patience) -> Duration {
+        let Some((rtt, one_way_ps)) = self.measured else { return rule.min * (1 << self.timeouts) };
         let once = match rule.rto {
-            PathRto::Fixed => least,
+            PathRto::Fixed => rule.min,
             PathRto::Published => Duration::from_ps(2 * one_way_ps.max(0) as u64),
             // Twice the delay forward: the round trip, and what it is longer than an idle one, which is the queue on the
             // way there, once more. So said, it needs no clocks that agree.
-            PathRto::Guarded | PathRto::Learned => {
+            PathRto::Guarded => {
                 let queued = rtt.saturating_sub(self.shortest_rtt);
-                (rtt + queued + rule.slack).max(least)
+                (rtt + queued + rule.slack).max(rule.min)
             }
         };
         // Delays are as the other end says.
@@ -131,9 +126,9 @@ impl Ring {
 
     /// When the path has been silent for too long, if nothing is heard; from the first packet outstanding, or from the
     /// last thing heard.
-    fn deadline(&self, rule: &Patience, all: &Usual) -> Option<Time> {
+    fn deadline(&self, rule: &Patience) -> Option<Time> {
         let first = self.outstanding.front()?;
-        Some(first.sent_at.max(self.heard_at).saturating_add(self.patience(rule, all)))
+        Some(first.sent_at.max(self.heard_at).saturating_add(self.patience(rule)))
     }
 
     /// Where a transmission is. They are in order of time; on several NIC ports some may leave at one instant.
@@ -141,30 +136,6 @@ impl Ring {
         let from = self.outstanding.partition_point(|other| other.sent_at < of.sent_at);
         let same_time = self.outstanding.range(from..).take_while(|other| other.sent_at == of.sent_at);
         same_time.zip(from..).find(|(other, _)| *other == of).map(|(_, index)| index)
-    }
-}
-
-/// What is known of all paths of a group.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Usual {
-    /// How long packets take.
-    timing: Timing,
-    /// The longest that is guessed: the configured timeout.
-    most: Duration,
-}
-
-impl Usual {
-    pub(crate) const fn new(timing: Timing, most: Duration) -> Self {
-        Usual { timing, most }
-    }
-
-    /// How long any path may say nothing at least, and one of which nothing is known.
-    fn least(&self, rule: &Patience) -> Duration {
-        if rule.rto != PathRto::Learned {
-            return rule.min;
-        }
-        let usual = self.timing.patience(Slack::new(rule.slack), self.most / SILENT_TIMES);
-        (usual * SILENT_TIMES).max(rule.min)
     }
 }
 
@@ -176,7 +147,6 @@ struct Group {
     members: u32,
     /// Whose paths these are, where all queue pairs to a host share them.
     peer: Option<HostId>,
-    all: Usual,
     /// By path.
     rings: Vec<Ring>,
 }
@@ -207,11 +177,11 @@ impl Rings {
         }
     }
 
-    /// The group of a queue pair to `peer`. `all`: what is known of round trips before any.
-    pub(crate) fn join(&mut self, scope: RingScope, peer: HostId, rule: Patience, all: Usual) -> u32 {
+    /// The group of a queue pair to `peer`.
+    pub(crate) fn join(&mut self, scope: RingScope, peer: HostId, rule: Patience) -> u32 {
         let Rings { groups, by_host, free, .. } = self;
         let mut open = |peer| {
-            let group = Group { rule, members: 0, peer, all, rings: Vec::new() };
+            let group = Group { rule, members: 0, peer, rings: Vec::new() };
             match free.pop() {
                 Some(index) => {
                     groups[index as usize] = group;
@@ -260,14 +230,14 @@ impl Rings {
     /// A packet has left.
     #[inline]
     pub(crate) fn sent(&mut self, group: u32, path: PathId, of: Transmission) {
-        let Group { rule, all, rings, .. } = &mut self.groups[group as usize];
+        let Group { rule, rings, .. } = &mut self.groups[group as usize];
         if path.index() >= rings.len() {
             rings.resize_with(path.index() + 1, Ring::new);
         }
         let ring = &mut rings[path.index()];
         ring.outstanding.push_back(of);
         if ring.armed.is_none() {
-            let deadline = of.sent_at.saturating_add(ring.patience(rule, all));
+            let deadline = of.sent_at.saturating_add(ring.patience(rule));
             ring.armed = Some(deadline);
             self.timers.push(Reverse((deadline, group, path.0)));
         }
@@ -276,18 +246,13 @@ impl Rings {
     /// The acknowledgement of a packet came back by the path it took. What left before it is suspect. Of one that is
     /// not outstanding (acknowledged twice, or given up) nothing follows.
     pub(crate) fn heard(&mut self, now: Time, group: u32, path: PathId, heard: &Heard) {
-        let Group { rule, all, rings, .. } = &mut self.groups[group as usize];
-        let paths = rings.len();
+        let rings = &mut self.groups[group as usize].rings;
         let Some(ring) = rings.get_mut(path.index()) else { return };
         ring.heard_at = now;
         ring.measured = Some((heard.rtt, heard.one_way_ps));
         ring.shortest_rtt = ring.shortest_rtt.min(heard.rtt);
         let Some(index) = ring.position(&heard.of) else { return };
         ring.timeouts = 0;
-        if rule.rto == PathRto::Learned {
-            // Of late is some windows: about as many packets as this path has in flight, on each path.
-            all.timing.measure(heard.rtt, (ring.outstanding.len() * paths).min(1 << 16) as u32);
-        }
         let before = ring.outstanding.drain(..=index).take(index);
         self.suspects.extend(before.map(|of| Suspect { of, kind: FeedbackKind::Lost }));
     }
@@ -314,7 +279,7 @@ impl Rings {
             && at <= now
         {
             self.timers.pop();
-            let Group { rule, all, rings, .. } = &mut self.groups[group as usize];
+            let Group { rule, rings, .. } = &mut self.groups[group as usize];
             // Gone, with its queue pair; another may be in its place.
             let ring = rings.get_mut(usize::from(path)).filter(|ring| ring.armed == Some(at));
             let Some(ring) = ring else { continue };
@@ -322,7 +287,7 @@ impl Rings {
             while ring.outstanding.front().is_some_and(|first| !is_in_flight(first)) {
                 ring.outstanding.pop_front();
             }
-            let Some(deadline) = ring.deadline(rule, all) else { continue };
+            let Some(deadline) = ring.deadline(rule) else { continue };
             if deadline > now {
                 ring.armed = Some(deadline);
                 self.timers.push(Reverse((deadline, group, path)));
@@ -353,10 +318,6 @@ mod tests {
         Patience { rto: PathRto::Guarded, min: Duration::from_us(100), slack: Duration::from_us(1) };
     const A: PathId = PathId(0);
 
-    /// 10 us there and back.
-    fn idle() -> Usual {
-        Usual::new(Timing::new(Duration::from_us(10)), Duration::from_ms(1))
-    }
     fn of(psn: u64) -> Transmission {
         Transmission { sent_at: Time::from_us(psn), psn, qp: QpNum(2) }
     }
@@ -366,7 +327,7 @@ mod tests {
     /// Packets 1 to 4 are outstanding on path A.
     fn four() -> (Rings, u32) {
         let mut rings = Rings::new();
-        let group = rings.join(RingScope::Host, HostId(1), RULE, idle());
+        let group = rings.join(RingScope::Host, HostId(1), RULE);
         (1..=4).for_each(|psn| rings.sent(group, A, of(psn)));
         (rings, group)
     }
@@ -407,29 +368,6 @@ mod tests {
         assert_eq!((suspects(&mut rings).len(), rings.next_timer()), (0, None));
     }
 
-    const LEARNED: Patience =
-        Patience { rto: PathRto::Learned, min: Duration::ZERO, slack: Duration::from_us(1) };
-    const B: PathId = PathId(1);
-
-    /// Eight times three idle round trips before anything was measured, then eight times what is usual.
-    #[test]
-    fn a_path_dead_from_the_start_is_found_by_what_others_took() {
-        let mut rings = Rings::new();
-        let us = |at: Option<Time>| at.expect("armed").as_ps().div_ceil(1_000_000);
-        let group = rings.join(RingScope::Host, HostId(1), LEARNED, idle());
-        rings.sent(group, A, of(0));
-        assert_eq!(us(rings.next_timer()), 240);
-        rings.expire(Time::from_us(241), |_| true);
-        assert_eq!(suspects(&mut rings), [(0, Timeout)]);
-        // Others take 10 us: a quarter more eight times, and doubled, as this path has said nothing yet.
-        for psn in 245..285 {
-            rings.sent(group, B, of(psn));
-            rings.heard(Time::from_us(psn + 10), group, B, &heard(psn));
-        }
-        rings.sent(group, A, of(300));
-        assert_eq!(us(rings.timers.iter().map(|timer| timer.0.0).max()), 300 + 200);
-    }
-
     #[test]
     fn what_was_heard_of_another_way_does_not_keep_the_timer_going() {
         let (mut rings, _) = four();
@@ -443,12 +381,12 @@ mod tests {
     fn a_group_goes_with_the_last_of_a_connection_and_stays_with_a_host() {
         for (peers, measured) in [(Peers::Connections, false), (Peers::Hosts, true)] {
             let (mut rings, group) = four();
-            assert_eq!(rings.join(RingScope::Host, HostId(1), RULE, idle()), group);
+            assert_eq!(rings.join(RingScope::Host, HostId(1), RULE), group);
             rings.heard(Time::from_us(20), group, A, &heard(4));
             rings.leave(group, peers);
             assert!(rings.groups[group as usize].rings[0].measured.is_some(), "one is left");
             rings.leave(group, peers);
-            assert_eq!(rings.join(RingScope::Host, HostId(1), RULE, idle()), group, "kept, or taken again");
+            assert_eq!(rings.join(RingScope::Host, HostId(1), RULE), group, "kept, or taken again");
             assert_eq!(!rings.groups[group as usize].rings.is_empty(), measured);
         }
     }
@@ -458,7 +396,7 @@ mod tests {
         for scope in [RingScope::Host, RingScope::QueuePair] {
             let mut rings = Rings::new();
             for n in 0..10_000 {
-                let group = rings.join(scope, HostId(n), RULE, idle());
+                let group = rings.join(scope, HostId(n), RULE);
                 rings.sent(group, A, of(n.into()));
                 rings.leave(group, Peers::Connections);
                 // What the timers had of those before is void, and counts for nothing with those that follow.
@@ -473,10 +411,10 @@ mod tests {
     #[test]
     fn a_timer_of_a_ring_that_is_gone_is_none_of_the_one_in_its_place() {
         let mut rings = Rings::new();
-        let first = rings.join(RingScope::QueuePair, HostId(1), RULE, idle());
+        let first = rings.join(RingScope::QueuePair, HostId(1), RULE);
         rings.sent(first, A, of(1));
         rings.leave(first, Peers::Hosts);
-        let second = rings.join(RingScope::QueuePair, HostId(1), RULE, idle());
+        let second = rings.join(RingScope::QueuePair, HostId(1), RULE);
         assert_eq!(second, first);
         rings.sent(second, A, of(50));
         for at in [101, 149, 150] {
@@ -491,7 +429,7 @@ mod tests {
     #[test]
     fn a_peer_is_forgotten_whoever_is_in_its_group() {
         let (mut rings, group) = four();
-        let other = rings.join(RingScope::Host, HostId(2), RULE, idle());
+        let other = rings.join(RingScope::Host, HostId(2), RULE);
         rings.sent(other, A, of(5));
         rings.forget(HostId(1));
         assert!(rings.groups[group as usize].rings.is_empty() && rings.is_watched(other, A, &of(5)));
@@ -512,23 +450,22 @@ mod tests {
 
     #[test]
     fn patience_covers_twice_the_delay_with_its_queue() {
-        let all = idle();
         let mut ring = Ring::new();
         let us = Duration::from_us;
         (ring.measured, ring.shortest_rtt) = (Some((us(70), 65_000_000)), us(10));
         let rule = Patience { min: us(20), ..RULE };
         // 5 us each way and 60 us of queue: twice 65 us, and the slack.
-        assert_eq!(ring.patience(&rule, &all), us(131));
-        assert_eq!(ring.patience(&Patience { rto: PathRto::Published, ..rule }, &all), us(130));
-        assert_eq!(ring.patience(&Patience { rto: PathRto::Fixed, ..rule }, &all), us(20));
+        assert_eq!(ring.patience(&rule), us(131));
+        assert_eq!(ring.patience(&Patience { rto: PathRto::Published, ..rule }), us(130));
+        assert_eq!(ring.patience(&Patience { rto: PathRto::Fixed, ..rule }), us(20));
         ring.measured = Some((us(10), -3));
-        assert_eq!(ring.patience(&rule, &all), us(20));
+        assert_eq!(ring.patience(&rule), us(20));
     }
 
     #[test]
     fn queue_pairs_to_a_host_share_and_by_configuration_do_not() {
         let mut rings = Rings::new();
-        let join = |rings: &mut Rings, scope, host| rings.join(scope, HostId(host), RULE, idle());
+        let join = |rings: &mut Rings, scope, host| rings.join(scope, HostId(host), RULE);
         let host: [u32; 3] = [1, 1, 2].map(|host| join(&mut rings, RingScope::Host, host));
         assert_eq!(host, [0, 0, 1]);
         let own: [u32; 2] = [1, 1].map(|host| join(&mut rings, RingScope::QueuePair, host));

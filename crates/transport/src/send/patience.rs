@@ -6,7 +6,6 @@ use pathweave_units::{Duration, Time};
 
 use super::SendStream;
 use crate::config::RetransmissionConfig;
-use crate::recovery::path_order::Usual;
 use crate::recovery::timed::pause;
 
 /// What it means that patience is at its end.
@@ -38,11 +37,6 @@ impl SendStream {
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
         self.recovery.is_timed()
-    }
-
-    /// What paths of which nothing is known are taken for.
-    pub(crate) fn usual(&self) -> Usual {
-        Usual::new(self.timing, self.rto.timeout)
     }
 
     /// A packet took so long, as was heard now.

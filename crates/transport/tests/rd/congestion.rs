@@ -47,7 +47,7 @@ fn notify_until_cut(qp: &mut Qp) {
 /// Gb/s. The other is sent to as fast as the port takes it.
 #[test]
 fn a_mark_slows_one_destination_and_no_other() {
-    let mut qp = sender("erd-dcqcn");
+    let mut qp = sender("erd");
     let first = [0, 1].map(|_| qp.poll_transmit(Time::ZERO, Gate::OPEN).expect("at line rate"));
     assert_eq!(first.map(|packet| (packet.to.0, packet.ecn_capable)), [(1, true), (2, true)]);
     notify_until_cut(&mut qp);
@@ -65,8 +65,7 @@ fn a_mark_slows_one_destination_and_no_other() {
 /// With one rate for all destinations the same notification halves what goes to both, and they go on taking turns.
 #[test]
 fn a_mark_slows_all_destinations_of_a_queue_pair() {
-    let mut qp =
-        sender_that("erd-dcqcn", DatagramConfig { slows: Slows::QueuePair, ..DatagramConfig::default() });
+    let mut qp = sender_that("erd", DatagramConfig { slows: Slows::QueuePair, ..DatagramConfig::default() });
     let first = [0, 1].map(|_| qp.poll_transmit(Time::ZERO, Gate::OPEN).expect("at line rate"));
     assert_eq!(first.map(|packet| (packet.to.0, packet.ecn_capable)), [(1, true), (2, true)]);
     assert_eq!(qp.slowest(Time::ZERO), Some(Rate::from_gbps(100)));
@@ -85,7 +84,7 @@ fn a_mark_slows_all_destinations_of_a_queue_pair() {
 /// As the paper has it, nobody slows down: what is posted first is sent first, and no switch may mark it.
 #[test]
 fn without_rate_control_marks_say_nothing() {
-    let mut qp = sender("erd");
+    let mut qp = sender("erd-uncontrolled");
     qp.on_packet(Time::ZERO, HostId(1), &to_sender(1, Body::Cnp), false);
     let packet = qp.poll_transmit(Time::ZERO, Gate::OPEN).expect("at line rate");
     assert!(!packet.ecn_capable);
@@ -114,8 +113,8 @@ fn marks_are_told_once_in_a_while() {
         assert_eq!(qp.counters().marked_received, instants_ns.len() as u64);
         told
     };
-    assert_eq!(marked_at("erd-dcqcn", &[0, 999, 1_000, 1_500, 2_700]), [0, 1_000, 2_700]);
-    assert!(marked_at("erd", &[0, 5_000]).is_empty());
+    assert_eq!(marked_at("erd", &[0, 999, 1_000, 1_500, 2_700]), [0, 1_000, 2_700]);
+    assert!(marked_at("erd-uncontrolled", &[0, 5_000]).is_empty());
 }
 
 /// Every packet marked: the rate falls until the receiver hardly gets any, and all the same everything arrives. It takes
@@ -123,7 +122,7 @@ fn marks_are_told_once_in_a_while() {
 #[test]
 fn rates_follow_marks() {
     let took = |mark| {
-        let mut world = World::of("erd-dcqcn", 2, DatagramConfig::default(), 4, 1);
+        let mut world = World::of("erd", 2, DatagramConfig::default(), 4, 1);
         world.channels[0].mark = mark;
         world.post(0, 1, 0, 4_087 * 1_000);
         assert!(world.run(Duration::from_ms(1_000)));
@@ -143,7 +142,7 @@ fn rates_follow_marks() {
 /// A destination that is removed, or that comes anew, has the rate of one to which nothing was sent.
 #[test]
 fn a_destination_that_comes_anew_starts_at_line_rate() {
-    let mut qp = sender("erd-dcqcn");
+    let mut qp = sender("erd");
     notify_until_cut(&mut qp);
     assert_eq!(now_to(&mut qp, CUT).len(), 11);
     qp.remove_peer(CUT, peer(1));

@@ -50,7 +50,7 @@ fn of_mtu(mtu_payload: u16) -> RdQp<AnyPolicy> {
         measured: Leg::with_rtt(crate::world::RTT),
         edge: None,
     };
-    let scheme = (find_scheme("erd").expect("a scheme").make)();
+    let scheme = (find_scheme("erd-uncontrolled").expect("a scheme").make)();
     let (policy, control) = scheme.datagram_policy(&env, &mut Rng::for_component(1, "policy", 1));
     RdQp::new(RdConfig {
         num: QpNum(1),
@@ -125,7 +125,7 @@ proptest! {
     #[test]
     fn an_honest_peer_does_not_notice_a_hostile_one(
         deeds in prop::collection::vec(deed(), 1..100),
-        scheme in prop::sample::select(vec!["erd", "erd-dcqcn"]),
+        scheme in prop::sample::select(vec!["erd-uncontrolled", "erd"]),
         sizes in prop::collection::vec(prop_oneof![1u64..4_000, 1u64..100_000], 1..12),
         refuses in any::<bool>(),
     ) {

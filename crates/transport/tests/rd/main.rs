@@ -445,7 +445,7 @@ proptest! {
     fn any_channel_carries_every_byte_once(
         channel in any_channel(),
         behaviour in any_behaviour(),
-        scheme in prop::sample::select(vec!["erd", "erd-dcqcn"]),
+        scheme in prop::sample::select(vec!["erd-uncontrolled", "erd"]),
         paths in 1u16..6,
         sizes in prop::collection::vec(prop_oneof![1u64..4_000, 1u64..100_000, Just(600_000u64)], 1..24),
         seed in 0u64..1_000,

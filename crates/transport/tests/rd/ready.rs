@@ -202,7 +202,7 @@ proptest! {
     #[test]
     fn any_channel_and_any_want_of_room(
         loss in prop::sample::select(vec![0.0, 0.01, 0.1]),
-        scheme in prop::sample::select(vec!["erd", "erd-dcqcn"]),
+        scheme in prop::sample::select(vec!["erd-uncontrolled", "erd"]),
         sizes in prop::collection::vec(prop_oneof![1u64..4_000, 1u64..100_000, Just(600_000u64)], 1..24),
         steps in prop::collection::vec((1u64..4, 1u64..400), 1..30),
         breaks in prop::option::of(0usize..30),

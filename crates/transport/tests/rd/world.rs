@@ -72,7 +72,7 @@ pub(crate) fn peer(host: usize) -> PeerId {
 
 /// A queue pair without congestion control.
 pub(crate) fn queue_pair(host: usize, behaviour: DatagramConfig, paths: u16, seed: u64) -> RdQp<AnyPolicy> {
-    queue_pair_of("erd", host, behaviour, paths, seed)
+    queue_pair_of("erd-uncontrolled", host, behaviour, paths, seed)
 }
 
 /// With the rates and paths of a scheme.
@@ -114,7 +114,7 @@ pub(crate) fn queue_pair_of(
 impl World {
     /// Without congestion control.
     pub(crate) fn new(hosts: usize, behaviour: DatagramConfig, paths: u16, seed: u64) -> Self {
-        World::of("erd", hosts, behaviour, paths, seed)
+        World::of("erd-uncontrolled", hosts, behaviour, paths, seed)
     }
 
     pub(crate) fn of(scheme: &str, hosts: usize, behaviour: DatagramConfig, paths: u16, seed: u64) -> Self {
