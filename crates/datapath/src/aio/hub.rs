@@ -123,7 +123,9 @@ impl Router {
     fn look(&self) {
         let mut stirred = self.shared.state() == ConnectionState::Closed;
         let mut waiting = lock(&self.waiting);
-        while let Some((side, completion)) = self.shared.take() {
+        while let Some((side, completion)) = self.shared.pop() {
+            // The loop itself is here, or who makes the router.
+            self.shared.taken(side);
             match side {
                 Side::Send => {
                     if let Some(tell) = waiting.requests.remove(&completion.wr_id) {

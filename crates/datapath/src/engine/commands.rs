@@ -353,7 +353,7 @@ impl Core {
         };
         self.flush(id, first);
         let Some(connection) = self.connections.get_mut(id) else { return };
-        connection.shared.set_state(ConnectionState::Closed);
+        connection.shared.close();
         self.io.next_upkeep = now;
         if was == Phase::Opening {
             let error = match reason {
@@ -421,7 +421,7 @@ impl Core {
 /// The connection will not be. Who wanted it is told; a peer that did hears of it from its handshake.
 pub(super) fn refuse(connection: &Arc<ConnectionShared>, stream: Option<&Stream>, error: ConnectError) {
     let first = connection.refused.set(error).is_ok();
-    connection.set_state(ConnectionState::Closed);
+    connection.close();
     if let Some(stream) = stream.filter(|_| first && connection.token.is_some()) {
         stream.push(News::Refused(connection.clone()));
     }
