@@ -314,3 +314,7 @@ impl fmt::Debug for Connection {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "connection_test.rs"]
+mod tests;
