@@ -45,3 +45,26 @@ fn what_is_posted_when_the_connection_has_been_forgotten_is_flushed() {
     let Event::Closed { connection, .. } = next() else { panic!("the end, at the end") };
     assert_eq!(connection, near.id());
 }
+
+#[test]
+fn a_connection_goes_with_its_handle_whatever_was_left_in_it() {
+    let (client, server) = [(); 2].map(|()| Device::open(DeviceConfig::loopback()).expect("a device")).into();
+    let _listener = server.listen().expect("nobody listens yet");
+    let memory = Region::zeroed(1).expect("memory");
+    let near = client.connect(server.local_addr()).expect("a connection");
+    let events = client.events();
+    events.connect(3, server.local_addr());
+    let Ok(Event::Opened { connection: other, .. }) = events.wait(PATIENCE) else { panic!("it is open") };
+    let mut left = Vec::new();
+    for connection in [near, other] {
+        (0..10).for_each(|number| connection.recv(number, memory.all()).expect("it is open"));
+        left.push(Arc::downgrade(&connection.shared));
+    }
+    // Their completions, flushed, are never taken.
+    while client.stats().expect("it is open").connections > 0 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(left[0].upgrade().is_none() && left[1].upgrade().is_some(), "one is in the stream");
+    drop(events);
+    assert!(left[1].upgrade().is_none());
+}
