@@ -1,5 +1,7 @@
 //! Many connections in one stream: opened without waiting, in the order in which things happen, with a hook of the loop's.
 
+#[path = "../examples/events.rs"]
+mod example;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +54,11 @@ fn refused(events: &Events) -> (u64, ConnectError) {
         Event::Refused { token, error } => (token, *error),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn the_example_runs() {
+    example::main().unwrap();
 }
 
 #[test]
