@@ -10,7 +10,7 @@ use pathweave_datapath::{
 };
 
 /// What can go wrong is said.
-pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
@@ -92,7 +92,7 @@ impl End {
 }
 
 /// Both ends, one after the other.
-pub fn main() -> Result<()> {
+pub(crate) fn main() -> Result<()> {
     let (done, read) = mpsc::channel();
     let server = End::start(done)?;
     let (done, released) = mpsc::channel();
