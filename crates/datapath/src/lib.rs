@@ -25,13 +25,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Many connections
+//!
+//! An application with many peers opens connections without waiting, and has all that happens on them in one stream:
+//! [`Events`]. It may work in the loop's own thread, from a [hook](Device::set_hook) that the loop calls when there is
+//! something to see. There, and wherever waiting for the loop costs too much, regions are registered with
+//! [`Device::begin_register`] and closed with [`Events::release`].
+//!
 //! # Parts
 //!
 //! | module | subject |
 //! |---|---|
 //! | [`backend`] | what carries packets: UDP sockets with segmentation offload |
 //! | [`secure`] | handshake, keys, packet protection: a crate of its own, without I/O |
-//! | [`Region`] | memory that the network reads and writes |
+//! | [`Region`] | memory that the network reads and writes; [`Slices`]: several pieces of it as one message |
+//! | [`Events`] | all that happens on many connections |
 //! | `event_loop` | the loop, whatever transport service it drives |
 //! | `engine` | connections |
 //! | [`rdm`] | reliable datagrams: one endpoint for any number of peers |
@@ -47,29 +55,36 @@ mod completion;
 mod config;
 mod engine;
 mod error;
+mod event;
 mod event_loop;
+mod hook;
 mod places;
 pub mod rdm;
 mod region;
 mod scheme;
 mod shared;
+mod signals;
 mod state;
 mod stats;
+mod stream;
 mod sum;
 mod threads;
 
-pub use api::{Connection, Device, Fenced, Listener, ProtectionDomain, Registration, Remote};
+pub use api::{
+    Accepting, Attempt, Connection, Device, Events, Fenced, Listener, ProtectionDomain, Registration, Remote,
+};
 pub use completion::Completion;
 pub use config::{ConfigError, DeviceConfig, Driving, MAX_PATHS, Unprotected, Waiting};
 pub use error::{
-    ConnectError, DeregisterError, OpenError, PostError, RegisterError, TooManyDomains, WaitError,
+    ConnectError, DeregisterError, HookTaken, OpenError, PostError, RegisterError, TooManyDomains, WaitError,
 };
+pub use event::Event;
 pub use pathweave_policy::PathState;
 pub use pathweave_secure as secure;
 pub use pathweave_transport::{
     Access, Counters, MAX_MESSAGE_BYTES, Opcode, OrderCounters, Status, part_bytes,
 };
-pub use region::{Region, RegionError, Slice};
+pub use region::{MAX_SLICES, Region, RegionError, Slice, Slices};
 pub use scheme::queue_pairs_of;
 pub use shared::ConnectionInfo;
 pub use state::{CloseReason, ConnectionId, ConnectionState};

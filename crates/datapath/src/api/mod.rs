@@ -4,14 +4,17 @@ mod connection;
 mod device;
 mod domain;
 pub(crate) mod driver;
+mod events;
 mod fenced;
 mod inner;
 mod listener;
 mod memory;
+mod opening;
 
 pub use connection::Connection;
 pub use device::Device;
 pub use domain::ProtectionDomain;
+pub use events::{Accepting, Attempt, Events};
 pub use fenced::Fenced;
 pub use listener::Listener;
 pub use memory::{Registration, Remote};
