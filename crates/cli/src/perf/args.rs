@@ -80,7 +80,7 @@ pub(crate) struct ClientArgs {
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH))
     )]
     pub(crate) depth: u32,
-    /// Scheme that decides rates and paths; `pathweave list schemes` [default: weave; with --transport erd erd-dcqcn]
+    /// Scheme that decides rates and paths; `pathweave list schemes` [default: weave; with --transport erd: erd]
     #[arg(long, value_name = "NAME")]
     pub(crate) scheme: Option<String>,
     /// Seconds to measure each size for: 10, 0.5 [default: 2]

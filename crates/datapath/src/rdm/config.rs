@@ -14,7 +14,7 @@ pub(super) const MAX_PEERS: usize = (1 << 20) - super::address_vector::MOST_PASS
 /// What a datagram endpoint is opened with. Start with [`RdmConfig::new`] and change what you like.
 #[derive(Clone, Debug)]
 pub struct RdmConfig {
-    /// Sockets, loop, protection and times, as of a device for connections. Its `scheme` is one of datagrams: `erd-dcqcn`
+    /// Sockets, loop, protection and times, as of a device for connections. Its `scheme` is one of datagrams: `erd`
     /// unless changed, which slows down for each destination whose packets switches mark; `erd` sends at `line_rate`
     /// whatever the network does, as published. Its `mtu_payload` must be the same at both ends; its `max_connections`
     /// say nothing here. `base_rtt` and `host_delay` together are the round-trip time in which the period of the scan is
@@ -53,7 +53,7 @@ impl RdmConfig {
     /// Scheme unless said otherwise: ERD with congestion control for each destination, of which the paper has none.
     pub const DEFAULT_SCHEME: &str = "erd";
 
-    /// The defaults: those of [`DeviceConfig::new`], but four paths and the scheme `erd-dcqcn`.
+    /// The defaults: those of [`DeviceConfig::new`], but four paths and the scheme `erd`.
     pub fn new(bind: SocketAddr) -> Self {
         RdmConfig::of(DeviceConfig::new(bind))
     }
