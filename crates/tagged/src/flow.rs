@@ -177,9 +177,14 @@ impl Window {
     fn due(&self) -> u16 {
         self.target.saturating_sub(self.count) + self.owed_count
     }
-    /// Enough is owed to send a message for it.
-    pub(crate) fn is_grant_due(&self) -> bool {
+    /// It is time to post what is missing.
+    pub(crate) fn is_refill_due(&self) -> bool {
         self.due() >= (self.target / 4).max(2)
+    }
+    /// Enough is owed to send a message for it. What cannot be posted does not count, or two sides without room would send
+    /// each other grants of one receive for ever.
+    pub(crate) fn is_grant_due(&self) -> bool {
+        self.owed_count >= (self.count / 4).max(2)
     }
     /// Posts what is missing; what the driver is to post.
     pub(crate) fn refill(&mut self, config: &Config, pool: &mut Pool, held: Held) -> Option<Run> {

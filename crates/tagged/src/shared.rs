@@ -98,7 +98,7 @@ impl Core {
         if total == 0 {
             return false;
         }
-        if total == 1 || connection.window.is_grant_due() {
+        if total == 1 || connection.window.is_refill_due() {
             self.refill(peer, connection);
         }
         total > 1 || connection.window.owes()
@@ -106,11 +106,10 @@ impl Core {
 
     /// A message that says nothing may be worth while: for what it grants or acknowledges.
     pub(crate) fn is_word_due(&mut self, peer: PeerId, connection: &mut Connection) -> bool {
-        if connection.window.is_grant_due() {
+        if connection.window.is_refill_due() {
             self.refill(peer, connection);
         }
-        let grants = connection.window.owes() && connection.window.is_grant_due();
-        grants || connection.taken != connection.taken_told
+        connection.window.is_grant_due() || connection.taken != connection.taken_told
     }
 
     /// Sends a message; [`may_send`](Self::may_send) has been asked.
