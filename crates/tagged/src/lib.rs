@@ -38,10 +38,10 @@
 //!
 //! # Limits
 //!
-//! What a peer sends can make the engine hold [`Config::unexpected_bytes`] of payload, and what was promised before that was
-//! reached; [`Config::unexpected_messages`] envelopes of about 200 bytes; and [`Config::notices`] entries. Beyond that
-//! it is granted no more. All else it is told of answers what was asked here. A message that breaks a rule costs the peer
-//! its connection ([`Action::Disconnect`]).
+//! What peers send can make the engine hold [`Config::unexpected_bytes`] of payload, and what was granted before that was
+//! reached, at most [`Config::pool`]; [`Config::unexpected_messages`] envelopes of about 200 bytes; and
+//! [`Config::notices`] entries. With as much, no more is granted. All else that it remembers of a peer is answers to what was
+//! asked here. A message that breaks a rule costs the peer its connection ([`Action::Disconnect`]).
 //!
 //! # Example
 //!
