@@ -377,6 +377,7 @@ fn no_addition_is_lost() {
 }
 
 /// A number of any type as the model has it: wide enough for all.
+#[allow(clippy::cast_lossless, reason = "the same for all types")]
 fn decode(kind: AtomicType, bytes: &[u8]) -> (i128, f64) {
     macro_rules! of {
         ($t:ty) => {{

@@ -308,7 +308,7 @@ impl World {
         let end = self.nodes[from].ends.get_mut(&to).expect("there was an event");
         let connection = end.connection;
         let item = end.requests.pop_front().expect("there was an event");
-        if !self.nodes[to].ends.get(&from).is_some_and(|e| e.connection == connection) {
+        if self.nodes[to].ends.get(&from).is_none_or(|end| end.connection != connection) {
             return;
         }
         let done = match item {
