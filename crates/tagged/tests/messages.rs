@@ -322,8 +322,8 @@ fn both_ends_may_send_before_either_receives() {
     let mut world = World::new(2, limits, 7);
     let payload = [0, 1].map(|at| world.buffer(at, &pattern(3, 500)));
     for number in 0..count {
-        for at in 0..2 {
-            let send = message(1 - at, number, payload[at], number);
+        for (at, payload) in payload.into_iter().enumerate() {
+            let send = message(1 - at, number, payload, number);
             // Full is for a while only: it ends without any receive.
             while world.at(at, |engine, ram| engine.post_send(send, ram)) == Err(PostError::Full) {
                 assert!(world.step(), "nothing moves");

@@ -137,6 +137,33 @@ pub struct Node {
     pub sends: u64,
 }
 
+/// What an observer between the engines sees.
+#[derive(Clone, Copy, Debug)]
+pub enum Note {
+    /// The header of a message has arrived: with its bytes, or announced.
+    Arrived { at: usize, from: usize, bytes: Bytes, tag: u64, data: u64 },
+    /// A connection has ended.
+    Lost { at: usize, peer: usize },
+}
+
+/// Whether a message brought its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bytes {
+    Here,
+    Announced,
+}
+
+/// The note of a tagged message with data.
+fn note(at: usize, from: usize, message: &[u8]) -> Option<Note> {
+    let bytes = match message[1..3] {
+        [1, flags] if flags & 3 == 3 => Bytes::Here,
+        [2, flags] if flags & 3 == 3 => Bytes::Announced,
+        _ => return None,
+    };
+    let word = |at: usize| u64::from_le_bytes(message[at..at + 8].try_into().expect("eight bytes"));
+    Some(Note::Arrived { at, from, bytes, tag: word(20), data: word(28) })
+}
+
 /// What can happen next.
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -152,6 +179,7 @@ pub struct World {
     dying: VecDeque<(usize, usize, Failure)>,
     state: u64,
     pub deaf: BTreeSet<usize>,
+    pub notes: Vec<Note>,
 }
 
 impl World {
@@ -172,6 +200,7 @@ impl World {
             dying: VecDeque::new(),
             state: seed | 1,
             deaf: BTreeSet::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -280,7 +309,7 @@ impl World {
         let theirs = self.nodes[other].ends.get(&at).map(|end| end.connection);
         if old.is_some() && old != theirs {
             self.nodes[at].ends.remove(&other);
-            self.at(at, |engine, ram| engine.peer_down(peer(other), failure, ram));
+            self.lose(at, other, failure);
         }
         true
     }
@@ -293,7 +322,7 @@ impl World {
             return;
         }
         if self.nodes[to].ends.remove(&from).is_some() {
-            self.at(to, |engine, ram| engine.peer_down(peer(from), Failure::Reset, ram));
+            self.lose(to, from, Failure::Reset);
             self.nodes[to].dialling.remove(&from);
         }
         self.connections += 1;
@@ -319,6 +348,7 @@ impl World {
                 let other = self.nodes[to].ends.get_mut(&from).expect("looked at above");
                 let size = other.receives.pop_front().expect("no message finds no receive");
                 assert!(bytes.len() <= size as usize, "no message is larger than its receive");
+                self.notes.extend(note(to, from, &bytes));
                 self.at(to, |engine, ram| engine.delivered(peer(from), &bytes, ram));
                 Done::Request(request)
             }
@@ -361,8 +391,13 @@ impl World {
     pub fn kill(&mut self, a: usize, b: usize, failure: Failure) {
         if self.nodes[a].ends.remove(&b).is_some() {
             self.dying.push_back((b, a, failure));
-            self.at(a, |engine, ram| engine.peer_down(peer(b), failure, ram));
+            self.lose(a, b, failure);
         }
+    }
+
+    fn lose(&mut self, at: usize, other: usize, failure: Failure) {
+        self.notes.push(Note::Lost { at, peer: other });
+        self.at(at, |engine, ram| engine.peer_down(peer(other), failure, ram));
     }
 
     /// Until nothing happens any more.
