@@ -678,3 +678,31 @@ fn grants_come_to_an_end() {
         }
     }
 }
+
+/// Both sides hold as many messages as they may, so that neither grants, and both use up what they were granted. The receive
+/// that is kept for grants lets them go on when the applications receive.
+#[test]
+fn sides_that_hold_too_much_do_not_block_each_other_for_ever() {
+    for limit in 8..40 {
+        let limits = Config { unexpected_messages: limit, ..config() };
+        let mut world = World::new(2, limits, limit);
+        let payload = [0, 1].map(|at| world.buffer(at, &pattern(3, 10)));
+        for number in 0..200 {
+            for (at, payload) in payload.into_iter().enumerate() {
+                world.send(at, 1 - at, 5, payload, number);
+            }
+        }
+        for number in 0..200 {
+            world.run();
+            for at in 0..2 {
+                let into = world.buffer(at, &[0; 10]);
+                world.receive(at, None, 5, 0, into, number);
+            }
+        }
+        world.run();
+        for at in 0..2 {
+            let (received, sent) = contexts(&world.take_completions(at));
+            assert_eq!((received.len(), sent.len()), (200, 200), "limit {limit}");
+        }
+    }
+}
