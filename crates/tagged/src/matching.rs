@@ -99,6 +99,11 @@ impl Posted {
     }
 }
 
+/// A message that knows its source and tag.
+pub(crate) trait Labelled {
+    fn label(&self) -> (PeerId, u64);
+}
+
 /// Messages that no receive has been found for, oldest first.
 #[derive(Debug)]
 pub(crate) struct Unexpected<T> {
@@ -111,14 +116,12 @@ pub(crate) struct Unexpected<T> {
 
 #[derive(Debug)]
 struct Entry<T> {
-    from: PeerId,
-    tag: u64,
     /// The next of this source and tag; zero is none.
     next: u64,
     message: T,
 }
 
-impl<T> Unexpected<T> {
+impl<T: Labelled> Unexpected<T> {
     pub(crate) fn new(seed: u64) -> Self {
         let hash = FixedState::with_seed(FixedState::with_seed(seed).hash_one(1));
         Unexpected { all: BTreeMap::new(), chains: HashMap::with_hasher(hash), turn: 0 }
@@ -126,13 +129,14 @@ impl<T> Unexpected<T> {
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
-    pub(crate) fn push(&mut self, from: PeerId, tag: u64, message: T) {
+    pub(crate) fn push(&mut self, message: T) {
         self.turn += 1;
-        self.all.insert(self.turn, Entry { from, tag, next: 0, message });
-        self.chain(from, tag, self.turn);
+        let value = message.label();
+        self.all.insert(self.turn, Entry { next: 0, message });
+        self.chain(value, self.turn);
     }
-    fn chain(&mut self, from: PeerId, tag: u64, turn: u64) {
-        let ends = self.chains.entry((from, tag)).or_insert((turn, 0));
+    fn chain(&mut self, value: Value, turn: u64) {
+        let ends = self.chains.entry(value).or_insert((turn, 0));
         if let Some(last) = self.all.get_mut(&ends.1) {
             last.next = turn;
         }
@@ -142,7 +146,10 @@ impl<T> Unexpected<T> {
     pub(crate) fn find(&self, pattern: Pattern) -> Option<u64> {
         match pattern.from {
             Some(from) if pattern.ignore == 0 => self.chains.get(&(from, pattern.tag)).map(|ends| ends.0),
-            _ => self.all.iter().find(|(_, e)| pattern.fits(e.from, e.tag)).map(|(turn, _)| *turn),
+            _ => {
+                let fits = |(from, tag)| pattern.fits(from, tag);
+                self.all.iter().find(|(_, entry)| fits(entry.message.label())).map(|(turn, _)| *turn)
+            }
         }
     }
     pub(crate) fn get(&self, turn: u64) -> Option<&T> {
@@ -151,7 +158,7 @@ impl<T> Unexpected<T> {
     /// Takes out what [`find`](Self::find) found: always the oldest of its source and tag.
     pub(crate) fn take(&mut self, turn: u64) -> Option<T> {
         let entry = self.all.remove(&turn)?;
-        let value = (entry.from, entry.tag);
+        let value = entry.message.label();
         if entry.next == 0 {
             self.chains.remove(&value);
         } else if let Some(ends) = self.chains.get_mut(&value) {
@@ -160,20 +167,19 @@ impl<T> Unexpected<T> {
         Some(entry.message)
     }
     /// Drops those that fit.
-    pub(crate) fn drop_where(&mut self, mut fits: impl FnMut(PeerId, &T) -> bool) {
+    pub(crate) fn drop_where(&mut self, mut fits: impl FnMut(&T) -> bool) {
         let before = self.all.len();
-        self.all.retain(|_, entry| !fits(entry.from, &entry.message));
+        self.all.retain(|_, entry| !fits(&entry.message));
         if self.all.len() == before {
             return;
         }
         self.chains.clear();
-        let values: Vec<(u64, PeerId, u64)> =
-            self.all.iter().map(|(turn, e)| (*turn, e.from, e.tag)).collect();
-        for (turn, from, tag) in values {
+        let values: Vec<(u64, Value)> = self.all.iter().map(|(turn, e)| (*turn, e.message.label())).collect();
+        for (turn, value) in values {
             if let Some(entry) = self.all.get_mut(&turn) {
                 entry.next = 0;
             }
-            self.chain(from, tag, turn);
+            self.chain(value, turn);
         }
     }
 }
@@ -209,20 +215,26 @@ mod tests {
         assert_eq!(posted.find(PeerId(0), 4), None);
     }
 
+    impl Labelled for (u32, u64, char) {
+        fn label(&self) -> (PeerId, u64) {
+            (PeerId(self.0), self.1)
+        }
+    }
+
     #[test]
     fn unexpected_messages_are_found_oldest_first_by_either_way() {
         let mut unexpected = Unexpected::new(3);
-        for (from, tag, message) in [(1, 5, 'a'), (2, 5, 'b'), (1, 5, 'c')] {
-            unexpected.push(PeerId(from), tag, message);
+        for message in [(1, 5, 'a'), (2, 5, 'b'), (1, 5, 'c')] {
+            unexpected.push(message);
         }
         let first = unexpected.find(exact(1, 5)).expect("there");
         assert_eq!(Some(first), unexpected.find(ANY));
-        assert_eq!(unexpected.take(first), Some('a'));
+        assert_eq!(unexpected.take(first), Some((1, 5, 'a')));
         let c = unexpected.find(exact(1, 5)).expect("there");
-        assert_eq!(unexpected.get(c), Some(&'c'));
-        unexpected.drop_where(|from, _| from == PeerId(2));
+        assert_eq!(unexpected.get(c), Some(&(1, 5, 'c')));
+        unexpected.drop_where(|message| message.0 == 2);
         assert_eq!(unexpected.find(ANY), Some(c));
-        assert_eq!(unexpected.take(c), Some('c'));
+        assert_eq!(unexpected.take(c), Some((1, 5, 'c')));
         assert_eq!((unexpected.find(exact(1, 5)), unexpected.len()), (None, 0));
     }
 }
