@@ -214,16 +214,17 @@ impl Inbox {
     pub(crate) fn next(&mut self, id: u64) -> Option<(Arrival, Landing)> {
         let posting = self.receives.get(id).filter(|p| p.state == PostingState::Posted)?;
         let unexpected = &mut self.spaces[posting.space].unexpected;
-        let arrival = unexpected.take(unexpected.find(posting.pattern)?)?;
+        let turn = unexpected.find(posting.pattern)?;
+        let arrival = unexpected.take(turn)?;
         self.held -= arrival.held();
         let landing = self.take(id, &arrival.envelope)?;
         Some((arrival, landing))
     }
 
     /// The oldest unexpected message that fits.
-    pub(crate) fn look(&self, from: Option<PeerId>, want: Want) -> Option<(usize, u64, &Arrival)> {
+    pub(crate) fn look(&mut self, from: Option<PeerId>, want: Want) -> Option<(usize, u64, &Arrival)> {
         let (space, pattern) = pattern_of(from, want);
-        let unexpected = &self.spaces[space].unexpected;
+        let unexpected = &mut self.spaces[space].unexpected;
         let turn = unexpected.find(pattern)?;
         Some((space, turn, unexpected.get(turn)?))
     }

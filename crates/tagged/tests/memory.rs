@@ -31,7 +31,8 @@ fn announcement(number: u32, tag: u64, grants: u16) -> Vec<u8> {
     bytes
 }
 
-fn bytes_each(count: u32, tag: impl Fn(u32) -> u64) -> u64 {
+/// Bytes of each of so many messages, when receives that ignore `ignore` have looked for others.
+fn bytes_each(count: u32, ignore: Option<u64>, tag: impl Fn(u32) -> u64) -> u64 {
     let peer = PeerId(0);
     let mut engine = Engine::new(Config::default());
     engine.peer_up(peer, Role::Initiator, &mut Nothing);
@@ -44,6 +45,11 @@ fn bytes_each(count: u32, tag: impl Fn(u32) -> u64) -> u64 {
                 used_up += u16::from(matches!(action, Action::Send { .. }));
             }
         }
+        for (from, ignore) in [None, Some(peer)].into_iter().flat_map(|from| Some((from, ignore?))) {
+            let (want, found) = (Want::Tagged { tag: u64::MAX, ignore }, Found::Stays);
+            engine.peek(Peek { from, want, found, context: 0 }, &mut Nothing);
+            assert_eq!(engine.poll_completion().map(|c| c.result), Some(Err(Failure::NoMessage)));
+        }
     });
     assert_eq!(engine.unexpected_messages(), count as usize);
     used.bytes_current as u64 / u64::from(count)
@@ -52,6 +58,8 @@ fn bytes_each(count: u32, tag: impl Fn(u32) -> u64) -> u64 {
 /// As many tags as messages, and one tag for all.
 #[test]
 fn an_announced_message_takes_at_most_240_bytes() {
-    let (own, same) = (bytes_each(100_000, u64::from), bytes_each(100_000, |_| 5));
+    let (own, same) = (bytes_each(100_000, None, u64::from), bytes_each(100_000, None, |_| 5));
     assert!(own < 240 && same < 200, "{own} bytes with its own tag, {same} with the same");
+    let (own, same) = (bytes_each(100_000, Some(1), u64::from), bytes_each(100_000, Some(1), |_| 5));
+    assert!(own < 400 && same < 240, "{own} bytes with its own tag, {same} with the same, indexed");
 }
