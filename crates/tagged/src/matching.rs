@@ -63,12 +63,17 @@ pub(crate) struct Posted {
     classes: Vec<Class>,
     /// When the next one is posted.
     turn: u64,
+    /// Queues to use again: with most receives one comes and goes.
+    spare: Vec<VecDeque<(u64, u64)>>,
     hash: Hash,
 }
 
+/// Most of them.
+const MOST_SPARE: usize = 64;
+
 impl Posted {
     pub(crate) fn new(seed: u64) -> Self {
-        Posted { classes: Vec::new(), turn: 0, hash: FixedState::with_seed(seed) }
+        Posted { classes: Vec::new(), turn: 0, spare: Vec::new(), hash: FixedState::with_seed(seed) }
     }
 
     pub(crate) fn post(&mut self, pattern: Pattern, receive: u64) {
@@ -79,7 +84,8 @@ impl Posted {
             self.classes.len() - 1
         });
         let (class, value) = (&mut self.classes[place], compared.value_of(pattern));
-        class.queues.entry(value).or_default().push_back((self.turn, receive));
+        let queue = class.queues.entry(value).or_insert_with(|| self.spare.pop().unwrap_or_default());
+        queue.push_back((self.turn, receive));
         self.turn += 1;
     }
 
@@ -99,7 +105,10 @@ impl Posted {
             queue.remove(at);
         }
         if queue.is_empty() {
-            class.queues.remove(&value);
+            let queue = class.queues.remove(&value);
+            // Not those that were long once.
+            let spare = queue.filter(|queue| queue.capacity() <= 16 && self.spare.len() < MOST_SPARE);
+            self.spare.extend(spare);
         }
         // Masks come and go; those in use are looked at for each message.
         if class.queues.is_empty() && self.classes.len() > 4 {
