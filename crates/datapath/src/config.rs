@@ -12,6 +12,10 @@ use crate::secure::{ClusterKey, Protection};
 
 /// Bytes of headers and protection around a full payload on a link, for policies that count wire bytes.
 pub(crate) const AROUND_PAYLOAD_BYTES: u32 = 130;
+/// Connections of a device that have numbers at a time.
+const MOST_CONNECTIONS: usize = 65_536;
+/// Requests of a connection, and as many receives.
+const MOST_QUEUE_DEPTH: u32 = 1 << 20;
 /// Most paths of a device.
 pub const MAX_PATHS: u16 = 256;
 /// Bytes of IP, UDP, transport and protection headers, tag and padding around a payload, at most.
@@ -112,6 +116,13 @@ pub struct DeviceConfig {
     pub max_connections: usize,
     /// Connections at a time with one address.
     pub max_connections_per_peer: usize,
+    /// Connections at a time that peers have asked for and not confirmed: they know the cluster key, and have not been
+    /// heard since.
+    pub max_half_open: usize,
+    /// The same with one address. Where hosts open many connections at once, more than this are refused, to ask again.
+    pub max_half_open_per_peer: usize,
+    /// Requests that may be outstanding on a connection, and as many receives: posted, and their completions not yet taken.
+    pub queue_depth: u32,
     /// How long opening a connection may take.
     pub connect_timeout: Duration,
     /// How long a peer may be silent while something is expected of it before the connection fails.
@@ -145,6 +156,9 @@ impl DeviceConfig {
             socket_buffer_bytes: 8 << 20,
             max_connections: 4_096,
             max_connections_per_peer: 1_024,
+            max_half_open: 1_024,
+            max_half_open_per_peer: 128,
+            queue_depth: 4_096,
             connect_timeout: Duration::from_secs(5),
             peer_timeout: Duration::from_secs(5),
             keepalive: Duration::from_secs(1),
@@ -234,8 +248,20 @@ impl DeviceConfig {
             format!("{:?}", self.retransmit_after),
             "at most 60 s",
         )?;
-        check(self.max_connections > 0, "max_connections", 0, "at least 1")?;
-        check(self.max_connections_per_peer > 0, "max_connections_per_peer", 0, "at least 1")?;
+        for (field, value) in [
+            ("max_connections", self.max_connections),
+            ("max_connections_per_peer", self.max_connections_per_peer),
+            ("max_half_open", self.max_half_open),
+            ("max_half_open_per_peer", self.max_half_open_per_peer),
+        ] {
+            check((1..=MOST_CONNECTIONS).contains(&value), field, value, "1 to 65536")?;
+        }
+        check(
+            (1..=MOST_QUEUE_DEPTH).contains(&self.queue_depth),
+            "queue_depth",
+            self.queue_depth,
+            "1 to 1048576",
+        )?;
         if let Driving::Thread { core: Some(core) } = self.driving {
             let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             // Which cores exist is for the system to say; this only catches what cannot be.
@@ -380,6 +406,17 @@ mod tests {
             scheme.starts_with("there is no scheme \"udpm\"; did you mean \"udmp\"? (there are "),
             "{scheme}"
         );
+        assert_eq!(wrong(|c| c.max_connections = 0), "max_connections is 0; allowed: 1 to 65536");
+        assert_eq!(
+            wrong(|c| c.max_connections_per_peer = 65_537),
+            "max_connections_per_peer is 65537; allowed: 1 to 65536"
+        );
+        assert_eq!(wrong(|c| c.max_half_open = 0), "max_half_open is 0; allowed: 1 to 65536");
+        assert_eq!(
+            wrong(|c| c.max_half_open_per_peer = 0),
+            "max_half_open_per_peer is 0; allowed: 1 to 65536"
+        );
+        assert_eq!(wrong(|c| c.queue_depth = 0), "queue_depth is 0; allowed: 1 to 1048576");
         assert_eq!(
             wrong(|c| c.accepted_schemes.clear()),
             "accepted_schemes is empty; allowed: at least one scheme"

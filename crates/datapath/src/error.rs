@@ -72,6 +72,9 @@ pub enum ConnectError {
     /// The protection domain is another device's.
     #[error("the protection domain is not one of this device's")]
     OtherDevice,
+    /// This end has given up the attempt, or nobody was there any more to take the connection.
+    #[error("this end has given up the attempt")]
+    GivenUp,
     /// No answer came.
     #[error(
         "{peer} has not answered within {timeout:?}: nobody listens there, a firewall drops UDP, or its cluster key is another"
@@ -235,6 +238,11 @@ pub struct TooManyDomains {
     /// How many there can be, besides the device's own.
     pub limit: u16,
 }
+
+/// A device calls one hook, and has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the device has a hook already")]
+pub struct HookTaken;
 
 /// Why memory could not be taken back from peers.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

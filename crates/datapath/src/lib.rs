@@ -47,29 +47,36 @@ mod completion;
 mod config;
 mod engine;
 mod error;
+mod event;
 mod event_loop;
+mod hook;
 mod places;
 pub mod rdm;
 mod region;
 mod scheme;
 mod shared;
+mod signals;
 mod state;
 mod stats;
+mod stream;
 mod sum;
 mod threads;
 
-pub use api::{Connection, Device, Fenced, Listener, ProtectionDomain, Registration, Remote};
+pub use api::{
+    Accepting, Attempt, Connection, Device, Events, Fenced, Listener, ProtectionDomain, Registration, Remote,
+};
 pub use completion::Completion;
 pub use config::{ConfigError, DeviceConfig, Driving, MAX_PATHS, Unprotected, Waiting};
 pub use error::{
-    ConnectError, DeregisterError, OpenError, PostError, RegisterError, TooManyDomains, WaitError,
+    ConnectError, DeregisterError, HookTaken, OpenError, PostError, RegisterError, TooManyDomains, WaitError,
 };
+pub use event::Event;
 pub use pathweave_policy::PathState;
 pub use pathweave_secure as secure;
 pub use pathweave_transport::{
     Access, Counters, MAX_MESSAGE_BYTES, Opcode, OrderCounters, Status, part_bytes,
 };
-pub use region::{Region, RegionError, Slice};
+pub use region::{MAX_SLICES, Region, RegionError, Slice, Slices};
 pub use scheme::queue_pairs_of;
 pub use shared::ConnectionInfo;
 pub use state::{CloseReason, ConnectionId, ConnectionState};

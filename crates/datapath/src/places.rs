@@ -1,12 +1,12 @@
 //! Memory the endpoint knows by handle: of work requests, of receives, and of registered regions.
 
-use crate::region::Slice;
+use crate::region::Slices;
 
 /// What a handle stands for.
 #[derive(Debug)]
 pub(crate) struct Place {
     /// The memory, and no byte beside it.
-    pub(crate) memory: Slice,
+    pub(crate) memory: Slices,
     /// What the application calls the request; unused for registered regions.
     pub(crate) wr_id: u64,
 }
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn a_handle_of_the_past_opens_nothing() {
         let region = Region::zeroed(8).unwrap();
-        let place = |wr_id| Place { memory: region.all(), wr_id };
+        let place = |wr_id| Place { memory: region.all().into(), wr_id };
         let mut places = Places::default();
         let old = places.insert(place(1));
         assert_eq!(places.get(old).unwrap().wr_id, 1);

@@ -1,7 +1,7 @@
 //! What the application's threads and the loop have in common: requests one way, completions the other.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crossbeam_queue::SegQueue;
@@ -11,11 +11,13 @@ use pathweave_transport::{Access, Op};
 use crate::api::ProtectionDomain;
 use crate::backend::Waker;
 use crate::completion::Completion;
-use crate::error::{ConnectError, DeregisterError, RegisterError};
-use crate::region::Slice;
+use crate::error::{ConnectError, DeregisterError, PostError};
+use crate::hook::Hook;
+use crate::region::{Slice, Slices};
 use crate::secure::Protection;
 use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stats::{ConnectionStats, DeviceStats};
+use crate::stream::Stream;
 pub(crate) use crate::threads::Room;
 use crate::threads::{Parking, Signal};
 
@@ -27,8 +29,31 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// An answer of the loop that a thread waits for.
 pub(crate) type Answer<T> = Arc<Mutex<Option<T>>>;
 
-/// Connections that peers open are taken, into a domain or the device's own.
-pub(crate) struct Listening(pub(crate) Option<ProtectionDomain>);
+/// Connections that peers open are taken.
+pub(crate) struct Listening {
+    /// Into this domain, or the device's own.
+    pub(crate) domain: Option<ProtectionDomain>,
+    /// Told here, or handed to the listener.
+    pub(crate) stream: Option<Arc<Stream>>,
+}
+
+/// A connection that this end wants.
+pub(crate) struct Dial {
+    pub(crate) peer: SocketAddr,
+    pub(crate) private_data: Vec<u8>,
+    pub(crate) scheme: String,
+    pub(crate) domain: Option<ProtectionDomain>,
+    pub(crate) connection: Arc<ConnectionShared>,
+    /// Where everything that happens on it is told; `None`: to its own handle.
+    pub(crate) stream: Option<Arc<Stream>>,
+}
+
+/// A region that is to be closed.
+pub(crate) struct Release {
+    pub(crate) rkey: u64,
+    /// Whom to tell when nothing reads or writes it any more, and by which name.
+    pub(crate) tell: Option<(Arc<Stream>, u64)>,
+}
 
 /// When a request starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,40 +76,37 @@ pub(crate) enum Reach {
 pub(crate) enum Command {
     /// Connections that peers open are in this domain; `None`: they are no longer accepted.
     Listen(Option<Listening>),
-    Connect {
-        peer: SocketAddr,
-        private_data: Vec<u8>,
-        scheme: String,
-        domain: Option<ProtectionDomain>,
-        connection: Arc<ConnectionShared>,
-    },
+    Connect(Box<Dial>),
     Post {
         id: ConnectionId,
         wr_id: u64,
         op: Op,
-        memory: Slice,
+        memory: Slices,
         start: Start,
     },
     PostRecv {
         id: ConnectionId,
         wr_id: u64,
-        memory: Slice,
+        memory: Slices,
     },
+    /// Under a key that was taken for it.
     Register {
+        rkey: u64,
         region: Slice,
         address: u64,
         access: Access,
         reach: Reach,
-        answer: Answer<Result<u64, RegisterError>>,
+    },
+    /// What was asked for before has been done.
+    Reached {
+        answer: Answer<()>,
     },
     Deregister {
         rkey: u64,
         answer: Answer<Result<(), DeregisterError>>,
     },
     /// As soon as nothing reads it any more.
-    Release {
-        rkey: u64,
-    },
+    Release(Release),
     Close {
         connection: Arc<ConnectionShared>,
     },
@@ -98,6 +120,8 @@ pub(crate) enum Command {
     DeviceStats {
         answer: Answer<DeviceStats>,
     },
+    /// The hook is called, whatever has happened.
+    Look,
     Stop,
 }
 
@@ -112,6 +136,10 @@ pub(crate) struct Shared<C = Command, H = Arc<ConnectionShared>> {
     pub(crate) handed: SegQueue<H>,
     /// Why the loop has ended.
     pub(crate) broken: OnceLock<String>,
+    /// Whom the loop calls besides.
+    pub(crate) hook: OnceLock<Hook>,
+    /// There is something that the hook has not been called for.
+    stirred: AtomicBool,
 }
 
 impl<C, H> Shared<C, H> {
@@ -123,7 +151,36 @@ impl<C, H> Shared<C, H> {
             signal: Signal::default(),
             handed: SegQueue::new(),
             broken: OnceLock::new(),
+            hook: OnceLock::new(),
+            stirred: AtomicBool::new(false),
         }
+    }
+
+    /// What the application waits for may have come true. For the loop.
+    #[inline]
+    pub(crate) fn tell(&self) {
+        if self.hook.get().is_some() {
+            self.stirred.store(true, Ordering::Relaxed);
+        }
+        self.signal.notify();
+    }
+
+    /// Whether there is something that the hook has not been called for. For the loop.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.stirred.load(Ordering::Relaxed)
+    }
+
+    /// Calls the hook, if something has happened. For the loop. `None`: there was nothing to call it for.
+    pub(crate) fn call_hook(&self) -> Option<std::thread::Result<()>> {
+        let hook = self.hook.get().filter(|_| self.has_news())?;
+        self.stirred.store(false, Ordering::Relaxed);
+        Some(hook.call())
+    }
+
+    /// Whether the caller is within the hook.
+    pub(crate) fn is_in_hook(&self) -> bool {
+        self.hook.get().is_some_and(Hook::is_caller_within)
     }
 
     /// Hands a command to the loop.
@@ -170,23 +227,28 @@ pub(crate) struct ConnectionShared {
     pub(crate) info: OnceLock<ConnectionInfo>,
     pub(crate) refused: OnceLock<ConnectError>,
     pub(crate) reason: OnceLock<CloseReason>,
-    pub(crate) completions: Arc<SegQueue<Delivered>>,
+    /// What the application calls the attempt to open it, if this end has opened it, and into a stream.
+    pub(crate) token: Option<u64>,
+    /// What is done, of a connection that feeds no stream.
+    pub(crate) completions: SegQueue<(Side, Completion)>,
     /// Requests and receives that may yet be posted.
     pub(crate) send_room: Room,
     pub(crate) receive_room: Room,
 }
 
 impl ConnectionShared {
-    pub(crate) fn new(completions: Arc<SegQueue<Delivered>>, sends: u32, receives: u32) -> Self {
+    /// `depth`: requests and as many receives that may be outstanding.
+    pub(crate) fn new(depth: u32, token: Option<u64>) -> Self {
         ConnectionShared {
             id: AtomicU32::new(0),
             state: AtomicU8::new(ConnectionState::Opening as u8),
             info: OnceLock::new(),
             refused: OnceLock::new(),
             reason: OnceLock::new(),
-            completions,
-            send_room: Room::new(sends),
-            receive_room: Room::new(receives),
+            token,
+            completions: SegQueue::new(),
+            send_room: Room::new(depth),
+            receive_room: Room::new(depth),
         }
     }
 
@@ -197,21 +259,60 @@ impl ConnectionShared {
         self.id.store(id.0, Ordering::Release);
     }
     pub(crate) fn state(&self) -> ConnectionState {
-        match self.state.load(Ordering::Acquire) {
+        // In one order with taking from a room: see `is_settled`.
+        match self.state.load(Ordering::SeqCst) {
             0 => ConnectionState::Opening,
             1 => ConnectionState::Open,
             _ => ConnectionState::Closed,
         }
     }
     pub(crate) fn set_state(&self, state: ConnectionState) {
-        self.state.store(state as u8, Ordering::Release);
+        self.state.store(state as u8, Ordering::SeqCst);
+    }
+    /// Whether it is over, and the application has taken every completion there will be: who posts takes from a room, and
+    /// then looks at the state once more.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.state() == ConnectionState::Closed && self.send_room.is_whole() && self.receive_room.is_whole()
     }
     /// Why it is over, once the application has taken every completion there will be.
     pub(crate) fn ended(&self) -> Option<CloseReason> {
-        let over = self.state() == ConnectionState::Closed;
-        // What was posted when it ended may yet be flushed.
-        let all_taken = self.send_room.is_whole() && self.receive_room.is_whole();
-        if over && all_taken { self.reason.get().copied() } else { None }
+        if self.is_settled() { self.reason.get().copied() } else { None }
+    }
+    /// The next completion, for the application.
+    #[inline]
+    pub(crate) fn take(&self) -> Option<(Side, Completion)> {
+        let (side, completion) = self.completions.pop()?;
+        self.taken(side);
+        Some((side, completion))
+    }
+    /// The application has a completion.
+    #[inline]
+    pub(crate) fn taken(&self, side: Side) {
+        self.room(side).give_back();
+    }
+    /// From which it is taken to post.
+    #[inline]
+    fn room(&self, side: Side) -> &Room {
+        match side {
+            Side::Send => &self.send_room,
+            Side::Receive => &self.receive_room,
+        }
+    }
+    /// Takes room for what is about to be posted.
+    ///
+    /// # Errors
+    /// [`PostError::Full`], [`PostError::Closed`].
+    #[inline]
+    pub(crate) fn make_room(&self, side: Side) -> Result<(), PostError> {
+        let room = self.room(side);
+        if !room.take() {
+            return Err(PostError::Full { limit: room.most() });
+        }
+        if self.state() == ConnectionState::Closed {
+            room.give_back();
+            return Err(PostError::Closed);
+        }
+        Ok(())
     }
 }
 
@@ -220,25 +321,6 @@ impl ConnectionShared {
 pub(crate) enum Side {
     Send,
     Receive,
-}
-
-/// A completion on its way to the application.
-pub(crate) struct Delivered {
-    pub(crate) completion: Completion,
-    pub(crate) side: Side,
-    pub(crate) connection: Arc<ConnectionShared>,
-}
-
-impl Delivered {
-    /// The application has it.
-    #[inline]
-    pub(crate) fn taken(self) -> Completion {
-        match self.side {
-            Side::Send => self.connection.send_room.give_back(),
-            Side::Receive => self.connection.receive_room.give_back(),
-        }
-        self.completion
-    }
 }
 
 #[cfg(test)]
@@ -269,6 +351,12 @@ mod tests {
         assert!(!shared.park());
         assert!(matches!(shared.commands.pop(), Some(Command::Stop)));
         assert!(shared.park());
+    }
+
+    #[test]
+    fn commands_are_small() {
+        // Each is written and read once in the queue. A request is what has to be told of one and no more.
+        assert!(size_of::<Command>() <= 72, "{} bytes", size_of::<Command>());
     }
 
     #[test]

@@ -291,6 +291,18 @@ impl<P: Policy> Endpoint<P> {
         self.common.memory.register(region, secret)
     }
 
+    /// As [`register`](Endpoint::register), with a key of the driver's [`Keys`](crate::Keys), from which all keys of this
+    /// endpoint come then.
+    pub fn register_as(&mut self, region: MemoryRegion, rkey: u64) -> Result<(), MemoryError> {
+        self.common.memory.register_as(region, rkey)
+    }
+
+    /// Closes memory to all that is asked from now on; READs that are being answered go on, and keep it from being
+    /// [deregistered](Endpoint::deregister).
+    pub fn revoke(&mut self, rkey: u64) -> Result<(), MemoryError> {
+        self.common.memory.revoke(rkey)
+    }
+
     /// Closes memory. Fails while a READ of it is being answered.
     pub fn deregister(&mut self, rkey: u64) -> Result<(), MemoryError> {
         self.common.memory.deregister(rkey)

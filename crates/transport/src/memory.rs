@@ -114,6 +114,8 @@ pub enum MemoryError {
     InUse,
     /// 2^24 regions are registered.
     TooMany,
+    /// Another region has the place of this key.
+    Taken,
 }
 
 impl fmt::Display for MemoryError {
@@ -123,6 +125,7 @@ impl fmt::Display for MemoryError {
             MemoryError::UnknownKey => "no memory region has this key",
             MemoryError::InUse => "READs of the memory region are being answered",
             MemoryError::TooMany => "too many memory regions",
+            MemoryError::Taken => "another memory region has the place of this key",
         })
     }
 }
@@ -132,12 +135,58 @@ impl core::error::Error for MemoryError {}
 const SLOT_BITS: u32 = 24;
 const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
 
+/// Gives keys to memory regions. An endpoint has its own; a driver that wants to know a key before the endpoint hears of the
+/// region takes it from one of these, and registers all regions of that endpoint so
+/// ([`Endpoint::register_as`](crate::Endpoint::register_as)).
+///
+/// The low 24 bits of a key are the place of its region in a table, which are taken from 0 on; the others are for the driver
+/// to choose.
+#[derive(Debug, Default)]
+pub struct Keys {
+    /// Regions that each place has had: each has another key, whatever the driver chooses.
+    generations: Vec<u32>,
+    /// Those that were freed first are used first, so that generations last.
+    free: VecDeque<u32>,
+}
+
+impl Keys {
+    /// None is taken.
+    pub const fn new() -> Self {
+        Keys { generations: Vec::new(), free: VecDeque::new() }
+    }
+
+    /// A key. The bits of `secret` above the lowest 24 go into it: where other ends are not trusted they are random, new for
+    /// each region.
+    ///
+    /// # Errors
+    /// [`MemoryError::TooMany`].
+    pub fn take(&mut self, secret: u64) -> Result<u64, MemoryError> {
+        let slot = match self.free.pop_front() {
+            Some(slot) => slot,
+            None if self.generations.len() >= 1 << SLOT_BITS => return Err(MemoryError::TooMany),
+            None => {
+                self.generations.push(0);
+                (self.generations.len() - 1) as u32
+            }
+        };
+        let generation = u64::from(self.generations[slot as usize]);
+        Ok(secret & !SLOT_MASK ^ generation << SLOT_BITS | u64::from(slot))
+    }
+
+    /// The region of a key that was taken is closed.
+    pub fn give_back(&mut self, rkey: u64) {
+        let slot = (rkey & SLOT_MASK) as u32;
+        if let Some(generation) = self.generations.get_mut(slot as usize) {
+            *generation = generation.wrapping_add(1);
+            self.free.push_back(slot);
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Slot {
     /// The key of the region, or of the last one that was here.
     key: u64,
-    /// Regions that were here before: each has another key, whatever the driver chooses.
-    generation: u32,
     readers: u32,
     region: Option<MemoryRegion>,
 }
@@ -149,8 +198,8 @@ pub(crate) struct Memory {
     /// The region written to last, with its key: packets in a row mostly write to the same one.
     latest: Option<(u64, MemoryRegion)>,
     slots: Vec<Slot>,
-    /// Those that were freed first are used first, so that generations last.
-    free: VecDeque<u32>,
+    /// Of regions whose keys are given here.
+    keys: Keys,
     /// Regions that are open to one queue pair.
     of_one: usize,
 }
@@ -161,25 +210,40 @@ impl Memory {
     pub(crate) const HOT_BYTES: usize = core::mem::offset_of!(Memory, slots);
 
     pub(crate) const fn new() -> Self {
-        Memory { latest: None, slots: Vec::new(), free: VecDeque::new(), of_one: 0 }
+        Memory { latest: None, slots: Vec::new(), keys: Keys::new(), of_one: 0 }
     }
 
     /// `secret`: its bits above the lowest 24 go into the key.
     pub(crate) fn register(&mut self, region: MemoryRegion, secret: u64) -> Result<u64, MemoryError> {
         region.addr.checked_add(region.len).ok_or(MemoryError::OutOfRange)?;
-        let slot = match self.free.pop_front() {
-            Some(slot) => slot,
-            None if self.slots.len() >= 1 << SLOT_BITS => return Err(MemoryError::TooMany),
-            None => {
-                self.slots.push(Slot::default());
-                (self.slots.len() - 1) as u32
-            }
-        };
-        let entry = &mut self.slots[slot as usize];
-        entry.key = secret & !SLOT_MASK ^ u64::from(entry.generation) << SLOT_BITS | u64::from(slot);
-        entry.region = Some(region);
+        let rkey = self.keys.take(secret)?;
+        self.register_as(region, rkey).map(|()| rkey)
+    }
+
+    /// With a key that was taken elsewhere.
+    pub(crate) fn register_as(&mut self, region: MemoryRegion, rkey: u64) -> Result<(), MemoryError> {
+        region.addr.checked_add(region.len).ok_or(MemoryError::OutOfRange)?;
+        let slot = (rkey & SLOT_MASK) as usize;
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, Slot::default);
+        }
+        let entry = &mut self.slots[slot];
+        if entry.region.is_some() {
+            return Err(MemoryError::Taken);
+        }
+        (entry.key, entry.region) = (rkey, Some(region));
         self.of_one += usize::from(region.scope.is_of_one());
-        Ok(entry.key)
+        Ok(())
+    }
+
+    /// Nothing more is asked of the region; READs that are being answered go on.
+    pub(crate) fn revoke(&mut self, rkey: u64) -> Result<(), MemoryError> {
+        let slot = self.slot_mut(rkey).ok_or(MemoryError::UnknownKey)?;
+        if let Some(region) = &mut slot.region {
+            region.access = Access { read: false, write: false };
+        }
+        self.latest = None;
+        Ok(())
     }
 
     pub(crate) fn deregister(&mut self, rkey: u64) -> Result<(), MemoryError> {
@@ -188,10 +252,9 @@ impl Memory {
             return Err(MemoryError::InUse);
         }
         let region = slot.region.take();
-        slot.generation = slot.generation.wrapping_add(1);
         self.of_one -= usize::from(region.is_some_and(|region| region.scope.is_of_one()));
         self.latest = None;
-        self.free.push_back((rkey & SLOT_MASK) as u32);
+        self.keys.give_back(rkey);
         Ok(())
     }
 
@@ -343,6 +406,39 @@ mod tests {
             assert_eq!(opens, None, "bit {bit}");
         }
         assert!(memory.check_write(ANY, key, 1_000, 1).is_some());
+    }
+
+    #[test]
+    fn keys_taken_elsewhere_open_what_is_registered_as_them() {
+        let (mut memory, mut keys) = (Memory::new(), Keys::new());
+        let [first, second] = [(); 2].map(|()| keys.take(0xabcd << 24).unwrap());
+        // The second is heard of first.
+        memory.register_as(region(Access::READ_WRITE), second).unwrap();
+        assert_eq!(memory.check_write(ANY, first, 1_000, 1), None);
+        memory.register_as(region(Access::READ_WRITE), first).unwrap();
+        assert!([first, second].iter().all(|&key| memory.check_write(ANY, key, 1_000, 1).is_some()));
+        assert_eq!(memory.register_as(region(Access::READ), first), Err(MemoryError::Taken));
+        memory.deregister(first).unwrap();
+        keys.give_back(first);
+        let third = keys.take(0xabcd << 24).unwrap();
+        assert!(third & SLOT_MASK == first & SLOT_MASK && third != first, "{first:#x} {third:#x}");
+        assert_eq!(memory.check_write(ANY, third, 1_000, 1), None);
+        assert_eq!(memory.deregister(third), Err(MemoryError::UnknownKey));
+    }
+
+    #[test]
+    fn what_is_revoked_is_closed_to_all_but_the_reads_of_before() {
+        let mut memory = Memory::new();
+        let key = memory.register(region(Access::READ_WRITE), 0).unwrap();
+        assert!(memory.check_write(ANY, key, 1_000, 1).is_some());
+        memory.retain(key);
+        memory.revoke(key).unwrap();
+        let asked = (memory.check_read(ANY, key, 1_000, 1), memory.check_write(ANY, key, 1_000, 1));
+        assert_eq!(asked, (None, None));
+        assert_eq!(memory.deregister(key), Err(MemoryError::InUse));
+        memory.release(key);
+        assert_eq!(memory.deregister(key), Ok(()));
+        assert_eq!(memory.revoke(key), Err(MemoryError::UnknownKey));
     }
 
     #[test]

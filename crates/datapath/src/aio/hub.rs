@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, oneshot};
 
+use crate::api;
 use crate::completion::Completion;
 use crate::region::Slice;
 use crate::shared::{ConnectionShared, Shared, Side, lock};
@@ -21,12 +22,12 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    /// That of a device, which looks at it from now on.
-    pub(super) fn of(shared: &Arc<Shared>) -> Arc<Hub> {
-        let (shared_weak, routers) = (Arc::downgrade(shared), Mutex::default());
-        let hub = Arc::new(Hub { shared: shared_weak, routers, called: Notify::new() });
+    /// That of a device which has just been opened, and whose loop looks at it from now on.
+    pub(super) fn of(device: &api::Device) -> Arc<Hub> {
+        let (shared, routers) = (Arc::downgrade(device.shared()), Mutex::default());
+        let hub = Arc::new(Hub { shared, routers, called: Notify::new() });
         let looked_at = hub.clone();
-        shared.signal.hook(Box::new(move || looked_at.look()));
+        device.set_hook(move || looked_at.look()).expect("nobody else has the device yet");
         hub
     }
 
@@ -122,8 +123,7 @@ impl Router {
     fn look(&self) {
         let mut stirred = self.shared.state() == ConnectionState::Closed;
         let mut waiting = lock(&self.waiting);
-        while let Some(delivered) = self.shared.completions.pop() {
-            let (side, completion) = (delivered.side, delivered.taken());
+        while let Some((side, completion)) = self.shared.take() {
             match side {
                 Side::Send => {
                     if let Some(tell) = waiting.requests.remove(&completion.wr_id) {

@@ -61,7 +61,7 @@ impl Device {
             config.driving = Driving::Thread { core: None };
         }
         let device = api::Device::open(config)?;
-        let hub = Hub::of(device.shared());
+        let hub = Hub::of(&device);
         Ok(Device { device, hub })
     }
 

@@ -12,15 +12,17 @@ use super::inner::Inner;
 use super::memory::{Registration, Remote};
 use crate::completion::Completion;
 use crate::error::{PostError, RegisterError, WaitError};
-use crate::region::{Region, Slice};
-use crate::shared::{Command, ConnectionInfo, ConnectionShared, Delivered, Reach, Start};
+use crate::region::{Region, Slices};
+use crate::shared::{Command, ConnectionInfo, ConnectionShared, Reach, Side, Start};
 use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stats::ConnectionStats;
 
 /// A reliable connection with a peer: the queue pair of the verbs.
 ///
-/// A request's memory belongs to the network until its completion. Methods may be called from any thread. Dropping a
-/// connection closes it.
+/// A request's memory belongs to the network until its completion: a [slice](crate::Slice) of a region, or
+/// [several](Slices) that the message fills, or is put together from. Methods may be called from any thread. Dropping a
+/// connection closes it. Completions of one that was opened into an [`Events`](crate::Events) come there, and the methods here
+/// that look or wait for one find none.
 ///
 /// # Order
 ///
@@ -88,28 +90,27 @@ impl Connection {
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
-    pub fn send(&self, wr_id: u64, from: Slice) -> Result<(), PostError> {
-        self.post(wr_id, Op::Send, from, Start::InTurn)
+    pub fn send(&self, wr_id: u64, from: impl Into<Slices>) -> Result<(), PostError> {
+        self.post(wr_id, Op::Send, from.into(), Start::InTurn)
     }
 
     /// SEND with an immediate, which the peer finds in its completion.
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
-    pub fn send_imm(&self, wr_id: u64, from: Slice, imm: u32) -> Result<(), PostError> {
-        self.post(wr_id, Op::SendImm { imm }, from, Start::InTurn)
+    pub fn send_imm(&self, wr_id: u64, from: impl Into<Slices>, imm: u32) -> Result<(), PostError> {
+        self.post(wr_id, Op::SendImm { imm }, from.into(), Start::InTurn)
     }
 
     /// RECV: room for one message of the peer.
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
-    pub fn recv(&self, wr_id: u64, into: Slice) -> Result<(), PostError> {
-        self.check(&into)?;
-        if !self.shared.receive_room.take() {
-            return Err(PostError::Full { limit: self.shared.receive_room.most() });
-        }
-        self.inner.ask_for_later(Command::PostRecv { id: self.id, wr_id, memory: into });
+    pub fn recv(&self, wr_id: u64, into: impl Into<Slices>) -> Result<(), PostError> {
+        let memory = into.into();
+        self.check(&memory)?;
+        self.shared.make_room(Side::Receive)?;
+        self.inner.ask_for_later(Command::PostRecv { id: self.id, wr_id, memory });
         Ok(())
     }
 
@@ -117,25 +118,33 @@ impl Connection {
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
-    pub fn write(&self, wr_id: u64, from: Slice, to: Remote) -> Result<(), PostError> {
-        self.post(wr_id, Op::Write { rkey: to.rkey, remote_addr: to.address }, from, Start::InTurn)
+    pub fn write(&self, wr_id: u64, from: impl Into<Slices>, to: Remote) -> Result<(), PostError> {
+        let op = Op::Write { rkey: to.rkey, remote_addr: to.address };
+        self.post(wr_id, op, from.into(), Start::InTurn)
     }
 
     /// WRITE with an immediate, which consumes a receive of the peer and is found in its completion.
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
-    pub fn write_imm(&self, wr_id: u64, from: Slice, to: Remote, imm: u32) -> Result<(), PostError> {
+    pub fn write_imm(
+        &self,
+        wr_id: u64,
+        from: impl Into<Slices>,
+        to: Remote,
+        imm: u32,
+    ) -> Result<(), PostError> {
         let op = Op::WriteImm { rkey: to.rkey, remote_addr: to.address, imm };
-        self.post(wr_id, op, from, Start::InTurn)
+        self.post(wr_id, op, from.into(), Start::InTurn)
     }
 
     /// READ: bytes of the peer's memory come here.
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
-    pub fn read(&self, wr_id: u64, into: Slice, from: Remote) -> Result<(), PostError> {
-        self.post(wr_id, Op::Read { rkey: from.rkey, remote_addr: from.address }, into, Start::InTurn)
+    pub fn read(&self, wr_id: u64, into: impl Into<Slices>, from: Remote) -> Result<(), PostError> {
+        let op = Op::Read { rkey: from.rkey, remote_addr: from.address };
+        self.post(wr_id, op, into.into(), Start::InTurn)
     }
 
     /// Posts requests behind a fence: each starts when every request posted before it is complete.
@@ -162,16 +171,36 @@ impl Connection {
         address: u64,
         access: Access,
     ) -> Result<Registration, RegisterError> {
-        Registration::open(&self.inner, region, address, access, Reach::Connection(self.id))
+        let registration = self.begin_register(region, address, access)?;
+        registration.wait_open()?;
+        Ok(registration)
+    }
+
+    /// As [`register_at`](Connection::register_at), without waiting for the loop, as
+    /// [`Device::begin_register`](crate::Device::begin_register). Should the connection end meanwhile, the region is open to
+    /// nobody.
+    ///
+    /// # Errors
+    /// [`RegisterError`].
+    pub fn begin_register(
+        &self,
+        region: &Region,
+        address: u64,
+        access: Access,
+    ) -> Result<Registration, RegisterError> {
+        if self.shared.state() == ConnectionState::Closed {
+            return Err(RegisterError::ConnectionClosed);
+        }
+        Registration::begin(&self.inner, region, address, access, Reach::Connection(self.id))
     }
 
     /// The next completion, if there is one.
     pub fn poll(&self) -> Option<Completion> {
-        if let Some(delivered) = self.shared.completions.pop() {
-            return Some(delivered.taken());
+        if let Some(completion) = self.take() {
+            return Some(completion);
         }
         self.inner.nudge();
-        self.shared.completions.pop().map(Delivered::taken)
+        self.take()
     }
 
     /// Why nothing more comes: the connection is over, and every completion has been taken. For
@@ -182,7 +211,7 @@ impl Connection {
 
     /// The next completion, if there is one, without turning the loop: for [`Device::wait_until`](super::Device::wait_until).
     pub fn take(&self) -> Option<Completion> {
-        self.shared.completions.pop().map(Delivered::taken)
+        self.shared.take().map(|(_, completion)| completion)
     }
 
     /// The next completion, waiting for it.
@@ -192,12 +221,12 @@ impl Connection {
     /// over and all completions have been taken, with the reason.
     pub fn wait(&self, timeout: Duration) -> Result<Completion, WaitError> {
         let deadline = Instant::now().checked_add(timeout);
-        let next = || match self.shared.completions.pop() {
-            Some(delivered) => Some(Ok(delivered)),
+        let next = || match self.take() {
+            Some(completion) => Some(Ok(completion)),
             None => self.shared.ended().map(Err),
         };
         match self.inner.wait(deadline, next) {
-            Ok(Some(Ok(delivered))) => Ok(delivered.taken()),
+            Ok(Some(Ok(completion))) => Ok(completion),
             Ok(Some(Err(reason))) => Err(WaitError::ConnectionClosed(reason)),
             Ok(None) => Err(WaitError::Timeout(timeout)),
             Err(reason) => Err(WaitError::DeviceClosed(reason)),
@@ -240,7 +269,7 @@ impl Connection {
     }
 
     #[inline]
-    pub(super) fn post(&self, wr_id: u64, op: Op, memory: Slice, start: Start) -> Result<(), PostError> {
+    pub(super) fn post(&self, wr_id: u64, op: Op, memory: Slices, start: Start) -> Result<(), PostError> {
         self.check(&memory)?;
         let len = memory.len() as u64;
         match op {
@@ -253,15 +282,13 @@ impl Connection {
             }
             _ => {}
         }
-        if !self.shared.send_room.take() {
-            return Err(PostError::Full { limit: self.shared.send_room.most() });
-        }
+        self.shared.make_room(Side::Send)?;
         self.inner.ask(Command::Post { id: self.id, wr_id, op, memory, start });
         Ok(())
     }
 
     #[inline]
-    fn check(&self, memory: &Slice) -> Result<(), PostError> {
+    fn check(&self, memory: &Slices) -> Result<(), PostError> {
         if self.shared.state() == ConnectionState::Closed {
             return Err(PostError::Closed);
         }

@@ -2,27 +2,27 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crossbeam_queue::SegQueue;
-
-use pathweave_transport::Access;
+use pathweave_transport::{Access, Keys};
 
 use super::connection::Connection;
 use super::domain::{Numbers, ProtectionDomain};
 use super::driver::Driver;
+use super::events::Events;
 use super::inner::Inner;
 use super::listener::Listener;
 use super::memory::Registration;
 use crate::backend::{Backend, UdpBackend};
 use crate::config::DeviceConfig;
-use crate::engine::{self, QUEUE_DEPTH};
-use crate::error::{ConnectError, OpenError, RegisterError, TooManyDomains, WaitError};
+use crate::engine;
+use crate::error::{ConnectError, HookTaken, OpenError, RegisterError, TooManyDomains, WaitError};
 use crate::event_loop::Drive;
+use crate::hook::Hook;
 use crate::region::Region;
-use crate::shared::{Command, ConnectionShared, Listening, Reach, Shared};
+use crate::shared::{Command, ConnectionShared, Dial, Listening, Reach, Shared};
 use crate::state::ConnectionState;
 use crate::stats::DeviceStats;
 
@@ -64,13 +64,95 @@ impl Device {
         config.paths = config.paths.min(backend.paths());
         let (driving, waiting, scheme) = (config.driving, config.waiting, config.scheme.clone());
         let shared = Arc::new(Shared::new(backend.waker()));
-        let engine = engine::open(config, backend, ports, shared.clone())
+        let (keys, queue_depth) = (Arc::new(Mutex::new(Keys::new())), config.queue_depth);
+        let engine = engine::open(config, backend, ports, shared.clone(), keys.clone())
             .map_err(|error| OpenError::System { address: local, source: std::io::Error::other(error) })?;
         let engine: Box<dyn Drive> = Box::new(engine);
         let driver = Driver::start(engine, &shared, local, driving, waiting)?;
         let listening = AtomicBool::new(false);
         let domains = Numbers::new();
-        Ok(Device { inner: Arc::new(Inner { shared, driver, local, scheme, listening, domains }) })
+        let inner = Inner { shared, driver, local, scheme, listening, domains, keys, queue_depth };
+        Ok(Device { inner: Arc::new(inner) })
+    }
+
+    /// From now on the loop calls `hook` when something has happened: a request was completed, a connection opened, refused,
+    /// accepted or closed, a region released, or the loop has ended. Once a turn at most, in the loop's thread, and once
+    /// soon after this call for what was before. What the hook posts goes out in the same turn and costs no system call.
+    ///
+    /// The hook must return soon: nothing moves meanwhile. It may use all of the library that does not wait for the loop; the
+    /// rest panics there, for the loop would wait for itself. A panic of the hook is in the log and in
+    /// [`DeviceStats::panics`], and otherwise changes nothing. A hook that holds a handle of the device keeps it open for
+    /// ever: let it hold them by a [`Weak`](std::sync::Weak). Should it be the last to hold one, the device is closed
+    /// without waiting for its thread.
+    ///
+    /// Where [callers](crate::Driving::Caller) turn the loop, the hook is called by who polls, waits or
+    /// [turns](Device::progress), and never in a call that posts; and not for the end of the loop, which callers see.
+    ///
+    /// # Errors
+    /// [`HookTaken`].
+    ///
+    /// ```
+    /// use pathweave_datapath::{Device, DeviceConfig, Event, Events, Region};
+    /// use std::sync::{Arc, Mutex, mpsc};
+    ///
+    /// struct Server {
+    ///     events: Events,
+    ///     receives: Region,
+    ///     open: Mutex<Vec<pathweave_datapath::Connection>>,
+    /// }
+    /// impl Server {
+    ///     // Answers each message with itself. Runs in the loop's thread.
+    ///     fn progress(&self) -> Result<(), Box<dyn std::error::Error>> {
+    ///         let mut open = self.open.lock().unwrap();
+    ///         while let Some(event) = self.events.take() {
+    ///             match event {
+    ///                 Event::Accepted(connection) => {
+    ///                     connection.recv(1, self.receives.all())?;
+    ///                     open.push(connection);
+    ///                 }
+    ///                 Event::Completed(done) if done.wr_id == 1 && done.is_success() => {
+    ///                     let from = open.iter().find(|open| open.id() == done.connection).unwrap();
+    ///                     from.send(2, self.receives.slice(0..done.byte_len as usize)?)?;
+    ///                 }
+    ///                 _ => {}
+    ///             }
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let device = Device::open(DeviceConfig::loopback())?;
+    /// let server = Arc::new(Server {
+    ///     events: device.events(),
+    ///     receives: Region::zeroed(100)?,
+    ///     open: Mutex::default(),
+    /// });
+    /// let _accepting = server.events.accept()?;
+    /// let weak = Arc::downgrade(&server);
+    /// device.set_hook(move || {
+    ///     if let Some(server) = weak.upgrade() {
+    ///         server.progress().unwrap();
+    ///     }
+    /// })?;
+    ///
+    /// let client = Device::open(DeviceConfig::loopback())?;
+    /// let connection = client.connect(device.local_addr())?;
+    /// let answer = Region::zeroed(100)?;
+    /// connection.recv(1, answer.all())?;
+    /// connection.send(2, Region::from_bytes(b"echo")?.all())?;
+    /// while connection.wait(std::time::Duration::from_secs(5))?.wr_id != 1 {}
+    /// assert_eq!(answer.to_vec(0..4)?, b"echo");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_hook(&self, hook: impl Fn() + Send + Sync + 'static) -> Result<(), HookTaken> {
+        self.inner.shared.hook.set(Hook::new(hook)).map_err(|_| HookTaken)?;
+        self.inner.ask_for_later(Command::Look);
+        Ok(())
+    }
+
+    /// A new stream of what happens on connections, without any yet.
+    pub fn events(&self) -> Events {
+        Events::new(&self.inner)
     }
 
     /// Where peers reach it.
@@ -99,19 +181,11 @@ impl Device {
     /// # Errors
     /// [`OpenError::System`] if there is a listener already, or the domain is another device's.
     pub fn listen_in(&self, domain: &ProtectionDomain) -> Result<Listener, OpenError> {
-        if !self.inner.domains.know(domain) {
-            let source = std::io::Error::other("the protection domain is not one of this device's");
-            return Err(OpenError::System { address: self.inner.local, source });
-        }
         self.listen_for(Some(domain.clone()))
     }
 
     fn listen_for(&self, domain: Option<ProtectionDomain>) -> Result<Listener, OpenError> {
-        if self.inner.listening.swap(true, Ordering::AcqRel) {
-            let source = std::io::Error::other("the device has a listener already");
-            return Err(OpenError::System { address: self.inner.local, source });
-        }
-        self.inner.ask(Command::Listen(Some(Listening(domain))));
+        self.inner.listen(Listening { domain, stream: None })?;
         Ok(Listener { inner: self.inner.clone() })
     }
 
@@ -161,15 +235,15 @@ impl Device {
         scheme: &str,
         private_data: &[u8],
     ) -> Result<Connection, ConnectError> {
-        let completions = Arc::new(SegQueue::new());
-        let shared = Arc::new(ConnectionShared::new(completions, QUEUE_DEPTH, QUEUE_DEPTH));
-        self.inner.ask(Command::Connect {
+        let shared = Arc::new(ConnectionShared::new(self.inner.queue_depth, None));
+        self.inner.ask(Command::Connect(Box::new(Dial {
             peer,
             private_data: private_data.to_vec(),
             scheme: scheme.into(),
             domain,
             connection: shared.clone(),
-        });
+            stream: None,
+        })));
         let decided = || (shared.state() != ConnectionState::Opening).then_some(());
         self.inner.wait(None, decided).map_err(ConnectError::DeviceClosed)?;
         match shared.refused.get() {
@@ -197,7 +271,24 @@ impl Device {
         address: u64,
         access: Access,
     ) -> Result<Registration, RegisterError> {
-        Registration::open(&self.inner, region, address, access, Reach::Domain(None))
+        let registration = self.begin_register(region, address, access)?;
+        registration.wait_open()?;
+        Ok(registration)
+    }
+
+    /// As [`register_at`](Device::register_at), without waiting for the loop: the key is there at once, and what is posted
+    /// behind this on the device's connections finds the region open. See [`Registration::wait_open`] for peers that are told
+    /// of it otherwise.
+    ///
+    /// # Errors
+    /// [`RegisterError`].
+    pub fn begin_register(
+        &self,
+        region: &Region,
+        address: u64,
+        access: Access,
+    ) -> Result<Registration, RegisterError> {
+        Registration::begin(&self.inner, region, address, access, Reach::Domain(None))
     }
 
     /// Opens a region to the peers of the connections in a protection domain, its first byte under `address`.
@@ -211,10 +302,26 @@ impl Device {
         address: u64,
         access: Access,
     ) -> Result<Registration, RegisterError> {
+        let registration = self.begin_register_in(domain, region, address, access)?;
+        registration.wait_open()?;
+        Ok(registration)
+    }
+
+    /// As [`register_in`](Device::register_in), without waiting for the loop, as [`begin_register`](Device::begin_register).
+    ///
+    /// # Errors
+    /// [`RegisterError`].
+    pub fn begin_register_in(
+        &self,
+        domain: &ProtectionDomain,
+        region: &Region,
+        address: u64,
+        access: Access,
+    ) -> Result<Registration, RegisterError> {
         if !self.inner.domains.know(domain) {
             return Err(RegisterError::OtherDevice);
         }
-        Registration::open(&self.inner, region, address, access, Reach::Domain(Some(domain.clone())))
+        Registration::begin(&self.inner, region, address, access, Reach::Domain(Some(domain.clone())))
     }
 
     /// What it has counted; `None` once its loop has ended.

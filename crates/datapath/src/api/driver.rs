@@ -12,6 +12,7 @@ use crate::config::{Driving, Waiting};
 use crate::error::OpenError;
 use crate::event_loop::{Drive, Turn, Until, message};
 use crate::shared::{Answer, Shared, lock};
+use crate::signals;
 
 /// Without luck in getting the loop, a caller looks again after this long.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
@@ -39,7 +40,8 @@ pub(crate) fn run<C, H>(mut engine: Box<dyn Drive>, shared: &Shared<C, H>) {
     };
     let _ = shared.broken.set(reason);
     let _ = catch_unwind(AssertUnwindSafe(|| engine.abandon()));
-    shared.signal.notify();
+    shared.tell();
+    let _ = shared.call_hook();
 }
 
 const CLOSED: &str = "its owner has closed it";
@@ -155,6 +157,7 @@ impl Driver {
         if let Some(value) = ready() {
             return Some(value);
         }
+        assert!(!shared.is_in_hook(), "a hook must not wait for the loop that calls it");
         match self {
             Driver::Thread { waiting, .. } => {
                 let spin = match waiting {
@@ -199,7 +202,8 @@ impl Driver {
     pub(crate) fn stop<C, H>(&self, shared: &Shared<C, H>) {
         match self {
             Driver::Thread { handle, .. } => {
-                if let Some(handle) = lock(handle).take() {
+                // The loop does not wait for itself; it ends when it gets to it.
+                if let Some(handle) = lock(handle).take().filter(|_| !shared.is_in_hook()) {
                     let _ = handle.join();
                 }
             }
@@ -307,9 +311,8 @@ fn spawn<C: Send + 'static, H: Send + 'static>(
             run(engine, &shared);
         }
     };
-    let handle = std::thread::Builder::new()
-        .name(format!("pathweave-{}", local.port()))
-        .spawn(body)
+    let thread = std::thread::Builder::new().name(format!("pathweave-{}", local.port()));
+    let handle = signals::blocked(|| thread.spawn(body))
         .map_err(|source| OpenError::System { address: local, source })?;
     match (outcome.recv(), core) {
         (Ok(Err(source)), Some(core)) => Err(OpenError::Core { core, source }),

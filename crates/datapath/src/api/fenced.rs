@@ -5,7 +5,7 @@ use pathweave_transport::Op;
 use super::connection::Connection;
 use super::memory::Remote;
 use crate::error::PostError;
-use crate::region::Slice;
+use crate::region::Slices;
 use crate::shared::Start;
 
 /// Posts requests that start only when every request posted before them on the connection is complete. What is posted
@@ -18,40 +18,48 @@ impl Fenced<'_> {
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
-    pub fn send(&self, wr_id: u64, from: Slice) -> Result<(), PostError> {
-        self.0.post(wr_id, Op::Send, from, Start::AfterAll)
+    pub fn send(&self, wr_id: u64, from: impl Into<Slices>) -> Result<(), PostError> {
+        self.0.post(wr_id, Op::Send, from.into(), Start::AfterAll)
     }
 
     /// As [`Connection::send_imm`].
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
-    pub fn send_imm(&self, wr_id: u64, from: Slice, imm: u32) -> Result<(), PostError> {
-        self.0.post(wr_id, Op::SendImm { imm }, from, Start::AfterAll)
+    pub fn send_imm(&self, wr_id: u64, from: impl Into<Slices>, imm: u32) -> Result<(), PostError> {
+        self.0.post(wr_id, Op::SendImm { imm }, from.into(), Start::AfterAll)
     }
 
     /// As [`Connection::write`].
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
-    pub fn write(&self, wr_id: u64, from: Slice, to: Remote) -> Result<(), PostError> {
-        self.0.post(wr_id, Op::Write { rkey: to.rkey, remote_addr: to.address }, from, Start::AfterAll)
+    pub fn write(&self, wr_id: u64, from: impl Into<Slices>, to: Remote) -> Result<(), PostError> {
+        let op = Op::Write { rkey: to.rkey, remote_addr: to.address };
+        self.0.post(wr_id, op, from.into(), Start::AfterAll)
     }
 
     /// As [`Connection::write_imm`].
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
-    pub fn write_imm(&self, wr_id: u64, from: Slice, to: Remote, imm: u32) -> Result<(), PostError> {
+    pub fn write_imm(
+        &self,
+        wr_id: u64,
+        from: impl Into<Slices>,
+        to: Remote,
+        imm: u32,
+    ) -> Result<(), PostError> {
         let op = Op::WriteImm { rkey: to.rkey, remote_addr: to.address, imm };
-        self.0.post(wr_id, op, from, Start::AfterAll)
+        self.0.post(wr_id, op, from.into(), Start::AfterAll)
     }
 
     /// As [`Connection::read`].
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
-    pub fn read(&self, wr_id: u64, into: Slice, from: Remote) -> Result<(), PostError> {
-        self.0.post(wr_id, Op::Read { rkey: from.rkey, remote_addr: from.address }, into, Start::AfterAll)
+    pub fn read(&self, wr_id: u64, into: impl Into<Slices>, from: Remote) -> Result<(), PostError> {
+        let op = Op::Read { rkey: from.rkey, remote_addr: from.address };
+        self.0.post(wr_id, op, into.into(), Start::AfterAll)
     }
 }

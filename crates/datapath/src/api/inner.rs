@@ -1,13 +1,16 @@
 //! What a device, its connections, its listener and its memory hold together.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
+
+use pathweave_transport::Keys;
 
 use super::domain::Numbers;
 use super::driver::Driver;
-use crate::shared::{Answer, Command, Shared};
+use crate::error::OpenError;
+use crate::shared::{Answer, Command, Listening, Shared};
 
 /// What the handles of a device share: it closes with the last of them.
 pub(crate) struct Inner {
@@ -17,6 +20,10 @@ pub(crate) struct Inner {
     pub(super) scheme: String,
     pub(super) listening: AtomicBool,
     pub(super) domains: Arc<Numbers>,
+    /// Of regions.
+    pub(super) keys: Arc<Mutex<Keys>>,
+    /// Requests that may be outstanding on a connection, and as many receives.
+    pub(super) queue_depth: u32,
 }
 
 impl Inner {
@@ -38,6 +45,31 @@ impl Inner {
     /// Hands a command to the loop and waits for its answer.
     pub(super) fn answer<T>(&self, command: Command, answer: &Answer<T>) -> Result<T, String> {
         self.driver.answer(&self.shared, command, answer)
+    }
+
+    /// Lets peers open connections.
+    ///
+    /// # Errors
+    /// [`OpenError::System`] if there is a listener already, or the domain is another device's.
+    pub(super) fn listen(&self, listening: Listening) -> Result<(), OpenError> {
+        let refused = |why| OpenError::System { address: self.local, source: std::io::Error::other(why) };
+        if listening.domain.as_ref().is_some_and(|domain| !self.domains.know(domain)) {
+            return Err(refused("the protection domain is not one of this device's"));
+        }
+        if self.listening.swap(true, Ordering::AcqRel) {
+            return Err(refused("the device has a listener already"));
+        }
+        self.ask(Command::Listen(Some(listening)));
+        Ok(())
+    }
+
+    /// Waits until the loop has done what was asked of it before.
+    ///
+    /// # Errors
+    /// Why it has not.
+    pub(super) fn reach(&self) -> Result<(), String> {
+        let answer = Arc::new(Mutex::new(None));
+        self.answer(Command::Reached { answer: answer.clone() }, &answer)
     }
 
     /// Waits until `ready` gives something; `Ok(None)` at the deadline, and the reason if the loop has ended.

@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use pathweave_transport::Access;
+use pathweave_transport::{Access, MemoryError};
 
 use super::inner::Inner;
 use crate::error::{DeregisterError, RegisterError};
 use crate::region::Region;
-use crate::shared::{Command, Reach};
+use crate::secure::{OsRandom, SecureRandom};
+use crate::shared::{Command, Reach, Release, lock};
 
 /// Memory of a peer, as a request names it: an address and the key to it. How the peer's application tells it is its
 /// own affair; a SEND will do.
@@ -32,18 +33,41 @@ pub struct Registration {
 }
 
 impl Registration {
-    pub(super) fn open(
+    /// Hands the loop a region to be opened, under a key that is known at once.
+    pub(super) fn begin(
         inner: &Arc<Inner>,
         region: &Region,
         address: u64,
         access: Access,
         reach: Reach,
     ) -> Result<Self, RegisterError> {
-        let answer = Arc::new(Mutex::new(None));
-        let command =
-            Command::Register { region: region.all(), address, access, reach, answer: answer.clone() };
-        let rkey = inner.answer(command, &answer).map_err(RegisterError::DeviceClosed)??;
+        if address.checked_add(region.len() as u64).is_none() {
+            return Err(MemoryError::OutOfRange.into());
+        }
+        if let Some(reason) = inner.shared.broken.get() {
+            return Err(RegisterError::DeviceClosed(reason.clone()));
+        }
+        // New for each region, and from the system whatever the seed: peers see keys, and must not guess the next one.
+        let mut secret = [0; 8];
+        OsRandom.fill(&mut secret)?;
+        let rkey = lock(&inner.keys).take(u64::from_ne_bytes(secret))?;
+        inner.ask_for_later(Command::Register { rkey, region: region.all(), address, access, reach });
         Ok(Registration { inner: inner.clone(), region: region.clone(), rkey, address, open: true })
+    }
+
+    /// Waits until it is open, for peers that are told of it otherwise than over this device: what arrives from then on
+    /// finds it so. What is posted on this device's connections, and follows from that, finds it so in any case.
+    ///
+    /// # Errors
+    /// [`RegisterError::DeviceClosed`].
+    pub fn wait_open(&self) -> Result<(), RegisterError> {
+        self.inner.reach().map_err(RegisterError::DeviceClosed)
+    }
+
+    /// Gives up the handle: its key, which is to be closed.
+    pub(super) fn leave(mut self) -> u64 {
+        self.open = false;
+        self.rkey
     }
 
     /// The key, for peers: 64 bits, 40 of them random and new with each registration. A peer that has it and is within its
@@ -70,7 +94,8 @@ impl Registration {
     /// Closes the region to peers. When this returns, no packet writes to it any more.
     ///
     /// # Errors
-    /// [`DeregisterError`]: READs are being answered from it. Try again; or drop it, and it closes as soon as it can.
+    /// [`DeregisterError`]: READs are being answered from it. Try again; or drop it, and it closes as soon as it can; or
+    /// [release](crate::Events::release) it, and hear when.
     pub fn close(&mut self) -> Result<(), DeregisterError> {
         if !self.open {
             return Ok(());
@@ -86,7 +111,7 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         if self.open {
-            self.inner.ask(Command::Release { rkey: self.rkey });
+            self.inner.ask(Command::Release(Release { rkey: self.rkey, tell: None }));
         }
     }
 }

@@ -12,20 +12,19 @@ use pathweave_units::{Duration, QpNum, Rng, Time};
 use super::connection::{Connection, Phase};
 use super::fit::{Fit, Made, Recipe};
 use super::watch::Watched;
-use super::{Core, Registered, deliver};
+use super::{Core, Registered, deliver, released};
 use crate::api::ProtectionDomain;
-use crate::backend::Backend;
 use crate::completion::Completion;
-use crate::config::AROUND_PAYLOAD_BYTES;
-use crate::error::{ConnectError, DeregisterError, RegisterError};
+use crate::error::{ConnectError, DeregisterError};
 use crate::event_loop::Service;
 use crate::places::Place;
-use crate::region::Slice;
+use crate::region::{Slice, Slices};
 use crate::scheme;
-use crate::secure::{OsRandom, SecureRandom, Session};
-use crate::shared::{Command, ConnectionShared, Reach, Side, Start, lock};
+use crate::secure::Session;
+use crate::shared::{Command, ConnectionShared, Dial, Reach, Release, Side, Start, lock};
 use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stats::{ConnectionStats, DeviceStats, PathStats};
+use crate::stream::{News, Stream};
 
 /// READs of a peer that are served at a time. It asks for 16, but for the next as soon as it has an answer, before its
 /// acknowledgement of that is here.
@@ -34,37 +33,30 @@ const READS_IN: u16 = 128;
 const LINGER: Duration = Duration::from_ms(1_000);
 
 impl Core {
-    pub(super) fn take<B: Backend>(&mut self, command: Command, backend: &B) {
+    pub(super) fn take(&mut self, command: Command) {
         match command {
             Command::Post { id, wr_id, op, memory, start } => self.post(id, (wr_id, op, start), memory),
             Command::PostRecv { id, wr_id, memory } => self.post_receive(id, wr_id, memory),
             Command::Listen(listening) => self.setup.listening = listening,
-            Command::Connect { peer, private_data, scheme, domain, connection } => {
-                let result = self
-                    .fits_link(peer, backend)
-                    .and_then(|()| self.connect(peer, private_data, &scheme, domain, &connection));
-                if let Err(error) = result {
-                    refuse(&connection, error);
-                    self.shared.signal.notify();
-                }
+            Command::Connect(dial) => self.dial(*dial),
+            Command::Register { rkey, region, address, access, reach } => {
+                self.register(rkey, region, address, access, reach);
             }
-            Command::Register { region, address, access, reach, answer } => {
-                *lock(&answer) = Some(self.register(region, address, access, reach));
-                self.shared.signal.notify();
+            Command::Reached { answer } => {
+                *lock(&answer) = Some(());
+                self.shared.tell();
             }
             Command::Deregister { rkey, answer } => {
                 *lock(&answer) = Some(self.deregister(rkey));
-                self.shared.signal.notify();
+                self.shared.tell();
             }
-            Command::Release { rkey } => {
-                if self.deregister(rkey) == Err(DeregisterError::Memory(MemoryError::InUse)) {
-                    self.regions.releases.push(rkey);
-                }
-            }
+            Command::Release(release) => self.release(release),
+            Command::Look => self.shared.tell(),
             Command::Close { connection } => {
+                self.give_up_deferred(&connection);
                 self.act_for(connection.id());
                 self.close(connection.id(), CloseReason::Local);
-                self.shared.signal.notify();
+                self.shared.tell();
             }
             Command::Probe { id } => self.probe_all(id),
             Command::Stats { id, answer } => {
@@ -74,11 +66,11 @@ impl Core {
                     core.stats(id)
                 });
                 *lock(&answer) = Some(stats.flatten());
-                self.shared.signal.notify();
+                self.shared.tell();
             }
             Command::DeviceStats { answer } => {
                 *lock(&answer) = Some(self.device_stats());
-                self.shared.signal.notify();
+                self.shared.tell();
             }
             Command::Stop => {
                 self.io.stopping = true;
@@ -87,7 +79,7 @@ impl Core {
         }
     }
 
-    fn post(&mut self, id: ConnectionId, (wr_id, op, start): (u64, Op, Start), memory: Slice) {
+    fn post(&mut self, id: ConnectionId, (wr_id, op, start): (u64, Op, Start), memory: Slices) {
         let now = self.io.now;
         // Where it is closed, its handle and the loop may not have met yet; `close` has flushed what was there.
         let Some(connection) = self.connections.get_mut(id) else { return };
@@ -123,10 +115,10 @@ impl Core {
             }
             deliver(connection, side, flushed);
         }
-        self.shared.signal.notify();
+        self.shared.tell();
     }
 
-    fn post_receive(&mut self, id: ConnectionId, wr_id: u64, memory: Slice) {
+    fn post_receive(&mut self, id: ConnectionId, wr_id: u64, memory: Slices) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let len = memory.len() as u64;
         let handle = self.io.places.insert(Place { memory, wr_id });
@@ -141,65 +133,79 @@ impl Core {
         self.refuse_posted(id, handle, Side::Receive, flushed(id, wr_id, Opcode::Recv));
     }
 
-    fn register(
-        &mut self,
-        memory: Slice,
-        address: u64,
-        access: Access,
-        reach: Reach,
-    ) -> Result<u64, RegisterError> {
+    /// Opens a region under a key that was taken for it. One that is for a connection alone which is over stays closed.
+    fn register(&mut self, rkey: u64, memory: Slice, address: u64, access: Access, reach: Reach) {
         let (scope, domain) = match reach {
             Reach::Domain(domain) => (Scope::domain(ProtectionDomain::number(domain.as_ref())), domain),
             Reach::Connection(id) => match self.connections.get(id) {
                 Some(connection) if connection.takes_requests() => (Scope::queue_pair(connection.qp), None),
-                _ => return Err(RegisterError::ConnectionClosed),
+                _ => return,
             },
         };
-        // New for each region, and from the system whatever the seed: peers see keys, and must not guess the next one.
-        let mut secret = [0; 8];
-        OsRandom.fill(&mut secret)?;
         let len = memory.len() as u64;
-        let handle = self.io.places.insert(Place { memory, wr_id: 0 });
+        let handle = self.io.places.insert(Place { memory: memory.into(), wr_id: 0 });
         let region = MemoryRegion { buffer: Buffer(handle), addr: address, len, access, scope };
-        match self.endpoint.register(region, u64::from_ne_bytes(secret)) {
-            Ok(rkey) => {
+        match self.endpoint.register_as(region, rkey) {
+            Ok(()) => {
                 self.regions.registered.insert(rkey, Registered { handle, _domain: domain });
-                Ok(rkey)
             }
-            Err(error) => {
-                self.io.places.remove(handle);
-                Err(error.into())
-            }
+            // The key was taken for it alone, and its range was looked at then.
+            Err(_) => drop(self.io.places.remove(handle)),
         }
     }
 
     pub(super) fn deregister(&mut self, rkey: u64) -> Result<(), DeregisterError> {
-        self.endpoint.deregister(rkey)?;
+        match self.endpoint.deregister(rkey) {
+            // The latter has not been opened.
+            Ok(()) | Err(MemoryError::UnknownKey) => {}
+            Err(error) => return Err(error.into()),
+        }
         if let Some(registered) = self.regions.registered.remove(&rkey) {
             self.io.places.remove(registered.handle);
         }
+        lock(&self.regions.keys).give_back(rkey);
         Ok(())
     }
 
-    /// Whether full packets fit the link to a peer.
-    fn fits_link<B: Backend>(&self, peer: SocketAddr, backend: &B) -> Result<(), ConnectError> {
-        let needed = usize::from(self.config.mtu_payload) + AROUND_PAYLOAD_BYTES as usize;
-        match backend.link_mtu(peer) {
-            Some(link_mtu) if link_mtu < needed => {
-                Err(ConnectError::LinkMtu { peer, link_mtu, needed, mtu_payload: self.config.mtu_payload })
+    /// Closes a region to what is asked from now on, and for good when READs of it are answered.
+    fn release(&mut self, release: Release) {
+        let _ = self.endpoint.revoke(release.rkey);
+        let now = self.io.now;
+        self.io.look_by(now);
+        self.regions.releases.push(release);
+        self.go_on_releasing();
+    }
+
+    /// Closes what is to be closed and is no longer being read.
+    pub(super) fn go_on_releasing(&mut self) {
+        for release in std::mem::take(&mut self.regions.releases) {
+            if self.deregister(release.rkey).is_err() {
+                self.regions.releases.push(release);
+                continue;
             }
-            _ => Ok(()),
+            let tells = release.tell.is_some();
+            released(release);
+            if tells {
+                self.shared.tell();
+            }
         }
     }
 
-    fn connect(
-        &mut self,
-        peer: SocketAddr,
-        private_data: Vec<u8>,
-        scheme: &str,
-        domain: Option<ProtectionDomain>,
-        shared: &Arc<ConnectionShared>,
-    ) -> Result<(), ConnectError> {
+    /// Begins to open a connection.
+    fn dial(&mut self, dial: Dial) {
+        if dial.connection.state() == ConnectionState::Closed {
+            // Given up while it waited for its turn.
+            return;
+        }
+        let (connection, stream) = (dial.connection.clone(), dial.stream.clone());
+        if let Err(error) = self.connect(dial) {
+            refuse(&connection, stream.as_deref(), error);
+            self.shared.tell();
+        }
+    }
+
+    fn connect(&mut self, dial: Dial) -> Result<(), ConnectError> {
+        let peer = dial.peer;
         if peer.is_ipv4() != self.io.local.is_ipv4() {
             return Err(ConnectError::Family { peer, local: self.io.local });
         }
@@ -209,32 +215,24 @@ impl Core {
         if self.setup.count(peer.ip()).is_err() {
             return Err(ConnectError::TooMany { limit: self.config.max_connections_per_peer });
         }
-        let result = self.begin(peer, private_data, scheme, domain, shared, id);
+        let result = self.begin(dial, id);
         if result.is_err() {
             self.setup.uncount(peer.ip());
         }
         result
     }
 
-    fn begin(
-        &mut self,
-        peer: SocketAddr,
-        private_data: Vec<u8>,
-        scheme_name: &str,
-        domain: Option<ProtectionDomain>,
-        shared: &Arc<ConnectionShared>,
-        id: ConnectionId,
-    ) -> Result<(), ConnectError> {
+    fn begin(&mut self, dial: Dial, id: ConnectionId) -> Result<(), ConnectError> {
         let now = self.io.now;
-        let scheme = scheme::find(scheme_name)?;
+        let scheme = scheme::find(&dial.scheme)?;
         let paths = self.paths_for(&scheme);
-        let qp = self.create_qp(now, id, &scheme, paths, domain.as_ref());
-        let hello = self.hello(id, qp, scheme_name, paths, private_data);
+        let qp = self.create_qp(now, id, &scheme, paths, dial.domain.as_ref());
+        let hello = self.hello(id, qp, &dial.scheme, paths, dial.private_data);
         if let Err(error) = self.setup.initiate(now, id, hello) {
             let _ = self.endpoint.destroy_qp(qp);
             return Err(ConnectError::Hello(error.to_string()));
         }
-        self.add_connection(id, peer, qp, paths, domain, shared.clone());
+        self.add_connection(id, dial.peer, (qp, paths), dial.domain, dial.connection, dial.stream);
         Ok(())
     }
 
@@ -243,16 +241,17 @@ impl Core {
         &mut self,
         id: ConnectionId,
         peer: SocketAddr,
-        qp: QpNum,
-        paths: u16,
+        (qp, paths): (QpNum, u16),
         domain: Option<ProtectionDomain>,
         shared: Arc<ConnectionShared>,
+        stream: Option<Arc<Stream>>,
     ) {
         let now = self.io.now;
         shared.set_id(id);
         self.connections.insert(Connection {
             id,
             shared,
+            stream,
             phase: Phase::Opening,
             peer,
             qp,
@@ -357,9 +356,15 @@ impl Core {
         connection.shared.set_state(ConnectionState::Closed);
         self.io.next_upkeep = now;
         if was == Phase::Opening {
-            refuse(&connection.shared.clone(), ConnectError::DeviceClosed("closed while opening".into()));
+            let error = match reason {
+                CloseReason::Local => ConnectError::GivenUp,
+                _ => ConnectError::DeviceClosed("closed while opening".into()),
+            };
+            refuse(&connection.shared, connection.stream.as_deref(), error);
             self.setup.cancel(id);
             self.remove(id);
+        } else if let Some(stream) = &connection.stream {
+            stream.push(News::Closed(connection.shared.clone()));
         }
     }
 
@@ -413,10 +418,13 @@ impl Core {
     }
 }
 
-/// The connection will not be.
-pub(super) fn refuse(connection: &ConnectionShared, error: ConnectError) {
-    let _ = connection.refused.set(error);
+/// The connection will not be. Who wanted it is told; a peer that did hears of it from its handshake.
+pub(super) fn refuse(connection: &Arc<ConnectionShared>, stream: Option<&Stream>, error: ConnectError) {
+    let first = connection.refused.set(error).is_ok();
     connection.set_state(ConnectionState::Closed);
+    if let Some(stream) = stream.filter(|_| first && connection.token.is_some()) {
+        stream.push(News::Refused(connection.clone()));
+    }
 }
 
 fn flushed(connection: ConnectionId, wr_id: u64, opcode: Opcode) -> Completion {

@@ -12,6 +12,7 @@ use crate::api::ProtectionDomain;
 use crate::secure::{RequestId, Session};
 use crate::shared::ConnectionShared;
 use crate::state::ConnectionId;
+use crate::stream::Stream;
 
 /// Slots of the table; the rest of a number is the generation.
 const SLOT_BITS: u32 = 16;
@@ -39,6 +40,8 @@ pub(crate) enum Phase {
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) shared: Arc<ConnectionShared>,
+    /// Where everything that happens on it is told; `None`: to its own handle.
+    pub(crate) stream: Option<Arc<Stream>>,
     pub(crate) phase: Phase,
     /// Where its packets go.
     pub(crate) peer: SocketAddr,

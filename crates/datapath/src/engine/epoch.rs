@@ -4,10 +4,14 @@
 //! begin again at zero unnoticed. A device that has not been without one for long enough closes those it has,
 //! with a reason that says why; peers connect again.
 
+use std::sync::Arc;
+
 use super::Core;
+use super::commands::refuse;
 use super::setup::Setup;
+use crate::error::ConnectError;
 use crate::event_loop::MUST_BEGIN_ANEW;
-use crate::shared::Command;
+use crate::shared::{Command, ConnectionShared};
 use crate::state::CloseReason;
 
 /// Time that is to begin anew.
@@ -29,17 +33,28 @@ impl Core {
             log::warn!("{}: time begins anew after 200 days, so its connections are closed", self.io.local);
             self.renewal.due = true;
             self.close_all(CloseReason::ClockRenewed);
-            self.shared.signal.notify();
+            self.shared.tell();
         }
     }
 
     /// Whether a command has to wait until time has begun anew: what it asks for would not last.
     pub(super) fn defers(&mut self, command: Command) -> Option<Command> {
-        if self.renewal.due && matches!(command, Command::Connect { .. }) {
+        if self.renewal.due && matches!(command, Command::Connect(_)) {
             self.renewal.deferred.push(command);
             return None;
         }
         Some(command)
+    }
+
+    /// A connection whose opening waits for that is no longer wanted.
+    pub(super) fn give_up_deferred(&mut self, connection: &Arc<ConnectionShared>) {
+        for command in &self.renewal.deferred {
+            if let Command::Connect(dial) = command
+                && Arc::ptr_eq(&dial.connection, connection)
+            {
+                refuse(connection, dial.stream.as_deref(), ConnectError::GivenUp);
+            }
+        }
     }
 
     fn begin_anew(&mut self) {

@@ -82,9 +82,15 @@ impl Core {
         id: ConnectionId,
         frame: &mut [u8],
     ) -> Option<()> {
-        if self.connections.get(id)?.session.is_none() && !self.confirm_by_packet(now, from, id, frame) {
-            return None;
+        if self.connections.get(id)?.session.is_none() {
+            if !self.confirm_by_packet(now, from, id, frame) {
+                return None;
+            }
+            // Receives that the hook posts for the new connection are there before its first packet.
+            self.call_hook();
         }
+        // Which may have taken its time.
+        let now = now.max(self.io.now);
         self.act_for(id);
         let connection = self.connections.get_mut(id)?;
         let opened = connection.session.as_mut()?.open(now, frame).ok()?;
@@ -195,7 +201,7 @@ impl Core {
                 self.answers.push(id);
                 if connection.sends.is_empty() {
                     self.close(id, CloseReason::Peer);
-                    self.shared.signal.notify();
+                    self.shared.tell();
                 } else {
                     let until = now.saturating_add(PEER_LINGERS);
                     connection.phase = Phase::PeerClosing { until };

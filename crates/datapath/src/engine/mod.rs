@@ -20,12 +20,12 @@ pub(crate) mod watch;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use pathweave_policy::Peers;
 use pathweave_transport::{
-    Completion as Done, Endpoint, EndpointConfig, Event, Gate, Opcode, Status, TimerKind,
+    Completion as Done, Endpoint, EndpointConfig, Event, Gate, Keys, Opcode, Status, TimerKind,
 };
 use pathweave_units::{HostId, PathId, Time};
 use pathweave_wire::{Ecn, Framing};
@@ -36,16 +36,15 @@ use crate::completion::Completion;
 use crate::config::DeviceConfig;
 use crate::event_loop::{Engine, Io, MAY_BEGIN_ANEW, Service};
 use crate::secure::SetupError;
-use crate::shared::{Command, ConnectionShared, Delivered, Shared, Side};
+use crate::shared::{Command, ConnectionShared, Release, Shared, Side};
 use crate::state::{CloseReason, ConnectionId};
+use crate::stream::News;
 use connection::{Connection, Connections};
 use epoch::Renewal;
 use held_acks::HeldAcks;
 use setup::Setup;
 use watch::{Deaths, Watched};
 
-/// Requests and receives that may be outstanding on a connection, unless said otherwise.
-pub(crate) const QUEUE_DEPTH: u32 = 4_096;
 /// Connections, as a service of the loop.
 pub(crate) struct Core {
     config: Arc<DeviceConfig>,
@@ -66,12 +65,13 @@ pub(crate) struct Core {
 }
 
 /// Memory that is open to peers.
-#[derive(Default)]
 struct Regions {
     /// By their keys.
     registered: BTreeMap<u64, Registered>,
-    /// Keys of regions to be closed once READs of them are answered.
-    releases: Vec<u64>,
+    /// Those to be closed once READs of them are answered.
+    releases: Vec<Release>,
+    /// Where keys come from, and go when nothing is open under them.
+    keys: Arc<Mutex<Keys>>,
 }
 
 /// A registered region.
@@ -82,12 +82,14 @@ struct Registered {
     _domain: Option<ProtectionDomain>,
 }
 
-/// The loop of a device without connections. `ports`: source port of each path, for statistics.
+/// The loop of a device without connections. `ports`: source port of each path, for statistics. `keys`: where those of its
+/// regions come from.
 pub(crate) fn open<B: Backend>(
     config: DeviceConfig,
     backend: B,
     ports: Vec<u16>,
     shared: Arc<Shared>,
+    keys: Arc<Mutex<Keys>>,
 ) -> Result<Engine<B, Core>, SetupError> {
     let mut random = [0; 10];
     getrandom::fill(&mut random).map_err(|_| SetupError::Random(crate::secure::RandomError))?;
@@ -112,7 +114,7 @@ pub(crate) fn open<B: Backend>(
         acks: HeldAcks::default(),
         answers: Vec::new(),
         surveys: Vec::new(),
-        regions: Regions::default(),
+        regions: Regions { registered: BTreeMap::new(), releases: Vec::new(), keys },
         deaths: Deaths::default(),
         renewal: Renewal::default(),
         config: Arc::new(config),
@@ -153,9 +155,9 @@ impl Service for Core {
     ) -> Option<()> {
         self.take_in(now, whence, ecn, frame, residue)
     }
-    fn carry_out<B: Backend>(&mut self, command: Command, backend: &B) {
+    fn carry_out(&mut self, command: Command) {
         if let Some(command) = self.defers(command) {
-            self.take(command, backend);
+            self.take(command);
         }
     }
     fn go_on<B: Backend>(&mut self, backend: &mut B) -> bool {
@@ -173,7 +175,7 @@ impl Service for Core {
     fn tell(&mut self) -> bool {
         let told = self.drain_events();
         if told {
-            self.shared.signal.notify();
+            self.shared.tell();
         }
         told
     }
@@ -199,7 +201,8 @@ impl Service for Core {
     }
     fn next_timer(&self) -> Option<Time> {
         let timers = [self.endpoint.poll_timer(), self.setup.next_timer(), self.io.waits_for_line];
-        let upkeep = (self.connections.len() > 0).then_some(self.io.next_upkeep);
+        let waits = self.connections.len() > 0 || !self.regions.releases.is_empty();
+        let upkeep = waits.then_some(self.io.next_upkeep);
         timers.into_iter().chain([upkeep]).flatten().min()
     }
     #[inline]
@@ -211,6 +214,7 @@ impl Service for Core {
     }
     fn abandon(&mut self) {
         self.close_all(CloseReason::DeviceClosed);
+        std::mem::take(&mut self.regions.releases).into_iter().for_each(released);
     }
 }
 
@@ -332,8 +336,18 @@ fn is_timeout(kind: TimerKind) -> bool {
 
 /// Hands a completion to the application.
 fn deliver(connection: &Connection, side: Side, completion: Completion) {
-    let shared = connection.shared.clone();
-    connection.shared.completions.push(Delivered { completion, side, connection: shared });
+    let shared = &connection.shared;
+    match &connection.stream {
+        None => shared.completions.push((side, completion)),
+        Some(stream) => stream.push(News::Completed { completion, side, connection: shared.clone() }),
+    }
+}
+
+/// Nothing reads or writes a region any more.
+fn released(release: Release) {
+    if let Some((stream, token)) = release.tell {
+        stream.push(News::Released { token });
+    }
 }
 
 /// Completions come in the order of posting, so what is done is in front.

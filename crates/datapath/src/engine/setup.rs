@@ -4,15 +4,13 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crossbeam_queue::SegQueue;
-
 use pathweave_units::{HostId, PathId, QpNum, Time};
 
+use super::Core;
 use super::commands::refuse;
 use super::connection::Phase;
-use super::{Core, QUEUE_DEPTH};
 use crate::backend::{Backend, SendBatch};
-use crate::config::DeviceConfig;
+use crate::config::{AROUND_PAYLOAD_BYTES, DeviceConfig};
 use crate::error::ConnectError;
 use crate::scheme;
 use crate::secure::{
@@ -21,7 +19,7 @@ use crate::secure::{
     SessionId, SetupError, TransportType, kind_of,
 };
 use crate::shared::{ConnectionInfo, ConnectionShared, Listening};
-use crate::state::{ConnectionId, ConnectionState};
+use crate::state::{CloseReason, ConnectionId, ConnectionState};
 
 /// Handshake datagrams that may wait for their turn; more are dropped, and come again if they are honest.
 const MOST_WAITING: usize = 256;
@@ -53,8 +51,18 @@ struct Attempt {
     id: ConnectionId,
     /// From where it asks: where peers usually reach this end, or the address of a path.
     route: Option<PathId>,
+    link: Link,
     /// It is through; kept to repeat its Confirm, until then.
     done_until: Option<Time>,
+}
+
+/// What is known of the link to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Link {
+    /// It has not been looked at.
+    Unknown,
+    /// As far as is known it takes full packets.
+    Fits,
 }
 
 impl Setup {
@@ -65,7 +73,8 @@ impl Setup {
         let limits = Limits {
             connections: config.max_connections,
             connections_per_peer: config.max_connections_per_peer,
-            ..Limits::default()
+            half_open: config.max_half_open,
+            half_open_per_peer: config.max_half_open_per_peer,
         };
         let responder = ResponderConfig { handshake, limits, ..ResponderConfig::default() };
         Ok(Setup {
@@ -108,7 +117,7 @@ impl Setup {
     pub(super) fn initiate(&mut self, now: Time, id: ConnectionId, hello: Hello) -> Result<(), SetupError> {
         let rotation = Rotation::default();
         let initiator = Initiator::new(now, &self.key, hello, self.handshake, rotation, &mut OsRandom)?;
-        self.initiators.push(Attempt { initiator, id, route: None, done_until: None });
+        self.initiators.push(Attempt { initiator, id, route: None, link: Link::Unknown, done_until: None });
         self.stirred = true;
         Ok(())
     }
@@ -224,14 +233,26 @@ impl Core {
                 over.push(id);
                 continue;
             };
-            let (peer, shared) = (connection.peer, connection.shared.clone());
+            let (peer, shared, stream) =
+                (connection.peer, connection.shared.clone(), connection.stream.clone());
+            if attempt.link == Link::Unknown {
+                attempt.link = Link::Fits;
+                if let Err(error) = fits_link(peer, self.config.mtu_payload, backend) {
+                    refuse(&shared, stream.as_deref(), error);
+                    self.shared.tell();
+                    over.push(id);
+                    self.remove(id);
+                    continue;
+                }
+            }
             let mut no_route = None;
             while let Some(datagram) = attempt.initiator.poll_transmit() {
                 no_route = send_from(backend, attempt.route, peer, &datagram).err();
             }
             if let Some(error) = no_route.filter(|_| shared.state() == ConnectionState::Opening) {
-                refuse(&shared, ConnectError::NoRoute { peer, reason: error.to_string() });
-                self.shared.signal.notify();
+                let error = ConnectError::NoRoute { peer, reason: error.to_string() };
+                refuse(&shared, stream.as_deref(), error);
+                self.shared.tell();
                 over.push(id);
                 self.remove(id);
                 continue;
@@ -241,14 +262,14 @@ impl Core {
                 Some(InitiatorEvent::Established(established)) => {
                     attempt.done_until = Some(now.saturating_add(self.setup.handshake.timeout));
                     if self.establish(now, id, *established) {
-                        self.shared.signal.notify();
+                        self.shared.tell();
                     } else {
                         over.push(id);
                     }
                 }
                 Some(InitiatorEvent::Failed(error)) => {
-                    refuse(&shared, self.explain(peer, error));
-                    self.shared.signal.notify();
+                    refuse(&shared, stream.as_deref(), self.explain(peer, error));
+                    self.shared.tell();
                     over.push(id);
                     self.remove(id);
                 }
@@ -288,6 +309,10 @@ impl Core {
         });
         let _ = self.endpoint.connect(qp, hello.qp);
         shared.set_state(ConnectionState::Open);
+        let stream = self.connections.get(id).and_then(|connection| connection.stream.clone());
+        if stream.is_some_and(|stream| !stream.hand_over(shared)) {
+            self.close(id, CloseReason::Local);
+        }
         true
     }
 
@@ -306,8 +331,10 @@ impl Core {
                     if self.establish(now, connection, *established)
                         && let Some(connection) = self.connections.get(connection)
                     {
-                        self.shared.handed.push(connection.shared.clone());
-                        self.shared.signal.notify();
+                        if connection.stream.is_none() {
+                            self.shared.handed.push(connection.shared.clone());
+                        }
+                        self.shared.tell();
                     }
                 }
                 ResponderEvent::Abandoned { session, .. } => {
@@ -324,10 +351,10 @@ impl Core {
 
     /// Accepts or declines a request.
     fn judge(&mut self, now: Time, request: RequestId, from: SocketAddr, hello: &Hello) {
-        let Some(Listening(domain)) = &self.setup.listening else {
+        let Some(Listening { domain, stream }) = &self.setup.listening else {
             return self.setup.responder.decline(request, NOBODY_LISTENS);
         };
-        let domain = domain.clone();
+        let (domain, stream) = (domain.clone(), stream.clone());
         if hello.transport != TransportType::Rc {
             // It is told so: what the ends say of themselves does not go together.
             let ours = self.hello(ConnectionId(0), QpNum(0), &hello.scheme, 1, Vec::new());
@@ -348,8 +375,8 @@ impl Core {
             let _ = self.endpoint.destroy_qp(qp);
             return;
         }
-        let shared = Arc::new(ConnectionShared::new(Arc::new(SegQueue::new()), QUEUE_DEPTH, QUEUE_DEPTH));
-        self.add_connection(id, from, qp, paths, domain, shared);
+        let shared = Arc::new(ConnectionShared::new(self.config.queue_depth, None));
+        self.add_connection(id, from, (qp, paths), domain, shared, stream);
         if let Some(connection) = self.connections.get_mut(id) {
             connection.request = Some(request);
         }
@@ -367,6 +394,17 @@ impl Core {
             }
             other => ConnectError::of_handshake(peer, self.config.connect_timeout, other),
         }
+    }
+}
+
+/// Whether full packets fit the link to a peer.
+fn fits_link<B: Backend>(peer: SocketAddr, mtu_payload: u16, backend: &B) -> Result<(), ConnectError> {
+    let needed = usize::from(mtu_payload) + AROUND_PAYLOAD_BYTES as usize;
+    match backend.link_mtu(peer) {
+        Some(link_mtu) if link_mtu < needed => {
+            Err(ConnectError::LinkMtu { peer, link_mtu, needed, mtu_payload })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,13 +1,12 @@
 //! What must be looked after from time to time: silent peers, dead paths, connections that end.
 
-use pathweave_transport::{MemoryError, Status};
+use pathweave_transport::Status;
 use pathweave_units::{Duration, PathId, Time};
 
 use super::connection::Phase;
 use super::inbound::nth_path;
 use super::watch::Watched;
 use super::{Core, control};
-use crate::error::DeregisterError;
 use crate::scheme::span;
 use crate::state::{CloseReason, ConnectionId};
 
@@ -54,17 +53,16 @@ impl Core {
                 Need::Probe(paths) => paths.into_iter().for_each(|path| self.emit_probe(id, path)),
                 Need::End(reason) => {
                     self.close(id, reason);
-                    self.shared.signal.notify();
+                    self.shared.tell();
                 }
                 Need::Remove => self.remove(id),
             }
             wait = BUSY;
         }
-        let releases = std::mem::take(&mut self.regions.releases);
-        self.regions.releases = releases
-            .into_iter()
-            .filter(|rkey| self.deregister(*rkey) == Err(DeregisterError::Memory(MemoryError::InUse)))
-            .collect();
+        self.go_on_releasing();
+        if !self.regions.releases.is_empty() {
+            wait = BUSY;
+        }
         self.io.next_upkeep = now.saturating_add(wait);
     }
 

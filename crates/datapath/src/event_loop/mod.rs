@@ -19,6 +19,7 @@ use crate::backend::{Arrivals, Backend, Wait};
 use crate::config::Waiting;
 use anticipation::Look;
 pub(crate) use io::{Io, MAY_BEGIN_ANEW, MUST_BEGIN_ANEW};
+use service::WhenToCall;
 pub(crate) use service::{Service, message};
 
 /// Receive calls of one turn.
@@ -89,12 +90,13 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
     fn turn(&mut self) -> std::io::Result<Turn> {
         let core = &mut self.core;
         core.io_mut().counts.turns += 1;
-        if core.io().drained && core.io().settled && core.shared().commands.is_empty() {
+        let asked = !core.shared().commands.is_empty() || core.shared().has_news();
+        if core.io().drained && core.io().settled && !asked {
             // Only sleep, or a timer, will bring something new.
             let (until, stopped) = (core.next_timer(), core.io().stopping);
             return Ok(Turn { more: false, active: false, until, stopped });
         }
-        let mut active = core.take_commands(&self.backend);
+        let mut active = core.take_commands();
         if core.io().outbound.is_stuck() {
             core.io_mut().outbound.flush(&mut self.backend);
         }
@@ -119,14 +121,15 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
                 if receives >= RECEIVES_A_TURN && !wants_all {
                     break;
                 }
-                core.after_input(&mut self.backend);
+                core.after_input(&mut self.backend, WhenToCall::Now);
             }
             if core.is_loss_due() {
                 // However much there is: a loop that is kept busy must see that an answer is missing, too.
                 core.io_mut().unread = false;
             }
         }
-        let idle = !active && core.io().settled && !core.io().outbound.is_stuck();
+        let idle =
+            !active && core.io().settled && !core.io().outbound.is_stuck() && !core.shared().has_news();
         if idle && !S::HAS_SIDE_CHANNEL {
             // An idle loop looks far more often than it finds something: it does no more than look at the clock.
             let (now, until) = (core.io_mut().tick(), core.next_timer());
@@ -134,19 +137,22 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
                 return Ok(Turn { more: false, active, until, stopped: core.io().stopping });
             }
         }
-        let left = core.after_input(&mut self.backend);
+        let left = core.after_input(&mut self.backend, WhenToCall::Now);
         active |= left != Left::Idle;
-        core.io_mut().settled = left != Left::More;
-        let more = arrivals == Arrivals::More || left == Left::More || !core.shared().commands.is_empty();
+        // Sending may have ended something, of which the hook is to hear.
+        let told = core.shared().has_news();
+        core.io_mut().settled = left != Left::More && !told;
+        let more =
+            arrivals == Arrivals::More || left == Left::More || told || !core.shared().commands.is_empty();
         Ok(Turn { more, active, until: core.next_timer(), stopped: core.io().stopping })
     }
 
     fn push(&mut self) {
         let core = &mut self.core;
-        if core.take_commands(&self.backend) {
+        if core.take_commands() {
             core.io_mut().unread = true;
             core.io_mut().anticipation.interrupted();
-            let left = core.after_input(&mut self.backend);
+            let left = core.after_input(&mut self.backend, WhenToCall::NextTurn);
             core.io_mut().settled = left != Left::More;
         }
     }
@@ -204,8 +210,8 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
     }
 
     fn abandon(&mut self) {
-        self.core.take_commands(&self.backend);
+        while self.core.take_commands() {}
         self.core.abandon();
-        self.core.shared().signal.notify();
+        self.core.shared().tell();
     }
 }

@@ -21,6 +21,15 @@ const PACKETS_A_TURN: usize = 256;
 /// Packets between two looks at the clock: those of a batch leave at one time anyway.
 const PACKETS_A_LOOK: usize = 32;
 
+/// When the application's hook is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhenToCall {
+    /// As soon as the application can be told.
+    Now,
+    /// Not while a request is being posted: who posts may hold what the hook wants to have.
+    NextTurn,
+}
+
 /// A transport service with its peers, on sockets. The loop calls it; what it does the same way for every service it does
 /// itself, in the methods that have bodies.
 pub(crate) trait Service: Send + Sized {
@@ -46,7 +55,7 @@ pub(crate) trait Service: Send + Sized {
         residue: u32,
     ) -> Option<()>;
     /// Carries out what the application asks for.
-    fn carry_out<B: Backend>(&mut self, command: Self::Command, backend: &B);
+    fn carry_out(&mut self, command: Self::Command);
     /// Goes on with handshakes, and with what is said beside packets. Returns whether there was anything to do.
     fn go_on<B: Backend>(&mut self, backend: &mut B) -> bool;
     /// What time brings: timers, silent peers. Tells the application, and returns whether it did.
@@ -86,24 +95,40 @@ pub(crate) trait Service: Send + Sized {
                 }
                 self.io_mut().counts.panics += 1;
                 self.io_mut().settled = false;
-                self.shared().signal.notify();
+                self.shared().tell();
                 None
             }
         }
     }
 
-    /// Takes what the application asks for. Returns whether there was anything.
-    fn take_commands<B: Backend>(&mut self, backend: &B) -> bool {
+    /// Takes what the application asks for, so much of it that arrivals are not kept waiting. Returns whether there was anything.
+    fn take_commands(&mut self) -> bool {
+        self.take_some_commands(COMMANDS_A_TURN)
+    }
+
+    /// Takes at most so many commands.
+    fn take_some_commands(&mut self, most: usize) -> bool {
         let mut any = false;
-        for _ in 0..COMMANDS_A_TURN {
+        for _ in 0..most {
             let Some(command) = self.shared().commands.pop() else { break };
             if !any {
                 self.io_mut().tick();
                 any = true;
             }
-            self.contain(|service| service.carry_out(command, backend));
+            self.contain(|service| service.carry_out(command));
         }
         any
+    }
+
+    /// Where something has happened, the application's hook looks at it, and what it asks for is done before anything else.
+    fn call_hook(&mut self) {
+        let Some(result) = self.shared().call_hook() else { return };
+        if let Err(panic) = result {
+            log::error!("the hook of {} has panicked: {}", self.io().local, message(&*panic));
+            self.io_mut().counts.panics += 1;
+        }
+        let asked = self.shared().commands.len();
+        self.take_some_commands(asked);
     }
 
     /// Datagrams have arrived.
@@ -145,13 +170,17 @@ pub(crate) trait Service: Send + Sized {
     }
 
     /// After every input, all outputs.
-    fn after_input<B: Backend>(&mut self, backend: &mut B) -> Left {
+    fn after_input<B: Backend>(&mut self, backend: &mut B, hook: WhenToCall) -> Left {
         self.io_mut().tick();
         let mut active = self.contain(|service| service.go_on(backend)).unwrap_or(true);
         let now = self.io().now;
         // The application hears first: it has work to do, too.
         let told = self.contain(|service| service.look_after(now)).unwrap_or(true);
         active |= told;
+        match hook {
+            WhenToCall::Now => self.call_hook(),
+            WhenToCall::NextTurn => {}
+        }
         // After a panic there is more, of others.
         let (packets, left) =
             self.contain(|service| service.collect(PACKETS_A_TURN)).unwrap_or((1, Left::More));

@@ -138,7 +138,7 @@ impl Service for Core {
     ) -> Option<()> {
         self.take_in(now, from, ecn, frame, residue)
     }
-    fn carry_out<B: Backend>(&mut self, command: Command, _backend: &B) {
+    fn carry_out(&mut self, command: Command) {
         self.take(command);
     }
     fn go_on<B: Backend>(&mut self, backend: &mut B) -> bool {
@@ -244,7 +244,7 @@ impl Core {
             self.say(id, message);
         }
         if any {
-            self.shared.signal.notify();
+            self.shared.tell();
         }
         any
     }

@@ -328,7 +328,7 @@ impl Core {
         }
         let filled = self.inbox.begin_anew(&self.io.places, index);
         self.end_filled(filled);
-        self.shared.signal.notify();
+        self.shared.tell();
     }
 }
 

@@ -422,7 +422,7 @@ mod tests {
         /// A receive of ten bytes at ten times `wr_id`.
         fn post(&mut self, wr_id: usize, from: Option<u32>) -> Option<(u64, Status, u64)> {
             let memory = self.memory.slice(10 * wr_id..10 * wr_id + 10).unwrap();
-            let handle = self.places.insert(Place { memory, wr_id: wr_id as u64 });
+            let handle = self.places.insert(Place { memory: memory.into(), wr_id: wr_id as u64 });
             let filled = self.inbox.post(&self.places, handle, from);
             filled.map(|filled| self.name(filled))
         }

@@ -21,13 +21,13 @@ impl Core {
         match command {
             Command::Send { to, wr_id, memory } => {
                 let len = memory.len() as u64;
-                let handle = self.io.places.insert(Place { memory, wr_id });
+                let handle = self.io.places.insert(Place { memory: memory.into(), wr_id });
                 let to = self.current_for_message(to);
                 self.meet(&to).pending.push_back((handle, len));
                 self.post_pending(to.peer.index);
             }
             Command::Receive { from, wr_id, memory } => {
-                let handle = self.io.places.insert(Place { memory, wr_id });
+                let handle = self.io.places.insert(Place { memory: memory.into(), wr_id });
                 let from = from.map(|entry| {
                     let entry = self.current(entry);
                     self.meet(&entry);
@@ -36,7 +36,7 @@ impl Core {
                 let filled = self.inbox.post(&self.io.places, handle, from);
                 if filled.is_some() {
                     self.end_filled(filled);
-                    self.shared.signal.notify();
+                    self.shared.tell();
                 }
             }
             Command::Reach { peer, answer } => {
@@ -44,7 +44,7 @@ impl Core {
                 let remote = self.meet(&peer);
                 if remote.association.is_some() {
                     *lock(&answer) = Some(Ok(()));
-                    self.shared.signal.notify();
+                    self.shared.tell();
                 } else {
                     remote.asked.push(answer);
                     self.ask(peer.peer.index);
@@ -53,19 +53,19 @@ impl Core {
             Command::Remove { peer, answer } => {
                 self.remove(&peer);
                 *lock(&answer) = Some(());
-                self.shared.signal.notify();
+                self.shared.tell();
             }
             Command::MakeRoom { answer } => {
                 *lock(&answer) = Some(self.make_room_for_peer());
-                self.shared.signal.notify();
+                self.shared.tell();
             }
             Command::Peers { answer } => {
                 *lock(&answer) = Some(self.list());
-                self.shared.signal.notify();
+                self.shared.tell();
             }
             Command::Stats { answer } => {
                 *lock(&answer) = Some(self.stats());
-                self.shared.signal.notify();
+                self.shared.tell();
             }
             Command::Stop => self.io.stopping = true,
         }
@@ -125,7 +125,7 @@ impl Core {
         for (handle, _) in std::mem::take(&mut remote.pending) {
             self.end_send(handle, index, status);
         }
-        self.shared.signal.notify();
+        self.shared.tell();
     }
 
     /// Answers those who wait to hear whether a peer can be reached.
@@ -134,7 +134,7 @@ impl Core {
         for answer in std::mem::take(&mut remote.asked) {
             *lock(&answer) = Some(result.clone());
         }
-        self.shared.signal.notify();
+        self.shared.tell();
     }
 
     fn remove(&mut self, entry: &Arc<PeerEntry>) {

@@ -3,6 +3,7 @@
 
 mod copy;
 mod pages;
+mod slices;
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::any::Any;
@@ -12,6 +13,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use thiserror::Error;
+
+pub use slices::{MAX_SLICES, Slices};
 
 /// Alignment of allocated regions: a page, so that nothing else shares their cache lines or pages.
 const PAGE_BYTES: usize = 4_096;
@@ -34,6 +37,12 @@ pub enum RegionError {
         end: usize,
         /// Bytes of the region.
         len: usize,
+    },
+    /// More slices than the memory of a request may be of.
+    #[error("more than {limit} slices for one request")]
+    TooManySlices {
+        /// How many may be.
+        limit: usize,
     },
 }
 

@@ -17,7 +17,8 @@ impl Room {
     #[inline]
     pub(crate) fn take(&self) -> bool {
         let less = |left: u32| left.checked_sub(1);
-        self.left.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
+        // In one order with `is_whole`, and with what else decides whether something may be posted.
+        self.left.fetch_update(Ordering::SeqCst, Ordering::Relaxed, less).is_ok()
     }
     #[inline]
     pub(crate) fn give_back(&self) {
@@ -28,6 +29,6 @@ impl Room {
     }
     /// Whether nothing is posted of which the application has not taken the completion.
     pub(crate) fn is_whole(&self) -> bool {
-        self.left.load(Ordering::Acquire) == self.most
+        self.left.load(Ordering::SeqCst) == self.most
     }
 }

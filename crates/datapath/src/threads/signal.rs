@@ -1,7 +1,5 @@
 //! Threads that wait until something has happened.
 
-#[cfg(feature = "tokio")]
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use super::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, PoisonError, fence};
@@ -16,20 +14,6 @@ pub(crate) struct Signal {
     waiting: AtomicUsize,
     mutex: Mutex<()>,
     happened: Condvar,
-    /// Who hears of it besides.
-    #[cfg(feature = "tokio")]
-    hook: OnceLock<Hook>,
-}
-
-/// Called by the thread that notifies, mostly the loop; must return soon.
-#[cfg(feature = "tokio")]
-struct Hook(Box<dyn Fn() + Send + Sync>);
-
-#[cfg(feature = "tokio")]
-impl std::fmt::Debug for Hook {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Hook")
-    }
 }
 
 impl Signal {
@@ -42,16 +26,6 @@ impl Signal {
             let _guard = locked(&self.mutex);
             self.happened.notify_all();
         }
-        #[cfg(feature = "tokio")]
-        if let Some(hook) = self.hook.get() {
-            hook.0();
-        }
-    }
-
-    /// From now on `look` is called whenever something has happened. The first one counts.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn hook(&self, look: Box<dyn Fn() + Send + Sync>) {
-        let _ = self.hook.set(Hook(look));
     }
 
     /// Sleeps until `ready` gives something; `None` at the deadline.

@@ -1,0 +1,171 @@
+//! Several slices as the memory of one request.
+
+use super::{RegionError, Slice};
+
+/// Slices that the memory of one request may be of.
+pub const MAX_SLICES: usize = 8;
+
+/// The memory of a request: a slice, or up to [`MAX_SLICES`] of them, which the message fills or leaves from one after the
+/// other as if they were one. A single slice costs nothing more than itself.
+///
+/// ```
+/// use pathweave_datapath::{Region, Slices};
+///
+/// let (header, body) = (Region::from_bytes(b"header")?, Region::from_bytes(b"a long body")?);
+/// let message = Slices::of([header.all(), body.slice(2..6)?])?;
+/// assert_eq!(message.len(), 10);
+/// # Ok::<(), pathweave_datapath::RegionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Slices(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    One(Slice),
+    Several(Box<[Slice]>),
+}
+
+impl Slices {
+    /// These, in this order; none at all are an empty message.
+    ///
+    /// # Errors
+    /// [`RegionError::TooManySlices`].
+    pub fn of(slices: impl IntoIterator<Item = Slice>) -> Result<Self, RegionError> {
+        let mut slices = slices.into_iter();
+        let all: Box<[Slice]> = slices.by_ref().take(MAX_SLICES).collect();
+        if slices.next().is_some() {
+            return Err(RegionError::TooManySlices { limit: MAX_SLICES });
+        }
+        Ok(Slices(Kind::Several(all)))
+    }
+
+    /// Bytes of all together.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Kind::One(slice) => slice.len(),
+            // More than there is memory is too long for any message, and no sum of eight slices is short.
+            Kind::Several(all) => all.iter().fold(0, |sum: usize, slice| sum.saturating_add(slice.len())),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// `bytes` go to `offset` of what the slices are together. False, and nothing copied, if they do not fit.
+    #[inline]
+    pub(crate) fn place(&self, offset: u64, bytes: &[u8]) -> bool {
+        match &self.0 {
+            Kind::One(slice) => slice.place(offset, bytes),
+            Kind::Several(all) => {
+                let mut left = bytes;
+                self.each(all, offset, bytes.len(), |slice, at, len| {
+                    let (here, rest) = left.split_at(len);
+                    left = rest;
+                    slice.place(at, here)
+                })
+            }
+        }
+    }
+
+    /// Bytes from `offset` of what the slices are together. False, and nothing copied, if there are not so many.
+    #[inline]
+    pub(crate) fn fetch(&self, offset: u64, to: &mut [u8]) -> bool {
+        match &self.0 {
+            Kind::One(slice) => slice.fetch(offset, to),
+            Kind::Several(all) => {
+                let mut done = 0;
+                self.each(all, offset, to.len(), |slice, at, len| {
+                    let here = &mut to[done..done + len];
+                    done += len;
+                    slice.fetch(at, here)
+                })
+            }
+        }
+    }
+
+    /// What of each slice is among the `len` bytes from `offset` on. False, and nothing visited, if there are not so many.
+    fn each(
+        &self,
+        all: &[Slice],
+        offset: u64,
+        len: usize,
+        mut visit: impl FnMut(&Slice, u64, usize) -> bool,
+    ) -> bool {
+        let Ok(mut skip) = usize::try_from(offset) else { return false };
+        if skip.checked_add(len).is_none_or(|end| end > self.len()) {
+            return false;
+        }
+        let mut left = len;
+        for slice in all {
+            let here = left.min(slice.len().saturating_sub(skip));
+            if here > 0 && !visit(slice, skip as u64, here) {
+                return false;
+            }
+            left -= here;
+            skip = skip.saturating_sub(slice.len());
+        }
+        true
+    }
+}
+
+impl From<Slice> for Slices {
+    #[inline]
+    fn from(slice: Slice) -> Self {
+        Slices(Kind::One(slice))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::Region;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_single_slice_costs_no_more_than_itself() {
+        assert_eq!(size_of::<Slices>(), size_of::<Slice>());
+    }
+
+    #[test]
+    fn there_are_at_most_eight() {
+        let region = Region::zeroed(8).unwrap();
+        assert_eq!(Slices::of(vec![region.all(); 8]).unwrap().len(), 64);
+        let error = Slices::of(vec![region.all(); 9]).unwrap_err();
+        assert_eq!(error, RegionError::TooManySlices { limit: 8 });
+        assert!(Slices::of([]).unwrap().is_empty());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: if cfg!(miri) { 8 } else { 256 }, failure_persistence: None, ..ProptestConfig::default()
+        })]
+
+        /// Slices are to their bytes one after the other as one slice is to its bytes.
+        #[test]
+        fn several_are_as_one(
+            lens in prop::collection::vec(0..20usize, 0..=MAX_SLICES),
+            offset in 0..100u64,
+            bytes in prop::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let total: usize = lens.iter().sum();
+            let one = Region::zeroed(total).unwrap();
+            let regions: Vec<Region> = lens.iter().map(|len| Region::zeroed(len + 7).unwrap()).collect();
+            let slices = regions.iter().zip(&lens).map(|(region, len)| region.slice(3..3 + len).unwrap());
+            let several = Slices::of(slices).unwrap();
+            prop_assert_eq!(several.len(), total);
+            prop_assert_eq!(several.place(offset, &bytes), one.all().place(offset, &bytes));
+            let mut joined = Vec::new();
+            for (region, len) in regions.iter().zip(&lens) {
+                let all = region.to_vec(0..len + 7).unwrap();
+                prop_assert!(all[..3].iter().chain(&all[3 + len..]).all(|&byte| byte == 0), "beside a slice");
+                joined.extend_from_slice(&all[3..3 + len]);
+            }
+            prop_assert_eq!(&joined, &one.to_vec(0..total).unwrap());
+            let (mut here, mut there) = (vec![1; bytes.len()], vec![1; bytes.len()]);
+            prop_assert_eq!(several.fetch(offset, &mut here), one.all().fetch(offset, &mut there));
+            prop_assert_eq!(here, there);
+        }
+    }
+}
