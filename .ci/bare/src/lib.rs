@@ -3,6 +3,7 @@
 #![no_std]
 
 extern crate pathweave_policy as _;
+extern crate pathweave_tagged as _;
 extern crate pathweave_transport as _;
 extern crate pathweave_units as _;
 extern crate pathweave_wire as _;

@@ -1,0 +1,56 @@
+//! Limits of an engine.
+
+/// Most bytes of an inject (inject_size): fits the smallest receive that is ever granted.
+pub const MAX_INJECT: u64 = 1024;
+/// Most bytes of one operand of an atomic: operand, comparand and header fit the smallest receive.
+pub const MAX_ATOMIC_BYTES: u64 = 960;
+/// Most bytes of a message (max_msg_size).
+pub const MAX_MESSAGE: u64 = 1 << 40;
+
+/// How many receives of which size a peer has at first, in both directions, without being told.
+pub const FIRST_RECEIVES: (u16, u32) = (4, 2048);
+/// Most receives a peer has.
+pub const MOST_RECEIVES: u16 = 64;
+
+/// Limits of an engine. The defaults are those of the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Longest message that is sent eagerly, in bytes (PATHWEAVE_EAGER).
+    pub eager: u32,
+    /// Bytes of the receives of busy peers: `eager` and a header.
+    pub busy_receive: u32,
+    /// Bytes of all receives posted for peers. Every peer has [`FIRST_RECEIVES`] beyond it if need be.
+    pub pool: u64,
+    /// Bytes of unexpected payload the engine holds (PATHWEAVE_UNEXPECTED_BYTES); from then on peers may only announce
+    /// messages.
+    pub unexpected_bytes: u64,
+    /// Unexpected messages, payload or not; from then on peers wait.
+    pub unexpected_messages: u64,
+    /// Operations that wait or are in flight (tx size); an announced message is not among them.
+    pub operations: usize,
+    /// Entries of peers' writes that the application has not read; from then on peers wait.
+    pub notices: u64,
+    /// Bytes of one READ or WRITE.
+    pub chunk: u64,
+    /// READs in flight to a peer, and WRITEs.
+    pub chunks_in_flight: u32,
+    /// Secret of the hash tables, so that a peer cannot choose tags that collide.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            eager: 16 << 10,
+            busy_receive: (16 << 10) + 64,
+            pool: 64 << 20,
+            unexpected_bytes: 64 << 20,
+            unexpected_messages: 1 << 24,
+            operations: 4096,
+            notices: 1 << 16,
+            chunk: 512 << 10,
+            chunks_in_flight: 4,
+            seed: 0,
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The engine as its driver sees it.
+
+use foldhash::quality::FixedState;
+use hashbrown::HashMap;
+
+use crate::config::Config;
+use crate::memory::{Memory, PeerId};
+use crate::operations::{Awaits, Owner, Queued, What};
+use crate::output::{Action, Completion, Failure, Fault, RequestId};
+use crate::peer::{Connection, Link, Peer, Role};
+use crate::region::{Region, RegionId};
+use crate::request::PostError;
+use crate::shared::Core;
+
+/// The engine of one endpoint; the documentation of the crate says how it is driven.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) peers: HashMap<PeerId, Peer, FixedState>,
+    pub(crate) core: Core,
+}
+
+impl Engine {
+    /// An engine that knows nobody.
+    pub fn new(config: Config) -> Self {
+        let hash = FixedState::with_seed(config.seed);
+        Engine { peers: HashMap::with_hasher(hash), core: Core::new(config) }
+    }
+
+    /// What the driver is to do next.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.core.actions.pop_front()
+    }
+
+    /// What the application is to be told next.
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.core.completions.pop_front()
+    }
+
+    /// How many more operations can be posted before [`PostError::Full`]. Messages that have been announced do not count.
+    pub fn room(&self) -> usize {
+        self.core.config.operations.saturating_sub(self.core.operations)
+    }
+
+    /// Bytes of unexpected payload that are held.
+    pub fn held_bytes(&self) -> u64 {
+        self.core.inbox.held()
+    }
+    /// Messages that no receive was found for, those that were claimed included.
+    pub fn unexpected_messages(&self) -> usize {
+        self.core.inbox.messages()
+    }
+    /// Receives that wait for messages.
+    pub fn posted_receives(&self) -> usize {
+        self.core.inbox.receives()
+    }
+    /// Bytes of receives that are posted for peers.
+    pub fn pool_bytes(&self) -> u64 {
+        self.core.pool.bytes()
+    }
+
+    /// Whether a connection is up.
+    pub fn is_up(&self, peer: PeerId) -> bool {
+        matches!(self.peers.get(&peer), Some(Peer { link: Link::Up(_), .. }))
+    }
+
+    /// Whether nothing is left to send to a peer and nothing of its memory in use: the connection can be closed without
+    /// loss. Messages that were announced and not taken are left.
+    pub fn is_idle(&self, peer: PeerId) -> bool {
+        let Some(Peer { link, queue }) = self.peers.get(&peer) else { return true };
+        let quiet = match link {
+            Link::Up(c) => c.outbox.is_empty() && c.reading.is_empty() && c.reads == 0 && c.writes == 0,
+            Link::Down | Link::Connecting => true,
+        };
+        quiet
+            && queue.is_empty()
+            && !self.core.requests.iter().any(|(_, request)| request.peer == peer)
+            && !self.core.sent.iter().any(|(_, sent)| sent.ticket.peer == peer)
+            && !self.core.fetching.iter().any(|(_, fetching)| fetching.ticket.peer == peer)
+    }
+
+    /// A connection to a peer is up. The actions that this causes must be carried out before the first message of the
+    /// peer is delivered. If there was one before, it has gone down with [`Failure::Reset`].
+    pub fn peer_up(&mut self, peer: PeerId, role: Role, memory: &mut dyn Memory) {
+        if peer == PeerId::SELF {
+            return;
+        }
+        if self.is_up(peer) {
+            self.peer_down(peer, Failure::Reset, memory);
+        }
+        let connection = Connection::new(role, &mut self.core.pool);
+        let (count, size) = crate::config::FIRST_RECEIVES;
+        self.core.actions.push_back(Action::PostReceives { peer, count, size });
+        let state = self.peers.entry(peer).or_default();
+        state.link = Link::Up(alloc::boxed::Box::new(connection));
+        self.ask_for_keys(peer);
+        self.pump(peer, memory);
+    }
+
+    /// The connection to a peer is gone, or could not be made: all that was asked of the peer fails, once each. The
+    /// transport touches no memory for it any more. The next operation connects again.
+    ///
+    /// Receives that only this peer could fill stay posted, since it may come back; see [`forget`](Self::forget).
+    pub fn peer_down(&mut self, peer: PeerId, failure: Failure, memory: &mut dyn Memory) {
+        let Some(state) = self.peers.get_mut(&peer) else { return };
+        let queue = core::mem::take(&mut state.queue);
+        let link = core::mem::take(&mut state.link);
+        let core = &mut self.core;
+        core.inbox.lose(peer, failure);
+        for id in core.requests.ids(|request| request.peer == peer) {
+            core.requests.remove(id);
+        }
+        for id in core.transfers.ids(|transfer| transfer.peer == peer) {
+            if let Some(Owner::Landing { landing, .. }) = core.transfers.remove(id).map(|t| t.owner) {
+                core.end_landing(&landing, Some(failure));
+            }
+        }
+        for id in core.sent.ids(|sent| sent.ticket.peer == peer && sent.awaits != Awaits::Self_) {
+            core.end_sent(id, Err(failure), memory);
+        }
+        for id in core.rmas.ids(|rma| rma.ticket.peer == peer) {
+            core.fail_rma(id, failure, memory);
+        }
+        for id in core.fetching.ids(|fetching| fetching.ticket.peer == peer) {
+            if let Some(fetching) = core.fetching.remove(id) {
+                core.complete(&fetching.ticket, Err(failure));
+            }
+        }
+        for queued in queue {
+            match queued {
+                Queued::Send(send) => {
+                    if let Some(buffer) = send.kept {
+                        memory.release(buffer);
+                    }
+                    core.complete(&send.ticket, Err(failure));
+                }
+                Queued::Atomic(atomic) => core.complete(&atomic.ticket, Err(failure)),
+                // Among the RMAs above.
+                Queued::Write(_) | Queued::Read(_) => {}
+            }
+        }
+        core.regions.lose(peer, memory);
+        core.starved.remove(&peer);
+        if let Link::Up(connection) = link {
+            connection.window.give_back(&mut core.pool);
+            self.relieve(memory);
+        }
+    }
+
+    /// A peer will not come back: as [`peer_down`](Self::peer_down), and receives that only it could fill fail, too.
+    /// The number may be used again.
+    pub fn forget(&mut self, peer: PeerId, failure: Failure, memory: &mut dyn Memory) {
+        self.peer_down(peer, failure, memory);
+        self.core.inbox.withdraw_of(peer, failure, &mut self.core.completions);
+        self.peers.remove(&peer);
+    }
+
+    /// A request to the transport has ended. Those of number 0 need not be told.
+    pub fn completed(
+        &mut self,
+        peer: PeerId,
+        request: RequestId,
+        result: Result<(), Failure>,
+        memory: &mut dyn Memory,
+    ) {
+        let core = &mut self.core;
+        let Some(what) = core.requests.get(request.0).filter(|r| r.peer == peer).map(|r| r.what) else {
+            return;
+        };
+        core.requests.remove(request.0);
+        let Some(Peer { link: Link::Up(connection), .. }) = self.peers.get_mut(&peer) else { return };
+        match what {
+            What::Message(id) => core.advance_sent(id, Awaits::Transport, result, memory),
+            What::ReadChunk(id) => core.chunk_read(connection, id, result, memory),
+            What::WriteChunk(id) => {
+                connection.writes -= 1;
+                core.part_of_rma_done(id, result.err());
+                core.end_rma_if_over(connection, id, memory);
+            }
+            What::Notice(id) => {
+                core.part_of_rma_done(id, result.err());
+                core.end_rma_if_over(connection, id, memory);
+            }
+        }
+        self.pump(peer, memory);
+    }
+
+    /// The application has read so many entries of writes with data, of which a limited number is kept.
+    pub fn notices_read(&mut self, count: u64, memory: &mut dyn Memory) {
+        self.core.notices = self.core.notices.saturating_sub(count);
+        self.relieve(memory);
+    }
+
+    /// Opens memory to peers.
+    pub fn open_region(&mut self, region: Region) -> Result<RegionId, PostError> {
+        if region.base.checked_add(region.piece.len).is_none() {
+            return Err(PostError::Lengths);
+        }
+        self.core.regions.open(region).ok_or(PostError::KeyInUse)
+    }
+
+    /// Closes memory. Its key is free at once; but the memory must stay until [`is_closing`](Self::is_closing) says no.
+    pub fn close_region(&mut self, region: RegionId, memory: &mut dyn Memory) {
+        for peer in self.core.regions.close(region, memory) {
+            if let Some(Peer { link: Link::Up(connection), .. }) = self.peers.get_mut(&peer) {
+                connection.outbox.push_back(crate::peer::Reply::Revoke { region: region.0 });
+            }
+            self.pump(peer, memory);
+        }
+    }
+
+    /// Whether peers may still reach a region that was closed.
+    pub fn is_closing(&self, region: RegionId) -> bool {
+        self.core.regions.askers(region).is_some()
+    }
+
+    /// Cuts off the peers that have not given up a region in time (1 s).
+    pub fn cut_region(&mut self, region: RegionId, memory: &mut dyn Memory) {
+        let Some(askers) = self.core.regions.askers(region).cloned() else { return };
+        for peer in askers {
+            self.cut(peer, Fault::Silent, memory);
+        }
+    }
+
+    /// A peer has broken the rules.
+    pub(crate) fn cut(&mut self, peer: PeerId, fault: Fault, memory: &mut dyn Memory) {
+        self.core.actions.push_back(Action::Disconnect { peer, fault });
+        self.peer_down(peer, Failure::Reset, memory);
+    }
+
+    /// An operation is in a peer's queue: connects, or sends.
+    pub(crate) fn start(&mut self, id: PeerId, memory: &mut dyn Memory) {
+        let peer = self.peers.entry(id).or_default();
+        match peer.link {
+            Link::Down => {
+                peer.link = Link::Connecting;
+                self.core.actions.push_back(Action::Connect { peer: id });
+            }
+            Link::Connecting => {}
+            Link::Up(_) => self.pump(id, memory),
+        }
+    }
+
+    /// Sends what may go to a peer.
+    pub(crate) fn pump(&mut self, id: PeerId, memory: &mut dyn Memory) {
+        if let Some(Peer { link: Link::Up(connection), queue }) = self.peers.get_mut(&id) {
+            self.core.pump(id, connection, queue, memory);
+        }
+    }
+
+    /// There may be room again for messages of peers that wait.
+    pub(crate) fn relieve(&mut self, memory: &mut dyn Memory) {
+        if self.core.starved.is_empty() || !self.core.has_room() {
+            return;
+        }
+        for peer in core::mem::take(&mut self.core.starved) {
+            self.pump(peer, memory);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What goes to a peer next.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::memory::{Access, Memory, PeerId, Piece, Remote};
+use crate::operations::{Awaits, Owner, Queued, QueuedSend, Sent, Slot, What};
+use crate::output::{Action, Failure, Payload, RequestId};
+use crate::peer::{Connection, Reply};
+use crate::request::{DoneWhen, Hold};
+use crate::shared::Core;
+use crate::wire::{Ack, EAGER_HEADER, End, Message, Use};
+
+/// What became of the operation at the head of a peer's queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It has left, or failed.
+    Issued,
+    /// It must wait: for a receive, a key, or others in flight.
+    Waits,
+}
+
+impl Core {
+    /// Sends what may go: chunks of messages that come, answers, operations in order, and at last grants.
+    pub(crate) fn pump(
+        &mut self,
+        peer: PeerId,
+        connection: &mut Connection,
+        queue: &mut VecDeque<Queued>,
+        memory: &mut dyn Memory,
+    ) {
+        loop {
+            self.request_chunks(peer, connection);
+            if !connection.outbox.is_empty() {
+                if !self.may_send(peer, connection) {
+                    break;
+                }
+                self.send_reply(peer, connection);
+                continue;
+            }
+            let Some(head) = queue.front_mut() else { break };
+            let step = match head {
+                Queued::Send(send) => self.issue_send(peer, connection, send, memory),
+                Queued::Write(id) => self.issue_write(peer, connection, *id, memory),
+                Queued::Read(id) => self.issue_read(peer, connection, *id, memory),
+                Queued::Atomic(atomic) => self.issue_atomic(peer, connection, atomic),
+            };
+            if step == Step::Waits {
+                break;
+            }
+            queue.pop_front();
+        }
+        while self.is_word_due(peer, connection) && self.may_send(peer, connection) {
+            let word = Message::Grant { more: Vec::new() };
+            self.transmit(peer, connection, word, Payload::None, RequestId(0));
+        }
+    }
+
+    fn send_reply(&mut self, peer: PeerId, connection: &mut Connection) {
+        let Some(reply) = connection.outbox.pop_front() else { return };
+        if reply.is_answer() {
+            connection.answers -= 1;
+        }
+        let mut payload = Payload::None;
+        let message = match reply {
+            Reply::Finish { id, end } => Message::Finish { id, end },
+            Reply::AskKey { key } => Message::AskKey { key },
+            Reply::Key { key, region } => Message::Key { key, region },
+            Reply::Revoke { region } => Message::Revoke { region },
+            Reply::Revoked { region } => Message::Revoked { region },
+            Reply::Notice { region, what, len } => Message::Notify { region, what, len, data: None },
+            Reply::Result { id, old } => {
+                payload = Payload::Bytes(old);
+                Message::Result { id, old: &[] }
+            }
+        };
+        self.transmit(peer, connection, message, payload, RequestId(0));
+    }
+
+    fn issue_send(
+        &mut self,
+        peer: PeerId,
+        connection: &mut Connection,
+        send: &mut QueuedSend,
+        memory: &mut dyn Memory,
+    ) -> Step {
+        if !self.may_send(peer, connection) {
+            return Step::Waits;
+        }
+        let Some(next) = connection.credits.next() else { return Step::Waits };
+        let len = send.payload.len;
+        let room = u64::from(next.size.saturating_sub(EAGER_HEADER)).min(u64::from(self.config.eager));
+        if len <= room && (next.usage == Use::Anything || len == 0) {
+            self.send_eager(peer, connection, send);
+        } else {
+            self.announce(peer, connection, send, memory);
+        }
+        Step::Issued
+    }
+
+    fn send_eager(&mut self, peer: PeerId, connection: &mut Connection, send: &QueuedSend) {
+        let (awaits, ack) = match send.done {
+            DoneWhen::Transmitted => (Awaits::Transport, Ack::No),
+            DoneWhen::Delivered => (Awaits::TransportAndAck, Ack::Wanted),
+        };
+        let sent = Sent { ticket: send.ticket, kept: send.kept, registered: None, awaits };
+        let id = self.sent.insert(sent);
+        if ack == Ack::Wanted {
+            connection.asking.push_back(id);
+        }
+        let request = self.request(peer, What::Message(id));
+        let message = Message::Eager { label: send.label, data: send.data, ack, payload: &[] };
+        let payload = if send.payload.len == 0 { Payload::None } else { Payload::Piece(send.payload) };
+        self.transmit(peer, connection, message, payload, request);
+    }
+
+    /// The receiver will READ the bytes; until then the message holds no slot, or thousands of them both ways would block
+    /// each other.
+    fn announce(
+        &mut self,
+        peer: PeerId,
+        connection: &mut Connection,
+        send: &mut QueuedSend,
+        memory: &mut dyn Memory,
+    ) {
+        if send.hold == Hold::ThisCall && send.kept.is_none() {
+            send.kept = memory.keep(send.payload);
+            let Some(buffer) = send.kept else {
+                return self.complete(&send.ticket, Err(Failure::NoMemory));
+            };
+            send.payload = Piece::whole(buffer, send.payload.len);
+        }
+        let Some(remote) = memory.register(send.payload, Access::Read) else {
+            if let Some(buffer) = send.kept {
+                memory.release(buffer);
+            }
+            return self.complete(&send.ticket, Err(Failure::NoMemory));
+        };
+        self.free_slot(send.ticket.slot);
+        send.ticket.slot = Slot::Free;
+        let sent = Sent {
+            ticket: send.ticket,
+            kept: send.kept,
+            registered: Some(remote.rkey),
+            awaits: Awaits::Finish,
+        };
+        let id = self.sent.insert(sent);
+        let len = send.payload.len;
+        let message = Message::Announce { label: send.label, data: send.data, id, len, remote };
+        self.transmit(peer, connection, message, Payload::None, RequestId(0));
+    }
+
+    /// READs the next chunks of messages and of the application's reads, one of each in turn, so that a short one does
+    /// not wait for a long one.
+    fn request_chunks(&mut self, peer: PeerId, connection: &mut Connection) {
+        while connection.reads < self.config.chunks_in_flight {
+            let Some(id) = connection.reading.pop_front() else { break };
+            let Some(transfer) = self.transfers.get_mut(id) else { continue };
+            let left = transfer.into.len - transfer.issued;
+            if transfer.failure.is_some() || left == 0 {
+                continue;
+            }
+            let len = left.min(self.config.chunk);
+            let into = transfer.into.within(transfer.issued, len);
+            let Remote { address, rkey } = transfer.remote;
+            let remote = Remote { address: address + transfer.issued, rkey };
+            transfer.issued += len;
+            transfer.chunks += 1;
+            connection.reads += 1;
+            if len < left {
+                connection.reading.push_back(id);
+            }
+            let request = self.request(peer, What::ReadChunk(id));
+            self.actions.push_back(Action::Read { peer, remote, into, request });
+        }
+    }
+
+    /// A chunk has come, or not.
+    pub(crate) fn chunk_read(
+        &mut self,
+        connection: &mut Connection,
+        id: u64,
+        result: Result<(), Failure>,
+        memory: &mut dyn Memory,
+    ) {
+        connection.reads -= 1;
+        let Some(transfer) = self.transfers.get_mut(id) else { return };
+        transfer.chunks -= 1;
+        transfer.failure = transfer.failure.or(result.err());
+        if !transfer.is_over() {
+            return;
+        }
+        let Some(transfer) = self.transfers.remove(id) else { return };
+        match transfer.owner {
+            Owner::Landing { landing, id } => {
+                let end = if transfer.failure.is_some() { End::Failed } else { End::Taken };
+                connection.outbox.push_back(Reply::Finish { id, end });
+                self.end_landing(&landing, transfer.failure);
+            }
+            Owner::Rma(rma) => {
+                self.part_of_rma_done(rma, transfer.failure);
+                self.end_rma_if_over(connection, rma, memory);
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Receiving messages.
+
+use crate::engine::Engine;
+use crate::inbox::{Arrival, Body};
+use crate::memory::{Memory, PeerId, Piece};
+use crate::operations::Landing;
+use crate::output::{Completion, Failure, Kind, Release};
+use crate::peer::{Connection, Link, Peer};
+use crate::request::{Claim, Found, Label, Peek, PostError, Receive, Report, Take, Want};
+
+impl Engine {
+    /// Posts a receive, which takes the oldest unexpected message that fits, or waits.
+    pub fn post_receive(&mut self, receive: Receive, memory: &mut dyn Memory) -> Result<(), PostError> {
+        if matches!(receive.take, Take::Many { .. }) && receive.into.len == 0 {
+            return Err(PostError::Lengths);
+        }
+        let id = self.core.inbox.post(receive);
+        while let Some((arrival, landing)) = self.core.inbox.next(id) {
+            self.land(landing, arrival, memory);
+        }
+        self.relieve(memory);
+        Ok(())
+    }
+
+    /// Looks for an unexpected message. The answer is a completion, also if there is none.
+    pub fn peek(&mut self, peek: Peek, memory: &mut dyn Memory) {
+        let Peek { from, want, found, context } = peek;
+        let Some((space, turn, arrival)) = self.core.inbox.look(from, want) else {
+            self.core.completions.push_back(nothing(&peek));
+            return;
+        };
+        self.core.completions.push_back(arrival.envelope.seen(context));
+        if found == Found::Stays {
+            return;
+        }
+        let Some(arrival) = self.core.inbox.take_unexpected(space, turn) else { return };
+        let dropped = match found {
+            Found::Claimed => self.core.inbox.hide(context, arrival),
+            Found::Stays | Found::Dropped => Some(arrival),
+        };
+        if let Some(arrival) = dropped {
+            self.discard(arrival, memory);
+        }
+        self.relieve(memory);
+    }
+
+    /// Receives, or drops, the message that a peek claimed with this context.
+    pub fn claim(&mut self, claim: Claim, memory: &mut dyn Memory) -> Result<(), PostError> {
+        let arrival = self.core.inbox.claim(claim.context).ok_or(PostError::NotClaimed)?;
+        match claim.into {
+            Some(into) => {
+                let landing = arrival.envelope.landing(claim.context, into, claim.report);
+                self.land(landing, arrival, memory);
+            }
+            None => {
+                let seen = arrival.envelope.seen(claim.context);
+                self.core.completions.push_back(Completion { report: claim.report, ..seen });
+                self.discard(arrival, memory);
+            }
+        }
+        self.relieve(memory);
+        Ok(())
+    }
+
+    /// Takes back a receive of this context that has not been matched, the oldest in no particular order where there are
+    /// several. Its completion says so; where nothing is found nothing happens.
+    pub fn cancel(&mut self, context: u64) {
+        let cancelled = self.core.inbox.cancel(context);
+        self.core.completions.extend(cancelled);
+    }
+
+    fn land(&mut self, landing: Landing, arrival: Arrival, memory: &mut dyn Memory) {
+        let from = arrival.envelope.from;
+        let connection = connection_of(self.peers.get_mut(&from));
+        let waits = matches!(arrival.body, Body::Announced { .. });
+        self.core.land(landing, arrival.body, connection, memory);
+        if waits {
+            self.pump(from, memory);
+        }
+    }
+
+    fn discard(&mut self, arrival: Arrival, memory: &mut dyn Memory) {
+        let from = arrival.envelope.from;
+        let connection = connection_of(self.peers.get_mut(&from));
+        self.core.discard(arrival.body, connection, memory);
+        self.pump(from, memory);
+    }
+}
+
+fn connection_of(peer: Option<&mut Peer>) -> Option<&mut Connection> {
+    match peer {
+        Some(Peer { link: Link::Up(connection), .. }) => Some(connection),
+        _ => None,
+    }
+}
+
+/// The answer of a peek that found nothing.
+fn nothing(peek: &Peek) -> Completion {
+    let label = match peek.want {
+        Want::Message => Label::Message,
+        Want::Tagged { tag, .. } => Label::Tagged(tag),
+    };
+    Completion {
+        context: peek.context,
+        kind: Kind::Receive(label),
+        report: Report::Entry,
+        result: Err(Failure::NoMessage),
+        len: 0,
+        data: None,
+        peer: peek.from.filter(|peer| *peer != PeerId::SELF),
+        into: Piece::NONE,
+        release: Release::No,
+        region: None,
+    }
+}

@@ -1,0 +1,386 @@
+//! Reads and writes of peers' memory.
+
+use crate::config::MAX_MESSAGE;
+use crate::engine::Engine;
+use crate::memory::{Access, Memory, PeerId, Piece, Remote};
+use crate::operations::{Owner, Place, Queued, Rma, Slot, Stage, Ticket, Transfer, What};
+use crate::output::{Action, Failure, Kind, Payload};
+use crate::peer::{Connection, KeyState, Link, MOST_QUESTIONS, Peer, RegionState, Reply};
+use crate::pump::Step;
+use crate::request::{Hold, PostError, Read, Segment, Segments, Write};
+use crate::shared::Core;
+use crate::wire::{Message, Notice};
+
+/// What became of the search for memory of a peer.
+pub(crate) enum Search {
+    Found(Place),
+    /// The key has been asked for, or will be.
+    Waits,
+    /// No such key, bounds or right.
+    Refused,
+}
+
+impl Engine {
+    /// Writes memory of a peer. A message posted later is matched when the bytes are there.
+    pub fn post_write(&mut self, write: Write, memory: &mut dyn Memory) -> Result<(), PostError> {
+        let Write { to, segments, mut from, data, hold, report, context } = write;
+        let most = if hold == Hold::ThisCall { crate::config::MAX_INJECT } else { MAX_MESSAGE };
+        self.admit_rma(&segments, from, most)?;
+        let kind = Kind::Write;
+        let slot = Slot::Held;
+        let ticket = Ticket { context, kind, report, peer: to, len: from.len, data, slot };
+        if to == PeerId::SELF {
+            self.rma_of_self(Ticket { slot: Slot::Free, ..ticket }, &segments, from, memory);
+            return Ok(());
+        }
+        let mut kept = None;
+        if hold == Hold::ThisCall && from.len > 0 {
+            let buffer = memory.keep(from).ok_or(PostError::NoMemory)?;
+            from = Piece::whole(buffer, from.len);
+            kept = Some(buffer);
+        }
+        let id = self.core.rmas.insert(Rma { kept, ..new_rma(ticket, segments, from) });
+        self.enqueue_rma(to, &segments, Queued::Write(id), memory);
+        Ok(())
+    }
+
+    /// Reads memory of a peer. It sees what was written there by writes and messages that were posted before.
+    pub fn post_read(&mut self, read: Read, memory: &mut dyn Memory) -> Result<(), PostError> {
+        let Read { to, segments, into, report, context } = read;
+        self.admit_rma(&segments, into, MAX_MESSAGE)?;
+        let kind = Kind::Read;
+        let slot = Slot::Held;
+        let ticket = Ticket { context, kind, report, peer: to, len: into.len, data: None, slot };
+        if to == PeerId::SELF {
+            self.rma_of_self(Ticket { slot: Slot::Free, ..ticket }, &segments, into, memory);
+            return Ok(());
+        }
+        let id = self.core.rmas.insert(new_rma(ticket, segments, into));
+        self.enqueue_rma(to, &segments, Queued::Read(id), memory);
+        Ok(())
+    }
+
+    fn admit_rma(&self, segments: &Segments, local: Piece, most: u64) -> Result<(), PostError> {
+        if segments.as_slice().is_empty() || segments.total() != Some(local.len) {
+            return Err(PostError::Lengths);
+        }
+        self.admit(local.len, most)
+    }
+
+    fn enqueue_rma(&mut self, to: PeerId, segments: &Segments, queued: Queued, memory: &mut dyn Memory) {
+        self.core.operations += 1;
+        self.enqueue(to, segments.as_slice().iter().map(|segment| segment.key), queued, memory);
+    }
+
+    /// Puts an operation into a peer's queue, and asks for its keys meanwhile.
+    pub(crate) fn enqueue(
+        &mut self,
+        to: PeerId,
+        keys: impl Iterator<Item = u64>,
+        queued: Queued,
+        memory: &mut dyn Memory,
+    ) {
+        let peer = self.peers.entry(to).or_default();
+        peer.queue.push_back(queued);
+        if let Link::Up(connection) = &mut peer.link {
+            for key in keys {
+                ask_for_key(connection, key);
+            }
+        }
+        self.start(to, memory);
+    }
+
+    /// Asks for the keys of what waited for a connection.
+    pub(crate) fn ask_for_keys(&mut self, peer: PeerId) {
+        let Some(Peer { link: Link::Up(connection), queue }) = self.peers.get_mut(&peer) else { return };
+        for queued in queue.iter().take(MOST_QUESTIONS as usize) {
+            match queued {
+                Queued::Send(_) => {}
+                Queued::Atomic(atomic) => ask_for_key(connection, atomic.atomic.key),
+                Queued::Write(id) | Queued::Read(id) => {
+                    let Some(rma) = self.core.rmas.get(*id) else { continue };
+                    rma.segments.as_slice().iter().for_each(|s| ask_for_key(connection, s.key));
+                }
+            }
+        }
+    }
+
+    fn rma_of_self(&mut self, ticket: Ticket, segments: &Segments, local: Piece, memory: &mut dyn Memory) {
+        let core = &mut self.core;
+        let mut done = 0;
+        let mut pieces = [(Piece::NONE, 0, crate::wire::Told::default()); Segments::MOST];
+        for (segment, place) in segments.as_slice().iter().zip(&mut pieces) {
+            let opened = core.regions.by_key(segment.key);
+            let allowed = opened.filter(|o| is_allowed(ticket.kind, o.region.access));
+            let Some(piece) = allowed.and_then(|o| o.piece(segment.address, segment.len)) else {
+                return core.complete(&ticket, Err(Failure::Access));
+            };
+            *place = (piece, segment.key, allowed.map(|o| o.region.events.told()).unwrap_or_default());
+        }
+        let last = segments.as_slice().len() - 1;
+        for (index, (piece, key, told)) in pieces.into_iter().take(last + 1).enumerate() {
+            let part = local.within(done, piece.len);
+            done += piece.len;
+            let data = ticket.data.filter(|_| index == last);
+            if ticket.kind == Kind::Write {
+                memory.copy(part, piece);
+                if told.of_writes || data.is_some() {
+                    core.note(Kind::RemoteWrite, PeerId::SELF, Some(key), piece.len, data);
+                }
+            } else {
+                memory.copy(piece, part);
+                if told.of_reads {
+                    core.note(Kind::RemoteRead, PeerId::SELF, Some(key), piece.len, None);
+                }
+            }
+        }
+        core.complete(&Ticket { data: None, ..ticket }, Ok(()));
+    }
+}
+
+fn is_allowed(kind: Kind, access: Access) -> bool {
+    if kind == Kind::Write { access.writes() } else { access.reads() }
+}
+
+fn new_rma(ticket: Ticket, segments: Segments, local: Piece) -> Rma {
+    Rma {
+        ticket,
+        segments,
+        local,
+        kept: None,
+        stage: Stage::Unresolved,
+        found: [Place::NOWHERE; Segments::MOST],
+        under_way: 0,
+        failure: None,
+    }
+}
+
+/// Asks for a key that nothing is known of, unless too many questions are open.
+fn ask_for_key(connection: &mut Connection, key: u64) {
+    if connection.keys.contains_key(&key) || connection.keys_asked >= MOST_QUESTIONS {
+        return;
+    }
+    connection.keys_asked += 1;
+    connection.keys.insert(key, KeyState::Asked);
+    connection.outbox.push_back(Reply::AskKey { key });
+}
+
+/// Finds memory of a peer, and checks here what the peer's transport would fail the connection for.
+pub(crate) fn search(
+    connection: &mut Connection,
+    segment: &Segment,
+    wanted: impl Fn(Access) -> bool,
+) -> Search {
+    match connection.keys.get(&segment.key) {
+        Some(KeyState::Region(id)) => {
+            let Some(known) = connection.regions.get(id) else { return Search::Refused };
+            let told = &known.told;
+            let offset = segment.address.checked_sub(told.base);
+            let inside = offset.filter(|o| o.checked_add(segment.len).is_some_and(|end| end <= told.len));
+            let Some(offset) = inside.filter(|_| wanted(told.access)) else { return Search::Refused };
+            let remote = Remote { address: told.remote.address + offset, rkey: told.remote.rkey };
+            Search::Found(Place { remote, region: *id })
+        }
+        Some(KeyState::Refused) => {
+            // A later operation asks again.
+            connection.keys.remove(&segment.key);
+            Search::Refused
+        }
+        Some(KeyState::Asked) => Search::Waits,
+        None => {
+            ask_for_key(connection, segment.key);
+            Search::Waits
+        }
+    }
+}
+
+/// One more operation uses a region.
+pub(crate) fn use_region(connection: &mut Connection, region: u64) {
+    if let Some(known) = connection.regions.get_mut(&region) {
+        known.users += 1;
+    }
+}
+
+/// An operation is done with a region: the last one of a revoked region gives it up.
+pub(crate) fn leave_region(connection: &mut Connection, region: u64) {
+    let Some(known) = connection.regions.get_mut(&region) else { return };
+    known.users -= 1;
+    if known.users == 0 && known.state == RegionState::Revoked {
+        connection.regions.remove(&region);
+        connection.outbox.push_back(Reply::Revoked { region });
+    }
+}
+
+impl Core {
+    /// Finds all memory of an RMA.
+    fn resolve(&mut self, connection: &mut Connection, id: u64, memory: &mut dyn Memory) -> Option<Step> {
+        let rma = self.rmas.get_mut(id)?;
+        let kind = rma.ticket.kind;
+        for (segment, place) in rma.segments.as_slice().iter().zip(&mut rma.found) {
+            match search(connection, segment, |access| is_allowed(kind, access)) {
+                Search::Found(found) => *place = found,
+                Search::Waits => return Some(Step::Waits),
+                Search::Refused => {
+                    for other in rma.segments.as_slice() {
+                        if connection.keys.get(&other.key) == Some(&KeyState::Refused) {
+                            connection.keys.remove(&other.key);
+                        }
+                    }
+                    self.fail_rma(id, Failure::Access, memory);
+                    return Some(Step::Issued);
+                }
+            }
+        }
+        for place in &rma.found[..rma.segments.as_slice().len()] {
+            use_region(connection, place.region);
+        }
+        rma.stage = Stage::Bytes(0);
+        None
+    }
+
+    pub(crate) fn issue_write(
+        &mut self,
+        peer: PeerId,
+        connection: &mut Connection,
+        id: u64,
+        memory: &mut dyn Memory,
+    ) -> Step {
+        loop {
+            let Some(rma) = self.rmas.get_mut(id) else { return Step::Issued };
+            if rma.failure.is_some() {
+                rma.stage = Stage::Requested;
+            }
+            match rma.stage {
+                Stage::Unresolved => {
+                    if let Some(step) = self.resolve(connection, id, memory) {
+                        return step;
+                    }
+                }
+                Stage::Bytes(done) if done == rma.local.len => rma.stage = Stage::Notice(0),
+                Stage::Bytes(_) if connection.writes >= self.config.chunks_in_flight => return Step::Waits,
+                Stage::Bytes(done) => {
+                    let (remote, left) = rma.at(done);
+                    let len = left.min(self.config.chunk);
+                    rma.stage = Stage::Bytes(done + len);
+                    rma.under_way += 1;
+                    connection.writes += 1;
+                    let from = rma.local.within(done, len);
+                    let request = self.request(peer, What::WriteChunk(id));
+                    self.actions.push_back(Action::Write { peer, remote, from, request });
+                }
+                Stage::Notice(index) => {
+                    let Some(segment) = rma.segments.as_slice().get(index).copied() else {
+                        rma.stage = Stage::Requested;
+                        continue;
+                    };
+                    let region = rma.found[index].region;
+                    let is_last = index + 1 == rma.segments.as_slice().len();
+                    let data = rma.ticket.data.filter(|_| is_last);
+                    let told = connection.regions.get(&region).is_some_and(|r| r.told.told.of_writes);
+                    if data.is_none() && !told {
+                        rma.stage = Stage::Notice(index + 1);
+                        continue;
+                    }
+                    if !self.may_send(peer, connection) {
+                        return Step::Waits;
+                    }
+                    if let Some(rma) = self.rmas.get_mut(id) {
+                        rma.stage = Stage::Notice(index + 1);
+                        rma.under_way += 1;
+                    }
+                    let notice = Message::Notify { region, what: Notice::Written, len: segment.len, data };
+                    let request = self.request(peer, What::Notice(id));
+                    self.transmit(peer, connection, notice, Payload::None, request);
+                }
+                Stage::Requested => {
+                    self.end_rma_if_over(connection, id, memory);
+                    return Step::Issued;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn issue_read(
+        &mut self,
+        peer: PeerId,
+        connection: &mut Connection,
+        id: u64,
+        memory: &mut dyn Memory,
+    ) -> Step {
+        if let Some(step) = self.resolve(connection, id, memory) {
+            return step;
+        }
+        let Some(rma) = self.rmas.get_mut(id) else { return Step::Issued };
+        rma.stage = Stage::Requested;
+        let mut done = 0;
+        for (segment, place) in rma.segments.as_slice().iter().zip(&rma.found) {
+            let into = rma.local.within(done, segment.len);
+            done += segment.len;
+            if segment.len == 0 {
+                continue;
+            }
+            rma.under_way += 1;
+            let (remote, owner) = (place.remote, Owner::Rma(id));
+            let transfer = Transfer { peer, remote, into, issued: 0, chunks: 0, failure: None, owner };
+            connection.reading.push_back(self.transfers.insert(transfer));
+        }
+        self.end_rma_if_over(connection, id, memory);
+        Step::Issued
+    }
+
+    /// A request of an RMA, or a transfer, is done.
+    pub(crate) fn part_of_rma_done(&mut self, id: u64, failure: Option<Failure>) {
+        if let Some(rma) = self.rmas.get_mut(id) {
+            rma.under_way -= 1;
+            rma.failure = rma.failure.or(failure);
+        }
+    }
+
+    /// Ends an RMA of which nothing is under way any more.
+    pub(crate) fn end_rma_if_over(&mut self, connection: &mut Connection, id: u64, memory: &mut dyn Memory) {
+        let Some(rma) = self.rmas.get(id) else { return };
+        if rma.under_way > 0 || rma.stage != Stage::Requested {
+            return;
+        }
+        let failure = rma.failure;
+        for (segment, place) in rma.segments.as_slice().iter().zip(&rma.found) {
+            let told = connection.regions.get(&place.region).is_some_and(|r| r.told.told.of_reads);
+            if told && failure.is_none() && rma.ticket.kind == Kind::Read {
+                let (region, len) = (place.region, segment.len);
+                connection.outbox.push_back(Reply::Notice { region, what: Notice::Read, len });
+            }
+            leave_region(connection, place.region);
+        }
+        self.end_rma(id, failure.map_or(Ok(()), Err), memory);
+    }
+
+    /// Ends an RMA whose regions are not in use, or gone.
+    pub(crate) fn fail_rma(&mut self, id: u64, failure: Failure, memory: &mut dyn Memory) {
+        self.end_rma(id, Err(failure), memory);
+    }
+
+    fn end_rma(&mut self, id: u64, result: Result<(), Failure>, memory: &mut dyn Memory) {
+        let Some(rma) = self.rmas.remove(id) else { return };
+        if let Some(buffer) = rma.kept {
+            memory.release(buffer);
+        }
+        self.complete(&Ticket { data: None, ..rma.ticket }, result);
+    }
+}
+
+impl Rma {
+    /// Where the local byte at `done` goes, and how many follow it there.
+    fn at(&self, done: u64) -> (Remote, u64) {
+        let mut before = 0;
+        for (segment, place) in self.segments.as_slice().iter().zip(&self.found) {
+            let offset = done - before;
+            if offset < segment.len {
+                let Remote { address, rkey } = place.remote;
+                return (Remote { address: address + offset, rkey }, segment.len - offset);
+            }
+            before += segment.len;
+        }
+        // Not asked beyond the end; segments are as long as the local bytes.
+        (self.found[0].remote, 0)
+    }
+}

@@ -1,0 +1,91 @@
+//! Sending messages.
+
+use alloc::vec;
+
+use crate::config::{MAX_INJECT, MAX_MESSAGE};
+use crate::engine::Engine;
+use crate::inbox::{Arrival, Body, Envelope};
+use crate::memory::{Memory, PeerId, Piece};
+use crate::operations::{Awaits, Queued, QueuedSend, Sent, Slot, Ticket};
+use crate::output::Kind;
+use crate::request::{Hold, PostError, Send};
+
+impl Engine {
+    /// Sends a message. Messages to one peer are matched in the order of these calls.
+    pub fn post_send(&mut self, send: Send, memory: &mut dyn Memory) -> Result<(), PostError> {
+        let most = if send.hold == Hold::ThisCall { MAX_INJECT } else { MAX_MESSAGE };
+        self.admit(send.payload.len, most)?;
+        let slot = if send.to == PeerId::SELF { Slot::Free } else { Slot::Held };
+        let ticket = Ticket {
+            context: send.context,
+            kind: Kind::Send(send.label),
+            report: send.report,
+            peer: send.to,
+            len: send.payload.len,
+            data: None,
+            slot,
+        };
+        if send.to == PeerId::SELF {
+            self.send_to_self(ticket, &send, memory);
+            return Ok(());
+        }
+        let Send { to, label, payload, data, hold, done, .. } = send;
+        let queued = QueuedSend { ticket, label, data, payload, kept: None, hold, done };
+        self.core.operations += 1;
+        self.peers.entry(to).or_default().queue.push_back(Queued::Send(queued));
+        self.start(to, memory);
+        if hold == Hold::ThisCall { self.keep_last(to, memory) } else { Ok(()) }
+    }
+
+    /// Room for an operation of this length.
+    pub(crate) fn admit(&self, len: u64, most: u64) -> Result<(), PostError> {
+        if len > most {
+            return Err(PostError::TooLong { len, most });
+        }
+        if self.room() == 0 { Err(PostError::Full) } else { Ok(()) }
+    }
+
+    /// Copies the message posted last, if it has to wait.
+    fn keep_last(&mut self, to: PeerId, memory: &mut dyn Memory) -> Result<(), PostError> {
+        let Some(peer) = self.peers.get_mut(&to) else { return Ok(()) };
+        let Some(Queued::Send(last)) = peer.queue.back_mut() else { return Ok(()) };
+        if last.payload.len == 0 {
+            return Ok(());
+        }
+        let Some(buffer) = memory.keep(last.payload) else {
+            peer.queue.pop_back();
+            self.core.operations -= 1;
+            return Err(PostError::NoMemory);
+        };
+        last.payload = Piece::whole(buffer, last.payload.len);
+        last.kept = Some(buffer);
+        Ok(())
+    }
+
+    /// A message to this endpoint: what is short is held as if it had come from elsewhere.
+    fn send_to_self(&mut self, ticket: Ticket, send: &Send, memory: &mut dyn Memory) {
+        let core = &mut self.core;
+        let piece = send.payload;
+        let envelope = Envelope { from: PeerId::SELF, label: send.label, data: send.data, len: piece.len };
+        let own = |core: &mut crate::shared::Core| {
+            let sent = Sent { ticket, kept: None, registered: None, awaits: Awaits::Self_ };
+            Body::Own { sent: core.sent.insert(sent), piece }
+        };
+        if let Some(landing) = core.inbox.find(&envelope) {
+            let body = own(core);
+            core.land(landing, body, None, memory);
+            return;
+        }
+        let fits = piece.len <= u64::from(core.config.eager)
+            && core.inbox.held() + piece.len <= core.config.unexpected_bytes;
+        if send.hold == Hold::UntilDone && !fits {
+            let body = own(core);
+            core.inbox.keep(Arrival { envelope, body });
+            return;
+        }
+        let mut bytes = vec![0; piece.len as usize];
+        memory.fetch(piece, &mut bytes);
+        core.inbox.keep(Arrival { envelope, body: Body::Held(bytes.into()) });
+        core.complete(&ticket, Ok(()));
+    }
+}

@@ -1,0 +1,257 @@
+//! What all peers share: operations under way, the inbox, what goes out.
+
+use alloc::collections::{BTreeSet, VecDeque};
+
+use crate::config::Config;
+use crate::flow::{Held, Pool};
+use crate::inbox::{Body, Envelope, Inbox};
+use crate::memory::{Memory, PeerId};
+use crate::operations::{
+    Awaits, Fetching, InFlight, Landing, Owner, Rma, Sent, Slot, Ticket, Transfer, What,
+};
+use crate::output::{Action, Completion, Failure, Kind, Payload, RequestId};
+use crate::peer::{Connection, MOST_QUESTIONS, Reply};
+use crate::region::Regions;
+use crate::request::Report;
+use crate::table::Table;
+use crate::wire::{End, Frame, Message};
+
+/// What all peers share.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) config: Config,
+    pub(crate) inbox: Inbox,
+    pub(crate) regions: Regions,
+    pub(crate) sent: Table<Sent>,
+    pub(crate) rmas: Table<Rma>,
+    pub(crate) transfers: Table<Transfer>,
+    pub(crate) fetching: Table<Fetching>,
+    pub(crate) requests: Table<InFlight>,
+    pub(crate) pool: Pool,
+    pub(crate) actions: VecDeque<Action>,
+    pub(crate) completions: VecDeque<Completion>,
+    /// Operations that count against the limit.
+    pub(crate) operations: usize,
+    /// Entries of peers' doing that the application has not read.
+    pub(crate) notices: u64,
+    /// Peers that were granted nothing because there is too much already.
+    pub(crate) starved: BTreeSet<PeerId>,
+}
+
+impl Core {
+    pub(crate) fn new(config: Config) -> Self {
+        Core {
+            inbox: Inbox::new(config.seed),
+            regions: Regions::default(),
+            sent: Table::default(),
+            rmas: Table::default(),
+            transfers: Table::default(),
+            fetching: Table::default(),
+            requests: Table::default(),
+            pool: Pool::default(),
+            actions: VecDeque::new(),
+            completions: VecDeque::new(),
+            operations: 0,
+            notices: 0,
+            starved: BTreeSet::new(),
+            config,
+        }
+    }
+
+    /// An operation has ended.
+    pub(crate) fn complete(&mut self, ticket: &Ticket, result: Result<(), Failure>) {
+        self.free_slot(ticket.slot);
+        self.completions.push_back(ticket.done(result));
+    }
+    pub(crate) fn free_slot(&mut self, slot: Slot) {
+        if slot == Slot::Held {
+            self.operations -= 1;
+        }
+    }
+
+    /// A request to the transport, whose end matters.
+    pub(crate) fn request(&mut self, peer: PeerId, what: What) -> RequestId {
+        RequestId(self.requests.insert(InFlight { peer, what }))
+    }
+
+    /// Peers may send on: what they send will find room.
+    pub(crate) fn has_room(&self) -> bool {
+        let messages = self.inbox.messages() as u64 + self.pool.receives();
+        messages < self.config.unexpected_messages && self.notices < self.config.notices
+    }
+
+    /// Posts what is missing of a peer's receives.
+    fn refill(&mut self, peer: PeerId, connection: &mut Connection) {
+        if !self.has_room() || connection.answers > MOST_QUESTIONS {
+            self.starved.insert(peer);
+            return;
+        }
+        let held = Held { bytes: self.inbox.held() };
+        if let Some(run) = connection.window.refill(&self.config, &mut self.pool, held) {
+            self.actions.push_back(Action::PostReceives { peer, count: run.count, size: run.size });
+        }
+    }
+
+    /// A message may go: there is a receive, and it is not the one that is kept for grants.
+    pub(crate) fn may_send(&mut self, peer: PeerId, connection: &mut Connection) -> bool {
+        let total = connection.credits.total();
+        if total == 0 {
+            return false;
+        }
+        if total == 1 || connection.window.is_grant_due() {
+            self.refill(peer, connection);
+        }
+        total > 1 || connection.window.owes()
+    }
+
+    /// A message that says nothing may be worth while: for what it grants or acknowledges.
+    pub(crate) fn is_word_due(&mut self, peer: PeerId, connection: &mut Connection) -> bool {
+        if connection.window.is_grant_due() {
+            self.refill(peer, connection);
+        }
+        let grants = connection.window.owes() && connection.window.is_grant_due();
+        grants || connection.taken != connection.taken_told
+    }
+
+    /// Sends a message; [`may_send`](Self::may_send) has been asked.
+    pub(crate) fn transmit(
+        &mut self,
+        peer: PeerId,
+        connection: &mut Connection,
+        message: Message<'_>,
+        payload: Payload,
+        request: RequestId,
+    ) {
+        let grant = connection.window.grant();
+        let message = match message {
+            Message::Grant { .. } => Message::Grant { more: connection.window.more_grants() },
+            other => other,
+        };
+        let frame = Frame { number: connection.sent, acked: connection.taken, grant, message };
+        connection.sent = connection.sent.wrapping_add(1);
+        connection.taken_told = connection.taken;
+        connection.credits.spend();
+        self.actions.push_back(Action::Send { peer, header: frame.header(), payload, request });
+    }
+
+    /// One of the things that a message was waiting for has happened.
+    pub(crate) fn advance_sent(
+        &mut self,
+        id: u64,
+        happened: Awaits,
+        result: Result<(), Failure>,
+        memory: &mut dyn Memory,
+    ) {
+        let Some(sent) = self.sent.get_mut(id) else { return };
+        let left = match (sent.awaits, happened) {
+            (Awaits::TransportAndAck, Awaits::Transport) if result.is_ok() => Some(Awaits::Ack),
+            (Awaits::TransportAndAck, Awaits::Ack) if result.is_ok() => Some(Awaits::Transport),
+            _ => None,
+        };
+        match left {
+            Some(left) => sent.awaits = left,
+            None => self.end_sent(id, result, memory),
+        }
+    }
+
+    /// A message that has left has ended.
+    pub(crate) fn end_sent(&mut self, id: u64, result: Result<(), Failure>, memory: &mut dyn Memory) {
+        let Some(sent) = self.sent.remove(id) else { return };
+        if let Some(rkey) = sent.registered {
+            memory.deregister(rkey);
+        }
+        if let Some(buffer) = sent.kept {
+            memory.release(buffer);
+        }
+        self.complete(&sent.ticket, result);
+    }
+
+    /// A message has been put where it belongs, or failed.
+    pub(crate) fn end_landing(&mut self, landing: &Landing, failure: Option<Failure>) {
+        let release = self.inbox.landed(landing);
+        self.completions.push_back(landing.done(failure, release));
+    }
+
+    /// Puts a message where it belongs. `connection` is that of its sender; an announced message without one is lost.
+    pub(crate) fn land(
+        &mut self,
+        landing: Landing,
+        body: Body,
+        connection: Option<&mut Connection>,
+        memory: &mut dyn Memory,
+    ) {
+        let into = landing.into;
+        match body {
+            Body::Held(bytes) => {
+                memory.place(into, &bytes[..into.len as usize]);
+                self.end_landing(&landing, None);
+            }
+            Body::Own { sent, piece } => {
+                memory.copy(piece.within(0, into.len), into);
+                self.end_landing(&landing, None);
+                self.end_sent(sent, Ok(()), memory);
+            }
+            Body::Lost(failure) => self.end_landing(&landing, Some(failure)),
+            Body::Announced { id, remote } => match connection {
+                None => self.end_landing(&landing, Some(Failure::Reset)),
+                Some(connection) if into.len == 0 => {
+                    connection.outbox.push_back(Reply::Finish { id, end: End::Taken });
+                    self.end_landing(&landing, None);
+                }
+                Some(connection) => {
+                    let peer = landing.ticket.peer;
+                    let owner = Owner::Landing { landing, id };
+                    let transfer =
+                        Transfer { peer, remote, into, issued: 0, chunks: 0, failure: None, owner };
+                    connection.reading.push_back(self.transfers.insert(transfer));
+                }
+            },
+        }
+    }
+
+    /// A message that is dropped unread.
+    pub(crate) fn discard(
+        &mut self,
+        body: Body,
+        connection: Option<&mut Connection>,
+        memory: &mut dyn Memory,
+    ) {
+        match body {
+            Body::Held(_) | Body::Lost(_) => {}
+            Body::Own { sent, .. } => self.end_sent(sent, Ok(()), memory),
+            Body::Announced { id, .. } => {
+                if let Some(connection) = connection {
+                    connection.outbox.push_back(Reply::Finish { id, end: End::Taken });
+                }
+            }
+        }
+    }
+
+    /// A peer, or this endpoint itself, has reached memory here.
+    pub(crate) fn note(
+        &mut self,
+        kind: Kind,
+        from: PeerId,
+        region: Option<u64>,
+        len: u64,
+        data: Option<u64>,
+    ) {
+        if from != PeerId::SELF && data.is_some() {
+            self.notices += 1;
+        }
+        let report = if data.is_some() { Report::Entry } else { Report::Count };
+        let ticket = Ticket { context: 0, kind, report, peer: from, len, data, slot: Slot::Free };
+        self.completions.push_back(Completion { region, ..ticket.done(Ok(())) });
+    }
+
+    /// An eager message has come.
+    pub(crate) fn receive_eager(&mut self, envelope: Envelope, payload: &[u8], memory: &mut dyn Memory) {
+        match self.inbox.find(&envelope) {
+            Some(landing) => {
+                memory.place(landing.into, &payload[..landing.into.len as usize]);
+                self.end_landing(&landing, None);
+            }
+            None => self.inbox.keep(crate::inbox::Arrival { envelope, body: Body::Held(payload.into()) }),
+        }
+    }
+}

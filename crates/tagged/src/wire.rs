@@ -1,0 +1,422 @@
+//! What engines say to each other, in SENDs: little endian, strictly read.
+//!
+//! Every message begins with 20 bytes:
+//!
+//! | Bytes | Field |
+//! |---|---|
+//! | 0 | version, [`VERSION`] |
+//! | 1 | kind |
+//! | 2 | flags: 1 with data, 2 with a tag, 4 asks to be acknowledged |
+//! | 3 | zero |
+//! | 4..8 | number of the message of this connection and direction, from 0, modulo 2^32 |
+//! | 8..12 | how many messages of the other direction that asked for it have been taken, modulo 2^32 |
+//! | 12..14 | receives granted; 0 is none |
+//! | 14 | what they may be used for: 0 anything, 1 no eager payload |
+//! | 15 | zero |
+//! | 16..20 | bytes of each; zero without |
+//!
+//! Then comes what the kind has, in the order of the fields of [`Message`]; numbers of operations are 8 bytes, and payload is
+//! the rest of the message. Specification: section 5, "Wire".
+
+use alloc::vec::Vec;
+
+use crate::atomic::{AtomicForm, AtomicOp, AtomicType};
+use crate::header::Header;
+use crate::memory::{Access, Remote};
+use crate::request::Label;
+
+/// Version of this format, also said as connections are made.
+pub const VERSION: u8 = 1;
+/// Runs that a GRANT can have beyond the one in every message.
+pub(crate) const MORE_RUNS: usize = 8;
+/// Bytes before the payload of an eager message, at most.
+pub(crate) const EAGER_HEADER: u32 = 36;
+
+const HAS_DATA: u8 = 1;
+const HAS_TAG: u8 = 2;
+const ASKS: u8 = 4;
+
+/// What granted receives may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Any message that fits.
+    Anything,
+    /// Any that does not make the target hold payload.
+    NoPayload,
+}
+
+/// Receives of one size that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) count: u16,
+    pub(crate) size: u32,
+    pub(crate) usage: Use,
+}
+
+/// A message of a message's own words: see the specification for what each is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Message<'a> {
+    Eager { label: Label, data: Option<u64>, ack: Ack, payload: &'a [u8] },
+    Announce { label: Label, data: Option<u64>, id: u64, len: u64, remote: Remote },
+    Finish { id: u64, end: End },
+    Grant { more: Vec<Run> },
+    AskKey { key: u64 },
+    Key { key: u64, region: Option<RemoteRegion> },
+    Revoke { region: u64 },
+    Revoked { region: u64 },
+    Notify { region: u64, what: Notice, len: u64, data: Option<u64> },
+    Atomic(AtomicMessage<'a>),
+    Result { id: u64, old: &'a [u8] },
+}
+
+/// Whether a message asks to be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ack {
+    No,
+    Wanted,
+}
+
+/// How the receiver of an announced message ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Read as far as it wanted.
+    Taken,
+    /// Could not be read.
+    Failed,
+}
+
+/// What was done to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    Written,
+    Read,
+}
+
+/// Whether the owner of a region wants to hear of READs or WRITEs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) of_writes: bool,
+    pub(crate) of_reads: bool,
+}
+
+/// A region as its owner tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RemoteRegion {
+    pub(crate) region: u64,
+    pub(crate) remote: Remote,
+    pub(crate) base: u64,
+    pub(crate) len: u64,
+    pub(crate) access: Access,
+    pub(crate) told: Told,
+}
+
+/// An atomic to execute. Operands and comparands are `count` values each where there are any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AtomicMessage<'a> {
+    pub(crate) region: u64,
+    pub(crate) address: u64,
+    /// Said in the result; zero for [`AtomicForm::Plain`].
+    pub(crate) id: u64,
+    pub(crate) op: AtomicOp,
+    pub(crate) kind: AtomicType,
+    pub(crate) form: AtomicForm,
+    pub(crate) count: u16,
+    pub(crate) ack: Ack,
+    pub(crate) values: &'a [u8],
+}
+
+impl AtomicMessage<'_> {
+    /// Bytes of values that operation, form and count call for.
+    fn values_len(&self) -> usize {
+        let lists = usize::from(self.op.has_operand()) + usize::from(self.form == AtomicForm::Compare);
+        lists * usize::from(self.count) * self.kind.size()
+    }
+}
+
+/// A message and what rides on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frame<'a> {
+    pub(crate) number: u32,
+    pub(crate) acked: u32,
+    pub(crate) grant: Option<Run>,
+    pub(crate) message: Message<'a>,
+}
+
+fn usage_code(usage: Use) -> u8 {
+    match usage {
+        Use::Anything => 0,
+        Use::NoPayload => 1,
+    }
+}
+
+fn put_remote(out: &mut Header, remote: Remote) {
+    out.put(&remote.rkey.to_le_bytes());
+    out.put(&remote.address.to_le_bytes());
+}
+
+fn label_flags(label: Label, data: Option<u64>) -> u8 {
+    let tag = if matches!(label, Label::Tagged(_)) { HAS_TAG } else { 0 };
+    tag | if data.is_some() { HAS_DATA } else { 0 }
+}
+
+fn put_label(out: &mut Header, label: Label, data: Option<u64>) {
+    if let Label::Tagged(tag) = label {
+        out.put(&tag.to_le_bytes());
+    }
+    if let Some(data) = data {
+        out.put(&data.to_le_bytes());
+    }
+}
+
+impl Frame<'_> {
+    /// All but the payload, which follows.
+    pub(crate) fn header(&self) -> Header {
+        let ack = |ack: Ack| if ack == Ack::Wanted { ASKS } else { 0 };
+        let (kind, flags) = match &self.message {
+            Message::Eager { label, data, ack: a, .. } => (1, label_flags(*label, *data) | ack(*a)),
+            Message::Announce { label, data, .. } => (2, label_flags(*label, *data)),
+            Message::Finish { .. } => (3, 0),
+            Message::Grant { .. } => (4, 0),
+            Message::AskKey { .. } => (5, 0),
+            Message::Key { .. } => (6, 0),
+            Message::Revoke { .. } => (7, 0),
+            Message::Revoked { .. } => (8, 0),
+            Message::Notify { data, .. } => (9, label_flags(Label::Message, *data)),
+            Message::Atomic(atomic) => (10, ack(atomic.ack)),
+            Message::Result { .. } => (11, 0),
+        };
+        let mut out = Header::new();
+        out.put(&[VERSION, kind, flags, 0]);
+        out.put(&self.number.to_le_bytes());
+        out.put(&self.acked.to_le_bytes());
+        let (count, usage, size) = self.grant.map_or((0, 0, 0), |g| (g.count, usage_code(g.usage), g.size));
+        out.put(&count.to_le_bytes());
+        out.put(&[usage, 0]);
+        out.put(&size.to_le_bytes());
+        self.body(&mut out);
+        out
+    }
+
+    fn body(&self, out: &mut Header) {
+        match &self.message {
+            Message::Eager { label, data, .. } => put_label(out, *label, *data),
+            Message::Announce { label, data, id, len, remote } => {
+                put_label(out, *label, *data);
+                out.put(&id.to_le_bytes());
+                out.put(&len.to_le_bytes());
+                put_remote(out, *remote);
+            }
+            Message::Finish { id, end } => {
+                out.put(&id.to_le_bytes());
+                out.put(&[u8::from(*end == End::Failed)]);
+            }
+            Message::Grant { more } => {
+                for run in more.iter().take(MORE_RUNS) {
+                    out.put(&run.count.to_le_bytes());
+                    out.put(&[usage_code(run.usage)]);
+                    out.put(&run.size.to_le_bytes()[..3]);
+                }
+            }
+            Message::AskKey { key } => out.put(&key.to_le_bytes()),
+            Message::Key { key, region } => {
+                out.put(&key.to_le_bytes());
+                let Some(region) = region else { return };
+                out.put(&region.region.to_le_bytes());
+                put_remote(out, region.remote);
+                out.put(&region.base.to_le_bytes());
+                out.put(&region.len.to_le_bytes());
+                let access = u8::from(region.access.reads()) | u8::from(region.access.writes()) << 1;
+                let told = u8::from(region.told.of_writes) | u8::from(region.told.of_reads) << 1;
+                out.put(&[access, told]);
+            }
+            Message::Revoke { region } | Message::Revoked { region } => out.put(&region.to_le_bytes()),
+            Message::Notify { region, what, len, data } => {
+                put_label(out, Label::Message, *data);
+                out.put(&region.to_le_bytes());
+                out.put(&[u8::from(*what == Notice::Read)]);
+                out.put(&len.to_le_bytes());
+            }
+            Message::Atomic(atomic) => {
+                out.put(&atomic.region.to_le_bytes());
+                out.put(&atomic.address.to_le_bytes());
+                out.put(&atomic.id.to_le_bytes());
+                let form = match atomic.form {
+                    AtomicForm::Plain => 0,
+                    AtomicForm::Fetch => 1,
+                    AtomicForm::Compare => 2,
+                };
+                out.put(&[atomic.op as u8, atomic.kind as u8, form, 0]);
+                out.put(&atomic.count.to_le_bytes());
+            }
+            Message::Result { id, .. } => out.put(&id.to_le_bytes()),
+        }
+    }
+
+    /// What the bytes of one SEND say; `None` if anything is not exactly as it must be.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Frame<'_>> {
+        let mut rest = Reader(bytes);
+        let [version, kind, flags, zero] = rest.take()?;
+        if version != VERSION || zero != 0 {
+            return None;
+        }
+        let number = rest.u32()?;
+        let acked = rest.u32()?;
+        let count = rest.u16()?;
+        let [usage, zero] = rest.take()?;
+        let size = rest.u32()?;
+        let grant = match (count, usage, size, zero) {
+            (0, 0, 0, 0) => None,
+            (0, ..) | (.., 0, _) => return None,
+            (.., 0) => Some(Run { count, size, usage: usage_from(usage)? }),
+            _ => return None,
+        };
+        let allowed = match kind {
+            1 => HAS_DATA | HAS_TAG | ASKS,
+            2 => HAS_DATA | HAS_TAG,
+            9 => HAS_DATA,
+            10 => ASKS,
+            _ => 0,
+        };
+        if flags & !allowed != 0 {
+            return None;
+        }
+        let message = rest.message(kind, flags)?;
+        let has_payload = matches!(kind, 1 | 10 | 11);
+        (has_payload || rest.0.is_empty()).then_some(Frame { number, acked, grant, message })
+    }
+}
+
+fn usage_from(code: u8) -> Option<Use> {
+    match code {
+        0 => Some(Use::Anything),
+        1 => Some(Use::NoPayload),
+        _ => None,
+    }
+}
+
+/// What is left to read.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+    fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_le_bytes)
+    }
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+    fn flag(&mut self) -> Option<bool> {
+        match self.take()? {
+            [0] => Some(false),
+            [1] => Some(true),
+            [_] => None,
+        }
+    }
+    fn remote(&mut self) -> Option<Remote> {
+        let rkey = self.u64()?;
+        Some(Remote { rkey, address: self.u64()? })
+    }
+    fn label(&mut self, flags: u8) -> Option<(Label, Option<u64>)> {
+        let label = if flags & HAS_TAG != 0 { Label::Tagged(self.u64()?) } else { Label::Message };
+        let data = if flags & HAS_DATA != 0 { Some(self.u64()?) } else { None };
+        Some((label, data))
+    }
+
+    fn message(&mut self, kind: u8, flags: u8) -> Option<Message<'a>> {
+        let ack = if flags & ASKS != 0 { Ack::Wanted } else { Ack::No };
+        Some(match kind {
+            1 => {
+                let (label, data) = self.label(flags)?;
+                Message::Eager { label, data, ack, payload: self.0 }
+            }
+            2 => {
+                let (label, data) = self.label(flags)?;
+                let (id, len) = (self.u64()?, self.u64()?);
+                let remote = self.remote()?;
+                // Where the bytes end must be an address, too.
+                remote.address.checked_add(len)?;
+                Message::Announce { label, data, id, len, remote }
+            }
+            3 => {
+                let id = self.u64()?;
+                Message::Finish { id, end: if self.flag()? { End::Failed } else { End::Taken } }
+            }
+            4 => {
+                let mut more = Vec::new();
+                while !self.0.is_empty() {
+                    let count = self.u16()?;
+                    let [usage, a, b, c] = self.take()?;
+                    let size = u32::from_le_bytes([a, b, c, 0]);
+                    if count == 0 || size == 0 || more.len() == MORE_RUNS {
+                        return None;
+                    }
+                    more.push(Run { count, size, usage: usage_from(usage)? });
+                }
+                Message::Grant { more }
+            }
+            5 => Message::AskKey { key: self.u64()? },
+            6 => {
+                let key = self.u64()?;
+                let region = if self.0.is_empty() { None } else { Some(self.region()?) };
+                Message::Key { key, region }
+            }
+            7 => Message::Revoke { region: self.u64()? },
+            8 => Message::Revoked { region: self.u64()? },
+            9 => {
+                let (_, data) = self.label(flags)?;
+                let region = self.u64()?;
+                let what = if self.flag()? { Notice::Read } else { Notice::Written };
+                Message::Notify { region, what, len: self.u64()?, data }
+            }
+            10 => Message::Atomic(self.atomic(ack)?),
+            11 => Message::Result { id: self.u64()?, old: self.0 },
+            _ => return None,
+        })
+    }
+
+    fn region(&mut self) -> Option<RemoteRegion> {
+        let region = self.u64()?;
+        let remote = self.remote()?;
+        let (base, len) = (self.u64()?, self.u64()?);
+        let access = match self.take()? {
+            [1] => Access::Read,
+            [2] => Access::Write,
+            [3] => Access::ReadWrite,
+            [_] => return None,
+        };
+        let [told] = self.take()?;
+        base.checked_add(len)?;
+        remote.address.checked_add(len)?;
+        let told = (told <= 3).then_some(Told { of_writes: told & 1 != 0, of_reads: told & 2 != 0 })?;
+        Some(RemoteRegion { region, remote, base, len, access, told })
+    }
+
+    fn atomic(&mut self, ack: Ack) -> Option<AtomicMessage<'a>> {
+        let (region, address, id) = (self.u64()?, self.u64()?, self.u64()?);
+        let [op, kind, form, zero] = self.take()?;
+        let form = match form {
+            0 => AtomicForm::Plain,
+            1 => AtomicForm::Fetch,
+            2 => AtomicForm::Compare,
+            _ => return None,
+        };
+        let op = *AtomicOp::ALL.get(usize::from(op))?;
+        let kind = *AtomicType::ALL.get(usize::from(kind))?;
+        let count = self.u16()?;
+        let atomic = AtomicMessage { region, address, id, op, kind, form, count, ack, values: self.0 };
+        let fits = zero == 0
+            && count > 0
+            && (form == AtomicForm::Plain) == (id == 0)
+            && op.is_valid(kind, form)
+            && usize::from(count) * kind.size() <= crate::config::MAX_ATOMIC_BYTES as usize
+            && self.0.len() == atomic.values_len();
+        fits.then_some(atomic)
+    }
+}
