@@ -43,7 +43,7 @@ faces!(
     crate::abi::endpoint::FidEp
 );
 
-impl<F: Face, T> Handle<F, T> {
+impl<F: Face + 'static, T: 'static> Handle<F, T> {
     /// Hands an object out.
     ///
     /// # Safety

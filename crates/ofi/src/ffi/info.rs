@@ -37,7 +37,6 @@ unsafe fn hints(info: &Info) -> Hints {
     unsafe {
         Hints {
             caps: info.caps,
-            mode: info.mode,
             addr_format: info.addr_format,
             src: address::read(info.src_addr, info.src_addrlen),
             dest: address::read(info.dest_addr, info.dest_addrlen),

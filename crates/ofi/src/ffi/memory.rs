@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::slice;
 
 use libc::iovec;
-use pathweave_datapath::Region;
+use pathweave_datapath::{Region, Slice};
 
 use crate::abi::errno::FI_EINVAL;
 use crate::guard::{Answer, Errno};
@@ -19,9 +19,6 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// No bytes.
-    pub(crate) const EMPTY: Span = Span { start: 0, len: 0 };
-
     /// # Errors
     /// FI_EINVAL for bytes at NULL, or beyond the end of memory.
     ///
@@ -88,4 +85,18 @@ pub(crate) unsafe fn spans(iov: *const iovec, count: usize, most: usize) -> Answ
     let elements = if count == 0 { &[] } else { unsafe { slice::from_raw_parts(iov, count) } };
     // SAFETY: as the caller says.
     elements.iter().map(|element| unsafe { Span::new(element.iov_base, element.iov_len) }).collect()
+}
+
+/// The first bytes of a place of ours. No request has it: it was taken from its stage and not posted yet.
+pub(crate) fn bytes_mut(place: &mut Slice, len: usize) -> &mut [u8] {
+    assert!(len <= place.len());
+    // SAFETY: the bytes are the slice's, and nobody else has it.
+    unsafe { slice::from_raw_parts_mut(place.region().as_ptr().add(place.offset()), len) }
+}
+
+/// The first bytes of a place of ours whose request is complete.
+pub(crate) fn bytes(place: &Slice, len: usize) -> &[u8] {
+    assert!(len <= place.len());
+    // SAFETY: the bytes are the slice's, and nobody writes them any more.
+    unsafe { slice::from_raw_parts(place.region().as_ptr().add(place.offset()), len) }
 }

@@ -65,6 +65,3 @@ pub(crate) const MSG_ORDER: u64 = FI_ORDER_SAS
     | FI_ORDER_ATOMIC_RAW
     | FI_ORDER_ATOMIC_WAR
     | FI_ORDER_ATOMIC_WAW;
-
-/// Registration needs none of these, but serves who offers them.
-pub(crate) const BASIC: i32 = FI_MR_BASIC;

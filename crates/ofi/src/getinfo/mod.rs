@@ -6,8 +6,8 @@ mod offer;
 mod places;
 
 pub(crate) use limits::*;
-pub(crate) use offer::{Offer, Question, Refusal, offers};
-pub(crate) use places::{Interface, Subnet};
+pub(crate) use offer::{DomainHints, FabricHints, Hints, Offer, Question, Refusal, offers};
+pub(crate) use places::Interface;
 
 #[cfg(test)]
 mod tests;

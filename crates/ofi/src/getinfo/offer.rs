@@ -14,7 +14,6 @@ use crate::settings::{Settings, Where};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hints {
     pub(crate) caps: u64,
-    pub(crate) mode: u64,
     pub(crate) addr_format: u32,
     pub(crate) src: Option<SocketAddr>,
     pub(crate) dest: Option<SocketAddr>,

@@ -67,8 +67,6 @@ pub(crate) trait OpensMemory: Send + Sync {
     fn open(&self, mr: &Arc<Mr>) -> Answer;
     /// Closes it, and returns when no peer can reach it any more.
     fn close(&self, key: u64);
-    /// Tells peers that events are wanted.
-    fn watch(&self, key: u64);
 }
 
 #[derive(Default)]
@@ -175,8 +173,6 @@ impl Domain {
     /// Counts what peers do to a region.
     pub(crate) fn count_in(&self, mr: &Mr, counter: MrCounter) {
         lock(&mr.counters).push(counter);
-        let endpoints = endpoints(&mut lock(&self.memory));
-        endpoints.iter().for_each(|endpoint| endpoint.watch(mr.key));
     }
 
     /// An endpoint opens what is registered, now and from now on.
@@ -184,13 +180,13 @@ impl Domain {
     /// # Errors
     /// Why it cannot.
     pub(crate) fn join(&self, endpoint: &Arc<impl OpensMemory + 'static>) -> Answer {
-        let mut memory = lock(&self.memory);
-        for mr in memory.regions.values() {
-            endpoint.open(mr)?;
-        }
         let joined: Arc<dyn OpensMemory> = endpoint.clone();
+        let mut memory = lock(&self.memory);
         memory.endpoints.push(Arc::downgrade(&joined));
-        Ok(())
+        let regions: Vec<Arc<Mr>> = memory.regions.values().cloned().collect();
+        // Not under the lock: an endpoint has one of its own, under which it asks for regions.
+        drop(memory);
+        regions.iter().try_for_each(|mr| endpoint.open(mr))
     }
 
     /// The region of a key.

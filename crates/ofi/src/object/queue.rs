@@ -1,7 +1,8 @@
 //! Completion queues. No entry is ever lost: the size of the attributes is a hint.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::uses::Uses;
@@ -47,7 +48,7 @@ impl Format {
 }
 
 /// Something that has ended. Pointers are numbers here: nobody follows them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Entry {
     pub(crate) context: usize,
     pub(crate) flags: u64,
@@ -58,6 +59,8 @@ pub(crate) struct Entry {
     /// The sender, as the address vector numbers it.
     pub(crate) source: u64,
     pub(crate) error: Option<Trouble>,
+    /// Counts that it was read: of what peers cause by themselves not too much is kept.
+    pub(crate) notice: Option<Arc<AtomicU64>>,
 }
 
 /// What went wrong.
@@ -157,6 +160,9 @@ impl Queue {
         let mut taken = 0;
         while taken < count && state.entries.front().is_some_and(|entry| entry.error.is_none()) {
             let entry = state.entries.pop_front().expect("just looked at");
+            if let Some(notice) = &entry.notice {
+                notice.fetch_add(1, Ordering::Relaxed);
+            }
             take(taken, &entry);
             taken += 1;
         }
@@ -195,7 +201,9 @@ impl Queue {
     /// FI_EAGAIN if it is none.
     pub(crate) fn read_error(&self) -> Answer<Entry> {
         let mut state = lock(&self.state);
-        state.entries.pop_front_if(|entry| entry.error.is_some()).ok_or(Errno(FI_EAGAIN))
+        let is_error = state.entries.front().is_some_and(|entry| entry.error.is_some());
+        let next = if is_error { state.entries.pop_front() } else { None };
+        next.ok_or(Errno(FI_EAGAIN))
     }
 
     /// Ends the sleep of all that wait.
@@ -225,7 +233,6 @@ impl Queue {
 mod tests {
     use super::*;
     use crate::abi::errno::FI_ETRUNC;
-    use std::sync::Arc;
     use std::thread;
 
     fn entry(context: usize) -> Entry {
