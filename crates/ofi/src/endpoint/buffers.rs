@@ -230,7 +230,7 @@ impl Memory for Buffers {
             }
         };
         let access = datapath::Access { read: access.reads(), write: access.writes() };
-        let registration = self.device.register_at(&region, 0, access).ok()?;
+        let registration = self.device.begin_register(&region, 0, access).ok()?;
         let remote = registration.remote(0);
         self.registrations.insert(registration.rkey(), (registration, piece.buffer));
         Some(Remote { address: remote.address, rkey: remote.rkey })
