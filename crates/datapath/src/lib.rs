@@ -25,13 +25,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Many connections
+//!
+//! An application with many peers opens connections without waiting, and has all that happens on them in one stream:
+//! [`Events`]. It may work in the loop's own thread, from a [hook](Device::set_hook) that the loop calls when there is
+//! something to see. There, and wherever waiting for the loop costs too much, regions are registered with
+//! [`Device::begin_register`] and closed with [`Events::release`].
+//!
 //! # Parts
 //!
 //! | module | subject |
 //! |---|---|
 //! | [`backend`] | what carries packets: UDP sockets with segmentation offload |
 //! | [`secure`] | handshake, keys, packet protection: a crate of its own, without I/O |
-//! | [`Region`] | memory that the network reads and writes |
+//! | [`Region`] | memory that the network reads and writes; [`Slices`]: several pieces of it as one message |
+//! | [`Events`] | all that happens on many connections |
 //! | `event_loop` | the loop, whatever transport service it drives |
 //! | `engine` | connections |
 //! | [`rdm`] | reliable datagrams: one endpoint for any number of peers |

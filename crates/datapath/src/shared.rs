@@ -18,7 +18,7 @@ use crate::secure::Protection;
 use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stats::{ConnectionStats, DeviceStats};
 use crate::stream::Stream;
-pub(crate) use crate::threads::Room;
+pub(crate) use crate::threads::{NoRoom, Room};
 use crate::threads::{Parking, Signal};
 
 /// A lock that a panicking thread has not spoilt: what it guards is a value that is replaced whole.
@@ -259,18 +259,23 @@ impl ConnectionShared {
         self.id.store(id.0, Ordering::Release);
     }
     pub(crate) fn state(&self) -> ConnectionState {
-        // In one order with taking from a room: see `is_settled`.
-        match self.state.load(Ordering::SeqCst) {
+        match self.state.load(Ordering::Acquire) {
             0 => ConnectionState::Opening,
             1 => ConnectionState::Open,
             _ => ConnectionState::Closed,
         }
     }
-    pub(crate) fn set_state(&self, state: ConnectionState) {
-        self.state.store(state as u8, Ordering::SeqCst);
+    /// It is open.
+    pub(crate) fn open(&self) {
+        self.state.store(ConnectionState::Open as u8, Ordering::Release);
     }
-    /// Whether it is over, and the application has taken every completion there will be: who posts takes from a room, and
-    /// then looks at the state once more.
+    /// It is over, and nothing more is posted.
+    pub(crate) fn close(&self) {
+        self.send_room.close();
+        self.receive_room.close();
+        self.state.store(ConnectionState::Closed as u8, Ordering::Release);
+    }
+    /// Whether it is over, and the application has taken every completion there will be.
     pub(crate) fn is_settled(&self) -> bool {
         self.state() == ConnectionState::Closed && self.send_room.is_whole() && self.receive_room.is_whole()
     }
@@ -278,17 +283,15 @@ impl ConnectionShared {
     pub(crate) fn ended(&self) -> Option<CloseReason> {
         if self.is_settled() { self.reason.get().copied() } else { None }
     }
-    /// The next completion, for the application.
+    /// The next completion, for the application, which then says [`taken`](ConnectionShared::taken).
     #[inline]
-    pub(crate) fn take(&self) -> Option<(Side, Completion)> {
-        let (side, completion) = self.completions.pop()?;
-        self.taken(side);
-        Some((side, completion))
+    pub(crate) fn pop(&self) -> Option<(Side, Completion)> {
+        self.completions.pop()
     }
-    /// The application has a completion.
+    /// The application has a completion. Returns whether that may have been the last, of which others are to hear.
     #[inline]
-    pub(crate) fn taken(&self, side: Side) {
-        self.room(side).give_back();
+    pub(crate) fn taken(&self, side: Side) -> bool {
+        self.room(side).give_back()
     }
     /// From which it is taken to post.
     #[inline]
@@ -305,14 +308,10 @@ impl ConnectionShared {
     #[inline]
     pub(crate) fn make_room(&self, side: Side) -> Result<(), PostError> {
         let room = self.room(side);
-        if !room.take() {
-            return Err(PostError::Full { limit: room.most() });
-        }
-        if self.state() == ConnectionState::Closed {
-            room.give_back();
-            return Err(PostError::Closed);
-        }
-        Ok(())
+        room.take().map_err(|why| match why {
+            NoRoom::Now => PostError::Full { limit: room.most() },
+            NoRoom::Ever => PostError::Closed,
+        })
     }
 }
 
@@ -362,9 +361,14 @@ mod tests {
     #[test]
     fn room_is_bounded() {
         let room = Room::new(2);
-        assert!(room.take() && room.take() && !room.take());
-        room.give_back();
-        assert!(room.take() && !room.take());
-        assert_eq!(room.most(), 2);
+        let take = || room.take();
+        assert_eq!([take(), take(), take()], [Ok(()), Ok(()), Err(NoRoom::Now)]);
+        assert!(!room.give_back());
+        assert_eq!([take(), take()], [Ok(()), Err(NoRoom::Now)]);
+        room.close();
+        assert_eq!(take(), Err(NoRoom::Ever));
+        assert!(!room.give_back() && !room.is_whole());
+        assert!(room.give_back() && room.is_whole());
+        assert_eq!((take(), room.most()), (Err(NoRoom::Ever), 2));
     }
 }

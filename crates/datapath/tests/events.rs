@@ -232,9 +232,9 @@ fn the_end_comes_last_however_late_something_is_posted() {
             let mut done = 0;
             // Whichever end it is.
             if round % 2 == 0 {
-                near.close()
+                near.close();
             } else {
-                far.close()
+                far.close();
             }
             loop {
                 match calls.wait(PATIENCE).expect("an event") {
@@ -439,8 +439,9 @@ fn what_was_posted_comes_before_the_end_of_the_peer() {
     let events = client.events();
     events.connect(1, server.local_addr());
     let (_, near) = opened(&events);
+    let far = listener.accept(PATIENCE).unwrap();
     near.recv(9, Region::zeroed(10).unwrap().all()).unwrap();
-    drop((server, listener));
+    drop((server, listener, far));
     let Event::Completed(flushed) = events.wait(PATIENCE).unwrap() else { panic!("a completion") };
     assert_eq!((flushed.wr_id, flushed.status), (9, Status::Flushed));
     let Event::Closed { reason, .. } = events.wait(PATIENCE).unwrap() else { panic!("the end") };

@@ -160,7 +160,7 @@ fn room_is_neither_lost_nor_overdrawn() {
         let room = Arc::new(Room::new(1));
         let held = Arc::new(AtomicU8::new(0));
         let work = |room: &Room, held: &AtomicU8| {
-            if room.take() {
+            if room.take().is_ok() {
                 assert_eq!(held.fetch_add(1, Ordering::Relaxed), 0, "one at a time");
                 held.fetch_sub(1, Ordering::Relaxed);
                 room.give_back();
@@ -174,37 +174,112 @@ fn room_is_neither_lost_nor_overdrawn() {
             .collect();
         work(&room, &held);
         others.into_iter().for_each(|other| other.join().unwrap());
-        assert!(room.is_whole() && room.take() && !room.take());
+        assert!(room.is_whole() && room.take().is_ok() && room.take().is_err());
     });
 }
 
-/// A connection ends while somebody waits on it: he has the completion that was flushed, and is told of the end only after
-/// that.
+const CLOSED: u8 = 2;
+
+/// A connection, as the loop and those who post and wait see it.
+struct Ending {
+    signal: Signal,
+    room: Room,
+    state: AtomicU8,
+    commands: Queue,
+    completions: Queue,
+}
+
+impl Ending {
+    fn new() -> Arc<Self> {
+        let (commands, completions) = (Queue::default(), Queue::default());
+        let state = AtomicU8::new(1);
+        Arc::new(Ending { signal: Signal::default(), room: Room::new(1), state, commands, completions })
+    }
+
+    /// What the loop does for the end.
+    fn close(&self) {
+        self.room.close();
+        self.state.store(CLOSED, Ordering::Release);
+        self.signal.notify();
+    }
+
+    /// What the loop does with what is posted.
+    fn flush(&self) {
+        while let Some(posted) = self.commands.pop() {
+            self.completions.push(posted);
+            self.signal.notify();
+        }
+    }
+
+    /// Waits for a completion, or the end. Returns how many completions there were before the end.
+    fn take_all(&self) -> u32 {
+        let next = || match self.completions.pop() {
+            Some(completion) => Some(Some(completion)),
+            None => (self.state.load(Ordering::Acquire) == CLOSED && self.room.is_whole()).then_some(None),
+        };
+        let mut taken = 0;
+        while self.signal.wait(None, next).is_some_and(|found| found.is_some()) {
+            taken += 1;
+            if self.room.give_back() {
+                self.signal.notify();
+            }
+        }
+        taken
+    }
+}
+
+/// A connection ends while somebody posts and somebody waits: what could be posted is completed, and the end is told only
+/// after that.
 #[test]
 fn the_end_of_a_connection_is_told_after_its_last_completion() {
-    const CLOSED: u8 = 2;
     model(3, || {
-        let shared = Arc::new((Signal::default(), Queue::default(), Room::new(1), AtomicU8::new(1)));
-        assert!(shared.2.take());
+        let shared = Ending::new();
+        let poster = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let posted = shared.room.take().is_ok();
+                if posted {
+                    shared.commands.push(1);
+                }
+                posted
+            })
+        };
         let the_loop = {
             let shared = shared.clone();
             thread::spawn(move || {
-                let (signal, completions, _, state) = &*shared;
-                completions.push(1);
-                state.store(CLOSED, Ordering::Release);
-                signal.notify();
+                shared.close();
+                let posted = poster.join().unwrap();
+                shared.flush();
+                posted
             })
         };
-        let (signal, completions, room, state) = &*shared;
-        let next = || {
-            signal.wait(None, || match completions.pop() {
-                Some(completion) => Some(Some(completion)),
-                None => (state.load(Ordering::Acquire) == CLOSED && room.is_whole()).then_some(None),
+        let taken = shared.take_all();
+        let posted = the_loop.join().unwrap();
+        assert_eq!(taken, u32::from(posted), "before the end");
+        assert!(shared.completions.is_empty());
+    });
+}
+
+/// Two wait for the end: who takes the last completion tells the other.
+#[test]
+fn all_who_wait_hear_of_the_end() {
+    model(2, || {
+        let shared = Ending::new();
+        shared.room.take().unwrap();
+        shared.commands.push(1);
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.take_all())
+        };
+        let the_loop = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.close();
+                shared.flush();
             })
         };
-        assert_eq!(next(), Some(Some(1)));
-        room.give_back();
-        assert_eq!(next(), Some(None));
+        let taken = shared.take_all() + other.join().unwrap();
+        assert_eq!(taken, 1);
         the_loop.join().unwrap();
     });
 }

@@ -116,3 +116,27 @@ fn the_end_of_a_connection_ends_all_that_waits() {
         assert_eq!(late.unwrap_err(), aio::RequestError::Post(PostError::Closed));
     });
 }
+
+#[test]
+fn who_no_longer_wants_a_connection_has_none() {
+    run(async {
+        let client = device();
+        // A socket that hears and says nothing.
+        let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert!(give_up(client.connect(silent.local_addr().unwrap())).is_pending());
+        assert_eq!(client.stats().unwrap().connections, 0, "given up");
+        // Or it has come about, and is closed.
+        let server = device();
+        let listener = server.listen().unwrap();
+        {
+            let mut connect = pin!(client.connect(server.local_addr()));
+            assert!(connect.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            let far = listener.accept().await.unwrap();
+            drop(far);
+        }
+        let near = client.connect_with(server.local_addr(), "udmp", b"hello").await.unwrap();
+        assert_eq!((near.info().scheme.as_str(), near.peer_addr()), ("udmp", server.local_addr()));
+        let nobody = client.connect_with(server.local_addr(), "none such", &[]).await;
+        assert!(nobody.is_err());
+    });
+}

@@ -19,13 +19,14 @@ pub(super) struct Hub {
     shared: Weak<Shared>,
     routers: Mutex<Vec<Weak<Router>>>,
     called: Notify,
+    stirred: Notify,
 }
 
 impl Hub {
     /// That of a device which has just been opened, and whose loop looks at it from now on.
     pub(super) fn of(device: &api::Device) -> Arc<Hub> {
         let (shared, routers) = (Arc::downgrade(device.shared()), Mutex::default());
-        let hub = Arc::new(Hub { shared, routers, called: Notify::new() });
+        let hub = Arc::new(Hub { shared, routers, called: Notify::new(), stirred: Notify::new() });
         let looked_at = hub.clone();
         device.set_hook(move || looked_at.look()).expect("nobody else has the device yet");
         hub
@@ -34,6 +35,11 @@ impl Hub {
     /// Done when a peer may have opened a connection, or the loop has ended.
     pub(super) fn called(&self) -> Notified<'_> {
         self.called.notified()
+    }
+
+    /// Done when anything has happened.
+    pub(super) fn stirred(&self) -> Notified<'_> {
+        self.stirred.notified()
     }
 
     pub(super) fn add(&self, router: &Arc<Router>) {
@@ -50,8 +56,9 @@ impl Hub {
             known.iter().filter_map(Weak::upgrade).collect()
         };
         routers.iter().for_each(|router| router.look());
-        let stirred = |shared: Arc<Shared>| !shared.handed.is_empty() || shared.broken.get().is_some();
-        if self.shared.upgrade().is_some_and(stirred) {
+        self.stirred.notify_waiters();
+        let calls = |shared: Arc<Shared>| !shared.handed.is_empty() || shared.broken.get().is_some();
+        if self.shared.upgrade().is_some_and(calls) {
             self.called.notify_waiters();
         }
     }
@@ -123,7 +130,9 @@ impl Router {
     fn look(&self) {
         let mut stirred = self.shared.state() == ConnectionState::Closed;
         let mut waiting = lock(&self.waiting);
-        while let Some((side, completion)) = self.shared.take() {
+        while let Some((side, completion)) = self.shared.pop() {
+            // The loop itself is here, or who makes the router.
+            self.shared.taken(side);
             match side {
                 Side::Send => {
                     if let Some(tell) = waiting.requests.remove(&completion.wr_id) {

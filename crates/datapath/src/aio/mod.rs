@@ -86,14 +86,13 @@ impl Device {
         Ok(Listener { listener: self.device.listen_in(domain)?, device: self.clone() })
     }
 
-    /// Opens a connection with the device's scheme. The handshake is waited for on a thread of tokio's for what blocks; if
-    /// the future is dropped, a connection that comes about is closed.
+    /// Opens a connection with the device's scheme. If the future is dropped, the attempt is given up, and a connection that
+    /// has come about is closed.
     ///
     /// # Errors
     /// [`ConnectError`], at the latest after the configured `connect_timeout`.
     pub async fn connect(&self, peer: SocketAddr) -> Result<Connection, ConnectError> {
-        let device = self.device.clone();
-        self.open_with(move || device.connect(peer)).await
+        self.open_for(None, peer, self.device.scheme(), &[]).await
     }
 
     /// The same with a scheme of its own, saying something to the peer's application; see
@@ -107,17 +106,7 @@ impl Device {
         scheme: &str,
         private_data: &[u8],
     ) -> Result<Connection, ConnectError> {
-        let (device, scheme, said) = (self.device.clone(), scheme.to_owned(), private_data.to_vec());
-        self.open_with(move || device.connect_with(peer, &scheme, &said)).await
-    }
-
-    async fn open_with(
-        &self,
-        open: impl FnOnce() -> Result<api::Connection, ConnectError> + Send + 'static,
-    ) -> Result<Connection, ConnectError> {
-        let opened = tokio::task::spawn_blocking(open).await;
-        let opened = opened.map_err(|why| ConnectError::DeviceClosed(format!("the runtime is: {why}")))?;
-        Ok(Connection::new(opened?, &self.hub))
+        self.open_for(None, peer, scheme, private_data).await
     }
 
     /// The same with a connection that is in a protection domain.
@@ -131,9 +120,28 @@ impl Device {
         scheme: &str,
         private_data: &[u8],
     ) -> Result<Connection, ConnectError> {
-        let (device, domain) = (self.device.clone(), domain.clone());
-        let (scheme, said) = (scheme.to_owned(), private_data.to_vec());
-        self.open_with(move || device.connect_in(&domain, peer, &scheme, &said)).await
+        if !self.device.knows(domain) {
+            return Err(ConnectError::OtherDevice);
+        }
+        self.open_for(Some(domain.clone()), peer, scheme, private_data).await
+    }
+
+    async fn open_for(
+        &self,
+        domain: Option<api::ProtectionDomain>,
+        peer: SocketAddr,
+        scheme: &str,
+        private_data: &[u8],
+    ) -> Result<Connection, ConnectError> {
+        let mut opening = self.device.begin_connect(domain, peer, scheme, private_data);
+        loop {
+            // Hears of what happens from here on.
+            let stirred = self.hub.stirred();
+            if let Some(outcome) = opening.outcome() {
+                return Ok(Connection::new(outcome?, &self.hub));
+            }
+            stirred.await;
+        }
     }
 
     /// A new protection domain; see [`crate::Device::domain`].

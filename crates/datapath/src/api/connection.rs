@@ -211,7 +211,9 @@ impl Connection {
 
     /// The next completion, if there is one, without turning the loop: for [`Device::wait_until`](super::Device::wait_until).
     pub fn take(&self) -> Option<Completion> {
-        self.shared.take().map(|(_, completion)| completion)
+        let (side, completion) = self.shared.pop()?;
+        self.inner.taken(&self.shared, side);
+        Some(completion)
     }
 
     /// The next completion, waiting for it.
@@ -312,3 +314,7 @@ impl fmt::Debug for Connection {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "connection_test.rs"]
+mod tests;

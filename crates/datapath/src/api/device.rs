@@ -15,6 +15,7 @@ use super::events::Events;
 use super::inner::Inner;
 use super::listener::Listener;
 use super::memory::Registration;
+use super::opening::Opening;
 use crate::backend::{Backend, UdpBackend};
 use crate::config::DeviceConfig;
 use crate::engine;
@@ -23,7 +24,6 @@ use crate::event_loop::Drive;
 use crate::hook::Hook;
 use crate::region::Region;
 use crate::shared::{Command, ConnectionShared, Dial, Listening, Reach, Shared};
-use crate::state::ConnectionState;
 use crate::stats::DeviceStats;
 
 /// Sockets and the loop that drives them. Clones are the same device, which closes with the last clone and the last of
@@ -235,21 +235,31 @@ impl Device {
         scheme: &str,
         private_data: &[u8],
     ) -> Result<Connection, ConnectError> {
-        let shared = Arc::new(ConnectionShared::new(self.inner.queue_depth, None));
+        let mut opening = self.begin_connect(domain, peer, scheme, private_data);
+        match self.inner.wait(None, || opening.outcome()) {
+            Ok(outcome) => outcome.expect("nothing but an outcome ends a wait without a deadline"),
+            Err(reason) => Err(ConnectError::DeviceClosed(reason)),
+        }
+    }
+
+    /// Begins to open a connection that tells its own handle what happens on it.
+    pub(crate) fn begin_connect(
+        &self,
+        domain: Option<ProtectionDomain>,
+        peer: SocketAddr,
+        scheme: &str,
+        private_data: &[u8],
+    ) -> Opening {
+        let connection = Arc::new(ConnectionShared::new(self.inner.queue_depth, None));
         self.inner.ask(Command::Connect(Box::new(Dial {
             peer,
             private_data: private_data.to_vec(),
             scheme: scheme.into(),
             domain,
-            connection: shared.clone(),
+            connection: connection.clone(),
             stream: None,
         })));
-        let decided = || (shared.state() != ConnectionState::Opening).then_some(());
-        self.inner.wait(None, decided).map_err(ConnectError::DeviceClosed)?;
-        match shared.refused.get() {
-            Some(error) => Err(error.clone()),
-            None => Ok(Connection::new(self.inner.clone(), shared)),
-        }
+        Opening { inner: self.inner.clone(), connection: Some(connection) }
     }
 
     /// Opens a region to the peers of all connections that are in no protection domain of their own; its first byte has
@@ -343,6 +353,18 @@ impl Device {
         ready: impl FnMut() -> Option<T>,
     ) -> Result<Option<T>, WaitError> {
         self.inner.wait(Instant::now().checked_add(timeout), ready).map_err(WaitError::DeviceClosed)
+    }
+
+    /// Whether a domain is one of this device's.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn knows(&self, domain: &ProtectionDomain) -> bool {
+        self.inner.domains.know(domain)
+    }
+
+    /// The scheme of connections for which no other is named.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn scheme(&self) -> &str {
+        &self.inner.scheme
     }
 
     /// What the loop and this end have in common.

@@ -168,7 +168,7 @@ impl Events {
             let Some(news) = stream.pop() else { break None };
             match news {
                 News::Completed { completion, side, connection } => {
-                    connection.taken(side);
+                    inner.taken(&connection, side);
                     break Some(Event::Completed(completion));
                 }
                 News::Opened(shared) => {

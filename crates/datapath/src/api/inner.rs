@@ -10,7 +10,7 @@ use pathweave_transport::Keys;
 use super::domain::Numbers;
 use super::driver::Driver;
 use crate::error::OpenError;
-use crate::shared::{Answer, Command, Listening, Shared};
+use crate::shared::{Answer, Command, ConnectionShared, Listening, Shared, Side};
 
 /// What the handles of a device share: it closes with the last of them.
 pub(crate) struct Inner {
@@ -61,6 +61,15 @@ impl Inner {
         }
         self.ask(Command::Listen(Some(listening)));
         Ok(())
+    }
+
+    /// The application has taken a completion of a connection.
+    #[inline]
+    pub(super) fn taken(&self, connection: &ConnectionShared, side: Side) {
+        if connection.taken(side) {
+            // Who else waits for one hears that there is none.
+            self.ask_for_later(Command::Look);
+        }
     }
 
     /// Waits until the loop has done what was asked of it before.

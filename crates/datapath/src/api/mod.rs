@@ -9,6 +9,7 @@ mod fenced;
 mod inner;
 mod listener;
 mod memory;
+mod opening;
 
 pub use connection::Connection;
 pub use device::Device;

@@ -81,12 +81,13 @@ impl Core {
 
     fn post(&mut self, id: ConnectionId, (wr_id, op, start): (u64, Op, Start), memory: Slices) {
         let now = self.io.now;
-        // Where it is closed, its handle and the loop may not have met yet; `close` has flushed what was there.
-        let Some(connection) = self.connections.get_mut(id) else { return };
         let opcode = match op {
             Op::Send | Op::SendImm { .. } => Opcode::Send,
             Op::Write { .. } | Op::WriteImm { .. } => Opcode::Write,
             Op::Read { .. } => Opcode::Read,
+        };
+        let Some(connection) = self.connections.get_mut(id) else {
+            return self.refuse_late(Side::Send, flushed(id, wr_id, opcode));
         };
         let len = memory.len() as u64;
         let handle = self.io.places.insert(Place { memory, wr_id });
@@ -113,13 +114,24 @@ impl Core {
                 Side::Send => connection.sends.retain(|(other, _)| *other != handle),
                 Side::Receive => connection.receives.retain(|other| *other != handle),
             }
-            deliver(connection, side, flushed);
+            deliver(&connection.shared, connection.stream.as_ref(), side, flushed);
         }
         self.shared.tell();
     }
 
+    /// What was posted comes when its connection has been forgotten, and completes at once.
+    #[cold]
+    fn refuse_late(&mut self, side: Side, flushed: Completion) {
+        if let Some((shared, stream)) = self.departed.get(flushed.connection) {
+            deliver(&shared, stream.as_ref(), side, flushed);
+            self.shared.tell();
+        }
+    }
+
     fn post_receive(&mut self, id: ConnectionId, wr_id: u64, memory: Slices) {
-        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(connection) = self.connections.get_mut(id) else {
+            return self.refuse_late(Side::Receive, flushed(id, wr_id, Opcode::Recv));
+        };
         let len = memory.len() as u64;
         let handle = self.io.places.insert(Place { memory, wr_id });
         let request = RecvRequest { wr_id: handle, buffer: Buffer(handle), len };
@@ -353,7 +365,7 @@ impl Core {
         };
         self.flush(id, first);
         let Some(connection) = self.connections.get_mut(id) else { return };
-        connection.shared.set_state(ConnectionState::Closed);
+        connection.shared.close();
         self.io.next_upkeep = now;
         if was == Phase::Opening {
             let error = match reason {
@@ -377,6 +389,7 @@ impl Core {
     /// Forgets a connection.
     pub(super) fn remove(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(id) else { return };
+        self.departed.note(&connection);
         let _ = self.endpoint.destroy_qp(connection.qp);
         match connection.request {
             Some(request) => self.setup.withdraw(self.io.now, request),
@@ -421,7 +434,7 @@ impl Core {
 /// The connection will not be. Who wanted it is told; a peer that did hears of it from its handshake.
 pub(super) fn refuse(connection: &Arc<ConnectionShared>, stream: Option<&Stream>, error: ConnectError) {
     let first = connection.refused.set(error).is_ok();
-    connection.set_state(ConnectionState::Closed);
+    connection.close();
     if let Some(stream) = stream.filter(|_| first && connection.token.is_some()) {
         stream.push(News::Refused(connection.clone()));
     }

@@ -7,6 +7,7 @@ mod commands;
 mod connection;
 pub(crate) mod contain;
 mod control;
+mod departed;
 pub(crate) mod epoch;
 mod fit;
 mod held_acks;
@@ -38,8 +39,9 @@ use crate::event_loop::{Engine, Io, MAY_BEGIN_ANEW, Service};
 use crate::secure::SetupError;
 use crate::shared::{Command, ConnectionShared, Release, Shared, Side};
 use crate::state::{CloseReason, ConnectionId};
-use crate::stream::News;
-use connection::{Connection, Connections};
+use crate::stream::{News, Stream};
+use connection::Connections;
+use departed::Departed;
 use epoch::Renewal;
 use held_acks::HeldAcks;
 use setup::Setup;
@@ -51,6 +53,7 @@ pub(crate) struct Core {
     io: Io,
     endpoint: Endpoint<Watched>,
     connections: Connections,
+    departed: Departed,
     setup: Setup,
     shared: Arc<Shared>,
     receive_buffer_bytes: Option<usize>,
@@ -108,6 +111,7 @@ pub(crate) fn open<B: Backend>(
         io: Io::new(&config, &backend, ports),
         endpoint,
         connections: Connections::new(u16::from_ne_bytes([a, b])),
+        departed: Departed::default(),
         setup: Setup::new(&config)?,
         shared,
         receive_buffer_bytes: backend.receive_buffer_bytes(),
@@ -297,7 +301,7 @@ impl Core {
             byte_len: done.byte_len,
             imm: done.imm,
         };
-        deliver(connection, side, completion);
+        deliver(&connection.shared, connection.stream.as_ref(), side, completion);
     }
 
     /// Completes everything posted with `first` and then [`Status::Flushed`].
@@ -324,7 +328,7 @@ impl Core {
                 byte_len: 0,
                 imm: None,
             };
-            deliver(connection, side, completion);
+            deliver(&connection.shared, connection.stream.as_ref(), side, completion);
         }
     }
 }
@@ -335,9 +339,8 @@ fn is_timeout(kind: TimerKind) -> bool {
 }
 
 /// Hands a completion to the application.
-fn deliver(connection: &Connection, side: Side, completion: Completion) {
-    let shared = &connection.shared;
-    match &connection.stream {
+fn deliver(shared: &Arc<ConnectionShared>, stream: Option<&Arc<Stream>>, side: Side, completion: Completion) {
+    match stream {
         None => shared.completions.push((side, completion)),
         Some(stream) => stream.push(News::Completed { completion, side, connection: shared.clone() }),
     }

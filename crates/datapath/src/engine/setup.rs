@@ -308,7 +308,7 @@ impl Core {
             private_data: hello.private_data,
         });
         let _ = self.endpoint.connect(qp, hello.qp);
-        shared.set_state(ConnectionState::Open);
+        shared.open();
         let stream = self.connections.get(id).and_then(|connection| connection.stream.clone());
         if stream.is_some_and(|stream| !stream.hand_over(shared)) {
             self.close(id, CloseReason::Local);

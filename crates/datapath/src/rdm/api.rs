@@ -156,10 +156,10 @@ impl RdmEndpoint {
             return Err(RdmPostError::Length { len, most });
         }
         let to = self.entry(to)?;
-        if !to.room.take() {
+        if to.room.take().is_err() {
             return Err(RdmPostError::Outstanding { peer: to.peer, limit: to.room.most() });
         }
-        if !self.rooms.sends.take() {
+        if self.rooms.sends.take().is_err() {
             to.room.give_back();
             return Err(RdmPostError::Full { limit: self.rooms.sends.most() });
         }
@@ -185,7 +185,7 @@ impl RdmEndpoint {
     }
 
     fn receive(&self, from: Option<Arc<PeerEntry>>, wr_id: u64, memory: Slice) -> Result<(), RdmPostError> {
-        if !self.rooms.receives.take() {
+        if self.rooms.receives.take().is_err() {
             return Err(RdmPostError::Full { limit: self.rooms.receives.most() });
         }
         self.ask(Command::Receive { from, wr_id, memory });
@@ -209,10 +209,11 @@ impl RdmEndpoint {
     /// The next completion, if there is one, without turning the loop: for [`wait_until`](RdmEndpoint::wait_until).
     pub fn take(&self) -> Option<RdmCompletion> {
         let completion = self.shared.handed.pop()?;
-        match completion.opcode {
-            Opcode::Send => self.rooms.sends.give_back(),
-            _ => self.rooms.receives.give_back(),
-        }
+        let room = match completion.opcode {
+            Opcode::Send => &self.rooms.sends,
+            _ => &self.rooms.receives,
+        };
+        room.give_back();
         Some(completion)
     }
 

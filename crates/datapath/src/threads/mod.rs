@@ -12,5 +12,5 @@ mod sync {
 }
 
 pub(crate) use parking::Parking;
-pub(crate) use room::Room;
+pub(crate) use room::{NoRoom, Room};
 pub(crate) use signal::Signal;
