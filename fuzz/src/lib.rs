@@ -4,11 +4,13 @@ mod datagrams;
 mod endpoint;
 mod mutate;
 mod secure;
+mod tagged;
 
 pub use datagrams::datagrams;
 pub use endpoint::{datagram_queue_pair, endpoint};
 pub use mutate::mutate;
 pub use secure::{handshake, packet_open};
+pub use tagged::tagged;
 
 use pathweave_wire::{Packet, Runs, SideFrame, emit};
 
@@ -16,7 +18,7 @@ use pathweave_wire::{Packet, Runs, SideFrame, emit};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 23] = [
+pub const TARGETS: [Target; 24] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
@@ -40,6 +42,7 @@ pub const TARGETS: [Target; 23] = [
     ("htsim_cm", htsim_cm),
     ("handshake", handshake),
     ("packet_open", packet_open),
+    ("tagged", tagged),
 ];
 
 /// A frame as it comes, with and without Ethernet. What is accepted must emit to something that means the same.

@@ -19,16 +19,16 @@ pub struct Config {
     pub eager: u32,
     /// Bytes of the receives of busy peers: `eager` and a header.
     pub busy_receive: u32,
-    /// Bytes of all receives posted for peers. Every peer has [`FIRST_RECEIVES`] beyond it if need be.
+    /// Bytes of all receives posted for peers. Every peer has [`FIRST_RECEIVES`], beyond it if need be.
     pub pool: u64,
-    /// Bytes of unexpected payload the engine holds (PATHWEAVE_UNEXPECTED_BYTES); from then on peers may only announce
-    /// messages.
+    /// Bytes of unexpected payload (PATHWEAVE_UNEXPECTED_BYTES). Where the engine holds as many, peers are granted receives
+    /// for announcements only; what was granted before, at most [`pool`](Self::pool), may yet come.
     pub unexpected_bytes: u64,
-    /// Unexpected messages, payload or not; from then on peers wait.
+    /// Unexpected messages, payload or not; with as many, peers wait.
     pub unexpected_messages: u64,
     /// Operations that wait or are in flight (tx size); an announced message is not among them.
     pub operations: usize,
-    /// Entries of peers' writes that the application has not read; from then on peers wait.
+    /// Entries of peers' writes that the application has not read; with as many, peers wait.
     pub notices: u64,
     /// Bytes of one READ or WRITE.
     pub chunk: u64,

@@ -4,7 +4,7 @@ use foldhash::quality::FixedState;
 use hashbrown::HashMap;
 
 use crate::config::Config;
-use crate::memory::{Memory, PeerId};
+use crate::memory::{Memory, PeerId, Piece};
 use crate::operations::{Awaits, Owner, Queued, What};
 use crate::output::{Action, Completion, Failure, Fault, RequestId};
 use crate::peer::{Connection, Link, Peer, Role};
@@ -192,7 +192,8 @@ impl Engine {
 
     /// Opens memory to peers.
     pub fn open_region(&mut self, region: Region) -> Result<RegionId, PostError> {
-        if region.base.checked_add(region.piece.len).is_none() {
+        let Piece { offset, len, .. } = region.piece;
+        if region.base.checked_add(len).is_none() || offset.checked_add(len).is_none() {
             return Err(PostError::Lengths);
         }
         self.core.regions.open(region).ok_or(PostError::KeyInUse)

@@ -68,13 +68,16 @@ impl Credits {
     }
 }
 
+/// The part of the pool that busy peers may have; the rest is for the first receives of others.
+fn for_busy(config: &Config) -> u64 {
+    config.pool / 8 * 7
+}
+
 /// What is posted for all peers.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     /// Bytes of all receives.
     posted: u64,
-    /// Bytes of those that may bring payload to hold.
-    promised: u64,
     /// Receives.
     receives: u64,
 }
@@ -88,10 +91,8 @@ impl Pool {
     }
     fn change(&mut self, run: Run, posted: bool) {
         let bytes = u64::from(run.count) * u64::from(run.size);
-        let promised = if run.usage == Use::Anything { bytes } else { 0 };
         let sum = |value: u64, by: u64| if posted { value + by } else { value - by };
         self.posted = sum(self.posted, bytes);
-        self.promised = sum(self.promised, promised);
         self.receives = sum(self.receives, u64::from(run.count));
     }
 }
@@ -118,10 +119,13 @@ pub(crate) enum Known {
     NotYet,
 }
 
-/// How much payload is held already.
+/// What may be posted for a peer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
-    pub(crate) bytes: u64,
+pub(crate) struct Allowance {
+    /// Messages that may come.
+    pub(crate) messages: u64,
+    /// What they may be.
+    pub(crate) usage: Use,
 }
 
 impl Window {
@@ -167,9 +171,9 @@ impl Window {
         }
         self.turned = 0;
         let growth = u64::from(self.target) * u64::from(config.busy_receive);
-        if pool.posted + growth <= config.pool / 8 * 7 {
+        if pool.posted + growth <= for_busy(config) {
             self.target = (self.target * 2).min(MOST_RECEIVES);
-        } else if pool.posted > config.pool / 8 * 7 {
+        } else if pool.posted > for_busy(config) / 8 * 7 {
             self.target = (self.target / 2).max(FIRST_RECEIVES.0);
         }
     }
@@ -177,26 +181,30 @@ impl Window {
     fn due(&self) -> u16 {
         self.target.saturating_sub(self.count) + self.owed_count
     }
-    /// Enough is owed to send a message for it.
-    pub(crate) fn is_grant_due(&self) -> bool {
+    /// It is time to post what is missing.
+    pub(crate) fn is_refill_due(&self) -> bool {
         self.due() >= (self.target / 4).max(2)
     }
+    /// Enough is owed to send a message for it. What cannot be posted does not count, or two sides without room would send
+    /// each other grants of one receive for ever.
+    pub(crate) fn is_grant_due(&self) -> bool {
+        self.owed_count >= (self.count / 4).max(2)
+    }
     /// Posts what is missing; what the driver is to post.
-    pub(crate) fn refill(&mut self, config: &Config, pool: &mut Pool, held: Held) -> Option<Run> {
+    pub(crate) fn refill(&mut self, config: &Config, pool: &mut Pool, allowed: Allowance) -> Option<Run> {
         let (first_count, first_size) = FIRST_RECEIVES;
         let mut count = self.target.saturating_sub(self.count);
         let mut size = if self.target > first_count { config.busy_receive } else { first_size };
-        if count > 0 && pool.posted + u64::from(count) * u64::from(size) > config.pool {
+        if count > 0 && pool.posted + u64::from(count) * u64::from(size) > for_busy(config) {
             // Full: no more than everyone has.
             size = first_size;
             count = first_count.saturating_sub(self.count);
         }
+        let count = allowed.messages.min(count.into()) as u16;
         if count == 0 {
             return None;
         }
-        let bytes = u64::from(count) * u64::from(size);
-        let fits = held.bytes + pool.promised + bytes <= config.unexpected_bytes;
-        let run = Run { count, size, usage: if fits { Use::Anything } else { Use::NoPayload } };
+        let run = Run { count, size, usage: allowed.usage };
         pool.change(run, true);
         self.count += count;
         self.owed_count += count;

@@ -1,4 +1,121 @@
-//! Engine of the libfabric provider, without I/O.
+//! Engine of the libfabric provider, without I/O: matching of messages by tag, eager and announced messages, credits, RMA,
+//! atomics, for one endpoint and all its peers.
+//!
+//! It knows no clock, socket, thread, pointer or libfabric. Memory of the application is [`Buffer`]s and [`Piece`]s of them,
+//! which only the driver's [`Memory`] can read; a peer is a [`PeerId`] that the driver hands out.
+//!
+//! # How it is driven
+//!
+//! After every call the driver takes all [actions](Engine::poll_action) and carries them out in that order, then takes all
+//! [completions](Engine::poll_completion). Nothing waits for time; calls come from four sides:
+//!
+//! | From | Calls |
+//! |---|---|
+//! | the application | [`post_send`](Engine::post_send), [`post_receive`](Engine::post_receive), [`peek`](Engine::peek), [`claim`](Engine::claim), [`cancel`](Engine::cancel), [`post_write`](Engine::post_write), [`post_read`](Engine::post_read), [`post_atomic`](Engine::post_atomic), [`open_region`](Engine::open_region), [`close_region`](Engine::close_region), [`notices_read`](Engine::notices_read) |
+//! | connections | [`peer_up`](Engine::peer_up), [`peer_down`](Engine::peer_down), [`forget`](Engine::forget) |
+//! | the transport | [`delivered`](Engine::delivered) for each SEND that filled a receive, in order; [`completed`](Engine::completed) for each request |
+//! | the driver's clock | [`cut_region`](Engine::cut_region), when a closed region has not been given up within a second |
+//!
+//! What the driver owes:
+//!
+//! - A connection to a peer delivers SENDs in order, and a READ or SEND after all requests before it are carried out: a
+//!   reliable queue pair.
+//! - [`Action::PostReceives`] is carried out before the next call: the peer sends only what was granted, in the order of
+//!   these actions, so that no message ever finds no receive, or one that is too small. The first of them, at
+//!   [`peer_up`](Engine::peer_up), comes before the peer's first message is let in: it knows of
+//!   [`FIRST_RECEIVES`] without being told where it was dialled ([`Role`]).
+//! - [`Action::Disconnect`] is carried out before completions are taken; after it, and before
+//!   [`peer_down`](Engine::peer_down), the transport does not touch memory of the peer's requests any more.
+//! - Up to [`MAX_INJECT`] bytes of a SEND's payload are copied as the action is taken; longer payload, and memory of READs and
+//!   WRITEs, is left to the transport until [`completed`](Engine::completed).
+//!
+//! # How messages travel
+//!
+//! A message that fits the next receive the peer has granted goes with its header ([`Config::eager`]); any other is announced,
+//! and the receiver READs it into its place when it is matched, in chunks, and says so. Where a peer holds too much payload
+//! that nobody has asked for, it grants receives for announcements only. Order is decided by headers, so short and long
+//! messages match in the order sent. Operations on a peer leave in the order posted; only chunks of READs go beside them.
+//!
+//! # Limits
+//!
+//! What peers send can make the engine hold [`Config::unexpected_bytes`] of payload, and what was granted before that was
+//! reached, at most [`Config::pool`]; [`Config::unexpected_messages`] envelopes of about 200 bytes; and
+//! [`Config::notices`] entries. With as much, no more is granted. All else that it remembers of a peer is answers to what was
+//! asked here. A message that breaks a rule costs the peer its connection ([`Action::Disconnect`]).
+//!
+//! # Example
+//!
+//! ```
+//! use pathweave_tagged::*;
+//!
+//! /// Two buffers, 0 and 1.
+//! struct Buffers([Vec<u8>; 2]);
+//!
+//! impl Memory for Buffers {
+//!     fn place(&mut self, at: Piece, bytes: &[u8]) {
+//!         self.0[at.buffer.0 as usize][at.offset as usize..][..bytes.len()].copy_from_slice(bytes);
+//!     }
+//!     fn fetch(&mut self, from: Piece, into: &mut [u8]) {
+//!         into.copy_from_slice(&self.0[from.buffer.0 as usize][from.offset as usize..][..into.len()]);
+//!     }
+//! #   fn keep(&mut self, _: Piece) -> Option<Buffer> { None }
+//! #   fn release(&mut self, _: Buffer) {}
+//! #   fn register(&mut self, _: Piece, _: Access) -> Option<Remote> { None }
+//! #   fn deregister(&mut self, _: u64) {}
+//!     // And copies, and registered memory.
+//! }
+//!
+//! let mut memory = Buffers([b"hello".to_vec(), vec![0; 5]]);
+//! let [mut a, mut b] = [0, 1].map(|_| Engine::new(Config::default()));
+//! let (of_a, of_b) = (PeerId(0), PeerId(1));
+//!
+//! let send = Send {
+//!     to: of_b, label: Label::Tagged(7), payload: Piece::whole(Buffer(0), 5), data: None, context: 1,
+//!     hold: Hold::UntilDone, done: DoneWhen::Transmitted, report: Report::Entry,
+//! };
+//! a.post_send(send, &mut memory)?;
+//! assert_eq!(a.poll_action(), Some(Action::Connect { peer: of_b }));
+//!
+//! // The connection is made.
+//! a.peer_up(of_b, Role::Initiator, &mut memory);
+//! b.peer_up(of_a, Role::Acceptor, &mut memory);
+//!
+//! let receive = Receive {
+//!     from: None, want: Want::Tagged { tag: 7, ignore: 0 }, into: Piece::whole(Buffer(1), 5), take: Take::One,
+//!     report: Report::Entry, context: 2,
+//! };
+//! b.post_receive(receive, &mut memory)?;
+//!
+//! // A transport without receives, since it takes no time.
+//! loop {
+//!     let mut messages = vec![];
+//!     for (engine, to) in [(&mut a, 1), (&mut b, 0)] {
+//!         while let Some(action) = engine.poll_action() {
+//!             if let Action::Send { peer, header, payload, request } = action {
+//!                 let mut bytes = header.as_slice().to_vec();
+//!                 if let Payload::Piece(piece) = payload {
+//!                     let mut payload = vec![0; piece.len as usize];
+//!                     memory.fetch(piece, &mut payload);
+//!                     bytes.extend(payload);
+//!                 }
+//!                 messages.push((to, bytes));
+//!                 engine.completed(peer, request, Ok(()), &mut memory);
+//!             }
+//!         }
+//!     }
+//!     if messages.is_empty() {
+//!         break;
+//!     }
+//!     for (to, bytes) in messages {
+//!         if to == 0 { a.delivered(of_b, &bytes, &mut memory) } else { b.delivered(of_a, &bytes, &mut memory) }
+//!     }
+//! }
+//! let received = b.poll_completion().expect("the message has come");
+//! assert_eq!((received.context, received.len, received.tag(), received.peer), (2, 5, 7, Some(of_a)));
+//! assert_eq!(memory.0[1], b"hello");
+//! assert_eq!(a.poll_completion().map(|sent| sent.context), Some(1));
+//! # Ok::<(), PostError>(())
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 

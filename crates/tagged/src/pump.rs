@@ -45,10 +45,12 @@ impl Core {
                 Queued::Read(id) => self.issue_read(peer, connection, *id, memory),
                 Queued::Atomic(atomic) => self.issue_atomic(peer, connection, atomic),
             };
-            if step == Step::Waits {
-                break;
+            match step {
+                Step::Issued => drop(queue.pop_front()),
+                // It may have asked for a key, which goes first.
+                Step::Waits if connection.outbox.is_empty() => break,
+                Step::Waits => {}
             }
-            queue.pop_front();
         }
         while self.is_word_due(peer, connection) && self.may_send(peer, connection) {
             let word = Message::Grant { more: Vec::new() };

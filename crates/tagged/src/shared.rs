@@ -2,8 +2,8 @@
 
 use alloc::collections::{BTreeSet, VecDeque};
 
-use crate::config::Config;
-use crate::flow::{Held, Pool};
+use crate::config::{Config, MOST_RECEIVES};
+use crate::flow::{Allowance, Pool};
 use crate::inbox::{Body, Envelope, Inbox};
 use crate::memory::{Memory, PeerId};
 use crate::operations::{
@@ -14,7 +14,7 @@ use crate::peer::{Connection, MOST_QUESTIONS, Reply};
 use crate::region::Regions;
 use crate::request::Report;
 use crate::table::Table;
-use crate::wire::{End, Frame, Message};
+use crate::wire::{End, Frame, Message, Use};
 
 /// What all peers share.
 #[derive(Debug)]
@@ -74,20 +74,30 @@ impl Core {
         RequestId(self.requests.insert(InFlight { peer, what }))
     }
 
+    /// Messages that peers may send besides those that are granted.
+    fn room(&self) -> u64 {
+        let messages = self.inbox.messages() as u64 + self.pool.receives();
+        if self.notices < self.config.notices {
+            self.config.unexpected_messages.saturating_sub(messages)
+        } else {
+            0
+        }
+    }
     /// Peers may send on: what they send will find room.
     pub(crate) fn has_room(&self) -> bool {
-        let messages = self.inbox.messages() as u64 + self.pool.receives();
-        messages < self.config.unexpected_messages && self.notices < self.config.notices
+        self.room() > 0
     }
 
     /// Posts what is missing of a peer's receives.
     fn refill(&mut self, peer: PeerId, connection: &mut Connection) {
-        if !self.has_room() || connection.answers > MOST_QUESTIONS {
+        let messages = if connection.answers > MOST_QUESTIONS { 0 } else { self.room() };
+        if messages < u64::from(MOST_RECEIVES) {
             self.starved.insert(peer);
-            return;
         }
-        let held = Held { bytes: self.inbox.held() };
-        if let Some(run) = connection.window.refill(&self.config, &mut self.pool, held) {
+        let is_full = self.inbox.held() >= self.config.unexpected_bytes;
+        let usage = if is_full { Use::NoPayload } else { Use::Anything };
+        let allowed = Allowance { messages, usage };
+        if let Some(run) = connection.window.refill(&self.config, &mut self.pool, allowed) {
             self.actions.push_back(Action::PostReceives { peer, count: run.count, size: run.size });
         }
     }
@@ -98,7 +108,7 @@ impl Core {
         if total == 0 {
             return false;
         }
-        if total == 1 || connection.window.is_grant_due() {
+        if total == 1 || connection.window.is_refill_due() {
             self.refill(peer, connection);
         }
         total > 1 || connection.window.owes()
@@ -106,11 +116,10 @@ impl Core {
 
     /// A message that says nothing may be worth while: for what it grants or acknowledges.
     pub(crate) fn is_word_due(&mut self, peer: PeerId, connection: &mut Connection) -> bool {
-        if connection.window.is_grant_due() {
+        if connection.window.is_refill_due() {
             self.refill(peer, connection);
         }
-        let grants = connection.window.owes() && connection.window.is_grant_due();
-        grants || connection.taken != connection.taken_told
+        connection.window.is_grant_due() || connection.taken != connection.taken_told
     }
 
     /// Sends a message; [`may_send`](Self::may_send) has been asked.
