@@ -1,5 +1,5 @@
 //! A client of the provider, in the manner of an application: everything goes through the C tables.
-#![allow(unsafe_code, dead_code, reason = "calls C tables; not every test uses all of it")]
+#![allow(unsafe_code, dead_code, unreachable_pub, reason = "calls C tables; not every test uses all of it")]
 
 use std::ffi::c_void;
 use std::ptr::{self, null_mut};
