@@ -102,7 +102,7 @@ impl Model {
         let count = self.count();
         match *op {
             Op::Send { from, to, tag, len, hold, done } => {
-                self.send(from % count, to % count, tag, LENGTHS[len], hold, done)
+                self.send(from % count, to % count, tag, LENGTHS[len], hold, done);
             }
             Op::Receive { at, from, tag, ignore, room, least } => {
                 let room = LENGTHS[room];
@@ -124,7 +124,7 @@ impl Model {
                 self.look();
             }
             Op::Peek { at, from, tag, ignore, found } => {
-                self.peek(at % count, from.map(|f| f % count), tag, ignore, found)
+                self.peek(at % count, from.map(|f| f % count), tag, ignore, found);
             }
             Op::Claim { at, room } => self.claim(at % count, room.map(|room| LENGTHS[room])),
             Op::Cancel { at, back } => {
