@@ -113,6 +113,7 @@ pub struct DeviceStats {
     /// How often more than 10 us later.
     pub paced_late_over_10us: u64,
     /// Bugs that struck in the work of one connection, or of one peer of datagrams, and cost no other
-    /// ([`CloseReason::Internal`](crate::CloseReason::Internal)). Each is in the log, at level error.
+    /// ([`CloseReason::Internal`](crate::CloseReason::Internal)), and panics of the application's
+    /// [hook](crate::Device::set_hook). Each is in the log, at level error.
     pub panics: u64,
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use crossbeam_queue::SegQueue;
 
 use crate::completion::Completion;
+use crate::error::ConnectError;
 use crate::shared::{ConnectionShared, Side};
 
 /// Something that has happened.
@@ -57,5 +58,14 @@ impl Stream {
         self.news.push(News::Opened(connection));
         fence(Ordering::SeqCst);
         !self.abandoned.load(Ordering::Relaxed)
+    }
+}
+
+/// The connection will not be. Who wanted it is told, once; a peer that did hears of it from its handshake.
+pub(crate) fn refuse(connection: &Arc<ConnectionShared>, stream: Option<&Stream>, error: ConnectError) {
+    let first = connection.refused.set(error).is_ok();
+    connection.close();
+    if let Some(stream) = stream.filter(|_| first && connection.token.is_some()) {
+        stream.push(News::Refused(connection.clone()));
     }
 }

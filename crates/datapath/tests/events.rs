@@ -1,5 +1,7 @@
 //! Many connections in one stream: opened without waiting, in the order in which things happen, with a hook of the loop's.
 
+#[path = "../examples/events.rs"]
+mod example;
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +12,7 @@ use std::time::{Duration, Instant};
 use pathweave_datapath::backend::{
     Arrivals, Backend, Limits, Received, SendBatch, Sent, UdpBackend, Wait, Waker,
 };
-use pathweave_datapath::secure::{ClusterKey, Protection};
+use pathweave_datapath::secure::{ClusterKey, Protection, Refusal};
 use pathweave_datapath::{
     Access, CloseReason, ConnectError, Connection, ConnectionId, ConnectionState, Device, DeviceConfig,
     Driving, Event, Events, OpenError, PostError, Region, Registration, Remote, Slices, Status, WaitError,
@@ -52,6 +54,11 @@ fn refused(events: &Events) -> (u64, ConnectError) {
         Event::Refused { token, error } => (token, *error),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn the_example_runs() {
+    example::main().unwrap();
 }
 
 #[test]
@@ -521,6 +528,8 @@ fn the_end_of_the_loop_reaches_events_and_hook() {
     until("the hook hears of it", || ends.load(Ordering::Relaxed) == 1);
     assert!(client.begin_register(&memory, 0, Access::READ).is_err());
     events.release(registration, 3);
+    events.connect(4, server.local_addr());
+    assert!(matches!(events.poll(), Some(Event::Refused { token: 4, .. })));
 }
 
 #[test]
@@ -653,6 +662,43 @@ fn as_much_may_be_posted_as_was_configured() {
     pair.far.send(4, room.all()).unwrap();
     assert_eq!(done(&pair.near, 1), 10);
     assert_eq!(pair.near.recv(5, room.all()), Ok(()));
+}
+
+#[test]
+fn as_many_are_half_open_as_was_configured() {
+    const DIALS: u64 = 40;
+    let client = open(&config());
+    let calls = client.events();
+    let outcome = |config: &DeviceConfig| {
+        let server = open(config);
+        let answers = server.events();
+        let _accepting = answers.accept().unwrap();
+        (0..DIALS).for_each(|token| drop(calls.connect(token, server.local_addr())));
+        let mut open = Vec::new();
+        let mut refused = 0;
+        while open.len() as u64 + refused < DIALS {
+            match calls.wait(PATIENCE).unwrap() {
+                Event::Opened { connection, .. } => open.push(connection),
+                Event::Refused { error, .. } => {
+                    let limit = matches!(&*error, ConnectError::Refused { reason, .. } if
+                        [Refusal::PeerLimit, Refusal::Busy].contains(reason));
+                    assert!(limit, "{error}");
+                    refused += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let far: Vec<_> = open.iter().map(|_| accepted(&answers)).collect();
+        drop(far);
+        for _ in &open {
+            let Event::Closed { .. } = calls.wait(PATIENCE).unwrap() else { panic!("the end") };
+        }
+        refused
+    };
+    assert_eq!(outcome(&config()), 0);
+    // They ask at once, and answering takes a round trip.
+    assert!(outcome(&DeviceConfig { max_half_open_per_peer: 1, ..config() }) > 0);
+    assert!(outcome(&DeviceConfig { max_half_open: 1, ..config() }) > 0);
 }
 
 /// The mask of blocked signals of each thread whose name is that of a loop at this port.

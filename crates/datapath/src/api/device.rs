@@ -76,8 +76,9 @@ impl Device {
     }
 
     /// From now on the loop calls `hook` when something has happened: a request was completed, a connection opened, refused,
-    /// accepted or closed, a region released, or the loop has ended. Once a turn at most, in the loop's thread, and once
-    /// soon after this call for what was before. What the hook posts goes out in the same turn and costs no system call.
+    /// accepted or closed, a region released, or the loop has ended. In the loop's thread, once for all that a look at
+    /// arrivals and timers has brought, and once soon after this call for what was before. What the hook posts goes out in
+    /// the same turn and costs no system call.
     ///
     /// The hook must return soon: nothing moves meanwhile. It may use all of the library that does not wait for the loop; the
     /// rest panics there, for the loop would wait for itself. A panic of the hook is in the log and in

@@ -12,7 +12,7 @@ use super::memory::Registration;
 use crate::error::{ConnectError, OpenError, WaitError};
 use crate::event::Event;
 use crate::shared::{Command, ConnectionShared, Dial, Listening, Release};
-use crate::stream::{News, Stream};
+use crate::stream::{News, Stream, refuse};
 
 /// One stream of all that happens on the connections that are opened into it, by this end or by peers: openings,
 /// completions, ends. Clones are the same stream; a device may have several. [`Device::events`](crate::Device::events) makes
@@ -117,6 +117,10 @@ impl Events {
             connection: connection.clone(),
             stream: Some(stream.clone()),
         })));
+        if let Some(reason) = inner.shared.broken.get() {
+            // The loop may not have seen it any more.
+            refuse(&connection, Some(stream), ConnectError::DeviceClosed(reason.clone()));
+        }
         Attempt { inner: inner.clone(), connection }
     }
 

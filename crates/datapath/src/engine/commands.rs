@@ -24,7 +24,7 @@ use crate::secure::Session;
 use crate::shared::{Command, ConnectionShared, Dial, Reach, Release, Side, Start, lock};
 use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stats::{ConnectionStats, DeviceStats, PathStats};
-use crate::stream::{News, Stream};
+use crate::stream::{News, Stream, refuse};
 
 /// READs of a peer that are served at a time. It asks for 16, but for the next as soon as it has an answer, before its
 /// acknowledgement of that is here.
@@ -428,15 +428,6 @@ impl Core {
             paced_late_over_10us: self.io.counts.paced_late_over_10us,
             panics: self.io.counts.panics,
         }
-    }
-}
-
-/// The connection will not be. Who wanted it is told; a peer that did hears of it from its handshake.
-pub(super) fn refuse(connection: &Arc<ConnectionShared>, stream: Option<&Stream>, error: ConnectError) {
-    let first = connection.refused.set(error).is_ok();
-    connection.close();
-    if let Some(stream) = stream.filter(|_| first && connection.token.is_some()) {
-        stream.push(News::Refused(connection.clone()));
     }
 }
 

@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use super::Core;
-use super::commands::refuse;
 use super::setup::Setup;
 use crate::error::ConnectError;
 use crate::event_loop::MUST_BEGIN_ANEW;
 use crate::shared::{Command, ConnectionShared};
 use crate::state::CloseReason;
+use crate::stream::refuse;
 
 /// Time that is to begin anew.
 #[derive(Default)]

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use pathweave_units::{HostId, PathId, QpNum, Time};
 
 use super::Core;
-use super::commands::refuse;
 use super::connection::Phase;
 use crate::backend::{Backend, SendBatch};
 use crate::config::{AROUND_PAYLOAD_BYTES, DeviceConfig};
@@ -20,6 +19,7 @@ use crate::secure::{
 };
 use crate::shared::{ConnectionInfo, ConnectionShared, Listening};
 use crate::state::{CloseReason, ConnectionId, ConnectionState};
+use crate::stream::refuse;
 
 /// Handshake datagrams that may wait for their turn; more are dropped, and come again if they are honest.
 const MOST_WAITING: usize = 256;

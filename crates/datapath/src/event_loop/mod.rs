@@ -11,6 +11,7 @@ pub(crate) mod line;
 pub(crate) mod outbound;
 mod service;
 
+use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
 use pathweave_units::{Duration as Span, Time};
@@ -210,6 +211,8 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
     }
 
     fn abandon(&mut self) {
+        // Either this sees a command, or who has given it sees that the loop has ended, if he looks.
+        fence(Ordering::SeqCst);
         while self.core.take_commands() {}
         self.core.abandon();
         self.core.shared().tell();
