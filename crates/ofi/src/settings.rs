@@ -107,7 +107,8 @@ impl Settings {
             (Some(_), Some(_)) => return Err(SettingError::TwoInterfaces),
             (Some(name), None) => Where::Interface(name),
             (None, _) => {
-                let address = from.parsed("PATHWEAVE_ADDRESS", "an address such as 10.0.0.1", |text| text.parse().ok());
+                let address =
+                    from.parsed("PATHWEAVE_ADDRESS", "an address such as 10.0.0.1", |text| text.parse().ok());
                 address?.map_or(Where::Anywhere, Where::Address)
             }
         };
@@ -115,7 +116,9 @@ impl Settings {
         if let Some(name) = &scheme {
             check_scheme(name)?;
         }
-        let rate = |text: &str| text.parse().ok().filter(|rate| (Rate::from_mbps(1)..=Rate::from_gbps(10_000)).contains(rate));
+        let rate = |text: &str| {
+            text.parse().ok().filter(|rate| (Rate::from_mbps(1)..=Rate::from_gbps(10_000)).contains(rate))
+        };
         Ok(Settings {
             key,
             protection,
@@ -125,11 +128,19 @@ impl Settings {
             line_rate: from.parsed("PATHWEAVE_LINE_RATE", "1Mbps to 10000Gbps, as 25Gbps", rate)?,
             link_mtu: from.number("PATHWEAVE_MTU", 448..=65_536)?.map(|bytes| bytes as usize),
             ports: from.parsed("PATHWEAVE_PORTS", "two ports of 1 to 65535, as 18500-18600", ports)?,
-            waiting: from.parsed("PATHWEAVE_WAITING", "adaptive, busy or blocking", waiting)?.unwrap_or(Waiting::ADAPTIVE),
-            peer_timeout: Duration::from_secs(from.number("PATHWEAVE_PEER_TIMEOUT", 1..=3_600)?.unwrap_or(60)),
+            waiting: from
+                .parsed("PATHWEAVE_WAITING", "adaptive, busy or blocking", waiting)?
+                .unwrap_or(Waiting::ADAPTIVE),
+            peer_timeout: Duration::from_secs(
+                from.number("PATHWEAVE_PEER_TIMEOUT", 1..=3_600)?.unwrap_or(60),
+            ),
             eager_bytes: from.number("PATHWEAVE_EAGER", 1_024..=65_536)?.unwrap_or(16 << 10) as usize,
-            unexpected_bytes: from.number("PATHWEAVE_UNEXPECTED_BYTES", 1 << 20..=1 << 40)?.unwrap_or(64 << 20) as usize,
-            progress: from.parsed("PATHWEAVE_PROGRESS", "auto or caller", progress)?.unwrap_or(Progress::Auto),
+            unexpected_bytes: from
+                .number("PATHWEAVE_UNEXPECTED_BYTES", 1 << 20..=1 << 40)?
+                .unwrap_or(64 << 20) as usize,
+            progress: from
+                .parsed("PATHWEAVE_PROGRESS", "auto or caller", progress)?
+                .unwrap_or(Progress::Auto),
         })
     }
 }
@@ -162,7 +173,11 @@ impl Variables<'_> {
         }
     }
 
-    fn number(&self, variable: &'static str, range: RangeInclusive<u64>) -> Result<Option<u64>, SettingError> {
+    fn number(
+        &self,
+        variable: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, SettingError> {
         let allowed = format!("{} to {}", range.start(), range.end());
         self.parsed(variable, &allowed, |text| text.parse().ok().filter(|number| range.contains(number)))
     }
@@ -250,7 +265,10 @@ mod tests {
                 _ => read(&[OPEN, (variable, value)]),
             };
             let error = error.unwrap_err();
-            assert!(error.starts_with(variable) && error.contains(value) && error.contains(allowed), "{error}");
+            assert!(
+                error.starts_with(variable) && error.contains(value) && error.contains(allowed),
+                "{error}"
+            );
             assert!(!error.contains('\n'), "one line: {error}");
         }
     }

@@ -107,8 +107,7 @@ pub struct OpsAtomic {
         *mut c_void,
     ) -> isize,
     pub writemsg: unsafe extern "C" fn(*mut FidEp, *const MsgAtomic, u64) -> isize,
-    pub inject:
-        unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64, u64, u32, u32) -> isize,
+    pub inject: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64, u64, u32, u32) -> isize,
     pub readwrite: unsafe extern "C" fn(
         *mut FidEp,
         *const c_void,
@@ -138,14 +137,8 @@ pub struct OpsAtomic {
         u32,
         *mut c_void,
     ) -> isize,
-    pub readwritemsg: unsafe extern "C" fn(
-        *mut FidEp,
-        *const MsgAtomic,
-        *mut Ioc,
-        *mut *mut c_void,
-        usize,
-        u64,
-    ) -> isize,
+    pub readwritemsg:
+        unsafe extern "C" fn(*mut FidEp, *const MsgAtomic, *mut Ioc, *mut *mut c_void, usize, u64) -> isize,
     pub compwrite: unsafe extern "C" fn(
         *mut FidEp,
         *const c_void,

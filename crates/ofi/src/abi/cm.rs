@@ -17,6 +17,5 @@ pub struct OpsCm {
     pub accept: unsafe extern "C" fn(*mut FidEp, *const c_void, usize) -> c_int,
     pub reject: unsafe extern "C" fn(*mut c_void, *mut Fid, *const c_void, usize) -> c_int,
     pub shutdown: unsafe extern "C" fn(*mut FidEp, u64) -> c_int,
-    pub join:
-        unsafe extern "C" fn(*mut FidEp, *const c_void, u64, *mut *mut c_void, *mut c_void) -> c_int,
+    pub join: unsafe extern "C" fn(*mut FidEp, *const c_void, u64, *mut *mut c_void, *mut c_void) -> c_int,
 }

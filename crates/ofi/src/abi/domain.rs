@@ -31,16 +31,9 @@ pub type AvSlot = unsafe extern "C" fn(*mut FidAv, *mut c_void, *mut c_void, *mu
 #[derive(Debug)]
 pub struct OpsAv {
     pub size: usize,
-    pub insert:
-        unsafe extern "C" fn(*mut FidAv, *const c_void, usize, *mut u64, u64, *mut c_void) -> c_int,
-    pub insertsvc: unsafe extern "C" fn(
-        *mut FidAv,
-        *const c_char,
-        *const c_char,
-        *mut u64,
-        u64,
-        *mut c_void,
-    ) -> c_int,
+    pub insert: unsafe extern "C" fn(*mut FidAv, *const c_void, usize, *mut u64, u64, *mut c_void) -> c_int,
+    pub insertsvc:
+        unsafe extern "C" fn(*mut FidAv, *const c_char, *const c_char, *mut u64, u64, *mut c_void) -> c_int,
     pub insertsym: unsafe extern "C" fn(
         *mut FidAv,
         *const c_char,
@@ -53,8 +46,7 @@ pub struct OpsAv {
     ) -> c_int,
     pub remove: unsafe extern "C" fn(*mut FidAv, *mut u64, usize, u64) -> c_int,
     pub lookup: unsafe extern "C" fn(*mut FidAv, u64, *mut c_void, *mut usize) -> c_int,
-    pub straddr:
-        unsafe extern "C" fn(*mut FidAv, *const c_void, *mut c_char, *mut usize) -> *const c_char,
+    pub straddr: unsafe extern "C" fn(*mut FidAv, *const c_void, *mut c_char, *mut usize) -> *const c_char,
     pub av_set: AvSlot,
     /// From 1.20 on.
     pub insert_auth_key: AvSlot,
@@ -113,8 +105,7 @@ pub struct OpsDomain {
     pub cntr_open:
         unsafe extern "C" fn(*mut FidDomain, *mut CntrAttr, *mut *mut FidCntr, *mut c_void) -> c_int,
     pub poll_open: unsafe extern "C" fn(*mut FidDomain, *mut c_void, *mut *mut c_void) -> c_int,
-    pub stx_ctx:
-        unsafe extern "C" fn(*mut FidDomain, *mut c_void, *mut *mut c_void, *mut c_void) -> c_int,
+    pub stx_ctx: unsafe extern "C" fn(*mut FidDomain, *mut c_void, *mut *mut c_void, *mut c_void) -> c_int,
     pub srx_ctx: unsafe extern "C" fn(*mut FidDomain, *mut c_void, *mut *mut FidEp, *mut c_void) -> c_int,
     pub query_atomic: unsafe extern "C" fn(*mut FidDomain, u32, u32, *mut AtomicAttr, u64) -> c_int,
     pub query_collective: unsafe extern "C" fn(*mut FidDomain, u32, *mut c_void, u64) -> c_int,

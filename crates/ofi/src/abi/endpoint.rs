@@ -32,10 +32,8 @@ pub struct OpsEp {
     pub cancel: unsafe extern "C" fn(*mut Fid, *mut c_void) -> isize,
     pub getopt: unsafe extern "C" fn(*mut Fid, c_int, c_int, *mut c_void, *mut usize) -> c_int,
     pub setopt: unsafe extern "C" fn(*mut Fid, c_int, c_int, *const c_void, usize) -> c_int,
-    pub tx_ctx:
-        unsafe extern "C" fn(*mut FidEp, c_int, *mut c_void, *mut *mut FidEp, *mut c_void) -> c_int,
-    pub rx_ctx:
-        unsafe extern "C" fn(*mut FidEp, c_int, *mut c_void, *mut *mut FidEp, *mut c_void) -> c_int,
+    pub tx_ctx: unsafe extern "C" fn(*mut FidEp, c_int, *mut c_void, *mut *mut FidEp, *mut c_void) -> c_int,
+    pub rx_ctx: unsafe extern "C" fn(*mut FidEp, c_int, *mut c_void, *mut *mut FidEp, *mut c_void) -> c_int,
     pub rx_size_left: unsafe extern "C" fn(*mut FidEp) -> isize,
     pub tx_size_left: unsafe extern "C" fn(*mut FidEp) -> isize,
 }
@@ -44,38 +42,17 @@ pub struct OpsEp {
 #[derive(Debug)]
 pub struct OpsMsg {
     pub size: usize,
-    pub recv:
-        unsafe extern "C" fn(*mut FidEp, *mut c_void, usize, *mut c_void, u64, *mut c_void) -> isize,
-    pub recvv: unsafe extern "C" fn(
-        *mut FidEp,
-        *const iovec,
-        *mut *mut c_void,
-        usize,
-        u64,
-        *mut c_void,
-    ) -> isize,
+    pub recv: unsafe extern "C" fn(*mut FidEp, *mut c_void, usize, *mut c_void, u64, *mut c_void) -> isize,
+    pub recvv:
+        unsafe extern "C" fn(*mut FidEp, *const iovec, *mut *mut c_void, usize, u64, *mut c_void) -> isize,
     pub recvmsg: unsafe extern "C" fn(*mut FidEp, *const Msg, u64) -> isize,
-    pub send:
-        unsafe extern "C" fn(*mut FidEp, *const c_void, usize, *mut c_void, u64, *mut c_void) -> isize,
-    pub sendv: unsafe extern "C" fn(
-        *mut FidEp,
-        *const iovec,
-        *mut *mut c_void,
-        usize,
-        u64,
-        *mut c_void,
-    ) -> isize,
+    pub send: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, *mut c_void, u64, *mut c_void) -> isize,
+    pub sendv:
+        unsafe extern "C" fn(*mut FidEp, *const iovec, *mut *mut c_void, usize, u64, *mut c_void) -> isize,
     pub sendmsg: unsafe extern "C" fn(*mut FidEp, *const Msg, u64) -> isize,
     pub inject: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64) -> isize,
-    pub senddata: unsafe extern "C" fn(
-        *mut FidEp,
-        *const c_void,
-        usize,
-        *mut c_void,
-        u64,
-        u64,
-        *mut c_void,
-    ) -> isize,
+    pub senddata:
+        unsafe extern "C" fn(*mut FidEp, *const c_void, usize, *mut c_void, u64, u64, *mut c_void) -> isize,
     pub injectdata: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64) -> isize,
 }
 

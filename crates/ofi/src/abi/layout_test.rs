@@ -104,31 +104,64 @@ fn structures() -> Vec<Line> {
 
 fn numbers() -> Vec<Line> {
     let mut lines = Vec::new();
-    constants!(lines, [FI_SUCCESS, FI_ENOENT, FI_EIO, FI_EAGAIN, FI_ENOMEM, FI_EACCES, FI_EBUSY, FI_EINVAL, FI_ENOSYS]);
+    constants!(
+        lines,
+        [FI_SUCCESS, FI_ENOENT, FI_EIO, FI_EAGAIN, FI_ENOMEM, FI_EACCES, FI_EBUSY, FI_EINVAL, FI_ENOSYS]
+    );
     constants!(lines, [FI_ENOMSG, FI_ENODATA, FI_EMSGSIZE, FI_ENOPROTOOPT, FI_EOPNOTSUPP, FI_EADDRINUSE]);
     constants!(lines, [FI_EADDRNOTAVAIL, FI_EHOSTUNREACH, FI_ECONNRESET, FI_ETIMEDOUT, FI_ECONNREFUSED]);
-    constants!(lines, [FI_ECANCELED, FI_EOTHER, FI_ETOOSMALL, FI_EOPBADSTATE, FI_EAVAIL, FI_EBADFLAGS, FI_ENOCQ]);
+    constants!(
+        lines,
+        [FI_ECANCELED, FI_EOTHER, FI_ETOOSMALL, FI_EOPBADSTATE, FI_EAVAIL, FI_EBADFLAGS, FI_ENOCQ]
+    );
     constants!(lines, [FI_ETRUNC, FI_ENOKEY, FI_ENOAV]);
-    constants!(lines, [FI_MSG, FI_RMA, FI_TAGGED, FI_ATOMIC, FI_READ, FI_WRITE, FI_RECV, FI_SEND, FI_TRANSMIT]);
+    constants!(
+        lines,
+        [FI_MSG, FI_RMA, FI_TAGGED, FI_ATOMIC, FI_READ, FI_WRITE, FI_RECV, FI_SEND, FI_TRANSMIT]
+    );
     constants!(lines, [FI_REMOTE_READ, FI_REMOTE_WRITE, FI_MULTI_RECV, FI_REMOTE_CQ_DATA, FI_MORE, FI_PEEK]);
     constants!(lines, [FI_FENCE, FI_COMPLETION, FI_INJECT, FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE]);
     constants!(lines, [FI_DELIVERY_COMPLETE, FI_AFFINITY, FI_COMMIT_COMPLETE, FI_MATCH_COMPLETE, FI_HMEM]);
-    constants!(lines, [FI_LOCAL_COMM, FI_REMOTE_COMM, FI_PROV_ATTR_ONLY, FI_NUMERICHOST, FI_RMA_EVENT, FI_SOURCE]);
+    constants!(
+        lines,
+        [FI_LOCAL_COMM, FI_REMOTE_COMM, FI_PROV_ATTR_ONLY, FI_NUMERICHOST, FI_RMA_EVENT, FI_SOURCE]
+    );
     constants!(lines, [FI_DIRECTED_RECV, FI_CLAIM, FI_DISCARD, FI_SELECTIVE_COMPLETION, FI_PROV_SPECIFIC]);
     constants!(lines, [FI_FORMAT_UNSPEC, FI_SOCKADDR, FI_SOCKADDR_IN, FI_SOCKADDR_IN6]);
-    constants!(lines, [FI_ADDR_UNSPEC, FI_ADDR_NOTAVAIL, FI_KEY_NOTAVAIL, FI_AV_UNSPEC, FI_AV_MAP, FI_AV_TABLE]);
-    constants!(lines, [FI_MR_BASIC, FI_MR_SCALABLE, FI_MR_LOCAL, FI_MR_RAW, FI_MR_VIRT_ADDR, FI_MR_ALLOCATED]);
+    constants!(
+        lines,
+        [FI_ADDR_UNSPEC, FI_ADDR_NOTAVAIL, FI_KEY_NOTAVAIL, FI_AV_UNSPEC, FI_AV_MAP, FI_AV_TABLE]
+    );
+    constants!(
+        lines,
+        [FI_MR_BASIC, FI_MR_SCALABLE, FI_MR_LOCAL, FI_MR_RAW, FI_MR_VIRT_ADDR, FI_MR_ALLOCATED]
+    );
     constants!(lines, [FI_MR_PROV_KEY, FI_MR_ENDPOINT, FI_MR_HMEM]);
-    constants!(lines, [FI_PROGRESS_UNSPEC, FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL, FI_THREAD_UNSPEC, FI_THREAD_SAFE]);
+    constants!(
+        lines,
+        [FI_PROGRESS_UNSPEC, FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL, FI_THREAD_UNSPEC, FI_THREAD_SAFE]
+    );
     constants!(lines, [FI_THREAD_FID, FI_THREAD_DOMAIN, FI_THREAD_COMPLETION, FI_THREAD_ENDPOINT]);
-    constants!(lines, [FI_RM_UNSPEC, FI_RM_DISABLED, FI_RM_ENABLED, FI_ORDER_RAW, FI_ORDER_RAS, FI_ORDER_WAW]);
+    constants!(
+        lines,
+        [FI_RM_UNSPEC, FI_RM_DISABLED, FI_RM_ENABLED, FI_ORDER_RAW, FI_ORDER_RAS, FI_ORDER_WAW]
+    );
     constants!(lines, [FI_ORDER_SAW, FI_ORDER_SAS, FI_ORDER_RMA_RAW, FI_ORDER_RMA_WAW, FI_ORDER_ATOMIC_RAR]);
     constants!(lines, [FI_ORDER_ATOMIC_RAW, FI_ORDER_ATOMIC_WAR, FI_ORDER_ATOMIC_WAW]);
-    constants!(lines, [FI_EP_UNSPEC, FI_EP_MSG, FI_EP_DGRAM, FI_EP_RDM, FI_TC_UNSPEC, FI_CONTEXT, FI_CONTEXT2]);
+    constants!(
+        lines,
+        [FI_EP_UNSPEC, FI_EP_MSG, FI_EP_DGRAM, FI_EP_RDM, FI_TC_UNSPEC, FI_CONTEXT, FI_CONTEXT2]
+    );
     constants!(lines, [FI_CLASS_FABRIC, FI_CLASS_DOMAIN, FI_CLASS_EP, FI_CLASS_AV, FI_CLASS_MR, FI_CLASS_EQ]);
-    constants!(lines, [FI_CLASS_CQ, FI_CLASS_CNTR, FI_GETOPSFLAG, FI_SETOPSFLAG, FI_ALIAS, FI_GETWAIT, FI_ENABLE]);
+    constants!(
+        lines,
+        [FI_CLASS_CQ, FI_CLASS_CNTR, FI_GETOPSFLAG, FI_SETOPSFLAG, FI_ALIAS, FI_GETWAIT, FI_ENABLE]
+    );
     constants!(lines, [FI_GETWAITOBJ, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, FI_OPT_CM_DATA_SIZE]);
-    constants!(lines, [FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_SET, FI_WAIT_FD, FI_WAIT_MUTEX_COND, FI_WAIT_YIELD]);
+    constants!(
+        lines,
+        [FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_SET, FI_WAIT_FD, FI_WAIT_MUTEX_COND, FI_WAIT_YIELD]
+    );
     constants!(lines, [FI_WAIT_POLLFD, FI_CQ_FORMAT_UNSPEC, FI_CQ_FORMAT_CONTEXT, FI_CQ_FORMAT_MSG]);
     constants!(lines, [FI_CQ_FORMAT_DATA, FI_CQ_FORMAT_TAGGED, FI_CQ_COND_NONE, FI_CQ_COND_THRESHOLD]);
     constants!(lines, [FI_CNTR_EVENTS_COMP, FI_NOTIFY, FI_AV_COMPLETE, FI_SYMMETRIC, FI_SYNC_ERR]);
@@ -175,8 +208,8 @@ fn sizes_are_those_of_libfabric() {
         size_of::<Provider>(),
     ];
     let expected = [
-        120, 80, 64, 96, 224, 32, 24, 40, 40, 40, 80, 32, 32, 32, 32, 40, 24, 32, 48, 112, 48, 88, 48, 48, 64, 64, 72,
-        72,
+        120, 80, 64, 96, 224, 32, 24, 40, 40, 40, 80, 32, 32, 32, 32, 40, 24, 32, 48, 112, 48, 88, 48, 48,
+        64, 64, 72, 72,
     ];
     assert_eq!(found, expected);
     assert_eq!(offset_of!(Provider, name), 40);
@@ -218,7 +251,8 @@ fn ask_c(headers: &Path, lines: &[Line]) -> Vec<Option<u64>> {
     let folder = std::env::temp_dir().join(format!("pathweave-layout-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let mut text = String::from("#include <stdio.h>\n#include <inttypes.h>\n");
-    for header in ["fabric", "fi_domain", "fi_eq", "fi_endpoint", "fi_tagged", "fi_rma", "fi_atomic", "fi_cm"] {
+    for header in ["fabric", "fi_domain", "fi_eq", "fi_endpoint", "fi_tagged", "fi_rma", "fi_atomic", "fi_cm"]
+    {
         text += &format!("#include <rdma/{header}.h>\n");
     }
     text += "#include <rdma/providers/fi_prov.h>\nint main(void) {\n";
@@ -233,7 +267,8 @@ fn ask_c(headers: &Path, lines: &[Line]) -> Vec<Option<u64>> {
     text += "return 0;\n}\n";
     let (source, program) = (folder.join("layout.c"), folder.join("layout"));
     std::fs::write(&source, text).unwrap();
-    let built = Command::new("cc").arg("-w").arg("-I").arg(headers).arg("-o").arg(&program).arg(&source).output();
+    let built =
+        Command::new("cc").arg("-w").arg("-I").arg(headers).arg("-o").arg(&program).arg(&source).output();
     let built = built.expect("cc runs");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let said = Command::new(&program).output().unwrap();

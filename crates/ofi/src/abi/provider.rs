@@ -12,14 +12,8 @@ pub struct Provider {
     /// libfabric's own; it writes here.
     pub context: [*mut c_void; 4],
     pub name: *const c_char,
-    pub getinfo: unsafe extern "C" fn(
-        u32,
-        *const c_char,
-        *const c_char,
-        u64,
-        *const Info,
-        *mut *mut Info,
-    ) -> c_int,
+    pub getinfo:
+        unsafe extern "C" fn(u32, *const c_char, *const c_char, u64, *const Info, *mut *mut Info) -> c_int,
     pub fabric: unsafe extern "C" fn(*mut FabricAttr, *mut *mut FidFabric, *mut c_void) -> c_int,
     pub cleanup: unsafe extern "C" fn(),
 }

@@ -44,15 +44,8 @@ pub struct OpsTagged {
         *mut c_void,
     ) -> isize,
     pub recvmsg: unsafe extern "C" fn(*mut FidEp, *const MsgTagged, u64) -> isize,
-    pub send: unsafe extern "C" fn(
-        *mut FidEp,
-        *const c_void,
-        usize,
-        *mut c_void,
-        u64,
-        u64,
-        *mut c_void,
-    ) -> isize,
+    pub send:
+        unsafe extern "C" fn(*mut FidEp, *const c_void, usize, *mut c_void, u64, u64, *mut c_void) -> isize,
     pub sendv: unsafe extern "C" fn(
         *mut FidEp,
         *const iovec,

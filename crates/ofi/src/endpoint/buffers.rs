@@ -59,7 +59,10 @@ impl Buffers {
     }
 
     fn insert(&mut self, stored: Stored) -> Buffer {
-        Buffer(self.slots.insert(Slot { stored, regions: Vec::new(), releasing: 0, fate: Fate::Used }) as u64 + 1)
+        Buffer(
+            self.slots.insert(Slot { stored, regions: Vec::new(), releasing: 0, fate: Fate::Used }) as u64
+                + 1,
+        )
     }
 
     /// Takes in memory of the application; no bytes need no buffer.
@@ -117,7 +120,9 @@ impl Buffers {
 
     /// Where a piece begins in the application's memory; 0 for none of its.
     pub(crate) fn address(&self, piece: Piece) -> usize {
-        let Some(Slot { stored: Stored::Lent(spans), .. }) = self.slots.get(index(piece.buffer)) else { return 0 };
+        let Some(Slot { stored: Stored::Lent(spans), .. }) = self.slots.get(index(piece.buffer)) else {
+            return 0;
+        };
         let mut offset = piece.offset as usize;
         for span in spans {
             if offset < span.len() || (offset == 0 && piece.len == 0) {

@@ -179,7 +179,9 @@ impl Core {
 
     /// Whether nothing is left to do for any peer.
     pub(super) fn is_idle(&self) -> bool {
-        self.links.ids().all(|peer| self.engine.is_idle(peer)) && self.deferred.is_empty() && self.dying.is_empty()
+        self.links.ids().all(|peer| self.engine.is_idle(peer))
+            && self.deferred.is_empty()
+            && self.dying.is_empty()
     }
 
     fn act(&mut self, action: Action) {
@@ -195,7 +197,9 @@ impl Core {
                     self.post_receives(peer, count, size as usize);
                 }
             }
-            Action::Send { peer, header, payload, request } => self.transmit(peer, header.as_slice(), &payload, request),
+            Action::Send { peer, header, payload, request } => {
+                self.transmit(peer, header.as_slice(), &payload, request)
+            }
             Action::Read { peer, remote, into, request } => {
                 let remote = Remote { address: remote.address, rkey: remote.rkey };
                 let slices = self.buffers.slices(into);
@@ -275,7 +279,8 @@ impl Core {
             return false;
         }
         let Some(operation) = self.operation(done.context) else { return false };
-        let dying = done.result.is_err() && done.peer.is_some_and(|peer| self.dying.values().any(|of| *of == peer));
+        let dying =
+            done.result.is_err() && done.peer.is_some_and(|peer| self.dying.values().any(|of| *of == peer));
         dying || operation.buffers.iter().any(|buffer| self.buffers.is_in_use(*buffer))
     }
 

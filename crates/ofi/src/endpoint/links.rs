@@ -93,7 +93,14 @@ pub(crate) struct Links {
 
 impl Links {
     pub(crate) fn new(own: SocketAddr, boot: u64) -> Self {
-        Links { own, boot, peers: HashMap::new(), next: 0, by_address: HashMap::new(), by_connection: HashMap::new() }
+        Links {
+            own,
+            boot,
+            peers: HashMap::new(),
+            next: 0,
+            by_address: HashMap::new(),
+            by_connection: HashMap::new(),
+        }
     }
 
     /// The peer at an address, by number; this endpoint itself at its own.
@@ -104,7 +111,15 @@ impl Links {
         if let Some(id) = self.by_address.get(&address) {
             return *id;
         }
-        let peer = Peer { address, boot: None, link: Link::None, answered: 0, seen: 0, redials: 0, first_receives: FirstReceives::Wanted };
+        let peer = Peer {
+            address,
+            boot: None,
+            link: Link::None,
+            answered: 0,
+            seen: 0,
+            redials: 0,
+            first_receives: FirstReceives::Wanted,
+        };
         let id = PeerId(self.next);
         self.next += 1;
         self.peers.insert(id, peer);

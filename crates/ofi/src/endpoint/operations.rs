@@ -50,7 +50,6 @@ pub(crate) struct Incoming {
     pub(crate) least_room: usize,
 }
 
-
 /// Access to memory of a peer.
 pub(crate) struct Rma {
     pub(crate) kind: RmaKind,

@@ -42,7 +42,8 @@ pub(super) unsafe extern "C" fn open(
         // SAFETY: a fabric of ours.
         let fabric = unsafe { FabricHandle::here(fabric) }?;
         // SAFETY: NULL or an attribute.
-        let (size, wait_obj) = unsafe { attr.as_ref() }.map_or((0, FI_WAIT_UNSPEC), |attr| (attr.size, attr.wait_obj));
+        let (size, wait_obj) =
+            unsafe { attr.as_ref() }.map_or((0, FI_WAIT_UNSPEC), |attr| (attr.size, attr.wait_obj));
         if size > MOST_EVENTS || to.is_null() {
             return Err(Errno(FI_EINVAL));
         }

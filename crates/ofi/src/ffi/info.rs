@@ -148,7 +148,8 @@ fn one(offer: &Offer, echo: &Echo, next: *mut Info) -> Option<*mut Info> {
         || info.fabric_attr.is_null();
     let boxed = if missing { ptr::null_mut() } else { text::boxed(info) };
     // SAFETY: not NULL, as just looked at.
-    if boxed.is_null() || unsafe { (*info.domain_attr).name.is_null() || (*info.fabric_attr).name.is_null() } {
+    if boxed.is_null() || unsafe { (*info.domain_attr).name.is_null() || (*info.fabric_attr).name.is_null() }
+    {
         // SAFETY: made here, and known to nobody else; the rest of the list stays.
         unsafe {
             free_parts(&info);

@@ -26,7 +26,8 @@ impl Span {
     /// The bytes are there until the operation that is given them is done, and nobody but it uses them meanwhile.
     pub(crate) unsafe fn new(start: *const c_void, len: usize) -> Answer<Self> {
         let start = start as usize;
-        let sound = len == 0 || (start != 0 && start.checked_add(len).is_some() && isize::try_from(len).is_ok());
+        let sound =
+            len == 0 || (start != 0 && start.checked_add(len).is_some() && isize::try_from(len).is_ok());
         if sound { Ok(Span { start, len }) } else { Err(Errno(FI_EINVAL)) }
     }
 

@@ -45,7 +45,13 @@ struct Wish {
 
 /// # Safety
 /// A domain of ours, spans of bytes that stay until the region is closed.
-unsafe fn register(domain: *mut Fid, spans: &[Span], wish: &Wish, to: *mut *mut FidMr, context: *mut c_void) -> c_int {
+unsafe fn register(
+    domain: *mut Fid,
+    spans: &[Span],
+    wish: &Wish,
+    to: *mut *mut FidMr,
+    context: *mut c_void,
+) -> c_int {
     status(|| {
         // SAFETY: as the caller says.
         let domain = unsafe { DomainHandle::here(domain) }?;
@@ -54,7 +60,8 @@ unsafe fn register(domain: *mut Fid, spans: &[Span], wish: &Wish, to: *mut *mut 
             return Err(Errno(FI_EINVAL));
         }
         let mr = domain.register(span, wish.offset, wish.access, wish.requested_key)?;
-        let face = FidMr { fid: fid(FI_CLASS_MR, context, &OPS), mem_desc: std::ptr::null_mut(), key: mr.key };
+        let face =
+            FidMr { fid: fid(FI_CLASS_MR, context, &OPS), mem_desc: std::ptr::null_mut(), key: mr.key };
         let object = Arc::new(Registered { mr, domain: domain.clone() });
         // SAFETY: not NULL; the descriptor is the handle itself, as consumers that want one see that there is one.
         unsafe {
@@ -79,7 +86,9 @@ unsafe extern "C" fn reg(
     // SAFETY: the arguments are those of fi_mr_reg.
     match unsafe { Span::new(buf, len) } {
         // SAFETY: as above.
-        Ok(span) => unsafe { register(domain, &[span], &Wish { access, offset, requested_key }, to, context) },
+        Ok(span) => unsafe {
+            register(domain, &[span], &Wish { access, offset, requested_key }, to, context)
+        },
         Err(error) => -error.0,
     }
 }
@@ -98,12 +107,19 @@ unsafe extern "C" fn regv(
     // SAFETY: the arguments are those of fi_mr_regv.
     match unsafe { spans(iov, count, 1) } {
         // SAFETY: as above.
-        Ok(spans) => unsafe { register(domain, &spans, &Wish { access, offset, requested_key }, to, context) },
+        Ok(spans) => unsafe {
+            register(domain, &spans, &Wish { access, offset, requested_key }, to, context)
+        },
         Err(error) => -error.0,
     }
 }
 
-unsafe extern "C" fn regattr(domain: *mut Fid, attr: *const MrAttr, flags: u64, to: *mut *mut FidMr) -> c_int {
+unsafe extern "C" fn regattr(
+    domain: *mut Fid,
+    attr: *const MrAttr,
+    flags: u64,
+    to: *mut *mut FidMr,
+) -> c_int {
     if attr.is_null() {
         return -FI_EINVAL;
     }

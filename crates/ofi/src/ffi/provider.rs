@@ -8,7 +8,7 @@ use super::{fabric, info, interfaces};
 use crate::abi::errno::{FI_EINVAL, FI_ENODATA};
 use crate::abi::fabric::{FabricAttr, FidFabric, Info};
 use crate::abi::provider::Provider;
-use crate::getinfo::{API_VERSION, PROVIDER_VERSION, Refusal, offers};
+use crate::getinfo::{API_VERSION, PROVIDER_VERSION, Question, Refusal, offers};
 use crate::guard::{Answer, Errno, Process, status};
 use crate::log::{Level, say, say_once};
 use crate::settings;
@@ -57,8 +57,10 @@ unsafe extern "C" fn getinfo(
         let question = unsafe { info::question(version, node, service, flags, hints) };
         // SAFETY: as above.
         let echo = unsafe { info::Echo::of(&question, hints) };
-        let settings = settings::from_environment().map_err(|error| unusable(&error.to_string()))?;
-        let offers = offers(&question, &settings, &interfaces::list()).map_err(|refusal| refused(&refusal))?;
+        let named = is_named(&question);
+        let settings = settings::from_environment().map_err(|error| unusable(named, &error.to_string()))?;
+        let offers =
+            offers(&question, &settings, &interfaces::list()).map_err(|refusal| refused(named, &refusal))?;
         let list = info::list(&offers, &echo)?;
         // SAFETY: not NULL, and the caller waits for it.
         unsafe { to.write(list) };
@@ -66,9 +68,15 @@ unsafe extern "C" fn getinfo(
     })
 }
 
+/// The application asks for this provider and no other.
+fn is_named(question: &Question) -> bool {
+    let fabric = question.hints.as_ref().and_then(|hints| hints.fabric.as_ref());
+    fabric.is_some_and(|fabric| fabric.prov_name.as_deref() == Some(crate::NAME))
+}
+
 /// The environment is wrong. Who asked for this provider hears of it; to others it just is not there.
-fn unusable(error: &str) -> Errno {
-    if settings::is_asked_for() {
+fn unusable(named: bool, error: &str) -> Errno {
+    if named || settings::is_asked_for() {
         say_once(error);
     } else {
         say(Level::Info, format_args!("nothing is offered: {error}"));
@@ -76,11 +84,11 @@ fn unusable(error: &str) -> Errno {
     Errno(FI_ENODATA)
 }
 
-fn refused(refusal: &Refusal) -> Errno {
+fn refused(named: bool, refusal: &Refusal) -> Errno {
     match refusal {
         Refusal::NoSource => Errno(FI_EINVAL),
         // What the environment names and this host has not is a mistake of the environment.
-        Refusal::NoInterface(what) if what.contains("PATHWEAVE_") => unusable(&refusal.to_string()),
+        Refusal::NoInterface(what) if what.contains("PATHWEAVE_") => unusable(named, &refusal.to_string()),
         _ => {
             say(Level::Info, format_args!("nothing is offered: {refusal}"));
             Errno(FI_ENODATA)

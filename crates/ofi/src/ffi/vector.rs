@@ -142,7 +142,11 @@ impl Insertion<'_> {
                 self.numbers.add(self.done).write(number.unwrap_or(FI_ADDR_NOTAVAIL));
             }
             if self.flags & FI_SYNC_ERR != 0 && !self.context.is_null() {
-                self.context.cast::<c_int>().add(self.done).write(if number.is_some() { 0 } else { FI_EINVAL });
+                self.context.cast::<c_int>().add(self.done).write(if number.is_some() {
+                    0
+                } else {
+                    FI_EINVAL
+                });
             }
         }
         if number.is_none() {
@@ -269,11 +273,13 @@ unsafe extern "C" fn insertsym(
         unsafe {
             let mut insertion = insertion(av, numbers, flags, context)?;
             let first_node = text::read(node).ok_or(Errno(FI_EINVAL))?;
-            let first: usize = text::read(service).and_then(|text| text.parse().ok()).ok_or(Errno(FI_EINVAL))?;
+            let first: usize =
+                text::read(service).and_then(|text| text.parse().ok()).ok_or(Errno(FI_EINVAL))?;
             for node in 0..nodes {
                 for port in first..first + services {
                     let name = next_node(&first_node, node);
-                    let found = resolve(name.as_deref(), Some(&port.to_string()), insertion.addresses.family_is_4);
+                    let found =
+                        resolve(name.as_deref(), Some(&port.to_string()), insertion.addresses.family_is_4);
                     insertion.put(found);
                 }
             }

@@ -11,7 +11,11 @@ use crate::abi::version;
 /// The first thing that cannot.
 pub(super) fn check(hints: &Hints, version: u32) -> Result<(), Refusal> {
     bits("caps", hints.caps, ALL)?;
-    one_of("addr_format", hints.addr_format, &[FI_FORMAT_UNSPEC, FI_SOCKADDR, FI_SOCKADDR_IN, FI_SOCKADDR_IN6])?;
+    one_of(
+        "addr_format",
+        hints.addr_format,
+        &[FI_FORMAT_UNSPEC, FI_SOCKADDR, FI_SOCKADDR_IN, FI_SOCKADDR_IN6],
+    )?;
     if let Some(tx) = &hints.tx {
         transmit(tx, hints.caps)?;
     }
@@ -110,7 +114,11 @@ fn lacking(what: &'static str, found: impl ToString, allowed: impl ToString) -> 
 }
 
 fn bits(what: &'static str, found: u64, ours: u64) -> Result<(), Refusal> {
-    if found & !ours == 0 { Ok(()) } else { Err(lacking(what, format!("{found:#x}"), format!("bits of {ours:#x}"))) }
+    if found & !ours == 0 {
+        Ok(())
+    } else {
+        Err(lacking(what, format!("{found:#x}"), format!("bits of {ours:#x}")))
+    }
 }
 
 fn at_most<T: PartialOrd + ToString>(what: &'static str, found: T, most: T) -> Result<(), Refusal> {

@@ -172,7 +172,11 @@ fn resolve(question: &Question, family: Option<u8>, is_source: bool) -> Result<S
     };
     if question.flags & FI_NUMERICHOST != 0 {
         let address: IpAddr = node.parse().map_err(|_| unresolved(node))?;
-        return if is_of(&address, family) { Ok(SocketAddr::new(address, port)) } else { Err(unresolved(node)) };
+        return if is_of(&address, family) {
+            Ok(SocketAddr::new(address, port))
+        } else {
+            Err(unresolved(node))
+        };
     }
     let found = (node, port).to_socket_addrs().map_err(|_| unresolved(node))?;
     let mut fitting: Vec<SocketAddr> = found.filter(|address| is_of(&address.ip(), family)).collect();
@@ -201,7 +205,10 @@ fn candidates<'a>(
             && route.is_none_or(|address| interface.address == address)
     };
     let mut found: Vec<&Interface> = interfaces.iter().filter(fits).collect();
-    let loopback_is_meant = route.is_some() || domain_name.is_some() || fabric_name.is_some() || settings.place != Where::Anywhere;
+    let loopback_is_meant = route.is_some()
+        || domain_name.is_some()
+        || fabric_name.is_some()
+        || settings.place != Where::Anywhere;
     if !loopback_is_meant && found.iter().any(|interface| !interface.address.is_loopback()) {
         found.retain(|interface| !interface.address.is_loopback());
     }

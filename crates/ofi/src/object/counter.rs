@@ -123,7 +123,8 @@ mod tests {
         let soon = || Some(Instant::now() + Duration::from_millis(50));
         assert_eq!(counter.wait(1, soon()), Err(Errno(FI_ETIMEDOUT)));
         let other = counter.clone();
-        let counting = std::thread::spawn(move || (0..100).for_each(|_| other.change(|counts| counts.good += 1)));
+        let counting =
+            std::thread::spawn(move || (0..100).for_each(|_| other.change(|counts| counts.good += 1)));
         assert_eq!(counter.wait(100, None), Ok(()));
         counting.join().unwrap();
         let other = counter.clone();

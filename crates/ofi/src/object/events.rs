@@ -103,7 +103,12 @@ impl EventQueue {
     ///
     /// # Errors
     /// As there; FI_EAGAIN also after the timeout.
-    pub(crate) fn read_waiting(&self, room: usize, look: Look, deadline: Option<Instant>) -> Answer<(u32, Vec<u8>)> {
+    pub(crate) fn read_waiting(
+        &self,
+        room: usize,
+        look: Look,
+        deadline: Option<Instant>,
+    ) -> Answer<(u32, Vec<u8>)> {
         loop {
             match self.read(room, look) {
                 Err(Errno(FI_EAGAIN)) => {}
@@ -113,7 +118,9 @@ impl EventQueue {
             if !state.events.is_empty() {
                 continue;
             }
-            if let (_, Woken::TooLate | Woken::Signalled) = self.waiting.sleep(state, deadline, Duration::from_secs(1)) {
+            if let (_, Woken::TooLate | Woken::Signalled) =
+                self.waiting.sleep(state, deadline, Duration::from_secs(1))
+            {
                 return Err(Errno(FI_EAGAIN));
             }
         }

@@ -53,7 +53,7 @@ impl Object {
 #[derive(Debug, Default)]
 pub(crate) struct Arming {
     armed: bool,
-    sleepers: usize,
+    pub(super) sleepers: usize,
     /// Grows with each call of `signal`.
     signals: u64,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Arming {
 #[derive(Debug)]
 pub(crate) struct Waiting {
     object: Object,
-    descriptor: Option<OwnedFd>,
+    pub(super) descriptor: Option<OwnedFd>,
     condition: Condvar,
 }
 
@@ -138,7 +138,8 @@ impl Waiting {
         deadline: Option<Instant>,
         nap: Duration,
     ) -> (MutexGuard<'a, T>, Woken) {
-        let left = deadline.map_or(nap, |deadline| deadline.saturating_duration_since(Instant::now()).min(nap));
+        let left =
+            deadline.map_or(nap, |deadline| deadline.saturating_duration_since(Instant::now()).min(nap));
         if left.is_zero() {
             return (held, Woken::TooLate);
         }

@@ -52,7 +52,8 @@ pub fn getinfo_with(hints: &Info) -> Result<*mut Info, i32> {
     let mut info = null_mut();
     let provider = pathweave_fi::fi_prov_ini();
     // SAFETY: the arguments of fi_getinfo.
-    let answer = unsafe { ((*provider).getinfo)(version(1, 17), ptr::null(), ptr::null(), 0, hints, &mut info) };
+    let answer =
+        unsafe { ((*provider).getinfo)(version(1, 17), ptr::null(), ptr::null(), 0, hints, &mut info) };
     check(answer as isize).map(|_| info)
 }
 
@@ -152,8 +153,9 @@ impl Node {
     pub fn insert(&self, name: &[u8; 16]) -> u64 {
         let mut number = 0;
         // SAFETY: one address, one number.
-        let count =
-            unsafe { ((*(*self.av).ops).insert)(self.av, name.as_ptr().cast(), 1, &mut number, 0, null_mut()) };
+        let count = unsafe {
+            ((*(*self.av).ops).insert)(self.av, name.as_ptr().cast(), 1, &mut number, 0, null_mut())
+        };
         assert_eq!(count, 1);
         number
     }
@@ -232,7 +234,15 @@ impl Node {
     }
 
     /// trecvmsg with flags: PEEK, CLAIM, DISCARD.
-    pub fn look(&self, from: u64, tag: u64, ignore: u64, into: &mut [u8], context: usize, flags: u64) -> isize {
+    pub fn look(
+        &self,
+        from: u64,
+        tag: u64,
+        ignore: u64,
+        into: &mut [u8],
+        context: usize,
+        flags: u64,
+    ) -> isize {
         let iov = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         let msg = MsgTagged {
             msg_iov: &iov,
@@ -373,7 +383,8 @@ impl Drop for Node {
         if std::thread::panicking() {
             return;
         }
-        for answer in [close(self.ep), close(self.cq), close(self.av), close(self.domain), close(self.fabric)] {
+        for answer in [close(self.ep), close(self.cq), close(self.av), close(self.domain), close(self.fabric)]
+        {
             assert_eq!(answer, 0);
         }
         free_info(self.info);

@@ -237,8 +237,7 @@ unsafe extern "C" fn injectdata(
     data: u64,
     to: u64,
 ) -> isize {
-    let envelope =
-        Envelope { data: Some(data), wanted: Wanted::Nothing, ..plain(to, std::ptr::null_mut()) };
+    let envelope = Envelope { data: Some(data), wanted: Wanted::Nothing, ..plain(to, std::ptr::null_mut()) };
     // SAFETY: the arguments of fi_injectdata.
     unsafe { post_send(ep, one(from, len), envelope) }
 }
@@ -275,7 +274,8 @@ unsafe extern "C" fn trecvmsg(ep: *mut FidEp, msg: *const MsgTagged, flags: u64)
     // SAFETY: the arguments of fi_trecvmsg.
     unsafe {
         let Some(msg) = msg.as_ref() else { return -(FI_EINVAL as isize) };
-        let wish = Wish { flags: Flags::Given(flags), ..with_tag(msg.addr, msg.tag, msg.ignore, msg.context) };
+        let wish =
+            Wish { flags: Flags::Given(flags), ..with_tag(msg.addr, msg.tag, msg.ignore, msg.context) };
         post_receive(ep, several(msg.msg_iov, msg.iov_count), wish)
     }
 }
@@ -311,7 +311,8 @@ unsafe extern "C" fn tsendmsg(ep: *mut FidEp, msg: *const MsgTagged, flags: u64)
     unsafe {
         let Some(msg) = msg.as_ref() else { return -(FI_EINVAL as isize) };
         let data = data_of(msg.data, flags);
-        let envelope = Envelope { data, flags: Flags::Given(flags), ..tagged(msg.addr, msg.tag, msg.context) };
+        let envelope =
+            Envelope { data, flags: Flags::Given(flags), ..tagged(msg.addr, msg.tag, msg.context) };
         post_send(ep, several(msg.msg_iov, msg.iov_count), envelope)
     }
 }
@@ -349,4 +350,3 @@ unsafe extern "C" fn tinjectdata(
     // SAFETY: the arguments of fi_tinjectdata.
     unsafe { post_send(ep, one(from, len), envelope) }
 }
-

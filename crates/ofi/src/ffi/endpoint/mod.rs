@@ -237,7 +237,13 @@ unsafe extern "C" fn getopt(
     })
 }
 
-unsafe extern "C" fn setopt(fid: *mut Fid, level: c_int, name: c_int, from: *const c_void, len: usize) -> c_int {
+unsafe extern "C" fn setopt(
+    fid: *mut Fid,
+    level: c_int,
+    name: c_int,
+    from: *const c_void,
+    len: usize,
+) -> c_int {
     status(|| {
         // SAFETY: an endpoint of ours.
         let endpoint = unsafe { EpHandle::here(fid) }?;
