@@ -1,5 +1,6 @@
 //! The shared library: what it exports, what it wants of others, and that it can be opened alone.
 #![allow(unsafe_code, reason = "opens a library")]
+#![allow(clippy::print_stderr, reason = "says why a test is skipped")]
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! Programs of others over the provider, where they are installed: fi_info, fi_pingpong, Open MPI. All on loopback.
 
+#![allow(clippy::print_stderr, reason = "says why a test is skipped")]
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

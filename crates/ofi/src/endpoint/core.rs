@@ -198,7 +198,7 @@ impl Core {
                 }
             }
             Action::Send { peer, header, payload, request } => {
-                self.transmit(peer, header.as_slice(), &payload, request)
+                self.transmit(peer, header.as_slice(), &payload, request);
             }
             Action::Read { peer, remote, into, request } => {
                 let remote = Remote { address: remote.address, rkey: remote.rkey };
