@@ -183,10 +183,12 @@ fn offers_follow_the_hints() {
     let (mut hints, mut ep): (Info, EpAttr) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     hints.ep_attr = &mut ep;
     for type_ in [FI_EP_MSG, FI_EP_DGRAM] {
-        ep.type_ = type_;
+        // SAFETY: the structure above.
+        unsafe { (*hints.ep_attr).type_ = type_ };
         assert_eq!(getinfo_with(&hints), Err(FI_ENODATA));
     }
-    ep.type_ = FI_EP_RDM;
+    // SAFETY: as above.
+    unsafe { (*hints.ep_attr).type_ = FI_EP_RDM };
     hints.caps = FI_TAGGED | FI_HMEM;
     assert_eq!(getinfo_with(&hints), Err(FI_ENODATA));
     hints.caps = FI_TAGGED;

@@ -54,14 +54,8 @@ pub(super) unsafe extern "C" fn open(
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    status(|| {
-        // SAFETY: a counter of ours.
-        unsafe {
-            CntrHandle::of(fid).object.uses.check_none()?;
-            drop(CntrHandle::take(fid));
-        }
-        Ok(())
-    })
+    // SAFETY: a counter of ours, which the caller gives up.
+    status(|| unsafe { CntrHandle::close(fid, |counter| &counter.uses) })
 }
 
 unsafe extern "C" fn control(fid: *mut Fid, command: c_int, arg: *mut c_void) -> c_int {

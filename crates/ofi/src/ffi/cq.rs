@@ -67,14 +67,8 @@ pub(super) unsafe extern "C" fn open(
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    status(|| {
-        // SAFETY: a completion queue of ours.
-        unsafe {
-            CqHandle::of(fid).object.uses.check_none()?;
-            drop(CqHandle::take(fid));
-        }
-        Ok(())
-    })
+    // SAFETY: a completion queue of ours, which the caller gives up.
+    status(|| unsafe { CqHandle::close(fid, |completions| &completions.queue.uses) })
 }
 
 /// FI_GETWAIT and FI_GETWAITOBJ.

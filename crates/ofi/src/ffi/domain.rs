@@ -115,14 +115,8 @@ unsafe fn domain(fabric: &Arc<crate::object::domain::Fabric>, info: &Info) -> An
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    status(|| {
-        // SAFETY: a domain of ours.
-        unsafe {
-            DomainHandle::of(fid).object.uses.check_none()?;
-            drop(DomainHandle::take(fid));
-        }
-        Ok(())
-    })
+    // SAFETY: a domain of ours, which the caller gives up.
+    status(|| unsafe { DomainHandle::close(fid, |domain| &domain.uses) })
 }
 
 /// An event queue may be bound, and has nothing to tell: memory is registered at once.

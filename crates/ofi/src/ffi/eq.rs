@@ -56,14 +56,8 @@ pub(super) unsafe extern "C" fn open(
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    status(|| {
-        // SAFETY: an event queue of ours.
-        unsafe {
-            EqHandle::of(fid).object.uses.check_none()?;
-            drop(EqHandle::take(fid));
-        }
-        Ok(())
-    })
+    // SAFETY: an event queue of ours, which the caller gives up.
+    status(|| unsafe { EqHandle::close(fid, |queue| &queue.uses) })
 }
 
 unsafe extern "C" fn control(fid: *mut Fid, command: c_int, arg: *mut c_void) -> c_int {

@@ -53,14 +53,8 @@ pub(super) unsafe fn open(attr: &FabricAttr, to: *mut *mut FidFabric, context: *
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    status(|| {
-        // SAFETY: a fabric of ours.
-        let handle = unsafe { FabricHandle::of(fid) };
-        handle.object.uses.check_none()?;
-        // SAFETY: the caller gives it up.
-        drop(unsafe { FabricHandle::take(fid) });
-        Ok(())
-    })
+    // SAFETY: a fabric of ours, which the caller gives up.
+    status(|| unsafe { FabricHandle::close(fid, |fabric| &fabric.uses) })
 }
 
 /// All may be waited for, or FI_EAGAIN.

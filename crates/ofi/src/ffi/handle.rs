@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::{Fid, Ops};
 use crate::guard::{Answer, Errno, Process};
-use crate::object::uses::Use;
+use crate::object::uses::{Use, Uses};
 
 /// An object that was handed out. `face` is what C sees, and it begins with its `fid`.
 #[repr(C)]
@@ -79,6 +79,25 @@ impl<F: Face + 'static, T: 'static> Handle<F, T> {
         let handle = unsafe { Self::of(pointer) };
         handle.process.check()?;
         Ok(&handle.object)
+    }
+
+    /// Closes what nobody uses. In a child of a fork it is freed whoever does: there is nobody any more.
+    ///
+    /// # Errors
+    /// FI_EBUSY.
+    ///
+    /// # Safety
+    /// As [`of`](Handle::of); the pointer is not used again if this succeeds.
+    pub(crate) unsafe fn close<P>(pointer: *mut P, uses: impl FnOnce(&T) -> &Uses) -> Answer {
+        // SAFETY: as the caller says.
+        unsafe {
+            let handle = Self::of(pointer);
+            if handle.process.is_this() {
+                uses(&handle.object).check_none()?;
+            }
+            drop(Self::take(pointer));
+        }
+        Ok(())
     }
 
     /// Takes a pointer back: the handle goes, the object with its last owner.

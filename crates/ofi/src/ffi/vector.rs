@@ -91,14 +91,8 @@ pub(super) unsafe extern "C" fn open(
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    status(|| {
-        // SAFETY: an address vector of ours.
-        unsafe {
-            AvHandle::of(fid).object.vector.uses.check_none()?;
-            drop(AvHandle::take(fid));
-        }
-        Ok(())
-    })
+    // SAFETY: an address vector of ours, which the caller gives up.
+    status(|| unsafe { AvHandle::close(fid, |addresses| &addresses.vector.uses) })
 }
 
 unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, _: u64) -> c_int {

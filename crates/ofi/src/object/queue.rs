@@ -147,7 +147,12 @@ impl Queue {
             other => return other,
         }
         self.make();
-        self.take(count, &mut take)
+        let found = self.take(count, &mut take);
+        if matches!(found, Err(Errno(FI_EAGAIN))) {
+            // Who polls in a loop leaves the core to the thread that it waits for, where there are too few.
+            std::thread::yield_now();
+        }
+        found
     }
 
     fn take(&self, count: usize, take: &mut impl FnMut(usize, &Entry)) -> Answer<usize> {

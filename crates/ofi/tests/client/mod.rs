@@ -1,7 +1,15 @@
 //! A client of the provider, in the manner of an application: everything goes through the C tables.
-#![allow(unsafe_code, dead_code, unreachable_pub, reason = "calls C tables; not every test uses all of it")]
+#![allow(
+    unsafe_code,
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "calls C tables; not every test uses all of it"
+)]
 
 use std::ffi::c_void;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 use std::ptr::{self, null_mut};
 use std::sync::Once;
 use std::time::{Duration, Instant};
@@ -12,7 +20,6 @@ pub use pathweave_fi::abi::endpoint::*;
 pub use pathweave_fi::abi::eq::*;
 pub use pathweave_fi::abi::errno::*;
 pub use pathweave_fi::abi::fabric::*;
-pub use pathweave_fi::abi::rma::*;
 pub use pathweave_fi::abi::tagged::*;
 pub use pathweave_fi::abi::version;
 
@@ -25,7 +32,9 @@ pub fn environment() {
     ONCE.call_once(|| {
         // SAFETY: called before any test has started a thread of its own that reads it.
         unsafe {
-            std::env::set_var("PATHWEAVE_PROTECTION", "insecure");
+            if std::env::var_os("PATHWEAVE_PROTECTION").is_none() {
+                std::env::set_var("PATHWEAVE_PROTECTION", "insecure");
+            }
             std::env::set_var("PATHWEAVE_IFACE", "lo");
             std::env::set_var("PATHWEAVE_PATHS", "4");
         }
@@ -457,4 +466,32 @@ pub fn pattern(len: usize, seed: u64) -> Vec<u8> {
 pub fn slot(bytes: &mut Vec<u8>) -> &'static mut [u8] {
     // SAFETY: tests keep the vector until the completion.
     unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+/// The body of another process: an endpoint that says its name, and receives until it is killed.
+pub fn receive_for_ever() {
+    let node = Node::new();
+    let name: Vec<String> = node.name().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut out = std::io::stdout();
+    writeln!(out, "name {}", name.concat()).unwrap();
+    let mut into = vec![0; 64];
+    loop {
+        node.trecv(FI_ADDR_UNSPEC, 1, 0, slot(&mut into), 1);
+        while node.poll().is_none() {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Starts the test `a_process_that_receives` of this program, with variables of its own; it and its name.
+pub fn other_process(variables: &[(&str, &str)]) -> (std::process::Child, [u8; 16]) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "a_process_that_receives", "--nocapture"]);
+    command.envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let named = lines.map_while(Result::ok).find_map(|line| line.split("name ").nth(1).map(str::to_owned));
+    let text = named.expect("it says its name");
+    let byte = |index: usize| u8::from_str_radix(&text[2 * index..2 * index + 2], 16).unwrap();
+    (child, std::array::from_fn(byte))
 }
