@@ -98,7 +98,7 @@ fn data_comes_with_a_write_when_its_bytes_are_there() {
         let call = || unsafe {
             let rma = &*(*pair.near.ep).rma;
             (rma.writedata)(
-                pair.near.ep,
+                pair.near.ep.cast(),
                 sent.as_ptr().cast(),
                 len,
                 null_mut(),
@@ -149,7 +149,14 @@ fn counters_count_every_operation_injects_too() {
         } else {
             // SAFETY: the bytes are copied in the call.
             let call = || unsafe {
-                ((*(*pair.near.ep).rma).inject)(pair.near.ep, bytes.as_ptr().cast(), 64, pair.to_far, 0, 3)
+                ((*(*pair.near.ep).rma).inject)(
+                    pair.near.ep.cast(),
+                    bytes.as_ptr().cast(),
+                    64,
+                    pair.to_far,
+                    0,
+                    3,
+                )
             };
             pair.near.retry(call).unwrap();
         }
@@ -198,7 +205,7 @@ fn eight_endpoints_add_to_one_word() {
                     // SAFETY: the operand is copied in the call.
                     let call = || unsafe {
                         ((*(*node.ep).atomic).write)(
-                            node.ep,
+                            node.ep.cast(),
                             (&raw const one).cast(),
                             1,
                             null_mut(),
@@ -218,7 +225,7 @@ fn eight_endpoints_add_to_one_word() {
                 // SAFETY: the values stay until the completion.
                 let call = || unsafe {
                     ((*(*node.ep).atomic).compwrite)(
-                        node.ep,
+                        node.ep.cast(),
                         (&raw const swap).cast(),
                         1,
                         null_mut(),

@@ -265,7 +265,7 @@ fn injected_buffers_are_free_at_once() {
         let start = byte_buffer.as_ptr();
         // SAFETY: the provider copies them in the call.
         let call = || unsafe {
-            ((*(*pair.near.ep).tagged).inject)(pair.near.ep, start.cast(), 512, pair.to_far, index)
+            ((*(*pair.near.ep).tagged).inject)(pair.near.ep.cast(), start.cast(), 512, pair.to_far, index)
         };
         pair.near.retry(call).unwrap();
     }
@@ -280,7 +280,13 @@ fn injected_buffers_are_free_at_once() {
     let too_long = [0u8; 1_025];
     // SAFETY: as above.
     let answer = unsafe {
-        ((*(*pair.near.ep).tagged).inject)(pair.near.ep, too_long.as_ptr().cast(), 1_025, pair.to_far, 0)
+        ((*(*pair.near.ep).tagged).inject)(
+            pair.near.ep.cast(),
+            too_long.as_ptr().cast(),
+            1_025,
+            pair.to_far,
+            0,
+        )
     };
     assert_eq!(answer, -(FI_EMSGSIZE as isize));
 }
@@ -299,7 +305,7 @@ fn a_multi_receive_takes_messages_until_it_is_full() {
         data: 0,
     };
     // SAFETY: the bytes stay until the last completion.
-    assert_eq!(unsafe { ((*(*pair.far.ep).msg).recvmsg)(pair.far.ep, &msg, FI_MULTI_RECV) }, 0);
+    assert_eq!(unsafe { ((*(*pair.far.ep).msg).recvmsg)(pair.far.ep.cast(), &msg, FI_MULTI_RECV) }, 0);
     let sent = pattern(300, 4);
     let mut offset = 0;
     for index in 0..4 {
@@ -315,7 +321,7 @@ fn a_multi_receive_takes_messages_until_it_is_full() {
         pair.near.done();
     }
     // SAFETY: as above.
-    assert_eq!(unsafe { ((*(*pair.far.ep).msg).recvmsg)(pair.far.ep, &msg, FI_MULTI_RECV) }, 0);
+    assert_eq!(unsafe { ((*(*pair.far.ep).msg).recvmsg)(pair.far.ep.cast(), &msg, FI_MULTI_RECV) }, 0);
     pair.far.cancel(5);
     let error = pair.far.failed();
     assert_eq!((error.err, error.flags & FI_MULTI_RECV), (FI_ECANCELED, FI_MULTI_RECV));

@@ -27,7 +27,7 @@ fn a_child_of_a_fork_may_only_close_and_the_parent_goes_on() {
         // SAFETY: as above.
         unsafe {
             let sent = ((*(*pair.near.ep).tagged).send)(
-                pair.near.ep,
+                pair.near.ep.cast(),
                 b"two.".as_ptr().cast(),
                 4,
                 std::ptr::null_mut(),

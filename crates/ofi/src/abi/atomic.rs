@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::endpoint::FidEp;
+use super::fid::Ep;
 
 pub const FI_FETCH_ATOMIC: u64 = 1 << 58;
 pub const FI_COMPARE_ATOMIC: u64 = 1 << 59;
@@ -76,14 +76,14 @@ pub struct MsgAtomic {
 }
 
 /// `fi_ops_atomic.writevalid` and its like.
-pub type Valid = unsafe extern "C" fn(*mut FidEp, u32, u32, *mut usize) -> c_int;
+pub type Valid = unsafe extern "C" fn(*mut Ep, u32, u32, *mut usize) -> c_int;
 
 #[repr(C)]
 #[derive(Debug)]
 pub struct OpsAtomic {
     pub size: usize,
     pub write: unsafe extern "C" fn(
-        *mut FidEp,
+        *mut Ep,
         *const c_void,
         usize,
         *mut c_void,
@@ -95,7 +95,7 @@ pub struct OpsAtomic {
         *mut c_void,
     ) -> isize,
     pub writev: unsafe extern "C" fn(
-        *mut FidEp,
+        *mut Ep,
         *const Ioc,
         *mut *mut c_void,
         usize,
@@ -106,10 +106,10 @@ pub struct OpsAtomic {
         u32,
         *mut c_void,
     ) -> isize,
-    pub writemsg: unsafe extern "C" fn(*mut FidEp, *const MsgAtomic, u64) -> isize,
-    pub inject: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64, u64, u32, u32) -> isize,
+    pub writemsg: unsafe extern "C" fn(*mut Ep, *const MsgAtomic, u64) -> isize,
+    pub inject: unsafe extern "C" fn(*mut Ep, *const c_void, usize, u64, u64, u64, u32, u32) -> isize,
     pub readwrite: unsafe extern "C" fn(
-        *mut FidEp,
+        *mut Ep,
         *const c_void,
         usize,
         *mut c_void,
@@ -123,7 +123,7 @@ pub struct OpsAtomic {
         *mut c_void,
     ) -> isize,
     pub readwritev: unsafe extern "C" fn(
-        *mut FidEp,
+        *mut Ep,
         *const Ioc,
         *mut *mut c_void,
         usize,
@@ -138,9 +138,9 @@ pub struct OpsAtomic {
         *mut c_void,
     ) -> isize,
     pub readwritemsg:
-        unsafe extern "C" fn(*mut FidEp, *const MsgAtomic, *mut Ioc, *mut *mut c_void, usize, u64) -> isize,
+        unsafe extern "C" fn(*mut Ep, *const MsgAtomic, *mut Ioc, *mut *mut c_void, usize, u64) -> isize,
     pub compwrite: unsafe extern "C" fn(
-        *mut FidEp,
+        *mut Ep,
         *const c_void,
         usize,
         *mut c_void,
@@ -156,7 +156,7 @@ pub struct OpsAtomic {
         *mut c_void,
     ) -> isize,
     pub compwritev: unsafe extern "C" fn(
-        *mut FidEp,
+        *mut Ep,
         *const Ioc,
         *mut *mut c_void,
         usize,
@@ -174,7 +174,7 @@ pub struct OpsAtomic {
         *mut c_void,
     ) -> isize,
     pub compwritemsg: unsafe extern "C" fn(
-        *mut FidEp,
+        *mut Ep,
         *const MsgAtomic,
         *const Ioc,
         *mut *mut c_void,

@@ -7,7 +7,8 @@ use libc::iovec;
 use super::atomic::AtomicAttr;
 use super::endpoint::FidEp;
 use super::eq::{CntrAttr, CqAttr, FidCntr, FidCq};
-use super::fabric::{Fid, Info};
+use super::fabric::Info;
+use super::fid::Fid;
 
 pub const FI_SYMMETRIC: u64 = 1 << 59;
 pub const FI_SYNC_ERR: u64 = 1 << 58;

@@ -6,7 +6,7 @@ use libc::iovec;
 
 use super::atomic::OpsAtomic;
 use super::cm::OpsCm;
-use super::fabric::Fid;
+use super::fid::{Ep, Fid};
 use super::rma::OpsRma;
 use super::tagged::OpsTagged;
 
@@ -42,18 +42,18 @@ pub struct OpsEp {
 #[derive(Debug)]
 pub struct OpsMsg {
     pub size: usize,
-    pub recv: unsafe extern "C" fn(*mut FidEp, *mut c_void, usize, *mut c_void, u64, *mut c_void) -> isize,
+    pub recv: unsafe extern "C" fn(*mut Ep, *mut c_void, usize, *mut c_void, u64, *mut c_void) -> isize,
     pub recvv:
-        unsafe extern "C" fn(*mut FidEp, *const iovec, *mut *mut c_void, usize, u64, *mut c_void) -> isize,
-    pub recvmsg: unsafe extern "C" fn(*mut FidEp, *const Msg, u64) -> isize,
-    pub send: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, *mut c_void, u64, *mut c_void) -> isize,
+        unsafe extern "C" fn(*mut Ep, *const iovec, *mut *mut c_void, usize, u64, *mut c_void) -> isize,
+    pub recvmsg: unsafe extern "C" fn(*mut Ep, *const Msg, u64) -> isize,
+    pub send: unsafe extern "C" fn(*mut Ep, *const c_void, usize, *mut c_void, u64, *mut c_void) -> isize,
     pub sendv:
-        unsafe extern "C" fn(*mut FidEp, *const iovec, *mut *mut c_void, usize, u64, *mut c_void) -> isize,
-    pub sendmsg: unsafe extern "C" fn(*mut FidEp, *const Msg, u64) -> isize,
-    pub inject: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64) -> isize,
+        unsafe extern "C" fn(*mut Ep, *const iovec, *mut *mut c_void, usize, u64, *mut c_void) -> isize,
+    pub sendmsg: unsafe extern "C" fn(*mut Ep, *const Msg, u64) -> isize,
+    pub inject: unsafe extern "C" fn(*mut Ep, *const c_void, usize, u64) -> isize,
     pub senddata:
-        unsafe extern "C" fn(*mut FidEp, *const c_void, usize, *mut c_void, u64, u64, *mut c_void) -> isize,
-    pub injectdata: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64) -> isize,
+        unsafe extern "C" fn(*mut Ep, *const c_void, usize, *mut c_void, u64, u64, *mut c_void) -> isize,
+    pub injectdata: unsafe extern "C" fn(*mut Ep, *const c_void, usize, u64, u64) -> isize,
 }
 
 #[repr(C)]

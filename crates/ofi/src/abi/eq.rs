@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use super::fabric::Fid;
+use super::fid::Fid;
 
 pub const FI_WAIT_NONE: u32 = 0;
 pub const FI_WAIT_UNSPEC: u32 = 1;

@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use super::domain::FidDomain;
 use super::eq::{EqAttr, FidEq};
+pub use super::fid::{Fid, Ops};
 
 pub const FI_MSG: u64 = 1 << 1;
 pub const FI_RMA: u64 = 1 << 2;
@@ -234,26 +235,6 @@ pub struct Info {
     pub domain_attr: *mut DomainAttr,
     pub fabric_attr: *mut FabricAttr,
     pub nic: *mut c_void,
-}
-
-#[repr(C)]
-#[derive(Debug)]
-pub struct Ops {
-    pub size: usize,
-    pub close: unsafe extern "C" fn(*mut Fid) -> c_int,
-    pub bind: unsafe extern "C" fn(*mut Fid, *mut Fid, u64) -> c_int,
-    pub control: unsafe extern "C" fn(*mut Fid, c_int, *mut c_void) -> c_int,
-    pub ops_open: unsafe extern "C" fn(*mut Fid, *const c_char, u64, *mut *mut c_void, *mut c_void) -> c_int,
-    pub tostr: unsafe extern "C" fn(*const Fid, *mut c_char, usize) -> c_int,
-    pub ops_set: unsafe extern "C" fn(*mut Fid, *const c_char, u64, *mut c_void, *mut c_void) -> c_int,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Fid {
-    pub fclass: usize,
-    pub context: *mut c_void,
-    pub ops: *const Ops,
 }
 
 #[repr(C)]

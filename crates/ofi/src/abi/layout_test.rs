@@ -1,4 +1,6 @@
 //! Sizes by hand, always; and every size, offset and constant against the C headers that are installed.
+#![allow(clippy::cast_lossless, reason = "constants of several types become numbers of one")]
+#![allow(clippy::print_stderr, reason = "says why a test is skipped")]
 
 use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};

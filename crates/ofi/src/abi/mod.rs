@@ -12,6 +12,7 @@ pub mod endpoint;
 pub mod eq;
 pub mod errno;
 pub mod fabric;
+pub mod fid;
 pub mod provider;
 pub mod rma;
 pub mod tagged;

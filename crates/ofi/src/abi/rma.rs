@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use libc::iovec;
 
-use super::endpoint::FidEp;
+use super::fid::Ep;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -31,18 +31,10 @@ pub struct MsgRma {
 #[derive(Debug)]
 pub struct OpsRma {
     pub size: usize,
-    pub read: unsafe extern "C" fn(
-        *mut FidEp,
-        *mut c_void,
-        usize,
-        *mut c_void,
-        u64,
-        u64,
-        u64,
-        *mut c_void,
-    ) -> isize,
+    pub read:
+        unsafe extern "C" fn(*mut Ep, *mut c_void, usize, *mut c_void, u64, u64, u64, *mut c_void) -> isize,
     pub readv: unsafe extern "C" fn(
-        *mut FidEp,
+        *mut Ep,
         *const iovec,
         *mut *mut c_void,
         usize,
@@ -51,19 +43,11 @@ pub struct OpsRma {
         u64,
         *mut c_void,
     ) -> isize,
-    pub readmsg: unsafe extern "C" fn(*mut FidEp, *const MsgRma, u64) -> isize,
-    pub write: unsafe extern "C" fn(
-        *mut FidEp,
-        *const c_void,
-        usize,
-        *mut c_void,
-        u64,
-        u64,
-        u64,
-        *mut c_void,
-    ) -> isize,
+    pub readmsg: unsafe extern "C" fn(*mut Ep, *const MsgRma, u64) -> isize,
+    pub write:
+        unsafe extern "C" fn(*mut Ep, *const c_void, usize, *mut c_void, u64, u64, u64, *mut c_void) -> isize,
     pub writev: unsafe extern "C" fn(
-        *mut FidEp,
+        *mut Ep,
         *const iovec,
         *mut *mut c_void,
         usize,
@@ -72,10 +56,10 @@ pub struct OpsRma {
         u64,
         *mut c_void,
     ) -> isize,
-    pub writemsg: unsafe extern "C" fn(*mut FidEp, *const MsgRma, u64) -> isize,
-    pub inject: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64, u64) -> isize,
+    pub writemsg: unsafe extern "C" fn(*mut Ep, *const MsgRma, u64) -> isize,
+    pub inject: unsafe extern "C" fn(*mut Ep, *const c_void, usize, u64, u64, u64) -> isize,
     pub writedata: unsafe extern "C" fn(
-        *mut FidEp,
+        *mut Ep,
         *const c_void,
         usize,
         *mut c_void,
@@ -85,5 +69,5 @@ pub struct OpsRma {
         u64,
         *mut c_void,
     ) -> isize,
-    pub injectdata: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64, u64, u64) -> isize,
+    pub injectdata: unsafe extern "C" fn(*mut Ep, *const c_void, usize, u64, u64, u64, u64) -> isize,
 }

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use libc::iovec;
 
-use super::endpoint::FidEp;
+use super::fid::Ep;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -23,18 +23,10 @@ pub struct MsgTagged {
 #[derive(Debug)]
 pub struct OpsTagged {
     pub size: usize,
-    pub recv: unsafe extern "C" fn(
-        *mut FidEp,
-        *mut c_void,
-        usize,
-        *mut c_void,
-        u64,
-        u64,
-        u64,
-        *mut c_void,
-    ) -> isize,
+    pub recv:
+        unsafe extern "C" fn(*mut Ep, *mut c_void, usize, *mut c_void, u64, u64, u64, *mut c_void) -> isize,
     pub recvv: unsafe extern "C" fn(
-        *mut FidEp,
+        *mut Ep,
         *const iovec,
         *mut *mut c_void,
         usize,
@@ -43,29 +35,14 @@ pub struct OpsTagged {
         u64,
         *mut c_void,
     ) -> isize,
-    pub recvmsg: unsafe extern "C" fn(*mut FidEp, *const MsgTagged, u64) -> isize,
+    pub recvmsg: unsafe extern "C" fn(*mut Ep, *const MsgTagged, u64) -> isize,
     pub send:
-        unsafe extern "C" fn(*mut FidEp, *const c_void, usize, *mut c_void, u64, u64, *mut c_void) -> isize,
-    pub sendv: unsafe extern "C" fn(
-        *mut FidEp,
-        *const iovec,
-        *mut *mut c_void,
-        usize,
-        u64,
-        u64,
-        *mut c_void,
-    ) -> isize,
-    pub sendmsg: unsafe extern "C" fn(*mut FidEp, *const MsgTagged, u64) -> isize,
-    pub inject: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64) -> isize,
-    pub senddata: unsafe extern "C" fn(
-        *mut FidEp,
-        *const c_void,
-        usize,
-        *mut c_void,
-        u64,
-        u64,
-        u64,
-        *mut c_void,
-    ) -> isize,
-    pub injectdata: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64, u64) -> isize,
+        unsafe extern "C" fn(*mut Ep, *const c_void, usize, *mut c_void, u64, u64, *mut c_void) -> isize,
+    pub sendv:
+        unsafe extern "C" fn(*mut Ep, *const iovec, *mut *mut c_void, usize, u64, u64, *mut c_void) -> isize,
+    pub sendmsg: unsafe extern "C" fn(*mut Ep, *const MsgTagged, u64) -> isize,
+    pub inject: unsafe extern "C" fn(*mut Ep, *const c_void, usize, u64, u64) -> isize,
+    pub senddata:
+        unsafe extern "C" fn(*mut Ep, *const c_void, usize, *mut c_void, u64, u64, u64, *mut c_void) -> isize,
+    pub injectdata: unsafe extern "C" fn(*mut Ep, *const c_void, usize, u64, u64, u64) -> isize,
 }

@@ -3,9 +3,8 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use super::cq::get_wait;
-use super::domain::DomainHandle;
 use super::handle::{Handle, fid};
+use super::handles::{CntrHandle, DomainHandle, get_wait};
 use super::unsupported;
 use crate::abi::domain::FidDomain;
 use crate::abi::eq::*;
@@ -14,8 +13,6 @@ use crate::abi::fabric::*;
 use crate::guard::{Answer, Errno, status};
 use crate::object::counter::{Counter, Counts};
 use crate::object::wait::{Object, deadline};
-
-pub(super) type CntrHandle = Handle<FidCntr, Counter>;
 
 static OPS: Ops = Ops {
     size: size_of::<Ops>(),

@@ -4,31 +4,16 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-use super::domain::DomainHandle;
 use super::handle::{Handle, fid};
+use super::handles::{Completions, CqHandle, DomainHandle, get_wait};
 use super::unsupported;
 use crate::abi::eq::*;
-use crate::abi::errno::{FI_EINVAL, FI_ENOSYS};
+use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::*;
 use crate::abi::version;
-use crate::guard::{Answer, Errno, count, status};
+use crate::guard::{Errno, count, status};
 use crate::object::queue::{Entry, Format, Queue};
-use crate::object::wait::{Object, Waiting, deadline};
-
-/// The queue, and the version of the interface that the application was built with.
-pub(crate) struct Completions {
-    pub(crate) queue: Arc<Queue>,
-    pub(super) api_version: u32,
-}
-
-impl std::ops::Deref for Completions {
-    type Target = Arc<Queue>;
-    fn deref(&self) -> &Arc<Queue> {
-        &self.queue
-    }
-}
-
-pub(super) type CqHandle = Handle<FidCq, Completions>;
+use crate::object::wait::{Object, deadline};
 
 static OPS: Ops = Ops {
     size: size_of::<Ops>(),
@@ -69,24 +54,6 @@ pub(super) unsafe extern "C" fn open(
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     // SAFETY: a completion queue of ours, which the caller gives up.
     status(|| unsafe { CqHandle::close(fid, |completions| &completions.queue.uses) })
-}
-
-/// FI_GETWAIT and FI_GETWAITOBJ.
-///
-/// # Safety
-/// The argument is what the command says.
-pub(super) unsafe fn get_wait(waiting: &Waiting, command: c_int, arg: *mut c_void) -> Answer {
-    if arg.is_null() {
-        return Err(Errno(FI_EINVAL));
-    }
-    match command {
-        // SAFETY: as the caller says.
-        FI_GETWAIT => unsafe { arg.cast::<c_int>().write(waiting.descriptor()?) },
-        // SAFETY: as the caller says.
-        FI_GETWAITOBJ => unsafe { arg.cast::<u32>().write(waiting.object().number()) },
-        _ => return Err(Errno(FI_ENOSYS)),
-    }
-    Ok(())
 }
 
 unsafe extern "C" fn control(fid: *mut Fid, command: c_int, arg: *mut c_void) -> c_int {

@@ -3,8 +3,8 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use super::fabric::FabricHandle;
 use super::handle::{Handle, fid};
+use super::handles::{DomainHandle, FabricHandle};
 use super::{address, cntr, cq, endpoint, info, interfaces, mr, unsupported, vector};
 use crate::abi::atomic::AtomicAttr;
 use crate::abi::domain::*;
@@ -14,8 +14,6 @@ use crate::guard::{Answer, Errno, status};
 use crate::log::say_once;
 use crate::object::domain::{Addressing, Domain, Keys};
 use crate::settings;
-
-pub(super) type DomainHandle = Handle<FidDomain, Domain>;
 
 static OPS: Ops = Ops {
     size: size_of::<Ops>(),

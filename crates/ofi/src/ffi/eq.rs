@@ -4,9 +4,8 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-use super::cq::get_wait;
-use super::fabric::FabricHandle;
 use super::handle::{Handle, fid};
+use super::handles::{EqHandle, FabricHandle, get_wait};
 use super::unsupported;
 use crate::abi::eq::*;
 use crate::abi::errno::FI_EINVAL;
@@ -14,8 +13,6 @@ use crate::abi::fabric::*;
 use crate::guard::{Answer, Errno, count, status};
 use crate::object::events::{Event, EventQueue, Look, MOST_EVENTS};
 use crate::object::wait::{Object, deadline};
-
-pub(super) type EqHandle = Handle<FidEq, EventQueue>;
 
 static OPS: Ops = Ops {
     size: size_of::<Ops>(),

@@ -4,13 +4,12 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use super::handle::{Handle, class_of, fid};
-use super::{cntr, cq, domain, eq, text, unsupported};
+use super::handles::{CntrHandle, CqHandle, EqHandle, FabricHandle};
+use super::{domain, eq, text, unsupported};
 use crate::abi::errno::{FI_EINVAL, FI_ENODATA, FI_ENOSYS};
 use crate::abi::fabric::*;
 use crate::guard::{Answer, Errno, status};
 use crate::object::domain::Fabric;
-
-pub(super) type FabricHandle = Handle<FidFabric, Fabric>;
 
 static OPS: Ops = Ops {
     size: size_of::<Ops>(),
@@ -67,9 +66,9 @@ unsafe extern "C" fn trywait(_: *mut FidFabric, fids: *mut *mut Fid, count: c_in
             // SAFETY: a fid of ours, of the class that it says.
             unsafe {
                 match class_of(fid)? {
-                    FI_CLASS_CQ => cq::CqHandle::here(fid)?.try_wait()?,
-                    FI_CLASS_CNTR => cntr::CntrHandle::here(fid)?.try_wait()?,
-                    FI_CLASS_EQ => eq::EqHandle::here(fid)?.try_wait()?,
+                    FI_CLASS_CQ => CqHandle::here(fid)?.try_wait()?,
+                    FI_CLASS_CNTR => CntrHandle::here(fid)?.try_wait()?,
+                    FI_CLASS_EQ => EqHandle::here(fid)?.try_wait()?,
                     _ => return Err(Errno(FI_ENOSYS)),
                 }
             }

@@ -10,6 +10,7 @@ pub(crate) mod endpoint;
 pub(crate) mod eq;
 pub(crate) mod fabric;
 pub(crate) mod handle;
+pub(crate) mod handles;
 pub(crate) mod info;
 pub(crate) mod interfaces;
 pub(crate) mod memory;

@@ -5,24 +5,15 @@ use std::sync::Arc;
 
 use libc::iovec;
 
-use super::cntr::CntrHandle;
-use super::domain::DomainHandle;
 use super::handle::{Handle, class_of, fid};
+use super::handles::{CntrHandle, DomainHandle, MrHandle, Registered};
 use super::memory::{Span, spans};
 use super::unsupported;
 use crate::abi::domain::*;
 use crate::abi::errno::{FI_EINVAL, FI_ENOSYS};
 use crate::abi::fabric::*;
 use crate::guard::{Errno, status};
-use crate::object::domain::{Domain, Mr, MrCounter};
-
-/// The region and its domain.
-pub(crate) struct Registered {
-    mr: Arc<Mr>,
-    domain: Arc<Domain>,
-}
-
-pub(super) type MrHandle = Handle<FidMr, Registered>;
+use crate::object::domain::MrCounter;
 
 static OPS: Ops = Ops {
     size: size_of::<Ops>(),

@@ -5,30 +5,16 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
-use super::domain::DomainHandle;
-use super::eq::EqHandle;
 use super::handle::{Handle, class_of, fid};
+use super::handles::{Addresses, AvHandle, DomainHandle, EqHandle};
 use super::{address, text, unsupported};
 use crate::abi::domain::*;
 use crate::abi::eq::{EqEntry, FI_AV_COMPLETE};
 use crate::abi::errno::{FI_EINVAL, FI_ENOSYS};
 use crate::abi::fabric::*;
 use crate::guard::{Answer, Errno, count, status};
-use crate::object::events::{Event, EventQueue, Failed};
+use crate::object::events::{Event, Failed};
 use crate::object::lock;
-use crate::object::uses::Use;
-use crate::object::vector::Vector;
-
-/// The vector, and where it tells what was inserted.
-pub(crate) struct Addresses {
-    pub(crate) vector: Arc<Vector>,
-    /// Bytes of an address, as an application lays them one behind the other.
-    address_bytes: usize,
-    family_is_4: bool,
-    events: Mutex<Option<(Arc<EventQueue>, Use)>>,
-}
-
-pub(super) type AvHandle = Handle<FidAv, Addresses>;
 
 static OPS: Ops = Ops {
     size: size_of::<Ops>(),

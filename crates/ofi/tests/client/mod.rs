@@ -188,7 +188,7 @@ impl Node {
         // SAFETY: tests keep the bytes until the completion.
         let call = || unsafe {
             ((*(*self.ep).tagged).send)(
-                self.ep,
+                self.ep.cast(),
                 bytes.as_ptr().cast(),
                 bytes.len(),
                 null_mut(),
@@ -205,7 +205,7 @@ impl Node {
         // SAFETY: tests keep the bytes until the completion.
         let call = || unsafe {
             ((*(*self.ep).tagged).recv)(
-                self.ep,
+                self.ep.cast(),
                 start.cast(),
                 len,
                 null_mut(),
@@ -222,7 +222,7 @@ impl Node {
         // SAFETY: tests keep the bytes until the completion.
         let call = || unsafe {
             ((*(*self.ep).msg).send)(
-                self.ep,
+                self.ep.cast(),
                 bytes.as_ptr().cast(),
                 bytes.len(),
                 null_mut(),
@@ -237,7 +237,14 @@ impl Node {
         let (start, len) = (into.as_mut_ptr(), into.len());
         // SAFETY: tests keep the bytes until the completion.
         let call = || unsafe {
-            ((*(*self.ep).msg).recv)(self.ep, start.cast(), len, null_mut(), from, context as *mut c_void)
+            ((*(*self.ep).msg).recv)(
+                self.ep.cast(),
+                start.cast(),
+                len,
+                null_mut(),
+                from,
+                context as *mut c_void,
+            )
         };
         self.retry(call).unwrap();
     }
@@ -264,7 +271,7 @@ impl Node {
             data: 0,
         };
         // SAFETY: tests keep the bytes until the completion.
-        unsafe { ((*(*self.ep).tagged).recvmsg)(self.ep, &msg, flags) }
+        unsafe { ((*(*self.ep).tagged).recvmsg)(self.ep.cast(), &msg, flags) }
     }
 
     pub fn cancel(&self, context: usize) {
@@ -348,7 +355,7 @@ impl Node {
         // SAFETY: tests keep the bytes until the completion.
         let call = || unsafe {
             ((*(*self.ep).rma).write)(
-                self.ep,
+                self.ep.cast(),
                 bytes.as_ptr().cast(),
                 bytes.len(),
                 null_mut(),
@@ -366,7 +373,7 @@ impl Node {
         // SAFETY: tests keep the bytes until the completion.
         let call = || unsafe {
             ((*(*self.ep).rma).read)(
-                self.ep,
+                self.ep.cast(),
                 start.cast(),
                 len,
                 null_mut(),

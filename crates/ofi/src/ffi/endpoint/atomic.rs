@@ -5,11 +5,11 @@ use std::slice;
 
 use pathweave_tagged::{AtomicForm, AtomicOp, AtomicType, MAX_ATOMIC_BYTES};
 
+use super::super::handles::EpHandle;
 use super::super::memory::Span;
-use super::EpHandle;
 use crate::abi::atomic::*;
-use crate::abi::endpoint::FidEp;
 use crate::abi::errno::{FI_EINVAL, FI_EOPNOTSUPP};
+use crate::abi::fid::Ep;
 use crate::endpoint::{Amo, AtomicFetch, Wanted, flags};
 use crate::getinfo::IOV_LIMIT;
 use crate::guard::{Answer, Errno, count, status};
@@ -114,7 +114,7 @@ struct Order {
 
 /// # Safety
 /// An endpoint of ours; values that stay until the operation is done.
-unsafe fn post(ep: *mut FidEp, operand: Values, back: Back, order: Order) -> isize {
+unsafe fn post(ep: *mut Ep, operand: Values, back: Back, order: Order) -> isize {
     count(|| {
         // SAFETY: as the caller says.
         unsafe {
@@ -155,7 +155,7 @@ unsafe fn post(ep: *mut FidEp, operand: Values, back: Back, order: Order) -> isi
 
 /// # Safety
 /// An endpoint of ours, and a message whose values stay until the operation is done.
-unsafe fn post_message(ep: *mut FidEp, msg: *const MsgAtomic, back: Back, given: u64) -> isize {
+unsafe fn post_message(ep: *mut Ep, msg: *const MsgAtomic, back: Back, given: u64) -> isize {
     // SAFETY: as the caller says.
     unsafe {
         let Some(msg) = msg.as_ref() else { return -(FI_EINVAL as isize) };
@@ -185,7 +185,7 @@ fn order(peer: u64, address: u64, key: u64, datatype: u32, op: u32, context: *mu
 // All below are called with the arguments that the manual names for them, and each hands them on.
 
 unsafe extern "C" fn write(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     buf: *const c_void,
     count: usize,
     _: *mut c_void,
@@ -202,7 +202,7 @@ unsafe extern "C" fn write(
 }
 
 unsafe extern "C" fn writev(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     iov: *const Ioc,
     _: *mut *mut c_void,
     count: usize,
@@ -218,13 +218,13 @@ unsafe extern "C" fn writev(
     unsafe { post(ep, Values::In(iov, count), Back::Nothing, order) }
 }
 
-unsafe extern "C" fn writemsg(ep: *mut FidEp, msg: *const MsgAtomic, flags: u64) -> isize {
+unsafe extern "C" fn writemsg(ep: *mut Ep, msg: *const MsgAtomic, flags: u64) -> isize {
     // SAFETY: the arguments of fi_atomicmsg.
     unsafe { post_message(ep, msg, Back::Nothing, flags) }
 }
 
 unsafe extern "C" fn inject(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     buf: *const c_void,
     count: usize,
     peer: u64,
@@ -240,7 +240,7 @@ unsafe extern "C" fn inject(
 }
 
 unsafe extern "C" fn readwrite(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     buf: *const c_void,
     count: usize,
     _: *mut c_void,
@@ -259,7 +259,7 @@ unsafe extern "C" fn readwrite(
 }
 
 unsafe extern "C" fn readwritev(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     iov: *const Ioc,
     _: *mut *mut c_void,
     count: usize,
@@ -279,7 +279,7 @@ unsafe extern "C" fn readwritev(
 }
 
 unsafe extern "C" fn readwritemsg(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     msg: *const MsgAtomic,
     result: *mut Ioc,
     _: *mut *mut c_void,
@@ -291,7 +291,7 @@ unsafe extern "C" fn readwritemsg(
 }
 
 unsafe extern "C" fn compwrite(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     buf: *const c_void,
     count: usize,
     _: *mut c_void,
@@ -313,7 +313,7 @@ unsafe extern "C" fn compwrite(
 }
 
 unsafe extern "C" fn compwritev(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     iov: *const Ioc,
     _: *mut *mut c_void,
     count: usize,
@@ -337,7 +337,7 @@ unsafe extern "C" fn compwritev(
 }
 
 unsafe extern "C" fn compwritemsg(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     msg: *const MsgAtomic,
     compare: *const Ioc,
     _: *mut *mut c_void,
@@ -365,17 +365,17 @@ unsafe fn tell_valid(datatype: u32, op: u32, flags: u64, count: *mut usize) -> c
     })
 }
 
-unsafe extern "C" fn writevalid(_: *mut FidEp, datatype: u32, op: u32, count: *mut usize) -> c_int {
+unsafe extern "C" fn writevalid(_: *mut Ep, datatype: u32, op: u32, count: *mut usize) -> c_int {
     // SAFETY: the arguments of fi_atomicvalid.
     unsafe { tell_valid(datatype, op, 0, count) }
 }
 
-unsafe extern "C" fn readwritevalid(_: *mut FidEp, datatype: u32, op: u32, count: *mut usize) -> c_int {
+unsafe extern "C" fn readwritevalid(_: *mut Ep, datatype: u32, op: u32, count: *mut usize) -> c_int {
     // SAFETY: the arguments of fi_fetch_atomicvalid.
     unsafe { tell_valid(datatype, op, FI_FETCH_ATOMIC, count) }
 }
 
-unsafe extern "C" fn compwritevalid(_: *mut FidEp, datatype: u32, op: u32, count: *mut usize) -> c_int {
+unsafe extern "C" fn compwritevalid(_: *mut Ep, datatype: u32, op: u32, count: *mut usize) -> c_int {
     // SAFETY: the arguments of fi_compare_atomicvalid.
     unsafe { tell_valid(datatype, op, FI_COMPARE_ATOMIC, count) }
 }

@@ -3,11 +3,11 @@
 use std::ffi::{c_int, c_void};
 
 use super::super::address;
-use super::EpHandle;
+use super::super::handles::EpHandle;
 use crate::abi::cm::OpsCm;
-use crate::abi::endpoint::FidEp;
 use crate::abi::errno::{FI_EINVAL, FI_ENOSYS, FI_ETOOSMALL};
 use crate::abi::fabric::Fid;
+use crate::abi::fid::Ep;
 use crate::guard::{Errno, status};
 
 pub(super) static CM_OPS: OpsCm = OpsCm {
@@ -51,26 +51,26 @@ unsafe extern "C" fn getname(fid: *mut Fid, to: *mut c_void, len: *mut usize) ->
     })
 }
 
-unsafe extern "C" fn getpeer(_: *mut FidEp, _: *mut c_void, _: *mut usize) -> c_int {
+unsafe extern "C" fn getpeer(_: *mut Ep, _: *mut c_void, _: *mut usize) -> c_int {
     -FI_ENOSYS
 }
-unsafe extern "C" fn connect(_: *mut FidEp, _: *const c_void, _: *const c_void, _: usize) -> c_int {
+unsafe extern "C" fn connect(_: *mut Ep, _: *const c_void, _: *const c_void, _: usize) -> c_int {
     -FI_ENOSYS
 }
 unsafe extern "C" fn listen(_: *mut c_void) -> c_int {
     -FI_ENOSYS
 }
-unsafe extern "C" fn accept(_: *mut FidEp, _: *const c_void, _: usize) -> c_int {
+unsafe extern "C" fn accept(_: *mut Ep, _: *const c_void, _: usize) -> c_int {
     -FI_ENOSYS
 }
 unsafe extern "C" fn reject(_: *mut c_void, _: *mut Fid, _: *const c_void, _: usize) -> c_int {
     -FI_ENOSYS
 }
-unsafe extern "C" fn shutdown(_: *mut FidEp, _: u64) -> c_int {
+unsafe extern "C" fn shutdown(_: *mut Ep, _: u64) -> c_int {
     -FI_ENOSYS
 }
 unsafe extern "C" fn join(
-    _: *mut FidEp,
+    _: *mut Ep,
     _: *const c_void,
     _: u64,
     _: *mut *mut c_void,

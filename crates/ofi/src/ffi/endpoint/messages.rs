@@ -5,11 +5,12 @@ use std::ffi::c_void;
 use libc::iovec;
 use pathweave_tagged::Want;
 
+use super::super::handles::EpHandle;
 use super::super::memory::{Span, spans};
-use super::EpHandle;
-use crate::abi::endpoint::{FidEp, Msg, OpsMsg};
+use crate::abi::endpoint::{Msg, OpsMsg};
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::*;
+use crate::abi::fid::Ep;
 use crate::abi::tagged::{MsgTagged, OpsTagged};
 use crate::endpoint::{Incoming, MessageKind, Outgoing, Wanted, flags};
 use crate::getinfo::IOV_LIMIT;
@@ -61,7 +62,7 @@ struct Envelope {
 
 /// # Safety
 /// An endpoint of ours; bytes that stay until the send is done.
-unsafe fn post_send(ep: *mut FidEp, bytes: Answer<Box<[Span]>>, envelope: Envelope) -> isize {
+unsafe fn post_send(ep: *mut Ep, bytes: Answer<Box<[Span]>>, envelope: Envelope) -> isize {
     count(|| {
         // SAFETY: as the caller says.
         let endpoint = unsafe { EpHandle::here(ep) }?;
@@ -86,7 +87,7 @@ struct Wish {
 
 /// # Safety
 /// An endpoint of ours; bytes that stay until the receive is done.
-unsafe fn post_receive(ep: *mut FidEp, bytes: Answer<Box<[Span]>>, wish: Wish) -> isize {
+unsafe fn post_receive(ep: *mut Ep, bytes: Answer<Box<[Span]>>, wish: Wish) -> isize {
     count(|| {
         // SAFETY: as the caller says.
         let endpoint = unsafe { EpHandle::here(ep) }?;
@@ -144,7 +145,7 @@ fn with_tag(from: u64, tag: u64, ignore: u64, context: *mut c_void) -> Wish {
 // All below are called with the arguments that the manual names for them, and each hands them on.
 
 unsafe extern "C" fn recv(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     to: *mut c_void,
     len: usize,
     _: *mut c_void,
@@ -156,7 +157,7 @@ unsafe extern "C" fn recv(
 }
 
 unsafe extern "C" fn recvv(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     iov: *const iovec,
     _: *mut *mut c_void,
     count: usize,
@@ -167,7 +168,7 @@ unsafe extern "C" fn recvv(
     unsafe { post_receive(ep, several(iov, count), any(from, context)) }
 }
 
-unsafe extern "C" fn recvmsg(ep: *mut FidEp, msg: *const Msg, flags: u64) -> isize {
+unsafe extern "C" fn recvmsg(ep: *mut Ep, msg: *const Msg, flags: u64) -> isize {
     // SAFETY: the arguments of fi_recvmsg.
     unsafe {
         let Some(msg) = msg.as_ref() else { return -(FI_EINVAL as isize) };
@@ -177,7 +178,7 @@ unsafe extern "C" fn recvmsg(ep: *mut FidEp, msg: *const Msg, flags: u64) -> isi
 }
 
 unsafe extern "C" fn send(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     from: *const c_void,
     len: usize,
     _: *mut c_void,
@@ -189,7 +190,7 @@ unsafe extern "C" fn send(
 }
 
 unsafe extern "C" fn sendv(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     iov: *const iovec,
     _: *mut *mut c_void,
     count: usize,
@@ -200,7 +201,7 @@ unsafe extern "C" fn sendv(
     unsafe { post_send(ep, several(iov, count), plain(to, context)) }
 }
 
-unsafe extern "C" fn sendmsg(ep: *mut FidEp, msg: *const Msg, flags: u64) -> isize {
+unsafe extern "C" fn sendmsg(ep: *mut Ep, msg: *const Msg, flags: u64) -> isize {
     // SAFETY: the arguments of fi_sendmsg.
     unsafe {
         let Some(msg) = msg.as_ref() else { return -(FI_EINVAL as isize) };
@@ -210,7 +211,7 @@ unsafe extern "C" fn sendmsg(ep: *mut FidEp, msg: *const Msg, flags: u64) -> isi
     }
 }
 
-unsafe extern "C" fn inject(ep: *mut FidEp, from: *const c_void, len: usize, to: u64) -> isize {
+unsafe extern "C" fn inject(ep: *mut Ep, from: *const c_void, len: usize, to: u64) -> isize {
     // SAFETY: the arguments of fi_inject.
     unsafe {
         post_send(ep, one(from, len), Envelope { wanted: Wanted::Nothing, ..plain(to, std::ptr::null_mut()) })
@@ -218,7 +219,7 @@ unsafe extern "C" fn inject(ep: *mut FidEp, from: *const c_void, len: usize, to:
 }
 
 unsafe extern "C" fn senddata(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     from: *const c_void,
     len: usize,
     _: *mut c_void,
@@ -230,20 +231,14 @@ unsafe extern "C" fn senddata(
     unsafe { post_send(ep, one(from, len), Envelope { data: Some(data), ..plain(to, context) }) }
 }
 
-unsafe extern "C" fn injectdata(
-    ep: *mut FidEp,
-    from: *const c_void,
-    len: usize,
-    data: u64,
-    to: u64,
-) -> isize {
+unsafe extern "C" fn injectdata(ep: *mut Ep, from: *const c_void, len: usize, data: u64, to: u64) -> isize {
     let envelope = Envelope { data: Some(data), wanted: Wanted::Nothing, ..plain(to, std::ptr::null_mut()) };
     // SAFETY: the arguments of fi_injectdata.
     unsafe { post_send(ep, one(from, len), envelope) }
 }
 
 unsafe extern "C" fn trecv(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     to: *mut c_void,
     len: usize,
     _: *mut c_void,
@@ -257,7 +252,7 @@ unsafe extern "C" fn trecv(
 }
 
 unsafe extern "C" fn trecvv(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     iov: *const iovec,
     _: *mut *mut c_void,
     count: usize,
@@ -270,7 +265,7 @@ unsafe extern "C" fn trecvv(
     unsafe { post_receive(ep, several(iov, count), with_tag(from, tag, ignore, context)) }
 }
 
-unsafe extern "C" fn trecvmsg(ep: *mut FidEp, msg: *const MsgTagged, flags: u64) -> isize {
+unsafe extern "C" fn trecvmsg(ep: *mut Ep, msg: *const MsgTagged, flags: u64) -> isize {
     // SAFETY: the arguments of fi_trecvmsg.
     unsafe {
         let Some(msg) = msg.as_ref() else { return -(FI_EINVAL as isize) };
@@ -281,7 +276,7 @@ unsafe extern "C" fn trecvmsg(ep: *mut FidEp, msg: *const MsgTagged, flags: u64)
 }
 
 unsafe extern "C" fn tsend(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     from: *const c_void,
     len: usize,
     _: *mut c_void,
@@ -294,7 +289,7 @@ unsafe extern "C" fn tsend(
 }
 
 unsafe extern "C" fn tsendv(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     iov: *const iovec,
     _: *mut *mut c_void,
     count: usize,
@@ -306,7 +301,7 @@ unsafe extern "C" fn tsendv(
     unsafe { post_send(ep, several(iov, count), tagged(to, tag, context)) }
 }
 
-unsafe extern "C" fn tsendmsg(ep: *mut FidEp, msg: *const MsgTagged, flags: u64) -> isize {
+unsafe extern "C" fn tsendmsg(ep: *mut Ep, msg: *const MsgTagged, flags: u64) -> isize {
     // SAFETY: the arguments of fi_tsendmsg.
     unsafe {
         let Some(msg) = msg.as_ref() else { return -(FI_EINVAL as isize) };
@@ -317,14 +312,14 @@ unsafe extern "C" fn tsendmsg(ep: *mut FidEp, msg: *const MsgTagged, flags: u64)
     }
 }
 
-unsafe extern "C" fn tinject(ep: *mut FidEp, from: *const c_void, len: usize, to: u64, tag: u64) -> isize {
+unsafe extern "C" fn tinject(ep: *mut Ep, from: *const c_void, len: usize, to: u64, tag: u64) -> isize {
     let envelope = Envelope { wanted: Wanted::Nothing, ..tagged(to, tag, std::ptr::null_mut()) };
     // SAFETY: the arguments of fi_tinject.
     unsafe { post_send(ep, one(from, len), envelope) }
 }
 
 unsafe extern "C" fn tsenddata(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     from: *const c_void,
     len: usize,
     _: *mut c_void,
@@ -338,7 +333,7 @@ unsafe extern "C" fn tsenddata(
 }
 
 unsafe extern "C" fn tinjectdata(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     from: *const c_void,
     len: usize,
     data: u64,

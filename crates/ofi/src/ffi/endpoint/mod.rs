@@ -10,12 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::cntr::CntrHandle;
-use super::cq::CqHandle;
-use super::domain::DomainHandle;
-use super::eq::EqHandle;
 use super::handle::{Handle, class_of, fid};
-use super::vector::AvHandle;
+use super::handles::{AvHandle, CntrHandle, CqHandle, DomainHandle, EpHandle, EqHandle};
 use super::{address, unsupported};
 use crate::abi::domain::FidDomain;
 use crate::abi::endpoint::*;
@@ -24,8 +20,6 @@ use crate::abi::fabric::*;
 use crate::endpoint::{BoundCounter, BoundQueue, Endpoint, New, Selection};
 use crate::getinfo::{ALL, RX_OP_FLAGS, TX_OP_FLAGS};
 use crate::guard::{Answer, Errno, count, status};
-
-pub(super) type EpHandle = Handle<FidEp, Endpoint>;
 
 static OPS: Ops = Ops {
     size: size_of::<Ops>(),

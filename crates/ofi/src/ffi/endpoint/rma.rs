@@ -6,11 +6,11 @@ use std::slice;
 use libc::iovec;
 use pathweave_tagged::{Segment, Segments};
 
+use super::super::handles::EpHandle;
 use super::super::memory::{Span, spans};
-use super::EpHandle;
-use crate::abi::endpoint::FidEp;
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::FI_REMOTE_CQ_DATA;
+use crate::abi::fid::Ep;
 use crate::abi::rma::{MsgRma, OpsRma, RmaIov};
 use crate::endpoint::{Rma, RmaKind, Wanted, flags};
 use crate::getinfo::IOV_LIMIT;
@@ -39,7 +39,7 @@ struct Far {
 
 /// # Safety
 /// An endpoint of ours; bytes that stay until the operation is done.
-unsafe fn post(ep: *mut FidEp, kind: RmaKind, bytes: Answer<Box<[Span]>>, far: Far, wanted: Wanted) -> isize {
+unsafe fn post(ep: *mut Ep, kind: RmaKind, bytes: Answer<Box<[Span]>>, far: Far, wanted: Wanted) -> isize {
     count(|| {
         // SAFETY: as the caller says.
         let endpoint = unsafe { EpHandle::here(ep) }?;
@@ -55,7 +55,7 @@ unsafe fn post(ep: *mut FidEp, kind: RmaKind, bytes: Answer<Box<[Span]>>, far: F
 /// # Safety
 /// An endpoint of ours, and a message whose bytes stay until the operation is done.
 unsafe fn post_message(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     msg: *const MsgRma,
     flags: u64,
     kind: impl FnOnce(&MsgRma) -> RmaKind,
@@ -102,7 +102,7 @@ fn context(context: *mut c_void) -> Wanted {
 // All below are called with the arguments that the manual names for them, and each hands them on.
 
 unsafe extern "C" fn read(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     to: *mut c_void,
     len: usize,
     _: *mut c_void,
@@ -116,7 +116,7 @@ unsafe extern "C" fn read(
 }
 
 unsafe extern "C" fn readv(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     iov: *const iovec,
     _: *mut *mut c_void,
     count: usize,
@@ -129,7 +129,7 @@ unsafe extern "C" fn readv(
     unsafe { post(ep, RmaKind::Read, several(iov, count), Far { peer, address, key }, context(ctx)) }
 }
 
-unsafe extern "C" fn readmsg(ep: *mut FidEp, msg: *const MsgRma, flags: u64) -> isize {
+unsafe extern "C" fn readmsg(ep: *mut Ep, msg: *const MsgRma, flags: u64) -> isize {
     // SAFETY: the arguments of fi_readmsg.
     unsafe { post_message(ep, msg, flags, |_| RmaKind::Read) }
 }
@@ -137,7 +137,7 @@ unsafe extern "C" fn readmsg(ep: *mut FidEp, msg: *const MsgRma, flags: u64) -> 
 const WRITE: RmaKind = RmaKind::Write { data: None };
 
 unsafe extern "C" fn write(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     from: *const c_void,
     len: usize,
     _: *mut c_void,
@@ -151,7 +151,7 @@ unsafe extern "C" fn write(
 }
 
 unsafe extern "C" fn writev(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     iov: *const iovec,
     _: *mut *mut c_void,
     count: usize,
@@ -164,14 +164,14 @@ unsafe extern "C" fn writev(
     unsafe { post(ep, WRITE, several(iov, count), Far { peer, address, key }, context(ctx)) }
 }
 
-unsafe extern "C" fn writemsg(ep: *mut FidEp, msg: *const MsgRma, flags: u64) -> isize {
+unsafe extern "C" fn writemsg(ep: *mut Ep, msg: *const MsgRma, flags: u64) -> isize {
     let kind = |msg: &MsgRma| RmaKind::Write { data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data) };
     // SAFETY: the arguments of fi_writemsg.
     unsafe { post_message(ep, msg, flags, kind) }
 }
 
 unsafe extern "C" fn inject(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     from: *const c_void,
     len: usize,
     peer: u64,
@@ -183,7 +183,7 @@ unsafe extern "C" fn inject(
 }
 
 unsafe extern "C" fn writedata(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     from: *const c_void,
     len: usize,
     _: *mut c_void,
@@ -199,7 +199,7 @@ unsafe extern "C" fn writedata(
 }
 
 unsafe extern "C" fn injectdata(
-    ep: *mut FidEp,
+    ep: *mut Ep,
     from: *const c_void,
     len: usize,
     data: u64,
