@@ -63,8 +63,8 @@ impl Engine {
         matches!(self.peers.get(&peer), Some(Peer { link: Link::Up(_), .. }))
     }
 
-    /// Whether nothing is left to send to a peer and nothing of its memory in use: the connection can be closed without
-    /// loss. Messages that were announced and not taken are left.
+    /// Whether all that was asked of a peer has ended and all answers to it have left: the connection can be closed without
+    /// loss. A message that was announced has ended when the peer has taken it.
     pub fn is_idle(&self, peer: PeerId) -> bool {
         let Some(Peer { link, queue }) = self.peers.get(&peer) else { return true };
         let quiet = match link {

@@ -193,13 +193,14 @@ impl Window {
     /// Posts what is missing; what the driver is to post.
     pub(crate) fn refill(&mut self, config: &Config, pool: &mut Pool, allowed: Allowance) -> Option<Run> {
         let (first_count, first_size) = FIRST_RECEIVES;
-        let mut count = self.target.saturating_sub(self.count);
-        let mut size = if self.target > first_count { config.busy_receive } else { first_size };
-        if count > 0 && pool.posted + u64::from(count) * u64::from(size) > for_busy(config) {
-            // Full: no more than everyone has.
-            size = first_size;
-            count = first_count.saturating_sub(self.count);
-        }
+        let missing = self.target.saturating_sub(self.count);
+        let fitting = for_busy(config).saturating_sub(pool.posted) / u64::from(config.busy_receive.max(1));
+        let (count, size) = if self.target > first_count && fitting > 0 {
+            (fitting.min(missing.into()) as u16, config.busy_receive)
+        } else {
+            // What everyone has, also where the pool is full.
+            (missing.min(first_count.saturating_sub(self.count)), first_size)
+        };
         let count = allowed.messages.min(count.into()) as u16;
         if count == 0 {
             return None;
@@ -231,5 +232,115 @@ impl Window {
     }
     pub(crate) fn owes(&self) -> bool {
         self.owed_count > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANYTHING: Allowance = Allowance { messages: u64::MAX, usage: Use::Anything };
+
+    fn run(count: u16, size: u32) -> Run {
+        Run { count, size, usage: Use::Anything }
+    }
+
+    /// So many messages come and are let in again.
+    fn turn(window: &mut Window, pool: &mut Pool, config: &Config, messages: u16) {
+        for _ in 0..messages {
+            window.fill(pool).expect("there is a receive");
+            window.turn(config, pool);
+        }
+    }
+
+    #[test]
+    fn credits_are_spent_in_the_order_they_came() {
+        let mut credits = Credits::first();
+        credits.add(run(1, 16_448)).expect("allowed");
+        for left in [4, 3, 2, 1] {
+            assert_eq!(credits.next(), Some(run(left, 2048)));
+            credits.spend();
+        }
+        assert_eq!((credits.next(), credits.total()), (Some(run(1, 16_448)), 1));
+        credits.spend();
+        credits.spend();
+        assert_eq!((credits.next(), credits.total()), (None, 0));
+    }
+
+    #[test]
+    fn credits_that_nobody_may_give_are_refused() {
+        assert_eq!(Credits::default().add(run(1, 2047)), None);
+        assert_eq!(Credits::default().add(run(4096, 2048)), Some(()));
+        assert_eq!(Credits::first().add(run(4093, 2048)), None);
+    }
+
+    /// By hand: four of 2 KiB; when two have been used, two are owed and worth a message.
+    #[test]
+    fn a_window_is_filled_up_again_when_half_of_it_is_used() {
+        let (config, mut pool) = (Config::default(), Pool::default());
+        let mut window = Window::first(&mut pool, Known::Already);
+        assert_eq!((pool.bytes(), pool.receives()), (8192, 4));
+        window.fill(&mut pool).expect("posted");
+        assert!(!window.is_refill_due());
+        window.fill(&mut pool).expect("posted");
+        assert!(window.is_refill_due() && !window.is_grant_due());
+        assert_eq!(window.refill(&config, &mut pool, ANYTHING), Some(run(2, 2048)));
+        assert!(window.is_grant_due());
+        assert_eq!((window.grant(), window.grant()), (Some(run(2, 2048)), None));
+        assert_eq!(pool.bytes(), 8192);
+        window.give_back(&mut pool);
+        assert_eq!((pool.bytes(), pool.receives()), (0, 0));
+    }
+
+    #[test]
+    fn what_the_peer_was_not_told_of_cannot_be_filled() {
+        let mut pool = Pool::default();
+        let mut window = Window::first(&mut pool, Known::NotYet);
+        assert_eq!(window.fill(&mut pool), None);
+        assert_eq!(window.grant(), Some(run(4, 2048)));
+        assert_eq!(window.fill(&mut pool), Some(run(1, 2048)));
+    }
+
+    /// A busy peer has 4, 8, 16, 32, 64 receives, each time that as many messages have come, the later ones of 16 KiB.
+    #[test]
+    fn a_busy_peer_has_more_and_larger_receives() {
+        let (config, mut pool) = (Config::default(), Pool::default());
+        let mut window = Window::first(&mut pool, Known::Already);
+        for target in [4, 8, 16, 32, 64, 64] {
+            assert_eq!((window.target, window.count), (target, target));
+            turn(&mut window, &mut pool, &config, target);
+            let posted = window.refill(&config, &mut pool, ANYTHING).expect("all are used");
+            assert_eq!(posted, run((2 * target).min(64), config.busy_receive));
+            window.grant().expect("owed");
+        }
+        assert_eq!(pool.bytes(), 64 * 16_448);
+    }
+
+    /// Room for one busy peer: another one keeps the first four.
+    #[test]
+    fn a_full_pool_leaves_each_peer_four() {
+        let (config, mut pool) = (Config { pool: 160_000, ..Config::default() }, Pool::default());
+        let mut windows = [0, 1].map(|_| Window::first(&mut pool, Known::Already));
+        for window in &mut windows {
+            for _ in 0..4 {
+                let count = window.count;
+                turn(window, &mut pool, &config, count);
+                window.refill(&config, &mut pool, ANYTHING).expect("all are used");
+                window.grant().expect("owed");
+            }
+        }
+        assert!(windows[0].count == 8 && windows[1].count == 4, "{windows:?}");
+        assert!(pool.bytes() <= config.pool);
+    }
+
+    #[test]
+    fn no_more_is_posted_than_messages_are_allowed() {
+        let (config, mut pool) = (Config::default(), Pool::default());
+        let mut window = Window::first(&mut pool, Known::Already);
+        turn(&mut window, &mut pool, &config, 4);
+        let three = Allowance { messages: 3, usage: Use::NoPayload };
+        let posted = window.refill(&config, &mut pool, three).expect("three");
+        assert_eq!((posted.count, posted.usage), (3, Use::NoPayload));
+        assert_eq!(window.refill(&config, &mut pool, Allowance { messages: 0, ..three }), None);
     }
 }

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-use crate::matching::{Pattern, Posted, Unexpected};
+use crate::matching::{Labelled, Pattern, Posted, Unexpected};
 use crate::memory::{PeerId, Piece, Remote};
 use crate::operations::{Landing, Slot, Ticket};
 use crate::output::{Completion, Failure, Kind, Release};
@@ -69,6 +69,12 @@ pub(crate) enum Body {
 impl Arrival {
     fn held(&self) -> u64 {
         if let Body::Held(bytes) = &self.body { bytes.len() as u64 } else { 0 }
+    }
+}
+
+impl Labelled for Arrival {
+    fn label(&self) -> (PeerId, u64) {
+        (self.envelope.from, place_of(self.envelope.label).1)
     }
 }
 
@@ -190,9 +196,9 @@ impl Inbox {
 
     /// No receive was found for a message.
     pub(crate) fn keep(&mut self, arrival: Arrival) {
-        let (space, tag) = place_of(arrival.envelope.label);
+        let (space, _) = place_of(arrival.envelope.label);
         self.held += arrival.held();
-        self.spaces[space].unexpected.push(arrival.envelope.from, tag, arrival);
+        self.spaces[space].unexpected.push(arrival);
     }
 
     /// Posts a receive. Then [`next`](Self::next) says which unexpected messages it takes.
@@ -208,16 +214,17 @@ impl Inbox {
     pub(crate) fn next(&mut self, id: u64) -> Option<(Arrival, Landing)> {
         let posting = self.receives.get(id).filter(|p| p.state == PostingState::Posted)?;
         let unexpected = &mut self.spaces[posting.space].unexpected;
-        let arrival = unexpected.take(unexpected.find(posting.pattern)?)?;
+        let turn = unexpected.find(posting.pattern)?;
+        let arrival = unexpected.take(turn)?;
         self.held -= arrival.held();
         let landing = self.take(id, &arrival.envelope)?;
         Some((arrival, landing))
     }
 
     /// The oldest unexpected message that fits.
-    pub(crate) fn look(&self, from: Option<PeerId>, want: Want) -> Option<(usize, u64, &Arrival)> {
+    pub(crate) fn look(&mut self, from: Option<PeerId>, want: Want) -> Option<(usize, u64, &Arrival)> {
         let (space, pattern) = pattern_of(from, want);
-        let unexpected = &self.spaces[space].unexpected;
+        let unexpected = &mut self.spaces[space].unexpected;
         let turn = unexpected.find(pattern)?;
         Some((space, turn, unexpected.get(turn)?))
     }
@@ -290,11 +297,11 @@ impl Inbox {
 
     /// A peer is gone, and with it what it has only announced.
     pub(crate) fn lose(&mut self, peer: PeerId, failure: Failure) {
-        let announced = |arrival: &Arrival| matches!(arrival.body, Body::Announced { .. });
+        let lost = |a: &Arrival| a.envelope.from == peer && matches!(a.body, Body::Announced { .. });
         for space in &mut self.spaces {
-            space.unexpected.drop_where(|from, arrival| from == peer && announced(arrival));
+            space.unexpected.drop_where(lost);
         }
-        for arrival in self.claimed.values_mut().filter(|a| a.envelope.from == peer && announced(a)) {
+        for arrival in self.claimed.values_mut().filter(|arrival| lost(arrival)) {
             arrival.body = Body::Lost(failure);
         }
     }

@@ -39,9 +39,10 @@
 //! # Limits
 //!
 //! What peers send can make the engine hold [`Config::unexpected_bytes`] of payload, and what was granted before that was
-//! reached, at most [`Config::pool`]; [`Config::unexpected_messages`] envelopes of about 200 bytes; and
-//! [`Config::notices`] entries. With as much, no more is granted. All else that it remembers of a peer is answers to what was
-//! asked here. A message that breaks a rule costs the peer its connection ([`Action::Disconnect`]).
+//! reached, at most [`Config::pool`]; [`Config::unexpected_messages`] envelopes of at most 240 bytes, or 400 where receives
+//! that ignore bits have looked for them; and [`Config::notices`] entries. With as much, no more is granted. All else that it
+//! remembers of a peer is answers to what was asked here. A message that breaks a rule costs the peer its connection
+//! ([`Action::Disconnect`]).
 //!
 //! # Example
 //!

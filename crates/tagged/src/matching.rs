@@ -2,7 +2,8 @@
 //!
 //! Posted receives are held by what they compare: a class for each mask of tag bits and for whether the source matters, and
 //! in it a queue for each value. A message is looked up once a class, of which applications have a handful, and of the
-//! heads that it finds the oldest wins. Unexpected messages are held in the order of arrival and by source and tag.
+//! heads that it finds the oldest wins. Unexpected messages are held in the order of arrival and by source and tag; where
+//! there are many, and receives that compare less look for them, also by what those compare.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -31,17 +32,29 @@ impl Pattern {
 /// Source, or zero where any is right, and the tag's bits that matter.
 type Value = (PeerId, u64);
 
-#[derive(Debug)]
-struct Class {
+/// Which parts of source and tag a receive compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Compared {
     sourced: bool,
     ignore: u64,
-    queues: HashMap<Value, VecDeque<(u64, u64)>, Hash>,
 }
 
-impl Class {
-    fn value(&self, from: PeerId, tag: u64) -> Value {
+impl Compared {
+    fn of(pattern: Pattern) -> Self {
+        Compared { sourced: pattern.from.is_some(), ignore: pattern.ignore }
+    }
+    fn value(self, from: PeerId, tag: u64) -> Value {
         (if self.sourced { from } else { PeerId(0) }, tag & !self.ignore)
     }
+    fn value_of(self, pattern: Pattern) -> Value {
+        self.value(pattern.from.unwrap_or(PeerId(0)), pattern.tag)
+    }
+}
+
+#[derive(Debug)]
+struct Class {
+    compared: Compared,
+    queues: HashMap<Value, VecDeque<(u64, u64)>, Hash>,
 }
 
 /// Posted receives, by their numbers.
@@ -50,53 +63,98 @@ pub(crate) struct Posted {
     classes: Vec<Class>,
     /// When the next one is posted.
     turn: u64,
+    /// Queues to use again: with most receives one comes and goes.
+    spare: Vec<VecDeque<(u64, u64)>>,
     hash: Hash,
 }
 
+/// Most of them.
+const MOST_SPARE: usize = 64;
+
 impl Posted {
     pub(crate) fn new(seed: u64) -> Self {
-        Posted { classes: Vec::new(), turn: 0, hash: FixedState::with_seed(seed) }
+        Posted { classes: Vec::new(), turn: 0, spare: Vec::new(), hash: FixedState::with_seed(seed) }
     }
 
     pub(crate) fn post(&mut self, pattern: Pattern, receive: u64) {
-        let sourced = pattern.from.is_some();
-        let place = self.classes.iter().position(|c| c.sourced == sourced && c.ignore == pattern.ignore);
+        let compared = Compared::of(pattern);
+        let place = self.classes.iter().position(|class| class.compared == compared);
         let place = place.unwrap_or_else(|| {
-            let queues = HashMap::with_hasher(self.hash.clone());
-            self.classes.push(Class { sourced, ignore: pattern.ignore, queues });
+            self.classes.push(Class { compared, queues: HashMap::with_hasher(self.hash.clone()) });
             self.classes.len() - 1
         });
-        let class = &mut self.classes[place];
-        let value = class.value(pattern.from.unwrap_or(PeerId(0)), pattern.tag);
-        class.queues.entry(value).or_default().push_back((self.turn, receive));
+        let (class, value) = (&mut self.classes[place], compared.value_of(pattern));
+        let queue = class.queues.entry(value).or_insert_with(|| self.spare.pop().unwrap_or_default());
+        queue.push_back((self.turn, receive));
         self.turn += 1;
     }
 
     /// The oldest receive that a message fits.
     pub(crate) fn find(&self, from: PeerId, tag: u64) -> Option<u64> {
-        let heads = self.classes.iter().filter_map(|c| c.queues.get(&c.value(from, tag))?.front());
+        let heads = self.classes.iter().filter_map(|c| c.queues.get(&c.compared.value(from, tag))?.front());
         heads.min().map(|(_, receive)| *receive)
     }
 
     /// Takes a receive out, the head of its queue at no more cost than [`find`](Self::find).
     pub(crate) fn remove(&mut self, pattern: Pattern, receive: u64) {
-        let sourced = pattern.from.is_some();
-        let place = self.classes.iter().position(|c| c.sourced == sourced && c.ignore == pattern.ignore);
-        let Some(place) = place else { return };
-        let class = &mut self.classes[place];
-        let value = class.value(pattern.from.unwrap_or(PeerId(0)), pattern.tag);
+        let compared = Compared::of(pattern);
+        let Some(place) = self.classes.iter().position(|class| class.compared == compared) else { return };
+        let (class, value) = (&mut self.classes[place], compared.value_of(pattern));
         let Some(queue) = class.queues.get_mut(&value) else { return };
         if let Some(at) = queue.iter().position(|(_, posted)| *posted == receive) {
             queue.remove(at);
         }
         if queue.is_empty() {
-            class.queues.remove(&value);
+            let queue = class.queues.remove(&value);
+            // Not those that were long once.
+            let spare = queue.filter(|queue| queue.capacity() <= 16 && self.spare.len() < MOST_SPARE);
+            self.spare.extend(spare);
         }
         // Masks come and go; those in use are looked at for each message.
         if class.queues.is_empty() && self.classes.len() > 4 {
             self.classes.swap_remove(place);
         }
     }
+}
+
+/// As many messages are looked through one by one.
+const FEW: usize = 16;
+/// Indexes beside the one by source and tag: MPI's receives ignore some bits, and have a source or not.
+const MOST_INDEXES: usize = 2;
+
+/// Unexpected messages by what some receives compare.
+#[derive(Debug)]
+struct Index {
+    compared: Compared,
+    /// Turns, those of messages that are gone among them until they come to the front.
+    turns: HashMap<Value, VecDeque<u64>, Hash>,
+    /// How many there are.
+    entries: usize,
+}
+
+impl Index {
+    fn push(&mut self, (from, tag): (PeerId, u64), turn: u64) {
+        self.turns.entry(self.compared.value(from, tag)).or_default().push_back(turn);
+        self.entries += 1;
+    }
+    /// The oldest of this value that is still there.
+    fn first(&mut self, value: Value, is_there: impl Fn(u64) -> bool) -> Option<u64> {
+        let turns = self.turns.get_mut(&value)?;
+        while let Some(turn) = turns.front().copied() {
+            if is_there(turn) {
+                return Some(turn);
+            }
+            turns.pop_front();
+            self.entries -= 1;
+        }
+        self.turns.remove(&value);
+        None
+    }
+}
+
+/// A message that knows its source and tag.
+pub(crate) trait Labelled {
+    fn label(&self) -> (PeerId, u64);
 }
 
 /// Messages that no receive has been found for, oldest first.
@@ -106,44 +164,71 @@ pub(crate) struct Unexpected<T> {
     all: BTreeMap<u64, Entry<T>>,
     /// The oldest and newest of each source and tag; [`Entry::next`] leads from one to the other.
     chains: HashMap<Value, (u64, u64), Hash>,
+    indexes: Vec<Index>,
     turn: u64,
 }
 
 #[derive(Debug)]
 struct Entry<T> {
-    from: PeerId,
-    tag: u64,
     /// The next of this source and tag; zero is none.
     next: u64,
     message: T,
 }
 
-impl<T> Unexpected<T> {
+impl<T: Labelled> Unexpected<T> {
     pub(crate) fn new(seed: u64) -> Self {
         let hash = FixedState::with_seed(FixedState::with_seed(seed).hash_one(1));
-        Unexpected { all: BTreeMap::new(), chains: HashMap::with_hasher(hash), turn: 0 }
+        let (all, chains) = (BTreeMap::new(), HashMap::with_hasher(hash));
+        Unexpected { all, chains, indexes: Vec::new(), turn: 0 }
     }
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
-    pub(crate) fn push(&mut self, from: PeerId, tag: u64, message: T) {
+    pub(crate) fn push(&mut self, message: T) {
         self.turn += 1;
-        self.all.insert(self.turn, Entry { from, tag, next: 0, message });
-        self.chain(from, tag, self.turn);
+        let value = message.label();
+        self.all.insert(self.turn, Entry { next: 0, message });
+        self.chain(value, self.turn);
+        for index in &mut self.indexes {
+            index.push(value, self.turn);
+        }
+        // Made anew when it is needed, without those that are gone.
+        let most = 2 * self.all.len() + FEW;
+        self.indexes.retain(|index| index.entries <= most);
     }
-    fn chain(&mut self, from: PeerId, tag: u64, turn: u64) {
-        let ends = self.chains.entry((from, tag)).or_insert((turn, 0));
+    fn chain(&mut self, value: Value, turn: u64) {
+        let ends = self.chains.entry(value).or_insert((turn, 0));
         if let Some(last) = self.all.get_mut(&ends.1) {
             last.next = turn;
         }
         ends.1 = turn;
     }
     /// The oldest message that fits.
-    pub(crate) fn find(&self, pattern: Pattern) -> Option<u64> {
-        match pattern.from {
-            Some(from) if pattern.ignore == 0 => self.chains.get(&(from, pattern.tag)).map(|ends| ends.0),
-            _ => self.all.iter().find(|(_, e)| pattern.fits(e.from, e.tag)).map(|(turn, _)| *turn),
+    pub(crate) fn find(&mut self, pattern: Pattern) -> Option<u64> {
+        let compared = Compared::of(pattern);
+        if compared == (Compared { sourced: true, ignore: 0 }) {
+            return self.chains.get(&compared.value_of(pattern)).map(|ends| ends.0);
         }
+        if self.all.len() <= FEW {
+            let fits = |(from, tag)| pattern.fits(from, tag);
+            return self.all.iter().find(|(_, entry)| fits(entry.message.label())).map(|(turn, _)| *turn);
+        }
+        let place = self.indexes.iter().position(|index| index.compared == compared);
+        let place = place.unwrap_or_else(|| self.add_index(compared));
+        self.indexes[place].first(compared.value_of(pattern), |turn| self.all.contains_key(&turn))
+    }
+    /// Makes an index, in the place of another one if there are many.
+    fn add_index(&mut self, compared: Compared) -> usize {
+        let turns = HashMap::with_hasher(self.chains.hasher().clone());
+        let mut index = Index { compared, turns, entries: 0 };
+        for (turn, entry) in &self.all {
+            index.push(entry.message.label(), *turn);
+        }
+        if self.indexes.len() == MOST_INDEXES {
+            self.indexes.remove(0);
+        }
+        self.indexes.push(index);
+        self.indexes.len() - 1
     }
     pub(crate) fn get(&self, turn: u64) -> Option<&T> {
         self.all.get(&turn).map(|entry| &entry.message)
@@ -151,7 +236,7 @@ impl<T> Unexpected<T> {
     /// Takes out what [`find`](Self::find) found: always the oldest of its source and tag.
     pub(crate) fn take(&mut self, turn: u64) -> Option<T> {
         let entry = self.all.remove(&turn)?;
-        let value = (entry.from, entry.tag);
+        let value = entry.message.label();
         if entry.next == 0 {
             self.chains.remove(&value);
         } else if let Some(ends) = self.chains.get_mut(&value) {
@@ -160,20 +245,19 @@ impl<T> Unexpected<T> {
         Some(entry.message)
     }
     /// Drops those that fit.
-    pub(crate) fn drop_where(&mut self, mut fits: impl FnMut(PeerId, &T) -> bool) {
+    pub(crate) fn drop_where(&mut self, mut fits: impl FnMut(&T) -> bool) {
         let before = self.all.len();
-        self.all.retain(|_, entry| !fits(entry.from, &entry.message));
+        self.all.retain(|_, entry| !fits(&entry.message));
         if self.all.len() == before {
             return;
         }
         self.chains.clear();
-        let values: Vec<(u64, PeerId, u64)> =
-            self.all.iter().map(|(turn, e)| (*turn, e.from, e.tag)).collect();
-        for (turn, from, tag) in values {
+        let values: Vec<(u64, Value)> = self.all.iter().map(|(turn, e)| (*turn, e.message.label())).collect();
+        for (turn, value) in values {
             if let Some(entry) = self.all.get_mut(&turn) {
                 entry.next = 0;
             }
-            self.chain(from, tag, turn);
+            self.chain(value, turn);
         }
     }
 }
@@ -209,20 +293,53 @@ mod tests {
         assert_eq!(posted.find(PeerId(0), 4), None);
     }
 
+    impl Labelled for (u32, u64, char) {
+        fn label(&self) -> (PeerId, u64) {
+            (PeerId(self.0), self.1)
+        }
+    }
+
     #[test]
     fn unexpected_messages_are_found_oldest_first_by_either_way() {
         let mut unexpected = Unexpected::new(3);
-        for (from, tag, message) in [(1, 5, 'a'), (2, 5, 'b'), (1, 5, 'c')] {
-            unexpected.push(PeerId(from), tag, message);
+        for message in [(1, 5, 'a'), (2, 5, 'b'), (1, 5, 'c')] {
+            unexpected.push(message);
         }
         let first = unexpected.find(exact(1, 5)).expect("there");
         assert_eq!(Some(first), unexpected.find(ANY));
-        assert_eq!(unexpected.take(first), Some('a'));
+        assert_eq!(unexpected.take(first), Some((1, 5, 'a')));
         let c = unexpected.find(exact(1, 5)).expect("there");
-        assert_eq!(unexpected.get(c), Some(&'c'));
-        unexpected.drop_where(|from, _| from == PeerId(2));
+        assert_eq!(unexpected.get(c), Some(&(1, 5, 'c')));
+        unexpected.drop_where(|message| message.0 == 2);
         assert_eq!(unexpected.find(ANY), Some(c));
-        assert_eq!(unexpected.take(c), Some('c'));
+        assert_eq!(unexpected.take(c), Some((1, 5, 'c')));
         assert_eq!((unexpected.find(exact(1, 5)), unexpected.len()), (None, 0));
+    }
+
+    /// Many messages, taken by receives of four classes in turn: each gets the oldest that fits, as a search through all
+    /// would find it.
+    #[test]
+    fn an_index_finds_what_a_search_finds() {
+        let mut unexpected = Unexpected::new(3);
+        let mut all = Vec::new();
+        for number in 0..2000u32 {
+            let (from, tag) = (number % 3, u64::from(number * 7 % 11));
+            unexpected.push((from, tag, 'm'));
+            all.push((u64::from(number) + 1, from, tag));
+            // Two arrive for each that is taken, later the other way round.
+            for take in 0..if number < 500 { number % 2 } else { 2 } {
+                let ignore = [0, 1, u64::MAX, 3][(number / 2 + take) as usize % 4];
+                let source = if number % 5 < 2 { None } else { Some(PeerId(number % 3)) };
+                let pattern = Pattern { from: source, tag: u64::from(number % 11), ignore };
+                let place = all.iter().position(|(_, from, tag)| pattern.fits(PeerId(*from), *tag));
+                let expected = place.map(|place| all.remove(place).0);
+                assert_eq!(unexpected.find(pattern), expected, "{number}: {pattern:?}");
+                if let Some(turn) = expected {
+                    unexpected.take(turn).expect("found");
+                }
+            }
+        }
+        let entries: usize = unexpected.indexes.iter().map(|index| index.entries).sum();
+        assert!(entries <= 2 * (2 * unexpected.len() + FEW), "{entries}");
     }
 }

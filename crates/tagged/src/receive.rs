@@ -62,8 +62,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes back a receive of this context that has not been matched, the oldest in no particular order where there are
-    /// several. Its completion says so; where nothing is found nothing happens.
+    /// Takes back a receive of this context that has not been matched, any one of them where there are several. Its
+    /// completion says so; where nothing is found nothing happens.
     pub fn cancel(&mut self, context: u64) {
         let cancelled = self.core.inbox.cancel(context);
         self.core.completions.extend(cancelled);

@@ -15,8 +15,24 @@
 //! | 15 | zero |
 //! | 16..20 | bytes of each; zero without |
 //!
-//! Then comes what the kind has, in the order of the fields of [`Message`]; numbers of operations are 8 bytes, and payload is
-//! the rest of the message. Specification: section 5, "Wire".
+//! Then comes what the kind has. Fields have 8 bytes but for those that say otherwise; a tag and data are there if the flags
+//! say so, payload is the rest of the message.
+//!
+//! | Kind | Name in the specification | Fields |
+//! |---|---|---|
+//! | 1 | EAGER | tag, data, payload |
+//! | 2 | RTS | tag, data, number of the message, length, rkey, address |
+//! | 3 | FIN | number of the message; 1 byte: 0 taken, 1 failed |
+//! | 4 | GRANT | up to 8 more grants: 2 bytes how many, 1 byte for what, 3 bytes size |
+//! | 5 | KEY? | key |
+//! | 6 | KEY | key; then, unless it is refused: number of the region, rkey, address, base, length; 1 byte access: 1 READ, 2 WRITE; 1 byte events: 1 writes, 2 reads |
+//! | 7, 8 | REVOKE, and its answer | number of the region |
+//! | 9 | NOTIFY | data, number of the region; 1 byte: 0 written, 1 read; length |
+//! | 10 | ATOMIC | number of the region, address, number of the atomic or 0; 1 byte each operation, type, form, zero; 2 bytes count; operands, comparands |
+//! | 11 | RESULT | number of the atomic, values before |
+//!
+//! ACK is no message of its own: bytes 8 to 12 of any. Values of atomics are in the order of bytes of their hosts, which must
+//! be the same. Specification: section 5, "Wire".
 
 use alloc::vec::Vec;
 

@@ -706,3 +706,20 @@ fn sides_that_hold_too_much_do_not_block_each_other_for_ever() {
         }
     }
 }
+
+/// Oracle 14: an inject that wants no entry has one when it fails.
+#[test]
+fn an_inject_to_a_dead_peer_is_told_once() {
+    let mut world = World::new(2, config(), 7);
+    let payload = world.buffer(0, b"abcd");
+    for number in 0..3 {
+        let send = Send { hold: Hold::ThisCall, report: Report::Count, ..message(1, 5, payload, number) };
+        world.at(0, |engine, ram| engine.post_send(send, ram)).expect("room");
+    }
+    world.at(0, |engine, ram| engine.peer_down(peer(1), Failure::Refused, ram));
+    let told = world.take_completions(0);
+    let entries: Vec<_> = told.iter().map(|c| (c.context, c.report, c.result)).collect();
+    let entry = |context| (context, Report::Entry, Err(Failure::Refused));
+    assert_eq!(entries, [entry(0), entry(1), entry(2)]);
+    assert_eq!(world.nodes[0].ram.kept(), 0);
+}

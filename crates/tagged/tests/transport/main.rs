@@ -3,7 +3,6 @@
 #[allow(unreachable_pub)]
 mod network;
 #[path = "../../../transport/tests/pair/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "its policy is what is used here")]
 mod pair;
 
 use network::{Network, Weather};
@@ -47,20 +46,20 @@ fn receive(network: &mut Network, at: usize, from: usize, tag: u64, room: usize,
     network.at(at, |engine, driver| engine.post_receive(receive, driver)).expect("lengths");
 }
 
-/// Messages of all sizes both ways: in order, whole, none without a receive. What a round of it takes, in time.
+/// Messages of all sizes both ways: in order, whole, none without a receive.
 fn exchange(network: &mut Network, count: u64) {
     let sizes = [0, 1, 100, 1024, 2012, 2013, 16_383, 16_384, 16_385, 100_000, 700_000];
     let mut expected = [Vec::new(), Vec::new()];
     for number in 0..count {
-        for at in 0..2 {
+        for (at, sent) in expected.iter_mut().enumerate() {
             let len = sizes[network.rng.below(sizes.len() as u32) as usize];
-            expected[at].push(pattern(number + 1000 * at as u64, len));
+            let bytes = pattern(number + 1000 * at as u64, len);
             // Half of the receives come before their messages, half behind.
             if number % 2 == 0 {
                 receive(network, 1 - at, at, number, 700_000, number);
             }
-            let bytes = expected[at][number as usize].clone();
             send(network, at, 1 - at, number, &bytes, number);
+            sent.push(bytes);
             if number % 2 == 1 {
                 for _ in 0..network.rng.below(50) {
                     network.step();
@@ -84,6 +83,7 @@ fn exchange(network: &mut Network, count: u64) {
         assert!(host.driver.is_clean() && host.faults == 0);
     }
     assert_eq!(network.not_ready(), 0, "every message finds a receive");
+    assert!(network.retransmitted() > 100, "the storm is one: {}", network.retransmitted());
 }
 
 /// Oracles 1 and 2 above the real transport: loss, copies, another order.
@@ -202,7 +202,8 @@ fn a_host_that_dies_fails_what_was_asked_of_it() {
         network.run(Duration::from_ms(2000));
         for at in [0, 2] {
             let all = network.take_completions(at);
-            let (of_dead, others): (Vec<Completion>, Vec<Completion>) = all.into_iter().partition(|c| c.peer == Some(PeerId(1)));
+            let (of_dead, others): (Vec<Completion>, Vec<Completion>) =
+                all.into_iter().partition(|c| c.peer == Some(PeerId(1)));
             assert!(others.len() == 120 && others.iter().all(|c| c.result.is_ok()), "seed {seed}");
             let sends = of_dead.iter().filter(|c| matches!(c.kind, Kind::Send(_)));
             let mut contexts: Vec<_> = sends.map(|c| c.context).collect();

@@ -428,7 +428,11 @@ impl Network {
     pub fn take_completions(&mut self, at: usize) -> Vec<tagged::Completion> {
         core::mem::take(&mut self.hosts[at].completions)
     }
-    /// Messages that found no receive, of all hosts.
+    /// Packets sent again, of all hosts.
+    pub fn retransmitted(&self) -> u64 {
+        self.hosts.iter().map(|host| host.driver.endpoint.counters().retransmitted).sum()
+    }
+    /// Packets of messages that found no receive, of all hosts.
     pub fn not_ready(&self) -> u64 {
         self.hosts.iter().map(|host| host.driver.endpoint.counters().rnr_drops).sum()
     }
