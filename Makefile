@@ -22,13 +22,23 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri tsan programs clean
+.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri tsan programs clean provider install-provider
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build the program.
 	$(CARGO) build --locked --release -p pathweave-cli
+
+# What libfabric looks for ends in -fi.so; Cargo allows no hyphen in a library's name.
+PROVIDER = $(or $(CARGO_TARGET_DIR),target)/release/libpathweave_fi.so
+PREFIX ?= /usr/local
+
+provider: ## Build the libfabric provider; docs/mpi.md.
+	$(CARGO) build --locked --release -p pathweave-ofi
+
+install-provider: provider ## Install it for PREFIX's libfabric, or for FI_PROVIDER_PATH=PREFIX/lib/libfabric.
+	install -D -m 755 $(PROVIDER) $(DESTDIR)$(PREFIX)/lib/libfabric/libpathweave-fi.so
 
 demo: build ## Compare four transports on real traffic; ends with a table and a report.
 	$(CARGO) run --locked --release --quiet -p pathweave-cli -- demo

@@ -8,7 +8,7 @@ use pathweave_units::Rate;
 use thiserror::Error;
 
 use crate::backend::{SourcePorts, UdpConfig};
-use crate::secure::{ClusterKey, Protection};
+use crate::secure::{ClusterKey, MAX_PRIVATE_DATA_LEN, Protection};
 
 /// Bytes of headers and protection around a full payload on a link, for policies that count wire bytes.
 pub(crate) const AROUND_PAYLOAD_BYTES: u32 = 130;
@@ -123,6 +123,8 @@ pub struct DeviceConfig {
     pub max_half_open_per_peer: usize,
     /// Requests that may be outstanding on a connection, and as many receives: posted, and their completions not yet taken.
     pub queue_depth: u32,
+    /// What peers that open a connection find in [`ConnectionInfo::private_data`](crate::ConnectionInfo), at most 196 bytes.
+    pub answer_data: Vec<u8>,
     /// How long opening a connection may take.
     pub connect_timeout: Duration,
     /// How long a peer may be silent while something is expected of it before the connection fails.
@@ -159,6 +161,7 @@ impl DeviceConfig {
             max_half_open: 1_024,
             max_half_open_per_peer: 128,
             queue_depth: 4_096,
+            answer_data: Vec::new(),
             connect_timeout: Duration::from_secs(5),
             peer_timeout: Duration::from_secs(5),
             keepalive: Duration::from_secs(1),
@@ -262,6 +265,8 @@ impl DeviceConfig {
             self.queue_depth,
             "1 to 1048576",
         )?;
+        let answer = self.answer_data.len();
+        check(answer <= MAX_PRIVATE_DATA_LEN, "answer_data length", answer, "at most 196 bytes")?;
         if let Driving::Thread { core: Some(core) } = self.driving {
             let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             // Which cores exist is for the system to say; this only catches what cannot be.
@@ -416,6 +421,7 @@ mod tests {
             wrong(|c| c.max_half_open_per_peer = 0),
             "max_half_open_per_peer is 0; allowed: 1 to 65536"
         );
+        assert_eq!(wrong(|c| c.answer_data = vec![0; 197]), "answer_data length is 197; allowed: at most 196 bytes");
         assert_eq!(wrong(|c| c.queue_depth = 0), "queue_depth is 0; allowed: 1 to 1048576");
         assert_eq!(
             wrong(|c| c.accepted_schemes.clear()),

@@ -370,7 +370,7 @@ impl Core {
         };
         let paths = self.paths_for(&scheme);
         let qp = self.create_qp(now, id, &scheme, paths, domain.as_ref());
-        let ours = self.hello(id, qp, &hello.scheme, paths, Vec::new());
+        let ours = self.hello(id, qp, &hello.scheme, paths, self.config.answer_data.clone());
         if self.setup.responder.accept(now, request, ours).is_err() {
             let _ = self.endpoint.destroy_qp(qp);
             return;

@@ -1,0 +1,32 @@
+//! `rdma/fi_errno.h`: positive numbers; what a call returns is negative.
+
+pub const FI_SUCCESS: i32 = 0;
+pub const FI_ENOENT: i32 = libc::ENOENT;
+pub const FI_EIO: i32 = libc::EIO;
+pub const FI_EAGAIN: i32 = libc::EAGAIN;
+pub const FI_ENOMEM: i32 = libc::ENOMEM;
+pub const FI_EACCES: i32 = libc::EACCES;
+pub const FI_EBUSY: i32 = libc::EBUSY;
+pub const FI_EINVAL: i32 = libc::EINVAL;
+pub const FI_ENOSYS: i32 = libc::ENOSYS;
+pub const FI_ENOMSG: i32 = libc::ENOMSG;
+pub const FI_ENODATA: i32 = libc::ENODATA;
+pub const FI_EMSGSIZE: i32 = libc::EMSGSIZE;
+pub const FI_ENOPROTOOPT: i32 = libc::ENOPROTOOPT;
+pub const FI_EOPNOTSUPP: i32 = libc::EOPNOTSUPP;
+pub const FI_EADDRINUSE: i32 = libc::EADDRINUSE;
+pub const FI_EADDRNOTAVAIL: i32 = libc::EADDRNOTAVAIL;
+pub const FI_EHOSTUNREACH: i32 = libc::EHOSTUNREACH;
+pub const FI_ECONNRESET: i32 = libc::ECONNRESET;
+pub const FI_ETIMEDOUT: i32 = libc::ETIMEDOUT;
+pub const FI_ECONNREFUSED: i32 = libc::ECONNREFUSED;
+pub const FI_ECANCELED: i32 = libc::ECANCELED;
+pub const FI_EOTHER: i32 = 256;
+pub const FI_ETOOSMALL: i32 = 257;
+pub const FI_EOPBADSTATE: i32 = 258;
+pub const FI_EAVAIL: i32 = 259;
+pub const FI_EBADFLAGS: i32 = 260;
+pub const FI_ENOCQ: i32 = 263;
+pub const FI_ETRUNC: i32 = 265;
+pub const FI_ENOKEY: i32 = 266;
+pub const FI_ENOAV: i32 = 267;

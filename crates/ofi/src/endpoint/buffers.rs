@@ -1,0 +1,252 @@
+//! The application's memory, by the numbers under which the engine knows it, and the bridge between the engine's wishes and
+//! the datapath's registrations.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use pathweave_datapath::{self as datapath, Device, Events, Region, Registration, Slices};
+use pathweave_tagged::{Access, Buffer, Memory, Piece, Remote};
+use slab::Slab;
+
+use crate::ffi::memory::Span;
+use crate::object::lock;
+
+/// What stands behind a number.
+enum Stored {
+    /// Bytes of the application.
+    Lent(Box<[Span]>),
+    /// A copy of ours.
+    Owned(Box<[u8]>),
+}
+
+struct Slot {
+    stored: Stored,
+    /// As the datapath knows it, made at first need: a region for each span.
+    regions: Vec<Region>,
+    /// Registrations that were given up, and that the loop may still answer from.
+    releasing: u32,
+    fate: Fate,
+}
+
+/// Whether an operation still has a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Used,
+    /// It goes with its last release.
+    Forgotten,
+}
+
+/// All buffers of an endpoint.
+pub(crate) struct Buffers {
+    slots: Slab<Slot>,
+    registrations: HashMap<u64, (Registration, Buffer)>,
+    /// What is being released, by token.
+    releasing: Slab<Buffer>,
+    device: Device,
+    events: Events,
+    words: Arc<Mutex<()>>,
+}
+
+fn index(buffer: Buffer) -> usize {
+    (buffer.0 as usize).wrapping_sub(1)
+}
+
+impl Buffers {
+    /// `words` is held while a word is changed.
+    pub(crate) fn new(device: Device, events: Events, words: Arc<Mutex<()>>) -> Self {
+        let (slots, registrations, releasing) = (Slab::new(), HashMap::new(), Slab::new());
+        Buffers { slots, registrations, releasing, device, events, words }
+    }
+
+    fn insert(&mut self, stored: Stored) -> Buffer {
+        Buffer(
+            self.slots.insert(Slot { stored, regions: Vec::new(), releasing: 0, fate: Fate::Used }) as u64
+                + 1,
+        )
+    }
+
+    /// Takes in memory of the application; no bytes need no buffer.
+    pub(crate) fn lend(&mut self, spans: Box<[Span]>) -> Piece {
+        let len: usize = spans.iter().map(|span| span.len()).sum();
+        if len == 0 {
+            return Piece::NONE;
+        }
+        Piece::whole(self.insert(Stored::Lent(spans)), len as u64)
+    }
+
+    /// Takes in a copy of scattered memory, in one piece.
+    pub(crate) fn gather(&mut self, spans: &[Span]) -> Piece {
+        let mut bytes = vec![0; spans.iter().map(|span| span.len()).sum()];
+        let mut rest = &mut bytes[..];
+        for span in spans {
+            let (here, behind) = rest.split_at_mut(span.len());
+            span.load(here);
+            rest = behind;
+        }
+        let len = bytes.len() as u64;
+        if len == 0 { Piece::NONE } else { Piece::whole(self.insert(Stored::Owned(bytes.into())), len) }
+    }
+
+    /// Forgets a buffer that no operation uses.
+    pub(crate) fn forget(&mut self, buffer: Buffer) {
+        match self.slots.get_mut(index(buffer)) {
+            Some(slot) if slot.releasing > 0 => slot.fate = Fate::Forgotten,
+            Some(_) => drop(self.slots.remove(index(buffer))),
+            None => {}
+        }
+    }
+
+    /// The loop may still read the buffer, for a peer that has not heard an answer.
+    pub(crate) fn is_in_use(&self, buffer: Buffer) -> bool {
+        self.slots.get(index(buffer)).is_some_and(|slot| slot.releasing > 0)
+    }
+
+    /// Whether there is any such buffer.
+    pub(crate) fn any_in_use(&self) -> bool {
+        !self.releasing.is_empty()
+    }
+
+    /// The loop has given up a registration; the buffer that it was of.
+    pub(crate) fn released(&mut self, token: u64) -> Option<Buffer> {
+        let buffer = self.releasing.try_remove(token as usize)?;
+        if let Some(slot) = self.slots.get_mut(index(buffer)) {
+            slot.releasing -= 1;
+            if slot.releasing == 0 && slot.fate == Fate::Forgotten {
+                self.slots.remove(index(buffer));
+            }
+        }
+        Some(buffer)
+    }
+
+    /// Where a piece begins in the application's memory; 0 for none of its.
+    pub(crate) fn address(&self, piece: Piece) -> usize {
+        let Some(Slot { stored: Stored::Lent(spans), .. }) = self.slots.get(index(piece.buffer)) else {
+            return 0;
+        };
+        let mut offset = piece.offset as usize;
+        for span in spans {
+            if offset < span.len() || (offset == 0 && piece.len == 0) {
+                return span.address() + offset;
+            }
+            offset -= span.len();
+        }
+        0
+    }
+
+    /// A piece as the memory of a request.
+    pub(crate) fn slices(&mut self, piece: Piece) -> Option<Slices> {
+        let (from, len) = (piece.offset as usize, piece.len as usize);
+        let slot = self.slots.get_mut(index(piece.buffer))?;
+        if slot.regions.is_empty() {
+            slot.regions = match &slot.stored {
+                Stored::Lent(spans) => spans.iter().filter_map(|span| span.region()).collect(),
+                Stored::Owned(bytes) => vec![Region::from_bytes(bytes).ok()?],
+            };
+        }
+        if let [region] = &slot.regions[..] {
+            return region.slice(from..from + len).ok().map(Slices::from);
+        }
+        let (mut skip, mut left) = (from, len);
+        let mut slices = Vec::new();
+        for region in &slot.regions {
+            let here = region.len().saturating_sub(skip).min(left);
+            if here > 0 {
+                slices.push(region.slice(skip..skip + here).ok()?);
+            }
+            skip = skip.saturating_sub(region.len());
+            left -= here;
+        }
+        Slices::of(slices).ok()
+    }
+
+    /// Calls `each` with the spans of a piece, and where each lies in it.
+    fn spans(&self, piece: Piece, mut each: impl FnMut(usize, Part<'_>)) {
+        let (mut skip, mut left) = (piece.offset as usize, piece.len as usize);
+        let Some(slot) = self.slots.get(index(piece.buffer)) else { return };
+        match &slot.stored {
+            Stored::Owned(bytes) => each(0, Part::Owned(&bytes[skip..skip + left])),
+            Stored::Lent(spans) => {
+                for span in spans {
+                    let here = span.len().saturating_sub(skip).min(left);
+                    if here > 0 {
+                        each(piece.len as usize - left, Part::Lent(span.part(skip, here)));
+                    }
+                    skip = skip.saturating_sub(span.len());
+                    left -= here;
+                }
+            }
+        }
+    }
+}
+
+/// Bytes that follow each other.
+enum Part<'a> {
+    Lent(Span),
+    Owned(&'a [u8]),
+}
+
+impl Memory for Buffers {
+    fn place(&mut self, at: Piece, bytes: &[u8]) {
+        self.spans(at, |offset, part| match part {
+            Part::Lent(span) => span.store(&bytes[offset..offset + span.len()]),
+            // Copies of ours are only ever sent.
+            Part::Owned(_) => {}
+        });
+    }
+
+    fn fetch(&mut self, from: Piece, into: &mut [u8]) {
+        self.spans(from, |offset, part| match part {
+            Part::Lent(span) => span.load(&mut into[offset..offset + span.len()]),
+            Part::Owned(bytes) => into[offset..offset + bytes.len()].copy_from_slice(bytes),
+        });
+    }
+
+    fn update(&mut self, at: Piece, change: &mut dyn FnMut(&mut [u8])) {
+        let words = self.words.clone();
+        let _held = lock(&words);
+        let mut word = [0; 8];
+        let word = &mut word[..at.len.min(8) as usize];
+        self.fetch(at, word);
+        change(word);
+        self.place(at, word);
+    }
+
+    fn keep(&mut self, piece: Piece) -> Option<Buffer> {
+        let mut bytes = vec![0; piece.len as usize].into_boxed_slice();
+        self.fetch(piece, &mut bytes);
+        Some(self.insert(Stored::Owned(bytes)))
+    }
+
+    fn release(&mut self, buffer: Buffer) {
+        self.forget(buffer);
+    }
+
+    fn register(&mut self, piece: Piece, access: Access) -> Option<Remote> {
+        let slices = self.slots.get(index(piece.buffer))?;
+        let region = match &slices.stored {
+            Stored::Lent(spans) if spans.len() == 1 => {
+                spans[0].part(piece.offset as usize, piece.len as usize).region()?
+            }
+            // What is to be read by peers is in one piece.
+            Stored::Lent(_) => return None,
+            Stored::Owned(bytes) => {
+                let range = piece.offset as usize..(piece.offset + piece.len) as usize;
+                Region::from_bytes(&bytes[range]).ok()?
+            }
+        };
+        let access = datapath::Access { read: access.reads(), write: access.writes() };
+        let registration = self.device.begin_register(&region, 0, access).ok()?;
+        let remote = registration.remote(0);
+        self.registrations.insert(registration.rkey(), (registration, piece.buffer));
+        Some(Remote { address: remote.address, rkey: remote.rkey })
+    }
+
+    fn deregister(&mut self, rkey: u64) {
+        let Some((registration, buffer)) = self.registrations.remove(&rkey) else { return };
+        if let Some(slot) = self.slots.get_mut(index(buffer)) {
+            slot.releasing += 1;
+        }
+        let token = self.releasing.insert(buffer) as u64;
+        self.events.release(registration, token);
+    }
+}

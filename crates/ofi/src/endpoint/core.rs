@@ -1,0 +1,418 @@
+//! What is behind the lock.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use pathweave_datapath::{Accepting, ConnectionId, Device, Events, Remote, Slice};
+use pathweave_tagged::{
+    self as tagged, Action, Buffer, Completion, Config, Engine, Payload, PeerId, Piece, Region, RegionEvents,
+    RegionId, Release, RequestId,
+};
+use slab::Slab;
+
+use super::Endpoint;
+use super::buffers::Buffers;
+use super::links::{Link, Links};
+use super::report::{Local, Reporter};
+use super::stage::Stage;
+use crate::abi::errno::{FI_EADDRINUSE, FI_EINVAL, FI_ENOKEY};
+use crate::abi::fabric::*;
+use crate::ffi::memory;
+use crate::guard::{Answer, Errno};
+use crate::log::{Level, say};
+use crate::object::domain::Mr;
+use crate::object::lock;
+use crate::object::uses::Use;
+use crate::object::vector::Vector;
+
+/// Bytes of messages that bring no payload, and of small ones: the smaller places.
+const SMALL_PLACE: usize = 256;
+/// Most bytes of a message's header.
+const HEADER_ROOM: usize = 96;
+
+/// An operation of the application.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) context: usize,
+    pub(super) buffers: Vec<Buffer>,
+    pub(super) kind: OperationKind,
+}
+
+/// When an operation is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OperationKind {
+    /// With its completion.
+    Once,
+    /// A receive: the same, and it can be cancelled.
+    Receive,
+    /// With the one that releases the buffer; it can be cancelled.
+    Many,
+    /// A look for a message to claim: with the claim, if there is one.
+    Claiming,
+    /// The message is claimed.
+    Claimed,
+}
+
+/// A request to the datapath.
+#[derive(Debug)]
+pub(super) enum Request {
+    Send { peer: PeerId, request: RequestId, place: Slice },
+    Move { peer: PeerId, request: RequestId },
+    Receive { place: Slice },
+}
+
+/// A region that is being closed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closing {
+    region: RegionId,
+    buffer: Buffer,
+}
+
+/// All that the lock guards. Fields are dropped in this order: connections before the device.
+pub(crate) struct Core {
+    pub(super) engine: Engine,
+    pub(super) buffers: Buffers,
+    pub(super) links: Links,
+    pub(super) stage: Stage,
+    pub(super) operations: Slab<Operation>,
+    /// Claimed messages by the application's context.
+    pub(super) claimed: HashMap<usize, usize>,
+    pub(super) requests: Slab<Request>,
+    regions: HashMap<u64, (RegionId, Buffer)>,
+    /// Completions that wait until nothing reads the memory any more.
+    deferred: Vec<Completion>,
+    /// Connections that were given up, until they are over.
+    pub(super) dying: HashMap<ConnectionId, PeerId>,
+    pub(super) reporter: Reporter,
+    pub(super) vector: Arc<Vector>,
+    _held: Use,
+    domain: Arc<crate::object::domain::Domain>,
+    pub(super) own: SocketAddr,
+    pub(super) caps: u64,
+    pub(super) scheme: String,
+    pub(super) next_token: u64,
+    _accepting: Accepting,
+    pub(super) events: Events,
+    device: Device,
+}
+
+impl Core {
+    /// Lets peers connect.
+    ///
+    /// # Errors
+    /// FI_EADDRINUSE if somebody else lets them.
+    pub(super) fn start(
+        endpoint: &Endpoint,
+        boot: u64,
+        device: Device,
+        reporter: Reporter,
+        vector: Arc<Vector>,
+        held: Use,
+    ) -> Answer<Self> {
+        let events = device.events();
+        let accepting = events.accept().map_err(|_| Errno(FI_EADDRINUSE))?;
+        let settings = &endpoint.domain.settings;
+        let eager = settings.eager_bytes;
+        let config = Config {
+            eager: eager as u32,
+            busy_receive: (eager + 64) as u32,
+            unexpected_bytes: settings.unexpected_bytes as u64,
+            seed: super::random(),
+            ..Config::default()
+        };
+        let (_, first_bytes) = tagged::FIRST_RECEIVES;
+        let sizes = vec![SMALL_PLACE, first_bytes as usize, config.busy_receive as usize];
+        let scheme = settings.scheme.clone().unwrap_or_else(|| "weave".into());
+        Ok(Core {
+            engine: Engine::new(config),
+            buffers: Buffers::new(device.clone(), events.clone(), endpoint.domain.words.clone()),
+            links: Links::new(endpoint.own(), boot),
+            stage: Stage::new(sizes),
+            operations: Slab::new(),
+            claimed: HashMap::new(),
+            requests: Slab::new(),
+            regions: HashMap::new(),
+            deferred: Vec::new(),
+            dying: HashMap::new(),
+            reporter,
+            vector,
+            _held: held,
+            domain: endpoint.domain.clone(),
+            own: endpoint.own(),
+            caps: endpoint.caps,
+            scheme,
+            next_token: 0,
+            _accepting: accepting,
+            events,
+            device,
+        })
+    }
+
+    pub(super) fn device(&self) -> Device {
+        self.device.clone()
+    }
+
+    /// Takes what has happened, and does what follows.
+    pub(super) fn pass(&mut self) {
+        while let Some(event) = self.events.take() {
+            self.on_event(event);
+            self.carry_out();
+        }
+        let read = self.reporter.notices_read.swap(0, Ordering::Relaxed);
+        if read > 0 {
+            self.engine.notices_read(read, &mut self.buffers);
+        }
+        self.carry_out();
+    }
+
+    /// Does what the engine wants, and reports what has ended.
+    pub(super) fn carry_out(&mut self) {
+        while let Some(action) = self.engine.poll_action() {
+            self.act(action);
+        }
+        while let Some(done) = self.engine.poll_completion() {
+            self.finish(done);
+        }
+    }
+
+    /// Whether nothing is left to do for any peer.
+    pub(super) fn is_idle(&self) -> bool {
+        self.links.ids().all(|peer| self.engine.is_idle(peer))
+            && self.deferred.is_empty()
+            && self.dying.is_empty()
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Connect { peer } => self.dial(peer),
+            Action::Disconnect { peer, fault } => {
+                say(Level::Warn, format_args!("a peer is cut off: {fault:?}"));
+                self.give_up(peer, Link::None);
+            }
+            Action::PostReceives { peer, count, size } => {
+                // Of a connection that was dialled here the first are posted already.
+                if !self.links.take_first_receives(peer) {
+                    self.post_receives(peer, count, size as usize);
+                }
+            }
+            Action::Send { peer, header, payload, request } => {
+                self.transmit(peer, header.as_slice(), &payload, request);
+            }
+            Action::Read { peer, remote, into, request } => {
+                let remote = Remote { address: remote.address, rkey: remote.rkey };
+                let slices = self.buffers.slices(into);
+                let wr = self.requests.insert(Request::Move { peer, request }) as u64;
+                let connection = self.links.connection(peer).zip(slices);
+                let posted = connection.is_some_and(|(to, slices)| to.read(wr, slices, remote).is_ok());
+                self.unless(posted, wr);
+            }
+            Action::Write { peer, remote, from, request } => {
+                let remote = Remote { address: remote.address, rkey: remote.rkey };
+                let slices = self.buffers.slices(from);
+                let wr = self.requests.insert(Request::Move { peer, request }) as u64;
+                let connection = self.links.connection(peer).zip(slices);
+                let posted = connection.is_some_and(|(to, slices)| to.write(wr, slices, remote).is_ok());
+                self.unless(posted, wr);
+            }
+        }
+    }
+
+    /// A request that could not be posted: its connection is over, which is told by an event.
+    fn unless(&mut self, posted: bool, wr: u64) {
+        if !posted {
+            match self.requests.remove(wr as usize) {
+                Request::Send { place, .. } | Request::Receive { place } => self.stage.give_back(place),
+                Request::Move { .. } => {}
+            }
+        }
+    }
+
+    pub(super) fn post_receives(&mut self, peer: PeerId, count: u16, bytes: usize) {
+        for _ in 0..count {
+            let Some(place) = self.stage.take(bytes) else { return };
+            let wr = self.requests.insert(Request::Receive { place: place.clone() }) as u64;
+            // Exactly so large as the peer was told: it may not send more.
+            let into = place.region().slice(place.offset()..place.offset() + bytes).ok();
+            let connection = self.links.connection(peer).zip(into);
+            let posted = connection.is_some_and(|(to, into)| to.recv(wr, into).is_ok());
+            self.unless(posted, wr);
+        }
+    }
+
+    fn transmit(&mut self, peer: PeerId, header: &[u8], payload: &Payload, request: RequestId) {
+        let len = match payload {
+            Payload::None => 0,
+            Payload::Piece(piece) => piece.len as usize,
+            Payload::Bytes(bytes) => bytes.len(),
+        };
+        let all = header.len() + len;
+        let Some(mut place) = self.stage.take(all.max(HEADER_ROOM)) else { return };
+        // Nobody else has the place until it is given back.
+        let bytes = memory::bytes_mut(&mut place, all);
+        bytes[..header.len()].copy_from_slice(header);
+        let behind = &mut bytes[header.len()..];
+        match payload {
+            Payload::None => {}
+            Payload::Piece(piece) => tagged::Memory::fetch(&mut self.buffers, *piece, behind),
+            Payload::Bytes(bytes) => behind.copy_from_slice(bytes),
+        }
+        let from = place.region().slice(place.offset()..place.offset() + all).ok();
+        let wr = self.requests.insert(Request::Send { peer, request, place }) as u64;
+        let connection = self.links.connection(peer).zip(from);
+        let posted = connection.is_some_and(|(to, from)| to.send(wr, from).is_ok());
+        self.unless(posted, wr);
+    }
+
+    /// Something has ended: reported at once, or when its memory is nobody's any more.
+    fn finish(&mut self, done: Completion) {
+        if self.must_wait(&done) {
+            self.deferred.push(done);
+        } else {
+            self.report(&done);
+        }
+    }
+
+    fn must_wait(&self, done: &Completion) -> bool {
+        if self.deferred.is_empty() && self.dying.is_empty() && !self.buffers.any_in_use() {
+            return false;
+        }
+        let Some(operation) = self.operation(done.context) else { return false };
+        let dying =
+            done.result.is_err() && done.peer.is_some_and(|peer| self.dying.values().any(|of| *of == peer));
+        dying || operation.buffers.iter().any(|buffer| self.buffers.is_in_use(*buffer))
+    }
+
+    /// Looks again at what waits.
+    pub(super) fn finish_deferred(&mut self) {
+        for done in std::mem::take(&mut self.deferred) {
+            self.finish(done);
+        }
+    }
+
+    fn operation(&self, context: u64) -> Option<&Operation> {
+        self.operations.get((context as usize).checked_sub(1)?)
+    }
+
+    fn report(&mut self, done: &Completion) {
+        let wants_source = self.caps & FI_SOURCE != 0;
+        let source = || {
+            let address = self.links.address(done.peer?)?;
+            self.vector.number(address)
+        };
+        let local = Local {
+            context: self.operation(done.context).map_or(0, |operation| operation.context),
+            address: self.buffers.address(done.into),
+            source: if wants_source { source().unwrap_or(FI_ADDR_NOTAVAIL) } else { FI_ADDR_NOTAVAIL },
+        };
+        self.reporter.report(done, local);
+        self.count_in_region(done);
+        self.end(done);
+    }
+
+    /// Counters of a region count what peers do to it.
+    fn count_in_region(&self, done: &Completion) {
+        let Some(mr) = done.region.and_then(|key| self.domain.region(key)) else { return };
+        let class = super::report::class_of(done.kind);
+        for bound in lock(&mr.counters).iter().filter(|bound| bound.flags & class != 0) {
+            bound.counter.change(|counts| counts.good += 1);
+        }
+    }
+
+    /// An operation is over, unless more comes of it.
+    fn end(&mut self, done: &Completion) {
+        let Some(index) = (done.context as usize).checked_sub(1) else { return };
+        let Some(operation) = self.operations.get_mut(index) else { return };
+        match (operation.kind, done.release) {
+            (OperationKind::Many, Release::No) => return,
+            (OperationKind::Claiming, _) if done.result.is_ok() => {
+                operation.kind = OperationKind::Claimed;
+                self.claimed.insert(operation.context, index);
+                return;
+            }
+            _ => {}
+        }
+        for buffer in self.operations.remove(index).buffers {
+            self.buffers.forget(buffer);
+        }
+    }
+
+    /// Opens registered memory to peers.
+    ///
+    /// # Errors
+    /// FI_EINVAL for memory that ends beyond the last address.
+    pub(super) fn open_region(&mut self, mr: &Mr) -> Answer {
+        let access = match (mr.access & FI_REMOTE_READ != 0, mr.access & FI_REMOTE_WRITE != 0) {
+            (true, true) => tagged::Access::ReadWrite,
+            (true, false) => tagged::Access::Read,
+            (false, true) => tagged::Access::Write,
+            // For this end alone.
+            (false, false) => return Ok(()),
+        };
+        if self.regions.contains_key(&mr.key) {
+            return Ok(());
+        }
+        let wanted = self.reporter.counters.iter().fold(0, |all, bound| all | bound.flags);
+        let events = match (wanted & FI_REMOTE_READ != 0, wanted & FI_REMOTE_WRITE != 0) {
+            _ if self.caps & FI_RMA_EVENT != 0 => RegionEvents::All,
+            (true, true) => RegionEvents::All,
+            (true, false) => RegionEvents::Reads,
+            (false, true) => RegionEvents::Writes,
+            (false, false) => RegionEvents::None,
+        };
+        let piece = self.buffers.lend(Box::new([mr.span]));
+        let region = Region { key: mr.key, base: mr.base, piece, access, events };
+        match self.engine.open_region(region) {
+            Ok(id) => {
+                self.regions.insert(mr.key, (id, piece.buffer));
+                Ok(())
+            }
+            Err(error) => {
+                self.buffers.forget(piece.buffer);
+                let in_use = error == tagged::PostError::KeyInUse;
+                Err(Errno(if in_use { FI_ENOKEY } else { FI_EINVAL }))
+            }
+        }
+    }
+
+    /// Begins to take memory back.
+    pub(super) fn close_region(&mut self, key: u64) -> Option<Closing> {
+        let (region, buffer) = self.regions.remove(&key)?;
+        self.engine.close_region(region, &mut self.buffers);
+        self.carry_out();
+        Some(Closing { region, buffer })
+    }
+
+    /// Whether a peer may still reach it.
+    pub(super) fn is_closing(&self, closing: Closing) -> bool {
+        self.engine.is_closing(closing.region) || self.buffers.is_in_use(closing.buffer)
+    }
+
+    /// Cuts off who has not given it up.
+    pub(super) fn cut_region(&mut self, closing: Closing) {
+        self.engine.cut_region(closing.region, &mut self.buffers);
+        self.carry_out();
+    }
+
+    pub(super) fn forget_region(&mut self, closing: Closing) {
+        self.buffers.forget(closing.buffer);
+    }
+
+    /// Gives up what connects with a peer, for something else.
+    pub(super) fn give_up(&mut self, peer: PeerId, instead: Link) {
+        match self.links.set(peer, instead) {
+            Link::None => {}
+            Link::Dialling { attempt, .. } => attempt.give_up(),
+            Link::Answered(open) | Link::Up(open) => {
+                // Dropping the handle closes it; until that is done its memory is in use.
+                self.dying.insert(open.connection.id(), peer);
+            }
+        }
+    }
+
+    /// Bytes of the application for one operation.
+    pub(super) fn piece(&mut self, spans: Box<[memory::Span]>) -> Piece {
+        self.buffers.lend(spans)
+    }
+}

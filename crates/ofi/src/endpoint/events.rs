@@ -1,0 +1,154 @@
+//! What happens on connections.
+
+use pathweave_datapath::secure::Refusal;
+use pathweave_datapath::{CloseReason, Completion, ConnectError, Connection, Event, Status};
+use pathweave_tagged::{FIRST_RECEIVES, Failure, PeerId, Role};
+
+use super::core::{Core, Request};
+use super::handshake::{Answer, Call};
+use super::links::{Dialled, Link, Open, Verdict};
+use crate::ffi::memory;
+use crate::log::{Level, say};
+
+impl Core {
+    pub(super) fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Completed(done) => self.on_completion(&done),
+            Event::Opened { token, connection } => self.on_opened(token, connection),
+            Event::Refused { token, error } => self.on_refused(token, &error),
+            Event::Accepted(connection) => self.on_call(connection),
+            Event::Closed { connection, reason } => {
+                if self.dying.remove(&connection).is_some() {
+                    self.finish_deferred();
+                }
+                if let Some(peer) = self.links.owner(connection) {
+                    self.on_closed(peer, reason);
+                }
+            }
+            Event::Released { token } => {
+                self.buffers.released(token);
+                self.finish_deferred();
+            }
+            other => say(Level::Info, format_args!("not handled: {other:?}")),
+        }
+    }
+
+    /// Dials a peer. What comes of it is an event.
+    pub(super) fn dial(&mut self, peer: PeerId) {
+        let Some(address) = self.links.address(peer) else { return };
+        self.next_token += 1;
+        let token = self.next_token;
+        let call = self.links.call(peer).encode();
+        let attempt = self.events.connect_with(token, address, &self.scheme, &call);
+        self.links.set(peer, Link::Dialling { attempt, token });
+    }
+
+    fn on_opened(&mut self, token: u64, connection: Connection) {
+        // An attempt that was given up.
+        let Some(peer) = self.links.dialling(token) else { return };
+        let Some(answer) = Answer::decode(&connection.info().private_data) else {
+            say(Level::Warn, format_args!("{} is no endpoint of ours", connection.peer_addr()));
+            self.links.set(peer, Link::None);
+            self.engine.peer_down(peer, Failure::Refused, &mut self.buffers);
+            return;
+        };
+        self.links.set(peer, Link::Answered(Open { connection, dialled: Dialled::Here }));
+        self.links.answered(peer, answer.boot);
+        let (count, bytes) = FIRST_RECEIVES;
+        self.post_receives(peer, count, bytes as usize);
+    }
+
+    fn on_refused(&mut self, token: u64, error: &ConnectError) {
+        let Some(peer) = self.links.dialling(token) else { return };
+        let busy = matches!(error, ConnectError::Refused { reason: Refusal::Busy | Refusal::PeerLimit, .. });
+        if busy && self.links.may_redial(peer) {
+            return self.dial(peer);
+        }
+        say(Level::Warn, format_args!("{error}"));
+        let failure = match error {
+            ConnectError::Unreachable { .. } => Failure::TimedOut,
+            ConnectError::NoRoute { .. } | ConnectError::LinkMtu { .. } => Failure::Io,
+            _ => Failure::Refused,
+        };
+        self.links.set(peer, Link::None);
+        self.engine.peer_down(peer, failure, &mut self.buffers);
+    }
+
+    fn on_call(&mut self, connection: Connection) {
+        let from = connection.peer_addr();
+        let Some(call) = Call::decode(&connection.info().private_data) else {
+            return say(Level::Warn, format_args!("{from} is no endpoint of ours"));
+        };
+        // Nobody speaks for another host, nor for this endpoint.
+        if call.address.ip() != from.ip() || call.address == self.own {
+            return say(Level::Warn, format_args!("{from} says that it is {}", call.address));
+        }
+        let peer = self.links.at(call.address);
+        match self.links.judge(peer, &call) {
+            Verdict::Drop => {}
+            Verdict::Adopt => {
+                self.give_up(peer, Link::Up(Open { connection, dialled: Dialled::There }));
+                self.engine.peer_up(peer, Role::Acceptor, &mut self.buffers);
+            }
+        }
+    }
+
+    fn on_closed(&mut self, peer: PeerId, reason: CloseReason) {
+        let was = self.links.set(peer, Link::None);
+        let crossed = matches!(was, Link::Answered(_)) && reason == CloseReason::Peer;
+        // The peer dropped it for one of its own, which comes; or it was too busy.
+        if crossed && self.links.may_redial(peer) {
+            return self.dial(peer);
+        }
+        let failure = match reason {
+            CloseReason::PeerSilent => Failure::TimedOut,
+            _ => Failure::Reset,
+        };
+        self.engine.peer_down(peer, failure, &mut self.buffers);
+        // Who is in no address vector is nobody's peer: it does not stay here for ever.
+        let known = self.links.address(peer).is_some_and(|address| self.vector.number(address).is_some());
+        if !known {
+            self.engine.forget(peer, failure, &mut self.buffers);
+            self.links.forget(peer);
+        }
+    }
+
+    fn on_completion(&mut self, done: &Completion) {
+        let Some(request) = self.requests.try_remove(done.wr_id as usize) else { return };
+        let current = self.links.owner(done.connection);
+        match request {
+            Request::Receive { place } => {
+                if let (Some(peer), true) = (current, done.is_success()) {
+                    if self.links.confirm(peer) {
+                        self.engine.peer_up(peer, Role::Initiator, &mut self.buffers);
+                        self.carry_out();
+                    }
+                    let bytes = memory::bytes(&place, done.byte_len as usize);
+                    self.engine.delivered(peer, bytes, &mut self.buffers);
+                }
+                self.stage.give_back(place);
+            }
+            Request::Send { peer, request, place } => {
+                self.stage.give_back(place);
+                if current == Some(peer) {
+                    self.engine.completed(peer, request, result(done), &mut self.buffers);
+                }
+            }
+            Request::Move { peer, request } => {
+                if current == Some(peer) {
+                    self.engine.completed(peer, request, result(done), &mut self.buffers);
+                }
+            }
+        }
+    }
+}
+
+fn result(done: &Completion) -> Result<(), Failure> {
+    match done.status {
+        Status::Success => Ok(()),
+        Status::RetryExceeded | Status::RnrRetryExceeded => Err(Failure::TimedOut),
+        Status::RemoteAccess => Err(Failure::Access),
+        Status::Flushed => Err(Failure::Reset),
+        _ => Err(Failure::Io),
+    }
+}

@@ -1,0 +1,106 @@
+//! What endpoints tell each other when they connect.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// Of all endpoints of this protocol.
+const MAGIC: [u8; 4] = *b"PWFI";
+/// Of what is said here; that of the engine's messages follows.
+const VERSION: u8 = 1;
+
+/// Said by who dials: who it is, and what it knows of connections with the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// New with each start.
+    pub(crate) boot: u64,
+    /// Connections dialled by the other end that it has seen: whether the two calls have crossed.
+    pub(crate) seen: u64,
+}
+
+/// Said by who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) boot: u64,
+}
+
+fn opening() -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend([VERSION, pathweave_tagged::WIRE_VERSION]);
+    bytes
+}
+
+/// What follows the opening, if it is that of our protocol.
+fn after_opening(bytes: &[u8]) -> Option<&[u8]> {
+    bytes.strip_prefix(&opening()[..])
+}
+
+fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    Some((u64::from_le_bytes(*number), rest))
+}
+
+impl Call {
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut bytes = opening();
+        bytes.extend(self.boot.to_le_bytes());
+        bytes.extend(self.seen.to_le_bytes());
+        bytes.extend(self.address.port().to_le_bytes());
+        match self.address.ip() {
+            IpAddr::V4(ip) => bytes.extend(ip.octets()),
+            IpAddr::V6(ip) => bytes.extend(ip.octets()),
+        }
+        bytes
+    }
+
+    /// `None` for what is none of ours.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (boot, rest) = number(after_opening(bytes)?)?;
+        let (seen, rest) = number(rest)?;
+        let (port, ip) = rest.split_first_chunk()?;
+        let ip: IpAddr = match ip.len() {
+            4 => <[u8; 4]>::try_from(ip).ok()?.into(),
+            16 => <[u8; 16]>::try_from(ip).ok()?.into(),
+            _ => return None,
+        };
+        Some(Call { address: SocketAddr::new(ip, u16::from_le_bytes(*port)), boot, seen })
+    }
+}
+
+impl Answer {
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut bytes = opening();
+        bytes.extend(self.boot.to_le_bytes());
+        bytes
+    }
+
+    /// `None` for what is none of ours.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (boot, rest) = number(after_opening(bytes)?)?;
+        rest.is_empty().then_some(Answer { boot })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_understood_and_nothing_else() {
+        for address in ["10.0.0.1:4567", "[2001:db8::1]:1"] {
+            let call = Call { address: address.parse().unwrap(), boot: u64::MAX - 1, seen: 3 };
+            let bytes = call.encode();
+            assert!(bytes.len() <= 196);
+            assert_eq!(Call::decode(&bytes), Some(call));
+            for len in 0..bytes.len() {
+                assert_ne!(Call::decode(&bytes[..len]), Some(call));
+            }
+            let mut other = bytes.clone();
+            other[4] += 1;
+            assert_eq!(Call::decode(&other), None, "another version");
+        }
+        let answer = Answer { boot: 7 };
+        assert_eq!(Answer::decode(&answer.encode()), Some(answer));
+        assert_eq!(Answer::decode(b"PWFI"), None);
+    }
+}

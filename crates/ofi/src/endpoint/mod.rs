@@ -1,0 +1,332 @@
+//! An endpoint: the engine, the device it speaks over, and what the application has bound to it. One lock for all of it.
+//!
+//! A *pass* takes what has happened on connections, hands it to the engine, and carries out what the engine wants. The
+//! device's loop runs one whenever something has happened, and so does every call that finds nothing to read.
+
+mod buffers;
+mod core;
+mod events;
+mod handshake;
+mod links;
+mod operations;
+mod report;
+mod stage;
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pathweave_datapath::{Device, DeviceConfig, Driving, OpenError, Unprotected};
+use pathweave_units::Rate;
+
+pub(crate) use self::core::Core;
+pub(crate) use operations::{Amo, AtomicFetch, Incoming, MessageKind, Outgoing, Rma, RmaKind, Wanted};
+pub(crate) use report::{BoundCounter, BoundQueue, Reporter, Selection};
+
+use crate::abi::errno::*;
+use crate::guard::{Answer, Errno};
+use crate::log::{Level, say, say_once};
+use crate::object::domain::{Domain, Mr, OpensMemory};
+use crate::object::uses::Use;
+use crate::object::vector::Vector;
+use crate::object::{Progress, lock};
+use crate::settings;
+
+/// How long closing waits for what is not yet sent, or not yet given up.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What is bound before the endpoint is enabled.
+pub(crate) struct New {
+    device: Device,
+    pub(crate) reporter: Reporter,
+    pub(crate) vector: Option<(Arc<Vector>, Use)>,
+}
+
+/// How far an endpoint has come.
+pub(crate) enum State {
+    New(Box<New>),
+    Enabled(Box<Core>),
+    Closed,
+}
+
+/// An endpoint.
+pub(crate) struct Endpoint {
+    own: Mutex<SocketAddr>,
+    /// Capabilities it was opened with.
+    pub(crate) caps: u64,
+    pub(crate) domain: Arc<Domain>,
+    /// Flags of operations that bring none of their own.
+    pub(crate) transmit_flags: AtomicU64,
+    pub(crate) receive_flags: AtomicU64,
+    /// A multi-receive with less room than this is done, in bytes.
+    pub(crate) least_room: AtomicUsize,
+    boot: u64,
+    state: Mutex<State>,
+}
+
+/// A number that is not the one of the start before.
+fn random() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
+fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
+    let settings = &domain.settings;
+    let mut config = DeviceConfig::new(bind);
+    config.paths = settings.paths;
+    config.protection = settings.protection;
+    config.key = settings.key.clone();
+    // Only said where protection is given up by name, in the environment.
+    config.unprotected = Unprotected::Anywhere;
+    if let Some(scheme) = &settings.scheme {
+        config.scheme.clone_from(scheme);
+    }
+    let speed = domain.interface.speed_mbps().filter(|mbps| (1..=10_000_000).contains(mbps));
+    if let Some(rate) = settings.line_rate.or(speed.map(Rate::from_mbps)) {
+        config.line_rate = rate;
+    }
+    let link_mtu = settings.link_mtu.unwrap_or_else(|| domain.interface.link_mtu());
+    // A link too small for packets of ours fails when the device opens.
+    let _ = config.fit_link(link_mtu);
+    config.driving = match settings.progress {
+        settings::Progress::Auto => Driving::Thread { core: None },
+        settings::Progress::Caller => Driving::Caller,
+    };
+    config.waiting = settings.waiting;
+    config.peer_timeout = settings.peer_timeout;
+    config.connect_timeout = Duration::from_secs(30).min(settings.peer_timeout);
+    config.max_connections_per_peer = config.max_connections;
+    config.answer_data = handshake::Answer { boot }.encode();
+    config
+}
+
+/// Opens a device on the address of the domain's interface, or of `wish`, on one of the ports that may be used.
+fn open_device(domain: &Domain, wish: Option<SocketAddr>, boot: u64) -> Answer<Device> {
+    let ip = wish.map(|wish| wish.ip()).filter(|ip| !ip.is_unspecified()).unwrap_or(domain.interface.address);
+    let port = wish.map_or(0, |wish| wish.port());
+    let ports = match (&domain.settings.ports, port) {
+        (Some(range), 0) => range.clone(),
+        _ => port..=port,
+    };
+    let mut why = Errno(FI_EADDRINUSE);
+    for port in ports {
+        match Device::open(device_config(domain, SocketAddr::new(ip, port), boot)) {
+            Ok(device) => return Ok(device),
+            Err(OpenError::PortInUse { .. }) => {}
+            Err(error) => {
+                why = match &error {
+                    OpenError::NotLocal { .. } => Errno(FI_EADDRNOTAVAIL),
+                    OpenError::Permission { .. } => Errno(FI_EACCES),
+                    _ => Errno(FI_EOTHER),
+                };
+                say_once(&error.to_string());
+                break;
+            }
+        }
+    }
+    say(Level::Warn, format_args!("no endpoint can be opened on {ip}"));
+    Err(why)
+}
+
+impl Endpoint {
+    /// Opens an endpoint; its address is final from now on.
+    ///
+    /// # Errors
+    /// Why no socket can be had.
+    pub(crate) fn open(domain: Arc<Domain>, wish: Option<SocketAddr>, caps: u64) -> Answer<Arc<Self>> {
+        let boot = random();
+        let device = open_device(&domain, wish, boot)?;
+        let own = device.local_addr();
+        let new = New { device, reporter: Reporter::default(), vector: None };
+        Ok(Arc::new(Endpoint {
+            own: Mutex::new(own),
+            caps,
+            domain,
+            transmit_flags: AtomicU64::new(0),
+            receive_flags: AtomicU64::new(0),
+            least_room: AtomicUsize::new(64),
+            boot,
+            state: Mutex::new(State::New(Box::new(new))),
+        }))
+    }
+
+    /// Changes what is bound.
+    ///
+    /// # Errors
+    /// FI_EOPBADSTATE once it is enabled.
+    pub(crate) fn bind(&self, change: impl FnOnce(&mut New)) -> Answer {
+        match &mut *lock(&self.state) {
+            State::New(new) => {
+                change(new);
+                Ok(())
+            }
+            State::Enabled(_) | State::Closed => Err(Errno(FI_EOPBADSTATE)),
+        }
+    }
+
+    /// Its address: final once it is enabled.
+    pub(crate) fn own(&self) -> SocketAddr {
+        *lock(&self.own)
+    }
+
+    /// Opens it on another address.
+    ///
+    /// # Errors
+    /// FI_EOPBADSTATE once it is enabled; why no socket can be had.
+    pub(crate) fn rename(&self, to: SocketAddr) -> Answer {
+        let State::New(new) = &mut *lock(&self.state) else { return Err(Errno(FI_EOPBADSTATE)) };
+        new.device = open_device(&self.domain, Some(to), self.boot)?;
+        *lock(&self.own) = new.device.local_addr();
+        Ok(())
+    }
+
+    /// Begins to work.
+    ///
+    /// # Errors
+    /// FI_ENOAV without an address vector, FI_EOPBADSTATE if it was enabled before.
+    pub(crate) fn enable(self: &Arc<Self>) -> Answer {
+        let mut state = lock(&self.state);
+        match &*state {
+            State::New(new) if new.vector.is_none() => return Err(Errno(FI_ENOAV)),
+            State::New(_) => {}
+            State::Enabled(_) | State::Closed => return Err(Errno(FI_EOPBADSTATE)),
+        }
+        let State::New(new) = std::mem::replace(&mut *state, State::Closed) else { return Ok(()) };
+        let maker: Arc<dyn Progress> = self.clone();
+        let queues = [&new.reporter.transmit, &new.reporter.receive];
+        queues.into_iter().flatten().for_each(|bound| bound.queue.fed_by(Arc::downgrade(&maker)));
+        for bound in &new.reporter.counters {
+            bound.counter.fed_by(Arc::downgrade(&maker));
+        }
+        let (vector, held) = new.vector.expect("looked at above");
+        let device = new.device;
+        let core = Core::start(self, self.boot, device.clone(), new.reporter, vector, held)?;
+        *state = State::Enabled(Box::new(core));
+        drop(state);
+        let weak = Arc::downgrade(self);
+        let hook = move || {
+            if let Some(endpoint) = weak.upgrade() {
+                endpoint.pass();
+            }
+        };
+        device.set_hook(hook).map_err(|_| Errno(FI_EOPBADSTATE))?;
+        self.domain.join(self)
+    }
+
+    /// Works with what is enabled, and carries out what follows from it.
+    ///
+    /// # Errors
+    /// FI_EOPBADSTATE before it is enabled; what `work` says. After FI_EAGAIN a pass has been run.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Core) -> Answer<T>) -> Answer<T> {
+        let mut state = lock(&self.state);
+        let State::Enabled(core) = &mut *state else { return Err(Errno(FI_EOPBADSTATE)) };
+        let answer = work(core);
+        match answer {
+            Err(Errno(FI_EAGAIN)) => core.pass(),
+            _ => core.carry_out(),
+        }
+        answer
+    }
+
+    fn pass(&self) {
+        if let State::Enabled(core) = &mut *lock(&self.state) {
+            core.pass();
+        }
+    }
+
+    /// Whether nothing is left to do for any peer.
+    fn is_idle(&self) -> bool {
+        match &*lock(&self.state) {
+            State::Enabled(core) => core.is_idle(),
+            State::New(_) | State::Closed => true,
+        }
+    }
+
+    /// Waits up to a second for something, making progress.
+    fn linger(&self, done: impl Fn() -> bool) -> bool {
+        let deadline = Instant::now() + LINGER;
+        while !done() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            self.progress();
+            thread::sleep(Duration::from_micros(200));
+        }
+        true
+    }
+
+    /// Ends it: what is not yet sent has a second to leave, and the loop's thread is gone when this returns.
+    pub(crate) fn close(&self) {
+        self.linger(|| self.is_idle());
+        // Not under the lock: the loop's thread may wait for it, and is waited for here.
+        let before = std::mem::replace(&mut *lock(&self.state), State::Closed);
+        drop(before);
+    }
+
+    /// In a child of a fork nothing is waited for: the threads are not there.
+    pub(crate) fn abandon(&self) {
+        if let Ok(mut state) = self.state.try_lock() {
+            std::mem::forget(std::mem::replace(&mut *state, State::Closed));
+        }
+    }
+}
+
+impl Progress for Endpoint {
+    fn progress(&self) {
+        if self.domain.settings.progress == settings::Progress::Caller {
+            let device = match &*lock(&self.state) {
+                State::Enabled(core) => Some(core.device()),
+                State::New(_) | State::Closed => None,
+            };
+            // Not under the lock: it calls the hook, which runs a pass.
+            if let Some(device) = device {
+                device.progress();
+            }
+        }
+        // Whoever holds the lock makes progress already.
+        if let Ok(mut state) = self.state.try_lock()
+            && let State::Enabled(core) = &mut *state
+        {
+            core.pass();
+        }
+    }
+}
+
+impl OpensMemory for Endpoint {
+    fn open(&self, mr: &Arc<Mr>) -> Answer {
+        match &mut *lock(&self.state) {
+            State::Enabled(core) => core.open_region(mr),
+            // It joins when it is enabled.
+            State::New(_) | State::Closed => Ok(()),
+        }
+    }
+
+    fn close(&self, key: u64) {
+        let closing = match &mut *lock(&self.state) {
+            State::Enabled(core) => core.close_region(key),
+            State::New(_) | State::Closed => None,
+        };
+        let Some(closing) = closing else { return };
+        let is_closed = || match &*lock(&self.state) {
+            State::Enabled(core) => !core.is_closing(closing),
+            State::New(_) | State::Closed => true,
+        };
+        if !self.linger(is_closed) {
+            // Who does not answer is cut off: a stale key must never be used.
+            if let State::Enabled(core) = &mut *lock(&self.state) {
+                core.cut_region(closing);
+            }
+            self.linger(is_closed);
+        }
+        if let State::Enabled(core) = &mut *lock(&self.state) {
+            core.forget_region(closing);
+        }
+    }
+}
+
+/// Keeps `Ordering` in one place for the flags.
+pub(crate) fn flags(of: &AtomicU64) -> u64 {
+    of.load(Ordering::Relaxed)
+}

@@ -1,0 +1,319 @@
+//! What an application asks of an endpoint.
+
+use pathweave_tagged::{
+    Atomic, AtomicOp, AtomicType, Claim, DoneWhen, Fetch, Found, Hold, Label, Peek, PeerId, Piece, PostError,
+    Read, Receive, Report, Segments, Send, Take, Want, Write,
+};
+
+use super::core::{Core, Operation, OperationKind};
+use super::report::Reporter;
+use crate::abi::errno::*;
+use crate::abi::fabric::*;
+use crate::ffi::memory::Span;
+use crate::guard::{Answer, Errno};
+
+/// With a tag or without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MessageKind {
+    Plain,
+    Tagged(u64),
+}
+
+/// A message to send.
+pub(crate) struct Outgoing {
+    pub(crate) to: u64,
+    pub(crate) kind: MessageKind,
+    pub(crate) spans: Box<[Span]>,
+    pub(crate) data: Option<u64>,
+    /// FI_INJECT, FI_COMPLETION, FI_DELIVERY_COMPLETE and their like.
+    pub(crate) flags: u64,
+    pub(crate) wanted: Wanted,
+}
+
+/// What is heard of success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// What flags and binding say, with this context.
+    Context(usize),
+    /// Nothing: fi_inject and its like.
+    Nothing,
+}
+
+/// A receive.
+pub(crate) struct Incoming {
+    pub(crate) from: u64,
+    pub(crate) want: Want,
+    pub(crate) spans: Box<[Span]>,
+    pub(crate) flags: u64,
+    pub(crate) context: usize,
+    /// Least room of a multi-receive.
+    pub(crate) least_room: usize,
+}
+
+/// Access to memory of a peer.
+pub(crate) struct Rma {
+    pub(crate) kind: RmaKind,
+    pub(crate) peer: u64,
+    pub(crate) spans: Box<[Span]>,
+    pub(crate) segments: Segments,
+    pub(crate) flags: u64,
+    pub(crate) wanted: Wanted,
+}
+
+/// Which way the bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RmaKind {
+    Read,
+    Write { data: Option<u64> },
+}
+
+/// What an atomic brings back.
+pub(crate) enum AtomicFetch {
+    Nothing,
+    Old { result: Box<[Span]> },
+    Compared { compare: Box<[Span]>, result: Box<[Span]> },
+}
+
+/// An atomic operation.
+pub(crate) struct Amo {
+    pub(crate) peer: u64,
+    pub(crate) operand: Box<[Span]>,
+    pub(crate) fetch: AtomicFetch,
+    pub(crate) address: u64,
+    pub(crate) key: u64,
+    pub(crate) op: AtomicOp,
+    pub(crate) kind: AtomicType,
+    pub(crate) count: usize,
+    pub(crate) flags: u64,
+    pub(crate) wanted: Wanted,
+}
+
+/// Completion levels that we cannot give.
+const UNSERVED: u64 = FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE;
+
+fn errno(error: PostError) -> Errno {
+    Errno(match error {
+        PostError::Full | PostError::NoMemory => FI_EAGAIN,
+        PostError::TooLong { .. } => FI_EMSGSIZE,
+        PostError::Lengths | PostError::NotClaimed => FI_EINVAL,
+        PostError::NotSupported => FI_EOPNOTSUPP,
+        PostError::KeyInUse => FI_ENOKEY,
+    })
+}
+
+fn done_when(flags: u64) -> DoneWhen {
+    if flags & FI_DELIVERY_COMPLETE == 0 { DoneWhen::Transmitted } else { DoneWhen::Delivered }
+}
+
+fn hold(flags: u64, wanted: Wanted) -> Hold {
+    if flags & FI_INJECT != 0 || wanted == Wanted::Nothing { Hold::ThisCall } else { Hold::UntilDone }
+}
+
+impl Core {
+    /// The peer that an application means.
+    fn target(&mut self, number: u64) -> Answer<PeerId> {
+        let address = self.vector.address(number).ok_or(Errno(FI_EINVAL))?;
+        Ok(self.links.at(address))
+    }
+
+    /// Whose messages a receive takes.
+    fn source(&mut self, number: u64) -> Answer<Option<PeerId>> {
+        if number == FI_ADDR_UNSPEC || self.caps & FI_DIRECTED_RECV == 0 {
+            return Ok(None);
+        }
+        self.target(number).map(Some)
+    }
+
+    /// Remembers an operation; what the engine calls it.
+    fn remember(&mut self, context: usize, kind: OperationKind, pieces: &[Piece]) -> u64 {
+        let buffers = pieces.iter().filter(|piece| piece.len > 0).map(|piece| piece.buffer).collect();
+        self.operations.insert(Operation { context, buffers, kind }) as u64 + 1
+    }
+
+    /// It was refused.
+    fn take_back(&mut self, id: u64) {
+        for buffer in self.operations.remove(id as usize - 1).buffers {
+            self.buffers.forget(buffer);
+        }
+    }
+
+    /// What a posted operation comes to.
+    fn posted(&mut self, id: u64, result: Result<(), PostError>) -> Answer {
+        result.map_err(|error| {
+            self.take_back(id);
+            errno(error)
+        })
+    }
+
+    fn transmit_report(&self, flags: u64, wanted: Wanted) -> (Report, usize) {
+        match wanted {
+            Wanted::Nothing => (Report::Count, 0),
+            Wanted::Context(context) => (Reporter::wanted(self.reporter.transmit.as_ref(), flags), context),
+        }
+    }
+
+    /// # Errors
+    /// FI_EAGAIN, FI_EMSGSIZE, FI_EINVAL for an unknown peer, FI_EOPNOTSUPP.
+    pub(crate) fn send(&mut self, message: Outgoing) -> Answer {
+        if message.flags & UNSERVED != 0 {
+            return Err(Errno(FI_EOPNOTSUPP));
+        }
+        if self.engine.room() == 0 {
+            return Err(Errno(FI_EAGAIN));
+        }
+        let to = self.target(message.to)?;
+        let (report, context) = self.transmit_report(message.flags, message.wanted);
+        // What a peer reads is in one piece.
+        let payload = match message.spans.len() {
+            0 | 1 => self.buffers.lend(message.spans),
+            _ => self.buffers.gather(&message.spans),
+        };
+        let id = self.remember(context, OperationKind::Once, &[payload]);
+        let send = Send {
+            to,
+            label: match message.kind {
+                MessageKind::Plain => Label::Message,
+                MessageKind::Tagged(tag) => Label::Tagged(tag),
+            },
+            payload,
+            data: message.data,
+            hold: hold(message.flags, message.wanted),
+            done: done_when(message.flags),
+            report,
+            context: id,
+        };
+        let result = self.engine.post_send(send, &mut self.buffers);
+        self.posted(id, result)
+    }
+
+    /// # Errors
+    /// FI_EINVAL for an unknown peer, or a multi-receive without room.
+    pub(crate) fn receive(&mut self, receive: Incoming) -> Answer {
+        let from = self.source(receive.from)?;
+        let into = self.buffers.lend(receive.spans);
+        let many = receive.flags & FI_MULTI_RECV != 0;
+        let (kind, take) = match many {
+            true => (OperationKind::Many, Take::Many { least: receive.least_room.max(1) as u64 }),
+            false => (OperationKind::Receive, Take::One),
+        };
+        let report = Reporter::wanted(self.reporter.receive.as_ref(), receive.flags);
+        let id = self.remember(receive.context, kind, &[into]);
+        let post = Receive { from, want: receive.want, into, take, report, context: id };
+        let result = self.engine.post_receive(post, &mut self.buffers);
+        self.posted(id, result)
+    }
+
+    /// # Errors
+    /// FI_EINVAL for an unknown peer, or a claim of what was not looked at.
+    pub(crate) fn look(&mut self, look: Incoming) -> Answer {
+        if look.flags & FI_PEEK == 0 {
+            return self.claim(look);
+        }
+        let from = self.source(look.from)?;
+        let (found, kind) = match (look.flags & FI_CLAIM != 0, look.flags & FI_DISCARD != 0) {
+            (_, true) => (Found::Dropped, OperationKind::Once),
+            (true, false) => (Found::Claimed, OperationKind::Claiming),
+            (false, false) => (Found::Stays, OperationKind::Once),
+        };
+        let context = self.remember(look.context, kind, &[]);
+        self.engine.peek(Peek { from, want: look.want, found, context }, &mut self.buffers);
+        Ok(())
+    }
+
+    fn claim(&mut self, claim: Incoming) -> Answer {
+        let index = self.claimed.remove(&claim.context).ok_or(Errno(FI_EINVAL))?;
+        let report = Reporter::wanted(self.reporter.receive.as_ref(), claim.flags);
+        let into = match claim.flags & FI_DISCARD {
+            0 => Some(self.buffers.lend(claim.spans)),
+            _ => None,
+        };
+        let operation = &mut self.operations[index];
+        operation.kind = OperationKind::Once;
+        operation.buffers.extend(into.filter(|piece| piece.len > 0).map(|piece| piece.buffer));
+        let context = index as u64 + 1;
+        self.engine.claim(Claim { into, report, context }, &mut self.buffers).map_err(errno)
+    }
+
+    /// Takes back the receive of a context that has not been matched, if there is one.
+    pub(crate) fn cancel(&mut self, context: usize) {
+        let waits = |kind| matches!(kind, OperationKind::Receive | OperationKind::Many);
+        let found = self.operations.iter().filter(|(_, known)| known.context == context && waits(known.kind));
+        let ids: Vec<u64> = found.map(|(index, _)| index as u64 + 1).collect();
+        for id in ids {
+            let before = self.engine.posted_receives();
+            self.engine.cancel(id);
+            if self.engine.posted_receives() < before {
+                return;
+            }
+        }
+    }
+
+    /// # Errors
+    /// FI_EAGAIN, FI_EMSGSIZE, FI_EINVAL for an unknown peer or lengths that differ.
+    pub(crate) fn rma(&mut self, rma: Rma) -> Answer {
+        if rma.flags & UNSERVED != 0 {
+            return Err(Errno(FI_EOPNOTSUPP));
+        }
+        if self.engine.room() == 0 {
+            return Err(Errno(FI_EAGAIN));
+        }
+        let to = self.target(rma.peer)?;
+        let (report, context) = self.transmit_report(rma.flags, rma.wanted);
+        let local = self.piece(rma.spans);
+        let id = self.remember(context, OperationKind::Once, &[local]);
+        let segments = rma.segments;
+        let result = match rma.kind {
+            RmaKind::Read => {
+                let read = Read { to, segments, into: local, report, context: id };
+                self.engine.post_read(read, &mut self.buffers)
+            }
+            RmaKind::Write { data } => {
+                let hold = hold(rma.flags, rma.wanted);
+                let write = Write { to, segments, from: local, data, hold, report, context: id };
+                self.engine.post_write(write, &mut self.buffers)
+            }
+        };
+        self.posted(id, result)
+    }
+
+    /// # Errors
+    /// FI_EAGAIN, FI_EMSGSIZE, FI_EOPNOTSUPP, FI_EINVAL for an unknown peer or lengths that differ.
+    pub(crate) fn atomic(&mut self, amo: Amo) -> Answer {
+        if amo.flags & UNSERVED != 0 {
+            return Err(Errno(FI_EOPNOTSUPP));
+        }
+        if self.engine.room() == 0 {
+            return Err(Errno(FI_EAGAIN));
+        }
+        let to = self.target(amo.peer)?;
+        let (report, context) = self.transmit_report(amo.flags, amo.wanted);
+        let operand = self.buffers.lend(amo.operand);
+        let (fetch, pieces) = match amo.fetch {
+            AtomicFetch::Nothing => (Fetch::Nothing, vec![operand]),
+            AtomicFetch::Old { result } => {
+                let result = self.buffers.lend(result);
+                (Fetch::Old { result }, vec![operand, result])
+            }
+            AtomicFetch::Compared { compare, result } => {
+                let (compare, result) = (self.buffers.lend(compare), self.buffers.lend(result));
+                (Fetch::Compared { compare, result }, vec![operand, compare, result])
+            }
+        };
+        let id = self.remember(context, OperationKind::Once, &pieces);
+        let atomic = Atomic {
+            to,
+            key: amo.key,
+            address: amo.address,
+            op: amo.op,
+            kind: amo.kind,
+            count: amo.count as u32,
+            operand,
+            fetch,
+            done: done_when(amo.flags),
+            report,
+            context: id,
+        };
+        let result = self.engine.post_atomic(atomic, &mut self.buffers);
+        self.posted(id, result)
+    }
+}

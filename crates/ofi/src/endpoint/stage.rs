@@ -1,0 +1,66 @@
+//! Memory of ours that messages leave from and arrive in, cut into places of a few sizes that are used again and again.
+
+use pathweave_datapath::{Region, Slice};
+
+/// Places that are made at a time.
+const PLACES_AT_ONCE: usize = 16;
+
+/// Places of one size.
+struct Class {
+    bytes: usize,
+    free: Vec<Slice>,
+}
+
+/// All places.
+pub(crate) struct Stage {
+    classes: Vec<Class>,
+}
+
+impl Stage {
+    /// Places of these sizes.
+    pub(crate) fn new(mut sizes: Vec<usize>) -> Self {
+        sizes.sort_unstable();
+        sizes.dedup();
+        Stage { classes: sizes.into_iter().map(|bytes| Class { bytes, free: Vec::new() }).collect() }
+    }
+
+    /// A place of at least so many bytes; `None` without memory. A size that is not provided for is made for itself.
+    pub(crate) fn take(&mut self, bytes: usize) -> Option<Slice> {
+        let Some(class) = self.classes.iter_mut().find(|class| class.bytes >= bytes) else {
+            return Region::zeroed(bytes).ok().map(|region| region.all());
+        };
+        if class.free.is_empty() {
+            let region = Region::zeroed(class.bytes * PLACES_AT_ONCE).ok()?;
+            let place = |index: usize| region.slice(index * class.bytes..(index + 1) * class.bytes).ok();
+            class.free.extend((0..PLACES_AT_ONCE).rev().filter_map(place));
+        }
+        class.free.pop()
+    }
+
+    /// A place is free again.
+    pub(crate) fn give_back(&mut self, place: Slice) {
+        if let Some(class) = self.classes.iter_mut().find(|class| class.bytes == place.len()) {
+            class.free.push(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_do_not_overlap_and_come_back() {
+        let mut stage = Stage::new(vec![2_048, 256, 2_048]);
+        let places: Vec<Slice> = (0..40).map(|_| stage.take(200).unwrap()).collect();
+        let mut starts: Vec<usize> =
+            places.iter().map(|place| place.region().as_ptr() as usize + place.offset()).collect();
+        starts.sort_unstable();
+        assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= 256));
+        let last = starts[39];
+        places.into_iter().for_each(|place| stage.give_back(place));
+        let again = stage.take(256).unwrap();
+        assert!(again.region().as_ptr() as usize + again.offset() <= last);
+        assert_eq!(stage.take(9_999).unwrap().len(), 9_999);
+    }
+}

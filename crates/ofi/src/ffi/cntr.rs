@@ -1,0 +1,122 @@
+//! `struct fid_cntr`.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use super::handle::{Handle, fid};
+use super::handles::{CntrHandle, DomainHandle, get_wait};
+use super::unsupported;
+use crate::abi::domain::FidDomain;
+use crate::abi::eq::*;
+use crate::abi::errno::FI_EINVAL;
+use crate::abi::fabric::*;
+use crate::guard::{Answer, Errno, status};
+use crate::object::counter::{Counter, Counts};
+use crate::object::wait::{Object, deadline};
+
+static OPS: Ops = Ops {
+    size: size_of::<Ops>(),
+    close,
+    bind: unsupported::bind,
+    control,
+    ops_open: unsupported::ops_open,
+    tostr: unsupported::tostr,
+    ops_set: unsupported::ops_set,
+};
+
+static CNTR_OPS: OpsCntr =
+    OpsCntr { size: size_of::<OpsCntr>(), read, readerr, add, set, wait, adderr, seterr };
+
+pub(super) unsafe extern "C" fn open(
+    domain: *mut FidDomain,
+    attr: *mut CntrAttr,
+    to: *mut *mut FidCntr,
+    context: *mut c_void,
+) -> c_int {
+    status(|| {
+        // SAFETY: a domain of ours.
+        let domain = unsafe { DomainHandle::here(domain) }?;
+        // SAFETY: NULL or an attribute.
+        let (events, wait_obj) = unsafe { attr.as_ref() }
+            .map_or((FI_CNTR_EVENTS_COMP, FI_WAIT_UNSPEC), |attr| (attr.events, attr.wait_obj));
+        if to.is_null() || events != FI_CNTR_EVENTS_COMP {
+            return Err(Errno(FI_EINVAL));
+        }
+        let counter = Arc::new(Counter::new(Object::of(wait_obj)?, domain.nap())?);
+        let face = FidCntr { fid: fid(FI_CLASS_CNTR, context, &OPS), ops: &raw const CNTR_OPS };
+        // SAFETY: not NULL.
+        unsafe { Handle::give(face, counter, Some(domain.uses.begin()), to) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
+    // SAFETY: a counter of ours, which the caller gives up.
+    status(|| unsafe { CntrHandle::close(fid, |counter| &counter.uses) })
+}
+
+unsafe extern "C" fn control(fid: *mut Fid, command: c_int, arg: *mut c_void) -> c_int {
+    status(|| {
+        // SAFETY: a counter of ours; the argument is what the command says.
+        unsafe { get_wait(CntrHandle::here(fid)?.waiting(), command, arg) }
+    })
+}
+
+/// # Safety
+/// A counter of ours.
+unsafe fn counts(cntr: *mut FidCntr) -> Counts {
+    let read = || -> Answer<Counts> {
+        // SAFETY: as the caller says.
+        Ok(unsafe { CntrHandle::here(cntr) }?.read())
+    };
+    // There is no way to tell an error but through another counter.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).ok().and_then(Result::ok).unwrap_or_default()
+}
+
+unsafe extern "C" fn read(cntr: *mut FidCntr) -> u64 {
+    // SAFETY: a counter of ours.
+    unsafe { counts(cntr) }.good
+}
+
+unsafe extern "C" fn readerr(cntr: *mut FidCntr) -> u64 {
+    // SAFETY: a counter of ours.
+    unsafe { counts(cntr) }.bad
+}
+
+/// # Safety
+/// A counter of ours.
+unsafe fn change(cntr: *mut FidCntr, change: impl FnOnce(&mut Counts)) -> c_int {
+    status(|| {
+        // SAFETY: as the caller says.
+        unsafe { CntrHandle::here(cntr) }?.change(change);
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn add(cntr: *mut FidCntr, value: u64) -> c_int {
+    // SAFETY: a counter of ours.
+    unsafe { change(cntr, |counts| counts.good = counts.good.wrapping_add(value)) }
+}
+
+unsafe extern "C" fn set(cntr: *mut FidCntr, value: u64) -> c_int {
+    // SAFETY: a counter of ours.
+    unsafe { change(cntr, |counts| counts.good = value) }
+}
+
+unsafe extern "C" fn adderr(cntr: *mut FidCntr, value: u64) -> c_int {
+    // SAFETY: a counter of ours.
+    unsafe { change(cntr, |counts| counts.bad = counts.bad.wrapping_add(value)) }
+}
+
+unsafe extern "C" fn seterr(cntr: *mut FidCntr, value: u64) -> c_int {
+    // SAFETY: a counter of ours.
+    unsafe { change(cntr, |counts| counts.bad = value) }
+}
+
+unsafe extern "C" fn wait(cntr: *mut FidCntr, threshold: u64, timeout_ms: c_int) -> c_int {
+    status(|| {
+        // SAFETY: a counter of ours. It is held, for another thread may close what this one sleeps on.
+        let counter = unsafe { CntrHandle::here(cntr) }?.clone();
+        counter.wait(threshold, deadline(timeout_ms))
+    })
+}

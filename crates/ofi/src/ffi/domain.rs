@@ -1,0 +1,143 @@
+//! `struct fid_domain`.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use super::handle::{Handle, fid};
+use super::handles::{DomainHandle, FabricHandle};
+use super::{address, cntr, cq, endpoint, info, interfaces, mr, unsupported, vector};
+use crate::abi::atomic::AtomicAttr;
+use crate::abi::domain::*;
+use crate::abi::errno::{FI_EINVAL, FI_ENODATA, FI_ENOSYS};
+use crate::abi::fabric::*;
+use crate::guard::{Answer, Errno, status};
+use crate::log::say_once;
+use crate::object::domain::{Addressing, Domain, Keys};
+use crate::settings;
+
+static OPS: Ops = Ops {
+    size: size_of::<Ops>(),
+    close,
+    bind,
+    control: unsupported::control,
+    ops_open: unsupported::ops_open,
+    tostr: unsupported::tostr,
+    ops_set: unsupported::ops_set,
+};
+
+static DOMAIN_OPS: OpsDomain = OpsDomain {
+    size: size_of::<OpsDomain>(),
+    av_open: vector::open,
+    cq_open: cq::open,
+    endpoint: endpoint::open,
+    scalable_ep: unsupported::open4,
+    cntr_open: cntr::open,
+    poll_open: unsupported::open3,
+    stx_ctx: unsupported::open4,
+    srx_ctx: unsupported::open4,
+    query_atomic,
+    query_collective,
+    endpoint2: endpoint::open2,
+};
+
+pub(super) unsafe extern "C" fn open(
+    fabric: *mut FidFabric,
+    info: *mut Info,
+    to: *mut *mut FidDomain,
+    context: *mut c_void,
+) -> c_int {
+    status(|| {
+        // SAFETY: a fabric of ours, and an info.
+        unsafe {
+            let fabric = FabricHandle::here(fabric)?;
+            let info = info.as_ref().ok_or(Errno(FI_EINVAL))?;
+            if to.is_null() {
+                return Err(Errno(FI_EINVAL));
+            }
+            let domain = domain(fabric, info)?;
+            let face = FidDomain {
+                fid: fid(FI_CLASS_DOMAIN, context, &OPS),
+                ops: &raw const DOMAIN_OPS,
+                mr: &raw const mr::MR_OPS,
+            };
+            Handle::give(face, Arc::new(domain), Some(fabric.uses.begin()), to);
+        }
+        Ok(())
+    })
+}
+
+/// Flags ask for domains that share their endpoints' peers, which we do not have.
+pub(super) unsafe extern "C" fn open2(
+    fabric: *mut FidFabric,
+    info: *mut Info,
+    to: *mut *mut FidDomain,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    if flags != 0 {
+        return -FI_ENOSYS;
+    }
+    // SAFETY: the arguments are those of fi_domain.
+    unsafe { open(fabric, info, to, context) }
+}
+
+/// # Safety
+/// A whole info.
+unsafe fn domain(fabric: &Arc<crate::object::domain::Fabric>, info: &Info) -> Answer<Domain> {
+    let settings = settings::from_environment().map_err(|error| {
+        say_once(&error.to_string());
+        Errno(FI_ENODATA)
+    })?;
+    // SAFETY: as the caller says.
+    let hints = unsafe { info::domain_hints(info.domain_attr) }.ok_or(Errno(FI_EINVAL))?;
+    // SAFETY: as above.
+    let src = unsafe { address::read(info.src_addr, info.src_addrlen) };
+    let is_meant = |interface: &crate::getinfo::Interface| {
+        interface.subnet().to_string() == fabric.name
+            && hints.name.as_deref().is_none_or(|name| interface.name == name)
+            && src.is_none_or(|src| src.ip().is_unspecified() || src.ip() == interface.address)
+    };
+    let interface = interfaces::list().into_iter().find(is_meant).ok_or(Errno(FI_ENODATA))?;
+    let mode = hints.attr.mr_mode;
+    let is_basic = mode == FI_MR_BASIC;
+    let addressing =
+        if is_basic || mode & FI_MR_VIRT_ADDR != 0 { Addressing::Virtual } else { Addressing::Offset };
+    let keys = if info.caps & (FI_RMA | FI_ATOMIC) == 0 {
+        Keys::Meaningless
+    } else if is_basic || mode & FI_MR_PROV_KEY != 0 {
+        Keys::Provided
+    } else {
+        Keys::Requested
+    };
+    Ok(Domain::new(fabric.clone(), interface, settings, keys, addressing))
+}
+
+unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
+    // SAFETY: a domain of ours, which the caller gives up.
+    status(|| unsafe { DomainHandle::close(fid, |domain| &domain.uses) })
+}
+
+/// An event queue may be bound, and has nothing to tell: memory is registered at once.
+unsafe extern "C" fn bind(_: *mut Fid, _: *mut Fid, _: u64) -> c_int {
+    0
+}
+
+unsafe extern "C" fn query_atomic(
+    _: *mut FidDomain,
+    datatype: u32,
+    op: u32,
+    attr: *mut AtomicAttr,
+    flags: u64,
+) -> c_int {
+    status(|| {
+        // SAFETY: NULL or an attribute.
+        let attr = unsafe { attr.as_mut() }.ok_or(Errno(FI_EINVAL))?;
+        let (count, size) = endpoint::atomic::valid(datatype, op, flags)?;
+        *attr = AtomicAttr { count, size };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn query_collective(_: *mut FidDomain, _: u32, _: *mut c_void, _: u64) -> c_int {
+    -FI_ENOSYS
+}

@@ -1,0 +1,146 @@
+//! `struct fid_eq`.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+use super::handle::{Handle, fid};
+use super::handles::{EqHandle, FabricHandle, get_wait};
+use super::unsupported;
+use crate::abi::eq::*;
+use crate::abi::errno::FI_EINVAL;
+use crate::abi::fabric::*;
+use crate::guard::{Answer, Errno, count, status};
+use crate::object::events::{Event, EventQueue, Look, MOST_EVENTS};
+use crate::object::wait::{Object, deadline};
+
+static OPS: Ops = Ops {
+    size: size_of::<Ops>(),
+    close,
+    bind: unsupported::bind,
+    control,
+    ops_open: unsupported::ops_open,
+    tostr: unsupported::tostr,
+    ops_set: unsupported::ops_set,
+};
+
+static EQ_OPS: OpsEq = OpsEq { size: size_of::<OpsEq>(), read, readerr, write, sread, strerror };
+
+/// Bytes of one event that an application may write.
+const MOST_BYTES: usize = 1 << 16;
+
+pub(super) unsafe extern "C" fn open(
+    fabric: *mut FidFabric,
+    attr: *mut EqAttr,
+    to: *mut *mut FidEq,
+    context: *mut c_void,
+) -> c_int {
+    status(|| {
+        // SAFETY: a fabric of ours.
+        let fabric = unsafe { FabricHandle::here(fabric) }?;
+        // SAFETY: NULL or an attribute.
+        let (size, wait_obj) =
+            unsafe { attr.as_ref() }.map_or((0, FI_WAIT_UNSPEC), |attr| (attr.size, attr.wait_obj));
+        if size > MOST_EVENTS || to.is_null() {
+            return Err(Errno(FI_EINVAL));
+        }
+        let queue = Arc::new(EventQueue::new(Object::of(wait_obj)?)?);
+        let face = FidEq { fid: fid(FI_CLASS_EQ, context, &OPS), ops: &raw const EQ_OPS };
+        // SAFETY: not NULL.
+        unsafe { Handle::give(face, queue, Some(fabric.uses.begin()), to) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
+    // SAFETY: an event queue of ours, which the caller gives up.
+    status(|| unsafe { EqHandle::close(fid, |queue| &queue.uses) })
+}
+
+unsafe extern "C" fn control(fid: *mut Fid, command: c_int, arg: *mut c_void) -> c_int {
+    status(|| {
+        // SAFETY: an event queue of ours; the argument is what the command says.
+        unsafe { get_wait(EqHandle::here(fid)?.waiting(), command, arg) }
+    })
+}
+
+fn look(flags: u64) -> Look {
+    if flags & FI_PEEK == 0 { Look::Take } else { Look::Peek }
+}
+
+/// # Safety
+/// `event` can be written, `to` has room for the bytes.
+unsafe fn hand_over(found: (u32, Vec<u8>), event: *mut u32, to: *mut c_void) -> isize {
+    let (kind, bytes) = found;
+    // SAFETY: as the caller says.
+    unsafe {
+        event.write(kind);
+        to.cast::<u8>().copy_from(bytes.as_ptr(), bytes.len());
+    }
+    bytes.len() as isize
+}
+
+unsafe extern "C" fn read(eq: *mut FidEq, event: *mut u32, to: *mut c_void, len: usize, flags: u64) -> isize {
+    // SAFETY: an event queue of ours; there is room for `len` bytes.
+    count(|| unsafe { Ok(hand_over(EqHandle::here(eq)?.read(len, look(flags))?, event, to)) })
+}
+
+unsafe extern "C" fn sread(
+    eq: *mut FidEq,
+    event: *mut u32,
+    to: *mut c_void,
+    len: usize,
+    timeout_ms: c_int,
+    flags: u64,
+) -> isize {
+    count(|| {
+        // SAFETY: an event queue of ours.
+        let queue = unsafe { EqHandle::here(eq) }?;
+        let found = queue.read_waiting(len, look(flags), deadline(timeout_ms))?;
+        // SAFETY: there is room for `len` bytes.
+        Ok(unsafe { hand_over(found, event, to) })
+    })
+}
+
+unsafe extern "C" fn readerr(eq: *mut FidEq, to: *mut EqErrEntry, flags: u64) -> isize {
+    count(|| -> Answer<isize> {
+        // SAFETY: an event queue of ours.
+        let failed = unsafe { EqHandle::here(eq) }?.read_error(look(flags))?;
+        let entry = EqErrEntry {
+            fid: failed.fid as *mut Fid,
+            context: failed.context as *mut c_void,
+            data: failed.data,
+            err: failed.errno,
+            prov_errno: failed.errno,
+            err_data: ptr::null_mut(),
+            err_data_size: 0,
+        };
+        // SAFETY: the caller has one there.
+        unsafe { to.write(entry) };
+        Ok(size_of::<EqErrEntry>() as isize)
+    })
+}
+
+unsafe extern "C" fn write(eq: *mut FidEq, event: u32, from: *const c_void, len: usize, _: u64) -> isize {
+    count(|| {
+        if len > MOST_BYTES {
+            return Err(Errno(FI_EINVAL));
+        }
+        let mut bytes = vec![0; len];
+        // SAFETY: the caller has so many bytes.
+        unsafe { bytes.as_mut_ptr().copy_from(from.cast(), len) };
+        // SAFETY: an event queue of ours.
+        unsafe { EqHandle::here(eq) }?.push(Event::Read { kind: event, bytes })?;
+        Ok(len as isize)
+    })
+}
+
+unsafe extern "C" fn strerror(
+    _: *mut FidEq,
+    _: c_int,
+    _: *const c_void,
+    _: *mut c_char,
+    _: usize,
+) -> *const c_char {
+    c"see the error number".as_ptr()
+}

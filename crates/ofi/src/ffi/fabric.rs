@@ -1,0 +1,78 @@
+//! `struct fid_fabric`.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use super::handle::{Handle, class_of, fid};
+use super::handles::{CntrHandle, CqHandle, EqHandle, FabricHandle};
+use super::{domain, eq, text, unsupported};
+use crate::abi::errno::{FI_EINVAL, FI_ENODATA, FI_ENOSYS};
+use crate::abi::fabric::*;
+use crate::guard::{Answer, Errno, status};
+use crate::object::domain::Fabric;
+
+static OPS: Ops = Ops {
+    size: size_of::<Ops>(),
+    close,
+    bind: unsupported::bind,
+    control: unsupported::control,
+    ops_open: unsupported::ops_open,
+    tostr: unsupported::tostr,
+    ops_set: unsupported::ops_set,
+};
+
+static FABRIC_OPS: OpsFabric = OpsFabric {
+    size: size_of::<OpsFabric>(),
+    domain: domain::open,
+    passive_ep: unsupported::open4,
+    eq_open: eq::open,
+    wait_open: unsupported::open3,
+    trywait,
+    domain2: domain::open2,
+};
+
+/// # Safety
+/// The arguments of `fi_fabric`, not NULL.
+pub(super) unsafe fn open(attr: &FabricAttr, to: *mut *mut FidFabric, context: *mut c_void) -> Answer {
+    // SAFETY: a string or NULL.
+    let name = unsafe { text::read(attr.name) }.unwrap_or_default();
+    let known = super::interfaces::list().iter().any(|interface| interface.subnet().to_string() == name);
+    if !known {
+        return Err(Errno(FI_ENODATA));
+    }
+    let face = FidFabric {
+        fid: fid(FI_CLASS_FABRIC, context, &OPS),
+        ops: &raw const FABRIC_OPS,
+        api_version: attr.api_version,
+    };
+    let fabric = Arc::new(Fabric { name, api_version: attr.api_version, uses: Default::default() });
+    // SAFETY: not NULL.
+    unsafe { Handle::give(face, fabric, None, to) };
+    Ok(())
+}
+
+unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
+    // SAFETY: a fabric of ours, which the caller gives up.
+    status(|| unsafe { FabricHandle::close(fid, |fabric| &fabric.uses) })
+}
+
+/// All may be waited for, or FI_EAGAIN.
+unsafe extern "C" fn trywait(_: *mut FidFabric, fids: *mut *mut Fid, count: c_int) -> c_int {
+    status(|| {
+        let count = usize::try_from(count).map_err(|_| Errno(FI_EINVAL))?;
+        for index in 0..count {
+            // SAFETY: the caller has so many pointers there.
+            let fid = unsafe { *fids.add(index) };
+            // SAFETY: a fid of ours, of the class that it says.
+            unsafe {
+                match class_of(fid)? {
+                    FI_CLASS_CQ => CqHandle::here(fid)?.try_wait()?,
+                    FI_CLASS_CNTR => CntrHandle::here(fid)?.try_wait()?,
+                    FI_CLASS_EQ => EqHandle::here(fid)?.try_wait()?,
+                    _ => return Err(Errno(FI_ENOSYS)),
+                }
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,75 @@
+//! Which object is behind which structure of C.
+
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex};
+
+use super::handle::Handle;
+use crate::abi::domain::{FidAv, FidDomain, FidMr};
+use crate::abi::endpoint::FidEp;
+use crate::abi::eq::{FidCntr, FidCq, FidEq};
+use crate::abi::errno::{FI_EINVAL, FI_ENOSYS};
+use crate::abi::fabric::{FI_GETWAIT, FI_GETWAITOBJ, FidFabric};
+use crate::endpoint::Endpoint;
+use crate::guard::{Answer, Errno};
+use crate::object::counter::Counter;
+use crate::object::domain::{Domain, Fabric, Mr};
+use crate::object::events::EventQueue;
+use crate::object::queue::Queue;
+use crate::object::uses::Use;
+use crate::object::vector::Vector;
+use crate::object::wait::Waiting;
+
+pub(super) type FabricHandle = Handle<FidFabric, Fabric>;
+pub(super) type DomainHandle = Handle<FidDomain, Domain>;
+pub(super) type EpHandle = Handle<FidEp, Endpoint>;
+pub(super) type AvHandle = Handle<FidAv, Addresses>;
+pub(super) type MrHandle = Handle<FidMr, Registered>;
+pub(super) type EqHandle = Handle<FidEq, EventQueue>;
+pub(super) type CqHandle = Handle<FidCq, Completions>;
+pub(super) type CntrHandle = Handle<FidCntr, Counter>;
+
+/// The queue, and the version of the interface that the application was built with.
+pub(crate) struct Completions {
+    pub(crate) queue: Arc<Queue>,
+    pub(super) api_version: u32,
+}
+
+impl std::ops::Deref for Completions {
+    type Target = Arc<Queue>;
+    fn deref(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+}
+
+/// The vector, and where it tells what was inserted.
+pub(crate) struct Addresses {
+    pub(crate) vector: Arc<Vector>,
+    /// Bytes of an address, as an application lays them one behind the other.
+    pub(super) address_bytes: usize,
+    pub(super) family_is_4: bool,
+    pub(super) events: Mutex<Option<(Arc<EventQueue>, Use)>>,
+}
+
+/// The region and its domain.
+pub(crate) struct Registered {
+    pub(super) mr: Arc<Mr>,
+    pub(super) domain: Arc<Domain>,
+}
+
+/// FI_GETWAIT and FI_GETWAITOBJ.
+///
+/// # Safety
+/// The argument is what the command says.
+pub(super) unsafe fn get_wait(waiting: &Waiting, command: c_int, arg: *mut c_void) -> Answer {
+    if arg.is_null() {
+        return Err(Errno(FI_EINVAL));
+    }
+    match command {
+        // SAFETY: as the caller says.
+        FI_GETWAIT => unsafe { arg.cast::<c_int>().write(waiting.descriptor()?) },
+        // SAFETY: as the caller says.
+        FI_GETWAITOBJ => unsafe { arg.cast::<u32>().write(waiting.object().number()) },
+        _ => return Err(Errno(FI_ENOSYS)),
+    }
+    Ok(())
+}

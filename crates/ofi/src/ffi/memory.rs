@@ -1,0 +1,103 @@
+//! Memory of the application: where it is, and how its bytes are reached.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::slice;
+
+use libc::iovec;
+use pathweave_datapath::{Region, Slice};
+
+use crate::abi::errno::FI_EINVAL;
+use crate::guard::{Answer, Errno};
+
+/// Bytes of the application that follow each other. It has promised to leave them where they are, and not to use them while
+/// an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: usize,
+    len: usize,
+}
+
+impl Span {
+    /// # Errors
+    /// FI_EINVAL for bytes at NULL, or beyond the end of memory.
+    ///
+    /// # Safety
+    /// The bytes are there until the operation that is given them is done, and nobody but it uses them meanwhile.
+    pub(crate) unsafe fn new(start: *const c_void, len: usize) -> Answer<Self> {
+        let start = start as usize;
+        let sound =
+            len == 0 || (start != 0 && start.checked_add(len).is_some() && isize::try_from(len).is_ok());
+        if sound { Ok(Span { start, len }) } else { Err(Errno(FI_EINVAL)) }
+    }
+
+    pub(crate) fn address(self) -> usize {
+        self.start
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.len
+    }
+
+    /// Part of it, which must lie within.
+    pub(crate) fn part(self, offset: usize, len: usize) -> Self {
+        assert!(offset <= self.len && len <= self.len - offset, "{len} bytes at {offset} of {}", self.len);
+        Span { start: self.start + offset, len }
+    }
+
+    /// Copies its first bytes to `to`.
+    pub(crate) fn load(self, to: &mut [u8]) {
+        assert!(to.len() <= self.len);
+        if !to.is_empty() {
+            // SAFETY: promised in `new`, and checked.
+            unsafe { to.as_mut_ptr().copy_from(self.start as *const u8, to.len()) };
+        }
+    }
+
+    /// Copies `from` to its first bytes.
+    pub(crate) fn store(self, from: &[u8]) {
+        assert!(from.len() <= self.len);
+        if !from.is_empty() {
+            // SAFETY: promised in `new`, and checked.
+            unsafe { from.as_ptr().copy_to(self.start as *mut u8, from.len()) };
+        }
+    }
+
+    /// The same bytes as the datapath knows them; `None` without bytes.
+    pub(crate) fn region(self) -> Option<Region> {
+        let start = NonNull::new(self.start as *mut u8).filter(|_| self.len > 0)?;
+        // SAFETY: promised in `new`; while a request or a registration covers them nobody else uses them.
+        Some(unsafe { Region::from_raw(start, self.len, Box::new(())) })
+    }
+}
+
+/// The spans of a scattered buffer.
+///
+/// # Errors
+/// FI_EINVAL for more than `most`, or for a span that cannot be.
+///
+/// # Safety
+/// As [`Span::new`], for each of the `count` elements, which are there.
+pub(crate) unsafe fn spans(iov: *const iovec, count: usize, most: usize) -> Answer<Vec<Span>> {
+    if count > most || (count > 0 && iov.is_null()) {
+        return Err(Errno(FI_EINVAL));
+    }
+    // SAFETY: as the caller says.
+    let elements = if count == 0 { &[] } else { unsafe { slice::from_raw_parts(iov, count) } };
+    // SAFETY: as the caller says.
+    elements.iter().map(|element| unsafe { Span::new(element.iov_base, element.iov_len) }).collect()
+}
+
+/// The first bytes of a place of ours. No request has it: it was taken from its stage and not posted yet.
+pub(crate) fn bytes_mut(place: &mut Slice, len: usize) -> &mut [u8] {
+    assert!(len <= place.len());
+    // SAFETY: the bytes are the slice's, and nobody else has it.
+    unsafe { slice::from_raw_parts_mut(place.region().as_ptr().add(place.offset()), len) }
+}
+
+/// The first bytes of a place of ours whose request is complete.
+pub(crate) fn bytes(place: &Slice, len: usize) -> &[u8] {
+    assert!(len <= place.len());
+    // SAFETY: the bytes are the slice's, and nobody writes them any more.
+    unsafe { slice::from_raw_parts(place.region().as_ptr().add(place.offset()), len) }
+}

@@ -1,0 +1,33 @@
+//! The C side: every `unsafe` line of the crate is below here. Functions of the tables turn pointers into values, call what
+//! is safe, and turn the answer back.
+#![allow(unsafe_code, reason = "takes pointers from C and gives pointers to C")]
+
+pub(crate) mod address;
+pub(crate) mod cntr;
+pub(crate) mod cq;
+pub(crate) mod domain;
+pub(crate) mod endpoint;
+pub(crate) mod eq;
+pub(crate) mod fabric;
+pub(crate) mod handle;
+pub(crate) mod handles;
+pub(crate) mod info;
+pub(crate) mod interfaces;
+pub(crate) mod memory;
+pub(crate) mod mr;
+pub(crate) mod provider;
+mod text;
+mod unsupported;
+pub(crate) mod vector;
+
+use crate::guard;
+
+/// Asks to be called in the child of each fork.
+pub(crate) fn watch_forks() {
+    extern "C" fn child() {
+        guard::forked();
+    }
+    // SAFETY: the function lives as long as the library, which is never unloaded (link argument nodelete). Where it cannot
+    // be registered for want of memory, forks go unnoticed, as they do for the C library itself.
+    let _ = unsafe { libc::pthread_atfork(None, None, Some(child)) };
+}

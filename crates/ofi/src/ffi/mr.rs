@@ -1,0 +1,166 @@
+//! `struct fid_mr`.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use libc::iovec;
+
+use super::handle::{Handle, class_of, fid};
+use super::handles::{CntrHandle, DomainHandle, MrHandle, Registered};
+use super::memory::{Span, spans};
+use super::unsupported;
+use crate::abi::domain::*;
+use crate::abi::errno::{FI_EINVAL, FI_ENOSYS};
+use crate::abi::fabric::*;
+use crate::guard::{Errno, status};
+use crate::object::domain::MrCounter;
+
+static OPS: Ops = Ops {
+    size: size_of::<Ops>(),
+    close,
+    bind,
+    control,
+    ops_open: unsupported::ops_open,
+    tostr: unsupported::tostr,
+    ops_set: unsupported::ops_set,
+};
+
+pub(super) static MR_OPS: OpsMr = OpsMr { size: size_of::<OpsMr>(), reg, regv, regattr };
+
+/// What is registered, and how.
+struct Wish {
+    access: u64,
+    offset: u64,
+    requested_key: u64,
+}
+
+/// # Safety
+/// A domain of ours, spans of bytes that stay until the region is closed.
+unsafe fn register(
+    domain: *mut Fid,
+    spans: &[Span],
+    wish: &Wish,
+    to: *mut *mut FidMr,
+    context: *mut c_void,
+) -> c_int {
+    status(|| {
+        // SAFETY: as the caller says.
+        let domain = unsafe { DomainHandle::here(domain) }?;
+        let &[span] = spans else { return Err(Errno(FI_EINVAL)) };
+        if to.is_null() {
+            return Err(Errno(FI_EINVAL));
+        }
+        let mr = domain.register(span, wish.offset, wish.access, wish.requested_key)?;
+        let face =
+            FidMr { fid: fid(FI_CLASS_MR, context, &OPS), mem_desc: std::ptr::null_mut(), key: mr.key };
+        let object = Arc::new(Registered { mr, domain: domain.clone() });
+        // SAFETY: not NULL; the descriptor is the handle itself, as consumers that want one see that there is one.
+        unsafe {
+            Handle::give(face, object, Some(domain.uses.begin()), to);
+            (**to).mem_desc = (*to).cast();
+        }
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn reg(
+    domain: *mut Fid,
+    buf: *const c_void,
+    len: usize,
+    access: u64,
+    offset: u64,
+    requested_key: u64,
+    _: u64,
+    to: *mut *mut FidMr,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the arguments are those of fi_mr_reg.
+    match unsafe { Span::new(buf, len) } {
+        // SAFETY: as above.
+        Ok(span) => unsafe {
+            register(domain, &[span], &Wish { access, offset, requested_key }, to, context)
+        },
+        Err(error) => -error.0,
+    }
+}
+
+unsafe extern "C" fn regv(
+    domain: *mut Fid,
+    iov: *const iovec,
+    count: usize,
+    access: u64,
+    offset: u64,
+    requested_key: u64,
+    _: u64,
+    to: *mut *mut FidMr,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the arguments are those of fi_mr_regv.
+    match unsafe { spans(iov, count, 1) } {
+        // SAFETY: as above.
+        Ok(spans) => unsafe {
+            register(domain, &spans, &Wish { access, offset, requested_key }, to, context)
+        },
+        Err(error) => -error.0,
+    }
+}
+
+unsafe extern "C" fn regattr(
+    domain: *mut Fid,
+    attr: *const MrAttr,
+    flags: u64,
+    to: *mut *mut FidMr,
+) -> c_int {
+    if attr.is_null() {
+        return -FI_EINVAL;
+    }
+    // Field by field: the caller's structure may be shorter than ours.
+    // SAFETY: the arguments are those of fi_mr_regattr.
+    unsafe {
+        let (iov, count) = ((&raw const (*attr).mr_iov).read(), (&raw const (*attr).iov_count).read());
+        let (access, offset) = ((&raw const (*attr).access).read(), (&raw const (*attr).offset).read());
+        let (key, context) = ((&raw const (*attr).requested_key).read(), (&raw const (*attr).context).read());
+        // Memory of devices is not ours to copy.
+        if (&raw const (*attr).iface).read() != 0 {
+            return -FI_ENOSYS;
+        }
+        regv(domain, iov, count, access, offset, key, flags, to, context)
+    }
+}
+
+unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
+    status(|| {
+        // SAFETY: a region of ours, which the caller gives up.
+        let handle = unsafe { MrHandle::take(fid) };
+        // In a child there is nobody who could reach it.
+        if handle.process.is_this() {
+            handle.object.domain.deregister(&handle.object.mr);
+        }
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
+    status(|| {
+        // SAFETY: a region of ours, and a fid.
+        unsafe {
+            let registered = MrHandle::here(fid)?;
+            match class_of(other)? {
+                // All endpoints of the domain open it.
+                FI_CLASS_EP => Ok(()),
+                FI_CLASS_CNTR => {
+                    let counter = CntrHandle::here(other)?;
+                    let bound = MrCounter { flags, counter: counter.clone(), _use: counter.uses.begin() };
+                    registered.domain.count_in(&registered.mr, bound);
+                    Ok(())
+                }
+                _ => Err(Errno(FI_ENOSYS)),
+            }
+        }
+    })
+}
+
+/// It works from the start.
+unsafe extern "C" fn control(_: *mut Fid, command: c_int, _: *mut c_void) -> c_int {
+    if command == FI_ENABLE { 0 } else { -FI_ENOSYS }
+}

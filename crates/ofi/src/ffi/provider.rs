@@ -1,0 +1,111 @@
+//! The exported symbol, and what libfabric calls through it.
+
+use std::cell::UnsafeCell;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+
+use super::{fabric, info, interfaces};
+use crate::abi::errno::{FI_EINVAL, FI_ENODATA};
+use crate::abi::fabric::{FabricAttr, FidFabric, Info};
+use crate::abi::provider::Provider;
+use crate::getinfo::{API_VERSION, PROVIDER_VERSION, Question, Refusal, offers};
+use crate::guard::{Answer, Errno, Process, status};
+use crate::log::{Level, say, say_once};
+use crate::settings;
+
+/// libfabric writes into it, so it is no plain static.
+struct Shared(UnsafeCell<Provider>);
+
+// SAFETY: we never read or write it; libfabric does, under a lock of its own.
+unsafe impl Sync for Shared {}
+
+static PROVIDER: Shared = Shared(UnsafeCell::new(Provider {
+    version: PROVIDER_VERSION,
+    fi_version: API_VERSION,
+    context: [ptr::null_mut(); 4],
+    name: c"pathweave".as_ptr(),
+    getinfo,
+    fabric: open_fabric,
+    cleanup,
+}));
+
+/// What libfabric looks for in each library of its provider folder.
+#[unsafe(no_mangle)]
+pub extern "C" fn fi_prov_ini() -> *mut Provider {
+    // Fork handlers want to be registered before the first fork.
+    Process::this();
+    PROVIDER.0.get()
+}
+
+/// Nothing to do: what the application did not close is its own, and threads that run hold what they need. The library
+/// stays loaded (link argument nodelete).
+unsafe extern "C" fn cleanup() {}
+
+unsafe extern "C" fn getinfo(
+    version: u32,
+    node: *const c_char,
+    service: *const c_char,
+    flags: u64,
+    hints: *const Info,
+    to: *mut *mut Info,
+) -> c_int {
+    status(|| {
+        if to.is_null() {
+            return Err(Errno(FI_EINVAL));
+        }
+        // SAFETY: the arguments are those of fi_getinfo.
+        let question = unsafe { info::question(version, node, service, flags, hints) };
+        // SAFETY: as above.
+        let echo = unsafe { info::Echo::of(&question, hints) };
+        let named = is_named(&question);
+        let settings = settings::from_environment().map_err(|error| unusable(named, &error.to_string()))?;
+        let offers =
+            offers(&question, &settings, &interfaces::list()).map_err(|refusal| refused(named, &refusal))?;
+        let list = info::list(&offers, &echo)?;
+        // SAFETY: not NULL, and the caller waits for it.
+        unsafe { to.write(list) };
+        Ok(())
+    })
+}
+
+/// The application asks for this provider and no other.
+fn is_named(question: &Question) -> bool {
+    let fabric = question.hints.as_ref().and_then(|hints| hints.fabric.as_ref());
+    fabric.is_some_and(|fabric| fabric.prov_name.as_deref() == Some(crate::NAME))
+}
+
+/// The environment is wrong. Who asked for this provider hears of it; to others it just is not there.
+fn unusable(named: bool, error: &str) -> Errno {
+    if named || settings::is_asked_for() {
+        say_once(error);
+    } else {
+        say(Level::Info, format_args!("nothing is offered: {error}"));
+    }
+    Errno(FI_ENODATA)
+}
+
+fn refused(named: bool, refusal: &Refusal) -> Errno {
+    match refusal {
+        Refusal::NoSource => Errno(FI_EINVAL),
+        // What the environment names and this host has not is a mistake of the environment.
+        Refusal::NoInterface(what) if what.contains("PATHWEAVE_") => unusable(named, &refusal.to_string()),
+        _ => {
+            say(Level::Info, format_args!("nothing is offered: {refusal}"));
+            Errno(FI_ENODATA)
+        }
+    }
+}
+
+unsafe extern "C" fn open_fabric(
+    attr: *mut FabricAttr,
+    to: *mut *mut FidFabric,
+    context: *mut c_void,
+) -> c_int {
+    status(|| -> Answer {
+        if attr.is_null() || to.is_null() {
+            return Err(Errno(FI_EINVAL));
+        }
+        // SAFETY: not NULL, and the arguments are those of fi_fabric.
+        unsafe { fabric::open(&*attr, to, context) }
+    })
+}

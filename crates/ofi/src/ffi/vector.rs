@@ -1,0 +1,328 @@
+//! `struct fid_av`.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::ptr;
+use std::sync::{Arc, Mutex};
+
+use super::handle::{Handle, class_of, fid};
+use super::handles::{Addresses, AvHandle, DomainHandle, EqHandle};
+use super::{address, text, unsupported};
+use crate::abi::domain::*;
+use crate::abi::eq::{EqEntry, FI_AV_COMPLETE};
+use crate::abi::errno::{FI_EINVAL, FI_ENOSYS};
+use crate::abi::fabric::*;
+use crate::guard::{Answer, Errno, count, status};
+use crate::object::events::{Event, Failed};
+use crate::object::lock;
+
+static OPS: Ops = Ops {
+    size: size_of::<Ops>(),
+    close,
+    bind,
+    control: unsupported::control,
+    ops_open: unsupported::ops_open,
+    tostr: unsupported::tostr,
+    ops_set: unsupported::ops_set,
+};
+
+static AV_OPS: OpsAv = OpsAv {
+    size: size_of::<OpsAv>(),
+    insert,
+    insertsvc,
+    insertsym,
+    remove,
+    lookup,
+    straddr,
+    av_set: no_slot,
+    insert_auth_key: no_slot,
+    lookup_auth_key: no_slot,
+    set_user_id: no_slot,
+};
+
+unsafe extern "C" fn no_slot(_: *mut FidAv, _: *mut c_void, _: *mut c_void, _: *mut c_void, _: u64) -> c_int {
+    -FI_ENOSYS
+}
+
+pub(super) unsafe extern "C" fn open(
+    domain: *mut FidDomain,
+    attr: *mut AvAttr,
+    to: *mut *mut FidAv,
+    context: *mut c_void,
+) -> c_int {
+    status(|| {
+        // SAFETY: a domain of ours.
+        let domain = unsafe { DomainHandle::here(domain) }?;
+        // SAFETY: NULL or an attribute.
+        let attr = unsafe { attr.as_ref() }.ok_or(Errno(FI_EINVAL))?;
+        // Shared vectors have names.
+        if !attr.name.is_null() || attr.rx_ctx_bits != 0 {
+            return Err(Errno(FI_ENOSYS));
+        }
+        if to.is_null() || attr.type_ > FI_AV_TABLE {
+            return Err(Errno(FI_EINVAL));
+        }
+        let local = SocketAddr::new(domain.interface.address, 0);
+        let object = Arc::new(Addresses {
+            vector: Arc::default(),
+            address_bytes: address::length_of(local),
+            family_is_4: local.is_ipv4(),
+            events: Mutex::new(None),
+        });
+        let face = FidAv { fid: fid(FI_CLASS_AV, context, &OPS), ops: &raw const AV_OPS };
+        // SAFETY: not NULL.
+        unsafe { Handle::give(face, object, Some(domain.uses.begin()), to) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
+    // SAFETY: an address vector of ours, which the caller gives up.
+    status(|| unsafe { AvHandle::close(fid, |addresses| &addresses.vector.uses) })
+}
+
+unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, _: u64) -> c_int {
+    status(|| {
+        // SAFETY: an address vector of ours, and a fid.
+        unsafe {
+            let addresses = AvHandle::here(fid)?;
+            if class_of(other)? != FI_CLASS_EQ {
+                return Err(Errno(FI_EINVAL));
+            }
+            let queue = EqHandle::here(other)?;
+            *lock(&addresses.events) = Some((queue.clone(), queue.uses.begin()));
+        }
+        Ok(())
+    })
+}
+
+/// How an insertion is reported: how many went in, and which did not.
+struct Insertion<'a> {
+    addresses: &'a Addresses,
+    fid: *mut FidAv,
+    numbers: *mut u64,
+    flags: u64,
+    context: *mut c_void,
+    done: usize,
+    good: usize,
+}
+
+impl Insertion<'_> {
+    /// One address more, or something that is none.
+    ///
+    /// # Safety
+    /// `numbers` is NULL or has one more, as has `context` with FI_SYNC_ERR.
+    unsafe fn put(&mut self, found: Option<SocketAddr>) {
+        let fitting = found.filter(|address| address.is_ipv4() == self.addresses.family_is_4);
+        let number = fitting.and_then(|address| self.addresses.vector.insert(address));
+        self.good += usize::from(number.is_some());
+        // SAFETY: as the caller says.
+        unsafe {
+            if !self.numbers.is_null() {
+                self.numbers.add(self.done).write(number.unwrap_or(FI_ADDR_NOTAVAIL));
+            }
+            if self.flags & FI_SYNC_ERR != 0 && !self.context.is_null() {
+                self.context.cast::<c_int>().add(self.done).write(if number.is_some() {
+                    0
+                } else {
+                    FI_EINVAL
+                });
+            }
+        }
+        if number.is_none() {
+            self.tell(Event::Failed(Failed {
+                fid: self.fid as usize,
+                context: self.context as usize,
+                data: self.done as u64,
+                errno: FI_EINVAL,
+            }));
+        }
+        self.done += 1;
+    }
+
+    fn tell(&self, event: Event) {
+        if self.flags & FI_SYNC_ERR == 0
+            && let Some((queue, _)) = &*lock(&self.addresses.events)
+        {
+            // Where there is no room for it nobody reads.
+            let _ = queue.push(event);
+        }
+    }
+
+    /// What the call returns: with an event queue the number is in its event.
+    fn finish(self) -> isize {
+        let has_queue = lock(&self.addresses.events).is_some();
+        if !has_queue {
+            return self.good as isize;
+        }
+        let entry = EqEntry { fid: self.fid.cast(), context: self.context, data: self.good as u64 };
+        let mut bytes = vec![0; size_of::<EqEntry>()];
+        // SAFETY: as many bytes as the entry has, none of them padding.
+        unsafe { bytes.as_mut_ptr().copy_from((&raw const entry).cast(), bytes.len()) };
+        self.tell(Event::Read { kind: FI_AV_COMPLETE, bytes });
+        if self.flags & FI_SYNC_ERR == 0 { 0 } else { self.good as isize }
+    }
+}
+
+/// # Safety
+/// The arguments of an insertion.
+unsafe fn insertion<'a>(
+    av: *mut FidAv,
+    numbers: *mut u64,
+    flags: u64,
+    context: *mut c_void,
+) -> Answer<Insertion<'a>> {
+    // SAFETY: an address vector of ours.
+    let addresses = unsafe { AvHandle::here(av) }?;
+    Ok(Insertion { addresses, fid: av, numbers, flags, context, done: 0, good: 0 })
+}
+
+unsafe extern "C" fn insert(
+    av: *mut FidAv,
+    from: *const c_void,
+    many: usize,
+    numbers: *mut u64,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    count(|| {
+        // SAFETY: the arguments are those of fi_av_insert: so many addresses of this domain's family.
+        unsafe {
+            let mut insertion = insertion(av, numbers, flags, context)?;
+            let bytes = insertion.addresses.address_bytes;
+            for index in 0..many {
+                insertion.put(address::read(from.cast::<u8>().add(index * bytes).cast(), bytes));
+            }
+            Ok(insertion.finish())
+        }
+    }) as c_int
+}
+
+fn resolve(node: Option<&str>, service: Option<&str>, is_4: bool) -> Option<SocketAddr> {
+    let port: u16 = service?.parse().ok()?;
+    (node?, port).to_socket_addrs().ok()?.find(|address| address.is_ipv4() == is_4)
+}
+
+unsafe extern "C" fn insertsvc(
+    av: *mut FidAv,
+    node: *const c_char,
+    service: *const c_char,
+    numbers: *mut u64,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    count(|| {
+        // SAFETY: the arguments are those of fi_av_insertsvc.
+        unsafe {
+            let mut insertion = insertion(av, numbers, flags, context)?;
+            let (node, service) = (text::read(node), text::read(service));
+            let found = resolve(node.as_deref(), service.as_deref(), insertion.addresses.family_is_4);
+            insertion.put(found);
+            Ok(insertion.finish())
+        }
+    }) as c_int
+}
+
+/// Nodes are numbered by the digits at the end of the name, or follow each other as addresses; ports follow each other.
+fn next_node(node: &str, step: usize) -> Option<String> {
+    if let Ok(address) = node.parse::<std::net::Ipv4Addr>() {
+        let next = address.to_bits().checked_add(u32::try_from(step).ok()?)?;
+        return Some(std::net::Ipv4Addr::from_bits(next).to_string());
+    }
+    let digits = node.len() - node.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let (stem, number) = node.split_at(node.len() - digits);
+    if step == 0 {
+        return Some(node.to_owned());
+    }
+    let next = number.parse::<u64>().ok()?.checked_add(step as u64)?;
+    Some(format!("{stem}{next:0digits$}"))
+}
+
+unsafe extern "C" fn insertsym(
+    av: *mut FidAv,
+    node: *const c_char,
+    nodes: usize,
+    service: *const c_char,
+    services: usize,
+    numbers: *mut u64,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    count(|| {
+        // SAFETY: the arguments are those of fi_av_insertsym.
+        unsafe {
+            let mut insertion = insertion(av, numbers, flags, context)?;
+            let first_node = text::read(node).ok_or(Errno(FI_EINVAL))?;
+            let first: usize =
+                text::read(service).and_then(|text| text.parse().ok()).ok_or(Errno(FI_EINVAL))?;
+            for node in 0..nodes {
+                for port in first..first + services {
+                    let name = next_node(&first_node, node);
+                    let found =
+                        resolve(name.as_deref(), Some(&port.to_string()), insertion.addresses.family_is_4);
+                    insertion.put(found);
+                }
+            }
+            Ok(insertion.finish())
+        }
+    }) as c_int
+}
+
+unsafe extern "C" fn remove(av: *mut FidAv, numbers: *mut u64, many: usize, _: u64) -> c_int {
+    status(|| {
+        // SAFETY: an address vector of ours.
+        let addresses = unsafe { AvHandle::here(av) }?;
+        for index in 0..many {
+            // SAFETY: the caller has so many.
+            if !addresses.vector.remove(unsafe { *numbers.add(index) }) {
+                return Err(Errno(FI_EINVAL));
+            }
+        }
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn lookup(av: *mut FidAv, number: u64, to: *mut c_void, len: *mut usize) -> c_int {
+    status(|| {
+        // SAFETY: an address vector of ours; there is room for as many bytes as `len` says.
+        unsafe {
+            let found = AvHandle::here(av)?.vector.address(number).ok_or(Errno(FI_EINVAL))?;
+            let bytes = address::write(found, to, *len);
+            len.write(bytes);
+        }
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn straddr(
+    av: *mut FidAv,
+    from: *const c_void,
+    to: *mut c_char,
+    len: *mut usize,
+) -> *const c_char {
+    let written = count(|| {
+        // SAFETY: an address vector of ours, an address of its family, and room for as many bytes as `len` says.
+        unsafe {
+            let bytes = AvHandle::of(av).object.address_bytes;
+            let found = address::read(from, bytes).ok_or(Errno(FI_EINVAL))?;
+            let scheme = if found.is_ipv4() { "fi_sockaddr_in" } else { "fi_sockaddr_in6" };
+            let needed = text::write(&format!("{scheme}://{found}"), to, *len);
+            len.write(needed);
+        }
+        Ok(0)
+    });
+    if written == 0 { to } else { ptr::null() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_node;
+
+    #[test]
+    fn nodes_are_counted_on() {
+        assert_eq!(next_node("10.0.0.255", 1).as_deref(), Some("10.0.1.0"));
+        assert_eq!(next_node("host09", 2).as_deref(), Some("host11"));
+        assert_eq!(next_node("host", 0).as_deref(), Some("host"));
+        assert_eq!(next_node("host", 1), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! What the provider has, in numbers and in bits.
+
+use crate::abi::fabric::*;
+use crate::abi::version;
+
+/// Our own version; of two providers of one name libfabric takes the higher.
+pub(crate) const PROVIDER_VERSION: u32 = version(1, 0);
+/// The interface we were written to: the layouts of [`crate::abi`].
+pub(crate) const API_VERSION: u32 = version(2, 6);
+/// Protocols of our own have the highest bit set; "PW".
+pub(crate) const PROTOCOL: u32 = FI_PROV_SPECIFIC | 0x5057;
+pub(crate) const PROTOCOL_VERSION: u32 = 1;
+
+pub(crate) const INJECT_BYTES: usize = 1_024;
+pub(crate) const IOV_LIMIT: usize = 4;
+pub(crate) const RMA_IOV_LIMIT: usize = 4;
+pub(crate) const QUEUE_SIZE: usize = 4_096;
+pub(crate) const OBJECTS: usize = 256;
+pub(crate) const MAX_MESSAGE_BYTES: usize = 1 << 40;
+pub(crate) const MR_KEY_BYTES: usize = 8;
+pub(crate) const CQ_DATA_BYTES: usize = 8;
+pub(crate) const MR_COUNT: usize = 1 << 20;
+/// All 64 bits of a tag are matched; alternating bits say one field.
+pub(crate) const TAG_FORMAT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+
+/// What an application must ask for to have it.
+pub(crate) const PRIMARY: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | DIRECTIONS | FI_DIRECTED_RECV;
+/// What it has anyway where it makes sense.
+pub(crate) const FREE: u64 = FI_MULTI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM;
+/// What costs something, and is given only if asked for.
+pub(crate) const ON_REQUEST: u64 = FI_SOURCE | FI_RMA_EVENT;
+pub(crate) const ALL: u64 = PRIMARY | FREE | ON_REQUEST;
+
+pub(crate) const MESSAGE_DIRECTIONS: u64 = FI_SEND | FI_RECV;
+pub(crate) const MEMORY_DIRECTIONS: u64 = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+pub(crate) const DIRECTIONS: u64 = MESSAGE_DIRECTIONS | MEMORY_DIRECTIONS;
+
+const SERVICES: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+/// Capabilities of the sending half.
+pub(crate) const TX_CAPS: u64 = SERVICES | FI_SEND | FI_READ | FI_WRITE | DOMAIN_CAPS;
+/// Capabilities of the receiving half.
+pub(crate) const RX_CAPS: u64 = SERVICES
+    | FI_RECV
+    | FI_REMOTE_READ
+    | FI_REMOTE_WRITE
+    | FI_MULTI_RECV
+    | FI_SOURCE
+    | FI_RMA_EVENT
+    | FI_DIRECTED_RECV
+    | DOMAIN_CAPS;
+pub(crate) const DOMAIN_CAPS: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
+
+/// Flags that operations may have by default.
+pub(crate) const TX_OP_FLAGS: u64 =
+    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+pub(crate) const RX_OP_FLAGS: u64 = FI_COMPLETION | FI_MULTI_RECV;
+
+/// Pathweave completes messages in order but places packets as they arrive, and reads the bytes of a READ's answer when it
+/// transmits them: no order of writes among each other or behind reads is promised.
+pub(crate) const MSG_ORDER: u64 = FI_ORDER_SAS
+    | FI_ORDER_SAW
+    | FI_ORDER_RAS
+    | FI_ORDER_RMA_RAW
+    | FI_ORDER_ATOMIC_RAR
+    | FI_ORDER_ATOMIC_RAW
+    | FI_ORDER_ATOMIC_WAR
+    | FI_ORDER_ATOMIC_WAW;

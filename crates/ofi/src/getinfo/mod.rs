@@ -1,0 +1,13 @@
+//! What is offered: the rules of `fi_getinfo`.
+
+mod check;
+mod limits;
+mod offer;
+mod places;
+
+pub(crate) use limits::*;
+pub(crate) use offer::{DomainHints, FabricHints, Hints, Offer, Question, Refusal, offers};
+pub(crate) use places::Interface;
+
+#[cfg(test)]
+mod tests;

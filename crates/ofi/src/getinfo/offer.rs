@@ -1,0 +1,281 @@
+//! From a question to offers: which interface, which addresses, which capabilities.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+
+use thiserror::Error;
+
+use super::check::check;
+use super::limits::*;
+use super::places::Interface;
+use crate::abi::fabric::*;
+use crate::settings::{Settings, Where};
+
+/// What an application hints at. Attributes are copies; their pointers are not followed but for what stands beside them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hints {
+    pub(crate) caps: u64,
+    pub(crate) addr_format: u32,
+    pub(crate) src: Option<SocketAddr>,
+    pub(crate) dest: Option<SocketAddr>,
+    pub(crate) tx: Option<TxAttr>,
+    pub(crate) rx: Option<RxAttr>,
+    pub(crate) ep: Option<EpAttr>,
+    pub(crate) domain: Option<DomainHints>,
+    pub(crate) fabric: Option<FabricHints>,
+}
+
+/// A domain, as hinted at.
+#[derive(Clone, Debug)]
+pub(crate) struct DomainHints {
+    pub(crate) attr: DomainAttr,
+    pub(crate) name: Option<String>,
+}
+
+/// A fabric, as hinted at.
+#[derive(Clone, Debug)]
+pub(crate) struct FabricHints {
+    pub(crate) attr: FabricAttr,
+    pub(crate) name: Option<String>,
+    pub(crate) prov_name: Option<String>,
+}
+
+/// What `fi_getinfo` is asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Question {
+    pub(crate) version: u32,
+    pub(crate) node: Option<String>,
+    pub(crate) service: Option<String>,
+    pub(crate) flags: u64,
+    pub(crate) hints: Option<Hints>,
+}
+
+/// Why nothing is offered.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum Refusal {
+    /// Asked for something we do not have.
+    #[error("{what} is {found}; offered: {allowed}")]
+    Lacking { what: &'static str, found: String, allowed: String },
+    /// No interface fits.
+    #[error("no interface that is up has {0}")]
+    NoInterface(String),
+    /// A host or a port that cannot be found.
+    #[error("{0} does not resolve")]
+    Unresolved(String),
+    /// FI_SOURCE says that the address is of this end, and there is none.
+    #[error("FI_SOURCE needs a node or a service")]
+    NoSource,
+}
+
+/// One answer: everything but what is the same in all.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    pub(crate) interface: Interface,
+    pub(crate) src: SocketAddr,
+    pub(crate) dest: Option<SocketAddr>,
+    pub(crate) caps: u64,
+}
+
+impl Offer {
+    pub(crate) fn tx_caps(&self) -> u64 {
+        self.caps & TX_CAPS
+    }
+    pub(crate) fn rx_caps(&self) -> u64 {
+        self.caps & RX_CAPS
+    }
+    pub(crate) fn addr_format(&self) -> u32 {
+        if self.src.is_ipv4() { FI_SOCKADDR_IN } else { FI_SOCKADDR_IN6 }
+    }
+}
+
+/// The addresses that a question names.
+struct Ends {
+    src: Option<SocketAddr>,
+    dest: Option<SocketAddr>,
+}
+
+/// What is offered, best first.
+///
+/// # Errors
+/// Why nothing is.
+pub(crate) fn offers(
+    question: &Question,
+    settings: &Settings,
+    interfaces: &[Interface],
+) -> Result<Vec<Offer>, Refusal> {
+    let hints = question.hints.clone().unwrap_or_default();
+    check(&hints, question.version)?;
+    let ends = ends(question, &hints)?;
+    let caps = capabilities(hints.caps, &hints);
+    let mut found: Vec<Offer> = Vec::new();
+    for interface in candidates(&hints, settings, interfaces, &ends) {
+        // Of an interface with several addresses in a subnet, and of several interfaces in it, the first.
+        let same = |offer: &Offer| offer.interface.subnet() == interface.subnet();
+        if found.iter().any(same) {
+            continue;
+        }
+        let port = ends.src.map_or(0, |src| src.port());
+        let src = SocketAddr::new(interface.address, port);
+        found.push(Offer { interface: interface.clone(), src, dest: ends.dest, caps });
+    }
+    if found.is_empty() { Err(nothing_fits(&hints, settings, &ends)) } else { Ok(found) }
+}
+
+fn ends(question: &Question, hints: &Hints) -> Result<Ends, Refusal> {
+    let named = question.node.is_some() || question.service.is_some();
+    let is_source = question.flags & FI_SOURCE != 0;
+    if is_source && !named {
+        return Err(Refusal::NoSource);
+    }
+    let mut ends = Ends { src: hints.src, dest: hints.dest };
+    if named {
+        let family = family(hints);
+        let address = resolve(question, family, is_source)?;
+        if is_source {
+            ends.src = Some(address);
+        } else if question.node.is_some() {
+            ends.dest = Some(address);
+        } else {
+            // A service alone, of the other end on this host.
+            ends.dest.get_or_insert(address);
+        }
+    }
+    Ok(ends)
+}
+
+/// Which address family is asked for: 4, 6, or any.
+fn family(hints: &Hints) -> Option<u8> {
+    match hints.addr_format {
+        FI_SOCKADDR_IN => Some(4),
+        FI_SOCKADDR_IN6 => Some(6),
+        _ => None,
+    }
+}
+
+fn is_of(address: &IpAddr, family: Option<u8>) -> bool {
+    family.is_none_or(|family| (family == 4) == address.is_ipv4())
+}
+
+fn resolve(question: &Question, family: Option<u8>, is_source: bool) -> Result<SocketAddr, Refusal> {
+    let unresolved = |name: &str| Refusal::Unresolved(name.to_owned());
+    let port: u16 = match question.service.as_deref() {
+        Some(text) => text.parse().map_err(|_| unresolved(text))?,
+        None => 0,
+    };
+    let Some(node) = question.node.as_deref() else {
+        let any: IpAddr = match (family, is_source) {
+            (Some(6), true) => Ipv6Addr::UNSPECIFIED.into(),
+            (Some(6), false) => Ipv6Addr::LOCALHOST.into(),
+            (_, true) => Ipv4Addr::UNSPECIFIED.into(),
+            (_, false) => Ipv4Addr::LOCALHOST.into(),
+        };
+        return Ok(SocketAddr::new(any, port));
+    };
+    if question.flags & FI_NUMERICHOST != 0 {
+        let address: IpAddr = node.parse().map_err(|_| unresolved(node))?;
+        return if is_of(&address, family) {
+            Ok(SocketAddr::new(address, port))
+        } else {
+            Err(unresolved(node))
+        };
+    }
+    let found = (node, port).to_socket_addrs().map_err(|_| unresolved(node))?;
+    let mut fitting: Vec<SocketAddr> = found.filter(|address| is_of(&address.ip(), family)).collect();
+    fitting.sort_by_key(SocketAddr::is_ipv6);
+    fitting.first().copied().ok_or_else(|| unresolved(node))
+}
+
+/// The interfaces that may be offered, IPv4 before IPv6; loopback only if nothing else is there or it is asked for.
+fn candidates<'a>(
+    hints: &'a Hints,
+    settings: &'a Settings,
+    interfaces: &'a [Interface],
+    ends: &Ends,
+) -> Vec<&'a Interface> {
+    let domain_name = hints.domain.as_ref().and_then(|domain| domain.name.as_deref());
+    let fabric_name = hints.fabric.as_ref().and_then(|fabric| fabric.name.as_deref());
+    let family = ends.dest.or(ends.src).map(|end| if end.is_ipv4() { 4 } else { 6 }).or(family(hints));
+    let src = ends.src.map(|src| src.ip()).filter(|src| !src.is_unspecified());
+    let route = src.or_else(|| ends.dest.and_then(route_to));
+    let fits = |interface: &&Interface| {
+        interface.is_routable()
+            && is_of(&interface.address, family)
+            && settings.place.allows(interface)
+            && domain_name.is_none_or(|name| interface.name == name)
+            && fabric_name.is_none_or(|name| interface.subnet().to_string() == name)
+            && route.is_none_or(|address| interface.address == address)
+    };
+    let mut found: Vec<&Interface> = interfaces.iter().filter(fits).collect();
+    let loopback_is_meant = route.is_some()
+        || domain_name.is_some()
+        || fabric_name.is_some()
+        || settings.place != Where::Anywhere;
+    if !loopback_is_meant && found.iter().any(|interface| !interface.address.is_loopback()) {
+        found.retain(|interface| !interface.address.is_loopback());
+    }
+    found.sort_by_key(|interface| interface.address.is_ipv6());
+    found
+}
+
+/// The address from which this host reaches another: the kernel's routes say so.
+fn route_to(dest: SocketAddr) -> Option<IpAddr> {
+    let any: SocketAddr =
+        if dest.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+    let socket = UdpSocket::bind(any).ok()?;
+    // No packet leaves. Port 0 is no destination.
+    socket.connect(SocketAddr::new(dest.ip(), dest.port().max(1))).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
+}
+
+impl Where {
+    fn allows(&self, interface: &Interface) -> bool {
+        match self {
+            Where::Anywhere => true,
+            Where::Interface(name) => interface.name == *name,
+            Where::Address(address) => interface.address == *address,
+        }
+    }
+}
+
+fn nothing_fits(hints: &Hints, settings: &Settings, ends: &Ends) -> Refusal {
+    let mut wanted = Vec::new();
+    match &settings.place {
+        Where::Anywhere => {}
+        Where::Interface(name) => wanted.push(format!("the name {name} (PATHWEAVE_IFACE)")),
+        Where::Address(address) => wanted.push(format!("the address {address} (PATHWEAVE_ADDRESS)")),
+    }
+    if let Some(name) = hints.domain.as_ref().and_then(|domain| domain.name.as_deref()) {
+        wanted.push(format!("the domain's name {name}"));
+    }
+    if let Some(name) = hints.fabric.as_ref().and_then(|fabric| fabric.name.as_deref()) {
+        wanted.push(format!("the fabric's subnet {name}"));
+    }
+    wanted.extend(ends.src.map(|src| format!("the source address {}", src.ip())));
+    wanted.extend(ends.dest.map(|dest| format!("a route to {}", dest.ip())));
+    if wanted.is_empty() {
+        wanted.push("an address".into());
+    }
+    Refusal::NoInterface(wanted.join(", "))
+}
+
+/// The capabilities of an answer: what was asked for and what comes with it.
+fn capabilities(asked: u64, hints: &Hints) -> u64 {
+    let halves = hints.tx.map_or(0, |tx| tx.caps) | hints.rx.map_or(0, |rx| rx.caps);
+    let mut caps = match asked {
+        0 if halves == 0 => return ALL,
+        0 => halves,
+        asked => asked,
+    } & (PRIMARY | ON_REQUEST);
+    caps |= asked & FREE | FI_LOCAL_COMM | FI_REMOTE_COMM;
+    if caps & (FI_MSG | FI_TAGGED) != 0 {
+        if caps & MESSAGE_DIRECTIONS == 0 {
+            caps |= MESSAGE_DIRECTIONS;
+        }
+        if caps & FI_MSG != 0 {
+            caps |= FI_MULTI_RECV;
+        }
+    }
+    if caps & (FI_RMA | FI_ATOMIC) != 0 && caps & MEMORY_DIRECTIONS == 0 {
+        caps |= MEMORY_DIRECTIONS;
+    }
+    caps
+}

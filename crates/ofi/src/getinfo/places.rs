@@ -1,0 +1,65 @@
+//! Interfaces and the subnets they are in.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An address of a network interface that is up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    pub(crate) address: IpAddr,
+    pub(crate) prefix_bits: u8,
+}
+
+/// A network, as `10.0.0.0/24`: what a fabric is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Subnet {
+    network: IpAddr,
+    prefix_bits: u8,
+}
+
+impl Interface {
+    pub(crate) fn subnet(&self) -> Subnet {
+        let bits = u32::from(self.prefix_bits);
+        let network = match self.address {
+            IpAddr::V4(address) => {
+                let mask = u32::MAX.checked_shl(32 - bits.min(32)).unwrap_or(0);
+                IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
+            }
+            IpAddr::V6(address) => {
+                let mask = u128::MAX.checked_shl(128 - bits.min(128)).unwrap_or(0);
+                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
+            }
+        };
+        Subnet { network, prefix_bits: self.prefix_bits }
+    }
+
+    /// Usable by a peer without knowing which of its links is meant.
+    pub(crate) fn is_routable(&self) -> bool {
+        match self.address {
+            IpAddr::V4(address) => !address.is_unspecified(),
+            IpAddr::V6(address) => !address.is_unspecified() && !address.is_unicast_link_local(),
+        }
+    }
+
+    /// Bytes of a packet on it; what Ethernet has, if the system does not say.
+    pub(crate) fn link_mtu(&self) -> usize {
+        self.system_says("mtu").unwrap_or(1_500)
+    }
+
+    /// Its rate in Mb/s, where it has one.
+    pub(crate) fn speed_mbps(&self) -> Option<u64> {
+        self.system_says("speed")
+    }
+
+    fn system_says<T: std::str::FromStr>(&self, what: &str) -> Option<T> {
+        let text = std::fs::read_to_string(format!("/sys/class/net/{}/{what}", self.name)).ok()?;
+        text.trim().parse().ok()
+    }
+}
+
+impl fmt::Display for Subnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.network, self.prefix_bits)
+    }
+}

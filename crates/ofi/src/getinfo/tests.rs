@@ -1,0 +1,116 @@
+//! Offers for hosts that are written down here.
+
+use super::*;
+use crate::abi::fabric::*;
+use crate::abi::version;
+use crate::settings::Settings;
+
+fn interface(name: &str, address: &str, prefix_bits: u8) -> Interface {
+    Interface { name: name.into(), address: address.parse().unwrap(), prefix_bits }
+}
+
+fn host() -> Vec<Interface> {
+    vec![
+        interface("lo", "127.0.0.1", 8),
+        interface("eth0", "fd00::5", 64),
+        interface("eth0", "10.1.2.3", 24),
+        interface("eth1", "10.1.2.4", 24),
+        interface("eth2", "10.9.0.1", 16),
+        interface("eth2", "fe80::1", 64),
+    ]
+}
+
+fn settings(variables: &[(&str, &str)]) -> Settings {
+    let get = |name: &str| match name {
+        "PATHWEAVE_PROTECTION" => Some("insecure".into()),
+        _ => variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string()),
+    };
+    Settings::read(&get).unwrap()
+}
+
+fn names(question: &Question, settings: &Settings) -> Result<Vec<String>, Refusal> {
+    let found = offers(question, settings, &host())?;
+    let name = |offer: &Offer| format!("{} {}", offer.interface.name, offer.interface.subnet());
+    Ok(found.iter().map(name).collect())
+}
+
+fn question(hints: Hints) -> Question {
+    Question { version: version(1, 17), hints: Some(hints), ..Question::default() }
+}
+
+#[test]
+fn one_offer_a_subnet_version_4_first_and_loopback_not_at_all() {
+    let all = names(&question(Hints::default()), &settings(&[]));
+    assert_eq!(all.unwrap(), ["eth0 10.1.2.0/24", "eth2 10.9.0.0/16", "eth0 fd00::/64"]);
+    let hints = Hints { addr_format: FI_SOCKADDR_IN6, ..Hints::default() };
+    assert_eq!(names(&question(hints), &settings(&[])).unwrap(), ["eth0 fd00::/64"]);
+    let only = |variable| names(&question(Hints::default()), &settings(&[variable]));
+    assert_eq!(only(("PATHWEAVE_IFACE", "lo")).unwrap(), ["lo 127.0.0.0/8"]);
+    assert_eq!(only(("PATHWEAVE_ADDRESS", "10.1.2.4")).unwrap(), ["eth1 10.1.2.0/24"]);
+    let none = only(("PATHWEAVE_IFACE", "ib0")).unwrap_err().to_string();
+    assert_eq!(none, "no interface that is up has the name ib0 (PATHWEAVE_IFACE)");
+}
+
+#[test]
+fn nodes_and_services_name_either_end() {
+    let ask = |node: Option<&str>, service: Option<&str>, flags| {
+        let (node, service) = (node.map(String::from), service.map(String::from));
+        let question = Question { node, service, flags, ..question(Hints::default()) };
+        offers(&question, &settings(&[]), &host())
+    };
+    let here = ask(Some("10.9.0.1"), Some("4000"), FI_SOURCE).unwrap();
+    assert_eq!((here.len(), here[0].src), (1, "10.9.0.1:4000".parse().unwrap()));
+    assert_eq!(here[0].dest, None);
+    let anywhere = ask(None, Some("4000"), FI_SOURCE).unwrap();
+    assert!(anywhere.iter().all(|offer| offer.src.port() == 4_000));
+    assert_eq!(ask(None, None, FI_SOURCE).unwrap_err(), Refusal::NoSource);
+    let there = ask(Some("127.0.0.1"), Some("5000"), FI_NUMERICHOST).unwrap();
+    assert_eq!(there[0].dest, Some("127.0.0.1:5000".parse().unwrap()));
+    assert_eq!(there[0].interface.name, "lo", "by route");
+    assert_eq!(ask(Some("x"), None, FI_NUMERICHOST).unwrap_err(), Refusal::Unresolved("x".into()));
+    assert_eq!(ask(None, Some("70000"), 0).unwrap_err(), Refusal::Unresolved("70000".into()));
+}
+
+#[test]
+fn capabilities_are_those_asked_for() {
+    let caps = |asked| {
+        let question = question(Hints { caps: asked, ..Hints::default() });
+        offers(&question, &settings(&[]), &host()).map(|offers| offers[0].caps)
+    };
+    assert_eq!(caps(0).unwrap(), ALL);
+    let tagged = caps(FI_TAGGED | FI_SOURCE).unwrap();
+    assert_eq!(tagged, FI_TAGGED | FI_SOURCE | FI_SEND | FI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM);
+    let rma = caps(FI_RMA | FI_WRITE).unwrap();
+    assert_eq!(rma & MEMORY_DIRECTIONS, FI_WRITE, "directions are added only where none is named");
+    assert!(caps(FI_HMEM).is_err() && caps(FI_TAGGED | 1 << 40).is_err());
+}
+
+#[test]
+fn what_we_lack_is_named() {
+    let tx = TxAttr {
+        caps: 0,
+        mode: 0,
+        op_flags: 0,
+        msg_order: 0,
+        comp_order: 0,
+        inject_size: 0,
+        size: 0,
+        iov_limit: 0,
+        rma_iov_limit: 0,
+        tclass: 0,
+    };
+    let refused = |tx: TxAttr| {
+        let hints = Hints { tx: Some(tx), ..Hints::default() };
+        names(&question(hints), &settings(&[])).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused(TxAttr { inject_size: 1_025, ..tx }),
+        "tx_attr inject_size is 1025; offered: at most 1024"
+    );
+    assert!(refused(TxAttr { msg_order: FI_ORDER_WAW, ..tx }).starts_with("tx_attr msg_order is 0x10"));
+    assert!(refused(TxAttr { comp_order: 1, ..tx }).starts_with("tx_attr comp_order"));
+    assert!(refused(TxAttr { op_flags: FI_MATCH_COMPLETE, ..tx }).starts_with("tx_attr op_flags"));
+    assert!(refused(TxAttr { iov_limit: 5, ..tx }).contains("at most 4"));
+    let fine = Hints { tx: Some(TxAttr { inject_size: 1_024, size: 64, ..tx }), ..Hints::default() };
+    assert!(names(&question(fine), &settings(&[])).is_ok());
+}

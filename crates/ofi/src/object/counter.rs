@@ -1,0 +1,139 @@
+//! Counters: of operations that ended well, and of those that did not.
+
+use std::sync::{Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use super::uses::Uses;
+use super::wait::{Arming, Object, Waiting, Woken};
+use super::{Progress, lock};
+use crate::abi::errno::{FI_EAGAIN, FI_EAVAIL, FI_ETIMEDOUT};
+use crate::guard::{Answer, Errno};
+
+/// What a counter has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) good: u64,
+    pub(crate) bad: u64,
+}
+
+struct State {
+    counts: Counts,
+    arming: Arming,
+    makers: Vec<Weak<dyn Progress>>,
+}
+
+impl AsMut<Arming> for State {
+    fn as_mut(&mut self) -> &mut Arming {
+        &mut self.arming
+    }
+}
+
+/// A counter.
+pub(crate) struct Counter {
+    pub(crate) uses: Uses,
+    waiting: Waiting,
+    state: Mutex<State>,
+    nap: Duration,
+}
+
+impl Counter {
+    /// # Errors
+    /// FI_ENOMEM without a descriptor.
+    pub(crate) fn new(object: Object, nap: Duration) -> Answer<Self> {
+        let state = State { counts: Counts::default(), arming: Arming::default(), makers: Vec::new() };
+        Ok(Counter { uses: Uses::default(), waiting: Waiting::new(object)?, state: Mutex::new(state), nap })
+    }
+
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.waiting
+    }
+
+    /// An endpoint whose operations count here.
+    pub(crate) fn fed_by(&self, maker: Weak<dyn Progress>) {
+        let mut state = lock(&self.state);
+        state.makers.retain(|maker| maker.strong_count() > 0);
+        if !state.makers.iter().any(|known| known.ptr_eq(&maker)) {
+            state.makers.push(maker);
+        }
+    }
+
+    /// What it has counted, after a progress pass.
+    pub(crate) fn read(&self) -> Counts {
+        let makers: Vec<_> = lock(&self.state).makers.iter().filter_map(Weak::upgrade).collect();
+        for maker in makers {
+            maker.progress();
+        }
+        lock(&self.state).counts
+    }
+
+    /// Changes what it has counted.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Counts)) {
+        let mut state = lock(&self.state);
+        change(&mut state.counts);
+        self.waiting.notify(&mut state.arming);
+    }
+
+    /// Sleeps until `good` is at least `threshold`.
+    ///
+    /// # Errors
+    /// FI_EAVAIL if an operation fails meanwhile, FI_ETIMEDOUT.
+    pub(crate) fn wait(&self, threshold: u64, deadline: Option<Instant>) -> Answer {
+        let bad = lock(&self.state).counts.bad;
+        loop {
+            let counts = self.read();
+            if counts.good >= threshold {
+                return Ok(());
+            }
+            if counts.bad != bad {
+                return Err(Errno(FI_EAVAIL));
+            }
+            let state = lock(&self.state);
+            if state.counts != counts {
+                continue;
+            }
+            if let (_, Woken::TooLate) = self.waiting.sleep(state, deadline, self.nap) {
+                return Err(Errno(FI_ETIMEDOUT));
+            }
+        }
+    }
+
+    /// The descriptor may be waited for.
+    ///
+    /// # Errors
+    /// FI_EAGAIN if a progress pass has counted something.
+    pub(crate) fn try_wait(&self) -> Answer {
+        let before = lock(&self.state).counts;
+        self.read();
+        let mut state = lock(&self.state);
+        if state.counts != before {
+            return Err(Errno(FI_EAGAIN));
+        }
+        self.waiting.arm(&mut state.arming);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_waits_for_a_threshold_and_tells_of_failures() {
+        let counter = std::sync::Arc::new(Counter::new(Object::Unspecified, Duration::from_secs(1)).unwrap());
+        let soon = || Some(Instant::now() + Duration::from_millis(50));
+        assert_eq!(counter.wait(1, soon()), Err(Errno(FI_ETIMEDOUT)));
+        let other = counter.clone();
+        let counting =
+            std::thread::spawn(move || (0..100).for_each(|_| other.change(|counts| counts.good += 1)));
+        assert_eq!(counter.wait(100, None), Ok(()));
+        counting.join().unwrap();
+        let other = counter.clone();
+        let failing = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            other.change(|counts| counts.bad += 1);
+        });
+        assert_eq!(counter.wait(101, None), Err(Errno(FI_EAVAIL)));
+        failing.join().unwrap();
+        assert_eq!(counter.read(), Counts { good: 100, bad: 1 });
+    }
+}

@@ -1,0 +1,201 @@
+//! Fabrics and domains: what endpoints, queues and registered memory hang on.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use super::counter::Counter;
+use super::lock;
+use super::uses::{Use, Uses};
+use crate::abi::errno::FI_ENOKEY;
+use crate::ffi::memory::Span;
+use crate::getinfo::Interface;
+use crate::guard::{Answer, Errno};
+use crate::settings::{Progress, Settings};
+
+/// A fabric: a subnet.
+pub(crate) struct Fabric {
+    pub(crate) name: String,
+    pub(crate) api_version: u32,
+    pub(crate) uses: Uses,
+}
+
+/// Who chooses the keys of registered memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keys {
+    /// The application; two regions of one key cannot be.
+    Requested,
+    /// We do.
+    Provided,
+    /// Nobody reaches registered memory: keys mean nothing, and the same may be asked for again and again.
+    Meaningless,
+}
+
+/// How peers name the bytes of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addressing {
+    /// From its beginning.
+    Offset,
+    /// By the address they have here.
+    Virtual,
+}
+
+/// Registered memory.
+pub(crate) struct Mr {
+    pub(crate) key: u64,
+    pub(crate) span: Span,
+    /// Address of its first byte, as peers name it.
+    pub(crate) base: u64,
+    /// FI_REMOTE_READ and FI_REMOTE_WRITE.
+    pub(crate) access: u64,
+    pub(crate) counters: Mutex<Vec<MrCounter>>,
+}
+
+/// A counter of what peers do to registered memory.
+pub(crate) struct MrCounter {
+    pub(crate) flags: u64,
+    pub(crate) counter: Arc<Counter>,
+    pub(crate) _use: Use,
+}
+
+/// What opens registered memory to its peers: an endpoint.
+pub(crate) trait OpensMemory: Send + Sync {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn open(&self, mr: &Arc<Mr>) -> Answer;
+    /// Closes it, and returns when no peer can reach it any more.
+    fn close(&self, key: u64);
+}
+
+#[derive(Default)]
+struct Memory {
+    regions: HashMap<u64, Arc<Mr>>,
+    endpoints: Vec<Weak<dyn OpensMemory>>,
+    next_key: u64,
+}
+
+/// A domain: an interface.
+pub(crate) struct Domain {
+    pub(crate) fabric: Arc<Fabric>,
+    pub(crate) uses: Uses,
+    pub(crate) interface: Interface,
+    pub(crate) settings: Settings,
+    pub(crate) keys: Keys,
+    pub(crate) addressing: Addressing,
+    memory: Mutex<Memory>,
+    /// Held while a word of memory is changed atomically, whichever endpoint does it.
+    pub(crate) words: Arc<Mutex<()>>,
+}
+
+impl Domain {
+    pub(crate) fn new(
+        fabric: Arc<Fabric>,
+        interface: Interface,
+        settings: Settings,
+        keys: Keys,
+        addressing: Addressing,
+    ) -> Self {
+        Domain {
+            fabric,
+            uses: Uses::default(),
+            interface,
+            settings,
+            keys,
+            addressing,
+            memory: Mutex::default(),
+            words: Arc::default(),
+        }
+    }
+
+    /// How long a call may sleep without looking: for ever where a thread makes progress.
+    pub(crate) fn nap(&self) -> Duration {
+        match self.settings.progress {
+            Progress::Auto => Duration::from_secs(1),
+            Progress::Caller => Duration::from_millis(1),
+        }
+    }
+
+    /// Registers memory, with all endpoints that are open.
+    ///
+    /// # Errors
+    /// FI_ENOKEY if the key is taken; why an endpoint cannot open it.
+    pub(crate) fn register(
+        &self,
+        span: Span,
+        offset: u64,
+        access: u64,
+        requested_key: u64,
+    ) -> Answer<Arc<Mr>> {
+        let base = match self.addressing {
+            Addressing::Offset => offset,
+            Addressing::Virtual => span.address() as u64,
+        };
+        let mut memory = lock(&self.memory);
+        let key = match self.keys {
+            Keys::Requested | Keys::Meaningless => requested_key,
+            Keys::Provided => {
+                memory.next_key += 1;
+                memory.next_key
+            }
+        };
+        let mr = Arc::new(Mr { key, span, base, access, counters: Mutex::default() });
+        if self.keys == Keys::Meaningless {
+            return Ok(mr);
+        }
+        if memory.regions.contains_key(&key) {
+            return Err(Errno(FI_ENOKEY));
+        }
+        memory.regions.insert(key, mr.clone());
+        let endpoints = endpoints(&mut memory);
+        drop(memory);
+        for (index, endpoint) in endpoints.iter().enumerate() {
+            if let Err(error) = endpoint.open(&mr) {
+                endpoints[..index].iter().for_each(|endpoint| endpoint.close(key));
+                lock(&self.memory).regions.remove(&key);
+                return Err(error);
+            }
+        }
+        Ok(mr)
+    }
+
+    /// Takes memory back from peers; when this returns none reaches it.
+    pub(crate) fn deregister(&self, mr: &Mr) {
+        if self.keys == Keys::Meaningless {
+            return;
+        }
+        let endpoints = endpoints(&mut lock(&self.memory));
+        endpoints.iter().for_each(|endpoint| endpoint.close(mr.key));
+        lock(&self.memory).regions.remove(&mr.key);
+    }
+
+    /// Counts what peers do to a region.
+    pub(crate) fn count_in(&self, mr: &Mr, counter: MrCounter) {
+        lock(&mr.counters).push(counter);
+    }
+
+    /// An endpoint opens what is registered, now and from now on.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub(crate) fn join(&self, endpoint: &Arc<impl OpensMemory + 'static>) -> Answer {
+        let joined: Arc<dyn OpensMemory> = endpoint.clone();
+        let mut memory = lock(&self.memory);
+        memory.endpoints.push(Arc::downgrade(&joined));
+        let regions: Vec<Arc<Mr>> = memory.regions.values().cloned().collect();
+        // Not under the lock: an endpoint has one of its own, under which it asks for regions.
+        drop(memory);
+        regions.iter().try_for_each(|mr| endpoint.open(mr))
+    }
+
+    /// The region of a key.
+    pub(crate) fn region(&self, key: u64) -> Option<Arc<Mr>> {
+        lock(&self.memory).regions.get(&key).cloned()
+    }
+}
+
+fn endpoints(memory: &mut Memory) -> Vec<Arc<dyn OpensMemory>> {
+    memory.endpoints.retain(|endpoint| endpoint.strong_count() > 0);
+    memory.endpoints.iter().filter_map(Weak::upgrade).collect()
+}

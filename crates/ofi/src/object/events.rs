@@ -1,0 +1,176 @@
+//! Event queues: of what is no data transfer. We have one kind of event of our own, addresses inserted; what an application
+//! writes comes back as it was.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::lock;
+use super::uses::Uses;
+use super::wait::{Arming, Object, Waiting, Woken};
+use crate::abi::errno::{FI_EAGAIN, FI_EAVAIL, FI_ETOOSMALL};
+use crate::guard::{Answer, Errno};
+
+/// Events kept; from then on writing fails.
+pub(crate) const MOST_EVENTS: usize = 65_536;
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// What is read: the kind, and its bytes as C has them.
+    Read { kind: u32, bytes: Vec<u8> },
+    /// What went wrong.
+    Failed(Failed),
+}
+
+/// An error of an event queue. Pointers are numbers here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    pub(crate) fid: usize,
+    pub(crate) context: usize,
+    pub(crate) data: u64,
+    pub(crate) errno: i32,
+}
+
+/// Whether what is read goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    Take,
+    Peek,
+}
+
+struct State {
+    events: VecDeque<Event>,
+    arming: Arming,
+}
+
+impl AsMut<Arming> for State {
+    fn as_mut(&mut self) -> &mut Arming {
+        &mut self.arming
+    }
+}
+
+/// An event queue.
+pub(crate) struct EventQueue {
+    pub(crate) uses: Uses,
+    waiting: Waiting,
+    state: Mutex<State>,
+}
+
+impl EventQueue {
+    /// # Errors
+    /// FI_ENOMEM without a descriptor.
+    pub(crate) fn new(object: Object) -> Answer<Self> {
+        let state = State { events: VecDeque::new(), arming: Arming::default() };
+        Ok(EventQueue { uses: Uses::default(), waiting: Waiting::new(object)?, state: Mutex::new(state) })
+    }
+
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.waiting
+    }
+
+    /// # Errors
+    /// FI_EAGAIN if the queue is full.
+    pub(crate) fn push(&self, event: Event) -> Answer {
+        let mut state = lock(&self.state);
+        if state.events.len() >= MOST_EVENTS {
+            return Err(Errno(FI_EAGAIN));
+        }
+        state.events.push_back(event);
+        self.waiting.notify(&mut state.arming);
+        Ok(())
+    }
+
+    /// The next event, whose bytes must fit `room`.
+    ///
+    /// # Errors
+    /// FI_EAGAIN without one, FI_EAVAIL if it is an error, FI_ETOOSMALL.
+    pub(crate) fn read(&self, room: usize, look: Look) -> Answer<(u32, Vec<u8>)> {
+        let mut state = lock(&self.state);
+        let (kind, bytes) = match state.events.front() {
+            None => return Err(Errno(FI_EAGAIN)),
+            Some(Event::Failed(_)) => return Err(Errno(FI_EAVAIL)),
+            Some(Event::Read { bytes, .. }) if bytes.len() > room => return Err(Errno(FI_ETOOSMALL)),
+            Some(Event::Read { kind, bytes }) => (*kind, bytes.clone()),
+        };
+        if look == Look::Take {
+            state.events.pop_front();
+        }
+        Ok((kind, bytes))
+    }
+
+    /// As [`read`](EventQueue::read), sleeping until there is something.
+    ///
+    /// # Errors
+    /// As there; FI_EAGAIN also after the timeout.
+    pub(crate) fn read_waiting(
+        &self,
+        room: usize,
+        look: Look,
+        deadline: Option<Instant>,
+    ) -> Answer<(u32, Vec<u8>)> {
+        loop {
+            match self.read(room, look) {
+                Err(Errno(FI_EAGAIN)) => {}
+                other => return other,
+            }
+            let state = lock(&self.state);
+            if !state.events.is_empty() {
+                continue;
+            }
+            if let (_, Woken::TooLate | Woken::Signalled) =
+                self.waiting.sleep(state, deadline, Duration::from_secs(1))
+            {
+                return Err(Errno(FI_EAGAIN));
+            }
+        }
+    }
+
+    /// The next event, if it is an error.
+    ///
+    /// # Errors
+    /// FI_EAGAIN if it is none.
+    pub(crate) fn read_error(&self, look: Look) -> Answer<Failed> {
+        let mut state = lock(&self.state);
+        let Some(&Event::Failed(failed)) = state.events.front() else { return Err(Errno(FI_EAGAIN)) };
+        if look == Look::Take {
+            state.events.pop_front();
+        }
+        Ok(failed)
+    }
+
+    /// The descriptor may be waited for.
+    ///
+    /// # Errors
+    /// FI_EAGAIN if something is here.
+    pub(crate) fn try_wait(&self) -> Answer {
+        let mut state = lock(&self.state);
+        if !state.events.is_empty() {
+            return Err(Errno(FI_EAGAIN));
+        }
+        self.waiting.arm(&mut state.arming);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_can_be_looked_at_first() {
+        let queue = EventQueue::new(Object::Unspecified).unwrap();
+        assert_eq!(queue.read(64, Look::Take), Err(Errno(FI_EAGAIN)));
+        queue.push(Event::Read { kind: 7, bytes: vec![1, 2, 3] }).unwrap();
+        assert_eq!(queue.read(2, Look::Take), Err(Errno(FI_ETOOSMALL)));
+        assert_eq!(queue.read(3, Look::Peek), Ok((7, vec![1, 2, 3])));
+        assert_eq!(queue.read(3, Look::Take), Ok((7, vec![1, 2, 3])));
+        let failed = Failed { fid: 1, context: 2, data: 3, errno: 22 };
+        queue.push(Event::Failed(failed)).unwrap();
+        assert_eq!(queue.read(64, Look::Take), Err(Errno(FI_EAVAIL)));
+        assert_eq!(queue.read_error(Look::Take), Ok(failed));
+        assert_eq!(queue.read_error(Look::Take), Err(Errno(FI_EAGAIN)));
+        (0..MOST_EVENTS).for_each(|_| queue.push(Event::Failed(failed)).unwrap());
+        assert_eq!(queue.push(Event::Failed(failed)), Err(Errno(FI_EAGAIN)));
+    }
+}

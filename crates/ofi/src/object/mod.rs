@@ -1,0 +1,22 @@
+//! The objects of libfabric as safe types: what the tables of [`crate::ffi`] call.
+
+pub(crate) mod counter;
+pub(crate) mod domain;
+pub(crate) mod events;
+pub(crate) mod queue;
+pub(crate) mod uses;
+pub(crate) mod vector;
+pub(crate) mod wait;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What a queue or a counter waits for can be made by running this: an endpoint.
+pub(crate) trait Progress: Send + Sync {
+    /// Does what can be done at once.
+    fn progress(&self);
+}
+
+/// A lock that a panic has not spoilt: an endpoint on which a bug struck fails by itself, and others go on.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

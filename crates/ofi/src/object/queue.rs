@@ -1,0 +1,316 @@
+//! Completion queues. No entry is ever lost: the size of the attributes is a hint.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use super::uses::Uses;
+use super::wait::{Arming, Object, Waiting, Woken};
+use super::{Progress, lock};
+use crate::abi::eq::*;
+use crate::abi::errno::{FI_EAGAIN, FI_EAVAIL, FI_EINVAL};
+use crate::guard::{Answer, Errno};
+
+/// What an entry shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Context,
+    Message,
+    Data,
+    Tagged,
+}
+
+impl Format {
+    /// From an attribute.
+    ///
+    /// # Errors
+    /// FI_EINVAL for an unknown one.
+    pub(crate) fn of(format: u32) -> Answer<Self> {
+        match format {
+            FI_CQ_FORMAT_UNSPEC | FI_CQ_FORMAT_TAGGED => Ok(Format::Tagged),
+            FI_CQ_FORMAT_CONTEXT => Ok(Format::Context),
+            FI_CQ_FORMAT_MSG => Ok(Format::Message),
+            FI_CQ_FORMAT_DATA => Ok(Format::Data),
+            _ => Err(Errno(FI_EINVAL)),
+        }
+    }
+
+    /// Bytes of an entry: the first fields of the longest.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Format::Context => 8,
+            Format::Message => 24,
+            Format::Data => 40,
+            Format::Tagged => 48,
+        }
+    }
+}
+
+/// Something that has ended. Pointers are numbers here: nobody follows them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entry {
+    pub(crate) context: usize,
+    pub(crate) flags: u64,
+    pub(crate) len: usize,
+    pub(crate) buf: usize,
+    pub(crate) data: u64,
+    pub(crate) tag: u64,
+    /// The sender, as the address vector numbers it.
+    pub(crate) source: u64,
+    pub(crate) error: Option<Trouble>,
+    /// Counts that it was read: of what peers cause by themselves not too much is kept.
+    pub(crate) notice: Option<Arc<AtomicU64>>,
+}
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    /// Of `rdma/fi_errno.h`, positive.
+    pub(crate) errno: i32,
+    /// Bytes that did not fit.
+    pub(crate) cut: usize,
+}
+
+struct State {
+    entries: VecDeque<Entry>,
+    arming: Arming,
+    makers: Vec<Weak<dyn Progress>>,
+}
+
+impl AsMut<Arming> for State {
+    fn as_mut(&mut self) -> &mut Arming {
+        &mut self.arming
+    }
+}
+
+/// A completion queue.
+pub(crate) struct Queue {
+    pub(crate) format: Format,
+    pub(crate) uses: Uses,
+    waiting: Waiting,
+    state: Mutex<State>,
+    /// The longest sleep without looking: short where nobody else makes progress.
+    nap: Duration,
+}
+
+impl Queue {
+    /// # Errors
+    /// FI_ENOMEM without a descriptor.
+    pub(crate) fn new(format: Format, object: Object, nap: Duration) -> Answer<Self> {
+        let state = State { entries: VecDeque::new(), arming: Arming::default(), makers: Vec::new() };
+        let waiting = Waiting::new(object)?;
+        Ok(Queue { format, uses: Uses::default(), waiting, state: Mutex::new(state), nap })
+    }
+
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.waiting
+    }
+
+    /// An endpoint whose operations end here.
+    pub(crate) fn fed_by(&self, maker: Weak<dyn Progress>) {
+        let mut state = lock(&self.state);
+        state.makers.retain(|maker| maker.strong_count() > 0);
+        if !state.makers.iter().any(|known| known.ptr_eq(&maker)) {
+            state.makers.push(maker);
+        }
+    }
+
+    /// Something has ended.
+    pub(crate) fn push(&self, entry: Entry) {
+        let mut state = lock(&self.state);
+        state.entries.push_back(entry);
+        self.waiting.notify(&mut state.arming);
+    }
+
+    /// Asks whoever can make entries to do so.
+    fn make(&self) {
+        // Not under the lock: what is made comes here.
+        let makers: Vec<_> = lock(&self.state).makers.iter().filter_map(Weak::upgrade).collect();
+        for maker in makers {
+            maker.progress();
+        }
+    }
+
+    /// Gives up to `count` entries to `take`, after a progress pass if there are none.
+    ///
+    /// # Errors
+    /// FI_EAGAIN without entries, FI_EAVAIL if the next is an error.
+    pub(crate) fn read(&self, count: usize, mut take: impl FnMut(usize, &Entry)) -> Answer<usize> {
+        match self.take(count, &mut take) {
+            Err(Errno(FI_EAGAIN)) => {}
+            // Asked for none: whoever asks so wants progress.
+            Ok(0) => {
+                self.make();
+                return Ok(0);
+            }
+            other => return other,
+        }
+        self.make();
+        let found = self.take(count, &mut take);
+        if matches!(found, Err(Errno(FI_EAGAIN))) {
+            // Who polls in a loop leaves the core to the thread that it waits for, where there are too few.
+            std::thread::yield_now();
+        }
+        found
+    }
+
+    fn take(&self, count: usize, take: &mut impl FnMut(usize, &Entry)) -> Answer<usize> {
+        let mut state = lock(&self.state);
+        match state.entries.front() {
+            None => return Err(Errno(FI_EAGAIN)),
+            Some(Entry { error: Some(_), .. }) => return Err(Errno(FI_EAVAIL)),
+            Some(_) => {}
+        }
+        let mut taken = 0;
+        while taken < count && state.entries.front().is_some_and(|entry| entry.error.is_none()) {
+            let entry = state.entries.pop_front().expect("just looked at");
+            if let Some(notice) = &entry.notice {
+                notice.fetch_add(1, Ordering::Relaxed);
+            }
+            take(taken, &entry);
+            taken += 1;
+        }
+        Ok(taken)
+    }
+
+    /// As [`read`](Queue::read), sleeping until there is something.
+    ///
+    /// # Errors
+    /// As there; FI_EAGAIN also after the timeout, or when somebody signals.
+    pub(crate) fn read_waiting(
+        &self,
+        count: usize,
+        deadline: Option<Instant>,
+        mut take: impl FnMut(usize, &Entry),
+    ) -> Answer<usize> {
+        loop {
+            match self.read(count, &mut take) {
+                Err(Errno(FI_EAGAIN)) => {}
+                other => return other,
+            }
+            let state = lock(&self.state);
+            if !state.entries.is_empty() {
+                continue;
+            }
+            match self.waiting.sleep(state, deadline, self.nap) {
+                (_, Woken::Perhaps) => {}
+                (_, Woken::Signalled | Woken::TooLate) => return Err(Errno(FI_EAGAIN)),
+            }
+        }
+    }
+
+    /// The next entry, if it is an error.
+    ///
+    /// # Errors
+    /// FI_EAGAIN if it is none.
+    pub(crate) fn read_error(&self) -> Answer<Entry> {
+        let mut state = lock(&self.state);
+        let is_error = state.entries.front().is_some_and(|entry| entry.error.is_some());
+        let next = if is_error { state.entries.pop_front() } else { None };
+        next.ok_or(Errno(FI_EAGAIN))
+    }
+
+    /// Ends the sleep of all that wait.
+    pub(crate) fn signal(&self) {
+        self.waiting.signal(&mut lock(&self.state).arming);
+    }
+
+    /// The descriptor may be waited for: nothing is here, and nothing can be made at once.
+    ///
+    /// # Errors
+    /// FI_EAGAIN if something is.
+    pub(crate) fn try_wait(&self) -> Answer {
+        if !lock(&self.state).entries.is_empty() {
+            return Err(Errno(FI_EAGAIN));
+        }
+        self.make();
+        let mut state = lock(&self.state);
+        if !state.entries.is_empty() {
+            return Err(Errno(FI_EAGAIN));
+        }
+        self.waiting.arm(&mut state.arming);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::errno::FI_ETRUNC;
+    use std::thread;
+
+    fn entry(context: usize) -> Entry {
+        Entry { context, ..Entry::default() }
+    }
+
+    fn queue() -> Queue {
+        Queue::new(Format::Tagged, Object::Descriptor, Duration::from_secs(1)).unwrap()
+    }
+
+    fn read(queue: &Queue, count: usize) -> Answer<Vec<usize>> {
+        let mut contexts = Vec::new();
+        queue.read(count, |_, entry| contexts.push(entry.context)).map(|_| contexts)
+    }
+
+    #[test]
+    fn entries_come_in_order_and_an_error_stops_them() {
+        let queue = queue();
+        assert_eq!(read(&queue, 4), Err(Errno(FI_EAGAIN)));
+        queue.push(entry(1));
+        queue.push(entry(2));
+        queue.push(Entry { error: Some(Trouble { errno: FI_ETRUNC, cut: 9 }), ..entry(3) });
+        queue.push(entry(4));
+        assert!(queue.read_error().is_err(), "two successes are before it");
+        assert_eq!(read(&queue, 8), Ok(vec![1, 2]));
+        assert_eq!(read(&queue, 8), Err(Errno(FI_EAVAIL)));
+        assert_eq!(queue.read_error().unwrap().error.unwrap().cut, 9);
+        assert_eq!(read(&queue, 8), Ok(vec![4]));
+    }
+
+    #[test]
+    fn ten_thousand_unread_entries_are_kept() {
+        let queue = queue();
+        (0..10_000).for_each(|context| queue.push(entry(context)));
+        assert_eq!(read(&queue, 20_000), Ok((0..10_000).collect()));
+    }
+
+    #[test]
+    fn a_timeout_is_kept_and_a_signal_ends_the_sleep() {
+        let queue = Arc::new(queue());
+        let start = Instant::now();
+        let soon = start + Duration::from_millis(100);
+        assert_eq!(queue.read_waiting(1, Some(soon), |_, _| ()), Err(Errno(FI_EAGAIN)));
+        assert!(
+            start.elapsed() >= Duration::from_millis(100) && start.elapsed() < Duration::from_millis(900)
+        );
+        let other = queue.clone();
+        let sleeper = thread::spawn(move || other.read_waiting(1, None, |_, _| ()));
+        // Until it sleeps a signal has nobody to wake.
+        while lock(&queue.state).arming.sleepers == 0 {
+            thread::yield_now();
+        }
+        queue.signal();
+        assert_eq!(sleeper.join().unwrap(), Err(Errno(FI_EAGAIN)));
+    }
+
+    #[test]
+    fn no_wake_of_the_descriptor_is_lost() {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let queue = Arc::new(queue());
+        let other = queue.clone();
+        let rounds = 20_000;
+        let pusher = thread::spawn(move || (0..rounds).for_each(|context| other.push(entry(context))));
+        let mut seen = 0;
+        while seen < rounds {
+            if queue.try_wait().is_ok() {
+                let descriptor = queue.waiting.descriptor.as_ref().unwrap();
+                let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
+                let long = Timespec { tv_sec: 20, tv_nsec: 0 };
+                assert_eq!(poll(&mut polled, Some(&long)), Ok(1), "lost a wake after {seen}");
+            }
+            seen += read(&queue, 7).map_or(0, |contexts| contexts.len());
+        }
+        pusher.join().unwrap();
+    }
+}

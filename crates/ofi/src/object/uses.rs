@@ -1,0 +1,49 @@
+//! Who uses an object: it cannot be closed before.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::abi::errno::FI_EBUSY;
+use crate::guard::{Answer, Errno};
+
+/// Counts the users of an object.
+#[derive(Debug, Default)]
+pub(crate) struct Uses(Arc<AtomicUsize>);
+
+/// One use; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Use(Arc<AtomicUsize>);
+
+impl Uses {
+    /// One more.
+    pub(crate) fn begin(&self) -> Use {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Use(self.0.clone())
+    }
+
+    /// Fails while there are users.
+    pub(crate) fn check_none(&self) -> Answer {
+        if self.0.load(Ordering::Acquire) == 0 { Ok(()) } else { Err(Errno(FI_EBUSY)) }
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_is_busy() {
+        let uses = Uses::default();
+        let (first, second) = (uses.begin(), uses.begin());
+        drop(first);
+        assert_eq!(uses.check_none(), Err(Errno(FI_EBUSY)));
+        drop(second);
+        assert_eq!(uses.check_none(), Ok(()));
+    }
+}

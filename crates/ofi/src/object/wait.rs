@@ -1,0 +1,160 @@
+//! Waiting for a queue or a counter: threads that sleep in a call, and a file descriptor for those that poll.
+//!
+//! The descriptor is readable once something has come since it was armed. Arming and coming happen under the lock of what
+//! is waited for, so that nothing comes unnoticed in between.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::abi::eq::*;
+use crate::abi::errno::{FI_EINVAL, FI_ENOMEM, FI_ENOSYS};
+use crate::guard::{Answer, Errno};
+
+/// How a queue may be waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Object {
+    /// Not by descriptor.
+    None,
+    /// However we like.
+    Unspecified,
+    /// By descriptor.
+    Descriptor,
+}
+
+impl Object {
+    /// From an attribute.
+    ///
+    /// # Errors
+    /// FI_ENOSYS for kinds that we do not have.
+    pub(crate) fn of(wait_obj: u32) -> Answer<Self> {
+        match wait_obj {
+            FI_WAIT_NONE => Ok(Object::None),
+            FI_WAIT_UNSPEC | FI_WAIT_YIELD => Ok(Object::Unspecified),
+            FI_WAIT_FD => Ok(Object::Descriptor),
+            FI_WAIT_SET | FI_WAIT_MUTEX_COND | FI_WAIT_POLLFD => Err(Errno(FI_ENOSYS)),
+            _ => Err(Errno(FI_EINVAL)),
+        }
+    }
+
+    /// As C has it.
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Object::None => FI_WAIT_NONE,
+            Object::Unspecified => FI_WAIT_UNSPEC,
+            Object::Descriptor => FI_WAIT_FD,
+        }
+    }
+}
+
+/// Whether the next that comes is to be told through the descriptor. Belongs under the lock.
+#[derive(Debug, Default)]
+pub(crate) struct Arming {
+    armed: bool,
+    pub(super) sleepers: usize,
+    /// Grows with each call of `signal`.
+    signals: u64,
+}
+
+/// What stands beside the lock.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    object: Object,
+    pub(super) descriptor: Option<OwnedFd>,
+    condition: Condvar,
+}
+
+/// Why sleeping ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// Something may have come.
+    Perhaps,
+    /// `signal` was called.
+    Signalled,
+    /// The time is over.
+    TooLate,
+}
+
+impl Waiting {
+    /// # Errors
+    /// FI_ENOMEM without a descriptor.
+    pub(crate) fn new(object: Object) -> Answer<Self> {
+        let descriptor = match object {
+            Object::None => None,
+            Object::Unspecified | Object::Descriptor => {
+                let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+                Some(made.map_err(|_| Errno(FI_ENOMEM))?)
+            }
+        };
+        Ok(Waiting { object, descriptor, condition: Condvar::new() })
+    }
+
+    pub(crate) fn object(&self) -> Object {
+        self.object
+    }
+
+    /// The descriptor's number, for `FI_GETWAIT`.
+    ///
+    /// # Errors
+    /// FI_ENOSYS where there is none.
+    pub(crate) fn descriptor(&self) -> Answer<i32> {
+        self.descriptor.as_ref().map(AsRawFd::as_raw_fd).ok_or(Errno(FI_ENOSYS))
+    }
+
+    /// The next that comes makes the descriptor readable; until then it is not.
+    pub(crate) fn arm(&self, arming: &mut Arming) {
+        if let Some(descriptor) = &self.descriptor {
+            let mut count = [0; 8];
+            let _ = rustix::io::read(descriptor.as_fd(), &mut count);
+            arming.armed = true;
+        }
+    }
+
+    /// Something has come.
+    pub(crate) fn notify(&self, arming: &mut Arming) {
+        if arming.armed {
+            arming.armed = false;
+            if let Some(descriptor) = &self.descriptor {
+                let _ = rustix::io::write(descriptor.as_fd(), &1u64.to_ne_bytes());
+            }
+        }
+        if arming.sleepers > 0 {
+            self.condition.notify_all();
+        }
+    }
+
+    /// Ends the sleep of all that sleep now.
+    pub(crate) fn signal(&self, arming: &mut Arming) {
+        arming.signals += 1;
+        self.notify(arming);
+    }
+
+    /// Sleeps until something comes; at most until `deadline`, and no longer than `nap`.
+    pub(crate) fn sleep<'a, T: AsMut<Arming>>(
+        &self,
+        mut held: MutexGuard<'a, T>,
+        deadline: Option<Instant>,
+        nap: Duration,
+    ) -> (MutexGuard<'a, T>, Woken) {
+        let left =
+            deadline.map_or(nap, |deadline| deadline.saturating_duration_since(Instant::now()).min(nap));
+        if left.is_zero() {
+            return (held, Woken::TooLate);
+        }
+        let signals = (*held).as_mut().signals;
+        (*held).as_mut().sleepers += 1;
+        let (mut held, _) = self.condition.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner);
+        let arming = (*held).as_mut();
+        arming.sleepers -= 1;
+        let woken = if arming.signals == signals { Woken::Perhaps } else { Woken::Signalled };
+        (held, woken)
+    }
+}
+
+/// The deadline of a timeout in milliseconds; negative: none.
+pub(crate) fn deadline(timeout_ms: i32) -> Option<Instant> {
+    let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis)?;
+    Instant::now().checked_add(timeout)
+}

@@ -1,0 +1,298 @@
+//! What the environment says, checked as a whole before anything is opened.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `PATHWEAVE_KEY_FILE` | the cluster's key: a file with 64 hexadecimal digits that nobody else can read |
+//! | `PATHWEAVE_PROTECTION` | `encrypt` (default), `auth-only` or `insecure`; the last needs no key |
+//! | `PATHWEAVE_IFACE`, `PATHWEAVE_ADDRESS` | the network interface, by name or by one of its addresses |
+//! | `PATHWEAVE_PATHS` | paths of each connection, 1 to 256; 16 unless said otherwise |
+//! | `PATHWEAVE_SCHEME` | transport scheme; `weave` unless said otherwise |
+//! | `PATHWEAVE_LINE_RATE` | rate of the interface, as `25Gbps`; what the system says of it unless given |
+//! | `PATHWEAVE_MTU` | bytes of a packet on the link, IP header included; the interface's unless given |
+//! | `PATHWEAVE_PORTS` | UDP ports to listen on, as `18500-18600`; any free one unless given |
+//! | `PATHWEAVE_WAITING` | `adaptive` (default), `busy` or `blocking`: what the loop does when idle |
+//! | `PATHWEAVE_PEER_TIMEOUT` | seconds a peer may be silent before its operations fail, 1 to 3600; 60 |
+//! | `PATHWEAVE_EAGER` | bytes of the largest message that is sent at once and copied, 1024 to 65536; 16384 |
+//! | `PATHWEAVE_UNEXPECTED_BYTES` | bytes of payload an endpoint keeps of messages nobody waits for yet; 64 MiB |
+//! | `PATHWEAVE_PROGRESS` | `auto` (default), or `caller`: without a thread, for tests |
+
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::time::Duration;
+
+use pathweave_datapath::secure::{ClusterKey, KeyError, Protection};
+use pathweave_datapath::{MAX_PATHS, Waiting};
+use pathweave_units::Rate;
+use thiserror::Error;
+
+/// Why the provider offers nothing: something is wrong with a variable.
+#[derive(Debug, Error)]
+pub(crate) enum SettingError {
+    /// No key, where one is needed.
+    #[error("there is no key: set PATHWEAVE_KEY_FILE, or on a closed network PATHWEAVE_PROTECTION=insecure")]
+    NoKey,
+    /// The key's file.
+    #[error("PATHWEAVE_KEY_FILE: {0}")]
+    Key(#[from] KeyError),
+    /// A value that is not allowed.
+    #[error("{variable} is {value:?}; allowed: {allowed}")]
+    Value { variable: &'static str, value: String, allowed: String },
+    /// Two that contradict each other.
+    #[error("PATHWEAVE_IFACE and PATHWEAVE_ADDRESS are both set; one of them is enough")]
+    TwoInterfaces,
+}
+
+/// Which interfaces may be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Where {
+    /// Any; loopback only if there is no other.
+    Anywhere,
+    /// The one of this name.
+    Interface(String),
+    /// The one with this address.
+    Address(IpAddr),
+}
+
+/// Who runs the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// A thread.
+    Auto,
+    /// Whoever calls.
+    Caller,
+}
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) key: Option<ClusterKey>,
+    pub(crate) protection: Protection,
+    pub(crate) place: Where,
+    pub(crate) paths: u16,
+    pub(crate) scheme: Option<String>,
+    pub(crate) line_rate: Option<Rate>,
+    pub(crate) link_mtu: Option<usize>,
+    pub(crate) ports: Option<RangeInclusive<u16>>,
+    pub(crate) waiting: Waiting,
+    pub(crate) peer_timeout: Duration,
+    pub(crate) eager_bytes: usize,
+    pub(crate) unexpected_bytes: usize,
+    pub(crate) progress: Progress,
+}
+
+/// The variables as they are now.
+pub(crate) fn from_environment() -> Result<Settings, SettingError> {
+    Settings::read(&|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+}
+
+impl Settings {
+    /// Reads and checks everything that `get` knows.
+    ///
+    /// # Errors
+    /// The first variable that is wrong.
+    pub(crate) fn read(get: &dyn Fn(&str) -> Option<String>) -> Result<Self, SettingError> {
+        let from = Variables(get);
+        let protection = from.parsed("PATHWEAVE_PROTECTION", "encrypt, auth-only or insecure", |text| {
+            Protection::ALL.into_iter().find(|mode| mode.name() == text)
+        })?;
+        let protection = protection.unwrap_or_default();
+        let key = match from.text("PATHWEAVE_KEY_FILE") {
+            Some(path) => Some(ClusterKey::read(Path::new(&path))?),
+            None if protection == Protection::Insecure => None,
+            None => return Err(SettingError::NoKey),
+        };
+        let place = match (from.text("PATHWEAVE_IFACE"), from.text("PATHWEAVE_ADDRESS")) {
+            (Some(_), Some(_)) => return Err(SettingError::TwoInterfaces),
+            (Some(name), None) => Where::Interface(name),
+            (None, _) => {
+                let address =
+                    from.parsed("PATHWEAVE_ADDRESS", "an address such as 10.0.0.1", |text| text.parse().ok());
+                address?.map_or(Where::Anywhere, Where::Address)
+            }
+        };
+        let scheme = from.text("PATHWEAVE_SCHEME");
+        if let Some(name) = &scheme {
+            check_scheme(name)?;
+        }
+        let rate = |text: &str| {
+            text.parse().ok().filter(|rate| (Rate::from_mbps(1)..=Rate::from_gbps(10_000)).contains(rate))
+        };
+        Ok(Settings {
+            key,
+            protection,
+            place,
+            paths: from.number("PATHWEAVE_PATHS", 1..=u64::from(MAX_PATHS))?.unwrap_or(16) as u16,
+            scheme,
+            line_rate: from.parsed("PATHWEAVE_LINE_RATE", "1Mbps to 10000Gbps, as 25Gbps", rate)?,
+            link_mtu: from.number("PATHWEAVE_MTU", 448..=65_536)?.map(|bytes| bytes as usize),
+            ports: from.parsed("PATHWEAVE_PORTS", "two ports of 1 to 65535, as 18500-18600", ports)?,
+            waiting: from
+                .parsed("PATHWEAVE_WAITING", "adaptive, busy or blocking", waiting)?
+                .unwrap_or(Waiting::ADAPTIVE),
+            peer_timeout: Duration::from_secs(
+                from.number("PATHWEAVE_PEER_TIMEOUT", 1..=3_600)?.unwrap_or(60),
+            ),
+            eager_bytes: from.number("PATHWEAVE_EAGER", 1_024..=65_536)?.unwrap_or(16 << 10) as usize,
+            unexpected_bytes: from
+                .number("PATHWEAVE_UNEXPECTED_BYTES", 1 << 20..=1 << 40)?
+                .unwrap_or(64 << 20) as usize,
+            progress: from
+                .parsed("PATHWEAVE_PROGRESS", "auto or caller", progress)?
+                .unwrap_or(Progress::Auto),
+        })
+    }
+}
+
+/// Whether anything in the environment is meant for this provider: then what is wrong is said aloud.
+pub(crate) fn is_asked_for() -> bool {
+    let ours = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("PATHWEAVE_");
+    let chosen = std::env::var("FI_PROVIDER").is_ok_and(|names| names.contains(crate::NAME));
+    chosen || std::env::vars_os().any(|(name, _)| ours(&name))
+}
+
+struct Variables<'a>(&'a dyn Fn(&str) -> Option<String>);
+
+impl Variables<'_> {
+    /// An empty variable is none.
+    fn text(&self, variable: &str) -> Option<String> {
+        (self.0)(variable).filter(|value| !value.is_empty())
+    }
+
+    fn parsed<T>(
+        &self,
+        variable: &'static str,
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, SettingError> {
+        let Some(value) = self.text(variable) else { return Ok(None) };
+        match parse(&value) {
+            Some(parsed) => Ok(Some(parsed)),
+            None => Err(SettingError::Value { variable, value, allowed: allowed.into() }),
+        }
+    }
+
+    fn number(
+        &self,
+        variable: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, SettingError> {
+        let allowed = format!("{} to {}", range.start(), range.end());
+        self.parsed(variable, &allowed, |text| text.parse().ok().filter(|number| range.contains(number)))
+    }
+}
+
+fn check_scheme(name: &str) -> Result<(), SettingError> {
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut config = pathweave_datapath::DeviceConfig::new(address);
+    config.protection = Protection::Insecure;
+    config.scheme = name.into();
+    config.validate().map_err(|error| value("PATHWEAVE_SCHEME", name, error))
+}
+
+fn value(variable: &'static str, value: &str, allowed: impl Display) -> SettingError {
+    SettingError::Value { variable, value: value.into(), allowed: allowed.to_string() }
+}
+
+fn ports(text: &str) -> Option<RangeInclusive<u16>> {
+    let (low, high) = text.split_once('-')?;
+    let (low, high) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
+    (0 < low && low <= high).then_some(low..=high)
+}
+
+fn waiting(text: &str) -> Option<Waiting> {
+    match text {
+        "adaptive" => Some(Waiting::ADAPTIVE),
+        "busy" => Some(Waiting::Busy),
+        "blocking" => Some(Waiting::Blocking { spin: Duration::ZERO }),
+        _ => None,
+    }
+}
+
+fn progress(text: &str) -> Option<Progress> {
+    match text {
+        "auto" => Some(Progress::Auto),
+        "caller" => Some(Progress::Caller),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Settings, String> {
+        let get = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.to_string())
+        };
+        Settings::read(&get).map_err(|error| error.to_string())
+    }
+
+    const OPEN: (&str, &str) = ("PATHWEAVE_PROTECTION", "insecure");
+
+    #[test]
+    fn protection_needs_a_key_unless_it_is_given_up() {
+        let error = read(&[]).unwrap_err();
+        assert!(error.contains("no key") && error.contains("PATHWEAVE_KEY_FILE"), "{error}");
+        let settings = read(&[OPEN]).unwrap();
+        assert_eq!((settings.protection, settings.paths), (Protection::Insecure, 16));
+        let error = read(&[("PATHWEAVE_KEY_FILE", "/nonexistent/key")]).unwrap_err();
+        assert!(error.contains("/nonexistent/key"), "{error}");
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_named_with_what_is_allowed() {
+        for (variable, value, allowed) in [
+            ("PATHWEAVE_PROTECTION", "none", "encrypt, auth-only or insecure"),
+            ("PATHWEAVE_ADDRESS", "localhost", "an address"),
+            ("PATHWEAVE_PATHS", "0", "1 to 256"),
+            ("PATHWEAVE_PATHS", "257", "1 to 256"),
+            ("PATHWEAVE_SCHEME", "wave", "weave"),
+            ("PATHWEAVE_LINE_RATE", "0Gbps", "1Mbps"),
+            ("PATHWEAVE_MTU", "447", "448 to 65536"),
+            ("PATHWEAVE_PORTS", "9-8", "two ports"),
+            ("PATHWEAVE_PORTS", "0-8", "two ports"),
+            ("PATHWEAVE_WAITING", "sleep", "adaptive"),
+            ("PATHWEAVE_PEER_TIMEOUT", "0", "1 to 3600"),
+            ("PATHWEAVE_EAGER", "100", "1024 to 65536"),
+            ("PATHWEAVE_UNEXPECTED_BYTES", "1", "1048576"),
+            ("PATHWEAVE_PROGRESS", "manual", "auto or caller"),
+        ] {
+            let error = match variable {
+                "PATHWEAVE_PROTECTION" => read(&[(variable, value)]),
+                _ => read(&[OPEN, (variable, value)]),
+            };
+            let error = error.unwrap_err();
+            assert!(
+                error.starts_with(variable) && error.contains(value) && error.contains(allowed),
+                "{error}"
+            );
+            assert!(!error.contains('\n'), "one line: {error}");
+        }
+    }
+
+    #[test]
+    fn good_values_arrive() {
+        let settings = read(&[
+            OPEN,
+            ("PATHWEAVE_IFACE", "eth1"),
+            ("PATHWEAVE_PATHS", "4"),
+            ("PATHWEAVE_LINE_RATE", "25Gbps"),
+            ("PATHWEAVE_PORTS", "18500-18600"),
+            ("PATHWEAVE_WAITING", "busy"),
+            ("PATHWEAVE_PEER_TIMEOUT", "7"),
+            ("PATHWEAVE_EAGER", "2048"),
+            ("PATHWEAVE_MTU", ""),
+        ])
+        .unwrap();
+        assert_eq!(settings.place, Where::Interface("eth1".into()));
+        assert_eq!((settings.paths, settings.ports), (4, Some(18_500..=18_600)));
+        assert_eq!(settings.line_rate, Some(Rate::from_gbps(25)));
+        assert_eq!((settings.waiting, settings.peer_timeout), (Waiting::Busy, Duration::from_secs(7)));
+        assert_eq!((settings.eager_bytes, settings.link_mtu), (2_048, None));
+        let both = read(&[OPEN, ("PATHWEAVE_IFACE", "eth1"), ("PATHWEAVE_ADDRESS", "10.0.0.1")]);
+        assert!(both.unwrap_err().contains("one of them"));
+    }
+}

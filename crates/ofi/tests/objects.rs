@@ -1,0 +1,211 @@
+//! Objects: what may be closed when, queues that are waited for, offers, peers that are not there.
+#![allow(unsafe_code, reason = "calls C tables")]
+
+mod client;
+
+use std::ptr::null_mut;
+use std::time::{Duration, Instant};
+
+use client::*;
+
+#[test]
+fn what_is_in_use_cannot_be_closed() {
+    let node = Node::new();
+    let mut bytes = vec![0; 8];
+    let mr = node.register(slot(&mut bytes), 1, FI_REMOTE_READ).unwrap();
+    let busy = -FI_EBUSY;
+    assert_eq!(
+        (close(node.fabric), close(node.domain), close(node.av), close(node.cq)),
+        (busy, busy, busy, busy)
+    );
+    assert_eq!(close(mr), 0);
+    assert_eq!((close(node.ep), close(node.fabric)), (0, busy));
+    assert_eq!((close(node.cq), close(node.domain)), (0, busy));
+    assert_eq!((close(node.av), close(node.domain), close(node.fabric)), (0, 0, 0));
+    free_info(node.info);
+    std::mem::forget(node);
+}
+
+#[test]
+fn a_name_with_too_little_room_tells_its_length() {
+    let node = Node::new();
+    let mut len = 0;
+    // SAFETY: no room is given.
+    let answer = unsafe { ((*(*node.ep).cm).getname)(node.ep.cast(), null_mut(), &mut len) };
+    assert_eq!((answer, len), (-FI_ETOOSMALL, 16));
+    let name = node.name();
+    assert_eq!(&name[4..8], [127, 0, 0, 1]);
+    assert_ne!(&name[2..4], [0, 0], "bound from the start");
+}
+
+#[test]
+fn a_descriptor_wakes_for_every_message() {
+    let pair = Pair::new();
+    let mut fd = -1;
+    // SAFETY: the argument of FI_GETWAIT.
+    unsafe {
+        let fid: *mut Fid = pair.far.cq.cast();
+        ok(((*(*fid).ops).control)(fid, FI_GETWAIT, (&raw mut fd).cast()));
+    }
+    let (near, to_far) = (&pair.near, pair.to_far);
+    let rounds = 2_000;
+    let sender = unsafe_send(near);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let sender = sender;
+            for index in 0..rounds {
+                sender.0.tsend(to_far, 1, b"wake", index);
+                sender.0.done();
+            }
+        });
+        let mut into = vec![0; 4];
+        for index in 0..rounds {
+            pair.far.trecv(FI_ADDR_UNSPEC, 1, 0, slot(&mut into), index);
+            let start = Instant::now();
+            loop {
+                let mut fid: *mut Fid = pair.far.cq.cast();
+                // SAFETY: one fid.
+                let may_wait = unsafe { ((*(*pair.far.fabric).ops).trywait)(pair.far.fabric, &mut fid, 1) };
+                if may_wait == 0 {
+                    let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+                    // SAFETY: one descriptor.
+                    let ready = unsafe { libc::poll(&mut polled, 1, 30_000) };
+                    assert_eq!(ready, 1, "lost a wake in round {index}");
+                }
+                if let Some(entry) = pair.far.poll() {
+                    assert_eq!(entry.unwrap().0.op_context as usize, index);
+                    break;
+                }
+                assert!(start.elapsed() < PATIENCE);
+            }
+        }
+    });
+}
+
+/// A node that another thread uses: endpoints are for any thread.
+struct Anywhere<'a>(&'a Node);
+// SAFETY: FI_THREAD_SAFE.
+unsafe impl Send for Anywhere<'_> {}
+
+fn unsafe_send(node: &Node) -> Anywhere<'_> {
+    Anywhere(node)
+}
+
+#[test]
+fn a_sleep_ends_in_time() {
+    let node = Node::new();
+    let mut entry = [0u8; 48];
+    let start = Instant::now();
+    // SAFETY: room for one entry.
+    let answer =
+        unsafe { ((*(*node.cq).ops).sread)(node.cq, entry.as_mut_ptr().cast(), 1, std::ptr::null(), 100) };
+    assert_eq!(answer, -(FI_EAGAIN as isize));
+    assert!(start.elapsed() >= Duration::from_millis(100) && start.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_queue_of_one_keeps_thousands_of_entries() {
+    let pair = Pair::new();
+    let count = 3_000;
+    for index in 0..count {
+        pair.near.tsend(pair.to_far, index as u64, b"entry", index);
+    }
+    let mut buffers = vec![vec![0; 5]; count];
+    for (index, into) in buffers.iter_mut().enumerate() {
+        pair.far.trecv(pair.to_near, index as u64, 0, slot(into), index);
+    }
+    let mut seen = vec![0; count];
+    for _ in 0..count {
+        seen[pair.far.done().op_context as usize] += 1;
+    }
+    assert!(seen.iter().all(|times| *times == 1));
+}
+
+#[test]
+fn nobody_listens_and_then_a_good_peer_works() {
+    let (near, far) = (Node::new(), Node::new());
+    let gone = Node::new();
+    let name = gone.name();
+    drop(gone);
+    let (to_gone, to_far) = (near.insert(&name), near.insert(&far.name()));
+    near.tsend(to_gone, 1, b"anybody?", 5);
+    let error = near.failed();
+    assert_eq!(error.op_context as usize, 5);
+    assert!([FI_ECONNREFUSED, FI_ETIMEDOUT].contains(&error.err), "{}", error.err);
+    let mut into = vec![0; 8];
+    far.trecv(FI_ADDR_UNSPEC, 1, 0, slot(&mut into), 6);
+    near.tsend(to_far, 1, b"somebody", 7);
+    assert_eq!((near.done().op_context as usize, far.done().op_context as usize), (7, 6));
+}
+
+#[test]
+fn a_peer_that_closes_fails_what_waits_for_it_and_others_go_on() {
+    let (near, far, third) = (Node::new(), Node::new(), Node::new());
+    let (to_far, to_third) = (near.insert(&far.name()), near.insert(&third.name()));
+    let mut into = vec![0; 4];
+    far.trecv(FI_ADDR_UNSPEC, 1, 0, slot(&mut into), 1);
+    near.tsend(to_far, 1, b"here", 2);
+    assert_eq!((near.done().op_context as usize, far.done().op_context as usize), (2, 1));
+    // Announced, and never received.
+    let long = pattern(1 << 20, 1);
+    near.tsend(to_far, 2, &long, 3);
+    assert!(near.is_silent());
+    drop(far);
+    let error = near.failed();
+    assert_eq!(error.op_context as usize, 3);
+    third.trecv(FI_ADDR_UNSPEC, 1, 0, slot(&mut into), 1);
+    near.tsend(to_third, 1, b"here", 4);
+    assert_eq!((near.done().op_context as usize, third.done().op_context as usize), (4, 1));
+}
+
+#[test]
+fn pairs_that_dial_each_other_at_once_keep_one_connection() {
+    for round in 0..40 {
+        let pair = Pair::new();
+        let (mut left, mut right) = (vec![0; 4], vec![0; 4]);
+        pair.near.trecv(pair.to_far, 1, 0, slot(&mut left), 1);
+        pair.far.trecv(pair.to_near, 1, 0, slot(&mut right), 1);
+        pair.near.tsend(pair.to_far, 1, b"ping", 2);
+        pair.far.tsend(pair.to_near, 1, b"pong", 2);
+        for node in [&pair.near, &pair.far] {
+            let flags = [node.done().flags, node.done().flags];
+            assert!(flags.contains(&(FI_TAGGED | FI_SEND)) && flags.contains(&(FI_TAGGED | FI_RECV)));
+            assert!(round % 10 != 0 || node.is_silent(), "nothing twice");
+        }
+        assert_eq!((&left[..], &right[..]), (&b"pong"[..], &b"ping"[..]));
+    }
+}
+
+#[test]
+fn offers_follow_the_hints() {
+    environment();
+    // SAFETY: zero is a good value of every field of these.
+    let (mut hints, mut ep): (Info, EpAttr) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    hints.ep_attr = &mut ep;
+    for type_ in [FI_EP_MSG, FI_EP_DGRAM] {
+        // SAFETY: the structure above.
+        unsafe { (*hints.ep_attr).type_ = type_ };
+        assert_eq!(getinfo_with(&hints), Err(FI_ENODATA));
+    }
+    // SAFETY: as above.
+    unsafe { (*hints.ep_attr).type_ = FI_EP_RDM };
+    hints.caps = FI_TAGGED | FI_HMEM;
+    assert_eq!(getinfo_with(&hints), Err(FI_ENODATA));
+    hints.caps = FI_TAGGED;
+    let info = getinfo_with(&hints).unwrap();
+    // SAFETY: a whole info.
+    unsafe {
+        assert_eq!((*info).caps & (FI_MSG | FI_RMA | FI_ATOMIC), 0, "no other than what was asked for");
+        assert_eq!((*info).caps & (FI_SEND | FI_RECV), FI_SEND | FI_RECV);
+        assert!((*(*info).fabric_attr).prov_name.is_null());
+        assert!(!(*(*info).domain_attr).name.is_null());
+        assert_eq!(((*info).mode, (*(*info).domain_attr).mr_mode), (0, 0));
+    }
+    // The whole answer as hints gives it again.
+    // SAFETY: a whole info.
+    let again = getinfo_with(unsafe { &*info }).unwrap();
+    // SAFETY: as above.
+    unsafe { assert_eq!(((*again).caps, (*(*again).tx_attr).caps), ((*info).caps, (*(*info).tx_attr).caps)) };
+    free_info(again);
+    free_info(info);
+}

@@ -1,0 +1,128 @@
+//! Programs of others over the provider, where they are installed: fi_info, fi_pingpong, Open MPI. All on loopback.
+
+#![allow(clippy::print_stderr, reason = "says why a test is skipped")]
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A folder with the library under the name that libfabric looks for.
+fn provider_folder() -> PathBuf {
+    let mut folder = std::env::current_exe().unwrap();
+    folder.pop();
+    let found = [folder.join("libpathweave_fi.so"), folder.join("../libpathweave_fi.so")];
+    let library = found.into_iter().find(|path| path.is_file()).expect("the library is built with the tests");
+    let to = folder.join("provider");
+    std::fs::create_dir_all(&to).unwrap();
+    let name = to.join(format!("libpathweave-{}-fi.so", std::process::id()));
+    // Tests of one program share it; another copy would be the same.
+    if !name.exists() {
+        let _ = std::fs::copy(library, &name);
+    }
+    to
+}
+
+fn prepared(program: &str) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "5", "120", program]);
+    command.env("FI_PROVIDER_PATH", provider_folder());
+    command.env("PATHWEAVE_PROTECTION", "insecure").env("PATHWEAVE_IFACE", "lo").env("PATHWEAVE_PATHS", "4");
+    command.stdin(Stdio::null());
+    command
+}
+
+fn is_missing(program: &str) -> bool {
+    let missing = Command::new(program).arg("--version").output().is_err();
+    if missing {
+        eprintln!("skipped: there is no {program}");
+    }
+    missing
+}
+
+#[test]
+fn fi_info_shows_it_and_says_why_not() {
+    if is_missing("fi_info") {
+        return;
+    }
+    let output = prepared("fi_info").args(["-p", "pathweave"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("FI_EP_RDM") && text.contains("127.0.0.0/8"), "{text}");
+    for (variable, value, said) in [
+        ("PATHWEAVE_PATHS", "999", "PATHWEAVE_PATHS is \"999\"; allowed: 1 to 256"),
+        ("PATHWEAVE_PROTECTION", "encrypt", "there is no key"),
+        ("PATHWEAVE_IFACE", "nosuch", "the name nosuch"),
+    ] {
+        let output = prepared("fi_info").args(["-p", "pathweave"]).env(variable, value).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(61), "FI_ENODATA");
+        let lines = text.lines().filter(|line| line.starts_with("pathweave: ") && line.contains(said));
+        assert_eq!(lines.count(), 1, "{text}");
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn fi_pingpong_with_and_without_tags() {
+    if is_missing("fi_pingpong") {
+        return;
+    }
+    for mode in ["tagged", "msg"] {
+        let port = free_port().to_string();
+        let common = ["-p", "pathweave", "-e", "rdm", "-I", "50", "-c", "-m", mode];
+        let mut server =
+            prepared("fi_pingpong").args(common).args(["-B", &port]).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+        let client = prepared("fi_pingpong").args(common).args(["-P", &port, "127.0.0.1"]).output().unwrap();
+        let text = String::from_utf8_lossy(&client.stdout);
+        assert!(client.status.success(), "{mode}: {text}{}", String::from_utf8_lossy(&client.stderr));
+        assert!(text.contains("1m "), "{text}");
+        assert!(server.wait().unwrap().success());
+    }
+}
+
+/// Sends in a ring, sums and exchanges all to all, and looks at every byte.
+fn mpi_program(compiler: &str, folder: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/exchange.c");
+    let program = folder.join(format!("exchange-{compiler}"));
+    let built = Command::new(compiler).arg("-O1").arg("-o").arg(&program).arg(source).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    program
+}
+
+#[test]
+fn open_mpi_exchanges_byte_exact() {
+    if is_missing("mpirun.openmpi") || is_missing("mpicc.openmpi") {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("pathweave-mpi-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = mpi_program("mpicc.openmpi", &folder);
+    for ranks in ["2", "4"] {
+        let output = prepared("mpirun.openmpi")
+            .args(["--allow-run-as-root", "--oversubscribe", "-n", ranks])
+            .args([
+                "--mca",
+                "pml",
+                "cm",
+                "--mca",
+                "mtl",
+                "ofi",
+                "--mca",
+                "mtl_ofi_provider_include",
+                "pathweave",
+            ])
+            .args(["--mca", "mpi_yield_when_idle", "1"])
+            .arg(&program)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{ranks} ranks: {text}{errors}");
+        assert!(text.contains(&format!("exact among {ranks} ranks")), "{text}{errors}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
