@@ -70,19 +70,9 @@ pub(crate) enum LabCommand {
     Agent(AgentArgs),
 }
 
-/// Three ways, told apart by what stands before "--":
-///
-/// HOST: the program runs on that host or switch of a lab that is up.
-///
-/// FILE, a scenario or topology file: a lab is made of it, the program runs on its first host, and the lab is removed when
-/// the program has ended, however that came about. The scenario's faults come at their times from the program's start.
-///
-/// Nothing: the program runs on the first host of a lab that is up.
-///
-/// In the second and third way the launchers of Open MPI, MPICH and Intel MPI find the other hosts, one rank each before any
-/// has two, and hosts have their names and addresses in /etc/hosts. Variables that are set already stay as they are.
+/// A program in a lab, on one host or with all of them.
 #[derive(Args, Debug)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = WAYS)]
 pub(crate) struct ExecArgs {
     /// Scenario or topology file: an existing file, or whatever ends in .toml, .txt or .topo, unless --lab is given.
     /// Else a host or switch, by name
@@ -105,6 +95,15 @@ pub(crate) struct ExecArgs {
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
+
+const WAYS: &str = "\
+What stands before \"--\" decides:
+  HOST     the program runs on that host or switch of a lab that is up
+  FILE     a lab is made of it, the program runs on its first host, and the lab is removed when the program has ended,
+           however that came about; the scenario's faults come at their times from the program's start
+  nothing  the program runs on the first host of a lab that is up
+With FILE or nothing the launchers of Open MPI, MPICH and Intel MPI find the other hosts, and deal out ranks to
+all of them in turn. Variables that are set already stay as they are.";
 
 #[derive(Args, Debug)]
 pub(crate) struct AgentArgs {
