@@ -16,6 +16,8 @@ pub(crate) enum Outcome {
     Unfinished,
     /// The user interrupted it.
     Interrupted,
+    /// A command of the user's ran and ended with this exit code.
+    Command(u8),
 }
 
 /// A command that could not do what it was asked to.
@@ -35,6 +37,7 @@ impl Outcome {
             Outcome::Done => 0,
             Outcome::Unfinished => 3,
             Outcome::Interrupted => 130,
+            Outcome::Command(code) => code,
         })
     }
 }

@@ -2,13 +2,16 @@
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
+use nix::unistd::sethostname;
 use pathweave_topo::NodeId;
 
-use crate::error::{LabError, SystemError};
+use crate::application::HostName;
+use crate::error::{Doing, LabError, SystemError};
 use crate::lab::Lab;
 
 impl Lab {
@@ -20,9 +23,46 @@ impl Lab {
             return why;
         }
         show_own_devices();
-        let why = Command::new(program).args(arguments).exec();
-        LabError::System { doing: format!("run {}", program.display()), why: SystemError::from(why) }
+        become_program(program, arguments)
     }
+
+    /// The same on a host, as programs of a cluster find it: under its own host name, and with the names of all hosts in
+    /// `/etc/hosts`, which is `names` here.
+    pub fn exec_on_host(
+        &self,
+        host: &HostName,
+        names: &Path,
+        program: &OsStr,
+        arguments: &[impl AsRef<OsStr>],
+    ) -> LabError {
+        if let Err(why) = self.enter(host.node) {
+            return why;
+        }
+        show_own_devices();
+        match take_name(&host.name, names) {
+            Ok(()) => become_program(program, arguments),
+            Err(why) => why,
+        }
+    }
+}
+
+fn become_program(program: &OsStr, arguments: &[impl AsRef<OsStr>]) -> LabError {
+    let why = Command::new(program).args(arguments).exec();
+    LabError::System { doing: format!("run {}", program.display()), why: SystemError::from(why) }
+}
+
+/// Gives this process a host name and a list of host names of its own.
+fn take_name(name: &str, names: &Path) -> Result<(), LabError> {
+    const NAMES: &str = "/etc/hosts";
+    let none = None::<&str>;
+    unshare(CloneFlags::CLONE_NEWUTS)
+        .and_then(|()| sethostname(name))
+        .doing(|| format!("take the host name {name}"))?;
+    unshare(CloneFlags::CLONE_NEWNS)
+        // Mounts of ours stay here; those of others still come.
+        .and_then(|()| mount(none, "/", none, MsFlags::MS_SLAVE | MsFlags::MS_REC, none))
+        .and_then(|()| mount(Some(names), NAMES, none, MsFlags::MS_BIND, none))
+        .doing(|| format!("show {} as {NAMES}", names.display()))
 }
 
 /// Mounts the namespace's own `/sys`. A process that may not do that still has the network, so failures do not matter.

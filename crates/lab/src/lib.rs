@@ -30,9 +30,11 @@
 //! | `plan`, `settings`, `name`, `label` | what a lab is: data, texts, limits |
 //! | `up`, `find`, `lab`, `processes` | making it, finding it, changing and removing it |
 //! | `privilege`, `inside` | where a lab is made without root; programs in it |
+//! | `application` | programs of others on several hosts at once |
 //! | `schedule`, `run` | a scenario's faults and traffic |
 //! | `programs`, `os` | what the kernel does for us; the only unsafe code is the bpf system call |
 
+mod application;
 mod config;
 mod error;
 mod find;
@@ -51,6 +53,9 @@ mod settings;
 mod source;
 mod up;
 
+pub use application::{
+    Application, Ended, HostName, PROVIDER_LIBRARY, RemoteCommand, Signals, attend, host_names,
+};
 pub use error::{LabError, SystemError};
 pub use lab::{Lab, LinkState, Listing, PortCounters, Removed, Summary};
 pub use name::LabName;

@@ -154,7 +154,7 @@ impl Plan {
     /// The routes of a node to every host but itself. A host with one port has one route to all.
     pub fn routes(&self, routing: &Routing, node: NodeId) -> Vec<RoutePlan> {
         if self.topology.is_host(node) && self.node(node).ports.len() == 1 {
-            return vec![RoutePlan { to: HOSTS, prefix: 16, ports: vec![0] }];
+            return vec![RoutePlan { to: HOSTS, prefix: HOSTS_PREFIX, ports: vec![0] }];
         }
         let hosts = (0..self.topology.hosts()).map(HostId).filter(|host| host.0 != node.0);
         hosts
@@ -219,6 +219,8 @@ impl NodePlan {
 
 /// The network in which all hosts are.
 const HOSTS: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 0);
+/// Bits of its addresses that are the same.
+pub(crate) const HOSTS_PREFIX: u8 = 16;
 
 /// Hosts are 10.1.0.1 and so on, switches 10.2.0.1 and so on, 250 to a block. Labs are networks of their own, so
 /// these clash with nothing.

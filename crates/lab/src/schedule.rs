@@ -18,8 +18,8 @@ const MOST_CHANGES: usize = 100_000;
 /// How long to sleep at a time, so that a wish to stop is soon heard.
 const NAP: Duration = Duration::from_millis(20);
 
-/// What happens to the links of a lab, and when.
-#[derive(Clone, Debug, PartialEq)]
+/// What happens to the links of a lab, and when. The default: nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schedule {
     /// In order of time, from the start.
     changes: Vec<(Duration, Change)>,

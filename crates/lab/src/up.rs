@@ -110,12 +110,17 @@ fn connect(plan: &Plan, node: &NodePlan) -> Result<(), LabError> {
 }
 
 fn prepare_ports(plan: &Plan, node: &NodePlan, programs: Option<&Programs>) -> Result<(), LabError> {
+    /// The port on which programs find a host's address, since many leave the loopback device out.
+    const FIRST: u16 = 0;
     let netlink = &mut Namespace::named(&node.namespace).netlink()?;
     for (port, number) in node.ports.iter().zip(0..) {
         let index = index_of_port(number);
         let work = |netlink: &mut Netlink| {
             device::set_alias(netlink, index, &plan.link_label(port).to_string())?;
             device::set_up(netlink, index)?;
+            if node.role == Role::Host && number == FIRST {
+                device::add_shown_address(netlink, index, node.address)?;
+            }
             queue::open(netlink, index, &shape(plan, node, port.rate))?;
             route::set_neighbour(netlink, index, plan.node(port.peer).address, port.peer_mac)
         };

@@ -48,16 +48,8 @@ pub(crate) enum LabCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Run a program on a host or switch of a lab
-    Exec {
-        #[command(flatten)]
-        which: Which,
-        /// Host or switch, by name
-        host: String,
-        /// The program and its arguments
-        #[arg(last = true, required = true, value_name = "CMD")]
-        command: Vec<OsString>,
-    },
+    /// Run a program on a host or switch, or an application (MPI) on all hosts
+    Exec(Box<ExecArgs>),
     /// Break a link, or mend it
     Fail {
         #[command(flatten)]
@@ -73,6 +65,60 @@ pub(crate) enum LabCommand {
     /// Keep the namespaces of a user who is not root
     #[command(hide = true)]
     KeepWorkplace,
+    /// Run a command on a host, called like ssh by an application's launcher
+    #[command(hide = true)]
+    Agent(AgentArgs),
+}
+
+/// A program in a lab, on one host or with all of them.
+#[derive(Args, Debug)]
+#[command(after_help = WAYS)]
+pub(crate) struct ExecArgs {
+    /// Scenario or topology file: an existing file, or whatever ends in .toml, .txt or .topo, unless --lab is given.
+    /// Else a host or switch, by name
+    #[arg(value_name = "FILE|HOST")]
+    pub(crate) place: Option<String>,
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// With FILE: name of the lab [default: the scenario's, or the file's]
+    #[arg(long, value_name = "NAME", conflicts_with = "lab")]
+    pub(crate) name: Option<LabName>,
+    /// Without HOST: folder with libpathweave-fi.so, the libfabric provider [default: this program's, or its
+    /// ../lib/libfabric; without the library there FI_PROVIDER is not set]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) provider: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+const WAYS: &str = "\
+What stands before \"--\" decides:
+  HOST     the program runs on that host or switch of a lab that is up
+  FILE     a lab is made of it, the program runs on its first host, and the lab is removed when the program has ended,
+           however that came about; the scenario's faults come at their times from the program's start
+  nothing  the program runs on the first host of a lab that is up
+With FILE or nothing the launchers of Open MPI, MPICH and Intel MPI find the other hosts, and deal out ranks to
+all of them in turn. Variables that are set already stay as they are.";
+
+#[derive(Args, Debug)]
+pub(crate) struct AgentArgs {
+    /// The lab
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lab: LabName,
+    /// Folder of the application
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Run a program on the first host; otherwise what follows are ssh's arguments
+    #[arg(long)]
+    pub(crate) first: bool,
+    /// Options, host and command as ssh has them, or a program and its arguments
+    #[arg(last = true, required = true, value_name = "ARGUMENTS")]
+    pub(crate) arguments: Vec<OsString>,
 }
 
 #[derive(Args, Debug)]
@@ -117,12 +163,12 @@ pub(crate) struct SettingsArgs {
     /// to 1 Gb/s]
     #[arg(long, value_name = "F")]
     pub(crate) rate_scale: Option<RateScale>,
-    /// IPv4 MTU of all links, bytes
-    #[arg(long, value_name = "N", default_value_t = 9_000)]
-    pub(crate) mtu: u32,
-    /// Whether one send with segmentation offload crosses links as one packet of up to 64 KB
-    #[arg(long, value_enum, default_value_t = OnOff::Off)]
-    pub(crate) super_packets: OnOff,
+    /// IPv4 MTU of all links, bytes [default: 9000]
+    #[arg(long, value_name = "N")]
+    pub(crate) mtu: Option<u32>,
+    /// Whether one send with segmentation offload crosses links as one packet of up to 64 KB [default: off]
+    #[arg(long, value_enum)]
+    pub(crate) super_packets: Option<OnOff>,
     /// Bytes that wait in front of a switch's link before packets are dropped: 200KB [default: half the scenario's
     /// switch buffer, 16MB]
     #[arg(long, value_name = "SIZE")]

@@ -1,8 +1,10 @@
 //! `pathweave lab`: a small real network on this machine.
 
 mod args;
+mod exec;
 mod run;
 mod show;
+mod temporary;
 mod up;
 
 pub(crate) use args::LabArgs;
@@ -31,12 +33,8 @@ pub(crate) fn lab(args: &LabArgs) -> Result<Outcome, Failure> {
         LabCommand::Run(args) => run::run(args),
         LabCommand::List { json } => show::list(*json),
         LabCommand::Show { which, json } => show::show(&find(which)?, *json),
-        LabCommand::Exec { which, host, command } => {
-            let lab = find(which)?;
-            let node = lab.node(host)?;
-            let (program, arguments) = command.split_first().expect("clap requires at least one");
-            Err(lab.exec(node, program, arguments).into())
-        }
+        LabCommand::Exec(args) => exec::exec(args),
+        LabCommand::Agent(args) => exec::agent(args),
         LabCommand::Fail { which, link, state, reroute_after } => {
             let mut lab = find(which)?;
             let link = lab.link(link)?;

@@ -3,11 +3,13 @@
 use std::time::Instant;
 
 use pathweave_heap::usage;
-use pathweave_lab::{Lab, LabError, LabName, LabRun, Plan, Seen, Workplace, foreseen_shortage};
+use pathweave_lab::{LabRun, Plan, Seen, Workplace, foreseen_shortage};
 use pathweave_results::{EndReason, ResultFolder, RunResult, Summary, comparison_table, summary_table};
 use pathweave_scenario::{Loaded, Prepared};
 
 use super::args::RunArgs;
+use super::temporary::Temporary;
+use super::up::Planned;
 use crate::commands::{changes, default_folder, json, output};
 use crate::execute::{Finished, execute};
 use crate::failure::{Failure, Outcome};
@@ -18,7 +20,8 @@ use crate::terminal;
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let loaded = Loaded::read(&args.scenario, &changes(&args.changes))?;
     let prepared = loaded.prepare()?;
-    let plan = super::up::plan(&args.scenario, args.name.clone(), &args.settings, &args.changes)?;
+    let Planned { plan, .. } =
+        Planned::read(&args.scenario, args.name.clone(), &args.settings, &args.changes)?;
     let spec = &prepared.spec;
     let default = || default_folder(&format!("{}-lab-seed{}", spec.name, spec.seed));
     let target = args.out.clone().unwrap_or_else(default);
@@ -62,8 +65,8 @@ fn in_a_lab(
     interrupt: &Interrupt,
 ) -> Result<Finished, Failure> {
     let scale = plan.settings().rate_scale;
-    let mut lab = Removed { lab: Lab::make(plan, &|| interrupt.requested()), workplace };
-    let lab = lab.lab.as_mut().map_err(|why| Failure::Input(why.to_string()))?;
+    let mut lab = Temporary::make(plan, workplace, &|| interrupt.requested())?;
+    let lab = lab.lab();
     lab.notes().iter().for_each(|note| reporter.say(&format!("note: {note}")));
     reporter.say(&format!("note: rates are {scale} of the scenario's; results are in the scenario's time"));
     if let Some(shortage) = foreseen_shortage(&prepared.spec, lab.plan().settings()) {
@@ -89,22 +92,6 @@ fn in_a_lab(
     run.info.version = env!("CARGO_PKG_VERSION").to_owned();
     let summary = Summary::from_run(&run);
     Ok(Finished { run, summary })
-}
-
-/// A lab that is removed with this value, and with it the workplace, if it was the last there.
-struct Removed {
-    lab: Result<Lab, LabError>,
-    workplace: Workplace,
-}
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        let name: Option<LabName> = self.lab.as_ref().ok().map(|lab| lab.plan().lab().clone());
-        let removed = name.map_or(Ok(()), |name| Lab::remove(&name).map(drop));
-        if let Err(why) = removed.and_then(|()| self.workplace.close_if_empty()) {
-            terminal::note(&format!("the lab is not removed: {why}"));
-        }
-    }
 }
 
 /// Columns of a comparison are named after runs.

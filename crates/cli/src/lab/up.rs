@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pathweave_lab::{Lab, LabError, LabName, Plan, RateScale, Settings, topology_of_file};
+use pathweave_lab::{
+    Lab, LabError, LabName, Plan, RateScale, Schedule, Settings, SuperPackets, topology_of_file,
+};
 use pathweave_scenario::Loaded;
 use pathweave_scenario::units::Bytes;
 
@@ -14,7 +16,7 @@ use crate::options::Changes;
 use crate::terminal;
 
 pub(crate) fn up(args: &UpArgs) -> Result<Outcome, Failure> {
-    let plan = plan(&args.file, args.name.clone(), &args.settings, &args.changes)?;
+    let Planned { plan, .. } = Planned::read(&args.file, args.name.clone(), &args.settings, &args.changes)?;
     let workplace = super::workplace_to_make()?;
     let interrupt = Interrupt::listen_saying("stopping: what has been made will be removed")?;
     let lab = match Lab::make(plan, &|| interrupt.requested()) {
@@ -45,35 +47,52 @@ pub(crate) fn up(args: &UpArgs) -> Result<Outcome, Failure> {
 }
 
 /// What is to be made of a scenario or a topology file.
-pub(crate) fn plan(
-    file: &Path,
-    name: Option<LabName>,
-    args: &SettingsArgs,
-    changes: &Changes,
-) -> Result<Plan, Failure> {
-    let (topology, default_name, switch) = match topology_of_file(file).map_err(LabError::from)? {
-        Some(topology) => {
-            if !changes.set.is_empty() || changes.seed.is_some() {
-                let what = "--set and --seed change scenarios, and this is a topology file";
-                return Err(Failure::Input(format!("{}: {what}", file.display())));
+pub(crate) struct Planned {
+    pub(crate) plan: Plan,
+    /// Of a topology file there is none.
+    scenario: Option<Loaded>,
+}
+
+impl Planned {
+    pub(crate) fn read(
+        file: &Path,
+        name: Option<LabName>,
+        args: &SettingsArgs,
+        changes: &Changes,
+    ) -> Result<Planned, Failure> {
+        let (topology, default_name, scenario) = match topology_of_file(file).map_err(LabError::from)? {
+            Some(topology) => {
+                if !changes.set.is_empty() || changes.seed.is_some() {
+                    let what = "--set and --seed change scenarios, and this is a topology file";
+                    return Err(Failure::Input(format!("{}: {what}", file.display())));
+                }
+                let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                (topology, stem, None)
             }
-            let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            (topology, stem, None)
-        }
-        None => {
-            let loaded = Loaded::read(file, &crate::commands::changes(changes))?;
-            let topology = Arc::unwrap_or_clone(loaded.topology()?);
-            (topology, loaded.scenario.name.clone(), Some(loaded.scenario.switch))
-        }
-    };
-    let automatic = || RateScale::automatic(topology.links().iter().map(|link| link.rate));
-    let scale = args.rate_scale.unwrap_or_else(automatic);
-    let defaults = Settings::of_switch(&switch.unwrap_or_default(), scale);
-    let settings = Settings {
-        mtu_bytes: args.mtu,
-        super_packets: args.super_packets.into(),
-        queue_bytes: args.queue.map_or(defaults.queue_bytes, Bytes::get),
-        ..defaults
-    };
-    Ok(Plan::new(name.unwrap_or_else(|| LabName::from_text(&default_name)), topology, settings)?)
+            None => {
+                let loaded = Loaded::read(file, &crate::commands::changes(changes))?;
+                let topology = Arc::unwrap_or_clone(loaded.topology()?);
+                (topology, loaded.scenario.name.clone(), Some(loaded))
+            }
+        };
+        let automatic = || RateScale::automatic(topology.links().iter().map(|link| link.rate));
+        let scale = args.rate_scale.unwrap_or_else(automatic);
+        let switch = scenario.as_ref().map(|loaded| loaded.scenario.switch.clone());
+        let defaults = Settings::of_switch(&switch.unwrap_or_default(), scale);
+        let settings = Settings {
+            mtu_bytes: args.mtu.unwrap_or(defaults.mtu_bytes),
+            super_packets: args.super_packets.map_or(defaults.super_packets, SuperPackets::from),
+            queue_bytes: args.queue.map_or(defaults.queue_bytes, Bytes::get),
+            ..defaults
+        };
+        let name = name.unwrap_or_else(|| LabName::from_text(&default_name));
+        Ok(Planned { plan: Plan::new(name, topology, settings)?, scenario })
+    }
+
+    /// The scenario's faults; none of a topology file.
+    pub(crate) fn schedule(&self) -> Result<Schedule, Failure> {
+        let Some(Loaded { scenario, .. }) = &self.scenario else { return Ok(Schedule::default()) };
+        let (topology, scale) = (self.plan.topology(), self.plan.settings().rate_scale);
+        Ok(Schedule::new(topology, &scenario.fault, scenario.switch.reroute_after, scale)?)
+    }
 }

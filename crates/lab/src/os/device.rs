@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
-use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State,
 };
@@ -12,7 +12,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use super::netlink::Netlink;
 use crate::error::SystemError;
-use crate::plan::Mac;
+use crate::plan::{HOSTS_PREFIX, Mac};
 use crate::settings::SuperPackets;
 
 /// The loopback device's index, the same in every namespace.
@@ -104,13 +104,28 @@ pub(crate) fn set_up(netlink: &mut Netlink, index: u32) -> Result<(), SystemErro
 
 /// Gives a device an address of its own, without a network around it.
 pub(crate) fn add_address(netlink: &mut Netlink, index: u32, address: Ipv4Addr) -> Result<(), SystemError> {
+    netlink.change(RouteNetlinkMessage::NewAddress(own(index, address, 32)), NLM_F_CREATE | NLM_F_EXCL)
+}
+
+/// Gives a device an address in the network of all hosts, for programs that look for one there. Routes stay as they are.
+pub(crate) fn add_shown_address(
+    netlink: &mut Netlink,
+    index: u32,
+    address: Ipv4Addr,
+) -> Result<(), SystemError> {
+    let mut message = own(index, address, HOSTS_PREFIX);
+    message.attributes.push(AddressAttribute::Flags(AddressFlags::Noprefixroute));
+    netlink.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+}
+
+fn own(index: u32, address: Ipv4Addr, prefix: u8) -> AddressMessage {
     let mut message = AddressMessage::default();
     message.header.family = AddressFamily::Inet;
-    message.header.prefix_len = 32;
+    message.header.prefix_len = prefix;
     message.header.index = index;
     message.attributes.push(AddressAttribute::Local(address.into()));
     message.attributes.push(AddressAttribute::Address(address.into()));
-    netlink.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+    message
 }
 
 /// Whether a device is a port of ours.

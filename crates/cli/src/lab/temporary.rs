@@ -1,0 +1,49 @@
+//! A lab for the time of one command.
+
+use pathweave_lab::{Lab, LabError, Plan, Removed, Workplace};
+
+use crate::terminal;
+
+/// A lab that is removed with this value, and with it the workplace, if it was the last there.
+pub(super) struct Temporary {
+    lab: Lab,
+    workplace: Workplace,
+}
+
+impl Temporary {
+    pub(super) fn make(
+        plan: Plan,
+        workplace: Workplace,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Temporary, LabError> {
+        match Lab::make(plan, stop) {
+            Ok(lab) => Ok(Temporary { lab, workplace }),
+            Err(why) => {
+                said(workplace.close_if_empty());
+                Err(why)
+            }
+        }
+    }
+
+    pub(super) fn lab(&mut self) -> &mut Lab {
+        &mut self.lab
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let removed = Lab::remove(self.lab.plan().lab()).map(|Removed { processes, .. }| {
+            for process in processes {
+                terminal::note(&format!("ended process {} ({})", process.pid, process.name));
+            }
+        });
+        said(removed.and_then(|()| self.workplace.close_if_empty()));
+    }
+}
+
+/// There is nobody left to whom an error could go.
+fn said(done: Result<(), LabError>) {
+    if let Err(why) = done {
+        terminal::note(&format!("the lab is not removed: {why}"));
+    }
+}

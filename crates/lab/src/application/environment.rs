@@ -1,0 +1,162 @@
+//! The environment of an application: where launchers find hosts and agent, and what the libfabric provider needs.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use pathweave_units::Rate;
+
+use crate::privilege::Workplace;
+
+/// The device of a host that has its address.
+pub(crate) const DEVICE: &str = "p0";
+
+/// The provider takes no less for a line rate.
+const LEAST_LINE_RATE: Rate = Rate::from_mbps(1);
+
+/// What the variables say.
+#[derive(Debug)]
+pub(super) struct Environment {
+    pub(super) agent: PathBuf,
+    pub(super) open_mpi_hosts: PathBuf,
+    pub(super) hydra_hosts: PathBuf,
+    pub(super) key: PathBuf,
+    pub(super) line_rate: Rate,
+    pub(super) provider: Option<PathBuf>,
+    pub(super) workplace: Workplace,
+}
+
+impl Environment {
+    /// All variables but those that are set already: what a user says counts.
+    pub(super) fn variables(&self, is_set: &dyn Fn(&str) -> bool) -> Vec<(&'static str, OsString)> {
+        let mut all = self.of_launchers();
+        all.extend(self.of_provider(is_set));
+        all.retain(|(name, _)| !is_set(name));
+        all
+    }
+
+    fn of_launchers(&self) -> Vec<(&'static str, OsString)> {
+        let agent = || self.agent.clone().into_os_string();
+        let open_mpi = || self.open_mpi_hosts.clone().into_os_string();
+        let hydra = || self.hydra_hosts.clone().into_os_string();
+        let text = OsString::from;
+        let mut all = vec![
+            // Open MPI 4 (ORTE). Cores belong to all hosts of a lab, so no rank is bound to one, and none spins where
+            // another waits.
+            ("OMPI_MCA_plm_rsh_agent", agent()),
+            ("OMPI_MCA_orte_default_hostfile", open_mpi()),
+            ("OMPI_MCA_hwloc_base_binding_policy", text("none")),
+            ("OMPI_MCA_rmaps_base_oversubscribe", text("1")),
+            ("OMPI_MCA_mpi_yield_when_idle", text("1")),
+            // Open MPI 5 (PRRTE).
+            ("PRTE_MCA_plm_ssh_agent", agent()),
+            ("PRTE_MCA_prte_default_hostfile", open_mpi()),
+            ("PRTE_MCA_hwloc_default_binding_policy", text("none")),
+            ("PRTE_MCA_rmaps_default_mapping_policy", text("slot:oversubscribe")),
+            // MPICH (Hydra).
+            ("HYDRA_LAUNCHER", text("ssh")),
+            ("HYDRA_LAUNCHER_EXEC", agent()),
+            ("HYDRA_HOST_FILE", hydra()),
+            // Intel MPI.
+            ("I_MPI_HYDRA_BOOTSTRAP", text("ssh")),
+            ("I_MPI_HYDRA_BOOTSTRAP_EXEC", agent()),
+            ("I_MPI_HYDRA_HOST_FILE", hydra()),
+            ("I_MPI_PERHOST", text("1")),
+            ("I_MPI_PIN", text("0")),
+            // Ranks that wait sleep in between.
+            ("I_MPI_THREAD_YIELD", text("3")),
+        ];
+        if matches!(self.workplace, Workplace::User { .. }) {
+            // Who is root in a user namespace only can do no harm as root.
+            let allowed = [
+                "OMPI_ALLOW_RUN_AS_ROOT",
+                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+                "PRTE_ALLOW_RUN_AS_ROOT",
+                "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM",
+            ];
+            all.extend(allowed.map(|name| (name, text("1"))));
+        }
+        all
+    }
+
+    fn of_provider(&self, is_set: &dyn Fn(&str) -> bool) -> Vec<(&'static str, OsString)> {
+        let mut all = vec![
+            ("PATHWEAVE_KEY_FILE", self.key.clone().into_os_string()),
+            ("PATHWEAVE_LINE_RATE", self.line_rate.max(LEAST_LINE_RATE).to_string().into()),
+        ];
+        // Both at once are refused.
+        if !is_set("PATHWEAVE_ADDRESS") {
+            all.push(("PATHWEAVE_IFACE", DEVICE.into()));
+        }
+        if let Some(folder) = &self.provider {
+            all.push(("FI_PROVIDER", "pathweave".into()));
+            all.push(("FI_PROVIDER_PATH", folder.clone().into_os_string()));
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn variables(
+        workplace: Workplace,
+        provider: Option<&str>,
+        set: &[&str],
+    ) -> BTreeMap<&'static str, String> {
+        let environment = Environment {
+            agent: "/t/agent".into(),
+            open_mpi_hosts: "/t/o".into(),
+            hydra_hosts: "/t/h".into(),
+            key: "/t/key".into(),
+            line_rate: Rate::from_mbps(100),
+            provider: provider.map(PathBuf::from),
+            workplace,
+        };
+        let all = environment.variables(&|name| set.contains(&name));
+        let count = all.len();
+        let all: BTreeMap<_, _> =
+            all.into_iter().map(|(name, value)| (name, value.into_string().unwrap())).collect();
+        assert_eq!(all.len(), count, "each once");
+        all
+    }
+
+    #[test]
+    fn launchers_find_agent_and_hosts() {
+        let all = variables(Workplace::Machine, None, &[]);
+        for name in [
+            "OMPI_MCA_plm_rsh_agent",
+            "PRTE_MCA_plm_ssh_agent",
+            "HYDRA_LAUNCHER_EXEC",
+            "I_MPI_HYDRA_BOOTSTRAP_EXEC",
+        ] {
+            assert_eq!(all[name], "/t/agent");
+        }
+        assert_eq!(
+            (&all["OMPI_MCA_orte_default_hostfile"][..], &all["HYDRA_HOST_FILE"][..]),
+            ("/t/o", "/t/h")
+        );
+        let provider =
+            ["PATHWEAVE_IFACE", "PATHWEAVE_LINE_RATE", "PATHWEAVE_KEY_FILE"].map(|name| &all[name][..]);
+        assert_eq!(provider, ["p0", "100Mbps", "/t/key"]);
+        assert!(!all.keys().any(|name| name.starts_with("FI_") || name.contains("ALLOW_RUN_AS_ROOT")));
+    }
+
+    #[test]
+    fn what_the_user_has_set_stays() {
+        let set = ["HYDRA_HOST_FILE", "PATHWEAVE_ADDRESS", "PATHWEAVE_KEY_FILE", "FI_PROVIDER"];
+        let all = variables(Workplace::Machine, Some("/lib"), &set);
+        for name in ["HYDRA_HOST_FILE", "PATHWEAVE_IFACE", "PATHWEAVE_KEY_FILE", "FI_PROVIDER"] {
+            assert!(!all.contains_key(name), "{name}");
+        }
+        assert_eq!(all["FI_PROVIDER_PATH"], "/lib");
+    }
+
+    #[test]
+    fn root_of_a_user_namespace_may_start_what_root_may_not() {
+        let all = variables(Workplace::User { keeper: 1 }, None, &[]);
+        assert_eq!(all["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"], "1");
+    }
+}

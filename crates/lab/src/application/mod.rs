@@ -1,0 +1,186 @@
+//! Programs of others in a lab, MPI first of all: one command on the first host, whose launcher reaches the other hosts
+//! through this program where it would use ssh.
+//!
+//! Launchers know a cluster by a list of host names and an *agent*, called like ssh as `AGENT [options] HOST COMMAND`. Both
+//! lie in a folder that lives as long as the application ([`Application`]); environment variables lead to them. The agent
+//! calls this program, which becomes the command on that host ([`Lab::exec_on_host`](crate::Lab::exec_on_host)).
+
+mod agent;
+mod attend;
+mod environment;
+mod hosts;
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+pub use agent::RemoteCommand;
+pub use attend::{Ended, Signals, attend};
+pub use hosts::{HostName, host_names};
+
+use crate::error::{Doing, LabError};
+use crate::plan::Plan;
+use crate::privilege::Workplace;
+use environment::Environment;
+
+/// Names of the files of an application's folder.
+const HOSTS: &str = "hosts";
+const OPEN_MPI_HOSTS: &str = "hosts.openmpi";
+const HYDRA_HOSTS: &str = "hosts.hydra";
+const AGENT: &str = "agent";
+const KEY: &str = "key";
+/// The provider's library, as libfabric finds it by name.
+pub const PROVIDER_LIBRARY: &str = "libpathweave-fi.so";
+
+/// What the programs of an application share: a folder with the hosts' names, the agent and a key. It goes with this value.
+#[derive(Debug)]
+pub struct Application {
+    folder: tempfile::TempDir,
+    environment: Environment,
+}
+
+impl Application {
+    /// Prepares the folder. `agent`: a command that, with ssh's arguments behind it, runs a command on another host;
+    /// the folder's path is put between. `provider`: the folder of [`PROVIDER_LIBRARY`], if there is one.
+    ///
+    /// # Errors
+    /// The folder or a file in it cannot be made.
+    pub fn prepare(
+        plan: &Plan,
+        workplace: Workplace,
+        agent: &dyn Fn(&Path) -> Vec<OsString>,
+        provider: Option<PathBuf>,
+    ) -> Result<Application, LabError> {
+        let folder = tempfile::Builder::new().prefix("pathweave-lab-").tempdir();
+        let folder = folder.doing(|| format!("make a folder in {}", std::env::temp_dir().display()))?;
+        let path = |name: &str| folder.path().join(name);
+        let names = host_names(plan);
+        let script = script(&agent(folder.path()));
+        for (name, mode, content) in [
+            (HOSTS, 0o644, hosts::names_and_addresses(&names).into_bytes()),
+            (OPEN_MPI_HOSTS, 0o644, hosts::for_open_mpi(&names).into_bytes()),
+            (HYDRA_HOSTS, 0o644, hosts::for_hydra(&names).into_bytes()),
+            (AGENT, 0o755, script),
+            (KEY, 0o600, new_key()?.into_bytes()),
+        ] {
+            write(&path(name), mode, &content).doing(|| format!("write {}", path(name).display()))?;
+        }
+        let environment = Environment {
+            agent: path(AGENT),
+            open_mpi_hosts: path(OPEN_MPI_HOSTS),
+            hydra_hosts: path(HYDRA_HOSTS),
+            key: path(KEY),
+            line_rate: hosts::line_rate(plan),
+            provider,
+            workplace,
+        };
+        Ok(Application { folder, environment })
+    }
+
+    /// Where its files are.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The file in an application's folder that its hosts see as `/etc/hosts`.
+    pub fn names_file(folder: &Path) -> PathBuf {
+        folder.join(HOSTS)
+    }
+
+    /// The variables that its command needs and that `is_set` does not know yet.
+    pub fn variables(&self, is_set: &dyn Fn(&str) -> bool) -> Vec<(&'static str, OsString)> {
+        self.environment.variables(is_set)
+    }
+}
+
+/// A script that runs `command` with the script's own arguments behind it. Launchers take one path for an agent, and some
+/// cut it at spaces.
+fn script(command: &[OsString]) -> Vec<u8> {
+    let mut text = b"#!/bin/sh\nexec".to_vec();
+    for word in command {
+        text.push(b' ');
+        text.extend(quoted(word).into_vec());
+    }
+    text.extend(b" \"$@\"\n");
+    text
+}
+
+/// A word for a shell, as it is.
+fn quoted(word: &OsStr) -> OsString {
+    let mut bytes = vec![b'\''];
+    for &byte in word.as_bytes() {
+        if byte == b'\'' { bytes.extend(br"'\''") } else { bytes.push(byte) }
+    }
+    bytes.push(b'\'');
+    OsString::from_vec(bytes)
+}
+
+/// A new file, with this mode whatever the process's mask.
+fn write(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    file.set_permissions(fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(mode)))?;
+    file.write_all(content)
+}
+
+/// A key file's text: 32 random bytes as hexadecimal digits.
+fn new_key() -> Result<String, LabError> {
+    let mut bytes = [0; 32];
+    let filled = getrandom::fill(&mut bytes).map_err(|why| io::Error::other(why.to_string()));
+    filled.doing(|| "draw a random key".to_owned())?;
+    let mut text = String::from("# Of one lab, and gone with it.\n");
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text.push('\n');
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::settings::{RateScale, Settings};
+    use pathweave_topo::{Build, LeafSpine};
+
+    fn prepared() -> Application {
+        let topology = LeafSpine::new(2, 2, 1).build(Path::new(".")).unwrap();
+        let plan = Plan::new("t".parse().unwrap(), topology, Settings::new(RateScale::FULL)).unwrap();
+        let agent = |_: &Path| ["printf", "%s\n", "it's", "$HOME"].map(OsString::from).to_vec();
+        Application::prepare(&plan, Workplace::Machine, &agent, None).unwrap()
+    }
+
+    #[test]
+    fn the_key_is_the_owners_alone_and_a_key() {
+        let application = prepared();
+        let path = application.folder().join(KEY);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let key = pathweave_datapath::secure::ClusterKey::read(&path);
+        assert!(key.is_ok(), "{:?}", key.err());
+        let other = fs::read(prepared().folder().join(KEY)).unwrap();
+        assert_ne!(fs::read(&path).unwrap(), other);
+    }
+
+    #[test]
+    fn the_agent_hands_on_every_word_as_it_is() {
+        let application = prepared();
+        let output = std::process::Command::new(application.folder().join(AGENT))
+            .args(["-x", "a  b"])
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "it's\n$HOME\n-x\na  b\n");
+    }
+
+    #[test]
+    fn the_folder_goes_with_its_application() {
+        let application = prepared();
+        let folder = application.folder().to_owned();
+        assert!(Application::names_file(&folder).exists());
+        drop(application);
+        assert!(!folder.exists());
+    }
+}
