@@ -421,7 +421,10 @@ mod tests {
             wrong(|c| c.max_half_open_per_peer = 0),
             "max_half_open_per_peer is 0; allowed: 1 to 65536"
         );
-        assert_eq!(wrong(|c| c.answer_data = vec![0; 197]), "answer_data length is 197; allowed: at most 196 bytes");
+        assert_eq!(
+            wrong(|c| c.answer_data = vec![0; 197]),
+            "answer_data length is 197; allowed: at most 196 bytes"
+        );
         assert_eq!(wrong(|c| c.queue_depth = 0), "queue_depth is 0; allowed: 1 to 1048576");
         assert_eq!(
             wrong(|c| c.accepted_schemes.clear()),
