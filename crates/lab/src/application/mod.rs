@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub use agent::RemoteCommand;
@@ -122,7 +122,7 @@ fn quoted(word: &OsStr) -> OsString {
 /// A new file, with this mode whatever the process's mask.
 fn write(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    file.set_permissions(fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(mode)))?;
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.write_all(content)
 }
 
@@ -141,8 +141,6 @@ fn new_key() -> Result<String, LabError> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
     use crate::settings::{RateScale, Settings};
     use pathweave_topo::{Build, LeafSpine};
