@@ -1386,8 +1386,7 @@ class PathOrderRecovery(Table):
 
     Args:
         rto: How long a path may say nothing.
-        rto_min: The least of that. Where it is not learned: 8 ms where PFC may hold packets up, 100 us where it does
-            not.
+        rto_min: The least of that: 8 ms where PFC may hold packets up, 100 us where it does not.
         rto_slack: Added to it: 16 packets on the slowest link.
         scope: Whose packets keep one order.
         window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
@@ -2929,6 +2928,7 @@ SchemeName: TypeAlias = Literal[
     "dlbf-published",
     "erd",
     "erd-dcqcn",
+    "erd-uncontrolled",
     "xrc",
     "rd",
 ]
@@ -2974,13 +2974,11 @@ Pairs: TypeAlias = Literal["any", "inter-rack", "intra-site", "inter-site"]
 
 
 # How long a path may say nothing before all that is outstanding on it counts as lost.
-# "learned": As `guarded`, and at least eight times what packets take of late over any path of the host, which is a
-#   quarter more than the longest round trip; before the first, three idle ones.
 # "guarded": Twice its delay and `rto_slack`, at least `rto_min`.
 # "published": Twice its latest one-way delay, which any growing queue exceeds (LAPS, section III-D). Needs clocks that
 #   agree.
 # "fixed": `rto_min` always (LAPS, its code).
-PathRto: TypeAlias = Literal["learned", "guarded", "published", "fixed"]
+PathRto: TypeAlias = Literal["guarded", "published", "fixed"]
 
 
 # Which paths a pair of hosts has.
