@@ -6,7 +6,7 @@
 //! | `PATHWEAVE_PROTECTION` | `encrypt` (default), `auth-only` or `insecure`; the last needs no key |
 //! | `PATHWEAVE_IFACE`, `PATHWEAVE_ADDRESS` | the network interface, by name or by one of its addresses |
 //! | `PATHWEAVE_PATHS` | paths of each connection, 1 to 256; 16 unless said otherwise |
-//! | `PATHWEAVE_SCHEME` | transport scheme; `weave` unless said otherwise |
+//! | `PATHWEAVE_SCHEME` | transport scheme; `udmp` unless said otherwise |
 //! | `PATHWEAVE_LINE_RATE` | rate of the interface, as `25Gbps`; what the system says of it unless given |
 //! | `PATHWEAVE_MTU` | bytes of a packet on the link, IP header included; the interface's unless given |
 //! | `PATHWEAVE_PORTS` | UDP ports to listen on, as `18500-18600`; any free one unless given |
@@ -26,6 +26,10 @@ use pathweave_datapath::secure::{ClusterKey, KeyError, Protection};
 use pathweave_datapath::{MAX_PATHS, Waiting};
 use pathweave_units::Rate;
 use thiserror::Error;
+
+/// Messages above [`Settings::eager`] are READ, and over four paths of 100, 100, 50 and 10 Mb/s READs of 512 KiB under `weave`,
+/// the device's own default, reach an eighth of the sum where `udmp` reaches nine tenths.
+const DEFAULT_SCHEME: &str = "udmp";
 
 /// Why the provider offers nothing: something is wrong with a variable.
 #[derive(Debug, Error)]
@@ -71,7 +75,7 @@ pub(crate) struct Settings {
     pub(crate) protection: Protection,
     pub(crate) place: Where,
     pub(crate) paths: u16,
-    pub(crate) scheme: Option<String>,
+    pub(crate) scheme: String,
     pub(crate) line_rate: Option<Rate>,
     pub(crate) link_mtu: Option<usize>,
     pub(crate) ports: Option<RangeInclusive<u16>>,
@@ -112,10 +116,8 @@ impl Settings {
                 address?.map_or(Where::Anywhere, Where::Address)
             }
         };
-        let scheme = from.text("PATHWEAVE_SCHEME");
-        if let Some(name) = &scheme {
-            check_scheme(name)?;
-        }
+        let scheme = from.text("PATHWEAVE_SCHEME").unwrap_or_else(|| DEFAULT_SCHEME.into());
+        check_scheme(&scheme)?;
         let rate = |text: &str| {
             text.parse().ok().filter(|rate| (Rate::from_mbps(1)..=Rate::from_gbps(10_000)).contains(rate))
         };

@@ -124,7 +124,7 @@ impl Core {
         };
         let (_, first_bytes) = tagged::FIRST_RECEIVES;
         let sizes = vec![SMALL_PLACE, first_bytes as usize, config.busy_receive as usize];
-        let scheme = settings.scheme.clone().unwrap_or_else(|| "weave".into());
+        let scheme = settings.scheme.clone();
         Ok(Core {
             engine: Engine::new(config),
             buffers: Buffers::new(device.clone(), events.clone(), endpoint.domain.words.clone()),

@@ -80,9 +80,7 @@ fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
     config.key = settings.key.clone();
     // Only said where protection is given up by name, in the environment.
     config.unprotected = Unprotected::Anywhere;
-    if let Some(scheme) = &settings.scheme {
-        config.scheme.clone_from(scheme);
-    }
+    config.scheme.clone_from(&settings.scheme);
     let speed = domain.interface.speed_mbps().filter(|mbps| (1..=10_000_000).contains(mbps));
     if let Some(rate) = settings.line_rate.or(speed.map(Rate::from_mbps)) {
         config.line_rate = rate;
