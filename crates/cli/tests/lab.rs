@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Done, Lab as Folder, SMALL, done};
+use common::{Done, Lab as Folder, SMALL, done, labs_can_be_made, namespaces};
 
 const STEP: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -48,8 +48,7 @@ struct Story {
 impl Story {
     /// `None`, and a loud word about it, where labs cannot be made.
     fn new(test: &str) -> Option<Story> {
-        if let Some(missing) = pathweave_lab::missing_privileges() {
-            eprintln!("\n*** SKIPPED: {test}: {missing} ***\n");
+        if !labs_can_be_made(test) {
             return None;
         }
         let folder =
@@ -73,11 +72,7 @@ impl Story {
     }
     /// Namespaces of this story's lab.
     fn namespaces(&self) -> usize {
-        let Ok(entries) = fs::read_dir("/run/netns") else { return 0 };
-        let prefix = format!("pw.{}.", self.name);
-        entries
-            .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(&prefix))
-            .count()
+        namespaces(&self.name)
     }
     /// Begins to make the large lab and returns once `namespaces` of its 99 are there.
     fn half_made(&self, namespaces: usize) -> Child {

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Done, Lab as Folder, done, root};
+use common::{Done, Lab as Folder, done, labs_can_be_made, namespaces, root};
 
 const STEP: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,8 +56,7 @@ struct Story {
 impl Story {
     /// `None`, and a loud word about it, where labs cannot be made.
     fn new(test: &str) -> Option<Story> {
-        if let Some(missing) = pathweave_lab::missing_privileges() {
-            eprintln!("\n*** SKIPPED: {test}: {missing} ***\n");
+        if !labs_can_be_made(test) {
             return None;
         }
         let unequal = root().join("scenarios/unequal-spines");
@@ -100,11 +99,7 @@ impl Story {
     }
 
     fn namespaces(&self) -> usize {
-        let Ok(entries) = fs::read_dir("/run/netns") else { return 0 };
-        let prefix = format!("pw.{}.", self.name);
-        entries
-            .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(&prefix))
-            .count()
+        namespaces(&self.name)
     }
 
     /// Starts a script in a lab and returns once it has made the file `ready`.

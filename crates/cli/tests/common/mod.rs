@@ -70,6 +70,23 @@ pub(crate) fn done(output: &Output) -> Done {
     Done { code: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
 }
 
+/// Whether labs can be made here; if not, that is said aloud.
+#[allow(clippy::print_stderr)]
+pub(crate) fn labs_can_be_made(test: &str) -> bool {
+    let missing = pathweave_lab::missing_privileges();
+    if let Some(missing) = &missing {
+        eprintln!("\n*** SKIPPED: {test}: {missing} ***\n");
+    }
+    missing.is_none()
+}
+
+/// Network namespaces of the lab of this name.
+pub(crate) fn namespaces(lab: &str) -> usize {
+    let Ok(entries) = fs::read_dir("/run/netns") else { return 0 };
+    let prefix = format!("pw.{lab}.");
+    entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(&prefix)).count()
+}
+
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();

@@ -14,15 +14,7 @@ use crate::guard::{Answer, Errno, status};
 use crate::object::counter::{Counter, Counts};
 use crate::object::wait::{Object, deadline};
 
-static OPS: Ops = Ops {
-    size: size_of::<Ops>(),
-    close,
-    bind: unsupported::bind,
-    control,
-    ops_open: unsupported::ops_open,
-    tostr: unsupported::tostr,
-    ops_set: unsupported::ops_set,
-};
+static OPS: Ops = Ops { close, control, ..unsupported::OPS };
 
 static CNTR_OPS: OpsCntr =
     OpsCntr { size: size_of::<OpsCntr>(), read, readerr, add, set, wait, adderr, seterr };

@@ -1,12 +1,12 @@
 //! `struct fid_cq`.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
 use super::handle::{Handle, fid};
 use super::handles::{Completions, CqHandle, DomainHandle, get_wait};
-use super::unsupported;
+use super::{text, unsupported};
 use crate::abi::eq::*;
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::*;
@@ -15,18 +15,18 @@ use crate::guard::{Errno, count, status};
 use crate::object::queue::{Entry, Format, Queue};
 use crate::object::wait::{Object, deadline};
 
-static OPS: Ops = Ops {
-    size: size_of::<Ops>(),
-    close,
-    bind: unsupported::bind,
-    control,
-    ops_open: unsupported::ops_open,
-    tostr: unsupported::tostr,
-    ops_set: unsupported::ops_set,
-};
+static OPS: Ops = Ops { close, control, ..unsupported::OPS };
 
-static CQ_OPS: OpsCq =
-    OpsCq { size: size_of::<OpsCq>(), read, readfrom, readerr, sread, sreadfrom, signal, strerror };
+static CQ_OPS: OpsCq = OpsCq {
+    size: size_of::<OpsCq>(),
+    read,
+    readfrom,
+    readerr,
+    sread,
+    sreadfrom,
+    signal,
+    strerror: text::strerror,
+};
 
 pub(super) unsafe extern "C" fn open(
     domain: *mut crate::abi::domain::FidDomain,
@@ -163,14 +163,4 @@ unsafe extern "C" fn signal(cq: *mut FidCq) -> c_int {
         unsafe { CqHandle::here(cq) }?.signal();
         Ok(())
     })
-}
-
-unsafe extern "C" fn strerror(
-    _: *mut FidCq,
-    _: c_int,
-    _: *const c_void,
-    _: *mut c_char,
-    _: usize,
-) -> *const c_char {
-    c"see the error number".as_ptr()
 }

@@ -15,15 +15,7 @@ use crate::log::say_once;
 use crate::object::domain::{Addressing, Domain, Keys};
 use crate::settings;
 
-static OPS: Ops = Ops {
-    size: size_of::<Ops>(),
-    close,
-    bind,
-    control: unsupported::control,
-    ops_open: unsupported::ops_open,
-    tostr: unsupported::tostr,
-    ops_set: unsupported::ops_set,
-};
+static OPS: Ops = Ops { close, bind, ..unsupported::OPS };
 
 static DOMAIN_OPS: OpsDomain = OpsDomain {
     size: size_of::<OpsDomain>(),

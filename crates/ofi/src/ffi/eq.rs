@@ -1,12 +1,12 @@
 //! `struct fid_eq`.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
 use super::handle::{Handle, fid};
 use super::handles::{EqHandle, FabricHandle, get_wait};
-use super::unsupported;
+use super::{text, unsupported};
 use crate::abi::eq::*;
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::*;
@@ -14,17 +14,10 @@ use crate::guard::{Answer, Errno, count, status};
 use crate::object::events::{Event, EventQueue, Look, MOST_EVENTS};
 use crate::object::wait::{Object, deadline};
 
-static OPS: Ops = Ops {
-    size: size_of::<Ops>(),
-    close,
-    bind: unsupported::bind,
-    control,
-    ops_open: unsupported::ops_open,
-    tostr: unsupported::tostr,
-    ops_set: unsupported::ops_set,
-};
+static OPS: Ops = Ops { close, control, ..unsupported::OPS };
 
-static EQ_OPS: OpsEq = OpsEq { size: size_of::<OpsEq>(), read, readerr, write, sread, strerror };
+static EQ_OPS: OpsEq =
+    OpsEq { size: size_of::<OpsEq>(), read, readerr, write, sread, strerror: text::strerror };
 
 /// Bytes of one event that an application may write.
 const MOST_BYTES: usize = 1 << 16;
@@ -133,14 +126,4 @@ unsafe extern "C" fn write(eq: *mut FidEq, event: u32, from: *const c_void, len:
         unsafe { EqHandle::here(eq) }?.push(Event::Read { kind: event, bytes })?;
         Ok(len as isize)
     })
-}
-
-unsafe extern "C" fn strerror(
-    _: *mut FidEq,
-    _: c_int,
-    _: *const c_void,
-    _: *mut c_char,
-    _: usize,
-) -> *const c_char {
-    c"see the error number".as_ptr()
 }

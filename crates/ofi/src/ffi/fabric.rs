@@ -11,15 +11,7 @@ use crate::abi::fabric::*;
 use crate::guard::{Answer, Errno, status};
 use crate::object::domain::Fabric;
 
-static OPS: Ops = Ops {
-    size: size_of::<Ops>(),
-    close,
-    bind: unsupported::bind,
-    control: unsupported::control,
-    ops_open: unsupported::ops_open,
-    tostr: unsupported::tostr,
-    ops_set: unsupported::ops_set,
-};
+static OPS: Ops = Ops { close, ..unsupported::OPS };
 
 static FABRIC_OPS: OpsFabric = OpsFabric {
     size: size_of::<OpsFabric>(),

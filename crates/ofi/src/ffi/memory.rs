@@ -8,6 +8,7 @@ use libc::iovec;
 use pathweave_datapath::{Region, Slice};
 
 use crate::abi::errno::FI_EINVAL;
+use crate::getinfo::IOV_LIMIT;
 use crate::guard::{Answer, Errno};
 
 /// Bytes of the application that follow each other. It has promised to leave them where they are, and not to use them while
@@ -86,6 +87,30 @@ pub(crate) unsafe fn spans(iov: *const iovec, count: usize, most: usize) -> Answ
     let elements = if count == 0 { &[] } else { unsafe { slice::from_raw_parts(iov, count) } };
     // SAFETY: as the caller says.
     elements.iter().map(|element| unsafe { Span::new(element.iov_base, element.iov_len) }).collect()
+}
+
+/// The bytes of an operation that has them in one piece.
+///
+/// # Errors
+/// As [`Span::new`].
+///
+/// # Safety
+/// As [`Span::new`].
+pub(crate) unsafe fn one(start: *const c_void, len: usize) -> Answer<Box<[Span]>> {
+    // SAFETY: as the caller says.
+    Ok(Box::new([unsafe { Span::new(start, len) }?]))
+}
+
+/// The bytes of an operation that has them in as many pieces as are offered.
+///
+/// # Errors
+/// As [`spans`].
+///
+/// # Safety
+/// As [`spans`].
+pub(crate) unsafe fn several(iov: *const iovec, count: usize) -> Answer<Box<[Span]>> {
+    // SAFETY: as the caller says.
+    Ok(unsafe { spans(iov, count, IOV_LIMIT) }?.into())
 }
 
 /// The first bytes of a place of ours. No request has it: it was taken from its stage and not posted yet.

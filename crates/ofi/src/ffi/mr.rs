@@ -15,15 +15,7 @@ use crate::abi::fabric::*;
 use crate::guard::{Errno, status};
 use crate::object::domain::MrCounter;
 
-static OPS: Ops = Ops {
-    size: size_of::<Ops>(),
-    close,
-    bind,
-    control,
-    ops_open: unsupported::ops_open,
-    tostr: unsupported::tostr,
-    ops_set: unsupported::ops_set,
-};
+static OPS: Ops = Ops { close, bind, control, ..unsupported::OPS };
 
 pub(super) static MR_OPS: OpsMr = OpsMr { size: size_of::<OpsMr>(), reg, regv, regattr };
 

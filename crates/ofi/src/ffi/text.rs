@@ -1,6 +1,6 @@
 //! Strings and memory that libfabric frees.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::size_of;
 
 /// The text of a C string; `None` for NULL.
@@ -39,6 +39,17 @@ pub(super) fn boxed<T: Copy>(value: T) -> *mut T {
         unsafe { to.write(value) };
     }
     to
+}
+
+/// What queues say of an error of the provider's own, which is the same number.
+pub(super) unsafe extern "C" fn strerror<Q>(
+    _: *mut Q,
+    _: c_int,
+    _: *const c_void,
+    _: *mut c_char,
+    _: usize,
+) -> *const c_char {
+    c"see the error number".as_ptr()
 }
 
 /// Writes as much of a text as fits, with its end; returns the length with the end.

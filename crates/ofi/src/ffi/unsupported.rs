@@ -4,17 +4,23 @@ use std::ffi::{c_char, c_int, c_void};
 
 use crate::abi::endpoint::FidEp;
 use crate::abi::errno::FI_ENOSYS;
-use crate::abi::fabric::Fid;
+use crate::abi::fabric::{Fid, Ops};
 
 const NO: c_int = -FI_ENOSYS;
 
-pub(super) unsafe extern "C" fn bind(_: *mut Fid, _: *mut Fid, _: u64) -> c_int {
+/// What every object has, of which each has some.
+pub(super) const OPS: Ops = Ops { size: size_of::<Ops>(), close, bind, control, ops_open, tostr, ops_set };
+
+unsafe extern "C" fn close(_: *mut Fid) -> c_int {
     NO
 }
-pub(super) unsafe extern "C" fn control(_: *mut Fid, _: c_int, _: *mut c_void) -> c_int {
+unsafe extern "C" fn bind(_: *mut Fid, _: *mut Fid, _: u64) -> c_int {
     NO
 }
-pub(super) unsafe extern "C" fn ops_open(
+unsafe extern "C" fn control(_: *mut Fid, _: c_int, _: *mut c_void) -> c_int {
+    NO
+}
+unsafe extern "C" fn ops_open(
     _: *mut Fid,
     _: *const c_char,
     _: u64,
@@ -23,16 +29,10 @@ pub(super) unsafe extern "C" fn ops_open(
 ) -> c_int {
     NO
 }
-pub(super) unsafe extern "C" fn tostr(_: *const Fid, _: *mut c_char, _: usize) -> c_int {
+unsafe extern "C" fn tostr(_: *const Fid, _: *mut c_char, _: usize) -> c_int {
     NO
 }
-pub(super) unsafe extern "C" fn ops_set(
-    _: *mut Fid,
-    _: *const c_char,
-    _: u64,
-    _: *mut c_void,
-    _: *mut c_void,
-) -> c_int {
+unsafe extern "C" fn ops_set(_: *mut Fid, _: *const c_char, _: u64, _: *mut c_void, _: *mut c_void) -> c_int {
     NO
 }
 /// Two pointers and two more.

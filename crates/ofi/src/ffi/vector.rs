@@ -16,15 +16,7 @@ use crate::guard::{Answer, Errno, count, status};
 use crate::object::events::{Event, Failed};
 use crate::object::lock;
 
-static OPS: Ops = Ops {
-    size: size_of::<Ops>(),
-    close,
-    bind,
-    control: unsupported::control,
-    ops_open: unsupported::ops_open,
-    tostr: unsupported::tostr,
-    ops_set: unsupported::ops_set,
-};
+static OPS: Ops = Ops { close, bind, ..unsupported::OPS };
 
 static AV_OPS: OpsAv = OpsAv {
     size: size_of::<OpsAv>(),

@@ -6,14 +6,13 @@ use libc::iovec;
 use pathweave_tagged::Want;
 
 use super::super::handles::EpHandle;
-use super::super::memory::{Span, spans};
+use super::super::memory::{Span, one, several};
 use crate::abi::endpoint::{Msg, OpsMsg};
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::*;
 use crate::abi::fid::Ep;
 use crate::abi::tagged::{MsgTagged, OpsTagged};
 use crate::endpoint::{Incoming, MessageKind, Outgoing, Wanted, flags};
-use crate::getinfo::IOV_LIMIT;
 use crate::guard::{Answer, count};
 
 pub(super) static MSG_OPS: OpsMsg = OpsMsg {
@@ -104,20 +103,6 @@ unsafe fn post_receive(ep: *mut Ep, bytes: Answer<Box<[Span]>>, wish: Wish) -> i
         endpoint.with(|core| if looks { core.look(incoming) } else { core.receive(incoming) })?;
         Ok(0)
     })
-}
-
-/// # Safety
-/// As [`Span::new`].
-unsafe fn one(start: *const c_void, len: usize) -> Answer<Box<[Span]>> {
-    // SAFETY: as the caller says.
-    Ok(Box::new([unsafe { Span::new(start, len) }?]))
-}
-
-/// # Safety
-/// As [`spans`].
-unsafe fn several(iov: *const iovec, count: usize) -> Answer<Box<[Span]>> {
-    // SAFETY: as the caller says.
-    Ok(unsafe { spans(iov, count, IOV_LIMIT) }?.into())
 }
 
 fn plain(to: u64, context: *mut c_void) -> Envelope {

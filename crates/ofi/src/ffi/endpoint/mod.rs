@@ -21,15 +21,7 @@ use crate::endpoint::{BoundCounter, BoundQueue, Endpoint, New, Selection};
 use crate::getinfo::{ALL, RX_OP_FLAGS, TX_OP_FLAGS};
 use crate::guard::{Answer, Errno, count, status};
 
-static OPS: Ops = Ops {
-    size: size_of::<Ops>(),
-    close,
-    bind,
-    control,
-    ops_open: unsupported::ops_open,
-    tostr: unsupported::tostr,
-    ops_set: unsupported::ops_set,
-};
+static OPS: Ops = Ops { close, bind, control, ..unsupported::OPS };
 
 static EP_OPS: OpsEp = OpsEp {
     size: size_of::<OpsEp>(),

@@ -7,13 +7,12 @@ use libc::iovec;
 use pathweave_tagged::{Segment, Segments};
 
 use super::super::handles::EpHandle;
-use super::super::memory::{Span, spans};
+use super::super::memory::{Span, one, several};
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::FI_REMOTE_CQ_DATA;
 use crate::abi::fid::Ep;
 use crate::abi::rma::{MsgRma, OpsRma, RmaIov};
 use crate::endpoint::{Rma, RmaKind, Wanted, flags};
-use crate::getinfo::IOV_LIMIT;
 use crate::guard::{Answer, Errno, count};
 
 pub(super) static RMA_OPS: OpsRma = OpsRma {
@@ -72,27 +71,13 @@ unsafe fn post_message(
             let segment = |of: &RmaIov| Segment { key: of.key, address: of.addr, len: of.len as u64 };
             let segments: Vec<Segment> = far.iter().map(segment).collect();
             let segments = Segments::new(&segments).ok_or(Errno(FI_EINVAL))?;
-            let spans = spans(msg.msg_iov, msg.iov_count, IOV_LIMIT)?.into();
+            let spans = several(msg.msg_iov, msg.iov_count)?;
             let wanted = Wanted::Context(msg.context as usize);
             let rma = Rma { kind: kind(msg), peer: msg.addr, spans, segments, flags, wanted };
             endpoint.with(|core| core.rma(rma))?;
         }
         Ok(0)
     })
-}
-
-/// # Safety
-/// As [`Span::new`].
-unsafe fn one(start: *const c_void, len: usize) -> Answer<Box<[Span]>> {
-    // SAFETY: as the caller says.
-    Ok(Box::new([unsafe { Span::new(start, len) }?]))
-}
-
-/// # Safety
-/// As [`spans`].
-unsafe fn several(iov: *const iovec, count: usize) -> Answer<Box<[Span]>> {
-    // SAFETY: as the caller says.
-    Ok(unsafe { spans(iov, count, IOV_LIMIT) }?.into())
 }
 
 fn context(context: *mut c_void) -> Wanted {
