@@ -87,8 +87,8 @@ unsafe extern "C" fn sread(
     flags: u64,
 ) -> isize {
     count(|| {
-        // SAFETY: an event queue of ours.
-        let queue = unsafe { EqHandle::here(eq) }?;
+        // SAFETY: an event queue of ours. It is held, for another thread may close what this one sleeps on.
+        let queue = unsafe { EqHandle::here(eq) }?.clone();
         let found = queue.read_waiting(len, look(flags), deadline(timeout_ms))?;
         // SAFETY: there is room for `len` bytes.
         Ok(unsafe { hand_over(found, event, to) })
