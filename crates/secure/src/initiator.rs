@@ -67,7 +67,11 @@ enum State {
     /// For a cookie.
     AskingForCookie,
     /// For the connection.
-    Asking(Noise),
+    Asking {
+        noise: Noise,
+        /// Of the request before, with another cookie: it may have been accepted while a copy of it came too late.
+        before: Option<Noise>,
+    },
     Established {
         accept: Vec<u8>,
         confirm: Vec<u8>,
@@ -136,7 +140,7 @@ impl Initiator {
     /// When to call [`on_timer`](Initiator::on_timer); `None` once it is decided.
     pub fn poll_timeout(&self) -> Option<Time> {
         match self.state {
-            State::AskingForCookie | State::Asking(_) => Some(self.backoff.due().min(self.deadline())),
+            State::AskingForCookie | State::Asking { .. } => Some(self.backoff.due().min(self.deadline())),
             State::Established { .. } | State::Failed => None,
         }
     }
@@ -144,7 +148,7 @@ impl Initiator {
     /// Time passes.
     pub fn on_timer(&mut self, now: Time) {
         match self.state {
-            State::AskingForCookie | State::Asking(_) => {}
+            State::AskingForCookie | State::Asking { .. } => {}
             State::Established { .. } | State::Failed => return,
         }
         if now >= self.deadline() {
@@ -168,13 +172,13 @@ impl Initiator {
             return;
         }
         match (&self.state, parsed) {
-            (State::Asking(_), Message::Accept { noise }) => self.on_accept(now, noise),
+            (State::Asking { .. }, Message::Accept { noise }) => self.on_accept(now, noise),
             // It asks again because our Confirm was lost. A repetition has the same bytes.
             (State::Established { accept, confirm }, Message::Accept { noise }) if accept == noise => {
                 self.outbox = Some(confirm.clone());
             }
             (
-                State::AskingForCookie | State::Asking(_),
+                State::AskingForCookie | State::Asking { .. },
                 answer @ (Message::Retry { .. } | Message::Reject { .. } | Message::Versions { .. }),
             ) => {
                 if mac_is_right(datagram, &self.answer_key) {
@@ -218,18 +222,27 @@ impl Initiator {
         let padded = initiate::MIN_LEN - initiate::NOISE - OVERHEAD;
         let said = HelloMessage::ours(self.hello.clone()).encode(padded);
         self.request = emit_initiate(&header, cookie, &noise.write(&said));
-        self.state = State::Asking(noise);
+        let before = match core::mem::replace(&mut self.state, State::AskingForCookie) {
+            State::Asking { noise, .. } => Some(noise),
+            _ => None,
+        };
+        self.state = State::Asking { noise, before };
         self.backoff = Backoff::start(now, &self.config);
         self.send_request();
     }
 
     fn on_accept(&mut self, now: Time, message: &[u8]) {
-        let State::Asking(noise) = &mut self.state else { return };
-        let Ok(payload) = noise.read(message) else {
-            self.doubted.get_or_insert(now);
+        let State::Asking { noise, before } = core::mem::replace(&mut self.state, State::Failed) else {
             return;
         };
-        let State::Asking(noise) = core::mem::replace(&mut self.state, State::Failed) else { return };
+        let (noise, payload) = match read_by(noise, before, message) {
+            Ok(read) => read,
+            Err(state) => {
+                self.state = state;
+                self.doubted.get_or_insert(now);
+                return;
+            }
+        };
         let theirs = match HelloMessage::decode(&payload) {
             Ok(theirs) => theirs,
             Err(error) => return self.fail(HandshakeError::Hello(error)),
@@ -289,6 +302,18 @@ impl Initiator {
         self.state = State::Failed;
         self.outbox = None;
         self.event = Some(InitiatorEvent::Failed(error));
+    }
+}
+
+/// What an Accept says to the request that it answers, or the state as it was.
+fn read_by(mut noise: Noise, before: Option<Noise>, message: &[u8]) -> Result<(Noise, Vec<u8>), State> {
+    if let Ok(payload) = noise.read(message) {
+        return Ok((noise, payload));
+    }
+    let Some(mut earlier) = before else { return Err(State::Asking { noise, before }) };
+    match earlier.read(message) {
+        Ok(payload) => Ok((earlier, payload)),
+        Err(_) => Err(State::Asking { noise, before: Some(earlier) }),
     }
 }
 

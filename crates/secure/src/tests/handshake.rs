@@ -325,6 +325,30 @@ fn an_expired_cookie_is_replaced() {
     talk(&mut near, &mut far);
 }
 
+/// The request is accepted; a copy of it comes when its cookie is too old, and the new one overtakes the Accept.
+#[test]
+fn an_accept_of_the_request_before_is_understood() {
+    let mut pair = Pair::new(19);
+    for _ in 0..2 {
+        pair.exchange(&mut |_, datagram| vec![datagram]);
+    }
+    let request = pair.initiator.poll_transmit().unwrap();
+    pair.hand_responder(&request);
+    let (_, accept) = pair.responder.poll_transmit().unwrap();
+    pair.now += ResponderConfig::default().cookie_lifetime;
+    pair.hand_responder(&request);
+    let (_, retry) = pair.responder.poll_transmit().unwrap();
+    pair.hand_initiator(&retry);
+    let asked_anew = pair.initiator.poll_transmit().unwrap();
+    assert_ne!(asked_anew, request);
+    pair.hand_initiator(&accept);
+    assert!(pair.near.is_some(), "{:?}", pair.failed);
+    pair.run_well();
+    assert_eq!(pair.requests, 1);
+    let (mut near, mut far) = pair.both();
+    talk(&mut near, &mut far);
+}
+
 #[test]
 fn a_responder_that_restarts_is_found_again() {
     let mut pair = Pair::new(17);
