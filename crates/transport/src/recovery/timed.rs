@@ -9,7 +9,8 @@
 //!
 //! Where nothing tells (the last packets of a message, a dead path), the oldest packet is sent again after patience, then
 //! after twice that, and so on: one packet each time. What arrives of these overtakes the rest, which is lost then at once.
-//! Only where the policy lets no packet leave while so many are in flight do all of them count as lost.
+//! Only where the policy lets no packet leave while so many are in flight do more of them count as lost: four, then sixteen,
+//! and so on.
 
 use alloc::vec::Vec;
 

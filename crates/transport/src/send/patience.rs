@@ -21,6 +21,9 @@ pub(crate) enum Verdict {
     GiveUp,
 }
 
+/// Where the policy holds what is to be sent again, so many times as many packets count as lost with each silence.
+const DEAD_A_STEP: u32 = 4;
+
 /// What keeps a packet that is to be sent again from leaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeldBy {
@@ -117,8 +120,13 @@ impl SendStream {
                     sender.lose_oldest(now, &mut self.flight, lost);
                 }
             } else if held == HeldBy::Policy {
-                // A window full of packets that are dead would let nothing leave for ever.
-                sender.on_timeout(now, &mut self.flight, lost);
+                // A window full of packets that are dead would let nothing leave for ever. But silence may be that of a
+                // paused fabric: one, four, sixteen, so that a pause of a few patiences costs few copies, and a window of
+                // a hundred dead packets four steps.
+                let dead = DEAD_A_STEP.saturating_pow(u32::from(self.timeouts) - 1);
+                for _ in 0..dead.min(self.flight.inflight_packets()) {
+                    sender.lose_oldest(now, &mut self.flight, lost);
+                }
             }
         }
         Verdict::Silence
