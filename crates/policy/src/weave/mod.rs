@@ -49,13 +49,13 @@ impl Weave {
     }
 
     #[inline]
-    fn on_ack(&mut self, now: Time, feedback: &Feedback, timed: bool, marked: bool) {
+    fn on_ack(&mut self, now: Time, feedback: &Feedback, timed: bool, marked: bool, rng: &mut Rng) {
         let mut late = false;
         if timed {
             let rtt = (feedback.rtt.as_ps() as f32).max(1.0);
             late = self.noise.is_late(rtt);
             let answered = 1.0 + f32::from(self.untimed);
-            self.window.on_rtt(now, rtt, answered, feedback.backlogged);
+            self.window.on_rtt(now, rtt, answered, feedback.backlogged, rng);
             self.untimed = 0;
         } else {
             self.untimed = self.untimed.saturating_add(1);
@@ -84,7 +84,7 @@ impl Policy for Weave {
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         match feedback.kind {
-            FeedbackKind::Ack { timed, marked } => self.on_ack(now, feedback, timed, marked),
+            FeedbackKind::Ack { timed, marked } => self.on_ack(now, feedback, timed, marked, cx.rng),
             FeedbackKind::Lost | FeedbackKind::Timeout => {
                 self.thread.on_loss(feedback.path, cx.rng);
                 self.window.on_loss();

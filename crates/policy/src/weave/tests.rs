@@ -191,6 +191,40 @@ fn the_window_grows_below_its_target_and_shrinks_above() {
     assert!(close(with_low(2_000, 1_000.0).weave.window_packets(), 50.0));
 }
 
+/// A flow of this window after a round trip that cuts it, of 10 us that queue.
+fn cut_at(window: f32) -> Flow {
+    let mut flow = with_low(100, 20.0);
+    flow.weave.window.packets = window;
+    flow.hear(120, FeedbackKind::Ack { timed: true, marked: false }, 7, 20_000);
+    flow
+}
+
+#[test]
+fn in_a_crowd_a_flow_draws_the_queue_that_it_may_keep() {
+    // 0.728 of 17 is 12.4, and a twelfth of 151 is 12.6.
+    assert_eq!(cut_at(17.6).weave.window.lot, 0.0);
+    let mut lots: Vec<f32> = (0..8).map(|_| cut_at(17.0).weave.window.lot).collect();
+    assert!(lots.iter().all(|lot| *lot > 0.0 && *lot < 20e6), "{lots:?}");
+    lots.dedup();
+    assert_eq!(lots.len(), 1, "the same generator draws the same");
+}
+
+#[test]
+fn a_long_lot_grows_where_others_shrink() {
+    let mut flow = cut_at(10.0);
+    flow.weave.window.lot = 15e6;
+    let before = f64::from(flow.weave.window.packets);
+    flow.hear(150, FeedbackKind::Ack { timed: true, marked: false }, 7, 20_000);
+    // A 6,040th of the lot fades, and a third of it is left for the queue.
+    let lot = 15.0 * (1.0 - 1.0 / (40.0 * 151.0));
+    assert!(close(flow.weave.window.lot, lot * 1e6), "{}", flow.weave.window.lot);
+    assert!(close(flow.weave.window_packets(), before + 8.0 * (1.0 - 10.0 / lot) / before));
+    // The queue is gone, and with it the lot.
+    flow.hear(160, FeedbackKind::Ack { timed: true, marked: false }, 7, 10_000);
+    flow.hear(170, FeedbackKind::Ack { timed: true, marked: false }, 7, 10_000);
+    assert_eq!(flow.weave.window.lot, 0.0);
+}
+
 #[test]
 fn marked_paths_are_left_and_of_many_the_newest_stay() {
     let mut flow = Flow::new();
@@ -304,7 +338,7 @@ fn a_marked_path_is_left_and_the_line_stays_full() {
 
 #[test]
 fn a_flow_keeps_less_than_two_cache_lines() {
-    // 57 bytes of its own: window, low, base, mean, deviation (4 each), the last cut (8), the ring (26), a path and how much of
+    // 61 bytes of its own: window, low, base, lot, mean, deviation (4 each), the last cut (8), the ring (26), a path and how much of
     // its run has left (3). The rest is the same for all flows of a NIC.
     assert!(size_of::<Weave>() <= 128, "{} bytes", size_of::<Weave>());
 }

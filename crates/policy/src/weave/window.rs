@@ -1,6 +1,7 @@
-//! How much: a window that follows the low round-trip times.
+//! How much: a window that follows the low round-trip times. Where many share a link they take turns: each draws a *lot*,
+//! the queue that it may keep, and who has the longest is done first.
 
-use pathweave_units::{Duration, Rate, Time};
+use pathweave_units::{Duration, Rate, Rng, Time};
 
 use super::WeaveConfig;
 use crate::low;
@@ -22,6 +23,15 @@ const FIRST: f32 = 2.0 / 3.0;
 /// do. Next to what it grows in a round trip it is nothing where single paths lose.
 const LOST: f32 = 1.0;
 
+/// A window cut to this share of the largest is that of a crowd. Of eight flows on one link each has an eighth of a product,
+/// a twelfth of the usual largest.
+const CROWD: f32 = 1.0 / 12.0;
+/// The longest lot, of the queue there is. Half of the lots are longer than that queue, and who has one of these grows; 1.1 to
+/// 3 did the same in mean within 2 %.
+const LONGEST_LOT: f32 = 2.0;
+/// A lot fades while so many of the largest windows are answered. Flows that last longer share in the long run.
+const LOT_WINDOWS: f32 = 40.0;
+
 /// Of the window, so much may take one path in a row: paths remain many, and what one loses or holds up is little.
 const RUN_OF_WINDOW: f32 = 1.0 / 8.0;
 /// And of the target, so much may be the time that it takes on the line: it waits for itself, and must not pass for a queue
@@ -39,6 +49,8 @@ pub(super) struct Window {
     /// No round trip is less: the idle one of the longest path known, or nothing.
     longest: f32,
     last_cut: Time,
+    /// Queueing delay that this flow may keep in a crowd; nothing outside one.
+    lot: f32,
     params: Params,
 }
 
@@ -68,6 +80,7 @@ impl Window {
             base,
             longest: 0.0,
             last_cut: Time::ZERO,
+            lot: 0.0,
             params: Params {
                 target,
                 most: (largest + 1.0).max(2.0),
@@ -91,23 +104,44 @@ impl Window {
 
     /// So many packets have been answered, of which one was timed.
     #[inline]
-    pub(super) fn on_rtt(&mut self, now: Time, rtt: f32, answered: f32, backlogged: bool) {
+    pub(super) fn on_rtt(&mut self, now: Time, rtt: f32, answered: f32, backlogged: bool, rng: &mut Rng) {
         let p = self.params;
         self.base = self.base.min(rtt.max(self.longest));
         let off = rtt - self.low;
         self.low += off * low::gain(off > 0.0);
         let queue = self.low - self.base;
-        if queue < p.target {
+        self.fade(queue, answered);
+        let target = self.lot.max(p.target);
+        if queue < target {
             // A window that is not used is not known to be right.
             if backlogged {
-                self.packets += INCREASE * (1.0 - queue / p.target) * answered / self.packets;
+                self.packets += INCREASE * (1.0 - queue / target) * answered / self.packets;
             }
         } else if now.saturating_since(self.last_cut).as_ps() as f32 >= self.low {
-            let cut = DECREASE * (queue - p.target) / self.low;
+            let cut = DECREASE * (queue - target) / self.low;
             self.packets *= 1.0 - cut.min(MOST_DECREASE);
             self.last_cut = now;
+            self.draw(queue, rng);
         }
         self.packets = self.packets.clamp(1.0, p.most);
+    }
+
+    /// After a cut: in a crowd, and without a lot that counts, this flow draws one.
+    fn draw(&mut self, queue: f32, rng: &mut Rng) {
+        let p = &self.params;
+        if self.packets <= (CROWD * p.most).max(1.0) && self.lot <= p.target {
+            self.lot = LONGEST_LOT * queue * rng.unit_f64() as f32;
+        }
+    }
+
+    /// The lot ends with the queue, and shrinks with what is answered.
+    #[inline]
+    fn fade(&mut self, queue: f32, answered: f32) {
+        if self.lot == 0.0 {
+            return;
+        }
+        let left = 1.0 - answered / (LOT_WINDOWS * self.params.most);
+        self.lot = if queue < self.params.target { 0.0 } else { self.lot * left.max(0.0) };
     }
 
     /// A packet is lost.
