@@ -59,7 +59,7 @@ lint: $(VENV)/tools ## Formatting and lints, all features; types of the Python p
 	$(VENV)/bin/ruff format --check --quiet
 	$(VENV)/bin/mypy --no-error-summary
 
-bench: build ## Measure speed and memory, of simulator and transport; writes target/bench.json.
+bench: build provider ## Measure speed and memory, of simulator, transport and provider; writes target/bench.json.
 	$(CARGO) run --locked --release --quiet -p pathweave-bench
 
 $(VENV)/tools: pyproject.toml

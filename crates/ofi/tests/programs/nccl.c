@@ -67,7 +67,7 @@ static void told(int level, unsigned long flags, const char *file, int line, con
 	va_list arguments;
 
 	(void) flags;
-	if (level > 2)
+	if (level > (getenv("NCCL_DEBUG") ? 5 : 2))
 		return;
 	va_start(arguments, format);
 	fprintf(stderr, "%s:%d: ", file, line);
@@ -278,6 +278,7 @@ static struct net *load(const char *plugin)
 int main(int argc, char **argv)
 {
 	int failed = 0, status, peer;
+	pid_t children[MOST_RANKS];
 
 	if (argc != 4 || atoi(argv[2]) < 2 || atoi(argv[2]) > MOST_RANKS) {
 		fprintf(stderr, "arguments: see the source\n");
@@ -290,19 +291,22 @@ int main(int argc, char **argv)
 		return 1;
 	/* Before anything is loaded: libraries of networks do not outlive a fork. */
 	for (peer = 0; peer < ranks; peer++) {
-		if (fork() == 0) {
+		children[peer] = fork();
+		if (children[peer] == 0) {
 			rank = peer;
 			net = load(argv[1]);
 			return run();
 		}
 	}
 	while (wait(&status) > 0) {
-		if (status && !failed) {
-			failed = 1;
-			/* The others would wait for it. */
-			signal(SIGTERM, SIG_IGN);
-			kill(0, SIGTERM);
-		}
+		if (!status || failed)
+			continue;
+		failed = 1;
+		if (WIFSIGNALED(status))
+			fprintf(stderr, "a process was ended by signal %d\n", WTERMSIG(status));
+		/* The others would wait for it. */
+		for (peer = 0; peer < ranks; peer++)
+			kill(children[peer], SIGKILL);
 	}
 	return failed;
 }
