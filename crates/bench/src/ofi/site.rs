@@ -22,18 +22,21 @@ impl Site<'_> {
 
     /// What the provider must know of the network at an end: `/sys` shows the devices of this program's.
     pub(super) fn variables(&self, end: End) -> Vec<(&'static str, String)> {
-        let mut all = vec![("PATHWEAVE_ADDRESS", self.address(end))];
         match self {
             Site::Place(_, mtu_bytes) => {
-                all.extend(mtu_bytes.map(|bytes| ("PATHWEAVE_MTU", bytes.to_string())));
+                let mtu = mtu_bytes.map(|bytes| ("PATHWEAVE_MTU", bytes.to_string()));
+                [("PATHWEAVE_ADDRESS", self.address(end))].into_iter().chain(mtu).collect()
             }
-            // Hosts of a lab have their address on loopback, too, whose MTU says nothing of the paths.
-            Site::Lab(_) => all.extend([
-                ("PATHWEAVE_LINE_RATE", Net::line_rate().to_string()),
-                ("PATHWEAVE_MTU", Net::mtu_bytes().to_string()),
-            ]),
+            Site::Lab(net) => {
+                // Hosts of a lab have their address on loopback, too, which is not what goes to the network.
+                let port = &net.lab.plan().node(net.host(end)).ports[0];
+                vec![
+                    ("PATHWEAVE_IFACE", port.device.clone()),
+                    ("PATHWEAVE_LINE_RATE", Net::line_rate().to_string()),
+                    ("PATHWEAVE_MTU", Net::mtu_bytes().to_string()),
+                ]
+            }
         }
-        all
     }
 
     /// A program that will run at an end, its output piped.
