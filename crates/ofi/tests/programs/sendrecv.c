@@ -214,8 +214,6 @@ static int get_properties(int device, struct net_properties *properties)
 	(void) device;
 	properties->name = info->domain_attr->name;
 	properties->memory_kinds = HOST_MEMORY;
-	properties->mbps = 10000;
-	properties->most_connections = 256;
 	return 0;
 }
 
@@ -340,6 +338,12 @@ static int register_memory(void *connection, void *data, size_t bytes, int kind,
 	return kind != HOST_MEMORY || open_registration(data, bytes, messages, (struct fid_mr **) memory);
 }
 
+static int register_file(void *connection, void *data, size_t bytes, int kind, uint64_t offset, int fd, void **memory)
+{
+	(void) connection, (void) data, (void) bytes, (void) kind, (void) offset, (void) fd, (void) memory;
+	return 1;
+}
+
 static int deregister_memory(void *connection, void *memory)
 {
 	(void) connection;
@@ -355,11 +359,12 @@ static int begun(struct request *request, long rc, void **to)
 	return rc == -FI_EAGAIN ? progress() : failed("a request", rc);
 }
 
-static int begin_send(void *sender, void *data, int bytes, void *memory, void **to)
+static int begin_send(void *sender, void *data, int bytes, int tag, void *memory, void **to)
 {
 	struct connection *connection = sender;
 	struct request *request = free_request();
 
+	(void) tag;
 	*to = NULL;
 	if (!request)
 		return progress();
@@ -368,21 +373,22 @@ static int begin_send(void *sender, void *data, int bytes, void *memory, void **
 				       &request->context), to);
 }
 
-static int begin_receive(void *receiver, void *data, int bytes, void *memory, void **to)
+static int begin_receive(void *receiver, int count, void **data, int *bytes, int *tags, void **memories, void **to)
 {
 	struct connection *connection = receiver;
 	struct request *request = free_request();
 
+	(void) tags;
 	*to = NULL;
-	if (!request)
+	if (!request || count != 1)
 		return progress();
-	return begun(request, fi_trecv(messages, data, bytes, fi_mr_desc(memory), FI_ADDR_UNSPEC, connection->tag, 0,
+	return begun(request, fi_trecv(messages, data[0], bytes[0], fi_mr_desc(memories[0]), FI_ADDR_UNSPEC, connection->tag, 0,
 				       &request->context), to);
 }
 
-static int flush(void *receiver, void *data, int bytes, void *memory, void **request)
+static int flush(void *receiver, int count, void **data, int *bytes, void **memories, void **request)
 {
-	(void) receiver, (void) data, (void) bytes, (void) memory;
+	(void) receiver, (void) count, (void) data, (void) bytes, (void) memories;
 	*request = NULL;
 	return 0;
 }
@@ -420,5 +426,5 @@ static int close_listener(void *listener)
 
 struct net sendrecv = {
 	"sendrecv in miniature", init, devices, get_properties, listen_for, connect_to, accept_from, register_memory,
-	deregister_memory, begin_send, begin_receive, flush, test, close_connection, close_connection, close_listener,
+	register_file, deregister_memory, begin_send, begin_receive, flush, test, close_connection, close_connection, close_listener,
 };
