@@ -22,7 +22,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri tsan programs clean provider install-provider
+.PHONY: help build demo test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri tsan programs test-mpi clean provider install-provider
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,7 +59,7 @@ lint: $(VENV)/tools ## Formatting and lints, all features; types of the Python p
 	$(VENV)/bin/ruff format --check --quiet
 	$(VENV)/bin/mypy --no-error-summary
 
-bench: build ## Measure speed and memory, of simulator and transport; writes target/bench.json.
+bench: build provider ## Measure speed and memory, of simulator, transport and provider; writes target/bench.json.
 	$(CARGO) run --locked --release --quiet -p pathweave-bench
 
 $(VENV)/tools: pyproject.toml
@@ -75,6 +75,15 @@ test-python: $(VENV)/tools programs ## Tests of the Python package.
 	$(IN_VENV) maturin develop --quiet --locked
 	PATHWEAVE_PROGRAM=$(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug/pathweave $(VENV)/bin/pytest --quiet
 	$(VENV)/bin/python -m mypy.stubtest pathweave._pathweave --mypy-config-file pyproject.toml
+
+# How often, and which of them: of open-mpi-5, open-mpi-4, mpich, intel-mpi, oneccl, pytorch.
+RUNS ?= 1
+MPI ?= open-mpi-5,open-mpi-4,mpich,intel-mpi,oneccl,pytorch
+# More words for tests/mpi/run.py.
+MPI_OPTIONS ?=
+
+test-mpi: programs ## Each MPI of docs/mpi.md over the provider, byte by byte; fetches packages into target/mpi.
+	$(PYTHON) tests/mpi/run.py $(or $(CARGO_TARGET_DIR),target)/debug/deps/libpathweave_fi.so --only $(MPI) --runs $(RUNS) $(MPI_OPTIONS)
 
 # What tests of other languages start: the program, and what writes samples of reports.
 programs:

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod choice;
+mod ofi;
 mod paths;
 mod transport;
 mod workloads;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
         }
         (None, _) => all(None),
         (Some(name), _) => {
-            let others = [choice::NAME, transport::NAME, paths::NAME];
+            let others = [choice::NAME, transport::NAME, paths::NAME, ofi::NAME];
             let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).chain(others).collect();
             if known.contains(&name) {
                 return all(Some(name));
@@ -109,6 +110,11 @@ fn all(only: Option<&str>) -> ExitCode {
         let (value, all_met) = paths::run();
         met &= all_met;
         report.insert(paths::NAME.into(), value);
+    }
+    if only.is_none_or(|name| name == ofi::NAME) {
+        let (value, all_met) = ofi::run();
+        met &= all_met;
+        report.insert(ofi::NAME.into(), value);
     }
     std::fs::create_dir_all("target").expect("target/ can be made");
     let text = serde_json::to_string_pretty(&Value::Object(report)).expect("JSON");

@@ -58,6 +58,8 @@ pub(crate) enum Command {
     Perf(crate::perf::PerfArgs),
     /// Survey the paths to a `pathweave perf server`: round-trip times, losses, marks
     Ping(crate::ping::PingArgs),
+    /// The libfabric provider: variables for a shell, and what it offers
+    Ofi(crate::ofi::OfiArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell

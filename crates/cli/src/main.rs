@@ -8,11 +8,13 @@ mod failure;
 mod index;
 mod interrupt;
 mod lab;
+mod ofi;
 mod options;
 mod output;
 mod perf;
 mod ping;
 mod progress;
+mod provider;
 mod terminal;
 mod traces;
 
@@ -60,6 +62,7 @@ fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::Lab(args) => lab::lab(args),
         Command::Perf(args) => perf::perf(args),
         Command::Ping(args) => ping::ping(args),
+        Command::Ofi(args) => ofi::ofi(args),
         Command::Schema => {
             let schema = serde_json::to_string_pretty(&pathweave_scenario::schema());
             terminal::out(&(schema.expect("a JSON value serialises") + "\n"));

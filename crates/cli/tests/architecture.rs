@@ -36,7 +36,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sweep", &["units", "scenario", "results"]),
     // Measurements over the datapath, and the report of them.
     ("perf", &["heap", "datapath"]),
-    ("cli", &["heap", "units", "scenario", "results", "sim", "paper", "sweep", "lab", "datapath", "perf"]),
+    (
+        "cli",
+        &["heap", "units", "scenario", "results", "sim", "paper", "sweep", "lab", "datapath", "ofi", "perf"],
+    ),
     // Bindings: what Python sees of scenarios, runs, sweeps and results.
     ("python", &["heap", "scenario", "results", "sim", "sweep"]),
     // Measures every layer alone, so it may see all of them; nothing depends on it.

@@ -32,14 +32,17 @@ fn the_document_is_the_help() {
         "lab",
         "perf",
         "ping",
+        "ofi",
         "completions",
     ];
     let of_perf = ["server", "client"];
     let of_lab = ["up", "down", "run", "list", "show", "exec", "fail"];
+    let of_ofi = ["env", "info"];
     let commands = std::iter::once(Vec::new())
         .chain(names.map(|name| vec![name]))
         .chain(of_lab.map(|name| vec!["lab", name]))
-        .chain(of_perf.map(|name| vec!["perf", name]));
+        .chain(of_perf.map(|name| vec!["perf", name]))
+        .chain(of_ofi.map(|name| vec!["ofi", name]));
     for command in commands {
         let args: Vec<_> = command.iter().copied().chain(["-h"]).collect();
         // The width of the terminal must not matter.

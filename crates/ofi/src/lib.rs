@@ -22,7 +22,9 @@ mod log;
 mod object;
 mod settings;
 
+pub use ffi::library::{Library, LibraryError, Offered};
 pub use ffi::provider::fi_prov_ini;
+pub use getinfo::capability_names;
 
 /// What the provider is called.
 const NAME: &str = "pathweave";

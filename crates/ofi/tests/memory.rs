@@ -29,6 +29,31 @@ fn writes_and_reads_of_all_sizes() {
     }
 }
 
+/// Open MPI 5 opens a domain for tagged messages, and in it an endpoint for memory as well.
+#[test]
+fn memory_is_reached_in_a_domain_that_was_opened_for_messages() {
+    let far = Node::with(
+        Options { domain_caps: Some(FI_TAGGED | FI_SEND | FI_RECV), ..Options::default() },
+        |_| (),
+    );
+    let near = Node::new();
+    let to_far = near.insert(&far.name());
+    let (mut target, mut other) = (vec![0; 1_000], vec![0; 1_000]);
+    let mr = far.register(slot(&mut target), 5, ALL).unwrap();
+    // The same key again, as who wants no access to memory does.
+    let again = far.register(slot(&mut other), 5, ALL).unwrap();
+    let sent = pattern(1_000, 3);
+    near.write(to_far, 5, 0, &sent, 1);
+    assert_eq!(near.done().op_context as usize, 1);
+    assert_eq!(close(again), 0);
+    near.write(to_far, 5, 500, &sent[..500], 2);
+    assert_eq!(near.done().op_context as usize, 2);
+    assert!(target[..500] == sent[..500] && target[500..] == sent[..500] && other == vec![0; 1_000]);
+    assert_eq!(close(mr), 0);
+    near.write(to_far, 5, 0, &sent, 3);
+    assert_eq!(near.failed().err, FI_EACCES);
+}
+
 #[test]
 fn a_read_sees_what_was_written_before_it() {
     let pair = Pair::new();

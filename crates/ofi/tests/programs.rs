@@ -84,6 +84,40 @@ fn fi_pingpong_with_and_without_tags() {
     }
 }
 
+/// What NCCL does with a network plugin, on host memory: connections, registrations, requests under way.
+#[test]
+fn a_plugin_of_nccl_exchanges_byte_exact() {
+    if is_missing("cc") {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("pathweave-nccl-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let program = folder.join("nccl");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-o"]).arg(&program).args(["nccl.c", "sendrecv.c"].map(|name| sources.join(name)));
+    let built = compiler.args(["-lfabric", "-ldl"]).output().unwrap();
+    if !built.status.success() {
+        let said = String::from_utf8_lossy(&built.stderr);
+        assert!(said.contains("rdma/fabric.h") || said.contains("-lfabric"), "{said}");
+        return eprintln!("skipped: libfabric's headers are missing");
+    }
+    // Another plugin, such as aws-ofi-nccl's libnccl-net.so, if one is named.
+    let plugins = std::iter::once("sendrecv".to_owned()).chain(std::env::var("PATHWEAVE_NCCL_PLUGIN"));
+    for plugin in plugins {
+        for ranks in ["2", "4"] {
+            let mut command = prepared(program.to_str().unwrap());
+            let output =
+                command.args([&plugin, ranks, "4"]).env("OFI_NCCL_PROTOCOL", "SENDRECV").output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{plugin}, {ranks} processes: {text}{errors}");
+            assert!(text.contains(&format!("messages exact among {ranks} ranks")), "{text}{errors}");
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 /// Sends in a ring, sums and exchanges all to all, and looks at every byte.
 fn mpi_program(compiler: &str, folder: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/exchange.c");

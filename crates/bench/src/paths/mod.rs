@@ -1,17 +1,17 @@
 //! The datapath over several paths, in a lab of this machine: whether it takes what unequal ones have together, and how
 //! soon it has left one that is cut.
 
+mod net;
 mod stream;
 
 use std::time::{Duration, Instant};
 
-use pathweave_lab::{Lab, LabName, LinkState, Plan, RateScale, Settings};
-use pathweave_topo::{NodeId, parse_topology_file};
-use pathweave_units::Rate;
+use pathweave_lab::LinkState;
 use serde_json::{Value, json};
 
 use crate::transport::Floor;
-use stream::{MTU_BYTES, Stream, payload_rate};
+pub(crate) use net::Net;
+use stream::Stream;
 
 /// As it is called on the command line and in the report.
 pub(crate) const NAME: &str = "paths";
@@ -25,10 +25,6 @@ const PORTS: u16 = 32;
 const UNEQUAL_GBPS: [&[u64]; 4] =
     [&[100, 100, 50, 10], &[200, 200, 100, 20], &[60, 60, 30, 6], &[100, 80, 60, 40, 30, 20, 10, 5]];
 const EQUAL_GBPS: [u64; 4] = [100; 4];
-const HOST_GBPS: u64 = 1_000;
-const SCALE: f64 = 1e-3;
-/// Queue in front of each path: 12 ms of the fastest, 120 ms of the slowest.
-const QUEUE_BYTES: u64 = 150_000;
 /// Slow start, caches, the scheduler: not measured.
 const WARM_UP: Duration = Duration::from_millis(700);
 const MEASURED: Duration = Duration::from_secs(2);
@@ -171,70 +167,13 @@ fn recovery(stream: &Stream, since: Instant, within: Duration, least: f64) -> Op
     at.into_iter().find(|at| stream.goodput(since + *at, since + *at + WINDOW) >= least)
 }
 
-/// Two hosts with some paths between them. The lab goes with it.
-struct Net {
-    lab: Lab,
-    hosts: [NodeId; 2],
-    rates: Vec<Rate>,
-}
-
-impl Net {
-    fn make(gbps: &[u64]) -> Result<Net, String> {
-        let text = |why: &dyn std::fmt::Display| why.to_string();
-        let topology = parse_topology_file("paths", &file(gbps)).map_err(|why| text(&why))?;
-        let scale = RateScale::new(SCALE).map_err(|why| text(&why))?;
-        let settings = Settings { mtu_bytes: MTU_BYTES, queue_bytes: QUEUE_BYTES, ..Settings::new(scale) };
-        let name: LabName = format!("bench{}", std::process::id()).parse().map_err(|why| text(&why))?;
-        let plan = Plan::new(name, topology, settings).map_err(|why| text(&why))?;
-        let lab = Lab::make(plan, &|| false).map_err(|why| text(&why))?;
-        let host = |name| lab.node(name).map_err(|why| text(&why));
-        let hosts = [host("host0")?, host("host1")?];
-        Ok(Net { hosts, lab, rates: gbps.iter().map(|gbps| scale.apply(Rate::from_gbps(*gbps))).collect() })
-    }
-
-    fn stream(&self, scheme: &str, ports: u16) -> Result<Stream, String> {
-        let line = Rate::from_bps((Rate::from_gbps(HOST_GBPS).as_bps() as f64 * SCALE) as u64);
-        Stream::open(&self.lab, self.hosts, scheme, ports, line)
-    }
-
-    /// What the first `paths` of them can carry of payload together.
-    fn payload_rate(&self, paths: usize) -> f64 {
-        self.rates[..paths].iter().map(|rate| payload_rate(*rate)).sum()
-    }
-
-    /// Cuts or mends a path; routes stay as they are.
-    fn set(&mut self, spine: usize, state: LinkState) -> Result<(), String> {
-        let text = |why: &dyn std::fmt::Display| why.to_string();
-        let link = self.lab.link(&format!("leaf0-spine{spine}")).map_err(|why| text(&why))?;
-        self.lab.set_link(link, state).map_err(|why| text(&why))
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        // What is left of it `pathweave lab list` shows.
-        let _ = Lab::remove(self.lab.plan().lab());
-    }
-}
-
-fn file(gbps: &[u64]) -> String {
-    let mut text = format!("hosts = 2\nrate = \"{HOST_GBPS}Gbps\"\ndelay = \"1us\"\n");
-    let link =
-        |a: &str, b: &str, gbps: u64| format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\nrate = \"{gbps}Gbps\"\n");
-    let spines = (0..gbps.len()).map(|spine| format!("spine{spine}"));
-    let names = ["leaf0".to_owned(), "leaf1".to_owned()].into_iter().chain(spines);
-    names.for_each(|name| text += &format!("[[switch]]\nname = \"{name}\"\n"));
-    text += &(link("host0", "leaf0", HOST_GBPS) + &link("host1", "leaf1", HOST_GBPS));
-    for (spine, gbps) in gbps.iter().copied().enumerate() {
-        for leaf in ["leaf0", "leaf1"] {
-            text += &link(leaf, &format!("spine{spine}"), gbps);
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
+    use pathweave_topo::parse_topology_file;
+    use pathweave_units::Rate;
+
+    use super::net::file;
+    use super::stream::payload_rate;
     use super::*;
 
     #[test]

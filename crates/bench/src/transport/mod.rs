@@ -3,8 +3,8 @@
 mod figures;
 mod ours;
 mod peers;
-mod place;
-mod process;
+pub(crate) mod place;
+pub(crate) mod process;
 mod udp;
 
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use figures::Bandwidth;
 pub(crate) use figures::Floor;
+pub(crate) use ours::write_key;
 use ours::{Ours, Protection};
 use peers::Fabric;
 use place::{Packets, Place};

@@ -98,7 +98,7 @@ impl Drop for Ours {
 }
 
 /// A key of random bytes that only we can read.
-fn write_key(path: &Path) -> std::io::Result<()> {
+pub(crate) fn write_key(path: &Path) -> std::io::Result<()> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     let _ = std::fs::remove_file(path);

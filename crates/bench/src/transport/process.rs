@@ -17,6 +17,24 @@ pub(crate) struct Ran {
     pub(crate) cpu_seconds: f64,
 }
 
+/// Why there is no figure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// Not done after so long; it was killed.
+    Hung(Duration),
+    /// It said so itself.
+    Failed(String),
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Broken::Hung(time) => write!(f, "not done after {time:?}"),
+            Broken::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
 impl Running {
     pub(crate) fn start(mut command: Command) -> Result<Running, String> {
         let name = command.get_program().to_string_lossy().into_owned();
@@ -28,23 +46,28 @@ impl Running {
     }
 
     /// Waits for its end. What it prints must fit a pipe.
-    pub(crate) fn finish(mut self) -> Result<Ran, String> {
+    pub(crate) fn finish(self) -> Result<Ran, String> {
+        self.finish_within(PATIENCE).map_err(|broken| broken.to_string())
+    }
+
+    /// The same, and not longer than this.
+    pub(crate) fn finish_within(mut self, patience: Duration) -> Result<Ran, Broken> {
         let since = Instant::now();
         let id = self.child().id();
         let cpu_seconds = loop {
             match stat(id) {
                 // Dead, and not waited for: all its time is known.
                 Some(('Z', cpu_seconds)) => break cpu_seconds,
-                Some(_) if since.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(2)),
-                _ => return Err(format!("not done after {PATIENCE:?}")),
+                Some(_) if since.elapsed() < patience => std::thread::sleep(Duration::from_millis(2)),
+                _ => return Err(Broken::Hung(patience)),
             }
         };
         let child = self.0.take().expect("it has not been waited for");
-        let output = child.wait_with_output().map_err(|why| why.to_string())?;
+        let output = child.wait_with_output().map_err(|why| Broken::Failed(why.to_string()))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if !output.status.success() {
             let (out, err) = (text(&output.stdout), text(&output.stderr));
-            return Err(format!("{}: {} {}", output.status, out.trim(), err.trim()));
+            return Err(Broken::Failed(format!("{}: {} {}", output.status, out.trim(), err.trim())));
         }
         Ok(Ran { output: text(&output.stdout), cpu_seconds })
     }

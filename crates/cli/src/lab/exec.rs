@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pathweave_lab::{
-    Application, Ended, Lab, LabError, PROVIDER_LIBRARY, Plan, RemoteCommand, Schedule, Signals, Workplace,
-    attend, host_names,
+    Application, Ended, Lab, LabError, Plan, RemoteCommand, Schedule, Signals, Workplace, attend, host_names,
 };
 
 use super::args::{AgentArgs, ExecArgs};
 use super::temporary::Temporary;
 use super::up::Planned;
 use crate::failure::{Failure, Outcome};
+use crate::provider::{Search, this_program};
 use crate::terminal;
 
 /// Where a command runs.
@@ -95,23 +95,10 @@ fn place(args: &ExecArgs) -> Result<Place<'_>, Failure> {
 
 /// The folder of the provider's library: the one given, which must have it, or one beside this program.
 fn provider(given: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
-    let has_it = |folder: &PathBuf| folder.join(PROVIDER_LIBRARY).is_file();
-    let absolute = |folder: PathBuf| std::path::absolute(&folder).unwrap_or(folder);
-    if let Some(folder) = given {
-        let folder = absolute(folder.to_owned());
-        return if has_it(&folder) {
-            Ok(Some(folder))
-        } else {
-            Err(Failure::Input(format!("--provider {}: there is no {PROVIDER_LIBRARY}", folder.display())))
-        };
+    match given {
+        Some(folder) => Search::given(folder).map(Some),
+        None => Ok(Search::beside_the_program()?.folder()),
     }
-    let beside = this_program()?.parent().map(Path::to_owned).unwrap_or_default();
-    Ok([beside.clone(), beside.join("../lib/libfabric")].into_iter().find(has_it))
-}
-
-fn this_program() -> Result<PathBuf, Failure> {
-    std::env::current_exe()
-        .map_err(|why| Failure::Internal(format!("this program cannot find itself: {why}")))
 }
 
 /// Makes the lab, runs the command in it, and removes it, whatever happens.

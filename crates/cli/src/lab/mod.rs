@@ -60,8 +60,7 @@ impl State {
 
 /// Goes to where labs are made, making that place if need be. Before any thread is started.
 fn workplace_to_make() -> Result<Workplace, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|why| Failure::Internal(format!("this program cannot find itself: {why}")))?;
+    let program = crate::provider::this_program()?;
     Ok(Workplace::enter_or_make(Command::new(program).args(KEEPER_ARGUMENTS))?)
 }
 

@@ -95,7 +95,7 @@ unsafe fn domain(fabric: &Arc<crate::object::domain::Fabric>, info: &Info) -> An
     let addressing =
         if is_basic || mode & FI_MR_VIRT_ADDR != 0 { Addressing::Virtual } else { Addressing::Offset };
     let keys = if info.caps & (FI_RMA | FI_ATOMIC) == 0 {
-        Keys::Meaningless
+        Keys::Repeatable
     } else if is_basic || mode & FI_MR_PROV_KEY != 0 {
         Keys::Provided
     } else {

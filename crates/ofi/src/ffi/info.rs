@@ -161,8 +161,8 @@ fn one(offer: &Offer, echo: &Echo, next: *mut Info) -> Option<*mut Info> {
 }
 
 /// # Safety
-/// A list made by [`list`].
-unsafe fn free_list(mut at: *mut Info) {
+/// A list made by [`list`], of this library or another of this provider, that nobody uses any more.
+pub(super) unsafe fn free_list(mut at: *mut Info) {
     while !at.is_null() {
         // SAFETY: as the caller says.
         unsafe {

@@ -13,6 +13,7 @@ pub(crate) mod handle;
 pub(crate) mod handles;
 pub(crate) mod info;
 pub(crate) mod interfaces;
+pub(crate) mod library;
 pub(crate) mod memory;
 pub(crate) mod mr;
 pub(crate) mod provider;

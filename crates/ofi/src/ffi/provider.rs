@@ -87,8 +87,11 @@ fn unusable(named: bool, error: &str) -> Errno {
 fn refused(named: bool, refusal: &Refusal) -> Errno {
     match refusal {
         Refusal::NoSource => Errno(FI_EINVAL),
-        // What the environment names and this host has not is a mistake of the environment.
-        Refusal::NoInterface(what) if what.contains("PATHWEAVE_") => unusable(named, &refusal.to_string()),
+        // What the environment names and this host has not is a mistake of the environment; and who wants this provider and no
+        // other wants to know.
+        Refusal::NoInterface(what) if named || what.contains("PATHWEAVE_") => {
+            unusable(named, &refusal.to_string())
+        }
         _ => {
             say(Level::Info, format_args!("nothing is offered: {refusal}"));
             Errno(FI_ENODATA)

@@ -65,3 +65,26 @@ pub(crate) const MSG_ORDER: u64 = FI_ORDER_SAS
     | FI_ORDER_ATOMIC_RAW
     | FI_ORDER_ATOMIC_WAR
     | FI_ORDER_ATOMIC_WAW;
+
+/// Names of the capabilities that are set, as libfabric's manual has them without `FI_`.
+pub fn capability_names(caps: u64) -> Vec<&'static str> {
+    let named = [
+        (FI_MSG, "MSG"),
+        (FI_TAGGED, "TAGGED"),
+        (FI_RMA, "RMA"),
+        (FI_ATOMIC, "ATOMIC"),
+        (FI_SEND, "SEND"),
+        (FI_RECV, "RECV"),
+        (FI_READ, "READ"),
+        (FI_WRITE, "WRITE"),
+        (FI_REMOTE_READ, "REMOTE_READ"),
+        (FI_REMOTE_WRITE, "REMOTE_WRITE"),
+        (FI_MULTI_RECV, "MULTI_RECV"),
+        (FI_SOURCE, "SOURCE"),
+        (FI_DIRECTED_RECV, "DIRECTED_RECV"),
+        (FI_RMA_EVENT, "RMA_EVENT"),
+        (FI_LOCAL_COMM, "LOCAL_COMM"),
+        (FI_REMOTE_COMM, "REMOTE_COMM"),
+    ];
+    named.into_iter().filter(|(bit, _)| caps & bit != 0).map(|(_, name)| name).collect()
+}

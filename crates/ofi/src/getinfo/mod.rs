@@ -5,6 +5,7 @@ mod limits;
 mod offer;
 mod places;
 
+pub use limits::capability_names;
 pub(crate) use limits::*;
 pub(crate) use offer::{DomainHints, FabricHints, Hints, Offer, Question, Refusal, offers};
 pub(crate) use places::Interface;

@@ -212,7 +212,8 @@ fn candidates<'a>(
     if !loopback_is_meant && found.iter().any(|interface| !interface.address.is_loopback()) {
         found.retain(|interface| !interface.address.is_loopback());
     }
-    found.sort_by_key(|interface| interface.address.is_ipv6());
+    // A host may have its address on loopback as well, as routed fabrics give it: packets leave by the other.
+    found.sort_by_key(|interface| (interface.address.is_ipv6(), interface.is_loopback()));
     found
 }
 

@@ -42,6 +42,11 @@ impl Interface {
         }
     }
 
+    /// Linux has one, of this name, in every network namespace.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.name == "lo"
+    }
+
     /// Bytes of a packet on it; what Ethernet has, if the system does not say.
     pub(crate) fn link_mtu(&self) -> usize {
         self.system_says("mtu").unwrap_or(1_500)

@@ -52,6 +52,14 @@ fn one_offer_a_subnet_version_4_first_and_loopback_not_at_all() {
 }
 
 #[test]
+fn an_address_that_loopback_has_too_is_that_of_the_port() {
+    let routed = [interface("lo", "10.7.0.1", 32), interface("p0", "10.7.0.1", 32)];
+    let found = offers(&question(Hints::default()), &settings(&[("PATHWEAVE_ADDRESS", "10.7.0.1")]), &routed);
+    let found = found.unwrap();
+    assert_eq!((found.len(), found[0].interface.name.as_str()), (1, "p0"));
+}
+
+#[test]
 fn nodes_and_services_name_either_end() {
     let ask = |node: Option<&str>, service: Option<&str>, flags| {
         let (node, service) = (node.map(String::from), service.map(String::from));

@@ -27,8 +27,10 @@ pub(crate) enum Keys {
     Requested,
     /// We do.
     Provided,
-    /// Nobody reaches registered memory: keys mean nothing, and the same may be asked for again and again.
-    Meaningless,
+    /// The application, which asked for no access to memory when it opened the domain: the same key may be asked for again and
+    /// again (NCCL's plugin does). An endpoint of the domain may have such access all the same (Open MPI 5 opens one for messages
+    /// and one for memory); its peers reach the first region of a key.
+    Repeatable,
 }
 
 /// How peers name the bytes of a region.
@@ -134,18 +136,15 @@ impl Domain {
         };
         let mut memory = lock(&self.memory);
         let key = match self.keys {
-            Keys::Requested | Keys::Meaningless => requested_key,
+            Keys::Requested | Keys::Repeatable => requested_key,
             Keys::Provided => {
                 memory.next_key += 1;
                 memory.next_key
             }
         };
         let mr = Arc::new(Mr { key, span, base, access, counters: Mutex::default() });
-        if self.keys == Keys::Meaningless {
-            return Ok(mr);
-        }
         if memory.regions.contains_key(&key) {
-            return Err(Errno(FI_ENOKEY));
+            return if self.keys == Keys::Repeatable { Ok(mr) } else { Err(Errno(FI_ENOKEY)) };
         }
         memory.regions.insert(key, mr.clone());
         let endpoints = endpoints(&mut memory);
@@ -162,10 +161,13 @@ impl Domain {
 
     /// Takes memory back from peers; when this returns none reaches it.
     pub(crate) fn deregister(&self, mr: &Mr) {
-        if self.keys == Keys::Meaningless {
+        let mut memory = lock(&self.memory);
+        if !memory.regions.get(&mr.key).is_some_and(|open| std::ptr::eq(Arc::as_ptr(open), mr)) {
+            // Of a key that another region has.
             return;
         }
-        let endpoints = endpoints(&mut lock(&self.memory));
+        let endpoints = endpoints(&mut memory);
+        drop(memory);
         endpoints.iter().for_each(|endpoint| endpoint.close(mr.key));
         lock(&self.memory).regions.remove(&mr.key);
     }

@@ -80,6 +80,8 @@ pub struct Node {
 #[derive(Clone, Copy)]
 pub struct Options {
     pub caps: u64,
+    /// What the domain is opened for, where that is less than the endpoint.
+    pub domain_caps: Option<u64>,
     pub cq_flags: u64,
     pub wait_obj: u32,
     pub mr_mode: i32,
@@ -89,6 +91,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             caps: FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE,
+            domain_caps: None,
             cq_flags: 0,
             wait_obj: FI_WAIT_FD,
             mr_mode: 0,
@@ -117,7 +120,10 @@ impl Node {
                 info,
             };
             ok(((*provider).fabric)((*info).fabric_attr, &mut node.fabric, null_mut()));
+            let caps = (*info).caps;
+            (*info).caps = options.domain_caps.unwrap_or(caps);
             ok(((*(*node.fabric).ops).domain)(node.fabric, info, &mut node.domain, null_mut()));
+            (*info).caps = caps;
             let mut av = AvAttr {
                 type_: FI_AV_TABLE,
                 rx_ctx_bits: 0,

@@ -1,0 +1,195 @@
+//! Tagged messages over a provider of libfabric, by a program that treats all of them alike.
+
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::site::Site;
+use super::tools::{Subject, Tools};
+use crate::transport::place::End;
+use crate::transport::process::{Broken, Running};
+
+/// Beyond the time that it measures, a program gets so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LATENCY_BYTES: usize = 8;
+const MESSAGE_BYTES: usize = 1 << 20;
+const WINDOW: usize = 16;
+
+/// What to measure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ask {
+    mode: &'static str,
+    bytes: usize,
+    window: usize,
+    pub(super) seconds: u32,
+    bins: bool,
+}
+
+impl Ask {
+    pub(super) const LATENCY: Ask =
+        Ask { mode: "latency", bytes: LATENCY_BYTES, window: 1, seconds: 1, bins: false };
+    pub(super) const BANDWIDTH: Ask =
+        Ask { mode: "bandwidth", bytes: MESSAGE_BYTES, window: WINDOW, seconds: 1, bins: false };
+
+    /// The same for longer.
+    pub(super) fn lasting(self, seconds: u32) -> Ask {
+        Ask { seconds, ..self }
+    }
+
+    /// Small messages, so that arrivals tell when bytes arrived.
+    pub(super) fn in_bins(seconds: u32) -> Ask {
+        Ask { mode: "bandwidth", bytes: 16 << 10, window: 64, seconds, bins: true }
+    }
+}
+
+/// Two programs that talk.
+pub(super) struct Pair {
+    server: Running,
+    client: Running,
+    ask: Ask,
+}
+
+/// What came of it.
+pub(super) struct Measured {
+    pub(super) value: Value,
+    /// What the server printed in the end.
+    pub(super) arrivals: String,
+}
+
+impl Pair {
+    pub(super) fn start(site: &Site<'_>, tools: &Tools, subject: &Subject, ask: Ask) -> Result<Pair, Broken> {
+        let program = tools.fabric.to_string_lossy();
+        let start = |end, first: &str, more: &[String]| {
+            let mut command = site.command(end, &program);
+            command.args([first, subject.provider, &site.address(end)]).args(more);
+            command.envs(subject.variables(tools, &site.variables(end)));
+            site.start(end, command).map_err(Broken::Failed)
+        };
+        let mut server = start(End::Server, "serve", &[u8::from(ask.bins).to_string()])?;
+        let mut line = String::new();
+        let output = server.child().stdout.as_mut().expect("it is piped");
+        BufReader::new(output).read_line(&mut line).map_err(|why| Broken::Failed(why.to_string()))?;
+        if line.trim().is_empty() {
+            // It has said why.
+            return Err(server.finish_within(PATIENCE).err().unwrap_or(Broken::Hung(PATIENCE)));
+        }
+        let more = [line.trim(), ask.mode].map(str::to_owned).into_iter();
+        let numbers = [ask.bytes as u64, ask.window as u64, u64::from(ask.seconds)];
+        let more: Vec<String> = more.chain(numbers.map(|number| number.to_string())).collect();
+        let client = start(End::Client, "drive", &more)?;
+        Ok(Pair { server, client, ask })
+    }
+
+    pub(super) fn finish(self) -> Result<Measured, Broken> {
+        let ran = self.client.finish_within(PATIENCE + Duration::from_secs(self.ask.seconds.into()))?;
+        let value = serde_json::from_str(ran.output.trim())
+            .map_err(|why| Broken::Failed(format!("{why}: {}", ran.output)))?;
+        let arrivals =
+            if self.ask.bins { self.server.finish_within(PATIENCE)?.output } else { String::new() };
+        Ok(Measured { value, arrivals })
+    }
+}
+
+/// Measures once.
+pub(super) fn measure(site: &Site<'_>, tools: &Tools, subject: &Subject, ask: Ask) -> Result<Value, Broken> {
+    Ok(Pair::start(site, tools, subject, ask)?.finish()?.value)
+}
+
+/// The figures of one provider in one place, in turns with those of others.
+pub(super) struct Series {
+    pub(super) subject: Subject,
+    latencies: Vec<Value>,
+    streams: Vec<Value>,
+    broken: Vec<Broken>,
+}
+
+impl Series {
+    pub(super) fn new(subject: Subject) -> Self {
+        Series { subject, latencies: Vec::new(), streams: Vec::new(), broken: Vec::new() }
+    }
+
+    /// One turn. What broke once is left alone from then on.
+    pub(super) fn turn(&mut self, site: &Site<'_>, tools: &Tools, ask: Ask) {
+        if !self.broken.is_empty() {
+            return;
+        }
+        match measure(site, tools, &self.subject, ask) {
+            Ok(value) if ask.mode == "latency" => self.latencies.push(value),
+            Ok(value) => self.streams.push(value),
+            Err(broken) => self.broken.push(broken),
+        }
+    }
+
+    /// Median of the typical times, half a round trip.
+    pub(super) fn latency_us(&self) -> Option<f64> {
+        median(self.latencies.iter().filter_map(|value| value["typical_us"].as_f64()))
+    }
+
+    /// Median rate.
+    pub(super) fn mb_per_second(&self) -> Option<f64> {
+        median(self.streams.iter().filter_map(rate))
+    }
+
+    pub(super) fn line(&self) -> String {
+        let text = |value: Option<f64>, unit| value.map_or("-".into(), |value| format!("{value:.1} {unit}"));
+        let broken = self.broken.iter().map(|broken| format!("  {broken}")).collect::<String>();
+        let cpu = median(self.streams.iter().filter_map(|value| cpu(value, "client_cpu_s")));
+        format!(
+            "    {:<22} {:>12} {:>14}  client {:>12}{broken}",
+            self.subject.name,
+            text(self.latency_us(), "us"),
+            text(self.mb_per_second(), "MB/s"),
+            cpu.map_or("-".into(), |ns| format!("{ns:.3} ns/B"))
+        )
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let of = |part: &str| median(self.streams.iter().filter_map(|value| cpu(value, part)));
+        let waits = self.streams.first().map(|value| value["waits"].clone());
+        json!({
+            "provider": self.subject.name,
+            "latency_8_bytes": self.latencies,
+            "latency_us": self.latency_us(),
+            "mb_per_second": self.mb_per_second(),
+            "mb_per_second_runs": self.streams.iter().filter_map(rate).collect::<Vec<_>>(),
+            "client_cpu_ns_per_byte": of("client_cpu_s"),
+            "server_cpu_ns_per_byte": of("server_cpu_s"),
+            "waits": waits,
+            "hung": self.broken.iter().any(|broken| matches!(broken, Broken::Hung(_))),
+            "errors": self.broken.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Megabytes a second of a stream.
+pub(super) fn rate(value: &Value) -> Option<f64> {
+    Some(value["bytes"].as_f64()? / 1e6 / value["seconds"].as_f64()?)
+}
+
+fn cpu(value: &Value, part: &str) -> Option<f64> {
+    let bytes = value["bytes"].as_f64().filter(|bytes| *bytes > 0.0)?;
+    Some(value[part].as_f64()? * 1e9 / bytes)
+}
+
+/// The middle one; of two in the middle the larger.
+pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut all: Vec<f64> = values.collect();
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_medians() {
+        let stream = json!({ "bytes": 4_000_000, "seconds": 2.0, "client_cpu_s": 0.004 });
+        assert_eq!(rate(&stream), Some(2.0));
+        assert_eq!(cpu(&stream, "client_cpu_s"), Some(1.0));
+        assert_eq!(cpu(&json!({ "bytes": 0 }), "client_cpu_s"), None);
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
+        assert_eq!(median(std::iter::empty()), None);
+    }
+}

@@ -1,0 +1,289 @@
+//! MPI over the provider, over libfabric's `tcp`, and over what the MPI has itself.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::tools::{Subject, Tools};
+use crate::transport::process::{Broken, Running};
+
+/// Ranks of a job.
+const RANKS: [u32; 2] = [2, 4];
+/// Turns of all; the best of each counts, since other work can only slow a run down.
+const TURNS: usize = 2;
+/// A job gets so long before it is ended; then it hung.
+const PATIENCE_SECONDS: u64 = 90;
+/// What `timeout` says then.
+const OVERTIME: &str = "exit status: 124";
+/// Bytes of a sum over all ranks; over paths of 260 Mb/s fewer.
+const SUM_BYTES: u32 = 64 << 20;
+const SUM_BYTES_OF_LAB: u32 = 8 << 20;
+
+/// Whose launcher and library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    OpenMpi,
+    Mpich,
+}
+
+/// What carries the messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carrier {
+    Provider(Subject),
+    /// Open MPI's own TCP.
+    Own,
+}
+
+impl Carrier {
+    fn all(kind: Kind) -> Vec<Carrier> {
+        let provided = [Subject::INSECURE, Subject::ENCRYPT, Subject::TCP].map(Carrier::Provider);
+        match kind {
+            Kind::OpenMpi => provided.into_iter().chain([Carrier::Own]).collect(),
+            Kind::Mpich => provided.to_vec(),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Carrier::Provider(subject) => subject.name,
+            Carrier::Own => "its own tcp",
+        }
+    }
+}
+
+/// An MPI, with the program of ranks compiled for it.
+struct Mpi {
+    kind: Kind,
+    name: &'static str,
+    launcher: PathBuf,
+    program: PathBuf,
+}
+
+impl Mpi {
+    /// Those there are; what is missing goes into the notes.
+    fn find(tools: &Tools, notes: &mut Vec<String>) -> Vec<Mpi> {
+        let known = [
+            (Kind::OpenMpi, "Open MPI", "PATHWEAVE_OPENMPI", "openmpi"),
+            (Kind::Mpich, "MPICH", "PATHWEAVE_MPICH", "mpich"),
+        ];
+        let mut found = Vec::new();
+        for (kind, name, variable, suffix) in known {
+            let tool = |tool: &str| match std::env::var_os(variable) {
+                Some(folder) => Path::new(&folder).join(tool),
+                None => PathBuf::from(format!("{tool}.{suffix}")),
+            };
+            if kind == Kind::Mpich && !speaks_libfabric(&tool("mpichversion")) {
+                let why = "the one installed does not use libfabric, or there is none; PATHWEAVE_MPICH names the folder \
+                           of the programs of another";
+                notes.push(format!("{name} is left out: {why}"));
+                continue;
+            }
+            match tools.ranks(&tool("mpicc").to_string_lossy(), suffix) {
+                Ok(program) => found.push(Mpi { kind, name, launcher: tool("mpirun"), program }),
+                Err(why) => notes.push(format!("{name} is left out: {why}")),
+            }
+        }
+        found
+    }
+
+    /// Words that start ranks over this carrier.
+    fn words(&self, carrier: Carrier, ranks: u32) -> Vec<String> {
+        let mut words = vec![self.launcher.to_string_lossy().into_owned(), "-n".into(), ranks.to_string()];
+        let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
+        if self.kind == Kind::OpenMpi {
+            add(&["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]);
+            match carrier {
+                Carrier::Provider(subject) => {
+                    add(&["--mca", "pml", "cm", "--mca", "mtl", "ofi"]);
+                    add(&["--mca", "mtl_ofi_provider_include", subject.provider]);
+                }
+                Carrier::Own => add(&["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]),
+            }
+        }
+        words
+    }
+
+    fn variables(
+        &self,
+        tools: &Tools,
+        carrier: Carrier,
+        network: &[(&'static str, String)],
+    ) -> Vec<(String, String)> {
+        let mut all = match carrier {
+            Carrier::Provider(subject) => subject.variables(tools, network),
+            Carrier::Own => Vec::new(),
+        };
+        let mut add = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
+        match self.kind {
+            Kind::OpenMpi => {
+                add("OMPI_ALLOW_RUN_AS_ROOT", "1");
+                add("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            }
+            Kind::Mpich => {
+                add("MPIR_CVAR_CH4_NETMOD", "ofi");
+                // Ranks of one host use the network, too.
+                add("MPIR_CVAR_NOLOCAL", "1");
+            }
+        }
+        if let Carrier::Provider(subject) = carrier {
+            add("FI_PROVIDER", subject.provider);
+        }
+        all
+    }
+
+    /// One job. `before` are the words that bring it to where it runs.
+    fn run(&self, before: &[String], job: &Job, variables: Vec<(String, String)>) -> Result<Value, Broken> {
+        let mut command = Command::new("timeout");
+        command.args(["-k", "10", &PATIENCE_SECONDS.to_string()]).args(before);
+        command
+            .args(self.words(job.carrier, job.ranks))
+            .args(job.hosts.iter().flat_map(|hosts| ["--host", hosts]));
+        command.arg(&self.program).args([
+            job.seconds.to_string(),
+            job.sum_bytes.to_string(),
+            job.sums.to_string(),
+        ]);
+        command.envs(variables).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let running = Running::start(command).map_err(Broken::Failed)?;
+        let patience = Duration::from_secs(PATIENCE_SECONDS + 20);
+        let ran = running.finish_within(patience).map_err(|broken| match broken {
+            Broken::Failed(why) if why.starts_with(OVERTIME) => {
+                Broken::Hung(Duration::from_secs(PATIENCE_SECONDS))
+            }
+            broken => broken,
+        })?;
+        let line = ran.output.lines().find(|line| line.starts_with('{')).unwrap_or_default();
+        serde_json::from_str(line).map_err(|_| Broken::Failed(format!("it prints {}", ran.output.trim())))
+    }
+}
+
+/// What is run.
+struct Job {
+    carrier: Carrier,
+    ranks: u32,
+    hosts: Option<&'static str>,
+    seconds: f64,
+    sum_bytes: u32,
+    sums: u32,
+}
+
+fn speaks_libfabric(program: &Path) -> bool {
+    let output = Command::new(program).stdin(Stdio::null()).output();
+    output.is_ok_and(|output| {
+        let text = String::from_utf8_lossy(&output.stdout).to_lowercase();
+        text.lines().any(|line| line.contains("device") && line.contains("ch4") && line.contains("ofi"))
+    })
+}
+
+/// On loopback, ranks of one host without shared memory.
+pub(super) fn on_loopback(tools: &Tools, notes: &mut Vec<String>) -> Vec<Value> {
+    let mut rows = Vec::new();
+    for mpi in Mpi::find(tools, notes) {
+        for ranks in RANKS {
+            let job =
+                |carrier| Job { carrier, ranks, hosts: None, seconds: 0.6, sum_bytes: SUM_BYTES, sums: 2 };
+            let network = [("PATHWEAVE_IFACE", "lo".to_owned())];
+            rows.extend(in_turns(&mpi, "loopback", ranks, &|carrier| {
+                mpi.run(&[], &job(carrier), mpi.variables(tools, carrier, &network))
+            }));
+        }
+    }
+    rows
+}
+
+/// In a lab with four unequal spines, a rank a host.
+pub(super) fn over_spines(tools: &Tools, scenario: &Path, notes: &mut Vec<String>) -> Vec<Value> {
+    let program = std::env::current_exe().unwrap_or_default().with_file_name("pathweave");
+    if !program.exists() {
+        notes.push("MPI in a lab is left out: there is no pathweave beside this program".into());
+        return Vec::new();
+    }
+    let mut rows = Vec::new();
+    for mpi in Mpi::find(tools, &mut Vec::new()) {
+        for ranks in RANKS {
+            // Ranks 0 and 1 are in different racks.
+            let hosts = Some(if ranks == 2 { "host0,host2" } else { "host0,host2,host1,host3" });
+            let job =
+                |carrier| Job { carrier, ranks, hosts, seconds: 2.0, sum_bytes: SUM_BYTES_OF_LAB, sums: 1 };
+            let lab = format!("bench{}", std::process::id());
+            let path = |path: &Path| path.to_string_lossy().into_owned();
+            let before = [path(&program), "lab".into(), "exec".into(), path(scenario), "--name".into(), lab];
+            let before = before.into_iter().chain(["--provider".into(), path(&tools.provider), "--".into()]);
+            let before: Vec<String> = before.collect();
+            rows.extend(in_turns(&mpi, "four unequal spines", ranks, &|carrier| {
+                mpi.run(&before, &job(carrier), mpi.variables(tools, carrier, &[]))
+            }));
+        }
+    }
+    rows
+}
+
+#[allow(clippy::print_stdout)]
+fn in_turns(
+    mpi: &Mpi,
+    place: &str,
+    ranks: u32,
+    run: &dyn Fn(Carrier) -> Result<Value, Broken>,
+) -> Vec<Value> {
+    let carriers = Carrier::all(mpi.kind);
+    let mut runs: Vec<Vec<Value>> = vec![Vec::new(); carriers.len()];
+    let mut broken: Vec<Option<Broken>> = vec![None; carriers.len()];
+    for _ in 0..TURNS {
+        for (index, carrier) in
+            carriers.iter().enumerate().filter(|(index, _)| broken[*index].is_none()).collect::<Vec<_>>()
+        {
+            match run(*carrier) {
+                Ok(value) => runs[index].push(value),
+                Err(why) => broken[index] = Some(why),
+            }
+        }
+    }
+    let rows = carriers.iter().zip(runs).zip(broken).map(|((carrier, runs), broken)| {
+        let all = |name: &str| runs.iter().filter_map(|run| run[name].as_f64()).collect::<Vec<_>>();
+        let least = |name: &str| all(name).into_iter().min_by(f64::total_cmp);
+        let (latency, sum) = (least("latency_us"), least("sum_s"));
+        let rate = all("mb_per_second").into_iter().max_by(f64::total_cmp);
+        let text = |value: Option<f64>, unit| value.map_or("-".into(), |value| format!("{value:.2} {unit}"));
+        println!(
+            "    {}, {place}, {ranks} ranks, {:<20} {:>12} {:>14}  sum {:>9}  {}",
+            mpi.name,
+            carrier.name(),
+            text(latency, "us"),
+            text(rate, "MB/s"),
+            text(sum, "s"),
+            broken.as_ref().map(ToString::to_string).unwrap_or_default()
+        );
+        json!({
+            "mpi": mpi.name,
+            "place": place,
+            "ranks": ranks,
+            "carrier": carrier.name(),
+            "latency_us": latency,
+            "mb_per_second": rate,
+            "sum_s": sum,
+            "runs": runs,
+            "hung": matches!(broken, Some(Broken::Hung(_))),
+            "error": broken.map(|why| why.to_string()),
+        })
+    });
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_started_over_what_is_asked_for() {
+        let mpi = |kind| Mpi { kind, name: "x", launcher: "mpirun".into(), program: "p".into() };
+        let words = mpi(Kind::OpenMpi).words(Carrier::Provider(Subject::ENCRYPT), 4).join(" ");
+        assert!(
+            words.starts_with("mpirun -n 4 ") && words.ends_with("mtl_ofi_provider_include pathweave"),
+            "{words}"
+        );
+        assert!(mpi(Kind::OpenMpi).words(Carrier::Own, 2).join(" ").ends_with("--mca btl tcp,self"));
+        assert_eq!(mpi(Kind::Mpich).words(Carrier::Provider(Subject::TCP), 2), ["mpirun", "-n", "2"]);
+    }
+}

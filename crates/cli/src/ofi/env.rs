@@ -1,0 +1,102 @@
+//! `pathweave ofi env`.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use pathweave_datapath::secure::ClusterKey;
+
+use super::shell::Shell;
+use crate::failure::{Failure, Outcome};
+use crate::provider::Search;
+use crate::terminal;
+
+/// Prints the variables with which libfabric finds the provider and takes it: FI_PROVIDER_PATH, FI_PROVIDER and, where there
+/// is a key, PATHWEAVE_KEY_FILE. Nothing is printed on standard output unless all of it is right.
+#[derive(Args, Debug)]
+pub(crate) struct EnvArgs {
+    /// Folder with libpathweave-fi.so [default: this program's, its ../lib/libfabric, or /usr/local/lib/libfabric]
+    #[arg(long, value_name = "DIR")]
+    provider: Option<PathBuf>,
+    /// The cluster's key: a file with 64 hexadecimal digits that only its owner can read [default: PATHWEAVE_KEY_FILE]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// The language of the lines
+    #[arg(long, value_enum, default_value_t)]
+    shell: Shell,
+}
+
+pub(super) fn env(args: &EnvArgs) -> Result<Outcome, Failure> {
+    let folder = match &args.provider {
+        Some(folder) => Search::given(folder)?,
+        None => {
+            let search = Search::installed()?;
+            search.folder().ok_or_else(|| {
+                Failure::Input(format!(
+                    "{search}: `make install-provider PREFIX=DIR` puts it into DIR/lib/libfabric, and --provider names \
+                     another folder"
+                ))
+            })?
+        }
+    };
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let mut lines =
+        args.shell.export("FI_PROVIDER_PATH", &with_others(&folder, variable("FI_PROVIDER_PATH"))?);
+    lines.push_str(&args.shell.export("FI_PROVIDER", "pathweave"));
+    let key = args.key.clone().or_else(|| variable("PATHWEAVE_KEY_FILE").map(PathBuf::from));
+    if let Some(key) = key {
+        ClusterKey::read(&key).map_err(|why| {
+            let from = if args.key.is_some() { "--key" } else { "PATHWEAVE_KEY_FILE" };
+            Failure::Input(format!("{from}: {why}"))
+        })?;
+        // Programs start in other folders than this one.
+        let key = std::path::absolute(&key).unwrap_or(key);
+        lines.push_str(&args.shell.export("PATHWEAVE_KEY_FILE", text(&key)?));
+    } else if variable("PATHWEAVE_PROTECTION").is_none_or(|mode| mode != "insecure") {
+        terminal::note(
+            "note: there is no key, without which nothing is offered: --key FILE, or on a closed network \
+             PATHWEAVE_PROTECTION=insecure",
+        );
+    }
+    terminal::out(&lines);
+    Ok(Outcome::Done)
+}
+
+/// The folder before those that the variable names already: it replaces libfabric's own.
+fn with_others(folder: &Path, set: Option<OsString>) -> Result<String, Failure> {
+    let folder = text(folder)?;
+    if folder.contains(':') {
+        return Err(Failure::Input(format!("{folder}: a colon parts the folders of FI_PROVIDER_PATH")));
+    }
+    let Some(set) = set else { return Ok(folder.to_owned()) };
+    let set = text(&set)?;
+    if set.split(':').any(|entry| entry.trim_start_matches('@') == folder) {
+        return Ok(set.to_owned());
+    }
+    // What is first in it says how the rest is read.
+    Ok(match set.strip_prefix('@') {
+        Some(rest) => format!("@{folder}:{rest}"),
+        None => format!("{folder}:{set}"),
+    })
+}
+
+fn text<S: AsRef<OsStr> + ?Sized>(value: &S) -> Result<&str, Failure> {
+    let value = value.as_ref();
+    value.to_str().ok_or_else(|| Failure::Input(format!("{}: not UTF-8", value.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_that_are_there_stay_and_none_comes_twice() {
+        let with = |set: Option<&str>| with_others(Path::new("/p"), set.map(OsString::from)).unwrap();
+        assert_eq!(with(None), "/p");
+        assert_eq!(with(Some("/a:/b")), "/p:/a:/b");
+        assert_eq!(with(Some("@/a")), "@/p:/a");
+        assert_eq!(with(Some("/a:/p")), "/a:/p");
+        assert_eq!(with(Some("@/p")), "@/p");
+        assert!(with_others(Path::new("/p:q"), None).is_err());
+    }
+}
