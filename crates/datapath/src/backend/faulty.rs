@@ -123,6 +123,9 @@ impl<B: Backend> Backend for Faulty<B> {
     fn addresses(&self) -> Vec<SocketAddr> {
         self.inner.addresses()
     }
+    fn prefixes(&self) -> Vec<Option<u8>> {
+        self.inner.prefixes()
+    }
     fn rail_towards(&self, peer: SocketAddr) -> Rail {
         self.inner.rail_towards(peer)
     }

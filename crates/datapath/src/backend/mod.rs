@@ -131,6 +131,11 @@ pub trait Backend: Send {
         vec![self.local_addr()]
     }
 
+    /// For each of them, how many bits name the network that its interface is attached to, as far as that is known.
+    fn prefixes(&self) -> Vec<Option<u8>> {
+        vec![None; self.addresses().len()]
+    }
+
     /// From which of its addresses this machine would send to `peer`.
     fn rail_towards(&self, _peer: SocketAddr) -> Rail {
         Rail::FIRST
@@ -195,6 +200,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn addresses(&self) -> Vec<SocketAddr> {
         (**self).addresses()
+    }
+    fn prefixes(&self) -> Vec<Option<u8>> {
+        (**self).prefixes()
     }
     fn rail_towards(&self, peer: SocketAddr) -> Rail {
         (**self).rail_towards(peer)

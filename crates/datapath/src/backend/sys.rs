@@ -49,8 +49,17 @@ pub(super) fn get_option(socket: BorrowedFd<'_>, level: c_int, name: c_int) -> i
     if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The number of the network interface that has an address, if one has.
-pub(super) fn interface_of(address: IpAddr) -> Option<u32> {
+/// Where an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Attachment {
+    /// The number of the network interface that has it.
+    pub(super) interface: u32,
+    /// Bits that name the network there.
+    pub(super) prefix: u8,
+}
+
+/// Where an address is, if an interface has it.
+pub(super) fn attachment_of(address: IpAddr) -> Option<Attachment> {
     let mut first: *mut libc::ifaddrs = ptr::null_mut();
     // SAFETY: on success it writes a list, which is freed below.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
@@ -58,12 +67,14 @@ pub(super) fn interface_of(address: IpAddr) -> Option<u32> {
     }
     let (mut at, mut found) = (first, None);
     while !at.is_null() && found.is_none() {
-        // SAFETY: an element of the list, not freed yet; its address is NULL or as large as its family says, and its name a
-        // string.
+        // SAFETY: an element of the list, not freed yet; its address and mask are NULL or as large as their family says, and
+        // its name is a string.
         unsafe {
             let element = &*at;
             if ip_of(element.ifa_addr) == Some(address) {
-                found = Some(libc::if_nametoindex(element.ifa_name)).filter(|index| *index > 0);
+                let interface = libc::if_nametoindex(element.ifa_name);
+                let prefix = ip_of(element.ifa_netmask).map_or(u8::MAX, bits);
+                found = (interface > 0).then_some(Attachment { interface, prefix });
             }
             at = element.ifa_next;
         }
@@ -71,6 +82,14 @@ pub(super) fn interface_of(address: IpAddr) -> Option<u32> {
     // SAFETY: from getifaddrs, and freed once.
     unsafe { libc::freeifaddrs(first) };
     found
+}
+
+/// Bits of a mask.
+fn bits(mask: IpAddr) -> u8 {
+    match mask {
+        IpAddr::V4(mask) => mask.to_bits().count_ones() as u8,
+        IpAddr::V6(mask) => mask.to_bits().count_ones() as u8,
+    }
 }
 
 /// # Safety

@@ -17,7 +17,7 @@ use pathweave_units::PathId;
 use pathweave_wire::Ecn;
 
 use super::socket::{self, UdpSocket};
-use super::sys::{self, Appetite, Receiver};
+use super::sys::{self, Appetite, Attachment, Receiver};
 use super::{Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, Wait, Waker};
 use crate::clock::realtime_ns;
 
@@ -85,7 +85,7 @@ struct Sockets {
     /// One a path.
     outbound: Vec<UdpSocket>,
     /// By which interface they send; `None`: as routing says.
-    interface: Option<u32>,
+    attachment: Option<Attachment>,
     /// When that was last looked for.
     looked: Instant,
 }
@@ -166,7 +166,7 @@ impl Sockets {
             outbound.push(socket);
         }
         let (appetite, looked) = (Appetite::default(), Instant::now());
-        let mut sockets = Sockets { inbound, appetite, outbound, interface: None, looked };
+        let mut sockets = Sockets { inbound, appetite, outbound, attachment: None, looked };
         // Where there is one address, routing alone says where packets leave.
         if !config.also_bind.is_empty() && !bind.ip().is_loopback() {
             sockets.find_interface();
@@ -177,12 +177,12 @@ impl Sockets {
     /// Sends by the interface that has the address. Otherwise two interfaces of one network would send by the first of them.
     fn find_interface(&mut self) {
         self.looked = Instant::now();
-        let found = sys::interface_of(self.inbound.local_addr().ip());
-        let Some(interface) = found.filter(|found| self.interface != Some(*found)) else { return };
+        let found = sys::attachment_of(self.inbound.local_addr().ip());
+        let Some(found) = found.filter(|found| self.attachment != Some(*found)) else { return };
         let mut sockets = std::iter::once(&self.inbound).chain(&self.outbound);
         // If the system refuses, routing decides.
-        if sockets.all(|socket| socket.leave_by(interface).is_ok()) {
-            self.interface = Some(interface);
+        if sockets.all(|socket| socket.leave_by(found.interface).is_ok()) {
+            self.attachment = Some(found);
         }
     }
 
@@ -190,7 +190,7 @@ impl Sockets {
     #[cold]
     fn failed(&mut self, error: &io::Error) {
         let is_gone = matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO));
-        if self.interface.is_some() && is_gone && self.looked.elapsed() >= LOOK_FOR_INTERFACE {
+        if self.attachment.is_some() && is_gone && self.looked.elapsed() >= LOOK_FOR_INTERFACE {
             self.find_interface();
         }
     }
@@ -262,6 +262,10 @@ impl Backend for UdpBackend {
 
     fn addresses(&self) -> Vec<SocketAddr> {
         self.rails.iter().map(|rail| rail.inbound.local_addr()).collect()
+    }
+
+    fn prefixes(&self) -> Vec<Option<u8>> {
+        self.rails.iter().map(|rail| rail.attachment.map(|found| found.prefix)).collect()
     }
 
     fn rail_towards(&self, peer: SocketAddr) -> Rail {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use pathweave_transport::Opcode;
-use pathweave_units::{HostId, PathId, QpNum, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 
 use super::rails::Rails;
 use super::watch::PathProbe;
@@ -21,6 +21,9 @@ use crate::stream::Stream;
 const SLOT_BITS: u32 = 16;
 /// Queue pair numbers are slots in their low bits (see the endpoint), which is what they are looked up by.
 const QP_SLOT_BITS: u32 = 18;
+
+/// Silence after which other ways are looked for.
+const STALLED: Duration = Duration::from_ms(200);
 
 /// How far a connection has come, as the loop sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +100,11 @@ impl Connection {
     #[inline]
     pub(crate) fn on_wire(&self, path: PathId) -> PathId {
         PathId(path.0 % self.paths)
+    }
+
+    /// Whether nothing comes back although something should.
+    pub(crate) fn stalls(&self, now: Time) -> bool {
+        !self.sends.is_empty() && now.saturating_since(self.heard) >= STALLED
     }
 
     /// Whether its peer is at this address.

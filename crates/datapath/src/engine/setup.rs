@@ -339,11 +339,12 @@ impl Core {
     ) -> bool {
         let Established { session, agreed, peer: hello, round_trip } = established;
         self.act_for(id);
-        let rails = self.io.addresses.len();
+        let rails: Vec<_> =
+            self.io.addresses.iter().map(SocketAddr::ip).zip(self.io.prefixes.clone()).collect();
         let Some(connection) = self.connections.get_mut(id) else { return false };
         (connection.rail, connection.peer) = met;
         if agreed.features.has(Features::ADDRESSES) {
-            let ends = Ends { role, rails, listed: &hello.addresses, met };
+            let ends = Ends { role, rails: &rails, listed: &hello.addresses, met };
             connection.rails = Rails::new(now, &ends, agreed.paths);
         }
         let shared = connection.shared.clone();

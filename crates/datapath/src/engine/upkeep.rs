@@ -6,7 +6,7 @@ use pathweave_units::{Duration, PathId, Time};
 use super::connection::Phase;
 use super::inbound::nth_path;
 use super::watch::Watched;
-use super::{Core, control};
+use super::{Core, control, rails};
 use crate::scheme::span;
 use crate::state::{CloseReason, ConnectionId};
 
@@ -75,7 +75,15 @@ impl Core {
     /// Asks by pairs of addresses by which no answer has come yet. Says when to look again.
     fn ask(&mut self, now: Time, id: ConnectionId) -> Option<Time> {
         let connection = self.connections.get_mut(id).filter(|connection| connection.phase == Phase::Open)?;
-        let (due, next) = connection.rails.as_mut()?.due(now);
+        let (paths, stalls) = (connection.paths, connection.stalls(now));
+        let rails = connection.rails.as_mut()?;
+        if stalls {
+            rails.turn(now);
+        }
+        // The last path is never taken for dead.
+        let dead = self.endpoint.policy(connection.qp).map_or(0, Watched::dead);
+        let is_dire = stalls || dead > 0 && dead + 1 >= paths;
+        let (due, next) = rails.due(now, if is_dire { rails::Need::Dire } else { rails::Need::None });
         due.into_iter().for_each(|pair| self.emit_ask(id, pair));
         next
     }

@@ -34,6 +34,8 @@ pub(crate) struct Io {
     pub(crate) local: SocketAddr,
     /// All addresses at which this end is reached, by rail; the first is `local`.
     pub(crate) addresses: Vec<SocketAddr>,
+    /// For each of them, how many bits name the network it is in, if that is known.
+    pub(crate) prefixes: Vec<Option<u8>>,
     /// Source port of each path, of the first rail, then of the next, for statistics.
     pub(crate) ports: Vec<u16>,
     pub(crate) counts: Counts,
@@ -88,6 +90,7 @@ impl Io {
             waits_for_line: None,
             local: backend.local_addr(),
             addresses: backend.addresses(),
+            prefixes: backend.prefixes(),
             ports,
             counts: Counts::default(),
             next_upkeep: Time::ZERO,

@@ -343,9 +343,11 @@ mod tests {
     use super::*;
     use crate::backend::{Arrivals, Received, Wait, Waker};
 
-    /// Takes batches while it has room.
+    /// Takes batches while it has room, but none from the second rail while that is full.
+    #[derive(Default)]
     struct Sink {
         room: usize,
+        second_is_full: bool,
         sent: Vec<(u16, usize, Vec<u8>)>,
     }
 
@@ -360,7 +362,7 @@ mod tests {
             LIMITS
         }
         fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
-            if self.room == 0 {
+            if self.room == 0 || self.second_is_full && batch.rail == Rail(1) {
                 return Ok(Sent::Busy);
             }
             self.room -= 1;
@@ -394,7 +396,7 @@ mod tests {
 
     #[test]
     fn packets_of_a_path_leave_together_until_one_is_short() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, ..Sink::default() });
         for (path, len, byte) in [(0, 20, 1), (1, 10, 2), (0, 20, 3), (0, 5, 4), (0, 20, 5), (1, 11, 6)] {
             add(&mut outbound, path, len, byte);
         }
@@ -415,6 +417,38 @@ mod tests {
         assert_eq!(outbound.counters().datagrams, 6);
     }
 
+    #[test]
+    fn a_rail_without_room_holds_up_no_other() {
+        let mut outbound = Outbound::new(LIMITS, 4, 2);
+        let mut sink = Sink { room: 99, second_is_full: true, ..Sink::default() };
+        let add = |outbound: &mut Outbound, rail, path, byte| {
+            let target = target(path);
+            let target = Target { lane: Lane { rail: Rail(rail), ..target.lane }, ..target };
+            outbound.add(target, 10, |out| {
+                out.fill(byte);
+                true
+            });
+        };
+        for (rail, path, byte) in [(1, 2, 1), (0, 2, 2), (1, 3, 3), (0, 1, 4)] {
+            add(&mut outbound, rail, path, byte);
+        }
+        outbound.flush(&mut sink);
+        let bytes = |sink: &Sink| sink.sent.iter().map(|(_, _, bytes)| bytes[0]).collect::<Vec<_>>();
+        assert_eq!(bytes(&sink), [2, 4], "one path, two rails: two batches");
+        assert!(outbound.is_stuck() && !outbound.is_full());
+        add(&mut outbound, 1, 2, 5);
+        sink.second_is_full = false;
+        outbound.flush(&mut sink);
+        assert_eq!(bytes(&sink), [2, 4, 1, 3, 5], "in their order");
+        assert!(!outbound.is_stuck());
+        // Both are without room.
+        sink.room = 0;
+        add(&mut outbound, 0, 0, 6);
+        add(&mut outbound, 1, 0, 7);
+        outbound.flush(&mut sink);
+        assert!(outbound.is_full());
+    }
+
     fn add_along(outbound: &mut Outbound, path: u16, len: usize, byte: u8) {
         outbound.add_along(target(path).lane, Ends::AsWritten, len, |out| {
             out.fill(byte);
@@ -424,7 +458,7 @@ mod tests {
 
     #[test]
     fn an_answer_goes_along_with_data_of_its_path() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, ..Sink::default() });
         // Longer than the data, shorter, and where there is none.
         add(&mut outbound, 0, 10, 1);
         add_along(&mut outbound, 0, 15, 2);
@@ -446,7 +480,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_cannot_go_along_goes_alone_and_one_that_is_not_written_leaves_no_trace() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, ..Sink::default() });
         // Behind a short packet, before two, and beyond the limit of 100 bytes.
         for len in [20, 5] {
             add(&mut outbound, 0, len, 1);
@@ -472,7 +506,7 @@ mod tests {
 
     #[test]
     fn crcs_are_made_when_a_batch_is_whole_and_stay_apart_from_what_has_none() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, ..Sink::default() });
         let crc = Target { ends: Ends::Crc, ..target(0) };
         for (len, byte) in [(20, 1), (20, 2), (9, 3)] {
             outbound.add(crc, len, |out| {
@@ -496,7 +530,7 @@ mod tests {
 
     #[test]
     fn limits_of_the_backend_hold() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, ..Sink::default() });
         for byte in 0..4 {
             add(&mut outbound, 0, 10, byte);
         }
@@ -510,7 +544,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_leaves_later_in_order() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 1, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 1, ..Sink::default() });
         for path in 0..3 {
             add(&mut outbound, path, 10, path as u8);
         }
@@ -526,7 +560,7 @@ mod tests {
 
     #[test]
     fn a_packet_that_cannot_be_written_leaves_no_hole() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 9, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 9, ..Sink::default() });
         add(&mut outbound, 0, 10, 1);
         outbound.add(target(0), 10, |_| false);
         add(&mut outbound, 0, 10, 2);

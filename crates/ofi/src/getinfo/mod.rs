@@ -4,6 +4,7 @@ mod check;
 mod limits;
 mod offer;
 mod places;
+mod together;
 
 pub(crate) use limits::*;
 pub(crate) use offer::{DomainHints, FabricHints, Hints, Offer, Question, Refusal, offers};
