@@ -30,10 +30,10 @@ for link in 0 1; do
     tc qdisc add dev a$link root tbf rate $rate burst 16kb limit 100kb
     b tc qdisc add dev b$link root tbf rate $rate burst 16kb limit 100kb
 done
-nsenter -t $holder -n "$program" perf server --insecure --line-rate 50Mbps --driven-by thread --clients 1 --quiet \
+nsenter -t $holder -n "$program" perf server --insecure --line-rate 200Mbps --driven-by thread --clients 1 --quiet \
     --bind 10.77.0.2:5000,10.77.1.2:5000 & server=$!
 ( eval "$beside" ) &
-"$program" perf client --insecure --line-rate 50Mbps --driven-by thread --scheme udmp --json --depth 8 "$@"
+"$program" perf client --insecure --line-rate 200Mbps --driven-by thread --scheme udmp --json --depth 8 "$@"
 wait $server
 "#;
 

@@ -82,6 +82,7 @@ pub struct SendError {
 pub(crate) struct Outbound {
     limits: Limits,
     rails: usize,
+    paths: usize,
     /// Index in `filling` of each path's batch, of the first rail, then of the next.
     of_path: Vec<Option<u16>>,
     filling: Vec<Batch>,
@@ -100,6 +101,7 @@ impl Outbound {
         Outbound {
             limits,
             rails,
+            paths: paths.into(),
             of_path: vec![None; usize::from(paths) * rails],
             filling: Vec::new(),
             ready: VecDeque::new(),
@@ -129,7 +131,7 @@ impl Outbound {
     /// Where the batch of a path is looked up.
     #[inline]
     fn slot(&self, lane: Lane) -> usize {
-        lane.rail.index() * (self.of_path.len() / self.rails) + lane.path.index()
+        lane.rail.index() * self.paths + lane.path.index()
     }
 
     /// What the system last said that no retry mends.
