@@ -65,7 +65,8 @@ fn settings() -> Result<Settings> {
             "serve" => s.serve = value == "1",
             "peer" => s.peer = Some(value.parse()?),
             "bind" => {
-                let addresses = value.split(',').map(str::parse).collect::<std::result::Result<Vec<_>, _>>()?;
+                let addresses =
+                    value.split(',').map(str::parse).collect::<std::result::Result<Vec<_>, _>>()?;
                 let (first, others) = addresses.split_first().ok_or("no address")?;
                 (s.device.bind, s.device.also_bind) = (*first, others.to_vec());
                 s.device.unprotected = Unprotected::Anywhere;

@@ -302,8 +302,10 @@ impl DeviceConfig {
         for (index, address) in all().enumerate() {
             let ip = address.ip();
             let known = all().take(index).any(|other| other.ip() == ip);
-            let sound = !known && !ip.is_unspecified() && address.is_ipv4() == self.bind.is_ipv4();
-            let allowed = "addresses of one family (IPv4 or IPv6), each of an interface and given once";
+            let of_one_link = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+            let of_a_host = !ip.is_unspecified() && !ip.is_multicast() && !of_one_link;
+            let sound = !known && of_a_host && address.is_ipv4() == self.bind.is_ipv4();
+            let allowed = "addresses of one family (IPv4 or IPv6), each of an interface, given once, and not of one link alone";
             check(sound, "also_bind", address, allowed)?;
         }
         Ok(())

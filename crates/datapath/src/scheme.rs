@@ -149,7 +149,8 @@ fn held(scheme: &Scheme, config: &DeviceConfig, paths: u16, round_trip: Option<S
     let network = network_rtt(config, round_trip);
     let held = (HELD_BDPS * bytes(network + span(config.host_delay))).min(HELD_BYTES);
     let packet = f64::from(u32::from(config.mtu_payload) + AROUND_PAYLOAD_BYTES);
-    let several = if config.also_bind.is_empty() { 0.0 } else { HELD_PACKETS_A_PATH * packet * f64::from(paths) };
+    let several =
+        if config.also_bind.is_empty() { 0.0 } else { HELD_PACKETS_A_PATH * packet * f64::from(paths) };
     bytes(network).max(held).max(several) / bytes(rtts(scheme, config, round_trip).base).max(1.0)
 }
 

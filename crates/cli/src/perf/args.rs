@@ -40,7 +40,7 @@ pub(crate) enum PerfCommand {
 pub(crate) struct ServerArgs {
     /// Address and port to serve at; port 0: any that is free, which is printed. Several with commas, one of each network
     /// interface: paths are spread over all of them
-    #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "0.0.0.0:18515")]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', default_values_t = [SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT))])]
     pub(crate) bind: Vec<SocketAddr>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,

@@ -25,10 +25,8 @@ impl Routes {
     /// `towards`: the rail from which routing would send to each address of the peer.
     pub(super) fn new(rails: usize, towards: &[Rail], paths: u16) -> Self {
         let mut ways: Vec<(Rail, usize)> = towards.iter().enumerate().map(|(to, rail)| (*rail, to)).collect();
-        for to in 0..towards.len() {
-            ways.extend(
-                (0..rails).map(|rail| (Rail(rail as u8), to)).filter(|(rail, _)| *rail != towards[to]),
-            );
+        for (to, likely) in towards.iter().enumerate() {
+            ways.extend((0..rails).map(|rail| (Rail(rail as u8), to)).filter(|(rail, _)| rail != likely));
         }
         Routes { ways, at: 0, path: None, paths, answered: None }
     }

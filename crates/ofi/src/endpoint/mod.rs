@@ -27,6 +27,7 @@ pub(crate) use operations::{Amo, AtomicFetch, Incoming, MessageKind, Outgoing, R
 pub(crate) use report::{BoundCounter, BoundQueue, Reporter, Selection};
 
 use crate::abi::errno::*;
+use crate::getinfo::Interface;
 use crate::guard::{Answer, Errno};
 use crate::log::{Level, say, say_once};
 use crate::object::domain::{Domain, Mr, OpensMemory};
@@ -87,12 +88,12 @@ fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
     if all().any(|interface| interface.address == bind.ip()) {
         config.also_bind = others.map(|other| SocketAddr::new(other.address, bind.port())).collect();
     }
-    let speed: Option<u64> = all().map(|interface| interface.speed_mbps()).sum();
+    let speed: Option<u64> = all().map(Interface::speed_mbps).sum();
     let speed = speed.filter(|mbps| (1..=10_000_000).contains(mbps));
     if let Some(rate) = settings.line_rate.or(speed.map(Rate::from_mbps)) {
         config.line_rate = rate;
     }
-    let link_mtu = settings.link_mtu.or(all().map(|interface| interface.link_mtu()).min()).unwrap_or(1_500);
+    let link_mtu = settings.link_mtu.or(all().map(Interface::link_mtu).min()).unwrap_or(1_500);
     // A link too small for packets of ours fails when the device opens.
     let _ = config.fit_link(link_mtu);
     config.driving = match settings.progress {

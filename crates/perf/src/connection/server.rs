@@ -27,9 +27,9 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
     let device = device::open(options.device.clone())?;
     let closed = |why: WaitError| Failure::Internal(why.to_string());
     let listener = device.listen().map_err(|why| Failure::Input(why.to_string()))?;
-    let protection = options.device.protection;
-    let local: Vec<String> = device.addresses().iter().map(|address| address.to_string()).collect();
-    console.note(Note::Listening(&format!("listening on {} ({protection})", local.join(","))));
+    let (protection, local) = (options.device.protection, device.local_addr());
+    let all: Vec<String> = device.addresses().iter().map(ToString::to_string).collect();
+    console.note(Note::Listening(&format!("listening on {} ({protection})", all.join(","))));
     let say = |line: String| console.note(Note::Client(&line));
     let mut sessions: Vec<Session> = Vec::new();
     let mut clients = Clients::new(options.clients);
