@@ -1,7 +1,7 @@
 //! Two hosts with two links of different rate between them, in network namespaces that vanish with their processes: `pathweave
 //! perf` over both, over one that goes down for a while, and from one end that has a single address.
 
-#![allow(clippy::print_stderr)] // What is skipped is said.
+#![allow(clippy::print_stderr)] // What is skipped is said, and rates.
 
 mod common;
 
@@ -31,9 +31,10 @@ for link in 0 1; do
     b tc qdisc add dev b$link root tbf rate $rate burst 16kb limit 100kb
 done
 nsenter -t $holder -n "$program" perf server --insecure --line-rate 200Mbps --driven-by thread --clients 1 --quiet \
-    --bind 10.77.0.2:5000,10.77.1.2:5000 & server=$!
+    --bind 10.77.0.2:5000,10.77.1.2:5000 > server.out & server=$!
+until grep -q listening server.out; do kill -0 $server; sleep 0.02; done
 ( eval "$beside" ) &
-"$program" perf client --insecure --line-rate 200Mbps --driven-by thread --scheme udmp --json --depth 8 "$@"
+"$program" perf client --insecure --line-rate 200Mbps --driven-by thread --scheme udmp --json --depth 8 --size 1MiB "$@"
 wait $server
 "#;
 
@@ -56,7 +57,7 @@ fn measured(test: &str, beside: &str, client: &[&str]) -> Option<Done> {
 
 /// The rate of payload in Mb/s, and packets by the address they left from.
 fn figures(done: &Done) -> (f64, [u64; 2]) {
-    assert_eq!((done.code, done.err.as_str()), (0, ""), "{}", done.out);
+    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
     let report: Value = serde_json::from_str(&done.out).expect("JSON");
     let row = &report["results"][0];
     let paths = row["client"]["paths"].as_array().expect("paths");
@@ -65,6 +66,7 @@ fn figures(done: &Done) -> (f64, [u64; 2]) {
         of.map(|path| path["packets"].as_u64().unwrap()).sum()
     };
     let rate = row["average_bytes_per_second"].as_f64().expect("a rate") * 8e-6;
+    eprintln!("{rate:.1} Mb/s");
     (rate, [packets("10.77.0.1"), packets("10.77.1.1")])
 }
 
@@ -75,8 +77,8 @@ fn both_links_carry_packets_by_their_rates() {
     let client = [&BOTH[..], &["--time", "5"]].concat();
     let Some(done) = measured("both_links_carry_packets_by_their_rates", "true", &client) else { return };
     let (rate, [fast, slow]) = figures(&done);
-    // The fast one alone has 38 Mb/s of payload.
-    assert!(rate > 40.0, "{rate} Mb/s");
+    // The fast one alone has room for 37.2 Mb/s of payload, both for 46.5.
+    assert!(rate > 38.0, "{rate} Mb/s");
     assert!(slow > 0 && (2.0..8.0).contains(&(fast as f64 / slow as f64)), "{fast} and {slow} packets");
 }
 
