@@ -98,7 +98,8 @@ fn a_link_that_goes_down_costs_its_share_and_comes_back() {
 
 #[test]
 fn one_address_reaches_two() {
-    // What is for the second network goes by a route through the first.
+    // Of the server's addresses the first is nobody's, and it lists two. What goes to the first network leaves by the first
+    // link, whatever address it is from: this end has one, and routing decides.
     let beside = "true";
     let client = ["--bind", "10.77.1.1", "10.77.0.9:5000,10.77.1.2:5000", "--time", "2"];
     let Some(done) = measured("one_address_reaches_two", beside, &client) else { return };
