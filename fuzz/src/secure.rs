@@ -37,6 +37,7 @@ fn hello(protection: Protection, number: u32) -> Hello {
         features: Features::NONE,
         required: Features::NONE,
         private_data: vec![],
+        addresses: vec![],
     }
 }
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Settings: `size` (bytes), `depth`, `seconds`, `mtu` (payload), `paths`, `driving` (caller or thread), `spin_us` (or
-//! busy), `protection`, `scheme`, `bind`, `peer` (an address: then no process is started and this is the client alone), and
+//! busy), `protection`, `scheme`, `mbps` (of the line), `bind` (an address, or several with commas), `peer` (an address: then no process is started and this is the client alone), and
 //! `serve=1` (the server alone).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks to its user")]
 
@@ -65,7 +65,10 @@ fn settings() -> Result<Settings> {
             "serve" => s.serve = value == "1",
             "peer" => s.peer = Some(value.parse()?),
             "bind" => {
-                s.device.bind = value.parse()?;
+                let addresses =
+                    value.split(',').map(str::parse).collect::<std::result::Result<Vec<_>, _>>()?;
+                let (first, others) = addresses.split_first().ok_or("no address")?;
+                (s.device.bind, s.device.also_bind) = (*first, others.to_vec());
                 s.device.unprotected = Unprotected::Anywhere;
             }
             "mtu" => s.device.mtu_payload = value.parse()?,
@@ -74,6 +77,7 @@ fn settings() -> Result<Settings> {
             "rtt_us" => s.device.base_rtt = Duration::from_micros(value.parse()?),
             "host_delay_us" => s.device.host_delay = Duration::from_micros(value.parse()?),
             "gbps" => s.device.line_rate = pathweave_units::Rate::from_gbps(value.parse()?),
+            "mbps" => s.device.line_rate = pathweave_units::Rate::from_mbps(value.parse()?),
             "protection" => s.device.protection = value.parse::<Protection>()?,
             "driving" if value == "caller" => s.device.driving = Driving::Caller,
             "driving" => s.device.driving = Driving::Thread { core: None },
@@ -192,7 +196,9 @@ fn write(s: &Settings) -> Result<()> {
     eprintln!("client: {:?}", device.stats());
     for (index, path) in stats.paths.iter().enumerate() {
         eprintln!(
-            "path {index}: {:.1} % lost {} rtt {:?} shortest {:?}",
+            "path {index}: {} to {}: {:.1} % lost {} rtt {:?} shortest {:?}",
+            path.local,
+            path.remote,
             path.share * 100.0,
             path.lost,
             path.rtt,

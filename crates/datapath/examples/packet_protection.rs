@@ -93,6 +93,7 @@ fn connect(protection: Protection) -> Result<(Box<Established>, Box<Established>
         features: Features::NONE,
         required: Features::NONE,
         private_data: vec![],
+        addresses: vec![],
     };
     let (now, client) = (Time::from_us(1), "127.0.0.1:1".parse()?);
     let key = ClusterKey::generate(&mut OsRandom)?;

@@ -8,7 +8,7 @@ use pathweave_units::Rate;
 use thiserror::Error;
 
 use crate::backend::{SourcePorts, UdpConfig};
-use crate::secure::{ClusterKey, MAX_PRIVATE_DATA_LEN, Protection};
+use crate::secure::{ClusterKey, MAX_ADDRESSES, MAX_PRIVATE_DATA_LEN, Protection};
 
 /// Bytes of headers and protection around a full payload on a link, for policies that count wire bytes.
 pub(crate) const AROUND_PAYLOAD_BYTES: u32 = 130;
@@ -76,6 +76,9 @@ pub enum Unprotected {
 pub struct DeviceConfig {
     /// Where peers reach the device; port 0: any that is free ([`Device::local_addr`](crate::Device::local_addr) tells).
     pub bind: SocketAddr,
+    /// Further addresses at which this machine has network interfaces: a connection's paths are spread over all of them, as far
+    /// as packets come through to addresses of the peer. At most 7, all of the family of `bind`, none twice.
+    pub also_bind: Vec<SocketAddr>,
     /// Paths (UDP source ports) to send on, 1 to 256. A connection uses no more than its peer has.
     pub paths: u16,
     /// Source ports of the paths.
@@ -83,7 +86,7 @@ pub struct DeviceConfig {
     /// Payload of a full packet in bytes, 256 to 9,000; of both ends' the smaller is used. See
     /// [`DeviceConfig::fit_link`].
     pub mtu_payload: u16,
-    /// Rate of the network interface: the most a connection sends.
+    /// Rate of the network interface, of all together where there are several: the most a connection sends.
     pub line_rate: Rate,
     /// Round-trip time between idle hosts, their software included. With `line_rate` it says how much a connection
     /// may have in flight; schemes that measure the round-trip time go on from there.
@@ -141,6 +144,7 @@ impl DeviceConfig {
     pub fn new(bind: SocketAddr) -> Self {
         DeviceConfig {
             bind,
+            also_bind: Vec::new(),
             paths: 16,
             source_ports: SourcePorts::Any,
             mtu_payload: 1_344,
@@ -217,6 +221,7 @@ impl DeviceConfig {
     /// As [`validate`](DeviceConfig::validate), whatever the scheme is of.
     pub(crate) fn validate_but_scheme(&self) -> Result<(), ConfigError> {
         check((1..=MAX_PATHS).contains(&self.paths), "paths", self.paths.to_string(), "1 to 256")?;
+        self.validate_addresses()?;
         if let SourcePorts::From(first) = self.source_ports {
             let fits = first > 0 && first.checked_add(self.paths - 1).is_some();
             check(
@@ -275,12 +280,33 @@ impl DeviceConfig {
         if self.protection != Protection::Insecure && self.key.is_none() {
             return Err(ConfigError::NoKey { protection: self.protection });
         }
-        let stays_here = self.bind.ip().to_canonical().is_loopback();
-        if self.protection == Protection::Insecure
-            && self.unprotected == Unprotected::OnLoopback
-            && !stays_here
-        {
-            return Err(ConfigError::Unprotected { bind: self.bind });
+        let mut bound = std::iter::once(self.bind).chain(self.also_bind.iter().copied());
+        match bound.find(|address| !address.ip().to_canonical().is_loopback()) {
+            Some(bind)
+                if self.protection == Protection::Insecure && self.unprotected == Unprotected::OnLoopback =>
+            {
+                Err(ConfigError::Unprotected { bind })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the addresses go together.
+    fn validate_addresses(&self) -> Result<(), ConfigError> {
+        if self.also_bind.is_empty() {
+            return Ok(());
+        }
+        let count = 1 + self.also_bind.len();
+        check(count <= MAX_ADDRESSES, "number of addresses", count, "1 to 8")?;
+        let all = || std::iter::once(&self.bind).chain(&self.also_bind);
+        for (index, address) in all().enumerate() {
+            let ip = address.ip();
+            let known = all().take(index).any(|other| other.ip() == ip);
+            let of_one_link = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+            let of_a_host = !ip.is_unspecified() && !ip.is_multicast() && !of_one_link;
+            let sound = !known && of_a_host && address.is_ipv4() == self.bind.is_ipv4();
+            let allowed = "addresses of one family (IPv4 or IPv6), each of an interface, given once, and not of one link alone";
+            check(sound, "also_bind", address, allowed)?;
         }
         Ok(())
     }
@@ -288,6 +314,7 @@ impl DeviceConfig {
     pub(crate) fn udp(&self) -> UdpConfig {
         UdpConfig {
             bind: self.bind,
+            also_bind: self.also_bind.clone(),
             paths: self.paths,
             source_ports: self.source_ports,
             socket_buffer_bytes: self.socket_buffer_bytes,

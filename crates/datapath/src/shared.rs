@@ -40,6 +40,8 @@ pub(crate) struct Listening {
 /// A connection that this end wants.
 pub(crate) struct Dial {
     pub(crate) peer: SocketAddr,
+    /// Where else it may be.
+    pub(crate) others: Vec<SocketAddr>,
     pub(crate) private_data: Vec<u8>,
     pub(crate) scheme: String,
     pub(crate) domain: Option<ProtectionDomain>,

@@ -1,10 +1,11 @@
 //! What a device and its connections count.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use pathweave_policy::PathState;
 use pathweave_transport::{Counters, OrderCounters};
-use pathweave_units::Rate;
+use pathweave_units::{PathId, Rate};
 
 use crate::engine::watch::{PathProbe, PathRecord};
 pub use crate::event_loop::outbound::{SendCounters, SendError};
@@ -34,6 +35,10 @@ pub struct ConnectionStats {
 pub struct PathStats {
     /// UDP source port.
     pub source_port: u16,
+    /// From which address of this end.
+    pub local: IpAddr,
+    /// To which address of the peer.
+    pub remote: SocketAddr,
     /// Whether it carries packets.
     pub state: PathState,
     /// Data packets sent, retransmissions included.
@@ -60,15 +65,21 @@ pub struct PathStats {
 }
 
 impl PathStats {
-    /// From the records of all paths.
-    pub(crate) fn of(records: &[PathRecord], probes: &[PathProbe], ports: &[u16]) -> Vec<PathStats> {
+    /// From the records of all paths. `way`: from where to where each goes.
+    pub(crate) fn of(
+        records: &[PathRecord],
+        probes: &[PathProbe],
+        way: impl Fn(PathId) -> (SocketAddr, SocketAddr),
+    ) -> Vec<PathStats> {
         let total: u64 = records.iter().map(|record| record.payload_bytes).sum();
         let known = |span: pathweave_units::Duration| {
             let measured = span != pathweave_units::Duration::ZERO && span != pathweave_units::Duration::MAX;
             measured.then(|| Duration::from_nanos(span.as_ns()))
         };
         let stats = |(index, record): (usize, &PathRecord)| PathStats {
-            source_port: ports.get(index).copied().unwrap_or(0),
+            source_port: way(PathId(index as u16)).0.port(),
+            local: way(PathId(index as u16)).0.ip(),
+            remote: way(PathId(index as u16)).1,
             state: record.state,
             packets: record.packets,
             payload_bytes: record.payload_bytes,

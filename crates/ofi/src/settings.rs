@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `PATHWEAVE_KEY_FILE` | the cluster's key: a file with 64 hexadecimal digits that nobody else can read |
 //! | `PATHWEAVE_PROTECTION` | `encrypt` (default), `auth-only` or `insecure`; the last needs no key |
-//! | `PATHWEAVE_IFACE`, `PATHWEAVE_ADDRESS` | the network interface, by name or by one of its addresses |
+//! | `PATHWEAVE_IFACE`, `PATHWEAVE_ADDRESS` | the network interface, by name or by one of its addresses; several with commas |
 //! | `PATHWEAVE_PATHS` | paths of each connection, 1 to 256; 16 unless said otherwise |
 //! | `PATHWEAVE_SCHEME` | transport scheme; `udmp` unless said otherwise |
-//! | `PATHWEAVE_LINE_RATE` | rate of the interface, as `25Gbps`; what the system says of it unless given |
+//! | `PATHWEAVE_LINE_RATE` | rate of the interfaces together, as `25Gbps`; what the system says of them unless given |
 //! | `PATHWEAVE_MTU` | bytes of a packet on the link, IP header included; the interface's unless given |
 //! | `PATHWEAVE_PORTS` | UDP ports to listen on, as `18500-18600`; any free one unless given |
 //! | `PATHWEAVE_WAITING` | `adaptive` (default), `busy` or `blocking`: what the loop does when idle |
@@ -22,7 +22,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-use pathweave_datapath::secure::{ClusterKey, KeyError, Protection};
+use pathweave_datapath::secure::{ClusterKey, KeyError, MAX_ADDRESSES, Protection};
 use pathweave_datapath::{MAX_PATHS, Waiting};
 use pathweave_units::Rate;
 use thiserror::Error;
@@ -30,6 +30,9 @@ use thiserror::Error;
 /// Messages above [`Settings::eager`] are READ, and over four paths of 100, 100, 50 and 10 Mb/s READs of 512 KiB under `weave`,
 /// the device's own default, reach an eighth of the sum where `udmp` reaches nine tenths.
 const DEFAULT_SCHEME: &str = "udmp";
+
+const NAMES: &str = "a network interface such as eth0, or up to 8 with commas, each once";
+const ADDRESSES: &str = "an address such as 10.0.0.1, or up to 8 with commas, all IPv4 or all IPv6, each of an interface and once";
 
 /// Why the provider offers nothing: something is wrong with a variable.
 #[derive(Debug, Error)]
@@ -53,10 +56,10 @@ pub(crate) enum SettingError {
 pub(crate) enum Where {
     /// Any; loopback only if there is no other.
     Anywhere,
-    /// The one of this name.
-    Interface(String),
-    /// The one with this address.
-    Address(IpAddr),
+    /// Those of these names, all together as one.
+    Interfaces(Vec<String>),
+    /// Those with these addresses, all together as one.
+    Addresses(Vec<IpAddr>),
 }
 
 /// Who runs the loop.
@@ -109,12 +112,12 @@ impl Settings {
         };
         let place = match (from.text("PATHWEAVE_IFACE"), from.text("PATHWEAVE_ADDRESS")) {
             (Some(_), Some(_)) => return Err(SettingError::TwoInterfaces),
-            (Some(name), None) => Where::Interface(name),
-            (None, _) => {
-                let address =
-                    from.parsed("PATHWEAVE_ADDRESS", "an address such as 10.0.0.1", |text| text.parse().ok());
-                address?.map_or(Where::Anywhere, Where::Address)
+            (Some(_), None) => {
+                from.parsed("PATHWEAVE_IFACE", NAMES, names)?.map_or(Where::Anywhere, Where::Interfaces)
             }
+            (None, _) => from
+                .parsed("PATHWEAVE_ADDRESS", ADDRESSES, addresses)?
+                .map_or(Where::Anywhere, Where::Addresses),
         };
         let scheme = from.text("PATHWEAVE_SCHEME").unwrap_or_else(|| DEFAULT_SCHEME.into());
         check_scheme(&scheme)?;
@@ -197,6 +200,23 @@ fn value(variable: &'static str, value: &str, allowed: impl Display) -> SettingE
     SettingError::Value { variable, value: value.into(), allowed: allowed.to_string() }
 }
 
+/// What commas divide, unless there is too much of it or something is there twice.
+fn list<T: PartialEq>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    let all: Vec<T> = text.split(',').map(|part| parse(part.trim())).collect::<Option<_>>()?;
+    let once = (1..all.len()).all(|index| !all[..index].contains(&all[index]));
+    (once && all.len() <= MAX_ADDRESSES).then_some(all)
+}
+
+fn names(text: &str) -> Option<Vec<String>> {
+    list(text, |name| (!name.is_empty()).then(|| name.to_owned()))
+}
+
+fn addresses(text: &str) -> Option<Vec<IpAddr>> {
+    let all = list(text, |address| address.parse::<IpAddr>().ok())?;
+    let sound = |address: &IpAddr| address.is_ipv4() == all[0].is_ipv4() && !address.is_unspecified();
+    all.iter().all(sound).then_some(all)
+}
+
 fn ports(text: &str) -> Option<RangeInclusive<u16>> {
     let (low, high) = text.split_once('-')?;
     let (low, high) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
@@ -249,6 +269,13 @@ mod tests {
         for (variable, value, allowed) in [
             ("PATHWEAVE_PROTECTION", "none", "encrypt, auth-only or insecure"),
             ("PATHWEAVE_ADDRESS", "localhost", "an address"),
+            ("PATHWEAVE_ADDRESS", "10.0.0.1,", "an address"),
+            ("PATHWEAVE_ADDRESS", "10.0.0.1,10.0.0.1", "each of an interface and once"),
+            ("PATHWEAVE_ADDRESS", "10.0.0.1,fd00::1", "all IPv4 or all IPv6"),
+            ("PATHWEAVE_ADDRESS", "0.0.0.0", "each of an interface"),
+            ("PATHWEAVE_ADDRESS", "::1,::2,::3,::4,::5,::6,::7,::8,::9", "up to 8"),
+            ("PATHWEAVE_IFACE", "eth0,eth0", "each once"),
+            ("PATHWEAVE_IFACE", "eth0,,eth1", "a network interface"),
             ("PATHWEAVE_PATHS", "0", "1 to 256"),
             ("PATHWEAVE_PATHS", "257", "1 to 256"),
             ("PATHWEAVE_SCHEME", "wave", "weave"),
@@ -289,7 +316,9 @@ mod tests {
             ("PATHWEAVE_MTU", ""),
         ])
         .unwrap();
-        assert_eq!(settings.place, Where::Interface("eth1".into()));
+        assert_eq!(settings.place, Where::Interfaces(vec!["eth1".into()]));
+        let two = read(&[OPEN, ("PATHWEAVE_ADDRESS", "10.0.1.1, 10.0.2.1")]).unwrap().place;
+        assert_eq!(two, Where::Addresses(["10.0.1.1", "10.0.2.1"].map(|ip| ip.parse().unwrap()).to_vec()));
         assert_eq!((settings.paths, settings.ports), (4, Some(18_500..=18_600)));
         assert_eq!(settings.line_rate, Some(Rate::from_gbps(25)));
         assert_eq!((settings.waiting, settings.peer_timeout), (Waiting::Busy, Duration::from_secs(7)));

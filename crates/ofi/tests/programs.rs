@@ -61,6 +61,59 @@ fn fi_info_shows_it_and_says_why_not() {
     }
 }
 
+/// At several addresses.
+fn at(program: &str, addresses: &str) -> Command {
+    let mut command = prepared(program);
+    command.env_remove("PATHWEAVE_IFACE").env("PATHWEAVE_ADDRESS", addresses);
+    command
+}
+
+#[test]
+fn several_addresses_are_one_interface_and_wrong_ones_are_named() {
+    if is_missing("fi_info") {
+        return;
+    }
+    let output = at("fi_info", "127.0.0.1,127.0.0.2").args(["-p", "pathweave"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(text.matches("FI_EP_RDM").count(), 1, "{text}");
+    for (value, said) in [
+        ("127.0.0.1,192.0.2.7", "the address 192.0.2.7 (PATHWEAVE_ADDRESS)"),
+        ("127.0.0.1,127.0.0.1", "PATHWEAVE_ADDRESS is \"127.0.0.1,127.0.0.1\"; allowed: an address"),
+        ("127.0.0.1,::1", "all IPv4 or all IPv6"),
+    ] {
+        let output = at("fi_info", value).args(["-p", "pathweave"]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(61), "FI_ENODATA");
+        let lines = text.lines().filter(|line| line.starts_with("pathweave: ") && line.contains(said));
+        assert_eq!(lines.count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn fi_pingpong_over_several_addresses() {
+    if is_missing("fi_pingpong") {
+        return;
+    }
+    let port = free_port().to_string();
+    let common = ["-p", "pathweave", "-e", "rdm", "-I", "50", "-c", "-m", "tagged"];
+    let mut server = at("fi_pingpong", "127.0.0.1,127.0.0.2")
+        .args(common)
+        .args(["-B", &port])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let client = at("fi_pingpong", "127.0.0.1,127.0.0.3,127.0.0.4")
+        .args(common)
+        .args(["-P", &port, "127.0.0.1"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&client.stdout);
+    assert!(client.status.success(), "{text}{}", String::from_utf8_lossy(&client.stderr));
+    assert!(text.contains("1m "), "{text}");
+    assert!(server.wait().unwrap().success());
+}
+
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

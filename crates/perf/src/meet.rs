@@ -23,6 +23,8 @@ pub struct ClientOptions {
     pub service: Service,
     /// Where the server is.
     pub server: SocketAddr,
+    /// Where it is, too: the first that answers is where a connection begins. Not for datagrams.
+    pub other_servers: Vec<SocketAddr>,
     /// How this end is opened, but for the scheme.
     pub device: DeviceConfig,
     /// Scheme that decides rates and paths; `None`: the usual one of the service.

@@ -37,7 +37,7 @@ fn wrong_setting(why: &ConfigError) -> Failure {
 /// There is no connection, and why.
 pub(crate) fn connect(
     device: &Device,
-    peer: SocketAddr,
+    (peer, others): (SocketAddr, &[SocketAddr]),
     scheme: &str,
     hello: &[u8],
 ) -> Result<Bundle, Failure> {
@@ -45,7 +45,7 @@ pub(crate) fn connect(
     let tag = RandomState::new().hash_one(std::process::id());
     let connect = |index| {
         let said = if of == 1 { Vec::new() } else { Member { tag, index, of }.encode() };
-        device.connect_with(peer, scheme, &[&said, hello].concat()).map_err(|why| match why {
+        device.connect_any(peer, others, scheme, &[&said, hello].concat()).map_err(|why| match why {
             ConnectError::Config(why) => wrong_setting(&why),
             ConnectError::LinkMtu { .. } => {
                 Failure::Input(format!("{why} (with --mtu, which is that of the link)"))

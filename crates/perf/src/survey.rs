@@ -136,7 +136,7 @@ pub fn survey(options: &SurveyOptions, console: &dyn Console) -> Result<Survey, 
     };
     let broken = |why: Broken| Failure::Input(format!("{peer}: {why}"));
     let asks = Asks { test, comes_back: false, client: draw_number()? };
-    let mut ready = meet(&device, peer, SCHEME, asks, timeout)?.map_err(broken)?;
+    let mut ready = meet(&device, (peer, &[]), SCHEME, asks, timeout)?.map_err(broken)?;
     open::note_paths(&ready.connection, wanted, console);
     let mut samples = vec![Samples::new(); usize::from(ready.connection.info().paths)];
     let mut replies = vec![0; samples.len()];

@@ -136,7 +136,9 @@ fn kinds_types_options_and_reasons_are_the_documents() {
     assert!(retry::LEN.max(versions_len + versions::MAX) <= initiate::MIN_LEN);
 
     let options: Vec<u8> = table("### Hello", 1).iter().map(|row| row[0].parse().expect("a type")).collect();
-    assert_eq!(options, [hello::OPTION_VERSIONS, hello::OPTION_SCHEME, hello::OPTION_PRIVATE_DATA]);
+    let known =
+        [hello::OPTION_VERSIONS, hello::OPTION_SCHEME, hello::OPTION_PRIVATE_DATA, hello::OPTION_ADDRESSES];
+    assert_eq!(options, known);
     assert_eq!((hello::OPTION_PAD, hello::MUST_UNDERSTAND), (0, 0x80));
 
     let reasons: Vec<u8> =

@@ -1,11 +1,13 @@
 //! What each end says of itself in the handshake, authenticated.
 
 use core::fmt;
+use core::net::SocketAddr;
 
 use pathweave_units::{HostId, QpNum};
 use pathweave_wire::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
 use thiserror::Error;
 
+use super::addresses::{self, MAX_ADDRESSES};
 use super::layout::{VERSION, VERSIONS, hello, versions};
 use super::protection::Protection;
 
@@ -63,14 +65,16 @@ impl fmt::Display for TransportType {
     }
 }
 
-/// A set of features, a bit each. Version 1 defines none; the bits are there so that a later build can add one without
-/// a new version.
+/// A set of features, a bit each. A later build can add one without a new version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Features(pub u32);
 
 impl Features {
     /// No features.
     pub const NONE: Features = Features(0);
+    /// This end follows a connection to and from all addresses that the other end has listed, and answers when it is asked
+    /// whether packets come through from one of them.
+    pub const ADDRESSES: Features = Features(1);
 
     /// Those of `self` that are not in `other`.
     pub const fn without(self, other: Features) -> Features {
@@ -79,6 +83,10 @@ impl Features {
     /// Those in both.
     pub const fn and(self, other: Features) -> Features {
         Features(self.0 & other.0)
+    }
+    /// Whether all of `other` are in it.
+    pub const fn has(self, other: Features) -> bool {
+        other.without(self).is_empty()
     }
     /// There is none.
     pub const fn is_empty(self) -> bool {
@@ -113,6 +121,9 @@ pub struct Hello {
     pub required: Features,
     /// Whatever the application wants to say; at most 196 bytes. Encrypted; the initiator's without forward secrecy.
     pub private_data: Vec<u8>,
+    /// Where this end receives, if at several addresses: 2 to 8, all IPv4 or all IPv6, each once. Empty: only where the
+    /// handshake reaches it.
+    pub addresses: Vec<SocketAddr>,
 }
 
 /// Why a hello is not valid, ours or the peer's. Names the field and its value.
@@ -153,6 +164,11 @@ pub enum HelloError {
         /// How often it is there.
         count: usize,
     },
+    /// The list of addresses.
+    #[error(
+        "addresses are {0}; allowed are 2 to {MAX_ADDRESSES} of one family, each once, of a host, with a port"
+    )]
+    Addresses(String),
     /// Something other than zeros after the options.
     #[error("the padding holds something")]
     Padding,
@@ -192,7 +208,7 @@ impl Hello {
         if !(1..=MAX_SCHEME_LEN).contains(&self.scheme.len()) || !self.scheme.bytes().all(allowed) {
             return Err(HelloError::Scheme(self.scheme.chars().take(2 * MAX_SCHEME_LEN).collect()));
         }
-        Ok(())
+        addresses::check(&self.addresses)
     }
 }
 
@@ -227,6 +243,11 @@ impl HelloMessage {
         ] {
             out.extend_from_slice(&[option, content.len() as u8]);
             out.extend_from_slice(content);
+        }
+        if !said.addresses.is_empty() {
+            let content = addresses::encode(&said.addresses);
+            out.extend_from_slice(&[hello::OPTION_ADDRESSES, content.len() as u8]);
+            out.extend_from_slice(&content);
         }
         out.resize(out.len().max(min_len), hello::OPTION_PAD);
         out
@@ -265,6 +286,7 @@ impl HelloMessage {
             features: Features(word(hello::FEATURES)),
             required: Features(word(hello::REQUIRED)),
             private_data: options.private_data.to_vec(),
+            addresses: options.addresses.map(addresses::decode).transpose()?.unwrap_or_default(),
         };
         hello.validate()?;
         Ok(HelloMessage { hello, versions: options.versions.to_vec() })
@@ -276,12 +298,18 @@ struct Options<'a> {
     versions: &'a [u8],
     scheme: &'a [u8],
     private_data: &'a [u8],
+    addresses: Option<&'a [u8]>,
 }
 
 impl<'a> Options<'a> {
     fn read(mut rest: &'a [u8]) -> Result<Self, HelloError> {
-        const KNOWN: [u8; 3] = [hello::OPTION_VERSIONS, hello::OPTION_SCHEME, hello::OPTION_PRIVATE_DATA];
-        let mut found: [Option<&[u8]>; 3] = [None; 3];
+        const KNOWN: [u8; 4] = [
+            hello::OPTION_VERSIONS,
+            hello::OPTION_SCHEME,
+            hello::OPTION_PRIVATE_DATA,
+            hello::OPTION_ADDRESSES,
+        ];
+        let mut found: [Option<&[u8]>; 4] = [None; 4];
         while let Some((option, after)) = rest.split_first() {
             if *option == hello::OPTION_PAD {
                 if rest.iter().any(|byte| *byte != 0) {
@@ -304,7 +332,7 @@ impl<'a> Options<'a> {
         }
         let once =
             |index: usize| found[index].ok_or(HelloError::OptionCount { option: KNOWN[index], count: 0 });
-        Ok(Options { versions: once(0)?, scheme: once(1)?, private_data: once(2)? })
+        Ok(Options { versions: once(0)?, scheme: once(1)?, private_data: once(2)?, addresses: found[3] })
     }
 }
 
@@ -326,6 +354,7 @@ mod tests {
             features: Features(6),
             required: Features(2),
             private_data: vec![7],
+            addresses: vec![],
         }
     }
 
@@ -340,6 +369,41 @@ mod tests {
         assert_eq!(with(&[9, 2, 1, 1, 0x70, 0]).unwrap().hello, good());
         assert_eq!(with(&[0x89, 0]), Err(HelloError::Option(0x89)));
         assert_eq!(with(&[9, 0, 0, 0, 0]).unwrap().hello, good());
+    }
+
+    #[test]
+    fn addresses_come_back_and_such_as_no_packet_may_go_to_are_named() {
+        for list in [["10.0.1.1:7", "10.0.2.1:8"], ["[fd00::1]:1", "[fd00::2]:65535"]] {
+            let addresses = list.map(|text| text.parse().unwrap()).to_vec();
+            let hello = Hello { addresses, ..good() };
+            assert_eq!(
+                HelloMessage::decode(&HelloMessage::ours(hello.clone()).encode(0)).unwrap().hello,
+                hello
+            );
+        }
+        for list in [
+            "10.0.1.1:7",
+            "10.0.1.1:7 10.0.1.1:8",
+            "10.0.1.1:7 10.0.2.1:0",
+            "10.0.1.1:7 0.0.0.0:8",
+            "10.0.1.1:7 224.0.0.1:8",
+            "10.0.1.1:7 255.255.255.255:8",
+            "10.0.1.1:7 [fd00::1]:8",
+            "[fd00::1]:1 [fe80::1]:1",
+            "[fd00::1]:1 [ff02::1]:1",
+            "10.0.0.1:1 10.0.0.2:1 10.0.0.3:1 10.0.0.4:1 10.0.0.5:1 10.0.0.6:1 10.0.0.7:1 10.0.0.8:1 10.0.0.9:1",
+        ] {
+            let addresses = list.split(' ').map(|text| text.parse().unwrap()).collect();
+            let error = Hello { addresses, ..good() }.validate().unwrap_err();
+            assert!(error.to_string().contains(list.split(' ').next_back().unwrap()), "{error}");
+        }
+        // What is no list of addresses at all: no family, one that is not there, part of an address, a second list.
+        for option in [&[4, 0][..], &[4, 1, 4], &[4, 3, 5, 0, 0], &[4, 8, 4, 0, 7, 10, 0, 1, 1, 0]] {
+            assert!(matches!(with(option), Err(HelloError::Addresses(_))), "{option:?}");
+        }
+        let list = [4, 13, 4, 0, 7, 10, 0, 1, 1, 0, 7, 10, 0, 2, 1];
+        assert_eq!(with(&list).unwrap().hello.addresses.len(), 2);
+        assert_eq!(with(&list.repeat(2)), Err(HelloError::OptionCount { option: 4, count: 2 }));
     }
 
     #[test]

@@ -121,6 +121,7 @@ pub(crate) mod hello {
     pub(crate) const OPTION_VERSIONS: u8 = 1;
     pub(crate) const OPTION_SCHEME: u8 = 2;
     pub(crate) const OPTION_PRIVATE_DATA: u8 = 3;
+    pub(crate) const OPTION_ADDRESSES: u8 = 4;
     /// Set in the types of options that must be understood.
     pub(crate) const MUST_UNDERSTAND: u8 = 0x80;
 }

@@ -45,6 +45,7 @@
 //!     features: Features::NONE,
 //!     required: Features::NONE,
 //!     private_data: vec![],
+//!     addresses: vec![],
 //! };
 //! let now = Time::from_us(1);
 //! let key = ClusterKey::generate(&mut OsRandom)?;
@@ -103,6 +104,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod addresses;
 mod admission;
 mod cookie;
 mod hello;
@@ -126,6 +128,7 @@ mod doc_test;
 #[cfg(test)]
 mod tests;
 
+pub use addresses::MAX_ADDRESSES;
 pub use admission::{Admission, Limits};
 pub use hello::{
     Features, Hello, HelloError, MAX_NIC_PORTS, MAX_PATHS, MAX_PRIVATE_DATA_LEN, MAX_SCHEME_LEN, SessionId,

@@ -3,7 +3,7 @@
 // What documents an argument is its help text, in which brackets are brackets.
 #![allow(rustdoc::broken_intra_doc_links)]
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -38,9 +38,10 @@ pub(crate) enum PerfCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct ServerArgs {
-    /// Address and port to serve at; port 0: any that is free, which is printed
-    #[arg(long, value_name = "ADDR", default_value_t = SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)))]
-    pub(crate) bind: SocketAddr,
+    /// Address and port to serve at; port 0: any that is free, which is printed. Several with commas, one of each network
+    /// interface: paths are spread over all of them
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', default_values_t = [SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT))])]
+    pub(crate) bind: Vec<SocketAddr>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     /// Memory a client may ask for, in each direction
@@ -60,9 +61,14 @@ pub(crate) struct ServerArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ClientArgs {
-    /// The server: host, host:port, [v6address]:port; the port is 18515 unless said otherwise
+    /// The server: host, host:port, [v6address]:port; the port is 18515 unless said otherwise. Several with commas: the first
+    /// that answers
     #[arg(value_name = "ADDR")]
     pub(crate) server: String,
+    /// Addresses to send from with commas, one of each network interface: paths are spread over all of them [default: as
+    /// routing says]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    pub(crate) bind: Vec<IpAddr>,
     /// What to measure [default: write; with --transport erd send, which is all there is]
     #[arg(long, value_enum)]
     pub(crate) op: Option<Verb>,
@@ -120,7 +126,7 @@ pub(crate) struct DeviceArgs {
     /// MTU of the links, bytes, IP header included; the smaller of both ends' is used
     #[arg(long, value_name = "BYTES", default_value_t = 1_500, value_parser = clap::value_parser!(u32).range(448..=65_536))]
     pub(crate) mtu: u32,
-    /// Rate of the network interface, the most a connection sends
+    /// Rate of the network interface, of all together if there are several: the most a connection sends
     #[arg(long, value_name = "RATE", default_value = "100Gbps")]
     pub(crate) line_rate: Rate,
     #[command(flatten)]
@@ -188,7 +194,7 @@ impl ServerArgs {
     pub(crate) fn options(&self) -> Result<ServerOptions, Failure> {
         Ok(ServerOptions {
             service: self.device.transport.service(),
-            device: self.device.config(self.bind)?,
+            device: self.device.config(&self.bind)?,
             max_memory_bytes: self.max_memory,
             clients: self.clients,
         })
@@ -199,12 +205,20 @@ impl ClientArgs {
     /// # Errors
     /// There is no such server, or something about the device cannot be.
     pub(crate) fn options(&self) -> Result<ClientOptions, Failure> {
-        let server = super::resolve(&self.server)?;
-        let mut device = self.device.config(pathweave_perf::any_port_for(server))?;
+        let (server, other_servers) = super::resolve_all(&self.server)?;
+        if self.device.transport == Transport::Erd && !other_servers.is_empty() {
+            return Err(Failure::Input("several addresses of a server are for --transport rc".to_owned()));
+        }
+        let mut bind: Vec<SocketAddr> = self.bind.iter().map(|ip| SocketAddr::new(*ip, 0)).collect();
+        if bind.is_empty() {
+            bind.push(pathweave_perf::any_port_for(server));
+        }
+        let mut device = self.device.config(&bind)?;
         device.connect_timeout = self.timeout;
         Ok(ClientOptions {
             service: self.device.transport.service(),
             server,
+            other_servers,
             device,
             scheme: self.scheme.clone(),
             tests: self.tests(),

@@ -48,8 +48,10 @@ impl ProtectionArgs {
 impl DeviceArgs {
     /// # Errors
     /// Something about it cannot be.
-    pub(crate) fn config(&self, bind: SocketAddr) -> Result<DeviceConfig, Failure> {
-        let mut config = DeviceConfig::new(bind);
+    pub(crate) fn config(&self, bind: &[SocketAddr]) -> Result<DeviceConfig, Failure> {
+        let (first, others) = bind.split_first().expect("clap gives one where none is given");
+        let mut config = DeviceConfig::new(*first);
+        config.also_bind = others.to_vec();
         config.paths = self.paths.unwrap_or(match self.transport {
             Transport::Rc => CONNECTION_PATHS,
             Transport::Erd => RdmConfig::DEFAULT_PATHS,
@@ -85,6 +87,16 @@ fn stay_on(core: usize) -> Result<(), Failure> {
         let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         wrong(format!("this machine has no such core for us ({why}); it has {count}, counted from 0"))
     })
+}
+
+/// The first address of a server, and the others, which commas divide.
+///
+/// # Errors
+/// One of them is none, or has no address.
+pub(crate) fn resolve_all(text: &str) -> Result<(SocketAddr, Vec<SocketAddr>), Failure> {
+    let (first, others) = text.split_once(',').map_or((text, None), |(first, others)| (first, Some(others)));
+    let others = others.into_iter().flat_map(|others| others.split(','));
+    Ok((resolve(first)?, others.map(resolve).collect::<Result<_, _>>()?))
 }
 
 /// The address of a server.
@@ -127,6 +139,9 @@ mod tests {
         assert_eq!(of("127.0.0.1:7"), "127.0.0.1:7");
         assert_eq!(of("::1"), "[::1]:18515");
         assert_eq!(of("[::1]:9"), "[::1]:9");
+        let all = resolve_all("127.0.0.1,127.0.0.2:7").unwrap();
+        assert_eq!((all.0.port(), all.1), (18_515, vec!["127.0.0.2:7".parse().unwrap()]));
+        assert!(resolve_all("127.0.0.1,127.0.0.2:70000").is_err());
         let wrong = |text| resolve(text).unwrap_err().render(pathweave_scenario::Style::Plain);
         assert!(wrong("127.0.0.1:70000").contains("\"70000\" is no port"));
         assert!(wrong("no host").contains("no address of that name"));

@@ -11,7 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::terminal;
 use args::{ClientArgs, PerfCommand, ServerArgs};
 pub(crate) use args::{PerfArgs, ProtectionArgs, seconds};
-pub(crate) use device::resolve;
+pub(crate) use device::{resolve, resolve_all};
 use progress::Live;
 
 pub(crate) fn perf(args: &PerfArgs) -> Result<Outcome, Failure> {

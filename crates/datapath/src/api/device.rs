@@ -60,7 +60,7 @@ impl Device {
         backend: impl Backend + 'static,
         ports: Vec<u16>,
     ) -> Result<Self, OpenError> {
-        let local = backend.local_addr();
+        let (local, addresses) = (backend.local_addr(), backend.addresses());
         config.paths = config.paths.min(backend.paths());
         let (driving, waiting, scheme) = (config.driving, config.waiting, config.scheme.clone());
         let shared = Arc::new(Shared::new(backend.waker()));
@@ -71,7 +71,7 @@ impl Device {
         let driver = Driver::start(engine, &shared, local, driving, waiting)?;
         let listening = AtomicBool::new(false);
         let domains = Numbers::new();
-        let inner = Inner { shared, driver, local, scheme, listening, domains, keys, queue_depth };
+        let inner = Inner { shared, driver, local, addresses, scheme, listening, domains, keys, queue_depth };
         Ok(Device { inner: Arc::new(inner) })
     }
 
@@ -161,6 +161,11 @@ impl Device {
         self.inner.local
     }
 
+    /// All addresses at which they do; [`local_addr`](Device::local_addr) is the first.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.inner.addresses
+    }
+
     /// A new protection domain.
     ///
     /// # Errors
@@ -212,6 +217,22 @@ impl Device {
         self.connect_for(None, peer, scheme, private_data)
     }
 
+    /// The same with a peer that is at `peer` and at the addresses of `others`: whichever answers is where the connection
+    /// begins. All addresses that the peer listens at it uses in any case, once it is there; this is for the first contact, where one
+    /// may be dead.
+    ///
+    /// # Errors
+    /// [`ConnectError`], about `peer`, at the latest after the configured `connect_timeout`.
+    pub fn connect_any(
+        &self,
+        peer: SocketAddr,
+        others: &[SocketAddr],
+        scheme: &str,
+        private_data: &[u8],
+    ) -> Result<Connection, ConnectError> {
+        self.finish(self.dial(None, (peer, others.to_vec()), scheme, private_data))
+    }
+
     /// The same with a connection that is in a protection domain.
     ///
     /// # Errors
@@ -236,7 +257,11 @@ impl Device {
         scheme: &str,
         private_data: &[u8],
     ) -> Result<Connection, ConnectError> {
-        let mut opening = self.begin_connect(domain, peer, scheme, private_data);
+        self.finish(self.begin_connect(domain, peer, scheme, private_data))
+    }
+
+    /// Waits for the outcome.
+    fn finish(&self, mut opening: Opening) -> Result<Connection, ConnectError> {
         match self.inner.wait(None, || opening.outcome()) {
             Ok(outcome) => outcome.expect("nothing but an outcome ends a wait without a deadline"),
             Err(reason) => Err(ConnectError::DeviceClosed(reason)),
@@ -251,9 +276,20 @@ impl Device {
         scheme: &str,
         private_data: &[u8],
     ) -> Opening {
+        self.dial(domain, (peer, Vec::new()), scheme, private_data)
+    }
+
+    fn dial(
+        &self,
+        domain: Option<ProtectionDomain>,
+        (peer, others): (SocketAddr, Vec<SocketAddr>),
+        scheme: &str,
+        private_data: &[u8],
+    ) -> Opening {
         let connection = Arc::new(ConnectionShared::new(self.inner.queue_depth, None));
         self.inner.ask(Command::Connect(Box::new(Dial {
             peer,
+            others,
             private_data: private_data.to_vec(),
             scheme: scheme.into(),
             domain,
@@ -382,6 +418,6 @@ impl Device {
 
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Device").field("local_addr", &self.inner.local).finish_non_exhaustive()
+        f.debug_struct("Device").field("addresses", &self.inner.addresses).finish_non_exhaustive()
     }
 }

@@ -111,6 +111,7 @@ impl Events {
         let connection = Arc::new(ConnectionShared::new(inner.queue_depth, Some(token)));
         inner.ask(Command::Connect(Box::new(Dial {
             peer,
+            others: Vec::new(),
             private_data: private_data.to_vec(),
             scheme: scheme.into(),
             domain,

@@ -17,6 +17,7 @@ pub(crate) struct Inner {
     pub(super) shared: Arc<Shared>,
     pub(super) driver: Driver,
     pub(super) local: SocketAddr,
+    pub(super) addresses: Vec<SocketAddr>,
     pub(super) scheme: String,
     pub(super) listening: AtomicBool,
     pub(super) domains: Arc<Numbers>,

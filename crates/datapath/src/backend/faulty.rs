@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pathweave_units::{PathId, Rng};
 use pathweave_wire::Ecn;
 
-use super::{Arrivals, Backend, Limits, Received, SendBatch, Sent, Wait, Waker};
+use super::{Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, Wait, Waker};
 
 /// How a [`Faulty`] backend treats each datagram it sends. Probabilities are 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,10 +26,13 @@ pub struct Faults {
     pub mark: f64,
 }
 
-/// Which paths are cut: everything sent on them is lost. Shared, so that a test can cut and mend while traffic flows.
-/// The handshake's own path counts as path 63; paths beyond share bits.
+/// Which paths and rails are cut: everything sent on them is lost. Shared, so that a test can cut and mend while traffic
+/// flows. The handshake's own path counts as path 63; paths beyond share bits.
 #[derive(Clone, Debug, Default)]
-pub struct Cuts(Arc<AtomicU64>);
+pub struct Cuts {
+    paths: Arc<AtomicU64>,
+    rails: Arc<AtomicU64>,
+}
 
 /// The bit of what is sent from the address at which a backend is reached.
 const OWN_ADDRESS: u16 = 63;
@@ -37,12 +40,18 @@ const OWN_ADDRESS: u16 = 63;
 impl Cuts {
     /// Cuts exactly the paths whose bits are set.
     pub fn set(&self, paths: u64) {
-        self.0.store(paths, Ordering::Release);
+        self.paths.store(paths, Ordering::Release);
     }
 
-    fn cut(&self, path: Option<PathId>) -> bool {
+    /// Cuts exactly the rails whose bits are set, with all paths from there.
+    pub fn set_rails(&self, rails: u64) {
+        self.rails.store(rails, Ordering::Release);
+    }
+
+    fn cut(&self, rail: Rail, path: Option<PathId>) -> bool {
         let path = path.map_or(OWN_ADDRESS, |path| path.0);
-        self.0.load(Ordering::Acquire) >> (path % 64) & 1 == 1
+        let is_in = |set: &AtomicU64, bit: u16| set.load(Ordering::Acquire) >> (bit % 64) & 1 == 1;
+        is_in(&self.paths, path) || is_in(&self.rails, rail.0.into())
     }
 }
 
@@ -58,6 +67,7 @@ pub struct Faulty<B> {
 /// A datagram that is kept back.
 struct Kept {
     to: SocketAddr,
+    rail: Rail,
     path: Option<PathId>,
     ecn: Ecn,
     bytes: Vec<u8>,
@@ -89,9 +99,10 @@ impl<B: Backend> Faulty<B> {
             std::mem::take(&mut self.kept).into_iter().partition(|kept| all || kept.overtakers == 0);
         self.kept = kept;
         let due: Vec<Kept> = due;
-        for Kept { to, path, ecn, bytes, .. } in due {
+        for Kept { to, rail, path, ecn, bytes, .. } in due {
             self.inner.send(&SendBatch {
                 to,
+                rail,
                 path,
                 ecn,
                 segment_bytes: bytes.len().max(1),
@@ -109,6 +120,15 @@ impl<B: Backend> Backend for Faulty<B> {
     fn local_addr(&self) -> SocketAddr {
         self.inner.local_addr()
     }
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.inner.addresses()
+    }
+    fn prefixes(&self) -> Vec<Option<u8>> {
+        self.inner.prefixes()
+    }
+    fn rail_towards(&self, peer: SocketAddr) -> Rail {
+        self.inner.rail_towards(peer)
+    }
     fn limits(&self) -> Limits {
         self.inner.limits()
     }
@@ -119,12 +139,12 @@ impl<B: Backend> Backend for Faulty<B> {
         self.inner.link_mtu(peer)
     }
 
-    fn listen_on(&mut self, path: PathId) -> io::Result<()> {
-        self.inner.listen_on(path)
+    fn listen_on(&mut self, rail: Rail, path: PathId) -> io::Result<()> {
+        self.inner.listen_on(rail, path)
     }
 
     fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
-        if self.cuts.cut(batch.path) {
+        if self.cuts.cut(batch.rail, batch.path) {
             return Ok(Sent::Done);
         }
         if self.faults == Faults::default() {
@@ -147,7 +167,8 @@ impl<B: Backend> Backend for Faulty<B> {
             }
             if self.rng.chance(self.faults.reorder) {
                 let overtakers = 1 + self.rng.below(MOST_OVERTAKERS);
-                self.kept.push(Kept { to: batch.to, path: batch.path, ecn, bytes, overtakers });
+                let SendBatch { to, rail, path, .. } = *batch;
+                self.kept.push(Kept { to, rail, path, ecn, bytes, overtakers });
             } else {
                 self.send_one(batch, &bytes, ecn)?;
             }

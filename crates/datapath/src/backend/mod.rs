@@ -18,12 +18,29 @@ pub use faulty::{Cuts, Faults, Faulty};
 pub use udp::{SourcePorts, UdpBackend, UdpConfig};
 pub use wake::Waker;
 
+/// One of the addresses at which a backend is reached, by number: that of a network interface, mostly. A backend that is
+/// reached at one address has rail 0 alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Rail(pub u8);
+
+impl Rail {
+    /// The first, whose address peers are told.
+    pub const FIRST: Rail = Rail(0);
+
+    /// As an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Datagrams of equal size (the last may be shorter) for one peer on one path.
 #[derive(Clone, Copy, Debug)]
 pub struct SendBatch<'a> {
     /// Where to.
     pub to: SocketAddr,
-    /// Which path, below [`Backend::paths`]; `None`: from the address at which peers reach the backend.
+    /// From which address, below the number of [`Backend::addresses`].
+    pub rail: Rail,
+    /// Which path, below [`Backend::paths`]; `None`: from the port at which peers reach the backend.
     pub path: Option<PathId>,
     /// Congestion notification codepoint of every datagram.
     pub ecn: Ecn,
@@ -47,7 +64,9 @@ pub enum Sent {
 pub struct Received<'a> {
     /// The sender's address; its port is the path's.
     pub from: SocketAddr,
-    /// Where they arrived: at the address of this path of ours, or, `None`, where peers usually reach the backend.
+    /// At which address they arrived.
+    pub rail: Rail,
+    /// At which port: that of this path of ours, or, `None`, where peers usually reach the backend.
     pub at: Option<PathId>,
     /// Congestion notification codepoint.
     pub ecn: Ecn,
@@ -107,6 +126,21 @@ pub trait Backend: Send {
     /// Where peers reach it.
     fn local_addr(&self) -> SocketAddr;
 
+    /// Everywhere they do, by rail. The first is [`local_addr`](Backend::local_addr).
+    fn addresses(&self) -> Vec<SocketAddr> {
+        vec![self.local_addr()]
+    }
+
+    /// For each of them, how many bits name the network that its interface is attached to, as far as that is known.
+    fn prefixes(&self) -> Vec<Option<u8>> {
+        vec![None; self.addresses().len()]
+    }
+
+    /// From which of its addresses this machine would send to `peer`.
+    fn rail_towards(&self, _peer: SocketAddr) -> Rail {
+        Rail::FIRST
+    }
+
     /// The largest batch.
     fn limits(&self) -> Limits;
 
@@ -120,11 +154,11 @@ pub trait Backend: Send {
         None
     }
 
-    /// From now on also receives what arrives at the address of a path, besides that at which peers usually reach it.
+    /// From now on also receives what arrives at the port of a path, besides that at which peers usually reach it.
     ///
     /// # Errors
     /// It cannot.
-    fn listen_on(&mut self, _path: PathId) -> io::Result<()> {
+    fn listen_on(&mut self, _rail: Rail, _path: PathId) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
@@ -164,6 +198,15 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     fn local_addr(&self) -> SocketAddr {
         (**self).local_addr()
     }
+    fn addresses(&self) -> Vec<SocketAddr> {
+        (**self).addresses()
+    }
+    fn prefixes(&self) -> Vec<Option<u8>> {
+        (**self).prefixes()
+    }
+    fn rail_towards(&self, peer: SocketAddr) -> Rail {
+        (**self).rail_towards(peer)
+    }
     fn limits(&self) -> Limits {
         (**self).limits()
     }
@@ -173,8 +216,8 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     fn link_mtu(&self, peer: SocketAddr) -> Option<usize> {
         (**self).link_mtu(peer)
     }
-    fn listen_on(&mut self, path: PathId) -> io::Result<()> {
-        (**self).listen_on(path)
+    fn listen_on(&mut self, rail: Rail, path: PathId) -> io::Result<()> {
+        (**self).listen_on(rail, path)
     }
     fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
         (**self).send(batch)

@@ -1,7 +1,7 @@
 //! One UDP socket, set up for batches.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -62,6 +62,17 @@ impl UdpSocket {
         }
     }
 
+    /// From now on what is sent leaves by this network interface, whatever other way there is to where it goes.
+    pub(super) fn leave_by(&self, interface: u32) -> io::Result<()> {
+        // In the byte order of the network, in both families.
+        let value = interface.to_be().cast_signed();
+        let (level, name) = match self.local {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_UNICAST_IF),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_IF),
+        };
+        sys::set_option(self.as_fd(), level, name, value)
+    }
+
     /// Bytes the kernel holds for this socket before it drops what arrives.
     pub(super) fn receive_buffer_bytes(&self) -> usize {
         sys::get_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF)
@@ -99,10 +110,21 @@ impl UdpSocket {
     }
 }
 
+/// A socket by which routing can be asked about `peer`.
+fn connected(peer: SocketAddr) -> Option<Socket> {
+    let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP)).ok()?;
+    socket.connect(&peer.into()).ok().map(|()| socket)
+}
+
+/// The address from which routing would send to `peer`.
+pub(super) fn source_towards(peer: SocketAddr) -> Option<IpAddr> {
+    let local = connected(peer)?.local_addr().ok()?;
+    local.as_socket().map(|local| local.ip())
+}
+
 /// What routing says of the link to `peer`.
 pub(super) fn link_mtu(peer: SocketAddr) -> Option<usize> {
-    let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP)).ok()?;
-    socket.connect(&peer.into()).ok()?;
+    let socket = connected(peer)?;
     let (level, name) = match peer {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU),
         SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU),

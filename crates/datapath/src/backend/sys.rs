@@ -3,7 +3,7 @@
 
 use std::io;
 use std::mem::{MaybeUninit, size_of, zeroed};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
@@ -47,6 +47,71 @@ pub(super) fn get_option(socket: BorrowedFd<'_>, level: c_int, name: c_int) -> i
         )
     };
     if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Where an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Attachment {
+    /// The number of the network interface that has it.
+    pub(super) interface: u32,
+    /// Bits that name the network there.
+    pub(super) prefix: u8,
+}
+
+/// Where an address is, if an interface has it.
+pub(super) fn attachment_of(address: IpAddr) -> Option<Attachment> {
+    let mut first: *mut libc::ifaddrs = ptr::null_mut();
+    // SAFETY: on success it writes a list, which is freed below.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return None;
+    }
+    let (mut at, mut found) = (first, None);
+    while !at.is_null() && found.is_none() {
+        // SAFETY: an element of the list, not freed yet; its address and mask are NULL or as large as their family says, and
+        // its name is a string.
+        unsafe {
+            let element = &*at;
+            if ip_of(element.ifa_addr) == Some(address) {
+                let interface = libc::if_nametoindex(element.ifa_name);
+                let prefix = ip_of(element.ifa_netmask).map_or(u8::MAX, bits);
+                found = (interface > 0).then_some(Attachment { interface, prefix });
+            }
+            at = element.ifa_next;
+        }
+    }
+    // SAFETY: from getifaddrs, and freed once.
+    unsafe { libc::freeifaddrs(first) };
+    found
+}
+
+/// Bits of a mask.
+fn bits(mask: IpAddr) -> u8 {
+    match mask {
+        IpAddr::V4(mask) => mask.to_bits().count_ones() as u8,
+        IpAddr::V6(mask) => mask.to_bits().count_ones() as u8,
+    }
+}
+
+/// # Safety
+/// NULL, or as large as its family says.
+unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: not NULL, and every address begins with its family.
+    match c_int::from(unsafe { (*address).sa_family }) {
+        libc::AF_INET => {
+            // SAFETY: of this family.
+            let raw = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes()).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: of this family.
+            let raw = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(raw.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
 }
 
 /// An address as the kernel has it.
@@ -185,8 +250,16 @@ pub(super) struct Receiver {
     vectors: Vec<iovec>,
     names: Vec<sockaddr_storage>,
     controls: Vec<Control>,
-    /// How many datagrams the next call asks for: asking for one more than there is costs a tenth of a call.
-    want: usize,
+}
+
+/// How many datagrams the next call for a socket asks for: asking for one more than there is costs a tenth of a call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Appetite(usize);
+
+impl Default for Appetite {
+    fn default() -> Self {
+        Appetite(1)
+    }
 }
 
 // SAFETY: the pointers in `messages` and `vectors` are to the other fields' heap memory, which moves with the owner.
@@ -204,14 +277,18 @@ impl Receiver {
             vectors: vec![iovec { iov_base: ptr::null_mut(), iov_len: 0 }; batch],
             names: vec![name; batch],
             controls: vec![Control([0; CONTROL_BYTES]); batch],
-            want: 1,
         }
     }
 
     /// Receives without waiting; returns how many datagrams arrived, and whether there may be more.
-    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<(usize, Arrivals)> {
+    pub(super) fn receive(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        appetite: &mut Appetite,
+    ) -> io::Result<(usize, Arrivals)> {
+        let wanted = appetite.0;
         let base = self.buffers.as_mut_ptr();
-        for i in 0..self.want {
+        for i in 0..wanted {
             self.vectors[i] = iovec {
                 // SAFETY: `buffers` has `batch * buffer_bytes` bytes.
                 iov_base: unsafe { base.add(i * self.buffer_bytes) }.cast(),
@@ -231,17 +308,17 @@ impl Receiver {
             libc::recvmmsg(
                 socket.as_raw_fd(),
                 self.messages.as_mut_ptr(),
-                self.want as u32,
+                wanted as u32,
                 libc::MSG_DONTWAIT as _,
                 ptr::null_mut(),
             )
         };
         if count < 0 {
-            self.want = 1;
+            *appetite = Appetite::default();
             return Err(io::Error::last_os_error());
         }
-        let (count, wanted) = (count as usize, self.want);
-        self.want = (2 * count).clamp(1, self.messages.len());
+        let count = count as usize;
+        appetite.0 = (2 * count).clamp(1, self.messages.len());
         Ok(match count {
             0 => (0, Arrivals::None),
             // One was asked for and one has come: whether there is another, the next sleep will tell.

@@ -2,11 +2,13 @@
 //!
 //! A device has one socket for everything that arrives, whose address peers know, and one socket a path to send from:
 //! its port is what equal-cost routing hashes. That is how RoCEv2 uses ports (one destination port, source ports for
-//! entropy), and it means that one system call receives from all paths and all peers.
+//! entropy), and it means that one system call receives from all paths and all peers. A device with several addresses has
+//! these sockets for each of them, and what leaves from an address leaves by the interface that has it.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -15,8 +17,8 @@ use pathweave_units::PathId;
 use pathweave_wire::Ecn;
 
 use super::socket::{self, UdpSocket};
-use super::sys::{self, Receiver};
-use super::{Arrivals, Backend, Limits, Received, SendBatch, Sent, Wait, Waker};
+use super::sys::{self, Appetite, Attachment, Receiver};
+use super::{Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, Wait, Waker};
 use crate::clock::realtime_ns;
 
 /// Datagrams one receive call takes, each of them perhaps many joined by the kernel. Few enough that their buffers stay
@@ -32,6 +34,8 @@ const SEND_BYTES: usize = 65_535 - 40 - 8;
 const PATH_ECN: Ecn = Ecn::Capable0;
 /// Stamps older than this are of a clock that was set meanwhile.
 const OLDEST_STAMP_NS: u64 = 1_000_000_000;
+/// Between two looks for an interface that has gone.
+const LOOK_FOR_INTERFACE: Duration = Duration::from_millis(100);
 
 /// Source ports of the paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,13 +48,15 @@ pub enum SourcePorts {
 }
 
 /// Sockets of a device.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct UdpConfig {
     /// Where peers reach it; port 0: any that is free.
     pub bind: SocketAddr,
-    /// Paths to send on, 1 to 256.
+    /// Where else, each a [`Rail`] from the second on.
+    pub also_bind: Vec<SocketAddr>,
+    /// Paths to send on, 1 to 256; there are so many sockets for each address.
     pub paths: u16,
-    /// Their source ports.
+    /// Their source ports, the same at each address.
     pub source_ports: SourcePorts,
     /// Bytes the kernel is asked to buffer for each socket. Without privileges it grants at most
     /// `net.core.rmem_max` and `wmem_max`.
@@ -59,19 +65,29 @@ pub struct UdpConfig {
 
 /// UDP sockets.
 pub struct UdpBackend {
-    /// All that arrives, arrives here.
-    inbound: UdpSocket,
-    /// One a path.
-    outbound: Vec<UdpSocket>,
+    rails: Vec<Sockets>,
     receiver: Receiver,
     waker: Waker,
     segmentation: Segmentation,
     /// Where there was no room last.
-    full: Option<PathId>,
-    /// Paths at whose addresses something may arrive, too.
-    also: Vec<PathId>,
+    full: Option<(Rail, PathId)>,
+    /// Paths at whose ports something may arrive, too.
+    also: Vec<(Rail, PathId, Appetite)>,
     /// What else ends a wait.
     watched: Option<OwnedFd>,
+}
+
+/// Those of one address.
+struct Sockets {
+    /// All that arrives at the address, arrives here.
+    inbound: UdpSocket,
+    appetite: Appetite,
+    /// One a path.
+    outbound: Vec<UdpSocket>,
+    /// By which interface they send; `None`: as routing says.
+    attachment: Option<Attachment>,
+    /// When that was last looked for.
+    looked: Instant,
 }
 
 /// Who divides batches into datagrams.
@@ -92,28 +108,15 @@ impl UdpBackend {
     /// # Errors
     /// With the address it was about: in use, not of this machine, not allowed.
     pub fn open(config: &UdpConfig) -> Result<Self, (SocketAddr, io::Error)> {
-        let inbound =
-            UdpSocket::bind(config.bind, config.socket_buffer_bytes).map_err(|error| (config.bind, error))?;
-        inbound.prepare_to_receive().map_err(|error| (config.bind, error))?;
-        let mut outbound = Vec::with_capacity(usize::from(config.paths));
-        for path in 0..config.paths {
-            let port = match config.source_ports {
-                SourcePorts::Any => 0,
-                SourcePorts::From(first) => first.checked_add(path).unwrap_or(0),
-            };
-            let address = SocketAddr::new(config.bind.ip(), port);
-            let socket =
-                UdpSocket::bind(address, config.socket_buffer_bytes).map_err(|error| (address, error))?;
-            socket.prepare_to_send(PATH_ECN as u8).map_err(|error| (address, error))?;
-            outbound.push(socket);
-        }
-        let segmentation = if inbound.can_segment() { Segmentation::Offloaded } else { Segmentation::Here };
+        let addresses = std::iter::once(&config.bind).chain(&config.also_bind);
+        let rails: Vec<Sockets> =
+            addresses.map(|address| Sockets::open(*address, config)).collect::<Result<_, _>>()?;
+        let segmentation =
+            if rails[0].inbound.can_segment() { Segmentation::Offloaded } else { Segmentation::Here };
         let waker = Waker::new().map_err(|error| (config.bind, error))?;
-        let receiver = Receiver::new(RECEIVE_BATCH, RECEIVE_BYTES);
         Ok(UdpBackend {
-            inbound,
-            outbound,
-            receiver,
+            rails,
+            receiver: Receiver::new(RECEIVE_BATCH, RECEIVE_BYTES),
             waker,
             segmentation,
             full: None,
@@ -122,17 +125,19 @@ impl UdpBackend {
         })
     }
 
-    /// Source port of each path.
+    /// Source port of each path, of the first rail, then of the next.
     pub fn source_ports(&self) -> Vec<u16> {
-        self.outbound.iter().map(|socket| socket.local_addr().port()).collect()
+        let outbound = self.rails.iter().flat_map(|rail| &rail.outbound);
+        outbound.map(|socket| socket.local_addr().port()).collect()
     }
 
-    fn socket(&self, path: Option<PathId>) -> &UdpSocket {
-        path.map_or(&self.inbound, |path| &self.outbound[path.index()])
+    fn socket(&self, rail: Rail, path: Option<PathId>) -> &UdpSocket {
+        let sockets = &self.rails[rail.index()];
+        path.map_or(&sockets.inbound, |path| &sockets.outbound[path.index()])
     }
 
     fn send_one_by_one(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
-        let socket = self.socket(batch.path);
+        let socket = self.socket(batch.rail, batch.path);
         for bytes in batch.bytes.chunks(batch.segment_bytes) {
             match sys::send(socket.as_fd(), batch.to, tos(batch), None, bytes) {
                 Ok(_) => {}
@@ -141,6 +146,53 @@ impl UdpBackend {
             }
         }
         Ok(Sent::Done)
+    }
+}
+
+impl Sockets {
+    fn open(bind: SocketAddr, config: &UdpConfig) -> Result<Self, (SocketAddr, io::Error)> {
+        let inbound = UdpSocket::bind(bind, config.socket_buffer_bytes).map_err(|error| (bind, error))?;
+        inbound.prepare_to_receive().map_err(|error| (bind, error))?;
+        let mut outbound = Vec::with_capacity(usize::from(config.paths));
+        for path in 0..config.paths {
+            let port = match config.source_ports {
+                SourcePorts::Any => 0,
+                SourcePorts::From(first) => first.checked_add(path).unwrap_or(0),
+            };
+            let address = SocketAddr::new(bind.ip(), port);
+            let socket =
+                UdpSocket::bind(address, config.socket_buffer_bytes).map_err(|error| (address, error))?;
+            socket.prepare_to_send(PATH_ECN as u8).map_err(|error| (address, error))?;
+            outbound.push(socket);
+        }
+        let (appetite, looked) = (Appetite::default(), Instant::now());
+        let mut sockets = Sockets { inbound, appetite, outbound, attachment: None, looked };
+        // Where there is one address, routing alone says where packets leave.
+        if !config.also_bind.is_empty() && !bind.ip().is_loopback() {
+            sockets.find_interface();
+        }
+        Ok(sockets)
+    }
+
+    /// Sends by the interface that has the address. Otherwise two interfaces of one network would send by the first of them.
+    fn find_interface(&mut self) {
+        self.looked = Instant::now();
+        let found = sys::attachment_of(self.inbound.local_addr().ip());
+        let Some(found) = found.filter(|found| self.attachment != Some(*found)) else { return };
+        let mut sockets = std::iter::once(&self.inbound).chain(&self.outbound);
+        // If the system refuses, routing decides.
+        if sockets.all(|socket| socket.leave_by(found.interface).is_ok()) {
+            self.attachment = Some(found);
+        }
+    }
+
+    /// A packet could not leave. If the interface is not there, another may have the address now.
+    #[cold]
+    fn failed(&mut self, error: &io::Error) {
+        let is_gone = matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO));
+        if self.attachment.is_some() && is_gone && self.looked.elapsed() >= LOOK_FOR_INTERFACE {
+            self.find_interface();
+        }
     }
 }
 
@@ -165,14 +217,18 @@ fn judge(error: io::Error) -> io::Result<Sent> {
 /// Receives from a socket: that of a path, or the one of which peers know.
 fn receive_at(
     receiver: &mut Receiver,
-    socket: &UdpSocket,
-    at: Option<PathId>,
+    (socket, appetite): (&UdpSocket, &mut Appetite),
+    (rail, at): (Rail, Option<PathId>),
     sink: &mut dyn FnMut(Received<'_>),
 ) -> io::Result<Arrivals> {
-    let (count, arrivals) = match receiver.receive(socket.as_fd()) {
+    let (count, arrivals) = match receiver.receive(socket.as_fd(), appetite) {
         Ok(received) => received,
         Err(error) => match error.raw_os_error() {
             Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED | libc::ENOMEM) => {
+                return Ok(Arrivals::None);
+            }
+            // Of one interface, which may come back.
+            Some(libc::ENETDOWN | libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENODEV) => {
                 return Ok(Arrivals::None);
             }
             _ => return Err(error),
@@ -190,18 +246,35 @@ fn receive_at(
             now.checked_sub(stamp).filter(|&age| age < OLDEST_STAMP_NS)
         });
         let ecn = Ecn::from_bits(meta.tos);
-        sink(Received { from, at, ecn, segment_bytes: meta.segment, bytes, age_ns });
+        sink(Received { from, rail, at, ecn, segment_bytes: meta.segment, bytes, age_ns });
     }
     Ok(arrivals)
 }
 
 impl Backend for UdpBackend {
     fn paths(&self) -> u16 {
-        self.outbound.len() as u16
+        self.rails[0].outbound.len() as u16
     }
 
     fn local_addr(&self) -> SocketAddr {
-        self.inbound.local_addr()
+        self.rails[0].inbound.local_addr()
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.rails.iter().map(|rail| rail.inbound.local_addr()).collect()
+    }
+
+    fn prefixes(&self) -> Vec<Option<u8>> {
+        self.rails.iter().map(|rail| rail.attachment.map(|found| found.prefix)).collect()
+    }
+
+    fn rail_towards(&self, peer: SocketAddr) -> Rail {
+        if self.rails.len() == 1 {
+            return Rail::FIRST;
+        }
+        let source = socket::source_towards(peer);
+        let found = self.rails.iter().position(|rail| Some(rail.inbound.local_addr().ip()) == source);
+        found.map_or(Rail::FIRST, |index| Rail(index as u8))
     }
 
     fn limits(&self) -> Limits {
@@ -209,7 +282,7 @@ impl Backend for UdpBackend {
     }
 
     fn receive_buffer_bytes(&self) -> Option<usize> {
-        Some(self.inbound.receive_buffer_bytes()).filter(|bytes| *bytes > 0)
+        Some(self.rails[0].inbound.receive_buffer_bytes()).filter(|bytes| *bytes > 0)
     }
 
     fn link_mtu(&self, peer: SocketAddr) -> Option<usize> {
@@ -221,37 +294,48 @@ impl Backend for UdpBackend {
         if self.segmentation == Segmentation::Here && !single {
             return self.send_one_by_one(batch);
         }
-        let socket = self.socket(batch.path);
+        let socket = self.socket(batch.rail, batch.path);
         let segment = (!single).then_some(batch.segment_bytes as u16);
         match sys::send(socket.as_fd(), batch.to, tos(batch), segment, batch.bytes) {
             Ok(_) => Ok(Sent::Done),
-            // Not on this adapter (EIO) or not with this route (EINVAL).
+            // Not on this adapter (EIO) or not with this route (EINVAL), unless single ones do not leave either: then the
+            // address is not there.
             Err(error) if !single && matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => {
-                self.segmentation = Segmentation::Here;
-                self.send_one_by_one(batch)
+                let sent = self.send_one_by_one(batch);
+                if sent.is_ok() {
+                    self.segmentation = Segmentation::Here;
+                }
+                sent
             }
             Err(error) => judge(error),
         }
         .inspect(|sent| {
             if *sent == Sent::Busy {
-                self.full = batch.path;
+                self.full = batch.path.map(|path| (batch.rail, path));
             }
         })
+        .inspect_err(|error| self.rails[batch.rail.index()].failed(error))
     }
 
-    fn listen_on(&mut self, path: PathId) -> io::Result<()> {
-        if !self.also.contains(&path) {
-            self.outbound[path.index()].prepare_to_receive()?;
-            self.also.push(path);
+    fn listen_on(&mut self, rail: Rail, path: PathId) -> io::Result<()> {
+        if !self.also.iter().any(|(at, known, _)| (*at, *known) == (rail, path)) {
+            self.socket(rail, Some(path)).prepare_to_receive()?;
+            self.also.push((rail, path, Appetite::default()));
         }
         Ok(())
     }
 
     fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals> {
-        let mut arrivals = receive_at(&mut self.receiver, &self.inbound, None, sink)?;
-        for path in &self.also {
-            let socket = &self.outbound[path.index()];
-            arrivals = arrivals.and(receive_at(&mut self.receiver, socket, Some(*path), sink)?);
+        let mut arrivals = Arrivals::None;
+        for (index, rail) in self.rails.iter_mut().enumerate() {
+            let from = (&rail.inbound, &mut rail.appetite);
+            let at = (Rail(index as u8), None);
+            arrivals = arrivals.and(receive_at(&mut self.receiver, from, at, sink)?);
+        }
+        for (rail, path, appetite) in &mut self.also {
+            let socket = &self.rails[rail.index()].outbound[path.index()];
+            let at = (*rail, Some(*path));
+            arrivals = arrivals.and(receive_at(&mut self.receiver, (socket, appetite), at, sink)?);
         }
         Ok(arrivals)
     }
@@ -261,21 +345,24 @@ impl Backend for UdpBackend {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: time.subsec_nanos().into(),
         });
+        let full = self.full.take().filter(|_| wait.for_room);
         let waker_fd = self.waker.as_fd();
         let woken = PollFd::from_borrowed_fd(waker_fd, PollFlags::IN);
         // Of what is not wanted the waker takes the place: it is looked at once more.
-        let room = match self.full.take().filter(|_| wait.for_room) {
-            Some(path) => PollFd::new(&self.outbound[path.index()], PollFlags::OUT),
+        let room = match full {
+            Some((rail, path)) => PollFd::new(self.socket(rail, Some(path)), PollFlags::OUT),
             None => woken.clone(),
         };
         let other = self.watched.as_ref().map_or(woken.clone(), |other| PollFd::new(other, PollFlags::IN));
         let count = if self.watched.is_some() { 4 } else { 2 + usize::from(wait.for_room) };
-        let mut fds = [PollFd::new(&self.inbound, PollFlags::IN), woken, room, other];
-        let result = if self.also.is_empty() {
+        let mut fds = [PollFd::new(&self.rails[0].inbound, PollFlags::IN), woken, room, other];
+        let result = if self.also.is_empty() && self.rails.len() == 1 {
             poll(&mut fds[..count], timeout.as_ref()).map(|_| !fds[1].revents().is_empty())
         } else {
-            let also = self.also.iter().map(|path| PollFd::new(&self.outbound[path.index()], PollFlags::IN));
-            let mut all: Vec<PollFd<'_>> = fds[..count].iter().cloned().chain(also).collect();
+            let others = self.rails[1..].iter().map(|rail| &rail.inbound);
+            let also = self.also.iter().map(|(rail, path, _)| self.socket(*rail, Some(*path)));
+            let further = others.chain(also).map(|socket| PollFd::new(socket, PollFlags::IN));
+            let mut all: Vec<PollFd<'_>> = fds[..count].iter().cloned().chain(further).collect();
             poll(&mut all, timeout.as_ref()).map(|_| !all[1].revents().is_empty())
         };
         match result {

@@ -14,9 +14,11 @@ use super::fit::{Fit, Made, Recipe};
 use super::watch::Watched;
 use super::{Core, Registered, deliver, released};
 use crate::api::ProtectionDomain;
+use crate::backend::Rail;
 use crate::completion::Completion;
 use crate::error::{ConnectError, DeregisterError};
 use crate::event_loop::Service;
+use crate::event_loop::outbound::Lane;
 use crate::places::Place;
 use crate::region::{Slice, Slices};
 use crate::scheme;
@@ -218,8 +220,9 @@ impl Core {
 
     fn connect(&mut self, dial: Dial) -> Result<(), ConnectError> {
         let peer = dial.peer;
-        if peer.is_ipv4() != self.io.local.is_ipv4() {
-            return Err(ConnectError::Family { peer, local: self.io.local });
+        let mut peers = std::iter::once(&peer).chain(&dial.others);
+        if let Some(peer) = peers.find(|peer| peer.is_ipv4() != self.io.local.is_ipv4()) {
+            return Err(ConnectError::Family { peer: *peer, local: self.io.local });
         }
         let limit = self.config.max_connections;
         let id = self.connections.next_id().filter(|_| self.connections.len() < limit);
@@ -240,7 +243,8 @@ impl Core {
         let paths = self.paths_for(&scheme);
         let qp = self.create_qp(now, id, &scheme, paths, dial.domain.as_ref());
         let hello = self.hello(id, qp, &dial.scheme, paths, dial.private_data);
-        if let Err(error) = self.setup.initiate(now, id, hello) {
+        let peers: Vec<SocketAddr> = std::iter::once(dial.peer).chain(dial.others).collect();
+        if let Err(error) = self.setup.initiate(now, id, peers, hello) {
             let _ = self.endpoint.destroy_qp(qp);
             return Err(ConnectError::Hello(error.to_string()));
         }
@@ -266,6 +270,9 @@ impl Core {
             stream,
             phase: Phase::Opening,
             peer,
+            rail: Rail::FIRST,
+            rails: None,
+            counted: peer.ip(),
             qp,
             remote_qp: QpNum(0),
             remote_id: 0,
@@ -281,6 +288,7 @@ impl Core {
             heard: now,
             next_probe: now,
             probes: 0,
+            dead: (0, 0),
             probed: vec![Default::default(); usize::from(paths)],
             refused: 0,
         });
@@ -393,7 +401,7 @@ impl Core {
         let _ = self.endpoint.destroy_qp(connection.qp);
         match connection.request {
             Some(request) => self.setup.withdraw(self.io.now, request),
-            None => self.setup.uncount(connection.peer.ip()),
+            None => self.setup.uncount(connection.counted),
         }
     }
 
@@ -404,7 +412,13 @@ impl Core {
         Some(ConnectionStats {
             counters: self.endpoint.qp_counters(connection.qp)?,
             order: self.endpoint.order_counters(connection.qp).unwrap_or_default(),
-            paths: PathStats::of(policy.paths(), &connection.probed, &self.io.ports),
+            paths: PathStats::of(policy.paths(), &connection.probed, |path| {
+                let Lane { to, rail, path } = connection.lane(path);
+                let ports = self.io.ports.len() / self.io.addresses.len();
+                let port = self.io.ports.get(rail.index() * ports + path.index());
+                let local = self.io.addresses.get(rail.index()).unwrap_or(&self.io.local);
+                (SocketAddr::new(local.ip(), port.copied().unwrap_or(0)), to)
+            }),
             inflight_packets,
             inflight_bytes,
             rate: pathweave_policy::Policy::rate(policy, self.io.now),

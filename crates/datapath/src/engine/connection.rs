@@ -1,14 +1,17 @@
 //! A connection as the loop knows it, and all of them by number.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use pathweave_transport::Opcode;
-use pathweave_units::{HostId, PathId, QpNum, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 
+use super::rails::Rails;
 use super::watch::PathProbe;
 use crate::api::ProtectionDomain;
+use crate::backend::Rail;
+use crate::event_loop::outbound::Lane;
 use crate::secure::{RequestId, Session};
 use crate::shared::ConnectionShared;
 use crate::state::ConnectionId;
@@ -18,6 +21,9 @@ use crate::stream::Stream;
 const SLOT_BITS: u32 = 16;
 /// Queue pair numbers are slots in their low bits (see the endpoint), which is what they are looked up by.
 const QP_SLOT_BITS: u32 = 18;
+
+/// Silence after which other ways are looked for.
+const STALLED: Duration = Duration::from_ms(200);
 
 /// How far a connection has come, as the loop sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +49,13 @@ pub(crate) struct Connection {
     /// Where everything that happens on it is told; `None`: to its own handle.
     pub(crate) stream: Option<Arc<Stream>>,
     pub(crate) phase: Phase,
-    /// Where its packets go.
+    /// Where its packets go, and from where.
     pub(crate) peer: SocketAddr,
+    pub(crate) rail: Rail,
+    /// Where else, if an end has several addresses.
+    pub(crate) rails: Option<Box<Rails>>,
+    /// The address that it is counted under.
+    pub(crate) counted: IpAddr,
     pub(crate) qp: QpNum,
     /// The peer's queue pair and its number of the connection.
     pub(crate) remote_qp: QpNum,
@@ -70,6 +81,8 @@ pub(crate) struct Connection {
     pub(crate) next_probe: Time,
     /// Counts probes, to try one path after the other.
     pub(crate) probes: u16,
+    /// How many paths were dead when they were last probed, and how often so many were.
+    pub(crate) dead: (u16, u32),
     /// What probes of each path have told.
     pub(crate) probed: Vec<PathProbe>,
     /// Packets refused since the handshake: damaged, senseless or without place.
@@ -87,6 +100,31 @@ impl Connection {
     #[inline]
     pub(crate) fn on_wire(&self, path: PathId) -> PathId {
         PathId(path.0 % self.paths)
+    }
+
+    /// Whether nothing comes back although something should.
+    pub(crate) fn stalls(&self, now: Time) -> bool {
+        !self.sends.is_empty() && now.saturating_since(self.heard) >= STALLED
+    }
+
+    /// Whether its peer is at this address.
+    #[inline]
+    pub(crate) fn is_at(&self, ip: IpAddr) -> bool {
+        self.peer.ip() == ip || self.rails.as_ref().is_some_and(|rails| rails.has_remote(ip))
+    }
+
+    /// By which way what this end says itself leaves on a path.
+    #[inline]
+    pub(crate) fn lane(&self, path: PathId) -> Lane {
+        let (rail, to) = self.rails.as_ref().map_or((self.rail, self.peer), |rails| rails.way(path));
+        Lane { to, rail, path }
+    }
+
+    /// By which way what answers a packet of a path does.
+    #[inline]
+    pub(crate) fn lane_back(&self, path: PathId) -> Lane {
+        let (rail, to) = self.rails.as_ref().map_or((self.rail, self.peer), |rails| rails.way_back(path));
+        Lane { to, rail, path }
     }
 
     /// The endpoint's name for the peer.

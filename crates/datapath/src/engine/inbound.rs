@@ -1,16 +1,14 @@
 //! From the backend to the endpoint.
 
-use std::net::SocketAddr;
-
 use pathweave_policy::PathState;
 use pathweave_units::{PathId, Time};
 use pathweave_wire::{Body, Control as Packet, ControlKind, Datagram, Ecn, Operation, Segment};
 
 use super::connection::Phase;
 use super::control::{self, Control};
-use super::transmit::PACKETS_AN_ANSWER;
+use super::transmit::{PACKETS_AN_ANSWER, is_own};
 use super::{Core, connection::Connection};
-use crate::event_loop::Service;
+use crate::event_loop::{Service, Whence};
 use crate::secure::{Kind, kind_of};
 use crate::state::{CloseReason, ConnectionId};
 use crate::sum;
@@ -18,6 +16,8 @@ use crate::sum;
 /// How much further ahead of what is known a PSN may be and still move what is known: less than half of what 24 bits
 /// tell apart.
 const NEAR: u64 = 1 << 22;
+/// Questions of peers that are answered in one turn.
+const MOST_ASKED: usize = 256;
 /// How long requests on the way may yet be acknowledged by a peer that has closed.
 const PEER_LINGERS: pathweave_units::Duration = pathweave_units::Duration::from_ms(300);
 
@@ -27,16 +27,16 @@ impl Core {
     pub(super) fn take_in(
         &mut self,
         now: Time,
-        (from, at): (SocketAddr, Option<PathId>),
+        whence: Whence,
         ecn: Ecn,
         frame: &mut [u8],
         residue: u32,
     ) -> Option<()> {
         match kind_of(frame) {
-            Kind::Plain => self.on_plain(now, from, ecn, sum::content(frame), residue),
-            Kind::Protected(session) => self.on_protected(now, from, ecn, ConnectionId(session.0), frame),
+            Kind::Plain => self.on_plain(now, whence, ecn, sum::content(frame), residue),
+            Kind::Protected(session) => self.on_protected(now, whence, ecn, ConnectionId(session.0), frame),
             Kind::ToResponder | Kind::ToInitiator(_) => {
-                self.setup.enqueue(from, at, frame);
+                self.setup.enqueue(whence, frame);
                 Some(())
             }
             _ => None,
@@ -45,16 +45,9 @@ impl Core {
 
     /// A packet without protection. Whose it is, it says itself; that it is intact, and of this very connection rather
     /// than of an earlier one with the same numbers, its residue shows.
-    fn on_plain(
-        &mut self,
-        now: Time,
-        from: SocketAddr,
-        ecn: Ecn,
-        content: &[u8],
-        residue: u32,
-    ) -> Option<()> {
+    fn on_plain(&mut self, now: Time, whence: Whence, ecn: Ecn, content: &[u8], residue: u32) -> Option<()> {
         let sound = |connection: &Connection| {
-            connection.peer.ip() == from.ip()
+            connection.is_at(whence.from.ip())
                 && connection.session.as_ref().is_some_and(|session| session.takes_plain(residue))
         };
         if content[..].first() == Some(&control::OPCODE) {
@@ -63,7 +56,7 @@ impl Core {
             self.act_for(id);
             let known = self.connections.get(id)?;
             let of_peer = sound(known) && known.remote_id == control.from.0;
-            return of_peer.then(|| self.on_control(now, id, control));
+            return of_peer.then(|| self.on_control(now, id, whence, control));
         }
         let datagram = Datagram::parse(content).ok()?;
         let connection = self.connections.of_qp(datagram.dst_qp())?;
@@ -71,19 +64,19 @@ impl Core {
             return None;
         }
         let id = connection.id;
-        self.on_packet(now, id, ecn, &datagram)
+        self.on_packet(now, (id, whence), ecn, &datagram)
     }
 
     fn on_protected(
         &mut self,
         now: Time,
-        from: SocketAddr,
+        whence: Whence,
         ecn: Ecn,
         id: ConnectionId,
         frame: &mut [u8],
     ) -> Option<()> {
         if self.connections.get(id)?.session.is_none() {
-            if !self.confirm_by_packet(now, from, id, frame) {
+            if !self.confirm_by_packet(now, whence, id, frame) {
                 return None;
             }
             // Receives that the hook posts for the new connection are there before its first packet.
@@ -98,18 +91,24 @@ impl Core {
         if content.first() == Some(&control::OPCODE) {
             let control = Control::parse(content)?;
             let of_peer = control.to == id.0 && control.from.0 == connection.remote_id;
-            return of_peer.then(|| self.on_control(now, id, control));
+            return of_peer.then(|| self.on_control(now, id, whence, control));
         }
         let datagram = Datagram::parse(content).ok()?;
         if datagram.dst_qp() != connection.qp {
             return None;
         }
-        self.on_packet(now, id, ecn, &datagram)
+        self.on_packet(now, (id, whence), ecn, &datagram)
     }
 
     /// A packet of a connection's peer.
     #[inline]
-    fn on_packet(&mut self, now: Time, id: ConnectionId, ecn: Ecn, datagram: &Datagram<'_>) -> Option<()> {
+    fn on_packet(
+        &mut self,
+        now: Time,
+        (id, whence): (ConnectionId, Whence),
+        ecn: Ecn,
+        datagram: &Datagram<'_>,
+    ) -> Option<()> {
         let connection = self.connections.get_mut(id)?;
         if datagram.src_qp() != connection.remote_qp {
             connection.refused += 1;
@@ -118,6 +117,11 @@ impl Core {
         connection.heard = now;
         let near = if datagram.is_answer() { connection.near_answers } else { connection.near_data };
         let segment = datagram.segment(near);
+        if let Some(rails) = &mut connection.rails
+            && is_own(&segment.body)
+        {
+            rails.heard(PathId(segment.path.0 % connection.paths), whence.rail, whence.from.ip());
+        }
         match &segment.body {
             Body::Data(data) => {
                 if data.psn > connection.near_data && data.psn - connection.near_data < NEAR {
@@ -179,6 +183,7 @@ impl Core {
             return None;
         }
         probe.note(now - sent_at);
+        connection.dead = (0, 0);
         let (qp, host) = (connection.qp, connection.host());
         let policy = self.endpoint.policy(qp)?;
         let down = policy.paths().get(segment.path.index())?.state == PathState::Down;
@@ -194,9 +199,21 @@ impl Core {
         Some(())
     }
 
-    fn on_control(&mut self, now: Time, id: ConnectionId, control: Control) {
+    fn on_control(&mut self, now: Time, id: ConnectionId, whence: Whence, control: Control) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         match (control.message, connection.phase) {
+            (control::Message::Ask { pair }, _) => {
+                let rails = connection.rails.as_ref();
+                let back = rails.and_then(|rails| rails.answer_to(whence.rail, whence.from.ip()));
+                if let Some(back) = back.filter(|_| self.asked.len() < MOST_ASKED) {
+                    self.asked.push((id, back, pair));
+                }
+            }
+            (control::Message::Answer { pair }, _) => {
+                if let Some(rails) = &mut connection.rails {
+                    rails.answered(pair);
+                }
+            }
             (control::Message::Close, Phase::Open) => {
                 self.answers.push(id);
                 if connection.sends.is_empty() {

@@ -14,6 +14,8 @@ mod held_acks;
 mod inbound;
 #[cfg(test)]
 mod links_test;
+mod rails;
+mod route;
 pub(crate) mod setup;
 mod transmit;
 mod upkeep;
@@ -28,14 +30,14 @@ use pathweave_policy::Peers;
 use pathweave_transport::{
     Completion as Done, Endpoint, EndpointConfig, Event, Gate, Keys, Opcode, Status, TimerKind,
 };
-use pathweave_units::{HostId, PathId, Time};
+use pathweave_units::{HostId, Time};
 use pathweave_wire::{Ecn, Framing};
 
 use crate::api::ProtectionDomain;
-use crate::backend::Backend;
+use crate::backend::{Backend, Rail};
 use crate::completion::Completion;
 use crate::config::DeviceConfig;
-use crate::event_loop::{Engine, Io, MAY_BEGIN_ANEW, Service};
+use crate::event_loop::{Engine, Io, MAY_BEGIN_ANEW, Service, Whence};
 use crate::secure::SetupError;
 use crate::shared::{Command, ConnectionShared, Release, Shared, Side};
 use crate::state::{CloseReason, ConnectionId};
@@ -60,6 +62,8 @@ pub(crate) struct Core {
     acks: HeldAcks,
     /// Connections whose peers have said Close and are owed an answer.
     answers: Vec<ConnectionId>,
+    /// Connections whose peers have asked by a pair of addresses, where to answer, and the pair.
+    asked: Vec<(ConnectionId, (Rail, SocketAddr), u8)>,
     /// Connections all of whose paths are to be probed.
     surveys: Vec<ConnectionId>,
     regions: Regions,
@@ -117,6 +121,7 @@ pub(crate) fn open<B: Backend>(
         receive_buffer_bytes: backend.receive_buffer_bytes(),
         acks: HeldAcks::default(),
         answers: Vec::new(),
+        asked: Vec::new(),
         surveys: Vec::new(),
         regions: Regions { registered: BTreeMap::new(), releases: Vec::new(), keys },
         deaths: Deaths::default(),
@@ -152,7 +157,7 @@ impl Service for Core {
     fn on_datagram(
         &mut self,
         now: Time,
-        whence: (SocketAddr, Option<PathId>),
+        whence: Whence,
         ecn: Ecn,
         frame: &mut [u8],
         residue: u32,

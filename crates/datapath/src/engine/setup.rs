@@ -1,5 +1,6 @@
 //! Opening connections: drives the handshake machines.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,9 +9,12 @@ use pathweave_units::{HostId, PathId, QpNum, Time};
 
 use super::Core;
 use super::connection::Phase;
-use crate::backend::{Backend, SendBatch};
+use super::rails::{Ends, Rails, Role};
+use super::route::Routes;
+use crate::backend::{Backend, Rail, SendBatch};
 use crate::config::{AROUND_PAYLOAD_BYTES, DeviceConfig};
 use crate::error::ConnectError;
+use crate::event_loop::Whence;
 use crate::scheme;
 use crate::secure::{
     ClusterKey, Established, Features, HandshakeConfig, HandshakeError, Hello, Initiator, InitiatorEvent,
@@ -23,6 +27,8 @@ use crate::stream::refuse;
 
 /// Handshake datagrams that may wait for their turn; more are dropped, and come again if they are honest.
 const MOST_WAITING: usize = 256;
+/// Of so many addresses this end remembers where their handshake datagrams have arrived; then it begins anew.
+const MOST_ARRIVALS: usize = 1_024;
 /// Codes with which this loop declines for itself.
 const NOBODY_LISTENS: u32 = 0x7077_0001;
 const UNKNOWN_SCHEME: u32 = 0x7077_0002;
@@ -35,34 +41,27 @@ pub(super) struct Setup {
     initiators: Vec<Attempt>,
     waiting: Vec<Waiting>,
     pub(super) listening: Option<Listening>,
+    /// At which rail something has last come from an address, where there are several.
+    arrivals: BTreeMap<IpAddr, Rail>,
     /// Something may have to be sent or told.
     stirred: bool,
 }
 
 /// A handshake datagram that waits for its turn.
 struct Waiting {
-    from: SocketAddr,
-    at: Option<PathId>,
+    whence: Whence,
     datagram: Vec<u8>,
 }
 
 struct Attempt {
     initiator: Initiator,
     id: ConnectionId,
-    /// From where it asks: where peers usually reach this end, or the address of a path.
-    route: Option<PathId>,
-    link: Link,
+    /// Where the peer may be.
+    peers: Vec<SocketAddr>,
+    /// From where it asks, once it has begun.
+    routes: Option<Routes>,
     /// It is through; kept to repeat its Confirm, until then.
     done_until: Option<Time>,
-}
-
-/// What is known of the link to a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Link {
-    /// It has not been looked at.
-    Unknown,
-    /// As far as is known it takes full packets.
-    Fits,
 }
 
 impl Setup {
@@ -84,6 +83,7 @@ impl Setup {
             initiators: Vec::new(),
             waiting: Vec::new(),
             listening: None,
+            arrivals: BTreeMap::new(),
             stirred: false,
         })
     }
@@ -97,6 +97,7 @@ impl Setup {
     pub(super) fn hand_over(&mut self, fresh: Setup) {
         let old = std::mem::replace(self, fresh);
         (self.waiting, self.listening, self.stirred) = (old.waiting, old.listening, true);
+        self.arrivals = old.arrivals;
     }
 
     /// Counts a connection that this end opens.
@@ -114,10 +115,16 @@ impl Setup {
         self.responder.withdraw(now, request);
     }
 
-    pub(super) fn initiate(&mut self, now: Time, id: ConnectionId, hello: Hello) -> Result<(), SetupError> {
+    pub(super) fn initiate(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        peers: Vec<SocketAddr>,
+        hello: Hello,
+    ) -> Result<(), SetupError> {
         let rotation = Rotation::default();
         let initiator = Initiator::new(now, &self.key, hello, self.handshake, rotation, &mut OsRandom)?;
-        self.initiators.push(Attempt { initiator, id, route: None, link: Link::Unknown, done_until: None });
+        self.initiators.push(Attempt { initiator, id, peers, routes: None, done_until: None });
         self.stirred = true;
         Ok(())
     }
@@ -128,10 +135,24 @@ impl Setup {
     }
 
     /// A handshake datagram; it is looked at later.
-    pub(super) fn enqueue(&mut self, from: SocketAddr, at: Option<PathId>, datagram: &[u8]) {
+    pub(super) fn enqueue(&mut self, whence: Whence, datagram: &[u8]) {
         if self.waiting.len() < MOST_WAITING {
-            self.waiting.push(Waiting { from, at, datagram: datagram.to_vec() });
+            self.waiting.push(Waiting { whence, datagram: datagram.to_vec() });
         }
+    }
+
+    /// Something has come from a peer.
+    fn note_arrival(&mut self, whence: Whence) {
+        let from = whence.from.ip();
+        if self.arrivals.len() >= MOST_ARRIVALS && !self.arrivals.contains_key(&from) {
+            self.arrivals.clear();
+        }
+        self.arrivals.insert(from, whence.rail);
+    }
+
+    /// By which rail to answer: by which it was asked, if that is known, or by which routing would.
+    fn rail_back<B: Backend>(&self, to: SocketAddr, backend: &B) -> Rail {
+        self.arrivals.get(&to.ip()).copied().unwrap_or_else(|| backend.rail_towards(to))
     }
 
     pub(super) fn next_timer(&self) -> Option<Time> {
@@ -152,14 +173,20 @@ impl Core {
             return false;
         }
         self.setup.stirred = false;
-        for Waiting { from, at, datagram } in std::mem::take(&mut self.setup.waiting) {
+        for Waiting { whence, datagram } in std::mem::take(&mut self.setup.waiting) {
             match kind_of(&datagram) {
-                Kind::ToResponder => self.setup.responder.handle(now, from, &datagram),
+                Kind::ToResponder => {
+                    self.setup.note_arrival(whence);
+                    self.setup.responder.handle(now, whence.from, &datagram);
+                }
                 Kind::ToInitiator(attempt) => {
                     let mut attempts = self.setup.initiators.iter_mut();
                     if let Some(found) = attempts.find(|known| known.initiator.attempt() == attempt) {
                         // Where answers come is a way that lives.
-                        found.route = at;
+                        let peer = found.peers.iter().position(|peer| peer.ip() == whence.from.ip());
+                        if let Some(routes) = &mut found.routes {
+                            routes.answered(whence.rail, peer, whence.at);
+                        }
                         found.initiator.handle(now, &datagram);
                     }
                 }
@@ -170,7 +197,9 @@ impl Core {
         self.setup.responder.on_timer(now);
         for attempt in &mut self.setup.initiators {
             if attempt.initiator.poll_timeout().is_some_and(|due| due <= now) {
-                attempt.route = next_route(attempt.route, self.config.paths);
+                if let Some(routes) = &mut attempt.routes {
+                    routes.silent();
+                }
                 attempt.initiator.on_timer(now);
             }
         }
@@ -179,7 +208,8 @@ impl Core {
         self.attempts(now, backend);
         while let Some((to, datagram)) = self.setup.responder.poll_transmit() {
             // A peer at an address where no answer can go is not answered.
-            let _ = send_alone(backend, to, &datagram);
+            let rail = self.setup.rail_back(to, backend);
+            let _ = send_from(backend, (rail, None), to, &datagram);
         }
         true
     }
@@ -188,11 +218,11 @@ impl Core {
     pub(super) fn confirm_by_packet(
         &mut self,
         now: Time,
-        from: SocketAddr,
+        whence: Whence,
         id: ConnectionId,
         frame: &[u8],
     ) -> bool {
-        let ours = self.setup.responder.on_protected(now, from, SessionId(id.0), frame);
+        let ours = self.setup.responder.on_protected(now, whence.from, SessionId(id.0), frame);
         if ours {
             self.requests(now);
         }
@@ -214,13 +244,14 @@ impl Core {
             scheme: scheme.into(),
             mtu_payload: self.config.mtu_payload,
             paths,
-            nic_ports: 1,
+            nic_ports: self.io.addresses.len() as u8,
             host: HostId(0),
             qp,
             session: SessionId(id.0),
-            features: Features::NONE,
+            features: Features::ADDRESSES,
             required: Features::NONE,
             private_data,
+            addresses: if self.io.addresses.len() > 1 { self.io.addresses.clone() } else { Vec::new() },
         }
     }
 
@@ -235,20 +266,38 @@ impl Core {
             };
             let (peer, shared, stream) =
                 (connection.peer, connection.shared.clone(), connection.stream.clone());
-            if attempt.link == Link::Unknown {
-                attempt.link = Link::Fits;
-                if let Err(error) = fits_link(peer, self.config.mtu_payload, backend) {
-                    refuse(&shared, stream.as_deref(), error);
-                    self.shared.tell();
-                    over.push(id);
-                    self.remove(id);
-                    continue;
+            let rails = self.io.addresses.len();
+            let routes = match &mut attempt.routes {
+                Some(routes) => routes,
+                none => {
+                    let mut fits =
+                        attempt.peers.iter().map(|to| fits_link(*to, self.config.mtu_payload, backend));
+                    if let Some(error) = fits.find_map(Result::err) {
+                        refuse(&shared, stream.as_deref(), error);
+                        self.shared.tell();
+                        over.push(id);
+                        self.remove(id);
+                        continue;
+                    }
+                    let towards: Vec<Rail> =
+                        attempt.peers.iter().map(|to| backend.rail_towards(*to)).collect();
+                    none.insert(Routes::new(rails, &towards, self.config.paths))
                 }
-            }
+            };
             let mut no_route = None;
             while let Some(datagram) = attempt.initiator.poll_transmit() {
-                no_route = send_from(backend, attempt.route, peer, &datagram).err();
+                // A way that does not exist is passed over, unless none does.
+                for _ in 0..routes.ways() {
+                    let (rail, to) = routes.way();
+                    no_route = send_from(backend, (rail, routes.path()), attempt.peers[to], &datagram).err();
+                    if no_route.is_none() {
+                        break;
+                    }
+                    routes.next_way();
+                }
             }
+            let (rail, to) = routes.way();
+            let met = (rail, attempt.peers[to]);
             if let Some(error) = no_route.filter(|_| shared.state() == ConnectionState::Opening) {
                 let error = ConnectError::NoRoute { peer, reason: error.to_string() };
                 refuse(&shared, stream.as_deref(), error);
@@ -261,7 +310,7 @@ impl Core {
                 None => {}
                 Some(InitiatorEvent::Established(established)) => {
                     attempt.done_until = Some(now.saturating_add(self.setup.handshake.timeout));
-                    if self.establish(now, id, *established) {
+                    if self.establish(now, id, (Role::Initiator, met), *established) {
                         self.shared.tell();
                     } else {
                         over.push(id);
@@ -281,10 +330,23 @@ impl Core {
     }
 
     /// Both ends know all they need. False if the connection is gone.
-    fn establish(&mut self, now: Time, id: ConnectionId, established: Established) -> bool {
+    fn establish(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        (role, met): (Role, (Rail, SocketAddr)),
+        established: Established,
+    ) -> bool {
         let Established { session, agreed, peer: hello, round_trip } = established;
         self.act_for(id);
+        let rails: Vec<_> =
+            self.io.addresses.iter().map(SocketAddr::ip).zip(self.io.prefixes.clone()).collect();
         let Some(connection) = self.connections.get_mut(id) else { return false };
+        (connection.rail, connection.peer) = met;
+        if agreed.features.has(Features::ADDRESSES) {
+            let ends = Ends { role, rails: &rails, listed: &hello.addresses, met };
+            connection.rails = Rails::new(now, &ends, agreed.paths);
+        }
         let shared = connection.shared.clone();
         connection.session = Some(session);
         connection.request = None;
@@ -295,6 +357,7 @@ impl Core {
         connection.paths = agreed.paths;
         connection.probed.truncate(usize::from(agreed.paths));
         let peer = connection.peer;
+        self.io.look_by(now);
         // Both ends have said that they know it.
         let Ok(scheme) = scheme::find(&agreed.scheme) else { return false };
         let (_, policy) = self.on_hosts(id, &scheme, agreed.paths, agreed.mtu_payload, round_trip);
@@ -324,11 +387,9 @@ impl Core {
                 ResponderEvent::Established { id, from, established } => {
                     let found = self.connections.iter().find(|connection| connection.request == Some(id));
                     let Some(connection) = found.map(|connection| connection.id) else { continue };
-                    if let Some(connection) = self.connections.get_mut(connection) {
-                        // It may have asked from one address after the other, until there was an answer.
-                        connection.peer = from;
-                    }
-                    if self.establish(now, connection, *established)
+                    // It may have asked from one address after the other, until there was an answer.
+                    let rail = self.setup.arrivals.get(&from.ip()).copied().unwrap_or(Rail::FIRST);
+                    if self.establish(now, connection, (Role::Responder, (rail, from)), *established)
                         && let Some(connection) = self.connections.get(connection)
                     {
                         if connection.stream.is_none() {
@@ -408,27 +469,21 @@ fn fits_link<B: Backend>(peer: SocketAddr, mtu_payload: u16, backend: &B) -> Res
     }
 }
 
-/// From where to ask next, when there is no answer: each port takes another path, and so does the answer to it.
-fn next_route(route: Option<PathId>, paths: u16) -> Option<PathId> {
-    let next = route.map_or(0, |path| path.0 + 1);
-    (next < paths).then_some(PathId(next))
-}
-
 /// Sends a datagram by itself, from the address at which this end is reached. If there is no room it is lost, and the
 /// handshake's timers send another.
 pub(crate) fn send_alone<B: Backend>(backend: &mut B, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
-    send_from(backend, None, to, bytes)
+    send_from(backend, (Rail::FIRST, None), to, bytes)
 }
 
-/// The same from the address of a path, where the answer is waited for then.
+/// The same from a rail and the port of a path, where the answer is waited for then.
 fn send_from<B: Backend>(
     backend: &mut B,
-    path: Option<PathId>,
+    (rail, path): (Rail, Option<PathId>),
     to: SocketAddr,
     bytes: &[u8],
 ) -> io::Result<()> {
     let ecn = pathweave_wire::Ecn::NotCapable;
     // Where it cannot listen there, it asks from where it can.
-    let path = path.filter(|path| backend.listen_on(*path).is_ok());
-    backend.send(&SendBatch { to, path, ecn, segment_bytes: bytes.len().max(1), bytes }).map(|_| ())
+    let path = path.filter(|path| backend.listen_on(rail, *path).is_ok());
+    backend.send(&SendBatch { to, rail, path, ecn, segment_bytes: bytes.len().max(1), bytes }).map(|_| ())
 }

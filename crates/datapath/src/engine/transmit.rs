@@ -1,5 +1,7 @@
 //! From the endpoint to the batches.
 
+use std::net::SocketAddr;
+
 use pathweave_transport::{Class, Gate, PayloadRef, Transmit};
 use pathweave_units::{Duration, HostId, PathId, Time};
 use pathweave_wire::{Body, Control as Packet, Segment};
@@ -7,10 +9,11 @@ use pathweave_wire::{Body, Control as Packet, Segment};
 use super::Core;
 use super::connection::Connection;
 use super::control::{self, Control};
+use crate::backend::Rail;
 use crate::config::Driving;
 use crate::event_loop::Io;
 use crate::event_loop::frame::{self, Codepoint, Way};
-use crate::event_loop::outbound::Outbound;
+use crate::event_loop::outbound::{Lane, Outbound};
 use crate::places::Places;
 use crate::secure::Session;
 use crate::state::ConnectionId;
@@ -102,7 +105,7 @@ impl Core {
         let mut acks = std::mem::take(&mut self.acks.list);
         acks.retain(|(to, segment)| {
             let Some(connection) = self.connections.get(ConnectionId(to.0)) else { return false };
-            let along = self.io.outbound.leaves_for(connection.peer, connection.on_wire(segment.path));
+            let along = self.io.outbound.leaves_for(connection.lane_back(connection.on_wire(segment.path)));
             if along {
                 self.emit_ack(*to, segment);
             }
@@ -139,12 +142,46 @@ impl Core {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.probes = connection.probes.wrapping_add(1);
         let path = PathId(connection.probes % connection.paths);
+        let lane = connection.lane(path);
+        self.emit_control_by(id, lane, message);
+    }
+
+    /// The same by a way of its own.
+    fn emit_control_by(&mut self, id: ConnectionId, lane: Lane, message: control::Message) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
         let control = Control { message, to: connection.remote_id, from: id };
-        let Some((way, session)) = connection.way(path, Codepoint::capable(false)) else { return };
-        frame::add(&mut self.io.outbound, session, way, control::LEN, |out| {
+        let full = connection.shared.info.get().map_or(0, |info| info.mtu_payload);
+        let Some((way, session)) = connection.way(lane, Codepoint::capable(false)) else { return };
+        frame::add(&mut self.io.outbound, session, way, control.len(full), |out| {
             control.write(out);
             true
         });
+    }
+
+    /// Asks whether packets come through by a pair of addresses.
+    pub(super) fn emit_ask(&mut self, id: ConnectionId, pair: u8) {
+        self.act_for(id);
+        let Some(connection) = self.connections.get(id) else { return };
+        let Some((rail, to)) = connection.rails.as_ref().map(|rails| rails.to_ask(pair)) else { return };
+        let lane = Lane { to, rail, path: PathId(u16::from(pair) % connection.paths) };
+        self.emit_control_by(id, lane, control::Message::Ask { pair });
+    }
+
+    /// Answers a question, back where it came from.
+    pub(super) fn emit_answer(&mut self, id: ConnectionId, (rail, to): (Rail, SocketAddr), pair: u8) {
+        self.act_for(id);
+        let Some(connection) = self.connections.get(id) else { return };
+        let lane = Lane { to, rail, path: PathId(u16::from(pair) % connection.paths) };
+        self.emit_control_by(id, lane, control::Message::Answer { pair });
+    }
+}
+
+/// Whether a packet is said of this end's own accord, rather than to answer one of the peer.
+pub(super) fn is_own(body: &Body) -> bool {
+    match body {
+        Body::Data(_) | Body::Rd(_) => true,
+        Body::Control(control) => control.is_question(),
+        Body::Ack(_) | Body::Nack(_) | Body::Cnp | Body::Missing(_) => false,
     }
 }
 
@@ -160,15 +197,16 @@ fn emit(
         connection.near_answers = connection.near_answers.max(data.psn);
     }
     let path = connection.on_wire(segment.path);
-    let Some((way, session)) = connection.way(path, codepoint) else { return };
+    let lane = if is_own(&segment.body) { connection.lane(path) } else { connection.lane_back(path) };
+    let Some((way, session)) = connection.way(lane, codepoint) else { return };
     frame::add_packet(outbound, places, session, way, segment, payload);
 }
 
 impl Connection {
-    /// Where its frames go by a path, and what protects them, once the handshake is done.
+    /// How its frames go by a lane, and what protects them, once the handshake is done.
     #[inline]
-    fn way(&mut self, path: PathId, codepoint: Codepoint) -> Option<(Way, &mut Session)> {
+    fn way(&mut self, lane: Lane, codepoint: Codepoint) -> Option<(Way, &mut Session)> {
         let session = self.session.as_mut()?;
-        Some((Way { to: self.peer, path, sequence: path, codepoint }, session))
+        Some((Way { lane, sequence: lane.path, codepoint }, session))
     }
 }

@@ -6,7 +6,7 @@ use pathweave_units::{Duration, PathId, Time};
 use super::connection::Phase;
 use super::inbound::nth_path;
 use super::watch::Watched;
-use super::{Core, control};
+use super::{Core, control, rails};
 use crate::scheme::span;
 use crate::state::{CloseReason, ConnectionId};
 
@@ -16,6 +16,9 @@ const BUSY: Duration = Duration::from_ms(5);
 const QUIET: Duration = Duration::from_ms(100);
 /// Between two probes of a dead path.
 const PROBE_DEAD: Duration = Duration::from_ms(10);
+/// After so many without an answer the time between two is doubled, at most so often: to 160 ms.
+const PROBES_A_STEP: u32 = 32;
+const MOST_STEPS: u32 = 4;
 /// Between two Closes.
 const CLOSE_AGAIN: Duration = Duration::from_ms(20);
 
@@ -44,8 +47,10 @@ impl Core {
     /// Looks after every connection.
     pub(super) fn upkeep(&mut self, now: Time) {
         let mut wait = QUIET;
+        let mut asks = None;
         for id in self.connections.ids() {
             self.act_for(id);
+            asks = asks.into_iter().chain(self.ask(now, id)).min();
             match self.need(now, id) {
                 Need::Nothing => continue,
                 Need::Attention => {}
@@ -63,13 +68,33 @@ impl Core {
         if !self.regions.releases.is_empty() {
             wait = BUSY;
         }
-        self.io.next_upkeep = now.saturating_add(wait);
+        let next = now.saturating_add(wait);
+        self.io.next_upkeep = asks.map_or(next, |at: Time| at.min(next));
+    }
+
+    /// Asks by pairs of addresses by which no answer has come yet. Says when to look again.
+    fn ask(&mut self, now: Time, id: ConnectionId) -> Option<Time> {
+        let connection = self.connections.get_mut(id).filter(|connection| connection.phase == Phase::Open)?;
+        let (paths, stalls) = (connection.paths, connection.stalls(now));
+        let rails = connection.rails.as_mut()?;
+        if stalls {
+            rails.turn(now);
+        }
+        // The last path is never taken for dead.
+        let dead = self.endpoint.policy(connection.qp).map_or(0, Watched::dead);
+        let is_dire = stalls || dead > 0 && dead + 1 >= paths;
+        let (due, next) = rails.due(now, if is_dire { rails::Need::Dire } else { rails::Need::None });
+        due.into_iter().for_each(|pair| self.emit_ask(id, pair));
+        next
     }
 
     /// Answers to Close, and probes the application asks for.
     pub(super) fn answer(&mut self) {
         for id in std::mem::take(&mut self.answers) {
             self.emit_control(id, control::Message::Closed);
+        }
+        for (id, back, pair) in std::mem::take(&mut self.asked) {
+            self.emit_answer(id, back, pair);
         }
         for id in std::mem::take(&mut self.surveys) {
             let paths = self.connections.get(id).map_or(0, |connection| connection.paths);
@@ -122,7 +147,12 @@ impl Core {
                 if connection.next_probe > now {
                     return Need::Attention;
                 }
-                connection.next_probe = now.saturating_add(PROBE_DEAD);
+                // A network interface may be down for days.
+                let (dead, times) = connection.dead;
+                let times = if dead == policy.dead() { times.saturating_add(1) } else { 0 };
+                connection.dead = (policy.dead(), times);
+                let longer = (times / PROBES_A_STEP).min(MOST_STEPS);
+                connection.next_probe = now.saturating_add(PROBE_DEAD * (1 << longer));
                 let mut paths = policy.dead_paths();
                 if silent >= keepalive {
                     // A word from the peer on any path will do.

@@ -1,12 +1,10 @@
 //! Packets as frames in batches: header, payload from where it lies, and what protects them.
 
-use std::net::SocketAddr;
-
 use pathweave_transport::PayloadRef;
 use pathweave_units::PathId;
 use pathweave_wire::{DatagramLayout, Ecn, Segment, emit_datagram_header};
 
-use super::outbound::{Ends, Outbound, Target};
+use super::outbound::{Ends, Lane, Outbound, Target};
 use crate::places::Places;
 use crate::secure::{Protection, Session};
 use crate::sum::{self, CRC_LEN};
@@ -30,8 +28,7 @@ impl Codepoint {
 /// Where a frame goes.
 #[derive(Clone, Copy)]
 pub(crate) struct Way {
-    pub(crate) to: SocketAddr,
-    pub(crate) path: PathId,
+    pub(crate) lane: Lane,
     /// The sequence of protected packets that it is one of.
     pub(crate) sequence: PathId,
     pub(crate) codepoint: Codepoint,
@@ -86,9 +83,9 @@ pub(crate) fn add(
 
 #[inline]
 fn put(outbound: &mut Outbound, way: Way, ends: Ends, len: usize, write: impl FnOnce(&mut [u8]) -> bool) {
-    let Way { to, path, codepoint, .. } = way;
+    let Way { lane, codepoint, .. } = way;
     match codepoint {
-        Codepoint::Is(ecn) => outbound.add(Target { to, path, ecn, ends }, len, write),
-        Codepoint::Any => outbound.add_along(to, path, ends, len, write),
+        Codepoint::Is(ecn) => outbound.add(Target { lane, ecn, ends }, len, write),
+        Codepoint::Any => outbound.add_along(lane, ends, len, write),
     }
 }

@@ -32,7 +32,11 @@ pub(crate) struct Io {
     /// When the line opens again for packets that wait for it.
     pub(crate) waits_for_line: Option<Time>,
     pub(crate) local: SocketAddr,
-    /// Source port of each path, for statistics.
+    /// All addresses at which this end is reached, by rail; the first is `local`.
+    pub(crate) addresses: Vec<SocketAddr>,
+    /// For each of them, how many bits name the network it is in, if that is known.
+    pub(crate) prefixes: Vec<Option<u8>>,
+    /// Source port of each path, of the first rail, then of the next, for statistics.
     pub(crate) ports: Vec<u16>,
     pub(crate) counts: Counts,
     pub(crate) next_upkeep: Time,
@@ -74,17 +78,19 @@ fn anticipation(waiting: Waiting) -> Anticipation {
 }
 
 impl Io {
-    /// `ports`: source port of each path.
+    /// `ports`: source port of each path, of the first rail, then of the next.
     pub(crate) fn new<B: Backend>(config: &DeviceConfig, backend: &B, ports: Vec<u16>) -> Self {
         let clock = Clock::start();
         Io {
             now: clock.now(),
             clock,
             places: Places::default(),
-            outbound: Outbound::new(backend.limits(), backend.paths()),
+            outbound: Outbound::new(backend.limits(), backend.paths(), backend.addresses().len()),
             line: Line::of_device(config),
             waits_for_line: None,
             local: backend.local_addr(),
+            addresses: backend.addresses(),
+            prefixes: backend.prefixes(),
             ports,
             counts: Counts::default(),
             next_upkeep: Time::ZERO,

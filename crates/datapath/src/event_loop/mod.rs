@@ -21,7 +21,7 @@ use crate::config::Waiting;
 use anticipation::Look;
 pub(crate) use io::{Io, MAY_BEGIN_ANEW, MUST_BEGIN_ANEW};
 use service::WhenToCall;
-pub(crate) use service::{Service, message};
+pub(crate) use service::{Service, Whence, message};
 
 /// Receive calls of one turn.
 const RECEIVES_A_TURN: usize = 4;

@@ -7,17 +7,26 @@ use std::net::SocketAddr;
 use pathweave_units::PathId;
 use pathweave_wire::Ecn;
 
-use crate::backend::{Backend, Limits, SendBatch, Sent};
+use crate::backend::{Backend, Limits, Rail, SendBatch, Sent};
 use crate::sum;
 
 /// Spare buffers kept.
 const SPARE: usize = 64;
+/// Batches that may wait for room on some rails while others have room.
+const MOST_WAITING: usize = 256;
+
+/// By which way packets leave, and where to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lane {
+    pub(crate) to: SocketAddr,
+    pub(crate) rail: Rail,
+    pub(crate) path: PathId,
+}
 
 /// What all packets of a batch have in common, but for the size, which the last may fall short of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
-    pub(crate) to: SocketAddr,
-    pub(crate) path: PathId,
+    pub(crate) lane: Lane,
     pub(crate) ecn: Ecn,
     pub(crate) ends: Ends,
 }
@@ -69,16 +78,18 @@ pub struct SendError {
     pub kind: io::ErrorKind,
 }
 
-/// Batches being filled, one a path at most, and those that found no room.
+/// Batches being filled, one for a path of a rail at most, and those that found no room.
 pub(crate) struct Outbound {
     limits: Limits,
-    /// Index in `filling` of each path's batch.
+    rails: usize,
+    paths: usize,
+    /// Index in `filling` of each path's batch, of the first rail, then of the next.
     of_path: Vec<Option<u16>>,
     filling: Vec<Batch>,
     /// Batches that are full, or that found no room.
     ready: VecDeque<Batch>,
-    /// The first of `ready` found no room.
-    stuck: bool,
+    /// Rails on which batches of `ready` found no room, a bit each.
+    stuck: u64,
     spare: Vec<Vec<u8>>,
     counters: SendCounters,
     /// The last that failed for good.
@@ -86,13 +97,15 @@ pub(crate) struct Outbound {
 }
 
 impl Outbound {
-    pub(crate) fn new(limits: Limits, paths: u16) -> Self {
+    pub(crate) fn new(limits: Limits, paths: u16, rails: usize) -> Self {
         Outbound {
             limits,
-            of_path: vec![None; usize::from(paths)],
+            rails,
+            paths: paths.into(),
+            of_path: vec![None; usize::from(paths) * rails],
             filling: Vec::new(),
             ready: VecDeque::new(),
-            stuck: false,
+            stuck: 0,
             spare: Vec::new(),
             counters: SendCounters::default(),
             failure: None,
@@ -103,9 +116,22 @@ impl Outbound {
         self.counters
     }
 
-    /// Batches wait for room: nothing but control packets should be added meanwhile.
+    /// Batches wait for room.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.stuck
+        self.stuck != 0
+    }
+
+    /// There is room nowhere, or too much waits for it: nothing but control packets should be added meanwhile. Where one of
+    /// several rails is slower than what is sent on it, the others go on.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.stuck.count_ones() as usize >= self.rails || self.ready.len() > MOST_WAITING
+    }
+
+    /// Where the batch of a path is looked up.
+    #[inline]
+    fn slot(&self, lane: Lane) -> usize {
+        lane.rail.index() * self.paths + lane.path.index()
     }
 
     /// What the system last said that no retry mends.
@@ -116,7 +142,7 @@ impl Outbound {
     /// Adds a packet of `len` bytes, which `write` writes; it may refuse by returning false.
     #[inline]
     pub(crate) fn add(&mut self, target: Target, len: usize, write: impl FnOnce(&mut [u8]) -> bool) {
-        let slot = target.path.index();
+        let slot = self.slot(target.lane);
         let index = match self.of_path[slot] {
             Some(index) if self.filling[usize::from(index)].takes(&target, len, self.limits) => index,
             Some(index) => {
@@ -149,9 +175,9 @@ impl Outbound {
     }
 
     /// Whether something leaves for this peer on this path anyway.
-    pub(crate) fn leaves_for(&self, to: SocketAddr, path: PathId) -> bool {
-        let open = self.of_path[path.index()].map(|index| &self.filling[usize::from(index)]);
-        open.is_some_and(|batch| batch.target.to == to && batch.segments > 0)
+    pub(crate) fn leaves_for(&self, lane: Lane) -> bool {
+        let open = self.of_path[self.slot(lane)].map(|index| &self.filling[usize::from(index)]);
+        open.is_some_and(|batch| batch.target.lane.to == lane.to && batch.segments > 0)
     }
 
     /// Adds a packet for which no congestion codepoint is asked: it goes along with the batch that leaves for the same
@@ -159,15 +185,14 @@ impl Outbound {
     /// wake-up there.
     pub(crate) fn add_along(
         &mut self,
-        to: SocketAddr,
-        path: PathId,
+        lane: Lane,
         ends: Ends,
         len: usize,
         write: impl FnOnce(&mut [u8]) -> bool,
     ) {
-        let open = self.of_path[path.index()].filter(|_| self.leaves_for(to, path));
+        let open = self.of_path[self.slot(lane)].filter(|_| self.leaves_for(lane));
         let Some(open) = open else {
-            return self.add(Target { to, path, ecn: Ecn::NotCapable, ends }, len, write);
+            return self.add(Target { lane, ecn: Ecn::NotCapable, ends }, len, write);
         };
         let batch = &mut self.filling[usize::from(open)];
         if batch.target.ends == ends && batch.takes_in_front(len, self.limits) {
@@ -182,16 +207,19 @@ impl Outbound {
     pub(crate) fn flush<B: Backend>(&mut self, backend: &mut B) {
         for index in 0..self.filling.len() {
             let batch = std::mem::replace(&mut self.filling[index], Batch::EMPTY);
-            self.of_path[batch.target.path.index()] = None;
+            let slot = self.slot(batch.target.lane);
+            self.of_path[slot] = None;
             self.finish(batch);
         }
         self.filling.clear();
-        self.stuck = false;
-        while let Some(batch) = self.ready.pop_front() {
-            if let Some(batch) = self.try_send(backend, batch) {
-                self.ready.push_front(batch);
-                self.stuck = true;
-                break;
+        self.stuck = 0;
+        for _ in 0..self.ready.len() {
+            let Some(batch) = self.ready.pop_front() else { break };
+            let rail = 1 << batch.target.lane.rail.0;
+            let waits = if self.stuck & rail == 0 { self.try_send(backend, batch) } else { Some(batch) };
+            if let Some(batch) = waits {
+                self.ready.push_back(batch);
+                self.stuck |= rail;
             }
         }
     }
@@ -218,10 +246,11 @@ impl Outbound {
 
     /// Gives the batch back if there is no room for it.
     fn try_send<B: Backend>(&mut self, backend: &mut B, batch: Batch) -> Option<Batch> {
-        let Target { to, path, ecn, .. } = batch.target;
+        let Target { lane: Lane { to, rail, path }, ecn, .. } = batch.target;
         let bytes = &batch.bytes[..batch.len];
         match backend.send(&SendBatch {
             to,
+            rail,
             path: Some(path),
             ecn,
             segment_bytes: batch.segment_bytes,
@@ -255,8 +284,11 @@ impl Outbound {
 impl Batch {
     const EMPTY: Batch = Batch {
         target: Target {
-            to: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0),
-            path: PathId(0),
+            lane: Lane {
+                to: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0),
+                rail: Rail::FIRST,
+                path: PathId(0),
+            },
             ecn: Ecn::NotCapable,
             ends: Ends::AsWritten,
         },
@@ -313,9 +345,11 @@ mod tests {
     use super::*;
     use crate::backend::{Arrivals, Received, Wait, Waker};
 
-    /// Takes batches while it has room.
+    /// Takes batches while it has room, but none from the second rail while that is full.
+    #[derive(Default)]
     struct Sink {
         room: usize,
+        second_is_full: bool,
         sent: Vec<(u16, usize, Vec<u8>)>,
     }
 
@@ -330,7 +364,7 @@ mod tests {
             LIMITS
         }
         fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
-            if self.room == 0 {
+            if self.room == 0 || self.second_is_full && batch.rail == Rail(1) {
                 return Ok(Sent::Busy);
             }
             self.room -= 1;
@@ -351,12 +385,8 @@ mod tests {
     const LIMITS: Limits = Limits { batch_segments: 3, batch_bytes: 100 };
 
     fn target(path: u16) -> Target {
-        Target {
-            to: "10.0.0.1:5".parse().unwrap(),
-            path: PathId(path),
-            ecn: Ecn::Capable0,
-            ends: Ends::AsWritten,
-        }
+        let lane = Lane { to: "10.0.0.1:5".parse().unwrap(), rail: Rail::FIRST, path: PathId(path) };
+        Target { lane, ecn: Ecn::Capable0, ends: Ends::AsWritten }
     }
 
     fn add(outbound: &mut Outbound, path: u16, len: usize, byte: u8) {
@@ -368,7 +398,7 @@ mod tests {
 
     #[test]
     fn packets_of_a_path_leave_together_until_one_is_short() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 99, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, ..Sink::default() });
         for (path, len, byte) in [(0, 20, 1), (1, 10, 2), (0, 20, 3), (0, 5, 4), (0, 20, 5), (1, 11, 6)] {
             add(&mut outbound, path, len, byte);
         }
@@ -389,8 +419,40 @@ mod tests {
         assert_eq!(outbound.counters().datagrams, 6);
     }
 
+    #[test]
+    fn a_rail_without_room_holds_up_no_other() {
+        let mut outbound = Outbound::new(LIMITS, 4, 2);
+        let mut sink = Sink { room: 99, second_is_full: true, ..Sink::default() };
+        let add = |outbound: &mut Outbound, rail, path, byte| {
+            let target = target(path);
+            let target = Target { lane: Lane { rail: Rail(rail), ..target.lane }, ..target };
+            outbound.add(target, 10, |out| {
+                out.fill(byte);
+                true
+            });
+        };
+        for (rail, path, byte) in [(1, 2, 1), (0, 2, 2), (1, 3, 3), (0, 1, 4)] {
+            add(&mut outbound, rail, path, byte);
+        }
+        outbound.flush(&mut sink);
+        let bytes = |sink: &Sink| sink.sent.iter().map(|(_, _, bytes)| bytes[0]).collect::<Vec<_>>();
+        assert_eq!(bytes(&sink), [2, 4], "one path, two rails: two batches");
+        assert!(outbound.is_stuck() && !outbound.is_full());
+        add(&mut outbound, 1, 2, 5);
+        sink.second_is_full = false;
+        outbound.flush(&mut sink);
+        assert_eq!(bytes(&sink), [2, 4, 1, 3, 5], "in their order");
+        assert!(!outbound.is_stuck());
+        // Both are without room.
+        sink.room = 0;
+        add(&mut outbound, 0, 0, 6);
+        add(&mut outbound, 1, 0, 7);
+        outbound.flush(&mut sink);
+        assert!(outbound.is_full());
+    }
+
     fn add_along(outbound: &mut Outbound, path: u16, len: usize, byte: u8) {
-        outbound.add_along(target(path).to, PathId(path), Ends::AsWritten, len, |out| {
+        outbound.add_along(target(path).lane, Ends::AsWritten, len, |out| {
             out.fill(byte);
             true
         });
@@ -398,7 +460,7 @@ mod tests {
 
     #[test]
     fn an_answer_goes_along_with_data_of_its_path() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 99, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, ..Sink::default() });
         // Longer than the data, shorter, and where there is none.
         add(&mut outbound, 0, 10, 1);
         add_along(&mut outbound, 0, 15, 2);
@@ -420,7 +482,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_cannot_go_along_goes_alone_and_one_that_is_not_written_leaves_no_trace() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 99, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, ..Sink::default() });
         // Behind a short packet, before two, and beyond the limit of 100 bytes.
         for len in [20, 5] {
             add(&mut outbound, 0, len, 1);
@@ -429,11 +491,12 @@ mod tests {
         add(&mut outbound, 1, 45, 3);
         add_along(&mut outbound, 1, 60, 4);
         add(&mut outbound, 2, 10, 5);
-        outbound.add_along(target(2).to, PathId(2), Ends::AsWritten, 20, |_| false);
+        outbound.add_along(target(2).lane, Ends::AsWritten, 20, |_| false);
         add(&mut outbound, 2, 10, 6);
         // Another peer's data is nothing to go along with.
         add(&mut outbound, 3, 20, 7);
-        outbound.add_along("10.0.0.2:5".parse().unwrap(), PathId(3), Ends::AsWritten, 10, |_| true);
+        let other = Lane { to: "10.0.0.2:5".parse().unwrap(), ..target(3).lane };
+        outbound.add_along(other, Ends::AsWritten, 10, |_| true);
         outbound.flush(&mut sink);
         let mut sizes: Vec<_> = sink.sent.iter().map(|(path, len, all)| (*path, *len, all.len())).collect();
         sizes.sort_unstable();
@@ -445,7 +508,7 @@ mod tests {
 
     #[test]
     fn crcs_are_made_when_a_batch_is_whole_and_stay_apart_from_what_has_none() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 99, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, ..Sink::default() });
         let crc = Target { ends: Ends::Crc, ..target(0) };
         for (len, byte) in [(20, 1), (20, 2), (9, 3)] {
             outbound.add(crc, len, |out| {
@@ -469,7 +532,7 @@ mod tests {
 
     #[test]
     fn limits_of_the_backend_hold() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 99, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, ..Sink::default() });
         for byte in 0..4 {
             add(&mut outbound, 0, 10, byte);
         }
@@ -483,7 +546,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_leaves_later_in_order() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 1, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 1, ..Sink::default() });
         for path in 0..3 {
             add(&mut outbound, path, 10, path as u8);
         }
@@ -499,7 +562,7 @@ mod tests {
 
     #[test]
     fn a_packet_that_cannot_be_written_leaves_no_hole() {
-        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4), Sink { room: 9, sent: vec![] });
+        let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 9, ..Sink::default() });
         add(&mut outbound, 0, 10, 1);
         outbound.add(target(0), 10, |_| false);
         add(&mut outbound, 0, 10, 2);

@@ -10,7 +10,7 @@ use pathweave_units::{PathId, Time};
 use pathweave_wire::Ecn;
 
 use super::{Io, Left};
-use crate::backend::{Backend, Received};
+use crate::backend::{Backend, Rail, Received};
 use crate::shared::Shared;
 use crate::sum;
 
@@ -28,6 +28,15 @@ pub(crate) enum WhenToCall {
     Now,
     /// Not while a request is being posted: who posts may hold what the hook wants to have.
     NextTurn,
+}
+
+/// Where a datagram comes from, and where it has arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whence {
+    pub(crate) from: SocketAddr,
+    pub(crate) rail: Rail,
+    /// At the port of this path, or, `None`, where peers usually reach this end.
+    pub(crate) at: Option<PathId>,
 }
 
 /// A transport service with its peers, on sockets. The loop calls it; what it does the same way for every service it does
@@ -49,7 +58,7 @@ pub(crate) trait Service: Send + Sized {
     fn on_datagram(
         &mut self,
         now: Time,
-        whence: (SocketAddr, Option<PathId>),
+        whence: Whence,
         ecn: Ecn,
         frame: &mut [u8],
         residue: u32,
@@ -142,7 +151,8 @@ pub(crate) trait Service: Send + Sized {
         };
         io.now = at.max(io.now);
         io.counts.received_bytes += received.bytes.len() as u64;
-        let (each, whence) = (received.segment_bytes.max(1), (received.from, received.at));
+        let whence = Whence { from: received.from, rail: received.rail, at: received.at };
+        let each = received.segment_bytes.max(1);
         let marked = u64::from(received.ecn == Ecn::Experienced);
         for frames in received.bytes.chunks_mut(each * sum::AT_ONCE) {
             let residues = sum::residues(frames, each);
@@ -205,7 +215,7 @@ pub(crate) trait Service: Send + Sized {
             }
             let io = self.io_mut();
             let open = io.line.is_open(now);
-            let gate = if open && !io.outbound.is_stuck() { Gate::OPEN } else { Gate::CONTROL };
+            let gate = if open && !io.outbound.is_full() { Gate::OPEN } else { Gate::CONTROL };
             if !self.send_one(now, gate) {
                 let waits = !open && self.transport().has_ready_data();
                 let io = self.io_mut();

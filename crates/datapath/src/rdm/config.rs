@@ -90,6 +90,13 @@ impl RdmConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.device.validate_but_scheme()?;
         scheme::find_datagrams(&self.device.scheme)?;
+        let more = self.device.also_bind.len();
+        check(
+            more == 0,
+            "also_bind",
+            format!("{more} addresses"),
+            "none: datagram endpoints have one address",
+        )?;
         let peers = (1..=MAX_PEERS).contains(&self.max_peers);
         check(peers, "max_peers", self.max_peers, "1 to 1044480")?;
         let receives = (1..=1 << 15).contains(&self.receives_a_peer);

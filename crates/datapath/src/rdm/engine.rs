@@ -3,14 +3,13 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pathweave_policy::AnyPolicy;
 use pathweave_transport::rd::{RdEvent, RdQp};
 use pathweave_transport::{Gate, Opcode, Status, Transport};
-use pathweave_units::{HostId, PathId, QpNum, Time};
+use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::Ecn;
 
 use super::address_vector::{AddressVector, Peer, PeerEntry};
@@ -23,7 +22,7 @@ use super::shared::{Command, EndpointShared, RdmCompletion};
 use super::tcp::Lines;
 use crate::backend::Backend;
 use crate::error::OpenError;
-use crate::event_loop::{Engine, Io, MAY_BEGIN_ANEW, Service};
+use crate::event_loop::{Engine, Io, MAY_BEGIN_ANEW, Service, Whence};
 
 /// Where the backend cannot wait for TCP, it is looked at so often.
 const LOOK_AT_TCP: Duration = Duration::from_millis(1);
@@ -131,12 +130,12 @@ impl Service for Core {
     fn on_datagram(
         &mut self,
         now: Time,
-        (from, _): (SocketAddr, Option<PathId>),
+        whence: Whence,
         ecn: Ecn,
         frame: &mut [u8],
         residue: u32,
     ) -> Option<()> {
-        self.take_in(now, from, ecn, frame, residue)
+        self.take_in(now, whence.from, ecn, frame, residue)
     }
     fn carry_out(&mut self, command: Command) {
         self.take(command);

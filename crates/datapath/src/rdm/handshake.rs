@@ -194,6 +194,7 @@ impl Core {
             features: Features::NONE,
             required: Features::NONE,
             private_data: self.lines.port().to_be_bytes().to_vec(),
+            addresses: vec![],
         }
     }
 

@@ -5,8 +5,10 @@ use pathweave_units::{HostId, PathId, Time};
 
 use super::engine::Core;
 use super::remote::DATAGRAMS;
+use crate::backend::Rail;
 use crate::event_loop::Io;
 use crate::event_loop::frame::{self, Codepoint, Way};
+use crate::event_loop::outbound::Lane;
 
 impl Core {
     /// Puts the transport's next packet, if there is one, into a batch.
@@ -21,7 +23,8 @@ impl Core {
             let path = PathId(segment.path.0 % path_packets.len() as u16);
             path_packets[path.index()] += u64::from(packet.payload.is_some());
             let codepoint = Codepoint::capable(packet.ecn_capable);
-            let way = Way { to, path, sequence: PathId(DATAGRAMS), codepoint };
+            let lane = Lane { to, rail: Rail::FIRST, path };
+            let way = Way { lane, sequence: PathId(DATAGRAMS), codepoint };
             frame::add_packet(
                 outbound,
                 places,

@@ -60,6 +60,7 @@ impl Pair {
 pub(crate) fn udp(config: &DeviceConfig) -> UdpConfig {
     UdpConfig {
         bind: config.bind,
+        also_bind: config.also_bind.clone(),
         paths: config.paths,
         source_ports: SourcePorts::Any,
         socket_buffer_bytes: config.socket_buffer_bytes,

@@ -40,6 +40,7 @@ impl Peer {
             required: Features::NONE,
             // Datagram endpoints say where their side channel is.
             private_data: if datagrams { vec![0, 9] } else { vec![] },
+            addresses: vec![],
         };
         let start = Instant::now();
         let now = || Time::from_ns(1 + start.elapsed().as_nanos() as u64);

@@ -30,6 +30,7 @@ pub(crate) fn hello(scheme: &str, protection: Protection, paths: u16) -> Hello {
         features: Features::NONE,
         required: Features::NONE,
         private_data: vec![],
+        addresses: vec![],
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) use operations::{Amo, AtomicFetch, Incoming, MessageKind, Outgoing, R
 pub(crate) use report::{BoundCounter, BoundQueue, Reporter, Selection};
 
 use crate::abi::errno::*;
+use crate::getinfo::Interface;
 use crate::guard::{Answer, Errno};
 use crate::log::{Level, say, say_once};
 use crate::object::domain::{Domain, Mr, OpensMemory};
@@ -81,11 +82,18 @@ fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
     // Only said where protection is given up by name, in the environment.
     config.unprotected = Unprotected::Anywhere;
     config.scheme.clone_from(&settings.scheme);
-    let speed = domain.interface.speed_mbps().filter(|mbps| (1..=10_000_000).contains(mbps));
+    let all = || std::iter::once(&domain.interface).chain(&domain.others);
+    // Of several at the same port, if one is wanted.
+    let others = all().filter(|other| other.address != bind.ip());
+    if all().any(|interface| interface.address == bind.ip()) {
+        config.also_bind = others.map(|other| SocketAddr::new(other.address, bind.port())).collect();
+    }
+    let speed: Option<u64> = all().map(Interface::speed_mbps).sum();
+    let speed = speed.filter(|mbps| (1..=10_000_000).contains(mbps));
     if let Some(rate) = settings.line_rate.or(speed.map(Rate::from_mbps)) {
         config.line_rate = rate;
     }
-    let link_mtu = settings.link_mtu.unwrap_or_else(|| domain.interface.link_mtu());
+    let link_mtu = settings.link_mtu.or(all().map(Interface::link_mtu).min()).unwrap_or(1_500);
     // A link too small for packets of ours fails when the device opens.
     let _ = config.fit_link(link_mtu);
     config.driving = match settings.progress {
@@ -100,7 +108,8 @@ fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
     config
 }
 
-/// Opens a device on the address of the domain's interface, or of `wish`, on one of the ports that may be used.
+/// Opens a device on the address of the domain's interface, or of `wish`, and of those used with it, on one of the ports that may
+/// be used.
 fn open_device(domain: &Domain, wish: Option<SocketAddr>, boot: u64) -> Answer<Device> {
     let ip = wish.map(|wish| wish.ip()).filter(|ip| !ip.is_unspecified()).unwrap_or(domain.interface.address);
     let port = wish.map_or(0, |wish| wish.port());

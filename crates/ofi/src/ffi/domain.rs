@@ -89,7 +89,10 @@ unsafe fn domain(fabric: &Arc<crate::object::domain::Fabric>, info: &Info) -> An
             && hints.name.as_deref().is_none_or(|name| interface.name == name)
             && src.is_none_or(|src| src.ip().is_unspecified() || src.ip() == interface.address)
     };
-    let interface = interfaces::list().into_iter().find(is_meant).ok_or(Errno(FI_ENODATA))?;
+    let all = settings.place.all(&interfaces::list());
+    let interface = all.iter().find(|interface| is_meant(interface)).ok_or(Errno(FI_ENODATA))?.clone();
+    // An interface that the environment does not name was asked for by name, and is alone.
+    let others = settings.place.others(&interface, &all).unwrap_or_default();
     let mode = hints.attr.mr_mode;
     let is_basic = mode == FI_MR_BASIC;
     let addressing =
@@ -101,7 +104,7 @@ unsafe fn domain(fabric: &Arc<crate::object::domain::Fabric>, info: &Info) -> An
     } else {
         Keys::Requested
     };
-    Ok(Domain::new(fabric.clone(), interface, settings, keys, addressing))
+    Ok(Domain::new(fabric.clone(), (interface, others), settings, keys, addressing))
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {

@@ -4,6 +4,7 @@ mod check;
 mod limits;
 mod offer;
 mod places;
+mod together;
 
 pub use limits::capability_names;
 pub(crate) use limits::*;

@@ -69,6 +69,7 @@ pub(crate) enum Refusal {
 /// One answer: everything but what is the same in all.
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
+    /// Of several that are used together, the first.
     pub(crate) interface: Interface,
     pub(crate) src: SocketAddr,
     pub(crate) dest: Option<SocketAddr>,
@@ -106,8 +107,12 @@ pub(crate) fn offers(
     check(&hints, question.version)?;
     let ends = ends(question, &hints)?;
     let caps = capabilities(hints.caps, &hints);
+    let interfaces = settings.place.all(interfaces);
+    if let Some(missing) = settings.place.missing(&interfaces) {
+        return Err(Refusal::NoInterface(missing));
+    }
     let mut found: Vec<Offer> = Vec::new();
-    for interface in candidates(&hints, settings, interfaces, &ends) {
+    for interface in candidates(&hints, settings, &interfaces, &ends) {
         // Of an interface with several addresses in a subnet, and of several interfaces in it, the first.
         let same = |offer: &Offer| offer.interface.subnet() == interface.subnet();
         if found.iter().any(same) {
@@ -196,13 +201,22 @@ fn candidates<'a>(
     let family = ends.dest.or(ends.src).map(|end| if end.is_ipv4() { 4 } else { 6 }).or(family(hints));
     let src = ends.src.map(|src| src.ip()).filter(|src| !src.is_unspecified());
     let route = src.or_else(|| ends.dest.and_then(route_to));
+    // Of several that are used together, by any of them.
+    let is_on_route = |interface: &Interface, address: IpAddr| {
+        interface.address == address
+            || src.is_none()
+                && settings
+                    .place
+                    .others(interface, interfaces)
+                    .is_some_and(|others| others.iter().any(|other| other.address == address))
+    };
     let fits = |interface: &&Interface| {
         interface.is_routable()
             && is_of(&interface.address, family)
-            && settings.place.allows(interface)
+            && settings.place.allows(interface, src, interfaces)
             && domain_name.is_none_or(|name| interface.name == name)
             && fabric_name.is_none_or(|name| interface.subnet().to_string() == name)
-            && route.is_none_or(|address| interface.address == address)
+            && route.is_none_or(|address| is_on_route(interface, address))
     };
     let mut found: Vec<&Interface> = interfaces.iter().filter(fits).collect();
     let loopback_is_meant = route.is_some()
@@ -227,22 +241,15 @@ fn route_to(dest: SocketAddr) -> Option<IpAddr> {
     socket.local_addr().ok().map(|address| address.ip())
 }
 
-impl Where {
-    fn allows(&self, interface: &Interface) -> bool {
-        match self {
-            Where::Anywhere => true,
-            Where::Interface(name) => interface.name == *name,
-            Where::Address(address) => interface.address == *address,
-        }
-    }
-}
-
 fn nothing_fits(hints: &Hints, settings: &Settings, ends: &Ends) -> Refusal {
     let mut wanted = Vec::new();
     match &settings.place {
         Where::Anywhere => {}
-        Where::Interface(name) => wanted.push(format!("the name {name} (PATHWEAVE_IFACE)")),
-        Where::Address(address) => wanted.push(format!("the address {address} (PATHWEAVE_ADDRESS)")),
+        Where::Interfaces(names) => wanted.push(format!("the name {} (PATHWEAVE_IFACE)", names.join(" or "))),
+        Where::Addresses(addresses) => {
+            let addresses: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+            wanted.push(format!("the address {} (PATHWEAVE_ADDRESS)", addresses.join(" or ")));
+        }
     }
     if let Some(name) = hints.domain.as_ref().and_then(|domain| domain.name.as_deref()) {
         wanted.push(format!("the domain's name {name}"));

@@ -60,6 +60,43 @@ fn an_address_that_loopback_has_too_is_that_of_the_port() {
 }
 
 #[test]
+fn several_interfaces_together_are_one_offer_of_the_first() {
+    let two = settings(&[("PATHWEAVE_ADDRESS", "10.9.0.1,10.1.2.4")]);
+    let ask = |settings: &Settings, src: Option<&str>| {
+        let src = src.map(|src| format!("{src}:0").parse().unwrap());
+        names(&question(Hints { src, ..Hints::default() }), settings)
+    };
+    assert_eq!(ask(&two, None).unwrap(), ["eth2 10.9.0.0/16"]);
+    assert_eq!(ask(&two, Some("10.1.2.4")).unwrap(), ["eth1 10.1.2.0/24"], "the one that is asked for");
+    assert!(ask(&two, Some("10.1.2.3")).is_err());
+    let others = |settings: &Settings, index: usize| {
+        let all = settings.place.all(&host());
+        let others = settings.place.others(&all[index], &all)?;
+        Some(others.iter().map(|other| other.address.to_string()).collect::<Vec<_>>())
+    };
+    assert_eq!(others(&two, 4), Some(vec!["10.1.2.4".into()]));
+    assert_eq!(others(&two, 2), None);
+    // By name: those of one family, and only where all have one.
+    let names_of = settings(&[("PATHWEAVE_IFACE", "eth0,eth2")]);
+    assert_eq!(ask(&names_of, None).unwrap(), ["eth0 10.1.2.0/24"]);
+    assert_eq!(others(&names_of, 2), Some(vec!["10.9.0.1".into()]));
+    let none = ask(&settings(&[("PATHWEAVE_IFACE", "eth0,ib0")]), None).unwrap_err().to_string();
+    assert_eq!(none, "no interface that is up has the name ib0 (PATHWEAVE_IFACE)");
+    let none = ask(&settings(&[("PATHWEAVE_ADDRESS", "10.9.0.1,10.9.0.2")]), None).unwrap_err().to_string();
+    assert_eq!(none, "no interface that is up has the address 10.9.0.2 (PATHWEAVE_ADDRESS)");
+    // All of its network are loopback's.
+    let loopback = settings(&[("PATHWEAVE_ADDRESS", "127.0.0.1,127.0.0.2")]);
+    assert_eq!(ask(&loopback, None).unwrap(), ["lo 127.0.0.0/8"]);
+    assert_eq!(others(&loopback, 0), Some(vec!["127.0.0.2".into()]));
+    // A peer that is reached by the second.
+    let dest = Hints { dest: Some("127.0.0.1:9".parse().unwrap()), ..Hints::default() };
+    assert_eq!(
+        names(&question(dest), &settings(&[("PATHWEAVE_ADDRESS", "127.0.0.2,127.0.0.1")])).unwrap().len(),
+        1
+    );
+}
+
+#[test]
 fn nodes_and_services_name_either_end() {
     let ask = |node: Option<&str>, service: Option<&str>, flags| {
         let (node, service) = (node.map(String::from), service.map(String::from));

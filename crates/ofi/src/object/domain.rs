@@ -78,11 +78,14 @@ struct Memory {
     next_key: u64,
 }
 
-/// A domain: an interface.
+/// A domain: an interface, or several that are used together.
 pub(crate) struct Domain {
     pub(crate) fabric: Arc<Fabric>,
     pub(crate) uses: Uses,
+    /// The one whose address peers are told.
     pub(crate) interface: Interface,
+    /// Those that are used with it.
+    pub(crate) others: Vec<Interface>,
     pub(crate) settings: Settings,
     pub(crate) keys: Keys,
     pub(crate) addressing: Addressing,
@@ -94,7 +97,7 @@ pub(crate) struct Domain {
 impl Domain {
     pub(crate) fn new(
         fabric: Arc<Fabric>,
-        interface: Interface,
+        (interface, others): (Interface, Vec<Interface>),
         settings: Settings,
         keys: Keys,
         addressing: Addressing,
@@ -103,6 +106,7 @@ impl Domain {
             fabric,
             uses: Uses::default(),
             interface,
+            others,
             settings,
             keys,
             addressing,

@@ -147,8 +147,8 @@ impl Meets for Connections<'_> {
     type End = ConnectionEnd;
 
     fn meet(&mut self, asks: Asks) -> Result<Result<ConnectionEnd, Broken>, Failure> {
-        let ClientOptions { server, device, .. } = self.options;
-        meet(&self.device, *server, scheme_of(self.options), asks, device.connect_timeout)
+        let ClientOptions { server, other_servers, device, .. } = self.options;
+        meet(&self.device, (*server, other_servers), scheme_of(self.options), asks, device.connect_timeout)
     }
 
     fn setup(&self, end: &ConnectionEnd, console: &dyn Console) -> Setup {
@@ -183,7 +183,7 @@ impl Meets for Connections<'_> {
 /// The outer one: there is no connection. The inner one: there was.
 pub(crate) fn meet(
     device: &Device,
-    peer: SocketAddr,
+    server: (SocketAddr, &[SocketAddr]),
     scheme: &str,
     asks: Asks,
     timeout: Duration,
@@ -198,7 +198,7 @@ pub(crate) fn meet(
     let registered = [register(&memory, Access::READ_WRITE)?, register(&control, Access::WRITE)?];
     let [data_key, control_key] = registered.each_ref().map(Registration::rkey);
     let hello = Hello { test, data_key, control_key, comes_back, client };
-    let connection = device::connect(device, peer, scheme, &hello.encode())?;
+    let connection = device::connect(device, server, scheme, &hello.encode())?;
     let agree = || {
         let mut flow = Flow::new(test, Role::Client, memory, Remote { address: 0, rkey: 0 })?;
         flow.prepare(&connection)?;

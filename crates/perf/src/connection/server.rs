@@ -28,7 +28,8 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
     let closed = |why: WaitError| Failure::Internal(why.to_string());
     let listener = device.listen().map_err(|why| Failure::Input(why.to_string()))?;
     let (protection, local) = (options.device.protection, device.local_addr());
-    console.note(Note::Listening(&format!("listening on {local} ({protection})")));
+    let all: Vec<String> = device.addresses().iter().map(ToString::to_string).collect();
+    console.note(Note::Listening(&format!("listening on {} ({protection})", all.join(","))));
     let say = |line: String| console.note(Note::Client(&line));
     let mut sessions: Vec<Session> = Vec::new();
     let mut clients = Clients::new(options.clients);

@@ -1,6 +1,7 @@
 //! What an end of a connection says of its part of a measurement.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use pathweave_datapath::{ConnectionStats, PathState, PathStats};
@@ -42,6 +43,9 @@ pub(crate) struct Counted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PathPart {
     pub(crate) source_port: u16,
+    /// From which address of this end to which of the other it goes.
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) remote: Option<IpAddr>,
     pub(crate) up: bool,
     pub(crate) packets: u64,
     pub(crate) payload_bytes: u64,
@@ -102,10 +106,16 @@ impl Part for Side {
             "path", "port", "state", "packets", "share[%]", "lost", "RTT[us]", "least RTT[us]"
         );
         let times = |us: Option<f64>| us.map_or("-".to_owned(), |us| format!("{us:.1}"));
+        let way = |path: &PathPart| (path.local, path.remote);
+        let several = self.paths.iter().any(|path| way(path) != way(&self.paths[0]));
         for (index, path) in self.paths.iter().enumerate() {
+            let way = match way(path) {
+                (Some(local), Some(remote)) if several => format!("  {local} to {remote}"),
+                _ => String::new(),
+            };
             let _ = writeln!(
                 text,
-                " {index:>4} {:>6} {:<5} {:>12} {:>9.2} {:>8} {:>12} {:>14}",
+                " {index:>4} {:>6} {:<5} {:>12} {:>9.2} {:>8} {:>12} {:>14}{way}",
                 path.source_port,
                 if path.up { "up" } else { "down" },
                 path.packets,
@@ -146,6 +156,8 @@ fn paths(before: Option<&ConnectionStats>, after: &ConnectionStats) -> Vec<PathP
         let payload_bytes = grown(index, |path| path.payload_bytes);
         PathPart {
             source_port: path.source_port,
+            local: Some(path.local),
+            remote: Some(path.remote.ip()),
             up: path.state == PathState::Up,
             packets: grown(index, |path| path.packets),
             payload_bytes,

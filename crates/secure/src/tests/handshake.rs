@@ -442,10 +442,13 @@ proptest! {
         mtu in 256u16..=9_000, paths in 1u16..=256, ports in 1u8..=64, host: u32, qp in 0u32..1 << 24,
         session: u32, features: u32, required: u32, scheme in "[a-z0-9+._-]{1,32}",
         private in proptest::collection::vec(any::<u8>(), 0..=196), min_len in 0usize..400,
+        listed in 0u16..=8,
     ) {
+        let one = |n: u16| format!("10.0.{n}.1:{}", u16::MAX - n).parse().unwrap();
+        let addresses = if listed < 2 { vec![] } else { (0..listed).map(one).collect() };
         let hello = Hello {
             mtu_payload: mtu, paths, nic_ports: ports, qp: QpNum(qp), features: Features(features),
-            required: Features(required & features), scheme, private_data: private,
+            required: Features(required & features), scheme, private_data: private, addresses,
             ..hello(host, session)
         };
         prop_assert_eq!(hello.validate(), Ok(()));

@@ -42,6 +42,7 @@ pub(super) fn hello(host: u32, session: u32) -> Hello {
         features: Features::NONE,
         required: Features::NONE,
         private_data: vec![],
+        addresses: vec![],
     }
 }
 

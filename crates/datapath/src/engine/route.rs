@@ -1,0 +1,128 @@
+//! From where an attempt to connect asks next, and whom, when there is no answer.
+
+use pathweave_units::PathId;
+
+use crate::backend::Rail;
+
+/// How often in a row a way that has answered may be silent before others are tried.
+const PATIENCE: u8 = 3;
+
+/// The ways of an attempt: from each rail to each address at which the peer may be. Each has as many ports to ask from as
+/// there are paths, and one more: each port takes another path through the network, and so does the answer to it.
+#[derive(Clone, Debug)]
+pub(super) struct Routes {
+    /// The likeliest first; the peer's address by its place in the attempt's list.
+    ways: Vec<(Rail, usize)>,
+    at: usize,
+    /// The port of this path, or that at which peers usually reach this end.
+    path: Option<PathId>,
+    paths: u16,
+    /// The peer has answered here; how often it has been silent since.
+    answered: Option<u8>,
+}
+
+impl Routes {
+    /// `towards`: the rail from which routing would send to each address of the peer.
+    pub(super) fn new(rails: usize, towards: &[Rail], paths: u16) -> Self {
+        let mut ways: Vec<(Rail, usize)> = towards.iter().enumerate().map(|(to, rail)| (*rail, to)).collect();
+        for (to, likely) in towards.iter().enumerate() {
+            ways.extend((0..rails).map(|rail| (Rail(rail as u8), to)).filter(|(rail, _)| rail != likely));
+        }
+        Routes { ways, at: 0, path: None, paths, answered: None }
+    }
+
+    /// How many ways there are.
+    pub(super) fn ways(&self) -> usize {
+        self.ways.len()
+    }
+
+    /// From which rail to which address.
+    pub(super) fn way(&self) -> (Rail, usize) {
+        self.ways[self.at]
+    }
+
+    pub(super) fn path(&self) -> Option<PathId> {
+        self.path
+    }
+
+    /// There was no answer.
+    pub(super) fn silent(&mut self) {
+        match &mut self.answered {
+            // Cookies are for an address: who goes to another begins anew.
+            Some(silent) if *silent < PATIENCE => {
+                *silent += 1;
+                self.next_path();
+            }
+            _ => self.next_way(),
+        }
+    }
+
+    /// The next way, at once: this one does not exist.
+    pub(super) fn next_way(&mut self) {
+        self.answered = None;
+        self.at += 1;
+        if self.at == self.ways.len() {
+            self.at = 0;
+            self.next_path();
+        }
+    }
+
+    /// An answer came here, from this address of the peer if it is one of the list.
+    pub(super) fn answered(&mut self, rail: Rail, to: Option<usize>, path: Option<PathId>) {
+        let to = to.unwrap_or(self.way().1);
+        if let Some(at) = self.ways.iter().position(|way| *way == (rail, to)) {
+            (self.at, self.path, self.answered) = (at, path, Some(0));
+        }
+    }
+
+    fn next_path(&mut self) {
+        let next = self.path.map_or(0, |path| path.0 + 1);
+        self.path = (next < self.paths).then_some(PathId(next));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_one_way_each_port_is_asked_from_in_turn() {
+        let mut routes = Routes::new(1, &[Rail(0)], 2);
+        let mut paths = vec![];
+        for _ in 0..4 {
+            assert_eq!(routes.way(), (Rail(0), 0));
+            paths.push(routes.path());
+            routes.silent();
+        }
+        assert_eq!(paths, [None, Some(PathId(0)), Some(PathId(1)), None]);
+    }
+
+    #[test]
+    fn every_address_is_asked_the_likely_way_first_and_then_any_way() {
+        let mut routes = Routes::new(2, &[Rail(0), Rail(1)], 2);
+        let mut ways = vec![];
+        for _ in 0..5 {
+            ways.push((routes.way().0.0, routes.way().1, routes.path()));
+            routes.silent();
+        }
+        let first = Some(PathId(0));
+        assert_eq!(ways, [(0, 0, None), (1, 1, None), (1, 0, None), (0, 1, None), (0, 0, first)]);
+    }
+
+    #[test]
+    fn where_an_answer_has_come_it_is_asked_again_for_a_while() {
+        let mut routes = Routes::new(2, &[Rail(0)], 16);
+        routes.silent();
+        assert_eq!(routes.way(), (Rail(1), 0));
+        routes.answered(Rail(0), Some(0), None);
+        let mut ways = vec![];
+        for _ in 0..5 {
+            ways.push((routes.way().0.0, routes.path().map(|path| path.0)));
+            routes.silent();
+        }
+        assert_eq!(ways, [(0, None), (0, Some(0)), (0, Some(1)), (0, Some(2)), (1, Some(2))]);
+        // From somewhere that is none of its ways nothing follows.
+        routes.answered(Rail(7), None, None);
+        assert!(routes.way().0.0 < 2);
+    }
+}

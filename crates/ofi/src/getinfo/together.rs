@@ -1,0 +1,71 @@
+//! Interfaces that are used together, as the environment names them: the first is the one that is offered, and the others carry
+//! paths beside it.
+
+use std::net::IpAddr;
+
+use super::places::Interface;
+use crate::settings::Where;
+
+impl Where {
+    /// The interfaces of this host, and addresses of its loopback that are named: all of that network are its own, and the
+    /// system lists one.
+    pub(crate) fn all(&self, interfaces: &[Interface]) -> Vec<Interface> {
+        let mut all = interfaces.to_vec();
+        let Where::Addresses(addresses) = self else { return all };
+        for address in addresses.iter().filter(|address| address.is_loopback() && address.is_ipv4()) {
+            let of = interfaces.iter().find(|other| other.address.is_loopback() && other.address.is_ipv4());
+            if let Some(of) = of.filter(|_| !interfaces.iter().any(|other| other.address == *address)) {
+                all.push(Interface { address: *address, ..of.clone() });
+            }
+        }
+        all
+    }
+
+    /// What is named and not there, in words.
+    pub(super) fn missing(&self, all: &[Interface]) -> Option<String> {
+        match self {
+            Where::Anywhere => None,
+            Where::Interfaces(names) => {
+                let missing = names.iter().find(|name| !all.iter().any(|other| other.name == **name))?;
+                Some(format!("the name {missing} (PATHWEAVE_IFACE)"))
+            }
+            Where::Addresses(addresses) => {
+                let missing = addresses.iter().find(|ip| !all.iter().any(|other| other.address == **ip))?;
+                Some(format!("the address {missing} (PATHWEAVE_ADDRESS)"))
+            }
+        }
+    }
+
+    /// Whether an interface may be offered: of several that are used together the first, or that of the address `src` if the
+    /// application names one.
+    pub(super) fn allows(&self, interface: &Interface, src: Option<IpAddr>, all: &[Interface]) -> bool {
+        let is_first = match self {
+            Where::Anywhere => true,
+            Where::Interfaces(names) => names.first() == Some(&interface.name),
+            Where::Addresses(addresses) => addresses.first() == Some(&interface.address),
+        };
+        (is_first || src == Some(interface.address)) && self.others(interface, all).is_some()
+    }
+
+    /// Those that are used together with one; `None` where it is none of them, or one has no address of its family.
+    pub(crate) fn others(&self, interface: &Interface, all: &[Interface]) -> Option<Vec<Interface>> {
+        let fits = |other: &&Interface| {
+            other.is_routable() && other.address.is_ipv4() == interface.address.is_ipv4()
+        };
+        match self {
+            Where::Anywhere => Some(Vec::new()),
+            Where::Interfaces(names) => {
+                names.contains(&interface.name).then_some(())?;
+                let others = names.iter().filter(|name| **name != interface.name);
+                others
+                    .map(|name| all.iter().filter(fits).find(|other| other.name == *name).cloned())
+                    .collect()
+            }
+            Where::Addresses(addresses) => {
+                addresses.contains(&interface.address).then_some(())?;
+                let others = addresses.iter().filter(|address| **address != interface.address);
+                others.map(|ip| all.iter().filter(fits).find(|other| other.address == *ip).cloned()).collect()
+            }
+        }
+    }
+}
