@@ -31,7 +31,7 @@ mod segment;
 mod watch;
 
 pub use lane::{Bell, Heard, Lane, Sent};
-pub use meeting::{Apart, Meeting, Name, Newcomer, Offer, Ticket, kernel};
+pub use meeting::{Apart, Brought, Meeting, Name, Newcomer, Offer, Ticket, kernel};
 pub use ring::{MAX_MESSAGE_BYTES, Writer};
 pub use segment::SEGMENT_BYTES;
 pub use watch::Watch;

@@ -7,24 +7,30 @@ mod buffers;
 mod core;
 mod events;
 mod handshake;
+mod lanes;
 mod links;
+mod neighbours;
 mod operations;
 mod report;
 mod stage;
+mod watch;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::{Device, DeviceConfig, Driving, OpenError, Unprotected};
+use pathweave_neighbour::{Brought, Ticket};
 use pathweave_units::Rate;
 
 pub(crate) use self::core::Core;
+use neighbours::LaneKey;
 pub(crate) use operations::{Amo, AtomicFetch, Incoming, MessageKind, Outgoing, Rma, RmaKind, Wanted};
 pub(crate) use report::{BoundCounter, BoundQueue, Reporter, Selection};
+use watch::Vigil;
 
 use crate::abi::errno::*;
 use crate::guard::{Answer, Errno};
@@ -32,11 +38,15 @@ use crate::log::{Level, say, say_once};
 use crate::object::domain::{Domain, Mr, OpensMemory};
 use crate::object::uses::Use;
 use crate::object::vector::Vector;
-use crate::object::{Progress, lock};
+use crate::object::{Next, Progress, lock};
 use crate::settings;
 
 /// How long closing waits for what is not yet sent, or not yet given up.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// So often in a row the application may look for messages of peers on this host, and find none, before it leaves the core to
+/// others: about as long as an answer takes.
+const LOOKS: u32 = 64;
 
 /// What is bound before the endpoint is enabled.
 pub(crate) struct New {
@@ -64,6 +74,10 @@ pub(crate) struct Endpoint {
     /// A multi-receive with less room than this is done, in bytes.
     pub(crate) least_room: AtomicUsize,
     boot: u64,
+    /// How often the application has looked.
+    looks: AtomicU64,
+    /// How often in a row it has found nothing.
+    vain: AtomicU32,
     state: Mutex<State>,
 }
 
@@ -146,6 +160,8 @@ impl Endpoint {
             receive_flags: AtomicU64::new(0),
             least_room: AtomicUsize::new(64),
             boot,
+            looks: AtomicU64::new(0),
+            vain: AtomicU32::new(0),
             state: Mutex::new(State::New(Box::new(new))),
         }))
     }
@@ -210,6 +226,10 @@ impl Endpoint {
             }
         };
         device.set_hook(hook).map_err(|_| Errno(FI_EOPBADSTATE))?;
+        self.with(|core| {
+            core.start_watch(Arc::downgrade(self));
+            Ok(())
+        })?;
         self.domain.join(self)
     }
 
@@ -222,7 +242,7 @@ impl Endpoint {
         let State::Enabled(core) = &mut *state else { return Err(Errno(FI_EOPBADSTATE)) };
         let answer = work(core);
         match answer {
-            Err(Errno(FI_EAGAIN)) => core.pass(),
+            Err(Errno(FI_EAGAIN)) => drop(core.pass()),
             _ => core.carry_out(),
         }
         answer
@@ -231,6 +251,34 @@ impl Endpoint {
     fn pass(&self) {
         if let State::Enabled(core) = &mut *lock(&self.state) {
             core.pass();
+        }
+    }
+
+    /// A process on this host hands over memory.
+    fn on_offer(&self, ticket: Ticket, brought: Brought) {
+        if let State::Enabled(core) = &mut *lock(&self.state) {
+            core.on_offer(ticket, brought);
+        }
+    }
+
+    /// A peer on this host has rung, or is gone.
+    fn on_bell(&self, key: LaneKey) {
+        if let State::Enabled(core) = &mut *lock(&self.state) {
+            core.on_bell(key);
+            core.pass();
+        }
+    }
+
+    /// What the thread that looks after peers on this host does next.
+    fn watch(&self, looked: &mut u64) -> Vigil {
+        let looks = self.looks.load(Ordering::Relaxed);
+        if std::mem::replace(looked, looks) != looks {
+            // The application looks itself.
+            return Vigil::Soon;
+        }
+        match &mut *lock(&self.state) {
+            State::Enabled(core) => core.keep_watch(),
+            State::New(_) | State::Closed => Vigil::Asleep,
         }
     }
 
@@ -272,7 +320,8 @@ impl Endpoint {
 }
 
 impl Progress for Endpoint {
-    fn progress(&self) {
+    fn progress(&self) -> Next {
+        self.looks.fetch_add(1, Ordering::Relaxed);
         if self.domain.settings.progress == settings::Progress::Caller {
             let device = match &*lock(&self.state) {
                 State::Enabled(core) => Some(core.device()),
@@ -284,10 +333,20 @@ impl Progress for Endpoint {
             }
         }
         // Whoever holds the lock makes progress already.
-        if let Ok(mut state) = self.state.try_lock()
-            && let State::Enabled(core) = &mut *state
-        {
-            core.pass();
+        let Ok(mut state) = self.state.try_lock() else { return Next::Yield };
+        let State::Enabled(core) = &mut *state else { return Next::Yield };
+        if core.pass() {
+            self.vain.store(0, Ordering::Relaxed);
+            return Next::Look;
+        }
+        let vain = self.vain.fetch_add(1, Ordering::Relaxed);
+        if core.has_neighbours() && vain < LOOKS { Next::Look } else { Next::Yield }
+    }
+
+    fn rest(&self) {
+        self.progress();
+        if let State::Enabled(core) = &mut *lock(&self.state) {
+            core.rest();
         }
     }
 }

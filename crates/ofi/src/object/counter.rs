@@ -1,6 +1,6 @@
 //! Counters: of operations that ended well, and of those that did not.
 
-use std::sync::{Mutex, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::uses::Uses;
@@ -59,11 +59,21 @@ impl Counter {
 
     /// What it has counted, after a progress pass.
     pub(crate) fn read(&self) -> Counts {
-        let makers: Vec<_> = lock(&self.state).makers.iter().filter_map(Weak::upgrade).collect();
-        for maker in makers {
+        self.makers().iter().for_each(|maker| {
             maker.progress();
-        }
+        });
         lock(&self.state).counts
+    }
+
+    /// The same, before a sleep.
+    fn read_and_rest(&self) -> Counts {
+        self.makers().iter().for_each(|maker| maker.rest());
+        lock(&self.state).counts
+    }
+
+    /// Not to be called under the lock: what they count comes here.
+    fn makers(&self) -> Vec<Arc<dyn Progress>> {
+        lock(&self.state).makers.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Changes what it has counted.
@@ -80,7 +90,7 @@ impl Counter {
     pub(crate) fn wait(&self, threshold: u64, deadline: Option<Instant>) -> Answer {
         let bad = lock(&self.state).counts.bad;
         loop {
-            let counts = self.read();
+            let counts = self.read_and_rest();
             if counts.good >= threshold {
                 return Ok(());
             }
@@ -103,7 +113,7 @@ impl Counter {
     /// FI_EAGAIN if a progress pass has counted something.
     pub(crate) fn try_wait(&self) -> Answer {
         let before = lock(&self.state).counts;
-        self.read();
+        self.read_and_rest();
         let mut state = lock(&self.state);
         if state.counts != before {
             return Err(Errno(FI_EAGAIN));
@@ -119,7 +129,7 @@ mod tests {
 
     #[test]
     fn it_waits_for_a_threshold_and_tells_of_failures() {
-        let counter = std::sync::Arc::new(Counter::new(Object::Unspecified, Duration::from_secs(1)).unwrap());
+        let counter = Arc::new(Counter::new(Object::Unspecified, Duration::from_secs(1)).unwrap());
         let soon = || Some(Instant::now() + Duration::from_millis(50));
         assert_eq!(counter.wait(1, soon()), Err(Errno(FI_ETIMEDOUT)));
         let other = counter.clone();

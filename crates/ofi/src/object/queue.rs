@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::uses::Uses;
 use super::wait::{Arming, Object, Waiting, Woken};
-use super::{Progress, lock};
+use super::{Next, Progress, lock};
 use crate::abi::eq::*;
 use crate::abi::errno::{FI_EAGAIN, FI_EAVAIL, FI_EINVAL};
 use crate::guard::{Answer, Errno};
@@ -123,13 +123,21 @@ impl Queue {
         self.waiting.notify(&mut state.arming);
     }
 
+    /// Not to be called under the lock: what they make comes here.
+    fn makers(&self) -> Vec<Arc<dyn Progress>> {
+        lock(&self.state).makers.iter().filter_map(Weak::upgrade).collect()
+    }
+
     /// Asks whoever can make entries to do so.
-    fn make(&self) {
-        // Not under the lock: what is made comes here.
-        let makers: Vec<_> = lock(&self.state).makers.iter().filter_map(Weak::upgrade).collect();
-        for maker in makers {
-            maker.progress();
-        }
+    fn make(&self) -> Next {
+        let makers = self.makers();
+        let looking = makers.iter().filter(|maker| maker.progress() == Next::Look).count();
+        if looking == makers.len() && looking > 0 { Next::Look } else { Next::Yield }
+    }
+
+    /// The same, before a sleep.
+    fn rest(&self) {
+        self.makers().iter().for_each(|maker| maker.rest());
     }
 
     /// Gives up to `count` entries to `take`, after a progress pass if there are none.
@@ -146,9 +154,9 @@ impl Queue {
             }
             other => return other,
         }
-        self.make();
+        let next = self.make();
         let found = self.take(count, &mut take);
-        if matches!(found, Err(Errno(FI_EAGAIN))) {
+        if next == Next::Yield && matches!(found, Err(Errno(FI_EAGAIN))) {
             // Who polls in a loop leaves the core to the thread that it waits for, where there are too few.
             std::thread::yield_now();
         }
@@ -189,6 +197,7 @@ impl Queue {
                 Err(Errno(FI_EAGAIN)) => {}
                 other => return other,
             }
+            self.rest();
             let state = lock(&self.state);
             if !state.entries.is_empty() {
                 continue;
@@ -224,7 +233,7 @@ impl Queue {
         if !lock(&self.state).entries.is_empty() {
             return Err(Errno(FI_EAGAIN));
         }
-        self.make();
+        self.rest();
         let mut state = lock(&self.state);
         if !state.entries.is_empty() {
             return Err(Errno(FI_EAGAIN));
