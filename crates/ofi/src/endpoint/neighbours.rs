@@ -145,6 +145,7 @@ impl Neighbours {
         let entry = self.lanes.vacant_entry();
         let key = LaneKey(entry.key());
         watch.add(&lane, watch::token(key)).ok()?;
+        say(Level::Info, format_args!("memory is shared with a peer on this host"));
         entry.insert(Neighbour {
             peer,
             lane,
