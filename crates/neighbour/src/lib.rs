@@ -20,7 +20,7 @@
 //!
 //! # Memory
 //!
-//! [`SEGMENT_BYTES`] a lane, of which only pages are there that messages have passed through, and two descriptors.
+//! [`SEGMENT_BYTES`] a lane, of which only pages are there that messages have passed through, and a descriptor at either end.
 #![cfg(target_os = "linux")]
 
 mod lane;

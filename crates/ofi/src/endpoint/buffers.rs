@@ -1,7 +1,7 @@
 //! The application's memory, by the numbers under which the engine knows it, and the bridge between the engine's wishes and
 //! the datapath's registrations.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -10,6 +10,7 @@ use pathweave_neighbour::Lane;
 use pathweave_tagged::{Access, Buffer, Memory, PeerId, Piece, Remote};
 use slab::Slab;
 
+use super::Map;
 use crate::ffi::memory::{self, Span};
 use crate::object::lock;
 
@@ -58,7 +59,7 @@ pub(crate) struct Buffers {
     events: Events,
     words: Arc<Mutex<()>>,
     /// Peers on this host that copy from memory of this process by themselves.
-    direct: HashSet<PeerId>,
+    direct: Map<PeerId, ()>,
 }
 
 fn index(buffer: Buffer) -> usize {
@@ -69,17 +70,17 @@ impl Buffers {
     /// `words` is held while a word is changed.
     pub(crate) fn new(device: Device, events: Events, words: Arc<Mutex<()>>) -> Self {
         let (slots, registrations, releasing) = (Slab::new(), HashMap::new(), Slab::new());
-        Buffers { slots, registrations, releasing, device, events, words, direct: HashSet::new() }
+        Buffers { slots, registrations, releasing, device, events, words, direct: Map::default() }
     }
 
     /// Whether a peer copies from memory of this process by itself.
     pub(crate) fn is_direct(&self, peer: PeerId) -> bool {
-        self.direct.contains(&peer)
+        self.direct.contains_key(&peer)
     }
 
     pub(crate) fn set_direct(&mut self, peer: PeerId, direct: bool) {
         if direct {
-            self.direct.insert(peer);
+            self.direct.insert(peer, ());
         } else {
             self.direct.remove(&peer);
         }

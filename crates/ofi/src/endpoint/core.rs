@@ -174,8 +174,8 @@ impl Core {
             self.carry_out();
         }
         let heard = self.hear();
-        let read = self.reporter.notices_read.swap(0, Ordering::Relaxed);
-        if read > 0 {
+        if self.reporter.notices_read.load(Ordering::Relaxed) > 0 {
+            let read = self.reporter.notices_read.swap(0, Ordering::Relaxed);
             self.engine.notices_read(read, &mut self.buffers);
         }
         self.carry_out();

@@ -3,13 +3,13 @@
 //! Both ends may dial at once. Then the connection that was dialled by the end with the lower (address, boot number) stays;
 //! nothing has been sent on the other, for who dials sends nothing before the first message of who answers.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use pathweave_datapath::{Attempt, Connection, ConnectionId};
 use pathweave_neighbour::Ticket;
 use pathweave_tagged::PeerId;
 
+use super::Map;
 use super::handshake::{Call, Here};
 use super::neighbours::LaneKey;
 
@@ -112,11 +112,11 @@ pub(crate) enum Verdict {
 pub(crate) struct Links {
     own: SocketAddr,
     boot: u64,
-    peers: HashMap<PeerId, Peer>,
+    peers: Map<PeerId, Peer>,
     /// Numbers are never used again: a message that is kept names its sender by one.
     next: u32,
-    by_address: HashMap<SocketAddr, PeerId>,
-    by_connection: HashMap<ConnectionId, PeerId>,
+    by_address: Map<SocketAddr, PeerId>,
+    by_connection: Map<ConnectionId, PeerId>,
 }
 
 impl Link {
@@ -138,10 +138,10 @@ impl Links {
         Links {
             own,
             boot,
-            peers: HashMap::new(),
+            peers: Map::default(),
             next: 0,
-            by_address: HashMap::new(),
-            by_connection: HashMap::new(),
+            by_address: Map::default(),
+            by_connection: Map::default(),
         }
     }
 

@@ -41,6 +41,9 @@ use crate::object::vector::Vector;
 use crate::object::{Next, Progress, lock};
 use crate::settings;
 
+/// Numbers and addresses are looked up with every message.
+type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+
 /// How long closing waits for what is not yet sent, or not yet given up.
 const LINGER: Duration = Duration::from_secs(1);
 

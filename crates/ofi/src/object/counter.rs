@@ -1,6 +1,6 @@
 //! Counters: of operations that ended well, and of those that did not.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::uses::Uses;
@@ -59,7 +59,7 @@ impl Counter {
 
     /// What it has counted, after a progress pass.
     pub(crate) fn read(&self) -> Counts {
-        self.makers().iter().for_each(|maker| {
+        self.each_maker(|maker| {
             maker.progress();
         });
         lock(&self.state).counts
@@ -67,13 +67,23 @@ impl Counter {
 
     /// The same, before a sleep.
     fn read_and_rest(&self) -> Counts {
-        self.makers().iter().for_each(|maker| maker.rest());
+        self.each_maker(|maker| maker.rest());
         lock(&self.state).counts
     }
 
-    /// Not to be called under the lock: what they count comes here.
-    fn makers(&self) -> Vec<Arc<dyn Progress>> {
-        lock(&self.state).makers.iter().filter_map(Weak::upgrade).collect()
+    /// Calls `work` with each endpoint that ends operations here: not under the lock, since they come here.
+    fn each_maker(&self, mut work: impl FnMut(&dyn Progress)) {
+        let mut at = 0;
+        loop {
+            let maker = match lock(&self.state).makers.get(at) {
+                Some(maker) => maker.upgrade(),
+                None => return,
+            };
+            if let Some(maker) = maker {
+                work(&*maker);
+            }
+            at += 1;
+        }
     }
 
     /// Changes what it has counted.
@@ -126,6 +136,7 @@ impl Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn it_waits_for_a_threshold_and_tells_of_failures() {

@@ -123,21 +123,34 @@ impl Queue {
         self.waiting.notify(&mut state.arming);
     }
 
-    /// Not to be called under the lock: what they make comes here.
-    fn makers(&self) -> Vec<Arc<dyn Progress>> {
-        lock(&self.state).makers.iter().filter_map(Weak::upgrade).collect()
+    /// Calls `work` with each endpoint that ends operations here: not under the lock, since they come here.
+    fn each_maker(&self, mut work: impl FnMut(&dyn Progress)) {
+        let mut at = 0;
+        loop {
+            let maker = match lock(&self.state).makers.get(at) {
+                Some(maker) => maker.upgrade(),
+                None => return,
+            };
+            if let Some(maker) = maker {
+                work(&*maker);
+            }
+            at += 1;
+        }
     }
 
     /// Asks whoever can make entries to do so.
     fn make(&self) -> Next {
-        let makers = self.makers();
-        let looking = makers.iter().filter(|maker| maker.progress() == Next::Look).count();
-        if looking == makers.len() && looking > 0 { Next::Look } else { Next::Yield }
+        let mut next = None;
+        self.each_maker(|maker| {
+            let wish = maker.progress();
+            next = Some(if next == Some(Next::Yield) { Next::Yield } else { wish });
+        });
+        next.unwrap_or(Next::Yield)
     }
 
     /// The same, before a sleep.
     fn rest(&self) {
-        self.makers().iter().for_each(|maker| maker.rest());
+        self.each_maker(|maker| maker.rest());
     }
 
     /// Gives up to `count` entries to `take`, after a progress pass if there are none.
