@@ -331,6 +331,25 @@ mod tests {
         assert!(matches!(Lane::offer(name, Ticket::new().unwrap()), Err(Apart::Elsewhere)));
     }
 
+    /// Hosts of a lab are network namespaces of one kernel: between them is a network, and it is to be used.
+    #[test]
+    #[allow(clippy::print_stderr, reason = "says why a test is skipped")]
+    fn a_process_in_another_network_namespace_is_elsewhere() {
+        let meeting = Meeting::open().unwrap();
+        let name = meeting.name();
+        let other = std::thread::spawn(move || {
+            // SAFETY: changes the namespace of this thread alone, which ends here.
+            if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+                eprintln!("skipped: no right to a network namespace");
+                return;
+            }
+            let offered = Lane::offer(name, Ticket::new().unwrap());
+            assert!(matches!(offered, Err(Apart::Elsewhere)), "{offered:?}");
+        });
+        other.join().unwrap();
+        assert!(Lane::offer(name, Ticket::new().unwrap()).is_ok(), "from here it can be reached");
+    }
+
     /// Two threads that sleep whenever they find nothing: a lost bell would be a sleep without end.
     #[test]
     fn no_bell_is_lost() {

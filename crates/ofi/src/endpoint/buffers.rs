@@ -11,13 +11,13 @@ use pathweave_tagged::{Access, Buffer, Memory, PeerId, Piece, Remote};
 use slab::Slab;
 
 use super::Map;
-use crate::ffi::memory::{self, Span};
+use crate::ffi::memory::{self, Span, Spans};
 use crate::object::lock;
 
 /// What stands behind a number.
 enum Stored {
     /// Bytes of the application.
-    Lent(Box<[Span]>),
+    Lent(Spans),
     /// A copy of ours.
     Owned(Box<[u8]>),
 }
@@ -124,7 +124,7 @@ impl Buffers {
     }
 
     /// Takes in memory of the application; no bytes need no buffer.
-    pub(crate) fn lend(&mut self, spans: Box<[Span]>) -> Piece {
+    pub(crate) fn lend(&mut self, spans: Spans) -> Piece {
         let len: usize = spans.iter().map(|span| span.len()).sum();
         if len == 0 {
             return Piece::NONE;

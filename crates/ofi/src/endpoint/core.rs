@@ -5,12 +5,14 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use arrayvec::ArrayVec;
 use pathweave_datapath::{Accepting, ConnectionId, Device, Events, Remote, Slice};
 use pathweave_tagged::{
     self as tagged, Action, Buffer, Completion, Config, Engine, Payload, PeerId, Piece, Region, RegionEvents,
     RegionId, Release, RequestId,
 };
 use slab::Slab;
+use smallvec::smallvec;
 
 use super::Endpoint;
 use super::buffers::{Buffers, Direction};
@@ -33,11 +35,14 @@ const SMALL_PLACE: usize = 256;
 /// Most bytes of a message's header.
 const HEADER_ROOM: usize = 96;
 
+/// Most buffers of an operation: operand, comparand and result of an atomic.
+const MOST_BUFFERS: usize = 3;
+
 /// An operation of the application.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) context: usize,
-    pub(super) buffers: Vec<Buffer>,
+    pub(super) buffers: ArrayVec<Buffer, MOST_BUFFERS>,
     pub(super) kind: OperationKind,
 }
 
@@ -390,7 +395,7 @@ impl Core {
             (false, true) => RegionEvents::Writes,
             (false, false) => RegionEvents::None,
         };
-        let piece = self.buffers.lend(Box::new([mr.span]));
+        let piece = self.buffers.lend(smallvec![mr.span]);
         let region = Region { key: mr.key, base: mr.base, piece, access, events };
         match self.engine.open_region(region) {
             Ok(id) => {
@@ -441,7 +446,7 @@ impl Core {
     }
 
     /// Bytes of the application for one operation.
-    pub(super) fn piece(&mut self, spans: Box<[memory::Span]>) -> Piece {
+    pub(super) fn piece(&mut self, spans: memory::Spans) -> Piece {
         self.buffers.lend(spans)
     }
 }

@@ -7,11 +7,13 @@ use pathweave_tagged::{Failure, Memory, Payload, PeerId, Piece, Remote, RequestI
 use super::buffers::Direction;
 use super::core::Core;
 use super::links::{Carrier, Link};
-use super::neighbours::{Health, LaneKey, Waiting};
+use super::neighbours::{Copy, Health, LaneKey, Waiting};
 use super::watch::Vigil;
 
 /// Messages of one lane that one pass takes.
 const MESSAGES_A_PASS: usize = 64;
+/// Bytes that one pass copies from and to other processes: who waits for the lock meanwhile waits about a millisecond.
+const BYTES_A_PASS: u64 = 8 << 20;
 /// Messages that a ring can have held when its writer was gone.
 const MOST_LAST_MESSAGES: usize = 4096;
 
@@ -86,10 +88,12 @@ impl Core {
     /// Takes what has come through lanes, and sends on what waited for room. True if anything has come.
     pub(super) fn hear(&mut self) -> bool {
         let (mut at, mut heard) = (0, false);
+        self.neighbours.budget = BYTES_A_PASS;
         while let Some(key) = self.neighbours.nth(at) {
             at += 1;
             if self.neighbours.is_busy(key) {
                 heard |= self.hear_lane(key, MESSAGES_A_PASS);
+                self.copy_waiting(key);
                 self.send_waiting(key);
             }
         }
@@ -213,7 +217,8 @@ impl Core {
         self.carry_out();
     }
 
-    /// Copies from or to memory of a peer on this host. False: it cannot be reached, and the connection is to do it.
+    /// Copies from or to memory of a peer on this host, at once or in its turn. False: that cannot be reached, and the connection
+    /// is to do it.
     pub(super) fn copy(
         &mut self,
         key: LaneKey,
@@ -223,20 +228,37 @@ impl Core {
         request: RequestId,
     ) -> bool {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return false };
+        neighbour.writing += u32::from(way == Direction::ToPeer);
         if !neighbour.lane.reads_peer() {
             neighbour.moving += 1;
-            neighbour.writing += u32::from(way == Direction::ToPeer);
             return false;
         }
-        let copied = self.buffers.copy(&neighbour.lane, way, local, remote.address);
-        let peer = neighbour.peer;
-        let result = copied.map_err(|error| match error.raw_os_error() {
-            Some(libc::EFAULT | libc::EPERM) => Failure::Access,
-            Some(libc::ESRCH) => Failure::Reset,
-            _ => Failure::Io,
-        });
-        self.engine.completed(peer, request, result, &mut self.buffers);
+        neighbour.copies.push_back(Copy { way, address: remote.address, local, request });
+        let is_first = neighbour.copies.len() == 1;
+        self.copy_waiting(key);
+        if is_first && self.neighbours.get(key).is_some_and(|neighbour| !neighbour.copies.is_empty()) {
+            // If nobody looks, somebody is to go on with it.
+            self.neighbours.wake();
+        }
         true
+    }
+
+    /// Copies as much as one pass may.
+    fn copy_waiting(&mut self, key: LaneKey) {
+        while self.neighbours.budget > 0 {
+            let Some(neighbour) = self.neighbours.get_mut(key) else { return };
+            let Some(Copy { way, address, local, request }) = neighbour.copies.pop_front() else { return };
+            let copied = self.buffers.copy(&neighbour.lane, way, local, address);
+            neighbour.writing -= u32::from(way == Direction::ToPeer);
+            let peer = neighbour.peer;
+            self.neighbours.budget = self.neighbours.budget.saturating_sub(local.len);
+            let result = copied.map_err(|error| match error.raw_os_error() {
+                Some(libc::EFAULT | libc::EPERM) => Failure::Access,
+                Some(libc::ESRCH) => Failure::Reset,
+                _ => Failure::Io,
+            });
+            self.engine.completed(peer, request, result, &mut self.buffers);
+        }
     }
 
     /// What the connection had to do for a lane is done.
@@ -262,7 +284,7 @@ impl Core {
     /// What the thread that looks after lanes does next, where nobody else has looked for a while.
     pub(super) fn keep_watch(&mut self) -> Vigil {
         self.neighbours.rest();
-        if self.pass() {
+        if self.pass() || self.neighbours.is_copying() {
             return Vigil::Now;
         }
         // Mail of a call that is not answered yet, too.

@@ -17,7 +17,7 @@ mod watch;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// So often in a row the application may look for messages of peers on this host, and find none, before it leaves the core to
 /// others: about as long as an answer takes.
-const LOOKS: u32 = 64;
+const LOOKS: u64 = 64;
 
 /// What is bound before the endpoint is enabled.
 pub(crate) struct New {
@@ -80,7 +80,7 @@ pub(crate) struct Endpoint {
     /// How often the application has looked.
     looks: AtomicU64,
     /// How often in a row it has found nothing.
-    vain: AtomicU32,
+    vain: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -164,7 +164,7 @@ impl Endpoint {
             least_room: AtomicUsize::new(64),
             boot,
             looks: AtomicU64::new(0),
-            vain: AtomicU32::new(0),
+            vain: AtomicU64::new(0),
             state: Mutex::new(State::New(Box::new(new))),
         }))
     }
@@ -324,7 +324,6 @@ impl Endpoint {
 
 impl Progress for Endpoint {
     fn progress(&self) -> Next {
-        self.looks.fetch_add(1, Ordering::Relaxed);
         if self.domain.settings.progress == settings::Progress::Caller {
             let device = match &*lock(&self.state) {
                 State::Enabled(core) => Some(core.device()),
@@ -338,11 +337,15 @@ impl Progress for Endpoint {
         // Whoever holds the lock makes progress already.
         let Ok(mut state) = self.state.try_lock() else { return Next::Yield };
         let State::Enabled(core) = &mut *state else { return Next::Yield };
+        // Written under the lock alone.
+        let add_one = |count: &AtomicU64| count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        add_one(&self.looks);
         if core.pass() {
             self.vain.store(0, Ordering::Relaxed);
             return Next::Look;
         }
-        let vain = self.vain.fetch_add(1, Ordering::Relaxed);
+        let vain = self.vain.load(Ordering::Relaxed);
+        add_one(&self.vain);
         if core.has_neighbours() && vain < LOOKS { Next::Look } else { Next::Yield }
     }
 

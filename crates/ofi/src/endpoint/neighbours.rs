@@ -11,10 +11,11 @@ use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
 use pathweave_neighbour::{Apart, Brought, Heard, Lane, Meeting, Name, Ticket, Watch, kernel};
-use pathweave_tagged::{PeerId, RequestId};
+use pathweave_tagged::{PeerId, Piece, RequestId};
 use slab::Slab;
 
 use super::Endpoint;
+use super::buffers::Direction;
 use super::handshake::Here;
 use super::watch;
 use crate::ffi::interfaces;
@@ -32,15 +33,27 @@ pub(super) struct Waiting {
     pub(super) request: RequestId,
 }
 
+/// A copy from or to memory of the peer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Copy {
+    pub(super) way: Direction,
+    /// In the peer's memory.
+    pub(super) address: u64,
+    pub(super) local: Piece,
+    pub(super) request: RequestId,
+}
+
 /// A peer, and what is shared with it.
 #[derive(Debug)]
 pub(super) struct Neighbour {
     pub(super) peer: PeerId,
     pub(super) lane: Lane,
     pub(super) waiting: VecDeque<Waiting>,
+    /// What is to be copied, in order.
+    pub(super) copies: VecDeque<Copy>,
     /// READs and WRITEs that go over the connection, where memory of the peer cannot be reached.
     pub(super) moving: u32,
-    /// The WRITEs among them: no message overtakes those.
+    /// WRITEs among them and among the copies: no message overtakes those.
     pub(super) writing: u32,
     pub(super) health: Health,
 }
@@ -72,6 +85,8 @@ pub(super) struct Neighbours {
     keys: Vec<LaneKey>,
     /// The message that was heard last.
     mail: Vec<u8>,
+    /// Bytes that may yet be copied in this pass.
+    pub(super) budget: u64,
     /// `None`: memory is not shared.
     reception: Option<Reception>,
 }
@@ -81,7 +96,8 @@ impl Neighbours {
     pub(super) fn open(settings: &Settings) -> Self {
         let wanted = settings.shared_memory == SharedMemory::On && settings.progress == Progress::Auto;
         let reception = if wanted { Reception::open() } else { None };
-        Neighbours { lanes: Slab::new(), keys: Vec::new(), mail: Vec::new(), reception }
+        let (lanes, keys, mail) = (Slab::new(), Vec::new(), Vec::new());
+        Neighbours { lanes, keys, mail, budget: 0, reception }
     }
 
     /// Begins to watch.
@@ -150,6 +166,7 @@ impl Neighbours {
             peer,
             lane,
             waiting: VecDeque::new(),
+            copies: VecDeque::new(),
             moving: 0,
             writing: 0,
             health: Health::Good,
@@ -194,7 +211,7 @@ impl Neighbours {
 
     /// Whether there is anything to do for a lane.
     pub(super) fn is_busy(&self, key: LaneKey) -> bool {
-        let busy = |n: &Neighbour| n.lane.has_mail() || !n.waiting.is_empty() || n.health == Health::Broken;
+        let busy = |n: &Neighbour| n.lane.has_mail() || n.is_waiting() || n.health == Health::Broken;
         self.lanes.get(key.0).is_some_and(busy)
     }
 
@@ -208,9 +225,14 @@ impl Neighbours {
         self.lanes.iter().any(|(_, neighbour)| neighbour.lane.has_mail())
     }
 
-    /// Whether messages wait for room.
+    /// Whether messages wait for room, or copies for their turn.
     pub(super) fn is_waiting(&self) -> bool {
-        self.lanes.iter().any(|(_, neighbour)| !neighbour.waiting.is_empty())
+        self.lanes.iter().any(|(_, neighbour)| neighbour.is_waiting())
+    }
+
+    /// Whether there is anything to copy.
+    pub(super) fn is_copying(&self) -> bool {
+        self.lanes.iter().any(|(_, neighbour)| !neighbour.copies.is_empty())
     }
 
     /// Peers ring from now on.
@@ -223,6 +245,12 @@ impl Neighbours {
         if let Some(reception) = &self.reception {
             reception.watch.wake();
         }
+    }
+}
+
+impl Neighbour {
+    fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty() || !self.copies.is_empty()
     }
 }
 

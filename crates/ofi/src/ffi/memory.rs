@@ -8,6 +8,7 @@ use std::slice;
 use libc::iovec;
 use pathweave_datapath::{Region, Slice};
 use pathweave_neighbour::Lane;
+use smallvec::{SmallVec, smallvec};
 
 use crate::abi::errno::FI_EINVAL;
 use crate::getinfo::IOV_LIMIT;
@@ -20,6 +21,9 @@ pub(crate) struct Span {
     start: usize,
     len: usize,
 }
+
+/// The spans of an operation; nearly all have one.
+pub(crate) type Spans = SmallVec<[Span; 1]>;
 
 impl Span {
     /// # Errors
@@ -106,9 +110,9 @@ pub(crate) unsafe fn spans(iov: *const iovec, count: usize, most: usize) -> Answ
 ///
 /// # Safety
 /// As [`Span::new`].
-pub(crate) unsafe fn one(start: *const c_void, len: usize) -> Answer<Box<[Span]>> {
+pub(crate) unsafe fn one(start: *const c_void, len: usize) -> Answer<Spans> {
     // SAFETY: as the caller says.
-    Ok(Box::new([unsafe { Span::new(start, len) }?]))
+    Ok(smallvec![unsafe { Span::new(start, len) }?])
 }
 
 /// The bytes of an operation that has them in as many pieces as are offered.
@@ -118,7 +122,7 @@ pub(crate) unsafe fn one(start: *const c_void, len: usize) -> Answer<Box<[Span]>
 ///
 /// # Safety
 /// As [`spans`].
-pub(crate) unsafe fn several(iov: *const iovec, count: usize) -> Answer<Box<[Span]>> {
+pub(crate) unsafe fn several(iov: *const iovec, count: usize) -> Answer<Spans> {
     // SAFETY: as the caller says.
     Ok(unsafe { spans(iov, count, IOV_LIMIT) }?.into())
 }

@@ -73,12 +73,12 @@ impl Counter {
 
     /// Calls `work` with each endpoint that ends operations here: not under the lock, since they come here.
     fn each_maker(&self, mut work: impl FnMut(&dyn Progress)) {
-        let mut at = 0;
-        loop {
-            let maker = match lock(&self.state).makers.get(at) {
-                Some(maker) => maker.upgrade(),
-                None => return,
-            };
+        let (mut at, mut count) = (0, 1);
+        while at < count {
+            let state = lock(&self.state);
+            count = state.makers.len();
+            let maker = state.makers.get(at).and_then(Weak::upgrade);
+            drop(state);
             if let Some(maker) = maker {
                 work(&*maker);
             }
