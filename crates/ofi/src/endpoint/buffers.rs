@@ -10,9 +10,8 @@ use pathweave_neighbour::Lane;
 use pathweave_tagged::{Access, Buffer, Memory, PeerId, Piece, Remote};
 use slab::Slab;
 
-use super::Map;
 use crate::ffi::memory::{self, Span, Spans};
-use crate::object::lock;
+use crate::object::{Map, lock};
 
 /// What stands behind a number.
 enum Stored {

@@ -7,8 +7,8 @@ use pathweave_tagged::{Failure, Memory, Payload, PeerId, Piece, Remote, RequestI
 use super::buffers::Direction;
 use super::core::Core;
 use super::links::{Carrier, Link};
-use super::neighbours::{Copy, Health, LaneKey, Waiting};
-use super::watch::Vigil;
+use super::neighbours::{Copy, Health, Waiting};
+use super::watch::{LaneKey, Vigil};
 
 /// Messages of one lane that one pass takes.
 const MESSAGES_A_PASS: usize = 64;

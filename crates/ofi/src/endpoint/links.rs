@@ -9,9 +9,9 @@ use pathweave_datapath::{Attempt, Connection, ConnectionId};
 use pathweave_neighbour::Ticket;
 use pathweave_tagged::PeerId;
 
-use super::Map;
 use super::handshake::{Call, Here};
-use super::neighbours::LaneKey;
+use super::watch::LaneKey;
+use crate::object::Map;
 
 /// How often in a row a dial is repeated that the other end gave up for one of its own, or was too busy for.
 const MOST_REDIALS: u32 = 200;

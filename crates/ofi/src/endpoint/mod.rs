@@ -27,10 +27,9 @@ use pathweave_neighbour::{Brought, Ticket};
 use pathweave_units::Rate;
 
 pub(crate) use self::core::Core;
-use neighbours::LaneKey;
 pub(crate) use operations::{Amo, AtomicFetch, Incoming, MessageKind, Outgoing, Rma, RmaKind, Wanted};
 pub(crate) use report::{BoundCounter, BoundQueue, Reporter, Selection};
-use watch::Vigil;
+use watch::{LaneKey, Vigil, Watched};
 
 use crate::abi::errno::*;
 use crate::guard::{Answer, Errno};
@@ -40,9 +39,6 @@ use crate::object::uses::Use;
 use crate::object::vector::Vector;
 use crate::object::{Next, Progress, lock};
 use crate::settings;
-
-/// Numbers and addresses are looked up with every message.
-type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// How long closing waits for what is not yet sent, or not yet given up.
 const LINGER: Duration = Duration::from_secs(1);
@@ -257,34 +253,6 @@ impl Endpoint {
         }
     }
 
-    /// A process on this host hands over memory.
-    fn on_offer(&self, ticket: Ticket, brought: Brought) {
-        if let State::Enabled(core) = &mut *lock(&self.state) {
-            core.on_offer(ticket, brought);
-        }
-    }
-
-    /// A peer on this host has rung, or is gone.
-    fn on_bell(&self, key: LaneKey) {
-        if let State::Enabled(core) = &mut *lock(&self.state) {
-            core.on_bell(key);
-            core.pass();
-        }
-    }
-
-    /// What the thread that looks after peers on this host does next.
-    fn watch(&self, looked: &mut u64) -> Vigil {
-        let looks = self.looks.load(Ordering::Relaxed);
-        if std::mem::replace(looked, looks) != looks {
-            // The application looks itself.
-            return Vigil::Soon;
-        }
-        match &mut *lock(&self.state) {
-            State::Enabled(core) => core.keep_watch(),
-            State::New(_) | State::Closed => Vigil::Asleep,
-        }
-    }
-
     /// Whether nothing is left to do for any peer.
     fn is_idle(&self) -> bool {
         match &*lock(&self.state) {
@@ -353,6 +321,33 @@ impl Progress for Endpoint {
         self.progress();
         if let State::Enabled(core) = &mut *lock(&self.state) {
             core.rest();
+        }
+    }
+}
+
+impl Watched for Endpoint {
+    fn on_offer(&self, ticket: Ticket, brought: Brought) {
+        if let State::Enabled(core) = &mut *lock(&self.state) {
+            core.on_offer(ticket, brought);
+        }
+    }
+
+    fn on_bell(&self, key: LaneKey) {
+        if let State::Enabled(core) = &mut *lock(&self.state) {
+            core.on_bell(key);
+            core.pass();
+        }
+    }
+
+    fn keep_watch(&self, looked: &mut u64) -> Vigil {
+        let looks = self.looks.load(Ordering::Relaxed);
+        if std::mem::replace(looked, looks) != looks {
+            // The application looks itself.
+            return Vigil::Soon;
+        }
+        match &mut *lock(&self.state) {
+            State::Enabled(core) => core.keep_watch(),
+            State::New(_) | State::Closed => Vigil::Asleep,
         }
     }
 }

@@ -14,17 +14,12 @@ use pathweave_neighbour::{Apart, Brought, Heard, Lane, Meeting, Name, Ticket, Wa
 use pathweave_tagged::{PeerId, Piece, RequestId};
 use slab::Slab;
 
-use super::Endpoint;
 use super::buffers::Direction;
 use super::handshake::Here;
-use super::watch;
+use super::watch::{self, LaneKey, Watched};
 use crate::ffi::interfaces;
 use crate::log::{Level, say};
 use crate::settings::{Progress, Settings, SharedMemory};
-
-/// A lane, by number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LaneKey(pub(super) usize);
 
 /// A message that waits for room, or for WRITEs before it.
 #[derive(Debug)]
@@ -101,7 +96,7 @@ impl Neighbours {
     }
 
     /// Begins to watch.
-    pub(super) fn start(&mut self, endpoint: Weak<Endpoint>) {
+    pub(super) fn start(&mut self, endpoint: Weak<impl Watched + 'static>) {
         let Some(reception) = &mut self.reception else { return };
         let Some(door) = reception.door.take() else { return };
         let (watch, stop) = (reception.watch.clone(), reception.stop.clone());

@@ -6,11 +6,9 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pathweave_neighbour::{Meeting, Newcomer, Offer, Watch};
+use pathweave_neighbour::{Brought, Meeting, Newcomer, Offer, Ticket, Watch};
 use slab::Slab;
 
-use super::Endpoint;
-use super::neighbours::LaneKey;
 use crate::log::{Level, say};
 
 /// What can be read at the door: somebody has come.
@@ -21,6 +19,20 @@ const NEWCOMERS: u64 = 1 << 32;
 const MOST_NEWCOMERS: usize = 1024;
 /// How long the application may not have looked before peers are to ring.
 const LULL: Duration = Duration::from_millis(2);
+
+/// A lane, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LaneKey(pub(super) usize);
+
+/// Whose lanes are looked after: an endpoint.
+pub(super) trait Watched: Send + Sync {
+    /// A process on this host hands over memory.
+    fn on_offer(&self, ticket: Ticket, brought: Brought);
+    /// A peer on this host has rung, or is gone.
+    fn on_bell(&self, lane: LaneKey);
+    /// Does what the application has not done for a while. `looked` is how often it had looked when this was called before.
+    fn keep_watch(&self, looked: &mut u64) -> Vigil;
+}
 
 /// What a lane is called here.
 pub(super) fn token(key: LaneKey) -> u64 {
@@ -39,7 +51,7 @@ pub(super) enum Vigil {
 }
 
 /// The thread's body.
-pub(super) fn run(endpoint: &Weak<Endpoint>, watch: &Watch, door: &Meeting, stop: &AtomicBool) {
+pub(super) fn run(endpoint: &Weak<impl Watched>, watch: &Watch, door: &Meeting, stop: &AtomicBool) {
     let mut newcomers = Slab::new();
     let mut vigil = Vigil::Asleep;
     let mut looked = 0;
@@ -57,12 +69,12 @@ pub(super) fn run(endpoint: &Weak<Endpoint>, watch: &Watch, door: &Meeting, stop
         let round = || {
             for token in ready {
                 match token {
-                    DOOR => welcome(&endpoint, watch, door, &mut newcomers),
-                    NEWCOMERS.. => hear_out(&endpoint, watch, &mut newcomers, (token - NEWCOMERS) as usize),
+                    DOOR => welcome(&*endpoint, watch, door, &mut newcomers),
+                    NEWCOMERS.. => hear_out(&*endpoint, watch, &mut newcomers, (token - NEWCOMERS) as usize),
                     lane => endpoint.on_bell(LaneKey(lane as usize - 1)),
                 }
             }
-            endpoint.watch(&mut looked)
+            endpoint.keep_watch(&mut looked)
         };
         vigil = catch_unwind(AssertUnwindSafe(round)).unwrap_or_else(|_| {
             say(Level::Warn, format_args!("a bug struck while peers of this host were looked after"));
@@ -72,7 +84,7 @@ pub(super) fn run(endpoint: &Weak<Endpoint>, watch: &Watch, door: &Meeting, stop
 }
 
 /// Takes in all who have come.
-fn welcome(endpoint: &Endpoint, watch: &Watch, door: &Meeting, newcomers: &mut Slab<Option<Newcomer>>) {
+fn welcome(endpoint: &impl Watched, watch: &Watch, door: &Meeting, newcomers: &mut Slab<Option<Newcomer>>) {
     while let Some(newcomer) = door.newcomer() {
         if newcomers.len() >= MOST_NEWCOMERS {
             continue;
@@ -87,7 +99,7 @@ fn welcome(endpoint: &Endpoint, watch: &Watch, door: &Meeting, newcomers: &mut S
 }
 
 /// Takes what a newcomer has brought, if it has.
-fn hear_out(endpoint: &Endpoint, watch: &Watch, newcomers: &mut Slab<Option<Newcomer>>, at: usize) {
+fn hear_out(endpoint: &impl Watched, watch: &Watch, newcomers: &mut Slab<Option<Newcomer>>, at: usize) {
     let Some(newcomer) = newcomers.get_mut(at).and_then(Option::take) else { return };
     watch.remove(&newcomer);
     match newcomer.offer() {

@@ -8,7 +8,11 @@ pub(crate) mod uses;
 pub(crate) mod vector;
 pub(crate) mod wait;
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// For what is looked up with every message.
+pub(crate) type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// What a queue or a counter waits for can be made by running this: an endpoint.
 pub(crate) trait Progress: Send + Sync {

@@ -71,6 +71,9 @@ fn forbid_copies() {
         (locked, libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program))
     };
     assert_eq!((locked, set), (0, 0), "{}", std::io::Error::last_os_error());
+    // SAFETY: asks for no bytes.
+    let copied = unsafe { libc::process_vm_readv(libc::getpid(), ptr::null(), 0, ptr::null(), 0, 0) };
+    assert_eq!((copied, std::io::Error::last_os_error().raw_os_error()), (-1, Some(libc::EPERM)));
 }
 
 /// Runs all other tests of this program in processes of their own that do not share memory, and that share it but cannot copy
