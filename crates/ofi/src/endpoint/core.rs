@@ -163,9 +163,9 @@ impl Core {
         self.neighbours.start(endpoint);
     }
 
-    /// Whether memory is shared with any peer.
-    pub(super) fn has_neighbours(&self) -> bool {
-        self.neighbours.is_any()
+    /// How often in a row an application that finds nothing may look before it leaves its core to others.
+    pub(super) fn looks(&self) -> u64 {
+        self.neighbours.looks()
     }
 
     pub(super) fn device(&self) -> Device {

@@ -43,10 +43,6 @@ use crate::settings;
 /// How long closing waits for what is not yet sent, or not yet given up.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// So often in a row the application may look for messages of peers on this host, and find none, before it leaves the core to
-/// others: about as long as an answer takes.
-const LOOKS: u64 = 64;
-
 /// What is bound before the endpoint is enabled.
 pub(crate) struct New {
     device: Device,
@@ -314,7 +310,7 @@ impl Progress for Endpoint {
         }
         let vain = self.vain.load(Ordering::Relaxed);
         add_one(&self.vain);
-        if core.has_neighbours() && vain < LOOKS { Next::Look } else { Next::Yield }
+        if vain < core.looks() { Next::Look } else { Next::Yield }
     }
 
     fn rest(&self) {

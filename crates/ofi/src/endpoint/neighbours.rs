@@ -17,9 +17,14 @@ use slab::Slab;
 use super::buffers::Direction;
 use super::handshake::Here;
 use super::watch::{self, LaneKey, Watched};
-use crate::ffi::interfaces;
+use crate::ffi::{cores, interfaces};
 use crate::log::{Level, say};
 use crate::settings::{Progress, Settings, SharedMemory};
+
+/// About a millisecond.
+const LOOKS: u64 = 8192;
+/// About as long as an answer takes.
+const LOOKS_WITHOUT_CORES: u64 = 64;
 
 /// A message that waits for room, or for WRITEs before it.
 #[derive(Debug)]
@@ -80,6 +85,8 @@ pub(super) struct Neighbours {
     keys: Vec<LaneKey>,
     /// The message that was heard last.
     mail: Vec<u8>,
+    /// Cores of this host.
+    cores: usize,
     /// Bytes that may yet be copied in this pass.
     pub(super) budget: u64,
     /// `None`: memory is not shared.
@@ -92,7 +99,7 @@ impl Neighbours {
         let wanted = settings.shared_memory == SharedMemory::On && settings.progress == Progress::Auto;
         let reception = if wanted { Reception::open() } else { None };
         let (lanes, keys, mail) = (Slab::new(), Vec::new(), Vec::new());
-        Neighbours { lanes, keys, mail, budget: 0, reception }
+        Neighbours { lanes, keys, mail, cores: cores(), budget: 0, reception }
     }
 
     /// Begins to watch.
@@ -208,6 +215,17 @@ impl Neighbours {
     pub(super) fn is_busy(&self, key: LaneKey) -> bool {
         let busy = |n: &Neighbour| n.lane.has_mail() || n.is_waiting() || n.health == Health::Broken;
         self.lanes.get(key.0).is_some_and(busy)
+    }
+
+    /// How often in a row an application that finds nothing may look before it leaves its core to others. Where each of the ranks
+    /// that share memory has a core the one that it waits for needs none of it, and who gives his core away on a busy host waits
+    /// long to have it back.
+    pub(super) fn looks(&self) -> u64 {
+        match self.keys.len() {
+            0 => 0,
+            lanes if lanes < self.cores => LOOKS,
+            _ => LOOKS_WITHOUT_CORES,
+        }
     }
 
     /// Whether there is any lane.
