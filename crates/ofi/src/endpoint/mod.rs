@@ -1,4 +1,5 @@
-//! An endpoint: the engine, the device and the lanes it speaks over, and what the application has bound to it. One lock for all of it.
+//! An endpoint: the engine, the device and the lanes it speaks over, and what the application has bound to it. One lock for all
+//! of it.
 //!
 //! A *pass* takes what has happened on connections, hands it to the engine, and carries out what the engine wants. The
 //! device's loop runs one whenever something has happened, and so does every call that finds nothing to read.
