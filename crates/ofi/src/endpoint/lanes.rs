@@ -64,7 +64,10 @@ impl Core {
     fn on_gone(&mut self, key: LaneKey) {
         let Some(peer) = self.neighbours.get(key).map(|neighbour| neighbour.peer) else { return };
         self.hear_last(key);
-        let uses_connection = self.neighbours.get(key).is_some_and(|neighbour| neighbour.moving > 0);
+        // What was said last may have closed it.
+        let Some(uses_connection) = self.neighbours.get(key).map(|neighbour| neighbour.moving > 0) else {
+            return;
+        };
         if self.lane_of(peer) != Some(key) {
             // Not connected yet: what becomes of the call is told otherwise.
             self.links.set_carrier(peer, Carrier::Network);
