@@ -26,8 +26,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "execution"]),
     ("scenario", &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "sim"]),
     ("datapath", &["units", "wire", "policy", "transport", "secure"]),
+    // Rings of bytes between processes of one host: what they carry it does not know.
+    ("neighbour", &[]),
     // The libfabric provider.
-    ("ofi", &["units", "tagged", "datapath"]),
+    ("ofi", &["units", "tagged", "datapath", "neighbour"]),
     // Of the fabric and the simulator it knows what a run is configured with, and the ideal to compare with.
     ("lab", &["units", "policy", "topo", "fabric", "workload", "results", "execution", "sim", "datapath"]),
     // Plans runs and judges their results; whoever uses it executes them.
@@ -67,7 +69,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 const NO_STD: &[&str] = &["units", "wire", "policy", "transport", "tagged"];
 
 /// Crates that may look at the clock, open sockets and start threads.
-const MAY_TOUCH_THE_SYSTEM: &[&str] = &["heap", "cli", "datapath", "ofi", "lab", "perf", "python", "bench"];
+const MAY_TOUCH_THE_SYSTEM: &[&str] =
+    &["heap", "cli", "datapath", "neighbour", "ofi", "lab", "perf", "python", "bench"];
 
 /// Lines of code a file may have, tests not counted.
 const MAX_CODE_LINES: usize = 500;

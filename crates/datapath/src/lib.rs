@@ -87,5 +87,6 @@ pub use pathweave_transport::{
 pub use region::{MAX_SLICES, Region, RegionError, Slice, Slices};
 pub use scheme::queue_pairs_of;
 pub use shared::ConnectionInfo;
+pub use signals::blocked as with_signals_blocked;
 pub use state::{CloseReason, ConnectionId, ConnectionState};
 pub use stats::{ConnectionStats, DeviceStats, PathStats, SendCounters, SendError};

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 
 /// Does something with every signal blocked for this thread, as it stays for threads that are started in it: no handler of the
 /// application runs there. What is sent to the process meanwhile goes to another thread, or comes after this.
-pub(crate) fn blocked<T>(work: impl FnOnce() -> T) -> T {
+pub fn blocked<T>(work: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: both are places for a mask; the first is filled before it is read, the second when there was no error.

@@ -10,7 +10,7 @@
 //! | `getinfo` | what is offered |
 //! | `settings` | the environment |
 //! | `object` | queues, counters, address vectors, domains |
-//! | `endpoint` | the engine of `pathweave-tagged` over the device of `pathweave-datapath` |
+//! | `endpoint` | the engine of `pathweave-tagged` over the device of `pathweave-datapath`, and memory shared with peers on this host |
 #![cfg(target_os = "linux")]
 
 pub mod abi;

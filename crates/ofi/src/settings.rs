@@ -14,6 +14,7 @@
 //! | `PATHWEAVE_PEER_TIMEOUT` | seconds a peer may be silent before its operations fail, 1 to 3600; 60 |
 //! | `PATHWEAVE_EAGER` | bytes of the largest message that is sent at once and copied, 1024 to 65536; 16384 |
 //! | `PATHWEAVE_UNEXPECTED_BYTES` | bytes of payload an endpoint keeps of messages nobody waits for yet; 64 MiB |
+//! | `PATHWEAVE_SHARED_MEMORY` | `on` (default), or `off`: ranks on one host talk over the network, too |
 //! | `PATHWEAVE_PROGRESS` | `auto` (default), or `caller`: without a thread, for tests |
 
 use std::fmt::Display;
@@ -71,6 +72,15 @@ pub(crate) enum Progress {
     Caller,
 }
 
+/// How ranks on one host talk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SharedMemory {
+    /// Through memory, where they can share it.
+    On,
+    /// Over the network, as all others.
+    Off,
+}
+
 /// All of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -87,6 +97,7 @@ pub(crate) struct Settings {
     pub(crate) eager_bytes: usize,
     pub(crate) unexpected_bytes: usize,
     pub(crate) progress: Progress,
+    pub(crate) shared_memory: SharedMemory,
 }
 
 /// The variables as they are now.
@@ -146,6 +157,9 @@ impl Settings {
             progress: from
                 .parsed("PATHWEAVE_PROGRESS", "auto or caller", progress)?
                 .unwrap_or(Progress::Auto),
+            shared_memory: from
+                .parsed("PATHWEAVE_SHARED_MEMORY", "on or off", shared_memory)?
+                .unwrap_or(SharedMemory::On),
         })
     }
 }
@@ -232,6 +246,14 @@ fn waiting(text: &str) -> Option<Waiting> {
     }
 }
 
+fn shared_memory(text: &str) -> Option<SharedMemory> {
+    match text {
+        "on" => Some(SharedMemory::On),
+        "off" => Some(SharedMemory::Off),
+        _ => None,
+    }
+}
+
 fn progress(text: &str) -> Option<Progress> {
     match text {
         "auto" => Some(Progress::Auto),
@@ -288,6 +310,7 @@ mod tests {
             ("PATHWEAVE_EAGER", "100", "1024 to 65536"),
             ("PATHWEAVE_UNEXPECTED_BYTES", "1", "1048576"),
             ("PATHWEAVE_PROGRESS", "manual", "auto or caller"),
+            ("PATHWEAVE_SHARED_MEMORY", "0", "on or off"),
         ] {
             let error = match variable {
                 "PATHWEAVE_PROTECTION" => read(&[(variable, value)]),
@@ -313,6 +336,7 @@ mod tests {
             ("PATHWEAVE_WAITING", "busy"),
             ("PATHWEAVE_PEER_TIMEOUT", "7"),
             ("PATHWEAVE_EAGER", "2048"),
+            ("PATHWEAVE_SHARED_MEMORY", "off"),
             ("PATHWEAVE_MTU", ""),
         ])
         .unwrap();
@@ -323,6 +347,7 @@ mod tests {
         assert_eq!(settings.line_rate, Some(Rate::from_gbps(25)));
         assert_eq!((settings.waiting, settings.peer_timeout), (Waiting::Busy, Duration::from_secs(7)));
         assert_eq!((settings.eager_bytes, settings.link_mtu), (2_048, None));
+        assert_eq!(settings.shared_memory, SharedMemory::Off);
         let both = read(&[OPEN, ("PATHWEAVE_IFACE", "eth1"), ("PATHWEAVE_ADDRESS", "10.0.0.1")]);
         assert!(both.unwrap_err().contains("one of them"));
     }

@@ -291,3 +291,8 @@ fn memory_of_this_endpoint_itself() {
     assert!(back == sent);
     assert_eq!(close(mr), 0);
 }
+
+#[test]
+fn again_in_other_ways() {
+    client::again_in_other_ways();
+}

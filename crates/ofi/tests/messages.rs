@@ -326,3 +326,8 @@ fn a_multi_receive_takes_messages_until_it_is_full() {
     let error = pair.far.failed();
     assert_eq!((error.err, error.flags & FI_MULTI_RECV), (FI_ECANCELED, FI_MULTI_RECV));
 }
+
+#[test]
+fn again_in_other_ways() {
+    client::again_in_other_ways();
+}

@@ -188,8 +188,9 @@ fn open_mpi_exchanges_byte_exact() {
     let folder = std::env::temp_dir().join(format!("pathweave-mpi-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let program = mpi_program("mpicc.openmpi", &folder);
-    for ranks in ["2", "4"] {
+    for (ranks, shared) in [("2", "on"), ("4", "on"), ("2", "off"), ("4", "off")] {
         let output = prepared("mpirun.openmpi")
+            .env("PATHWEAVE_SHARED_MEMORY", shared)
             .args(["--allow-run-as-root", "--oversubscribe", "-n", ranks])
             .args([
                 "--mca",
@@ -208,7 +209,7 @@ fn open_mpi_exchanges_byte_exact() {
             .unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{ranks} ranks: {text}{errors}");
+        assert!(output.status.success(), "{ranks} ranks, {shared}: {text}{errors}");
         assert!(text.contains(&format!("exact among {ranks} ranks")), "{text}{errors}");
     }
     std::fs::remove_dir_all(&folder).unwrap();

@@ -61,7 +61,7 @@
 //!     }
 //! #   fn keep(&mut self, _: Piece) -> Option<Buffer> { None }
 //! #   fn release(&mut self, _: Buffer) {}
-//! #   fn register(&mut self, _: Piece, _: Access) -> Option<Remote> { None }
+//! #   fn register(&mut self, _: Piece, _: Access, _: Option<PeerId>) -> Option<Remote> { None }
 //! #   fn deregister(&mut self, _: u64) {}
 //!     // And copies, and registered memory.
 //! }

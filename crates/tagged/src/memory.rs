@@ -116,8 +116,8 @@ pub trait Memory {
     /// A buffer of [`keep`](Self::keep) is not needed any more.
     fn release(&mut self, buffer: Buffer);
 
-    /// Opens a piece to connected peers; `None` where the transport takes no more regions.
-    fn register(&mut self, piece: Piece, access: Access) -> Option<Remote>;
+    /// Opens a piece to one peer, or to all that are connected; `None` where the transport takes no more regions.
+    fn register(&mut self, piece: Piece, access: Access, to: Option<PeerId>) -> Option<Remote>;
 
     /// Closes what was opened under this key. No request that was made of it is in flight any more, but answers that the
     /// peer has may yet be sent again: the transport must bear that.

@@ -132,7 +132,7 @@ impl Core {
             };
             send.payload = Piece::whole(buffer, send.payload.len);
         }
-        let Some(remote) = memory.register(send.payload, Access::Read) else {
+        let Some(remote) = memory.register(send.payload, Access::Read, Some(peer)) else {
             if let Some(buffer) = send.kept {
                 memory.release(buffer);
             }

@@ -95,7 +95,7 @@ impl Regions {
         let opened = self.all.get_mut(id)?;
         let Region { base, piece, access, events, .. } = opened.region;
         if opened.remote.is_none() {
-            opened.remote = memory.register(piece, access);
+            opened.remote = memory.register(piece, access, None);
         }
         let remote = opened.remote?;
         opened.askers.insert(peer);

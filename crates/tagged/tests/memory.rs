@@ -11,7 +11,7 @@ impl Memory for Nothing {
         None
     }
     fn release(&mut self, _: Buffer) {}
-    fn register(&mut self, _: Piece, _: Access) -> Option<Remote> {
+    fn register(&mut self, _: Piece, _: Access, _: Option<PeerId>) -> Option<Remote> {
         None
     }
     fn deregister(&mut self, _: u64) {}

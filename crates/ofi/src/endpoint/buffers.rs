@@ -2,19 +2,21 @@
 //! the datapath's registrations.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use pathweave_datapath::{self as datapath, Device, Events, Region, Registration, Slices};
-use pathweave_tagged::{Access, Buffer, Memory, Piece, Remote};
+use pathweave_neighbour::Lane;
+use pathweave_tagged::{Access, Buffer, Memory, PeerId, Piece, Remote};
 use slab::Slab;
 
-use crate::ffi::memory::Span;
-use crate::object::lock;
+use crate::ffi::memory::{self, Span, Spans};
+use crate::object::{Map, lock};
 
 /// What stands behind a number.
 enum Stored {
     /// Bytes of the application.
-    Lent(Box<[Span]>),
+    Lent(Spans),
     /// A copy of ours.
     Owned(Box<[u8]>),
 }
@@ -27,6 +29,16 @@ struct Slot {
     releasing: u32,
     fate: Fate,
 }
+
+/// Which way bytes are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    FromPeer,
+    ToPeer,
+}
+
+/// The key of memory that its only reader finds by address alone.
+const BY_ADDRESS: u64 = u64::MAX;
 
 /// Whether an operation still has a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +57,8 @@ pub(crate) struct Buffers {
     device: Device,
     events: Events,
     words: Arc<Mutex<()>>,
+    /// Peers on this host that copy from memory of this process by themselves.
+    direct: Map<PeerId, ()>,
 }
 
 fn index(buffer: Buffer) -> usize {
@@ -55,7 +69,50 @@ impl Buffers {
     /// `words` is held while a word is changed.
     pub(crate) fn new(device: Device, events: Events, words: Arc<Mutex<()>>) -> Self {
         let (slots, registrations, releasing) = (Slab::new(), HashMap::new(), Slab::new());
-        Buffers { slots, registrations, releasing, device, events, words }
+        Buffers { slots, registrations, releasing, device, events, words, direct: Map::default() }
+    }
+
+    /// Whether a peer copies from memory of this process by itself.
+    pub(crate) fn is_direct(&self, peer: PeerId) -> bool {
+        self.direct.contains_key(&peer)
+    }
+
+    pub(crate) fn set_direct(&mut self, peer: PeerId, direct: bool) {
+        if direct {
+            self.direct.insert(peer, ());
+        } else {
+            self.direct.remove(&peer);
+        }
+    }
+
+    /// Shows the bytes of a piece, part by part.
+    pub(crate) fn each(&self, piece: Piece, mut look: impl FnMut(&[u8])) {
+        self.spans(piece, |_, part| match part {
+            Part::Lent(span) => span.show(&mut look),
+            Part::Owned(bytes) => look(bytes),
+        });
+    }
+
+    /// Copies between a piece and memory of a peer on this host.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn copy(&self, lane: &Lane, way: Direction, piece: Piece, address: u64) -> io::Result<()> {
+        let mut spans = Vec::new();
+        let mut result = Ok(());
+        self.spans(piece, |_, part| match (part, way) {
+            (Part::Lent(span), _) => spans.push(span),
+            (Part::Owned(bytes), Direction::ToPeer) => result = memory::write_bytes(lane, bytes, address),
+            // Copies of ours are only ever sent.
+            (Part::Owned(_), Direction::FromPeer) => result = Err(io::ErrorKind::InvalidInput.into()),
+        });
+        if !spans.is_empty() {
+            result = match way {
+                Direction::FromPeer => memory::read(lane, &spans, address),
+                Direction::ToPeer => memory::write(lane, &spans, address),
+            };
+        }
+        result
     }
 
     fn insert(&mut self, stored: Stored) -> Buffer {
@@ -66,7 +123,7 @@ impl Buffers {
     }
 
     /// Takes in memory of the application; no bytes need no buffer.
-    pub(crate) fn lend(&mut self, spans: Box<[Span]>) -> Piece {
+    pub(crate) fn lend(&mut self, spans: Spans) -> Piece {
         let len: usize = spans.iter().map(|span| span.len()).sum();
         if len == 0 {
             return Piece::NONE;
@@ -221,7 +278,17 @@ impl Memory for Buffers {
         self.forget(buffer);
     }
 
-    fn register(&mut self, piece: Piece, access: Access) -> Option<Remote> {
+    fn register(&mut self, piece: Piece, access: Access, to: Option<PeerId>) -> Option<Remote> {
+        if to.is_some_and(|peer| self.is_direct(peer)) {
+            let mut address = None;
+            self.spans(piece, |_, part| {
+                address = address.or(Some(match part {
+                    Part::Lent(span) => span.address() as u64,
+                    Part::Owned(bytes) => bytes.as_ptr() as u64,
+                }));
+            });
+            return Some(Remote { address: address?, rkey: BY_ADDRESS });
+        }
         let slices = self.slots.get(index(piece.buffer))?;
         let region = match &slices.stored {
             Stored::Lent(spans) if spans.len() == 1 => {
@@ -235,13 +302,18 @@ impl Memory for Buffers {
             }
         };
         let access = datapath::Access { read: access.reads(), write: access.writes() };
-        let registration = self.device.begin_register(&region, 0, access).ok()?;
+        // Named by its address here: a peer on this host copies from there without asking.
+        let address = region.as_ptr() as u64;
+        let registration = self.device.begin_register(&region, address, access).ok()?;
         let remote = registration.remote(0);
         self.registrations.insert(registration.rkey(), (registration, piece.buffer));
         Some(Remote { address: remote.address, rkey: remote.rkey })
     }
 
     fn deregister(&mut self, rkey: u64) {
+        if rkey == BY_ADDRESS {
+            return;
+        }
         let Some((registration, buffer)) = self.registrations.remove(&rkey) else { return };
         if let Some(slot) = self.slots.get_mut(index(buffer)) {
             slot.releasing += 1;

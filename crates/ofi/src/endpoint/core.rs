@@ -2,19 +2,22 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
+use arrayvec::ArrayVec;
 use pathweave_datapath::{Accepting, ConnectionId, Device, Events, Remote, Slice};
 use pathweave_tagged::{
     self as tagged, Action, Buffer, Completion, Config, Engine, Payload, PeerId, Piece, Region, RegionEvents,
     RegionId, Release, RequestId,
 };
 use slab::Slab;
+use smallvec::smallvec;
 
 use super::Endpoint;
-use super::buffers::Buffers;
+use super::buffers::{Buffers, Direction};
 use super::links::{Link, Links};
+use super::neighbours::Neighbours;
 use super::report::{Local, Reporter};
 use super::stage::Stage;
 use crate::abi::errno::{FI_EADDRINUSE, FI_EINVAL, FI_ENOKEY};
@@ -32,11 +35,14 @@ const SMALL_PLACE: usize = 256;
 /// Most bytes of a message's header.
 const HEADER_ROOM: usize = 96;
 
+/// Most buffers of an operation: operand, comparand and result of an atomic.
+const MOST_BUFFERS: usize = 3;
+
 /// An operation of the application.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) context: usize,
-    pub(super) buffers: Vec<Buffer>,
+    pub(super) buffers: ArrayVec<Buffer, MOST_BUFFERS>,
     pub(super) kind: OperationKind,
 }
 
@@ -59,7 +65,7 @@ pub(super) enum OperationKind {
 #[derive(Debug)]
 pub(super) enum Request {
     Send { peer: PeerId, request: RequestId, place: Slice },
-    Move { peer: PeerId, request: RequestId },
+    Move { peer: PeerId, request: RequestId, way: Direction },
     Receive { place: Slice },
 }
 
@@ -73,6 +79,7 @@ pub(crate) struct Closing {
 /// All that the lock guards. Fields are dropped in this order: connections before the device.
 pub(crate) struct Core {
     pub(super) engine: Engine,
+    pub(super) neighbours: Neighbours,
     pub(super) buffers: Buffers,
     pub(super) links: Links,
     pub(super) stage: Stage,
@@ -127,6 +134,7 @@ impl Core {
         let scheme = settings.scheme.clone();
         Ok(Core {
             engine: Engine::new(config),
+            neighbours: Neighbours::open(settings),
             buffers: Buffers::new(device.clone(), events.clone(), endpoint.domain.words.clone()),
             links: Links::new(endpoint.own(), boot),
             stage: Stage::new(sizes),
@@ -150,21 +158,33 @@ impl Core {
         })
     }
 
+    /// Begins to look after peers on this host.
+    pub(super) fn start_watch(&mut self, endpoint: Weak<Endpoint>) {
+        self.neighbours.start(endpoint);
+    }
+
+    /// How often in a row an application that finds nothing may look before it leaves its core to others.
+    pub(super) fn looks(&self) -> u64 {
+        self.neighbours.looks()
+    }
+
     pub(super) fn device(&self) -> Device {
         self.device.clone()
     }
 
-    /// Takes what has happened, and does what follows.
-    pub(super) fn pass(&mut self) {
+    /// Takes what has happened, and does what follows. True if a peer on this host has said anything.
+    pub(super) fn pass(&mut self) -> bool {
         while let Some(event) = self.events.take() {
             self.on_event(event);
             self.carry_out();
         }
-        let read = self.reporter.notices_read.swap(0, Ordering::Relaxed);
-        if read > 0 {
+        let heard = self.hear();
+        if self.reporter.notices_read.load(Ordering::Relaxed) > 0 {
+            let read = self.reporter.notices_read.swap(0, Ordering::Relaxed);
             self.engine.notices_read(read, &mut self.buffers);
         }
         self.carry_out();
+        heard
     }
 
     /// Does what the engine wants, and reports what has ended.
@@ -180,6 +200,7 @@ impl Core {
     /// Whether nothing is left to do for any peer.
     pub(super) fn is_idle(&self) -> bool {
         self.links.ids().all(|peer| self.engine.is_idle(peer))
+            && !self.neighbours.is_waiting()
             && self.deferred.is_empty()
             && self.dying.is_empty()
     }
@@ -193,30 +214,43 @@ impl Core {
             }
             Action::PostReceives { peer, count, size } => {
                 // Of a connection that was dialled here the first are posted already.
-                if !self.links.take_first_receives(peer) {
+                if !self.links.take_first_receives(peer) && self.lane_of(peer).is_none() {
                     self.post_receives(peer, count, size as usize);
                 }
             }
-            Action::Send { peer, header, payload, request } => {
-                self.transmit(peer, header.as_slice(), &payload, request);
-            }
+            Action::Send { peer, header, payload, request } => match self.lane_of(peer) {
+                Some(lane) => self.say(lane, header.as_slice(), &payload, request),
+                None => self.transmit(peer, header.as_slice(), &payload, request),
+            },
             Action::Read { peer, remote, into, request } => {
-                let remote = Remote { address: remote.address, rkey: remote.rkey };
-                let slices = self.buffers.slices(into);
-                let wr = self.requests.insert(Request::Move { peer, request }) as u64;
-                let connection = self.links.connection(peer).zip(slices);
-                let posted = connection.is_some_and(|(to, slices)| to.read(wr, slices, remote).is_ok());
-                self.unless(posted, wr);
+                self.transfer(peer, Direction::FromPeer, remote, into, request);
             }
             Action::Write { peer, remote, from, request } => {
-                let remote = Remote { address: remote.address, rkey: remote.rkey };
-                let slices = self.buffers.slices(from);
-                let wr = self.requests.insert(Request::Move { peer, request }) as u64;
-                let connection = self.links.connection(peer).zip(slices);
-                let posted = connection.is_some_and(|(to, slices)| to.write(wr, slices, remote).is_ok());
-                self.unless(posted, wr);
+                self.transfer(peer, Direction::ToPeer, remote, from, request);
             }
         }
+    }
+
+    fn transfer(
+        &mut self,
+        peer: PeerId,
+        way: Direction,
+        remote: tagged::Remote,
+        local: Piece,
+        request: RequestId,
+    ) {
+        if self.lane_of(peer).is_some_and(|lane| self.copy(lane, way, remote, local, request)) {
+            return;
+        }
+        let remote = Remote { address: remote.address, rkey: remote.rkey };
+        let slices = self.buffers.slices(local);
+        let wr = self.requests.insert(Request::Move { peer, request, way }) as u64;
+        let connection = self.links.connection(peer).zip(slices);
+        let posted = connection.is_some_and(|(to, slices)| match way {
+            Direction::FromPeer => to.read(wr, slices, remote).is_ok(),
+            Direction::ToPeer => to.write(wr, slices, remote).is_ok(),
+        });
+        self.unless(posted, wr);
     }
 
     /// A request that could not be posted: its connection is over, which is told by an event.
@@ -361,7 +395,7 @@ impl Core {
             (false, true) => RegionEvents::Writes,
             (false, false) => RegionEvents::None,
         };
-        let piece = self.buffers.lend(Box::new([mr.span]));
+        let piece = self.buffers.lend(smallvec![mr.span]);
         let region = Region { key: mr.key, base: mr.base, piece, access, events };
         match self.engine.open_region(region) {
             Ok(id) => {
@@ -401,7 +435,7 @@ impl Core {
 
     /// Gives up what connects with a peer, for something else.
     pub(super) fn give_up(&mut self, peer: PeerId, instead: Link) {
-        match self.links.set(peer, instead) {
+        match self.set_link(peer, instead) {
             Link::None => {}
             Link::Dialling { attempt, .. } => attempt.give_up(),
             Link::Answered(open) | Link::Up(open) => {
@@ -412,7 +446,7 @@ impl Core {
     }
 
     /// Bytes of the application for one operation.
-    pub(super) fn piece(&mut self, spans: Box<[memory::Span]>) -> Piece {
+    pub(super) fn piece(&mut self, spans: memory::Spans) -> Piece {
         self.buffers.lend(spans)
     }
 }

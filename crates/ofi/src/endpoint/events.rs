@@ -6,7 +6,7 @@ use pathweave_tagged::{FIRST_RECEIVES, Failure, PeerId, Role};
 
 use super::core::{Core, Request};
 use super::handshake::{Answer, Call};
-use super::links::{Dialled, Link, Open, Verdict};
+use super::links::{Carrier, Dialled, Link, Open, Verdict};
 use crate::ffi::memory;
 use crate::log::{Level, say};
 
@@ -38,9 +38,10 @@ impl Core {
         let Some(address) = self.links.address(peer) else { return };
         self.next_token += 1;
         let token = self.next_token;
-        let call = self.links.call(peer).encode();
-        let attempt = self.events.connect_with(token, address, &self.scheme, &call);
-        self.links.set(peer, Link::Dialling { attempt, token });
+        let call = self.links.call(peer, self.neighbours.here(address.ip()));
+        let attempt = self.events.connect_with(token, address, &self.scheme, &call.encode());
+        let ticket = call.here.map(|here| here.ticket);
+        self.set_link(peer, Link::Dialling { attempt, token, ticket, carrier: Carrier::Network });
     }
 
     fn on_opened(&mut self, token: u64, connection: Connection) {
@@ -48,11 +49,12 @@ impl Core {
         let Some(peer) = self.links.dialling(token) else { return };
         let Some(answer) = Answer::decode(&connection.info().private_data) else {
             say(Level::Warn, format_args!("{} is no endpoint of ours", connection.peer_addr()));
-            self.links.set(peer, Link::None);
+            self.set_link(peer, Link::None);
             self.engine.peer_down(peer, Failure::Refused, &mut self.buffers);
             return;
         };
-        self.links.set(peer, Link::Answered(Open { connection, dialled: Dialled::Here }));
+        let (ticket, carrier) = self.links.offered(peer);
+        self.set_link(peer, Link::Answered(Open { connection, dialled: Dialled::Here, ticket, carrier }));
         self.links.answered(peer, answer.boot);
         let (count, bytes) = FIRST_RECEIVES;
         self.post_receives(peer, count, bytes as usize);
@@ -70,7 +72,7 @@ impl Core {
             ConnectError::NoRoute { .. } | ConnectError::LinkMtu { .. } => Failure::Io,
             _ => Failure::Refused,
         };
-        self.links.set(peer, Link::None);
+        self.set_link(peer, Link::None);
         self.engine.peer_down(peer, failure, &mut self.buffers);
     }
 
@@ -87,14 +89,22 @@ impl Core {
         match self.links.judge(peer, &call) {
             Verdict::Drop => {}
             Verdict::Adopt => {
-                self.give_up(peer, Link::Up(Open { connection, dialled: Dialled::There }));
+                // Who is replaced by it has nothing more to say.
+                self.give_up(peer, Link::None);
+                let lane = call.here.and_then(|here| self.neighbours.offer(peer, &here));
+                let carrier = lane.map_or(Carrier::Network, Carrier::Lane);
+                let open = Open { connection, dialled: Dialled::There, ticket: None, carrier };
+                self.set_link(peer, Link::Up(open));
                 self.engine.peer_up(peer, Role::Acceptor, &mut self.buffers);
             }
         }
     }
 
-    fn on_closed(&mut self, peer: PeerId, reason: CloseReason) {
-        let was = self.links.set(peer, Link::None);
+    pub(super) fn on_closed(&mut self, peer: PeerId, reason: CloseReason) {
+        if let Some(lane) = self.lane_of(peer) {
+            self.hear_last(lane);
+        }
+        let was = self.set_link(peer, Link::None);
         let crossed = matches!(was, Link::Answered(_)) && reason == CloseReason::Peer;
         // The peer dropped it for one of its own, which comes; or it was too busy.
         if crossed && self.links.may_redial(peer) {
@@ -134,8 +144,9 @@ impl Core {
                     self.engine.completed(peer, request, result(done), &mut self.buffers);
                 }
             }
-            Request::Move { peer, request } => {
+            Request::Move { peer, request, way } => {
                 if current == Some(peer) {
+                    self.moved(peer, way);
                     self.engine.completed(peer, request, result(done), &mut self.buffers);
                 }
             }

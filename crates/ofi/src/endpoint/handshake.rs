@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use pathweave_neighbour::{Name, Ticket};
+
 /// Of all endpoints of this protocol.
 const MAGIC: [u8; 4] = *b"PWFI";
 /// Of what is said here; that of the engine's messages follows.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Said by who dials: who it is, and what it knows of connections with the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,18 @@ pub(crate) struct Call {
     pub(crate) boot: u64,
     /// Connections dialled by the other end that it has seen: whether the two calls have crossed.
     pub(crate) seen: u64,
+    /// Where it can be met, if the other end is on its host.
+    pub(crate) here: Option<Here>,
+}
+
+/// How two endpoints of a host meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Here {
+    /// Which start of which kernel it is on.
+    pub(crate) kernel: [u8; 16],
+    pub(crate) meeting: Name,
+    /// For this call alone.
+    pub(crate) ticket: Ticket,
 }
 
 /// Said by who answers.
@@ -35,6 +49,10 @@ fn after_opening(bytes: &[u8]) -> Option<&[u8]> {
     bytes.strip_prefix(&opening()[..])
 }
 
+fn block(bytes: &[u8]) -> Option<([u8; 16], &[u8])> {
+    bytes.split_first_chunk().map(|(block, rest)| (*block, rest))
+}
+
 fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (number, rest) = bytes.split_first_chunk()?;
     Some((u64::from_le_bytes(*number), rest))
@@ -45,6 +63,10 @@ impl Call {
         let mut bytes = opening();
         bytes.extend(self.boot.to_le_bytes());
         bytes.extend(self.seen.to_le_bytes());
+        bytes.push(u8::from(self.here.is_some()));
+        if let Some(Here { kernel, meeting, ticket }) = self.here {
+            [kernel, meeting.0, ticket.0].iter().for_each(|block| bytes.extend(block));
+        }
         bytes.extend(self.address.port().to_le_bytes());
         match self.address.ip() {
             IpAddr::V4(ip) => bytes.extend(ip.octets()),
@@ -57,13 +79,23 @@ impl Call {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (boot, rest) = number(after_opening(bytes)?)?;
         let (seen, rest) = number(rest)?;
+        let (here, rest) = match rest.split_first()? {
+            (0, rest) => (None, rest),
+            (1, rest) => {
+                let (kernel, rest) = block(rest)?;
+                let (meeting, rest) = block(rest)?;
+                let (ticket, rest) = block(rest)?;
+                (Some(Here { kernel, meeting: Name(meeting), ticket: Ticket(ticket) }), rest)
+            }
+            _ => return None,
+        };
         let (port, ip) = rest.split_first_chunk()?;
         let ip: IpAddr = match ip.len() {
             4 => <[u8; 4]>::try_from(ip).ok()?.into(),
             16 => <[u8; 16]>::try_from(ip).ok()?.into(),
             _ => return None,
         };
-        Some(Call { address: SocketAddr::new(ip, u16::from_le_bytes(*port)), boot, seen })
+        Some(Call { address: SocketAddr::new(ip, u16::from_le_bytes(*port)), boot, seen, here })
     }
 }
 
@@ -87,8 +119,11 @@ mod tests {
 
     #[test]
     fn what_is_said_is_understood_and_nothing_else() {
-        for address in ["10.0.0.1:4567", "[2001:db8::1]:1"] {
-            let call = Call { address: address.parse().unwrap(), boot: u64::MAX - 1, seen: 3 };
+        let here = Here { kernel: [1; 16], meeting: Name([2; 16]), ticket: Ticket([3; 16]) };
+        for (address, here) in
+            [("10.0.0.1:4567", None), ("[2001:db8::1]:1", None), ("[2001:db8::1]:1", Some(here))]
+        {
+            let call = Call { address: address.parse().unwrap(), boot: u64::MAX - 1, seen: 3, here };
             let bytes = call.encode();
             assert!(bytes.len() <= 196);
             assert_eq!(Call::decode(&bytes), Some(call));

@@ -3,13 +3,15 @@
 //! Both ends may dial at once. Then the connection that was dialled by the end with the lower (address, boot number) stays;
 //! nothing has been sent on the other, for who dials sends nothing before the first message of who answers.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use pathweave_datapath::{Attempt, Connection, ConnectionId};
+use pathweave_neighbour::Ticket;
 use pathweave_tagged::PeerId;
 
-use super::handshake::Call;
+use super::handshake::{Call, Here};
+use super::watch::LaneKey;
+use crate::object::Map;
 
 /// How often in a row a dial is repeated that the other end gave up for one of its own, or was too busy for.
 const MOST_REDIALS: u32 = 200;
@@ -31,6 +33,10 @@ pub(crate) enum Link {
         attempt: Attempt,
         /// By which its outcome is known.
         token: u64,
+        /// With which the peer may offer memory to share.
+        ticket: Option<Ticket>,
+        /// It has, before the outcome was known.
+        carrier: Carrier,
     },
     /// This end has dialled, and waits for the first message.
     Answered(Open),
@@ -43,6 +49,27 @@ pub(crate) enum Link {
 pub(crate) struct Open {
     pub(crate) connection: Connection,
     pub(crate) dialled: Dialled,
+    /// With which the peer may offer memory to share.
+    pub(crate) ticket: Option<Ticket>,
+    pub(crate) carrier: Carrier,
+}
+
+/// What carries messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    /// The connection.
+    Network,
+    /// Memory shared with a peer on this host. The connection, over which this was agreed, stays for what memory cannot do.
+    Lane(LaneKey),
+}
+
+/// Whether memory may be shared with a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sharing {
+    /// If it is on this host.
+    Possible,
+    /// What it handed over could not be used.
+    Failed,
 }
 
 /// A peer.
@@ -59,6 +86,7 @@ pub(crate) struct Peer {
     pub(crate) redials: u32,
     /// Receives that were posted before the engine asked for them.
     first_receives: FirstReceives,
+    sharing: Sharing,
 }
 
 /// The first receives of a connection: whose dial was answered posts them before the engine knows.
@@ -84,11 +112,25 @@ pub(crate) enum Verdict {
 pub(crate) struct Links {
     own: SocketAddr,
     boot: u64,
-    peers: HashMap<PeerId, Peer>,
+    peers: Map<PeerId, Peer>,
     /// Numbers are never used again: a message that is kept names its sender by one.
     next: u32,
-    by_address: HashMap<SocketAddr, PeerId>,
-    by_connection: HashMap<ConnectionId, PeerId>,
+    by_address: Map<SocketAddr, PeerId>,
+    by_connection: Map<ConnectionId, PeerId>,
+}
+
+impl Link {
+    /// The lane that belongs to it.
+    pub(crate) fn lane(&self) -> Option<LaneKey> {
+        match self {
+            Link::Dialling { carrier: Carrier::Lane(key), .. } => Some(*key),
+            Link::Answered(open) | Link::Up(open) => match open.carrier {
+                Carrier::Lane(key) => Some(key),
+                Carrier::Network => None,
+            },
+            Link::Dialling { .. } | Link::None => None,
+        }
+    }
 }
 
 impl Links {
@@ -96,10 +138,10 @@ impl Links {
         Links {
             own,
             boot,
-            peers: HashMap::new(),
+            peers: Map::default(),
             next: 0,
-            by_address: HashMap::new(),
-            by_connection: HashMap::new(),
+            by_address: Map::default(),
+            by_connection: Map::default(),
         }
     }
 
@@ -119,6 +161,7 @@ impl Links {
             seen: 0,
             redials: 0,
             first_receives: FirstReceives::Wanted,
+            sharing: Sharing::Possible,
         };
         let id = PeerId(self.next);
         self.next += 1;
@@ -140,9 +183,53 @@ impl Links {
     }
 
     /// What is said when a peer is dialled.
-    pub(crate) fn call(&self, id: PeerId) -> Call {
-        let seen = self.peers.get(&id).map_or(0, |peer| peer.seen);
-        Call { address: self.own, boot: self.boot, seen }
+    pub(crate) fn call(&self, id: PeerId, here: Option<Here>) -> Call {
+        let (seen, sharing) = self.peers.get(&id).map_or((0, Sharing::Possible), |p| (p.seen, p.sharing));
+        let here = here.filter(|_| sharing == Sharing::Possible);
+        Call { address: self.own, boot: self.boot, seen, here }
+    }
+
+    /// Memory is not to be shared with a peer again.
+    pub(crate) fn stay_apart(&mut self, id: PeerId) {
+        if let Some(peer) = self.peer(id) {
+            peer.sharing = Sharing::Failed;
+        }
+    }
+
+    /// What carries messages to a peer that is connected.
+    pub(crate) fn carrier(&self, id: PeerId) -> Option<Carrier> {
+        match &self.peers.get(&id)?.link {
+            Link::Up(open) | Link::Answered(open) => Some(open.carrier),
+            Link::None | Link::Dialling { .. } => None,
+        }
+    }
+
+    /// What has come of the ticket of a peer that is dialled.
+    pub(crate) fn offered(&self, id: PeerId) -> (Option<Ticket>, Carrier) {
+        match self.peers.get(&id).map(|peer| &peer.link) {
+            Some(Link::Dialling { ticket, carrier, .. }) => (*ticket, *carrier),
+            _ => (None, Carrier::Network),
+        }
+    }
+
+    /// The peer that was given a ticket and has not used it.
+    pub(crate) fn ticket_holder(&self, shown: Ticket) -> Option<PeerId> {
+        let is_it = |peer: &Peer| match &peer.link {
+            Link::Dialling { ticket, .. } => *ticket == Some(shown),
+            Link::Answered(open) => open.ticket == Some(shown),
+            Link::Up(_) | Link::None => false,
+        };
+        self.peers.iter().find(|(_, peer)| is_it(peer)).map(|(id, _)| *id)
+    }
+
+    /// Messages of a peer that is being connected come otherwise than it seemed; the ticket is used.
+    pub(crate) fn set_carrier(&mut self, id: PeerId, with: Carrier) {
+        let link = self.peer(id).map(|peer| &mut peer.link);
+        if let Some(Link::Dialling { ticket, carrier, .. } | Link::Answered(Open { ticket, carrier, .. })) =
+            link
+        {
+            (*ticket, *carrier) = (None, with);
+        }
     }
 
     /// The connection with a peer, if work may be posted to it.

@@ -1,4 +1,5 @@
-//! An endpoint: the engine, the device it speaks over, and what the application has bound to it. One lock for all of it.
+//! An endpoint: the engine, the device and the lanes it speaks over, and what the application has bound to it. One lock for all
+//! of it.
 //!
 //! A *pass* takes what has happened on connections, hands it to the engine, and carries out what the engine wants. The
 //! device's loop runs one whenever something has happened, and so does every call that finds nothing to read.
@@ -7,10 +8,13 @@ mod buffers;
 mod core;
 mod events;
 mod handshake;
+mod lanes;
 mod links;
+mod neighbours;
 mod operations;
 mod report;
 mod stage;
+mod watch;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
@@ -20,11 +24,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::{Device, DeviceConfig, Driving, OpenError, Unprotected};
+use pathweave_neighbour::{Brought, Ticket};
 use pathweave_units::Rate;
 
 pub(crate) use self::core::Core;
 pub(crate) use operations::{Amo, AtomicFetch, Incoming, MessageKind, Outgoing, Rma, RmaKind, Wanted};
 pub(crate) use report::{BoundCounter, BoundQueue, Reporter, Selection};
+use watch::{LaneKey, Vigil, Watched};
 
 use crate::abi::errno::*;
 use crate::getinfo::Interface;
@@ -33,7 +39,7 @@ use crate::log::{Level, say, say_once};
 use crate::object::domain::{Domain, Mr, OpensMemory};
 use crate::object::uses::Use;
 use crate::object::vector::Vector;
-use crate::object::{Progress, lock};
+use crate::object::{Next, Progress, lock};
 use crate::settings;
 
 /// How long closing waits for what is not yet sent, or not yet given up.
@@ -65,6 +71,10 @@ pub(crate) struct Endpoint {
     /// A multi-receive with less room than this is done, in bytes.
     pub(crate) least_room: AtomicUsize,
     boot: u64,
+    /// How often the application has looked.
+    looks: AtomicU64,
+    /// How often in a row it has found nothing.
+    vain: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -155,6 +165,8 @@ impl Endpoint {
             receive_flags: AtomicU64::new(0),
             least_room: AtomicUsize::new(64),
             boot,
+            looks: AtomicU64::new(0),
+            vain: AtomicU64::new(0),
             state: Mutex::new(State::New(Box::new(new))),
         }))
     }
@@ -219,6 +231,10 @@ impl Endpoint {
             }
         };
         device.set_hook(hook).map_err(|_| Errno(FI_EOPBADSTATE))?;
+        self.with(|core| {
+            core.start_watch(Arc::downgrade(self));
+            Ok(())
+        })?;
         self.domain.join(self)
     }
 
@@ -231,7 +247,7 @@ impl Endpoint {
         let State::Enabled(core) = &mut *state else { return Err(Errno(FI_EOPBADSTATE)) };
         let answer = work(core);
         match answer {
-            Err(Errno(FI_EAGAIN)) => core.pass(),
+            Err(Errno(FI_EAGAIN)) => drop(core.pass()),
             _ => core.carry_out(),
         }
         answer
@@ -281,7 +297,7 @@ impl Endpoint {
 }
 
 impl Progress for Endpoint {
-    fn progress(&self) {
+    fn progress(&self) -> Next {
         if self.domain.settings.progress == settings::Progress::Caller {
             let device = match &*lock(&self.state) {
                 State::Enabled(core) => Some(core.device()),
@@ -293,10 +309,51 @@ impl Progress for Endpoint {
             }
         }
         // Whoever holds the lock makes progress already.
-        if let Ok(mut state) = self.state.try_lock()
-            && let State::Enabled(core) = &mut *state
-        {
+        let Ok(mut state) = self.state.try_lock() else { return Next::Yield };
+        let State::Enabled(core) = &mut *state else { return Next::Yield };
+        // Written under the lock alone.
+        let add_one = |count: &AtomicU64| count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        add_one(&self.looks);
+        if core.pass() {
+            self.vain.store(0, Ordering::Relaxed);
+            return Next::Look;
+        }
+        let vain = self.vain.load(Ordering::Relaxed);
+        add_one(&self.vain);
+        if vain < core.looks() { Next::Look } else { Next::Yield }
+    }
+
+    fn rest(&self) {
+        self.progress();
+        if let State::Enabled(core) = &mut *lock(&self.state) {
+            core.rest();
+        }
+    }
+}
+
+impl Watched for Endpoint {
+    fn on_offer(&self, ticket: Ticket, brought: Brought) {
+        if let State::Enabled(core) = &mut *lock(&self.state) {
+            core.on_offer(ticket, brought);
+        }
+    }
+
+    fn on_bell(&self, key: LaneKey) {
+        if let State::Enabled(core) = &mut *lock(&self.state) {
+            core.on_bell(key);
             core.pass();
+        }
+    }
+
+    fn keep_watch(&self, looked: &mut u64) -> Vigil {
+        let looks = self.looks.load(Ordering::Relaxed);
+        if std::mem::replace(looked, looks) != looks {
+            // The application looks itself.
+            return Vigil::Soon;
+        }
+        match &mut *lock(&self.state) {
+            State::Enabled(core) => core.keep_watch(),
+            State::New(_) | State::Closed => Vigil::Asleep,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::core::{Core, Operation, OperationKind};
 use super::report::Reporter;
 use crate::abi::errno::*;
 use crate::abi::fabric::*;
-use crate::ffi::memory::Span;
+use crate::ffi::memory::Spans;
 use crate::guard::{Answer, Errno};
 
 /// With a tag or without.
@@ -23,7 +23,7 @@ pub(crate) enum MessageKind {
 pub(crate) struct Outgoing {
     pub(crate) to: u64,
     pub(crate) kind: MessageKind,
-    pub(crate) spans: Box<[Span]>,
+    pub(crate) spans: Spans,
     pub(crate) data: Option<u64>,
     /// FI_INJECT, FI_COMPLETION, FI_DELIVERY_COMPLETE and their like.
     pub(crate) flags: u64,
@@ -43,7 +43,7 @@ pub(crate) enum Wanted {
 pub(crate) struct Incoming {
     pub(crate) from: u64,
     pub(crate) want: Want,
-    pub(crate) spans: Box<[Span]>,
+    pub(crate) spans: Spans,
     pub(crate) flags: u64,
     pub(crate) context: usize,
     /// Least room of a multi-receive.
@@ -54,7 +54,7 @@ pub(crate) struct Incoming {
 pub(crate) struct Rma {
     pub(crate) kind: RmaKind,
     pub(crate) peer: u64,
-    pub(crate) spans: Box<[Span]>,
+    pub(crate) spans: Spans,
     pub(crate) segments: Segments,
     pub(crate) flags: u64,
     pub(crate) wanted: Wanted,
@@ -70,14 +70,14 @@ pub(crate) enum RmaKind {
 /// What an atomic brings back.
 pub(crate) enum AtomicFetch {
     Nothing,
-    Old { result: Box<[Span]> },
-    Compared { compare: Box<[Span]>, result: Box<[Span]> },
+    Old { result: Spans },
+    Compared { compare: Spans, result: Spans },
 }
 
 /// An atomic operation.
 pub(crate) struct Amo {
     pub(crate) peer: u64,
-    pub(crate) operand: Box<[Span]>,
+    pub(crate) operand: Spans,
     pub(crate) fetch: AtomicFetch,
     pub(crate) address: u64,
     pub(crate) key: u64,

@@ -1,11 +1,14 @@
 //! Memory of the application: where it is, and how its bytes are reached.
 
 use std::ffi::c_void;
+use std::io;
 use std::ptr::NonNull;
 use std::slice;
 
 use libc::iovec;
 use pathweave_datapath::{Region, Slice};
+use pathweave_neighbour::Lane;
+use smallvec::{SmallVec, smallvec};
 
 use crate::abi::errno::FI_EINVAL;
 use crate::getinfo::IOV_LIMIT;
@@ -18,6 +21,9 @@ pub(crate) struct Span {
     start: usize,
     len: usize,
 }
+
+/// The spans of an operation; nearly all have one.
+pub(crate) type Spans = SmallVec<[Span; 1]>;
 
 impl Span {
     /// # Errors
@@ -64,6 +70,14 @@ impl Span {
         }
     }
 
+    /// Lets `look` see the bytes.
+    pub(crate) fn show(self, look: impl FnOnce(&[u8])) {
+        if self.len > 0 {
+            // SAFETY: promised in `new`: they are there, and nobody changes them.
+            look(unsafe { slice::from_raw_parts(self.start as *const u8, self.len) });
+        }
+    }
+
     /// The same bytes as the datapath knows them; `None` without bytes.
     pub(crate) fn region(self) -> Option<Region> {
         let start = NonNull::new(self.start as *mut u8).filter(|_| self.len > 0)?;
@@ -96,9 +110,9 @@ pub(crate) unsafe fn spans(iov: *const iovec, count: usize, most: usize) -> Answ
 ///
 /// # Safety
 /// As [`Span::new`].
-pub(crate) unsafe fn one(start: *const c_void, len: usize) -> Answer<Box<[Span]>> {
+pub(crate) unsafe fn one(start: *const c_void, len: usize) -> Answer<Spans> {
     // SAFETY: as the caller says.
-    Ok(Box::new([unsafe { Span::new(start, len) }?]))
+    Ok(smallvec![unsafe { Span::new(start, len) }?])
 }
 
 /// The bytes of an operation that has them in as many pieces as are offered.
@@ -108,9 +122,40 @@ pub(crate) unsafe fn one(start: *const c_void, len: usize) -> Answer<Box<[Span]>
 ///
 /// # Safety
 /// As [`spans`].
-pub(crate) unsafe fn several(iov: *const iovec, count: usize) -> Answer<Box<[Span]>> {
+pub(crate) unsafe fn several(iov: *const iovec, count: usize) -> Answer<Spans> {
     // SAFETY: as the caller says.
     Ok(unsafe { spans(iov, count, IOV_LIMIT) }?.into())
+}
+
+fn parts(spans: &[Span]) -> Vec<(usize, usize)> {
+    spans.iter().map(|span| (span.start, span.len)).collect()
+}
+
+/// Copies memory of a peer on this host, from `address` on, to spans.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn read(lane: &Lane, into: &[Span], address: u64) -> io::Result<()> {
+    // SAFETY: promised in `new`.
+    unsafe { lane.read(&parts(into), address) }
+}
+
+/// Copies spans to memory of a peer on this host.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn write(lane: &Lane, from: &[Span], address: u64) -> io::Result<()> {
+    // SAFETY: promised in `new`.
+    unsafe { lane.write(&parts(from), address) }
+}
+
+/// Copies bytes of ours to memory of a peer on this host.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn write_bytes(lane: &Lane, from: &[u8], address: u64) -> io::Result<()> {
+    // SAFETY: the borrow keeps them there and unchanged; they are only read.
+    unsafe { lane.write(&[(from.as_ptr() as usize, from.len())], address) }
 }
 
 /// The first bytes of a place of ours. No request has it: it was taken from its stage and not posted yet.

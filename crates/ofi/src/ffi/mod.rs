@@ -23,6 +23,12 @@ pub(crate) mod vector;
 
 use crate::guard;
 
+/// Cores of this host, also those that this process may not use: the ranks that it waits for may.
+pub(crate) fn cores() -> usize {
+    // SAFETY: asks the C library for a number.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
+}
+
 /// Asks to be called in the child of each fork.
 pub(crate) fn watch_forks() {
     extern "C" fn child() {

@@ -59,11 +59,31 @@ impl Counter {
 
     /// What it has counted, after a progress pass.
     pub(crate) fn read(&self) -> Counts {
-        let makers: Vec<_> = lock(&self.state).makers.iter().filter_map(Weak::upgrade).collect();
-        for maker in makers {
+        self.each_maker(|maker| {
             maker.progress();
-        }
+        });
         lock(&self.state).counts
+    }
+
+    /// The same, before a sleep.
+    fn read_and_rest(&self) -> Counts {
+        self.each_maker(|maker| maker.rest());
+        lock(&self.state).counts
+    }
+
+    /// Calls `work` with each endpoint that ends operations here: not under the lock, since they come here.
+    fn each_maker(&self, mut work: impl FnMut(&dyn Progress)) {
+        let (mut at, mut count) = (0, 1);
+        while at < count {
+            let state = lock(&self.state);
+            count = state.makers.len();
+            let maker = state.makers.get(at).and_then(Weak::upgrade);
+            drop(state);
+            if let Some(maker) = maker {
+                work(&*maker);
+            }
+            at += 1;
+        }
     }
 
     /// Changes what it has counted.
@@ -80,7 +100,7 @@ impl Counter {
     pub(crate) fn wait(&self, threshold: u64, deadline: Option<Instant>) -> Answer {
         let bad = lock(&self.state).counts.bad;
         loop {
-            let counts = self.read();
+            let counts = self.read_and_rest();
             if counts.good >= threshold {
                 return Ok(());
             }
@@ -103,7 +123,7 @@ impl Counter {
     /// FI_EAGAIN if a progress pass has counted something.
     pub(crate) fn try_wait(&self) -> Answer {
         let before = lock(&self.state).counts;
-        self.read();
+        self.read_and_rest();
         let mut state = lock(&self.state);
         if state.counts != before {
             return Err(Errno(FI_EAGAIN));
@@ -116,10 +136,11 @@ impl Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn it_waits_for_a_threshold_and_tells_of_failures() {
-        let counter = std::sync::Arc::new(Counter::new(Object::Unspecified, Duration::from_secs(1)).unwrap());
+        let counter = Arc::new(Counter::new(Object::Unspecified, Duration::from_secs(1)).unwrap());
         let soon = || Some(Instant::now() + Duration::from_millis(50));
         assert_eq!(counter.wait(1, soon()), Err(Errno(FI_ETIMEDOUT)));
         let other = counter.clone();

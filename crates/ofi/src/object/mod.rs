@@ -8,12 +8,27 @@ pub(crate) mod uses;
 pub(crate) mod vector;
 pub(crate) mod wait;
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// For what is looked up with every message.
+pub(crate) type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// What a queue or a counter waits for can be made by running this: an endpoint.
 pub(crate) trait Progress: Send + Sync {
     /// Does what can be done at once.
-    fn progress(&self);
+    fn progress(&self) -> Next;
+    /// The same, before the caller goes to sleep: whatever comes from now on is seen by somebody else.
+    fn rest(&self);
+}
+
+/// What a caller who has found nothing does best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Looks again at once: what it waits for may come without any other thread of this process.
+    Look,
+    /// Leaves the core to others first.
+    Yield,
 }
 
 /// A lock that a panic has not spoilt: an endpoint on which a bug struck fails by itself, and others go on.

@@ -1,13 +1,13 @@
 //! Completion queues. No entry is ever lost: the size of the attributes is a hint.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::uses::Uses;
 use super::wait::{Arming, Object, Waiting, Woken};
-use super::{Progress, lock};
+use super::{Next, Progress, lock};
 use crate::abi::eq::*;
 use crate::abi::errno::{FI_EAGAIN, FI_EAVAIL, FI_EINVAL};
 use crate::guard::{Answer, Errno};
@@ -89,6 +89,8 @@ pub(crate) struct Queue {
     pub(crate) format: Format,
     pub(crate) uses: Uses,
     waiting: Waiting,
+    /// How many entries there are, for who only looks whether there are any.
+    count: AtomicUsize,
     state: Mutex<State>,
     /// The longest sleep without looking: short where nobody else makes progress.
     nap: Duration,
@@ -100,7 +102,8 @@ impl Queue {
     pub(crate) fn new(format: Format, object: Object, nap: Duration) -> Answer<Self> {
         let state = State { entries: VecDeque::new(), arming: Arming::default(), makers: Vec::new() };
         let waiting = Waiting::new(object)?;
-        Ok(Queue { format, uses: Uses::default(), waiting, state: Mutex::new(state), nap })
+        let (uses, count, state) = (Uses::default(), AtomicUsize::new(0), Mutex::new(state));
+        Ok(Queue { format, uses, waiting, count, state, nap })
     }
 
     pub(crate) fn waiting(&self) -> &Waiting {
@@ -120,16 +123,38 @@ impl Queue {
     pub(crate) fn push(&self, entry: Entry) {
         let mut state = lock(&self.state);
         state.entries.push_back(entry);
+        self.count.store(state.entries.len(), Ordering::Relaxed);
         self.waiting.notify(&mut state.arming);
     }
 
-    /// Asks whoever can make entries to do so.
-    fn make(&self) {
-        // Not under the lock: what is made comes here.
-        let makers: Vec<_> = lock(&self.state).makers.iter().filter_map(Weak::upgrade).collect();
-        for maker in makers {
-            maker.progress();
+    /// Calls `work` with each endpoint that ends operations here: not under the lock, since they come here.
+    fn each_maker(&self, mut work: impl FnMut(&dyn Progress)) {
+        let (mut at, mut count) = (0, 1);
+        while at < count {
+            let state = lock(&self.state);
+            count = state.makers.len();
+            let maker = state.makers.get(at).and_then(Weak::upgrade);
+            drop(state);
+            if let Some(maker) = maker {
+                work(&*maker);
+            }
+            at += 1;
         }
+    }
+
+    /// Asks whoever can make entries to do so.
+    fn make(&self) -> Next {
+        let mut next = None;
+        self.each_maker(|maker| {
+            let wish = maker.progress();
+            next = Some(if next == Some(Next::Yield) { Next::Yield } else { wish });
+        });
+        next.unwrap_or(Next::Yield)
+    }
+
+    /// The same, before a sleep.
+    fn rest(&self) {
+        self.each_maker(|maker| maker.rest());
     }
 
     /// Gives up to `count` entries to `take`, after a progress pass if there are none.
@@ -146,9 +171,9 @@ impl Queue {
             }
             other => return other,
         }
-        self.make();
+        let next = self.make();
         let found = self.take(count, &mut take);
-        if matches!(found, Err(Errno(FI_EAGAIN))) {
+        if next == Next::Yield && matches!(found, Err(Errno(FI_EAGAIN))) {
             // Who polls in a loop leaves the core to the thread that it waits for, where there are too few.
             std::thread::yield_now();
         }
@@ -156,6 +181,10 @@ impl Queue {
     }
 
     fn take(&self, count: usize, take: &mut impl FnMut(usize, &Entry)) -> Answer<usize> {
+        // Whoever knows of one has pushed it himself or was told of it later than it was counted.
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return Err(Errno(FI_EAGAIN));
+        }
         let mut state = lock(&self.state);
         match state.entries.front() {
             None => return Err(Errno(FI_EAGAIN)),
@@ -171,6 +200,7 @@ impl Queue {
             take(taken, &entry);
             taken += 1;
         }
+        self.count.store(state.entries.len(), Ordering::Relaxed);
         Ok(taken)
     }
 
@@ -189,6 +219,7 @@ impl Queue {
                 Err(Errno(FI_EAGAIN)) => {}
                 other => return other,
             }
+            self.rest();
             let state = lock(&self.state);
             if !state.entries.is_empty() {
                 continue;
@@ -208,6 +239,7 @@ impl Queue {
         let mut state = lock(&self.state);
         let is_error = state.entries.front().is_some_and(|entry| entry.error.is_some());
         let next = if is_error { state.entries.pop_front() } else { None };
+        self.count.store(state.entries.len(), Ordering::Relaxed);
         next.ok_or(Errno(FI_EAGAIN))
     }
 
@@ -224,7 +256,7 @@ impl Queue {
         if !lock(&self.state).entries.is_empty() {
             return Err(Errno(FI_EAGAIN));
         }
-        self.make();
+        self.rest();
         let mut state = lock(&self.state);
         if !state.entries.is_empty() {
             return Err(Errno(FI_EAGAIN));

@@ -38,7 +38,57 @@ pub fn environment() {
             std::env::set_var("PATHWEAVE_IFACE", "lo");
             std::env::set_var("PATHWEAVE_PATHS", "4");
         }
+        if std::env::var_os(NO_COPIES).is_some() {
+            forbid_copies();
+        }
     });
+}
+
+/// Set in a process that is not to copy between processes.
+const NO_COPIES: &str = "PATHWEAVE_TEST_NO_COPIES";
+
+/// From now on the kernel refuses this process to copy from and to others, as a container may.
+fn forbid_copies() {
+    let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    let is =
+        |number: libc::c_long, jf| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, jf, number as u32);
+    let ends = |with| step(libc::BPF_RET | libc::BPF_K, 0, 0, with);
+    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let mut filter = [
+        // The number of the call.
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        is(libc::SYS_process_vm_readv, 1),
+        ends(refused),
+        is(libc::SYS_process_vm_writev, 1),
+        ends(refused),
+        ends(libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: a filter of the length said, for all threads.
+    let (locked, set) = unsafe {
+        let locked = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
+        (locked, libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program))
+    };
+    assert_eq!((locked, set), (0, 0), "{}", std::io::Error::last_os_error());
+    // SAFETY: asks for no bytes.
+    let copied = unsafe { libc::process_vm_readv(libc::getpid(), ptr::null(), 0, ptr::null(), 0, 0) };
+    assert_eq!((copied, std::io::Error::last_os_error().raw_os_error()), (-1, Some(libc::EPERM)));
+}
+
+/// Runs all other tests of this program in processes of their own that do not share memory, and that share it but cannot copy
+/// from each other.
+pub fn again_in_other_ways() {
+    for (variable, value) in [("PATHWEAVE_SHARED_MEMORY", "off"), (NO_COPIES, "1")] {
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        let output = again.args(["--skip", "again_in_other_ways"]).env(variable, value).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success(),
+            "{variable}={value}: {text}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
 }
 
 /// What a call returned, as a result.

@@ -53,7 +53,7 @@ impl Memory for Ram {
     fn release(&mut self, buffer: Buffer) {
         assert!(self.buffers.remove(&buffer.0).is_some());
     }
-    fn register(&mut self, _: Piece, _: Access) -> Option<Remote> {
+    fn register(&mut self, _: Piece, _: Access, _: Option<PeerId>) -> Option<Remote> {
         self.next += 1;
         self.regions.insert(self.next);
         Some(Remote { address: 1 << 20, rkey: self.next })

@@ -88,7 +88,7 @@ impl Memory for Driver {
         // Its bytes stay: the endpoint may send them again.
         assert!(self.kept.remove(&buffer.0), "released once");
     }
-    fn register(&mut self, piece: Piece, access: tagged::Access) -> Option<Remote> {
+    fn register(&mut self, piece: Piece, access: tagged::Access, _: Option<PeerId>) -> Option<Remote> {
         let access = Access { read: access.reads(), write: access.writes() };
         let (buffer, len) = (place(piece), piece.len);
         let region = MemoryRegion { buffer, addr: 0, len, access, scope: Scope::DEFAULT };

@@ -76,7 +76,7 @@ impl Memory for Ram {
         assert!(self.kept.remove(&buffer.0), "kept and not yet released");
         self.buffers.remove(&buffer.0);
     }
-    fn register(&mut self, piece: Piece, access: Access) -> Option<Remote> {
+    fn register(&mut self, piece: Piece, access: Access, _: Option<PeerId>) -> Option<Remote> {
         self.next += 1;
         self.regions.insert(self.next, (piece, access));
         Some(Remote { address: ADDRESS, rkey: self.next })

@@ -6,7 +6,9 @@ use std::slice;
 use pathweave_tagged::{AtomicForm, AtomicOp, AtomicType, MAX_ATOMIC_BYTES};
 
 use super::super::handles::EpHandle;
-use super::super::memory::Span;
+use smallvec::smallvec;
+
+use super::super::memory::{Span, Spans};
 use crate::abi::atomic::*;
 use crate::abi::errno::{FI_EINVAL, FI_EOPNOTSUPP};
 use crate::abi::fid::Ep;
@@ -75,14 +77,14 @@ enum Values {
 impl Values {
     /// # Safety
     /// The values are there until the operation is done.
-    unsafe fn spans(self, size: usize) -> Answer<Box<[Span]>> {
+    unsafe fn spans(self, size: usize) -> Answer<Spans> {
         let bytes = |values: usize| values.checked_mul(size).ok_or(Errno(FI_EINVAL));
         // SAFETY: as the caller says.
         unsafe {
             match self {
-                Values::At(start, values) => Ok(Box::new([Span::new(start, bytes(values)?)?])),
+                Values::At(start, values) => Ok(smallvec![Span::new(start, bytes(values)?)?]),
                 Values::In(_, vectors) if vectors > IOV_LIMIT => Err(Errno(FI_EINVAL)),
-                Values::In(_, 0) => Ok(Box::default()),
+                Values::In(_, 0) => Ok(Spans::new()),
                 Values::In(iov, _) if iov.is_null() => Err(Errno(FI_EINVAL)),
                 Values::In(iov, vectors) => slice::from_raw_parts(iov, vectors)
                     .iter()
@@ -129,7 +131,7 @@ unsafe fn post(ep: *mut Ep, operand: Values, back: Back, order: Order) -> isize 
                 },
             };
             // Nothing is taken from the operand of a read, and it may be NULL.
-            let operand = if op.has_operand() { operand.spans(kind.size())? } else { Box::default() };
+            let operand = if op.has_operand() { operand.spans(kind.size())? } else { Spans::new() };
             let values_of = match (&fetch, op.has_operand()) {
                 (AtomicFetch::Old { result }, false) => result,
                 _ => &operand,

@@ -6,7 +6,7 @@ use libc::iovec;
 use pathweave_tagged::Want;
 
 use super::super::handles::EpHandle;
-use super::super::memory::{Span, one, several};
+use super::super::memory::{Spans, one, several};
 use crate::abi::endpoint::{Msg, OpsMsg};
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::*;
@@ -61,7 +61,7 @@ struct Envelope {
 
 /// # Safety
 /// An endpoint of ours; bytes that stay until the send is done.
-unsafe fn post_send(ep: *mut Ep, bytes: Answer<Box<[Span]>>, envelope: Envelope) -> isize {
+unsafe fn post_send(ep: *mut Ep, bytes: Answer<Spans>, envelope: Envelope) -> isize {
     count(|| {
         // SAFETY: as the caller says.
         let endpoint = unsafe { EpHandle::here(ep) }?;
@@ -86,7 +86,7 @@ struct Wish {
 
 /// # Safety
 /// An endpoint of ours; bytes that stay until the receive is done.
-unsafe fn post_receive(ep: *mut Ep, bytes: Answer<Box<[Span]>>, wish: Wish) -> isize {
+unsafe fn post_receive(ep: *mut Ep, bytes: Answer<Spans>, wish: Wish) -> isize {
     count(|| {
         // SAFETY: as the caller says.
         let endpoint = unsafe { EpHandle::here(ep) }?;
@@ -96,7 +96,7 @@ unsafe fn post_receive(ep: *mut Ep, bytes: Answer<Box<[Span]>>, wish: Wish) -> i
         };
         let looks = matches!(wish.flags, Flags::Given(_)) && flags & (FI_PEEK | FI_CLAIM | FI_DISCARD) != 0;
         // Of a look the bytes do not matter, and need not be any.
-        let spans = if looks && flags & (FI_PEEK | FI_DISCARD) != 0 { Box::default() } else { bytes? };
+        let spans = if looks && flags & (FI_PEEK | FI_DISCARD) != 0 { Spans::new() } else { bytes? };
         let least_room = endpoint.least_room.load(std::sync::atomic::Ordering::Relaxed);
         let context = wish.context as usize;
         let incoming = Incoming { from: wish.from, want: wish.want, spans, flags, context, least_room };

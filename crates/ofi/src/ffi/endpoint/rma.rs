@@ -7,7 +7,7 @@ use libc::iovec;
 use pathweave_tagged::{Segment, Segments};
 
 use super::super::handles::EpHandle;
-use super::super::memory::{Span, one, several};
+use super::super::memory::{Spans, one, several};
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::FI_REMOTE_CQ_DATA;
 use crate::abi::fid::Ep;
@@ -38,7 +38,7 @@ struct Far {
 
 /// # Safety
 /// An endpoint of ours; bytes that stay until the operation is done.
-unsafe fn post(ep: *mut Ep, kind: RmaKind, bytes: Answer<Box<[Span]>>, far: Far, wanted: Wanted) -> isize {
+unsafe fn post(ep: *mut Ep, kind: RmaKind, bytes: Answer<Spans>, far: Far, wanted: Wanted) -> isize {
     count(|| {
         // SAFETY: as the caller says.
         let endpoint = unsafe { EpHandle::here(ep) }?;

@@ -1,0 +1,269 @@
+//! Messages in one direction: one process puts them in, the other takes them out.
+//!
+//! A message begins at a line of 64 bytes with a word that has its length, one more than it is, in the upper half, and the number
+//! of its line in the lower. Who puts it in first copies the bytes behind that word, clears the word of the line behind the
+//! message, and at last sets the message's own word: so the reader, who looks at the word of its next line only, sees 0 or a
+//! whole message, and needs one line of memory to come over for a short one. How far it has read it says in a word of its own,
+//! which the writer looks at when it has run out of room.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::segment::{LINE, RING_BYTES, Segment, Side};
+
+const WORD_BYTES: u64 = 8;
+/// Longest message.
+pub const MAX_MESSAGE_BYTES: usize = RING_BYTES - 2 * LINE as usize;
+
+/// Bytes that a message takes.
+fn bytes_taken(len: usize) -> u64 {
+    (len as u64 + WORD_BYTES).next_multiple_of(LINE)
+}
+
+fn first_word(position: u64, len: usize) -> u64 {
+    (len as u64 + 1) << 32 | u64::from((position / LINE) as u32)
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pushed {
+    /// It is there.
+    Yes,
+    /// There is no room until the other has read.
+    Full,
+    /// The other has said what cannot be.
+    Broken,
+}
+
+/// The writer's end.
+pub(crate) struct Outbound {
+    segment: Arc<Segment>,
+    to: Side,
+    written: u64,
+    /// As the reader last said.
+    taken: u64,
+}
+
+/// Where the bytes of a message go, one part after the other.
+pub struct Writer<'a> {
+    segment: &'a Segment,
+    to: Side,
+    at: u64,
+    left: usize,
+}
+
+impl Writer<'_> {
+    /// The next bytes. What exceeds the announced length is left out.
+    pub fn put(&mut self, bytes: &[u8]) {
+        let bytes = &bytes[..bytes.len().min(self.left)];
+        self.segment.put(self.to, self.at, bytes);
+        self.at += bytes.len() as u64;
+        self.left -= bytes.len();
+    }
+}
+
+impl Outbound {
+    pub(crate) fn new(segment: Arc<Segment>, to: Side) -> Self {
+        Outbound { segment, to, written: 0, taken: 0 }
+    }
+
+    /// Puts in a message of `len` bytes, which `fill` writes.
+    pub(crate) fn push(&mut self, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Pushed {
+        // The line behind it is cleared, too.
+        let needed = bytes_taken(len) + LINE;
+        if len > MAX_MESSAGE_BYTES {
+            return Pushed::Broken;
+        }
+        if self.written - self.taken + needed > RING_BYTES as u64 {
+            let taken = self.segment.words(self.to).taken.0.load(Ordering::Acquire);
+            if taken < self.taken || taken > self.written {
+                return Pushed::Broken;
+            }
+            self.taken = taken;
+            if self.written - taken + needed > RING_BYTES as u64 {
+                return Pushed::Full;
+            }
+        }
+        let at = self.written + WORD_BYTES;
+        fill(&mut Writer { segment: &self.segment, to: self.to, at, left: len });
+        let behind = self.written + bytes_taken(len);
+        self.segment.line(self.to, behind).store(0, Ordering::Relaxed);
+        self.segment.line(self.to, self.written).store(first_word(self.written, len), Ordering::Release);
+        self.written = behind;
+        Pushed::Yes
+    }
+}
+
+/// What there is to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Popped {
+    /// Nothing.
+    Empty,
+    /// A message of so many bytes.
+    Message(usize),
+    /// The other has written what cannot be.
+    Broken,
+}
+
+/// The reader's end.
+pub(crate) struct Inbound {
+    segment: Arc<Segment>,
+    to: Side,
+    read: u64,
+}
+
+impl Inbound {
+    pub(crate) fn new(segment: Arc<Segment>, to: Side) -> Self {
+        Inbound { segment, to, read: 0 }
+    }
+
+    /// Nothing is there.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segment.line(self.to, self.read).load(Ordering::Relaxed) == 0
+    }
+
+    /// Copies the next message to the first bytes of `into`, which grows to hold it.
+    pub(crate) fn pop(&mut self, into: &mut Vec<u8>) -> Popped {
+        let word = self.segment.line(self.to, self.read).load(Ordering::Acquire);
+        if word == 0 {
+            return Popped::Empty;
+        }
+        let len = ((word >> 32) as usize).wrapping_sub(1);
+        if len > MAX_MESSAGE_BYTES || word != first_word(self.read, len) {
+            return Popped::Broken;
+        }
+        if into.len() < len {
+            into.resize(len, 0);
+        }
+        self.segment.get(self.to, self.read + WORD_BYTES, &mut into[..len]);
+        self.read += bytes_taken(len);
+        self.segment.words(self.to).taken.0.store(self.read, Ordering::Release);
+        Popped::Message(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    fn ends() -> (Outbound, Inbound) {
+        let (near, file) = Segment::create().unwrap();
+        let far = Segment::open(&file).unwrap();
+        (Outbound::new(Arc::new(near), Side::Taker), Inbound::new(Arc::new(far), Side::Taker))
+    }
+
+    fn message(len: usize, seed: u64) -> Vec<u8> {
+        (0..len as u64).map(|at| (at.wrapping_mul(31).wrapping_add(seed * 7) >> 1) as u8).collect()
+    }
+
+    fn push(out: &mut Outbound, bytes: &[u8]) -> Pushed {
+        let (first, rest) = bytes.split_at(bytes.len() / 3);
+        out.push(bytes.len(), |writer| {
+            writer.put(first);
+            writer.put(rest);
+        })
+    }
+
+    /// By hand: a message of 56 bytes and its word fill a line, one of 57 takes two; of the line behind each only the last need be
+    /// free. 2,048 lines hold 2,047 of the one and 1,023 of the other kind.
+    #[test]
+    fn a_ring_holds_what_fits_and_no_more() {
+        for (len, most) in [(0, 2047), (56, 2047), (57, 1023), (MAX_MESSAGE_BYTES, 1)] {
+            let (mut out, mut inbound) = ends();
+            let bytes = message(len, 3);
+            let pushed = (0..).take_while(|_| push(&mut out, &bytes) == Pushed::Yes).count();
+            assert_eq!(pushed, most, "{len} bytes");
+            assert_eq!(push(&mut out, &bytes), Pushed::Full);
+            let mut into = Vec::new();
+            assert_eq!(inbound.pop(&mut into), Popped::Message(len));
+            assert_eq!(push(&mut out, &bytes), Pushed::Yes, "there is room again");
+        }
+        let (mut out, _) = ends();
+        assert_eq!(push(&mut out, &vec![0; MAX_MESSAGE_BYTES + 1]), Pushed::Broken);
+    }
+
+    proptest! {
+        /// Against a queue: what goes in comes out, whole and in order, many times around.
+        #[test]
+        fn what_goes_in_comes_out(steps in prop::collection::vec((0usize..9_000, 0u8..3), 1..400)) {
+            let (mut out, mut inbound) = ends();
+            let (mut model, mut into) = (VecDeque::new(), Vec::new());
+            for (seed, (len, takes)) in steps.into_iter().enumerate() {
+                let bytes = message(len, seed as u64);
+                match push(&mut out, &bytes) {
+                    Pushed::Yes => model.push_back(bytes),
+                    Pushed::Full => prop_assert!(model.len() > 12),
+                    Pushed::Broken => prop_assert!(false, "nothing is broken"),
+                }
+                for _ in 0..takes {
+                    prop_assert_eq!(inbound.is_empty(), model.is_empty());
+                    match (inbound.pop(&mut into), model.pop_front()) {
+                        (Popped::Empty, None) => {}
+                        (Popped::Message(len), Some(bytes)) => prop_assert!(into[..len] == bytes[..]),
+                        other => prop_assert!(false, "{:?}", other),
+                    }
+                }
+            }
+        }
+
+        /// Whatever the other process writes anywhere: no panic, nothing longer than the longest message, and no endless reading.
+        #[test]
+        fn rubbish_is_a_message_or_the_end(
+            junk in prop::collection::vec((0u64..RING_BYTES as u64, prop::collection::vec(any::<u8>(), 1..200)), 0..60),
+            words in prop::collection::vec((0u64..2_048, any::<u32>(), 0u32..200_000), 0..60),
+            taken in any::<u64>(),
+        ) {
+            let (mut out, mut inbound) = ends();
+            prop_assert_eq!(push(&mut out, b"good"), Pushed::Yes);
+            for (at, bytes) in &junk {
+                out.segment.put(Side::Taker, *at, bytes);
+            }
+            for (line, tag, len) in words {
+                let tag = if tag % 3 == 0 { line as u32 } else { tag };
+                let word = u64::from(len) << 32 | u64::from(tag);
+                out.segment.line(Side::Taker, line * LINE).store(word, Ordering::Relaxed);
+            }
+            let mut into = Vec::new();
+            for _ in 0..5_000 {
+                match inbound.pop(&mut into) {
+                    Popped::Message(len) => prop_assert!(len <= MAX_MESSAGE_BYTES && len <= into.len()),
+                    Popped::Empty | Popped::Broken => break,
+                }
+            }
+            out.segment.words(Side::Taker).taken.0.store(taken, Ordering::Relaxed);
+            let pushed = (0..5_000).map(|_| push(&mut out, b"more")).find(|pushed| *pushed != Pushed::Yes);
+            prop_assert!(pushed.is_some(), "it ends");
+        }
+    }
+
+    /// Two threads: all orders in which the stores of one may be seen by the other, as often as time allows.
+    #[test]
+    fn threads_at_both_ends_lose_and_tear_nothing() {
+        let (mut out, mut inbound) = ends();
+        const COUNT: u64 = 60_000;
+        let lens = |seed: u64| (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize;
+        let writer = std::thread::spawn(move || {
+            for seed in 0..COUNT {
+                let bytes = message(lens(seed), seed);
+                while push(&mut out, &bytes) == Pushed::Full {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let mut into = Vec::new();
+        for seed in 0..COUNT {
+            let len = loop {
+                match inbound.pop(&mut into) {
+                    Popped::Message(len) => break len,
+                    Popped::Empty => std::thread::yield_now(),
+                    Popped::Broken => panic!("message {seed} is broken"),
+                }
+            };
+            assert!(into[..len] == message(lens(seed), seed)[..], "message {seed}");
+        }
+        writer.join().unwrap();
+        assert!(inbound.is_empty());
+    }
+}

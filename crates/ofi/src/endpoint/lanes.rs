@@ -1,0 +1,297 @@
+//! Messages and memory of peers on this host.
+
+use pathweave_datapath::CloseReason;
+use pathweave_neighbour::{Bell, Brought, Heard, Sent, Ticket};
+use pathweave_tagged::{Failure, Memory, Payload, PeerId, Piece, Remote, RequestId, Role};
+
+use super::buffers::Direction;
+use super::core::Core;
+use super::links::{Carrier, Link};
+use super::neighbours::{Copy, Health, Waiting};
+use super::watch::{LaneKey, Vigil};
+
+/// Messages of one lane that one pass takes.
+const MESSAGES_A_PASS: usize = 64;
+/// Bytes that one pass copies from and to other processes: who waits for the lock meanwhile waits about a millisecond.
+const BYTES_A_PASS: u64 = 8 << 20;
+/// Messages that a ring can have held when its writer was gone.
+const MOST_LAST_MESSAGES: usize = 4096;
+
+impl Core {
+    /// From now on this is the link with a peer. What there was before is returned, to be dropped; its lane is closed.
+    pub(super) fn set_link(&mut self, peer: PeerId, link: Link) -> Link {
+        let kept = link.lane();
+        let before = self.links.set(peer, link);
+        if let Some(key) = before.lane().filter(|key| kept != Some(*key)) {
+            self.close_lane(key, peer);
+        }
+        before
+    }
+
+    fn close_lane(&mut self, key: LaneKey, peer: PeerId) {
+        self.neighbours.remove(key);
+        self.buffers.set_direct(peer, false);
+    }
+
+    /// The lane of a peer that is connected and has one.
+    pub(super) fn lane_of(&self, peer: PeerId) -> Option<LaneKey> {
+        match self.links.carrier(peer)? {
+            Carrier::Lane(key) => Some(key),
+            Carrier::Network => None,
+        }
+    }
+
+    /// A peer hands over a lane.
+    pub(super) fn on_offer(&mut self, ticket: Ticket, brought: Brought) {
+        // Of a call that was given up.
+        let Some(peer) = self.links.ticket_holder(ticket) else { return };
+        match self.neighbours.take(peer, brought) {
+            Some(key) => self.links.set_carrier(peer, Carrier::Lane(key)),
+            // The peer sees that it was refused, and the call is repeated.
+            None => self.links.stay_apart(peer),
+        }
+    }
+
+    /// A lane's socket can be read from.
+    pub(super) fn on_bell(&mut self, key: LaneKey) {
+        let Some(neighbour) = self.neighbours.get(key) else { return };
+        if neighbour.lane.bell() == Bell::Gone {
+            self.on_gone(key);
+        }
+    }
+
+    /// The other end of a lane is closed, or has broken it.
+    fn on_gone(&mut self, key: LaneKey) {
+        let Some(peer) = self.neighbours.get(key).map(|neighbour| neighbour.peer) else { return };
+        self.hear_last(key);
+        // What was said last may have closed it.
+        let Some(uses_connection) = self.neighbours.get(key).map(|neighbour| neighbour.moving > 0) else {
+            return;
+        };
+        if self.lane_of(peer) != Some(key) {
+            // Not connected yet: what becomes of the call is told otherwise.
+            self.links.set_carrier(peer, Carrier::Network);
+            self.close_lane(key, peer);
+            return;
+        }
+        if let Some(connection) = self.links.connection(peer).filter(|_| uses_connection) {
+            self.dying.insert(connection.id(), peer);
+        }
+        self.on_closed(peer, CloseReason::Peer);
+    }
+
+    /// Takes what was sent before the end.
+    pub(super) fn hear_last(&mut self, key: LaneKey) {
+        let broken = self.neighbours.get(key).is_none_or(|neighbour| neighbour.health == Health::Broken);
+        if !broken {
+            self.hear_lane(key, MOST_LAST_MESSAGES);
+        }
+    }
+
+    /// Takes what has come through lanes, and sends on what waited for room. True if anything has come.
+    pub(super) fn hear(&mut self) -> bool {
+        let (mut at, mut heard) = (0, false);
+        self.neighbours.budget = BYTES_A_PASS;
+        while let Some(key) = self.neighbours.nth(at) {
+            at += 1;
+            if self.neighbours.is_busy(key) {
+                heard |= self.hear_lane(key, MESSAGES_A_PASS);
+                self.copy_waiting(key);
+                self.send_waiting(key);
+            }
+        }
+        heard
+    }
+
+    fn hear_lane(&mut self, key: LaneKey, most: usize) -> bool {
+        let Some(peer) = self.neighbours.get(key).map(|neighbour| neighbour.peer) else { return false };
+        let mut heard = false;
+        for _ in 0..most {
+            // What the message before has led to may have closed it; and until the call is answered nothing is heard.
+            if self.lane_of(peer) != Some(key) {
+                break;
+            }
+            let len = match self.neighbours.hear(key) {
+                Heard::Nothing => break,
+                Heard::Message(len) => len,
+                Heard::Broken => {
+                    self.break_lane(key);
+                    self.on_gone(key);
+                    break;
+                }
+            };
+            heard = true;
+            if self.links.confirm(peer) {
+                self.engine.peer_up(peer, Role::Initiator, &mut self.buffers);
+                self.carry_out();
+            }
+            self.look_for_direct(key, peer);
+            self.engine.delivered(peer, &self.neighbours.mail()[..len], &mut self.buffers);
+            self.carry_out();
+        }
+        heard
+    }
+
+    /// Whether the two can copy from each other's memory: each finds out for itself, and tells the other.
+    fn look_for_direct(&mut self, key: LaneKey, peer: PeerId) {
+        if self.buffers.is_direct(peer) {
+            return;
+        }
+        if let Some(neighbour) = self.neighbours.get_mut(key) {
+            neighbour.lane.reads_peer();
+            let direct = neighbour.lane.is_read_by_peer();
+            self.buffers.set_direct(peer, direct);
+        }
+    }
+
+    fn break_lane(&mut self, key: LaneKey) {
+        if let Some(neighbour) = self.neighbours.get_mut(key) {
+            neighbour.health = Health::Broken;
+        }
+    }
+
+    /// Sends a message through a lane; if there is no room, later.
+    pub(super) fn say(&mut self, key: LaneKey, header: &[u8], payload: &Payload, request: RequestId) {
+        let Some(neighbour) = self.neighbours.get_mut(key) else { return };
+        let peer = neighbour.peer;
+        let len = match payload {
+            Payload::None => 0,
+            Payload::Piece(piece) => piece.len as usize,
+            Payload::Bytes(bytes) => bytes.len(),
+        };
+        if neighbour.waiting.is_empty() && neighbour.writing == 0 {
+            let buffers = &self.buffers;
+            let sent = neighbour.lane.send(header.len() + len, |writer| {
+                writer.put(header);
+                match payload {
+                    Payload::None => {}
+                    Payload::Piece(piece) => buffers.each(*piece, |bytes| writer.put(bytes)),
+                    Payload::Bytes(bytes) => writer.put(bytes),
+                }
+            });
+            match sent {
+                Sent::Yes => return self.sent(peer, request),
+                Sent::Full => {}
+                Sent::Broken => {
+                    self.break_lane(key);
+                    return self.neighbours.wake();
+                }
+            }
+        }
+        let mut bytes = header.to_vec();
+        bytes.resize(header.len() + len, 0);
+        let behind = &mut bytes[header.len()..];
+        match payload {
+            Payload::None => {}
+            Payload::Piece(piece) => self.buffers.fetch(*piece, behind),
+            Payload::Bytes(bytes) => behind.copy_from_slice(bytes),
+        }
+        let Some(neighbour) = self.neighbours.get_mut(key) else { return };
+        neighbour.waiting.push_back(Waiting { bytes: bytes.into(), request });
+        if neighbour.waiting.len() == 1 {
+            // If nobody looks, somebody is to look whether there is room.
+            self.neighbours.wake();
+        }
+    }
+
+    fn sent(&mut self, peer: PeerId, request: RequestId) {
+        // Nobody waits for those of number 0.
+        if request != RequestId(0) {
+            self.engine.completed(peer, request, Ok(()), &mut self.buffers);
+        }
+    }
+
+    /// Sends what there is room for now.
+    fn send_waiting(&mut self, key: LaneKey) {
+        while let Some(neighbour) = self.neighbours.get_mut(key) {
+            let Some(first) = neighbour.waiting.front().filter(|_| neighbour.writing == 0) else { break };
+            match neighbour.lane.send(first.bytes.len(), |writer| writer.put(&first.bytes)) {
+                Sent::Yes => {}
+                Sent::Full => break,
+                Sent::Broken => {
+                    neighbour.health = Health::Broken;
+                    break;
+                }
+            }
+            let (peer, request) = (neighbour.peer, first.request);
+            neighbour.waiting.pop_front();
+            self.sent(peer, request);
+        }
+        self.carry_out();
+    }
+
+    /// Copies from or to memory of a peer on this host, at once or in its turn. False: that cannot be reached, and the connection
+    /// is to do it.
+    pub(super) fn copy(
+        &mut self,
+        key: LaneKey,
+        way: Direction,
+        remote: Remote,
+        local: Piece,
+        request: RequestId,
+    ) -> bool {
+        let Some(neighbour) = self.neighbours.get_mut(key) else { return false };
+        neighbour.writing += u32::from(way == Direction::ToPeer);
+        if !neighbour.lane.reads_peer() {
+            neighbour.moving += 1;
+            return false;
+        }
+        neighbour.copies.push_back(Copy { way, address: remote.address, local, request });
+        let is_first = neighbour.copies.len() == 1;
+        self.copy_waiting(key);
+        if is_first && self.neighbours.get(key).is_some_and(|neighbour| !neighbour.copies.is_empty()) {
+            // If nobody looks, somebody is to go on with it.
+            self.neighbours.wake();
+        }
+        true
+    }
+
+    /// Copies as much as one pass may.
+    fn copy_waiting(&mut self, key: LaneKey) {
+        while self.neighbours.budget > 0 {
+            let Some(neighbour) = self.neighbours.get_mut(key) else { return };
+            let Some(Copy { way, address, local, request }) = neighbour.copies.pop_front() else { return };
+            let copied = self.buffers.copy(&neighbour.lane, way, local, address);
+            neighbour.writing -= u32::from(way == Direction::ToPeer);
+            let peer = neighbour.peer;
+            self.neighbours.budget = self.neighbours.budget.saturating_sub(local.len);
+            let result = copied.map_err(|error| match error.raw_os_error() {
+                Some(libc::EFAULT | libc::EPERM) => Failure::Access,
+                Some(libc::ESRCH) => Failure::Reset,
+                _ => Failure::Io,
+            });
+            self.engine.completed(peer, request, result, &mut self.buffers);
+        }
+    }
+
+    /// What the connection had to do for a lane is done.
+    pub(super) fn moved(&mut self, peer: PeerId, way: Direction) {
+        let Some(key) = self.lane_of(peer) else { return };
+        let Some(neighbour) = self.neighbours.get_mut(key) else { return };
+        neighbour.moving = neighbour.moving.saturating_sub(1);
+        if way == Direction::ToPeer {
+            neighbour.writing = neighbour.writing.saturating_sub(1);
+        }
+        self.send_waiting(key);
+    }
+
+    /// Peers ring from now on; what came before is heard.
+    pub(super) fn rest(&mut self) {
+        if self.neighbours.is_any() {
+            self.neighbours.rest();
+            self.hear();
+            self.carry_out();
+        }
+    }
+
+    /// What the thread that looks after lanes does next, where nobody else has looked for a while.
+    pub(super) fn keep_watch(&mut self) -> Vigil {
+        self.neighbours.rest();
+        if self.pass() || self.neighbours.is_copying() {
+            return Vigil::Now;
+        }
+        // Mail of a call that is not answered yet, too.
+        let more = self.neighbours.has_mail() || self.neighbours.is_waiting();
+        if more { Vigil::Soon } else { Vigil::Asleep }
+    }
+}

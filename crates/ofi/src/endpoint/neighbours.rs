@@ -1,0 +1,306 @@
+//! Peers on this host: the lanes that are shared with them.
+//!
+//! Who dials a peer at an address of this host says where it can be met, with a ticket. The peer, if it is on the same kernel,
+//! makes a lane and hands it over there, and from its first message on all messages go through it, both ways; who dialled hears
+//! of the lane by its ticket, before that first message. Where there is no meeting the peer answers over the network.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle};
+
+use pathweave_neighbour::{Apart, Brought, Heard, Lane, Meeting, Name, Ticket, Watch, kernel};
+use pathweave_tagged::{PeerId, Piece, RequestId};
+use slab::Slab;
+
+use super::buffers::Direction;
+use super::handshake::Here;
+use super::watch::{self, LaneKey, Watched};
+use crate::ffi::{cores, interfaces};
+use crate::log::{Level, say};
+use crate::settings::{Progress, Settings, SharedMemory};
+
+/// About a millisecond.
+const LOOKS: u64 = 8192;
+/// About as long as an answer takes.
+const LOOKS_WITHOUT_CORES: u64 = 64;
+
+/// A message that waits for room, or for WRITEs before it.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) bytes: Box<[u8]>,
+    pub(super) request: RequestId,
+}
+
+/// A copy from or to memory of the peer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Copy {
+    pub(super) way: Direction,
+    /// In the peer's memory.
+    pub(super) address: u64,
+    pub(super) local: Piece,
+    pub(super) request: RequestId,
+}
+
+/// A peer, and what is shared with it.
+#[derive(Debug)]
+pub(super) struct Neighbour {
+    pub(super) peer: PeerId,
+    pub(super) lane: Lane,
+    pub(super) waiting: VecDeque<Waiting>,
+    /// What is to be copied, in order.
+    pub(super) copies: VecDeque<Copy>,
+    /// READs and WRITEs that go over the connection, where memory of the peer cannot be reached.
+    pub(super) moving: u32,
+    /// WRITEs among them and among the copies: no message overtakes those.
+    pub(super) writing: u32,
+    pub(super) health: Health,
+}
+
+/// Whether a lane can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    Good,
+    /// The peer has broken the rules.
+    Broken,
+}
+
+/// Where this endpoint can be met.
+struct Reception {
+    kernel: [u8; 16],
+    meeting: Name,
+    local: Vec<IpAddr>,
+    watch: Arc<Watch>,
+    stop: Arc<AtomicBool>,
+    /// Handed to the thread when it starts.
+    door: Option<Meeting>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// All lanes of an endpoint.
+pub(super) struct Neighbours {
+    lanes: Slab<Neighbour>,
+    /// Keys of all lanes, to look through them quickly.
+    keys: Vec<LaneKey>,
+    /// The message that was heard last.
+    mail: Vec<u8>,
+    /// Cores of this host.
+    cores: usize,
+    /// Bytes that may yet be copied in this pass.
+    pub(super) budget: u64,
+    /// `None`: memory is not shared.
+    reception: Option<Reception>,
+}
+
+impl Neighbours {
+    /// Opens a place to be met at, unless memory is not to be shared.
+    pub(super) fn open(settings: &Settings) -> Self {
+        let wanted = settings.shared_memory == SharedMemory::On && settings.progress == Progress::Auto;
+        let reception = if wanted { Reception::open() } else { None };
+        let (lanes, keys, mail) = (Slab::new(), Vec::new(), Vec::new());
+        Neighbours { lanes, keys, mail, cores: cores(), budget: 0, reception }
+    }
+
+    /// Begins to watch.
+    pub(super) fn start(&mut self, endpoint: Weak<impl Watched + 'static>) {
+        let Some(reception) = &mut self.reception else { return };
+        let Some(door) = reception.door.take() else { return };
+        let (watch, stop) = (reception.watch.clone(), reception.stop.clone());
+        let body = move || watch::run(&endpoint, &watch, &door, &stop);
+        let named = thread::Builder::new().name("pathweave-watch".into());
+        match pathweave_datapath::with_signals_blocked(|| named.spawn(body)) {
+            Ok(thread) => reception.thread = Some(thread),
+            Err(error) => {
+                say(Level::Warn, format_args!("no memory is shared with ranks on this host: {error}"));
+                self.reception = None;
+            }
+        }
+    }
+
+    /// What a peer at this address is told, so that it can share memory.
+    pub(super) fn here(&self, address: IpAddr) -> Option<Here> {
+        let reception = self.reception.as_ref()?;
+        if !address.is_loopback() && !reception.local.contains(&address) {
+            return None;
+        }
+        let ticket = Ticket::new().ok()?;
+        Some(Here { kernel: reception.kernel, meeting: reception.meeting, ticket })
+    }
+
+    /// Makes a lane to a peer that has said where it can be met.
+    pub(super) fn offer(&mut self, peer: PeerId, here: &Here) -> Option<LaneKey> {
+        let reception = self.reception.as_ref()?;
+        if here.kernel != reception.kernel {
+            return None;
+        }
+        match Lane::offer(here.meeting, here.ticket) {
+            Ok(lane) => self.insert(peer, lane),
+            Err(Apart::Elsewhere) => None,
+            Err(apart) => {
+                say(
+                    Level::Info,
+                    format_args!("a peer on this host is talked to over the network: {apart:?}"),
+                );
+                None
+            }
+        }
+    }
+
+    /// Takes a lane that a peer has made.
+    pub(super) fn take(&mut self, peer: PeerId, brought: Brought) -> Option<LaneKey> {
+        match Lane::take(brought) {
+            Ok(lane) => self.insert(peer, lane),
+            Err(error) => {
+                say(Level::Warn, format_args!("memory that a peer has handed over cannot be used: {error}"));
+                None
+            }
+        }
+    }
+
+    fn insert(&mut self, peer: PeerId, lane: Lane) -> Option<LaneKey> {
+        let watch = &self.reception.as_ref()?.watch;
+        let entry = self.lanes.vacant_entry();
+        let key = LaneKey(entry.key());
+        watch.add(&lane, watch::token(key)).ok()?;
+        say(Level::Info, format_args!("memory is shared with a peer on this host"));
+        entry.insert(Neighbour {
+            peer,
+            lane,
+            waiting: VecDeque::new(),
+            copies: VecDeque::new(),
+            moving: 0,
+            writing: 0,
+            health: Health::Good,
+        });
+        self.keys.push(key);
+        Some(key)
+    }
+
+    /// A lane is not used any more.
+    pub(super) fn remove(&mut self, key: LaneKey) {
+        if self.lanes.try_remove(key.0).is_some() {
+            self.keys.retain(|known| *known != key);
+        }
+    }
+
+    pub(super) fn get(&self, key: LaneKey) -> Option<&Neighbour> {
+        self.lanes.get(key.0)
+    }
+
+    pub(super) fn get_mut(&mut self, key: LaneKey) -> Option<&mut Neighbour> {
+        self.lanes.get_mut(key.0)
+    }
+
+    /// The lane at a place of the list of all.
+    pub(super) fn nth(&self, at: usize) -> Option<LaneKey> {
+        self.keys.get(at).copied()
+    }
+
+    /// The next message of a lane, as [`mail`](Neighbours::mail) has it.
+    pub(super) fn hear(&mut self, key: LaneKey) -> Heard {
+        match self.lanes.get_mut(key.0) {
+            Some(Neighbour { health: Health::Good, lane, .. }) => lane.hear(&mut self.mail),
+            Some(_) => Heard::Broken,
+            None => Heard::Nothing,
+        }
+    }
+
+    /// The first bytes are the message that was heard last.
+    pub(super) fn mail(&self) -> &[u8] {
+        &self.mail
+    }
+
+    /// Whether there is anything to do for a lane.
+    pub(super) fn is_busy(&self, key: LaneKey) -> bool {
+        let busy = |n: &Neighbour| n.lane.has_mail() || n.is_waiting() || n.health == Health::Broken;
+        self.lanes.get(key.0).is_some_and(busy)
+    }
+
+    /// How often in a row an application that finds nothing may look before it leaves its core to others. Where each of the ranks
+    /// that share memory has a core the one that it waits for needs none of it, and who gives his core away on a busy host waits
+    /// long to have it back.
+    pub(super) fn looks(&self) -> u64 {
+        match self.keys.len() {
+            0 => 0,
+            lanes if lanes < self.cores => LOOKS,
+            _ => LOOKS_WITHOUT_CORES,
+        }
+    }
+
+    /// Whether there is any lane.
+    pub(super) fn is_any(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// Whether a message has come that was not heard.
+    pub(super) fn has_mail(&self) -> bool {
+        self.lanes.iter().any(|(_, neighbour)| neighbour.lane.has_mail())
+    }
+
+    /// Whether messages wait for room, or copies for their turn.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.lanes.iter().any(|(_, neighbour)| neighbour.is_waiting())
+    }
+
+    /// Whether there is anything to copy.
+    pub(super) fn is_copying(&self) -> bool {
+        self.lanes.iter().any(|(_, neighbour)| !neighbour.copies.is_empty())
+    }
+
+    /// Peers ring from now on.
+    pub(super) fn rest(&self) {
+        self.lanes.iter().for_each(|(_, neighbour)| neighbour.lane.rest());
+    }
+
+    /// Has the thread look after what waits.
+    pub(super) fn wake(&self) {
+        if let Some(reception) = &self.reception {
+            reception.watch.wake();
+        }
+    }
+}
+
+impl Neighbour {
+    fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty() || !self.copies.is_empty()
+    }
+}
+
+impl Reception {
+    fn open() -> Option<Self> {
+        let opened = Meeting::open().and_then(|door| {
+            let watch = Watch::new()?;
+            watch.add(&door, watch::DOOR)?;
+            Ok((door, watch))
+        });
+        let (door, watch) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                say(Level::Warn, format_args!("no memory is shared with ranks on this host: {error}"));
+                return None;
+            }
+        };
+        Some(Reception {
+            kernel: kernel()?,
+            meeting: door.name(),
+            local: interfaces::list().into_iter().map(|interface| interface.address).collect(),
+            watch: Arc::new(watch),
+            stop: Arc::default(),
+            door: Some(door),
+            thread: None,
+        })
+    }
+}
+
+impl Drop for Reception {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.watch.wake();
+        if let Some(thread) =
+            self.thread.take().filter(|thread| thread.thread().id() != thread::current().id())
+        {
+            let _ = thread.join();
+        }
+    }
+}

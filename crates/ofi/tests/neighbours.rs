@@ -1,0 +1,163 @@
+//! Endpoints of one host: who shares memory, and what becomes of it when one end dies, goes mad or sleeps.
+#![allow(unsafe_code, reason = "calls C tables, and spoils memory")]
+
+mod client;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use client::*;
+
+/// Where memory is shared in this process: starts and ends of mappings, two for each pair.
+fn shared() -> Vec<(usize, usize)> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let ours = maps.lines().filter(|line| line.contains("memfd:pathweave"));
+    let range = |line: &str| {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+    };
+    ours.filter_map(range).collect()
+}
+
+/// The tests of this program look at all mappings, so there is one at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A message there and one back.
+fn exchange(pair: &Pair) {
+    for (from, to, number, back) in [
+        (&pair.near, &pair.far, pair.to_far, pair.to_near),
+        (&pair.far, &pair.near, pair.to_near, pair.to_far),
+    ] {
+        let sent = pattern(100_000, number);
+        let mut into = vec![0; sent.len()];
+        to.trecv(back, 1, 0, slot(&mut into), 1);
+        from.tsend(number, 1, &sent, 2);
+        assert_eq!((from.done().op_context as usize, to.done().op_context as usize), (2, 1));
+        assert!(into == sent);
+    }
+}
+
+#[test]
+fn memory_is_shared_unless_it_is_off_and_goes_with_the_endpoints() {
+    let _alone = alone();
+    environment();
+    assert_eq!(shared(), []);
+    let pair = Pair::new();
+    exchange(&pair);
+    // A segment of 260 KiB, at both ends.
+    assert_eq!(shared().iter().map(|(start, end)| end - start).collect::<Vec<_>>(), [260 << 10; 2]);
+    drop(pair);
+    assert_eq!(shared(), []);
+    // SAFETY: tests of this program that read it come one after the other.
+    unsafe { std::env::set_var("PATHWEAVE_SHARED_MEMORY", "off") };
+    let pair = Pair::new();
+    let half = Pair::of(Node::new(), {
+        // SAFETY: as above.
+        unsafe { std::env::remove_var("PATHWEAVE_SHARED_MEMORY") };
+        Node::new()
+    });
+    exchange(&pair);
+    exchange(&half);
+    assert_eq!(shared(), []);
+}
+
+/// Fills shared memory from its byte `first` on: through a mapping of its own, for those of the lane go as soon as it is broken.
+fn scribble(start: usize, len: usize, first: usize, junk: u8) {
+    // SAFETY: of length 0 the old mapping stays, and the new one shows the same memory; it goes again here.
+    unsafe {
+        let again = libc::mremap(start as *mut libc::c_void, 0, len, libc::MREMAP_MAYMOVE);
+        if again != libc::MAP_FAILED {
+            std::ptr::write_bytes(again.cast::<u8>().add(first), junk, len - first);
+            assert_eq!(libc::munmap(again, len), 0);
+        }
+    }
+}
+
+/// Whatever is written into the memory: the lane is given up, nobody crashes, and the next message finds a new one.
+#[test]
+fn a_neighbour_that_scribbles_costs_its_lane_and_nothing_else() {
+    let _alone = alone();
+    let (pair, other) = (Pair::new(), Pair::new());
+    exchange(&pair);
+    let spoilt = shared();
+    exchange(&other);
+    for (first, junk) in [(0, 0xff), (4096, 0xff), (0, 0x80), (4096, 0x01)] {
+        let spoilt: Vec<_> = shared().into_iter().filter(|range| spoilt.contains(range)).collect();
+        if let Some((start, end)) = spoilt.first() {
+            scribble(*start, end - start, first, junk);
+        }
+        let mut into = vec![0; 8];
+        let start = Instant::now();
+        // What is under way fails, at one end or at both; then there is another lane.
+        loop {
+            pair.near.tsend(pair.to_far, 1, b"again", 7);
+            if pair.near.next().is_ok() {
+                pair.far.trecv(pair.to_near, 1, 0, slot(&mut into), 8);
+                let deadline = Instant::now() + Duration::from_secs(1);
+                let found = std::iter::from_fn(|| Some(pair.far.poll()))
+                    .find(|found| found.is_some() || Instant::now() > deadline);
+                if matches!(found, Some(Some(Ok(_)))) {
+                    break;
+                }
+                pair.far.cancel(8);
+                while pair.far.poll().is_some() {}
+            }
+            assert!(start.elapsed() < PATIENCE, "no new lane");
+        }
+        assert_eq!(&into[..5], b"again");
+        while pair.near.poll().is_some() || pair.far.poll().is_some() {}
+        exchange(&other);
+    }
+}
+
+/// The other process of a test.
+#[test]
+#[ignore = "started by other tests of this file"]
+fn a_process_that_receives() {
+    receive_for_ever();
+}
+
+#[test]
+fn a_neighbour_that_is_killed_is_missed_at_once() {
+    let _alone = alone();
+    // It may be silent for a minute, but not be gone.
+    let (mut child, name) = other_process(&[]);
+    let near = Node::new();
+    let to = near.insert(&name);
+    near.tsend(to, 1, b"hello", 1);
+    assert_eq!(near.done().op_context as usize, 1);
+    assert_eq!(shared().len(), 1, "the other end is in the other process");
+    // Nobody there receives it.
+    let long = pattern(1 << 20, 1);
+    near.tsend(to, 2, &long, 2);
+    let start = Instant::now();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let error = near.failed();
+    assert_eq!((error.op_context as usize, error.err), (2, FI_ECONNRESET));
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert_eq!(shared(), []);
+}
+
+/// What nobody looks at is answered all the same: the sender of a long message hears that it was read, and memory is read by a
+/// peer, while the application at the other end does something else.
+#[test]
+fn who_does_not_look_is_served() {
+    let _alone = alone();
+    let pair = Pair::new();
+    exchange(&pair);
+    let mut memory = pattern(300_000, 5);
+    let mr = pair.far.register(slot(&mut memory), 9, FI_REMOTE_READ | FI_REMOTE_WRITE).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    for round in 0..20 {
+        let mut into = vec![0; 300_000];
+        pair.near.read(pair.to_far, 9, 0, slot(&mut into), round);
+        assert_eq!(pair.near.done().op_context as usize, round);
+        assert!(into == memory);
+        std::thread::sleep(Duration::from_millis(3 * round as u64 % 7));
+    }
+    assert_eq!(close(mr), 0);
+}
