@@ -50,7 +50,7 @@ pub(super) struct Window {
     longest: f32,
     last_cut: Time,
     /// Queueing delay that this flow may keep in a crowd; nothing outside one.
-    lot: f32,
+    pub(super) lot: f32,
     params: Params,
 }
 
