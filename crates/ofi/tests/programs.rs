@@ -5,6 +5,7 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// A folder with the library under the name that libfabric looks for.
@@ -13,14 +14,21 @@ fn provider_folder() -> PathBuf {
     folder.pop();
     let found = [folder.join("libpathweave_fi.so"), folder.join("../libpathweave_fi.so")];
     let library = found.into_iter().find(|path| path.is_file()).expect("the library is built with the tests");
-    let to = folder.join("provider");
-    std::fs::create_dir_all(&to).unwrap();
-    let name = to.join(format!("libpathweave-{}-fi.so", std::process::id()));
-    // Tests of one program share it; another copy would be the same.
-    if !name.exists() {
-        let _ = std::fs::copy(library, &name);
-    }
-    to
+    // Alone there: libfabric takes the first library that it finds, and what an earlier build left is another.
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER
+        .get_or_init(|| {
+            let to = folder.join("provider");
+            std::fs::create_dir_all(&to).unwrap();
+            for old in std::fs::read_dir(&to).unwrap().flatten() {
+                let _ = std::fs::remove_file(old.path());
+            }
+            let new = to.join("new");
+            std::fs::copy(library, &new).unwrap();
+            std::fs::rename(new, to.join("libpathweave-fi.so")).unwrap();
+            to
+        })
+        .clone()
 }
 
 fn prepared(program: &str) -> Command {
