@@ -3,6 +3,7 @@
 use std::sync::{Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use super::makers::Makers;
 use super::uses::Uses;
 use super::wait::{Arming, Object, Waiting, Woken};
 use super::{Progress, lock};
@@ -19,7 +20,6 @@ pub(crate) struct Counts {
 struct State {
     counts: Counts,
     arming: Arming,
-    makers: Vec<Weak<dyn Progress>>,
 }
 
 impl AsMut<Arming> for State {
@@ -33,6 +33,7 @@ pub(crate) struct Counter {
     pub(crate) uses: Uses,
     waiting: Waiting,
     state: Mutex<State>,
+    makers: Makers,
     nap: Duration,
 }
 
@@ -40,8 +41,14 @@ impl Counter {
     /// # Errors
     /// FI_ENOMEM without a descriptor.
     pub(crate) fn new(object: Object, nap: Duration) -> Answer<Self> {
-        let state = State { counts: Counts::default(), arming: Arming::default(), makers: Vec::new() };
-        Ok(Counter { uses: Uses::default(), waiting: Waiting::new(object)?, state: Mutex::new(state), nap })
+        let state = State { counts: Counts::default(), arming: Arming::default() };
+        Ok(Counter {
+            uses: Uses::default(),
+            waiting: Waiting::new(object)?,
+            state: Mutex::new(state),
+            makers: Makers::default(),
+            nap,
+        })
     }
 
     pub(crate) fn waiting(&self) -> &Waiting {
@@ -50,16 +57,12 @@ impl Counter {
 
     /// An endpoint whose operations count here.
     pub(crate) fn fed_by(&self, maker: Weak<dyn Progress>) {
-        let mut state = lock(&self.state);
-        state.makers.retain(|maker| maker.strong_count() > 0);
-        if !state.makers.iter().any(|known| known.ptr_eq(&maker)) {
-            state.makers.push(maker);
-        }
+        self.makers.add(maker);
     }
 
     /// What it has counted, after a progress pass.
     pub(crate) fn read(&self) -> Counts {
-        self.each_maker(|maker| {
+        self.makers.each(|maker| {
             maker.progress();
         });
         lock(&self.state).counts
@@ -67,23 +70,8 @@ impl Counter {
 
     /// The same, before a sleep.
     fn read_and_rest(&self) -> Counts {
-        self.each_maker(|maker| maker.rest());
+        self.makers.each(|maker| maker.rest());
         lock(&self.state).counts
-    }
-
-    /// Calls `work` with each endpoint that ends operations here: not under the lock, since they come here.
-    fn each_maker(&self, mut work: impl FnMut(&dyn Progress)) {
-        let (mut at, mut count) = (0, 1);
-        while at < count {
-            let state = lock(&self.state);
-            count = state.makers.len();
-            let maker = state.makers.get(at).and_then(Weak::upgrade);
-            drop(state);
-            if let Some(maker) = maker {
-                work(&*maker);
-            }
-            at += 1;
-        }
     }
 
     /// Changes what it has counted.

@@ -3,6 +3,7 @@
 pub(crate) mod counter;
 pub(crate) mod domain;
 pub(crate) mod events;
+mod makers;
 pub(crate) mod queue;
 pub(crate) mod uses;
 pub(crate) mod vector;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use super::makers::Makers;
 use super::uses::Uses;
 use super::wait::{Arming, Object, Waiting, Woken};
 use super::{Next, Progress, lock};
@@ -75,7 +76,6 @@ pub(crate) struct Trouble {
 struct State {
     entries: VecDeque<Entry>,
     arming: Arming,
-    makers: Vec<Weak<dyn Progress>>,
 }
 
 impl AsMut<Arming> for State {
@@ -92,6 +92,7 @@ pub(crate) struct Queue {
     /// How many entries there are, for who only looks whether there are any.
     count: AtomicUsize,
     state: Mutex<State>,
+    makers: Makers,
     /// The longest sleep without looking: short where nobody else makes progress.
     nap: Duration,
 }
@@ -100,10 +101,10 @@ impl Queue {
     /// # Errors
     /// FI_ENOMEM without a descriptor.
     pub(crate) fn new(format: Format, object: Object, nap: Duration) -> Answer<Self> {
-        let state = State { entries: VecDeque::new(), arming: Arming::default(), makers: Vec::new() };
+        let state = State { entries: VecDeque::new(), arming: Arming::default() };
         let waiting = Waiting::new(object)?;
         let (uses, count, state) = (Uses::default(), AtomicUsize::new(0), Mutex::new(state));
-        Ok(Queue { format, uses, waiting, count, state, nap })
+        Ok(Queue { format, uses, waiting, count, state, makers: Makers::default(), nap })
     }
 
     pub(crate) fn waiting(&self) -> &Waiting {
@@ -112,11 +113,7 @@ impl Queue {
 
     /// An endpoint whose operations end here.
     pub(crate) fn fed_by(&self, maker: Weak<dyn Progress>) {
-        let mut state = lock(&self.state);
-        state.makers.retain(|maker| maker.strong_count() > 0);
-        if !state.makers.iter().any(|known| known.ptr_eq(&maker)) {
-            state.makers.push(maker);
-        }
+        self.makers.add(maker);
     }
 
     /// Something has ended.
@@ -127,25 +124,10 @@ impl Queue {
         self.waiting.notify(&mut state.arming);
     }
 
-    /// Calls `work` with each endpoint that ends operations here: not under the lock, since they come here.
-    fn each_maker(&self, mut work: impl FnMut(&dyn Progress)) {
-        let (mut at, mut count) = (0, 1);
-        while at < count {
-            let state = lock(&self.state);
-            count = state.makers.len();
-            let maker = state.makers.get(at).and_then(Weak::upgrade);
-            drop(state);
-            if let Some(maker) = maker {
-                work(&*maker);
-            }
-            at += 1;
-        }
-    }
-
     /// Asks whoever can make entries to do so.
     fn make(&self) -> Next {
         let mut next = None;
-        self.each_maker(|maker| {
+        self.makers.each(|maker| {
             let wish = maker.progress();
             next = Some(if next == Some(Next::Yield) { Next::Yield } else { wish });
         });
@@ -154,7 +136,7 @@ impl Queue {
 
     /// The same, before a sleep.
     fn rest(&self) {
-        self.each_maker(|maker| maker.rest());
+        self.makers.each(|maker| maker.rest());
     }
 
     /// Gives up to `count` entries to `take`, after a progress pass if there are none.
