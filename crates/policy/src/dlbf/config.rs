@@ -100,10 +100,11 @@ pub struct DlbfConfig {
     pub variant: DlbfVariant,
     /// T_avail: a path without marks counts as available for this long after its last acknowledgement. Longer than a
     /// queue at ECN's upper threshold takes to drain (3,200 KB at 400 Gb/s: 64 us), so that a delay older than a full
-    /// cycle of a queue is not trusted. Default 100 us.
+    /// cycle of a queue is not trusted. Default 100 us. The repaired variant takes four round trips of the idle network
+    /// where that is longer: on a slow or wide network no acknowledgement is younger.
     pub available_for: Duration,
     /// T_unavail: a path counts as congested for this long after its last marked acknowledgement. Default 200 us, twice
-    /// `available_for`.
+    /// `available_for`; and eight round trips in the same way.
     pub unavailable_for: Duration,
     /// Added to the delay gap of every packet: delays are half a round trip old when they are used, and a growing queue
     /// makes the true gap larger. Default 0s (the paper).
@@ -160,6 +161,11 @@ impl DlbfConfig {
     }
     /// The policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Dlbf {
-        Dlbf::new(Box::new(self.clone()), env, rng)
+        let mut config = Box::new(self.clone());
+        if config.variant == DlbfVariant::Repaired {
+            config.available_for = config.available_for.max(env.base_rtt * 4);
+            config.unavailable_for = config.unavailable_for.max(env.base_rtt * 8);
+        }
+        Dlbf::new(config, env, rng)
     }
 }

@@ -472,6 +472,19 @@ fn values_out_of_range_are_named() {
     assert_eq!(wrong(DlbfConfig { gap_margin: Duration::from_ms(2_000), ..printed() }), "gap_margin");
 }
 
+/// 2 ms away no acknowledgement is younger than 100 us: what the paths are known to be must last longer.
+#[test]
+fn what_is_known_of_paths_outlasts_a_long_round_trip() {
+    let env = PolicyEnv { base_rtt: Duration::from_ms(2), ..Scenario::steady().env };
+    let known = |config: DlbfConfig| {
+        let dlbf = config.build(&env, &mut Rng::for_component(7, "dlbf", 0));
+        (dlbf.state.config.available_for, dlbf.state.config.unavailable_for)
+    };
+    assert_eq!(known(DlbfConfig::default()), (Duration::from_ms(8), Duration::from_ms(16)));
+    let published = DlbfConfig { variant: DlbfVariant::Published, ..printed() };
+    assert_eq!(known(published), (Duration::from_us(100), Duration::from_us(200)));
+}
+
 #[test]
 fn a_marked_path_is_left_for_good() {
     let scenario = Scenario { packets: 10_000, ..Scenario::one_path_marked() };

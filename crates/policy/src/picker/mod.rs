@@ -9,6 +9,7 @@ mod per_message;
 mod plb;
 mod round_robin;
 mod rps;
+mod shares;
 #[cfg(test)]
 mod tests;
 mod weighted;
@@ -18,6 +19,7 @@ use pathweave_units::{PathId, Rng, Time};
 use crate::{ConfigError, Feedback, Member, PathView, PolicyCx, PolicyEnv, Sent, Want};
 
 pub use paths::PathSet;
+pub(crate) use shares::Shares;
 
 /// Chooses a path for each packet. Starts with all paths of the environment up.
 ///

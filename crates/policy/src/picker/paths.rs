@@ -39,6 +39,10 @@ impl PathSet {
         let dense = some.iter().enumerate().all(|(i, path)| path.index() == i);
         PathSet { len, some: (!dense).then_some(some) }
     }
+    /// How many, if they are paths 0 up to that.
+    pub(crate) fn are_all(&self) -> Option<u16> {
+        if self.some.is_none() { u16::try_from(self.len).ok() } else { None }
+    }
     /// How many there are; never 0.
     #[expect(clippy::len_without_is_empty, reason = "a path set is never empty")]
     pub fn len(&self) -> u32 {

@@ -3,57 +3,20 @@
 //!
 //! The weight of a path is its bottleneck rate as the topology has it; where nothing is known all weigh the same.
 
-use alloc::boxed::Box;
-
 use pathweave_units::{PathId, Rng, Time};
 
-use super::{PathPicker, PathSet};
+use super::{PathPicker, PathSet, Shares};
 use crate::{PathView, PolicyCx, Sent, Want};
 
-/// Paths, and the sums of their weights up to each. Without weights they are all alike.
-#[derive(Clone, Debug)]
-struct Weighted {
-    paths: PathSet,
-    /// In order of `paths`.
-    sums: Option<Box<[u64]>>,
-}
-
-impl Weighted {
-    fn all(paths: u16) -> Self {
-        Weighted { paths: PathSet::all(paths), sums: None }
-    }
-    fn usable(views: &[PathView]) -> Self {
-        let paths = PathSet::usable(views);
-        let rate = |path: PathId| {
-            let view = views.iter().find(|view| view.id == path)?;
-            Some(view.rate?.as_bps().max(1))
-        };
-        let rates: Option<Box<[u64]>> = (0..paths.len()).map(|n| rate(paths.get(n))).collect();
-        let sums = rates.filter(|rates| rates.iter().any(|rate| *rate != rates[0])).map(|mut rates| {
-            // In units that keep a sum of any number of paths far from overflow.
-            let mut sum = 0u64;
-            rates.iter_mut().for_each(|rate| {
-                sum += (*rate / 1_000).max(1);
-                *rate = sum;
-            });
-            rates
-        });
-        Weighted { paths, sums }
-    }
-    #[inline]
-    fn draw(&self, rng: &mut Rng) -> PathId {
-        let Some(sums) = &self.sums else { return self.paths.draw(rng) };
-        let sum = sums.last().copied().expect("a path set is never empty");
-        let at = (rng.unit_f64() * sum as f64) as u64;
-        let n = sums.partition_point(|up_to| *up_to <= at).min(sums.len() - 1);
-        self.paths.get(n as u32)
-    }
+/// The usable paths, by their rates in kb/s.
+fn by_rate(views: &[PathView]) -> Shares {
+    Shares::usable(views, |view| Some((view.rate?.as_bps() / 1_000).max(1)))
 }
 
 /// Every packet takes a random path, in proportion to the paths' rates.
 #[derive(Clone, Debug)]
 pub struct WeightedRps {
-    paths: Box<Weighted>,
+    paths: Shares,
     /// Drawn ahead, so that asking costs nothing and changes nothing.
     next: PathId,
 }
@@ -61,7 +24,7 @@ pub struct WeightedRps {
 impl WeightedRps {
     /// A queue pair with `paths` paths to choose from.
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
-        let paths = Box::new(Weighted::all(paths));
+        let paths = Shares::all(paths);
         WeightedRps { next: paths.draw(rng), paths }
     }
 }
@@ -78,7 +41,7 @@ impl PathPicker for WeightedRps {
         0
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        *self.paths = Weighted::usable(paths);
+        self.paths = by_rate(paths);
         self.next = self.paths.draw(cx.rng);
     }
 }
@@ -108,8 +71,8 @@ impl PathPicker for Wcmp {
         0
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        let weighted = Weighted::usable(paths);
-        if !self.informed || !weighted.paths.contains(self.path) {
+        let weighted = by_rate(paths);
+        if !self.informed || !weighted.contains(self.path) {
             self.path = weighted.draw(cx.rng);
             self.informed = true;
         }
@@ -159,18 +122,5 @@ mod tests {
             counts[path.index()] += 1;
         }
         assert!(counts[0].abs_diff(4_000) < 240 && counts[1].abs_diff(1_000) < 150, "{counts:?}");
-    }
-
-    #[test]
-    fn what_is_down_is_left_and_rates_unknown_or_equal_take_no_memory() {
-        let mut rng = Rng::for_component(1, "qp", 0);
-        let mut views = views();
-        views[0].state = PathState::Down;
-        let weighted = Weighted::usable(&views);
-        assert!((0..200).all(|_| weighted.draw(&mut rng) != PathId(0)));
-        views[1].rate = None;
-        assert!(Weighted::usable(&views).sums.is_none());
-        views[1].rate = views[2].rate;
-        assert!(Weighted::usable(&views).sums.is_none());
     }
 }

@@ -1,8 +1,9 @@
 //! Weave: paths that came back well are used again, the window follows the low round-trip times, and losses are found by
 //! time ([`Recovery::Timed`](crate::Recovery::Timed)). pathweave's own; `docs/weave.md` tells why it is so.
 //!
-//! - A path that came back *well*, neither marked nor late by the flow's own measure of noise, is used again, once; every
-//!   other packet takes a random one ([`thread`]; the ring is that of REPS).
+//! - A path that came back *well*, not late by the flow's own measure of noise, is used again, once; every other packet takes
+//!   a random one ([`thread`]; the ring is that of REPS). Marks say nothing here: where queues are as long as delay allows
+//!   them, they tell which links are thin, not which are crowded.
 //! - The window follows the *low* round-trip times, not their mean: what chance does to sprayed packets reaches some of
 //!   them, while a queue at the last hop, which alone asks for less rate, reaches all ([`window`]).
 //! - A loss moves paths; of the window it takes no more than the packet that is lost: that follows delay, and a broken link
@@ -49,7 +50,7 @@ impl Weave {
     }
 
     #[inline]
-    fn on_ack(&mut self, now: Time, feedback: &Feedback, timed: bool, marked: bool, rng: &mut Rng) {
+    fn on_ack(&mut self, now: Time, feedback: &Feedback, timed: bool, rng: &mut Rng) {
         let mut late = false;
         if timed {
             let rtt = (feedback.rtt.as_ps() as f32).max(1.0);
@@ -61,7 +62,7 @@ impl Weave {
             self.untimed = self.untimed.saturating_add(1);
         }
         let run = self.window.run();
-        if late || marked {
+        if late {
             self.thread.came_back_badly(feedback.path, run);
         } else {
             self.thread.came_back_well(feedback.path, run);
@@ -84,7 +85,7 @@ impl Policy for Weave {
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         match feedback.kind {
-            FeedbackKind::Ack { timed, marked } => self.on_ack(now, feedback, timed, marked, cx.rng),
+            FeedbackKind::Ack { timed, .. } => self.on_ack(now, feedback, timed, cx.rng),
             FeedbackKind::Lost | FeedbackKind::Timeout => {
                 self.thread.on_loss(feedback.path, cx.rng);
                 self.window.on_loss();

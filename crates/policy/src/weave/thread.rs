@@ -7,10 +7,23 @@
 use pathweave_units::{PathId, Rng};
 
 use crate::PathView;
-use crate::picker::PathSet;
+use crate::picker::Shares;
 
 /// Paths kept: with more the oldest news is too old, as REPS found (section 3.2).
 const ENTRIES: usize = 8;
+
+/// The usable paths, by the links that a packet takes: what goes a long way round takes room of others on each of them. A path
+/// half as long again as the shortest is drawn a fifth as often, one of twice its links a sixteenth. Powers of 2 to 8 serve:
+/// with higher ones the mean is better still, and the slowest flow worse.
+fn by_length(views: &[PathView]) -> Shares {
+    const POWER: u32 = 4;
+    let shortest = views.iter().filter_map(|view| view.links).min().unwrap_or(1).max(1);
+    let share = |links: u8| {
+        let (shortest, links) = (u64::from(shortest).pow(POWER), u64::from(links.max(shortest)).pow(POWER));
+        ((shortest << 24) / links).max(1)
+    };
+    Shares::usable(views, |view| view.links.map(share))
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Thread {
@@ -24,12 +37,12 @@ pub(super) struct Thread {
     sprayed: u8,
     /// The next random path, drawn ahead, so that asking changes nothing.
     spray: PathId,
-    paths: PathSet,
+    paths: Shares,
 }
 
 impl Thread {
     pub(super) fn new(paths: u16, rng: &mut Rng) -> Self {
-        let paths = PathSet::all(paths);
+        let paths = Shares::all(paths);
         let spray = paths.draw(rng);
         Thread {
             ring: [PathId(0); ENTRIES],
@@ -74,7 +87,7 @@ impl Thread {
             self.spray = self.paths.draw(rng);
         }
     }
-    /// A packet came back over `path`, neither marked nor late. `run`: packets in a row that are an entry at most.
+    /// A packet came back over `path`, and not late. `run`: packets in a row that are an entry at most.
     #[inline]
     pub(super) fn came_back_well(&mut self, path: PathId, run: u8) {
         if !self.paths.contains(path) {
@@ -90,8 +103,7 @@ impl Thread {
         self.head = (self.head + 1) % ENTRIES as u8;
         self.fresh = (self.fresh + 1).min(ENTRIES as u8);
     }
-    /// A packet came back over `path` marked or late, so the run that it ends, of which one answer told, did not come back
-    /// well.
+    /// A packet came back late over `path`, so the run that it ends, of which one answer told, did not come back well.
     #[inline]
     pub(super) fn came_back_badly(&mut self, path: PathId, run: u8) {
         let newest = self.newest();
@@ -113,7 +125,7 @@ impl Thread {
     }
     /// Only these can be used from now on.
     pub(super) fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
-        self.paths = PathSet::usable(paths);
+        self.paths = by_length(paths);
         self.spray = self.paths.keep_or_draw(self.spray, rng);
         for kept in &mut self.ring {
             *kept = self.paths.keep_or_draw(*kept, rng);
