@@ -24,6 +24,18 @@ pub(crate) fn note(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
+/// Columns of what is printed for people.
+const WIDTH: usize = 80;
+
+/// `text` in lines of 80 columns, the first of which begins with `first` and the others with `rest`. Nothing of nothing.
+pub(crate) fn wrapped(text: &str, first: &str, rest: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let options = textwrap::Options::new(WIDTH).initial_indent(first).subsequent_indent(rest);
+    textwrap::fill(text, options.break_words(false).word_splitter(textwrap::WordSplitter::NoHyphenation))
+}
+
 /// How errors are shown.
 pub(crate) fn error_style(colour: Colour) -> Style {
     let coloured = match colour {

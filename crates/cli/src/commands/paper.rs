@@ -81,11 +81,12 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     destination.write(&plan, &verdicts, &settings).map_err(failure)?;
     if args.json {
         terminal::out(&json(&verdicts));
-    } else if !args.quiet {
-        let page = args.out.join(&args.name).join("index.html");
-        let tables = [claims_text(&verdicts), rankings_text(&plan), scores_text(&plan)].concat();
-        let text = format!("{tables}\npage: {}\n", page.display());
-        terminal::out(&text);
+    } else {
+        if !args.quiet {
+            let tables = [claims_text(&verdicts), rankings_text(&plan), scores_text(&plan)].concat();
+            terminal::out(&format!("{tables}\n"));
+        }
+        terminal::out(&format!("page: {}\n", args.out.join(&args.name).join("index.html").display()));
     }
     Ok(outcome)
 }
