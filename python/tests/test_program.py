@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pathweave as pw
-
 from conftest import ROOT
 
 QUICKSTART = str(ROOT / "scenarios" / "quickstart.toml")

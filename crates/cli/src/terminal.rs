@@ -32,9 +32,18 @@ pub(crate) fn wrapped(text: &str, first: &str, rest: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
+    const TOGETHER: &str = "\u{a0}";
     let options = textwrap::Options::new(WIDTH).initial_indent(first).subsequent_indent(rest);
-    textwrap::fill(text, options.break_words(false).word_splitter(textwrap::WordSplitter::NoHyphenation))
+    let options = options.break_words(false).word_splitter(textwrap::WordSplitter::NoHyphenation);
+    // A unit stays with its number.
+    let bound = UNITS
+        .iter()
+        .fold(text.to_owned(), |text, unit| text.replace(&format!(" {unit}"), &format!("{TOGETHER}{unit}")));
+    textwrap::fill(&bound, options).replace(TOGETHER, " ")
 }
+
+/// What follows a number, and what follows it in turn.
+const UNITS: [&str; 9] = ["% ", "%)", "ms ", "ms)", "ms;", "us ", "us)", "us;", "us."];
 
 /// How errors are shown.
 pub(crate) fn error_style(colour: Colour) -> Style {

@@ -51,15 +51,15 @@ fn render(grids: &[Grid]) -> String {
 /// to is in each table.
 fn parts(grid: &Grid) -> Vec<Vec<usize>> {
     const RATIO: &str = "ratio";
-    // Borders and the space around what is in a column.
+    // With the space around what is in a column, and what is between two.
     let widest =
-        |texts: &mut dyn Iterator<Item = &str>| 2 + texts.map(|t| t.chars().count()).max().unwrap_or(0);
+        |texts: &mut dyn Iterator<Item = &str>| 3 + texts.map(|t| t.chars().count()).max().unwrap_or(0);
     let width = |&c: &usize| {
         let cells = grid.rows.iter().map(|row| row.cells[c].text.as_str());
         widest(&mut std::iter::once(grid.columns[c].as_str()).chain(cells))
     };
     let labels = grid.rows.iter().map(|row| row.label.as_str());
-    let label = 2 + widest(&mut std::iter::once(grid.title.as_str()).chain(labels));
+    let label = 1 + widest(&mut std::iter::once(grid.title.as_str()).chain(labels));
     let base: Vec<usize> = if grid.columns.iter().any(|c| c == RATIO) { vec![0] } else { vec![] };
     let mut parts: Vec<Vec<usize>> = vec![base.clone()];
     for first in (base.len()..grid.columns.len()).filter(|&c| grid.columns[c] != RATIO) {
@@ -104,14 +104,14 @@ mod tests {
     #[test]
     fn a_wide_table_becomes_several_and_ratios_stay_with_what_they_are_to() {
         let ratios = ["a", "b", "ratio", "c", "ratio", "d", "ratio"];
-        // Borders 2, label 22, columns of 12: seven of them would be 108, five 84.
+        // Border 1, label 23, columns of 13: seven of them would be 115, five 89.
         assert_eq!(parts(&grid(&ratios, 10)), [vec![0, 1, 2], vec![0, 3, 4], vec![0, 5, 6]]);
         assert_eq!(parts(&grid(&ratios, 7)), [vec![0, 1, 2, 3, 4], vec![0, 5, 6]]);
         assert_eq!(parts(&grid(&["a", "b", "c", "d", "e"], 10)), [vec![0, 1, 2, 3], vec![4]]);
         assert_eq!(parts(&grid(&["a"], 100)), [vec![0]]);
-        for columns in [&ratios[..], &["a", "b", "c", "d", "e"]] {
-            let text = render(&[grid(columns, 10)]);
-            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        for width in 1..=15 {
+            let text = render(&[grid(&ratios, width)]);
+            assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         }
     }
 }

@@ -42,7 +42,7 @@ fn run() -> RunResult {
         nodes: nodes.into_iter().enumerate().map(node).collect(),
         links: links.into_iter().enumerate().map(link).collect(),
         flows: (0..200).map(|i| if i >= 198 { FlowRecord { flow: i, ..flow(7) } } else { flow(i) }).collect(),
-        events: vec![EventRecord::new(5_000, EventKind::Fault, 2)],
+        events: vec![EventRecord { link: Some(2), ..EventRecord::new(5_000, EventKind::Fault, 2) }],
         ..RunResult::default()
     };
     run.info.simulated_ps = 4_000_000;
@@ -86,7 +86,7 @@ fn a_run_is_explained_by_its_tables() {
         ),
         ("pauses", "4 on 1 links; up0 paused tor for 7.000 us in 4 pauses"),
         ("late flows", "of the slowest 2, 100 % were told of congestion (2 % of all)"),
-        ("faults", "1 began, the first at 5.000 ns"),
+        ("faults", "1 began, the first at 5.000 ns, on tor to up0"),
     ];
     for (about, text) in expected {
         assert_eq!(words(&found, about), Some(text), "{about}");
@@ -107,6 +107,10 @@ fn what_is_lost_and_what_is_well_are_told_too() {
     assert_eq!(
         words(&found, "losses"),
         Some("9 packets dropped (9 on tor to up1); 9 of 20 sent again, 1 timeouts")
+    );
+    lossy.links[3].dropped_packets = 0;
+    assert!(
+        words(&explained(&lossy), "limited by").unwrap().starts_with("timeouts, although no packet was lost")
     );
     let mut well = run();
     well.flows.truncate(7);

@@ -148,7 +148,7 @@ fn kinds() -> String {
             wrapped(&format!("{:<12}{count:>4}  {help}", value.get_name()), "", &" ".repeat(18))
         );
     }
-    text + "\n`pathweave list KIND` lists one of them, `pathweave show NAME` has the settings of one entry.\n"
+    text + "\n`pathweave list KIND` lists one of them, `pathweave show NAME` has the settings\nof one entry.\n"
 }
 
 fn section(section: &Section, show: fn(&Entry) -> String) -> String {

@@ -101,8 +101,11 @@ impl Run {
             format!("{open} flows did not finish: see the losses, the faults and summary.json")
         } else if tail.is_nan() || tail < LATE {
             "little: flows took about as long as on an idle network".to_owned()
-        } else if self.flows.sum("timeouts") > 0.0 {
-            "lost packets that only a timeout noticed".to_owned()
+        } else if self.share_that_met(late(&slowest), "timeouts") >= 0.5 {
+            match self.links.sum("dropped_packets") {
+                0.0 => "timeouts, although no packet was lost: what they waited for was late".to_owned(),
+                _ => "lost packets that only a timeout noticed".to_owned(),
+            }
         } else if let (Some(balance), false) = (&uneven, hosts.is_some_and(|(_, share)| share >= FULL)) {
             format!(
                 "unevenly used paths: {} has {:.1} times the mean of the links beside it",
@@ -182,20 +185,22 @@ impl Run {
         })
     }
 
-    /// The switch whose links to one tier differ most in what they carried.
+    /// The switch whose links up differ most in what they carried; only upwards a switch has a choice.
     fn most_uneven(&self) -> Option<Balance> {
-        let mut groups: BTreeMap<(u64, u64, bool), Vec<usize>> = BTreeMap::new();
-        // A switch is known by the links of other tiers that it has, too; up and down are told apart by the highest tier.
-        let mut highest: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        // The lowest and the highest tier of the links of a node: those of the highest lead up where it has others below.
+        let mut tiers: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         let node = |row: usize| self.links.number("from_node", row) as u64;
         let tier = |row: usize| self.links.number("tier", row) as u64;
         for row in 0..self.links.rows {
-            let known = highest.entry(node(row)).or_default();
-            *known = tier(row).max(*known);
+            let known = tiers.entry(node(row)).or_insert((tier(row), tier(row)));
+            *known = (tier(row).min(known.0), tier(row).max(known.1));
         }
         for row in (0..self.links.rows).filter(|&row| tier(row) > 1) {
-            let up = highest[&node(row)] == tier(row);
-            groups.entry((node(row), tier(row), up)).or_default().push(row);
+            let (lowest, highest) = tiers[&node(row)];
+            if lowest < tier(row) && tier(row) == highest {
+                groups.entry(node(row)).or_default().push(row);
+            }
         }
         let carried = |row: usize| self.links.number("tx_bytes", row);
         let balance = |rows: Vec<usize>| {
@@ -209,9 +214,7 @@ impl Run {
                 over_mean: carried(busiest) / mean,
             })
         };
-        // Only upwards a switch has a choice.
-        let choices = groups.into_iter().filter(|((.., up), _)| *up).map(|(_, rows)| rows);
-        choices.filter_map(balance).max_by(|a, b| a.over_mean.total_cmp(&b.over_mean))
+        groups.into_values().filter_map(balance).max_by(|a, b| a.over_mean.total_cmp(&b.over_mean))
     }
 
     fn balance(&self) -> Option<Finding> {
@@ -286,14 +289,10 @@ impl Run {
     /// What the slowest hundredth of the flows met, beside the others.
     fn late(&self) -> Option<Finding> {
         let slowest = self.slowest();
-        let late = &slowest[..slowest.len().div_ceil(100)];
+        let late = late(&slowest);
         if late.iter().all(|&row| self.flows.number("slowdown", row) < LATE) {
             return None;
         }
-        let met = |rows: &[usize], column: &str| {
-            rows.iter().filter(|&&row| self.flows.number(column, row) > 0.0).count() as f64
-                / rows.len().max(1) as f64
-        };
         let mut parts = Vec::new();
         for (column, what) in [
             ("timeouts", "waited for a timeout"),
@@ -301,9 +300,13 @@ impl Run {
             ("cnp_packets", "were told of congestion"),
             ("ooo_packets", "had packets out of order"),
         ] {
-            let share = met(late, column);
+            let share = self.share_that_met(late, column);
             if share > 0.0 {
-                parts.push(format!("{} {what} ({} of all)", percent(share), percent(met(&slowest, column))));
+                parts.push(format!(
+                    "{} {what} ({} of all)",
+                    percent(share),
+                    percent(self.share_that_met(&slowest, column))
+                ));
             }
         }
         if parts.is_empty() {
@@ -316,18 +319,35 @@ impl Run {
         })
     }
 
+    /// Of the flows in `rows`, those in which a counter is not 0.
+    fn share_that_met(&self, rows: &[usize], counter: &str) -> f64 {
+        let met = rows.iter().filter(|&&row| self.flows.number(counter, row) > 0.0).count();
+        met as f64 / rows.len().max(1) as f64
+    }
+
     fn faults(&self) -> Option<Finding> {
         let rows: Vec<usize> =
             (0..self.events.rows).filter(|&row| self.events.text("kind", row) == "fault").collect();
         let first = *rows.first()?;
         let at = Quantity::TimeNs.show(self.events.number("time_ns", first));
-        let count = rows.len();
+        // The number of a link is the number of its row.
+        let link = |row: &usize| {
+            Some(self.events.number("link", *row)).filter(|n| n.is_finite()).map(|n| n as usize)
+        };
+        let names: Vec<String> = rows.iter().filter_map(link).map(|row| self.link(row)).take(SHOWN).collect();
+        let on = if names.is_empty() { String::new() } else { format!(", on {}", names.join(", ")) };
+        let more = if rows.len() > names.len() && !names.is_empty() { " and others" } else { "" };
         Some(Finding {
             about: "faults",
-            words: format!("{count} began, the first at {at}"),
-            evidence: "events.parquet: kind = fault",
+            words: format!("{} began, the first at {at}{on}{more}", rows.len()),
+            evidence: "events.parquet: kind = fault, link",
         })
     }
+}
+
+/// The slowest hundredth.
+fn late(slowest: &[usize]) -> &[usize] {
+    &slowest[..slowest.len().div_ceil(100)]
 }
 
 fn percent(share: f64) -> String {

@@ -1,6 +1,6 @@
 //! How many flows have arrived by when, or how many are slower than what: a curve a scheme.
 
-use super::Situation;
+use super::situation::Situation;
 use super::verdict::{Measure, three_digits};
 use crate::human::Quantity;
 use crate::records::{FlowRecord, FlowStatus, RunResult};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::page::escape;
 use crate::human::Quantity;
 use crate::records::{LinkTotals, NodeKind, RunResult};
+use crate::report::escape;
 
 const WIDTH: f64 = 440.0;
 const LEFT: f64 = 8.0;

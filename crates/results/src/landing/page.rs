@@ -1,10 +1,9 @@
 //! The page: a tile a situation, then a card a situation.
 
-pub(super) use crate::report::escape;
-
+use super::situation::Situation;
 use super::verdict::Verdict;
-use super::{Situation, curve, map};
-use crate::report::fill;
+use super::{curve, map};
+use crate::report::{escape, fill};
 
 const PAGE: &str = include_str!("page.html");
 /// The style of reports, and what only this page has.

@@ -1,6 +1,6 @@
 //! Who is best in a situation, by how much, and who loses: in words that follow from the runs.
 
-use super::Situation;
+use super::situation::Situation;
 use crate::human::Quantity;
 use crate::summary::Summary;
 
