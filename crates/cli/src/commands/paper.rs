@@ -46,7 +46,7 @@ pub(crate) struct PaperArgs {
     /// Read papers from this folder instead of those that are part of the program
     #[arg(long, value_name = "DIR")]
     pub(crate) papers: Option<PathBuf>,
-    /// Say nothing but errors
+    /// Say nothing but errors and where the page is
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
     /// Print the claims as JSON on standard output, and nothing else there
