@@ -1,5 +1,5 @@
 //! A new file among the papers makes them be embedded anew.
 
 fn main() {
-    println!("cargo:rerun-if-changed=../../papers");
+    println!("cargo:rerun-if-changed=papers");
 }

@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, ListArgs, PaperArgs, RunArgs, ScanPeriodArgs, SweepArgs,
+    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, ExplainArgs, ListArgs, ManArgs, PaperArgs, RunArgs,
+    ScanPeriodArgs, ShowArgs, SweepArgs,
 };
 use crate::options::Colour;
 
@@ -38,13 +39,17 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Check a scenario without running it: what it resolves to, its size, its bounds, what a run costs
     Check(CheckArgs),
+    /// Say in words what limited a run, with the tables and columns that show it
+    Explain(ExplainArgs),
     /// List what scenarios can name
     List(ListArgs),
+    /// Show one of what scenarios can name, with its settings
+    Show(ShowArgs),
     /// Print the JSON Schema of scenario files, for editors
     Schema,
     /// Write a topology, a list of flows or the messages of a trace in another format
     Convert(ConvertArgs),
-    /// Compare four transports on the 320-host fat tree of the UDMP paper
+    /// Compare published systems and our default with ECMP, each on the traffic it was made for
     Demo(DemoArgs),
     /// Run the evaluation of a publication again and compare every number it states
     Paper(PaperArgs),
@@ -60,6 +65,8 @@ pub(crate) enum Command {
     Ping(crate::ping::PingArgs),
     /// The libfabric provider: variables for a shell, and what it offers
     Ofi(crate::ofi::OfiArgs),
+    /// Write manual pages
+    Man(ManArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell

@@ -1,7 +1,5 @@
 //! How a command can end, and the exit code of each.
 
-use std::process::ExitCode;
-
 use pathweave_scenario::{Diagnostics, Style};
 
 /// Exit code where input, or the place for output, is at fault.
@@ -32,22 +30,22 @@ pub(crate) enum Failure {
 }
 
 impl Outcome {
-    pub(crate) fn exit_code(self) -> ExitCode {
-        ExitCode::from(match self {
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
             Outcome::Done => 0,
             Outcome::Unfinished => 3,
             Outcome::Interrupted => 130,
             Outcome::Command(code) => code,
-        })
+        }
     }
 }
 
 impl Failure {
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
             Failure::Scenario(_) | Failure::Input(_) => NOT_USABLE,
             Failure::Internal(_) => 1,
-        })
+        }
     }
     pub(crate) fn render(&self, style: Style) -> String {
         match self {

@@ -16,7 +16,7 @@ pub(crate) struct Changes {
 /// What a run says while it runs.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Talk {
-    /// Say nothing but errors
+    /// Say nothing but errors and where the report is
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
     /// Print the summary as JSON on standard output, and nothing else there

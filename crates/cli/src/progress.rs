@@ -2,11 +2,13 @@
 //! standard error.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::{Duration as Wall, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pathweave_scenario::units::Time;
 
+use crate::batch::Batch;
 use crate::options::{Bar, Talk};
 use crate::terminal;
 
@@ -46,7 +48,11 @@ pub(crate) struct RunProgress {
 
 enum Show {
     Bar(ProgressBar),
-    Lines { next: Instant },
+    Lines {
+        next: Instant,
+    },
+    /// A run of a batch, which shows how far all are together.
+    Part(Arc<Batch>, usize),
     Silent,
 }
 
@@ -98,6 +104,13 @@ impl Reporter {
 }
 
 impl RunProgress {
+    /// Run `index` of a batch.
+    pub(crate) fn part(batch: &Arc<Batch>, index: usize) -> Self {
+        let now = Instant::now();
+        let show = Show::Part(Arc::clone(batch), index);
+        RunProgress { show, label: String::new(), started: now, rate_from: (now, 0), hops_per_s: 0.0 }
+    }
+
     /// Shows where the run is. Cheap enough to be called many times a second.
     pub(crate) fn update(&mut self, now: Instant, at: Snapshot) {
         let (since, hops) = self.rate_from;
@@ -118,6 +131,7 @@ impl RunProgress {
                 terminal::note(&format!("{}: {}", self.label, describe(at, elapsed, self.hops_per_s)));
             }
             Show::Lines { .. } => {}
+            Show::Part(batch, index) => batch.update(*index, Some(at.done)),
         }
     }
 
@@ -130,6 +144,7 @@ impl RunProgress {
                 bar.finish_with_message(words.to_owned());
             }
             Show::Lines { .. } => terminal::note(&format!("{}: {words}", self.label)),
+            Show::Part(batch, index) => batch.update(index, None),
         }
     }
 }

@@ -24,6 +24,27 @@ pub(crate) fn note(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
+/// Columns of what is printed for people.
+const WIDTH: usize = 80;
+
+/// `text` in lines of 80 columns, the first of which begins with `first` and the others with `rest`. Nothing of nothing.
+pub(crate) fn wrapped(text: &str, first: &str, rest: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    const TOGETHER: &str = "\u{a0}";
+    let options = textwrap::Options::new(WIDTH).initial_indent(first).subsequent_indent(rest);
+    let options = options.break_words(false).word_splitter(textwrap::WordSplitter::NoHyphenation);
+    // A unit stays with its number.
+    let bound = UNITS
+        .iter()
+        .fold(text.to_owned(), |text, unit| text.replace(&format!(" {unit}"), &format!("{TOGETHER}{unit}")));
+    textwrap::fill(&bound, options).replace(TOGETHER, " ")
+}
+
+/// What follows a number, and what follows it in turn.
+const UNITS: [&str; 9] = ["% ", "%)", "ms ", "ms)", "ms;", "us ", "us)", "us;", "us."];
+
 /// How errors are shown.
 pub(crate) fn error_style(colour: Colour) -> Style {
     let coloured = match colour {

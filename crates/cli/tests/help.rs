@@ -23,7 +23,9 @@ fn the_document_is_the_help() {
         "run",
         "compare",
         "check",
+        "explain",
         "list",
+        "show",
         "schema",
         "demo",
         "paper",
@@ -33,6 +35,7 @@ fn the_document_is_the_help() {
         "perf",
         "ping",
         "ofi",
+        "man",
         "completions",
     ];
     let of_perf = ["server", "client"];

@@ -33,7 +33,8 @@ fn a_run_leaves_a_folder_and_says_where() {
 fn quiet_is_quiet_and_json_is_only_json() {
     let lab = Lab::with_small();
     let quiet = lab.run(&["run", "small.toml", "--quiet"]);
-    assert_eq!((quiet.code, quiet.out.as_str(), quiet.err.as_str()), (0, "", ""));
+    let where_to = "report: results/small-seed1/report.html\n";
+    assert_eq!((quiet.code, quiet.out.as_str(), quiet.err.as_str()), (0, where_to, ""));
     let json = lab.run(&["run", "small.toml", "--json"]);
     let value: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(value["overall"]["finished"], 4);
@@ -128,7 +129,7 @@ fn several_scenarios_are_compared_side_by_side() {
     assert_eq!(value[1]["runs"][1]["run"]["name"], "rps");
     assert_eq!(names(&lab.path("r")), ["index.html", "other", "small"]);
     let index = fs::read_to_string(lab.path("r/index.html")).unwrap();
-    assert!(index.contains("href=\"other/report.html\"") && index.contains("FCT mean"));
+    assert!(index.contains("href=\"other/report.html\"") && index.contains("is done first, after"));
     assert_eq!(lab.run(&args).code, 0, "results of several scenarios are replaced too");
     let twice = lab.run(&["compare", "small.toml", "small.toml", "--schemes", "rps"]);
     assert_eq!(twice.code, 2);

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{PaperError, unknown};
 use crate::model::{FigureFile, PaperFile};
 
-static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
+static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/papers");
 
 /// Longest file of a paper, bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;

@@ -23,22 +23,56 @@ pub fn differences_table(runs: &[&RunInfo]) -> String {
     render(differences::of_schemes(runs).as_slice())
 }
 
+/// Columns of a terminal that tables fit.
+const WIDTH: usize = 80;
+
 fn render(grids: &[Grid]) -> String {
     let mut out = String::new();
     for grid in grids {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_BORDERS_ONLY);
-        table.set_header([&grid.title].into_iter().chain(&grid.columns));
-        for row in &grid.rows {
-            table.add_row([row.label.as_str()].into_iter().chain(row.cells.iter().map(|c| c.text.as_str())));
+        for columns in parts(grid) {
+            let mut table = Table::new();
+            table.load_style(presets::UTF8_BORDERS_ONLY);
+            table.set_header([&grid.title].into_iter().chain(columns.iter().map(|&c| &grid.columns[c])));
+            for row in &grid.rows {
+                let cells = columns.iter().map(|&c| row.cells[c].text.as_str());
+                table.add_row([row.label.as_str()].into_iter().chain(cells));
+            }
+            for column in table.column_iter_mut().skip(1) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+            out.push_str(&table.to_string());
+            out.push('\n');
         }
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        out.push_str(&table.to_string());
-        out.push('\n');
     }
     out
+}
+
+/// Columns of a grid in tables that fit a terminal, one below the other. A ratio stays with what it is of, and what ratios are
+/// to is in each table.
+fn parts(grid: &Grid) -> Vec<Vec<usize>> {
+    const RATIO: &str = "ratio";
+    // With the space around what is in a column, and what is between two.
+    let widest =
+        |texts: &mut dyn Iterator<Item = &str>| 3 + texts.map(|t| t.chars().count()).max().unwrap_or(0);
+    let width = |&c: &usize| {
+        let cells = grid.rows.iter().map(|row| row.cells[c].text.as_str());
+        widest(&mut std::iter::once(grid.columns[c].as_str()).chain(cells))
+    };
+    let labels = grid.rows.iter().map(|row| row.label.as_str());
+    let label = 1 + widest(&mut std::iter::once(grid.title.as_str()).chain(labels));
+    let base: Vec<usize> = if grid.columns.iter().any(|c| c == RATIO) { vec![0] } else { vec![] };
+    let mut parts: Vec<Vec<usize>> = vec![base.clone()];
+    for first in (base.len()..grid.columns.len()).filter(|&c| grid.columns[c] != RATIO) {
+        let with_ratio = grid.columns.get(first + 1).is_some_and(|next| next == RATIO);
+        let unit: Vec<usize> = (first..=first + usize::from(with_ratio)).collect();
+        let part = parts.last().expect("there is one from the start");
+        let full = label + part.iter().chain(&unit).map(width).sum::<usize>() > WIDTH;
+        if full && part.len() > base.len() {
+            parts.push(base.clone());
+        }
+        parts.last_mut().expect("there is one from the start").extend(unit);
+    }
+    parts
 }
 
 /// A line on a run that did not finish everything; nothing for one that did.
@@ -50,4 +84,34 @@ pub(crate) fn ending(summary: &Summary) -> String {
     let partial = if run.partial { "PARTIAL: " } else { "" };
     let detail = if run.ended_detail.is_empty() { String::new() } else { format!(" {}", run.ended_detail) };
     format!("{partial}{}: {}{detail}\n", run.name, run.ended.meaning())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid::{Cell, Row};
+
+    fn grid(columns: &[&str], width: usize) -> Grid {
+        let cells = || columns.iter().map(|_| Cell { text: "x".repeat(width), value: None }).collect();
+        let row = Row { label: "l".repeat(20), cells: cells() };
+        Grid {
+            title: "t".to_owned(),
+            columns: columns.iter().map(|&c| c.to_owned()).collect(),
+            rows: vec![row],
+        }
+    }
+
+    #[test]
+    fn a_wide_table_becomes_several_and_ratios_stay_with_what_they_are_to() {
+        let ratios = ["a", "b", "ratio", "c", "ratio", "d", "ratio"];
+        // Border 1, label 23, columns of 13: seven of them would be 115, five 89.
+        assert_eq!(parts(&grid(&ratios, 10)), [vec![0, 1, 2], vec![0, 3, 4], vec![0, 5, 6]]);
+        assert_eq!(parts(&grid(&ratios, 7)), [vec![0, 1, 2, 3, 4], vec![0, 5, 6]]);
+        assert_eq!(parts(&grid(&["a", "b", "c", "d", "e"], 10)), [vec![0, 1, 2, 3], vec![4]]);
+        assert_eq!(parts(&grid(&["a"], 100)), [vec![0]]);
+        for width in 1..=15 {
+            let text = render(&[grid(&ratios, width)]);
+            assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        }
+    }
 }

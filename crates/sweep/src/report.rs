@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::summary::SweepSummary;
 
 /// The viewer, built from `web/`. Built pages are part of the source, so that building the program takes no Node.
-const VIEWER: &str = include_str!("../../../web/dist/sweep.html");
+const VIEWER: &str = include_str!("../viewer/sweep.html");
 /// Failures shown.
 const SHOWN: usize = 20;
 

@@ -12,7 +12,7 @@ macro_rules! builtin {
         &[$(BuiltinCdf {
             name: $name,
             help: $help,
-            text: include_str!(concat!("../../../data/cdf/", $name, ".txt")),
+            text: include_str!(concat!("../cdf/", $name, ".txt")),
         },)*]
     };
 }

@@ -2,21 +2,23 @@
 
 use clap::Args;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use pathweave_results::{ResultFolder, Summary, comparison_table, differences_table};
+use pathweave_results::{
+    ResultFolder, RunResult, Situation, Summary, comparison_table, differences_table, sentence,
+};
 use pathweave_scenario::{Changes, Loaded, Prepared};
 use pathweave_sim::Tap;
 use serde::Serialize;
 
-use super::{default_folder, output, safe_name};
-use crate::batch::in_threads;
+use super::{Names, default_folder, output, safe_name, scheme_names};
+use crate::batch::{Batch, in_threads};
 use crate::execute::{Finished, execute};
 use crate::failure::{Failure, Outcome};
-use crate::index;
 use crate::interrupt::Interrupt;
+use crate::landing;
 use crate::options::Talk;
-use crate::progress::Reporter;
+use crate::progress::{Reporter, RunProgress};
 use crate::terminal;
 use crate::traces::{TraceArgs, Traces};
 
@@ -26,7 +28,8 @@ pub(crate) struct CompareArgs {
     #[arg(required = true, value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<PathBuf>,
     /// Schemes to compare, in order; ratios are against the first
-    #[arg(long, value_delimiter = ',', required = true, value_name = "A,B,...")]
+    #[arg(long, value_delimiter = ',', required = true, value_name = "A,B,...",
+        value_parser = Names(scheme_names), hide_possible_values = true)]
     pub(crate) schemes: Vec<String>,
     #[command(flatten)]
     pub(crate) changes: crate::options::Changes,
@@ -58,12 +61,33 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome, Failure> {
     let name = if comparisons.len() == 1 { comparisons[0].name.as_str() } else { "comparison" };
     let target =
         args.out.clone().unwrap_or_else(|| default_folder(&format!("{name}-compare-seed{}", first.seed)));
-    carry_out(&comparisons, &target, args.jobs, &args.traces, &args.talk)
+    let heading = Heading { title: "Comparison", says: "", tells: Tells::Tables };
+    carry_out(&comparisons, &target, args.jobs, &args.traces, &args.talk, &heading)
+}
+
+/// What the page of several comparisons begins with, and what the terminal shows of them.
+pub(crate) struct Heading<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) says: &'a str,
+    pub(crate) tells: Tells,
+}
+
+/// What the terminal shows of finished comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tells {
+    /// Every figure.
+    Tables,
+    /// A sentence each.
+    Sentences,
 }
 
 /// One scenario under several schemes.
 pub(crate) struct Comparison {
     name: String,
+    /// What it is called on the page; its name unless told otherwise.
+    pub(crate) title: String,
+    /// What happens in it.
+    pub(crate) says: String,
     runs: Vec<Planned>,
 }
 
@@ -79,7 +103,8 @@ impl Comparison {
         schemes: &[String],
         load: impl Fn(&str) -> Result<Loaded, pathweave_scenario::Diagnostics>,
     ) -> Result<Self, Failure> {
-        let mut comparison = Comparison { name: String::new(), runs: Vec::new() };
+        let (name, title, says) = (String::new(), String::new(), String::new());
+        let mut comparison = Comparison { name, title, says, runs: Vec::new() };
         for scheme in schemes {
             let loaded = load(scheme)?;
             let mut prepared = loaded.prepare()?;
@@ -87,6 +112,7 @@ impl Comparison {
             comparison.name = std::mem::replace(&mut prepared.spec.name, scheme.clone());
             comparison.runs.push(Planned { scheme: scheme.clone(), loaded, prepared });
         }
+        comparison.title.clone_from(&comparison.name);
         Ok(comparison)
     }
 }
@@ -109,19 +135,16 @@ pub(crate) fn carry_out(
     jobs: Option<u16>,
     traces: &TraceArgs,
     talk: &Talk,
+    heading: &Heading<'_>,
 ) -> Result<Outcome, Failure> {
-    let several = comparisons.len() > 1;
+    let several = comparisons.len() > 1 || heading.tells == Tells::Sentences;
     check_scenario_names(comparisons)?;
     traces.check_files()?;
     if several {
-        index::check(target)?;
+        landing::check(target)?;
     }
     let place = |comparison: &Comparison| {
-        if several {
-            target.join(default_folder(&comparison.name).file_name().unwrap_or_default())
-        } else {
-            target.to_owned()
-        }
+        if several { target.join(safe_name(&comparison.name)) } else { target.to_owned() }
     };
     let mut folders = Vec::new();
     for comparison in comparisons {
@@ -134,7 +157,20 @@ pub(crate) fn carry_out(
         reporter.say(&format!("note: {note}"));
     }
     let interrupt = Interrupt::listen()?;
-    let finished = run_all(&planned, &mut traces, jobs, &reporter, &interrupt)?;
+    let batch = several.then(|| {
+        let costs = planned.iter().map(|(_, run)| run.prepared.inspect().estimate.cpu_s).collect();
+        let labels = planned.iter().map(|(label, _)| label.clone()).collect();
+        Arc::new(Batch::new(costs, labels, talk.quiet, talk.progress))
+    });
+    let width = planned.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+    let progress = |index: usize| match &batch {
+        Some(batch) => RunProgress::part(batch, index),
+        None => reporter.start(&planned[index].0, width),
+    };
+    let finished = run_all(&planned, &mut traces, jobs, &progress, &interrupt)?;
+    if let Some(batch) = batch {
+        batch.finish();
+    }
     for (((label, _), run), traces) in planned.iter().zip(&finished).zip(traces) {
         for note in run.as_ref().map_or(Ok(Vec::new()), |run| traces.write(&run.run))? {
             reporter.say(&format!("note: {label}: {note}"));
@@ -161,19 +197,13 @@ pub(crate) fn carry_out(
         let results: Vec<_> = done.iter().map(|run| (&run.run, &run.summary)).collect();
         folder.write_comparison(&results).map_err(output)?;
         folder.commit().map_err(output)?;
-        let summaries: Vec<&Summary> = done.iter().map(|run| &run.summary).collect();
-        let infos: Vec<_> = done.iter().map(|run| &run.run.info).collect();
-        pages.push(index::Page {
-            name: &comparison.name,
-            folder: place(comparison),
-            table: comparison_table(&summaries) + &differences_table(&infos),
-            summaries,
-        });
+        pages.push(Page { comparison, runs: done.iter().map(|run| (&run.run, &run.summary)).collect() });
     }
     if several {
-        index::write(target, &pages)?;
+        let situations: Vec<_> = pages.iter().map(Page::situation).collect();
+        landing::write(target, heading.title, heading.says, &situations)?;
     }
-    show(&pages, target, several, talk);
+    show(&pages, target, several, talk, heading.tells);
     for complaint in finished.iter().flatten().flatten().filter_map(Finished::complaint) {
         terminal::note(&complaint);
     }
@@ -193,23 +223,53 @@ fn check_scenario_names(comparisons: &[Comparison]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(pages: &[index::Page<'_>], target: &Path, several: bool, talk: &Talk) {
+/// A comparison that has been written.
+struct Page<'a> {
+    comparison: &'a Comparison,
+    runs: Vec<(&'a RunResult, &'a Summary)>,
+}
+
+impl<'a> Page<'a> {
+    fn situation(&self) -> Situation<'a> {
+        Situation {
+            title: &self.comparison.title,
+            says: &self.comparison.says,
+            report: format!("{}/report.html", safe_name(&self.comparison.name)),
+            runs: self.runs.clone(),
+        }
+    }
+
+    fn summaries(&self) -> Vec<&'a Summary> {
+        self.runs.iter().map(|(_, summary)| *summary).collect()
+    }
+
+    fn tables(&self) -> String {
+        let infos: Vec<_> = self.runs.iter().map(|(run, _)| &run.info).collect();
+        let (name, table) = (&self.comparison.name, comparison_table(&self.summaries()));
+        format!("{name}\n{table}{}\n", differences_table(&infos))
+    }
+}
+
+fn show(pages: &[Page<'_>], target: &Path, several: bool, talk: &Talk, tells: Tells) {
     #[derive(Serialize)]
     struct Entry<'a> {
         scenario: &'a str,
-        runs: &'a [&'a Summary],
+        runs: Vec<&'a Summary>,
     }
     if talk.json {
-        let all: Vec<_> =
-            pages.iter().map(|page| Entry { scenario: page.name, runs: &page.summaries }).collect();
-        terminal::out(&super::json(&all));
-    } else if !talk.quiet {
-        for page in pages {
-            terminal::out(&format!("{}\n{}\n", page.name, page.table));
-        }
-        let report = target.join(if several { "index.html" } else { "report.html" });
-        terminal::out(&format!("report: {}\n", report.display()));
+        let entries =
+            pages.iter().map(|page| Entry { scenario: &page.comparison.name, runs: page.summaries() });
+        terminal::out(&super::json(&entries.collect::<Vec<_>>()));
+        return;
     }
+    for page in pages.iter().filter(|_| !talk.quiet) {
+        terminal::out(&match tells {
+            Tells::Tables => page.tables(),
+            Tells::Sentences => format!("{}\n\n", terminal::wrapped(&sentence(&page.situation()), "", "  ")),
+        });
+    }
+    let report = target.join(if several { "index.html" } else { "report.html" });
+    terminal::out(&format!("report: {}\n", report.display()));
 }
 
 /// The runs of every comparison, in order; `None` for those an interruption kept from starting.
@@ -249,23 +309,21 @@ fn run_all(
     planned: &[(String, &Planned)],
     traces: &mut [Traces],
     jobs: Option<u16>,
-    reporter: &Reporter,
+    progress: &(impl Fn(usize) -> RunProgress + Sync),
     interrupt: &Interrupt,
 ) -> Result<Vec<Option<Finished>>, Failure> {
     type Slot<'a> = Mutex<(&'a mut Traces, Option<Result<Finished, Failure>>)>;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let width = planned.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
     let slots: Vec<Slot<'_>> = traces.iter_mut().map(|traces| Mutex::new((traces, None))).collect();
     let threads = jobs.map_or(cores, usize::from);
     let order: Vec<usize> = (0..planned.len()).collect();
     in_threads(threads, &order, interrupt, |index| {
-        let (label, run) = &planned[index];
+        let (_, run) = &planned[index];
         // Only the thread that took the run locks it.
         let mut slot = slots[index].lock().expect("no thread panics while it holds the lock");
         let (traces, result) = &mut *slot;
         let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
-        let progress = reporter.start(label, width);
-        *result = Some(execute(&run.loaded, &run.prepared, progress, interrupt, tap));
+        *result = Some(execute(&run.loaded, &run.prepared, progress(index), interrupt, tap));
     });
     let results = slots.into_iter().map(|slot| slot.into_inner().expect("every thread has ended well").1);
     results.map(Option::transpose).collect()

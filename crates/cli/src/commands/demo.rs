@@ -1,24 +1,25 @@
-//! `pathweave demo`: four transports on the 320-host fat tree of the UDMP paper.
+//! `pathweave demo`: the systems beside ECMP, each on the traffic that it was made for.
 
 use clap::Args;
+use include_dir::{Dir, include_dir};
 use pathweave_scenario::{Changes, Loaded};
+use serde::Deserialize;
 use std::path::PathBuf;
 
-use super::compare::{Comparison, carry_out};
+use super::compare::{Comparison, Heading, Tells, carry_out};
 use crate::failure::{Failure, Outcome};
 use crate::options::Talk;
 use crate::traces::TraceArgs;
 
-/// The demo is data: these files, compared over these schemes.
-const SCENARIOS: [(&str, &str); 3] = [
-    ("demo-permutation.toml", include_str!("../../../../scenarios/demo-permutation.toml")),
-    ("demo-websearch.toml", include_str!("../../../../scenarios/demo-websearch.toml")),
-    ("demo-alistorage.toml", include_str!("../../../../scenarios/demo-alistorage.toml")),
-];
-const SCHEMES: [&str; 4] = ["ecmp", "qp16", "rps", "rps-nocc"];
+/// The demo is data: a table of situations, and their scenarios.
+static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/demo");
+const TABLE: &str = "demo.toml";
 
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
+    /// Situations, by the names of their scenarios [default: all]
+    #[arg(value_name = "SITUATION", value_parser = situations())]
+    pub(crate) situations: Vec<String>,
     /// Result folder
     #[arg(long, value_name = "DIR", default_value = "results/demo")]
     pub(crate) out: PathBuf,
@@ -32,14 +33,86 @@ pub(crate) struct DemoArgs {
     pub(crate) talk: Talk,
 }
 
-pub(crate) fn demo(args: &DemoArgs) -> Result<Outcome, Failure> {
-    let schemes = SCHEMES.map(str::to_owned);
-    let mut comparisons = Vec::new();
-    for (name, text) in SCENARIOS {
-        comparisons.push(Comparison::plan(&schemes, |scheme| {
-            let changes = Changes { seed: args.seed, scheme: Some(scheme.to_owned()), ..Changes::default() };
-            Loaded::parse(text, name, "", &changes)
-        })?);
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Demo {
+    title: String,
+    says: String,
+    situation: Vec<Situation>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Situation {
+    /// Name of the scenario, whose file is named after it.
+    scenario: String,
+    title: String,
+    /// What happens, in a sentence or three.
+    says: String,
+    /// The first is what others are compared with.
+    schemes: Vec<String>,
+}
+
+impl Demo {
+    fn embedded() -> Demo {
+        toml::from_str(text(TABLE)).expect("the table is embedded, and a test reads it")
     }
-    carry_out(&comparisons, &args.out, args.jobs, &TraceArgs::default(), &args.talk)
+}
+
+fn text(name: &str) -> &'static str {
+    let file = FILES.get_file(name).and_then(include_dir::File::contents_utf8);
+    file.expect("the demo's files are embedded, and a test reads them")
+}
+
+/// What a user may name.
+fn situations() -> clap::builder::PossibleValuesParser {
+    Demo::embedded().situation.into_iter().map(|situation| situation.scenario).collect::<Vec<_>>().into()
+}
+
+pub(crate) fn demo(args: &DemoArgs) -> Result<Outcome, Failure> {
+    let demo = Demo::embedded();
+    let mut comparisons = Vec::new();
+    for situation in demo.situation {
+        if !args.situations.is_empty() && !args.situations.contains(&situation.scenario) {
+            continue;
+        }
+        let file = format!("{}.toml", situation.scenario);
+        let mut comparison = Comparison::plan(&situation.schemes, |scheme| {
+            let changes = Changes { seed: args.seed, scheme: Some(scheme.to_owned()), ..Changes::default() };
+            Loaded::parse(text(&file), &file, "", &changes)
+        })?;
+        comparison.title = situation.title;
+        comparison.says = situation.says;
+        comparisons.push(comparison);
+    }
+    let heading = Heading { title: &demo.title, says: &demo.says, tells: Tells::Sentences };
+    carry_out(&comparisons, &args.out, args.jobs, &TraceArgs::default(), &args.talk, &heading)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_situation_can_be_planned_and_every_file_is_of_one() {
+        let demo = Demo::embedded();
+        let mut files: Vec<String> =
+            demo.situation.iter().map(|situation| format!("{}.toml", situation.scenario)).collect();
+        for situation in &demo.situation {
+            let file = format!("{}.toml", situation.scenario);
+            let plan = Comparison::plan(&situation.schemes, |scheme| {
+                let changes = Changes { scheme: Some(scheme.to_owned()), ..Changes::default() };
+                Loaded::parse(text(&file), &file, "", &changes)
+            });
+            assert_eq!(plan.unwrap().title, situation.scenario, "the scenario is named after its file");
+            assert_eq!(situation.schemes[0], "ecmp");
+            assert!(situation.schemes.iter().any(|scheme| scheme == "weave"), "our own is in each");
+        }
+        let mut embedded: Vec<_> =
+            FILES.files().map(|file| file.path().to_string_lossy().into_owned()).collect();
+        files.push(TABLE.to_owned());
+        files.sort();
+        embedded.sort();
+        assert_eq!(embedded, files);
+    }
 }

@@ -1,17 +1,32 @@
-//! `pathweave list`.
+//! `pathweave list` and `pathweave show`: what scenarios can name.
 
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use pathweave_scenario::catalogue::{self, Entry, Field, Section};
+use pathweave_scenario::nearest;
 
 use crate::failure::{Failure, Outcome};
-use crate::terminal;
-
-const WIDTH: usize = 100;
+use crate::terminal::{self, wrapped};
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// What to list
-    pub(crate) what: What,
+    /// What to list; without it, what there is to list
+    pub(crate) what: Option<What>,
+    /// With where each comes from and its settings
+    #[arg(long, conflicts_with = "json", requires = "what")]
+    pub(crate) long: bool,
+    /// Print it as JSON, with settings
+    #[arg(long, requires = "what")]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ShowArgs {
+    /// Name of a scheme, topology, workload or preset
+    #[arg(value_parser = Names(all_names), hide_possible_values = true)]
+    pub(crate) name: String,
     /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -30,43 +45,153 @@ pub(crate) enum What {
     Presets,
 }
 
+impl What {
+    fn sections(self) -> Vec<Section> {
+        match self {
+            What::Schemes => catalogue::schemes(),
+            What::Topologies => catalogue::topology_kinds(),
+            What::Workloads => catalogue::workload_kinds(),
+            What::Presets => catalogue::presets(),
+        }
+    }
+}
+
+/// Any text, with names that shells complete.
+#[derive(Clone)]
+pub(crate) struct Names(pub(crate) fn() -> Vec<String>);
+
+impl TypedValueParser for Names {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+/// Names of schemes, aliases too.
+pub(crate) fn scheme_names() -> Vec<String> {
+    names(&What::Schemes.sections())
+}
+
+fn all_names() -> Vec<String> {
+    let mut all: Vec<String> =
+        What::value_variants().iter().flat_map(|what| names(&what.sections())).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn names(sections: &[Section]) -> Vec<String> {
+    let entries = sections.iter().flat_map(|section| &section.entries);
+    entries.flat_map(|entry| std::iter::once(&entry.name).chain(&entry.aliases)).cloned().collect()
+}
+
 pub(crate) fn list(args: &ListArgs) -> Result<Outcome, Failure> {
-    let sections = match args.what {
-        What::Schemes => catalogue::schemes(),
-        What::Topologies => catalogue::topology_kinds(),
-        What::Workloads => catalogue::workload_kinds(),
-        What::Presets => catalogue::presets(),
+    let Some(what) = args.what else {
+        terminal::out(&kinds());
+        return Ok(Outcome::Done);
     };
-    let text = if args.json { super::json(&sections) } else { sections.iter().map(section).collect() };
+    let sections = what.sections();
+    terminal::out(&match (args.json, args.long) {
+        (true, _) => super::json(&sections),
+        (_, true) => sections.iter().map(|one| section(one, entry)).collect(),
+        _ => {
+            let all: String = sections.iter().map(|one| section(one, line)).collect();
+            all + "`pathweave show NAME` has the settings of one, --long of all.\n"
+        }
+    });
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn show(args: &ShowArgs) -> Result<Outcome, Failure> {
+    let all: Vec<Section> = What::value_variants().iter().flat_map(|what| what.sections()).collect();
+    let mut found = Vec::new();
+    for section in all {
+        let named = |entry: &Entry| entry.name == args.name || entry.aliases.contains(&args.name);
+        let entries: Vec<Entry> = section.entries.into_iter().filter(named).collect();
+        if !entries.is_empty() {
+            found.push(Section { title: section.title, entries });
+        }
+    }
+    if found.is_empty() {
+        let names = all_names();
+        let near = nearest(&args.name, names.iter().map(String::as_str));
+        let hint = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+        return Err(Failure::Input(format!(
+            "nothing is named \"{}\"{hint} `pathweave list` tells what there is",
+            args.name
+        )));
+    }
+    let text =
+        if args.json { super::json(&found) } else { found.iter().map(|one| section(one, entry)).collect() };
     terminal::out(&text);
     Ok(Outcome::Done)
 }
 
-fn section(section: &Section) -> String {
-    let mut text = format!("{}\n\n", section.title);
-    for one in &section.entries {
-        text.push_str(&entry(one));
+fn kinds() -> String {
+    let mut text = String::new();
+    for what in What::value_variants() {
+        let value = what.to_possible_value().expect("every kind has a name");
+        let count: usize = what.sections().iter().map(|section| section.entries.len()).sum();
+        let help = value.get_help().map(ToString::to_string).unwrap_or_default();
+        text += &format!(
+            "{}\n",
+            wrapped(&format!("{:<12}{count:>4}  {help}", value.get_name()), "", &" ".repeat(18))
+        );
     }
-    text
+    text + "\n`pathweave list KIND` lists one of them, `pathweave show NAME` has the settings\nof one entry.\n"
+}
+
+fn section(section: &Section, show: fn(&Entry) -> String) -> String {
+    let entries: String = section.entries.iter().map(show).collect();
+    format!("{}\n\n{}\n", section.title, entries.trim_end_matches('\n').to_owned() + "\n")
+}
+
+fn called(entry: &Entry) -> String {
+    match entry.aliases.as_slice() {
+        [] => entry.name.clone(),
+        aliases => format!("{} (also {})", entry.name, aliases.join(", ")),
+    }
+}
+
+/// Name and help.
+fn line(entry: &Entry) -> String {
+    const HELP_AT: usize = 26;
+    let name = called(entry);
+    let rest = " ".repeat(HELP_AT);
+    if name.len() + 4 > HELP_AT {
+        return format!("  {name}\n{}\n", wrapped(&entry.help, &rest, &rest));
+    }
+    format!("{}\n", wrapped(&entry.help, &format!("  {name:<width$}", width = HELP_AT - 2), &rest))
 }
 
 fn entry(entry: &Entry) -> String {
-    let aliases = match entry.aliases.as_slice() {
-        [] => String::new(),
-        aliases => format!(" (also {})", aliases.join(", ")),
+    let mut text = format!("  {}\n", called(entry));
+    let mut add = |words: &str, first: usize, rest: usize| {
+        if !words.is_empty() {
+            text += &(wrapped(words, &" ".repeat(first), &" ".repeat(rest)) + "\n");
+        }
     };
-    let mut text = format!("  {}{aliases}\n", entry.name);
-    text.push_str(&wrapped(&entry.help, 6, 6));
+    add(&entry.help, 6, 6);
     if !entry.source.is_empty() {
-        text.push_str(&wrapped(&format!("Source: {}", entry.source), 6, 6));
+        add(&format!("Source: {}", entry.source), 6, 6);
     }
     // Settings without explanations are short and go on common lines.
     if entry.fields.iter().all(|field| field.help.is_empty()) {
         let all: Vec<_> = entry.fields.iter().map(setting).collect();
-        text.push_str(&wrapped(&all.join("; "), 6, 6));
+        add(&all.join("; "), 6, 6);
     } else {
         for field in &entry.fields {
-            text.push_str(&wrapped(&format!("{}  {}", setting(field), field.help), 6, 10));
+            add(&format!("{}  {}", setting(field), field.help), 6, 10);
         }
     }
     text.push('\n');
@@ -79,14 +204,4 @@ fn setting(field: &Field) -> String {
         (false, "") => field.name.clone(),
         (false, default) => format!("{} = {default}", field.name),
     }
-}
-
-fn wrapped(text: &str, first: usize, rest: usize) -> String {
-    if text.is_empty() {
-        return String::new();
-    }
-    let (first, rest) = (" ".repeat(first), " ".repeat(rest));
-    let options = textwrap::Options::new(WIDTH).initial_indent(&first).subsequent_indent(&rest);
-    let options = options.break_words(false).word_splitter(textwrap::WordSplitter::NoHyphenation);
-    textwrap::fill(text, options) + "\n"
 }

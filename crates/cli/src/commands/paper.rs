@@ -46,7 +46,7 @@ pub(crate) struct PaperArgs {
     /// Read papers from this folder instead of those that are part of the program
     #[arg(long, value_name = "DIR")]
     pub(crate) papers: Option<PathBuf>,
-    /// Say nothing but errors
+    /// Say nothing but errors and where the page is
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
     /// Print the claims as JSON on standard output, and nothing else there
@@ -81,11 +81,12 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     destination.write(&plan, &verdicts, &settings).map_err(failure)?;
     if args.json {
         terminal::out(&json(&verdicts));
-    } else if !args.quiet {
-        let page = args.out.join(&args.name).join("index.html");
-        let tables = [claims_text(&verdicts), rankings_text(&plan), scores_text(&plan)].concat();
-        let text = format!("{tables}\npage: {}\n", page.display());
-        terminal::out(&text);
+    } else {
+        if !args.quiet {
+            let tables = [claims_text(&verdicts), rankings_text(&plan), scores_text(&plan)].concat();
+            terminal::out(&format!("{tables}\n"));
+        }
+        terminal::out(&format!("page: {}\n", args.out.join(&args.name).join("index.html").display()));
     }
     Ok(outcome)
 }

@@ -58,10 +58,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     }
     if args.talk.json {
         terminal::out(&super::json(&finished.summary));
-    } else if !args.talk.quiet {
-        let report = target.join("report.html");
-        let tables = summary_table(&finished.summary) + &differences_table(&[&finished.run.info]);
-        tell(&format!("{tables}\nreport: {}\n", report.display()));
+    } else {
+        if !args.talk.quiet {
+            let tables = summary_table(&finished.summary) + &differences_table(&[&finished.run.info]);
+            tell(&format!("{tables}\n"));
+        }
+        tell(&format!("report: {}\n", target.join("report.html").display()));
     }
     if let Some(complaint) = finished.complaint() {
         terminal::note(&complaint);

@@ -68,10 +68,12 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<Outcome, Failure> {
     }
     if args.talk.json {
         terminal::out(&super::json(&summary));
-    } else if !args.talk.quiet {
-        let table = pathweave_sweep::table(&plan, &summary);
-        let report = path.join("report.html");
-        terminal::out(&format!("{table}dataset digest: {}\nreport: {}\n", summary.digest, report.display()));
+    } else {
+        if !args.talk.quiet {
+            let table = pathweave_sweep::table(&plan, &summary);
+            terminal::out(&format!("{table}dataset digest: {}\n", summary.digest));
+        }
+        terminal::out(&format!("report: {}\n", path.join("report.html").display()));
     }
     complain(&summary);
     Ok(match () {

@@ -46,9 +46,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     if args.talk.json {
         let text = if let [one] = summaries[..] { json(one) } else { json(&summaries) };
         terminal::out(&text);
-    } else if !args.talk.quiet {
-        let table = if let [one] = summaries[..] { summary_table(one) } else { comparison_table(&summaries) };
-        terminal::out(&format!("{table}\nreport: {}\n", target.join("report.html").display()));
+    } else {
+        if !args.talk.quiet {
+            let table =
+                if let [one] = summaries[..] { summary_table(one) } else { comparison_table(&summaries) };
+            terminal::out(&format!("{table}\n"));
+        }
+        terminal::out(&format!("report: {}\n", target.join("report.html").display()));
     }
     runs.iter().filter_map(Finished::complaint).for_each(|complaint| terminal::note(&complaint));
     Ok(runs.iter().map(Finished::outcome).max().unwrap_or(Outcome::Done))

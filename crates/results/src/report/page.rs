@@ -19,7 +19,7 @@ use crate::records::RunResult;
 use crate::summary::Summary;
 
 /// The viewer, built from `web/`. Built pages are part of the source, so that building the program takes no Node.
-const VIEWER: &str = include_str!("../../../../web/dist/report.html");
+const VIEWER: &str = include_str!("../../viewer/report.html");
 
 /// A report is never larger than this.
 const MOST_BYTES: usize = 5_000_000;

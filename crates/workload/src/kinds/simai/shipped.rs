@@ -17,7 +17,7 @@ pub struct BuiltinSimAi {
 const BUILTIN: &[BuiltinSimAi] = &[BuiltinSimAi {
     name: "moe-9216gpu",
     help: "an iteration of a mixture-of-experts model on 9,216 GPUs (TP 2, EP 16, PP 12, 24 microbatches)",
-    text: include_str!("../../../../../scenarios/simai-moe/moe-9216gpu.txt"),
+    text: include_str!("../../../moe-9216gpu.txt"),
 }];
 
 /// The workload files that come with the program.

@@ -1,0 +1,85 @@
+//! The `pathweave` program: the command line around the scenario, simulator and results crates. It is a library, too, so that
+//! the Python package carries the program: one file cannot be both a module and a program.
+
+mod args;
+mod batch;
+mod commands;
+mod execute;
+mod failure;
+mod interrupt;
+mod lab;
+mod landing;
+mod ofi;
+mod options;
+mod output;
+mod perf;
+mod ping;
+mod progress;
+mod provider;
+mod terminal;
+mod traces;
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory, Parser};
+use pathweave_heap as _;
+
+use args::{Cli, Command};
+use failure::{Failure, Outcome};
+
+/// Runs the program with `args`, of which the first is its own name, and returns its exit code (docs/cli.md). Ends the process
+/// where the command line itself is wrong or asks for help, and where standard output cannot be written.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let cli = Cli::parse_from(&args);
+    let style = terminal::error_style(cli.color);
+    // A panic is a bug of ours: say so, with what is needed to find it, and keep the exit code promised for bugs.
+    let result = std::panic::catch_unwind(|| dispatch(&cli.command)).unwrap_or_else(|_| {
+        let command: Vec<_> = args.iter().map(|arg| arg.to_string_lossy()).collect();
+        let what = format!(
+            "this is a bug in pathweave {}; the command was: {}",
+            env!("CARGO_PKG_VERSION"),
+            command.join(" ")
+        );
+        Err(Failure::Internal(what))
+    });
+    match result {
+        Ok(outcome) => outcome.exit_code(),
+        Err(failure) => {
+            terminal::note(&failure.render(style));
+            failure.exit_code()
+        }
+    }
+}
+
+fn dispatch(command: &Command) -> Result<Outcome, Failure> {
+    match command {
+        Command::Run(args) => commands::run(args),
+        Command::Compare(args) => commands::compare(args),
+        Command::Check(args) => commands::check(args),
+        Command::Explain(args) => commands::explain(args),
+        Command::List(args) => commands::list(args),
+        Command::Show(args) => commands::show(args),
+        Command::Convert(args) => commands::convert(args),
+        Command::Demo(args) => commands::demo(args),
+        Command::Paper(args) => commands::paper(args),
+        Command::Sweep(args) => commands::sweep(args),
+        Command::ScanPeriod(args) => commands::scan_period(args),
+        Command::Lab(args) => lab::lab(args),
+        Command::Perf(args) => perf::perf(args),
+        Command::Ping(args) => ping::ping(args),
+        Command::Ofi(args) => ofi::ofi(args),
+        Command::Schema => {
+            let schema = serde_json::to_string_pretty(&pathweave_scenario::schema());
+            terminal::out(&(schema.expect("a JSON value serialises") + "\n"));
+            Ok(Outcome::Done)
+        }
+        Command::Man(args) => commands::man(args, Cli::command()),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "pathweave", &mut text);
+            terminal::out(&String::from_utf8_lossy(&text));
+            Ok(Outcome::Done)
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What there is, what a run was limited by, and the demo: `list`, `show`, `explain`, `demo`.
+
+mod common;
+
+use common::Lab;
+
+#[track_caller]
+fn fits(text: &str) {
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+    }
+}
+
+#[test]
+fn what_there_is_is_listed_short_and_long_and_one_by_one() {
+    let lab = Lab::new();
+    let out = |args: &[&str]| {
+        let done = lab.run(args);
+        assert_eq!(done.code, 0, "{}", done.err);
+        done.out
+    };
+    let kinds = out(&["list"]);
+    for kind in ["schemes", "topologies", "workloads", "presets"] {
+        assert!(kinds.contains(kind), "{kinds}");
+        let (short, long) = (out(&["list", kind]), out(&["list", kind, "--long"]));
+        fits(&short);
+        assert!(short.len() < long.len() / 2);
+    }
+    fits(&kinds);
+    let short = out(&["list", "schemes"]);
+    assert!(short.contains("\n  weave") && !short.contains("policy.kind"), "{short}");
+    let one = out(&["show", "qp16"]);
+    assert!(one.contains("qp-scaling (also qp16)") && one.contains("queue_pairs = 16"), "{one}");
+    fits(&one);
+    assert!(out(&["show", "udmp-320"]).contains("320 hosts"));
+    let json: serde_json::Value = serde_json::from_str(&out(&["show", "weave", "--json"])).unwrap();
+    assert_eq!(json[0]["entries"][0]["name"], "weave");
+    let wrong = lab.run(&["show", "weav"]);
+    assert_eq!((wrong.code, wrong.out.as_str()), (2, ""));
+    assert!(wrong.err.contains("did you mean \"weave\"?"), "{}", wrong.err);
+}
+
+#[test]
+fn shells_complete_names() {
+    let lab = Lab::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = lab.run(&["completions", shell]).out;
+        assert!(script.contains("reflex-swift"), "{shell}");
+        // The script for fish completes options only.
+        for name in ["leaf-spine", "udmp-320", "topologies", "many-processes"] {
+            assert!(shell == "fish" || script.contains(name), "{shell}: {name}");
+        }
+    }
+}
+
+#[test]
+fn manual_pages_are_written() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("man")).unwrap();
+    assert_eq!(lab.run(&["man", "man"]).code, 0);
+    let page = std::fs::read_to_string(lab.path("man/pathweave-run.1")).unwrap();
+    assert!(page.starts_with(".ie") && page.contains("Result folder"), "{page}");
+    assert!(lab.path("man/pathweave.1").exists());
+    assert_eq!(lab.run(&["man", "none"]).code, 2);
+}
+
+#[test]
+fn a_run_is_explained_and_a_comparison_is_not() {
+    let lab = Lab::with_small();
+    assert_eq!(lab.run(&["run", "small.toml", "--out", "r", "--quiet"]).code, 0);
+    let done = lab.run(&["explain", "r"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(
+        done.out.starts_with("limited by: ") && done.out.contains("    [links.parquet: "),
+        "{}",
+        done.out
+    );
+    fits(&done.out);
+    let json: serde_json::Value = serde_json::from_str(&lab.run(&["explain", "r", "--json"]).out).unwrap();
+    assert_eq!(json[1]["about"], "result");
+    let none = lab.run(&["explain", "none"]);
+    assert_eq!((none.code, none.out.as_str()), (2, ""));
+    assert!(none.err.contains("none/flows.parquet"), "{}", none.err);
+}
+
+#[test]
+fn the_demo_ends_with_a_sentence_and_a_page() {
+    let lab = Lab::new();
+    let done = lab.run(&["demo", "many-processes", "--out", "d", "--jobs", "2"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(done.out.starts_with("Many processes: "), "{}", done.out);
+    assert!(done.out.contains("weave") && done.out.ends_with("report: d/index.html\n"), "{}", done.out);
+    fits(&done.out);
+    assert!(done.err.contains("3 runs in "), "{}", done.err);
+    let page = std::fs::read_to_string(lab.path("d/index.html")).unwrap();
+    assert!(
+        page.contains("href=\"many-processes/report.html\"") && !page.contains("://"),
+        "no network is needed"
+    );
+    assert!(lab.path("d/many-processes/report.html").exists());
+    assert_eq!(lab.run(&["demo", "nonsense"]).code, 2);
+}

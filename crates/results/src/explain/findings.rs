@@ -1,0 +1,359 @@
+//! What the tables of a run say about what held it up.
+
+use std::collections::BTreeMap;
+
+use super::Finding;
+use super::table::Table;
+use crate::human::Quantity;
+
+pub(super) const FLOW_COLUMNS: &[&str] = &[
+    "flow",
+    "role",
+    "src_host",
+    "dst_host",
+    "size_bytes",
+    "fct_ns",
+    "slowdown",
+    "status",
+    "timeouts",
+    "retransmitted_packets",
+    "dropped_packets",
+    "cnp_packets",
+    "ooo_packets",
+    "sent_packets",
+];
+pub(super) const LINK_COLUMNS: &[&str] = &[
+    "from",
+    "to",
+    "from_node",
+    "tier",
+    "tx_bytes",
+    "utilisation_ratio",
+    "pfc_pauses",
+    "paused_ns",
+    "dropped_packets",
+    "max_queue_bytes",
+];
+pub(super) const EVENT_COLUMNS: &[&str] = &["time_ns", "kind", "reason", "link"];
+
+/// Names shown of a list.
+const SHOWN: usize = 3;
+/// A link that is busy for this share of the run has nothing left.
+const FULL: f64 = 0.9;
+/// One of several links carries this many times the mean where the balance is lost.
+const UNEVEN: f64 = 1.25;
+/// Slowdown of flows from which on they are late.
+const LATE: f64 = 2.0;
+
+pub(super) struct Run {
+    pub(super) flows: Table,
+    pub(super) links: Table,
+    pub(super) events: Table,
+}
+
+/// How unevenly a switch uses its links to the next tier.
+struct Balance {
+    switch: String,
+    links: usize,
+    busiest: usize,
+    over_mean: f64,
+}
+
+impl Run {
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let mut found: Vec<Finding> =
+            [self.busiest(), self.balance(), self.pauses(), self.losses(), self.late(), self.faults()]
+                .into_iter()
+                .flatten()
+                .collect();
+        found.insert(0, self.verdict());
+        found.insert(1, self.result());
+        found
+    }
+
+    /// Rows of the foreground.
+    fn measured(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.flows.rows).filter(|&row| self.flows.text("role", row) != "background")
+    }
+
+    fn link(&self, row: usize) -> String {
+        format!("{} to {}", self.links.text("from", row), self.links.text("to", row))
+    }
+
+    /// Rows of the measured flows from the slowest on.
+    fn slowest(&self) -> Vec<usize> {
+        let mut rows: Vec<usize> =
+            self.measured().filter(|&row| self.flows.number("slowdown", row).is_finite()).collect();
+        let slowdown = |row: usize| self.flows.number("slowdown", row);
+        rows.sort_by(|&a, &b| slowdown(b).total_cmp(&slowdown(a)));
+        rows
+    }
+
+    fn verdict(&self) -> Finding {
+        let slowest = self.slowest();
+        let tail =
+            slowest.get(slowest.len() / 100).map_or(f64::NAN, |&row| self.flows.number("slowdown", row));
+        let open = self.measured().filter(|&row| self.flows.text("status", row) != "finished").count();
+        let uneven = self.most_uneven().filter(|balance| balance.over_mean >= UNEVEN);
+        let hosts = self.fullest(|tier| tier == 1.0);
+        let fabric = self.fullest(|tier| tier > 1.0);
+        let words = if open > 0 {
+            format!("{open} flows did not finish: see the losses, the faults and summary.json")
+        } else if tail.is_nan() || tail < LATE {
+            "little: flows took about as long as on an idle network".to_owned()
+        } else if self.share_that_met(late(&slowest), "timeouts") >= 0.5 {
+            match self.links.sum("dropped_packets") {
+                0.0 => "timeouts, although no packet was lost: what they waited for was late".to_owned(),
+                _ => "lost packets that only a timeout noticed".to_owned(),
+            }
+        } else if let (Some(balance), false) = (&uneven, hosts.is_some_and(|(_, share)| share >= FULL)) {
+            format!(
+                "unevenly used paths: {} has {:.1} times the mean of the links beside it",
+                self.link(balance.busiest),
+                balance.over_mean
+            )
+        } else if let Some((row, share)) = hosts.filter(|(_, share)| *share >= FULL) {
+            format!("links of hosts: {} was busy {} of the time", self.link(row), percent(share))
+        } else if let Some((row, share)) = fabric.filter(|(_, share)| *share >= FULL) {
+            format!("links between switches: {} was busy {} of the time", self.link(row), percent(share))
+        } else {
+            "no single link: queues that came and went".to_owned()
+        };
+        Finding {
+            about: "limited by",
+            words,
+            evidence: "flows.parquet: slowdown, status, timeouts; links.parquet: tx_bytes, utilisation_ratio",
+        }
+    }
+
+    fn result(&self) -> Finding {
+        let slowest = self.slowest();
+        let words = match slowest.first() {
+            None => "no flow finished".to_owned(),
+            Some(&row) => {
+                let of = |column: &str, row: usize| self.flows.number(column, row);
+                let tail = slowest[slowest.len() / 100];
+                format!(
+                    "{} flows finished, one in a hundred slower than {} times the time on an idle network; the slowest is flow {} \
+                     (host {} to host {}, {}): {}, {} times",
+                    Quantity::Count.show(slowest.len() as f64),
+                    plain(of("slowdown", tail)),
+                    of("flow", row),
+                    of("src_host", row),
+                    of("dst_host", row),
+                    Quantity::Bytes.show(of("size_bytes", row)),
+                    Quantity::TimeNs.show(of("fct_ns", row)),
+                    plain(of("slowdown", row)),
+                )
+            }
+        };
+        Finding { about: "result", words, evidence: "flows.parquet: slowdown, fct_ns, size_bytes" }
+    }
+
+    /// The link of some tiers that was busy longest, and which share of the run.
+    fn fullest(&self, tiers: impl Fn(f64) -> bool) -> Option<(usize, f64)> {
+        let rows = (0..self.links.rows).filter(|&row| tiers(self.links.number("tier", row)));
+        rows.map(|row| (row, self.links.number("utilisation_ratio", row))).max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    fn busiest(&self) -> Option<Finding> {
+        let mut rows: Vec<usize> = (0..self.links.rows).collect();
+        let share = |row: usize| self.links.number("utilisation_ratio", row);
+        rows.sort_by(|&a, &b| share(b).total_cmp(&share(a)));
+        let mean = |host: bool| {
+            let of = rows.iter().filter(|&&row| (self.links.number("tier", row) == 1.0) == host);
+            let (sum, n) = of.fold((0.0, 0), |(sum, n), &row| (sum + share(row), n + 1));
+            (n > 0).then(|| percent(sum / f64::from(n)))
+        };
+        let top: Vec<String> = rows
+            .iter()
+            .take(SHOWN)
+            .map(|&row| {
+                let queue = Quantity::Bytes.show(self.links.number("max_queue_bytes", row));
+                format!("{} {} (queue up to {queue})", self.link(row), percent(share(row)))
+            })
+            .collect();
+        let means = match (mean(true), mean(false)) {
+            (Some(hosts), Some(fabric)) => format!("; in the mean links of hosts {hosts}, others {fabric}"),
+            (Some(hosts), None) => format!("; in the mean {hosts}"),
+            _ => String::new(),
+        };
+        (!top.is_empty()).then(|| Finding {
+            about: "busiest links",
+            words: top.join(", ") + &means,
+            evidence: "links.parquet: utilisation_ratio, max_queue_bytes",
+        })
+    }
+
+    /// The switch whose links up differ most in what they carried; only upwards a switch has a choice.
+    fn most_uneven(&self) -> Option<Balance> {
+        let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        // The lowest and the highest tier of the links of a node: those of the highest lead up where it has others below.
+        let mut tiers: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        let node = |row: usize| self.links.number("from_node", row) as u64;
+        let tier = |row: usize| self.links.number("tier", row) as u64;
+        for row in 0..self.links.rows {
+            let known = tiers.entry(node(row)).or_insert((tier(row), tier(row)));
+            *known = (tier(row).min(known.0), tier(row).max(known.1));
+        }
+        for row in (0..self.links.rows).filter(|&row| tier(row) > 1) {
+            let (lowest, highest) = tiers[&node(row)];
+            if lowest < tier(row) && tier(row) == highest {
+                groups.entry(node(row)).or_default().push(row);
+            }
+        }
+        let carried = |row: usize| self.links.number("tx_bytes", row);
+        let balance = |rows: Vec<usize>| {
+            let mean = rows.iter().map(|&row| carried(row)).sum::<f64>() / rows.len() as f64;
+            let busiest = rows.iter().copied().max_by(|&a, &b| carried(a).total_cmp(&carried(b)))?;
+            let switch = self.links.text("from", busiest).to_owned();
+            (rows.len() > 1 && mean > 0.0).then(|| Balance {
+                switch,
+                links: rows.len(),
+                busiest,
+                over_mean: carried(busiest) / mean,
+            })
+        };
+        groups.into_values().filter_map(balance).max_by(|a, b| a.over_mean.total_cmp(&b.over_mean))
+    }
+
+    fn balance(&self) -> Option<Finding> {
+        let balance = self.most_uneven()?;
+        Some(Finding {
+            about: "balance",
+            words: format!(
+                "of the {} ways up from {}, the one to {} carried {:.2} times the mean, more than any other way of any switch",
+                balance.links,
+                balance.switch,
+                self.links.text("to", balance.busiest),
+                balance.over_mean
+            ),
+            evidence: "links.parquet: tx_bytes by from",
+        })
+    }
+
+    fn pauses(&self) -> Option<Finding> {
+        let paused = |row: usize| self.links.number("paused_ns", row);
+        let mut rows: Vec<usize> = (0..self.links.rows).filter(|&row| paused(row) > 0.0).collect();
+        if rows.is_empty() {
+            return None;
+        }
+        rows.sort_by(|&a, &b| paused(b).total_cmp(&paused(a)));
+        let victims: Vec<&str> = rows.iter().map(|&row| self.links.text("from", row)).collect();
+        let top = rows.iter().take(SHOWN).map(|&row| {
+            let by = self.links.text("to", row);
+            let passed_on = if victims.contains(&by) { ", which was paused itself" } else { "" };
+            format!(
+                "{by} paused {} for {} in {} pauses{passed_on}",
+                self.links.text("from", row),
+                Quantity::TimeNs.show(paused(row)),
+                self.links.number("pfc_pauses", row)
+            )
+        });
+        let top: Vec<String> = top.collect();
+        let all = Quantity::Count.show(self.links.sum("pfc_pauses"));
+        Some(Finding {
+            about: "pauses",
+            words: format!("{all} on {} links; {}", rows.len(), top.join("; ")),
+            evidence: "links.parquet: pfc_pauses, paused_ns; events.parquet: kind = pfc_pause",
+        })
+    }
+
+    fn losses(&self) -> Option<Finding> {
+        let dropped = |row: usize| self.links.number("dropped_packets", row);
+        let mut rows: Vec<usize> = (0..self.links.rows).filter(|&row| dropped(row) > 0.0).collect();
+        let again = self.flows.sum("retransmitted_packets");
+        if rows.is_empty() && again == 0.0 {
+            return None;
+        }
+        rows.sort_by(|&a, &b| dropped(b).total_cmp(&dropped(a)));
+        let top: Vec<String> = rows
+            .iter()
+            .take(SHOWN)
+            .map(|&row| format!("{} on {}", Quantity::Count.show(dropped(row)), self.link(row)))
+            .collect();
+        let at = if top.is_empty() { String::new() } else { format!(" ({})", top.join(", ")) };
+        Some(Finding {
+            about: "losses",
+            words: format!(
+                "{} packets dropped{at}; {} of {} sent again, {} timeouts",
+                Quantity::Count.show(self.links.sum("dropped_packets")),
+                Quantity::Count.show(again),
+                Quantity::Count.show(self.flows.sum("sent_packets")),
+                Quantity::Count.show(self.flows.sum("timeouts")),
+            ),
+            evidence: "links.parquet: dropped_packets; flows.parquet: retransmitted_packets, timeouts",
+        })
+    }
+
+    /// What the slowest hundredth of the flows met, beside the others.
+    fn late(&self) -> Option<Finding> {
+        let slowest = self.slowest();
+        let late = late(&slowest);
+        if late.iter().all(|&row| self.flows.number("slowdown", row) < LATE) {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for (column, what) in [
+            ("timeouts", "waited for a timeout"),
+            ("retransmitted_packets", "sent packets again"),
+            ("cnp_packets", "were told of congestion"),
+            ("ooo_packets", "had packets out of order"),
+        ] {
+            let share = self.share_that_met(late, column);
+            if share > 0.0 {
+                parts.push(format!(
+                    "{} {what} ({} of all)",
+                    percent(share),
+                    percent(self.share_that_met(&slowest, column))
+                ));
+            }
+        }
+        if parts.is_empty() {
+            parts.push("none lost a packet or was told of congestion: they waited in queues".to_owned());
+        }
+        Some(Finding {
+            about: "late flows",
+            words: format!("of the slowest {}, {}", late.len(), parts.join(", ")),
+            evidence: "flows.parquet: slowdown, timeouts, retransmitted_packets, cnp_packets, ooo_packets",
+        })
+    }
+
+    /// Of the flows in `rows`, those in which a counter is not 0.
+    fn share_that_met(&self, rows: &[usize], counter: &str) -> f64 {
+        let met = rows.iter().filter(|&&row| self.flows.number(counter, row) > 0.0).count();
+        met as f64 / rows.len().max(1) as f64
+    }
+
+    fn faults(&self) -> Option<Finding> {
+        let rows: Vec<usize> =
+            (0..self.events.rows).filter(|&row| self.events.text("kind", row) == "fault").collect();
+        let first = *rows.first()?;
+        let at = Quantity::TimeNs.show(self.events.number("time_ns", first));
+        // The number of a link is the number of its row.
+        let link = |row: &usize| {
+            Some(self.events.number("link", *row)).filter(|n| n.is_finite()).map(|n| n as usize)
+        };
+        let names: Vec<String> = rows.iter().filter_map(link).map(|row| self.link(row)).take(SHOWN).collect();
+        let on = if names.is_empty() { String::new() } else { format!(", on {}", names.join(", ")) };
+        let more = if rows.len() > names.len() && !names.is_empty() { " and others" } else { "" };
+        Some(Finding {
+            about: "faults",
+            words: format!("{} began, the first at {at}{on}{more}", rows.len()),
+            evidence: "events.parquet: kind = fault, link",
+        })
+    }
+}
+
+/// The slowest hundredth.
+fn late(slowest: &[usize]) -> &[usize] {
+    &slowest[..slowest.len().div_ceil(100)]
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn plain(value: f64) -> String {
+    format!("{value:.2}")
+}

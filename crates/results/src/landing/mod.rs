@@ -1,0 +1,13 @@
+//! A page that leads to the reports of several comparisons: what came out of each, in a sentence, and pictures of it.
+//!
+//! Everything on it is drawn here, as SVG in the colours of the report, so that the page is small and needs no script.
+
+mod curve;
+mod map;
+mod page;
+mod situation;
+mod verdict;
+
+pub use page::html;
+pub use situation::Situation;
+pub use verdict::sentence;

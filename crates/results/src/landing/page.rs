@@ -1,0 +1,163 @@
+//! The page: a tile a situation, then a card a situation.
+
+use super::situation::Situation;
+use super::verdict::Verdict;
+use super::{curve, map};
+use crate::report::{escape, fill};
+
+const PAGE: &str = include_str!("page.html");
+/// The style of reports, and what only this page has.
+const STYLES: [&str; 2] = [include_str!("../../style.css"), include_str!("page.css")];
+/// Colours of `style.css` that schemes get in the order in which the page names them; the grey one is of the first scheme.
+const COLOURS: usize = 7;
+
+/// The page on `situations`.
+///
+/// # Panics
+/// If a situation has no runs.
+pub fn html(heading: &str, says: &str, situations: &[Situation<'_>]) -> String {
+    let verdicts: Vec<Verdict> = situations.iter().map(Verdict::of).collect();
+    let names = names(situations);
+    let numbered = || situations.iter().zip(&verdicts).enumerate();
+    fill(
+        PAGE,
+        &[
+            ("style", STYLES.concat()),
+            ("heading", escape(heading)),
+            ("says", escape(says)),
+            ("tiles", numbered().map(|(i, (situation, verdict))| tile(i, situation, verdict)).collect()),
+            (
+                "cards",
+                numbered().map(|(i, (situation, verdict))| card(i, situation, verdict, &names)).collect(),
+            ),
+        ],
+    )
+}
+
+/// Names of schemes in the order of their first appearance.
+fn names<'a>(situations: &[Situation<'a>]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (run, _) in situations.iter().flat_map(|situation| &situation.runs) {
+        if !names.contains(&run.info.name.as_str()) {
+            names.push(&run.info.name);
+        }
+    }
+    names
+}
+
+/// The number of a colour: grey for what others are compared with.
+fn colour(names: &[&str], name: &str) -> usize {
+    match names.iter().position(|known| *known == name) {
+        Some(0) | None => COLOURS,
+        Some(place) => (place - 1) % COLOURS,
+    }
+}
+
+/// How much better the best is than the first, at a glance.
+fn tile(number: usize, situation: &Situation<'_>, verdict: &Verdict) -> String {
+    let name = |run: usize| escape(&verdict.standing[run].0);
+    let (gain, below) = match (verdict.best, verdict.gain()) {
+        (None, _) => ("-".to_owned(), "nobody finishes".to_owned()),
+        (Some(best), None) => ("only".to_owned(), format!("{} finishes, {} does not", name(best), name(0))),
+        (Some(0), _) => ("1x".to_owned(), format!("{} is not beaten", name(0))),
+        (Some(best), Some(gain)) => {
+            let digits = if gain < 1.95 { 2 } else { 1 };
+            (format!("{gain:.digits$}x"), format!("{} over {}", name(best), name(0)))
+        }
+    };
+    format!(
+        "<a class=\"tile\" href=\"#s{number}\"><span>{}</span><b>{gain}</b><span>{below}</span></a>\n",
+        escape(situation.title)
+    )
+}
+
+fn card(number: usize, situation: &Situation<'_>, verdict: &Verdict, names: &[&str]) -> String {
+    let colours: Vec<usize> = situation.runs.iter().map(|(run, _)| colour(names, &run.info.name)).collect();
+    // Where the first is best, the last one beside it: there is something to see, too.
+    let shown = verdict.best.filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
+    let map = map::svg(situation.runs[0].0, situation.runs[shown].0);
+    let map = map.map_or(String::new(), |svg| {
+        let (first, other) = (&verdict.standing[0].0, &verdict.standing[shown].0);
+        let title = format!("Where traffic goes: {} beside {}", escape(other), escape(first));
+        format!("<figure><figcaption>{title}</figcaption>{svg}</figure>")
+    });
+    format!(
+        "<section class=\"card situation\" id=\"s{number}\"><h2>{title}</h2>\n<p class=\"verdict\">{words}.</p>\n\
+         <div class=\"panes\"><div><p class=\"note\">{says}</p>\n{bars}\
+         <p><a class=\"report\" href=\"{report}\">Full report</a></p></div>\n\
+         <figure><figcaption>{curve_title}</figcaption>{curve}</figure>\n{map}</div></section>\n",
+        title = escape(situation.title),
+        words = escape(&verdict.words()),
+        says = escape(situation.says),
+        bars = bars(verdict, &colours),
+        report = escape(&situation.report),
+        curve_title = match verdict.measure {
+            super::verdict::Measure::Completion => "Flows that have arrived",
+            super::verdict::Measure::TailSlowdown => "Flows that are slower than ...",
+        },
+        curve = curve::svg(situation, verdict.measure, &colours),
+    )
+}
+
+/// A bar a scheme; the key of the curves, too.
+fn bars(verdict: &Verdict, colours: &[usize]) -> String {
+    let most = verdict.standing.iter().filter_map(|(_, figure)| *figure).fold(0.0, f64::max);
+    let mut out =
+        format!("<table class=\"bars\"><caption>{}, less is better</caption>\n", verdict.measure.title());
+    for (i, ((name, figure), colour)) in verdict.standing.iter().zip(colours).enumerate() {
+        let best = if verdict.best == Some(i) { " class=\"best\"" } else { "" };
+        let (width, text) = match figure {
+            Some(figure) => (100.0 * figure / most.max(f64::MIN_POSITIVE), verdict.measure.show(*figure)),
+            None => (0.0, "unfinished".to_owned()),
+        };
+        out += &format!(
+            "<tr{best}><th>{}</th><td><i style=\"width:{width:.1}%;background:var(--c{colour})\"></i></td>\
+             <td>{text}</td></tr>\n",
+            escape(name)
+        );
+    }
+    out + "</table>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::RunResult;
+    use crate::summary::Summary;
+
+    fn run(name: &str, slowdown: u64) -> (RunResult, Summary) {
+        let flow = crate::FlowRecord {
+            finish_ps: Some(slowdown * 1_000),
+            ideal_fct_ps: 1_000,
+            status: crate::FlowStatus::Finished,
+            ..crate::FlowRecord::default()
+        };
+        let mut run = RunResult { flows: vec![flow], ..RunResult::default() };
+        run.info.name = name.to_owned();
+        run.info.groups = vec!["g".to_owned()];
+        run.info.schemes = vec![name.to_owned()];
+        run.info.roles = vec![crate::Role::Foreground];
+        let summary = Summary::from_run(&run);
+        (run, summary)
+    }
+
+    #[test]
+    fn names_cannot_break_the_page_and_the_gain_is_told() {
+        let runs = [run("ecmp", 6), run("<b>", 2)];
+        let situation = Situation {
+            title: "<i>\"&",
+            says: "1 < 2",
+            report: "a\"b/report.html".to_owned(),
+            runs: runs.iter().map(|(run, summary)| (run, summary)).collect(),
+        };
+        let page = html("<h>", "", &[situation]);
+        assert!(page.contains("<b>3.0x</b><span>&lt;b&gt; over ecmp</span>"), "{page}");
+        assert!(page.contains("href=\"a&quot;b/report.html\"") && page.contains("1 &lt; 2"));
+        assert!(page.contains("&lt;b&gt; has the lowest P99 slowdown, 2; ecmp has 3.0 times as much (6)."));
+        assert!(!page.contains("[[") && page.contains("<title>pathweave</title>"));
+        assert!(
+            page.contains("width:100.0%;background:var(--c7)")
+                && page.contains("width:33.3%;background:var(--c0)")
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! Who is best in a situation, by how much, and who loses: in words that follow from the runs.
+
+use super::situation::Situation;
+use crate::human::Quantity;
+use crate::summary::Summary;
+
+/// Figures that differ by less, as a ratio, are level.
+const LEVEL: f64 = 0.005;
+
+/// What schemes are compared by. Less is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// When the last job is complete, nanoseconds. Of traffic that is given at the start.
+    Completion,
+    /// The slowdown that one flow in a hundred exceeds. Of flows that arrive over time.
+    TailSlowdown,
+}
+
+impl Measure {
+    /// Jobs where there are any.
+    pub(super) fn of(situation: &Situation<'_>) -> Measure {
+        let jobs = situation.runs.iter().all(|(_, summary)| summary.jobs.count > 0);
+        if jobs { Measure::Completion } else { Measure::TailSlowdown }
+    }
+
+    pub(super) fn show(self, value: f64) -> String {
+        match self {
+            Measure::Completion => three_digits(Quantity::TimeNs, value),
+            Measure::TailSlowdown => three_digits(Quantity::Plain, value),
+        }
+    }
+
+    /// What its bars and curves are of.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Measure::Completion => "Time until everything has arrived",
+            Measure::TailSlowdown => "P99 slowdown",
+        }
+    }
+
+    fn value(self, summary: &Summary) -> Option<f64> {
+        let flows = summary.measured();
+        if flows.unfinished + flows.failed > 0 || summary.run.partial || flows.count == 0 {
+            return None;
+        }
+        Some(match self {
+            Measure::Completion => summary.jobs.completion_ns.max,
+            Measure::TailSlowdown => flows.slowdown.p99,
+        })
+    }
+}
+
+/// Three significant digits, without zeros at the end of a fraction.
+pub(super) fn three_digits(quantity: Quantity, value: f64) -> String {
+    let scale = 10f64.powi(2 - value.abs().max(1e-300).log10().floor() as i32);
+    let text = quantity.show((value * scale).round() / scale);
+    let (number, unit) =
+        text.split_once(' ').map_or((text.as_str(), ""), |(number, _)| (number, &text[number.len()..]));
+    let number =
+        if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    format!("{number}{unit}")
+}
+
+/// How the schemes of a situation did.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Verdict {
+    pub(super) measure: Measure,
+    /// Name and figure of each run, in their order; no figure where flows did not finish.
+    pub(super) standing: Vec<(String, Option<f64>)>,
+    /// The run with the best figure.
+    pub(super) best: Option<usize>,
+}
+
+impl Verdict {
+    pub(super) fn of(situation: &Situation<'_>) -> Verdict {
+        let measure = Measure::of(situation);
+        let one = |(_, summary): &(_, &Summary)| (summary.run.name.clone(), measure.value(summary));
+        Verdict::from_figures(measure, situation.runs.iter().map(one).collect())
+    }
+
+    fn from_figures(measure: Measure, standing: Vec<(String, Option<f64>)>) -> Verdict {
+        let figures = standing.iter().enumerate().filter_map(|(i, (_, figure))| Some((i, (*figure)?)));
+        // The first of equals.
+        let best = figures.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(i, _)| i);
+        Verdict { measure, standing, best }
+    }
+
+    /// The figure of the first run over the best one.
+    pub(super) fn gain(&self) -> Option<f64> {
+        let best = self.standing[self.best?].1?;
+        self.standing[0].1.map(|base| base / best.max(f64::MIN_POSITIVE))
+    }
+
+    /// Without a title and a full stop.
+    pub(super) fn words(&self) -> String {
+        let (base_name, base) = (&self.standing[0].0, self.standing[0].1);
+        let Some((best, figure)) = self.best.and_then(|i| Some((i, self.standing[i].1?))) else {
+            return "no scheme finishes all flows".to_owned();
+        };
+        let name = &self.standing[best].0;
+        let mut parts = vec![match self.measure {
+            Measure::Completion => format!("{name} is done first, after {}", self.measure.show(figure)),
+            Measure::TailSlowdown => {
+                format!("{name} has the lowest P99 slowdown, {}", self.measure.show(figure))
+            }
+        }];
+        if let Some(base) = base.filter(|_| best > 0) {
+            parts.push(self.beside_base(base, figure));
+        }
+        let (mut follow, mut level, mut lose, mut open) = (vec![], vec![], vec![], vec![]);
+        for (i, (name, value)) in self.standing.iter().enumerate().filter(|&(i, _)| i != best) {
+            match (value, base) {
+                (None, _) => open.push(name.clone()),
+                _ if i == 0 => {}
+                (Some(value), Some(base)) if (value / base - 1.0).abs() < LEVEL => level.push(name.clone()),
+                (Some(value), Some(base)) if *value > base => lose.push((value / base, name)),
+                (Some(value), _) => follow.push((value / figure, name)),
+            }
+        }
+        let verb = |n: usize, one: &str, many: &str| if n == 1 { one.to_owned() } else { many.to_owned() };
+        for (mut ranked, one, many) in [
+            (follow, "follows".to_owned(), "follow".to_owned()),
+            (lose, format!("loses to {base_name}"), format!("lose to {base_name}")),
+        ] {
+            ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let names: Vec<_> = ranked.iter().map(|(r, name)| format!("{name} ({})", more(*r))).collect();
+            if !names.is_empty() {
+                parts.push(format!("{} {}", list(&names), verb(names.len(), &one, &many)));
+            }
+        }
+        if !level.is_empty() {
+            parts.push(format!("{} {} level with {base_name}", list(&level), verb(level.len(), "is", "are")));
+        }
+        if !open.is_empty() {
+            parts.push(format!("{} {} flows unfinished", list(&open), verb(open.len(), "leaves", "leave")));
+        }
+        parts.join("; ")
+    }
+
+    fn beside_base(&self, base: f64, figure: f64) -> String {
+        let (name, shown, ratio) = (&self.standing[0].0, self.measure.show(base), base / figure);
+        let (verb, twice, little) = match self.measure {
+            Measure::Completion => ("takes", "as long", "longer"),
+            Measure::TailSlowdown => ("has", "as much", "more"),
+        };
+        if ratio - 1.0 < LEVEL {
+            format!("{name} is level ({shown})")
+        } else if ratio < 1.5 {
+            format!("{name} {verb} {} {little} ({shown})", &more(ratio)[1..])
+        } else {
+            format!("{name} {verb} {ratio:.1} times {twice} ({shown})")
+        }
+    }
+}
+
+/// "+4 %", or "2.4x" from twice on.
+fn more(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    match percent {
+        p if p >= 100.0 => format!("{ratio:.1}x"),
+        p if p >= 9.95 => format!("+{p:.0} %"),
+        p => format!("+{p:.1} %"),
+    }
+}
+
+/// "a, b and c".
+fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [head @ .., last] => format!("{} and {last}", head.join(", ")),
+    }
+}
+
+/// What came out, as one sentence: who is best and by how much, who follows, and who loses to the first scheme.
+///
+/// # Panics
+/// If the situation has no runs.
+pub fn sentence(situation: &Situation<'_>) -> String {
+    format!("{}: {}.", situation.title, Verdict::of(situation).words())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(measure: Measure, standing: &[(&str, Option<f64>)]) -> String {
+        let standing = standing.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+        Verdict::from_figures(measure, standing).words()
+    }
+
+    #[test]
+    fn the_best_is_named_with_what_the_first_takes_and_who_follows_or_loses() {
+        let standing = [("ecmp", 10.52e6), ("udmp", 2.1349e6), ("slow", 21.04e6), ("weave", 2.1483e6)];
+        assert_eq!(
+            words(Measure::Completion, &standing.map(|(name, ns)| (name, Some(ns)))),
+            "udmp is done first, after 2.13 ms; ecmp takes 4.9 times as long (10.5 ms); weave (+0.6 %) follows; \
+             slow (2.0x) loses to ecmp"
+        );
+        let standing = [("ecmp", Some(10.08)), ("a", Some(5.79)), ("weave", Some(4.85)), ("b", Some(13.28))];
+        assert_eq!(
+            words(Measure::TailSlowdown, &standing),
+            "weave has the lowest P99 slowdown, 4.85; ecmp has 2.1 times as much (10.1); a (+19 %) follows; \
+             b (+32 %) loses to ecmp"
+        );
+    }
+
+    #[test]
+    fn a_baseline_that_wins_and_one_that_is_level_are_told_so() {
+        let worse = [("ecmp", Some(2.0)), ("x", Some(2.004)), ("y", Some(2.2)), ("z", Some(2.3))];
+        assert_eq!(
+            words(Measure::TailSlowdown, &worse),
+            "ecmp has the lowest P99 slowdown, 2; y (+10 %) and z (+15 %) lose to ecmp; x is level with ecmp"
+        );
+        let level = [("ecmp", Some(2.004)), ("x", Some(2.0)), ("y", Some(2.4))];
+        assert_eq!(
+            words(Measure::TailSlowdown, &level),
+            "x has the lowest P99 slowdown, 2; ecmp is level (2); y (+20 %) loses to ecmp"
+        );
+        let near = [("ecmp", Some(2.2)), ("x", Some(2.0))];
+        assert_eq!(
+            words(Measure::TailSlowdown, &near),
+            "x has the lowest P99 slowdown, 2; ecmp has 10 % more (2.2)"
+        );
+    }
+
+    #[test]
+    fn who_does_not_finish_has_no_figure() {
+        let standing = [("ecmp", None), ("x", Some(2e3)), ("y", Some(3e3)), ("z", None)];
+        assert_eq!(
+            words(Measure::Completion, &standing),
+            "x is done first, after 2 us; y (+50 %) follows; ecmp and z leave flows unfinished"
+        );
+        assert_eq!(words(Measure::Completion, &[("ecmp", None)]), "no scheme finishes all flows");
+    }
+}

@@ -1,0 +1,135 @@
+//! What a folder of results says about what limited its run.
+
+use pathweave_results::{
+    EventKind, EventRecord, Finding, FlowRecord, FlowStatus, LinkTotals, NodeInfo, NodeKind, ResultFolder,
+    Role, RunResult, Summary, explain,
+};
+
+/// Two hosts at a ToR with two ways up, of which one carries three times as much as the other and is paused.
+fn run() -> RunResult {
+    let nodes = [("h0", 0), ("h1", 0), ("tor", 1), ("up0", 2), ("up1", 2)];
+    let node = |(i, (name, tier)): (usize, (&str, u8))| NodeInfo {
+        node: i as u32,
+        name: name.to_owned(),
+        kind: if tier == 0 { NodeKind::Host } else { NodeKind::Switch },
+        tier,
+        pod: None,
+    };
+    let links = [(0, 2, 500), (2, 0, 400), (2, 3, 3_000), (2, 4, 1_000), (3, 2, 10)];
+    let link = |(i, (from_node, to_node, tx_bytes)): (usize, (u32, u32, u64))| LinkTotals {
+        link: i as u32,
+        from_node,
+        to_node,
+        tier: if i < 2 { 1 } else { 2 },
+        tx_bytes,
+        busy_ps: tx_bytes * 1_000,
+        pfc_pauses: if i == 2 { 4 } else { 0 },
+        paused_ps: if i == 2 { 7_000_000 } else { 0 },
+        ..LinkTotals::default()
+    };
+    // Of 100 flows one is 40 times as slow as alone.
+    let flow = |i: u32| FlowRecord {
+        flow: i,
+        dst_host: 1,
+        size_bytes: 1_000,
+        finish_ps: Some(if i == 7 { 40_000 } else { 1_500 }),
+        ideal_fct_ps: 1_000,
+        cnp_packets: u32::from(i == 7),
+        status: FlowStatus::Finished,
+        ..FlowRecord::default()
+    };
+    let mut run = RunResult {
+        nodes: nodes.into_iter().enumerate().map(node).collect(),
+        links: links.into_iter().enumerate().map(link).collect(),
+        flows: (0..200).map(|i| if i >= 198 { FlowRecord { flow: i, ..flow(7) } } else { flow(i) }).collect(),
+        events: vec![EventRecord { link: Some(2), ..EventRecord::new(5_000, EventKind::Fault, 2) }],
+        ..RunResult::default()
+    };
+    run.info.simulated_ps = 4_000_000;
+    run.info.groups = vec!["g".to_owned()];
+    run.info.schemes = vec!["s".to_owned()];
+    run.info.roles = vec![Role::Foreground];
+    run
+}
+
+fn explained(run: &RunResult) -> Vec<Finding> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let out = ResultFolder::create(&path).unwrap();
+    out.write_run(run, &Summary::from_run(run)).unwrap();
+    out.commit().unwrap();
+    explain(&path).unwrap()
+}
+
+fn words<'a>(found: &'a [Finding], about: &str) -> Option<&'a str> {
+    found.iter().find(|finding| finding.about == about).map(|finding| finding.words.as_str())
+}
+
+#[test]
+fn a_run_is_explained_by_its_tables() {
+    let found = explained(&run());
+    let expected = [
+        ("limited by", "unevenly used paths: tor to up0 has 1.5 times the mean of the links beside it"),
+        (
+            "result",
+            "200 flows finished, one in a hundred slower than 40.00 times the time on an idle network; the slowest is \
+             flow 7 (host 0 to host 1, 1.000 KB): 40.00 ns, 40.00 times",
+        ),
+        (
+            "busiest links",
+            "tor to up0 75 % (queue up to 0 B), tor to up1 25 % (queue up to 0 B), h0 to tor 12 % (queue up to 0 B); in \
+             the mean links of hosts 11 %, others 33 %",
+        ),
+        (
+            "balance",
+            "of the 2 ways up from tor, the one to up0 carried 1.50 times the mean, more than any other way of any switch",
+        ),
+        ("pauses", "4 on 1 links; up0 paused tor for 7.000 us in 4 pauses"),
+        ("late flows", "of the slowest 2, 100 % were told of congestion (2 % of all)"),
+        ("faults", "1 began, the first at 5.000 ns, on tor to up0"),
+    ];
+    for (about, text) in expected {
+        assert_eq!(words(&found, about), Some(text), "{about}");
+    }
+    assert_eq!(words(&found, "losses"), None, "none were lost");
+    assert!(found.iter().all(|finding| finding.evidence.contains(".parquet: ")));
+}
+
+#[test]
+fn what_is_lost_and_what_is_well_are_told_too() {
+    let mut lossy = run();
+    lossy.links[3].dropped_packets = 9;
+    lossy.flows[7].timeouts = 1;
+    lossy.flows[7].retransmitted_packets = 9;
+    lossy.flows[7].sent_packets = 20;
+    let found = explained(&lossy);
+    assert_eq!(words(&found, "limited by"), Some("lost packets that only a timeout noticed"));
+    assert_eq!(
+        words(&found, "losses"),
+        Some("9 packets dropped (9 on tor to up1); 9 of 20 sent again, 1 timeouts")
+    );
+    lossy.links[3].dropped_packets = 0;
+    assert!(
+        words(&explained(&lossy), "limited by").unwrap().starts_with("timeouts, although no packet was lost")
+    );
+    let mut well = run();
+    well.flows.truncate(7);
+    well.events.clear();
+    let found = explained(&well);
+    assert_eq!(words(&found, "limited by"), Some("little: flows took about as long as on an idle network"));
+    assert_eq!((words(&found, "late flows"), words(&found, "faults")), (None, None));
+    well.flows[0].status = FlowStatus::Unfinished;
+    well.flows[0].finish_ps = None;
+    assert!(words(&explained(&well), "limited by").unwrap().starts_with("1 flows did not finish"));
+    well.flows.clear();
+    assert_eq!(words(&explained(&well), "result"), Some("no flow finished"));
+}
+
+#[test]
+fn a_folder_that_is_none_is_refused_with_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let why = explain(folder.path()).unwrap_err().to_string();
+    assert!(why.contains("flows.parquet") && why.contains("name the folder of one run"), "{why}");
+    std::fs::write(folder.path().join("flows.parquet"), "PAR1 nonsense PAR1").unwrap();
+    assert!(explain(folder.path()).is_err());
+}
